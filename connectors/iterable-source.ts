@@ -23,7 +23,7 @@ export function iterableSource(
   return new IterableSource(batches, schema, options.replayable ?? Array.isArray(batches));
 }
 
-/** An iterator from which the first batch was taken for its schema. */
+/** An iterator whose first batch was read to find the schema. */
 interface Begun {
   readonly iterator: AsyncIterator<RecordBatch> | Iterator<RecordBatch>;
   readonly first: IteratorResult<RecordBatch>;
@@ -109,7 +109,7 @@ export class IterableSource implements Source {
         throwIfAborted(signal, 'read');
         const batch = conform(result.value, schema, number);
         if (originOf(batch) === undefined) setOrigin(batch, { firstRow });
-        // Skips empty batches: Arrow's may lack the memory of their columns.
+        // Empty batches are skipped: Arrow may have allocated no memory for their columns.
         if (batch.numRows > 0) yield batch;
         firstRow += batch.numRows;
         result = await iterator.next();

@@ -55,7 +55,7 @@ export function openSink(path: string, options: OpenSinkOptions = {}): CheckedSi
       });
   };
   if (kind !== 'arrow') only('parquet', { codec });
-  // A switch that is off suits every format.
+  // An option that is false suits every format, since it asks for nothing.
   only('text', { delimiter, header, escapeFormulas: escapeFormulas || undefined });
   if (options.partitionBy !== undefined)
     return new PartitionedSink(path, filesOf(path, format, options), {
@@ -107,7 +107,7 @@ function filesOf(
 function formatOfOutput(path: string): FileFormatName {
   const kind = kindOfPath(path);
   const ending = path.endsWith('/') ? '' : extname(basename(path));
-  // Other endings of Parquet are read, but one file is written only as .parquet.
+  // Other extensions of Parquet are accepted for reading, but a single file is written only as .parquet.
   const isFolder = !/^\.[a-z]/i.test(ending);
   if (isFolder || ending === '.parquet') return 'parquet';
   if (kind !== undefined && kind !== 'parquet') return kind;

@@ -82,7 +82,10 @@ export class ArrowSink implements CheckedSink {
   }
 }
 
-/** apache-arrow's writer over a queue from which the bytes of each batch are taken. */
+/**
+ * Encodes batches with apache-arrow's writer, which writes into a queue; the bytes of each batch are taken
+ * from there.
+ */
 class IpcEncoder implements BatchEncoder {
   readonly #writer: RecordBatchWriter;
   readonly #schema: Schema;
@@ -99,8 +102,8 @@ class IpcEncoder implements BatchEncoder {
   }
 
   batch(batch: RecordBatch): Uint8Array {
-    // The batch must have the schema object that was written first: for another object the writer would
-    // start a new stream.
+    // The writer starts a new stream if a batch has another schema object than the one before, even an equal
+    // one.
     this.#writer.write(new RecordBatch(this.#schema, batch.data));
     return this.#queue.take();
   }
@@ -112,7 +115,8 @@ class IpcEncoder implements BatchEncoder {
 }
 
 /**
- * Also writes the schema at the beginning, as the format demands, so that the file can be read from a pipe.
+ * apache-arrow's file writer leaves out the schema at the beginning of the file. This one writes it, as the
+ * format demands, so that the file can be read from a pipe.
  */
 class SequentialFileWriter extends RecordBatchFileWriter {
   protected override _writeSchema(schema: Schema): this {

@@ -48,7 +48,7 @@ export class ArrowSource extends FileSetSource<ArrowLayout> {
   }
 }
 
-/** A range of a file's batches, and the number of rows before it. */
+/** A range of a file's batches. `firstRow`: number of rows in the file before the range. */
 type BatchPart = { readonly from: number; readonly to: number; readonly firstRow: number };
 
 const ALL: BatchPart = { from: 0, to: Number.MAX_SAFE_INTEGER, firstRow: 0 };

@@ -16,7 +16,10 @@ import type { FooterBlock } from './verify-metadata.ts';
 
 const END = 4 + FILE_MAGIC.length;
 
-/** Most bytes of a footer, far more than writers make: its length in a damaged file can be up to 2 GiB. */
+/**
+ * A footer has at most this number of bytes, far more than writers make. In a damaged file its length could
+ * claim up to 2 GiB.
+ */
 const FOOTER_BYTES = 2 ** 30;
 
 /**

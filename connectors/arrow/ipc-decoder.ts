@@ -76,9 +76,9 @@ export class IpcDecoder {
   }
 
   /**
-   * Feeds the queued chunks to apache-arrow's reader. The reader requests one chunk in advance; an empty
-   * chunk makes it wait. If it requests more bytes than its batch has, the data are damaged and the stream
-   * ends.
+   * Passes the queued messages to apache-arrow's reader, which asks for one chunk in advance; empty chunks
+   * make it wait. If it asks for more bytes than its batch has, the data are damaged, and the stream ends
+   * after eight empty chunks.
    */
   *#pull(): Generator<Uint8Array> {
     for (let idle = 0; idle < 8;) {
@@ -89,7 +89,7 @@ export class IpcDecoder {
   }
 }
 
-/** Throws for a field without a name, or without the fields that its type consists of, at any depth. */
+/** Throws for a field without a name, or whose type lacks the fields that it consists of, at any depth. */
 function requireWhole(fields: readonly (Field | undefined)[]): void {
   for (const field of fields) {
     if (field?.type === undefined) throw new Error('a nested column has no type');

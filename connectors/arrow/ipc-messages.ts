@@ -19,10 +19,10 @@ const CONTINUATION = 0xffffffff;
 const LARGEST = 2 ** 31 - 8;
 
 /**
- * Messages of an IPC stream. Also reads a file that comes through a pipe: it is a stream between two marks,
- * followed by a footer. Memory is allocated only for bytes that have arrived. Throws DataError that names the
- * input and the batch when the data end early or are damaged. With `needsMark`, input that ends without the
- * stream's end mark is an error too, since the writing program may have failed.
+ * Yields the messages of an IPC stream. A file that comes through a pipe is read, too: it is a stream between
+ * two marks, followed by a footer. Memory is allocated only for bytes that have arrived. Throws DataError
+ * that names the input and the batch when the data end early or are damaged. With `needsMark`, input that
+ * ends without the stream's end mark is an error, since the writing program may have failed.
  */
 export async function* ipcMessages(
   chunks: AsyncGenerator<Uint8Array>,
@@ -81,7 +81,8 @@ async function nextMessage(cursor: ByteCursor, position: Position): Promise<IpcM
 }
 
 /**
- * Called if the input ends where a message could start. Throws if a schema or an end mark is still required.
+ * Called if the input ends where the next message would start. Throws if no schema has arrived, or if an end
+ * mark is required.
  */
 function requireNoEndMark({ file, isFile, needsMark, first, batches }: Position): undefined {
   if (first && !isFile) throw new DataError('there are no Arrow data: 0 bytes', { phase: 'read', file });

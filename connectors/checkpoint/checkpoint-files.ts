@@ -23,7 +23,7 @@ const PART_FLOATS = 1 << 25;
 
 const readAt = promisify(read);
 
-/** Bytes hashed and written at a time, so that the thread can do other work in between. */
+/** Bytes are hashed and written in pieces of this size, so that the thread can do other work in between. */
 const PIECE_BYTES = 1 << 22;
 
 /** Most bytes of each of the two text files, so that a damaged file cannot exhaust memory. */
@@ -178,7 +178,10 @@ export async function readMatrices(
   return read;
 }
 
-/** A checksum can match although the numbers are bad, and a model with such numbers could not be loaded. */
+/**
+ * Throws DataError for a number that is not finite. A checksum does not find such numbers if they were
+ * written so, and a model with them could not be loaded.
+ */
 function requireFinite(folder: string, name: string, values: Float32Array): void {
   let at = 0;
   while (at < values.length && Number.isFinite(values[at])) at++;
@@ -190,7 +193,7 @@ async function sumsOf(folder: string): Promise<ReadonlyMap<string, string>> {
   const sums = new Map(
     lines.map((line) => {
       const [, sum, name] = /^([0-9a-f]{64}) {2}(.+)$/.exec(line) ?? [];
-      // A name is never a path, so that only files inside the folder are read.
+      // Only names of checkpoint files are accepted, never paths, so that no file outside the folder is read.
       if (name === undefined || !isCheckpointEntry(name))
         throw fault(folder, SUMS, "a line is not the checksum of a checkpoint's file");
       return [name, sum] as const;

@@ -40,14 +40,18 @@ interface Holder {
 export class FolderLock {
   readonly #file: string;
   readonly #text: string;
-  /** Open handle of the file that this process placed, even if another holder has replaced it. */
+  /**
+   * The lock file that this process has created. The handle stays valid even if another process replaces the
+   * file.
+   */
   readonly #handle: FileHandle;
 
   private constructor(file: string, text: string, handle: FileHandle) {
     this.#file = file;
     this.#text = text;
     this.#handle = handle;
-    // Writes through the handle, so only to this holder's own file. A write sets the file system's time.
+    // A sign of life: writes the same text again, which sets the file's time by the file system's clock. The
+    // handle ensures that only this process's own lock file is written.
     registerTemporary({ temporary: file, beat: () => handle.write(text, 0) });
   }
 
@@ -79,7 +83,8 @@ export class FolderLock {
   }
 
   async leave(): Promise<void> {
-    // A lock that cannot be read is left to its next holder.
+    // If the lock file cannot be read, it is left for the next process, which will find that its holder has
+    // ended.
     const held = await this.#isHeld().catch(() => false);
     forgetTemporary(this.#file);
     await this.#handle.close();
@@ -93,8 +98,8 @@ export class FolderLock {
 
 /**
  * Creates the lock file with this text, if there is none or its holder has ended. Several processes may find
- * the same stale file; only the one that has made its claim, a file named by a hash of the stale text, may
- * replace it. A claim whose process has ended is replaced in the same way.
+ * the same stale lock file. To replace it, a process must first create a claim: a file named by a hash of the
+ * stale text, which only one can create. A claim whose process has ended is replaced in the same way.
  */
 async function acquire(file: string, text: string): Promise<void> {
   for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {

@@ -1,7 +1,7 @@
 /**
- * Packs and unpacks blocks of lz4. Matches may refer to bytes before the block; output never exceeds the
- * given room. lz4-wasm unpacks five times as fast, but has no such window; hyparquet-compressors checks no
- * length (docs/decisions/lz4.md).
+ * Packs and unpacks single lz4 blocks. A match (a reference to earlier bytes) may refer to bytes before the
+ * block; output never exceeds the given room. lz4-wasm unpacks five times as fast, but cannot refer to bytes
+ * before the block; hyparquet-compressors checks no length (docs/decisions/lz4.md).
  */
 
 /** Largest distance from a match back to its source. */
@@ -87,7 +87,8 @@ export function packBlock(bytes: Uint8Array): Uint8Array | undefined {
     const before = last[slot];
     last[slot] = p;
     if (p - before >= LZ4_WINDOW || view.getUint32(before, true) !== four) {
-      // Steps grow over bytes that do not repeat.
+      // The longer no match was found, the larger the steps, so that bytes that do not repeat are passed
+      // quickly.
       p += 1 + ((p - from) >> 6);
       continue;
     }

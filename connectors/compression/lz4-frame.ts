@@ -3,16 +3,20 @@ import { LZ4_WINDOW, packBlock, unpackBlock } from './lz4-block.ts';
 import { XxHash32 } from './xxhash32.ts';
 
 /**
- * Frames of lz4 (the LZ4 Frame format 1.6.4), as `lz4`, Feather and Spark write them. No package reads them
- * in pieces with checksums: lz4js takes whole frames and verifies none, lz4-wasm takes independent blocks
- * alone (pyarrow's depend on each other), lz4-napi is native. docs/decisions/lz4.md has the figures.
+ * Reads and writes lz4 frames (the LZ4 Frame format 1.6.4), as `lz4`, Feather and Spark write them. No
+ * package reads them in pieces and verifies checksums: lz4js takes whole frames and verifies none, lz4-wasm
+ * reads only independent blocks (in pyarrow's frames each block depends on the one before), lz4-napi is
+ * native. docs/decisions/lz4.md has the figures.
  */
 export const LZ4_MAGIC = 0x184d2204;
 
 const BLOCK_BYTES: Readonly<Record<number, number>> = { 4: 1 << 16, 5: 1 << 18, 6: 1 << 20, 7: 1 << 22 };
 const STORED = 0x8000_0000;
 
-/** Yields the number of bytes it needs next, and receives exactly that number. */
+/**
+ * A decoder as a generator: it yields the number of bytes that it needs next and receives exactly these
+ * bytes, and it yields unpacked bytes.
+ */
 type Steps = Generator<number | Uint8Array, void, Uint8Array>;
 
 /**

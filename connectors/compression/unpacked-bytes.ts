@@ -13,8 +13,9 @@ import { isSkippable, ZSTD_MAGIC, zstdFrame } from './zstd-frames.ts';
 
 /**
  * Bytes of a file or of stdin. They are decompressed if the first bytes are the mark of gzip, zstd or lz4;
- * the file's extension matters only for inputs too short for a mark. `size`: see storedBytes. Consecutive
- * members and frames are joined. Throws DataError that names the file for data that are truncated or damaged.
+ * the file's extension matters only for inputs too short for a mark. `size`: see storedBytes. A file of
+ * several compressed streams gives the contents of all. Throws DataError that names the file for data that
+ * are truncated or damaged.
  */
 export async function* unpackedBytes(
   path: string,
@@ -43,7 +44,7 @@ export function isPlainFile(file: string): boolean {
   return !isTooShort(file, head) && !isGzip(head) && !isFrame(magicOf(head));
 }
 
-/** True for a file that is named as compressed but is shorter than a compression's mark. */
+/** True for a file whose name has the extension of a compression but which is shorter than its mark. */
 function isTooShort(path: string, head: Uint8Array): boolean {
   return head.length > 0 && head.length < 4 && compressionOf(path).compression !== 'none';
 }

@@ -11,9 +11,9 @@ export function isSkippable(magic: number): boolean {
 const PIECE = 1 << 20;
 
 /**
- * The bytes of one zstd frame (RFC 8878, section 3.1.1), in pieces; its magic number is next in the cursor.
- * Node's decompressor stops silently after a frame, and files of several frames are common (`cat`, pzstd), so
- * each frame gets its own decompressor. A truncated frame ends early.
+ * The bytes of one zstd frame (RFC 8878, section 3.1.1), in pieces, without decompressing it. The cursor must
+ * be at the frame's magic number. Node's decompressor stops silently after a frame, and files of several
+ * frames are common (`cat`, pzstd), so each frame gets its own decompressor. A truncated frame ends early.
  */
 export async function* zstdFrame(cursor: ByteCursor): AsyncGenerator<Uint8Array> {
   const start = await cursor.take(5);

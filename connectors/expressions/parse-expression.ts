@@ -33,7 +33,7 @@ export function parseExpression(text: string): Expression {
   return new Conversion(text).expression(parsed);
 }
 
-/** Undoes the rewriting of tokens in a text for messages. */
+/** Removes the quotes that `rewrite` has put around names, for messages. */
 function unquoted(text: string): string {
   return text.replaceAll(/"([A-Za-z_]\w*)"/g, '$1');
 }
@@ -73,7 +73,7 @@ const typeNames: Readonly<Record<string, ValueType>> = {
   varchar: 'utf8',
 };
 
-/** Names in any case and without `_`: startswith is starts_with and startsWith. */
+/** Normalizes a function's name, so that startswith, starts_with and startsWith are the same. */
 const plain = (name: string) => name.replaceAll('_', '').toLowerCase();
 
 const functionNames: Readonly<Record<string, string>> = {
@@ -133,7 +133,7 @@ class Conversion {
     return node.op === 'BETWEEN' ? range : call('not', range);
   }
 
-  /** Forms with keywords: not, case, cast, between, ... */
+  /** Translates syntax with keywords: not, case, cast, between, ... */
   #form(node: Expr): Expression {
     if (node.type === 'unary') {
       const value = this.expression(node.operand);

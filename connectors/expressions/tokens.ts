@@ -1,12 +1,12 @@
 /**
- * Marker type: the type of a cast that is put around a number which the parser would round, or could not
- * read.
+ * A number that the parser would round, or could not read, is rewritten as a cast of its text to this type,
+ * which marks it.
  */
 export const NUMBER = 'number as written';
 
 /**
- * Marker functions. One is put around a cast that was written `try_cast`, the other around a cast that was
- * written `date '2024-01-01'`.
+ * Functions that `rewrite` puts around a cast to mark how it was written: as `try_cast`, or as a literal such
+ * as `date '2024-01-01'`.
  */
 export const TRY = 'try_cast';
 export const TIME = 'time as written';

@@ -6,7 +6,7 @@ import { constantData, partitionField } from '../folders/folder-columns.ts';
 import type { ConstantColumn, PartitionColumn } from '../folders/folder-columns.ts';
 import { inputName } from './path-kinds.ts';
 
-/** A file of any format, and its columns. */
+/** The columns of one file, which may have any format. */
 interface FileColumns {
   readonly file: string;
   readonly schema: Schema;
@@ -102,8 +102,8 @@ export function pruneSchema(schema: Schema, columns: readonly string[] | undefin
 }
 
 /**
- * Selects the batch's columns by the schema's names, in its order, without copying. `constants` provide the
- * columns that the batch lacks.
+ * The batch with the columns of the schema, matched by name, without copying. Columns that the file does not
+ * have come from `constants` (the names of its folders).
  */
 export function conformBatch(
   batch: RecordBatch,

@@ -12,9 +12,9 @@ import { isIgnored, isUrl } from './path-kinds.ts';
 import { isPattern, staticBase } from './patterns.ts';
 
 export interface DatasetFile {
-  /** The path that the user named, joined with the path below it. */
+  /** The path of the file, which starts with the path that the user named. */
   readonly file: string;
-  /** Values of the `name=value` folders between the path that the user named and the file, as text. */
+  /** Values of folders `name=value` below the path that the user named, as text. */
   readonly partitions: PartitionValues;
 }
 
@@ -119,7 +119,7 @@ async function filesBelow(folder: string, options: DatasetPathOptions): Promise<
 
 /** Throws DataError for a path with a cycle of links. */
 async function requireNoLoop(path: string): Promise<void> {
-  // Fast path: few paths have links.
+  // Most paths have no links, and then this check is fast.
   if ((await realpath(path).catch(() => undefined)) === resolve(path)) return;
   const parts = resolve(path).split(sep);
   const above: string[] = [];

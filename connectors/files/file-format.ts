@@ -26,8 +26,8 @@ export interface OpenFile<Layout> {
 }
 
 /**
- * A part of a file as plain JSON, without the file's name: the arguments of the format's `reopen`, and the
- * sizes of SourceSplit.
+ * A part of a file as plain JSON, without the file's name. It contains what the format's `reopen` needs and
+ * the sizes of SourceSplit.
  */
 export type FilePart = JsonObject & Pick<SourceSplit, 'bytes' | 'rows' | 'range'>;
 
@@ -41,13 +41,16 @@ export interface FileFormat<Layout extends { readonly schema: Schema }> {
   open(file: string, versions: UrlVersions): Promise<OpenFile<Layout>>;
   /** Opens a file whose layout is known; `size`: bytes that are read, at most. */
   reopen(file: string, layout: Layout, size: number, versions: UrlVersions): Promise<OpenFile<Layout>>;
-  /** Absent where files must not grow while they are read. */
+  /**
+   * True if a file that grew had only complete rows when it was opened. Absent if files of this format must
+   * not grow while they are read.
+   */
   readonly endsWhole?: EndsWhole;
   /** Makes the layouts of several files agree, where possible. */
   reconcile?(layouts: readonly Layout[], needs?: ValueNeeds): readonly Layout[];
   /**
-   * Cuts the first `size` bytes of a file into parts of about `targetBytes`. A part has all that another
-   * thread needs to read it.
+   * Cuts the first `size` bytes of a file into parts of about `targetBytes`. Each part contains everything
+   * that another thread needs to read it.
    */
   cut(file: string, layout: Layout, targetBytes: number, size: number): Promise<readonly FilePart[]>;
 }

@@ -77,13 +77,14 @@ function otherProblem(error: unknown, details: Details): DataError {
       ...details,
       advice: 'Check the disk, the mount and the system log',
     });
-  // Drops the path from "ENAMETOOLONG: name too long, open '<path>'": it may be a temporary's; `file` is the
-  // right one.
+  // Drops the path from "ENAMETOOLONG: name too long, open '<path>'", since it may be the name of a temporary
+  // file; `details` has the path that the user knows.
   return new DataError(messageOf(error).split(', ')[0], details);
 }
 
 function noRoom(details: Details): CapacityError {
-  // A mounted store that copies what is read to a disk; its error is no error of the output.
+  // While reading, a full disk is not the output's: a mounted store may copy files to a local disk when they
+  // are read.
   if (inputPhases.includes(details.phase))
     return new CapacityError('the system has no room to read the file', {
       ...details,
@@ -97,7 +98,7 @@ function noRoom(details: Details): CapacityError {
 
 function unexplained(error: unknown, details: Details): Error {
   if (!(error instanceof Error)) return new Error(String(error));
-  // The error, without facts, of a file stream of Node that has tried a write several times.
+  // Node throws this error, without details, if a file stream has tried a write several times in vain.
   if (!('code' in error) || error.code !== 'ERR_SYSTEM_ERROR') return error;
   return new DataError('the system takes no more bytes (EAGAIN)', {
     ...details,

@@ -29,7 +29,7 @@ interface Opened<Layout> {
   readonly versions: UrlVersions;
 }
 
-/** The files after their layouts were made to agree. */
+/** The files after differences of their layouts were resolved. */
 interface Agreed<Layout> extends Opened<Layout> {
   readonly schema: Schema;
 }
@@ -50,7 +50,7 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
   /** Stdin or another pipe. */
   readonly #stream: string | undefined;
   #opening: Opening<Opened<Layout>>;
-  /** The stream. It is open from the moment at which its columns are read until its rows have been read. */
+  /** Stdin or a pipe, opened to find its columns; its rows are then read from the same stream. */
   #standard: OpenFile<Layout> | undefined;
   #used = false;
 
@@ -81,7 +81,7 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
     };
   }
 
-  /** A copy of this source that has not opened anything. */
+  /** A copy of this source with nothing opened. */
   protected abstract again(): FileSetSource<Layout>;
 
   /**

@@ -16,8 +16,8 @@ export interface StampedFile {
 }
 
 /**
- * True if the first `size` bytes of a file end with a complete row, so that a writer may have been appending
- * rows.
+ * True if the first `size` bytes of a file end with a complete row. Such a file may be growing because a
+ * program appends rows.
  */
 export type EndsWhole = (file: string, size: number) => boolean;
 
@@ -42,8 +42,8 @@ export function fileStamp(file: string, grows: boolean): FileStamp | undefined {
 }
 
 /**
- * True if a file still has that version. Throws DataError if the run has read the file and its bytes have
- * changed since.
+ * True if a file still has this version, or has only grown. Throws DataError if the run has already read the
+ * file and its bytes have changed since.
  */
 export function isFresh(run: ReadingRun, { file, stamp }: StampedFile): boolean {
   requireStamp(file, ofRun(run).stamps.get(file));
@@ -88,7 +88,7 @@ function changeOf(before: FileStamp, now: FileStamp | undefined): Change | undef
   return before.grows && now.size > before.size ? 'grown' : 'changed';
 }
 
-/** By run: the versions of files, and the files whose growth was reported. */
+/** For each run: the versions of the files that it reads, and the files whose growth it has reported. */
 const runs = new WeakMap<object, { readonly stamps: Map<string, FileStamp>; readonly grown: Set<string> }>();
 
 function ofRun({ command, metrics }: ReadingRun) {

@@ -32,7 +32,8 @@ export const knownExtensions = [
 ];
 
 /**
- * Extensions of text files that are data only when named directly: in folders such files are mostly notes.
+ * Further extensions of text. In folders such files are mostly notes, so they are data only if the user names
+ * them.
  */
 const otherText = ['.txt', '.data', '.psv'];
 

@@ -9,7 +9,7 @@ export interface OpenedFile {
   readonly stamp: FileStamp | undefined;
 }
 
-/** The files of a source and of its copies, as they were opened last. */
+/** Opens the files of a source once for the source and its copies, and again when they have changed. */
 export class Opening<Opened extends { readonly files: readonly OpenedFile[] }> {
   readonly #open: () => Promise<Opened>;
   #opened: Promise<Opened> | undefined;
@@ -38,8 +38,8 @@ export class Opening<Opened extends { readonly files: readonly OpenedFile[] }> {
   }
 
   /**
-   * The files for a pass of a run. They are opened again if others have replaced them (see isFresh). Throws
-   * DataError if their bytes have changed; the next call then opens them again.
+   * The files, as one pass of a run reads them. If other files have replaced them (see isFresh), they are
+   * opened again. Throws DataError if their bytes have changed; the next call then opens them again.
    */
   async of(run: ReadingRun): Promise<Opened> {
     try {
@@ -59,7 +59,7 @@ export class Opening<Opened extends { readonly files: readonly OpenedFile[] }> {
     }
   }
 
-  /** The rows of a pass. After an error the next call opens the files again. */
+  /** Passes on the rows of one pass. After an error, the next pass opens the files again. */
   async *reading(rows: AsyncGenerator<RecordBatch>): AsyncGenerator<RecordBatch> {
     try {
       yield* rows;
@@ -69,7 +69,7 @@ export class Opening<Opened extends { readonly files: readonly OpenedFile[] }> {
     }
   }
 
-  /** Runs a check of the files that were read. After its error the next call opens them again. */
+  /** Runs a check of the files that were read. If it throws, the next pass opens the files again. */
   check(run: () => void): void {
     try {
       run();

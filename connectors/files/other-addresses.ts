@@ -53,8 +53,8 @@ const stores: Readonly<Record<string, Store>> = {
 };
 
 /**
- * The file's https address for "hf://datasets/user/name@revision/path"; models have no first word such as
- * `datasets`.
+ * The https address of a file for "hf://datasets/user/name@revision/path". Addresses of models have no first
+ * word like `datasets`.
  */
 function hubAddress({ bucket, key }: Address): string {
   const [kind, rest] = ['datasets', 'spaces'].includes(bucket)
@@ -66,8 +66,8 @@ function hubAddress({ bucket, key }: Address): string {
 }
 
 /**
- * Throws UsageError for an address that is neither a path nor http(s), with other ways to read the file.
- * `phase`: see ErrorDetails.
+ * Throws UsageError for an address such as s3:// or hf://, which is neither a path nor http(s). The error
+ * recommends other ways to read the file. `phase`: see ErrorDetails.
  */
 export function refuseAddress(path: string, phase: string): void {
   // Removes possible secrets: the query, and user and password.

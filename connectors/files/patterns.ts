@@ -2,7 +2,7 @@ import { isAbsolute } from 'node:path';
 
 /** True for a path with wildcards, as tinyglobby reads it. */
 export async function isPattern(path: string): Promise<boolean> {
-  // Each wildcard has one of these characters; other paths need no library.
+  // All wildcards contain one of these characters, so for other paths the library need not be loaded.
   return /[*?[{(!]/.test(path) && (await import('tinyglobby')).isDynamicPattern(path);
 }
 

@@ -5,11 +5,11 @@ import { joinData } from '../../engine/stream/join-data.ts';
 import { copyBytes, takeData, VIEW_BYTES } from '../../engine/stream/take-data.ts';
 
 /**
- * Most bytes that dictionaries and views of one batch expand to: a text of 64 KiB in 100,000 rows must not be
- * copied 100,000 times.
+ * A batch whose dictionaries or views expand to more than this number of bytes is divided: a text of 64 KiB
+ * in 100,000 rows must not be copied 100,000 times.
  */
 const MOST_BYTES = 1 << 26;
-/** Most bytes of text in one batch whose 64-bit offsets are converted to 32-bit offsets. */
+/** Text with 64-bit offsets is converted to 32-bit offsets in batches of at most this number of bytes. */
 const MOST_LARGE = 1 << 30;
 
 /**
@@ -70,7 +70,10 @@ function partsOf({ numRows, data }: RecordBatch): (readonly [from: number, to: n
   return [...parts, [from, numRows]];
 }
 
-/** Bytes by row of a column whose text must be counted; undefined for a column that stays small. */
+/**
+ * Returns the bytes of each row's text, for columns whose plain form may become large; undefined for other
+ * columns.
+ */
 function lengthsOf(data: Data): ((row: number) => number) | undefined {
   const { type, length } = data;
   if (DataType.isLargeUtf8(type)) {

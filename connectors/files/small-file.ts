@@ -7,14 +7,14 @@ const SMALL_BYTES = 1 << 18;
 /** Most bytes of a small file, even if it grows while it is read. */
 const MOST_BYTES = 1 << 24;
 
-/** Milliseconds after which other work of the thread gets a turn. */
+/** After this number of milliseconds of synchronous reading, other work of the thread gets a turn. */
 const TURN = 10;
 let turned = performance.now();
 
 /**
  * The bytes of a small regular file; undefined for a larger one and for other kinds of files. Reads
- * synchronously: a system call takes a few microseconds, about a hundred through Node's thread pool, and
- * reading a file takes several calls. Throws the file system's error.
+ * synchronously, which takes a few microseconds for each system call; through Node's thread pool a call takes
+ * about a hundred, and a file needs several. Throws the file system's error.
  */
 export function smallFile(file: string): Uint8Array | undefined {
   const found = statSync(file, { throwIfNoEntry: false });

@@ -61,7 +61,7 @@ function partOf(whole: Uint8Array, position: number, size: number, file: string)
   return whole.subarray(position, size);
 }
 
-/** Opens a pipe without blocking a thread until there is a writer: such a thread could not be stopped. */
+/** Opens a pipe without waiting for its writer: a thread that waits for one could not be stopped. */
 function openPipe(file: string): Readable {
   return new Socket({
     fd: openSync(file, constants.O_RDONLY | constants.O_NONBLOCK),
@@ -89,7 +89,7 @@ export async function* bytesFrom(file: string, position: number, size: number): 
     const bytes = new Uint8Array(1 << 20);
     for (let at = position; at < size;) {
       const wanted = Math.min(bytes.length, size - at);
-      // Worker threads that read splits have no other work meanwhile, so they read synchronously.
+      // A worker thread that reads splits has nothing else to do meanwhile, so it reads synchronously.
       const bytesRead = isMainThread
         ? (await handle.read(bytes, 0, wanted, at)).bytesRead
         : readSync(handle.fd, bytes, 0, wanted, at);
@@ -133,7 +133,7 @@ function bytesAt(file: string, position: number, length: number): Uint8Array {
   try {
     handle = openSync(file, 'r');
     let done = 0;
-    // A read may give fewer bytes than there are.
+    // A single read may return fewer bytes than requested, although more follow.
     for (let more = 1; more > 0 && done < length; done += more)
       more = readSync(handle, bytes, done, length - done, position + done);
     return bytes.subarray(0, done);
@@ -171,7 +171,10 @@ function statOf(file: string): Stats {
   }
 }
 
-/** Concatenates the parts in new memory, so that views of any width are aligned. */
+/**
+ * One array with the bytes of all parts. It is new memory, so that arrays of any element type can be views of
+ * it.
+ */
 export function joinBytes(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let at = 0;

@@ -27,7 +27,10 @@ export function parquetFiles(path: string, options: Omit<ParquetSinkOptions, 'ov
   };
 }
 
-/** The options, else the path's extension, choose delimiter and compression, as in TextSink. */
+/**
+ * Text files. Delimiter and compression come from the options, else from the path's extension, as in
+ * TextSink.
+ */
 export function textFiles(
   { compression, ...options }: Omit<TextSinkOptions, 'overwrite'>,
   ending: 'csv' | 'tsv' | 'dat' = 'csv',
@@ -59,7 +62,10 @@ interface OneFile {
   consume(rows: BatchStream, ctx: WritingContext): Promise<WriteSummary>;
 }
 
-/** Writes each file with the format's sink, which throws UsageError for options that cannot be used. */
+/**
+ * Makes the writer of a format whose sink writes one file. Throws the sink's UsageError for options that
+ * cannot be used.
+ */
 function sinkFiles(
   name: string,
   extension: string,

@@ -159,7 +159,7 @@ function repeatedText(text: string, rows: number): Data<Utf8> {
   const one = new TextEncoder().encode(text);
   const data = new Uint8Array(one.length * rows);
   if (rows > 0) data.set(one);
-  // Doubles the filled part with each copy.
+  // Each copy appends the filled part to itself and so doubles it.
   for (let filled = one.length; filled > 0 && filled < data.length; filled *= 2)
     data.copyWithin(filled, 0, Math.min(filled, data.length - filled));
   const valueOffsets = new Int32Array(rows + 1);

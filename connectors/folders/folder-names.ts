@@ -2,8 +2,8 @@
 export const NULL_VALUE = '__HIVE_DEFAULT_PARTITION__';
 
 /**
- * ASCII characters that Spark and Hive write as % and two hexadecimal digits; and NUL, which no file name can
- * have.
+ * Characters that cannot be in a folder's name: ASCII characters that Spark and Hive write as % and two
+ * hexadecimal digits, and NUL.
  */
 // oxlint-disable-next-line no-control-regex
 const ESCAPED = /[\0-\x1f"#%'*/:=?\\\x7f{[\]^]/g;
@@ -13,7 +13,10 @@ export function folderName(column: string, value: string | null): string {
   return `${escapedName(column)}=${escapedValue(value)}`;
 }
 
-/** Readers skip names that start with a dot, so it is escaped. */
+/**
+ * The column's name, escaped. A dot at its beginning is escaped, too, since readers skip folders that start
+ * with a dot.
+ */
 function escapedName(column: string): string {
   return escaped(column).replace(/^\./, '%2E');
 }

@@ -27,7 +27,10 @@ export class FolderRows {
     this.bytes += dataBytes(batch.data);
   }
 
-  /** Removes and yields the folders with the most rows, until at most `leave` bytes wait. */
+  /**
+   * Removes rows from the waiting ones and yields them, the folders with the most rows first, until at most
+   * `leave` bytes wait.
+   */
   *take(leave: number): Generator<RowsOfFolder> {
     if (this.#batches.length === 0) return;
     const all = joinedBatches(this.#batches);
@@ -85,7 +88,10 @@ function valuesAt(values: Uint32Array, positions: Uint32Array): Uint32Array {
   return taken;
 }
 
-/** The fewest folders, largest first, that together have at least `rows` rows; at least one folder. */
+/**
+ * The folders with the most rows that together have at least `rows` rows: as few as possible, largest first,
+ * but at least one.
+ */
 function largest(starts: Uint32Array, rows: number): number[] {
   const sizeOf = (folder: number) => starts[folder + 1] - starts[folder];
   const bySize = [...starts.subarray(1).keys()]

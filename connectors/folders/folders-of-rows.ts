@@ -14,7 +14,7 @@ export class FoldersOfRows {
   readonly paths: string[] = [];
   readonly #numbers: RowNumbers;
   readonly #columns: readonly { readonly name: string; readonly texts: ReturnType<typeof valueTexts> }[];
-  /** Folder by number of a distinct value: different values may have the same text. */
+  /** Folder of each distinct value. Different values may share a folder, if their texts are equal. */
   readonly #folders: number[] = [];
   readonly #byPath = new Map<string, number>();
 

@@ -7,8 +7,8 @@ import type { SourceParts } from '../../engine/stream/operator.ts';
 import { folderData, type PartitionColumn, partitionField, type PartitionValues } from './folder-columns.ts';
 
 /**
- * The conjuncts of a predicate that read only columns of folders, joined by `and`; undefined if there are
- * none.
+ * The conditions of a predicate that read only columns from folder names, joined by `and`; undefined if there
+ * are none.
  */
 export function folderCondition(
   predicate: Expression | undefined,
@@ -49,7 +49,10 @@ export function filesWithin<File extends { readonly partitions: PartitionValues 
   return kept === undefined ? files : Array.from(kept, (row) => files[row]);
 }
 
-/** Undefined if the condition fails with an error for a value: the filter of the rows reports it. */
+/**
+ * Rows that meet the condition. Undefined if its evaluation fails for a value: then no file is left out, and
+ * the filter of the rows reports the error.
+ */
 function rowsWhere(condition: Expression, batch: RecordBatch): Uint32Array | undefined {
   const predicate = checkPredicate(condition, batch.schema);
   try {

@@ -14,13 +14,13 @@ export function inferredType(
 
 function integerType(known: readonly string[]): 'int32' | 'int64' | 'utf8' {
   const integers = known.map(BigInt);
-  // Leading zeros are significant if 007 and 7 both occur: they may be two ids.
+  // If both 007 and 7 occur, leading zeros distinguish values (perhaps ids), so they must stay text.
   if (new Set(integers).size < known.length) return 'utf8';
   if (integers.every((value) => BigInt.asIntN(32, value) === value)) return 'int32';
   return integers.every((value) => BigInt.asIntN(64, value) === value) ? 'int64' : 'utf8';
 }
 
-/** True for numbers as programs write them; false for versions such as 1.10. */
+/** True if all values are numbers in the form in which programs write them. Versions such as 1.10 are not. */
 function isFloats(known: readonly string[]): boolean {
   const numbers = known.map(Number);
   return (

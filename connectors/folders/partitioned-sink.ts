@@ -45,9 +45,9 @@ const CHECK_ROWS = 1 << 14;
 /**
  * Writes rows into folders named by the values of some columns, as Hive and Spark do:
  * `genre=Drama/year=1999/part-00000.parquet`. The files have the other columns. Rows wait in memory up to
- * `bufferBytes`; then the folders with the most rows are written, one file each, until half of that is left.
- * The rows of a folder keep their order across its files. The output appears when it is complete; a failure
- * or cancellation leaves nothing.
+ * `bufferBytes`; then the folders with the most rows are written, one file each, until half of the buffer is
+ * free. The rows of a folder keep their order across its files. The output appears when it is complete; a
+ * failure or cancellation leaves nothing.
  */
 export class PartitionedSink implements CheckedSink {
   readonly name = 'partitioned-sink';

@@ -4,7 +4,7 @@ import { DAY, dateText } from '../../engine/expressions/civil.ts';
 import { decimalAt, decimalText } from '../../engine/keys/exact-ids.ts';
 import { shortestFloat32 } from '../../engine/numbers/shortest.ts';
 
-/** Returns the text of a row's value; the value is not null. */
+/** Returns the text of the value in a row that is not null. */
 type RowText = (row: number) => string;
 
 const MILLISECONDS_OF_DAY = DAY / 1000;
@@ -47,7 +47,7 @@ export function valueTexts(type: DataType, column: string): (data: Data) => RowT
   });
 }
 
-/** Arrow's own decoder would drop a byte order mark at the beginning of a text. */
+/** Decodes text itself, since Arrow's decoder would drop a byte order mark at the beginning of a text. */
 function utf8Texts(data: Data): RowText {
   const { values, valueOffsets } = data as Data<Utf8>;
   const all = Buffer.from(values.buffer, values.byteOffset, values.byteLength);
@@ -61,7 +61,7 @@ function vectorText(data: Data, text: (value: unknown) => string): RowText {
 
 /** Text of a double as Java writes it: 0.1, 100.0, 1.0E7, NaN, Infinity. */
 export function javaText(value: number): string {
-  // Rows with -0 and 0 share a folder.
+  // -0 and 0 are equal, so their rows must have the same folder.
   if (value === 0) return '0.0';
   const size = Math.abs(value);
   if (!Number.isFinite(value)) return String(value);

@@ -27,13 +27,13 @@ export interface FetchedRange {
 /** Bytes from..to (exclusive), or the last bytes of a file. */
 export type ByteRange = { readonly from: number; readonly to: number } | { readonly last: number };
 
-/** Largest file that is held in memory if a server does not support ranges. */
+/** A server without support for ranges sends whole files; larger ones than this are refused. */
 const WHOLE_BYTES = 1 << 30;
 
 /**
- * Sends one GET with a Range header. Retries twice after a broken connection or the answer of a busy server.
- * From a server that ignores ranges it takes the whole file, but only if the last bytes are requested. Throws
- * DataError that names the URL and the bytes, UsageError for an invalid URL.
+ * Fetches a range of a file's bytes with one GET request. Retries twice if the connection breaks or the
+ * server is busy. If the server ignores ranges, it takes the whole file, but only if the last bytes are
+ * requested. Throws DataError that names the URL and the bytes, UsageError for an invalid URL.
  */
 export function fetchRange(url: string, range: ByteRange): Promise<FetchedRange> {
   const problem = problemOf(url, rangeText(range));
@@ -69,7 +69,7 @@ async function fetchOnce(url: string, range: ByteRange, problem: Problem): Promi
         'the server ignores ranges: it answers 200 and the whole file, not 206',
         'Download the file first',
       );
-    // An empty file has this answer to any range.
+    // This is the response for any range of an empty file.
     if (status === 416 && headers.get('content-range') === 'bytes */0')
       return { bytes: new Uint8Array(0), start: 0, size: 0, ...version };
     if (status !== 206) refuse(response, problem);
@@ -83,12 +83,12 @@ async function fetchOnce(url: string, range: ByteRange, problem: Problem): Promi
     const bytes = await readBody(answer, place.end - place.start + 1);
     return { bytes, start: place.start, size: place.size, ...version };
   } finally {
-    // Closes the connection of a body that was not read.
+    // If the body was not read, cancelling it closes the connection.
     if (!answer.response.bodyUsed) await answer.response.body?.cancel().catch(() => undefined);
   }
 }
 
-/** Throws DataError if a server is about to send other bytes than requested, or more. */
+/** Throws DataError if a response's headers announce other bytes than requested, or more. */
 function requirePlace(
   { start, end, size }: { readonly start: number; readonly end: number; readonly size: number },
   range: ByteRange,
@@ -107,7 +107,7 @@ function requirePlace(
     throw problem(`the server sends bytes ${start}-${end} and declares ${declared} bytes`, advice);
 }
 
-/** The whole file, from a server without ranges. */
+/** The whole file, from the response of a server that ignores ranges. */
 async function wholeFile(
   answer: Answer,
   version: Pick<FetchedRange, 'etag' | 'modified'>,

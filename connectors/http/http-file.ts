@@ -7,8 +7,8 @@ import { changed, isUnversioned, type UrlVersions } from './url-versions.ts';
 /** Bytes fetched when a file is opened. They give its size, and nearly always contain the whole footer. */
 const TAIL = 1 << 16;
 /**
- * Largest gap between two ranges of one request; unwanted bytes must also stay below a tenth of the wanted
- * ones.
+ * Ranges with at most this gap between them are fetched in one request, if all gaps together are less than a
+ * tenth of the wanted bytes.
  */
 const NEAR = 1 << 16;
 
@@ -46,11 +46,11 @@ export class HttpFile {
   }
 
   /**
-   * Called after the last read. Where the server gives no versions, the file's end is read again. Throws
-   * DataError for a file that changed.
+   * Called after the last read. If the server reports no version of the file, its last bytes are read again
+   * and compared. Throws DataError for a file that changed.
    */
   async verify(): Promise<void> {
-    // A file that is whole in memory came in one answer.
+    // If the whole file is in memory, it came in a single response and is consistent.
     if (!isUnversioned(this.#tail) || this.#tail.start === 0) return;
     const { size, bytes } = await fetchRange(this.#url, { last: TAIL });
     if (size !== this.#tail.size || Buffer.compare(bytes, this.#tail.bytes) !== 0)

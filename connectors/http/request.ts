@@ -3,19 +3,21 @@ import { DataError, publicText } from '../../engine/errors.ts';
 import { waitForOther } from '../../engine/waits.ts';
 import { urlOf } from '../files/path-kinds.ts';
 
-/** Milliseconds between attempts; one more attempt follows the last wait. */
+/** Milliseconds to wait between attempts. There is one attempt more than waits. */
 const waits = [100, 400];
 
 /**
- * Limits of waiting for a server. Each received byte extends the time, so a slow connection succeeds; a
- * server that sends a byte every 20 s does not.
+ * Limits of the time to wait for a server. Each received byte extends the time, so a slow connection
+ * succeeds. A server that sends only a byte every 20 s does not.
  */
 export const patience = {
   /** Longest time without a byte, in milliseconds. */
   idle: 30_000,
-  /** Longest time for one answer, in milliseconds, before the extension by its bytes. */
+  /**
+   * Longest total time to wait for one response, in milliseconds, before it is extended by received bytes.
+   */
   start: 60_000,
-  /** Bytes that extend the time by one millisecond: 8 KB/s. */
+  /** This number of received bytes extends the time by one millisecond (8 KB/s). */
   bytes: 8,
 };
 
@@ -45,7 +47,7 @@ export async function withAttempts<Result>(once: () => Promise<Result>, problem:
   }
 }
 
-/** An answer whose body has not been read. */
+/** A response whose headers have arrived but whose body has not been read. */
 export interface Answer {
   readonly response: Response;
   /**
@@ -59,7 +61,7 @@ export interface Answer {
 export async function get(url: string, headers: Readonly<Record<string, string>>): Promise<Answer> {
   const { address, headers: own } = requestOf(url);
   const ending = new AbortController();
-  // Only waiting for the server counts, not the reader's work between the parts.
+  // Counts only the time of waiting for the server, not the reader's work between the parts.
   let waited = 0;
   const wait = async <Result>(part: Promise<Result>, received: number): Promise<Result> => {
     const left = patience.start + received / patience.bytes - waited;
@@ -112,7 +114,7 @@ export async function* chunksOf(answer: Answer): AsyncGenerator<Uint8Array> {
   }
 }
 
-/** Throws the error of an answer without data. */
+/** Throws the error for a response with a status that means no data. */
 export function refuse({ status, statusText }: Response, problem: Problem): never {
   if (status === 404 || status === 410)
     throw problem(`there is no such file on the server (${status})`, 'Check the URL');

@@ -1,7 +1,10 @@
 import { crc32 } from 'node:zlib';
 import type { Problem } from './request.ts';
 
-/** Bytes at the beginning of a stream that are compared from pass to pass. */
+/**
+ * The first bytes of a file, up to this number, are compared in each pass, even if the pass does not read to
+ * the end.
+ */
 const HEAD = 1 << 16;
 
 /** The version of a file on a web server, as far as an answer declares it. */
@@ -75,7 +78,7 @@ function isSame(first: UrlVersion, other: UrlVersion): boolean {
     first.etag === other.etag &&
     first.modified === other.modified &&
     first.tail === other.tail &&
-    // A server need not declare the length of a stream.
+    // A server need not report the length of the file in each response.
     (first.size ?? other.size) === (other.size ?? first.size)
   );
 }

@@ -1,6 +1,6 @@
 /**
- * Functions that the readers of all types share. They recognize nulls, absent fields, and fields that are
- * not values.
+ * Functions that the readers of columns of all types use. They recognize nulls, missing fields, and fields
+ * that are not values of the type.
  */
 import { isMissing, isNaNText, latin1 } from './parse-numbers.ts';
 import { NESTED } from './field-block.ts';
@@ -74,8 +74,8 @@ export function isAbsent({ block, nulls }: Reading, start: number, end: number):
 }
 
 /**
- * Makes a field null that is not a value of its column's type. Reports it, except for the usual texts for a
- * missing number.
+ * Makes a field null whose text is not a value of its column's type, and reports it. A usual text for a
+ * missing number, such as NA, is not reported.
  */
 export function refuse(
   { block, column, nulls, onFault }: Reading,

@@ -1,6 +1,6 @@
 const LF = 0x0a;
 
-/** Most bytes of a row, so that a quote that never closes does not read a whole file into memory. */
+/** A longer row is an error, so that a quote that is never closed does not read a whole file into memory. */
 export const LONGEST_ROW = 1 << 20;
 
 /** Kinds of fields: bare, quoted, quoted with "" inside. */
@@ -13,7 +13,7 @@ export const ESCAPED_STRING = 4;
 export const NESTED = 5;
 export const LITERAL = 6;
 
-/** A fault in a row at a byte position; the user's error names the line instead. */
+/** A fault in a row, at a byte position. It is converted to the user's error, which names the line. */
 export class RecordProblem extends Error {
   readonly position: number;
   readonly advice: string;

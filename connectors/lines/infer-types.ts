@@ -15,8 +15,8 @@ import type { FieldBlock } from './field-block.ts';
 import type { TextType } from './text-type.ts';
 
 /**
- * Kinds of fields seen in a column, as bits; several blocks or files are combined by or. `comma`: a number
- * such as 4,5 where the comma is not the decimal separator.
+ * Kinds of fields that occur in a column, as bits, so that several blocks or files are combined by `or`.
+ * `comma`: a number such as 4,5 although the comma is not the decimal separator.
  */
 const SEEN = {
   int32: 1,
@@ -47,7 +47,10 @@ export function kindsIn(
   return seen;
 }
 
-/** True if further fields can change neither the column's type nor a report about it. */
+/**
+ * True if no further field can change the column's type or a report about it: the column has both texts and
+ * numbers.
+ */
 export function isSettled(seen: number): boolean {
   return seen >= SEEN.text && (seen & NUMERIC) !== 0;
 }
@@ -79,7 +82,7 @@ export function kindOf(
   return short === (short | 0) ? SEEN.int32 : SEEN.int64;
 }
 
-/** Returns the kind of a field that starts like a number but is not a short integer. */
+/** The kind of a field that starts like a number but is not an integer of at most 15 digits. */
 function kindOfRest(
   bytes: Uint8Array,
   start: number,
@@ -155,9 +158,10 @@ export function hasNumbers(seen: number): boolean {
 }
 
 /**
- * The narrowest type that holds all of the kinds: int32, int64, float64, utf8; bool for JSON's literals. Text
- * are also: whole numbers with leading zeros (they are ids), whole numbers beyond 64 bits unless the column
- * has decimals too, and columns of nulls. NaN among whole numbers is a null.
+ * The narrowest type that holds all values of these kinds: int32, int64, float64, utf8, or bool for JSON's
+ * true and false. Also text are whole numbers with leading zeros (they are ids), whole numbers beyond 64 bits
+ * unless the column also has decimals, and columns of only nulls. NaN in a column of whole numbers becomes
+ * null.
  */
 export function typeOfKinds(seen: number): TextType {
   if (seen === SEEN.literal) return 'bool';

@@ -6,8 +6,8 @@ export const COMMA = 0x2c;
 const ZERO = 0x30;
 
 /**
- * Powers of ten that are exact as doubles. A mantissa below 2^53 divided by one of these is rounded once, to
- * the nearest double.
+ * Powers of ten that float64 represents exactly. Dividing a whole number below 2^53 by one of them rounds
+ * only once, so the result is the nearest float64 to the decimal.
  */
 const powersOfTen = Float64Array.from({ length: 23 }, (_, i) => Number(`1e${i}`));
 const decimal = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
@@ -59,7 +59,7 @@ export function parseShortInteger(bytes: Uint8Array, from: number, to: number): 
     if (digit < 0 || digit > 9) return undefined;
     value = value * 10 + digit;
   }
-  // Subtracts, so that the result is 0, not -0.
+  // 0 - value gives 0 for "-0", where -value would give -0.
   return negative ? 0 - value : value;
 }
 
@@ -70,7 +70,7 @@ export function parseShortInteger(bytes: Uint8Array, from: number, to: number): 
 export function parseLongInteger(text: string): bigint | undefined {
   const match = /^ *([+-]?)(\d+) *$/.exec(text);
   if (match === null) return undefined;
-  // 40 digits are beyond the range of every type; the rest is not converted.
+  // 40 digits exceed the range of every type, so further digits need not be converted.
   const digits = match[2].replace(/^0+(?=.)/, '').slice(0, 40);
   return match[1] === '-' ? -BigInt(digits) : BigInt(digits);
 }

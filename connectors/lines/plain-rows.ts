@@ -11,7 +11,8 @@ import type { TextType } from './text-type.ts';
 const LF = 0x0a;
 
 /**
- * Codes for reading a field, as in connectors/lines/assembly/plain-rows.ts. SKIP: the column is not wanted.
+ * Codes of the types for the WebAssembly kernel (connectors/lines/assembly/plain-rows.ts). SKIP: the column
+ * is not read.
  */
 const SKIP = 0;
 const readings: Readonly<Partial<Record<TextType, number>>> = {
@@ -28,13 +29,16 @@ const arrays = {
   float64: Float64Array,
   utf8: Int32Array,
 } as const;
-/** Int32 values that describe a column. */
+/** Number of Int32 values that describe a column to the kernel. */
 const DESCRIPTION = 4;
-/** Bytes after an area that may be read or written together with its last bytes. */
+/**
+ * The kernel works on 16 bytes at once, so it may read or write this number of bytes after the end of an
+ * area.
+ */
 const SLACK = 16;
 const PAGE = 1 << 16;
 
-/** Fewest rows that are worth a batch of their own. */
+/** Plain rows are returned as a batch of their own only if they are at least this number. */
 export const FEW_ROWS = 1024;
 
 interface Scanner {
@@ -43,7 +47,7 @@ interface Scanner {
 }
 
 let module: WebAssembly.Module | undefined;
-/** A scanner that is no longer in use, for the thread's next rows. */
+/** A kernel with its memory that is not in use; the thread reuses it for its next rows. */
 let spare: Scanner | undefined;
 
 function takeScanner(bytes: number): Scanner {
@@ -63,8 +67,8 @@ function takeScanner(bytes: number): Scanner {
 }
 
 /**
- * A wanted column of the file, with the addresses of its values; for text the addresses of its starts, ends
- * and offsets.
+ * A column to read, with addresses in the kernel's memory: of its values; for text, of the starts, ends and
+ * offsets of its texts.
  */
 interface Wanted {
   readonly type: keyof typeof arrays;
@@ -140,7 +144,7 @@ export class PlainRows implements Disposable {
     new Int32Array(this.#scanner.memory.buffer, this.#descriptions, descriptions.length).set(descriptions);
   }
 
-  /** Undefined if rows of the layout can never be plain. */
+  /** Undefined if no row of this layout can be plain. */
   static of(layout: RowLayout, wanted: readonly number[], maximumRows: number): PlainRows | undefined {
     const { marks, rules, types } = layout;
     if (
@@ -160,7 +164,7 @@ export class PlainRows implements Disposable {
     const input = this.#input;
     const copy = new Uint8Array(memory.buffer, input, size + 1);
     copy.set(bytes.subarray(from, from + size));
-    // A line end after the last byte stops every search.
+    // A line end after the last byte, so that searches in the kernel need no check for the end.
     copy[size] = LF;
     this.rows = kernels.scanRows(
       input,

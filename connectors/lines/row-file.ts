@@ -16,7 +16,7 @@ import type { RowLayout, RowScan } from './row-layout.ts';
 import { blockRows, fieldText, scanWindow, skipMark } from './row-layout.ts';
 import { RowWindow, shorten, WHOLE_FILE } from './row-window.ts';
 
-/** Settings for turning rows into batches. `wanted`: the layout's columns that are in the schema. */
+/** The columns to read from rows. `wanted`: positions of the schema's columns among the layout's. */
 interface RowReading<Layout> {
   readonly layout: Layout;
   readonly schema: Schema;
@@ -28,13 +28,16 @@ interface FoundRows {
   readonly origin: Omit<BatchOrigin, 'file' | 'firstRow'>;
 }
 
-/** A file of lines, or a byte range of it, of which one window is in memory. The caller closes it. */
+/**
+ * A text file, or a byte range of it, read through a window of a few megabytes in memory. The caller closes
+ * it.
+ */
 export class RowFile<Layout extends RowLayout> {
   readonly layout: Layout;
   readonly #file: string;
   readonly #window: RowWindow;
   readonly #range: ByteRange;
-  /** False for a range with a guessed start in which no line starts. */
+  /** False if the range starts at a guessed byte and no line starts in it. */
   #hasLines = true;
 
   private constructor(file: string, window: RowWindow, range: ByteRange, layout: Layout) {
@@ -226,7 +229,7 @@ function toBatch(schema: Schema, rows: number, children: Data[]): RecordBatch {
 
 /** Line number of each row of a block; `first` is the number of the block's first line. */
 function linesOf(block: FieldBlock, first: number): (row: number) => number {
-  // Fast path: mostly each row is one line.
+  // Usually each row is one line; then no table is needed.
   if (block.lines === block.rows) return (row) => first + row;
   const before = block.linesBefore.slice(0, block.rows);
   return (row) => first + before[row];

@@ -20,7 +20,7 @@ export interface RowKind<Layout extends RowLayout> extends Pick<FileFormat<Layou
   readonly batchSize: number;
   infer(window: RowWindow, file: string): Layout;
   reconcile(layouts: readonly Layout[], needs?: ValueNeeds): readonly Layout[];
-  /** The data from which a layout's scanner is made again in another thread. */
+  /** The facts of a layout, as JSON, from which another thread makes its scanner again. */
   scanning(layout: Layout): JsonObject;
 }
 

@@ -11,7 +11,7 @@ import type { FieldBlock, ScanBounds } from './field-block.ts';
 import type { RowWindow } from './row-window.ts';
 import type { TextType } from './text-type.ts';
 
-/** Delimiter and quotes of a format whose rows may be plain (see PlainRows). */
+/** The marks of a format whose rows PlainRows may read: delimiter and quotes. */
 export interface PlainMarks {
   /** As a byte. */
   readonly delimiter: number;
@@ -57,12 +57,12 @@ export type RowScan = (block: FieldBlock, bytes: Uint8Array, from: number, bound
 const MOST_FIELDS = 1 << 20;
 
 /**
- * Most columns of a file if they are not named by options. Every row has a value or null in each column, so a
- * file whose lines all have new fields would grow quadratically in memory.
+ * Most columns of a file whose columns the user does not name. Each row takes memory for every column, so
+ * memory would grow quadratically with a file whose lines all have new fields.
  */
 export const MOST_COLUMNS = 4096;
 
-/** Rows of a block: `wanted`, but fewer for very wide rows and very small files. */
+/** Number of rows for a block: `wanted`, but fewer if rows are very wide or the file is very small. */
 export function blockRows(window: RowWindow, columns: number, wanted: number): number {
   return Math.max(1, Math.min(wanted, Math.floor(MOST_FIELDS / columns), window.mostRows(columns)));
 }

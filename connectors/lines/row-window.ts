@@ -8,8 +8,8 @@ import { countLines } from './field-block.ts';
 const LF = 0x0a;
 const CAPACITY = 4 * LONGEST_ROW;
 /**
- * Buffer of a closed window, reused by the next one: a range needs a whole buffer for only a few
- * milliseconds.
+ * The buffer of a window that was closed. The next window reuses it, since a range needs a whole buffer for
+ * only a few milliseconds.
  */
 let spare: Uint8Array | undefined;
 /** Most bytes of a line in a message. */
@@ -18,7 +18,7 @@ const SHOWN = 200;
 /** The range that is a whole file. */
 export const WHOLE_FILE: ByteRange = { from: 0, to: Number.MAX_SAFE_INTEGER, known: true, rows: 0, lines: 0 };
 
-/** Bytes at `to` that are not UTF-8 text. */
+/** Bytes that are not UTF-8 text; they start at `to`, where the window ends. */
 interface Fault {
   readonly summary: string;
   readonly advice: string;
@@ -128,7 +128,7 @@ export class RowWindow {
     this.#checked -= this.from;
     this.#end -= this.from;
     this.from = 0;
-    // After the end of the range only the rest of its last row is needed, mostly less than a chunk.
+    // After the end of the range, only the rest of its last row is needed; one chunk is mostly enough.
     do await this.#readChunk();
     while (this.#end < CAPACITY && !this.#ended && this.#end < this.limit);
   }

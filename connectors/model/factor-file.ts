@@ -5,9 +5,9 @@ import { readRows, type RowParts } from '../../engine/row-parts.ts';
 import { type IdColumn, idCount, idData } from './id-column.ts';
 
 /**
- * Writes a part file of factors as Parquet, uncompressed since compression gains 1 % on factors. Its values
- * are views of the factors' own memory, so writing costs only the system's copy. Format: parquet.thrift and
- * Encodings.md of apache/parquet-format. Columns are id and features, a list of floats:
+ * Writes a part file of factors as Parquet. It is not compressed, since compression saves only 1 % of
+ * factors. The values are views of the factors' own memory, so writing costs only the system's copy. Format:
+ * parquet.thrift and Encodings.md of apache/parquet-format. Columns are id and features, a list of floats:
  *
  *     "PAR1",   for each row group: pages of id, pages of features,   footer, its length, "PAR1"
  *     page:     header with a checksum, [bytes of repetition levels, the levels, bytes of definition levels, the
@@ -23,7 +23,7 @@ const { i16, i32, i64, binary, struct, list } = thrift;
 const ROW_GROUP_FLOATS = 1 << 22;
 const PAGE_FLOATS = 1 << 18;
 
-/** Longest text id in statistics, in bytes. */
+/** Longest text id, in bytes, that is stored as a minimum or maximum. */
 const LONGEST_BOUND = 64;
 
 const MAGIC = Buffer.from('PAR1', 'latin1');

@@ -59,8 +59,8 @@ const MOST_ATTEMPTS = 100;
 
 const folders = ['metadata', 'userFactors', 'itemFactors'] as const;
 /**
- * Folders in addition to Spark's own: its `recommendForAll` accepts no further columns in userFactors or
- * itemFactors. Same layout as factors, of rank 1.
+ * Folders for numbers of one float for each id, in the same layout as factors of rank 1. They are separate
+ * folders, since Spark's `recommendForAll` accepts no further columns in userFactors or itemFactors.
  */
 const COUNTS = 'itemCounts';
 const meansFolders = { users: 'userMeans', items: 'itemMeans' } as const;
@@ -105,7 +105,7 @@ export async function saveModel(
   try {
     await saveSides(output.temporary, sides, options);
     throwIfAborted(options.signal, 'save');
-    // Written last: a folder without metadata is not a model.
+    // The metadata are written last, since a folder without metadata does not count as a model.
     await mkdir(join(output.temporary, 'metadata'));
     await writeFile(join(output.temporary, 'metadata', 'part-00000'), `${line}\n`);
     await output.commit();
@@ -190,8 +190,8 @@ export async function isModelFolder(directory: string): Promise<boolean> {
 }
 
 /**
- * Identifies the folder at this path: a folder that replaces it has another text. Undefined if there is no
- * folder.
+ * A text that identifies the folder at this path; a folder that replaces it has another. Undefined if there
+ * is no folder.
  */
 async function identityOf(directory: string): Promise<string | undefined> {
   const found = await stat(directory, { bigint: true }).catch(() => undefined);

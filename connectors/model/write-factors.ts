@@ -24,8 +24,8 @@ export interface WrittenTable {
 }
 
 /**
- * Fewest floats of a part file. Parts are small, so that threads share a model evenly. Larger models have at
- * most 64 parts, until a part has the maximum size.
+ * A part file has at least this number of floats. Parts are small, so that threads share the work evenly. A
+ * larger model has WANTED_PARTS parts, until a part reaches the maximum size.
  */
 const LEAST_PART_FLOATS = 1 << 22;
 const MOST_PART_FLOATS = 1 << 25;

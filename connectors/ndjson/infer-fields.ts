@@ -48,7 +48,7 @@ class Fields implements InferredFields {
   readonly #isChosen: boolean;
   readonly #rules: ValueRules;
   readonly #cursor = new JsonCursor();
-  /** The field that is being inspected. */
+  /** A block with one field, the one whose kind is being found; reused for all fields. */
   readonly #field: Parameters<typeof kindOf>[0];
   /** Kinds by column of the fields in a line; for a repeated name the last one counts. */
   readonly #inLine = new Map<number, number>();

@@ -130,8 +130,8 @@ export class JsonCursor {
     } catch {
       throw this.#broken();
     }
-    // In UTF-8 all unpaired surrogates would become the same character, and different ids could become
-    // equal.
+    // UTF-8 has no half surrogate pairs: all would become the same replacement character, and different ids
+    // could become equal.
     if (!text.isWellFormed())
       throw new JsonProblem(
         'a text has half of a surrogate pair (\\ud800 to \\udfff), which UTF-8 does not hold',

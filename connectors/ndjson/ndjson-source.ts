@@ -87,7 +87,7 @@ export const readNdjsonSplit = rowSplitReader(({ chosen }, names) => ({
   scanner: scannerOf(names, chosen as boolean),
 }));
 
-/** Fields that were not chosen may appear later in the file. */
+/** Returns the scanner. If the user chose the fields, other fields of objects are skipped. */
 function scannerOf(names: readonly string[], chosen: boolean): RowLayout['scanner'] {
   return (all) => new ObjectScanner(names, chosen || !all).scan;
 }
@@ -98,7 +98,7 @@ function inferLayout(window: RowWindow, file: string, options: NdjsonSourceOptio
   const { names, kinds } = withLine(window, () => inferFields(window, options.columns, rules));
   const scanner = scannerOf(names, options.columns !== undefined);
   if (names.length === 0) {
-    // Throws the error of the first line that is not an object.
+    // No line is an object. Scanning throws an error that names the first line.
     scanWindow(window, new FieldBlock(1, 1), window.from, scanner(true));
     throw new DataError('there are no fields: not one JSON object', { phase: 'read', file });
   }

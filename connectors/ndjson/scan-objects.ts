@@ -29,7 +29,7 @@ export class ObjectScanner {
   readonly #passesOthers: boolean;
   readonly #cursor = new JsonCursor();
 
-  /** `passesOthers`: skip fields of other names; otherwise they are faults. */
+  /** `passesOthers`: true to skip fields of other names; else they are errors. */
   constructor(names: readonly string[], passesOthers: boolean) {
     this.#columns = new Map(names.map((name, column) => [name, column]));
     this.#keys = names.map((name) => Buffer.from(name));
@@ -81,7 +81,7 @@ export class ObjectScanner {
     cursor.open(bytes, from, to);
     let last = -1;
     while (cursor.next()) {
-      // Fast path: most objects have their fields in the same order.
+      // Most objects have their fields in the same order, so the next column is tried first.
       const column =
         last + 1 < columns && this.#isKey(bytes, last + 1) ? last + 1 : this.#columns.get(cursor.key());
       if (column === undefined) {

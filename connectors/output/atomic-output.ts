@@ -51,10 +51,10 @@ export interface AtomicOutput {
 }
 
 /**
- * Throws UsageError if `target` may not be written: it exists and `overwrite` is not set, or it is not an
+ * Throws UsageError if `target` must not be written: it exists and `overwrite` is not set, or it is not an
  * output of this kind (a folder with other files, the home folder, a parent of the working folder, a device,
- * a pipe, a part of a model). An old output that a dead process had moved aside is moved back first, so it
- * counts as existing.
+ * a pipe, a part of a model). If a process died after moving the old output aside, it is moved back first, so
+ * that it counts as existing.
  */
 export async function checkOutput(target: string, options: AtomicOutputOptions): Promise<void> {
   await recoverOutput(await realPath(target));
@@ -204,7 +204,8 @@ class PendingOutput implements AtomicOutput {
       (needed === undefined
         ? `more than ${formatBytes(await bytesBelow(this.temporary))}`
         : formatBytes(needed));
-    // The next output to this target removes leftovers, so the first failure is reported, not this one.
+    // If the temporary cannot be removed, the next output to this target removes it; the first error is
+    // reported, not this one.
     await this.discard().catch(() => undefined);
     if (full) return diskFull(problem, this.#name, full, await freeBytes(dirname(this.#target)));
     if (!(problem instanceof FactorFlowError) || !problem.message.includes(this.temporary)) return problem;
@@ -229,7 +230,8 @@ class PendingOutput implements AtomicOutput {
     const old = replaces ? siblingName(this.#target, 'old') : undefined;
     if (old !== undefined) {
       registerTemporary({ temporary: old, restoreTo: this.#target });
-      // Its time is its last change; touched, it does not look abandoned while it is aside.
+      // While it is aside, the old output must not look abandoned by a dead process, so it gets the present
+      // time.
       await touch(this.#target).catch(() => undefined);
       if (!(await renamed(this.#target, old, ['ENOENT']))) {
         forgetTemporary(old);
@@ -251,7 +253,10 @@ class PendingOutput implements AtomicOutput {
   }
 }
 
-/** False for failures with the `explained` codes, which other processes cause. */
+/**
+ * Renames a path. Returns false if it fails with one of the codes `explained`, which occur when another
+ * process changes the target.
+ */
 async function renamed(from: string, to: string, explained: readonly string[]): Promise<boolean> {
   try {
     await rename(from, to);

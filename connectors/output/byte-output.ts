@@ -73,7 +73,7 @@ export class ByteOutput {
     this.#check();
     if (this.unread || this.#sink.write(this.#shown?.(bytes) ?? bytes)) return;
     const wait = new AbortController();
-    // An error or the end of the target ends the wait too.
+    // The wait also ends if the target fails or is closed.
     await Promise.race([once(this.#sink, 'drain', wait), once(this.#target, 'close', wait)]).catch(() => {});
     wait.abort();
     this.#check();
@@ -92,8 +92,8 @@ export class ByteOutput {
   }
 
   /**
-   * Ends the compression after everything is written: if chunks are still waiting, Node ends a frame of zstd
-   * with the last of them and then adds an empty frame.
+   * Ends the compression only after all chunks were passed to it. If chunks were still waiting, Node would
+   * end a frame of zstd with the last of them and then add an empty frame.
    */
   async #end(): Promise<void> {
     if (this.#sink !== this.#target)
@@ -124,7 +124,7 @@ export class ByteOutput {
     await new Promise<void>((resolve) => void process.stdout.write('', () => resolve()));
     this.#target.off('error', this.#onError);
     this.#check();
-    // Stdout into a file counts no bytes.
+    // Node does not count the bytes if stdout is a file.
     this.bytes = Number(process.stdout.bytesWritten) || 0;
   }
 

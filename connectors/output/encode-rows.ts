@@ -18,9 +18,9 @@ export type Encoding =
   | { readonly format: 'ndjson'; readonly file: string };
 
 /**
- * The task encode-rows: `rows` (layout arrow-stream: `bytes` Uint8, an Arrow IPC stream) as `bytes` (layout
- * bytes: `bytes` Uint8) of the encoding: lines of text, or a Parquet file of one row group (see
- * FileAssembly). `firstRow` is the first row's number in errors.
+ * The task encode-rows. Input `rows`: an Arrow IPC stream (layout arrow-stream: `bytes` Uint8). Output
+ * `bytes` (layout bytes: `bytes` Uint8): the encoded rows, as lines of text or as a Parquet file of one row
+ * group (see FileAssembly). `firstRow` is the first row's number in errors.
  */
 export interface EncodeTask {
   readonly kernel: 'encode-rows';

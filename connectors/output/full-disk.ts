@@ -8,7 +8,10 @@ export function isDiskFull(error: unknown): error is CapacityError {
   return error instanceof CapacityError && error.summary === DISK_FULL;
 }
 
-/** The error of a full disk that an inner output has reported; other errors are returned unchanged. */
+/**
+ * If an output inside this one has already reported a full disk, returns the system's error from that report;
+ * other errors are returned unchanged.
+ */
 export function causeOfFull(error: unknown): unknown {
   return error instanceof CapacityError && isDiskFull(error.cause) ? error.cause : error;
 }

@@ -44,7 +44,7 @@ export async function syncAll(path: string): Promise<void> {
 
 /** Waits until a file's bytes, or a folder's list of names, are on the disk. */
 export async function syncPath(path: string): Promise<void> {
-  // Some systems cannot open folders; the files' own bytes matter more.
+  // Some systems cannot open folders. That is accepted, since syncing the files matters more.
   const handle = await open(path, 'r').catch(() => undefined);
   if (handle === undefined) return;
   try {

@@ -28,7 +28,9 @@ export interface Owner {
 export const BEAT_MILLISECONDS = 10_000;
 export const SILENT_MILLISECONDS = 60_000;
 
-/** Space of a process whose machine is unknown; never treated as shared. */
+/**
+ * Space of a process that cannot be identified. Two such processes are never taken to be in the same space.
+ */
 const UNKNOWN_SPACE = '0'.repeat(12);
 
 let own: Owner | undefined;
@@ -39,8 +41,9 @@ export function ownOwner(): Owner {
 }
 
 /**
- * Two containers may have the same host name, and two boots the same namespace number. Only together they
- * show that a process number means the same process. Systems other than Linux have no namespaces.
+ * A digest of the space of this process. Two containers may have the same host name, and two boots the same
+ * namespace number; only together they show that a process number means the same process. Systems other than
+ * Linux have no namespaces.
  */
 function spaceOf(): string {
   try {
@@ -57,7 +60,7 @@ function spaceOf(): string {
 /** Start of a process of this space, in ticks since the boot; undefined if it is not known. */
 export function startOf(id: number): number | undefined {
   try {
-    // A container may have the /proc of its host, with other process numbers.
+    // A container may show the /proc of its host, in which process numbers differ.
     if (readlinkSync('/proc/self') !== `${process.pid}`) return undefined;
     // The name in parentheses may contain spaces. The start is the 22nd field, the 20th after the name.
     return Number(readFileSync(`/proc/${id}/stat`, 'latin1').split(') ').at(-1)?.split(' ')[19]);

@@ -13,16 +13,19 @@ import type { WritingContext } from './checked-sink.ts';
 
 const STAGE = 'encode-rows';
 
-/** Pieces of fewer rows are encoded in this thread: sending them to another one would cost more. */
+/** Fewer rows are encoded in the calling thread: sending them to another one would take longer. */
 const FEW_ROWS = 4096;
 
-/** Rows being encoded. Call `written` to free their slot for the next rows. */
+/**
+ * Rows that are being encoded. Call `written` when the bytes are no longer needed, so that further rows can
+ * be accepted.
+ */
 interface EncodedRows {
   readonly bytes: Promise<Uint8Array>;
   written(): void;
 }
 
-/** Number of pieces in progress that keeps the CPU device's threads busy. */
+/** Number of row pieces to encode at the same time, so that the CPU device's threads are busy. */
 export function piecesAtOnce(ctx?: WritingContext): number {
   const host = hostOf(ctx);
   return host === undefined ? 1 : host.parallelism + 2;
@@ -67,7 +70,7 @@ export class RowEncoder {
     if (this.#free > 0) this.#free--;
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));
     const bytes = this.#encode(batches, encoding, firstRow);
-    // The error is thrown where the bytes are awaited.
+    // Prevents an unhandled rejection; the error is thrown to the caller that awaits the bytes.
     bytes.catch(() => {});
     const written = () => {
       const next = this.#waiting.shift();

@@ -20,16 +20,16 @@ interface Temporary {
   readonly temporary: string;
   /** For an old output that was moved aside: the path to move it back to if that is free. */
   readonly restoreTo?: string;
-  /** Gives a sign of life; default: touches the path. */
+  /** Called regularly as a sign of life, so that other processes leave it alone. Default: sets its time. */
   readonly beat?: () => Promise<unknown>;
 }
 
 const registered = new Map<string, Temporary>();
 
-/** Timer for signs of life, while anything is registered. */
+/** Timer for the signs of life; it runs while anything is registered. */
 let beats: NodeJS.Timeout | undefined;
 
-/** Number in this thread's next name. */
+/** Makes the names of this thread's temporaries distinct. */
 let made = Date.now();
 
 export function registerTemporary(temporary: Temporary): void {
@@ -144,8 +144,8 @@ async function presentTime(target: string): Promise<number | undefined> {
 }
 
 /**
- * Time between checks of an output that another process is replacing, and their number. The renames take
- * microseconds.
+ * Milliseconds between two checks of an output that another process is replacing, and the number of checks.
+ * The renames themselves take microseconds.
  */
 const CHECK_MILLISECONDS = 20;
 const MOST_CHECKS = 100;
@@ -165,8 +165,8 @@ export async function recoverInput(path: string): Promise<boolean> {
     if (!(await isBeingReplaced(missing))) return false;
     await setTimeout(CHECK_MILLISECONDS);
   }
-  // The process is stopped, or it ended in a space that cannot be checked. If it continues, it moves the
-  // output aside again.
+  // The replacing process is stopped, or it ended where this process cannot check it. If it continues, it
+  // moves the old output aside again.
   const names = await readdir(dirname(missing)).catch((): string[] => []);
   const old = madeBeside(missing, names).find(({ role }) => role === 'old');
   if (old !== undefined) await moveBack(old.path, missing);

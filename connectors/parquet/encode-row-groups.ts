@@ -23,8 +23,8 @@ export type RowGroupOptions = {
 };
 
 /**
- * If a task's last rows are less than 1 / SMALL_SHARE of a row group, it passes them on as rows, and the sink
- * joins them.
+ * If the last rows of a task are fewer than 1 / SMALL_SHARE of a row group, the task returns them unencoded,
+ * and the sink joins them with the last rows of other tasks.
  */
 const SMALL_SHARE = 4;
 

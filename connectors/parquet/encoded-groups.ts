@@ -22,7 +22,7 @@ export interface EncodedGroup {
   readonly bytes: Uint8Array;
 }
 
-/** Key in a schema's metadata for the schema of the encoded rows. */
+/** Key of the encoded rows' schema in the metadata of the schema of groups. */
 const ROWS = 'factorflow.encoded-rows';
 const fields = [
   new Field('rows', new Float64(), false),

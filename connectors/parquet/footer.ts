@@ -51,7 +51,7 @@ export interface RowGroupInfo {
   readonly columns: readonly ColumnChunkInfo[];
 }
 
-/** An element of the stored schema: a depth-first traversal of the tree without its root. */
+/** An element of the stored schema. The elements are a tree in depth-first order, without its root. */
 export interface SchemaElement {
   readonly name: string;
   readonly physicalType?: string;
@@ -114,8 +114,8 @@ export function decodeFooter(tail: Uint8Array, fileBytes: number): Footer {
     return describe(parquetMetadata(tail, { parsers: storedNumbers, geoparquet: false }), fileBytes);
   } catch (error) {
     if (error instanceof FooterProblem) throw error;
-    // For bytes that are well formed but make no sense, the library throws all kinds of errors, or returns
-    // values of other types.
+    // For bytes that are well formed but make no sense, the library throws errors of all kinds, or returns
+    // values of wrong types that fail later.
     throw damaged(messageOf(error));
   }
 }
@@ -158,7 +158,10 @@ interface Leaf {
   readonly element: SchemaElement;
 }
 
-/** The columns with values, in order, each with the names of the groups above it. */
+/**
+ * The columns that have values (leaves of the schema's tree), each with the names of the groups that contain
+ * it.
+ */
 function leavesOf(elements: readonly SchemaElement[]): Leaf[] {
   const groups: { readonly path: string; left: number }[] = [];
   return elements.flatMap((element) => {
@@ -221,7 +224,7 @@ function columnChunk(
     throw new FooterProblem(`the file keeps row group ${rowGroup} in another file, which is not supported`);
   if (!meta_data) throw damaged(`no metadata for a column of row group ${rowGroup}`);
   const column = meta_data.path_in_schema.join('.');
-  // The name is stored twice, so a difference shows damage.
+  // The name is stored twice; if the two differ, the footer is damaged.
   if (column !== path)
     throw damaged(`a column is called "${path}" in the schema and "${column}" in row group ${rowGroup}`);
   if (lower(meta_data.type) !== element.physicalType)

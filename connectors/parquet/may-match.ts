@@ -33,7 +33,8 @@ function mayHoldValue(chunk: Bounded, { operator, values }: Bound): boolean {
   const [min, max] = [statistics.min, statistics.max].map((value) => comparable(value, timeUnit));
   const given = values.map((value) => storedValue(value, chunk));
   if (min === undefined || max === undefined || given.includes(undefined)) return true;
-  // Statistics ignore NaN, which is greater than all numbers.
+  // Statistics do not count NaN, which is greater than all numbers, so the maximum of floats does not limit
+  // it.
   const isFloat = type === 'float' || type === 'double';
   const numbers = given as Stored[];
   switch (operator) {
@@ -61,8 +62,8 @@ function comparable(value: Stored | undefined, timeUnit: Bounded['timeUnit']): S
 }
 
 /**
- * A constant as it is compared with a column's statistics; undefined for types without an order there, and
- * for NaN.
+ * A constant in the form in which it is compared with a column's statistics; undefined for NaN, and for types
+ * whose order in statistics is not known.
  */
 function storedValue({ type, value }: Literal, chunk: Bounded): Stored | undefined {
   if (value === null) return undefined;

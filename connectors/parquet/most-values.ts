@@ -9,7 +9,7 @@ export function mostValues(files: readonly ParquetFileInfo[], { fields }: Schema
     let [least, greatest] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
     for (const { columns } of files.flatMap(({ rowGroups }) => rowGroups)) {
       const own = columns.find(({ column }) => column === name)?.statistics;
-      // NaN if a row group has no statistics.
+      // Without statistics of a row group the bound is NaN, and no number is returned for the column.
       least = Math.min(least, Number(own?.min ?? Number.NaN));
       greatest = Math.max(greatest, Number(own?.max ?? Number.NaN));
     }

@@ -8,8 +8,8 @@ import { readRowGroups, type RowGroupRequest } from './read-row-groups.ts';
 export const PARQUET_SPLIT = 'parquet';
 
 /**
- * Smallest size of a row when ranges are grouped. The task that reads the ranges holds the chunks of all of
- * them, so their number is limited.
+ * Bytes that a row is assumed to take at least when ranges are grouped. The task that reads a group holds the
+ * chunks of all its ranges, so their number must be limited.
  */
 const RANGE_BYTES = 4;
 
@@ -43,7 +43,8 @@ export async function parquetSplits(
       ({ column }) =>
         request.columns?.some((name) => column === name || column.startsWith(`${name}.`)) ?? true,
     );
-    // A text that is stored once for many rows is decoded once for each row.
+    // The size of a text column is counted after decoding: a text that is stored once is decoded for each of
+    // its rows.
     const size = wanted.reduce((sum, column) => sum + Math.max(column.bytes, column.textBytes ?? 0), 0);
     const ranges = request.range
       ? [request.range]

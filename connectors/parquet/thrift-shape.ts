@@ -1,8 +1,8 @@
 /**
- * Checks one struct of Thrift's compact protocol, without decoding it, before a library decodes it. hyparquet
- * trusts every length: a damaged footer of 50 bytes makes it allocate gigabytes, and an integer without an
- * end takes quadratic time. Throws RangeError if the bytes end early, a list is longer than the rest, an
- * integer has more than ten bytes, or structs are nested deeper than Parquet's.
+ * Checks one struct of Thrift's compact protocol before a library decodes it. hyparquet trusts every length:
+ * a damaged footer of 50 bytes makes it allocate gigabytes, and an integer without an end takes quadratic
+ * time. Throws RangeError if the bytes end early, a list is longer than the rest, an integer has more than
+ * ten bytes, or structs are nested deeper than Parquet's.
  */
 export function checkThriftShape(bytes: Uint8Array): void {
   new ShapeWalk(bytes).struct(0);

@@ -21,7 +21,7 @@ export interface RowSourceOptions {
 /** Most rows that are inspected to find the type of a column that has only nulls so far. */
 const MOST_INSPECTED = 4 * BATCH_ROWS;
 
-/** Batches that were taken from an iterator to find the columns. */
+/** Batches that were read from an iterator to find the columns; they are the first rows of the pass. */
 interface Begun {
   readonly iterator: AsyncGenerator<object[]>;
   readonly taken: readonly object[][];

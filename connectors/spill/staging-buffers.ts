@@ -1,12 +1,12 @@
-/** Most idle buffers to keep: enough for two visits of a stage. */
+/** Most unused buffers to keep: enough for two visits of a stage to data in files. */
 const MOST_IDLE = 4;
 
 /** Sizes are multiples of this, so that partitions of about the same size can share buffers. */
 const STEP_BYTES = 1 << 20;
 
 /**
- * A pool of shared memory. Released shared memory is collected late, so allocating for each partition would
- * pile up.
+ * A pool of shared memory. Released shared memory is garbage-collected late, so new memory for each partition
+ * would pile up.
  */
 export class StagingBuffers {
   /** Largest first. */

@@ -3,7 +3,7 @@ import type { Data, TimeUnit, Utf8 } from 'apache-arrow';
 import { UsageError } from '../../engine/errors.ts';
 import { decimalAt, decimalText, uuidTexts } from '../../engine/keys/exact-ids.ts';
 
-/** Gives the text of a row's value, which is not null, before quotes. */
+/** Returns the text of the value in a row that is not null, without quotes. */
 type RowText = (row: number) => string;
 
 /**
@@ -16,7 +16,7 @@ export function columnTexts(type: DataType, column: string): (data: Data) => Row
       (row) =>
         String((values as Int32Array | BigInt64Array)[row]);
   }
-  // The stored counts, because finer units lose digits in the milliseconds of Arrow's vectors.
+  // Formats the stored number itself: Arrow's vectors return milliseconds, in which finer units lose digits.
   if (DataType.isTimestamp(type))
     return ({ values }) =>
       (row) =>
@@ -72,7 +72,7 @@ export function formatSingle(value: number): string {
   return formatDouble(Number(value.toPrecision(9)));
 }
 
-/** The format with a memory of its texts, since ratings have few different values. */
+/** Caches the texts that `format` has made, since ratings have few different values. */
 function remembered(format: (value: number) => string): (value: unknown) => string {
   const known = new Map<number, string>();
   return (value) => {

@@ -5,10 +5,12 @@ import type { ValueRules } from '../lines/column-reading.ts';
 import { fieldText } from '../lines/row-layout.ts';
 import type { RowWindow } from '../lines/row-window.ts';
 
-/** A column with more texts than this is text, and its further rows are not inspected. */
+/**
+ * A column with more texts than this is a text column, and its further rows are not inspected for exceptions.
+ */
 const MOST_TEXTS = 1000;
 
-/** A column is reported if fewer than one in this number of rows is a text. */
+/** A column is reported if fewer than one of this number of rows has a text. */
 const ROWS_PER_TEXT = 100;
 
 interface CountedFile {

@@ -32,7 +32,7 @@ export function scanRecords(
 ): number {
   const { to, atEnd } = bounds;
   block.begin(bytes);
-  // A line end after the last byte stops every search.
+  // A line end is put after the last byte, so that searches need no check for the end.
   bytes[to] = LF;
   const scan: RecordScan = { block, bytes, to, atEnd, dialect, quote: dialect.quotes ? QUOTE : -1 };
   const last = Math.min(to, bounds.limit);
@@ -156,7 +156,7 @@ function quotedEnd(scan: RecordScan, record: number, field: number, open: number
   return end;
 }
 
-/** The row needs more bytes. Throws RecordProblem if it is too long already. */
+/** Called if a row needs more bytes than are in memory. Throws RecordProblem if it is too long already. */
 function incomplete({ to }: RecordScan, record: number): typeof INCOMPLETE {
   if (to - record > LONGEST_ROW) throw tooLong(record);
   return INCOMPLETE;

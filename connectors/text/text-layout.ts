@@ -72,7 +72,7 @@ export function inferLayout(
   const scan = scannerOf(dialect);
   const columns = columnsOf(window, dialect, options.columns !== undefined);
   const block = new FieldBlock(columns, blockRows(window, columns, batchSize));
-  // Skips rows with another number of fields; the reader of the rows decides on them.
+  // Rows with another number of fields are skipped here; they are reported when the rows are read.
   block.faults = new Map();
   const all = Array.from({ length: columns }, (_, column) => column);
   let next = scanWindow(window, block, window.from, scan);
@@ -129,9 +129,10 @@ function columnsOf(window: RowWindow, dialect: TextDialect, areNamed: boolean): 
 }
 
 /**
- * True if the first row is a header. In columns of numbers, a header has texts, and no more numbers than
- * texts; with fewer texts it is a row with a bad value. If no column has numbers,
- * one of its fields must be a usual name. If it is the only row, none of its fields may be a number.
+ * True if the first row is a header. If some columns are numbers, the first row must have texts in them, and
+ * no more numbers than texts; with fewer texts it is a row with a bad value. If no column has numbers, one
+ * field must be a usual name of a column. If the first row is the only one, none of its fields may be a
+ * number.
  */
 function isHeader(
   first: readonly { readonly text: string; readonly kinds: number }[],

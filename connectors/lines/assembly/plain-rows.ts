@@ -1,13 +1,13 @@
 /**
- * Reads rows of separated text as numbers and texts, as long as they are plain
- * (connectors/lines/plain-rows.ts defines plain rows, and has the same reading codes). Handles 16 bytes of a
- * field at once: the mask of its digits gives its length, and its digits, moved to the right end, are summed
- * in pairs
+ * Reads rows of separated text as numbers and texts, as long as rows are plain: without quotes, with every
+ * field, and with short numbers (connectors/lines/plain-rows.ts has the definition and the same reading
+ * codes). Handles 16 bytes of a field at once: the mask of its digits gives its length; its digits are moved
+ * to the right end and summed in pairs
  *
  *     0 0 .. 0 1 2 3 4 5   ->   0 0 .. 0 1 23 45   ->   .. 0 12345
  *
- * A column is described by four Int32: the reading code, whether leading zeros are allowed, the address of
- * its values (for text: of the starts of its texts), the address of the ends of its texts.
+ * A column is described by four Int32: the reading code; 1 if leading zeros are allowed; the address of its
+ * values (for text: of the starts of its texts); the address of the ends of its texts.
  */
 const INT32: i32 = 1;
 const INT64: i32 = 2;

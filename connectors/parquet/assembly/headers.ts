@@ -1,7 +1,8 @@
 /**
  * Reads page headers: structs of Thrift's compact protocol, which may be damaged. A header counts as damaged
  * if it has a length beyond its bytes, a list longer than the rest, an integer of more than ten bytes, or
- * structs nested deeper than Parquet's.
+ * structs nested deeper than Parquet's. Results and position are in memory at the addresses `out` and
+ * `cursor`:
  *
  *     out      Int32[4][16]: one number for each struct and field.
  *              -1 absent, -2 negative or more than 31 bits, and for other types: -3 true, -4 false, -5 struct.

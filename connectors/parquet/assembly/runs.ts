@@ -18,7 +18,8 @@ const PACKED: usize = 16;
 const VALUE: usize = 20;
 
 /**
- * Most groups of a run whose indices have zero bits; their number is not limited by the bytes of the page.
+ * Most groups of a run of indices with zero bits. Such a run takes no bytes, so the size of the page does not
+ * limit it.
  */
 const MOST_EMPTY: u32 = 1 << 27;
 
@@ -104,7 +105,8 @@ function unpack<T>(
 ): bool {
   const mask: u64 = ((<u64>1) << width) - 1;
   const top = size - 1;
-  // Its sign bit is set once an index is beyond the dictionary.
+  // The sign bit of `beyond` is set when an index is beyond the dictionary; it is checked once after the
+  // loop.
   let beyond: u32 = 0;
   let i = from;
   const end = from + n;

@@ -1,6 +1,6 @@
 /**
- * True if the definition levels of a page show that no value is null: all runs of one bit (see
- * ../assembly/runs.ts) are 1. False for truncated levels.
+ * True if the definition levels of a page show that no value is null. The levels are runs of one bit (see
+ * ../assembly/runs.ts), and all must be 1. False for truncated levels.
  */
 export function allPresent(levels: Uint8Array, values: number): boolean {
   let at = 0;

@@ -10,7 +10,7 @@ import { type PagePlace, requireSum } from './page-sums.ts';
 import { pageCodecs, type UnpackPage, unpackSnappy } from './unpack-page.ts';
 import { unpackZstd } from './unpack-zstd.ts';
 
-/** Encodings of values in a dictionary, and of indices into it. */
+/** Encodings of a dictionary's values, and of indices into the dictionary. */
 const plain = ['PLAIN', 'PLAIN_DICTIONARY'];
 const indexed = ['RLE_DICTIONARY', 'PLAIN_DICTIONARY'];
 const STATE_BYTES = 24;
@@ -43,7 +43,10 @@ export class ColumnPages {
   /** Position of the next page's header. */
   #at = 0;
   #dictionary: { readonly at: number; readonly size: number } | undefined;
-  /** Values of the page not yet returned: in `#plain` if they are plain, else in the state of runs. */
+  /**
+   * Number of values of the page that were not returned yet. They are in `#plain` if they are stored plainly,
+   * else in the state of runs of indices.
+   */
   #left = 0;
   #plain: Uint8Array | undefined;
   readonly #state: number;
@@ -137,7 +140,7 @@ export class ColumnPages {
     return bytes;
   }
 
-  /** The values of a page, after its levels. */
+  /** The values of a page, without the levels before them. */
   #valuesOf({ unpacked, values, second }: PageHeader, packed: Uint8Array): Uint8Array {
     if (second !== undefined) {
       const [levels, rest] = [packed.subarray(0, second.levels), packed.subarray(second.levels)];

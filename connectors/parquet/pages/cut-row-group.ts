@@ -57,8 +57,8 @@ export async function cutRowGroup(
           rows,
         ),
       );
-    // The column with the fewest pages has the largest pages. Cuts are between them, so that each is
-    // decompressed once.
+    // Ranges are cut between pages of the column with the fewest, largest pages, so that each of these pages
+    // is decompressed only once.
     const [fewest] = [...pages.values()].sort((left, right) => left.length - right.length);
     return rangesOf(
       fewest.map(({ firstRow }) => firstRow),

@@ -6,7 +6,10 @@ import { HEADER_BYTES } from './page-header.ts';
 /** Most bytes of one read, unless a page has more. */
 const WINDOW = 1 << 20;
 
-/** Unused windows of this thread, for the next readers: a new window for each row group would be garbage. */
+/**
+ * Buffers that are not in use; the thread's next readers take them, since a new buffer for each row group
+ * would be garbage.
+ */
 const idle: Uint8Array[] = [];
 const MOST_IDLE = 4;
 

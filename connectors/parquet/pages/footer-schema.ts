@@ -38,7 +38,7 @@ export function footerSchema({ schema, arrowSchema }: Footer): Schema | undefine
 
 /** True for a flat column of numbers whose stored bytes equal Arrow's. */
 export function storedAsIs({ schema }: Footer, name: string, type: DataType): boolean {
-  // A nested column may have the same path as a column whose name has a dot.
+  // A name with a dot may also be the path of a nested column, so it is not accepted.
   const found = schema.filter((element) => element.name === name);
   if (found.length !== 1 || found[0].children > 0 || found[0].repetition === 'repeated' || name.includes('.'))
     return false;

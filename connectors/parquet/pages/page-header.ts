@@ -50,7 +50,10 @@ const FIELDS = 16;
 const [FALSE, STRUCT] = [-4, -5];
 const OUT_BYTES = 4 * 4 * FIELDS;
 
-/** Reads headers with a kernel. It uses a place in the kernel's memory until that is cleared. */
+/**
+ * Reads page headers with a WebAssembly kernel. It reserves a place in the kernel's memory until that is
+ * cleared.
+ */
 export class HeaderReader {
   readonly #kernel: PageKernel;
   #at: number;

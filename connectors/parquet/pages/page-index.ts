@@ -47,7 +47,7 @@ export async function readPageStatistics(
 ): Promise<ColumnStatistics[]> {
   if (pageIndex?.values === undefined) throw new Error('the column has no index of values');
   const reader = await thriftReader(file, pageIndex.values);
-  // Without a logical type the library returns values as stored.
+  // Without a logical type, the library returns values as they are stored.
   const element = { name: '', type: type?.toUpperCase() as 'INT32' };
   const { null_pages, min_values, max_values, null_counts } = readColumnIndex(reader, element);
   if ([null_pages, min_values, max_values].some(({ length }) => length !== pages.length))

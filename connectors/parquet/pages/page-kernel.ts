@@ -8,12 +8,12 @@ const KEPT_BYTES = 8 << 20;
 
 let module: WebAssembly.Module | undefined;
 /**
- * The kernel for this thread's next reader, at most one. A new memory for each reader would be garbage that
- * takes longer to collect than reading the pages.
+ * A kernel that is not in use; the thread's next reader takes it. A new memory for each reader would be
+ * garbage that takes longer to collect than reading the pages.
  */
 const idle: PageKernel[] = [];
 
-/** The loops over pages, with their own memory; one reader uses it at a time. */
+/** The WebAssembly functions that read pages, with their own memory. One reader uses it at a time. */
 export class PageKernel {
   readonly functions: PageFunctions;
   readonly #memory = new WebAssembly.Memory({ initial: 1 });

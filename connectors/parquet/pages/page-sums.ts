@@ -58,8 +58,8 @@ export class PageSums {
     const end = from + bytes.length;
     for (let i = this.#firstAfter(from); i < this.#chunks.length && this.#chunks[i].start < end; i++) {
       const failure = this.#checkChunk(bytes, from, this.#chunks[i]);
-      // Bytes that start inside a chunk probably start with a page. This is verified only after a mismatch,
-      // since it is slow.
+      // Bytes that start inside a column chunk are assumed to start with a page. Since a check of that is
+      // slow, it is made only after a mismatch.
       if (failure !== undefined && (await this.#isPage(this.#chunks[i], failure.at))) throw failure.error;
     }
   }

@@ -22,8 +22,8 @@ export interface PagesWithin {
 }
 
 /**
- * Ranges with fewer rows than this between them are joined, since each range decompresses its columns'
- * dictionaries.
+ * Ranges are joined if fewer rows than this are between them: each further range decompresses the
+ * dictionaries of its columns again.
  */
 const GAP_ROWS = 1 << 15;
 /** Largest share of a row group's rows to read by ranges; above it, the whole row group is read. */

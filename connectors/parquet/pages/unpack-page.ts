@@ -7,8 +7,8 @@ import type { PageKernel } from './page-kernel.ts';
 export type UnpackPage = (bytes: Uint8Array, size: number) => Uint8Array;
 
 /**
- * Most bytes allocated for a page's values before the first of them is decompressed: a damaged header may
- * claim any size.
+ * At first at most this number of bytes is allocated for a page's values, since a damaged header may claim
+ * any size.
  */
 const FIRST_BYTES = 1 << 22;
 
@@ -23,7 +23,7 @@ export const pageCodecs: Readonly<Record<string, UnpackPage>> = {
   gzip: (bytes, size) => zlib.gunzipSync(bytes, options(size)),
   brotli: (bytes, size) => zlib.brotliDecompressSync(bytes, options(size)),
   lz4_raw: (bytes, size) => {
-    // lz4 expands each byte to at most 255.
+    // A byte of lz4 unpacks to at most 255 bytes, so a larger size in the header need not be allocated.
     const target = new Uint8Array(Math.min(size, 255 * bytes.length));
     return target.subarray(0, unpackBlock(bytes, target, 0, target.length));
   },
@@ -36,7 +36,7 @@ export const pageCodecs: Readonly<Record<string, UnpackPage>> = {
 export function unpackSnappy(kernel: PageKernel): UnpackPage {
   let [place, room] = [0, 0];
   return (bytes, size) => {
-    // Snappy expands each byte to at most 64.
+    // A byte of Snappy unpacks to at most 64 bytes.
     if (size > 64 * bytes.length) throw new Error('a size that no such block has');
     if (bytes.length + size > room) {
       room = 2 * (bytes.length + size);

@@ -1,7 +1,7 @@
 import * as zlib from 'node:zlib';
 import type { UnpackPage } from './unpack-page.ts';
 
-/** Largest page to decompress here: a damaged header may claim any size. */
+/** Larger pages are left to the usual decompressor, since a damaged header may claim any size. */
 const LARGEST = 1 << 22;
 
 /** Undocumented members of Node's decompressor, which zlib's own functions for whole buffers use. */
@@ -41,9 +41,9 @@ function decompressor(): Decompressor | false {
 }
 
 /**
- * Zstd with one decompressor for all pages of a thread: zstdDecompressSync makes one for each call, which
- * takes as long as decompressing a page. A page with an unexpected result is passed to `whole`. The result's
- * memory is reused by the next call.
+ * Decompresses zstd with one decompressor for all pages of a thread. zstdDecompressSync makes one for each
+ * call, which takes as long as decompressing a page. A page with an unexpected result is passed to `whole`.
+ * The result's memory is reused by the next call.
  */
 export function unpackZstd(whole: UnpackPage): UnpackPage {
   let room = new Uint8Array(0);

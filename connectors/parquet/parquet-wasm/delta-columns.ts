@@ -52,7 +52,7 @@ export async function readDeltaColumn(
   );
   checkPages(view, rows);
   const schemaPath = getSchemaPath(metadata.schema, [name]);
-  // Without its logical type the library returns numbers as stored.
+  // Without a logical type, the library returns numbers as they are stored.
   const element = { ...schemaPath[1].element, converted_type: undefined, logical_type: undefined };
   const decoder = {
     pathInSchema: [name],

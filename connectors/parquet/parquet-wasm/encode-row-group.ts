@@ -16,7 +16,7 @@ const compression = {
   lz4: 6,
 } as const satisfies Record<Codec, Compression>;
 
-/** Keeps the encoder from cutting row groups; the caller has cut the rows. */
+/** The caller has already cut the rows into groups, and the encoder must not cut them further. */
 const MOST_ROWS = 2 ** 31 - 1;
 
 /**

@@ -70,7 +70,7 @@ export class StreamRows {
     );
   }
 
-  /** Adjusts the estimate by the text of a decoded stream. */
+  /** Corrects the estimate of a row's bytes by the text of a stream that was decoded. */
   learn(bytes: number, rows: number): void {
     if (rows === 0 || !this.#hasText) return;
     this.#perRow = Math.max(1, bytes / rows);

@@ -3,8 +3,8 @@ import type { Schema } from 'apache-arrow';
 import { FileBlob } from './file-blob.ts';
 
 /**
- * The footer's key of the writer's own types, between the header with its length and the header of the value.
- * Without this key the decoder uses the types that Parquet itself stores.
+ * In a footer: the key of the writer's own types, between the bytes before it (field and length) and the byte
+ * after it. Without this key the decoder uses the types that Parquet itself stores.
  */
 const KEY = Buffer.from('\x18\x0cARROW:schema\x18', 'latin1');
 /** Position of the colon. */
@@ -37,7 +37,8 @@ function isRead(type: DataType): boolean {
 }
 
 /**
- * The file with a changed key, so that the decoder ignores the writer's types; undefined if there are none.
+ * The file with this key changed, so that the decoder ignores the writer's types; undefined if the footer
+ * does not have the key.
  */
 export async function withoutHints(file: FileBlob): Promise<FileBlob | undefined> {
   const end = new DataView(await file.slice(file.size - 8).arrayBuffer());

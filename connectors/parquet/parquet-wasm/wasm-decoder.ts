@@ -48,7 +48,7 @@ export async function openDecoder({ file, handle, footer, counter }: PageFile): 
   }
 }
 
-/** A row group being read; several attempts may be needed if the decoder fails. */
+/** The state of reading a row group; if the decoder fails, the rest is tried again. */
 interface GroupState {
   readonly rowGroup: number;
   readonly sizes: StreamRows;
@@ -143,7 +143,7 @@ export class WasmDecoder implements ParquetFileReader {
         return this.#restart();
       }
     }
-    // A batch's text may have exceeded the decoder's memory.
+    // Fewer rows may help: the text of a batch may have exceeded the decoder's memory.
     if (!isTooMuch(failure)) throw problem(failure, file, rowGroup);
     if (!sizes.shrink()) throw sizes.beyond(file, rowGroup) ?? problem(failure, file, rowGroup);
     await this.#restart();

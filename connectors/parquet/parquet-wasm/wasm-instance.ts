@@ -104,8 +104,8 @@ let file: string | undefined;
 let compiled: WebAssembly.Module | undefined;
 
 /**
- * Replaces WebAssembly for the package, so that its module is compiled once a thread. V8 shares the code
- * between threads, but finds it by reading all bytes.
+ * A stand-in for the global WebAssembly, which the package uses: it compiles the module only once in a
+ * thread. V8 shares compiled code between threads, but must read all bytes to find it.
  */
 const assembly = Object.create(WebAssembly, {
   Module: {
@@ -115,13 +115,13 @@ const assembly = Object.create(WebAssembly, {
   },
 }) as typeof WebAssembly;
 
-/** The package only requires `fs`, to read its module. */
+/** A stand-in for `require`, which the package calls only for `fs`, to read its module. */
 const requireOnce = (name: string): unknown =>
   name === 'fs' && compiled !== undefined ? { readFileSync: () => new Uint8Array(0) } : require(name);
 
 /** Runs the package's CommonJS file again, with new variables and memory. */
 function load(onTrap: (error: unknown) => void): ParquetWasm {
-  // Tools that bundle dependencies recognize this form, and copy the file and its WebAssembly.
+  // Programs that bundle dependencies recognize this expression, and copy the file and its WebAssembly.
   file ??= fileURLToPath(import.meta.resolve('parquet-wasm/node'));
   source ??= readFileSync(file, 'utf8');
   const parameters = [

@@ -57,7 +57,7 @@ const readableCodecs = ['uncompressed', 'snappy', 'gzip'];
  */
 const readableEncodings = ['plain', 'plain_dictionary', 'rle', 'bit_packed'];
 /**
- * Largest dictionary. For larger ones the library adds up the bytes of a repeated dictionary index instead of
+ * Larger dictionaries are refused: for them the library adds the bytes of a repeated index instead of
  * shifting them.
  */
 const LARGEST_DICTIONARY = 256;
@@ -111,7 +111,8 @@ class LiteFileReader implements ParquetFileReader {
     try {
       this.#envelope ??= await parquetjs.ParquetEnvelopeReader.openFile(file);
       const metadata = await this.#envelope.readFooter();
-      // The library requires 1, although pages may have either version; they are checked one by one.
+      // The library accepts only version 1 in the footer. Pages may have either version, independently of the
+      // footer; they are checked one by one.
       metadata.version = 1;
       return new parquetjs.ParquetReader(metadata, this.#envelope, { rawStatistics: true });
     } catch (error) {

@@ -93,7 +93,10 @@ export class FileAssembly {
   }
 }
 
-/** Takes the pages of a column. Returns the number of bytes that they have grown by. */
+/**
+ * Copies the pages of a column chunk and corrects their positions. Returns the number of bytes by which they
+ * have grown.
+ */
 function takeChunk(chunk: ThriftStruct, pages: SummedPages): number {
   const metadata = structIn(chunk, CHUNK.metadata);
   const places = [METADATA.dictionaryPage, METADATA.dataPage].flatMap((field) => {

@@ -1,7 +1,7 @@
 /**
- * A struct of Thrift's compact protocol (thrift-compact-protocol.md) with all its fields by number, each with
- * its stored type, so that a few can be changed before it is stored again. hyparquet and hyparquet-writer
- * keep no types but guess them from values: of 51 footers of the tests they change 12, and they never write
+ * A struct of Thrift's compact protocol (thrift-compact-protocol.md): all its fields by number, each with its
+ * stored type, so that a few can be changed before the struct is stored again. hyparquet and hyparquet-writer
+ * keep no types but guess them from values: they change 12 of the 51 footers of the tests, and never write
  * int16 (docs/decisions/parquet-footers.md).
  */
 export type ThriftStruct = Map<number, ThriftValue>;
