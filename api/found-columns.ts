@@ -91,7 +91,7 @@ export async function pairsOf<Rows extends NamedRows<Rows>>(
   return { user: columns.user ?? usualNames.user, item: columns.item ?? usualNames.item };
 }
 
-/** Like pairsOf, for pairs with ratings. */
+/** Finds the user, item and rating columns; like pairsOf otherwise. */
 export async function ratedPairsOf<Rows extends NamedRows<Rows>>(
   dataset: Rows,
   preferred: ColumnNames,

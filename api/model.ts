@@ -164,8 +164,8 @@ export class Model extends StoredModel {
   }
 
   /**
-   * The same for some users, in the order of their ids. Up to 256 users are searched one by one in threads
-   * that only serve requests, which takes less than a millisecond per user after `prepare`. Unknown users are
+   * The n best items of some users, in the order of their ids. Up to 256 users are searched one by one in
+   * threads that only serve requests: less than a millisecond per user after `prepare`. Unknown users are
    * handled as `unknownUsers` says, with a warning; with `popular` their rows come last, and a further column
    * `fallback` is true in them.
    */
@@ -186,7 +186,7 @@ export class Model extends StoredModel {
     return withNames(recommendUsers(this.served, 'all', n, options), options.names, this.columns.item);
   }
 
-  /** The same for some items, in the order of their ids. Throws UsageError naming the first unknown item. */
+  /** The best users of some items, in the order of their ids. Throws UsageError for the first unknown item. */
   recommendForItems(ids: readonly Id[], n: number, options: ItemsOptions = {}): Dataset {
     checkItems('recommendForItems', options);
     checkIds('recommendForItems', ids);

@@ -87,7 +87,7 @@ export abstract class Rows<Made> extends ReadableRows {
     return this.withColumns({ [name]: value });
   }
 
-  /** The same for several columns, all computed from the original columns. */
+  /** Adds or replaces several columns, all computed from the original columns. */
   withColumns(values: Readonly<Record<string, Column>>): Made {
     requireByColumn('withColumns', values, "{ rating: col('plays') }");
     const columns = Object.entries(values).map(([name, value]) => ({

@@ -100,7 +100,7 @@ export class StoredModel {
     return factorBatch(this.factors.items, this.factors.itemFactors, this.features);
   }
 
-  /** The same as typed arrays. */
+  /** User factors with their ids as typed arrays. */
   get userArrays(): FactorArrays {
     return factorArrays(
       this.factors.users,

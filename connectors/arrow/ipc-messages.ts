@@ -36,7 +36,10 @@ export async function* ipcMessages(
   }
 }
 
-/** Like ipcMessages, from the cursor's position. The cursor is after the end mark when this ends. */
+/**
+ * Yields messages like ipcMessages, starting at the cursor's position. When it ends, the cursor is after the
+ * end mark.
+ */
 export async function* messagesAt(
   cursor: ByteCursor,
   file: string,

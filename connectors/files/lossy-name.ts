@@ -3,7 +3,7 @@ import { basename, dirname, resolve } from 'node:path';
 import { UsageError } from '../../engine/errors.ts';
 import { isLossy } from '../../engine/lossy-path.ts';
 
-/** Throws UsageError if a file or folder would get a different name than the user gave. */
+/** Throws UsageError for a name that is not UTF-8: the file or folder would be written under another name. */
 export function refuseLossyName(target: string, phase: string): void {
   for (let path = resolve(target); isLossy(path) && !existsSync(path); path = dirname(path))
     if (isLossy(basename(path)))

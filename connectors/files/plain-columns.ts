@@ -24,9 +24,9 @@ export function plainSchema(schema: Schema): Schema {
 }
 
 /**
- * The batch with plain columns, in parts of bounded size; the batch itself if all columns are plain. Copies
- * bytes and words directly: Arrow's vectors would drop a byte order mark from a text, and return nanoseconds
- * as doubles.
+ * Yields the batch with plain columns (see plainSchema), in parts of bounded size; the batch itself if all
+ * columns are plain. Works on the stored bytes: Arrow's vectors would drop a byte order mark from a text, and
+ * return nanoseconds as doubles.
  */
 export function* plainBatches(batch: RecordBatch): Generator<RecordBatch> {
   const schema = plainSchema(batch.schema);
@@ -103,7 +103,7 @@ function plainData(data: Data, type: DataType): Data {
   return expandDictionary(data, plainDictionary(data));
 }
 
-/** The same bytes with 32-bit offsets. */
+/** Text with 32-bit offsets instead of 64-bit ones; the bytes are not copied. */
 function narrowOffsets(data: Data<LargeUtf8>): Data<Utf8> {
   const { valueOffsets, values, length } = data;
   const first = Number(valueOffsets[0] ?? 0n);

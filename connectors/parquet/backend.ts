@@ -51,7 +51,10 @@ export interface ParquetFileReader {
    * group if the data are damaged or this backend cannot read them. Leaving the loop early frees all memory.
    */
   read(options: ReadOptions): AsyncGenerator<LocatedBatch>;
-  /** Called after the last row. Throws DataError for a file that changed, as far as HttpFile can say. */
+  /**
+   * Called after the last row. Throws DataError if the file has changed, as far as that can be found (see
+   * HttpFile.verify).
+   */
   verify?(): Promise<void>;
   close(): Promise<void>;
 }

@@ -21,7 +21,7 @@ export class Union implements Source {
     this.#ready = ready;
   }
 
-  /** The same union of other inputs. */
+  /** A union of other inputs with the same settings. */
   of(inputs: readonly LogicalPlan[]): Union {
     return new Union(inputs, this.#ready);
   }

@@ -47,7 +47,7 @@ export async function operatorFrom(portable: PortableOperator): Promise<Operator
   return operator;
 }
 
-/** Like operatorFrom, but may also be a join. */
+/** Makes an operator of a pipeline from its JSON; unlike operatorFrom, it may be a join. */
 export async function chainOperatorFrom(portable: PortableOperator): Promise<ChainOperator> {
   const load = makers[portable.operator];
   if (load === undefined) throw new Error(`no operator has the name ${portable.operator}`);

@@ -54,7 +54,7 @@ interface UnitOptions extends PartsHome {
  */
 export interface OtherRows {
   readonly schema: Schema;
-  /** The same columns as a partition without rows. */
+  /** A partition without rows that only defines the columns. */
   readonly columns: PartitionRef;
   /** A unique name, if several tasks read these rows. */
   readonly name?: string;

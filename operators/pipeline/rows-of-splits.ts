@@ -95,7 +95,7 @@ function splitSource(plan: LogicalPlan, reading: RowsReading, divides = false) {
   return { source, pipeline, rest };
 }
 
-/** True if the first operator that is no limit runs row by row: its errors may name lines of a file. */
+/** True if the first operator other than a limit runs row by row: its errors may name lines of a file. */
 function namesLines(operators: readonly Operator[]): boolean {
   const first = operators.find((operator) => !(operator instanceof Limit));
   return first !== undefined && first.takesAllRows !== true;

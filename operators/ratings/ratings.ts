@@ -38,7 +38,7 @@ export interface Ratings {
   readonly parts: readonly RatingPart[];
 }
 
-/** The same ratings, by user and by item. */
+/** All ratings twice: sorted by user and sorted by item. */
 export interface RatingSides {
   readonly byUser: Ratings;
   readonly byItem: Ratings;

@@ -5,7 +5,10 @@ import type { StepResults } from '../../engine/run/run-steps.ts';
  * consecutive rounds neither overlap nor leave gaps.
  */
 export class RoundClock {
-  /** When the latest steps ended, in milliseconds by the host's clock, and by the devices' clocks. */
+  /**
+   * The time at which the latest steps ended: by the host's clock, in milliseconds, and by each device's own
+   * clock.
+   */
   #host = 0;
   #ends: StepResults['ends'] = new Map();
 

@@ -70,7 +70,7 @@ export interface SortedPairs<Types extends FitTypes> extends ReadData<Types> {
   readonly test: ValidationPairs | undefined;
 }
 
-/** The same after inspection. */
+/** The data after the inspecting phase: sorted ratings, known validation pairs, and facts about them. */
 export interface InspectedData<Types extends FitTypes> extends SortedPairs<Types> {
   readonly facts: Types['facts'];
 }

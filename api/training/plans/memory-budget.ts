@@ -36,7 +36,7 @@ export function baseBytes(workers: number, ids: KeyType = 'int32'): number {
   return PROCESS_BYTES + workers * threadBytes[ids];
 }
 
-/** Like baseBytes, for a run with ratings in files. */
+/** Bytes of the process without data in a run with ratings in files; less than baseBytes (see SPARED). */
 export function leastBaseBytes(workers: number, ids: KeyType = 'int32'): number {
   return baseBytes(workers, ids) - SPARED.process - workers * SPARED.thread;
 }

@@ -30,7 +30,7 @@ export function readRuns32(state: usize, n: u32, dictionary: usize, size: u32, o
   return readRuns<u32>(state, n, dictionary, size, out);
 }
 
-/** The same for values of 8 bytes. */
+/** Writes the next `n` values of 8 bytes; results as in readRuns32. */
 export function readRuns64(state: usize, n: u32, dictionary: usize, size: u32, out: usize): u32 {
   return readRuns<u64>(state, n, dictionary, size, out);
 }
@@ -92,7 +92,10 @@ function readRuns<T>(state: usize, n: u32, dictionary: usize, size: u32, out: us
   return 1;
 }
 
-/** Indices [from, from + n) of a packed run. A 64-bit word holds at least four indices of up to 15 bits. */
+/**
+ * Writes the values of indices [from, from + n) of a packed run. A 64-bit word holds at least four indices of
+ * up to 15 bits, so eight are decoded from two words.
+ */
 @inline
 function unpack<T>(
   run: usize,

@@ -35,7 +35,7 @@ export class FileBlob extends Blob {
     this.size = end - start;
   }
 
-  /** The same file with some bytes replaced. */
+  /** A view of the file in which some bytes are replaced. */
   patched(at: number, bytes: Uint8Array): FileBlob {
     return new FileBlob(this.#opened, this.#start, this.#end, { at, bytes });
   }

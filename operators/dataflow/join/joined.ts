@@ -38,7 +38,7 @@ export class Joined implements Source {
     [this.inputs, this.params, this.#ready] = [inputs, new JoinRows(params).params, ready];
   }
 
-  /** The same join of other inputs. */
+  /** A join with the same settings of other inputs. */
   of(inputs: JoinInputs): Joined {
     return new Joined(inputs, this.params, this.#ready);
   }
@@ -60,7 +60,10 @@ export class Joined implements Source {
     return new JoinRows(this.params).outputSchema(left, right);
   }
 
-  /** The same join after casting keys of the narrower type, so that key types are equal. */
+  /**
+   * This join with the keys of one input cast, so that the keys of both have equal types; `schemas`: the
+   * schemas of the inputs.
+   */
   comparable(schemas: Schemas): Joined {
     const [left, right] = this.inputs;
     return this.of([
@@ -69,7 +72,10 @@ export class Joined implements Source {
     ]);
   }
 
-  /** The same join with keys of equal types, without input columns that `columns` does not need. */
+  /**
+   * This join in the form in which it runs: keys have equal types, and inputs lack the columns that the
+   * result's `columns` do not need.
+   */
   async prepared(columns?: readonly string[]): Promise<Joined> {
     const { inputs, schemas } = await this.#opened();
     const required = new JoinRows(this.params).requiredColumns(columns, schemas.left, schemas.right);

@@ -46,7 +46,10 @@ export async function listCounts(
   return counts;
 }
 
-/** The same counts if all users get the items in one order, each without the items that the user has seen. */
+/**
+ * Counts the items in the lists of users who all get the items in one order, each without the items that the
+ * user has seen.
+ */
 export function listCountsByOrder(
   order: Uint32Array,
   positives: RatingBlock,

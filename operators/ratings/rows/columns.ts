@@ -42,7 +42,10 @@ export function arrowTypeOf(type: KeyType): Int32 | Int64 | Utf8 {
   return type === 'int64' ? new Int64() : new Utf8();
 }
 
-/** Throws DataError unless the column has numbers, text of numbers, or booleans; times are not ratings. */
+/**
+ * Throws DataError unless the column has numbers, text of numbers, or booleans. A column of times cannot be
+ * ratings.
+ */
 export function requireRatings(schema: Schema, column: string): void {
   if (!schema.fields.some(({ name }) => name === column)) {
     throw new DataError(`there is no column "${column}"; there are: ${columnNames(schema)}`, {
