@@ -186,7 +186,7 @@ export class Model extends StoredModel {
     return withNames(recommendUsers(this.served, 'all', n, options), options.names, this.columns.item);
   }
 
-  /** The best users of some items, in the order of their ids. Throws UsageError for the first unknown item. */
+  /** The best users of some items, in the order of their ids. Throws UsageError for an unknown item. */
   recommendForItems(ids: readonly Id[], n: number, options: ItemsOptions = {}): Dataset {
     checkItems('recommendForItems', options);
     checkIds('recommendForItems', ids);

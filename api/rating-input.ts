@@ -190,7 +190,10 @@ export class RatingInput {
     return loadingNeed(rows, inParts, ratings.session.workers, (await this.#types(ratings, signal)).ids);
   }
 
-  /** Of the types of user and item ids, the one that takes more memory; and true if there are timestamps. */
+  /**
+   * Finds `ids`, the larger type of the two id columns in memory, and `timestamps`, true if ratings have
+   * times.
+   */
   async #types(
     ratings: Dataset,
     signal: AbortSignal,

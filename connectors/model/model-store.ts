@@ -47,7 +47,9 @@ export interface SaveModelOptions {
   readonly uid?: string;
   /** Cancels the save: nothing is written, and an existing model is kept. */
   readonly signal?: AbortSignal;
-  /** Its CPU device writes the part files in parallel; without an executor this thread writes them. */
+  /**
+   * Executor whose CPU device writes the part files in parallel. Without it, the calling thread writes them.
+   */
   readonly executor?: Executor;
   readonly metrics?: RunMetrics;
   /** See SaveSidesOptions. */

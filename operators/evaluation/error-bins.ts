@@ -26,8 +26,8 @@ export type ErrorBreakdown = {
   /** By rating, or by ranges of ratings if there are more than 20 values. */
   readonly byRating: readonly ErrorBin[];
   /**
-   * By the number of training ratings of the pair's user, and of its item; absent if the model does not know
-   * them.
+   * Groups by the number of training ratings of the pair's user, and of its item; absent if the model does
+   * not know these numbers.
    */
   readonly byUserRatings?: readonly ErrorBin[];
   readonly byItemRatings?: readonly ErrorBin[];

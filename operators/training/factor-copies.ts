@@ -8,7 +8,8 @@ import type { Rounds, Trained } from './rounds.ts';
 import type { LoopOptions, Training } from './training.ts';
 
 /**
- * Copies of the factors to the host may take this share of a run's time; slower copies are made less often.
+ * Copies of the factors to the host may take this share of a run's time: the slower a copy, the longer the
+ * time to the next one.
  */
 const COPY_SHARE = 0.05;
 

@@ -104,8 +104,8 @@ export class Speculation<Factors> {
   }
 
   /**
-   * True for the last round if it can only fail: its factors are the result, and are copied to the host at
-   * once.
+   * True for the last round if nothing but a failure can change the result: its factors are then copied to
+   * the host without waiting for its errors.
    */
   #fetches(number: number): boolean {
     const { maxIter, checkpoints } = this.#rounds.options;

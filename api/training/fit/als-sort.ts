@@ -133,7 +133,7 @@ export function placesBlocks(
 function drawsStart({ run }: SortingFit, { kind, placesBlocks: places }: AlsHome): boolean {
   const { ratings, checkpoints, options } = run;
   return (
-    // Only for ratings in a single block: ratings in parts leave host memory when training starts.
+    // Ratings in parts leave host memory when training starts, so this is done only for a single block.
     places &&
     kind === 'memory' &&
     !ratings.session.bounded &&

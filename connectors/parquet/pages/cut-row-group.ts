@@ -15,8 +15,9 @@ export type RowRange = JsonObject & {
   /** Number of rows. */
   readonly rows: number;
   /**
-   * By column: bytes from the column's start to the page's header, and the number of rows to skip in the
-   * page. Empty for a range that starts with the row group.
+   * For each column, the page that contains the first row: bytes from the column's start to the page's
+   * header, and the number of rows of the page before that row. Empty for a range that starts with the row
+   * group.
    */
   readonly starts: { readonly [column: string]: { readonly at: number; readonly skip: number } };
 };

@@ -22,7 +22,9 @@ interface Decompressor {
   };
 }
 
-/** Undefined before this thread's first page; false if this Node has no such decompressor. */
+/**
+ * The thread's decompressor. Undefined before its first page; false if this Node has no such decompressor.
+ */
 let kept: Decompressor | false | undefined;
 
 function isDecompressor(value: object): value is Decompressor {

@@ -29,8 +29,8 @@ export interface ValidationRanking {
   /** Number of top ranks that the metric distinguishes; undefined: all. */
   readonly depth: number | undefined;
   /**
-   * The metric under its name, from the ranks of the positives in the order of their block. NaN without
-   * pairs.
+   * Computes the metric from the ranks of the test items (positives), in the order of their block, and
+   * returns it under its name. NaN if there are no test items.
    */
   values(places: Uint32Array): MetricValues;
 }

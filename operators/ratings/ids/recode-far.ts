@@ -18,7 +18,11 @@ export type Side = 'users' | 'items';
  * number of entries, or at most one entry for every two ratings.
  */
 const TABLE_ENTRIES = 1 << 22;
-/** The range of the narrow-range ids of all chunks, if one table can count them; else undefined. */
+/**
+ * The least id, and the number of entries of a table of ids that counts the ids of all chunks. Only ids of
+ * chunks with narrow-range codes (see TABLE_ENTRIES) are considered. Undefined if such a table would be too
+ * large.
+ */
 export function tableRange(
   chunks: readonly NumberedChunk[],
   side: Side,
