@@ -19,9 +19,8 @@ export type Side = 'users' | 'items';
  */
 const TABLE_ENTRIES = 1 << 22;
 /**
- * The least id, and the number of entries of a table of ids that counts the ids of all chunks. Only ids of
- * chunks with narrow-range codes (see TABLE_ENTRIES) are considered. Undefined if such a table would be too
- * large.
+ * The least id, and the number of entries of a table that counts the ids of all chunks. Undefined if a chunk
+ * has no narrow-range codes (see TABLE_ENTRIES), or if the table would be too large.
  */
 export function tableRange(
   chunks: readonly NumberedChunk[],
