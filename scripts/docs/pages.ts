@@ -1,6 +1,7 @@
 import { apiPage } from './api-page.ts';
 import { cliPage } from './cli-page.ts';
 import { performancePage } from './performance-page.ts';
+import { publishedPage } from './published-page.ts';
 
 const note = '<!-- Written by `npm run docs`; changes made here by hand are lost. -->\n\n';
 
@@ -10,5 +11,6 @@ export async function generatedPages(root: string): Promise<Readonly<Record<stri
     'docs/reference/api.md': note + apiPage(root),
     'docs/reference/cli.md': note + (await cliPage()),
     'docs/measured/performance.md': note + performancePage(root),
+    'docs/measured/published-tables.md': note + publishedPage(),
   };
 }

@@ -1,0 +1,114 @@
+import { join } from 'node:path';
+import { type Flags, flagWords, runCommand } from './run-command.ts';
+import type { PublishedSet, SearchPlan } from './sets.ts';
+import type { Settings } from './settings.ts';
+
+interface Trial {
+  readonly params: Readonly<Record<string, number | string>>;
+  readonly bestIteration: number;
+  readonly value: number;
+}
+
+interface Tuned {
+  readonly best: Trial;
+  readonly trials: readonly Trial[];
+}
+
+/**
+ * The two forms of weights, with the parameters that are searched together: iALS's, an unobserved weight w
+ * with λ (n_u + w n), and Spark's, 1 + α with λ n^ν.
+ */
+const forms: readonly { readonly flags: Flags; readonly space: string }[] = [
+  {
+    flags: { alpha: 1, 'reg-exponent': 1 },
+    space: 'unobserved-weight=0.0005..0.05 reg-param=0.002..0.1',
+  },
+  { flags: { weight: 'spark' }, space: 'alpha=5..300 reg-param=0.1..20 reg-exponent=0.5,0.75,1' },
+];
+
+export interface SearchOptions {
+  /** File of the training part. */
+  readonly train: string;
+  readonly workFolder: string;
+  readonly seed: number;
+  /** Trials of each form, if not the set's own number. */
+  readonly trials: number | undefined;
+}
+
+/** Chooses settings on a validation part of the training part; the test part is not opened. */
+export function searchSettings(
+  set: PublishedSet,
+  { train, workFolder, seed, trials }: SearchOptions,
+): Required<Settings> {
+  const { search } = set;
+  const start = performance.now();
+  const parts = join(workFolder, 'parts');
+  runCommand(['split', train], { output: parts, ...search.heldOut, seed, force: true });
+  const tune = (flags: Flags, space: string, more: Flags) =>
+    tuneOn(parts, search, { ...flags, ...more, try: space });
+  const common = { seed, 'model-dir': join(workFolder, 'tuned') };
+  const tuned = forms.map(({ flags, space }) => ({
+    flags,
+    tuned: tune(flags, space, {
+      ...common,
+      search: 'random',
+      trials: trials ?? search.trials,
+      rank: search.rank,
+    }),
+  }));
+  const [first] = tuned.toSorted((a, b) => b.tuned.best.value - a.tuned.best.value);
+  const found = { ...first.flags, ...flagsOf(first.tuned.best) };
+  const { 'reg-param': lambda, 'max-iter': iterations, ...others } = found;
+  const longer = { ...others, 'max-iter': Math.min(search.iterations, 2 * Number(iterations)) };
+  const larger = tune(longer, `rank=${search.ranks.join(',')} reg-param=${lambdas(Number(lambda))}`, {
+    ...common,
+    search: 'grid',
+  });
+  const best = [
+    { ...found, rank: search.rank, value: first.tuned.best.value },
+    { ...found, ...flagsOf(larger.best), value: larger.best.value },
+  ].reduce((a, b) => (b.value > a.value ? b : a));
+  const { value, ...flags } = best;
+  return {
+    flags: flags as Settings['flags'],
+    chosen: {
+      date: new Date().toISOString().slice(0, 10),
+      validation: `factorflow split ${flagWords(search.heldOut).join(' ')} --seed ${seed}`,
+      metric: search.metric,
+      value,
+      trials: [...tuned.map(({ tuned }) => tuned), larger].reduce(
+        (sum, { trials }) => sum + trials.length,
+        0,
+      ),
+      seconds: Math.round((performance.now() - start) / 1000),
+    },
+  };
+}
+
+function tuneOn(parts: string, { metric, users, iterations }: SearchPlan, flags: Flags): Tuned {
+  const { output } = runCommand<Tuned>(['tune', join(parts, 'train')], {
+    validation: join(parts, 'test'),
+    implicit: true,
+    metric,
+    'rank-users': users,
+    'max-iter': iterations,
+    'no-ranking': true,
+    force: true,
+    ...flags,
+  });
+  return output;
+}
+
+/** A trial as flags: its parameters, and the iteration that ranked best. */
+function flagsOf({ params, bestIteration }: Trial): Readonly<Record<string, number | string>> {
+  const named = Object.entries(params).map(([name, value]) => [
+    name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`),
+    value,
+  ]);
+  return { ...Object.fromEntries(named), 'max-iter': bestIteration };
+}
+
+/** λ as found, and smaller ones, which larger ranks often prefer. */
+function lambdas(found: number): string {
+  return [1, 0.7, 0.5].map((factor) => Number((found * factor).toPrecision(3))).join(',');
+}
