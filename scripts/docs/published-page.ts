@@ -47,12 +47,12 @@ function unmeasured({ name }: PublishedSet): string {
   return `Not measured yet: \`npm run reproduce -- ${name} --data DIR --search\`.\n`;
 }
 
-function measuredBy({ name }: PublishedSet, record: Recorded): string {
+function measuredBy({ name, remark }: PublishedSet, record: Recorded): string {
   const { settings, trainSeconds, evaluateSeconds, users, machine, commit } = record;
   const command = `    npm run reproduce -- ${name} --data DIR\n`;
   const flags = `Settings: \`--implicit ${flagWords(settings).join(' ')}\`${choice(name)}.`;
   const seconds = `${trainSeconds.toFixed(1)} s training and ${evaluateSeconds.toFixed(1)} s evaluating ${users.toLocaleString('en-US')} users, whole commands.`;
-  return `${command}\n${flags} ${seconds} ${machine}, commit ${commit}.\n`;
+  return `${command}\n${flags} ${seconds} ${machine}, commit ${commit}.${remark === undefined ? '' : ` ${remark}`}\n`;
 }
 
 function choice(name: string): string {

@@ -73,7 +73,7 @@ export function searchSettings(
     flags: flags as Settings['flags'],
     chosen: {
       date: new Date().toISOString().slice(0, 10),
-      validation: `factorflow split ${flagWords(search.heldOut).join(' ')} --seed ${seed}`,
+      validation: `split ${flagWords(search.heldOut).join(' ')} --seed ${seed}`,
       metric: search.metric,
       value,
       trials: [...tuned.map(({ tuned }) => tuned), larger].reduce(

@@ -24,6 +24,8 @@ export interface PublishedSet {
   readonly metrics: readonly string[];
   readonly k: readonly number[];
   readonly search: SearchPlan;
+  /** A sentence for the page of published tables. */
+  readonly remark?: string;
 }
 
 export interface SearchPlan {
@@ -135,6 +137,9 @@ export const sets: readonly PublishedSet[] = [
     files: { names: ['citeulike-a.npz'], read: readCmn },
     ...top10,
     search: { ...small, heldOut: byUser, metric: 'hit-rate@500' },
+    remark:
+      'Settings that an earlier search chose by ndcg@100 of full rankings reached hit-rate@10 0.8656 and ' +
+      'ndcg@10 0.7278 on test; the measure of the search was changed after that.',
   },
   {
     name: 'cvae-citeulike-a',

@@ -9,7 +9,7 @@ export interface Settings {
   readonly chosen?: {
     /** Day of the search, UTC. */
     readonly date: string;
-    /** How the validation part was held out of the training part. */
+    /** Command and flags that hold the validation part out of the training part. */
     readonly validation: string;
     readonly metric: string;
     /** The metric's value on the validation part. */
