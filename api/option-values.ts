@@ -5,6 +5,7 @@
 import { fileFormats } from '../connectors/files/format-names.ts';
 import { textTypes } from '../connectors/lines/text-type.ts';
 import { codecs, parquetBackendNames } from '../connectors/parquet/backend.ts';
+import { rankingBaselineNames } from '../operators/evaluation/ranking/ranking-baselines.ts';
 import { rankingMetricNames } from '../operators/evaluation/ranking/ranking-metrics.ts';
 import { MAXIMUM_RANK, MOST_ITERATIONS } from '../operators/params/common.ts';
 import { timeIn } from '../operators/ratings/rows/time-in.ts';
@@ -19,6 +20,7 @@ export const choices = {
   /** Types of text columns. */
   textTypes,
   rankingMetrics: rankingMetricNames,
+  rankingBaselines: rankingBaselineNames,
   /** Data sets whose shapes the generator can imitate. */
   presets: presetNames,
 } as const;

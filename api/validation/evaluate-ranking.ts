@@ -12,6 +12,10 @@ import {
 import type { RankedTraining } from '../../operators/evaluation/ranking/compare-to-popularity.ts';
 import type { TrainingWarning } from '../../operators/evaluation/rating-warnings.ts';
 import {
+  type RankingBaseline,
+  rankingBaselineNames,
+} from '../../operators/evaluation/ranking/ranking-baselines.ts';
+import {
   type RankingMetric,
   rankingMetricNames,
 } from '../../operators/evaluation/ranking/ranking-metrics.ts';
@@ -86,7 +90,8 @@ export async function evaluateRanking(
 function checkRanking(options: RankingOptions): Omit<RankingSettings, 'training' | 'exclude' | 'candidates'> {
   checkOptions('evaluateRanking', options, optionNames, '{ k: [10, 20], exclude: train }');
   const { minRating, coldPairs = 'drop', resamples = 1000, seed = 0 } = options;
-  const { metrics = rankingMetricNames, baselines = true } = options;
+  const { metrics = rankingMetricNames } = options;
+  const baselines = checkBaselines(options);
   const ks = checkKs(options.k ?? 10);
   checkMetrics(metrics);
   checkSeed(seed);
@@ -175,6 +180,23 @@ async function candidatePairs(
       advice: 'Give rows of user and item, or leave the option candidates out to rank all items',
     });
   return { block: await sortByUser(indexed, 'keep', ctx), pairs, coldPairs };
+}
+
+/** The baselines to measure. Throws UsageError for others, and for a list without pairs to compute them from. */
+function checkBaselines({ baselines = true, exclude }: RankingOptions): readonly RankingBaseline[] {
+  if (typeof baselines === 'boolean') return baselines ? ['popularity', 'item-mean'] : [];
+  const isList = Array.isArray(baselines);
+  const wrong = isList ? baselines.findIndex((name) => !rankingBaselineNames.includes(name)) : 0;
+  if (wrong >= 0)
+    throw new UsageError(
+      `baselines must be true, false or a list of baselines, got ${shown(isList ? baselines[wrong] : baselines)}`,
+      { advice: `There are: ${rankingBaselineNames.join(', ')}` },
+    );
+  if (baselines.length > 0 && exclude === undefined)
+    throw new UsageError('baselines are computed from the training ratings', {
+      advice: 'Give them by the option exclude',
+    });
+  return baselines;
 }
 
 function checkKs(given: number | readonly number[]): number[] {

@@ -1,3 +1,4 @@
+import type { RankingBaseline } from '../../operators/evaluation/ranking/ranking-baselines.ts';
 import type { RankingMetric } from '../../operators/evaluation/ranking/ranking-metrics.ts';
 import type { BadRowPolicy } from '../../operators/ratings/rows/bad-rows.ts';
 import type { Dataset } from '../dataset.ts';
@@ -26,8 +27,12 @@ export interface RankingOptions extends RunOptions, RankUsersOption {
    * positive with an unknown item after all other items, and gives an unknown user metrics of 0.
    */
   readonly coldPairs?: 'drop' | 'miss';
-  /** Also measures rankings by popularity and by mean rating. Default true; needs `exclude`. */
-  readonly baselines?: boolean;
+  /**
+   * Rankings to compare the model with, computed from the pairs of `exclude`. True (default): `popularity` and
+   * `item-mean`. A list can also name `item-knn`, the similarity to a user's items, and `ease` (Steck 2019),
+   * for at most 20,000 items; these take as long as a training.
+   */
+  readonly baselines?: boolean | readonly RankingBaseline[];
   /** Resamples of the bootstrap, 0 to 10,000; default 1,000. 0: no intervals. */
   readonly resamples?: number;
   /** For the bootstrap and for drawing users; default 0. */

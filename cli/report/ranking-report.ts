@@ -1,12 +1,12 @@
 import { formatCount } from '../../engine/format.ts';
 import type { RankingEvaluation } from '../../index.ts';
-import type { MetricValues } from './measured.ts';
 import type { CommandResult } from '../commands/command.ts';
 import { isVerdict } from './beside-means.ts';
 import { facts } from './facts.ts';
 import { trainingOptions } from '../options/training/training-options.ts';
 import { rankedUsersText } from './held-out-ranking.ts';
 import { nameFlags } from './name-flags.ts';
+import { namedBaselines } from './named-baselines.ts';
 
 /** The result of `evaluate --ranking`. */
 export function rankingResult(found: RankingEvaluation): CommandResult {
@@ -16,7 +16,7 @@ export function rankingResult(found: RankingEvaluation): CommandResult {
       command: 'evaluate',
       metrics,
       intervals,
-      baselines,
+      baselines: { ...baselines },
       ...counts,
       warnings: warnings.map(({ code, text }) => ({ code, text: nameFlags(text, trainingOptions) })),
     },
@@ -37,9 +37,8 @@ function rankingText({ metrics, intervals, baselines, warnings, ...counts }: Ran
           ] as const,
         ]
       : []),
-    ...Object.entries({ popularity: baselines.popularity, 'item mean': baselines.itemMean }).flatMap(
-      ([title, values]: [string, MetricValues | undefined]) =>
-        values ? [[title, (name: string) => number(values[name])] as const] : [],
+    ...namedBaselines(baselines).map(
+      ([title, values]) => [title, (name: string) => number(values[name])] as const,
     ),
   ];
   const rows = [

@@ -52,3 +52,4 @@ export {
 export { searchChosen, searchColumns } from './search';
 export { stepRatings, stepRows } from './sgd/sgd';
 export { adaptRatings, adaptRows } from './sgd/sgd-adaptive';
+export { sweepRows } from './sweep';

@@ -21,6 +21,7 @@
 import type { Partition, PartitionRef } from '../../engine/partition.ts';
 import type { How } from '../../engine/run/step.ts';
 import type { TaskOutcome } from '../../engine/task.ts';
+import { baselineContracts, type BaselineTasks } from './baseline-tasks.ts';
 import { choosingContracts, type ChoosingTasks } from './choosing-tasks.ts';
 import { dataContracts, type DataTasks } from './data-tasks.ts';
 import { equationContracts, type EquationTasks } from './equation-tasks.ts';
@@ -50,12 +51,14 @@ export type RowsTask = {
 }[RowsKernel];
 
 /**
- * Every kernel. Other files have the tasks that choose kernels (choosing-tasks.ts), read and prepare data
+ * Every kernel. Other files have the tasks of baselines (baseline-tasks.ts), the tasks that choose kernels
+ * (choosing-tasks.ts), read and prepare data
  * (reading-tasks.ts, data-tasks.ts), and tasks of data-parallel ALS (equation-tasks.ts, vector-tasks.ts),
  * implicit ALS (implicit-tasks.ts), requests (search-tasks.ts) and SGD (sgd-tasks.ts).
  */
 export interface KernelTasks
   extends
+    BaselineTasks,
     ChoosingTasks,
     DataTasks,
     EquationTasks,
@@ -289,6 +292,7 @@ export const contracts: {
     places: 'write',
   },
   initialize: { keys: 'read', factors: 'write' },
+  ...baselineContracts,
   ...choosingContracts,
   ...dataContracts,
   ...equationContracts,

@@ -33,6 +33,14 @@ export const rankingOptions = {
     defaultText: 'all',
     item: choice({ describe: '', group: 'Ranking:', choices: choices.rankingMetrics }),
   }),
+  baselines: listed({
+    describe:
+      'rankings to compare with, computed from --exclude: popularity, item-mean, item-knn (similarity to the items of a user), ease (at most 20,000 items), separated by commas, or none; item-knn and ease take as long as a training',
+    group: 'Ranking:',
+    fallback: undefined,
+    defaultText: 'popularity, item-mean',
+    item: choice({ describe: '', group: 'Ranking:', choices: [...choices.rankingBaselines, 'none'] }),
+  }),
   minRating: decimal({
     describe: 'only test pairs with at least this rating are positives',
     group: 'Ranking:',
@@ -72,6 +80,7 @@ export function checkRanking({ ranking }: RankingValues, given: ReadonlySet<stri
           'exclude',
           'candidates',
           'metrics',
+          'baselines',
           'minRating',
           'coldPairs',
           'resamples',
@@ -90,6 +99,7 @@ export function checkRanking({ ranking }: RankingValues, given: ReadonlySet<stri
 export function rankingSettings({
   k,
   metrics,
+  baselines,
   minRating,
   coldPairs,
   resamples,
@@ -99,6 +109,7 @@ export function rankingSettings({
   return {
     k: k as readonly number[],
     metrics: metrics as readonly Choice<'rankingMetrics'>[] | undefined,
+    baselines: baselines?.filter((name): name is Choice<'rankingBaselines'> => name !== 'none'),
     minRating,
     coldPairs,
     resamples,

@@ -2,6 +2,7 @@ import type { RankingEvaluation } from '../../../index.ts';
 import { formatCount } from '../../../engine/format.ts';
 import { Plot } from '../../generated/charts.js';
 import { type Chart, fill, stroke } from '../figure.ts';
+import { namedBaselines } from '../../report/named-baselines.ts';
 import type { PageTable, Section } from '../section.ts';
 
 /** Ranking metrics with 95 % intervals, compared with rankings that are the same for all users. */
@@ -58,10 +59,7 @@ function metricsChart({ metrics, intervals, baselines }: RankingEvaluation): Cha
 }
 
 function metricsTable({ metrics, intervals, baselines }: RankingEvaluation): PageTable {
-  const others = [
-    ['popularity', baselines.popularity],
-    ['item means', baselines.itemMean],
-  ].filter((one): one is [string, Readonly<Record<string, number>>] => one[1] !== undefined);
+  const others = namedBaselines(baselines);
   const rows = Object.entries(metrics).map(([name, value]) => [
     name,
     number(value),

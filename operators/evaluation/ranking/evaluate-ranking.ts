@@ -18,11 +18,13 @@ import { compareToPopularity, type RankedTraining } from './compare-to-popularit
 import { type CandidateCounts, candidateLists, type CandidatePairs } from './candidate-lists.ts';
 import { drawnPairs, type RankedPairs } from './drawn-pairs.ts';
 import { itemFacts } from './item-order.ts';
+import { type BaselineTraining, measureBaselines } from './measure-baselines.ts';
+import type { RankingBaseline, RankingBaselines } from './ranking-baselines.ts';
 import { measureRankings, type MetricValues } from './measure-rankings.ts';
-import { listedRankings, listedScores, scoresOfItems } from './listed-rankings.ts';
+import { listedRankings, listedScores } from './listed-rankings.ts';
 import { distinctItems, type Ranked, rankedTest } from './ranked-test.ts';
 import type { RankingMetric } from './ranking-metrics.ts';
-import { modelRankings, type Rankings, sharedRankings } from './rankings.ts';
+import { modelRankings, type Rankings } from './rankings.ts';
 import { ColdPairs, TestPairs } from './test-pairs.ts';
 
 /** Pairs not to rank: a block over the users and items of the model. */
@@ -38,7 +40,8 @@ export interface RankingSettings {
   readonly ks: readonly number[];
   readonly minRating?: number;
   readonly coldPairs: 'drop' | 'miss';
-  readonly baselines: boolean;
+  /** Baselines to measure, if there are excluded pairs to compute them from. */
+  readonly baselines: readonly RankingBaseline[];
   readonly resamples: number;
   readonly seed: number;
   /** Most users to rank; if there are more, `rankUsers` of them are drawn by the seed. */
@@ -56,11 +59,8 @@ export interface RankingEvaluation {
   readonly metrics: MetricValues;
   /** 95 % bootstrap intervals of the means, under the same names. */
   readonly intervals: Readonly<Record<string, Interval>>;
-  /**
-   * Metrics of rankings that are the same for all users: by the number of users of an item, and by its damped
-   * mean rating.
-   */
-  readonly baselines: { readonly popularity?: MetricValues; readonly itemMean?: MetricValues };
+  /** The same metrics of rankings to compare with; none without pairs to exclude. */
+  readonly baselines: RankingBaselines;
   /** Number of users in the means. */
   readonly users: number;
   /** Number of users that could be ranked; above `users` if `rankUsers` of them were drawn. */
@@ -114,19 +114,18 @@ export class EvaluateRanking implements Sink<RankingEvaluation> {
   async #evaluate(input: BatchStream, ctx: ExecutionContext): Promise<RankingEvaluation> {
     const { metrics, ks, seed, resamples, baselines } = this.#settings;
     const chosen = chosenMetrics(metrics, ks);
-    const { pairs, facts, counts } = await this.#read(input, ctx);
+    const { pairs, training, counts } = await this.#read(input, ctx);
     const ranked = rankedOf(pairs);
-    const own = await measureRankings(await ownRankings(pairs, ctx), ranked, chosen, facts);
+    const own = await measureRankings(await ownRankings(pairs, ctx), ranked, chosen, training?.facts);
     const { values, means, users } = own.values;
     const intervals =
       resamples === 0 || users === 0
         ? []
         : bootstrapIntervals(values, means.length, means, { resamples, seed, confidence: 0.95 });
-    const baseline = async (scores: ArrayLike<number>) =>
-      (await measureRankings(rankingsByItem(scores, pairs, ctx), ranked, chosen, facts)).metrics;
-    const wanted = baselines ? facts : undefined;
-    const popularity = wanted && (await baseline(wanted.counts));
-    const itemMean = wanted?.means && (await baseline(wanted.means));
+    const measured = training
+      ? await measureBaselines(baselines, training, { pairs, ranked, chosen }, ctx)
+      : {};
+    const { popularity } = measured;
     const verdict =
       popularity &&
       compareToPopularity({ metrics: own.metrics, popularity, users, training: this.#settings.training });
@@ -136,7 +135,7 @@ export class EvaluateRanking implements Sink<RankingEvaluation> {
     return {
       metrics: own.metrics,
       intervals: Object.fromEntries(intervals.map((interval, i) => [chosen.measures[i].name, interval])),
-      baselines: { ...(popularity && { popularity }), ...(itemMean && { itemMean }) },
+      baselines: measured,
       users,
       ...counts,
       warnings: [...cold, ...(verdict ? [verdict] : [])],
@@ -194,8 +193,11 @@ export class EvaluateRanking implements Sink<RankingEvaluation> {
       unknownExcluded: excluded?.unknown ?? 0,
       ...(candidates && { candidates }),
     };
-    const facts = excluded && itemFacts(excluded.block, keyCount(items), excluded.hasRatings);
-    return { pairs: drawn.pairs, facts, counts };
+    const training: BaselineTraining | undefined = excluded && {
+      block: excluded.block,
+      facts: itemFacts(excluded.block, keyCount(items), excluded.hasRatings),
+    };
+    return { pairs: drawn.pairs, training, counts };
   }
 
   /** Adds the lists of given candidates, if there are any, to rank instead of all items. */
@@ -234,16 +236,6 @@ async function ownRankings(pairs: RankedPairs, ctx: ExecutionContext): Promise<R
         positives,
         items: keyCount(model.items),
       });
-}
-
-/**
- * Rankings that are the same for all users: all items, or each user's candidates, by a score of each item.
- */
-function rankingsByItem(scores: ArrayLike<number>, pairs: RankedPairs, ctx: ExecutionContext): Rankings {
-  const { model, positives, lists } = pairs;
-  return lists === undefined
-    ? sharedRankings(scores, pairs, ctx)
-    : listedRankings(scoresOfItems(scores, lists), { lists, positives, items: keyCount(model.items) });
 }
 
 /** The facts about the ranked pairs that the measures need besides the ranks themselves. */

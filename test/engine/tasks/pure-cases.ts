@@ -5,6 +5,7 @@ import { keyArrays } from '../../../engine/keys/key-column.ts';
 import { UNKNOWN_KEY } from '../../../engine/keys/tables/key-table.ts';
 import { type MatrixShape, type Partition, type PartitionRef } from '../../../engine/partition.ts';
 import { indexShapes } from '../../../operators/serving/search.ts';
+import { ratingBlock } from '../../cpu/scope.ts';
 
 import {
   COLUMNS,
@@ -22,6 +23,7 @@ import {
   pairs,
   shifts,
   theta,
+  transposed,
   whole,
   x,
   zeros,
@@ -205,6 +207,37 @@ export const cases: Readonly<Record<string, Case>> = {
     outputs: { sums: undefined },
   },
   'sum-values': { params: { from: 2, to: 9, apart: 3 }, inputs: { block }, outputs: {} },
+  'similar-items': {
+    params: { from: 3, to: COLUMNS, count: 4, shrink: 2 },
+    inputs: { byUser: block, byItem: transposed },
+    outputs: { similar: undefined },
+  },
+  'count-pairs-of-items': {
+    params: { from: 0, to: COLUMNS, lambda: 3 },
+    inputs: { byUser: block, byItem: transposed },
+    outputs: { matrix: { rows: COLUMNS, columns: COLUMNS, stride: 24 } },
+  },
+  'begin-sweep': {
+    params: { first: 0, count: 5 },
+    inputs: { matrix: gram },
+    outputs: {
+      panels: { rows: 2, columns: 40, stride: 40 },
+      inverse: { rows: 5, columns: 5, stride: 8 },
+    },
+  },
+  'rank-by-items': {
+    params: { ...whole, items: COLUMNS, top: 3 },
+    inputs: {
+      history: block,
+      listed,
+      weights: ratingBlock(
+        Array.from({ length: COLUMNS }, () => 5),
+        COLUMNS,
+        7,
+      ),
+    },
+    outputs: { ranked: undefined },
+  },
   'copy-rows': { params: whole, inputs: { source: x }, outputs: { target: ROWS } },
   'batch-order': {
     params: { seed: 1, stream: 2, epoch: 3, batches: 9 },

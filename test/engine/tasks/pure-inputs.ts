@@ -23,6 +23,26 @@ export const zeros = (rows: number, columns: number): Partition => ({
 
 export const block = ratingBlock(lengths, COLUMNS, 2);
 
+/** `block`, by columns. */
+export const transposed = transposeOf(block);
+
+function transposeOf({ columns }: Partition): Partition {
+  const { offsets, indices } = columns as { offsets: Int32Array; indices: Uint32Array };
+  const rows = Array.from({ length: COLUMNS }, (): number[] => []);
+  for (let row = 0; row < ROWS; row++)
+    for (let k = offsets[row]; k < offsets[row + 1]; k++) rows[indices[k]].push(row);
+  let sum = 0;
+  return {
+    layout: 'rating-block',
+    rows: COLUMNS,
+    columns: {
+      offsets: Int32Array.from([0, ...rows.map(({ length }) => (sum += length))]),
+      indices: Uint32Array.from(rows.flat()),
+      values: new Float32Array(0),
+    },
+  };
+}
+
 /** The first column that is not in the row of `block`. */
 export const listed = missingColumns(block, COLUMNS);
 

@@ -1,0 +1,87 @@
+/**
+ * Tasks of the rankings from item to item that evaluations compare models with. Together with tasks.ts they
+ * are the contract between operators and devices. Only CPU devices have them.
+ *
+ * In EASE (Steck 2019, Embarrassingly shallow autoencoders for sparse data), G = XᵀX + λI for the binary
+ * matrix X of users and items, P = G⁻¹, and the weight from item i to item j is -P_ij / P_jj. P is computed in
+ * place by the sweep operator (Goodnight 1979, A tutorial on the sweep operator), a block of rows and columns
+ * at a time; after all blocks the matrix is -P. Until then only its elements on and below the diagonal count.
+ */
+import type { PartitionRef } from '../../engine/partition.ts';
+import type { How } from '../../engine/run/step.ts';
+import type { None, Rows } from './task-types.ts';
+
+/** A block of adjacent rows and columns of a square matrix: the first, and their number. */
+export type SweptBlock = { readonly first: number; readonly count: number };
+
+export interface BaselineTasks {
+  /**
+   * For each item of [from, to) the `count` most similar other items by the cosine of their sets of users,
+   * n_ij / (√(n_i n_j) + shrink). Ties are ordered by item. Inputs: `byUser` and its transpose `byItem`
+   * (rating-block, without repeated pairs). Output: `similar` (layout similar-items: `items` Uint32[(to - from)
+   * * count], `values` Float32 of the same length), where an item with fewer similar items ends in 0xffffffff.
+   */
+  'similar-items': {
+    inputs: { byUser: PartitionRef; byItem: PartitionRef };
+    outputs: { similar: PartitionRef };
+    params: Rows & { readonly count: number; readonly shrink: number };
+    values: None;
+  };
+
+  /** Rows [from, to) of G, on and below the diagonal. Inputs as for `similar-items`. Output: `matrix`. */
+  'count-pairs-of-items': {
+    inputs: { byUser: PartitionRef; byItem: PartitionRef };
+    outputs: { matrix: PartitionRef };
+    params: Rows & { readonly lambda: number };
+    values: None;
+  };
+
+  /**
+   * Prepares the sweep of a block: copies the block's columns of all rows to `panels` (8 rows of the matrix
+   * interleaved in each row of `panels`, so ⌈n / 8⌉ x 8 count), and the inverse of the block itself to
+   * `inverse` (count x count).
+   */
+  'begin-sweep': {
+    inputs: { matrix: PartitionRef };
+    outputs: { panels: PartitionRef; inverse: PartitionRef };
+    params: SweptBlock;
+    values: None;
+  };
+
+  /** Sweeps the rows [from, to) of `matrix`, in place; `from` is a multiple of 8. */
+  'sweep-rows': {
+    inputs: { panels: PartitionRef; inverse: PartitionRef };
+    outputs: { matrix: PartitionRef };
+    params: Rows & SweptBlock;
+    values: None;
+  };
+
+  /** Copies the elements below the diagonal to the rows [from, to) above it, in place. */
+  'mirror-rows': { inputs: None; outputs: { matrix: PartitionRef }; params: Rows; values: None };
+
+  /**
+   * Ranks all items for the users [from, to) by the sum of weights from the items in their `history`. The
+   * weights are a block with a row for each item (`weights`), or a swept matrix (`matrix`). Items of the
+   * history are not ranked. Ties are ordered by item. Output: `ranked` (layout ranked-items):
+   *
+   *     scores   Float32, of each item that `listed` has for these users
+   *     places   Uint32, of the same items: their ranks from 0 among all items
+   *     top      Uint32[(to - from) * top]: the first items; a list with fewer ends in 0xffffffff, and users
+   *              without listed items have none
+   */
+  'rank-by-items': {
+    inputs: { history: PartitionRef; listed: PartitionRef; weights?: PartitionRef; matrix?: PartitionRef };
+    outputs: { ranked: PartitionRef };
+    params: Rows & { readonly items: number; readonly top: number };
+    values: None;
+  };
+}
+
+export const baselineContracts = {
+  'similar-items': { byUser: 'read', byItem: 'read', similar: 'write' },
+  'count-pairs-of-items': { byUser: 'read', byItem: 'read', matrix: 'write' },
+  'begin-sweep': { matrix: 'read', panels: 'write', inverse: 'write' },
+  'sweep-rows': { panels: 'read', inverse: 'read', matrix: 'alone' },
+  'mirror-rows': { matrix: 'alone' },
+  'rank-by-items': { history: 'read', listed: 'read', weights: 'read', matrix: 'read', ranked: 'write' },
+} as const satisfies { readonly [K in keyof BaselineTasks]: Readonly<Record<string, How>> };
