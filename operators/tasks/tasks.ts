@@ -50,12 +50,7 @@ export type RowsTask = {
   };
 }[RowsKernel];
 
-/**
- * Every kernel. Other files have the tasks of baselines (baseline-tasks.ts), the tasks that choose kernels
- * (choosing-tasks.ts), read and prepare data
- * (reading-tasks.ts, data-tasks.ts), and tasks of data-parallel ALS (equation-tasks.ts, vector-tasks.ts),
- * implicit ALS (implicit-tasks.ts), requests (search-tasks.ts) and SGD (sgd-tasks.ts).
- */
+/** Every kernel. The other files *-tasks.ts of this folder have the tasks of one subject each. */
 export interface KernelTasks
   extends
     BaselineTasks,

@@ -61,14 +61,27 @@ export async function rankingsByItems(
     onProgress: (done) => phase.progress(ranges[done - 1]?.to ?? 0),
   });
   phase.end(listed.rows);
-  const parts = handed.map(
-    ({ columns }) => columns as { scores: Float32Array; places: Uint32Array; top: Uint32Array },
-  );
+  const parts = handed.map(({ columns }) => columns as unknown as RankedPart);
+  if (lists === undefined) return rankingsOfParts(parts, { items, top });
   const scores = joined(
     Float32Array,
     parts.map((part) => part.scores),
   );
-  if (lists) return listedRankings(scores, { lists, positives, items });
+  return listedRankings(scores, { lists, positives, items });
+}
+
+/** The output of `rank-by-items` for a range of users. */
+interface RankedPart {
+  readonly scores: Float32Array;
+  readonly places: Uint32Array;
+  readonly top: Uint32Array;
+}
+
+/** The rankings in the outputs of tasks for consecutive ranges of users; `top`: items of each list. */
+function rankingsOfParts(
+  parts: readonly RankedPart[],
+  { items, top }: { readonly items: number; readonly top: number },
+): Rankings {
   return {
     places: async () =>
       joined(
