@@ -9,8 +9,8 @@ import type { SourceParts } from '../../engine/stream/operator.ts';
 import { Filter } from '../../operators/dataflow/filter.ts';
 
 /**
- * For a plan with a filter: lines that report the parts of the source (files, row groups) that must be read,
- * or the reason why all must be.
+ * For a plan with a filter: lines that report the number of parts of the source (folders, row groups, pages)
+ * that must be read, or the reason why all must be.
  */
 export async function skippedLines(plan: LogicalPlan): Promise<string[]> {
   const source = rootSource(plan);
@@ -32,8 +32,8 @@ function folderLine({ unit, read, all }: SourceParts): string {
 }
 
 /**
- * The line about row groups. `before`: the operator before the filter, if any, which prevents skipping;
- * `isBound`: true if the filter limits single columns to ranges.
+ * The line about row groups and pages. `before`: the operator before the filter, if any, which prevents
+ * skipping; `isBound`: true if the filter limits single columns to ranges.
  */
 function statisticsLine(parts: readonly SourceParts[], before: string | undefined, isBound: boolean): string {
   if (parts.some(({ read, all }) => read < all)) {

@@ -140,8 +140,9 @@ function unreadable(file: string, cause?: unknown): UsageError {
 }
 
 /**
- * Creates the lock file with its whole text at once. Returns undefined on success. If a lock file exists,
- * returns the present time by the file system's clock.
+ * Creates the lock file: as a hard link to a complete draft, so that it has its whole text at once. In a file
+ * system without hard links it is created first and then written. Returns undefined on success. If a lock
+ * file exists, returns the present time by the file system's clock.
  */
 async function place(file: string, text: string): Promise<number | undefined> {
   const draft = siblingName(file, 'tmp');
@@ -155,7 +156,7 @@ async function place(file: string, text: string): Promise<number | undefined> {
       if (errorCode(error) === 'EEXIST') return true;
       throw error;
     };
-    // Some file systems have no hard links.
+    // In a file system without hard links another process may find the new file while it is still empty.
     const failed = await link(draft, file).then(
       () => false,
       (error: unknown) =>

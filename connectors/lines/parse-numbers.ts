@@ -64,13 +64,14 @@ export function parseShortInteger(bytes: Uint8Array, from: number, to: number): 
 }
 
 /**
- * A whole number of any length; undefined for other text. Slow: meant for the few numbers with more than 15
- * digits.
+ * A whole number; undefined for other text. Of a number with more than 40 digits, only the first 40 are
+ * converted. Slow: meant for the few numbers with more than 15 digits.
  */
 export function parseLongInteger(text: string): bigint | undefined {
   const match = /^ *([+-]?)(\d+) *$/.exec(text);
   if (match === null) return undefined;
-  // 40 digits exceed the range of every type, so further digits need not be converted.
+  // A number of 40 digits is out of the range of every type. So is a longer one, and callers need no more
+  // than that.
   const digits = match[2].replace(/^0+(?=.)/, '').slice(0, 40);
   return match[1] === '-' ? -BigInt(digits) : BigInt(digits);
 }

@@ -133,8 +133,9 @@ function below(score: f32): f32 {
 }
 
 /**
- * Adds the columns first .. first + columns - 1 to the counts of all rows' listed columns. `first` is a
- * multiple of 8, and the columns' factors start at `columnFactors`.
+ * Compares the columns first .. first + columns - 1 with the listed columns of all rows. Adds the number of
+ * columns before a listed column to its count. `first` is a multiple of 8, and the columns' factors start at
+ * `columnFactors`.
  *
  * - `lows`: Float32[rows rounded up to 4], the lowest of each row's listed scores; Infinity for missing rows.
  * - `bounds`: of these columns, see boundColumns. Since xᵀθ <= ‖x‖ ‖θ‖, the scores of eight columns and four
@@ -192,9 +193,14 @@ export function countColumns(
 }
 
 /**
- * Removes listed columns that already have `depth` columns before them from the lists of all rows. Lists are
- * sorted, so these are at the end. Writes `ends` and `lows`. Returns the number of rows that still have
- * listed columns.
+ * Shortens the lists of all rows: removes each listed column for which at least `depth` better columns were
+ * already counted, since its rank is then not needed. Lists are sorted best first, so these columns are at
+ * the end.
+ *
+ * - `ends`: the new end of each row's list is written here.
+ * - `lows`: the lowest score that is left in each row's list is written here; Infinity for an empty list.
+ *
+ * Returns the number of rows whose lists are not empty.
  */
 export function shortenLists(
   rows: i32,
@@ -222,7 +228,10 @@ function sumOf(count: usize): i32 {
   return load<i32>(count) + load<i32>(count, 4) + load<i32>(count, 8) + load<i32>(count, 12);
 }
 
-/** Adds eight columns, by their scores at `block`, to the counts of one row's listed columns. */
+/**
+ * Compares eight columns, whose scores are at `block`, with the listed columns of one row. Adds the number of
+ * columns before a listed column to its count.
+ */
 function countBlock(
   block: usize,
   first: u32,

@@ -7,12 +7,18 @@ import { implicitEquations } from './implicit.ts';
 import { normalEquations, type RatedColumns } from './normal-equations.ts';
 
 export interface EquationKind {
-  /** Adds s and t; μ and γ are already subtracted from the row's values. */
+  /**
+   * Appends the sums s = Σ θ_v and t = Σ r_v over the row's ratings. The row's values r_v are given without
+   * the mean μ and the column biases γ_v.
+   */
   readonly biases?: boolean;
   readonly implicit?: ImplicitWeights;
 }
 
-/** The equations of one row as a list: the lower triangle of A, b, n and, with biases, s and t. */
+/**
+ * The equations A x = b of one row as a list: the lower triangle of A, b, the number of ratings n and, with
+ * biases, s and t.
+ */
 export function equationsOfRow(
   theta: ArrayLike<number>,
   stride: number,

@@ -25,7 +25,10 @@ export function evaluate(checked: Checked, batch: RecordBatch): Data {
   return withScratch(() => writeData(new Evaluation(batch).values(checked), batch.numRows));
 }
 
-/** The values of several expressions, whose common columns and parts are computed once. */
+/**
+ * The values of several expressions. A column that several of them use is read once. A subexpression that is
+ * written in two of them is computed twice.
+ */
 export function evaluateAll(columns: readonly Checked[], batch: RecordBatch): Data[] {
   const evaluation = new Evaluation(batch);
   return withScratch(() =>
@@ -37,7 +40,11 @@ export function evaluateAll(columns: readonly Checked[], batch: RecordBatch): Da
   );
 }
 
-/** Expressions over one batch: each column, and each part, is computed once. */
+/**
+ * Computes expressions over one batch. Each column is read once. The values of a part are kept by its node,
+ * so that the same node is computed once; equal parts at two places are two nodes. Values for only some of
+ * the rows (`active`) are not kept.
+ */
 export class Evaluation {
   readonly batch: RecordBatch;
   readonly #columns = new Map<number, Values>();

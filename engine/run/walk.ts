@@ -130,7 +130,8 @@ export class MemoryWalk {
       this.#bound.devices.find((one) => one.place === place)?.ownMemory;
     const [home] = set.parts[partition].at;
     if (!owns && place !== home && home !== SPILL && set.columns === undefined) return;
-    // Counts the largest block in place of this one: in a later round it may be at the place at this time.
+    // A block that is at this place only for a time is assumed to have the bytes of the largest block: in a
+    // later round the largest block may be at this place at the same step.
     const counted =
       set.by === 'block' && !set.parts[partition].at.includes(place)
         ? this.#largestPart(set, place)

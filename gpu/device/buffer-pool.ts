@@ -5,7 +5,10 @@ import type { Gpu } from '../webgpu/gpu.ts';
 /** The parts of an opened GPU that the pool uses. */
 type PoolGpu = Pick<Gpu, 'device' | 'info' | 'buffer'> & Partial<Pick<Gpu, 'hasRoomFor'>>;
 
-/** A free buffer can be used for a request if the two sizes differ by at most 1/32. */
+/**
+ * A free buffer is used for a request if it is large enough, and larger by at most 1/32 of the requested
+ * size. A buffer that is smaller by at most 1/32 may be destroyed (see #nearest).
+ */
 const NEAR = 32;
 
 /**
@@ -40,8 +43,9 @@ export class BufferPool {
   }
 
   /**
-   * The free buffers of the smallest size that holds `size`. If there are none, one slightly smaller buffer
-   * is destroyed: otherwise partitions that differ in a few rows would each leave a buffer in the pool.
+   * The free buffers of the smallest near size that is at least `size`. If there are none, one slightly
+   * smaller buffer is destroyed: otherwise partitions that differ in a few rows would each leave a buffer in
+   * the pool.
    */
   #nearest(size: number): GPUBuffer[] {
     const near = [...this.#free]

@@ -1,10 +1,11 @@
 // Template: loops are unrolled, so that a thread's features stay in registers.
-// The matrix-free product A p: sums (theta_v^T p) theta_v over the ratings of a part of a row, and writes the
-// sum to the part's slot (layout: vectors.ts). One workgroup per part. Some rows of theta at a time (a tile)
-// are loaded to workgroup memory.
+// The matrix-free product A p: sums w_v (theta_v^T p) theta_v over the ratings of a part of a row, and writes
+// the sum to the part's slot (layout: vectors.ts). One workgroup per part. Some rows of theta at a time (a
+// tile) are loaded to workgroup memory.
 //
-// With FIRST, the vector is x, and the factor of theta_v is r_v - theta_v^T x, which sums to the residual.
-// The sums of r_v, of r_v theta_v^T x and, with biases, of theta_v are written too.
+// With FIRST, the vector is x, and the factor of theta_v is g_v - w_v theta_v^T x, which sums to the
+// residual. The sums of g_v, of g_v theta_v^T x and, with biases, of theta_v are written too. For the weights
+// w_v and the right sides g_v of explicit and implicit data see parts/cg/tile-product.wgsl.
 
 {% render 'parts/tile-declarations', quad_type: stored, half: half %}
 {% render 'parts/row-total' %}

@@ -87,8 +87,8 @@ export class RangeOrder {
     const { file, range } = group[group.length - 1];
     if (range === undefined || end === null) return;
     const first = group.length > 1 ? undefined : range.known ? range : this.#reached;
-    // A range with a known start counts rows from the beginning of its file. The last of several splits is a
-    // whole file.
+    // A range with a known start has the rows and lines of its file before it; a guessed one continues at the
+    // place reached. If the group has several splits, the last is the first range of its file.
     this.#reached = {
       file,
       byte: end.endsAt,

@@ -14,8 +14,9 @@ export interface PrincipalPlane {
 }
 
 /**
- * Limit of iterations. If two directions have equal variance, the iteration never converges; then any pair of
- * vectors that it returns spans an equally good plane.
+ * Limit of iterations. If two of the three largest variances are nearly equal, the iteration hardly
+ * converges. Then it does not matter which of these two directions is found: the last plane is nearly as good
+ * as the best.
  */
 const MOST_STEPS = 300;
 

@@ -11,8 +11,8 @@ export interface TimeCounts {
   /** For each requested prefix, the number of times with each value of the next digit. */
   readonly counts: readonly Float64Array[];
   /**
-   * True if the last digit of any time is not 0. For whole seconds it is always 0, so that their selection
-   * needs no third pass.
+   * True if the last digit (see time-digits.ts) of any time, the lowest 21 bits of its float64, is not 0. It
+   * is 0 for whole seconds from 1970 to 2106 (0 to 2^32 - 1), so that their selection needs no third pass.
    */
   readonly lastDigitUsed: boolean;
   /** The likely units of the times, from their magnitude. Only filled in the first pass. */

@@ -147,9 +147,10 @@ export interface GivenSizes {
 }
 
 /**
- * The plan's values of parameters whose `auto` depends on the sizes of the ratings. They are used, and
- * compared only after the ratings are read, since `auto` counts repeated pairs and the sizes in a plan may
- * not.
+ * The numbers in the plan of parameters for which the caller asks `auto`. The value of `auto` depends on the
+ * ratings, so the training is planned with these numbers before the ratings are read. After that, `auto` is
+ * computed from the ratings, and the plan must have the same value. The sizes in the plan do not give it:
+ * `auto` counts repeated pairs, which these sizes may leave out.
  */
 export function plannedAutos(
   { params }: GivenPlan,

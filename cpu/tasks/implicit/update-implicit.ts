@@ -4,8 +4,8 @@ import { isFar, lastObjective, rowChunks, runningSum } from '../row-chunks.ts';
 import { weighedChunk, WORKSPACE_BYTES, workspaceOf } from './weighed-chunk.ts';
 
 /**
- * See `update-implicit` of KernelTasks. A row that is longer than a chunk is added to A piece by piece, and
- * solved from the formed A.
+ * See `update-implicit` of KernelTasks. The ratings of a row that is longer than a chunk are added to A chunk
+ * by chunk. After its last chunk the row is solved from A.
  */
 export const updateImplicit: TaskHandler<'update-implicit'> = (scope) => {
   const { from, to, rank, cgBelow, cgSteps, settles = false, anchored = false } = scope.params;
@@ -68,7 +68,10 @@ export const updateImplicit: TaskHandler<'update-implicit'> = (scope) => {
   return { rows: to - from, bytesUp, values: { badRow, objective: objective.view[0] } };
 };
 
-/** Returns the function that solves the row of n ratings whose A is in the workspace. */
+/**
+ * Returns the function that solves a row of n ratings from the sums of A and b over these ratings, which are
+ * in the workspace. It first adds G and the row's shift to A. It returns 0 if the factors are not finite.
+ */
 function sumsSolver(scope: ScopeOf<'update-implicit'>): (row: number, n: number) => number {
   const { kernels, params } = scope;
   const shifts = scope.partition('shifts').columns.values as Float32Array;

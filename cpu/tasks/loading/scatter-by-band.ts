@@ -14,7 +14,10 @@ export interface Coded {
   readonly maps: readonly Uint32Array[];
 }
 
-/** Writes the numbers of the ratings [from, to) to an address of the kernels' memory. */
+/**
+ * Writes the row numbers, or the column numbers, of the ratings [from, to) to an address of the kernels'
+ * memory. They are translated from codes.
+ */
 export type WriteNumbers = (from: number, to: number, address: number) => void;
 
 /**
@@ -27,7 +30,7 @@ export function tableWords({ codes, maps }: Coded): number {
 }
 
 /**
- * Returns the function that writes the numbers of coded ratings. If a table pays, first builds it at
+ * Returns the function that translates codes and writes their numbers. If a table pays, first builds it at
  * `tableAt`, which has room for `tableWords`.
  */
 export function writerOf(memory: LoadingMemory, coded: Coded, tableAt: number): WriteNumbers {
@@ -74,8 +77,8 @@ export function countByBand(memory: LoadingMemory, rows: Coded, rowBits: number,
 }
 
 /**
- * Ratings to distribute to bands. `columns.writer` makes the function that writes the numbers of their
- * columns, which may use `columns.words` words of the kernels' memory from `address` on. `bits`: the bits of
+ * Ratings to distribute to bands. `columns.writer` makes the function that writes their column numbers; the
+ * function may use `columns.words` words of the kernels' memory from `address` on. `bits`: the bits of
  * their values.
  */
 export interface Scattered {

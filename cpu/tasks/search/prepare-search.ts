@@ -4,7 +4,11 @@ import type { TaskHandler, TaskScope } from '../../handler.ts';
 /** Norms are multiplied by this factor, so that they are not too small after rounding to float32. */
 const ROUND_UP = 1 + 1e-6;
 
-/** See `prepare-search` of KernelTasks, and cpu/assembly/search.ts for the equations. */
+/**
+ * Fills the search index of the item vectors: the vectors sorted by their distance from the mean, their 8-bit
+ * copies, and the numbers that limit the scores. See `prepare-search` of KernelTasks, and
+ * cpu/assembly/search.ts for the equations.
+ */
 export const prepareSearch: TaskHandler<'prepare-search'> = (scope) => {
   const { width, rank, normalized } = scope.params;
   const given = scope.partition('vectors').columns.values as Float32Array;

@@ -1,12 +1,19 @@
 // Template: loops are unrolled, so that a thread's features stay in registers.
 {%- comment -%}
-Adds the sum of (theta_v^T p) theta_v over some ratings of a row to q, where p is the row's vector in `own`.
-The ratings are `inside` ones from index `at` on, and their theta_v are in `tile`. First SPLIT of the row's
-LANES threads compute theta_v^T p of a rating together. Then each thread adds its features of the sum.
+One tile of the matrix-free product: adds the sum of w_v (theta_v^T p) theta_v over the tile's ratings of a
+row to q. The vector p is in `own`. The tile has `inside` ratings: the first has index `at`, and their theta_v
+are in `tile`. First, groups of SPLIT threads compute theta_v^T p, one rating at a time per group. Then each
+of the row's LANES threads adds its own features of the sum.
 
-With `first` the vector is x: a rating's factor is r_v - theta_v^T x, and the sum is added to r. This thread's
-parts of the sums of r_v and of r_v theta_v^T x are added to rated_share and along_share and, with biases,
-theta_v to s.
+With `first` the vector in `own` is x, and the code computes the residual: it adds the sum of
+(g_v - w_v theta_v^T x) theta_v to r. It also adds, each thread for its own ratings,
+  - g_v to rated_share,
+  - g_v theta_v^T x to along_share.
+With `first` and `biases`, each thread also adds its features of theta_v to s, for all ratings of the tile.
+
+                    explicit    implicit
+  weight w_v        1           alpha |r_v|
+  right side g_v    r_v         base + alpha r_v if r_v > 0, otherwise 0
 
 With `padded` the rest of the tile is 0, so that the loop has a constant length. The row's threads fill `tile`
 and `own` before this code, and may change them only after a barrier that follows it.

@@ -6,8 +6,10 @@ import { type AlsGrid, suits } from './grid.ts';
 import type { AlsProblem } from './problem.ts';
 
 /**
- * A plan on twice the number of devices must save at least this fraction of an iteration, since times are
- * only estimates.
+ * Plans are tried in the order of their estimated seconds per iteration, multiplied by a handicap: 1 plus
+ * this number for each doubling of the devices. The estimates are not exact, so more devices are tried first
+ * only if they clearly save time: two devices instead of one if they save 13 %, four instead of two if they
+ * save 11.5 %.
  */
 const WORTH_DEVICE = 0.15;
 
