@@ -4,21 +4,24 @@ import type { ByteRange, SourceSplit, SplitEnd } from '../../engine/stream/split
 export type SplitGroup = readonly SourceSplit[];
 
 /**
- * Puts neighbouring splits into groups of at most `targetBytes`, one group for each task. A text range that
- * starts at a guessed byte is a group of its own, since it may have to be read again.
+ * Puts neighbouring splits into groups of at most `targetBytes`, one group for each task; a larger split is a
+ * group of its own. So is every range of a text file: it may have to be read again if its start was a guess,
+ * and its rows and lines count for the range after it.
  */
 export function groupSplits(splits: readonly SourceSplit[], targetBytes: number): SplitGroup[] {
   const groups: SourceSplit[][] = [];
   let bytes = 0;
+  let alone = true;
   for (const split of splits) {
-    const group = groups.at(-1);
-    if (group === undefined || isGuess([split]) || bytes + split.bytes > targetBytes) {
+    const isRange = split.range !== undefined;
+    if (alone || isRange || bytes + split.bytes > targetBytes) {
       groups.push([split]);
       bytes = split.bytes;
     } else {
-      group.push(split);
+      groups[groups.length - 1].push(split);
       bytes += split.bytes;
     }
+    alone = isRange;
   }
   return groups;
 }
@@ -83,17 +86,16 @@ export class RangeOrder {
   }
 
   /** Continues after a group. */
-  pass(group: SplitGroup, { rows, end }: GroupEnd): void {
-    const { file, range } = group[group.length - 1];
+  pass([{ file, range }]: SplitGroup, { rows, end }: GroupEnd): void {
     if (range === undefined || end === null) return;
-    const first = group.length > 1 ? undefined : range.known ? range : this.#reached;
     // A range with a known start has the rows and lines of its file before it; a guessed one continues at the
-    // place reached. If the group has several splits, the last is the first range of its file.
+    // place reached.
+    const first = range.known ? range : this.#reached;
     this.#reached = {
       file,
       byte: end.endsAt,
-      rows: (first?.rows ?? 0) + rows,
-      lines: (first?.lines ?? 0) + end.lines,
+      rows: (first.rows ?? 0) + rows,
+      lines: (first.lines ?? 0) + end.lines,
     };
   }
 }

@@ -116,9 +116,9 @@ describe('tune', () => {
 
   it.each([
     ['--try', 'rnak=2', /ALS has no parameter rnak, which --try names/],
-    ['--try', 'rank', /no name with values/],
+    ['--try', 'rank', /not a name with values/],
     ['--try', 'rank=2 rank=3', /names rank twice/],
-    ['--try', 'rank=two', /no number/],
+    ['--try', 'rank=two', /which is not a number/],
     ['--try', 'rank=0,4', /rank must be/],
     ['--try', 'solver=qr', /solver in --try is auto, cholesky or cg/],
     ['--try', 'learning-rate=0.1', /ALS has no parameter learning-rate/],
