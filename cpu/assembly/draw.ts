@@ -1,6 +1,7 @@
 /**
- * Draws rows of normally distributed random numbers; cpu/reference/draw.ts is the plain version. Each number
- * depends only on its row's 64-bit key and its index in the row. The arithmetic is float64 and gives the same
+ * Draws rows of normally distributed random numbers, each row scaled to a given length; the plain version is
+ * cpu/reference/draw.ts. Before the scaling, a number depends only on the seed, its row's 64-bit key and its
+ * index in the row. The arithmetic is float64 and gives the same
  * bits with and without relaxed SIMD. The last bits of a float64 differ from the reference's, because ln, sin
  * and cos are computed here, with the polynomials of fdlibm (Sun's C library of mathematics).
  */

@@ -53,9 +53,9 @@ export function boundColumns(
         const value = <f64>load<f32>(columnFactors + <usize>column * size + (k << 2));
         squares += value * value;
       }
-      // An infinite norm becomes the bound, so that its columns are always computed. NaN does no harm: such
-      // columns have the score NaN, which is before no other.
-      if (!(squares <= most)) most = squares;
+      // max gives NaN if one of its arguments is NaN. A bound that is infinite or NaN is never below a score,
+      // so its eight columns are always computed.
+      most = max<f64>(most, squares);
     }
     store<f32>(bounds + ((<usize>(first >> 3)) << 2), <f32>(sqrt(most) * room));
   }

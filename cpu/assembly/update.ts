@@ -1,13 +1,14 @@
 /**
  * One fused half-iteration: for each row u of a chunk, A_u x_u = b_u is formed and solved before the next row
  * starts (cuMF, eq. 2). A row's shift is added once to the diagonal of A: λ n_u, or another regularization.
- * The method for a row depends only on its own number of ratings n, so the result does not depend on the cut
- * of rows into chunks or tasks:
+ * The method for a row depends only on its own ratings (their number n, the number of different columns, and
+ * with `settles` the residual after CG) and on its shifts. So the result does not depend on the cut of rows
+ * into chunks or tasks:
  *
  *     n = 0                    x = 0
  *     non-negative             the minimum over x >= 0 of the formed A: solve/nonnegative.ts
  *     n < cgBelow              CG: matrix-free, or on the formed A where that is cheaper
- *     else, n below f          Cholesky of the dual n x n system
+ *     else, n below f          Cholesky of the dual n x n system; with biases, see LEAST_DUAL_BIAS
  *     else                     Cholesky of A
  *
  * Every solver also computes a row's objective, xᵀ(A + shift I) x - 2 bᵀx, with biases including β, from one

@@ -102,8 +102,9 @@ async function collected(work: RowsWork): Promise<RowsWork> {
 }
 
 /**
- * Yields the inputs of the tasks after the exchange (units): one for each part, or one for several
- * consecutive parts that together have fewer than `least` bytes. Units are made on demand.
+ * Yields the inputs of the tasks after the exchange (units), made on demand. If `least` is 0, each part is a
+ * unit. Otherwise consecutive parts are joined up to `least` bytes; a larger part is a unit of its own, and
+ * units without bytes are left out.
  */
 async function* eachUnit(divided: DividedParts, home: PartsHome, least: number): AsyncGenerator<RowUnit> {
   for (let part = 0; part < divided.parts;) {

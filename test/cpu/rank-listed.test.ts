@@ -145,6 +145,31 @@ describe.each(builds)('rank-listed with %s', (build) => {
       expect(order.every((column, place) => places[row * columns + column] === place)).toBe(true);
   });
 
+  it('counts a column before a neighbour without a score', () => {
+    const memory = new TestMemory(build, 16);
+    const [rowFactors, columnFactors] = [rounded(memory, 1, 1, 1, 2), rounded(memory, 30, 1, 2, 3)];
+    memory.values(rowFactors).fill(1);
+    const values = memory.values(columnFactors);
+    // The bound of columns 0 to 7 has to be above the listed column's score in spite of the NaN.
+    Array.from({ length: 30 }, (_, column) => (values[column * columnFactors.stride] = 1));
+    values[0] = 100;
+    values[columnFactors.stride] = NaN;
+    values[10 * columnFactors.stride] = 50;
+    const listed: Partition = {
+      layout: 'rating-block',
+      rows: 1,
+      columns: {
+        offsets: Int32Array.of(0, 1),
+        indices: Uint32Array.of(10),
+        values: new Float32Array(1),
+      },
+    };
+    const places = rankListed(
+      memory.scope({ from: 0, to: 1, rank: 1 }, { listed }, { rowFactors, columnFactors }),
+    ).partitions!.places.columns.values;
+    expect([...places]).toEqual([1]);
+  });
+
   it('puts a column without a score behind all others', () => {
     const memory = new TestMemory(build, 16);
     const [rowFactors, columnFactors] = [rounded(memory, 1, 2, 1, 2), rounded(memory, 30, 2, 2, 3)];

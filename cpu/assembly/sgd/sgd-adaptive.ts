@@ -59,8 +59,8 @@ function step(
 }
 
 /**
- * Like stepRows of sgd.ts. `rowSums` starts with the sum of the first row, `columnSums` with the sum of
- * column 0.
+ * Like stepRows of sgd.ts, with AdaGrad's sums of squared gradients, a float32 for each row and column:
+ * `rowSums` starts with the first of the `rows` rows, `columnSums` with column 0.
  */
 export function adaptRows(
   rowFactors: usize,

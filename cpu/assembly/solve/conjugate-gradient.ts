@@ -91,8 +91,8 @@ export function multiplySymmetric(matrix: usize, size: usize, p: usize, y: usize
 }
 
 /**
- * A row's panels are packed if they need at least this number of bytes: half a second-level cache. The other
- * half is for rows of Θ.
+ * A row's panels are packed only if they need at least this number of bytes in float32: half of a 1 MiB
+ * second-level cache. The other half is for rows of Θ. `packs` has further conditions.
  */
 const PACKED_FROM: usize = 1 << 19;
 

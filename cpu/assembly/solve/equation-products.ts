@@ -35,9 +35,9 @@ export function addTriangleProducts(triangle: usize, rank: i32, factor: f32, p: 
 }
 
 /**
- * Adds what a device's equations contribute to a row's first residual (layout of
- * operators/tasks/vector-tasks.ts): b - A x to `gradients`; n, t and bᵀx to `scalars`; and s to `sums`, which
- * is 0 without a bias.
+ * Adds one device's equations of a row to the row's gradients (fields: operators/tasks/vector-tasks.ts): its
+ * b - A x to `gradients`; n (ratings), with biases t (their sum), and bᵀx to `scalars`; with biases s = Σ θ_v
+ * to `sums`, which is 0 without biases.
  */
 export function addEquationResidual(
   equations: usize,

@@ -82,7 +82,11 @@ export function hasGramOfParts(grid: AlsGrid, side: Side, devices: number): bool
   return grid[side].fixed === 'parts' || (devices > 1 && side === 'users');
 }
 
-/** True if the grid has the numbers of parts and the kind of sums that the parameters request. */
+/**
+ * True if the grid has the numbers of parts that the parameters request for each side (q and p), and each
+ * side that is solved from vertical parts exchanges the requested sums (equations or vectors). If sums or
+ * groups of devices are requested, there must be such a side.
+ */
 export function suits(grid: AlsGrid, requested: RequestedGrids): boolean {
   const inBlocks = sides.filter((side) => isInBlocks(grid, side));
   if (requested.groups !== undefined && inBlocks.length === 0) return false;
