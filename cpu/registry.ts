@@ -11,6 +11,6 @@ const byName: Readonly<Record<string, ((scope: TaskScope<never>) => TaskOutcome)
 
 /** The handler of a task received as a message; undefined for a task that this device does not have. */
 export function handlerOf(kernel: string): ((scope: TaskScope) => TaskOutcome) | undefined {
-  // A task is built from its kernel's contract, so its parameters have that kernel's type.
+  // The cast is safe: a task's parameters were checked against its kernel's types where it was built.
   return byName[kernel] as ((scope: TaskScope) => TaskOutcome) | undefined;
 }

@@ -11,7 +11,10 @@ export function rowShift(n: number, { lambda, exponent = 1, offset = 0 }: RowReg
   return lambda * ratingPower(n, exponent) + offset;
 }
 
-/** The regularization that is added to the bias's diagonal element n, for a row of n ratings: λ n + d. */
+/**
+ * Regularization of the bias of a row with n ratings: biasLambda n + damping, added to the bias's diagonal
+ * element of A, which is n.
+ */
 export function biasShift(
   n: number,
   { lambda, biasLambda = lambda, damping = 0 }: RowRegularization,

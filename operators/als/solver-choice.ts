@@ -13,8 +13,8 @@ export const ALL_ROWS = 2 ** 31 - 1;
 const rates = { normalEquations: 40, cholesky: 25, conjugateGradient: 33 };
 
 /**
- * The steps of CG if `cgSteps` is `auto`: more in the first `iterations`, whose previous factors are far from
- * the solution.
+ * Steps of CG if `cgSteps` is `auto`: `first`. Where later iterations may take fewer (see stepsOf), only the
+ * first `iterations` take that number, since their previous factors are far from the solution.
  */
 const AUTO = { first: 6, iterations: 3, later: 4 } as const;
 

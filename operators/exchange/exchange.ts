@@ -35,8 +35,9 @@ export function mostPartitions(parts: number): number {
 }
 
 /**
- * Combines consecutive parts into partitions. Returns the first part of each. `bytes`: bytes of each part;
- * empty parts at the end are in no partition.
+ * Combines consecutive parts into at most MOST_PARTITIONS partitions of at least LEAST_BYTES; the last may be
+ * smaller. Returns the index of each partition's first part, which is never empty. Empty parts before the
+ * first partition are in none; other empty parts belong to the partition before them.
  */
 export function partitionsOf(bytes: readonly number[]): number[] {
   const total = bytes.reduce((sum, part) => sum + part, 0);

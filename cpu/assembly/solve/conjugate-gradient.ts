@@ -120,9 +120,9 @@ export function endOfPanels(panels: usize, size: usize, kept: i32, packed: bool)
 /**
  * Runs the steps of CG, from the residual of x that is in `work`.
  *
- * - `matrix`: A, or 0 for ΘᵀΘ + shift I over the row's ratings. The first `kept` of these have panels, the
- *   others are gathered in every pass.
- * - `sums`: 0, or s of a bias, which is eliminated.
+ * - `matrix`: A, or 0 for the A = ΘᵀΘ + shift I of the row's ratings, which is then applied without being
+ *   formed: the first `kept` rows of Θ from their copy in `panels`, the others read from `theta` in each pass.
+ * - `sums`: 0, or s, the column of A for a bias. The bias is eliminated before the steps.
  * - `biasSquares`: ‖b‖², or a lower bound of it.
  * - `work`: r, p, q of `size` bytes each, and 128 bytes more.
  * - `objective`: a float64, the objective of the first x; replaced by the objective of the last.

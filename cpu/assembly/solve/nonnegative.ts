@@ -17,10 +17,10 @@
  *    a step, whose objective falls with every step (C. Lawson and R. Hanson, Solving Least Squares Problems,
  *    1974, chapter 23). It replaces Kim and Park's backup rule, which needs hundreds of steps there.
  *
- * The stopping rule is the same for all rows: no feature of P below 0, and no g_i outside P below -1e-6 ‖b‖.
- * A feature that depends on others of P to within float32 stays at 0; the limit of its g_i is 1e-4 ‖b‖, A's
- * rounding. A row that does not meet the rule within 3 f + 20 steps of the second method has no solution, and
- * becomes NaN.
+ * The stopping rule: no feature below 0, and no g_i of a feature at 0 below -1e-6 ‖b‖. After step 2 the limit
+ * is -1e-4 ‖b‖, A's rounding, for features that depend on others of P to within float32, and for barred ones
+ * (passive-set.ts). A row becomes NaN if it does not meet the rule in about 3 f + 20 steps of the second
+ * method, where f is the number of features and each retreat is a step.
  */
 import { WORD } from '../simd';
 import {

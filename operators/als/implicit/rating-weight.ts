@@ -78,7 +78,11 @@ export async function learnWeight(
     distinct ? meanOfValues(distinct, of) : meanOver(byUser, of, ctx);
   const [least, most] = distinct ? boundsOfValues(distinct) : await boundsOf(byUser, ctx);
   const changesNothing = form === 'spark' || (form !== 'bm25' && least === 1 && most === 1);
-  if (changesNothing) return { ...sparkWeight, form, largest: most, changesNothing };
+  if (changesNothing) {
+    const ones: RatingWeight = { ...sparkWeight, form };
+    // Later ratings, as in fold-in, are weighed by the formula: a rating of 1 has to keep the weight 1.
+    return { ...ones, scale: form === 'spark' ? 1 : 1 / weightOf(ones, 1, 1), largest: most, changesNothing };
+  }
   const unit = Math.exp(await meanOf((rating) => Math.log(Math.abs(rating))));
   let total = 0;
   for (let item = 0; item < counts.length; item++) total += counts[item];

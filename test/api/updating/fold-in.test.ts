@@ -45,6 +45,26 @@ const kinds: Readonly<Record<string, AlsOptions>> = {
   'implicit, with ratings as weights': { implicitPrefs: true, biases: false, alpha: 2, weight: 'raw' },
 };
 
+it.each(['auto', 'log', 'binary', 'raw', 'bm25'] as const)(
+  'a model of clicks, weights of %s, folds its own users in as it has them',
+  async (weight) => {
+    const clicks = dataOf(rows.map((row) => ({ ...row, rating: 1 })));
+    const model = await new ALS({
+      implicitPrefs: true,
+      weight,
+      alpha: 5,
+      rank: 5,
+      regParam: 0.07,
+      maxIter: 3,
+      seed: 2,
+      solver: 'cholesky',
+    }).fit(clicks);
+    const { model: folded } = await model.foldIn(clicks);
+    const [own, given] = [valuesOf(folded), valuesOf(model)];
+    for (let k = 0; k < given.length; k++) expect(own[k]).toBeCloseTo(given[k], 4);
+  },
+);
+
 describe.each(Object.entries(kinds))('a model %s', (name, options) => {
   it('folds its own users in as it has them', async () => {
     const model = await fit(options);
