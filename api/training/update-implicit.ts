@@ -129,7 +129,8 @@ function checkUpdate(given: Dataset, options: UpdateOptions): RatingOptions {
     const known = [...namesOf<string>(sgdTable), 'validation'].includes(foreign);
     if (known)
       throw new UsageError(
-        `${foreign} cannot be used on a model of implicit data, which is updated by one round of ALS with its own parameters`,
+        `${foreign} cannot be used on a model of implicit data, which is updated by one round of ALS ` +
+          `with its own parameters`,
         { advice: 'Leave it out' },
       );
     throw new UsageError(`update has no option ${foreign}`, { advice: `There are: ${names.join(', ')}` });

@@ -12,7 +12,8 @@ export const alsRules: readonly Rule<AlsParams>[] = [
     refused: 'solver',
     when: ({ solver, nonnegative }) => nonnegative && solver === 'cg',
     message: (named) =>
-      `${named('solver', 'cg')} cannot be used with ${named('nonnegative')}: conjugate gradients do not keep factors >= 0`,
+      `${named('solver', 'cg')} cannot be used with ${named('nonnegative')}: conjugate gradients do ` +
+      `not keep factors >= 0`,
     advice: 'Leave the solver at auto, or leave nonnegative out',
   },
   noDamping,
@@ -40,28 +41,32 @@ export const alsRules: readonly Rule<AlsParams>[] = [
     refused: 'regOffset',
     when: ({ implicitPrefs }) => implicitPrefs,
     message: (named) =>
-      `${named('regOffset')} cannot be used with ${named('implicitPrefs')}, whose weights have no standard deviation`,
+      `${named('regOffset')} cannot be used with ${named('implicitPrefs')}, whose weights have no ` +
+      `standard deviation`,
     advice: 'Leave one of them out',
   },
   {
     refused: 'precision',
     when: ({ precision, implicitPrefs, alpha }) => implicitPrefs && alpha === 0 && precision === 'f16',
     message: (named) =>
-      `${named('precision', 'f16')} cannot be used with ${named('alpha', 0)}, whose weights have no roots to divide by`,
+      `${named('precision', 'f16')} cannot be used with ${named('alpha', 0)}, whose weights have no ` +
+      `roots to divide by`,
     advice: 'Leave the precision at auto',
   },
   {
     refused: 'precision',
     when: ({ precision, implicitPrefs }) => implicitPrefs && precision === 'int8',
     message: (named) =>
-      `${named('precision', 'int8')} cannot be used with ${named('implicitPrefs')}, whose weights 8 bits do not hold`,
+      `${named('precision', 'int8')} cannot be used with ${named('implicitPrefs')}, whose weights 8 ` +
+      `bits do not hold`,
     advice: 'Leave the precision at auto',
   },
   {
     refused: 'biases',
     when: ({ biases, implicitPrefs }) => implicitPrefs && biases,
     message: (named) =>
-      `${named('biases')} cannot be used with ${named('implicitPrefs')}: implicit data have no level to learn`,
+      `${named('biases')} cannot be used with ${named('implicitPrefs')}: implicit data have no ` +
+      `level to learn`,
     advice: 'Leave one of them out',
   },
   metricNeedsEarlyStop,
@@ -69,7 +74,8 @@ export const alsRules: readonly Rule<AlsParams>[] = [
     refused: 'earlyStop',
     when: (params) => params.implicitPrefs && rankingMetricOf(params) === undefined,
     message: (named) =>
-      `${named('earlyStop')} cannot be used with ${named('implicitPrefs')} on the RMSE, which implicit data do not have`,
+      `${named('earlyStop')} cannot be used with ${named('implicitPrefs')} on the RMSE, which ` +
+      `implicit data do not have`,
     advice: 'Give a ranking metric, such as ndcg@20, as earlyStopMetric',
   },
   {
@@ -94,7 +100,8 @@ export const alsRules: readonly Rule<AlsParams>[] = [
       rankingMetricOf(params) !== undefined &&
       (requestedGrids(params).users?.p ?? 1) > 1,
     message: (named) =>
-      `${named('partitionUsers')} cannot cut the items into vertical parts with ${named('earlyStopMetric')}, which ranks all items of implicit data at once`,
+      `${named('partitionUsers')} cannot cut the items into vertical parts with ` +
+      `${named('earlyStopMetric')}, which ranks all items of implicit data at once`,
     advice: 'Give 1 vertical part, or leave one of them out',
   },
 ];

@@ -35,8 +35,8 @@ export interface WideOperator extends Description {
   /** Number of parts, if it should not depend on the size of the rows. */
   readonly parts?: number;
   /**
-   * A filter on the result that uses only these columns may be moved before the exchange. 'all': any filter
-   * may, since each row of the result is a row of the input.
+   * Columns of the result. A filter that uses only these may be moved before the exchange. 'all' if each row
+   * of the result is a row of the input, so that every filter may be moved.
    */
   readonly filterable: readonly string[] | 'all';
   /**

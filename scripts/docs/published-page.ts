@@ -9,16 +9,24 @@ const introduction = `# Published tables by one command
 
     npm run reproduce -- NAME --data DIR
 
-trains and evaluates implicit ALS on a published split, and prints the result next to the published rows. It prints every \`factorflow\` command that it runs.
-It downloads nothing: DIR has the files of one set as their authors publish them, or as Parquet (\`train.parquet\`, \`test.parquet\` and, where items are ranked among candidates,
-\`candidates.parquet\`, with the columns \`user\` and \`item\`). DIR may also have a folder for each set, as \`FACTORFLOW_DATA\` has.
+trains and evaluates implicit ALS on a published split, and prints the result next to the published rows. It
+prints every \`factorflow\` command that it runs.
+It downloads nothing: DIR has the files of one set as their authors publish them, or as Parquet
+(\`train.parquet\`, \`test.parquet\` and, where items are ranked among candidates,
+\`candidates.parquet\`, with the columns \`user\` and \`item\`). DIR may also have a folder for each set, as
+\`FACTORFLOW_DATA\` has.
 
-\`--search\` chooses the settings anew: on pairs held out of the training part it tries two forms of weights, iALS's (w with λ (n_u + w n)) and Spark's (α with λ n^ν), with their parameters
-together and each iteration, then larger ranks. The chosen settings are kept in \`scripts/reproduce/settings/\`. The test part is ranked once, by the model of the final training.
+\`--search\` chooses the settings anew: on pairs held out of the training part it tries two forms of
+weights, iALS's (w with λ (n_u + w n)) and Spark's (α with λ n^ν), with their parameters
+together and each iteration, then larger ranks. The chosen settings are kept in
+\`scripts/reproduce/settings/\`. The test part is ranked once, by the model of the final training.
 \`npm run reproduce -- --help\` lists all flags.
 
-Pairs of users and items without a training row count as misses. Before training, the command counts test pairs that are in the training part and refuses them unless \`--allow-leaked\` is given
-(they are then left out of the rankings). It counts repeated pairs, users and items without a training row, and candidates that are test or training pairs. Candidates that are training pairs are left out, as in the published tables,
+Pairs of users and items without a training row count as misses. Before training, the command counts test
+pairs that are in the training part and refuses them unless \`--allow-leaked\` is given
+(they are then left out of the rankings). It counts repeated pairs, users and items without a training row,
+and candidates that are test or training pairs. Candidates that are training pairs are left out, as in the
+published tables,
 or ranked with \`--seen-candidates keep\`; those that are test pairs are ranked once, as positives.
 
 | NAME | files | from, terms |
@@ -40,7 +48,10 @@ function section(set: PublishedSet): string {
   const [head, ...cells] = resultCells(own === undefined ? rows : [...rows, own]);
   const line = (row: readonly string[]) => `| ${row.join(' | ')} |\n`;
   const table = `${line(head)}|${'---|'.repeat(head.length)}\n${cells.map(line).join('')}`;
-  return `\n## ${set.title}\n\n${table}\nPublished rows: ${source}.\n\n${record === undefined ? unmeasured(set) : measuredBy(set, record)}`;
+  return (
+    `\n## ${set.title}\n\n${table}\nPublished rows: ` +
+    `${source}.\n\n${record === undefined ? unmeasured(set) : measuredBy(set, record)}`
+  );
 }
 
 function unmeasured({ name }: PublishedSet): string {
@@ -51,13 +62,21 @@ function measuredBy({ name, remark }: PublishedSet, record: Recorded): string {
   const { settings, trainSeconds, evaluateSeconds, users, machine, commit } = record;
   const command = `    npm run reproduce -- ${name} --data DIR\n`;
   const flags = `Settings: \`--implicit ${flagWords(settings).join(' ')}\`${choice(name)}.`;
-  const seconds = `${trainSeconds.toFixed(1)} s training and ${evaluateSeconds.toFixed(1)} s evaluating ${users.toLocaleString('en-US')} users, whole commands.`;
-  return `${command}\n${flags} ${seconds} ${machine}, commit ${commit}.${remark === undefined ? '' : ` ${remark}`}\n`;
+  const seconds =
+    `${trainSeconds.toFixed(1)} s training and ${evaluateSeconds.toFixed(1)} s evaluating ` +
+    `${users.toLocaleString('en-US')} users, whole commands.`;
+  return (
+    `${command}\n${flags} ${seconds} ${machine}, commit ` +
+    `${commit}.${remark === undefined ? '' : ` ${remark}`}\n`
+  );
 }
 
 function choice(name: string): string {
   const chosen = readSettings(settingsFile(name))?.chosen;
   if (chosen === undefined) return '';
   const { trials, seconds, metric, validation } = chosen;
-  return `, the best of ${trials} tried in ${seconds.toLocaleString('en-US')} s, by ${metric} on the part that \`${validation}\` holds out`;
+  return (
+    `, the best of ${trials} tried in ${seconds.toLocaleString('en-US')} s, by ${metric} on the part ` +
+    `that \`${validation}\` holds out`
+  );
 }

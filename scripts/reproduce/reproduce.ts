@@ -74,7 +74,8 @@ function settingsOf(options: ReproduceOptions, train: string): Flags {
     writeSettings(file, settings);
     const { chosen } = settings;
     console.log(
-      `${chosen.trials} settings tried in ${chosen.seconds} s: ${chosen.metric} ${chosen.value.toFixed(4)} on the held-out part`,
+      `${chosen.trials} settings tried in ${chosen.seconds} s: ${chosen.metric} ` +
+        `${chosen.value.toFixed(4)} on the held-out part`,
     );
     console.log(`the best are kept in ${file}`);
   }
@@ -105,6 +106,7 @@ function print({ set, small, settings }: ReproduceOptions, measured: Measured): 
   const chosen = readSettings(settings)?.chosen;
   if (chosen !== undefined && !small)
     console.log(
-      `settings of ${chosen.date}: ${chosen.trials} tried in ${chosen.seconds} s, by ${chosen.metric} on a part of train`,
+      `settings of ${chosen.date}: ${chosen.trials} tried in ${chosen.seconds} s, by ${chosen.metric} ` +
+        `on a part of train`,
     );
 }

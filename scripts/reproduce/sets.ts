@@ -10,11 +10,11 @@ export interface PublishedFiles {
   read(folder: string): Split;
 }
 
-/** How a table is measured, and how settings for it are chosen on the training part. */
+/** A published table: its files, its measure, and the measure that chooses settings on the training part. */
 export interface PublishedSet {
   readonly name: string;
   readonly title: string;
-  /** Where the files come from, and under which terms. */
+  /** Source of the files, and their terms of use. */
   readonly origin: string;
   /** The set's folder inside a folder of sets. */
   readonly folder: string;

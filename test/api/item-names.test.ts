@@ -50,7 +50,8 @@ describe('item names', () => {
     ['tsv', 'id\tname\n1\tAmerican President, The (1995)\n2\t1984\n'],
     [
       'ndjson',
-      '{"item_id":1,"tags":["a"],"Title":"American President, The (1995)"}\n{"item_id":2,"tags":[],"Title":"1984"}\n',
+      '{"item_id":1,"tags":["a"],"Title":"American President, The ' +
+        '(1995)"}\n{"item_id":2,"tags":[],"Title":"1984"}\n',
     ],
     ['dat', '1::American President, The (1995)::Drama\n2::1984::Drama\n3::Other::Drama\n'],
     ['csv', '1,"American President, The (1995)"\n2,1984\n3,Other\n'],
@@ -123,7 +124,8 @@ describe('item names', () => {
     const path = file('few.csv', `item,name\n${ids[0]},One\n999998,Other\n`);
     const { notes } = await read(path, { model });
     expect(notes).toEqual([
-      `item names of ${path}: 1 id is not an item of the model; ${ids.length - 1} of ${ids.length} items have no name and are shown as ids`,
+      `item names of ${path}: 1 id is not an item of the model; ${ids.length - 1} of ${ids.length} ` +
+        `items have no name and are shown as ids`,
     ]);
   });
 
@@ -139,7 +141,8 @@ describe('item names', () => {
     );
     await expect(read(file('bad.csv', 'id,title\n'))).rejects.toThrow('there are no ids of items');
     await expect(read(file('bad.csv', 'id,title\ntt01,One\n'), { model })).rejects.toThrow(
-      `no id of the names is an item of the model: the ids of the names are texts such as "tt01", the model's are numbers such as ${ids[0]}`,
+      `no id of the names is an item of the model: the ids of the names are texts such as "tt01", the ` +
+        `model's are numbers such as ${ids[0]}`,
     );
     await expect(read(file('bad.csv', Buffer.from('id,title\n1,Misérables\n', 'latin1')))).rejects.toThrow(
       /not UTF-8.*iconv/s,

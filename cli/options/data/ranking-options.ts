@@ -35,7 +35,9 @@ export const rankingOptions = {
   }),
   baselines: listed({
     describe:
-      'rankings to compare with, computed from --exclude: popularity, item-mean, item-knn (similarity to the items of a user), ease (at most 20,000 items), separated by commas, or none; item-knn and ease take as long as a training',
+      'rankings to compare with, computed from --exclude: popularity, item-mean, item-knn (similarity ' +
+      'to the items of a user), ease (at most 20,000 items), separated by commas, or none; item-knn ' +
+      'and ease take as long as a training',
     group: 'Ranking:',
     fallback: undefined,
     defaultText: 'popularity, item-mean',

@@ -11,11 +11,12 @@ export const similarItems: TaskHandler<'similar-items'> = (scope) => {
   const values = sharedArray(Float32Array, (to - from) * count);
   const usersOf = (item: number) => byItem.offsets[item + 1] - byItem.offsets[item];
   const inCommon = new Int32Array(byItem.offsets.length - 1);
+  const found = new Uint32Array(inCommon.length);
   const best = new BestItems(count);
   for (let item = from; item < to && !scope.cancelled(); item++) {
-    const found = countUsersInCommon(item, byUser, byItem, inCommon).sort();
+    const others = countUsersInCommon(item, byUser, byItem, inCommon, found).sort();
     best.clear();
-    for (const other of found) {
+    for (const other of others) {
       const users = inCommon[other];
       inCommon[other] = 0;
       if (other !== item) best.offer(other, users / (Math.sqrt(usersOf(item) * usersOf(other)) + shrink));

@@ -11,16 +11,16 @@ export function pairsOf(scope: Pick<TaskScope, 'partition'>, name: string): Pair
 }
 
 /**
- * Adds to `inCommon`, for each item, the number of users that it has in common with an item. Returns the items
- * with such users, in any order.
+ * Adds to `inCommon`, for each item, the number of users that it has in common with an item. Writes the items
+ * with such users to `found`, in any order, and returns that part of it. Both arrays have a place for each item.
  */
 export function countUsersInCommon(
   item: number,
   byUser: Pairs,
   byItem: Pairs,
   inCommon: Int32Array,
+  found: Uint32Array,
 ): Uint32Array {
-  const found = new Uint32Array(inCommon.length);
   let length = 0;
   for (let k = byItem.offsets[item]; k < byItem.offsets[item + 1]; k++) {
     const user = byItem.indices[k];

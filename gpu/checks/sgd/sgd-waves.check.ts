@@ -109,8 +109,8 @@ function checkOf(shape: StepShape, what: string, problem: Problem): KernelCheck 
 }
 
 export const sgdWavesChecks: readonly KernelCheck[] = [
-  // This kernel steps few ratings at the same time, so many threads share a row and each has few of its
-  // features.
+  // This kernel takes steps for few ratings at the same time. Many threads share a row, and each holds few of
+  // the row's features.
   ...stepShapes
     .filter(({ rank, lanes }) => rank <= 32 * lanes)
     .map((shape) => checkOf(shape, '4 workers', usual)),

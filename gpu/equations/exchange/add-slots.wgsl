@@ -4,8 +4,8 @@
 
 #import parts/triangle
 
-// Returns the index in a slot of the number that is added to a column of the equations. There is none for
-// column N, the number of ratings.
+// Returns the index, in a slot, of the number that is added to a column of the equations. Column N, the number
+// of ratings, is not in a slot.
 fn place_of(column: u32) -> u32 {
   if (column < B) {
     let element = triangle_place(column);

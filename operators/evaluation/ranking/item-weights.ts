@@ -20,6 +20,7 @@ import { balancedRanges } from '../../ratings/row-ranges.ts';
 import { transposeBlock } from '../../ratings/sorting/transpose-block.ts';
 import { addSliced } from '../../tasks/run-tasks.ts';
 import { contracts } from '../../tasks/tasks.ts';
+import { NO_ITEM } from './list-counts.ts';
 
 /** Neighbours of an item, and the shrink term of their cosine. */
 const [NEIGHBOURS, SHRINK] = [100, 10];
@@ -31,7 +32,6 @@ const MOST_ITEMS = 20_000;
 const BLOCK = 128;
 /** Rows of one task of a sweep, a multiple of 8. */
 const SWEPT_ROWS = 128;
-const NO_ITEM = 0xffff_ffff;
 
 /** Rankings by weights from item to item. */
 export type ItemBaseline = 'item-knn' | 'ease';
@@ -55,7 +55,8 @@ export async function itemWeights(
 ): Promise<ItemWeights> {
   if (baseline === 'ease' && counts.length > MOST_ITEMS)
     throw new UsageError(
-      `the baseline ease inverts a matrix of all items, and has at most ${formatCount(MOST_ITEMS)}; there are ${formatCount(counts.length)}`,
+      `the baseline ease inverts a matrix of all items, and has at most ${formatCount(MOST_ITEMS)}; ` +
+        `there are ${formatCount(counts.length)}`,
       { advice: 'Leave ease out of the option baselines, or keep fewer items' },
     );
   const set = dataSetName(baseline);

@@ -7,7 +7,8 @@ import type { RatingBlock } from '../../ratings/rating-block.ts';
 import type { FactorModel } from '../../serving/factor-model.ts';
 import { inFlight, ranges, topOf, usersPerTask } from '../../serving/recommend.ts';
 
-const NO_ITEM = 0xffff_ffff;
+/** Fills the places of a list that has too few items. */
+export const NO_ITEM = 0xffff_ffff;
 
 /** For each k, and for each item: the number of users whose first k items contain it. */
 export type ListCounts = readonly Uint32Array[];

@@ -89,15 +89,15 @@ const measureAt: Readonly<Record<(typeof metricsAtK)[number], (k: number) => Mea
 const reciprocalRank: Measure = ({ places, ranked }) => (ranked > 0 ? 1 / (places[0] + 1) : 0);
 
 /**
- * If all ranked items are positives, no pair can be in wrong order, so a ranked positive counts 1. `behind`
- * sums, over the positives, the share of the other items that are ranked lower.
+ * Mean over the positives of the share of the other items that are ranked lower. If all ranked items are
+ * positives, no pair can be in wrong order, so a ranked positive counts 1.
  */
 const areaUnderCurve: Measure = (user) => {
   const { places, ranked, candidates } = user;
   const others = candidates - ranked;
-  let behind = 0;
-  for (let j = 0; j < ranked; j++) behind += others > 0 ? (others - (places[j] - j)) / others : 1;
-  return behind / positivesOf(user);
+  let shares = 0;
+  for (let j = 0; j < ranked; j++) shares += others > 0 ? (others - (places[j] - j)) / others : 1;
+  return shares / positivesOf(user);
 };
 
 function hits({ places, ranked }: UserRanking, k: number): number {

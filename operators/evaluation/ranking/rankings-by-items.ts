@@ -11,12 +11,11 @@ import { balancedRanges } from '../../ratings/row-ranges.ts';
 import { contracts } from '../../tasks/tasks.ts';
 import type { RankedPairs } from './drawn-pairs.ts';
 import type { ItemWeights } from './item-weights.ts';
-import { addTo } from './list-counts.ts';
+import { addTo, NO_ITEM } from './list-counts.ts';
 import { listedRankings } from './listed-rankings.ts';
 import type { Rankings } from './rankings.ts';
 
 const STAGE = 'rank-by-items';
-const NO_ITEM = 0xffff_ffff;
 
 /**
  * Rankings for each user by the sum of weights from the items that the user has seen. `most`: the longest list

@@ -143,7 +143,10 @@ export function cpuSchedule(
   );
   const grid =
     `${rowBands} x ${columnBands} blocks: ` +
-    `${kind === 'wavefront' ? 'a band of rows for each worker' : 'at least twice as many bands of rows as workers'}; bands of columns (${formatBytes(columnBytes)} in all) whose vectors fit a core's own cache, 1 MiB`;
+    (kind === 'wavefront'
+      ? 'a band of rows for each worker'
+      : 'at least twice as many bands of rows as workers') +
+    `; bands of columns (${formatBytes(columnBytes)} in all) whose vectors fit a core's own cache, 1 MiB`;
   return {
     ...common,
     rowBands,

@@ -110,7 +110,8 @@ describe('update of a model of implicit data', () => {
     const model = await fit();
     expect(String(await model.planUpdate(dataset(fresh)))).toContain('update-implicit');
     await expect(model.update(dataset(fresh), { learningRate: 0.1 })).rejects.toThrow(
-      'learningRate cannot be used on a model of implicit data, which is updated by one round of ALS with its own parameters',
+      'learningRate cannot be used on a model of implicit data, which is updated by one round of ALS ' +
+        'with its own parameters',
     );
     await expect(model.update(dataset(fresh), { validation: dataset(fresh) })).rejects.toThrow(
       'validation cannot be used on a model of implicit data',
