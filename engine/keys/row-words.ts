@@ -1,3 +1,4 @@
+import { concatenate } from '../numbers/concatenate.ts';
 import { type Data, DataType, Vector } from 'apache-arrow';
 import { UsageError } from '../errors.ts';
 import { keysFromData, keysFromVector } from './arrow-keys.ts';
@@ -73,7 +74,7 @@ export class WordReader {
       return known.words;
     const words =
       texts === undefined
-        ? joined(dictionary.data.map(wordArray))
+        ? concatenate(Int32Array, dictionary.data.map(wordArray))
         : numbered(keysFromVector(new Vector(dictionary.data.map(withoutViews)), 'dictionary'), texts, adds);
     this.#entries.set(dictionary, { words, known: adds || texts === undefined ? Infinity : texts.size });
     return words;
@@ -100,17 +101,6 @@ function numbered(keys: ReturnType<typeof keysFromData>, texts: Utf8KeyTable, ad
   if (adds) texts.add(keys, codes);
   else texts.find(keys, codes);
   return new Int32Array(codes.buffer);
-}
-
-function joined(parts: readonly Int32Array[]): Int32Array {
-  if (parts.length === 1) return parts[0];
-  const all = new Int32Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return all;
 }
 
 /** The words of a fixed-width column, value by value. */

@@ -1,3 +1,4 @@
+import { concatenate } from '../../../engine/numbers/concatenate.ts';
 import { type Data, DataType, type RecordBatch } from 'apache-arrow';
 import { UNKNOWN_ROW } from '../../../engine/keys/row-numbers.ts';
 import { joinData } from '../../../engine/stream/join-data.ts';
@@ -100,7 +101,8 @@ function numbered(numbers: KeyNumbers, keys: readonly KeyParts[]): Uint32Array {
     const all = joinData(type, parts);
     return numbers.add([all], all.length);
   }
-  return concatenated(
+  return concatenate(
+    Uint32Array,
     parts.map(({ length }, i) =>
       numbers.add(
         keys.map((key) => key.parts[i]),
@@ -112,17 +114,6 @@ function numbered(numbers: KeyNumbers, keys: readonly KeyParts[]): Uint32Array {
 
 function held(withNull: Data): HeldColumn {
   return { values: withNull.slice(0, withNull.length - 1), withNull };
-}
-
-function concatenated(parts: readonly Uint32Array[]): Uint32Array {
-  if (parts.length === 1) return parts[0];
-  const all = new Uint32Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return all;
 }
 
 /** Groups rows by key with a counting sort. */

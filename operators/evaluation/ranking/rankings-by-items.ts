@@ -1,3 +1,4 @@
+import { concatenate } from '../../../engine/numbers/concatenate.ts';
 import { keyCount } from '../../../engine/keys/key-column.ts';
 import { dataSetName, type PartitionRef } from '../../../engine/partition.ts';
 import { startPhase } from '../../../engine/phase.ts';
@@ -62,7 +63,7 @@ export async function rankingsByItems(
   phase.end(listed.rows);
   const parts = handed.map(({ columns }) => columns as unknown as RankedPart);
   if (lists === undefined) return rankingsOfParts(parts, { items, top });
-  const scores = joined(
+  const scores = concatenate(
     Float32Array,
     parts.map((part) => part.scores),
   );
@@ -83,7 +84,7 @@ function rankingsOfParts(
 ): Rankings {
   return {
     places: async () =>
-      joined(
+      concatenate(
         Uint32Array,
         parts.map((part) => part.places),
       ),
@@ -96,17 +97,4 @@ function rankingsOfParts(
       return counts;
     },
   };
-}
-
-function joined<T extends Float32Array | Uint32Array>(
-  make: new (length: number) => T,
-  parts: readonly T[],
-): T {
-  const all = new make(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return all;
 }
