@@ -18,6 +18,10 @@ describe('the plugin for Apache Spark', () => {
     expect(textOf('spark/make-archive.sh')).toContain(`/node_modules/factorflow/${bin.factorflow}"`);
   });
 
+  it('makes the archive from this checkout, without downloads', () => {
+    expect(textOf('spark/make-archive.sh')).not.toMatch(/npm (install|i|exec)\b|npx|factorflow@/);
+  });
+
   it('pins every plugin of Maven, and names no repository', () => {
     const plugins = [...pom.matchAll(/<plugin>(.*?)<\/plugin>/gs)].map((match) => match[1]);
     expect(plugins.length).toBeGreaterThan(3);

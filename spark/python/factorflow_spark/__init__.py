@@ -3,13 +3,17 @@
     import factorflow_spark
     from pyspark.ml.recommendation import ALS
 
-After that, ``ALS().fit(df)`` of classic PySpark trains with FactorFlow, and sessions that Python starts have the plugin's jar. An application under
-spark-submit gets it by ``--jars`` (``factorflow_spark.jar`` is its path). A client of Spark Connect needs nothing: there the server has the plugin.
+After that, ``ALS().fit(df)`` of classic PySpark trains with FactorFlow, and sessions that Python starts have the plugin's jar, in addition to
+their own. An application under spark-submit gets it by ``--jars`` (``factorflow_spark.jar`` is its path). In an application without the jar
+Spark's own ALS trains, with a warning. A client of Spark Connect needs nothing: there the server has the plugin.
 """
 
+import warnings
 from pathlib import Path
 
 from pyspark.ml.recommendation import ALS
+
+from ._submit import merged_jars
 
 __all__ = ["jar"]
 
@@ -20,28 +24,42 @@ jar = str(_jars[-1]) if _jars else None
 
 _CLASS = "io.github.factorflow.spark.FactorFlowALS"
 _spark_fit = ALS._fit_java
+_warned = False
 
 
 def _fit(self, dataset):
     """Fits with FactorFlow's estimator, even if the estimator was created or loaded before the import."""
     if self._java_obj.getClass().getName() != _CLASS:
-        self._java_obj = _estimator(self.uid)
+        create = _estimator_class()
+        if create is None:
+            _warn_once()
+        else:
+            self._java_obj = create(self.uid)
     return _spark_fit(self, dataset)
 
 
-def _estimator(uid):
+def _estimator_class():
+    """FactorFlow's estimator in the application's JVM; None if the JVM runs without the plugin's jar."""
     from py4j.java_gateway import JavaClass
     from pyspark import SparkContext
 
     found = SparkContext._active_spark_context._jvm
     for name in _CLASS.split("."):
         found = getattr(found, name)
-    if not isinstance(found, JavaClass):
-        raise RuntimeError(
-            "this Spark application runs without FactorFlow's plugin: it was started before factorflow_spark was imported, or by spark-submit. "
-            f"Start it with --jars {jar}"
-        )
-    return found(uid)
+    return found if isinstance(found, JavaClass) else None
+
+
+def _warn_once():
+    global _warned
+    if _warned:
+        return
+    _warned = True
+    warnings.warn(
+        "Spark's own ALS trains: this application has no FactorFlow plugin. Import factorflow_spark before the first session of the process, "
+        f"or, with spark-submit, PYSPARK_SUBMIT_ARGS or a notebook's own session, add --jars {jar}",
+        RuntimeWarning,
+        stacklevel=2,
+    )
 
 
 def _bring_jar():
@@ -56,9 +74,9 @@ def _bring_jar():
     def started(cls, instance=None, gateway=None, conf=None):
         if gateway is None and not SparkContext._gateway and jar is not None:
             conf = conf or SparkConf()
-            given = conf.get("spark.jars", "")
-            if jar not in given.split(","):
-                conf.set("spark.jars", f"{given},{jar}" if given else jar)
+            jars = merged_jars(conf, jar)
+            if jars is not None:
+                conf.set("spark.jars", jars)
         return start(cls, instance, gateway, conf)
 
     SparkContext._ensure_initialized = started
