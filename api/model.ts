@@ -3,7 +3,6 @@ import type { Id } from '../engine/keys/find-id.ts';
 import { followed } from '../engine/run/context.ts';
 import { andThen, runInto } from '../engine/stream/logical-plan.ts';
 import { Evaluate, type Evaluation } from '../operators/evaluation/evaluate.ts';
-import type { Exclusions } from '../operators/serving/exclusions.ts';
 import type { RankingEvaluation } from '../operators/evaluation/ranking/evaluate-ranking.ts';
 import { type ColdStart, Predict } from '../operators/serving/predict.ts';
 import type { BadRowPolicy } from '../operators/ratings/rows/bad-rows.ts';
@@ -13,28 +12,22 @@ import type { Dataset } from './dataset.ts';
 import { ratedPairsOf } from './found-columns.ts';
 import { requireDataset } from './require-dataset.ts';
 import { loadedParts } from './loaded-parts.ts';
-import { readExclusions, recommendAll, recommendSome, recommendUsers } from './serving/recommend-datasets.ts';
+import { recommendAll, recommendSome, recommendUsers } from './serving/recommend-datasets.ts';
 import {
   checkCount,
   checkIds,
   checkItems,
   checkRecommend,
-  checkRequest,
   checkUsers,
   type ItemsOptions,
   type RecommendOptions,
-  type RequestOptions,
   type UsersOptions,
 } from './serving/recommend-options.ts';
-import { recommendToUser, type UserRecommendations } from './serving/request.ts';
 import { type FoldedCounts, type FoldInOptions, foldInUsers } from './serving/fold-in.ts';
-import { type Explanation, explainItem, type ExplainOptions } from './serving/explain.ts';
-import { type RatedItem, recommendFromRatings } from './serving/fold-in-request.ts';
-import type { RatingsOfUser } from './serving/ratings-of-user.ts';
-import { ruleOf, sideSpace } from './serving/served-model.ts';
+import { ruleOf } from './serving/served-model.ts';
 import { type SimilarOptions, similarRows } from './serving/similar-rows.ts';
-import { checkNames, withNames } from './serving/with-names.ts';
-import { StoredModel } from './stored-model.ts';
+import { withNames } from './serving/with-names.ts';
+import { RequestModel } from './request-model.ts';
 import type { RunOptions, RunSession } from './run-session.ts';
 import type { ExplainedPlan } from './training/plans/explained-plan.ts';
 import type { UpdateOptions } from './training/update-options.ts';
@@ -49,7 +42,7 @@ export interface FoldedUsers extends FoldedCounts {
 }
 
 /** User and item factors with their ids: predicts, recommends, and is evaluated. Immutable. */
-export class Model extends StoredModel {
+export class Model extends RequestModel {
   /**
    * Loads a model folder written by `save` or by Spark ML, in a thread. Throws DataError naming a missing or
    * wrong file.
@@ -195,23 +188,6 @@ export class Model extends StoredModel {
   }
 
   /**
-   * The n best items of one user as plain objects, for a request to a server; searched in a thread. Instead
-   * of an id, ratings can be given, of a user who need not be in the model: factors are solved from them
-   * first, and the rated items are left out.
-   */
-  async recommend(
-    user: Id | { readonly ratings: readonly RatedItem[] },
-    n: number,
-    options: RequestOptions = {},
-  ): Promise<UserRecommendations> {
-    checkRequest(options, this.served);
-    checkCount(n);
-    return typeof user === 'object' && user !== null
-      ? recommendFromRatings(this.served, user.ratings, n, options)
-      : recommendToUser(this.served, user ?? undefined, n, options);
-  }
-
-  /**
    * Solves users from their ratings with unchanged items, to the residual of an exact solve (1e-5) and with
    * the model's own regularization. Returns a model of these users only, and counts the users without a known
    * item. Runs on the session's device.
@@ -240,48 +216,6 @@ export class Model extends StoredModel {
       options,
       (made) => new Model(made),
     );
-  }
-
-  /**
-   * Splits a score exactly into the contributions of each of a user's ratings (Hu, Koren and Volinsky 2008,
-   * section 5). A model does not store ratings: give the user's ratings, or a data set with the model's
-   * columns that contains them. Throws UsageError for a user who has no ratings there.
-   */
-  async explain(
-    ratings: readonly RatedItem[] | RatingsOfUser,
-    item: Id,
-    options: ExplainOptions = {},
-  ): Promise<Explanation> {
-    checkOptions('explain', options, ['regParam', 'names', ...runOptionNames], '{ regParam: 0.1 }');
-    checkNames('explain', options.names);
-    return explainItem(this.served, ratings, item, options);
-  }
-
-  /**
-   * Reads pairs that must not be recommended into memory, for any number of calls. Pairs with unknown ids are
-   * counted.
-   */
-  async exclusions(pairs: Dataset, options: RunOptions = {}): Promise<Exclusions> {
-    requireDataset(pairs, 'exclusions');
-    checkOptions('exclusions', options, runOptionNames);
-    return readExclusions(this.served, pairs, this.served.session.context(options));
-  }
-
-  /**
-   * Builds the index for requests for single users in a thread; it takes about 1.3 times the memory of the
-   * item factors. Without this call the first request builds it. Throws CapacityError.
-   */
-  async prepare(): Promise<void> {
-    const { name, space } = sideSpace(this.served, 'item');
-    await this.served.searches.prepare(name, space);
-  }
-
-  /**
-   * Frees the memory of `prepare` and of requests, once running requests have ended. Later work throws
-   * UsageError, except saving and reading the factors.
-   */
-  async close(): Promise<void> {
-    await this.served.searches.close();
   }
 
   /**

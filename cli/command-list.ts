@@ -59,6 +59,12 @@ export const commandList: readonly CommandEntry[] = [
     load: async () => (await import('./commands/serving/explain.ts')).explain,
   },
   {
+    name: 'serve',
+    words: '<model>',
+    summary: 'Answer requests for recommendations over HTTP',
+    load: async () => (await import('./commands/serving/serve.ts')).serve,
+  },
+  {
     name: 'export',
     words: '<model>',
     summary: "Write a model's factors for other programs",

@@ -65,17 +65,21 @@ export async function runCli(argv: readonly string[]): Promise<number> {
 /** Runs a command line to its exit code. The caller handles signals and crashes of the process. */
 export async function finish(
   run: Run,
-  { signal, stuck }: Pick<Interruption, 'signal'> & Partial<Interruption>,
+  interruption: Pick<Interruption, 'signal'> & Partial<Interruption>,
 ): Promise<number> {
+  const { stuck } = interruption;
   try {
-    return await Promise.race([execute(run, signal), ...(stuck ? [stuck] : [])]);
+    return await Promise.race([execute(run, interruption), ...(stuck ? [stuck] : [])]);
   } catch (error) {
     run.progress?.close('failed');
     return await fail(error, run);
   }
 }
 
-async function execute(run: Run, signal: AbortSignal): Promise<number> {
+async function execute(
+  run: Run,
+  { signal, handleHangup }: Pick<Interruption, 'signal'> & Partial<Interruption>,
+): Promise<number> {
   const { print, say } = run.terminal;
   const request = await parseArguments(run.argv);
   if (request.kind === 'text') {
@@ -100,7 +104,13 @@ async function execute(run: Run, signal: AbortSignal): Promise<number> {
   const { trace, profile } = await openMeasures(command);
   let result: CommandResult;
   try {
-    result = await command.run({ signal, onEvent, expect: progress.expect, profile });
+    result = await command.run({
+      signal,
+      onEvent,
+      expect: progress.expect,
+      profile,
+      onHangup: handleHangup,
+    });
   } finally {
     // A trace is written even if the command fails.
     if (trace && profile) await endTrace(trace, profile, { command: commandName(run.argv) ?? null }, onEvent);

@@ -6,6 +6,8 @@ export interface Interruption {
   readonly signal: AbortSignal;
   /** Rejects if the run was asked to end, but waits for another program, which may take forever. */
   readonly stuck: Promise<never>;
+  /** From now on SIGHUP calls the handler, and does not end the run. */
+  handleHangup(handler: () => void): void;
   /** Restores the system's handling of signals. */
   close(): void;
 }
@@ -32,7 +34,12 @@ export function watchSignals(onFirst: () => void, onSecond: () => void): Interru
     if (isStuck()) giveUp(new CancelledError({ phase: 'read' }));
   };
   const names = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-  const handle = () => {
+  let onHangup: (() => void) | undefined;
+  const handle = (name: NodeJS.Signals) => {
+    if (name === 'SIGHUP' && onHangup !== undefined && !controller.signal.aborted) {
+      onHangup();
+      return;
+    }
     if (!controller.signal.aborted) {
       onFirst();
       controller.abort();
@@ -47,5 +54,6 @@ export function watchSignals(onFirst: () => void, onSecond: () => void): Interru
     clearInterval(look);
     for (const name of names) process.off(name, handle);
   };
-  return { signal: controller.signal, stuck, close };
+  const handleHangup = (handler: () => void) => void (onHangup = handler);
+  return { signal: controller.signal, stuck, handleHangup, close };
 }

@@ -4,7 +4,7 @@ import { shortestFloat32 } from '../../engine/numbers/shortest.ts';
 import { sharesOf } from '../../operators/serving/fold-in/solve-users.ts';
 import { givenRow, type RatedItem, requestRatings, unsolved } from './fold-in-request.ts';
 import { ratingsOfUser, type RatingsOfUser } from './ratings-of-user.ts';
-import { idsOf, ruleOf, type ServedModel } from './served-model.ts';
+import { idsOf, ruleOf, scoreOf, type ServedModel } from './served-model.ts';
 import type { RunOptions } from '../run-session.ts';
 import { shown } from '../../engine/shown.ts';
 import { checkId, type NameOptions } from './recommend-options.ts';
@@ -95,14 +95,4 @@ export async function explainItem(
     contributions,
     unknownItems,
   };
-}
-
-function scoreOf(
-  { factors: { rank, userFactors, itemFactors } }: ServedModel,
-  user: number,
-  item: number,
-): number {
-  let sum = 0;
-  for (let k = 0; k < rank; k++) sum += userFactors[user * rank + k] * itemFactors[item * rank + k];
-  return sum;
 }

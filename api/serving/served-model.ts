@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../engine/json.ts';
+import { findId, type Id } from '../../engine/keys/find-id.ts';
 import { type IdForm, type IdValues, idValues } from '../../engine/keys/id-form.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
 import type { SearchSpace } from '../../operators/serving/search.ts';
@@ -55,6 +56,24 @@ function meanOfColumn(values: Float32Array, width: number, column: number): numb
   let sum = 0;
   for (let at = column; at < values.length; at += width) sum += values[at];
   return sum / Math.max(1, values.length / width);
+}
+
+/** x_uᵀθ_v, summed in float64, for positions of the model. */
+export function scoreOf(
+  { factors: { rank, userFactors, itemFactors } }: ServedModel,
+  user: number,
+  item: number,
+): number {
+  let sum = 0;
+  for (let k = 0; k < rank; k++) sum += userFactors[user * rank + k] * itemFactors[item * rank + k];
+  return sum;
+}
+
+/** x_uᵀθ_v for ids; undefined if the model does not know one of them. Throws UsageError if it is closed. */
+export function scoreOfPair(served: ServedModel, user: Id, item: Id): number | undefined {
+  served.searches.requireOpen();
+  const at = [findId(served.factors.users, user), findId(served.factors.items, item)] as const;
+  return at[0] < 0 || at[1] < 0 ? undefined : scoreOf(served, ...at);
 }
 
 /** The vectors to search, under the name of their index. */

@@ -10,8 +10,10 @@ import {
   similarityModel,
   withoutThemselves,
 } from '../../operators/serving/similar.ts';
+import type { Found } from '../../operators/serving/search.ts';
 import { unitVector } from '../../operators/serving/unit-vector.ts';
 import { checkOptions } from '../check-options.ts';
+import type { RunOptions } from '../run-session.ts';
 import { type Dataset, datasetOf } from '../dataset.ts';
 import { checkCount, checkIds, type NameOptions } from './recommend-options.ts';
 import { type ServedModel, similarSpace } from './served-model.ts';
@@ -59,7 +61,7 @@ export function similarRows(
   return withNames(datasetOf(served.session, source), options.names, columnsOf(served, side).item);
 }
 
-function sideOf({ factors }: ServedModel, side: 'user' | 'item') {
+export function sideOf({ factors }: ServedModel, side: 'user' | 'item') {
   return side === 'item'
     ? { keys: factors.items, values: factors.itemFactors }
     : { keys: factors.users, values: factors.userFactors };
@@ -98,16 +100,25 @@ function searchOfAll(served: ServedModel, { side, positions, n, similarity }: Si
   return new Recommend(model, { n, columns, exclude: withoutThemselves, unit: `${side}s` });
 }
 
+/** The rows most similar to the row at a position, without that row; searched in a request thread. */
+export function searchSimilar(
+  served: ServedModel,
+  { side, position, n, similarity }: Omit<SimilarSearch, 'positions'> & { readonly position: number },
+  options: RunOptions,
+): Promise<Found> {
+  const { factors, rank, searches } = served;
+  const { values } = sideOf(served, side);
+  const { name, space } = similarSpace(served, side, similarity === 'cosine');
+  const at = position * factors.rank;
+  const query = similarity === 'cosine' ? unitVector(values, at, rank) : values.subarray(at, at + rank);
+  return searches.search(name, space, { query, n, left: [position] }, options);
+}
+
 /** Searches for rows one by one, in the request threads. */
 function searchOfFew(served: ServedModel, { side, positions, n, similarity }: SimilarSearch): RecommendFew {
-  const { factors, rank, searches } = served;
-  const { keys, values } = sideOf(served, side);
-  const { name, space } = similarSpace(served, side, similarity === 'cosine');
-  const find = (row: number, { signal, events }: ExecutionContext) => {
-    const at = positions[row] * factors.rank;
-    const query = similarity === 'cosine' ? unitVector(values, at, rank) : values.subarray(at, at + rank);
-    return searches.search(name, space, { query, n, left: [positions[row]] }, { signal, onEvent: events });
-  };
+  const { keys } = sideOf(served, side);
+  const find = (row: number, { signal, events }: ExecutionContext) =>
+    searchSimilar(served, { side, n, similarity, position: positions[row] }, { signal, onEvent: events });
   const columns = columnsOf(served, side);
   return new RecommendFew({ users: takeKeys(keys, positions), items: keys }, { n, columns, find });
 }

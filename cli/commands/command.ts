@@ -30,6 +30,8 @@ export interface CommandContext {
    * Announces the number of units of a phase whose events have no total, so that its counter becomes a bar.
    */
   expect(phase: string, total: number): void;
+  /** Calls the handler at each SIGHUP, which otherwise ends a command. Absent where nobody sends signals. */
+  readonly onHangup?: ((handler: () => void) => void) | undefined;
 }
 
 /** The result of a command. Commands never print: the caller prints `text`, or `json` with --json. */

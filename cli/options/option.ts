@@ -9,6 +9,7 @@ export const groups = [
   'Checkpoints:',
   'Search:',
   'Ranking:',
+  'Server:',
   'Machine:',
   'Output:',
   'Options:',

@@ -16,7 +16,7 @@ interface MachineValues {
 }
 
 /** Options of the session that depend on the command. */
-type SessionManner = Pick<SessionOptions, 'once'> & { readonly opening?: OpeningDevices };
+type SessionManner = Pick<SessionOptions, 'once' | 'oneVersion'> & { readonly opening?: OpeningDevices };
 
 /** Opens a session from the machine flags. Loads the engine, so flags and output are checked before. */
 export async function openSession(

@@ -32,6 +32,9 @@ describe('package.json', () => {
       'tinyglobby', // globs
       'yargs', // the command line: commands, flags and the texts of --help
     ]);
+    // Only for `serve`, so that it is not installed with the library.
+    expect(manifest.peerDependencies).toEqual({ fastify: manifest.devDependencies.fastify });
+    expect(manifest.peerDependenciesMeta).toEqual({ fastify: { optional: true } });
     // Of the build: bundles declarations as rolldown does modules, and asks no compiler for them.
     expect(manifest.devDependencies).toHaveProperty('rolldown-plugin-dts');
     // Three quarters of an installation, and of use only with a GPU.

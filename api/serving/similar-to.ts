@@ -1,0 +1,52 @@
+import { UsageError } from '../../engine/errors.ts';
+import { findId, type Id } from '../../engine/keys/find-id.ts';
+import { checkSimilarity } from '../../operators/serving/similar.ts';
+import { checkOptions, runOptionNames } from '../check-options.ts';
+import { shown } from '../../engine/shown.ts';
+import type { RunOptions } from '../run-session.ts';
+import { checkCount, checkedId } from './recommend-options.ts';
+import { idsOf, type ServedModel } from './served-model.ts';
+import { searchSimilar, sideOf, type SimilarOptions } from './similar-rows.ts';
+import { checkNames, nameOf } from './with-names.ts';
+
+/** Options of `Model.similar`. */
+export interface SimilarTo extends SimilarOptions, RunOptions {
+  /** The side of the id: 'item' (default) or 'user'. */
+  readonly side?: 'item' | 'user';
+}
+
+/** The rows most similar to one item or user, best first. */
+export interface SimilarRows {
+  readonly id: Id;
+  /** `name` if the option `names` has one. */
+  readonly similar: readonly { readonly id: Id; readonly similarity: number; readonly name?: string }[];
+}
+
+/** See Model.similar. */
+export async function findSimilar(
+  served: ServedModel,
+  id: Id,
+  n: number,
+  options: SimilarTo,
+): Promise<SimilarRows> {
+  checkOptions('similar', options, ['similarity', 'names', 'side', ...runOptionNames], "{ side: 'user' }");
+  const { side = 'item', names, signal, onEvent } = options;
+  checkNames('similar', names);
+  if (side !== 'item' && side !== 'user')
+    throw new UsageError(`side must be item or user, got ${shown(side)}`);
+  checkCount(n);
+  served.searches.requireOpen();
+  const similarity = checkSimilarity(options.similarity ?? 'cosine');
+  const position = findId(sideOf(served, side).keys, checkedId('similar', id));
+  if (position < 0) throw new UsageError(`the model has no ${side} ${String(id)}`);
+  const found = await searchSimilar(served, { side, position, n, similarity }, { signal, onEvent });
+  const ids = idsOf(served, side);
+  return {
+    id: ids.at(position),
+    similar: found.positions.map((at, rank) => ({
+      id: ids.at(at),
+      similarity: found.scores[rank],
+      ...(side === 'item' ? nameOf(names, ids.key(at)) : {}),
+    })),
+  };
+}

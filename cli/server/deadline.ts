@@ -1,0 +1,37 @@
+import { HttpError } from './http-error.ts';
+
+/** The time limit of one request. Its signal fires when the time is over or the client has gone. */
+export class Deadline {
+  readonly #controller = new AbortController();
+  readonly #over: Promise<never>;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(milliseconds: number) {
+    this.#over = new Promise((_, reject) => {
+      this.#timer = setTimeout(() => {
+        reject(new HttpError('TIMEOUT', `the answer took more than ${milliseconds / 1000} seconds`));
+        this.#controller.abort();
+      }, milliseconds);
+    });
+    this.#over.catch(() => {});
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** The result of work, or HttpError TIMEOUT if it takes too long. */
+  async within<T>(work: Promise<T>): Promise<T> {
+    try {
+      return await Promise.race([work, this.#over]);
+    } finally {
+      clearTimeout(this.#timer);
+    }
+  }
+
+  /** The client has gone: nobody waits for the answer. */
+  abandon(): void {
+    clearTimeout(this.#timer);
+    this.#controller.abort();
+  }
+}

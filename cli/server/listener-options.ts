@@ -1,0 +1,65 @@
+import type { FastifyHttpOptions, RawServerDefault } from 'fastify';
+import { HttpError, refusalOf } from './http-error.ts';
+
+export interface ServerLimits {
+  /** Most requests to the model at a time. */
+  readonly mostRequests: number;
+  readonly bodyBytes: number;
+  readonly answerMilliseconds: number;
+  /** Time for a client to send a whole request. */
+  readonly receiveMilliseconds: number;
+}
+
+/** Longest id in a path, decoded. */
+const MOST_PARAMETER = 1000;
+const MOST_HEADER_BYTES = 16 * 1024;
+
+/** A connection that sends and reads nothing for this time is closed. */
+const IDLE_MILLISECONDS = 30_000;
+
+/** Open connections for each request that may run: most of them wait for their next request. */
+const CONNECTIONS_PER_REQUEST = 8;
+
+/** Fastify's options: limits for slow and large requests, and errors of one form. */
+export function listenerOptions(limits: ServerLimits) {
+  return {
+    logger: false,
+    bodyLimit: limits.bodyBytes,
+    requestTimeout: limits.receiveMilliseconds,
+    connectionTimeout: IDLE_MILLISECONDS,
+    keepAliveTimeout: 2 * IDLE_MILLISECONDS,
+    forceCloseConnections: 'idle',
+    // A hook refuses requests that arrive while the server ends, with an error of this server's form.
+    return503OnClosing: false,
+    routerOptions: { maxParamLength: MOST_PARAMETER },
+    http: {
+      headersTimeout: limits.receiveMilliseconds,
+      connectionsCheckingInterval: Math.min(1000, limits.receiveMilliseconds),
+      maxHeaderSize: MOST_HEADER_BYTES,
+    },
+    frameworkErrors: (error, _request, reply) => {
+      const { status, headers, body } = refusalOf(error);
+      reply.hijack();
+      reply.raw.writeHead(status, headers).end(body);
+    },
+    clientErrorHandler: (error, socket) => {
+      if (!socket.writable) return;
+      const [status, message] = clientProblem(error.code);
+      const { body } = refusalOf(new HttpError('USAGE', message));
+      const head = `HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-type: application/json; charset=utf-8`;
+      socket.end(`${head}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
+    },
+  } satisfies FastifyHttpOptions<RawServerDefault>;
+}
+
+/** Most connections that are open at a time; further ones are closed at once. */
+export function mostConnections({ mostRequests }: ServerLimits): number {
+  return CONNECTIONS_PER_REQUEST * mostRequests + 64;
+}
+
+function clientProblem(code: string | undefined): readonly [status: string, message: string] {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return ['408 Request Timeout', 'the request came too slowly'];
+  if (code === 'HPE_HEADER_OVERFLOW')
+    return ['431 Request Header Fields Too Large', 'the headers are too large'];
+  return ['400 Bad Request', 'this is not a valid HTTP request'];
+}

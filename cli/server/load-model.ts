@@ -1,0 +1,40 @@
+import { createHash } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Dataset } from '../../api/dataset.ts';
+import type { EventSink, ItemNames, Model, Session } from '../../index.ts';
+import type { LoadedModel } from './loaded-model.ts';
+
+export interface ModelData {
+  readonly folder: string;
+  readonly session: Session;
+  readonly readExclude: (() => Promise<Dataset>) | undefined;
+  readonly readNames: (model: Model) => Promise<ItemNames | undefined>;
+  readonly onEvent: EventSink;
+}
+
+/** Loads a model with the data that belong to it, ready for the first request. */
+export async function loadModel(data: ModelData): Promise<LoadedModel> {
+  const { folder, session, readExclude, readNames, onEvent } = data;
+  const version = await versionOf(folder);
+  const model = await session.loadModel(folder);
+  try {
+    const exclude = readExclude && (await model.exclusions(await readExclude(), { onEvent }));
+    const names = await readNames(model);
+    await model.prepare();
+    return { model, forms: model.idForms, version, exclude, names, loadedAt: new Date() };
+  } catch (error) {
+    await model.close();
+    throw error;
+  }
+}
+
+/** A short digest of the model's metadata, which name the training and its results. */
+async function versionOf(folder: string): Promise<string> {
+  const metadata = join(folder, 'metadata');
+  const hash = createHash('sha256');
+  const names = await readdir(metadata).catch((): string[] => []);
+  for (const name of names.filter((one) => one.startsWith('part-')).sort())
+    hash.update(await readFile(join(metadata, name)));
+  return hash.digest('hex').slice(0, 12);
+}

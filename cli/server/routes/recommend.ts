@@ -1,0 +1,103 @@
+import type { Id, UserRecommendations } from '../../../index.ts';
+import { UsageError } from '../../../engine/errors.ts';
+import { choiceField, countField, type Field, idSchema, idsField, readId, short } from '../fields.ts';
+import { idsForJson, type LoadedModel, requireKnown } from '../loaded-model.ts';
+import { defineRoute } from '../route.ts';
+
+/** Most users of one request. */
+const MOST_USERS = 1000;
+
+export const itemFields = {
+  n: countField,
+  deny: idsField('items that are not recommended'),
+  allow: idsField('the only items that may be recommended'),
+};
+
+const unknownUsers = choiceField(
+  'the answer for a user that the model does not know: an error 404, or the items with the most ratings',
+  ['error', 'popular'],
+  'error',
+);
+
+const users: Field<readonly Id[]> = {
+  describe: 'ids of users',
+  schema: { type: 'array', minItems: 1, maxItems: MOST_USERS, items: idSchema },
+  required: true,
+  read: (given, name) => {
+    if (Array.isArray(given) && given.length > 0 && given.length <= MOST_USERS)
+      return given.map((id) => readId(id, name));
+    throw new UsageError(`${name} must be a list of 1 to 1,000 ids, got ${short(given)}`);
+  },
+};
+
+/** The schema of the recommendations for one user. */
+export const recommendationsSchema = {
+  type: 'object',
+  properties: {
+    user: { ...idSchema, nullable: true },
+    known: { type: 'boolean' },
+    fallback: { type: 'string', enum: ['popular'] },
+    items: {
+      type: 'array',
+      items: {
+        type: 'object',
+        properties: { item: idSchema, score: { type: 'number' }, name: { type: 'string' } },
+      },
+    },
+    short: { type: 'boolean', description: 'there are fewer than n' },
+    unknownItems: { type: 'integer', description: 'ids of deny and allow that the model does not know' },
+  },
+};
+
+export const recommend = defineRoute({
+  method: 'GET',
+  path: '/recommend/{user}',
+  summary: 'The best items of one user',
+  query: { ...itemFields, unknownUsers },
+  body: {},
+  answer: recommendationsSchema,
+  respond: async ({ path, query, signal }, loaded) => recommendTo(loaded, path.user, { ...query, signal }),
+});
+
+export const recommendMany = defineRoute({
+  method: 'POST',
+  path: '/recommend',
+  summary: 'The best items of several users',
+  query: {},
+  body: { users, ...itemFields, unknownUsers },
+  answer: {
+    type: 'object',
+    properties: { recommendations: { type: 'array', items: recommendationsSchema } },
+  },
+  respond: async ({ body, signal }, loaded) => ({
+    recommendations: await Promise.all(
+      body.users.map((user) => recommendTo(loaded, user, { ...body, signal })),
+    ),
+  }),
+});
+
+interface Asked {
+  readonly n: number;
+  readonly deny: readonly Id[] | undefined;
+  readonly allow: readonly Id[] | undefined;
+  readonly unknownUsers: 'error' | 'popular';
+  readonly signal: AbortSignal;
+}
+
+async function recommendTo(loaded: LoadedModel, user: Id, asked: Asked): Promise<object> {
+  const { n, deny, allow, unknownUsers: policy, signal } = asked;
+  if (policy === 'error') requireKnown(loaded, 'user', user);
+  const { model, exclude, names } = loaded;
+  const options = { exclude, names, deny, allow, unknownUsers: policy, signal };
+  return forJson(loaded, await model.recommend(user, n, options));
+}
+
+/** Recommendations with ids that JSON has. */
+export function forJson(loaded: LoadedModel, found: UserRecommendations): object {
+  const [userId, itemId] = [idsForJson(loaded, 'user'), idsForJson(loaded, 'item')];
+  return {
+    ...found,
+    user: found.user === null ? null : userId(found.user),
+    items: found.items.map((one) => ({ ...one, item: itemId(one.item) })),
+  };
+}

@@ -1,0 +1,246 @@
+/** Requests that the server refuses: malformed, too large, too slow, too many, or without the token. */
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { Deadline } from '../../../cli/server/deadline.ts';
+import { HttpError, refusalOf } from '../../../cli/server/http-error.ts';
+import { loadFastify } from '../../../cli/server/load-fastify.ts';
+import { readToken } from '../../../cli/server/token.ts';
+import { closeAll, errorOf, saveModel, scratch, startServer } from './running-server.ts';
+
+afterAll(closeAll);
+
+const folder = await saveModel('refusals');
+const server = await startServer(folder);
+afterAll(() => server.end());
+
+const json = { 'content-type': 'application/json' };
+
+/** Opens a connection to a server. */
+async function connected(address: string): Promise<Socket> {
+  const { hostname, port } = new URL(address);
+  const socket = connect(Number(port), hostname).setEncoding('utf8');
+  socket.on('error', () => {});
+  await once(socket, 'connect');
+  return socket;
+}
+
+/** All that a server sends until it closes the connection. */
+async function allOf(socket: Socket): Promise<string> {
+  let text = '';
+  socket.on('data', (chunk: string) => (text += chunk));
+  await new Promise((resolve) => socket.on('close', resolve));
+  return text;
+}
+
+const bodies: Readonly<Record<string, string>> = {
+  'no JSON': '{"ratings":',
+  'no text': '',
+  null: 'null',
+  'a number': '7',
+  'a list': '[]',
+  'no fields': '{}',
+  'an unknown field': '{"ratings":[{"item":10,"rating":1}],"m":3}',
+  'null as ratings': '{"ratings":null}',
+  'no ratings': '{"ratings":[]}',
+  'a rating of null': '{"ratings":[null]}',
+  'an item of null': '{"ratings":[{"item":null,"rating":3}]}',
+  'an item of a list': '{"ratings":[{"item":[1],"rating":3}]}',
+  'an item beyond 2^53': '{"ratings":[{"item":9007199254740993,"rating":3}]}',
+  'a long item': `{"ratings":[{"item":"${'1'.repeat(5000)}","rating":3}]}`,
+  'a rating as text': '{"ratings":[{"item":10,"rating":"5"}]}',
+  'a rating of 1e308': '{"ratings":[{"item":10,"rating":1e308}]}',
+  'a rating of 1e999': '{"ratings":[{"item":10,"rating":1e999}]}',
+  'n of a text': '{"ratings":[{"item":10,"rating":1}],"n":"many"}',
+  'n of 1,001': '{"ratings":[{"item":10,"rating":1}],"n":1001}',
+  'a list to deny of objects': '{"ratings":[{"item":10,"rating":1}],"deny":[{}]}',
+  'a prototype': '{"__proto__":{"ratings":[]},"ratings":[]}',
+  'deep lists': `{"ratings":${'['.repeat(9000)}${']'.repeat(9000)}}`,
+  '10,001 ratings': JSON.stringify({
+    ratings: Array.from({ length: 10_001 }, (_, item) => ({ item, rating: 1 })),
+  }),
+};
+
+describe('a malformed request', () => {
+  it.each(Object.keys(bodies))('with a body of %s', async (name) => {
+    const { status, body } = await server.post('/fold-in', bodies[name]);
+    expect({ status, body }).toEqual({ status: 400, body: errorOf('USAGE', /./) });
+    expect(JSON.stringify(body)).not.toMatch(/node_modules|\.ts|\n\s+at /);
+    expect(JSON.stringify(body).length).toBeLessThan(400);
+  });
+
+  it.each(['n=0', 'n=1e999', 'n=x', 'n=-1', 'm=1', 'n=1&n=2', 'unknownUsers=all', 'deny=1,,2', 'n[]=1'])(
+    'with the query %s',
+    async (query) => {
+      expect(await server.get(`/recommend/1?${query}`)).toEqual({
+        status: 400,
+        body: errorOf('USAGE', /./),
+      });
+    },
+  );
+
+  it('with an unknown path, method or kind of body', async () => {
+    for (const path of ['/', '/nope', '/recommend', '/recommend/1/2', '//', '/.', '/..'])
+      expect(await server.get(path)).toEqual({ status: 404, body: errorOf('NOT_FOUND', /^there is no GET/) });
+    const text = await server.get('/fold-in', { method: 'POST', body: 'x' });
+    expect(text).toEqual({ status: 415, body: errorOf('USAGE', /media type/i) });
+    expect((await server.get('/recommend/1', { method: 'DELETE' })).status).toBe(404);
+  });
+
+  it.each([
+    '/recommend/..%2f..%2fetc%2fpasswd',
+    '/recommend/',
+    '/recommend/%00',
+    '/recommend/%2e%2e',
+    '/recommend/__proto__',
+    `/recommend/${'9'.repeat(900)}`,
+    `/recommend/${'9'.repeat(5000)}`,
+  ])('with the id in %s', async (path) => {
+    const { status, body } = await server.get(path);
+    expect([400, 404, 414]).toContain(status);
+    expect(body).toEqual({
+      error: { code: expect.stringMatching(/./), message: expect.stringMatching(/./) },
+    });
+  });
+
+  it('with an invalid path encoding, or no valid HTTP at all', async () => {
+    expect(await server.get('/recommend/%zz')).toEqual({ status: 400, body: errorOf('USAGE', /%zz/) });
+    for (const lines of [
+      'nonsense\r\n\r\n',
+      `GET / HTTP/1.1\r\nhost: x\r\na: ${'x'.repeat(20_000)}\r\n\r\n`,
+    ]) {
+      const socket = await connected(server.address);
+      const answer = allOf(socket);
+      socket.write(lines);
+      expect(await answer).toMatch(/^HTTP\/1.1 4[03][01] [^]*\{"error":\{"code":"USAGE"/);
+    }
+  });
+});
+
+describe('a request without a right', () => {
+  it('to a server with a token', async () => {
+    const token = '0123456789abcdef-token';
+    const guarded = await startServer(folder, { token });
+    try {
+      for (const authorization of [undefined, '', 'Bearer', `Bearer ${token}x`, `Basic ${token}`, token]) {
+        const headers: HeadersInit = authorization === undefined ? {} : { authorization };
+        for (const path of ['/recommend/1', '/metrics', '/openapi.json', '/docs', '/nope'])
+          expect(await guarded.get(path, { headers })).toEqual({
+            status: 401,
+            body: errorOf('UNAUTHORIZED', /authorization/),
+          });
+      }
+      for (const authorization of [`Bearer ${token}`, `bearer ${token}`])
+        expect((await guarded.get('/recommend/1', { headers: { authorization } })).status).toBe(200);
+      for (const path of ['/health', '/ready']) expect((await guarded.get(path)).status).toBe(200);
+    } finally {
+      await guarded.end();
+    }
+  });
+
+  it('from the page of another site has no CORS headers', async () => {
+    const headers = { origin: 'https://example.com', 'access-control-request-method': 'POST' };
+    const answer = await fetch(`${server.address}/fold-in`, { method: 'OPTIONS', headers });
+    expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([404, null]);
+    const simple = await fetch(`${server.address}/recommend/1`, { headers });
+    expect(simple.headers.get('access-control-allow-origin')).toBe(null);
+  });
+
+  it('cannot be configured by an unfit token', () => {
+    const file = join(scratch, 'token');
+    for (const [token, fits] of [
+      ['short', false],
+      ['', false],
+      ['with a space in the middle', false],
+      ['0123456789abcdef\n', true],
+    ] as const) {
+      writeFileSync(file, token);
+      if (fits) expect(readToken(file, {})).toBe(token.trim());
+      else expect(() => readToken(file, {})).toThrow('16 or more');
+    }
+    expect(readToken(undefined, { FACTORFLOW_TOKEN: '0123456789abcdef' })).toBe('0123456789abcdef');
+    expect(readToken(undefined, {})).toBeUndefined();
+  });
+});
+
+describe('a request that takes too much', () => {
+  it('a body of 100 MB, announced or in chunks', async () => {
+    const announced = await connected(server.address);
+    const refused = allOf(announced);
+    announced.write(
+      `POST /fold-in HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 100000000\r\n\r\n`,
+    );
+    announced.end('{');
+    expect(await refused).toMatch(/^HTTP\/1.1 413 [^]*"TOO_LARGE"/);
+    const chunked = await connected(server.address);
+    const answer = allOf(chunked);
+    chunked.write('POST /fold-in HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n');
+    chunked.write('transfer-encoding: chunked\r\n\r\n');
+    const chunk = `10000\r\n${'x'.repeat(0x10000)}\r\n`;
+    for (let sent = 0; sent < 1600 && !chunked.destroyed; sent++)
+      await new Promise((resolve) => chunked.write(chunk, resolve));
+    expect(await answer).toMatch(/^HTTP\/1.1 413 [^]*"TOO_LARGE"|^$/);
+    expect((await server.get('/recommend/1')).status).toBe(200);
+  });
+
+  it('a client that sends slowly loses its connection', async () => {
+    const strict = await startServer(folder, { receiveMilliseconds: 100 });
+    try {
+      const [body, head] = await Promise.all([connected(strict.address), connected(strict.address)]);
+      const answers = [allOf(body), allOf(head)];
+      body.write('POST /fold-in HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n');
+      body.write('content-length: 100\r\n\r\n{');
+      head.write('GET / HTTP/1.1\r\nhost:');
+      for (const answer of await Promise.all(answers)) expect(answer).toMatch(/^HTTP\/1.1 408 |^$/);
+      expect((await strict.get('/recommend/1')).status).toBe(200);
+    } finally {
+      await strict.end();
+    }
+  });
+
+  it('more requests than the limit get 503 with Retry-After', async () => {
+    const small = await startServer(folder, { mostRequests: 1 });
+    try {
+      const body = '{"ratings":[{"item":40,"rating":4}]}';
+      const slow = await connected(small.address);
+      const answer = allOf(slow);
+      slow.write('POST /fold-in HTTP/1.1\r\nhost: x\r\nconnection: close\r\n');
+      slow.write(`content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n{`);
+      while ((await small.metric('factorflow_requests_running')) === 0);
+      const refused = await fetch(`${small.address}/recommend/1`, { headers: json });
+      expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1']);
+      expect(await refused.json()).toEqual(errorOf('BUSY', /answers 1 requests already/));
+      slow.write(body.slice(1));
+      expect(await answer).toMatch(/^HTTP\/1.1 200 /);
+      while ((await small.metric('factorflow_requests_running')) > 0);
+      expect((await small.get('/recommend/1')).status).toBe(200);
+    } finally {
+      await small.end();
+    }
+  });
+
+  it('an answer that takes too long becomes an error, and its work is cancelled', async () => {
+    const deadline = new Deadline(1);
+    await expect(deadline.within(new Promise(() => {}))).rejects.toMatchObject({ code: 'TIMEOUT' });
+    expect(deadline.signal.aborted).toBe(true);
+    const { status, headers } = refusalOf(new HttpError('TIMEOUT', 'late'));
+    expect([status, headers]).toEqual([503, expect.objectContaining({ 'retry-after': '1' })]);
+  });
+});
+
+it('an internal error has no text of its own', () => {
+  const { status, body, internal } = refusalOf(new TypeError('secret of /home'));
+  expect([status, body, internal]).toEqual([
+    500,
+    '{"error":{"code":"INTERNAL","message":"internal error"}}',
+    true,
+  ]);
+});
+
+it('without Fastify the error has the command that installs it', async () => {
+  const missing = Object.assign(new Error('Cannot find package'), { code: 'ERR_MODULE_NOT_FOUND' });
+  await expect(loadFastify(() => Promise.reject(missing))).rejects.toThrow('npm install fastify@5.');
+  await expect(loadFastify(() => Promise.reject(new Error('broken')))).rejects.toThrow('broken');
+});

@@ -1,0 +1,142 @@
+/** The model is replaced under running requests. */
+import { cpSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, expect, it } from 'vitest';
+import { folderState } from '../../../cli/server/folder-state.ts';
+import type { LoadedModel } from '../../../cli/server/loaded-model.ts';
+import { ServedModels } from '../../../cli/server/served-models.ts';
+import { closeAll, numbers, type RunningServer, saveModel, scratch, startServer } from './running-server.ts';
+
+afterAll(closeAll);
+
+const OK = 'factorflow_reloads_total{outcome="ok"}';
+const FAILED = 'factorflow_reloads_total{outcome="failed"}';
+
+/** Waits until a metric has reached a value. */
+async function reaches(server: RunningServer, name: string, value: number): Promise<void> {
+  while ((await server.metric(name)) < value);
+}
+
+/** Sends requests until `stop` is called, which gives their statuses and the scores of the best item. */
+function load(server: RunningServer) {
+  const stopped = new AbortController();
+  const statuses = new Set<number>();
+  const scores = new Set<number>();
+  const client = async () => {
+    while (!stopped.signal.aborted) {
+      const { status, body } = await server.get('/recommend/1?n=1');
+      statuses.add(status);
+      scores.add((body as { items: { score: number }[] }).items[0].score);
+    }
+  };
+  const clients = Array.from({ length: 4 }, client);
+  return async () => {
+    stopped.abort();
+    await Promise.all(clients);
+    return { statuses: [...statuses], scores: [...scores].sort((a, b) => a - b) };
+  };
+}
+
+it('a new model is found by polling, and no request fails meanwhile', async () => {
+  const folder = await saveModel('polled');
+  const server = await startServer(folder, { pollMilliseconds: 5 });
+  const stop = load(server);
+  const { body: before } = await server.get('/model');
+  for (const level of [2, 3, 4]) {
+    await saveModel('polled', numbers, level);
+    await reaches(server, OK, level - 1);
+  }
+  const { statuses, scores } = await stop();
+  expect(statuses).toEqual([200]);
+  expect(scores.at(-1)).toBe(16);
+  for (const score of scores) expect([4, 8, 12, 16]).toContain(score);
+  expect((await server.get('/model')).body).not.toEqual(before);
+  await server.end();
+});
+
+it('SIGHUP loads the model again, changed or not, and requests of many reloads all succeed', async () => {
+  const server = await startServer(await saveModel('hangup'));
+  const stop = load(server);
+  for (let reload = 1; reload <= 20; reload++) {
+    server.hangup();
+    await reaches(server, OK, reload);
+  }
+  expect(await stop()).toEqual({ statuses: [200], scores: [4] });
+  await server.end();
+});
+
+const broken: Readonly<Record<string, (folder: string) => void>> = {
+  'without metadata': (folder) => rmSync(join(folder, 'metadata'), { recursive: true }),
+  'with metadata of another program': (folder) =>
+    writeFileSync(join(folder, 'metadata/part-00000'), '{"class":"org.example.Other","rank":3}\n'),
+  'with a file cut off': (folder) => truncateSync(join(folder, 'itemFactors/part-00000.parquet'), 100),
+  'without factors': (folder) => rmSync(join(folder, 'userFactors'), { recursive: true }),
+  'that is gone': (folder) => rmSync(folder, { recursive: true }),
+};
+
+it.each(Object.keys(broken))('a model %s changes nothing, and a good one is taken later', async (name) => {
+  const folder = await saveModel('broken');
+  const server = await startServer(folder);
+  const stop = load(server);
+  const { body: before } = await server.get('/model');
+  broken[name](folder);
+  server.hangup();
+  await reaches(server, FAILED, 1);
+  expect(await server.metric('factorflow_reload_failing')).toBe(1);
+  expect((await server.get('/model')).body).toEqual(before);
+  expect(server.events).toContainEqual({
+    type: 'warning',
+    text: expect.stringMatching(/^\d{4}-.* the model \w{12} answers on$/),
+  });
+  await saveModel('broken', numbers, 2);
+  server.hangup();
+  await reaches(server, OK, 1);
+  expect(await server.metric('factorflow_reload_failing')).toBe(0);
+  expect((await stop()).statuses).toEqual([200]);
+  await server.end();
+  rmSync(folder, { recursive: true });
+});
+
+it('a folder that is broken for a while is looked at until it is whole', async () => {
+  const folder = await saveModel('slow-copy');
+  const server = await startServer(folder, { pollMilliseconds: 5 });
+  const next = await saveModel('slow-copy-next', numbers, 5);
+  const copy = join(scratch, 'half');
+  cpSync(next, copy, { recursive: true });
+  rmSync(join(copy, 'userFactors'), { recursive: true });
+  rmSync(folder, { recursive: true });
+  renameSync(copy, folder);
+  await reaches(server, FAILED, 1);
+  cpSync(join(next, 'userFactors'), join(folder, 'userFactors'), { recursive: true });
+  await reaches(server, OK, 1);
+  expect((await server.get('/recommend/1?n=1')).body).toMatchObject({ items: [{ score: 20 }] });
+  await server.end();
+});
+
+it('the state of a folder changes with each of its files', async () => {
+  const folder = await saveModel('state');
+  const first = await folderState(folder);
+  expect(await folderState(folder)).toBe(first);
+  writeFileSync(join(folder, 'metadata/part-00001'), '');
+  expect(await folderState(folder)).not.toBe(first);
+  expect(await folderState(join(folder, 'missing'))).toBeUndefined();
+});
+
+it('a replaced model is closed after its last request', async () => {
+  const closed: string[] = [];
+  const named = (version: string) =>
+    ({ version, model: { close: async () => void closed.push(version) } }) as unknown as LoadedModel;
+  const models = new ServedModels(named('old'));
+  const gate = Promise.withResolvers<void>();
+  const running = models.use(async ({ version }) => {
+    await gate.promise;
+    return version;
+  });
+  models.replace(named('new'));
+  expect(await models.use(async ({ version }) => version)).toBe('new');
+  expect(closed).toEqual([]);
+  gate.resolve();
+  expect(await running).toBe('old');
+  await models.close();
+  expect(closed.sort()).toEqual(['new', 'old']);
+});
