@@ -17,7 +17,15 @@ export {
   startTiledRow,
   stepTiledRow,
 } from './solve/tiled/rows';
-export { accumulateRow, objectiveOf, solveAccumulated, updateRows } from './update';
+export { accumulateRow, canForm, formsLongRows, objectiveOf, solveAccumulated, updateRows } from './update';
+export {
+  beginLongRow,
+  endLongRow,
+  passLongRow,
+  startLongRow,
+  stepLongRow,
+  takeLastLongStep,
+} from './solve/long-row';
 export { addToEquations, takeEquations } from './equations';
 export { solveNonnegative } from './solve/nonnegative';
 export { addMultiple, sumOf } from './vectors';

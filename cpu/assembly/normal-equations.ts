@@ -249,7 +249,7 @@ function addRows(tile: usize, size: usize, count: i32, sums: usize): void {
 }
 
 /** sum += part */
-function addVector(sum: usize, part: usize, size: usize): void {
+export function addVector(sum: usize, part: usize, size: usize): void {
   for (let j: usize = 0; j < size; j += VECTOR)
     v128.store(sum + j, f32x4.add(v128.load(sum + j), v128.load(part + j)));
 }

@@ -21,7 +21,7 @@
  *
  * Workspace of one thread, `size` = bytes of a factor row:
  *
- *     matrix     size² / 4              A, or the dual's matrix
+ *     matrix     size² / 4              A, or the dual's matrix; nothing for rows above MOST_FORMED
  *     vectors    VECTORS * size + 128   b, the solvers' work, the objective, and s at the end
  *     gathered   the rest               a tile and a part of A, the transposed Θ of the dual, or all panels of the row
  */
@@ -43,9 +43,20 @@ const VECTORS: usize = 6;
  */
 const LEAST_DUAL_BIAS: f32 = 1e-3;
 
+/**
+ * Most bytes of a factor row for which A is formed: 528 features, since A and a part of it must fit scratch.
+ * Longer rows are solved matrix-free, by CG only.
+ */
+const MOST_FORMED: usize = 4 * 528;
+
+/** True if rows of `size` bytes may be solved from a formed A, and so exactly. */
+export function canForm(size: usize): bool {
+  return size <= MOST_FORMED;
+}
+
 @inline
 export function vectorsOf(workspace: usize, size: usize): usize {
-  return workspace + ((size * size) >> 2);
+  return workspace + (canForm(size) ? (size * size) >> 2 : 0);
 }
 
 @inline
@@ -82,6 +93,14 @@ export function panelCapacity(workspaceBytes: usize, size: usize, packed: bool):
 function formingIsCheaper(count: i32, kept: i32, stride: i32, steps: i32): bool {
   const passes = steps + 1;
   return (count + 4 * passes) * stride < passes * (4 * kept + 8 * (count - kept));
+}
+
+/**
+ * Decides whether CG forms A for rows that are longer than a chunk, none of whose panels are kept. With
+ * `settles` rows may need an exact solve, and so A where it can be formed.
+ */
+export function formsLongRows(size: usize, steps: i32, settles: bool): bool {
+  return canForm(size) && (settles || <i32>(size >> 2) < 8 * (steps + 1));
 }
 
 /**
@@ -218,7 +237,8 @@ function updateRow(
   const total: f32 = bias ? <f32>sumOf(values, count) : 0;
   if (!exact) {
     const kept = panelCapacity(workspaceBytes, size, packs(indices, size, count, steps, settles));
-    if (!formingIsCheaper(count, min(kept, count), <i32>(size >> 2), steps)) {
+    const formed = canForm(size);
+    if (!formed || !formingIsCheaper(count, min(kept, count), <i32>(size >> 2), steps)) {
       if (output != previous) copy(output, previous, size);
       const sums: usize = bias ? sumsOf(workspace, size) : 0;
       const settled = solveMatrixFree(
@@ -240,7 +260,7 @@ function updateRow(
         objective,
         far,
       );
-      if (settled || !settles) {
+      if (settled || !settles || !formed) {
         if (bias) {
           store<f32>(bias, biasOf(size, sums, weight, total, output));
           lower(objective, total, weight);
@@ -273,7 +293,7 @@ function updateRow(
  * - `shifts`: Float32[rows]; `ownShifts` and `biases` likewise for the rows' biases, or 0.
  * - `output` and `previous`: addresses of the first row's new and old factors.
  * - `settles`: true if rows for which CG leaves a larger residual than an exact solve would are solved
- *   exactly.
+ *   exactly, if A can be formed.
  * - `exactMethod`: the exact solver, see solve/exact.ts; any but Cholesky is used for all rows.
  * - `objective`: a float64 to which the rows' objectives are added, in order.
  * - `far`: see gatherAndMultiply.

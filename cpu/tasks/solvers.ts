@@ -1,4 +1,6 @@
+import { UsageError } from '../../engine/errors.ts';
 import type { ExactSolver, SolverChoice } from '../../operators/tasks/task-types.ts';
+import type { MatrixView, TaskScope } from '../handler.ts';
 
 /**
  * `method`: the solver's number in cpu/assembly/solve/exact.ts. `factorizations`: approximate cost of solving
@@ -20,4 +22,51 @@ export function exactSolverOf({ exact = 'cholesky' }: SolverChoice) {
 export function methodOf(n: number, choice: SolverChoice): number {
   const { cgBelow, settles = false, exact = 'cholesky' } = choice;
   return exact === 'cholesky' && !settles && n < cgBelow ? 0 : exactSolverOf(choice).method;
+}
+
+type Shape = Pick<MatrixView, 'stride' | 'columns'>;
+
+/** True if A is formed for rows of n ratings that are longer than a chunk. */
+export function formsLongRows(
+  { kernels }: TaskScope,
+  { stride }: Shape,
+  n: number,
+  choice: SolverChoice,
+): boolean {
+  const { cgBelow, cgSteps, settles = false, exact = 'cholesky' } = choice;
+  if (exact !== 'cholesky' || n >= cgBelow) return true;
+  return kernels.formsLongRows(4 * stride, cgSteps, settles ? 1 : 0) !== 0;
+}
+
+/** Larger than the number of ratings of any row. */
+const ANY_ROW = 2 ** 31 - 1;
+
+/** Throws UsageError if rows need an exact solve, but have too many features for a formed A. */
+export function requireSolvable(
+  { kernels }: TaskScope,
+  { stride, columns }: Shape,
+  { cgBelow, exact = 'cholesky' }: SolverChoice,
+): void {
+  if (kernels.canForm(4 * stride) || (exact === 'cholesky' && cgBelow >= ANY_ROW)) return;
+  throw new UsageError(`rows of ${columns} features are too long for the exact solver ${exact}`, {
+    phase: 'solve',
+    advice: 'Use solver cg, or a rank of at most 512',
+  });
+}
+
+/**
+ * Approximate nanoseconds of solving a row, for rowChunks. `gram`: true if each step multiplies a matrix G.
+ */
+export function costsOf(
+  { kernels }: TaskScope,
+  { stride }: Shape,
+  choice: SolverChoice,
+  gram = false,
+): { readonly perRating: number; readonly perRow: number } {
+  if (kernels.canForm(4 * stride)) {
+    const perRating = stride ** 2 / 40;
+    return { perRating, perRow: perRating * stride * exactSolverOf(choice).factorizations };
+  }
+  const perRating = (stride * (choice.cgSteps + 1)) / 8;
+  return { perRating, perRow: gram ? perRating * stride : perRating };
 }

@@ -1,6 +1,7 @@
 import type { RowRange } from '../../engine/plan/stages.ts';
 import type { MatrixView, ScopeOf, TaskHandler } from '../handler.ts';
 import { biasColumn, subtractFixed } from './biases.ts';
+import { solveLongRow } from './long-row.ts';
 import {
   isFar,
   lastObjective,
@@ -12,13 +13,13 @@ import {
   workspaceOf,
 } from './row-chunks.ts';
 import { biasShift, rowShift } from './row-shifts.ts';
-import { exactSolverOf, methodOf } from './solvers.ts';
+import { costsOf, exactSolverOf, formsLongRows, methodOf, requireSolvable } from './solvers.ts';
 import type { SolvedTiles } from './tiled-group.ts';
 import { solveTiledRows } from './tiled-rows.ts';
 
 /**
- * See `update` of KernelTasks. A row that is longer than a chunk and not solved tile by tile is added to A
- * piece by piece. It is solved from the formed A.
+ * See `update` of KernelTasks. A row that is longer than a chunk and not solved tile by tile is read piece by
+ * piece: in each step of CG, or once if it is solved from a formed A.
  */
 export const update: TaskHandler<'update'> = (scope) => {
   const { tiled, only } = scope.params;
@@ -58,6 +59,7 @@ class RowUpdate {
 
   constructor(scope: ScopeOf<'update'>, solved: SolvedTiles) {
     this.#scope = scope;
+    requireSolvable(scope, scope.matrix('factors'), scope.params);
     this.#offsets = scope.partition('block').columns.offsets as Int32Array;
     [this.#theta, this.#output, this.#previous] = (['fixed', 'factors', 'previous'] as const).map((name) =>
       scope.matrix(name),
@@ -79,14 +81,12 @@ class RowUpdate {
   /** Solves the rows [from, to). */
   run(from: number, to: number): void {
     const scope = this.#scope;
-    const { stride } = this.#output;
-    const work = stride ** 2 / 40;
-    const workPerRow = work * stride * exactSolverOf(scope.params).factorizations;
-    for (const chunk of rowChunks(scope, scope.partition('block'), from, to, work, workPerRow)) {
+    const { perRating, perRow } = costsOf(scope, this.#output, scope.params);
+    for (const chunk of rowChunks(scope, scope.partition('block'), from, to, perRating, perRow)) {
       this.bytesUp += 8 * chunk.count + 4 * chunk.rows;
       if (this.#fixedBias) subtractFixed(scope, chunk, scope.params.mean ?? 0, this.#fixedBias);
       this.#placeShifts(chunk);
-      const bad = chunk.starts && chunk.ends ? this.#solveRows(chunk) : this.#addPiece(chunk);
+      const bad = chunk.starts && chunk.ends ? this.#solveRows(chunk) : this.#solvePiece(chunk);
       if (bad >= 0) this.badRow = this.badRow < 0 ? chunk.row + bad : Math.min(this.badRow, chunk.row + bad);
       if (!chunk.ends) continue;
       this.rows += chunk.rows;
@@ -134,6 +134,37 @@ class RowUpdate {
       this.#objective.address,
       isFar(this.#theta),
     );
+  }
+
+  /** Solves a long row at its first piece, or adds the piece to A. */
+  #solvePiece(chunk: RowChunk): number {
+    const n = this.#offsets[chunk.row + 1] - this.#offsets[chunk.row];
+    if (formsLongRows(this.#scope, this.#output, n, this.#scope.params)) return this.#addPiece(chunk);
+    return chunk.starts && !this.#solveLongRow(chunk.row, n) ? 0 : -1;
+  }
+
+  #solveLongRow(row: number, n: number): boolean {
+    const scope = this.#scope;
+    const { shifts, ownShifts, biases } = this.#columns;
+    const { solved, objective } = solveLongRow(scope, {
+      row,
+      choice: scope.params,
+      fixed: this.#theta,
+      output: this.#output,
+      previous: this.#previous,
+      gram: 0,
+      anchored: false,
+      shift: shifts.values[0],
+      weight: this.#bias ? n + ownShifts.values[0] : 0,
+      bias: biases.address,
+      workspace: this.#workspace,
+      place: (chunk, first) => {
+        if (first && this.#fixedBias) subtractFixed(scope, chunk, scope.params.mean ?? 0, this.#fixedBias);
+        return { values: chunk.values, weights: 0 };
+      },
+    });
+    this.#objective.view[0] += objective;
+    return solved;
   }
 
   /**

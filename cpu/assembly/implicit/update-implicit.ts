@@ -7,7 +7,7 @@ import { factor } from '../solve/cholesky';
 import { packs, solveFormed } from '../solve/conjugate-gradient';
 import { addDiagonal, definiteShift } from '../solve/diagonal';
 import { CG, CHOLESKY, solveExactly } from '../solve/exact';
-import { gatheredOf, objectiveOf, panelCapacity, vectorsOf } from '../update';
+import { canForm, gatheredOf, objectiveOf, panelCapacity, vectorsOf } from '../update';
 import { VECTOR } from '../simd';
 import { allFinite, clear, copy, dot } from '../vectors';
 import { addShift, solveImplicit } from './conjugate-gradient';
@@ -136,6 +136,7 @@ export function updateRowsImplicit(
   const origin = load<i32>(offsets);
   const vectors = vectorsOf(workspace, size);
   const gathered = gatheredOf(workspace, size);
+  const formed = canForm(size);
   for (let row = 0; row < rows; row++) {
     const start = load<i32>(offsets);
     const count = load<i32>(offsets, 4) - start;
@@ -149,7 +150,7 @@ export function updateRowsImplicit(
       if (!anchored) clear(output, size);
       else if (output != previous) copy(output, previous, size);
     } else {
-      if (method == CG && !formingPays(count, min(kept, count), <i32>(size >> 2), steps)) {
+      if (method == CG && (!formed || !formingPays(count, min(kept, count), <i32>(size >> 2), steps))) {
         if (output != previous) copy(output, previous, size);
         settled =
           solveImplicit(
@@ -170,7 +171,7 @@ export function updateRowsImplicit(
             vectors,
             objectiveOf(workspace, size),
             far,
-          ) || !settles;
+          ) || !settles || !formed;
       }
       if (settled) {
         solved = allFinite(output, size);
