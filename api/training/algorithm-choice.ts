@@ -3,6 +3,7 @@ import { mostSteps } from '../../operators/als/solver-choice.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { schedulesFor } from '../../operators/sgd/schedules/choose-schedule.ts';
 import { factorStride } from '../../operators/planner/sizes.ts';
+import { MAXIMUM_FORMED_RANK } from '../../operators/params/common.ts';
 import { checkSgdParams } from '../../operators/sgd/params.ts';
 
 /** The facts that the choice depends on. */
@@ -54,6 +55,7 @@ const FEW_RATINGS = 20;
  * that reduce the error as much: two on a CPU, 1.5 on a GPU. A pure function. The first line that applies
  * decides:
  *
+ *     the rank is above 512, the largest of SGD                  als
  *     fewer than 20 ratings per row of the longer side           als
  *     a target RMSE is given, and the epochs take less time      sgd
  *     on a CPU, the epochs take less than 2/3 of the iteration   sgd
@@ -68,7 +70,12 @@ const FEW_RATINGS = 20;
  * k by tiles (k = 32 to 128), 4.2e-3 k by Hogwild!.
  */
 export function chooseAlgorithm(problem: AlgorithmProblem, device: DeviceInfo): AlgorithmChoice {
-  const { users, items, ratings, targetRmse } = problem;
+  const { users, items, ratings, rank, targetRmse } = problem;
+  if (rank > MAXIMUM_FORMED_RANK)
+    return {
+      algorithm: 'als',
+      reason: `algorithm auto: als, since rank ${rank} is above ${MAXIMUM_FORMED_RANK}, the largest of sgd`,
+    };
   const perRow = ratings / Math.max(users, items);
   if (perRow < FEW_RATINGS) {
     return {

@@ -5,7 +5,7 @@ import { runInto } from '../../engine/stream/logical-plan.ts';
 import { chooseAlgorithm } from './algorithm-choice.ts';
 import { alsDefaults } from '../../operators/als/params.ts';
 import { ProfileRatings } from '../../operators/ratings/profile-ratings.ts';
-import type { CommonParams } from '../../operators/params/common.ts';
+import { type CommonParams, MAXIMUM_FORMED_RANK } from '../../operators/params/common.ts';
 import { ALS } from './als.ts';
 import type { Dataset } from '../dataset.ts';
 import { RatingInput } from '../rating-input.ts';
@@ -36,7 +36,8 @@ export async function chooseTrainer(
   requireDataset(ratings, 'chooseTrainer');
   requireOptions('chooseTrainer', options);
   checkOptions('chooseTrainer', run, runOptionNames);
-  const [als, sgd] = [new ALS(options), new SGD(options)];
+  const als = new ALS(options);
+  const sgd = als.params.rank > MAXIMUM_FORMED_RANK ? undefined : new SGD(options);
   requireReplayable(ratings, 'chooseTrainer');
   const { userCol, itemCol, ratingCol, onBadRows } = options;
   const ctx = ratings.session.context(run);
@@ -49,5 +50,5 @@ export async function chooseTrainer(
     { users, items, ratings: count, rank, cgSteps: alsDefaults.cgSteps, targetRmse },
     computeDevice(ctx.executor).info,
   );
-  return { trainer: algorithm === 'als' ? als : sgd, reason };
+  return { trainer: algorithm === 'sgd' && sgd ? sgd : als, reason };
 }

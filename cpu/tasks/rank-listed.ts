@@ -7,8 +7,8 @@ const GROUP_ROWS = 512;
 const GROUP_LISTED = 65_536;
 /** Columns of one kernel call. */
 const TILE_COLUMNS = 256;
-/** Factor of bounds that covers the rounding errors of a float32 product of 512 terms. */
-const ROUNDING = 1 + 1e-4;
+/** Factor of bounds that covers the rounding errors of a float32 product of 4,096 terms. */
+const ROUNDING = 1 + 3e-4;
 /**
  * Rows whose listed columns all have their ranks take room in the panels. The others are packed again when
  * they are less than this fraction of the packed rows.

@@ -1,4 +1,4 @@
-import { metricNeedsEarlyStop, noDamping, rankingMetricOf } from '../params/common.ts';
+import { MAXIMUM_FORMED_RANK, metricNeedsEarlyStop, noDamping, rankingMetricOf } from '../params/common.ts';
 import type { Rule } from '../params/table.ts';
 import type { AlsParams } from './als-params.ts';
 import { isExact } from './exact-solver.ts';
@@ -15,6 +15,31 @@ export const alsRules: readonly Rule<AlsParams>[] = [
       `${named('solver', 'cg')} cannot be used with ${named('nonnegative')}: conjugate gradients do ` +
       `not keep factors >= 0`,
     advice: 'Leave the solver at auto, or leave nonnegative out',
+  },
+  {
+    refused: 'solver',
+    when: ({ solver, rank }) => isExact(solver) && rank > MAXIMUM_FORMED_RANK,
+    message: (named, { solver, rank }) =>
+      `${named('solver', solver)} cannot be used with ${named('rank', rank)}: above ` +
+      `${MAXIMUM_FORMED_RANK} rows are solved by conjugate gradients, without their A`,
+    advice: `Give solver cg, or a rank of at most ${MAXIMUM_FORMED_RANK}`,
+  },
+  {
+    refused: 'nonnegative',
+    when: ({ nonnegative, rank }) => nonnegative && rank > MAXIMUM_FORMED_RANK,
+    message: (named, { rank }) =>
+      `${named('nonnegative')} cannot be used with ${named('rank', rank)}: its exact solver forms A, and ` +
+      `above ${MAXIMUM_FORMED_RANK} rows are solved by conjugate gradients, without their A`,
+    advice: `Leave nonnegative out, or give a rank of at most ${MAXIMUM_FORMED_RANK}`,
+  },
+  {
+    refused: 'partitionSums',
+    when: ({ partitionSums, rank }) =>
+      rank > MAXIMUM_FORMED_RANK && partitionSums !== 'auto' && partitionSums !== 'vectors',
+    message: (named, { partitionSums, rank }) =>
+      `${named('partitionSums', partitionSums)} cannot be used with ${named('rank', rank)}: above ` +
+      `${MAXIMUM_FORMED_RANK} no normal equations are formed`,
+    advice: 'Give vectors, or leave partitionSums at auto',
   },
   noDamping,
   {

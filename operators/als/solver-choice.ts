@@ -1,3 +1,4 @@
+import { MAXIMUM_FORMED_RANK } from '../params/common.ts';
 import { isExact } from './exact-solver.ts';
 import type { AlsParams } from './als-params.ts';
 import type { RatingsProfile } from '../planner/profile.ts';
@@ -95,6 +96,15 @@ export function chooseSolver(
       cgSteps,
       kernel: `cg(${named})`,
       reason: `solver cg, ${named} steps, as requested`,
+    };
+  if (f > MAXIMUM_FORMED_RANK)
+    return {
+      cgBelow: ALL_ROWS,
+      cgSteps,
+      kernel: `cg(${named})`,
+      reason:
+        `solver auto: CG for all rows, since f = ${f} > ${MAXIMUM_FORMED_RANK}, above which no A of f² ` +
+        `numbers is formed`,
     };
   if (kind === 'gpu') return gpuSolver(f, cgSteps, named);
   const padded = Math.ceil(f / 8) * 8;

@@ -1,7 +1,11 @@
 import { parseMetric, type RankingMetricName } from '../evaluation/ranking/ranking-metrics.ts';
 import type { OneOrTwo, ParamsOf, Rule } from './table.ts';
 
-export const MAXIMUM_RANK = 512;
+/** Largest rank of ALS by conjugate gradients on a CPU. */
+export const MAXIMUM_RANK = 4096;
+
+/** Largest rank of SGD, of solvers that form A, and of training on GPUs. */
+export const MAXIMUM_FORMED_RANK = 512;
 
 /** Most iterations or epochs. */
 export const MOST_ITERATIONS = 1_000_000;
@@ -34,7 +38,10 @@ export type EarlyStopMetric = 'rmse' | RankingMetricName;
 
 /** Parameters of both algorithms. Names are Spark ML's if it has the parameter. */
 export interface CommonParams {
-  /** f (k in papers on SGD): number of factors of each user and item, 1 to 512. Default 10. */
+  /**
+   * f (k in papers on SGD): number of factors of each user and item, 1 to 4096; above 512 only by ALS with
+   * conjugate gradients on a CPU. Default 10.
+   */
   readonly rank: number;
   /**
    * Iterations of ALS, at least 1, default 10; or epochs of SGD, which each visit every rating once, default
@@ -103,7 +110,7 @@ export const noDamping: Rule<Pick<CommonParams, 'biases' | 'biasDamping'>> = {
 export const commonParams: ParamsOf<CommonParams> = {
   rank: {
     kind: 'whole number',
-    help: `factors of a user and an item, 1 to ${MAXIMUM_RANK}`,
+    help: `factors of a user and an item, 1 to ${MAXIMUM_RANK}; above ${MAXIMUM_FORMED_RANK} only by ALS with CG on a CPU`,
     least: 1,
     most: MAXIMUM_RANK,
     fallback: 10,

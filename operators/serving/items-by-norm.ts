@@ -3,8 +3,8 @@ import { keyCount, takeKeys } from '../../engine/keys/key-column.ts';
 import { type Partition, sharedArray } from '../../engine/partition.ts';
 import type { FactorModel } from './factor-model.ts';
 
-/** Bounds are raised by this factor, more than the rounding error of a float32 product of 512 terms. */
-const ROUNDING = 1 + 1e-4;
+/** Bounds are raised by this factor, more than the rounding error of a float32 product of 4,096 terms. */
+const ROUNDING = 1 + 3e-4;
 
 /**
  * Sorts the items of a model by descending norm ‖θ_v‖, ties by position. Since x_uᵀθ_v <= ‖x_u‖ ‖θ_v‖, a

@@ -1,8 +1,11 @@
+import { formatCount } from '../../engine/format.ts';
 import {
   commonParams,
   type CommonParams,
   checkMetric,
   dependentDefaults,
+  MAXIMUM_FORMED_RANK,
+  MAXIMUM_RANK,
   metricNeedsEarlyStop,
   noDamping,
 } from '../params/common.ts';
@@ -62,6 +65,13 @@ export const sgdTable: ParamTable<SgdParams> = {
     regParamItems: { kind: 'number', help: 'sgd: λ of items', least: 0, defaultText: '--reg-param' },
   },
   rules: [
+    {
+      refused: 'rank',
+      when: ({ rank }) => rank > MAXIMUM_FORMED_RANK,
+      message: (named, { rank }) =>
+        `${named('rank', rank)} is above ${MAXIMUM_FORMED_RANK}, the largest rank of SGD`,
+      advice: `Train by ALS on a CPU, which goes to ${formatCount(MAXIMUM_RANK)}`,
+    },
     noDamping,
     metricNeedsEarlyStop,
     {

@@ -1,11 +1,12 @@
 import type { ExecutionContext } from '../../../engine/run/context.ts';
-import { computeDevice } from '../../../engine/run/devices.ts';
-import type { Device } from '../../../engine/run/device.ts';
+import { computeDevice, hostDevice } from '../../../engine/run/devices.ts';
+import type { Device, Executor } from '../../../engine/run/device.ts';
 import { dataSetName, sharedArray } from '../../../engine/partition.ts';
 import { weightedBlock } from '../../als/implicit/weighted-ratings.ts';
 import { emptyGram, gramOf, type GivenRows, type RowsSolver, solveRows } from '../../als/rows/solve-rows.ts';
 import { kernelOf } from '../../als/plan/half-iteration.ts';
 import { ALL_ROWS } from '../../als/solver-choice.ts';
+import { MAXIMUM_FORMED_RANK } from '../../params/common.ts';
 import { longestRow, type RatingBlock } from '../../ratings/rating-block.ts';
 import { runTasks } from '../../tasks/run-tasks.ts';
 import type { FactorModel } from '../factor-model.ts';
@@ -47,13 +48,13 @@ export async function gramOfItems(
   ctx: ExecutionContext,
 ): Promise<Float32Array> {
   const weight = implicit?.unobserved ?? 0;
-  return gramOf(itemFactors, { rank, weight }, computeDevice(ctx.executor), ctx);
+  return gramOf(itemFactors, { rank, weight }, deviceOf(rank, ctx.executor), ctx);
 }
 
 /**
  * Computes the factors of the users in a block, with the item factors fixed. The equations A x = b of each
- * user are solved to a residual of at most 1e-5 of b. Runs on the device that training would use. For
- * implicit data, the ratings are overwritten by their weights.
+ * user are solved to a residual of at most 1e-5 of b. Runs on the device that training would use, and above
+ * the rank that GPUs solve, on the CPU. For implicit data, the ratings are overwritten by their weights.
  */
 export async function solveUsers(
   ratings: LaterRatings,
@@ -63,7 +64,7 @@ export async function solveUsers(
   const { rule, model } = fixed;
   if (ratings.block.rows === 0) return { values: new Float32Array(0), rows: [] };
   const { rank, mean } = rule;
-  const device = computeDevice(ctx.executor);
+  const device = deviceOf(rank, ctx.executor);
   const block = weighted(ratings, fixed);
   const rows: GivenRows = {
     block,
@@ -110,8 +111,9 @@ export async function sharesOf(
     {
       stage: STAGE,
       rule: { rank, lambda: shift, exponent: 0, implicit: { alpha: 1, base: 1, unobserved: 0 } },
-      solver: exact,
-      device: computeDevice(ctx.executor),
+      // With a bias, rows have one feature more.
+      solver: rank > MAXIMUM_FORMED_RANK + 1 ? matrixFree : exact,
+      device: deviceOf(f, ctx.executor),
     },
     ctx,
   );
@@ -208,15 +210,25 @@ const LEAST_SETTLING = 48;
 /** A row for which CG has not reached that residual after this number of steps is solved exactly. */
 const MOST_STEPS = 12;
 
+/** Above MAXIMUM_FORMED_RANK no row is solved exactly, so CG takes more steps. */
+const MOST_FREE_STEPS = 300;
+
+/** The device that solves users of a model with this number of features. */
+function deviceOf(rank: number, executor: Executor): Device {
+  return rank > MAXIMUM_FORMED_RANK ? hostDevice(executor) : computeDevice(executor);
+}
+
 /**
  * The solver for users of a model with this number of features: conjugate gradients from LEAST_SETTLING on,
  * else exact.
  */
 export function solverOf(rank: number, { info }: Device): RowsSolver {
+  if (rank > MAXIMUM_FORMED_RANK) return matrixFree;
   return rank >= LEAST_SETTLING && !info.choosesKernels ? settling : exact;
 }
 
 const settling: RowsSolver = { cgBelow: ALL_ROWS, cgSteps: MOST_STEPS, settles: true };
+const matrixFree: RowsSolver = { ...settling, cgSteps: MOST_FREE_STEPS };
 const exact: RowsSolver = { cgBelow: 0, cgSteps: 1 };
 
 /** Asks a device that has several kernels for the solve to choose one. Empty for other devices. */

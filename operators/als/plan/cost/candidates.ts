@@ -10,6 +10,7 @@ import {
   sumsOf,
   verticalParts,
 } from '../grid.ts';
+import { MAXIMUM_FORMED_RANK } from '../../../params/common.ts';
 import { ALL_ROWS } from '../../solver-choice.ts';
 import type { AlsProblem } from '../problem.ts';
 import { blockShare, leastBytes } from './device-bytes.ts';
@@ -78,21 +79,23 @@ function sideLayouts(home: SideGrid['ratings'], whole: readonly Side[]): Layout[
  * The variants of a layout by the sums that devices exchange for a side that is solved from vertical parts of
  * the other side: normal equations, or vectors of conjugate gradients. Vectors are possible only if all rows
  * are solved by conjugate gradients and the devices hold all factors. A single device exchanges nothing, so
- * it uses partial equations only on request.
+ * it uses partial equations only on request. Above MAXIMUM_FORMED_RANK only vectors are possible.
  */
 function waysToAdd(
-  { solver: { cgBelow }, compute: { length: devices }, params: { partitionSums } }: AlsProblem,
+  { solver: { cgBelow }, compute: { length: devices }, params: { partitionSums, rank } }: AlsProblem,
   layout: Layout,
 ): Layout[] {
   const parted = sides.filter((side) => layout[otherSide[side]].fixed === 'parts');
-  if (cgBelow < ALL_ROWS || sides.some((side) => layout[side].factors === 'host')) return [layout];
+  const formed = rank <= MAXIMUM_FORMED_RANK;
+  if (cgBelow < ALL_ROWS || sides.some((side) => layout[side].factors === 'host'))
+    return formed || parted.length === 0 ? [layout] : [];
   const vectorSums = (['vectors', 'partial-equations'] as const).filter(
-    (sums) => sums === 'vectors' || devices > 1 || partitionSums === sums,
+    (sums) => sums === 'vectors' || (formed && (devices > 1 || partitionSums === sums)),
   );
   return parted.reduce(
     (ways, side) =>
       ways.flatMap((way) => [
-        way,
+        ...(formed ? [way] : []),
         ...vectorSums.map((sums): Layout => ({ ...way, [side]: { ...way[side], sums } })),
       ]),
     [layout],

@@ -128,10 +128,12 @@ export function secondsAlone(
     const more = implicitPrefs && device.kind === 'gpu' ? IMPLICIT : 1;
     const rates = ratesOf(device, solver.cgBelow > 0 ? solver.cgSteps : 0);
     const stride = Math.ceil(rank / device.strideStep) * device.strideStep;
+    const products = implicitPrefs && device.kind === 'cpu' && solver.cgBelow > 0 ? solver.cgSteps + 1 : 0;
     return (
       more *
-      (nz * (rates.perRating + rates.perSquare * stride ** 2) +
-        rows[side] * (rates.perRow + rates.perRowSquare * stride ** 2))
+      (nz * (rates.perRating + rates.perFeature * stride + rates.perSquare * stride ** 2) +
+        rows[side] *
+          (rates.perRow + rates.perRowSquare * stride ** 2 + (products * 2 * stride ** 2) / rates.solves))
     );
   });
 }
