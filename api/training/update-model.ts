@@ -1,5 +1,6 @@
 import { UsageError } from '../../engine/errors.ts';
 import type { Json, JsonObject } from '../../engine/json.ts';
+import { MAXIMUM_FORMED_RANK } from '../../operators/params/common.ts';
 import { namesOf, type OneOrTwo } from '../../operators/params/table.ts';
 import { checkSgdParams, type SgdParams, sgdTable } from '../../operators/sgd/params.ts';
 import { checkOptions, runOptionNames } from '../check-options.ts';
@@ -84,6 +85,7 @@ function updateFit(
     { coldStartStrategy: model.coldStartStrategy, ...pick(rest, ratingOptionNames) },
     model.columns,
   );
+  requireSgdRank(model.rank);
   const params = checkSgdParams({
     ...defaults,
     ...trainedLambda(trained, rest),
@@ -109,6 +111,16 @@ function updateFit(
     },
     run: { validation, signal, onEvent },
   };
+}
+
+/** Throws UsageError for a model with more features than SGD trains. */
+function requireSgdRank(rank: number): void {
+  if (rank <= MAXIMUM_FORMED_RANK) return;
+  throw new UsageError(
+    `a model of explicit ratings is updated by SGD, whose largest rank is ${MAXIMUM_FORMED_RANK}; this one ` +
+      `has rank ${rank}`,
+    { advice: 'Solve new users by fold-in, or train a new model on all ratings' },
+  );
 }
 
 /** The offset and damping of the training, with which new rows are solved; older models have none. */

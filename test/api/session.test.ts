@@ -124,7 +124,7 @@ describe('a session', () => {
 
 describe('ALS parameters', () => {
   it.each<[object, string]>([
-    [{ rank: 0 }, 'rank must be a whole number from 1 to 512, got 0'],
+    [{ rank: 0 }, 'rank must be a whole number from 1 to 4096, got 0'],
     [{ rank: 513 }, 'rank must be'],
     [{ rank: 2.5 }, 'rank must be'],
     [{ maxIter: 0 }, 'maxIter must be'],

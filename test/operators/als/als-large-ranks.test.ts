@@ -1,0 +1,81 @@
+/** ALS at ranks above 512: against exact ALS, at any number of threads, and what it refuses. */
+import { expect, it } from 'vitest';
+import { ALS, chooseTrainer, type Model, Session, SGD } from '../../../index.ts';
+import { CounterRandom } from '../../../engine/random.ts';
+
+const random = new CounterRandom(5);
+const rows = Array.from({ length: 3000 }, (_, k) => ({
+  user: random.below(3 * k, 90),
+  item: random.below(3 * k + 1, 70),
+  rating: 1 + random.below(3 * k + 2, 5),
+}));
+
+type Params = ConstructorParameters<typeof ALS>[0];
+
+async function fit<T>(
+  params: Params,
+  use: (model: Model, loss: number, session: Session) => T | Promise<T>,
+  workers = 2,
+): Promise<T> {
+  await using session = await Session.create({ device: 'cpu', workers });
+  let loss = NaN;
+  const model = await new ALS(params).fit(session.fromRows(rows), {
+    onEvent: (event) => {
+      if (event.type === 'iteration') loss = event.loss;
+    },
+  });
+  return await use(model, loss, session);
+}
+
+const lossOf = (params: Params) => fit(params, (_, loss) => loss);
+
+it.each([{ biases: true }, { biases: false }, { implicitPrefs: true }])(
+  'reaches the loss of exact ALS, which more factors than items do not change: %o',
+  async (params) => {
+    const common = { ...params, maxIter: 20 };
+    const exact = await lossOf({ ...common, rank: 128, solver: 'cholesky' });
+    const large = await lossOf({ ...common, rank: 529 });
+    expect(Math.abs(large / exact - 1)).toBeLessThan(1e-3);
+  },
+  60_000,
+);
+
+it('trains at rank 4,096, to no larger loss than at lower ranks', async () => {
+  const losses = [];
+  for (const rank of [64, 512, 2048, 4096]) losses.push(await lossOf({ rank, maxIter: 8 }));
+  for (let k = 1; k < losses.length; k++) expect(losses[k]).toBeLessThanOrEqual(losses[k - 1] * 1.001);
+}, 60_000);
+
+it.each([{ biases: true }, { implicitPrefs: true }])(
+  'has the same bits for 1 and 2 threads: %o',
+  async (params) => {
+    const common = { ...params, rank: 600, maxIter: 2 };
+    const lists = (model: Model) => model.recommendForAllUsers(5).collect();
+    expect(await fit(common, lists, 1)).toEqual(await fit(common, lists, 2));
+  },
+);
+
+it.each([{ biases: true }, { implicitPrefs: true }])('explains the score of a user: %o', async (params) => {
+  const own = rows.filter(({ user }) => user === 7);
+  await fit({ ...params, rank: 529, maxIter: 20 }, async (model) => {
+    const { score, modelScore, base, contributions } = await model.explain(own, 3);
+    const all = contributions.reduce((sum, { share }) => sum + share, base);
+    expect(all).toBeCloseTo(score, 3);
+    expect(modelScore ?? score).toBeCloseTo(score, 2);
+  });
+});
+
+it('refuses what needs the equations of a row, and names CG', () => {
+  expect(() => new ALS({ rank: 4097 })).toThrow('4,096');
+  expect(() => new ALS({ rank: 513, solver: 'cholesky' })).toThrow('solver cg');
+  expect(() => new ALS({ rank: 513, nonnegative: true })).toThrow('conjugate gradients');
+  expect(() => new ALS({ rank: 513, partitionSums: 'equations' })).toThrow('no normal equations');
+  expect(() => new SGD({ rank: 513 })).toThrow('Train by ALS');
+});
+
+it('is chosen in place of SGD', async () => {
+  await using session = await Session.create({ device: 'cpu', workers: 1 });
+  const { trainer, reason } = await chooseTrainer(session.fromRows(rows), { rank: 600 });
+  expect(trainer).toBeInstanceOf(ALS);
+  expect(reason).toContain('above 512');
+});
