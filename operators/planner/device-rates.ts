@@ -5,8 +5,8 @@ export interface DeviceRates {
   readonly name: string;
   readonly source: string;
   /**
-   * Seconds for each rating in a half-iteration: perRating + perFeature f + perSquare f², with f rounded up to
-   * the padded row length.
+   * Seconds for each rating in a half-iteration: perRating + min(perFeature f, perSquare f²), with f rounded up
+   * to the padded row length.
    */
   readonly perRating: number;
   readonly perFeature: number;
@@ -45,7 +45,7 @@ const h200: DeviceRates = {
   source:
     'measured on one H200: ALS by 6 CG steps at ranks 32 to 200, parts of Hugewiki and Netflix; copies between host and device by one thread, between devices by several',
   perRating: 0.022e-9,
-  perFeature: 0,
+  perFeature: Infinity,
   perSquare: 5.5e-15,
   perRow: 2.5e-9,
   perRowSquare: 9e-13,
@@ -69,7 +69,7 @@ const classes: readonly { readonly most: number; readonly rates: DeviceRates }[]
       source:
         'one of the two GPUs of a K80 (2.8 TFLOPS, 240 GB/s; cuMF, section 5.5) at a third of its peak, which is assumed; two share a PCIe 3 link',
       perRating: 0.15e-9,
-      perFeature: 0,
+      perFeature: Infinity,
       perSquare: 1e-12,
       perRow: 20e-9,
       perRowSquare: 0,
@@ -103,7 +103,7 @@ const software: DeviceRates = {
   name: 'a processor that computes WebGPU',
   source: 'assumed',
   perRating: 5e-8,
-  perFeature: 0,
+  perFeature: Infinity,
   perSquare: 1e-10,
   perRow: 1e-7,
   perRowSquare: 0,
@@ -140,20 +140,21 @@ export function ratesOf(
     exchange: 4e9,
     perPart: 0,
   };
-  // Matrix-free CG costs f (2 + 4 (f_s + 1)) operations a rating, at 33 GFLOP/s of one core.
+  // Matrix-free CG costs f (2 + 4 (f_s + 1)) operations a rating, at 33 GFLOP/s of one core. Below f = 64
+  // many rows form A, which costs f².
   if (cgSteps > 0)
     return {
       ...core,
       perRating: 0,
       perFeature: (2 + 4 * (cgSteps + 1)) / 33e9 / parallelism,
-      perSquare: 0,
+      perSquare: (2 + 4 * (cgSteps + 1)) / 33e9 / 64 / parallelism,
       perRow: 100e-9 / parallelism,
       perRowSquare: 0,
     };
   return {
     ...core,
     perRating: 0,
-    perFeature: 0,
+    perFeature: Infinity,
     perSquare: 1 / 40e9 / parallelism,
     perRow: 4e-6 / parallelism,
     perRowSquare: 0,

@@ -159,7 +159,7 @@ describe('a cross-validator', () => {
     await using session = await Session.create({ workers: 1 });
     const grid = [{ rank: 2 }];
     expect(() => new CrossValidator({ estimator, grid: [{ rank: 2 }, { rank: 0 }] })).toThrow(
-      'rank must be a whole number from 1 to 4096, got 0',
+      'rank must be a whole number from 1 to 4,096, got 0',
     );
     expect(() => new CrossValidator({ estimator, grid: [] })).toThrow(
       'the grid of a cross-validator is empty',

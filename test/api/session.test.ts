@@ -124,8 +124,8 @@ describe('a session', () => {
 
 describe('ALS parameters', () => {
   it.each<[object, string]>([
-    [{ rank: 0 }, 'rank must be a whole number from 1 to 4096, got 0'],
-    [{ rank: 513 }, 'rank must be'],
+    [{ rank: 0 }, 'rank must be a whole number from 1 to 4,096, got 0'],
+    [{ rank: 4097 }, 'rank must be'],
     [{ rank: 2.5 }, 'rank must be'],
     [{ maxIter: 0 }, 'maxIter must be'],
     [{ regParam: -0.1 }, 'regParam (λ) must be auto or a number >= 0, got -0.1'],

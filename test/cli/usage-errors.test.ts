@@ -9,7 +9,7 @@ const train = ['train', ratings, '--model-dir', join(folder, 'model')];
 
 describe.concurrent('usage errors exit with 2 and name flag and value', () => {
   it.each<[string[], RegExp]>([
-    [['--rank', 'abc'], /--rank must be a whole number from 1 to 4096, got "abc"/],
+    [['--rank', 'abc'], /--rank must be a whole number from 1 to 4,096, got "abc"/],
     [['--rank', '0'], /--rank .* got "0"/],
     [['--rank', '1.5'], /--rank .* got "1.5"/],
     [['--rank', ''], /--rank .* got ""/],

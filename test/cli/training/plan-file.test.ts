@@ -230,7 +230,7 @@ describe('train --plan exits with 2', () => {
     [
       'a parameter out of range',
       (one) => ({ ...one, params: { ...(one.params as JsonObject), rank: 1e9 } }),
-      /rank must be a whole number from 1 to 4096, got 1000000000/,
+      /rank must be a whole number from 1 to 4,096, got 1000000000/,
     ],
     [
       'a parameter that is unknown',

@@ -55,7 +55,7 @@ describe('divergence', () => {
 
 describe('parameters', () => {
   it.each<[object, RegExp]>([
-    [{ rank: 0 }, /rank must be a whole number from 1 to 4096/],
+    [{ rank: 0 }, /rank must be a whole number from 1 to 4,096/],
     [{ learningRate: 0 }, /learningRate \(α\) must be a number > 0/],
     [{ decay: -1 }, /decay must be a number >= 0/],
     [{ rate: 'constant', decay: 0.1 }, /decay \(β\) acts only with rate paper, not with constant/],

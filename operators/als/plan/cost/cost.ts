@@ -131,7 +131,7 @@ export function secondsAlone(
     const products = implicitPrefs && device.kind === 'cpu' && solver.cgBelow > 0 ? solver.cgSteps + 1 : 0;
     return (
       more *
-      (nz * (rates.perRating + rates.perFeature * stride + rates.perSquare * stride ** 2) +
+      (nz * (rates.perRating + Math.min(rates.perFeature * stride, rates.perSquare * stride ** 2)) +
         rows[side] *
           (rates.perRow + rates.perRowSquare * stride ** 2 + (products * 2 * stride ** 2) / rates.solves))
     );
