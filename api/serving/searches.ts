@@ -1,6 +1,7 @@
 import { UsageError } from '../../engine/errors.ts';
 import type { RunOptions, RunSession } from '../run-session.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
+import { computeDevice } from '../../engine/run/devices.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import {
   dropIndex,
@@ -10,6 +11,7 @@ import {
   type SearchSpace,
   searchIndex,
 } from '../../operators/serving/search.ts';
+import { SearchBatches } from './search-batches.ts';
 import type { SearchIndex } from '../../operators/tasks/search-tasks.ts';
 
 /**
@@ -32,11 +34,22 @@ const forgotten = new FinalizationRegistry<Indices>((indices) => void drop(indic
 export class Searches {
   readonly #indices: Indices;
   readonly #running = new Set<Promise<unknown>>();
+  readonly #batches: SearchBatches;
   #gram: Promise<Float32Array> | undefined;
   #closed = false;
 
   constructor(session: RunSession) {
     this.#indices = { session, made: new Map() };
+    const { made } = this.#indices;
+    let threads = 0;
+    this.#batches = new SearchBatches(
+      async (name, requests) => {
+        const index = await made.get(name);
+        if (index === undefined) throw new Error(`there is no index ${name}`);
+        return searchIndex(index, requests, session.requestContext());
+      },
+      () => (threads ||= computeDevice(session.requestContext().executor).info.parallelism),
+    );
     forgotten.register(this, this.#indices, this.#indices);
   }
 
@@ -72,8 +85,8 @@ export class Searches {
     options: RunOptions = {},
   ): Promise<Found> {
     return this.#run(async () => {
-      const index = await this.prepare(name, space);
-      return searchIndex(index, request, this.#indices.session.requestContext(options));
+      await this.prepare(name, space);
+      return this.#batches.search(name, request, options.signal);
     });
   }
 

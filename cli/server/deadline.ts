@@ -5,6 +5,7 @@ export class Deadline {
   readonly #controller = new AbortController();
   readonly #over: Promise<never>;
   #timer: NodeJS.Timeout | undefined;
+  #ended = false;
 
   constructor(milliseconds: number) {
     this.#over = new Promise((_, reject) => {
@@ -25,12 +26,14 @@ export class Deadline {
     try {
       return await Promise.race([work, this.#over]);
     } finally {
+      this.#ended = true;
       clearTimeout(this.#timer);
     }
   }
 
-  /** The client has gone: nobody waits for the answer. */
+  /** The client has gone: work that still runs is for nobody. */
   abandon(): void {
+    if (this.#ended) return;
     clearTimeout(this.#timer);
     this.#controller.abort();
   }

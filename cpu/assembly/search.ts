@@ -20,6 +20,7 @@
  *     x̂          Int16[width], times `step`
  *     bound      Float32: base, ‖x‖, ‖x - x̂‖, step, slack for rounding
  *     left       Uint32[leftCount], ascending: items to leave out
+ *     mask       Uint8 by item: 1 for items that may be found; 0 as address: all
  */
 import { clearHeap, replaceRoot, sortHeap } from './heap';
 import { multiplyAdd, sumLanesOfFourWhole } from './simd';
@@ -56,10 +57,12 @@ function offer(
   item: u32,
   left: usize,
   leftCount: i32,
+  mask: usize,
   n: i32,
   scores: usize,
   items: usize,
 ): void {
+  if (mask != 0 && load<u8>(mask + <usize>item) == 0) return;
   const value = score(query, column, rank);
   const worst = load<f32>(scores);
   if (!(value >= worst)) return;
@@ -135,6 +138,7 @@ export function searchColumns(
   columns: i32,
   left: usize,
   leftCount: i32,
+  mask: usize,
   n: i32,
   scores: usize,
   items: usize,
@@ -169,6 +173,7 @@ export function searchColumns(
         load<u32>(at + 3 * stride + (lane << 2)),
         left,
         leftCount,
+        mask,
         n,
         scores,
         items,
@@ -191,6 +196,7 @@ export function searchChosen(
   count: i32,
   left: usize,
   leftCount: i32,
+  mask: usize,
   n: i32,
   scores: usize,
   items: usize,
@@ -205,6 +211,7 @@ export function searchChosen(
       load<u32>(guide + 3 * stride + (column << 2)),
       left,
       leftCount,
+      mask,
       n,
       scores,
       items,

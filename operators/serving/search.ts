@@ -1,10 +1,11 @@
 import { computeDevice } from '../../engine/run/devices.ts';
 import { dataSetName, type PartitionRef } from '../../engine/partition.ts';
-import { runSteps } from '../../engine/run/run-steps.ts';
+import type { Place } from '../../engine/plan/place.ts';
+import { type Given, runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { factorStride } from '../planner/sizes.ts';
-import { runTasks } from '../tasks/run-tasks.ts';
+import { valuesOfStage } from '../tasks/task-values.ts';
 import type { SearchIndex } from '../tasks/search-tasks.ts';
 import { contracts, type TaskOf } from '../tasks/tasks.ts';
 
@@ -25,6 +26,8 @@ export interface SearchRequest {
   /** `left`: positions to leave out, ascending. `allowed`: the only positions to search. */
   readonly left?: ArrayLike<number>;
   readonly allowed?: ArrayLike<number>;
+  /** 1 for each position that may be found, in shared memory. */
+  readonly mask?: Uint8Array | undefined;
 }
 
 /** Best first. */
@@ -108,24 +111,46 @@ export async function dropIndex(index: SearchIndex, ctx: ExecutionContext): Prom
   await runSteps(steps.steps, ctx);
 }
 
-/** The n best vectors for a query, searched in a thread of the device that has the index. */
+/**
+ * The n best vectors for each of several queries with the same mask, searched one after the other in a thread
+ * of the device that has the index.
+ */
 export async function searchIndex(
   index: SearchIndex,
-  request: SearchRequest,
+  requests: readonly SearchRequest[],
   ctx: ExecutionContext,
-): Promise<Found> {
+): Promise<readonly Found[]> {
   const { place } = computeDevice(ctx.executor).info;
+  const [{ mask }] = requests;
+  const [inputs, given] = maskInput(mask, place);
   const task: TaskOf<'search'> = {
     kernel: 'search',
-    inputs: index,
+    inputs: { ...index, ...inputs },
     outputs: {},
-    params: { query: Array.from(request.query), ...searchParams(request) },
+    params: {
+      searches: requests.map((request) => ({ query: Array.from(request.query), ...searchParams(request) })),
+    },
   };
-  const [{ items, scores }] = await runTasks(ctx, STAGE, place, [task]);
-  return { positions: items, scores };
+  const steps = new StepList(contracts);
+  steps.task(STAGE, place, task);
+  if (inputs.mask !== undefined) steps.free(STAGE, place, [inputs.mask]);
+  const results = await runSteps(steps.steps, ctx, { given });
+  const [{ found }] = valuesOfStage(results, STAGE, task.kernel);
+  return found.map(({ items, scores }) => ({ positions: items, scores }));
 }
 
-/** Parameters of the task that searches; the query is an input of the task. */
-export function searchParams({ n, left = [], allowed }: Omit<SearchRequest, 'query'>) {
+/** The mask as an input of one task, which frees it, and the partition to give to the device. */
+export function maskInput(
+  mask: Uint8Array | undefined,
+  place: Place,
+): readonly [inputs: { readonly mask?: PartitionRef }, given: readonly Given[]] {
+  if (mask === undefined) return [{}, []];
+  const ref: PartitionRef = { name: dataSetName('item-mask'), partition: 0, version: 0 };
+  const partition = { layout: 'item-mask', rows: mask.length, columns: { values: mask } };
+  return [{ mask: ref }, [[ref, partition, place]]];
+}
+
+/** Parameters of the task that searches; the query and the mask are added. */
+export function searchParams({ n, left = [], allowed }: Omit<SearchRequest, 'query' | 'mask'>) {
   return { n, left: Array.from(left), ...(allowed && { allowed: Array.from(allowed) }) };
 }

@@ -44,15 +44,16 @@ export interface SearchTasks {
   };
 
   /**
-   * The n items with the highest xᵀθ_v for the query x, best first, equal scores by lower item; the same bits
-   * as the results of `top-n`. `left`: items to leave out, ascending; `allowed`: the only items to search.
-   * Values: `items`, `scores`; fewer than n if fewer items are searched.
+   * For each of `searches` the n items with the highest xᵀθ_v for its query x, best first, equal scores by
+   * lower item; the same bits as the results of `top-n`. `left`: items to leave out, ascending; `allowed`: the
+   * only items to search. The input `mask` (layout item-mask: `values` Uint8 by item) has a 1 for each item
+   * that may be found by any of them. Values: `items`, `scores`; fewer than n if fewer items are searched.
    */
   search: {
-    inputs: SearchIndex;
+    inputs: SearchIndex & Masked;
     outputs: None;
-    params: Searched & { readonly query: readonly number[] };
-    values: FoundItems;
+    params: { readonly searches: readonly (Searched & { readonly query: readonly number[] })[] };
+    values: { readonly found: readonly FoundItems[] };
   };
 
   /**
@@ -63,7 +64,7 @@ export interface SearchTasks {
    * false if x is not finite.
    */
   'search-for-row': {
-    inputs: SearchIndex & { readonly gram?: PartitionRef };
+    inputs: SearchIndex & Masked & { readonly gram?: PartitionRef };
     outputs: { rows: PartitionRef };
     params: Searched & {
       readonly rated: readonly number[];
@@ -74,6 +75,8 @@ export interface SearchTasks {
     values: FoundItems & { readonly solved: boolean };
   };
 }
+
+type Masked = { readonly mask?: PartitionRef };
 
 type Searched = {
   readonly n: number;
@@ -92,10 +95,11 @@ export type RowSolving =
     };
 
 const index = { exact: 'read', coarse: 'read', guide: 'read', center: 'read' } as const;
+const searched = { ...index, mask: 'read' } as const;
 
 /** The use of every input and output: see How. */
 export const searchContracts = {
   'prepare-search': { vectors: 'read', exact: 'write', coarse: 'write', guide: 'write', center: 'write' },
-  search: index,
-  'search-for-row': { ...index, gram: 'read', rows: 'write' },
+  search: searched,
+  'search-for-row': { ...searched, gram: 'read', rows: 'write' },
 } as const;

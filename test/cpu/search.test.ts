@@ -60,11 +60,14 @@ function prepared(
     n: number,
     left: readonly number[] = [],
     allowed?: readonly number[],
+    mask?: Uint8Array,
   ) => {
-    const { rows, values } = search(
-      memory.scope({ query: Array.from(query), n, left, ...(allowed ? { allowed } : {}) }, {}, matrices),
-    );
-    return { rows, ...values };
+    const one = { query: Array.from(query), n, left, ...(allowed ? { allowed } : {}) };
+    const masks = mask && { mask: { layout: 'item-mask', rows: columns, columns: { values: mask } } };
+    const { rows, values } = search(memory.scope({ searches: [one, one] }, masks ?? {}, matrices));
+    const [first, second] = values?.found ?? [];
+    expect(second).toEqual(first);
+    return { rows: rows / 2, ...first };
   };
   const all = (query: Float32Array, n: number, left: readonly number[], allowed?: readonly number[]) => {
     const rowFactors = memory.matrix(1, rank, 1);
@@ -126,6 +129,9 @@ describe.each(builds)('a search with %s', (build) => {
             expect(found).toEqual(
               all(query, n, within(left), allowed === null ? undefined : within(allowed)),
             );
+            if (allowed === null) continue;
+            const mask = Uint8Array.from({ length: columns }, (_, item) => Number(allowed.includes(item)));
+            expect(find(query, n, within(left), undefined, mask)).toMatchObject(found);
           }
         },
       ),

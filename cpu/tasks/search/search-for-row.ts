@@ -2,7 +2,7 @@ import type { Partition } from '../../../engine/partition.ts';
 import type { MatrixView, ScopeOf, TaskHandler } from '../../handler.ts';
 import { updateImplicit } from '../implicit/update-implicit.ts';
 import { update } from '../update.ts';
-import { search } from './search.ts';
+import { searchOne } from './search.ts';
 
 /** See `search-for-row` of KernelTasks. */
 export const searchForRow: TaskHandler<'search-for-row'> = (scope) => {
@@ -33,7 +33,7 @@ export const searchForRow: TaskHandler<'search-for-row'> = (scope) => {
   const x = Array.from(new Float32Array(scope.memory.buffer, factors.pointer, rank));
   const query = mean === undefined ? x : [...x, bias[0] + mean, 1];
   if (!query.every(Number.isFinite)) return { rows: 0, values: { solved: false, items: [], scores: [] } };
-  const { rows, values: found } = search({ ...scope, params: { ...scope.params, query } });
+  const { rows, found } = searchOne({ ...scope, params: { ...scope.params, query } });
   return { rows, values: { solved: true, ...found } };
 };
 

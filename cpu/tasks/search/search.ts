@@ -18,14 +18,32 @@ const roundings = (rank: number) => (rank + 32) * 2 ** -23;
 
 /** See `search` of KernelTasks. */
 export const search: TaskHandler<'search'> = (scope) => {
+  let rows = 0;
+  const found: Found[] = [];
+  for (const params of scope.params.searches) {
+    if (scope.cancelled()) break;
+    const one = searchOne({ ...scope, params });
+    rows += one.rows;
+    found.push(one.found);
+  }
+  return { rows, values: { found } };
+};
+
+type Found = { readonly items: readonly number[]; readonly scores: readonly number[] };
+type Searched = ScopeOf<'search'>['params']['searches'][number];
+
+/** Searches for one query. */
+export function searchOne(scope: TaskScope<Searched>): { readonly rows: number; readonly found: Found } {
   const { query, n, left, allowed } = scope.params;
   const { buffer } = scope.memory;
   const [exact, coarse, guide] = ['exact', 'coarse', 'guide'].map((name) => scope.matrix(name));
   const width = 4 * coarse.stride;
-  const lists = { left: left.length, allowed: allowed?.length ?? 0 };
+  const mask = scope.hasInput('mask') ? (scope.partition('mask').columns.values as Uint8Array) : undefined;
+  const lists = { left: left.length, allowed: allowed?.length ?? 0, mask: mask?.length ?? 0 };
   const at = layout(scope, { rank: exact.columns, width, n, ...lists });
   new Float32Array(buffer, at.query, exact.columns).set(query);
   new Uint32Array(buffer, at.left, left.length).set(left);
+  if (mask !== undefined) new Uint8Array(buffer, at.mask, mask.length).set(mask);
   const index = { exact, coarse, guide, width };
   const rows = allowed === undefined ? searchAll(scope, at, index) : searchChosen(scope, at, index, allowed);
   const items = new Uint32Array(buffer, at.items, n);
@@ -35,9 +53,9 @@ export const search: TaskHandler<'search'> = (scope) => {
   while (found > 0 && Number.isNaN(scores[found - 1])) found--;
   return {
     rows,
-    values: { items: Array.from(items.subarray(0, found)), scores: Array.from(scores.subarray(0, found)) },
+    found: { items: Array.from(items.subarray(0, found)), scores: Array.from(scores.subarray(0, found)) },
   };
-};
+}
 
 type Layout = ReturnType<typeof layout>;
 
@@ -51,7 +69,7 @@ interface SearchIndex {
 
 /** Searches only the columns of the items `allowed`. Returns the number of these items. */
 function searchChosen(
-  { kernels, memory, params }: ScopeOf<'search'>,
+  { kernels, memory, params }: TaskScope<Searched>,
   at: Layout,
   { exact, guide }: SearchIndex,
   allowed: readonly number[],
@@ -70,6 +88,7 @@ function searchChosen(
     allowed.length,
     at.left,
     params.left.length,
+    at.mask,
     params.n,
     at.scores,
     at.items,
@@ -82,7 +101,7 @@ function searchChosen(
  * enough. Returns the number of columns whose bounds were computed.
  */
 function searchAll(
-  scope: ScopeOf<'search'>,
+  scope: TaskScope<Searched>,
   at: Layout,
   { exact, coarse, guide, width }: SearchIndex,
 ): number {
@@ -106,6 +125,7 @@ function searchAll(
     exact.rows,
     at.left,
     params.left.length,
+    at.mask,
     params.n,
     at.scores,
     at.items,
@@ -155,12 +175,14 @@ function layout(
     n,
     left,
     allowed,
+    mask,
   }: {
     readonly rank: number;
     readonly width: number;
     readonly n: number;
     readonly left: number;
     readonly allowed: number;
+    readonly mask: number;
   },
 ) {
   let end = scope.scratch;
@@ -177,6 +199,8 @@ function layout(
     items: take(4 * n),
     left: take(4 * left),
     chosen: take(4 * allowed),
+    // An address of 0 for searches without a mask.
+    mask: mask === 0 ? 0 : take(mask),
   };
   if (end - scope.scratch > SCRATCH_BYTES)
     throw new UsageError(`lists of ${left + allowed} items are too long for one request`, {

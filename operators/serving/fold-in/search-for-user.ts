@@ -7,7 +7,7 @@ import { factorStride } from '../../planner/sizes.ts';
 import type { SearchIndex } from '../../tasks/search-tasks.ts';
 import { valuesOfStage } from '../../tasks/task-values.ts';
 import { contracts, type TaskOf } from '../../tasks/tasks.ts';
-import { type Found, searchParams, type SearchRequest } from '../search.ts';
+import { type Found, maskInput, searchParams, type SearchRequest } from '../search.ts';
 import { type FixedItems, itemsOf, type LaterRatings, solverOf, weighted } from './solve-users.ts';
 
 const STAGE = 'search';
@@ -32,9 +32,10 @@ export async function searchForUser(
   const ref = refsOf(STAGE);
   const [rows, gram] = [ref('rows'), ref('gram')];
   const shifts = rule.implicit && shiftsOf(block, itemsOf(model), rule).columns.values;
+  const [masked, given] = maskInput(request.mask, place);
   const task: TaskOf<'search-for-row'> = {
     kernel: 'search-for-row',
-    inputs: { ...index, ...(fixed.gram && { gram }) },
+    inputs: { ...index, ...masked, ...(fixed.gram && { gram }) },
     outputs: { rows },
     params: {
       ...searchParams(request),
@@ -44,13 +45,14 @@ export async function searchForUser(
       shift: Number(shifts?.[0] ?? 0),
     },
   };
-  const given: Given[] = fixed.gram ? [[gram, factorsOf(await fixed.gram(), rank), place]] : [];
+  const all: Given[] = [...given];
+  if (fixed.gram) all.push([gram, factorsOf(await fixed.gram(), rank), place]);
   const steps = new StepList(contracts);
   const stride = factorStride(rank, strideStep);
   steps.allocate(STAGE, place, rows, { rows: block.ratings + 2, columns: rank, stride });
   steps.task(STAGE, place, task);
-  steps.free(STAGE, place, [rows, ...given.map(([ref]) => ref)]);
-  const results = await runSteps(steps.steps, ctx, { given });
+  steps.free(STAGE, place, [rows, ...all.map(([ref]) => ref)]);
+  const results = await runSteps(steps.steps, ctx, { given: all });
   const [{ solved, items, scores }] = valuesOfStage(results, STAGE, task.kernel);
   return solved ? { positions: items, scores } : undefined;
 }

@@ -82,7 +82,7 @@ export const cases: Readonly<Record<string, Case>> = {
     outputs: indexShapes(COLUMNS, RANK),
   },
   search: {
-    params: { query: Array.from({ length: RANK }, (_, k) => k - 4), n: 5, left: [3] },
+    params: { searches: [{ query: Array.from({ length: RANK }, (_, k) => k - 4), n: 5, left: [3] }] },
     inputs: { exact: theta, coarse: zeros(COLUMNS, 4), guide: zeros(5, COLUMNS), center: zeros(3, RANK) },
   },
   'search-for-row': {
