@@ -50,6 +50,7 @@ export type { PhysicalPlan } from './engine/plan/physical-plan.ts';
 export { Model } from './api/model.ts';
 export type { Id } from './engine/keys/find-id.ts';
 export { ItemNames } from './operators/serving/item-names.ts';
+export type { ItemFilter, ItemFilters } from './api/serving/item-filters.ts';
 export type { Exclusions } from './operators/serving/exclusions.ts';
 export type { RecommendOptions, RequestOptions } from './api/serving/recommend-options.ts';
 export type { UserRecommendations } from './api/serving/request.ts';

@@ -9,6 +9,8 @@ import { type RatedItem, recommendFromRatings } from './serving/fold-in-request.
 import type { RatingsOfUser } from './serving/ratings-of-user.ts';
 import { readExclusions } from './serving/recommend-datasets.ts';
 import { checkCount, checkRequest, type RequestOptions } from './serving/recommend-options.ts';
+import type { ItemFilters } from './serving/item-filters.ts';
+import { type ItemFiltersOptions, readItemFilters } from './serving/read-item-filters.ts';
 import { recommendToUser, type UserRecommendations } from './serving/request.ts';
 import { scoreOfPair, sideSpace } from './serving/served-model.ts';
 import { findSimilar, type SimilarRows, type SimilarTo } from './serving/similar-to.ts';
@@ -40,6 +42,16 @@ export class RequestModel extends StoredModel {
    */
   async similar(id: Id, n: number, options: SimilarTo = {}): Promise<SimilarRows> {
     return findSimilar(this.served, id, n, options);
+  }
+
+  /**
+   * Reads attributes of items, such as genres and prices, from a file of any supported format. The option
+   * `filter` of `recommend` takes conditions on them: `filters.where("genre = 'Drama' and price < 10")`.
+   * Throws DataError for a file without an id of the model.
+   */
+  async readItemFilters(path: string, options: ItemFiltersOptions = {}): Promise<ItemFilters> {
+    this.served.searches.requireOpen();
+    return readItemFilters(this.served, path, options);
   }
 
   /** The prediction for one user and item, x_uᵀθ_v; undefined if the model does not know one of them. */

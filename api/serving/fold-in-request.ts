@@ -113,7 +113,7 @@ export async function recommendFromRatings(
     return searchForUser(
       ...givenRow(served, rule, ratings),
       index,
-      { n, left, allowed: chosen.allowed },
+      { n, left, allowed: chosen.allowed, mask: options.filter?.mask },
       ctx,
     );
   };

@@ -68,6 +68,23 @@ export function nameColumns(schema: Schema, given: GivenColumns, isText: boolean
   return { id, name, genre, byPosition: false };
 }
 
+/** The column of item ids of a file with attributes. Throws DataError that lists the columns if it is missing. */
+export function itemIdColumn(
+  schema: Schema,
+  given: Pick<GivenColumns, 'idCol' | 'itemCol'>,
+  file: string,
+): string {
+  const columns = schema.fields.map(({ name }) => name);
+  const id = idColumn(columns, given);
+  if (id !== undefined && columns.includes(id)) return id;
+  const problem = id === undefined ? 'there is no column of item ids' : `there is no column "${id}"`;
+  throw new DataError(`${problem}; there are: ${columnNames(schema)}`, {
+    phase: 'read item attributes',
+    file,
+    advice: 'Name it with idCol',
+  });
+}
+
 function idColumn(
   columns: readonly string[],
   { idCol, itemCol, nameCol, genreCol }: GivenColumns,

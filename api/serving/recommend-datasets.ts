@@ -30,6 +30,7 @@ import {
   UNKNOWN_USER_ADVICE,
   type UsersOptions,
 } from './recommend-options.ts';
+import type { ItemFilter } from './item-filters.ts';
 import { reportExclusions } from './report-exclusions.ts';
 import { popularSpace, type ServedModel, sideSpace } from './served-model.ts';
 
@@ -166,6 +167,7 @@ export function findItems(
   { denied, allowed }: ChosenItems,
   exclusions: Exclusions | undefined,
   { signal, events }: Pick<ExecutionContext, 'signal' | 'events'>,
+  filter?: ItemFilter,
 ) {
   const { factors, itemCounts, searches } = served;
   const { rank, userFactors } = factors;
@@ -174,7 +176,12 @@ export function findItems(
   const query = user === undefined ? [1] : userFactors.subarray(user * rank, (user + 1) * rank);
   const left =
     exclusions === undefined || user === undefined ? denied : mergeAscending(exclusions.of(user), denied);
-  return searches.search(name, space, { query, n, left, allowed }, { signal, onEvent: events });
+  return searches.search(
+    name,
+    space,
+    { query, n, left, allowed, mask: filter?.mask },
+    { signal, onEvent: events },
+  );
 }
 
 /** Reads pairs to exclude, of users and items of the model, and reports unknown ones. */

@@ -9,6 +9,7 @@ import type { Dataset } from '../dataset.ts';
 import { requireDataset } from '../require-dataset.ts';
 import type { RunOptions } from '../run-session.ts';
 import type { ServedModel } from './served-model.ts';
+import { ItemFilter } from './item-filters.ts';
 import { checkNames } from './with-names.ts';
 
 /** Option of methods that return lists of items. */
@@ -51,6 +52,8 @@ export interface UsersOptions extends RecommendOptions {
 export interface RequestOptions extends ItemLists, NameOptions, RunOptions {
   /** Pairs that must not be recommended, from `model.exclusions`. */
   readonly exclude?: Exclusions;
+  /** The only items that may be recommended, by attributes: see Model.readItemFilters. */
+  readonly filter?: ItemFilter;
   readonly unknownUsers?: UnknownUsers;
   /** λ for a user given by ratings; default: λ of the training. */
   readonly regParam?: number;
@@ -79,12 +82,17 @@ export function checkRequest(options: RequestOptions, served: ServedModel): void
   checkOptions(
     'recommend',
     options,
-    [...listNames, 'unknownUsers', 'regParam', ...runOptionNames],
+    [...listNames, 'filter', 'unknownUsers', 'regParam', ...runOptionNames],
     '{ deny: [1, 2] }',
   );
   if (options.exclude !== undefined && !(options.exclude instanceof Exclusions))
     throw new UsageError('the option exclude of recommend takes exclusions', {
       advice: 'Read them once with model.exclusions(dataset)',
+    });
+  const { filter } = options;
+  if (filter !== undefined && !(filter instanceof ItemFilter && filter.keys === served.factors.items))
+    throw new UsageError('the option filter of recommend takes a filter of this model', {
+      advice: "Make it with (await model.readItemFilters(path)).where('price < 10')",
     });
   checkLists('recommend', options, served);
   checkUnknown(options.unknownUsers, served);

@@ -46,6 +46,7 @@ export async function recommendToUser(
   const {
     unknownUsers = 'empty',
     exclude,
+    filter,
     names,
     signal = new AbortController().signal,
     onEvent = noEvents,
@@ -62,7 +63,15 @@ export async function recommendToUser(
   if (empty) served.session.requestContext({ signal });
   const found = empty
     ? { positions: [], scores: [] }
-    : await findItems(served, known ? position : undefined, n, chosen, exclude, { signal, events: onEvent });
+    : await findItems(
+        served,
+        known ? position : undefined,
+        n,
+        chosen,
+        exclude,
+        { signal, events: onEvent },
+        filter,
+      );
   return {
     user: user === undefined ? null : known ? ids.user.at(position) : ids.user.given(user),
     known,

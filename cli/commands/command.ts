@@ -85,7 +85,15 @@ export interface Command extends Omit<CommandSpec<Options>, 'run'> {
 }
 
 /** Flags with paths that commands read and write. */
-const inputFlags = ['test', 'validation', 'initModel', 'exclude', 'candidates', 'itemNames'] as const;
+const inputFlags = [
+  'test',
+  'validation',
+  'initModel',
+  'exclude',
+  'candidates',
+  'itemNames',
+  'items',
+] as const;
 const resultFlags = ['modelDir', 'output', 'testOutput'] as const;
 const otherFlags = ['checkpointDir', 'trialsFile', 'report', 'trace'] as const;
 

@@ -2,27 +2,29 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Dataset } from '../../api/dataset.ts';
-import type { EventSink, ItemNames, Model, Session } from '../../index.ts';
+import type { EventSink, ItemFilters, ItemNames, Model, Session } from '../../index.ts';
 import type { LoadedModel } from './loaded-model.ts';
 
 export interface ModelData {
   readonly folder: string;
   readonly session: Session;
   readonly readExclude: (() => Promise<Dataset>) | undefined;
+  readonly readFilters: ((model: Model) => Promise<ItemFilters>) | undefined;
   readonly readNames: (model: Model) => Promise<ItemNames | undefined>;
   readonly onEvent: EventSink;
 }
 
 /** Loads a model with the data that belong to it, ready for the first request. */
 export async function loadModel(data: ModelData): Promise<LoadedModel> {
-  const { folder, session, readExclude, readNames, onEvent } = data;
+  const { folder, session, readExclude, readFilters, readNames, onEvent } = data;
   const version = await versionOf(folder);
   const model = await session.loadModel(folder);
   try {
     const exclude = readExclude && (await model.exclusions(await readExclude(), { onEvent }));
+    const filters = await readFilters?.(model);
     const names = await readNames(model);
     await model.prepare();
-    return { model, forms: model.idForms, version, exclude, names, loadedAt: new Date() };
+    return { model, forms: model.idForms, version, exclude, names, filters, loadedAt: new Date() };
   } catch (error) {
     await model.close();
     throw error;

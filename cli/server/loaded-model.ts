@@ -1,5 +1,5 @@
 import { HttpError } from './http-error.ts';
-import type { Exclusions, Id, ItemNames, Model } from '../../index.ts';
+import type { Exclusions, Id, ItemFilters, ItemNames, Model } from '../../index.ts';
 import { jsonId } from '../report/recommendations.ts';
 
 /** A model that is loaded and prepared, with the data that belong to it. */
@@ -12,6 +12,8 @@ export interface LoadedModel {
   /** Pairs that are not recommended, by the flag --exclude. */
   readonly exclude?: Exclusions | undefined;
   readonly names?: ItemNames | undefined;
+  /** Attributes of items, by the flag --items. */
+  readonly filters?: ItemFilters | undefined;
   readonly loadedAt: Date;
 }
 

@@ -24,7 +24,7 @@ const types = `
   SessionOptions DeviceRequest RunOptions EventSink ProgressEvent
   TrainTest ErrorCode
   AlsOptions SgdOptions FitOptions CheckpointOptions EarlyStopMetric PhysicalPlan
-  Id Exclusions RecommendOptions RequestOptions UserRecommendations Explanation
+  Id Exclusions ItemFilter ItemFilters RecommendOptions RequestOptions UserRecommendations Explanation
   TrainingReport Evaluation RankingOptions RankingEvaluation
   CrossValidatorOptions TrainValidationSplitOptions Tuning Trial TuningMetric
   Description Operator Sink Source SourceStatistics ValueNeeds ExecutionContext BatchStream JsonObject`;

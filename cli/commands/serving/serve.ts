@@ -1,3 +1,4 @@
+import { UsageError } from '../../../engine/errors.ts';
 import { counted } from '../../../engine/format.ts';
 import { parseSize } from '../../../api/sizes.ts';
 import { columnOptions } from '../../options/data/data-options.ts';
@@ -69,6 +70,16 @@ export const serve = defineCommand({
         'ratings whose pairs are not recommended, such as those trained on; a file, a folder or a quoted glob',
       group: 'Data:',
     }),
+    items: text({
+      describe:
+        'file with attributes of items, such as genres and prices, for the field filter of requests: CSV, TSV, NDJSON, Parquet or Arrow',
+      group: 'Data:',
+    }),
+    itemsIdCol: text({
+      describe: 'its column of ids',
+      group: 'Data:',
+      defaultText: "the model's item column, or item, movieId, id and the like",
+    }),
     ...nameOptions,
     ...columnOptions,
     ...readOptions,
@@ -81,12 +92,18 @@ export const serve = defineCommand({
       'serve model --exclude ratings/ --item-names movies.csv',
       'new items with titles, for this machine alone',
     ],
+    ['serve model --items movies.parquet', "for requests with a filter such as genre = 'Drama'"],
     ['serve model --host 0.0.0.0 --port 80 --token-file token.txt', 'for others, with a token'],
   ],
   epilog:
     'Needs the package fastify (npm install fastify). /docs has the routes. SIGTERM and Ctrl-C answer the running requests and end; SIGHUP loads the model again.',
   run: async ({ values, positionals }, { signal, onEvent, onHangup }) => {
     checkNameFlags(values);
+    const { items, itemsIdCol } = values;
+    if (items === undefined && itemsIdCol !== undefined)
+      throw new UsageError('--items-id-col acts only with --items', {
+        advice: 'Leave it out, or name the file',
+      });
     const [folder] = positionals.model;
     const { readToken } = await import('../../server/token.ts');
     const token = readToken(values.tokenFile, process.env);
@@ -109,6 +126,15 @@ export const serve = defineCommand({
         folder,
         session,
         readExclude: exclude === undefined ? undefined : () => readNamed(session, exclude, values),
+        readFilters:
+          items === undefined
+            ? undefined
+            : (model) =>
+                model.readItemFilters(items, {
+                  ...(itemsIdCol === undefined ? {} : { idCol: itemsIdCol }),
+                  signal,
+                  onEvent,
+                }),
         readNames: (model) => readNames(session, values, { signal, onEvent }, { model }),
         onEvent,
       },

@@ -2,6 +2,7 @@ import type { RatedItem } from '../../../api/serving/fold-in-request.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import { HttpError } from '../http-error.ts';
 import { choiceField, type Field, idField, idSchema, readFields, readId, short } from '../fields.ts';
+import { filterOf } from '../item-filter.ts';
 import { idsForJson, requireKnown } from '../loaded-model.ts';
 import { defineRoute } from '../route.ts';
 import { forJson, itemFields, recommendationsSchema } from './recommend.ts';
@@ -58,7 +59,8 @@ export const foldIn = defineRoute({
     const { n, deny, allow, unknownUsers } = body;
     const { model, names } = loaded;
     if (unknownUsers === 'error') requireAnyKnown(loaded.model.hasItem.bind(model), body.ratings);
-    const options = { names, deny, allow, unknownUsers, signal };
+    const filter = filterOf(loaded, body.filter);
+    const options = { filter, names, deny, allow, unknownUsers, signal };
     return forJson(loaded, await model.recommend({ ratings: body.ratings }, n, options));
   },
 });

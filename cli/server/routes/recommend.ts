@@ -1,6 +1,7 @@
 import type { Id, UserRecommendations } from '../../../index.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import { choiceField, countField, type Field, idSchema, idsField, readId, short } from '../fields.ts';
+import { filterField, filterOf } from '../item-filter.ts';
 import { idsForJson, type LoadedModel, requireKnown } from '../loaded-model.ts';
 import { defineRoute } from '../route.ts';
 
@@ -11,6 +12,7 @@ export const itemFields = {
   n: countField,
   deny: idsField('items that are not recommended'),
   allow: idsField('the only items that may be recommended'),
+  filter: filterField,
 };
 
 const unknownUsers = choiceField(
@@ -80,6 +82,7 @@ interface Asked {
   readonly n: number;
   readonly deny: readonly Id[] | undefined;
   readonly allow: readonly Id[] | undefined;
+  readonly filter: string | undefined;
   readonly unknownUsers: 'error' | 'popular';
   readonly signal: AbortSignal;
 }
@@ -88,7 +91,8 @@ async function recommendTo(loaded: LoadedModel, user: Id, asked: Asked): Promise
   const { n, deny, allow, unknownUsers: policy, signal } = asked;
   if (policy === 'error') requireKnown(loaded, 'user', user);
   const { model, exclude, names } = loaded;
-  const options = { exclude, names, deny, allow, unknownUsers: policy, signal };
+  const filter = filterOf(loaded, asked.filter);
+  const options = { exclude, filter, names, deny, allow, unknownUsers: policy, signal };
   return forJson(loaded, await model.recommend(user, n, options));
 }
 

@@ -95,6 +95,7 @@ export async function startServer(folder: string, { data, ...given }: Given = {}
       folder,
       session,
       readExclude: undefined,
+      readFilters: undefined,
       readNames: async () => undefined,
       onEvent,
       ...data,

@@ -1,0 +1,94 @@
+import type { RecordBatch, Schema } from 'apache-arrow';
+import { DataError, UsageError } from '../../engine/errors.ts';
+import { type Checked, checkPredicate } from '../../engine/expressions/check.ts';
+import type { Expression } from '../../engine/expressions/expression.ts';
+import { print } from '../../engine/expressions/print.ts';
+import { selectedRows } from '../../engine/expressions/select-rows.ts';
+import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
+import { UNKNOWN_KEY } from '../../engine/keys/tables/key-table.ts';
+import { sharedArray } from '../../engine/partition.ts';
+import { shown } from '../../engine/shown.ts';
+import { Column } from '../expressions.ts';
+import { parseColumn } from '../parse-column.ts';
+
+/** The items of a model that meet a condition, for any number of requests to that model. */
+export class ItemFilter {
+  /** @internal The ids of the model's items. */
+  readonly keys: KeyColumn;
+  /** @internal 1 for each item that meets the condition, by position. */
+  readonly mask: Uint8Array;
+  /** Number of items that meet it. */
+  readonly count: number;
+
+  constructor(keys: KeyColumn, mask: Uint8Array) {
+    this.keys = keys;
+    this.mask = mask;
+    this.count = mask.reduce((sum, one) => sum + one, 0);
+  }
+}
+
+/** Rows of attributes, and the position of each row's item in the model. */
+export interface AttributeRows {
+  readonly batch: RecordBatch;
+  readonly positions: Uint32Array;
+}
+
+/** Bytes of masks that are kept, and the least number of masks. */
+const KEPT_BYTES = 64 * 2 ** 20;
+const LEAST_KEPT = 4;
+
+/**
+ * Attributes of a model's items, such as genres and prices, from which filters are made. The mask of a
+ * condition is computed once and kept until many other conditions were used.
+ */
+export class ItemFilters {
+  /** Names and types of the attributes. */
+  readonly schema: Schema;
+  readonly #keys: KeyColumn;
+  readonly #rows: readonly AttributeRows[];
+  readonly #made = new Map<string, ItemFilter>();
+  readonly #most: number;
+
+  /** @internal */
+  constructor(keys: KeyColumn, schema: Schema, rows: readonly AttributeRows[]) {
+    [this.#keys, this.schema, this.#rows] = [keys, schema, rows];
+    this.#most = Math.max(LEAST_KEPT, Math.floor(KEPT_BYTES / Math.max(1, keyCount(keys))));
+  }
+
+  /**
+   * The items for which a condition is true, in SQL or as a column: `genre in ('Drama', 'War') and price < 10`.
+   * An item without attributes meets no condition. Throws UsageError for a condition that is not valid.
+   */
+  where(condition: string | Column): ItemFilter {
+    if (typeof condition !== 'string' && !(condition instanceof Column))
+      throw new UsageError(`where takes a condition as text or column, got ${shown(condition)}`);
+    const key = typeof condition === 'string' ? condition : print(condition.expression);
+    const found = this.#made.get(key) ?? this.#make(condition);
+    // The entries of a map are in the order of insertion, so the first one is the least recently used.
+    this.#made.delete(key);
+    this.#made.set(key, found);
+    const [oldest] = this.#made.keys();
+    if (this.#made.size > this.#most) this.#made.delete(oldest);
+    return found;
+  }
+
+  #make(condition: string | Column): ItemFilter {
+    const expression: Expression = (typeof condition === 'string' ? parseColumn(condition) : condition)
+      .expression;
+    const predicate = checkPredicate(expression, this.schema);
+    const mask = sharedArray(Uint8Array, keyCount(this.#keys));
+    for (const rows of this.#rows) mark(predicate, rows, mask);
+    return new ItemFilter(this.#keys, mask);
+  }
+}
+
+function mark(predicate: Checked, { batch, positions }: AttributeRows, mask: Uint8Array): void {
+  let selected: Uint32Array;
+  try {
+    selected = selectedRows(predicate, batch);
+  } catch (error) {
+    // A cast of a value that does not fit: the condition is at fault, not the stored attributes.
+    throw error instanceof DataError ? new UsageError(error.message, { cause: error }) : error;
+  }
+  for (const row of selected) if (positions[row] !== UNKNOWN_KEY) mask[positions[row]] = 1;
+}
