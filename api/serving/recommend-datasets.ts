@@ -1,7 +1,6 @@
 import { UsageError } from '../../engine/errors.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { concatKeys } from '../../engine/keys/arrow-keys.ts';
-import { counted, formatCount } from '../../engine/format.ts';
 import { findId, findIds, fitsKeys, type Id } from '../../engine/keys/find-id.ts';
 import { type KeyColumn, keyCount, takeKeys } from '../../engine/keys/key-column.ts';
 import { keysOfIds } from '../../engine/keys/keys-of-ids.ts';
@@ -32,6 +31,7 @@ import {
 } from './recommend-options.ts';
 import type { ItemFilter } from './item-filters.ts';
 import { reportExclusions } from './report-exclusions.ts';
+import { reportLists, unknownText } from './report-lists.ts';
 import { popularSpace, type ServedModel, sideSpace } from './served-model.ts';
 
 /**
@@ -248,10 +248,6 @@ function swappedSides({ rank, users, items, userFactors, itemFactors }: FactorMo
   return { rank, users: items, items: users, userFactors: itemFactors, itemFactors: userFactors };
 }
 
-function unknownText(unknown: number, all: number, given: string): string {
-  return `${formatCount(unknown)} of ${counted(all, 'user')} ${unknown === 1 ? 'is' : 'are'} unknown to the model and ${unknown === 1 ? 'gets' : 'get'} ${given}`;
-}
-
 /**
  * Separates ids into positions of known users (ascending, without duplicates) and unknown ids. Throws
  * UsageError with the first unknown id if the policy is `error`.
@@ -278,24 +274,4 @@ function withUsers(model: FactorModel, positions: Uint32Array): FactorModel {
     rows.set(userFactors.subarray(position * rank, (position + 1) * rank), i * rank),
   );
   return { ...model, users: takeKeys(users, positions), userFactors: rows };
-}
-
-function reportLists(
-  { unknown }: ChosenItems,
-  short: number,
-  n: number,
-  unit: 'users' | 'items',
-  { events }: ExecutionContext,
-): void {
-  const [one, others] = unit === 'users' ? ['user', 'items'] : ['item', 'users'];
-  if (unknown > 0)
-    events({
-      type: 'warning',
-      text: `${counted(unknown, 'id')} of the lists allow and deny ${unknown === 1 ? 'is' : 'are'} unknown to the model`,
-    });
-  if (short > 0)
-    events({
-      type: 'warning',
-      text: `${counted(short, one)} ${short === 1 ? 'has' : 'have'} fewer than ${n} ${others}`,
-    });
 }
