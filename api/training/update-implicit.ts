@@ -156,7 +156,8 @@ async function prepare(
   );
   const read = await sortRatings(indexed, { duplicates: input.onDuplicates }, ctx);
   input.reportDuplicates(read.duplicates, ctx);
-  const itemCounts = Uint32Array.from(indexed.itemCounts);
+  const itemCounts = sharedArray(Uint32Array, indexed.itemCounts.length);
+  itemCounts.set(indexed.itemCounts);
   model.itemCounts?.forEach((count, at) => (itemCounts[items[at]] += count));
   const weight = readWeight(model.metadata.ratingWeight);
   const weighted = (rows: 'users' | 'items', ratings: Ratings) =>

@@ -1,24 +1,17 @@
-import { dataSetName, type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
-import { hostDevice } from '../../engine/run/devices.ts';
+import { sharedArray } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { type Given, runSteps } from '../../engine/run/run-steps.ts';
-import { StepList } from '../../engine/run/step-list.ts';
 import { columnSums } from '../ratings/column-sums.ts';
-import { blocksOf } from '../ratings/parts-in-files.ts';
+import { passOver } from '../ratings/pass-over.ts';
 import { hostForm, type RowPointers } from '../ratings/rating-block.ts';
-import type { HeldBlock, Ratings, RatingSides } from '../ratings/ratings.ts';
-import { balancedRanges, offsetsOf, taskCount } from '../ratings/row-ranges.ts';
-import { addSliced, type WholeTask } from '../tasks/run-tasks.ts';
-import { valuesOfStage } from '../tasks/task-values.ts';
-import { contracts, type ValuesOf } from '../tasks/tasks.ts';
+import type { Ratings, RatingSides } from '../ratings/ratings.ts';
+import { offsetsOf } from '../ratings/row-ranges.ts';
+import type { ValuesOf } from '../tasks/tasks.ts';
 
 /**
  * Damping of means: they are computed as if each item, and each user, had this number of additional ratings
  * equal to the mean. So means of few ratings are not extreme.
  */
 export const DAMPING = { items: 25, users: 10 } as const;
-
-const STAGE = 'look-at-ratings';
 
 /** Number of rows or columns with a rating, and of those with exactly one. */
 export interface SideFacts {
@@ -220,45 +213,4 @@ function totalOf(slices: readonly ValuesOf<'sum-ratings'>[]): ValuesOf<'sum-rati
       squares: all.squares + one.squares + between * between * all.count * share,
     };
   });
-}
-
-/**
- * Runs a task over all ratings, part by part, and returns the values of all tasks. `taskOf` makes the task of
- * a part; its parameter `give` puts a partition onto the device and returns the reference for the task.
- */
-export async function passOver<K extends 'sum-ratings' | 'damped-means' | 'standardize'>(
-  ratings: Ratings,
-  ctx: ExecutionContext,
-  taskOf: (part: HeldBlock, give: (name: string, partition: Partition) => PartitionRef) => WholeTask<K>,
-): Promise<ValuesOf<K>[]> {
-  const { place } = hostDevice(ctx.executor).info;
-  const set = dataSetName('facts');
-  const values: ValuesOf<K>[] = [];
-  let partition = 0;
-  for await (const part of blocksOf(ratings, ctx)) {
-    const given: Given[] = [];
-    const task = taskOf(part, (name, data) => {
-      const ref = { name: `${set}/${name}`, partition, version: 0 };
-      given.push([ref, { ...data, reused: true }, place]);
-      return ref;
-    });
-    const { from, block } = part;
-    const slices = ratings.parts.find((one) => one.from === from)?.slices;
-    const steps = new StepList(contracts);
-    addSliced<K>(
-      steps,
-      STAGE,
-      place,
-      task,
-      slices ?? balancedRanges(block.offsets, taskCount(block.ratings)),
-    );
-    steps.free(
-      STAGE,
-      place,
-      given.map(([ref]) => ref),
-    );
-    values.push(...valuesOfStage(await runSteps(steps.steps, ctx, { given }), STAGE, task.kernel));
-    partition++;
-  }
-  return values;
 }

@@ -99,7 +99,7 @@ export async function spillParts(
  */
 export async function replaceParts(
   ratings: Ratings,
-  change: (block: HeldBlock) => RatingBlock,
+  change: (block: HeldBlock) => RatingBlock | Promise<RatingBlock>,
   ctx: ExecutionContext,
 ): Promise<Ratings> {
   const parts: RatingPart[] = [];
@@ -107,14 +107,12 @@ export async function replaceParts(
     const { from, blocks } = part;
     if (blocks === undefined)
       for await (const held of blockInFile(part, ctx))
-        parts.push(await replacedInFile(part, held.block, change(held), ctx));
-    else
-      parts.push(
-        partOfBlocks(
-          from,
-          blocks.map((one) => ({ ...one, block: change({ from, ...one }) })),
-        ),
-      );
+        parts.push(await replacedInFile(part, held.block, await change(held), ctx));
+    else {
+      const changed = [];
+      for (const one of blocks) changed.push({ ...one, block: await change({ from, ...one }) });
+      parts.push(partOfBlocks(from, changed));
+    }
   }
   return ofParts(parts);
 }

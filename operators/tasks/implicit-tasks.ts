@@ -8,6 +8,7 @@
  * Layout row-shifts: `values` Float32[rows], the regularization (shift_u) that is added to the diagonal of
  * each row's equations.
  */
+import type { RatingWeight } from '../../engine/numbers/rating-weight.ts';
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { How } from '../../engine/run/step.ts';
 import type { None, Rows, SolvedValues, SolverChoice } from './task-types.ts';
@@ -75,6 +76,54 @@ export interface ImplicitTasks {
     params: Rows & ImplicitWeights & { readonly rank: number };
     values: { sum: number };
   };
+
+  /**
+   * Counts the ratings of the rows [from, to) by sign. Output, already allocated: `positive` (`counts`
+   * Int32[rows]), to which each row's number of ratings above 0 is added. Values: number of ratings below 0
+   * and equal to 0, and the `sum` of those above 0, in float64 in order.
+   */
+  'count-positive': {
+    inputs: { block: PartitionRef };
+    outputs: { positive: PartitionRef };
+    params: Rows;
+    values: { readonly negative: number; readonly zero: number; readonly sum: number };
+  };
+
+  /**
+   * Counts the distinct ratings of the rows [from, to), compared by their bits. Values: `distinct`, each
+   * rating with the number of its occurrences; null if there are more than ValueCounts holds.
+   */
+  'count-values': {
+    inputs: { block: PartitionRef };
+    outputs: None;
+    params: Rows;
+    values: { readonly distinct: readonly (readonly [value: number, count: number])[] | null };
+  };
+
+  /**
+   * Sums, for each of the rows [from, to), the sizes of the weights of its ratings, or for `weight` null the
+   * logarithms of |r|. Inputs: `block`, `itemCounts` (`counts` Int32: number of ratings of the item of each
+   * column). Output, already allocated: `rowSums` (`sums` Float64[rows]), to which the sums are added.
+   * Values: smallest and largest |r|.
+   */
+  'sum-weights': {
+    inputs: { block: PartitionRef; itemCounts: PartitionRef };
+    outputs: { rowSums: PartitionRef };
+    params: Rows & { readonly weight: RatingWeight | null };
+    values: { readonly least: number; readonly most: number };
+  };
+
+  /**
+   * Weights of the ratings of the rows [from, to). Inputs: `block`, `itemCounts` (`counts` Int32: number of
+   * ratings of the item of each column, or with `rows` 'items' of each row). Output, already allocated:
+   * `weights` (`values` Float32, one for each rating), which may be the memory of the ratings.
+   */
+  'weigh-ratings': {
+    inputs: { block: PartitionRef; itemCounts: PartitionRef };
+    outputs: { weights: PartitionRef };
+    params: Rows & RatingWeight & { readonly rows: 'users' | 'items' };
+    values: None;
+  };
 }
 
 export const implicitContracts = {
@@ -88,4 +137,8 @@ export const implicitContracts = {
     factors: 'write',
   },
   'implicit-error': { block: 'read', rowFactors: 'read', columnFactors: 'read' },
+  'count-positive': { block: 'read', positive: 'alone' },
+  'count-values': { block: 'read' },
+  'sum-weights': { block: 'read', itemCounts: 'read', rowSums: 'alone' },
+  'weigh-ratings': { block: 'read', itemCounts: 'read', weights: 'alone' },
 } as const satisfies { readonly [K in keyof ImplicitTasks]: Readonly<Record<string, How>> };

@@ -7,7 +7,7 @@ import type { SortedFacts } from '../../../operators/evaluation/rating-facts.ts'
 import type { SortedRatings } from '../../../operators/ratings/sort-ratings.ts';
 import type { RatingsHome } from '../plans/ratings-home.ts';
 import type { FitTypes, ReadRatings, SortedData } from './algorithm.ts';
-import type { RatingWeight } from '../../../operators/als/implicit/rating-weight.ts';
+import type { RatingWeight } from '../../../engine/numbers/rating-weight.ts';
 import type { RatingSides } from '../../../operators/ratings/ratings.ts';
 import type { ReadyData } from './algorithm.ts';
 

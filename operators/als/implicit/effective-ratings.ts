@@ -2,8 +2,9 @@ import { type Partition, sharedArray } from '../../../engine/partition.ts';
 import { emptyBlock, type RatingBlock } from '../../ratings/rating-block.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { SortedRatings } from '../../ratings/sort-ratings.ts';
-import { blocksOf, replaceParts } from '../../ratings/parts-in-files.ts';
+import { replaceParts } from '../../ratings/parts-in-files.ts';
 import type { Ratings } from '../../ratings/ratings.ts';
+import { countPositive, type PositiveCounts } from './count-positive.ts';
 
 export interface EffectiveRatings {
   readonly blocks: SortedRatings;
@@ -26,16 +27,9 @@ export async function effectiveRatings(
   ctx: ExecutionContext,
 ): Promise<EffectiveRatings> {
   const { byUser, byItem } = blocks;
-  let [negative, zero] = [0, 0];
-  for await (const {
-    block: { values },
-  } of blocksOf(byUser, ctx)) {
-    for (let k = 0; k < values.length; k++) {
-      if (values[k] < 0) negative++;
-      else if (values[k] === 0) zero++;
-    }
-  }
-  const [users, items] = [await withoutPositive(byUser, ctx), await withoutPositive(byItem, ctx)];
+  const ofUsers = await countPositive(byUser, ctx);
+  const [users, items] = [withoutPositive(ofUsers), withoutPositive(await countPositive(byItem, ctx))];
+  const { negative, zero } = ofUsers;
   const count = (without: Uint8Array) => without.reduce((sum, one) => sum + one, 0);
   const counted = { negative, zero, users: count(users), items: count(items) };
   if (negative + zero === 0) return { blocks, ...counted };
@@ -57,16 +51,8 @@ export async function effectiveRatings(
 }
 
 /** 1 for each row without a positive rating. */
-async function withoutPositive(ratings: Ratings, ctx: ExecutionContext): Promise<Uint8Array> {
-  const without = new Uint8Array(ratings.rows).fill(1);
-  for await (const {
-    from,
-    block: { rows, offsets, values },
-  } of blocksOf(ratings, ctx)) {
-    for (let row = 0; row < rows; row++)
-      if (values.subarray(offsets[row], offsets[row + 1]).some((value) => value > 0)) without[from + row] = 0;
-  }
-  return without;
+function withoutPositive({ positive }: PositiveCounts): Uint8Array {
+  return Uint8Array.from(positive, (count) => (count === 0 ? 1 : 0));
 }
 
 function kept(block: RatingBlock, rowsOut: Uint8Array, columnsOut: Uint8Array): RatingBlock {

@@ -1,64 +1,26 @@
 import { DataError } from '../../../engine/errors.ts';
 import type { Json, JsonObject } from '../../../engine/json.ts';
+import {
+  type KnownForm,
+  type RatingWeight,
+  sparkWeight,
+  weightOf,
+} from '../../../engine/numbers/rating-weight.ts';
+import { ValueCounts } from '../../../engine/numbers/value-index.ts';
+import { sharedArray } from '../../../engine/partition.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
-import { blocksOf } from '../../ratings/parts-in-files.ts';
+import { hostForm } from '../../ratings/rating-block.ts';
+import { passOver } from '../../ratings/pass-over.ts';
 import type { Ratings } from '../../ratings/ratings.ts';
-import { ValueCounts } from './value-index.ts';
-
-/** The formulas for weights; the parameter value `auto` means `log`. */
-export type KnownForm = 'spark' | 'raw' | 'binary' | 'log' | 'bm25';
-
-/**
- * The formula for the weight of an implicit rating r, with constants that are learned from the training set.
- * New ratings for the model get weights by the same formula.
- *
- *     spark   |r|
- *     raw     |r| · scale
- *     binary  1
- *     log     (1 + ln(1 + |r| / unit)) · scale
- *     bm25    x (k1 + 1) / (k1 (1 - b + b n_v / meanCount) + x) · scale,   x = |r| / unit,   n_v ratings of the item
- *
- * `scale` makes the mean weight of the training set 1, `unit` is the geometric mean of |r|, and `meanCount`
- * the mean number of ratings of an item.
- */
-export interface RatingWeight {
-  readonly form: KnownForm;
-  readonly unit: number;
-  readonly scale: number;
-  readonly meanCount: number;
-}
+import { itemCountsOf } from './weighted-ratings.ts';
 
 /** The formula, with two properties of the training set's weights that the plan needs. */
-export interface LearnedWeight extends RatingWeight {
+export type LearnedWeight = RatingWeight & {
   /** Largest weight in the training set. */
   readonly largest: number;
   /** True if every rating equals its weight. */
   readonly changesNothing: boolean;
-}
-
-/** Robertson's constants of BM25. */
-const K1 = 1.2;
-const B = 0.75;
-
-/** Spark's form: a rating is its own weight. */
-export const sparkWeight: RatingWeight = { form: 'spark', unit: 1, scale: 1, meanCount: 1 };
-
-/**
- * The weight of a rating, with the rating's sign. `count`: number of ratings of its item, which only bm25
- * uses.
- */
-export function weightOf(
-  { form, unit, scale, meanCount }: RatingWeight,
-  rating: number,
-  count: number,
-): number {
-  if (form === 'spark') return rating;
-  if (form === 'binary') return Math.sign(rating);
-  if (form === 'raw') return rating * scale;
-  const x = Math.abs(rating) / unit;
-  if (form === 'log') return Math.sign(rating) * (1 + Math.log1p(x)) * scale;
-  return Math.sign(rating) * ((x * (K1 + 1)) / (K1 * (1 - B + (B * count) / meanCount) + x)) * scale;
-}
+};
 
 /**
  * Computes the constants of the formula from a training set. `counts`: number of ratings of each item. The
@@ -68,30 +30,29 @@ export function weightOf(
 export async function learnWeight(
   form: KnownForm,
   byUser: Ratings,
-  counts: ArrayLike<number>,
+  counts: Int32Array,
   ctx: ExecutionContext,
 ): Promise<LearnedWeight> {
-  const found = new ValueCounts();
-  for await (const { block } of blocksOf(byUser, ctx)) found.add(block.values);
-  const distinct = found.sorted();
-  const meanOf = async (of: (rating: number) => number) =>
-    distinct ? meanOfValues(distinct, of) : meanOver(byUser, of, ctx);
-  const [least, most] = distinct ? boundsOfValues(distinct) : await boundsOf(byUser, ctx);
+  const distinct = await distinctValues(byUser, ctx);
+  const logarithms = distinct ? ofDistinct(distinct, Math.log) : await ofRows(byUser, null, counts, ctx);
+  const { least, most } = logarithms;
   const changesNothing = form === 'spark' || (form !== 'bm25' && least === 1 && most === 1);
   if (changesNothing) {
     const ones: RatingWeight = { ...sparkWeight, form };
     // Later ratings, as in fold-in, are weighed by the formula: a rating of 1 has to keep the weight 1.
     return { ...ones, scale: form === 'spark' ? 1 : 1 / weightOf(ones, 1, 1), largest: most, changesNothing };
   }
-  const unit = Math.exp(await meanOf((rating) => Math.log(Math.abs(rating))));
-  let total = 0;
-  for (let item = 0; item < counts.length; item++) total += counts[item];
-  const unscaled: RatingWeight = { form, unit, scale: 1, meanCount: total / Math.max(1, counts.length) };
-  const sizeOf = (rating: number, count: number) => Math.abs(weightOf(unscaled, rating, count));
-  const mean =
-    form === 'bm25'
-      ? await meanOver(byUser, (rating, item) => sizeOf(rating, counts[item]), ctx)
-      : await meanOf((rating) => sizeOf(rating, 1));
+  const total = counts.reduce((sum, count) => sum + count, 0);
+  const unscaled: RatingWeight = {
+    form,
+    unit: Math.exp(logarithms.mean),
+    scale: 1,
+    meanCount: total / Math.max(1, counts.length),
+  };
+  const { mean } =
+    distinct && form !== 'bm25'
+      ? ofDistinct(distinct, (size) => weightOf(unscaled, size, 1))
+      : await ofRows(byUser, unscaled, counts, ctx);
   const weight = { ...unscaled, scale: 1 / mean };
   // No formula gives a smaller weight for a larger rating. bm25 gives a smaller weight for an item with more
   // ratings, so the largest weight has count 0.
@@ -129,51 +90,70 @@ export function readWeight(stored: Json | undefined): RatingWeight {
 
 type Distinct = readonly (readonly [value: number, count: number])[];
 
-/** Smallest and largest |r|. */
-function boundsOfValues(distinct: Distinct): [number, number] {
-  const sizes = distinct.map(([value]) => Math.abs(value));
-  return sizes.reduce(([least, most], size) => [Math.min(least, size), Math.max(most, size)], [Infinity, 0]);
+/** Mean of a function of |r| over all ratings, and the smallest and largest |r|. */
+interface Sizes {
+  readonly mean: number;
+  readonly least: number;
+  readonly most: number;
 }
 
-function meanOfValues(distinct: Distinct, of: (value: number) => number): number {
-  let [sum, all] = [0, 0];
+/**
+ * The distinct values of ratings with their counts, in ascending order. Undefined if there are too many (see
+ * ValueCounts).
+ */
+async function distinctValues(ratings: Ratings, ctx: ExecutionContext): Promise<Distinct | undefined> {
+  const found = await passOver<'count-values'>(ratings, ctx, ({ block }, give) => ({
+    kernel: 'count-values',
+    inputs: { block: give('block', hostForm(block)) },
+    outputs: {},
+    params: {},
+  }));
+  const all = new ValueCounts();
+  for (const { distinct } of found) {
+    if (distinct === null) return undefined;
+    for (const [value, count] of distinct) all.addCount(value, count);
+  }
+  return all.sorted();
+}
+
+function ofDistinct(distinct: Distinct, of: (size: number) => number): Sizes {
+  let [sum, all, least, most] = [0, 0, Infinity, 0];
   for (const [value, count] of distinct) {
-    sum += count * of(value);
+    const size = Math.abs(value);
+    sum += count * of(size);
     all += count;
+    least = Math.min(least, size);
+    most = Math.max(most, size);
   }
-  return sum / all;
+  return { mean: sum / all, least, most };
 }
 
-async function boundsOf(ratings: Ratings, ctx: ExecutionContext): Promise<[number, number]> {
-  let [least, most] = [Infinity, 0];
-  for await (const {
-    block: { values },
-  } of blocksOf(ratings, ctx)) {
-    for (let k = 0; k < values.length; k++) {
-      const size = Math.abs(values[k]);
-      if (size < least) least = size;
-      if (size > most) most = size;
-    }
-  }
-  return [least, most];
-}
-
-/** Mean of a function of a rating and its item, in float64, summed within rows first. */
-async function meanOver(
+/**
+ * Sizes by a pass over the ratings: of the weights by a formula, or for null of the logarithms of |r|. Sums
+ * are float64, within rows first.
+ */
+async function ofRows(
   ratings: Ratings,
-  of: (rating: number, item: number) => number,
+  weight: RatingWeight | null,
+  counts: Int32Array,
   ctx: ExecutionContext,
-): Promise<number> {
-  const sums = new Float64Array(ratings.rows);
-  for await (const {
-    from,
-    firstColumn,
-    block: { rows, offsets, indices, values },
-  } of blocksOf(ratings, ctx)) {
-    for (let row = 0; row < rows; row++) {
-      for (let k = offsets[row]; k < offsets[row + 1]; k++)
-        sums[from + row] += of(values[k], firstColumn + indices[k]);
-    }
-  }
-  return sums.reduce((sum, one) => sum + one, 0) / ratings.ratings;
+): Promise<Sizes> {
+  const sums = sharedArray(Float64Array, ratings.rows);
+  const found = await passOver<'sum-weights'>(ratings, ctx, ({ from, firstColumn, block }, give) => {
+    const own = sums.subarray(from, from + block.rows);
+    return {
+      kernel: 'sum-weights',
+      inputs: {
+        block: give('block', hostForm(block)),
+        itemCounts: give('itemCounts', itemCountsOf(counts.subarray(firstColumn))),
+      },
+      outputs: { rowSums: give('rowSums', { layout: 'row-sums', rows: block.rows, columns: { sums: own } }) },
+      params: { weight },
+    };
+  });
+  return {
+    mean: sums.reduce((sum, one) => sum + one, 0) / ratings.ratings,
+    least: found.reduce((least, values) => Math.min(least, values.least), Infinity),
+    most: found.reduce((most, values) => Math.max(most, values.most), 0),
+  };
 }

@@ -1,6 +1,6 @@
 import { explicitLambda } from '../../params/common.ts';
 import type { AlsParams } from '../als-params.ts';
-import type { KnownForm } from './rating-weight.ts';
+import type { KnownForm } from '../../../engine/numbers/rating-weight.ts';
 
 /**
  * ALS parameters in which every `auto` that depends on the sizes of the data is replaced by a value: λ, and

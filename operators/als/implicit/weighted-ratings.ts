@@ -1,16 +1,11 @@
-import { sharedArray } from '../../../engine/partition.ts';
+import { type RatingWeight, weightOf } from '../../../engine/numbers/rating-weight.ts';
+import { mapValues } from '../../../engine/numbers/value-index.ts';
+import { type Partition, sharedArray } from '../../../engine/partition.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
-import type { RatingBlock } from '../../ratings/rating-block.ts';
+import { passOverBlock } from '../../ratings/pass-over.ts';
+import { hostForm, type RatingBlock } from '../../ratings/rating-block.ts';
 import { replaceParts } from '../../ratings/parts-in-files.ts';
 import type { Ratings } from '../../ratings/ratings.ts';
-import { type RatingWeight, weightOf } from './rating-weight.ts';
-import { mapValues } from './value-index.ts';
-
-/**
- * From this number of ratings on, the weight is computed once for each distinct value, by a table. For fewer,
- * the table costs more than it saves.
- */
-const LEAST_MAPPED = 4096;
 
 /**
  * Replaces sorted ratings by their weights. `counts`: number of ratings of each item. `keeps`: true if the
@@ -20,40 +15,53 @@ const LEAST_MAPPED = 4096;
 export function weightedRatings(
   { ratings, rows }: { readonly ratings: Ratings; readonly rows: 'users' | 'items' },
   weight: RatingWeight,
-  { counts, keeps }: { readonly counts: ArrayLike<number>; readonly keeps: boolean },
+  { counts, keeps }: { readonly counts: Int32Array | Uint32Array; readonly keeps: boolean },
   ctx: ExecutionContext,
 ): Promise<Ratings> {
-  const countAt =
-    rows === 'items' ? (row: number) => counts[row] : (_: number, column: number) => counts[column];
   return replaceParts(
     ratings,
-    ({ from, firstColumn, block }) =>
-      weightedBlock(block, weight, {
-        countAt: (row, column) => countAt(from + row, firstColumn + column),
-        keeps,
-      }),
+    async (part) => {
+      const { block, from, firstColumn } = part;
+      const weights = keeps ? sharedArray(Float32Array, block.values.length) : block.values;
+      const itemCounts = counts.subarray(rows === 'items' ? from : firstColumn);
+      await passOverBlock<'weigh-ratings'>(part, ctx, (_, give) => ({
+        kernel: 'weigh-ratings',
+        inputs: {
+          block: give('block', hostForm(block)),
+          itemCounts: give('itemCounts', itemCountsOf(itemCounts)),
+        },
+        outputs: {
+          weights: give('weights', { layout: 'weights', rows: block.rows, columns: { values: weights } }),
+        },
+        params: { ...weight, rows },
+      }));
+      return withWeights(block, weights);
+    },
     ctx,
   );
 }
 
+/** The number of ratings of each item, as an input of tasks. */
+export function itemCountsOf(counts: Int32Array | Uint32Array): Partition {
+  return { layout: 'item-counts', rows: counts.length, columns: { counts } };
+}
+
 /**
- * Like weightedRatings, for one block. `countAt`: the number of ratings of a rating's item, by the rating's
- * row and column in the block.
+ * Replaces the ratings of one block by their weights, in place. `countAt`: the number of ratings of a
+ * rating's item, by the rating's column in the block.
  */
-export function weightedBlock(
-  block: RatingBlock,
+export function weighBlock(
+  { offsets, indices, values }: RatingBlock,
   weight: RatingWeight,
-  { countAt, keeps }: { readonly countAt: (row: number, column: number) => number; readonly keeps: boolean },
-): RatingBlock {
-  const { rows, offsets, indices, values } = block;
-  const weights = keeps ? sharedArray(Float32Array, values.length) : values;
-  if (weight.form === 'bm25' || values.length < LEAST_MAPPED) {
-    for (let row = 0; row < rows; row++) {
-      for (let k = offsets[row]; k < offsets[row + 1]; k++)
-        weights[k] = weightOf(weight, values[k], countAt(row, indices[k]));
-    }
-  } else mapValues(values, weights, (rating) => weightOf(weight, rating, 1));
-  return keeps
-    ? { ...block, ref: { ...block.ref, name: `${block.ref.name}/weights` }, values: weights }
-    : block;
+  countAt: (column: number) => number,
+): void {
+  if (weight.form !== 'bm25') mapValues(values, values, (rating) => weightOf(weight, rating, 1));
+  else
+    for (let k = offsets[0]; k < offsets[offsets.length - 1]; k++)
+      values[k] = weightOf(weight, values[k], countAt(indices[k]));
+}
+
+function withWeights(block: RatingBlock, weights: Float32Array): RatingBlock {
+  if (weights === block.values) return block;
+  return { ...block, ref: { ...block.ref, name: `${block.ref.name}/weights` }, values: weights };
 }

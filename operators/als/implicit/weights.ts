@@ -1,9 +1,9 @@
 import { sharedArray } from '../../../engine/partition.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
-import { blocksOf } from '../../ratings/parts-in-files.ts';
 import type { Ratings } from '../../ratings/ratings.ts';
 import type { ImplicitWeights } from '../../tasks/implicit-tasks.ts';
+import { countPositive } from './count-positive.ts';
 import type { SizedAlsParams } from './sized-params.ts';
 
 type WeightParams = Pick<SizedAlsParams, 'alpha' | 'unobservedWeight'>;
@@ -44,9 +44,7 @@ export async function sortedRowShifts(
   params: ShiftParams,
   ctx: ExecutionContext,
 ): Promise<Float32Array> {
-  const positive = new Int32Array(ratings.rows);
-  for await (const { from, block } of blocksOf(ratings, ctx))
-    addPositive(positive.subarray(from, from + block.rows), block);
+  const { positive } = await countPositive(ratings, ctx);
   return shiftsOf(positive, columns, params);
 }
 
@@ -59,12 +57,8 @@ export async function positiveTargets(
   { alpha, base }: ImplicitWeights,
   ctx: ExecutionContext,
 ): Promise<number> {
-  let sum = 0;
-  for await (const {
-    block: { values },
-  } of blocksOf(ratings, ctx))
-    for (let k = 0; k < values.length; k++) sum += values[k] > 0 ? alpha * values[k] + base : 0;
-  return sum;
+  const { positive, sum } = await countPositive(ratings, ctx);
+  return alpha * sum + base * positive.reduce((all, count) => all + count, 0);
 }
 
 function addPositive(positive: Int32Array, { rows, offsets, values }: RatingBlock): void {

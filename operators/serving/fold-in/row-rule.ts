@@ -1,6 +1,7 @@
 import { DataError, UsageError } from '../../../engine/errors.ts';
 import type { Json, JsonObject } from '../../../engine/json.ts';
-import { type RatingWeight, readWeight } from '../../als/implicit/rating-weight.ts';
+import type { RatingWeight } from '../../../engine/numbers/rating-weight.ts';
+import { readWeight } from '../../als/implicit/rating-weight.ts';
 import type { RowRule } from '../../als/rows/solve-rows.ts';
 
 /**

@@ -2,7 +2,7 @@ import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { computeDevice, hostDevice } from '../../../engine/run/devices.ts';
 import type { Device, Executor } from '../../../engine/run/device.ts';
 import { dataSetName, sharedArray } from '../../../engine/partition.ts';
-import { weightedBlock } from '../../als/implicit/weighted-ratings.ts';
+import { weighBlock } from '../../als/implicit/weighted-ratings.ts';
 import { emptyGram, gramOf, type GivenRows, type RowsSolver, solveRows } from '../../als/rows/solve-rows.ts';
 import { kernelOf } from '../../als/plan/half-iteration.ts';
 import { ALL_ROWS } from '../../als/solver-choice.ts';
@@ -173,8 +173,8 @@ export function weighted(
   { block, items }: LaterRatings,
   { rule: { weight }, itemCounts }: FixedItems,
 ): RatingBlock {
-  const countAt = (_: number, column: number) => itemCounts?.[items[column]] ?? 0;
-  return weight ? weightedBlock(block, weight, { countAt, keeps: false }) : block;
+  if (weight) weighBlock(block, weight, (column) => itemCounts?.[items[column]] ?? 0);
+  return block;
 }
 
 /** Solved users in the layout of the model's user factors, without users whose solution is not finite. */

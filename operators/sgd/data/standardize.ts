@@ -5,7 +5,7 @@ import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
 import { runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
-import { passOver } from '../../evaluation/rating-facts.ts';
+import { passOver } from '../../ratings/pass-over.ts';
 import { hostForm } from '../../ratings/rating-block.ts';
 import { heldBlocks, type Ratings } from '../../ratings/ratings.ts';
 import { addSliced } from '../../tasks/run-tasks.ts';

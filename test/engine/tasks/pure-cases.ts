@@ -6,7 +6,6 @@ import { UNKNOWN_KEY } from '../../../engine/keys/tables/key-table.ts';
 import { type MatrixShape, type Partition, type PartitionRef } from '../../../engine/partition.ts';
 import { indexShapes } from '../../../operators/serving/search.ts';
 import { ratingBlock } from '../../cpu/scope.ts';
-
 import {
   COLUMNS,
   RANK,
@@ -207,6 +206,7 @@ export const cases: Readonly<Record<string, Case>> = {
     outputs: { sums: undefined },
   },
   'sum-values': { params: { from: 2, to: 9, apart: 3 }, inputs: { block }, outputs: {} },
+  'count-values': { params: whole, inputs: { block }, outputs: {} },
   'similar-items': {
     params: { from: 3, to: COLUMNS, count: 4, shrink: 2 },
     inputs: { byUser: block, byItem: transposed },

@@ -1,7 +1,8 @@
 /** Weights of implicit ratings: their forms, their scale, and α by the density of the ratings. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALS, type AlsOptions, type Model, Session } from '../../../index.ts';
-import { readWeight, type RatingWeight, weightOf } from '../../../operators/als/implicit/rating-weight.ts';
+import { type RatingWeight, weightOf } from '../../../engine/numbers/rating-weight.ts';
+import { readWeight } from '../../../operators/als/implicit/rating-weight.ts';
 import { sizedParams } from '../../../operators/als/implicit/sized-params.ts';
 import { checkAlsParams } from '../../../operators/als/params.ts';
 import { distinctRatings, factorsById } from '../../support/implicit.ts';

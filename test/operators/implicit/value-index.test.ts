@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { mapValues, ValueCounts, ValueIndex } from '../../../operators/als/implicit/value-index.ts';
+import { mapValues, ValueCounts, ValueIndex } from '../../../engine/numbers/value-index.ts';
 
 const numbers = (count: number) => Float32Array.from({ length: count }, (_, k) => Math.sin(k) * 1000);
 

@@ -79,6 +79,17 @@ export class ValueCounts {
     }
   }
 
+  /** Counts a value as `count` occurrences. */
+  addCount(value: number, count: number): void {
+    const number = this.#index.numberOf(bitsOf(Float32Array.of(value))[0]);
+    if (number < 0) this.#tooMany = true;
+    else if (number < this.#values.length) this.#counts[number] += count;
+    else {
+      this.#values.push(value);
+      this.#counts.push(count);
+    }
+  }
+
   /**
    * The distinct values with their counts, in ascending order, so that sums over them do not depend on the
    * order of insertion. Undefined if there are more values than the table holds.
