@@ -9,7 +9,7 @@ import type { RatingFindings, ValidationPairs } from './rating-findings.ts';
 import type { TrainingReport } from '../reports/training-report.ts';
 import type { RatingInput } from '../rating-input.ts';
 import type { RunSession } from '../run-session.ts';
-import type { RatingWeight } from '../../engine/numbers/rating-weight.ts';
+import type { ValueWeight } from '../../engine/numbers/value-weight.ts';
 
 /** The ranking of held-out pairs at the end of a training. */
 export interface RankedTraining {
@@ -42,7 +42,7 @@ export interface EndedTraining {
   };
   readonly planned: PhysicalPlan;
   /** For implicit data. */
-  readonly ratingWeight?: RatingWeight | undefined;
+  readonly ratingWeight?: ValueWeight | undefined;
   readonly resumedFrom?: ResumedFrom | undefined;
   /** Milliseconds by performance.now(). */
   readonly started: number;

@@ -1,7 +1,4 @@
-/**
- * Most distinct values in a table. Star ratings and counts of plays have far fewer values; measured times
- * have more.
- */
+/** Most distinct values in a table. */
 const MOST_VALUES = 1 << 16;
 const SLOTS = 2 * MOST_VALUES;
 const SHIFT = 32 - Math.log2(SLOTS);

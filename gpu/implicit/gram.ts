@@ -44,14 +44,8 @@ export async function addGramMatrix(
     rows,
     Math.max(1, Math.min(PARTS, Math.floor(Math.min(PART_BYTES, gpu.info.limits.bindingBytes) / slotBytes))),
   );
-  const params = chooseNormalEquations(rank, 'f32', false, {
-    threads: gpu.info.limits.workgroupThreads,
-    bytes: Math.min(16384, gpu.info.limits.workgroupBytes),
-  });
-  const [parts, sum] = await Promise.all([
-    gpu.compile(normalEquationsKernel, params),
-    gpu.compile(gramSumKernel, { rank }),
-  ]);
+  const { params, kernels } = gramKernels(gpu, rank);
+  const [parts, sum] = await Promise.all(kernels);
   const slots = await gpu.scratch('slots', count * slotBytes);
   // The kernel also computes b from ratings, which is not used here. So any buffer may be bound for ratings.
   pass.dispatch(
@@ -61,6 +55,16 @@ export async function addGramMatrix(
     normalEquationsWorkgroups(params, count),
   );
   pass.dispatch(sum, { slots, gram }, { slot_count: count, weight }, gramSumWorkgroups({ rank }));
+}
+
+/** Starts to compile both kernels. */
+export function gramKernels(gpu: Gpu, rank: number) {
+  const params = chooseNormalEquations(rank, 'f32', false, {
+    threads: gpu.info.limits.workgroupThreads,
+    bytes: Math.min(16384, gpu.info.limits.workgroupBytes),
+  });
+  const kernels = [gpu.compile(normalEquationsKernel, params), gpu.compile(gramSumKernel, { rank })] as const;
+  return { params, kernels };
 }
 
 async function partsOf(gpu: Gpu, rows: number, most: number) {

@@ -2,6 +2,7 @@ import { strideOf } from '../device/resources.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 import { transposedValuesKernel } from '../copies/transposed-values.ts';
 import { unpaddedRowsKernel } from '../copies/unpadded-rows.ts';
+import { gramKernels } from '../implicit/gram.ts';
 import { biasSumsKernel } from '../loss/bias-sums.ts';
 import { squaredErrorKernel } from '../loss/squared-error.ts';
 import { weightedNormKernel } from '../loss/weighted-norm.ts';
@@ -25,16 +26,14 @@ export const compileAhead: GpuTaskHandler<'compile-update'> = async ({ gpu, para
   const chosen = variants.map((name) => variantNamed(name, gpu.info, params));
   const half = chosen.some(({ precision }) => precision !== 'f32');
   // Kernels are requested in the order in which they are needed: kernels that prepare ratings (which are
-  // uploaded meanwhile), kernels that solve rows, kernels that measure the error.
-  const ratings = implicit ? [] : [gpu.compile(transposedValuesKernel, {})];
+  // uploaded meanwhile) or make the Gram matrix, kernels that solve rows, kernels that measure the error.
+  const ratings = implicit ? gramKernels(gpu, rank).kernels : [gpu.compile(transposedValuesKernel, {})];
   const rows = chosen.map((variant) => compileEvery(gpu, { ...settings, variant }));
-  const measures = implicit
-    ? []
-    : [
-        gpu.compile(squaredErrorKernel, { stride: strideOf(rank), biased: biases, half }),
-        gpu.compile(weightedNormKernel, {}),
-        ...(biases ? [gpu.compile(biasSumsKernel, {})] : []),
-      ];
+  const measures = [
+    ...(implicit ? [] : [gpu.compile(squaredErrorKernel, { stride: strideOf(rank), biased: biases, half })]),
+    gpu.compile(weightedNormKernel, {}),
+    ...(biases ? [gpu.compile(biasSumsKernel, {})] : []),
+  ];
   const fetch = strideOf(rank) === rank ? [] : [gpu.compile(unpaddedRowsKernel, {})];
   // The task that needs a kernel reports its errors. The handler only avoids an unhandled rejection.
   for (const compiling of [...ratings, ...rows, ...measures, ...fetch]) compiling.catch(() => undefined);

@@ -8,14 +8,9 @@ import { HOST } from '../../engine/plan/place.ts';
 import type { RatingsProfile } from '../planner/profile.ts';
 import { hostForm, longestRow } from '../ratings/rating-block.ts';
 import { oneBlock, type Ratings, type RatingSides } from '../ratings/ratings.ts';
+import { announceKernels } from '../tasks/announce-kernels.ts';
 import { runTasks } from '../tasks/run-tasks.ts';
-import {
-  contracts,
-  type KernelChoice,
-  type KernelTuning,
-  type TaskOf,
-  type UpdateProblem,
-} from '../tasks/tasks.ts';
+import { contracts, type KernelChoice, type KernelTuning, type UpdateProblem } from '../tasks/tasks.ts';
 import { valuesOfStage } from '../tasks/task-values.ts';
 import { type SizedAlsParams, sizedParams } from './implicit/sized-params.ts';
 import type { AlsParams } from './als-params.ts';
@@ -84,23 +79,9 @@ export async function compileKernels(
 ): Promise<void> {
   const { rank, solver, cgSteps, biases, implicit } = updateProblems(profile, params).users;
   const variants = [...new Set([choices.items.variant, choices.users.variant])];
-  const task: TaskOf<'compile-update'> = {
-    kernel: 'compile-update',
-    inputs: {},
-    outputs: {},
-    params: {
-      rank,
-      solver,
-      cgSteps,
-      biases,
-      ...(implicit ? { implicit } : {}),
-      variants,
-    },
-  };
+  const task = { rank, solver, cgSteps, biases, ...(implicit ? { implicit } : {}), variants };
   await Promise.all(
-    computeDevices(ctx.executor).map(({ info }) =>
-      runTasks(unmeasured(ctx), 'compile-update', info.place, [task]),
-    ),
+    computeDevices(ctx.executor).map(({ info }) => announceKernels('compile-update', task, info.place, ctx)),
   );
 }
 

@@ -122,6 +122,32 @@ export interface ChoosingTasks {
     };
     values: None;
   };
+
+  /**
+   * Starts compiling the kernels of an epoch of SGD on one GPU, and of the tasks that measure its loss, while
+   * ratings are still being sorted.
+   */
+  'compile-sgd': {
+    inputs: None;
+    outputs: None;
+    params: {
+      readonly rank: number;
+      readonly biases: boolean;
+      readonly adaptive: boolean;
+      readonly precision: 'f32' | 'f16';
+      readonly steps:
+        | {
+            readonly kernel: 'sgd-tiles';
+            /** Most columns of a tile. */
+            readonly places: number;
+            readonly lanes: number;
+            readonly threads: number;
+            readonly arithmetic: 'f32' | 'f16';
+          }
+        | { readonly kernel: 'sgd-waves'; readonly lanes: number };
+    };
+    values: None;
+  };
 }
 
 /** The use of every input and output: see How. */
@@ -130,4 +156,5 @@ export const choosingContracts = {
   'tune-update': { block: 'read' },
   'compile-search': {},
   'compile-update': {},
+  'compile-sgd': {},
 } as const satisfies { readonly [K in keyof ChoosingTasks]: Readonly<Record<string, How>> };

@@ -8,7 +8,7 @@
  * Layout row-shifts: `values` Float32[rows], the regularization (shift_u) that is added to the diagonal of
  * each row's equations.
  */
-import type { RatingWeight } from '../../engine/numbers/rating-weight.ts';
+import type { ValueWeight } from '../../engine/numbers/value-weight.ts';
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { How } from '../../engine/run/step.ts';
 import type { None, Rows, SolvedValues, SolverChoice } from './task-types.ts';
@@ -109,7 +109,7 @@ export interface ImplicitTasks {
   'sum-weights': {
     inputs: { block: PartitionRef; itemCounts: PartitionRef };
     outputs: { rowSums: PartitionRef };
-    params: Rows & { readonly weight: RatingWeight | null };
+    params: Rows & { readonly weight: ValueWeight | null };
     values: { readonly least: number; readonly most: number };
   };
 
@@ -121,7 +121,7 @@ export interface ImplicitTasks {
   'weigh-ratings': {
     inputs: { block: PartitionRef; itemCounts: PartitionRef };
     outputs: { weights: PartitionRef };
-    params: Rows & RatingWeight & { readonly rows: 'users' | 'items' };
+    params: Rows & ValueWeight & { readonly rows: 'users' | 'items' };
     values: None;
   };
 }

@@ -5,7 +5,7 @@ import {
   sumWeights,
   weighRatings,
 } from '../../cpu/tasks/implicit/weigh-ratings.ts';
-import { type RatingWeight, weightOf } from '../../engine/numbers/rating-weight.ts';
+import { type ValueWeight, weightOf } from '../../engine/numbers/value-weight.ts';
 import { sharedArray } from '../../engine/partition.ts';
 import { ratingBlock, TestMemory } from './scope.ts';
 
@@ -26,8 +26,8 @@ const cuts = [
   { from: 0, to: 4 },
   { from: 4, to: rows },
 ];
-const bm25: RatingWeight = { form: 'bm25', unit: 1.7, scale: 0.8, meanCount: 30 };
-const log: RatingWeight = { form: 'log', unit: 1.7, scale: 0.8, meanCount: 30 };
+const bm25: ValueWeight = { form: 'bm25', unit: 1.7, scale: 0.8, meanCount: 30 };
+const log: ValueWeight = { form: 'log', unit: 1.7, scale: 0.8, meanCount: 30 };
 
 it('counts ratings by sign, and adds to the counts of earlier blocks of columns', () => {
   const positive = sharedArray(Int32Array, rows).fill(10);

@@ -7,7 +7,7 @@ import type { SortedFacts } from '../../../operators/evaluation/rating-facts.ts'
 import type { SortedRatings } from '../../../operators/ratings/sort-ratings.ts';
 import type { RatingsHome } from '../plans/ratings-home.ts';
 import type { FitTypes, ReadRatings, SortedData } from './algorithm.ts';
-import type { RatingWeight } from '../../../engine/numbers/rating-weight.ts';
+import type { ValueWeight } from '../../../engine/numbers/value-weight.ts';
 import type { RatingSides } from '../../../operators/ratings/ratings.ts';
 import type { ReadyData } from './algorithm.ts';
 
@@ -44,5 +44,5 @@ export interface AlsReady extends ReadyData {
   /** See ratingUnit. */
   readonly unit: number;
   /** For implicit data. */
-  readonly weight: RatingWeight | undefined;
+  readonly weight: ValueWeight | undefined;
 }

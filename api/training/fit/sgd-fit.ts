@@ -20,6 +20,7 @@ import {
   meansByPosition,
 } from '../../../operators/sgd/data/data.ts';
 import { solveNewRows } from '../../../operators/sgd/data/solve-new-rows.ts';
+import { compileSteps } from '../../../operators/sgd/compile-steps.ts';
 import type { SgdParams } from '../../../operators/sgd/params.ts';
 import { planSgd, scheduleOf } from '../../../operators/sgd/plan.ts';
 import { sgdMatrices } from '../../../operators/sgd/matrices.ts';
@@ -120,6 +121,12 @@ export class SgdFit implements FitAlgorithm<SgdTypes> {
   }
 
   sort({ read, home }: ReadStages<SgdTypes>): ScopeStage<SgdSorted> {
+    this.#run.scope.speculate(
+      'compile kernels',
+      { home },
+      ({ home: { plan } }, ctx) => compileSteps(scheduleOf(plan), this.params, ctx),
+      { need: 'none' },
+    );
     return this.#run.scope.stage(loadingStages.sort, { read, home }, (data, ctx) => this.#sorted(data, ctx));
   }
 

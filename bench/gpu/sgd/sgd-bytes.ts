@@ -71,7 +71,9 @@ function countVisits({ rows, offsets, indices }: RatingBlock, partOf: Uint32Arra
 }
 
 function tileOfColumns(data: SgdData, columns: number, tiles: number): Uint32Array {
-  return dealColumns(oneBlock(data.ratings).indices, columns, tiles).placeOf.map((place) => place & 0xffff);
+  const counts = new Uint32Array(columns);
+  for (const column of oneBlock(data.ratings).indices) counts[column]++;
+  return dealColumns(counts, tiles).placeOf.map((place) => place & 0xffff);
 }
 
 function bandOfColumns(columnOffsets: SgdData['columnOffsets'], bands: number): Uint32Array {

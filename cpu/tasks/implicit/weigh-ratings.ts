@@ -1,5 +1,5 @@
 /** Tasks that count the ratings of implicit data and turn them into weights. */
-import { type RatingWeight, weightOf } from '../../../engine/numbers/rating-weight.ts';
+import { type ValueWeight, weightOf } from '../../../engine/numbers/value-weight.ts';
 import { mapValues, ValueCounts } from '../../../engine/numbers/value-index.ts';
 import type { None } from '../../../operators/tasks/task-types.ts';
 import type { TaskHandler, TaskScope } from '../../handler.ts';
@@ -61,7 +61,7 @@ export const sumWeights: TaskHandler<'sum-weights'> = (scope) => {
 /** See `weigh-ratings` of KernelTasks. */
 export const weighRatings: TaskHandler<'weigh-ratings'> = (scope) => {
   const { from, to, rows, form, unit, scale, meanCount } = scope.params;
-  const weight: RatingWeight = { form, unit, scale, meanCount };
+  const weight: ValueWeight = { form, unit, scale, meanCount };
   const { offsets, indices, values } = blockOf(scope);
   const weights = scope.partition('weights').columns.values as Float32Array;
   if (form === 'bm25') {

@@ -1,4 +1,5 @@
 import type { DeviceBlock } from '../../device/resources.ts';
+import { sgdColumnCountKernel, sgdColumnCountWorkgroups } from './sgd-column-count.ts';
 import { MOST_TILES, sgdTileCountKernel, TILE_CHUNK_ROWS } from './sgd-tile-count.ts';
 import { sgdTileScatterKernel } from './sgd-tile-scatter.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
@@ -39,9 +40,7 @@ export async function tileLists(
   const known = block.prepared.get(key) as TileLists | undefined;
   if (known !== undefined) return known;
   if (tiles > MOST_TILES) throw new Error(`ratings are dealt to at most ${MOST_TILES} tiles, not ${tiles}`);
-  if (block.columns === undefined)
-    throw new Error('the host has let go of the ratings that tiles are dealt from');
-  const dealt = dealColumns(block.columns, columnCount, tiles);
+  const dealt = dealColumns(await columnCounts(gpu, block, columnCount), tiles);
   const lists: TileLists = {
     tiles,
     places: dealt.places,
@@ -66,9 +65,30 @@ interface DealtColumns {
   readonly placeOf: Uint32Array;
 }
 
-export function dealColumns(indices: Uint32Array, columnCount: number, tiles: number): DealtColumns {
+/** Number of ratings of each column. */
+async function columnCounts(
+  gpu: Gpu,
+  { indices, ratings }: DeviceBlock,
+  columnCount: number,
+): Promise<Uint32Array> {
   const counts = new Uint32Array(columnCount);
-  for (let k = 0; k < indices.length; k++) counts[indices[k]]++;
+  const table = await gpu.bufferOf(counts, 'ratings by column');
+  try {
+    const kernel = await gpu.compile(sgdColumnCountKernel, {});
+    await gpu
+      .pass('count by column')
+      .dispatch(kernel, { indices, counts: table }, { ratings }, sgdColumnCountWorkgroups(ratings))
+      .submit();
+    await gpu.download(table, counts);
+    return counts;
+  } finally {
+    table.destroy();
+  }
+}
+
+/** Assigns columns to tiles by their numbers of ratings: see tileLists. */
+export function dealColumns(counts: Uint32Array, tiles: number): DealtColumns {
+  const columnCount = counts.length;
   const order = Uint32Array.from({ length: columnCount }, (_, column) => column).sort(
     (left, right) => counts[right] - counts[left] || left - right,
   );

@@ -1,11 +1,11 @@
 import { DataError } from '../../../engine/errors.ts';
 import type { Json, JsonObject } from '../../../engine/json.ts';
 import {
-  type KnownForm,
-  type RatingWeight,
+  type WeightForm,
+  type ValueWeight,
   sparkWeight,
   weightOf,
-} from '../../../engine/numbers/rating-weight.ts';
+} from '../../../engine/numbers/value-weight.ts';
 import { ValueCounts } from '../../../engine/numbers/value-index.ts';
 import { sharedArray } from '../../../engine/partition.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
@@ -14,8 +14,12 @@ import { passOver } from '../../ratings/pass-over.ts';
 import type { Ratings } from '../../ratings/ratings.ts';
 import { itemCountsOf } from './weighted-ratings.ts';
 
-/** The formula, with two properties of the training set's weights that the plan needs. */
-export type LearnedWeight = RatingWeight & {
+/**
+ * The formula for the weight of an implicit rating (see ValueWeight), whose constants are learned from the
+ * training set: `scale` makes the mean weight 1, and `unit` is the geometric mean of |r|. New ratings for the
+ * model get weights by the same formula. Two properties of the training set's weights are for the plan.
+ */
+export type LearnedWeight = ValueWeight & {
   /** Largest weight in the training set. */
   readonly largest: number;
   /** True if every rating equals its weight. */
@@ -28,7 +32,7 @@ export type LearnedWeight = RatingWeight & {
  * ascending order, or row by row if there are too many values or the formula uses the item.
  */
 export async function learnWeight(
-  form: KnownForm,
+  form: WeightForm,
   byUser: Ratings,
   counts: Int32Array,
   ctx: ExecutionContext,
@@ -38,12 +42,12 @@ export async function learnWeight(
   const { least, most } = logarithms;
   const changesNothing = form === 'spark' || (form !== 'bm25' && least === 1 && most === 1);
   if (changesNothing) {
-    const ones: RatingWeight = { ...sparkWeight, form };
+    const ones: ValueWeight = { ...sparkWeight, form };
     // Later ratings, as in fold-in, are weighed by the formula: a rating of 1 has to keep the weight 1.
     return { ...ones, scale: form === 'spark' ? 1 : 1 / weightOf(ones, 1, 1), largest: most, changesNothing };
   }
   const total = counts.reduce((sum, count) => sum + count, 0);
-  const unscaled: RatingWeight = {
+  const unscaled: ValueWeight = {
     form,
     unit: Math.exp(logarithms.mean),
     scale: 1,
@@ -60,7 +64,7 @@ export async function learnWeight(
 }
 
 /** The constants for a model's metadata. */
-export function weightJson({ form, unit, scale, meanCount }: RatingWeight): JsonObject {
+export function weightJson({ form, unit, scale, meanCount }: ValueWeight): JsonObject {
   return { form, unit, scale, meanCount };
 }
 
@@ -68,7 +72,7 @@ export function weightJson({ form, unit, scale, meanCount }: RatingWeight): Json
  * Reads the formula from a model's metadata. A model without one was trained on the ratings as they are.
  * Throws DataError for values that no training writes.
  */
-export function readWeight(stored: Json | undefined): RatingWeight {
+export function readWeight(stored: Json | undefined): ValueWeight {
   if (stored === undefined || stored === null) return sparkWeight;
   const { form, unit, scale, meanCount } = stored as JsonObject;
   const isForm = ['spark', 'raw', 'binary', 'log', 'bm25'].includes(form as string);
@@ -81,7 +85,7 @@ export function readWeight(stored: Json | undefined): RatingWeight {
       { phase: 'load', advice: 'Train the model again' },
     );
   return {
-    form: form as KnownForm,
+    form: form as WeightForm,
     unit: unit as number,
     scale: scale as number,
     meanCount: meanCount as number,
@@ -134,7 +138,7 @@ function ofDistinct(distinct: Distinct, of: (size: number) => number): Sizes {
  */
 async function ofRows(
   ratings: Ratings,
-  weight: RatingWeight | null,
+  weight: ValueWeight | null,
   counts: Int32Array,
   ctx: ExecutionContext,
 ): Promise<Sizes> {

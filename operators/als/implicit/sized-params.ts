@@ -1,6 +1,6 @@
 import { explicitLambda } from '../../params/common.ts';
 import type { AlsParams } from '../als-params.ts';
-import type { KnownForm } from '../../../engine/numbers/rating-weight.ts';
+import type { WeightForm } from '../../../engine/numbers/value-weight.ts';
 
 /**
  * ALS parameters in which every `auto` that depends on the sizes of the data is replaced by a value: λ, and
@@ -11,7 +11,7 @@ export interface SizedAlsParams extends AlsParams {
 }
 
 /** The form of weights; `auto` means `log`. */
-export function knownForm({ weight }: Pick<AlsParams, 'weight'>): KnownForm {
+export function knownForm({ weight }: Pick<AlsParams, 'weight'>): WeightForm {
   return weight === 'auto' ? 'log' : weight;
 }
 

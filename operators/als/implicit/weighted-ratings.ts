@@ -1,4 +1,4 @@
-import { type RatingWeight, weightOf } from '../../../engine/numbers/rating-weight.ts';
+import { type ValueWeight, weightOf } from '../../../engine/numbers/value-weight.ts';
 import { mapValues } from '../../../engine/numbers/value-index.ts';
 import { type Partition, sharedArray } from '../../../engine/partition.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
@@ -14,7 +14,7 @@ import type { Ratings } from '../../ratings/ratings.ts';
  */
 export function weightedRatings(
   { ratings, rows }: { readonly ratings: Ratings; readonly rows: 'users' | 'items' },
-  weight: RatingWeight,
+  weight: ValueWeight,
   { counts, keeps }: { readonly counts: Int32Array | Uint32Array; readonly keeps: boolean },
   ctx: ExecutionContext,
 ): Promise<Ratings> {
@@ -52,7 +52,7 @@ export function itemCountsOf(counts: Int32Array | Uint32Array): Partition {
  */
 export function weighBlock(
   { offsets, indices, values }: RatingBlock,
-  weight: RatingWeight,
+  weight: ValueWeight,
   countAt: (column: number) => number,
 ): void {
   if (weight.form !== 'bm25') mapValues(values, values, (rating) => weightOf(weight, rating, 1));

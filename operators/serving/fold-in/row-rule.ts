@@ -1,6 +1,6 @@
 import { DataError, UsageError } from '../../../engine/errors.ts';
 import type { Json, JsonObject } from '../../../engine/json.ts';
-import type { RatingWeight } from '../../../engine/numbers/rating-weight.ts';
+import type { ValueWeight } from '../../../engine/numbers/value-weight.ts';
 import { readWeight } from '../../als/implicit/rating-weight.ts';
 import type { RowRule } from '../../als/rows/solve-rows.ts';
 
@@ -10,7 +10,7 @@ import type { RowRule } from '../../als/rows/solve-rows.ts';
  */
 export interface UserRule extends RowRule {
   /** Weights of implicit ratings; undefined for explicit ones. */
-  readonly weight?: RatingWeight;
+  readonly weight?: ValueWeight;
 }
 
 /**

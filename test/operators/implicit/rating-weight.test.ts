@@ -1,7 +1,7 @@
 /** Weights of implicit ratings: their forms, their scale, and α by the density of the ratings. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALS, type AlsOptions, type Model, Session } from '../../../index.ts';
-import { type RatingWeight, weightOf } from '../../../engine/numbers/rating-weight.ts';
+import { type ValueWeight, weightOf } from '../../../engine/numbers/value-weight.ts';
 import { readWeight } from '../../../operators/als/implicit/rating-weight.ts';
 import { sizedParams } from '../../../operators/als/implicit/sized-params.ts';
 import { checkAlsParams } from '../../../operators/als/params.ts';
@@ -55,7 +55,7 @@ describe('the weight of a rating', () => {
   });
 
   it('follows its formula and keeps the sign of a dislike', () => {
-    const of = (form: RatingWeight['form']) => ({ form, unit: 2, scale: 3, meanCount: 10 });
+    const of = (form: ValueWeight['form']) => ({ form, unit: 2, scale: 3, meanCount: 10 });
     expect(weightOf(of('log'), 6, 1)).toBeCloseTo(3 * (1 + Math.log(4)), 12);
     expect(weightOf(of('log'), -6, 1)).toBeCloseTo(-3 * (1 + Math.log(4)), 12);
     // x = 3, and an item with twice the mean count: k1 (1 - b + 2 b) = 1.2 * 1.75 = 2.1.
