@@ -2,6 +2,9 @@
 import { expect, it } from 'vitest';
 import { ALS, chooseTrainer, type Model, Session, SGD } from '../../../index.ts';
 import { CounterRandom } from '../../../engine/random.ts';
+import { checkAlsParams } from '../../../operators/als/params.ts';
+import { planAls } from '../../../operators/als/plan/plan-als.ts';
+import { cpuInfo, gpuInfo } from '../../support/steps/small-problems.ts';
 
 const random = new CounterRandom(5);
 const rows = Array.from({ length: 3000 }, (_, k) => ({
@@ -71,6 +74,21 @@ it('refuses what needs the equations of a row, and names CG', () => {
   expect(() => new ALS({ rank: 513, nonnegative: true })).toThrow('conjugate gradients');
   expect(() => new ALS({ rank: 513, partitionSums: 'equations' })).toThrow('no normal equations');
   expect(() => new SGD({ rank: 513 })).toThrow('Train by ALS');
+});
+
+it('is solved from vertical parts by vectors, and reaches the same loss', async () => {
+  const common = { rank: 600, maxIter: 4 };
+  const whole = await lossOf(common);
+  const parts = await lossOf({ ...common, partitionItems: '2,3', partitionUsers: '3,2' });
+  expect(Math.abs(parts / whole - 1)).toBeLessThan(1e-4);
+});
+
+it('is planned with the Gram matrix of implicit data, and not for GPUs', () => {
+  const params = checkAlsParams({ rank: 4096, implicitPrefs: true });
+  const planOn = (device: typeof cpuInfo) =>
+    planAls({ users: 90, items: 70, ratings: 3000 }, params, { compute: [device], host: cpuInfo });
+  expect(planOn(cpuInfo).memory.cpu).toBeGreaterThanOrEqual(4 * 4096 ** 2);
+  expect(() => planOn(gpuInfo(0))).toThrow('the largest rank that GPUs train');
 });
 
 it('is chosen in place of SGD', async () => {
