@@ -29,7 +29,7 @@ const vectors: Partial<AlsOptions>[] = [
 ];
 const partial: Partial<AlsOptions>[] = [
   { partitionUsers: '2,2', partitionItems: '2,2', partitionSums: 'partial-equations' },
-  { partitionItems: '4,2', partitionSums: 'partial-equations' },
+  { partitionItems: '2,1', partitionSums: 'partial-equations' },
 ];
 
 async function errorOf(session: Session, set: number, options: AlsOptions): Promise<number> {

@@ -20,7 +20,7 @@ export function reduceScatter(
     if (missing) throw new Error(`${stage}: no group has the place ${missing.at}`);
     const reduced =
       groups === undefined ? given : reduceInGroups(list, stage, given, groups, turnOf(given.owner, groups));
-    reduceSlice(list, stage, reduced, sum(slice), shape(slice, given.owner));
+    reduceSlice(list, stage, reduced, sum(slice), (place) => shape(slice, place));
   };
 }
 

@@ -17,6 +17,6 @@ export function reduceToOne(
     one ??= given.owner;
     if (given.owner !== one)
       throw new Error(`${stage}: reduce-to-one has one place for sums, not ${one} and ${given.owner}`);
-    reduceSlice(list, stage, given, sum(slice), shape(slice, one));
+    reduceSlice(list, stage, given, sum(slice), (place) => shape(slice, place));
   };
 }

@@ -14,6 +14,8 @@ export interface Slice {
   readonly partials: readonly Located[];
   /** The place that gets the sum. */
   readonly owner: Place;
+  /** Other places that get the same sum. */
+  readonly also?: readonly Place[];
   /** See Gathering. */
   readonly wire: Wire | undefined;
 }
@@ -46,7 +48,7 @@ function addUp(
     { rows, wire },
     own.ref,
     partials.filter((one) => one !== own),
-    place,
+    [place],
   );
   return own;
 }
@@ -57,10 +59,10 @@ function addTo(
   { rows, wire }: Pick<Slice, 'rows' | 'wire'>,
   sum: PartitionRef,
   addends: readonly Located[],
-  place: Place,
+  places: readonly Place[],
 ): void {
   for (const addend of addends) {
-    sendRows(list, stage, addend, [place], wire, () =>
+    sendRows(list, stage, addend, places, wire, (place) =>
       list.task(stage, place, {
         kernel: 'add-rows',
         inputs: { addend: addend.ref },
@@ -72,16 +74,17 @@ function addTo(
   }
 }
 
-/** Adds a slice's partial sums at its owner, as a new partition. */
+/** Adds a slice's partial sums at each of its places, as a new partition, in the same order everywhere. */
 export function reduceSlice(
   list: StepList,
   stage: string,
-  { rows, partials: [first, ...others], owner, wire }: Slice,
+  { rows, partials: [first, ...others], owner, also = [], wire }: Slice,
   sum: PartitionRef,
-  shape: MatrixShape,
+  shape: (place: Place) => MatrixShape,
 ): void {
-  list.allocate(stage, owner, sum, shape);
-  sendRows(list, stage, first, [owner], wire, (place) =>
+  const places = [owner, ...also];
+  for (const place of places) list.allocate(stage, place, sum, shape(place));
+  sendRows(list, stage, first, places, wire, (place) =>
     list.task(stage, place, {
       kernel: 'place-rows',
       inputs: { rows: first.ref },
@@ -90,7 +93,7 @@ export function reduceSlice(
     }),
   );
   list.free(stage, first.at, [first.ref]);
-  addTo(list, stage, { rows, wire }, sum, others, owner);
+  addTo(list, stage, { rows, wire }, sum, others, places);
 }
 
 /**

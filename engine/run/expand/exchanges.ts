@@ -170,6 +170,7 @@ export class Exchanges {
           at: partials.parts[slice * each + k].at[0],
         })),
         owner: sums.parts[slice].at[0],
+        also: sums.parts[slice].at.slice(1),
         wire: this.#wire('f32'),
       }),
       sum: (slice) => this.#versions.next(stage, sums, slice),

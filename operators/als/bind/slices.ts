@@ -4,7 +4,15 @@ import { balancedRanges, evenRanges, taskCount } from '../../ratings/row-ranges.
 import { measureStages } from '../../training/loss.ts';
 import { gramSlices, implicitStages, rankSlices } from '../implicit/stages.ts';
 import { tiledSlices, tilingOf } from '../tiles.ts';
-import { hasGramOfParts, isInBlocks, otherSide, type Side, sides, sumsOf } from '../plan/grid.ts';
+import {
+  hasGramOfParts,
+  isInBlocks,
+  otherSide,
+  type Side,
+  sides,
+  stepsEverywhere,
+  sumsOf,
+} from '../plan/grid.ts';
 import { placesOfFixedParts } from '../plan/parted-side.ts';
 import { equationVectorStages } from '../plan/vectors.ts';
 import type { AlsProblem } from '../plan/problem.ts';
@@ -51,8 +59,6 @@ export function alsSlices(
   const rows = (parts: readonly RatedRows[]) =>
     parts.map((part) => evenRanges(part.rows, whole ? 1 : Math.min(128, Math.ceil(part.rows / SOLVED_ROWS))));
   const gram = gramSlices(params.rank, whole);
-  const named = (stages: readonly string[], slices: RowRange[][]) =>
-    Object.fromEntries(stages.map((stage) => [stage, slices]));
   const ofSide = (side: Side): Record<string, Slice[][]> => {
     const { parts, blocks } = ratings[side];
     const fixedRows = sizes[otherSide[side]];
@@ -60,16 +66,7 @@ export function alsSlices(
     const updated = cut(parts).map((slices, part) => tiledSlices(parts[part].offsets, slices, tiled));
     return {
       ...(isInBlocks(grid, side)
-        ? {
-            ...named([`equations-${side}`, `residuals-${side}`, `products-${side}`], cut(blocks)),
-            ...named([`begin-${side}`, `step-${side}`, `update-${side}`], rows(parts)),
-            ...(sumsOf(grid, side) === 'partial-equations'
-              ? named(
-                  equationVectorStages(side),
-                  rows(parts.flatMap((part) => placesOfFixedParts(problem, side).map(() => part))),
-                )
-              : {}),
-          }
+        ? slicesInBlocks(problem, side, { ofBlocks: cut(blocks), ofRows: rows, parts })
         : { [`update-${side}`]: updated }),
       [measureStages[side]]: cut(parts),
       ...(!implicit
@@ -90,6 +87,30 @@ export function alsSlices(
           [implicitStages.error]: cut(blocks),
           [implicitStages.ranks]: parts.map((part) => rankSlices(part.rows, whole)),
         }
+      : {}),
+  };
+}
+
+/** Slices of the stages of a side whose equations or products are sums over blocks. */
+function slicesInBlocks(
+  problem: AlsProblem,
+  side: Side,
+  cuts: {
+    readonly ofBlocks: RowRange[][];
+    readonly ofRows: (parts: readonly RatedRows[]) => RowRange[][];
+    readonly parts: readonly RatedRows[];
+  },
+): Record<string, Slice[][]> {
+  const { grid, places } = problem;
+  const named = (stages: readonly string[], slices: RowRange[][]) =>
+    Object.fromEntries(stages.map((stage) => [stage, slices]));
+  const solved = stepsEverywhere(grid, side) ? places.flatMap(() => cuts.parts) : cuts.parts;
+  const formed = cuts.parts.flatMap((part) => placesOfFixedParts(problem, side).map(() => part));
+  return {
+    ...named([`equations-${side}`, `residuals-${side}`, `products-${side}`], cuts.ofBlocks),
+    ...named([`begin-${side}`, `step-${side}`, `update-${side}`], cuts.ofRows(solved)),
+    ...(sumsOf(grid, side) === 'partial-equations'
+      ? named(equationVectorStages(side), cuts.ofRows(formed))
       : {}),
   };
 }

@@ -222,14 +222,14 @@ function sumSets(problem: AlsProblem, side: Side, rows: readonly number[]): AlsD
           ['products', rank, names.products, names.allProducts],
         ] as const)),
   ];
-  const owners = partPlaces(problem, side);
+  const owners = allPlaces(problem, side);
   const at = placesOfFixedParts(problem, side);
   const ofBlocks = blockPlaces(problem, side).map(
     (place, block) => Math.floor(block / verticalParts(problem.grid, side)) * at.length + at.indexOf(place),
   );
   return sums.flatMap(([role, columns, own, all]): AlsDataSet[] => {
     const set = { role, side, layout: 'factors', columns, derived: true };
-    const one = { name: own, ...set, parts: rows.map((count, s) => ({ rows: count, at: [owners[s]] })) };
+    const one = { name: own, ...set, parts: rows.map((count, s) => ({ rows: count, at: owners[s] })) };
     if (!several) return [one];
     const parts = rows.flatMap((count) => at.map((place): DataPart => ({ rows: count, at: [place] })));
     const collected = { name: all, ...set, by: 'block' as const, ofBlocks, parts };

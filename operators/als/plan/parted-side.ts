@@ -6,7 +6,7 @@ import { blockBytes, factorBytes } from '../../planner/sizes.ts';
 import { equationColumns } from '../../tasks/equation-tasks.ts';
 import { implicitUses } from '../implicit/stages.ts';
 import { implicitWeights } from '../implicit/weights.ts';
-import { otherSide, type Side, verticalParts } from './grid.ts';
+import { otherSide, type Side, verticalParts, stepsEverywhere } from './grid.ts';
 import { pipelineName, regularizationOf } from './half-iteration.ts';
 import { type AlsProblem, blockPlaces, overRatings, partPlaces, sideNames, tasksOfPart } from './problem.ts';
 
@@ -26,6 +26,8 @@ export class PartedSide {
   readonly several: boolean;
   /** Number of devices that hold parts of the fixed side and compute partial sums. */
   readonly sharing: number;
+  /** True if every device takes the CG steps of all rows. */
+  readonly everywhere: boolean;
   /** Data set to which tasks add normal equations; with several devices, each has partial ones. */
   readonly collected: string;
   readonly partitions: { readonly p: number; readonly q: number };
@@ -41,6 +43,7 @@ export class PartedSide {
     const { factors, bias } = sideNames(otherSide[side], problem);
     this.solved = sideNames(side, problem);
     this.several = problem.places.length > 1;
+    this.everywhere = stepsEverywhere(problem.grid, side);
     this.collected = this.several ? this.solved.partials : this.solved.equations;
     this.sharing = placesOfFixedParts(problem, side).length;
     this.partitions = { p: verticalParts(problem.grid, side), q: problem.grid[side].q };
@@ -107,14 +110,14 @@ export class PartedSide {
     };
   }
 
-  /** Stage that runs a task on each part of the solved rows, on the device that owns the part. */
+  /** Stage that runs a task on each part of the solved rows, on each device that takes the part's steps. */
   overRows(name: string, task: TaskPlan, more: Partial<Stage> = {}): Stage {
     const { params, device } = this.#problem;
     const weights = params.implicitPrefs ? { lambda: params.regParam } : regularizationOf(params, this.#side);
     const tasks = [{ ...task, params: { rank: params.rank, ...weights, ...task.params } }];
     return {
       name,
-      at: partPlaces(this.#problem, this.#side),
+      at: this.everywhere ? this.#problem.places : partPlaces(this.#problem, this.#side),
       work: { kind: 'tasks', tasks },
       kernel: task.kernel,
       tasks: device.wholePasses ? 1 : tasksOfPart(this.#problem, this.#side),
@@ -143,7 +146,9 @@ export class PartedSide {
   reduce(name: string, data: string, to: string, bytes: number): Stage[] {
     if (!this.several) return [];
     const { groups, seconds, onePhase } = reduceWay(this.#problem, bytes);
-    const moved = `${formatBytes((this.sharing - 1) * bytes)} down and up`;
+    const owners = this.everywhere ? this.sharing : 1;
+    const moved = `${formatBytes(owners * (this.sharing - 1) * bytes)} down and up`;
+    const called = this.everywhere ? 'reduce to all' : 'reduce-scatter';
     const stage: Stage = {
       name,
       at: partPlaces(this.#problem, this.#side),
@@ -154,7 +159,7 @@ export class PartedSide {
         to: [to],
         ...(groups ? { groups } : {}),
       },
-      exchange: groups ? `reduce-scatter in two phases: ${moved}` : `reduce-scatter: ${moved}`,
+      exchange: groups ? `${called} in two phases: ${moved}` : `${called}: ${moved}`,
     };
     if (groups === undefined) return [stage];
     const reason =

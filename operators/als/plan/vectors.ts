@@ -71,13 +71,13 @@ function last(set: string): DataUse {
  */
 function beginStages(problem: AlsProblem, side: Side, parted: PartedSide): Stage[] {
   const { rank: f, biases } = problem.params;
-  const { solved, several } = parted;
+  const { solved, several, everywhere } = parted;
   const gradients = parted.bytes(gradientColumns(f, biases));
   const collected = several ? solved.allGradients : solved.gradients;
   const old: DataUse = { set: solved.factors, version: 'old' };
-  const previous = several ? last(solved.allDirections) : old;
+  const previous = several && !everywhere ? last(solved.allDirections) : old;
   return [
-    ...parted.spread(`spread-${side}`, solved.factors),
+    ...(everywhere ? [] : parted.spread(`spread-${side}`, solved.factors)),
     parted.zeros(`allocate-residuals-${side}`, collected),
     residualStage(problem, side, parted, { previous, gradients: collected }),
     ...parted.reduce(`reduce-residuals-${side}`, solved.allGradients, solved.gradients, gradients),
@@ -136,13 +136,13 @@ function residualStage(
 function stepStages(problem: AlsProblem, side: Side, parted: PartedSide): Stage[] {
   const { params, profile, grid } = problem;
   const { rank: f, biases } = params;
-  const { solved, several, sharing } = parted;
+  const { solved, several, everywhere, sharing } = parted;
   const forms = sumsOf(grid, side) === 'partial-equations';
   const [vector, gradients] = [parted.bytes(f), parted.bytes(gradientColumns(f, biases))];
   const products = several ? solved.allProducts : solved.products;
-  const direction = several ? last(solved.allDirections) : solved.direction;
+  const direction = several && !everywhere ? last(solved.allDirections) : solved.direction;
   return [
-    ...parted.spread(`spread-directions-${side}`, solved.direction),
+    ...(everywhere ? [] : parted.spread(`spread-directions-${side}`, solved.direction)),
     parted.zeros(`allocate-products-${side}`, products),
     forms
       ? parted.overEquations(

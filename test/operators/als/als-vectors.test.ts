@@ -14,8 +14,8 @@ const grids: Partial<AlsOptions>[] = [
   { partitionUsers: '4,4', partitionItems: '4,4' },
 ];
 
-/** A subset of `grids`, to test the exchange of partial equations. */
-const fewGrids = [grids[0], grids[3]];
+/** Grids to test the exchange of partial equations. With `2,1` each of two devices steps all rows. */
+const fewGrids = [grids[0], grids[3], { partitionItems: '2,1' }, { partitionUsers: '2,1' }];
 
 const settings: [string, AlsOptions][] = [
   ['explicit, with biases', { biasDamping: 3, regOffset: 0.5 }],

@@ -89,14 +89,18 @@ function waysToAdd(
   const formed = rank <= MAXIMUM_FORMED_RANK;
   if (cgBelow < ALL_ROWS || sides.some((side) => layout[side].factors === 'host'))
     return formed || parted.length === 0 ? [layout] : [];
-  const vectorSums = (['vectors', 'partial-equations'] as const).filter(
-    (sums) => sums === 'vectors' || (formed && (devices > 1 || partitionSums === sums)),
-  );
+  const asked = devices > 1 || partitionSums === 'partial-equations';
+  const vectorSums: readonly Pick<SideGrid, 'sums' | 'common'>[] = [
+    { sums: 'vectors' },
+    ...(formed && asked ? [{ sums: 'partial-equations' } as const] : []),
+    // With more than two devices, each would receive the sums of all others.
+    ...(formed && devices === 2 ? [{ sums: 'partial-equations', common: 1 } as const] : []),
+  ];
   return parted.reduce(
     (ways, side) =>
       ways.flatMap((way) => [
         ...(formed ? [way] : []),
-        ...vectorSums.map((sums): Layout => ({ ...way, [side]: { ...way[side], sums } })),
+        ...vectorSums.map((sums): Layout => ({ ...way, [side]: { ...way[side], ...sums } })),
       ]),
     [layout],
   );
@@ -112,7 +116,8 @@ function smallestCut(
     (requested[otherSide[side]] && (requested[otherSide[side]]?.p ?? 1) > 1
       ? requested[otherSide[side]]?.p
       : undefined);
-  const begin = (side: Side) => fixedCut(side) ?? Math.min(problem.compute.length, problem.rows[side]);
+  const begin = (side: Side) =>
+    layout[side].common === 1 ? 1 : (fixedCut(side) ?? Math.min(problem.compute.length, problem.rows[side]));
   let grid: AlsGrid = {
     users: { ...layout.users, q: begin('users') },
     items: { ...layout.items, q: begin('items') },
@@ -123,7 +128,7 @@ function smallestCut(
     if (need <= 1) return { grid, fits: true };
     const finer = (side: Side): SideGrid => ({
       ...grid[side],
-      q: fixedCut(side) ?? Math.min(problem.rows[side], 2 * grid[side].q),
+      q: grid[side].common === 1 ? 1 : (fixedCut(side) ?? Math.min(problem.rows[side], 2 * grid[side].q)),
     });
     // Doubles the parts of users, of items, or of both, whichever needs the least memory. If they need the
     // same, the first is taken, which cuts only one side.

@@ -8,6 +8,7 @@ import {
   otherSide,
   type Side,
   sides,
+  stepsEverywhere,
   sumsOf,
   verticalParts,
 } from '../grid.ts';
@@ -218,14 +219,15 @@ function vectorSeconds(
       ? kernels + ((2 * verticalParts(grid, side)) / used + passes) * (equations / rates.memory)
       : (passes * nz * (4 * factorStride(rank, device.strideStep) + 8)) / rates.gathers / used;
   const gram = implicitPrefs ? (passes * 2 * rows[side] * rank ** 2) / rates.solves / d : 0;
-  const computing = multiplying + (passes * STEP_PASSES * vector) / rates.memory / d + gram;
+  const everywhere = stepsEverywhere(grid, side);
+  const steps = (passes * STEP_PASSES * vector) / rates.memory / (everywhere ? 1 : d);
+  const computing = multiplying + steps + gram * (everywhere ? d : 1);
   if (d === 1) return { computing, exchange: 0 };
-  // Each device sends its partial sums to the owners of the rows; owners send the directions to all devices.
+  // Each device sends its partial sums to the owners of the rows, and the owners send the directions to all.
+  // Where every device steps all rows, it sends its sums to all and needs no directions.
   const residuals = factorBytes(rows[side], gradientColumns(rank, biases), device.strideStep);
-  const exchanged =
-    reduceWay(problem, residuals).seconds +
-    cgSteps * reduceWay(problem, vector).seconds +
-    passes * spreadSeconds(problem, vector);
+  const sums = reduceWay(problem, residuals).seconds + cgSteps * reduceWay(problem, vector).seconds;
+  const exchanged = everywhere ? d * sums : sums + passes * spreadSeconds(problem, vector);
   const parts = Math.max(1, grid[side].q / d);
   const exchange = exchanged / parts + STEPPED * passes * grid[side].q * rates.perPart;
   return { computing, exchange };
