@@ -11,7 +11,15 @@ export interface DeviceRates {
   readonly perRating: number;
   readonly perFeature: number;
   readonly perSquare: number;
-  /** Additional seconds for each row in a half-iteration: perRow + perRowSquare f². */
+  /**
+   * perRating and perSquare of kernels that read θ in 8 bits. Explicit ALS takes them by default where it
+   * solves rows by CG without storing their equations. Undefined if the device has no such kernels.
+   */
+  readonly eightBits?: { readonly perRating: number; readonly perSquare: number };
+  /**
+   * Additional seconds for each row in a half-iteration: perRow + perRowSquare f². Of a GPU that solves rows
+   * by CG, in proportion to its passes over A: one for each step, and one for the first residual.
+   */
   readonly perRow: number;
   readonly perRowSquare: number;
   /** Bytes a second of the device's own memory. */
@@ -40,13 +48,20 @@ export interface DeviceRates {
 /** Bytes a second read from the spill folder, for all devices together. */
 export const SPILL_BYTES_A_SECOND = 2e9;
 
+/** The H200's rates in 8 bits: see DeviceRates. */
+const EIGHT_BITS = { perRating: 0.004e-9, perSquare: 3.8e-15 };
+
+/** Steps of conjugate gradients with which rows were measured (`perRow` and `perRowSquare` of GPUs). */
+const MEASURED_STEPS = 6;
+
 const h200: DeviceRates = {
   name: 'H200',
   source:
-    'measured on one H200: ALS by 6 CG steps at ranks 32 to 200, parts of Hugewiki and Netflix; copies between host and device by one thread, between devices by several',
+    'measured on one H200: ALS by CG at ranks 32 to 256, in float16 by 6 steps and in 8 bits by 4, parts of Hugewiki and Netflix; copies between host and device by one thread, between devices by several',
   perRating: 0.022e-9,
   perFeature: Infinity,
   perSquare: 5.5e-15,
+  eightBits: EIGHT_BITS,
   perRow: 2.5e-9,
   perRowSquare: 9e-13,
   memory: 3.8e12,
@@ -89,6 +104,10 @@ const classes: readonly { readonly most: number; readonly rates: DeviceRates }[]
       source: "the H200's rates by the ratio of memory bandwidths, 2.0 to 4.8 TB/s",
       perRating: h200.perRating * 2.4,
       perSquare: h200.perSquare * 2.4,
+      eightBits: {
+        perRating: EIGHT_BITS.perRating * 2.4,
+        perSquare: EIGHT_BITS.perSquare * 2.4,
+      },
       perRow: h200.perRow * 2.4,
       perRowSquare: h200.perRowSquare * 2.4,
       memory: h200.memory / 2.4,
@@ -124,12 +143,12 @@ export function ratesOf(
   cgSteps: number,
 ): DeviceRates {
   if (kind === 'gpu' && description.endsWith(SOFTWARE_MARK)) return software;
-  if (kind === 'gpu')
-    return (
-      (description.includes('H200') || capacityBytes === null
-        ? undefined
-        : classes.find(({ most }) => capacityBytes <= most)?.rates) ?? h200
-    );
+  if (kind === 'gpu') {
+    const known = description.includes('H200') || capacityBytes === null;
+    const rates = known ? h200 : (classes.find(({ most }) => capacityBytes <= most)?.rates ?? h200);
+    const passes = cgSteps === 0 ? 1 : (cgSteps + 1) / (MEASURED_STEPS + 1);
+    return { ...rates, perRow: rates.perRow * passes, perRowSquare: rates.perRowSquare * passes };
+  }
   const core = {
     name: `${parallelism} CPU threads`,
     source: 'measured on one core (solver-choice.ts), divided by the threads',

@@ -3,6 +3,7 @@ import { rankingReasons } from '../../params/common.ts';
 import { forSides } from '../../params/table.ts';
 import { factorStride } from '../../planner/sizes.ts';
 import type { SizedAlsParams } from '../implicit/sized-params.ts';
+import { ALL_ROWS } from '../solver-choice.ts';
 import { type AlsGrid, isInBlocks, type Side, sides, sumsOf, verticalParts } from './grid.ts';
 import { type AlsProblem, tasksOfPart } from './problem.ts';
 
@@ -58,6 +59,7 @@ export function planReasons(problem: AlsProblem): string[] {
   return [
     ...(params.implicitPrefs ? [] : rankingReasons(params, 'iteration')),
     gridReason(problem),
+    ...sumsReasons(problem),
     ...(params.biases
       ? [
           `biases: eliminated from the normal equations, which keep f features; one solve gives ` +
@@ -90,6 +92,14 @@ function solvedBy(grid: AlsGrid, side: Side): string {
   const sums = sumsOf(grid, side);
   if (sums === 'partial-equations') return 'conjugate gradients on vectors and partial equations';
   return sums === 'vectors' ? 'conjugate gradients on vectors' : 'equations';
+}
+
+/** The reason printed if devices exchange normal equations because the solver needs them. */
+function sumsReasons({ grid, places, solver, params }: AlsProblem): string[] {
+  const ofEquations = sides.some((side) => sumsOf(grid, side) === 'equations');
+  if (places.length === 1 || !ofEquations || solver.cgBelow >= ALL_ROWS) return [];
+  const advice = params.nonnegative ? '' : '; solver cg lets them exchange vectors, which are smaller';
+  return [`devices exchange normal equations, which the solver ${solver.kernel} needs${advice}`];
 }
 
 /** The reason printed if the device does not keep all ratings for the whole run. */

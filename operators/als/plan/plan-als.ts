@@ -24,7 +24,7 @@ import {
   requireVertical,
   tooLarge,
 } from './refusals.ts';
-import { type UsualWay, usualWays } from './usual-ways.ts';
+import { fewerReason, type UsualWay, usualWays } from './usual-ways.ts';
 
 /**
  * The usual grid is one part of each side on each device. Another grid must save at least this fraction of an
@@ -106,7 +106,12 @@ class PlannedGrids {
 interface PricedPlan {
   readonly plan: PhysicalPlan;
   readonly cost: IterationCost;
+  /** Number of devices that the plan uses. */
+  readonly used: number;
 }
+
+/** The reason against a plan that saves less time than WORTH_DEVICE asks for its further devices. */
+const FEW_SAVED = 'saves too little for more devices';
 
 /** A candidate grid, and its estimated time. */
 interface Candidate {
@@ -125,6 +130,8 @@ class PlanSearch {
   /** The usual grid, with its plan if it fits. `error`: the reason why it does not fit on all devices. */
   #usual: { readonly way: UsualWay; readonly plan?: PhysicalPlan; readonly error?: CapacityError };
   #chosen: PricedPlan | undefined;
+  /** Seconds of the fastest plan that fits and uses all devices. */
+  #onAll = Infinity;
 
   constructor(planned: PlannedGrids, options: AlsPlanOptions) {
     this.#planned = planned;
@@ -140,12 +147,16 @@ class PlanSearch {
     this.#tryUsualWays();
     const { plan, way } = this.#usual;
     if (plan && this.#problem.compute.length === 1 && !this.#options.compares) return plan;
-    this.#chosen = plan && { plan, cost: way.cost };
+    this.#chosen = plan && { plan, cost: way.cost, used: way.problem.compute.length };
     const candidates = this.#candidates();
     for (const candidate of candidates) this.#consider(candidate);
     if (this.#chosen === undefined) throw this.#noneFits(candidates);
-    const estimate = { ...this.#chosen.cost, rates: ratesText(this.#problem) };
-    return { ...this.#chosen.plan, estimate, rejected: this.#rejected };
+    const { plan: best, cost, used } = this.#chosen;
+    const estimate = { ...cost, rates: ratesText(this.#problem) };
+    const given = this.#problem.compute.length;
+    const fewer =
+      used < given && this.#onAll < Infinity ? [fewerReason(used, given, cost.seconds, this.#onAll)] : [];
+    return { ...best, reasons: [...best.reasons, ...fewer], estimate, rejected: this.#rejected };
   }
 
   /** Throws UsageError for requests that no plan can satisfy. */
@@ -160,19 +171,21 @@ class PlanSearch {
   #tryUsualWays(): void {
     const ways = usualWays(this.#problem, this.#requested, (compute) => this.#planned.problemOn(compute));
     for (const way of ways.filter(({ problem }) => blockShare(problem) <= 1)) {
+      const { seconds } = way.cost;
+      const onAll = way.problem.compute.length === this.#problem.compute.length;
       if (this.#usual.plan !== undefined) {
-        this.#reject(way.name, way.cost, 'slower');
+        if (onAll) this.#onAll = Math.min(this.#onAll, seconds);
+        this.#reject(way.name, way.cost, seconds < this.#usual.way.cost.seconds ? FEW_SAVED : 'slower');
         continue;
       }
       const { plan, error } = fitting(() => this.#planned.planOf(way.grid, way.problem.compute));
-      const onAll = way.problem.compute.length === this.#problem.compute.length;
       if (plan !== undefined) this.#usual = { way, plan };
       else this.#reject(way.name, way.cost, (error as CapacityError).summary);
       if (plan === undefined && onAll) this.#usual = { error, ...this.#usual };
     }
   }
 
-  /** Possible grids, fastest first. */
+  /** Possible grids on all devices, fastest first. */
   #candidates(): Candidate[] {
     return candidateGrids(this.#problem, { ...this.#limits(), requested: this.#requested })
       .map((candidate) => ({ ...candidate, cost: costOf({ ...this.#problem, grid: candidate.grid }) }))
@@ -196,6 +209,7 @@ class PlanSearch {
   /** Chooses a grid, or records the reason against it. */
   #consider({ grid, fits, cost }: Candidate): void {
     const name = describeGrid(grid);
+    if (fits) this.#onAll = Math.min(this.#onAll, cost.seconds);
     if (!fits) this.#reject(name, cost, tooLarge(this.#problem, grid, this.#options.hostBytes));
     else if (this.#chosen === undefined || (this.#chosen.plan === this.#usual.plan && this.#isWorth(cost)))
       this.#choose(grid, name, cost);
@@ -214,11 +228,13 @@ class PlanSearch {
   }
 
   #choose(grid: AlsGrid, name: string, cost: IterationCost): void {
+    const problem = this.#problem;
     const planOf = (cut: AlsGrid) => this.#planned.planOf(cut);
-    const tried = finer(grid, this.#problem.rows, planOf, (cut) => suits(cut, this.#requested));
+    const tried = finer(grid, problem.rows, planOf, (cut) => suits(cut, this.#requested));
     if (tried.plan === undefined) return this.#reject(name, cost, tried.reason);
     if (this.#chosen !== undefined) this.#reject(this.#usual.way.name, this.#chosen.cost, 'slower');
-    this.#chosen = { plan: tried.plan, cost: costOf({ ...this.#problem, grid: tried.grid }) };
+    const used = problem.compute.length;
+    this.#chosen = { plan: tried.plan, cost: costOf({ ...problem, grid: tried.grid }), used };
   }
 
   #reject(name: string, { seconds }: IterationCost, reason: string): void {
@@ -257,7 +273,10 @@ function finer(
     const { plan, error } = fitting(() => planOf(cut));
     if (plan !== undefined) return { grid: cut, plan, reason };
     reason = error?.summary ?? reason;
-    const cutOf = (side: Side) => ({ ...cut[side], q: Math.min(rows[side], 2 * cut[side].q) });
+    const cutOf = (side: Side) => ({
+      ...cut[side],
+      q: cut[side].common === 1 ? 1 : Math.min(rows[side], 2 * cut[side].q),
+    });
     const next: AlsGrid = { users: cutOf('users'), items: cutOf('items') };
     if (sides.every((side) => next[side].q === cut[side].q) || !may(next)) break;
     cut = next;

@@ -42,24 +42,36 @@ export function usualWays(
   const ways = compute.flatMap((_, at): UsualWay[] => {
     const some = problemOn(compute.slice(0, at + 1));
     const grid = spreadGrid(some);
-    const plain: UsualWay = { name: nameOf(some.grid, at + 1), problem: some, cost: costOf(some) };
-    return JSON.stringify(grid) === JSON.stringify(some.grid)
-      ? [plain]
-      : [
-          { name: nameOf(grid, at + 1), problem: { ...some, grid }, grid, cost: costOf({ ...some, grid }) },
-          plain,
-        ];
+    const plain: UsualWay = { name: nameOf(some.grid, some, problem), problem: some, cost: costOf(some) };
+    if (JSON.stringify(grid) === JSON.stringify(some.grid)) return [plain];
+    const spread = { ...some, grid };
+    return [{ name: nameOf(grid, some, problem), problem: spread, grid, cost: costOf(spread) }, plain];
   });
-  function nameOf(grid: AlsGrid, count: number): string {
-    return count === compute.length
-      ? describeGrid(grid)
-      : `${count} of ${compute.length} devices: ${describeGrid(grid)}`;
-  }
-  const handicap = ({
-    problem: {
-      compute: { length: count },
-    },
-    cost,
-  }: UsualWay) => cost.seconds * (1 + WORTH_DEVICE * Math.log2(count));
   return ways.sort((left, right) => handicap(left) - handicap(right));
+}
+
+/** The name of a grid in the list of rejected plans. `problem` may have only the first devices of `all`. */
+function nameOf(grid: AlsGrid, { compute: used }: AlsProblem, { compute: all }: AlsProblem): string {
+  const name = describeGrid(grid);
+  return used.length === all.length ? name : `${used.length} of ${all.length} devices: ${name}`;
+}
+
+/** The number by which plans are ordered: see WORTH_DEVICE. */
+function handicap({
+  problem: {
+    compute: { length: count },
+  },
+  cost,
+}: Pick<UsualWay, 'problem' | 'cost'>): number {
+  return cost.seconds * (1 + WORTH_DEVICE * Math.log2(count));
+}
+
+/** The reason printed if a plan with `seconds` per iteration leaves devices out; `all`: seconds with all. */
+export function fewerReason(used: number, given: number, seconds: number, all: number): string {
+  const milliseconds = (time: number) => `${(1e3 * time).toFixed(1)} ms`;
+  const worth = Math.round(100 * (1 - 1 / (1 + WORTH_DEVICE)));
+  return (
+    `${used} of ${given} devices ${used === 1 ? 'is' : 'are'} used: an iteration takes about ` +
+    `${milliseconds(seconds)}, with all devices ${milliseconds(all)}; a second device must save ${worth} %`
+  );
 }

@@ -1,7 +1,6 @@
 import { equationColumns } from '../../../tasks/equation-tasks.ts';
 import { gradientColumns } from '../../../tasks/vector-tasks.ts';
 import {
-  type AlsGrid,
   exchangesVectors,
   hasGramOfParts,
   isInBlocks,
@@ -12,9 +11,10 @@ import {
   sumsOf,
   verticalParts,
 } from '../grid.ts';
-import { type AlsProblem, isHalfOnly } from '../problem.ts';
+import { isHalfOnly } from '../problem.ts';
 import { reduceWay, spreadSeconds } from './groups.ts';
-import { ratesOf, SPILL_BYTES_A_SECOND } from '../../../planner/device-rates.ts';
+import { SPILL_BYTES_A_SECOND } from '../../../planner/device-rates.ts';
+import { type Costed, costedSteps, ratesFor, secondsAlone } from './seconds-alone.ts';
 import { blockBytes, factorBytes, factorStride } from '../../../planner/sizes.ts';
 
 /**
@@ -35,30 +35,25 @@ export interface IterationCost {
 }
 
 /**
- * Fixed cost of adding up one part's partial equations (REDUCED), or of one exchange in a step of conjugate
- * gradients (STEPPED), relative to the fixed cost of one plain transfer of a part (`perPart` in DeviceRates).
- * Fitted to iterations by 2, 4 and 8 parts on two H200s (bench/results, `cards-vertical`).
+ * Fixed cost of adding up one part's normal equations, relative to the fixed cost of one plain transfer of a
+ * part (`perPart` in DeviceRates). Fitted to iterations by 2 and 4 parts on two H200s (bench/results,
+ * `cards-vertical`, `cards-partial-equations` and `cards-all-reduce`).
  */
-const REDUCED = 6;
-const STEPPED = 4;
+const REDUCED = 16;
 
 /**
- * Kernel time of implicit ALS on a GPU relative to explicit ALS. It is larger because ratings have weights
- * and a Gram matrix is added to each row's system. Measured at rank 128 on one H200.
+ * Fixed cost of the exchanges of one part in a step of conjugate gradients, in the same unit and from the same
+ * measurements: products are sent to the part's owner and directions from it (`owners`), or products are sent
+ * to all devices (`everywhere`).
  */
-const IMPLICIT = 1.13;
+const STEPPED = { owners: 5.5, everywhere: 4 };
 
 /**
  * Fixed cost of a part's Gram matrix, relative to the fixed cost of one plain transfer of a part (`perPart`).
  * After the part is solved, the matrix is fetched, sent to the other devices and added there; the other
  * side's kernels wait for the sum. Fitted to the time of an iteration with three parts of users on two H200s.
  */
-const GRAM = 2.3;
-
-type Costed = Pick<
-  AlsProblem,
-  'profile' | 'params' | 'compute' | 'device' | 'rows' | 'solver' | 'choices' | 'places'
-> & { readonly grid: AlsGrid };
+const GRAM = 0.7;
 
 /**
  * The numbers from which pipelineSeconds estimates a half-iteration whose parts are solved and exchanged at
@@ -91,21 +86,29 @@ function kernelSeconds({ kernels, parts, devices }: Pipelined, common: number): 
 }
 
 /**
+ * The fraction of the possible overlap of kernels and copies that is lost: a WebGPU device has one queue, in
+ * which they take turns. Fitted to iterations on two H200s (bench/results, `cards-all-reduce`).
+ */
+const IN_TURN = 0.7;
+
+/**
  * Estimated seconds of a half-iteration that solves and exchanges parts in a pipeline, and in which every
  * device also solves the fraction `common` of the rows for itself. A part can only be sent when it is solved,
  * so the copies of the first part wait for its kernels. The common rows can be solved during the copies of
- * the last part. The result is the largest of the bounds that follow.
+ * the last part. With full overlap the result would be the largest of the bounds that follow; without any it
+ * would be the sum of kernels and copies.
  */
 export function pipelineSeconds(pipelined: Pipelined, common = 0): number {
   const { kernels, copies, parts, perPart, devices } = pipelined;
   const own = 1 - common;
   const sending = copies * own + perPart * parts * devices;
-  const first = (kernels * own) / parts + sending;
-  return Math.max(
-    kernelSeconds(pipelined, common),
-    first,
+  const computing = kernelSeconds(pipelined, common);
+  const overlapped = Math.max(
+    computing,
+    (kernels * own) / parts + sending,
     kernelSeconds({ ...pipelined, devices: 0 }, common) + sending / parts,
   );
+  return overlapped + IN_TURN * (computing + sending - overlapped);
 }
 
 /** The estimated time of an iteration with a grid. */
@@ -120,25 +123,6 @@ export function costOf(problem: Costed): IterationCost {
   };
 }
 
-/** For each device, the estimated seconds to solve the whole side alone. */
-export function secondsAlone(
-  { profile: { ratings: nz }, params: { rank, implicitPrefs }, compute, rows, solver }: Costed,
-  side: Side,
-): number[] {
-  return compute.map((device) => {
-    const more = implicitPrefs && device.kind === 'gpu' ? IMPLICIT : 1;
-    const rates = ratesOf(device, solver.cgBelow > 0 ? solver.cgSteps : 0);
-    const stride = Math.ceil(rank / device.strideStep) * device.strideStep;
-    const products = implicitPrefs && device.kind === 'cpu' && solver.cgBelow > 0 ? solver.cgSteps + 1 : 0;
-    return (
-      more *
-      (nz * (rates.perRating + Math.min(rates.perFeature * stride, rates.perSquare * stride ** 2)) +
-        rows[side] *
-          (rates.perRow + rates.perRowSquare * stride ** 2 + (products * 2 * stride ** 2) / rates.solves))
-    );
-  });
-}
-
 /**
  * The input of pipelineSeconds for a side whose solved rows are sent to all devices; undefined if rows are
  * not exchanged. `kernels`: seconds for all devices together to solve the side.
@@ -149,13 +133,12 @@ export function pipelinedOf(problem: Costed, side: Side, kernels: number): Pipel
     compute: { length: devices },
     device,
     rows,
-    solver,
     grid,
     choices,
   } = problem;
   const { q, common, fixed, factors } = grid[side];
   if (devices === 1 || fixed !== 'whole' || factors !== 'device') return undefined;
-  const { exchange, perPart } = ratesOf(device, solver.cgBelow > 0 ? solver.cgSteps : 0);
+  const { exchange, perPart } = ratesFor(problem, device);
   // If kernels are not chosen yet, GPUs are assumed to read users in float16, which is the usual choice.
   const half = choices === undefined ? side === 'users' && device.ownMemory : isHalfOnly(problem, side);
   const bytes = factorBytes(rows[side], rank, device.strideStep) * (half ? 0.5 : 1);
@@ -172,13 +155,11 @@ export function pipelinedOf(problem: Costed, side: Side, kernels: number): Pipel
  * Estimated seconds for devices with their own memory to add the Gram matrices of a side's `q` parts
  * (implicit data). No other work overlaps this.
  */
-export function gramSeconds(
-  { params: { implicitPrefs }, compute: { length: devices }, device, solver, grid }: Costed,
-  side: Side,
-  q: number,
-): number {
-  return implicitPrefs && devices > 1 && device.ownMemory && hasGramOfParts(grid, side, devices)
-    ? GRAM * ratesOf(device, solver.cgBelow > 0 ? solver.cgSteps : 0).perPart * q
+export function gramSeconds(problem: Costed, side: Side, q: number): number {
+  const { params, compute, device, grid } = problem;
+  const devices = compute.length;
+  return params.implicitPrefs && devices > 1 && device.ownMemory && hasGramOfParts(grid, side, devices)
+    ? GRAM * ratesFor(problem, device).perPart * q
     : 0;
 }
 
@@ -206,10 +187,10 @@ function vectorSeconds(
     compute: { length: d },
     device,
     rows,
-    solver: { cgSteps },
     grid,
   } = problem;
-  const rates = ratesOf(device, cgSteps);
+  const rates = ratesFor(problem, device);
+  const cgSteps = costedSteps(problem);
   const passes = cgSteps + 1;
   const vector = factorBytes(rows[side], rank, device.strideStep);
   const equations = factorBytes(rows[side], equationColumns(rank, biases), device.strideStep);
@@ -229,7 +210,8 @@ function vectorSeconds(
   const sums = reduceWay(problem, residuals).seconds + cgSteps * reduceWay(problem, vector).seconds;
   const exchanged = everywhere ? d * sums : sums + passes * spreadSeconds(problem, vector);
   const parts = Math.max(1, grid[side].q / d);
-  const exchange = exchanged / parts + STEPPED * passes * grid[side].q * rates.perPart;
+  const fixed = STEPPED[everywhere ? 'everywhere' : 'owners'] * passes * grid[side].q * rates.perPart;
+  const exchange = exchanged / parts + fixed;
   return { computing, exchange };
 }
 
@@ -240,11 +222,10 @@ function costOfHalf(problem: Costed, side: Side): IterationCost {
     compute,
     device,
     rows,
-    solver,
     grid,
   } = problem;
   const { rank, biases } = params;
-  const rates = ratesOf(device, solver.cgBelow > 0 ? solver.cgSteps : 0);
+  const rates = ratesFor(problem, device);
   const d = compute.length;
   const { q, factors, ratings, common = 0, speeds } = grid[side];
   const fixed = grid[otherSide[side]];
@@ -266,7 +247,7 @@ function costOfHalf(problem: Costed, side: Side): IterationCost {
   if (exchangesVectors(grid, side)) {
     const vectors = vectorSeconds(problem, side, { used, kernels });
     [computing, waiting] = [vectors.computing, vectors.exchange];
-    if (sumsOf(grid, side) === 'vectors') passes = solver.cgSteps + 1;
+    if (sumsOf(grid, side) === 'vectors') passes = costedSteps(problem) + 1;
   } else if (isInBlocks(grid, side)) {
     const equations = factorBytes(rows[side], equationColumns(rank, biases), device.strideStep);
     // Equations are read and written once for each part of the fixed side, and read once more to be solved.

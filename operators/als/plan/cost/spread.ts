@@ -1,7 +1,8 @@
 import { type AlsGrid, type Side, type SideGrid, sides } from '../grid.ts';
 import type { AlsProblem } from '../problem.ts';
 import { blockLimit } from '../../../planner/sizes.ts';
-import { gramSeconds, pipelinedOf, pipelineSeconds, secondsAlone } from './cost.ts';
+import { gramSeconds, pipelinedOf, pipelineSeconds } from './cost.ts';
+import { secondsAlone } from './seconds-alone.ts';
 
 /**
  * Limits of the search in spreadGrid: the most parts per device, and the fractions of the ratings in the
