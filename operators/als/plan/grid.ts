@@ -116,8 +116,8 @@ export function exchangesVectors(grid: AlsGrid, side: Side): boolean {
 }
 
 /**
- * True if every device takes the steps of conjugate gradients for all rows of a side, so that a step needs one
- * exchange, and the rows are on all devices at the end.
+ * True if every device takes the steps of conjugate gradients for all rows of a side, so that a step needs
+ * one exchange, and the rows are on all devices at the end.
  */
 export function stepsEverywhere(grid: AlsGrid, side: Side): boolean {
   return grid[side].common === 1 && exchangesVectors(grid, side);

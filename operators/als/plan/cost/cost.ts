@@ -42,8 +42,8 @@ export interface IterationCost {
 const REDUCED = 16;
 
 /**
- * Fixed cost of the exchanges of one part in a step of conjugate gradients, in the same unit and from the same
- * measurements: products are sent to the part's owner and directions from it (`owners`), or products are sent
+ * Fixed cost of the exchanges of one part in a step of conjugate gradients, in the same unit and from the
+ * same measurements: products are sent to the part's owner and directions from it (`owners`), or products are sent
  * to all devices (`everywhere`).
  */
 const STEPPED = { owners: 5.5, everywhere: 4 };
