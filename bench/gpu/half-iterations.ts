@@ -206,7 +206,8 @@ export class HalfIterations {
     const scope: GpuScopeOf<'squared-error'> = {
       gpu: this.gpu,
       params: { from: 0, to: this.#test.rows, rank: x.columns },
-      matrix: (name) => (name === 'rowFactors' ? x : theta),
+      // A float16 copy of θ is out of date after iterations in float32.
+      matrix: (name) => (name === 'rowFactors' ? x : { ...theta, half: undefined }),
       block: () => this.#test,
       has: () => false,
       hasMatrix: () => true,

@@ -1,5 +1,5 @@
 import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
-import { matrixElements, paddedRank, slotElements } from '../device/slots.ts';
+import { matrixElements, paddedRank, slotElements, TILE, tilesOf } from '../device/slots.ts';
 
 /**
  * Settings of the kernel `normal-equations`, which computes A and b without tensor cores. Settings differ in
@@ -11,29 +11,25 @@ export type NormalEquationsParams = {
   readonly precision: 'f32' | 'f16';
   /** Side of the square tile of A that a thread sums (T in cuMF_ALS, section III). */
   readonly tile: 4 | 8;
-  /** Number of rows of θ that are copied to workgroup memory at a time (bin in cuMF, section 3.3). */
-  readonly bin: number;
   /** Number of threads that sum one part of a row. (Long rows are cut into parts.) */
   readonly lanes: number;
   /** Number of parts of rows that share a workgroup (thread batching, clMF, section 3.2.1). */
   readonly rows: number;
   /**
-   * `coalesced`: neighbouring threads read neighbouring elements of one row of θ. `strided`: they read the
-   * same element of several rows (cuMF_ALS, Figure 3).
+   * Ratings at a time (bin in cuMF, section 3.3): `teams` times `loads`. The threads of a team load a row of
+   * θ together, 16 bytes each, and a team loads `loads` rows.
    */
-  readonly staging: 'coalesced' | 'strided';
-  /** True: a thread reads 16 bytes of θ at a time; false: 4 bytes (clMF, section 3.3.3). */
-  readonly vectorized: boolean;
+  readonly teams: number;
+  readonly loads: number;
   /**
-   * `registers`: A is summed in registers and then written to its slot in device memory. `memory`: A is
-   * summed in the slot itself, only to measure the gain of registers (cuMF, section 3.4).
+   * A technique that is left out, only to measure its gain:
+   *
+   * - `registers`: A is summed in its slot in device memory (cuMF, section 3.4).
+   * - `symmetry`: both triangles of A are computed.
+   * - `vectors`: a thread reads 4 bytes of θ at a time (clMF, section 3.3.3).
+   * - `coalescing`: neighbouring threads read from different rows of θ (cuMF_ALS, Figure 3).
    */
-  readonly accumulate: 'registers' | 'memory';
-  /**
-   * `lower`: only the lower triangle of A is computed. `full`: both are, only to measure the gain of `lower`;
-   * it requires registers.
-   */
-  readonly triangle: 'lower' | 'full';
+  readonly without?: 'registers' | 'symmetry' | 'vectors' | 'coalescing';
   /** True: also sums s = Σ θ_v and t = Σ r_uv, which the solver needs for the row's bias. */
   readonly biases: boolean;
   /**
@@ -43,52 +39,82 @@ export type NormalEquationsParams = {
   readonly implicit?: boolean;
 };
 
-function sides({ rank, tile, lanes, triangle }: NormalEquationsParams) {
-  const side = paddedRank(rank) / tile;
-  const blocks = triangle === 'full' ? side * side : (side * (side + 1)) / 2;
-  return { side, blocks, groups: Math.ceil(blocks / lanes) };
+/** Most threads of a workgroup and parts of rows in it, and most rows of θ that a thread loads at a time. */
+const MOST = { threads: 256, rows: 8, loads: 4 };
+
+/**
+ * Numbers of tiles of a side and of blocks of A, and of 16-byte pieces of θ for a rating: `quads` in workgroup
+ * memory, `units` that are loaded.
+ */
+function shape({
+  rank,
+  precision,
+  tile,
+  without,
+}: Pick<NormalEquationsParams, 'rank' | 'precision' | 'tile' | 'without'>) {
+  const side = Math.ceil(rank / tile);
+  // A unit of float16 has eight features: two tiles of four.
+  const staged = precision === 'f16' && tile === 4 ? 2 * Math.ceil(side / 2) : side;
+  const quads = (staged * tile) / 4;
+  return {
+    side,
+    staged,
+    quads,
+    units: precision === 'f32' ? quads : quads / 2,
+    blocks: without === 'symmetry' ? side * side : (side * (side + 1)) / 2,
+  };
 }
 
 /** Number of workgroups to dispatch for `count` parts of rows. */
 export function normalEquationsWorkgroups(params: NormalEquationsParams, count: number): number {
-  return Math.ceil(count / params.rows) * sides(params).groups;
+  return Math.ceil(count / params.rows) * Math.ceil(shape(params).blocks / params.lanes);
 }
 
 /**
- * Chooses settings for workgroups of at most `threads` threads and `bytes` bytes of workgroup memory: sums in
- * registers, coalesced reads of 16 bytes, and enough parts of rows in a workgroup for about 128 threads.
+ * Chooses settings for workgroups of at most `threads` threads (and 256) and `bytes` bytes of workgroup
+ * memory: the number of rows that leaves the fewest threads of subgroups of 32 idle, and then the number of
+ * ratings at a time for which there is memory.
  */
 export function chooseNormalEquations(
   rank: number,
   precision: 'f32' | 'f16',
   biases: boolean,
   {
-    threads = 256,
+    threads = MOST.threads,
     bytes = 16384,
     tile = rank <= 32 ? 4 : 8,
-  }: { readonly threads?: number; readonly bytes?: number; readonly tile?: 4 | 8 } = {},
+    without,
+  }: {
+    readonly threads?: number;
+    readonly bytes?: number;
+    readonly tile?: 4 | 8;
+    readonly without?: NormalEquationsParams['without'];
+  } = {},
 ): NormalEquationsParams {
-  const common = {
-    rank,
-    precision,
-    tile,
-    staging: 'coalesced',
-    vectorized: true,
-    accumulate: 'registers',
-    triangle: 'lower',
-    biases,
-  } as const;
-  const { blocks } = sides({ ...common, bin: 1, lanes: 1, rows: 1 });
-  const groups = Math.ceil(blocks / Math.min(threads, 256));
-  const lanes = Math.ceil(blocks / groups);
-  const rows = Math.max(1, Math.min(8, Math.floor(128 / lanes)));
-  const bin = Math.max(1, Math.min(32, Math.floor(bytes / (rows * (4 * paddedRank(rank) + 12)))));
-  return { ...common, bin, lanes, rows };
+  const form = { rank, precision, tile, ...(without === undefined ? {} : { without }) };
+  const { blocks, quads, units } = shape(form);
+  const most = Math.min(threads, MOST.threads);
+  const groups = Math.ceil(blocks / most);
+  const lanes = 4 * Math.ceil(Math.max(units, Math.ceil(blocks / groups)) / 4);
+  const room = Math.floor(bytes / (2 * 16 * quads));
+  const rows = range(Math.max(1, Math.min(MOST.rows, Math.floor(most / lanes), Math.floor(room / 2))))
+    .map((i) => i + 1)
+    .sort((left, right) => idle(left * lanes) - idle(right * lanes) || left - right)[0];
+  const bin = Math.max(1, Math.floor(room / rows));
+  const teams = Math.min(Math.floor(lanes / units), bin);
+  const loads = Math.max(1, Math.min(MOST.loads, Math.floor(bin / teams)));
+  return { ...form, biases, lanes, rows, teams, loads };
+}
+
+/** Share of idle threads in a workgroup: of whole subgroups, and of at least two. */
+function idle(threads: number): number {
+  return 1 - threads / Math.max(64, 32 * Math.ceil(threads / 32));
 }
 
 /**
  * Computes A = Σ θ_v θ_vᵀ and b = Σ r_uv θ_v (cuMF, eq. 2 without λ) over the ratings of rows or parts of
- * rows, without tensor cores, and writes them to slots (device/slots.ts).
+ * rows, without tensor cores, and writes them to slots (device/slots.ts). Rows of θ are loaded to registers
+ * while the ratings before them are summed.
  *
  * - `work`: list of the parts, with entries (row, first rating, number of ratings, slot); see
  *   gpu/update/work.ts.
@@ -103,7 +129,7 @@ export const normalEquationsKernel = kernelOf<NormalEquationsParams>()({
       work: 'array<vec4u>',
       indices: 'array<u32>',
       values: 'array<f32>',
-      fixed: 'array<{{ loaded }}>',
+      fixed: 'array<{{ element }}>',
     }),
     ...writes({ slots: 'array<vec4f>' }),
   ],
@@ -114,35 +140,48 @@ export const normalEquationsKernel = kernelOf<NormalEquationsParams>()({
   },
   needs: () => [],
   values(params) {
-    const { rank, precision, tile, bin, lanes, rows, vectorized, accumulate, triangle, biases } = params;
-    if (accumulate === 'memory' && triangle === 'full')
-      throw new Error(
-        'kernel normal-equations: a slot has no room for the upper triangle; accumulate in registers',
-      );
+    const { rank, precision, tile, lanes, rows, teams, loads, without = 'nothing', biases } = params;
     const stride = paddedRank(rank);
-    const { side, blocks, groups } = sides(params);
-    const elements = { f32: vectorized ? 4 : 1, f16: vectorized ? 8 : 2 }[precision];
-    const quads = range(tile / 4);
+    const { side, staged, blocks, quads, units } = shape(params);
+    const [scalar, vector] = precision === 'f32' ? ['f32', 'vec4f'] : ['u32', 'vec4u'];
+    const quadsOfTile = range(tile / 4);
     return {
       implicit: false,
       ...params,
+      without,
       TILE: tile,
-      BIN: bin,
+      TILES: tilesOf(rank),
+      SIDE: side,
+      TILES_OF_SIDE: staged,
+      BLOCKS: blocks,
+      GROUPS: Math.ceil(blocks / lanes),
       LANES: lanes,
       ROWS: rows,
       THREADS: lanes * rows,
-      STRIDE: stride,
-      QUADS: stride / 4,
+      TEAMS: teams,
+      BIN: teams * loads,
+      UNITS: units,
+      UNITS_OF_ROW: stride / (precision === 'f32' ? 4 : 8),
+      UNIT_STEP: precision === 'f16' && tile === 4 ? 2 : 1,
+      QUADS: quads,
+      QUADS_OF_ROW: stride / 4,
       SLOT_QUADS: slotElements(rank, biases) / 4,
       BIAS_START: matrixElements(rank) / 4,
-      SIDE: side,
-      BLOCKS: blocks,
-      GROUPS: groups,
-      PIECES: stride / elements,
-      loaded: precision === 'f32' ? (vectorized ? 'vec4f' : 'f32') : vectorized ? 'vec4u' : 'u32',
-      quads,
+      COMPUTED: side * tile - TILE * (tilesOf(rank) - 1),
+      element: without === 'vectors' ? scalar : vector,
+      loaded: vector,
+      loads: range(loads),
+      quads:
+        precision === 'f32'
+          ? [{ index: 0, offset: 0, content: 'content' }]
+          : ['xy', 'zw'].map(([first, second], index) => ({
+              index,
+              offset: index * (tile === 8 ? staged : 1),
+              content: `vec4f(unpack2x16float(content.${first}), unpack2x16float(content.${second}))`,
+            })),
+      quads_of_tile: quadsOfTile,
       sums: range(tile).flatMap((row) =>
-        quads.map((quad) => ({
+        quadsOfTile.map((quad) => ({
           name: `sum_${row}_${quad}`,
           left: element(row),
           right: quad,
@@ -150,26 +189,34 @@ export const normalEquationsKernel = kernelOf<NormalEquationsParams>()({
         })),
       ),
       mirror: range(tile).flatMap((row) =>
-        quads.map((quad) => ({
+        quadsOfTile.map((quad) => ({
           offset: 4 * row + quad,
           elements: range(4)
             .map((i) => `sum_${4 * quad + i}_${element(row)}`)
             .join(', '),
         })),
       ),
-      bias_parts: range(Math.ceil(stride / 4 / lanes)),
+      vectors: [
+        { name: 'bias', about: 'b', offset: 0, quads: stride / 4 },
+        // t is stored after the last quad of s.
+        ...(biases ? [{ name: 'ones', about: 's and t', offset: stride / 4, quads: stride / 4 + 1 }] : []),
+      ],
     };
   },
-  workgroup: ({ rank, bin, lanes, rows, implicit }) => ({
-    threads: lanes * rows,
-    bytes: rows * bin * (4 * paddedRank(rank) + (implicit ? 12 : 8)),
+  workgroup: (params) => ({
+    threads: params.lanes * params.rows,
+    bytes: 2 * params.rows * params.teams * params.loads * shape(params).quads * 16,
   }),
   samples: [
     chooseNormalEquations(10, 'f32', false),
+    chooseNormalEquations(10, 'f16', false),
     chooseNormalEquations(100, 'f16', true),
     { ...chooseNormalEquations(40, 'f32', false), implicit: true },
-    { ...chooseNormalEquations(200, 'f16', false), vectorized: false, staging: 'strided', triangle: 'full' },
-    { ...chooseNormalEquations(512, 'f32', true), vectorized: false, accumulate: 'memory' },
+    { ...chooseNormalEquations(40, 'f16', false), implicit: true },
+    chooseNormalEquations(200, 'f32', false, { without: 'symmetry' }),
+    chooseNormalEquations(200, 'f32', false, { without: 'coalescing' }),
+    chooseNormalEquations(200, 'f16', false, { without: 'vectors' }),
+    chooseNormalEquations(512, 'f32', true, { without: 'registers' }),
   ],
 });
 

@@ -1,51 +1,48 @@
 // Template: a thread keeps a tile of sums in registers, so loops over it must be unrolled.
 //
 // Computes A = sum of theta_v theta_v^T and b = sum of r_v theta_v over the ratings of a part of a row (cuMF,
-// Algorithm 2, lines 3-12), without tensor cores.
+// Algorithm 2, lines 3-12), without tensor cores. Loads run ahead: while BIN ratings are summed, the rows of
+// theta of the next BIN are loaded to registers, and the columns after those.
 //
-// BIN rows of theta at a time are copied to workgroup memory (`staged`). A thread sums one block of TILE x
-// TILE elements of the lower triangle of A in registers. LANES threads have one part of a row, and ROWS parts
-// share a workgroup (clMF, section 3.2.1). If A has more blocks than LANES, then GROUPS workgroups share a
-// part (section 3.2.2), and workgroup 0 of these also sums b.
+// LANES threads have one part of a row, and ROWS parts share a workgroup (clMF, section 3.2.1). If A has more
+// blocks than LANES, then GROUPS workgroups share a part (section 3.2.2), and workgroup 0 of these writes b.
+// Each thread sums one block of TILE x TILE elements of the lower triangle of A. TEAMS x UNITS threads of a
+// part also load rows of theta: each loads one unit of 16 bytes of every TEAMS-th rating, and sums this
+// unit's terms of b.
+//
+// `staged` has two buffers: one is filled while the other is still read. For a rating, the first four
+// features of all tiles are stored before the other four. So threads with neighbouring tiles read from
+// different banks.
 
-{% if vectorized %}
-var<workgroup> staged: array<vec4f, ROWS * BIN * QUADS>;
-{% else %}
-var<workgroup> staged: array<f32, ROWS * BIN * STRIDE>;
-{% endif %}
-var<workgroup> ratings: array<f32, ROWS * BIN>;
-var<workgroup> columns: array<u32, ROWS * BIN>;
-{% if implicit %}
-var<workgroup> weights: array<f32, ROWS * BIN>;
-{% endif %}
+var<workgroup> staged: array<vec4f, 2 * ROWS * BIN * QUADS>;
 
 #import parts/triangle
 
-// Four features of a staged row.
-fn staged_quad(row: u32, quad: u32) -> vec4f {
-{% if vectorized %}
-  return staged[row * QUADS + quad];
+// Loads a unit of row `column` of theta if it is wanted, else zeros.
+fn gather(column: u32, unit: u32, wanted: bool) -> {{ loaded }} {
+  if (!wanted) {
+    return {{ loaded }}();
+  }
+{% if without == 'vectors' %}
+  let at = 4 * (column * UNITS_OF_ROW + unit);
+  return {{ loaded }}(fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]);
 {% else %}
-  let at = row * STRIDE + 4 * quad;
-  return vec4f(staged[at], staged[at + 1], staged[at + 2], staged[at + 3]);
+  return fixed[column * UNITS_OF_ROW + unit];
 {% endif %}
 }
 
-// Copies one piece of row `column` of theta to row `row` of `staged`, in float32. A piece is one element of
-// the buffer `fixed`.
-fn stage(row: u32, column: u32, piece: u32) {
-  let content = fixed[column * PIECES + piece];
-{% if precision == 'f16' and vectorized %}
-  let at = row * QUADS + 2 * piece;
-  staged[at] = vec4f(unpack2x16float(content.x), unpack2x16float(content.y));
-  staged[at + 1] = vec4f(unpack2x16float(content.z), unpack2x16float(content.w));
-{% elsif precision == 'f16' %}
-  let pair = unpack2x16float(content);
-  staged[row * STRIDE + 2 * piece] = pair.x;
-  staged[row * STRIDE + 2 * piece + 1] = pair.y;
-{% else %}
-  staged[row * PIECES + piece] = content;
-{% endif %}
+fn index_at(at: u32, wanted: bool) -> u32 {
+  if (!wanted) {
+    return 0;
+  }
+  return indices[at];
+}
+
+fn rating_at(at: u32, wanted: bool) -> f32 {
+  if (!wanted) {
+    return 0.0;
+  }
+  return values[at];
 }
 
 @compute @workgroup_size(THREADS)
@@ -68,160 +65,172 @@ fn main(
   if (exists) {
     part = work[first + batch];
   }
-  let base = batch * BIN;
 
-  let block = group * LANES + lane;
-{% if triangle == 'full' %}
+  // Threads beyond the last block sum it, too, and do not write it.
+  let block = min(group * LANES + lane, BLOCKS - 1);
+{% if without == 'symmetry' %}
   let place = vec2u(block / SIDE, block % SIDE);
 {% else %}
   let place = triangle_place(block);
 {% endif %}
+  let slot = part.w * SLOT_QUADS;
   let tile = place * TILE / 16;
   let within = place * TILE % 16;
-  let kept = exists && block < BLOCKS && tile.x >= tile.y;
-  let corner = part.w * SLOT_QUADS + (tile.x * (tile.x + 1) / 2 + tile.y) * 64 + within.x * 4 + within.y / 4;
+  let kept = exists && block == group * LANES + lane && tile.x >= tile.y;
+  let corner = slot + (tile.x * (tile.x + 1) / 2 + tile.y) * 64 + within.x * 4 + within.y / 4;
 {% for sum in sums %}
   var {{ sum.name }} = vec4f();
-{% if accumulate == 'memory' %}
+{% if without == 'registers' %}
   if (kept) {
     slots[corner + {{ sum.offset }}] = vec4f();
   }
 {% endif %}
 {% endfor %}
+
+  // This thread loads unit `unit` of the ratings team, team + TEAMS, ... of each bin.
+  let stages = lane < TEAMS * UNITS;
+{% if without == 'coalescing' %}
+  let team = lane % TEAMS;
+  let own = lane / TEAMS;
+{% else %}
+  let team = lane / UNITS;
+  let own = lane % UNITS;
+{% endif %}
+{% if precision == 'f32' and TILE == 8 %}
+  let unit = own % TILES_OF_SIDE * 2 + own / TILES_OF_SIDE;
+{% else %}
+  let unit = own;
+{% endif %}
+  let count = select(0u, part.z, stages);
+{% for quad in quads %}
+  var bias_{{ quad.index }} = vec4f();
+{% if biases %}
+  var ones_{{ quad.index }} = vec4f();
+{% endif %}
+{% endfor %}
 {% if biases %}
   var total = 0.0;
 {% endif %}
-{% for part in bias_parts %}
-  var bias_{{ part }} = vec4f();
-{% if biases %}
-  var ones_{{ part }} = vec4f();
-{% endif %}
+{% for load in loads %}
+  let at_{{ load }} = team + {{ load }} * TEAMS;
+  var content_{{ load }} = gather(index_at(part.y + at_{{ load }}, at_{{ load }} < count), unit, at_{{ load }} < count);
+  var rating_{{ load }} = rating_at(part.y + at_{{ load }}, at_{{ load }} < count);
+  var column_{{ load }} = index_at(part.y + at_{{ load }} + BIN, at_{{ load }} + BIN < count);
 {% endfor %}
 
-  for (var k = lane; k < min(BIN, part.z); k += LANES) {
-    columns[base + k] = indices[part.y + k];
-  }
+  var buffer = 0u;
   for (var done = 0u; done < longest; done += BIN) {
-    let left = part.z - min(part.z, done);
-    let count = min(left, BIN);
-    // Waits until the columns of the next BIN ratings are in workgroup memory, and until all threads have
-    // summed the ratings before them, whose rows of theta are overwritten next.
-    workgroupBarrier();
-{% if staging == 'coalesced' %}
-    for (var at = lane; at < count * PIECES; at += LANES) {
-      let k = at / PIECES;
-      stage(base + k, columns[base + k], at % PIECES);
-    }
-{% else %}
-    // Neighbours read different rows of theta (cuMF_ALS, Solution 2).
-    for (var at = lane; at < BIN * PIECES; at += LANES) {
-      let k = at % BIN;
-      if (k < count) {
-        stage(base + k, columns[base + k], at / BIN);
-      }
-    }
-{% endif %}
+    let base = (buffer + batch) * BIN * QUADS;
+    buffer = ROWS - buffer;
+    if (stages) {
+{% for load in loads %}
+      {
+        let content = content_{{ load }};
 {% if implicit %}
-    for (var k = lane; k < count; k += LANES) {
-      let rating = values[part.y + done + k];
-      weights[base + k] = params.alpha * abs(rating);
-      ratings[base + k] = select(0.0, fma(params.alpha, rating, params.base), rating > 0.0);
-    }
+        let target_rating = select(0.0, fma(params.alpha, rating_{{ load }}, params.base), rating_{{ load }} > 0.0);
+        // The factor for both sides of theta theta^T, whose weight is alpha |r|.
+        let root = sqrt(params.alpha * abs(rating_{{ load }}));
 {% else %}
-    if (group == 0) {
-      for (var k = lane; k < count; k += LANES) {
-        ratings[base + k] = values[part.y + done + k];
-      }
-    }
+        let target_rating = rating_{{ load }};
 {% endif %}
-    workgroupBarrier();
-    // Loads the columns of the next BIN ratings while these are summed.
-    for (var k = lane; k < min(BIN, left - count); k += LANES) {
-      columns[base + k] = indices[part.y + done + BIN + k];
-    }
-    if (block < BLOCKS) {
-      for (var k = 0u; k < count; k++) {
 {% for quad in quads %}
-        let left_{{ quad }} = staged_quad(base + k, place.x * TILE / 4 + {{ quad }}){% if implicit %} * weights[base + k]{% endif %};
-        let right_{{ quad }} = staged_quad(base + k, place.y * TILE / 4 + {{ quad }});
+        let quad_{{ quad.index }} = {{ quad.content }};
+        staged[base + at_{{ load }} * QUADS + own * UNIT_STEP + {{ quad.offset }}] =
+          quad_{{ quad.index }}{% if implicit %} * root{% endif %};
+        bias_{{ quad.index }} = fma(vec4f(target_rating), quad_{{ quad.index }}, bias_{{ quad.index }});
+{% if biases %}
+        ones_{{ quad.index }} += quad_{{ quad.index }};
+{% endif %}
+{% endfor %}
+{% if biases %}
+        total += target_rating;
+{% endif %}
+      }
+{% endfor %}
+    }
+    let next = done + BIN;
+{% for load in loads %}
+    content_{{ load }} = gather(column_{{ load }}, unit, next + at_{{ load }} < count);
+    rating_{{ load }} = rating_at(part.y + next + at_{{ load }}, next + at_{{ load }} < count);
+    column_{{ load }} = index_at(part.y + next + BIN + at_{{ load }}, next + BIN + at_{{ load }} < count);
+{% endfor %}
+    workgroupBarrier();
+    for (var k = 0u; k < BIN; k++) {
+      let at = base + k * QUADS;
+{% for q in quads_of_tile %}
+      let left_{{ q }} = staged[at + {{ q }} * TILES_OF_SIDE + place.x];
+      let right_{{ q }} = staged[at + {{ q }} * TILES_OF_SIDE + place.y];
 {% endfor %}
 {% for sum in sums %}
-{% if accumulate == 'memory' %}
-        if (kept) {
-          slots[corner + {{ sum.offset }}] = fma(
-            vec4f(left_{{ sum.left }}),
-            right_{{ sum.right }},
-            slots[corner + {{ sum.offset }}]
-          );
-        }
+{% if without == 'registers' %}
+      if (kept) {
+        slots[corner + {{ sum.offset }}] =
+          fma(vec4f(left_{{ sum.left }}), right_{{ sum.right }}, slots[corner + {{ sum.offset }}]);
+      }
 {% else %}
-        {{ sum.name }} = fma(vec4f(left_{{ sum.left }}), right_{{ sum.right }}, {{ sum.name }});
+      {{ sum.name }} = fma(vec4f(left_{{ sum.left }}), right_{{ sum.right }}, {{ sum.name }});
 {% endif %}
 {% endfor %}
-      }
-    }
-    if (group == 0) {
-      // Sums b. Its elements are given to threads from the last one backwards, since the last threads may
-      // have no block of A.
-{% for part in bias_parts %}
-      let quad_{{ part }} = LANES - 1 - lane + {{ part }} * LANES;
-      if (quad_{{ part }} < QUADS) {
-        for (var k = 0u; k < count; k++) {
-          bias_{{ part }} = fma(
-            vec4f(ratings[base + k]),
-            staged_quad(base + k, quad_{{ part }}),
-            bias_{{ part }}
-          );
-{% if biases %}
-          ones_{{ part }} += staged_quad(base + k, quad_{{ part }});
-{% endif %}
-        }
-      }
-{% endfor %}
-{% if biases %}
-      if (lane == 0) {
-        for (var k = 0u; k < count; k++) {
-          total += ratings[base + k];
-        }
-      }
-{% endif %}
     }
   }
 
   if (kept) {
 {% for sum in sums %}
-{% if accumulate == 'memory' %}
+{% if without == 'registers' %}
     {{ sum.name }} = slots[corner + {{ sum.offset }}];
 {% else %}
     slots[corner + {{ sum.offset }}] = {{ sum.name }};
 {% endif %}
 {% endfor %}
-{% if triangle == 'lower' %}
+{% if without != 'symmetry' %}
     // In a slot, the 16 x 16 tiles on the diagonal of A are stored as full squares. So a block below the
     // diagonal of such a tile is also written transposed, above the diagonal.
     if (tile.x == tile.y && place.x != place.y) {
-      let mirrored = part.w * SLOT_QUADS + (tile.x * (tile.x + 1) / 2 + tile.y) * 64 + within.y * 4
-        + within.x / 4;
+      let mirrored = slot + (tile.x * (tile.x + 1) / 2 + tile.y) * 64 + within.y * 4 + within.x / 4;
 {% for column in mirror %}
       slots[mirrored + {{ column.offset }}] = vec4f({{ column.elements }});
 {% endfor %}
     }
 {% endif %}
   }
-  if (group == 0 && exists) {
-{% for part in bias_parts %}
-    let quad_{{ part }} = LANES - 1 - lane + {{ part }} * LANES;
-    if (quad_{{ part }} < QUADS) {
-      slots[part.w * SLOT_QUADS + BIAS_START + quad_{{ part }}] = bias_{{ part }};
-{% if biases %}
-      slots[part.w * SLOT_QUADS + BIAS_START + QUADS + quad_{{ part }}] = ones_{{ part }};
-{% endif %}
+  if (group > 0) {
+    return;
+  }
+{% if COMPUTED < 16 %}
+  // The last 16 x 16 tiles have rows and columns that no block computes. Solvers multiply them by 0.
+  if (exists) {
+    for (var at = lane; at < TILES * 64; at += LANES) {
+      if (at % 64 / 4 >= COMPUTED || (at / 64 == TILES - 1 && at % 4 * 4 >= COMPUTED)) {
+        slots[slot + TILES * (TILES - 1) / 2 * 64 + at] = vec4f();
+      }
     }
+  }
+{% endif %}
+{% for vector in vectors %}
+  // Adds the teams' shares of {{ vector.about }}.
+  workgroupBarrier();
+  if (stages) {
+    let at = (batch * TEAMS + team) * (QUADS + 1);
+{% for quad in quads %}
+    staged[at + unit * {{ quads.size }} + {{ quad.index }}] = {{ vector.name }}_{{ quad.index }};
 {% endfor %}
-{% if biases %}
-    if (lane == 0) {
-      slots[part.w * SLOT_QUADS + BIAS_START + 2 * QUADS] = vec4f(total, 0.0, 0.0, 0.0);
+{% if vector.name == 'ones' %}
+    if (own == 0) {
+      staged[at + QUADS] = vec4f(total, 0.0, 0.0, 0.0);
     }
 {% endif %}
   }
+  workgroupBarrier();
+  if (exists) {
+    for (var quad = lane; quad < {{ vector.quads }}; quad += LANES) {
+      var sum = vec4f();
+      if (quad < QUADS || quad == QUADS_OF_ROW) {
+        for (var other = 0u; other < TEAMS; other++) {
+          sum += staged[(batch * TEAMS + other) * (QUADS + 1) + min(quad, QUADS)];
+        }
+      }
+      slots[slot + BIAS_START + {{ vector.offset }} + quad] = sum;
+    }
+  }
+{% endfor %}
 }

@@ -3,7 +3,6 @@ import {
   type NormalEquationsParams,
   normalEquationsKernel,
 } from '../../../gpu/equations/normal-equations.ts';
-import { paddedRank } from '../../../gpu/device/slots.ts';
 import type { UpdateVariant } from '../../../gpu/update/choice/variant.ts';
 import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
 import {
@@ -98,62 +97,49 @@ function techniques(
 
 /** Other ways to sum the normal equations. */
 function changesOfSums(gpu: Gpu, rank: number, tiles: Tiles): ChangedTiles[] {
-  const parts = tiles.rows === 1 ? 2 : 1;
-  // Two rows in the memory of one.
-  const bin = parts === 1 ? tiles.bin : Math.max(1, tiles.bin >> 1);
-  const bins = [1, 8, 16, 32, 64].filter((one) => one !== tiles.bin);
+  const { tile, rows, teams, loads } = tiles;
+  const chosen = (options: Parameters<typeof chooseNormalEquations>[3]) =>
+    tilesOf(chooseNormalEquations(rank, 'f32', false, { ...roomOf(gpu), tile, ...options }));
+  const other = chosen({ tile: tile === 8 ? 4 : 8 });
+  const parts = rows === 1 ? 2 : 1;
   return [
-    ['A grows in memory, not in registers', { accumulate: 'memory' }, 'cuMF Fig. 7: 2.5 times as slow'],
+    ['A grows in memory, not in registers', { without: 'registers' }, 'cuMF Fig. 7: 2.5 times as slow'],
+    ['both triangles', chosen({ without: 'symmetry' }), 'cuMF_ALS III: lower half only'],
+    ['strided (non-coalesced) staging', { without: 'coalescing' }, 'cuMF_ALS Fig. 4: loads fastest'],
+    ['4 bytes a load, no vectors', { without: 'vectors' }, 'clMF Fig. 9: slightly slower'],
+    [`${other.tile} x ${other.tile} tiles, bin ${binOf(other)}`, other, 'cuMF T, clMF Fig. 13'],
+    ['bin 1', { teams: 1, loads: 1 }, 'closest to no staging, clMF Fig. 9'],
+    ...[1, 2, 3, 4, 6, 8]
+      .filter((one) => one !== loads)
+      .map((one): ChangedTiles => [`bin ${teams * one}`, { loads: one }]),
     [
-      'both triangles',
-      { triangle: 'full', ...shareOf((paddedRank(rank) / tiles.tile) ** 2) },
-      'cuMF_ALS III: lower half only',
-    ],
-    ['strided (non-coalesced) staging', { staging: 'strided' }, 'cuMF_ALS Fig. 4: loads fastest'],
-    ['4 bytes a load, no vectors', { vectorized: false }, 'clMF Fig. 9: slightly slower'],
-    otherTile(gpu, rank, tiles),
-    ...bins.map((one): ChangedTiles => [`bin ${one}`, { bin: one }, papersOfBins[one]]),
-    [
-      `${parts} ${parts === 1 ? 'row' : 'rows'} a workgroup${bin === tiles.bin ? '' : `, bin ${bin}`}`,
-      { rows: parts, bin },
+      `${parts} ${parts === 1 ? 'row' : 'rows'} a workgroup`,
+      { rows: parts },
       'clMF Fig. 12: thread batching',
     ],
+    ...[64, 128].map((threads): ChangedTiles => [
+      `at most ${threads} threads a workgroup`,
+      chosen({ threads }),
+    ]),
   ];
 }
 
-const papersOfBins: Readonly<Record<number, string>> = {
-  1: 'closest to no staging, clMF Fig. 9',
-  32: "cuMF_ALS' BIN",
-};
+function binOf({ teams, loads }: Pick<Tiles, 'teams' | 'loads'>): number {
+  return teams * loads;
+}
 
-/** Tiles of 4 x 4 instead of 8 x 8, or the reverse. */
-function otherTile({ info }: Gpu, rank: number, { tile, bin }: Tiles): ChangedTiles {
-  const other = tile === 8 ? 4 : 8;
-  const room = {
+function roomOf({ info }: Gpu) {
+  return {
     threads: info.limits.workgroupThreads,
     bytes: Math.min(16384, info.limits.workgroupBytes),
-    tile: other,
   } as const;
-  const {
-    rank: _rank,
-    precision: _precision,
-    biases: _biases,
-    ...chosen
-  } = chooseNormalEquations(rank, 'f32', false, room);
-  return [
-    `${other} x ${other} tiles${chosen.bin === bin ? '' : `, bin ${chosen.bin}`}`,
-    chosen,
-    'cuMF T, clMF Fig. 13',
-  ];
 }
 
-/** Threads for this number of blocks of A, as in chooseNormalEquations. */
-function shareOf(blocks: number): Pick<Tiles, 'lanes' | 'rows'> {
-  const lanes = Math.ceil(blocks / Math.ceil(blocks / 256));
-  return { lanes, rows: Math.max(1, Math.min(8, Math.floor(128 / lanes))) };
+function tilesOf({ rank: _rank, precision: _precision, biases: _biases, ...tiles }: NormalEquationsParams) {
+  return tiles;
 }
 
 function describe({ sum }: UpdateVariant): string {
   if (sum.kernel !== 'tiled') return sum.kernel;
-  return `all on: A in registers, ${sum.tile} x ${sum.tile} tiles, lower triangle, bin ${sum.bin}, coalesced 16-byte loads, ${sum.rows} ${sum.rows === 1 ? 'row' : 'rows'} a workgroup`;
+  return `all on: A in registers, ${sum.tile} x ${sum.tile} tiles, lower triangle, bin ${binOf(sum)}, coalesced 16-byte loads, ${sum.rows} ${sum.rows === 1 ? 'row' : 'rows'} a workgroup`;
 }

@@ -26,55 +26,61 @@ const LIMIT = 1e-5;
 interface Case {
   readonly rank: number;
   readonly longest: number;
-  readonly changes?: Partial<NormalEquationsParams>;
+  readonly precision?: 'f32' | 'f16';
+  readonly biases?: boolean;
+  readonly options?: Parameters<typeof chooseNormalEquations>[3];
 }
 
-const mainRanks: readonly Case[] = CHECKED_RANKS.map((rank) => ({
+const mainRanks: readonly Case[] = [...CHECKED_RANKS, 33].map((rank) => ({
   rank,
   longest: rank <= 64 ? 10_000 : 2_000,
 }));
 
-const variants: readonly Partial<NormalEquationsParams>[] = [
+const forms: readonly Omit<Case, 'rank' | 'longest'>[] = [
   { precision: 'f16' },
   { biases: true },
-  { precision: 'f16', biases: true, vectorized: false },
-  { staging: 'strided' },
-  { staging: 'strided', precision: 'f16', vectorized: false },
-  { vectorized: false },
-  { accumulate: 'memory' },
-  { triangle: 'full' },
-  { tile: 4, lanes: 64, rows: 2, bin: 8 },
-  { tile: 8, lanes: 16, rows: 4, bin: 4 },
-  { tile: 4, lanes: 37, rows: 3, bin: 5 },
+  { precision: 'f16', biases: true, options: { tile: 8 } },
+  { options: { tile: 4, threads: 64 } },
+  { biases: true, options: { tile: 8, threads: 16, bytes: 2048 } },
+  { options: { without: 'registers' } },
+  { options: { without: 'symmetry' } },
+  { options: { without: 'vectors' } },
+  { precision: 'f16', options: { without: 'vectors' } },
+  { biases: true, options: { without: 'coalescing' } },
 ];
 
 const cases: readonly Case[] = [
   ...mainRanks,
   { rank: 512, longest: 64 },
-  ...variants.flatMap((changes) => [10, 40].map((rank) => ({ rank, longest: 600, changes }))),
-  { rank: 100, longest: 300, changes: { precision: 'f16', biases: true } },
-  { rank: 200, longest: 300, changes: { accumulate: 'memory' } },
+  ...forms.flatMap((form) => [10, 40].map((rank) => ({ rank, longest: 600, ...form }))),
+  { rank: 100, longest: 300, precision: 'f16', biases: true },
+  { rank: 200, longest: 300, options: { without: 'registers' } },
 ];
 
 /**
  * Checks the equations of every part of every row against float64. Slots are first filled with other numbers,
  * which the kernel must overwrite.
  */
-export const normalEquationsChecks: readonly KernelCheck[] = cases.map(({ rank, longest, changes = {} }) => {
-  const params = { ...chooseNormalEquations(rank, 'f32', false), ...changes };
-  const variant = [
-    `rank ${rank}`,
-    ...Object.entries(changes).map(([name, value]) => `${name} ${value}`),
-  ].join(', ');
-  return { name: normalEquationsKernel.name, variant, run: (gpu) => check(gpu, params, longest) };
-});
+export const normalEquationsChecks: readonly KernelCheck[] = cases.map(
+  ({ rank, longest, precision = 'f32', biases = false, options = {} }) => {
+    const params = chooseNormalEquations(rank, precision, biases, options);
+    const variant = [
+      `rank ${rank}`,
+      ...(precision === 'f16' ? ['f16'] : []),
+      ...(biases ? ['biases'] : []),
+      ...Object.entries(options).map(([name, value]) => `${name} ${value}`),
+    ].join(', ');
+    return { name: normalEquationsKernel.name, variant, run: (gpu) => check(gpu, params, longest) };
+  },
+);
 
 async function check(
   gpu: Gpu,
   params: NormalEquationsParams,
   longest: number,
 ): Promise<{ error: number; limit: number }> {
-  const { rank, precision, biases, bin } = params;
+  const { rank, precision, biases, teams, loads } = params;
+  const bin = teams * loads;
   const rows = ratedRows({ rank, biases, precision, lengths: [longest, bin + 1, bin, bin - 1, 2, 1, 0] });
   // The longest row has three parts, and at least one has a number of ratings that fills whole bins.
   const parts = partsOf(rows, Math.ceil(longest / 3 / bin) * bin);

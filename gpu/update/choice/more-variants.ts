@@ -1,9 +1,8 @@
 import type { UpdateProblem } from '../../../operators/tasks/tasks.ts';
-import { normalEquationsKernel } from '../../equations/normal-equations.ts';
+import { chooseNormalEquations, normalEquationsKernel } from '../../equations/normal-equations.ts';
 import { normalEquationsTensorKernel } from '../../equations/normal-equations-tensor.ts';
 import type { GpuInfo } from '../../webgpu/gpu-info.ts';
 import { admits } from '../../webgpu/kernel.ts';
-import { paddedRank } from '../../device/slots.ts';
 import type { UpdateVariant } from './variant.ts';
 import { admitsFused, admitsInt8, fullRegisters } from './admits-fused.ts';
 
@@ -43,20 +42,11 @@ const changes: readonly (readonly Change[])[] = [
           : undefined,
     },
   ],
-  [{ part: 'strided', apply: (variant) => tiled(variant, () => ({ staging: 'strided' })) }],
-  [{ part: 'scalar', apply: (variant) => tiled(variant, () => ({ vectorized: false })) }],
-  [64, 256].map((threads) => ({
-    part: `threads${threads}`,
-    apply: (variant, shape) =>
-      tiled(variant, ({ lanes, rows, bin }) => batching(threads, lanes, rows, bin, shape)),
+  [64, 128].map((threads) => ({ part: `threads${threads}`, apply: withThreads(threads) })),
+  [16, 32, 64].map((bin) => ({
+    part: `bin${bin}`,
+    apply: (variant) => (variant.sum.kernel === 'tensor' ? binned(variant, variant.sum, bin) : undefined),
   })),
-  [
-    { part: 'bin8', apply: (variant) => tiled(variant, ({ bin }) => (bin > 8 ? { bin: 8 } : undefined)) },
-    ...[16, 32, 64].map((bin): Change => ({
-      part: `bin${bin}`,
-      apply: (variant) => (variant.sum.kernel === 'tensor' ? binned(variant, variant.sum, bin) : undefined),
-    })),
-  ],
 ];
 
 function binned(
@@ -68,39 +58,23 @@ function binned(
   return { ...variant, sum: { ...sum, bin }, fused: variant.fused && { ...variant.fused, bin } };
 }
 
-type Tiles = Extract<UpdateVariant['sum'], { readonly kernel: 'tiled' }>;
-
-function tiled(
-  variant: UpdateVariant,
-  change: (tiles: Tiles) => Partial<Tiles> | undefined,
-): UpdateVariant | undefined {
-  if (variant.sum.kernel !== 'tiled') return undefined;
-  const changed = change(variant.sum);
-  return changed && { ...variant, sum: { ...variant.sum, ...changed } };
-}
-
-/**
- * Chooses the number of parts of rows that share a workgroup (`rows`; thread batching, clMF, section 3.2.1),
- * for about `threads` threads. `bin`, the number of ratings that are staged at a time, is lowered if needed,
- * so that staging takes at most 16 KiB of workgroup memory. Returns undefined if `rows` would not change.
- */
-function batching(
-  threads: number,
-  lanes: number,
-  rows: number,
-  bin: number,
-  { rank }: Shape,
-): Partial<Tiles> | undefined {
-  const batch = Math.max(1, Math.min(8, Math.floor(threads / lanes)));
-  const stagedBytes = 16384 / (4 * paddedRank(rank) + 8);
-  return batch === rows
-    ? undefined
-    : { rows: batch, bin: Math.max(1, Math.min(bin, Math.floor(stagedBytes / batch))) };
+/** Workgroups of at most `threads` threads for register tiles, if that differs from the rule. */
+function withThreads(threads: number): Change['apply'] {
+  return (variant, { rank, biases }) => {
+    const { sum, precision } = variant;
+    if (sum.kernel !== 'tiled' || precision === 'int8') return undefined;
+    const { lanes, rows, teams, loads } = chooseNormalEquations(rank, precision, biases, {
+      threads,
+      tile: sum.tile,
+    });
+    if (lanes === sum.lanes && rows === sum.rows) return undefined;
+    return { ...variant, sum: { ...sum, lanes, rows, teams, loads } };
+  };
 }
 
 /**
  * Derives variants from the given ones by one or more changes of settings. A derived variant is named after
- * its base and the changes: "tensor-fused-short64-to1024-bin16", "tiled8-f32-strided-scalar". It is only used
+ * its base and the changes: "tensor-fused-short64-to1024-bin16", "tiled8-f32-free-threads64". It is only used
  * if the tuner measured it fastest or a user names it. Derived variants exist because the fastest settings
  * differ from device to device and must be measured (clMF, section 3).
  */

@@ -59,7 +59,7 @@ describe('the texts of kernels, also those for other hardware', () => {
         void texts.set(`${kernel.name} ${JSON.stringify(params)}`, renderKernel(kernel, params));
       for (const variant of everyVariant(tensorGpu, { rank, solver: 'cg', biases }))
         addKernels(add, variant, rank, biases);
-      expect(texts.size).toBeGreaterThan(20);
+      expect(texts.size).toBeGreaterThan(10);
       for (const [label, text] of texts) expect(await gpu.errorsOf(label, text), label).toEqual([]);
     });
   }

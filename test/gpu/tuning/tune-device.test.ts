@@ -41,7 +41,7 @@ describe.skipIf(noGpu)('a GPU device that tunes', () => {
   afterAll(() => device?.close());
 
   const problem = {
-    rank: 6,
+    rank: 40,
     solver: 'cg',
     cgSteps: 2,
     precision: 'f32',

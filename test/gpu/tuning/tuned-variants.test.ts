@@ -39,12 +39,13 @@ describe('variants', () => {
       fused: { longest: 8192, bin: 16 },
       sum: { bin: 16 },
     });
-    expect(named('tiled4-f16-free-strided-scalar-bin8')).toMatchObject({
+    expect(named('tiled8-f32')).toMatchObject({ sum: { lanes: 92, rows: 1, teams: 3, loads: 4 } });
+    expect(named('tiled8-f16-free-threads64')).toMatchObject({
       precision: 'f16',
       free: true,
-      sum: { tile: 4, staging: 'strided', vectorized: false, bin: 8 },
+      sum: { tile: 8, lanes: 48, rows: 1 },
     });
-    expect(named('tiled8-f32-threads256')).toMatchObject({ sum: { rows: 2 } });
+    expect(named('tiled8-f32-threads128')).toBeUndefined();
     expect(named('tensor-to1024')).toBeUndefined();
   });
 
@@ -142,8 +143,8 @@ describe('variants', () => {
   });
 
   it('are taken when they are asked for by name, and refused with the existing names', () => {
-    expect(chooseUpdate(plainGpu, { ...problem, kernel: 'tiled8-f32-strided' })).toMatchObject({
-      variant: 'tiled8-f32-strided',
+    expect(chooseUpdate(plainGpu, { ...problem, kernel: 'tiled8-f32-threads64' })).toMatchObject({
+      variant: 'tiled8-f32-threads64',
       precision: 'f32',
       reason: expect.stringContaining('as requested'),
     });
@@ -151,7 +152,7 @@ describe('variants', () => {
       /no kernel tensor .*There are: tiled8-f32, tiled8-f32-free.* doctor --tune/,
     );
     expect(() =>
-      chooseUpdate(plainGpu, { ...problem, kernel: 'tiled8-f32-strided', precision: 'f16' }),
+      chooseUpdate(plainGpu, { ...problem, kernel: 'tiled8-f32-threads64', precision: 'f16' }),
     ).toThrow(/computes in f32/);
   });
 
