@@ -39,19 +39,16 @@ export type NormalEquationsParams = {
   readonly implicit?: boolean;
 };
 
-/** Most threads of a workgroup and parts of rows in it, and most rows of θ that a thread loads at a time. */
-const MOST = { threads: 256, rows: 8, loads: 4 };
+type Form = Pick<NormalEquationsParams, 'rank' | 'precision' | 'tile' | 'without'>;
+
+/** Most parts of rows in a workgroup, and most rows of θ that a thread loads at a time. */
+const MOST = { rows: 8, loads: 4 };
 
 /**
  * Numbers of tiles of a side and of blocks of A, and of 16-byte pieces of θ for a rating: `quads` in workgroup
  * memory, `units` that are loaded.
  */
-function shape({
-  rank,
-  precision,
-  tile,
-  without,
-}: Pick<NormalEquationsParams, 'rank' | 'precision' | 'tile' | 'without'>) {
+function shape({ rank, precision, tile, without }: Form) {
   const side = Math.ceil(rank / tile);
   // A unit of float16 has eight features: two tiles of four.
   const staged = precision === 'f16' && tile === 4 ? 2 * Math.ceil(side / 2) : side;
@@ -71,16 +68,16 @@ export function normalEquationsWorkgroups(params: NormalEquationsParams, count: 
 }
 
 /**
- * Chooses settings for workgroups of at most `threads` threads (and 256) and `bytes` bytes of workgroup
- * memory: the number of rows that leaves the fewest threads of subgroups of 32 idle, and then the number of
- * ratings at a time for which there is memory.
+ * Chooses settings for workgroups of at most `threads` threads and `bytes` bytes of workgroup memory, by
+ * default what every GPU has: the number of rows that leaves the fewest threads of subgroups of 32 idle, and
+ * then the number of ratings at a time for which there is memory.
  */
 export function chooseNormalEquations(
   rank: number,
   precision: 'f32' | 'f16',
   biases: boolean,
   {
-    threads = MOST.threads,
+    threads = 256,
     bytes = 16384,
     tile = rank <= 32 ? 4 : 8,
     without,
@@ -93,11 +90,10 @@ export function chooseNormalEquations(
 ): NormalEquationsParams {
   const form = { rank, precision, tile, ...(without === undefined ? {} : { without }) };
   const { blocks, quads, units } = shape(form);
-  const most = Math.min(threads, MOST.threads);
-  const groups = Math.ceil(blocks / most);
+  const groups = Math.ceil(blocks / threads);
   const lanes = 4 * Math.ceil(Math.max(units, Math.ceil(blocks / groups)) / 4);
   const room = Math.floor(bytes / (2 * 16 * quads));
-  const rows = range(Math.max(1, Math.min(MOST.rows, Math.floor(most / lanes), Math.floor(room / 2))))
+  const rows = range(Math.max(1, Math.min(MOST.rows, Math.floor(threads / lanes), Math.floor(room / 2))))
     .map((i) => i + 1)
     .sort((left, right) => idle(left * lanes) - idle(right * lanes) || left - right)[0];
   const bin = Math.max(1, Math.floor(room / rows));
@@ -133,18 +129,13 @@ export const normalEquationsKernel = kernelOf<NormalEquationsParams>()({
     }),
     ...writes({ slots: 'array<vec4f>' }),
   ],
-  uniforms: {
-    count: 'u32',
-    alpha: 'f32',
-    base: 'f32',
-  },
+  uniforms: { count: 'u32', alpha: 'f32', base: 'f32' },
   needs: () => [],
   values(params) {
     const { rank, precision, tile, lanes, rows, teams, loads, without = 'nothing', biases } = params;
     const stride = paddedRank(rank);
     const { side, staged, blocks, quads, units } = shape(params);
     const [scalar, vector] = precision === 'f32' ? ['f32', 'vec4f'] : ['u32', 'vec4u'];
-    const quadsOfTile = range(tile / 4);
     return {
       implicit: false,
       ...params,
@@ -179,23 +170,7 @@ export const normalEquationsKernel = kernelOf<NormalEquationsParams>()({
               offset: index * (tile === 8 ? staged : 1),
               content: `vec4f(unpack2x16float(content.${first}), unpack2x16float(content.${second}))`,
             })),
-      quads_of_tile: quadsOfTile,
-      sums: range(tile).flatMap((row) =>
-        quadsOfTile.map((quad) => ({
-          name: `sum_${row}_${quad}`,
-          left: element(row),
-          right: quad,
-          offset: 4 * row + quad,
-        })),
-      ),
-      mirror: range(tile).flatMap((row) =>
-        quadsOfTile.map((quad) => ({
-          offset: 4 * row + quad,
-          elements: range(4)
-            .map((i) => `sum_${4 * quad + i}_${element(row)}`)
-            .join(', '),
-        })),
-      ),
+      ...blockOf(tile),
       vectors: [
         { name: 'bias', about: 'b', offset: 0, quads: stride / 4 },
         // t is stored after the last quad of s.
@@ -212,13 +187,36 @@ export const normalEquationsKernel = kernelOf<NormalEquationsParams>()({
     chooseNormalEquations(10, 'f16', false),
     chooseNormalEquations(100, 'f16', true),
     { ...chooseNormalEquations(40, 'f32', false), implicit: true },
-    { ...chooseNormalEquations(40, 'f16', false), implicit: true },
     chooseNormalEquations(200, 'f32', false, { without: 'symmetry' }),
     chooseNormalEquations(200, 'f32', false, { without: 'coalescing' }),
     chooseNormalEquations(200, 'f16', false, { without: 'vectors' }),
     chooseNormalEquations(512, 'f32', true, { without: 'registers' }),
   ],
 });
+
+/** A thread's block of sums, row by row, and the columns of the block as rows of its mirror image. */
+function blockOf(tile: number) {
+  const quads = range(tile / 4);
+  return {
+    quads_of_tile: quads,
+    sums: range(tile).flatMap((row) =>
+      quads.map((right) => ({
+        name: `sum_${row}_${right}`,
+        left: element(row),
+        right,
+        offset: 4 * row + right,
+      })),
+    ),
+    mirror: range(tile).flatMap((row) =>
+      quads.map((quad) => ({
+        offset: 4 * row + quad,
+        elements: range(4)
+          .map((i) => `sum_${4 * quad + i}_${element(row)}`)
+          .join(', '),
+      })),
+    ),
+  };
+}
 
 /** Name of element i of consecutive vec4 variables: "1.z" for element 6. */
 function element(i: number): string {

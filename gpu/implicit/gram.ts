@@ -59,10 +59,7 @@ export async function addGramMatrix(
 
 /** Starts to compile both kernels. */
 export function gramKernels(gpu: Gpu, rank: number) {
-  const params = chooseNormalEquations(rank, 'f32', false, {
-    threads: gpu.info.limits.workgroupThreads,
-    bytes: Math.min(16384, gpu.info.limits.workgroupBytes),
-  });
+  const params = chooseNormalEquations(rank, 'f32', false);
   const kernels = [gpu.compile(normalEquationsKernel, params), gpu.compile(gramSumKernel, { rank })] as const;
   return { params, kernels };
 }

@@ -45,7 +45,6 @@ const forms: readonly Omit<Case, 'rank' | 'longest'>[] = [
   { options: { without: 'registers' } },
   { options: { without: 'symmetry' } },
   { options: { without: 'vectors' } },
-  { precision: 'f16', options: { without: 'vectors' } },
   { biases: true, options: { without: 'coalescing' } },
 ];
 

@@ -235,10 +235,6 @@ function named(name: string, short: number): string {
 
 function tiledVariants(info: GpuInfo, { rank, solver, biases, implicit = false }: Shape): UpdateVariant[] {
   const variants: UpdateVariant[] = [];
-  const limits = {
-    threads: info.limits.workgroupThreads,
-    bytes: Math.min(16384, info.limits.workgroupBytes),
-  };
   const tiles = rank <= 32 ? [4, 8] : [8, 4];
   for (const precision of ['f32', 'f16'] as const) {
     for (const tile of tiles) {
@@ -248,7 +244,7 @@ function tiledVariants(info: GpuInfo, { rank, solver, biases, implicit = false }
         biases: _biases,
         implicit: _implicit,
         ...params
-      } = chooseNormalEquations(rank, precision, biases, { ...limits, tile: tile as 4 | 8 });
+      } = chooseNormalEquations(rank, precision, biases, { tile: tile as 4 | 8 });
       if (!admits(info, normalEquationsKernel, { rank, precision, biases, implicit, ...params })) continue;
       const variant: UpdateVariant = {
         name: `tiled${tile}-${precision}`,

@@ -41,7 +41,7 @@ describe.skipIf(noGpu)('a GPU device that tunes', () => {
   afterAll(() => device?.close());
 
   const problem = {
-    rank: 40,
+    rank: 64,
     solver: 'cg',
     cgSteps: 2,
     precision: 'f32',

@@ -45,7 +45,6 @@ describe('variants', () => {
       free: true,
       sum: { tile: 8, lanes: 48, rows: 1 },
     });
-    expect(named('tiled8-f32-threads128')).toBeUndefined();
     expect(named('tensor-to1024')).toBeUndefined();
   });
 

@@ -19,7 +19,7 @@ import { chooseUpdate, type TunedVariant } from '../../../gpu/update/choice/choo
 import { sampleRows } from '../../../gpu/update/choice/sample-block.ts';
 import type { UpdateProblem } from '../../../operators/tasks/tasks.ts';
 import { updateVariants } from '../../../gpu/update/choice/variants.ts';
-import { plainGpu, tensorGpu } from '../../support/gpu/gpu-info.ts';
+import { tensorGpu } from '../../support/gpu/gpu-info.ts';
 
 const problem: UpdateProblem = {
   rank: 100,
