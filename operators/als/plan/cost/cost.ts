@@ -86,8 +86,8 @@ function kernelSeconds({ kernels, parts, devices }: Pipelined, common: number): 
 }
 
 /**
- * The fraction of the possible overlap of kernels and copies that is lost: a WebGPU device has one queue, in
- * which they take turns. Fitted to iterations on two H200s (bench/results, `cards-all-reduce`).
+ * The fraction of the possible overlap of kernels and copies that is lost, probably because a WebGPU device
+ * has one queue, in which they take turns. Fitted to iterations on two H200s (bench/results, `cards-all-reduce`).
  */
 const IN_TURN = 0.7;
 
