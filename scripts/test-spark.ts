@@ -1,17 +1,20 @@
 /**
  * The tests of the plugin for Apache Spark: `npm run test:spark [-- WORDS]`. Builds the jar and the wheel,
  * installs each version of PySpark in its own environment below build/spark, and runs the Python tests in
- * spark/test. WORDS select runs by parts of their names. Without Java, Maven or Python it prints that and
+ * spark/test: without WORDS all of the newest version and a short test of the oldest, with `all` those of
+ * every version. Other WORDS select runs by parts of their names. Without Java, Maven or Python it prints that and
  * runs nothing; the same without network, unless everything is installed already.
  */
 import { spawn, spawnSync } from 'node:child_process';
-import { cpSync, existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { buildJars, buildWheel } from './spark-artifacts.ts';
 
 const root = resolve(import.meta.dirname, '..');
 const work = join(root, 'build/spark');
-const versions = ['4.0.1', '4.3.0'] as const;
-const newest = versions[1];
+const versions = ['3.5.9', '4.0.1', '4.3.0'] as const;
+const oldest = versions[0];
+const newest = versions[2];
 
 interface TestRun {
   readonly version: (typeof versions)[number];
@@ -21,7 +24,8 @@ interface TestRun {
 }
 
 const parity = versions.flatMap((version): TestRun[] =>
-  (['classic', 'connect'] as const).flatMap((mode) =>
+  // Connect of Spark 3.5 has no interface for plugins.
+  (version === oldest ? (['classic'] as const) : (['classic', 'connect'] as const)).flatMap((mode) =>
     ['local[2]', 'local-cluster[2,1,1024]'].map((master) => ({
       version,
       mode,
@@ -40,19 +44,29 @@ const runs: readonly TestRun[] = [
   { version: newest, mode: 'classic', master: 'local-cluster[1,2,1024]', files: ['test_settings.py'] },
 ];
 
-const words = process.argv.slice(2);
+/** One fit with the oldest version: its own jar is loaded, and trains. */
+const smoke: TestRun = {
+  version: oldest,
+  mode: 'classic',
+  master: 'local[2]',
+  files: ['test_import.py', '-k', 'defaults or series'],
+};
+
+const words = process.argv.slice(2).filter((word) => word !== 'all');
 const nameOf = ({ version, mode, master, files }: TestRun) =>
   `${version} ${mode} ${master} ${files.join(' ')}`;
-const chosen = runs.filter((run) => words.every((word) => nameOf(run).includes(word)));
+const chosen =
+  process.argv.length === 2
+    ? [...runs.filter(({ version }) => version === newest), smoke]
+    : runs.filter((run) => words.every((word) => nameOf(run).includes(word)));
 if (chosen.length === 0)
   throw new Error(
     `no run has all of these words: ${words.join(' ')}. There are:\n${runs.map(nameOf).join('\n')}`,
   );
 
 const python = requireTools();
-run('mvn', ['-q', '-B', '-f', 'spark/pom.xml', 'package']);
-const jar = only('spark/target/factorflow-spark-*.jar');
-const wheel = buildWheel();
+const jars = buildJars(run);
+const wheel = buildWheel(run, { jars, folder: join(work, 'wheel') });
 for (const version of new Set(chosen.map((one) => one.version))) install(version);
 
 const failed: string[] = [];
@@ -85,7 +99,7 @@ async function test(one: TestRun): Promise<void> {
       FACTORFLOW_MASTER: master,
       FACTORFLOW_NODE: process.execPath,
       FACTORFLOW_MAIN: join(root, 'dist/programs/cli/main.js'),
-      FACTORFLOW_JAR: jar,
+      FACTORFLOW_JAR: version === oldest ? jars.spark3 : jars.spark4,
       PYSPARK_PYTHON: pythonOf(version),
       PYTHONDONTWRITEBYTECODE: '1',
       SPARK_HOME: undefined,
@@ -187,22 +201,4 @@ function install(version: string): void {
     '--force-reinstall',
     wheel,
   ]);
-}
-
-/** Builds the wheel factorflow_spark with the jar inside, in the newest version's environment. */
-function buildWheel(): string {
-  const jars = join(root, 'spark/python/factorflow_spark/jars');
-  rmSync(jars, { recursive: true, force: true });
-  mkdirSync(jars, { recursive: true });
-  cpSync(jar, join(jars, jar.split('/').at(-1) ?? ''));
-  const folder = join(work, 'wheel');
-  rmSync(folder, { recursive: true, force: true });
-  run(python, ['-m', 'pip', 'wheel', '-q', '--no-deps', '-w', folder, join(root, 'spark/python')]);
-  return only('build/spark/wheel/*.whl');
-}
-
-function only(pattern: string): string {
-  const found = globSync(pattern, { cwd: root });
-  if (found.length !== 1) throw new Error(`${pattern} names ${found.length} files, need one`);
-  return join(root, found[0]);
 }

@@ -13,12 +13,17 @@ export interface Opening {
   readonly columns: { readonly user: string; readonly item: string; readonly rating: string };
   /** Number of ratings to expect; undefined if only the trailer contains it. */
   readonly rows: number | undefined;
+  /** Milliseconds between signs of life on stderr; undefined for none. */
+  readonly heartbeat: number | undefined;
 }
 
 /** Most bytes of the line. */
 const LONGEST = 1 << 20;
 
-const names = ['protocol', 'version', 'command', 'params', 'columns', 'rows'];
+const SHORTEST_BEAT = 10;
+const LONGEST_BEAT = 60_000;
+
+const names = ['protocol', 'version', 'command', 'params', 'columns', 'rows', 'heartbeat'];
 const columnNames = ['user', 'item', 'rating'] as const;
 
 /**
@@ -33,7 +38,7 @@ export async function readOpening(cursor: ByteCursor, own: string): Promise<Open
     });
   const given = objectOf(parsed(Buffer.from(line).toString('utf8')), 'the first line');
   requireVersion(given, own);
-  const { command, params = {}, columns = {}, rows } = given;
+  const { command, params = {}, columns = {}, rows, heartbeat } = given;
   const unknown = Object.keys(given).find((name) => !names.includes(name));
   if (unknown !== undefined)
     throw new UsageError(`unknown field ${unknown} in the first line`, {
@@ -48,7 +53,16 @@ export async function readOpening(cursor: ByteCursor, own: string): Promise<Open
     params: objectOf(params, 'params') as Partial<AlsParams>,
     columns: columnsOf(objectOf(columns, 'columns')),
     rows: typeof rows === 'number' ? rows : undefined,
+    heartbeat: heartbeatOf(heartbeat),
   };
+}
+
+function heartbeatOf(value: unknown): number | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (typeof value === 'number' && value >= SHORTEST_BEAT && value <= LONGEST_BEAT) return value;
+  throw new UsageError(
+    `heartbeat must be from ${SHORTEST_BEAT} to ${LONGEST_BEAT} milliseconds, got ${shown(value)}`,
+  );
 }
 
 /** Throws UsageError if the parent uses another protocol, or expects another version. */

@@ -58,6 +58,11 @@ export class ParentInput {
     this.#send({ ending: true });
   }
 
+  /** Writes a zero byte to stderr at this interval, even while the main thread is busy. */
+  beat(milliseconds: number): void {
+    this.#send({ beat: milliseconds });
+  }
+
   async close(): Promise<void> {
     await this.#thread.terminate();
   }

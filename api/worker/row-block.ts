@@ -16,6 +16,7 @@ import { RatingInput } from '../rating-input.ts';
 import type { Session } from '../session.ts';
 import { BatchChannel } from './batch-channel.ts';
 import type { Opening } from './opening.ts';
+import { PreviousRows } from './previous-rows.ts';
 
 export type Side = 'users' | 'items';
 
@@ -48,6 +49,8 @@ export class RowBlock {
   #solver: RowSolver | undefined;
   #fixedVersion: number | undefined;
   #unit: number | undefined;
+  /** A version of which some rows have not arrived yet. */
+  #previous: PreviousRows | undefined;
 
   constructor(
     side: Side,
@@ -191,6 +194,24 @@ export class RowBlock {
       );
     solver.fix(factors);
     this.#fixedVersion = fixed.version;
+  }
+
+  /**
+   * Adds rows of an earlier version of this block. Once all of its rows have arrived, they are the solver's
+   * current factors.
+   */
+  async addPrevious(
+    version: number,
+    sums: RatingSums,
+    { ids, factors }: { readonly ids: KeyColumn; readonly factors: Float32Array },
+  ): Promise<void> {
+    if (this.#previous?.version !== version)
+      this.#previous = new PreviousRows(version, this.keys, this.#params.rank);
+    this.#previous.add(ids, factors);
+    const { whole } = this.#previous;
+    if (whole === undefined) return;
+    this.#previous = undefined;
+    (await this.solver(sums)).give(version, whole);
   }
 
   async forget(): Promise<void> {

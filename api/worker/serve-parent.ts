@@ -18,6 +18,8 @@ export interface ServeOptions {
   readonly version: string;
   /** Makes the frame `report` of a trained model. */
   readonly report: (model: Model, session: Session) => JsonObject;
+  /** Starts signs of life at an interval that the parent has chosen. */
+  readonly beat: (milliseconds: number) => void;
 }
 
 /**
@@ -28,6 +30,7 @@ export interface ServeOptions {
 export async function serveParent(link: ParentLink, options: ServeOptions): Promise<void> {
   const parent = new Parent(link);
   const opening = await readOpening(parent.cursor, options.version);
+  if (opening.heartbeat !== undefined) options.beat(opening.heartbeat);
   const signal = AbortSignal.any([options.signal, parent.gone]);
   const session = await Session.create({ ...options.machine, signal });
   try {

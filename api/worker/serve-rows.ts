@@ -1,11 +1,9 @@
 import { ByteCursor } from '../../connectors/compression/byte-cursor.ts';
 import { factorFrames, readFactorFrame } from '../../connectors/model/factor-frames.ts';
 import type { IdColumn } from '../../connectors/model/id-column.ts';
-import { CancelledError, DataError, throwIfAborted, UsageError } from '../../engine/errors.ts';
+import { CancelledError, throwIfAborted, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
-import { UNKNOWN_KEY } from '../../engine/keys/tables/key-table.ts';
-import { KeyLookup } from '../../engine/keys/key-lookup.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { type SizedAlsParams, sizedParams } from '../../operators/als/implicit/sized-params.ts';
@@ -191,19 +189,8 @@ class RowRequests {
   }
 
   async #previous({ fields, payload }: Request, block: RowBlock): Promise<JsonObject> {
-    const { rank } = this.#training.params;
-    const { ids, factors } = readFactorFrame(payload, rank);
-    const positions = new KeyLookup(block.keys).positionsOf(keysOf(ids));
-    if (positions.length !== keyCount(block.keys) || positions.includes(UNKNOWN_KEY))
-      throw new DataError(`${positions.length} rows arrived, but the block has ${keyCount(block.keys)}`, {
-        phase: 'train',
-        file: 'the feed',
-      });
-    const ordered = new Float32Array(factors.length);
-    positions.forEach((position, row) =>
-      ordered.set(factors.subarray(row * rank, (row + 1) * rank), position * rank),
-    );
-    (await block.solver(sums(fields))).give(whole(fields, 'version'), ordered);
+    const { ids, factors } = readFactorFrame(payload, this.#training.params.rank);
+    await block.addPrevious(whole(fields, 'version'), sums(fields), { ids: keysOf(ids), factors });
     return {};
   }
 

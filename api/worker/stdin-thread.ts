@@ -2,7 +2,7 @@
  * The thread that reads the worker's stdin. It passes bytes on to the main thread, and ends the process when
  * the parent has ended, even if the main thread is busy with long work.
  */
-import { createReadStream, fstatSync } from 'node:fs';
+import { createReadStream, fstatSync, writeSync } from 'node:fs';
 import { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { parentPort, workerData } from 'node:worker_threads';
@@ -17,10 +17,10 @@ export interface StdinData {
 export type FromStdin = { readonly bytes: Uint8Array } | { readonly end: true };
 
 /**
- * From the main thread: the number of bytes it has taken (0: it starts reading), or that the process is about
- * to end.
+ * From the main thread: the number of bytes it has taken (0: it starts reading), that the process is about
+ * to end, or the milliseconds between two signs of life.
  */
-export type ToStdin = { readonly taken: number } | { readonly ending: true };
+export type ToStdin = { readonly taken: number } | { readonly ending: true } | { readonly beat: number };
 
 /** Reading pauses while more than this number of bytes wait for the main thread. */
 const MOST_BYTES = 1 << 23;
@@ -91,6 +91,7 @@ function watch(port: NonNullable<typeof parentPort>): void {
   stdin.once('end', end);
   stdin.once('error', end);
   port.on('message', (message: ToStdin) => {
+    if ('beat' in message) return void setInterval(beat, message.beat);
     if ('ending' in message) {
       if (deadline !== undefined && !orphaned) endWithin(ENDING_GRACE);
       return;
@@ -102,6 +103,15 @@ function watch(port: NonNullable<typeof parentPort>): void {
     underWay -= message.taken;
     if (underWay < MOST_BYTES) stdin.resume();
   });
+}
+
+/** A sign of life on stderr, independent of the main thread. */
+function beat(): void {
+  try {
+    writeSync(2, '\0');
+  } catch {
+    // The pipe is full or closed: the parent does not read at present.
+  }
 }
 
 /**

@@ -4,6 +4,7 @@ import { packageInfo } from '../../api/package-info.ts';
 import { reportError } from '../report/report-error.ts';
 import { trainingJson } from '../report/training-report.ts';
 import { sendFrame } from './frame-output.ts';
+import { isHostError } from '../../api/worker/host-error.ts';
 import { ParentInput } from '../../api/worker/parent-input.ts';
 
 /** Serves the parent process over stdin and stdout. An error is rethrown after its frame was sent. */
@@ -30,6 +31,7 @@ export async function serveProcess(
         machine,
         signal,
         version,
+        beat: (milliseconds) => input.beat(milliseconds),
         report: (model, session) => {
           if (model.training === undefined) throw new Error('a model that was just trained has no report');
           return trainingJson({
@@ -47,8 +49,9 @@ export async function serveProcess(
     const { message, code, exitCode } = reportError(error);
     const { summary, advice } =
       error instanceof FactorFlowError ? { summary: error.summary, advice: error.details.advice } : {};
+    const host = isHostError(error) ? true : undefined;
     // A parent that has ended does not read.
-    await sendFrame({ type: 'error', code, exitCode, message, summary, advice }).catch(() => {});
+    await sendFrame({ type: 'error', code, exitCode, message, summary, advice, host }).catch(() => {});
     throw error;
   } finally {
     input.ending();

@@ -102,3 +102,59 @@ def describe(spark, job):
 def test_the_model_fits(spark, ratings):
     model = on_hosts(spark, 3, lambda: ALS(coldStartStrategy="drop", **PARAMS).fit(ratings))
     assert rmse(model, ratings) < 0.3
+
+
+def on_executor(folder, number, worker):
+    """An executable that runs another program on one executor, and notes that it did."""
+    node, main = os.environ["FACTORFLOW_NODE"], os.environ["FACTORFLOW_MAIN"]
+    # The name of an executor's working folder is its number.
+    return program(folder / "mixed", f'#!/bin/sh\ncase "$PWD" in */{number}) echo seen >> {folder}/seen; {worker};; esac\nexec {node} {main} "$@"\n')
+
+
+def test_a_stopped_worker_is_replaced(spark, ratings):
+    als = ALS(rank=5, maxIter=60, regParam=0.05, seed=3, **BLOCKS)
+    expected = factors(on_hosts(spark, 1, lambda: als.fit(ratings)))
+    done = {}
+
+    def fit():
+        done["factors"] = factors(on_hosts(spark, 3, lambda: als.fit(ratings), spark__factorflow__timeout="2s"))
+
+    training = threading.Thread(target=fit, daemon=True)
+    training.start()
+    tracker = spark.sparkContext.statusTracker()
+    wait_for(lambda: [job for job in jobs(tracker) if "iteration" in (describe(spark, job) or "")] and workers(), 60, "an iteration")
+    stopped = workers()[0]
+    os.kill(stopped, signal.SIGSTOP)
+    wait_for(lambda: stopped not in workers(), 20, "the end of the stopped worker")
+    training.join(120)
+    assert done.get("factors") == expected
+    wait_for(lambda: not workers(), 10, "the end of the workers")
+
+
+BAD_HOSTS = {
+    "an old Node": ("echo 'factorflow needs Node 22.12 or newer, and this is 20.1.0' >&2; exit 2", "22.12 or newer"),
+    "no disk": (f'exec {os.environ["FACTORFLOW_NODE"]} {os.environ["FACTORFLOW_MAIN"]} worker --device cpu --workers 1 --spill-dir /dev/null', "is not a folder"),
+}
+
+
+@pytest.mark.parametrize(("worker", "reason"), BAD_HOSTS.values(), ids=BAD_HOSTS)
+@pytest.mark.parametrize("hosts", [1, 3])
+def test_an_executor_that_cannot_run_a_worker_is_left_out(spark, ratings, one_host, folder, capfd, hosts, worker, reason):
+    """Its blocks are solved on other executors, and the log names its host and the reason."""
+    numbers = [n.rsplit("/", 1)[1] for n in {os.readlink(f"/proc/{pid}/cwd") for pid in executors()}]
+    for number in numbers if hosts == 1 else numbers[:1]:
+        executable = on_executor(folder, number, worker)
+        assert factors(on_hosts(spark, hosts, lambda: ALS(**PARAMS).fit(ratings), spark__factorflow__executable=executable)) == one_host
+        if (folder / "seen").exists():
+            break
+    assert (folder / "seen").exists()
+    said = capfd.readouterr().err
+    if f"Executor {number} on" in said:
+        assert reason in said
+    wait_for(lambda: not workers(), 10, "the end of the workers")
+
+
+def test_without_a_fit_executor_the_error_names_host_and_reason(spark, ratings, folder):
+    executable = program(folder / "old", "#!/bin/sh\necho 'factorflow needs Node 22.12 or newer, and this is 20.1.0' >&2\nexit 2\n")
+    with pytest.raises(Exception, match=r"Executor \d+ on \S+ cannot run FactorFlow: .*22.12 or newer"):
+        on_hosts(spark, 3, lambda: ALS(**PARAMS).fit(ratings), spark__factorflow__executable=executable)

@@ -103,3 +103,24 @@ def test_jars_of_every_source_stay(merged, folder):
 @pytest.mark.parametrize("arguments", ["--jars a.jar", "--jars=a.jar", "--conf spark.jars=a.jar", "-c spark.jars=a.jar", "--conf=spark.jars=a.jar"])
 def test_submit_args_keep_their_jars(merged, arguments):
     assert merged(defaults="spark.jars d.jar", arguments=f"--master local[2] {arguments} pyspark-shell") is None
+
+
+def test_each_series_of_spark_has_its_jar(folder):
+    from factorflow_spark._jars import jar_for
+
+    names = {"3.5": "factorflow-spark-3.5_2.12-0.1.0.jar", "4": "factorflow-spark-0.1.0.jar"}
+    for name in names.values():
+        (folder / name).touch()
+    for version, series in {"3.5.0": "3.5", "3.5.9": "3.5", "4.0.1": "4", "4.3.0": "4", "4.4.0.dev1": "4"}.items():
+        assert jar_for(version, folder) == str(folder / names[series])
+    for version in ("3.4.4", "5.0.0", "2.4.8"):
+        assert jar_for(version, folder) is None
+
+
+def test_other_versions_of_spark_train_by_spark_and_warn(monkeypatch):
+    import factorflow_spark
+
+    monkeypatch.setattr(factorflow_spark, "jar", None)
+    monkeypatch.setattr(factorflow_spark, "_warned", False)
+    with pytest.warns(RuntimeWarning, match="for Spark 3.5 and 4, and this is PySpark"):
+        factorflow_spark._warn_once()

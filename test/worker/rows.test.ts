@@ -221,6 +221,37 @@ describe('a session of rows', () => {
     expect(String(ended.frames.at(-1)?.header.message)).toMatch(/its end mark is missing/);
   });
 
+  it('takes previous rows in several frames, and no rows of other blocks', async () => {
+    const worker = await begun();
+    const sums = { ratings: 2, squares: 10 };
+    const frames: Uint8Array[] = [];
+    for (const user of [5, 9, 7]) {
+      await worker.ask(
+        { type: 'load', block: `one-${user}`, side: 'users' },
+        ratingStream({ users: [user], items: [1], ratings: [3] }),
+      );
+      await worker.ask({ type: 'build', block: `one-${user}`, rows: 1 });
+      const { factors } = await worker.ask({ type: 'start', block: `one-${user}`, version: 0, ...sums });
+      frames.push(factors[0].payload);
+    }
+    await worker.ask(
+      { type: 'load', block: 'both', side: 'users' },
+      ratingStream({ users: [5, 9], items: [1, 1], ratings: [3, 1] }),
+    );
+    await worker.ask({ type: 'build', block: 'both', rows: 2 });
+    const versions: unknown[] = [];
+    for (const frame of frames.slice(0, 2)) {
+      await worker.ask({ type: 'previous', block: 'both', version: 0, ...sums }, frame);
+      const { answer } = await worker.ask({ type: 'state' });
+      versions.push((answer.header.blocks as Record<string, { version: unknown }>).both.version);
+    }
+    expect(versions).toEqual([null, 0]);
+    worker.request({ type: 'previous', block: 'both', version: 1, ...sums }, frames[2]);
+    const ended = await worker.ended;
+    expect(ended.code).toBe(3);
+    expect(String(ended.frames.at(-1)?.header.message)).toMatch(/rows that the block does not have/);
+  });
+
   it.each([
     [
       'rows of the fixed side that a block needs did not come',

@@ -2,7 +2,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { setTimeout } from 'node:timers/promises';
+import { describe, expect, it, vi } from 'vitest';
 import { program, WorkerParent } from '../support/worker-parent.ts';
 import { errorOf, folder, rows, stream } from './fed-workers.ts';
 
@@ -21,6 +22,31 @@ describe('the sign of life', () => {
     const ended = await parent.ended;
     expect({ code: ended.code, signal: ended.signal }).toEqual({ code: 130, signal: null });
     expect(errorOf(ended)).toMatchObject({ type: 'error', code: 'CANCELLED', exitCode: 130 });
+  });
+
+  it('is also a byte 0 on stderr, at an interval that the parent chooses, until the process is stopped', async () => {
+    const parent = new WorkerParent();
+    let beats = 0;
+    parent.child.stderr?.on('data', (bytes: Buffer) => (beats += bytes.filter((byte) => byte === 0).length));
+    parent.feed({ params: { rank: 8, maxIter: 1_000_000 }, heartbeat: 20 }, stream, rows);
+    await parent.frame('iteration');
+    const before = beats;
+    await vi.waitUntil(() => beats > before + 5, 20_000);
+    parent.child.kill('SIGSTOP');
+    await setTimeout(200);
+    const stopped = beats;
+    await setTimeout(400);
+    expect(beats).toBe(stopped);
+    parent.child.kill('SIGKILL');
+    await parent.ended;
+  });
+
+  it.each([5, 1e9, 'often'])('is refused as %s', async (heartbeat) => {
+    const parent = new WorkerParent();
+    parent.feed({ heartbeat }, stream, rows);
+    const ended = await parent.ended;
+    expect(ended.code).toBe(2);
+    expect(errorOf(ended).message).toMatch(/heartbeat must be from 10 to 60000 milliseconds/);
   });
 
   it('is no signal to stop: the worker stops in order at SIGTERM', async () => {

@@ -9,18 +9,17 @@ Spark's own ALS trains, with a warning. A client of Spark Connect needs nothing:
 """
 
 import warnings
-from pathlib import Path
 
+import pyspark
 from pyspark.ml.recommendation import ALS
 
+from ._jars import jar_for
 from ._submit import merged_jars
 
 __all__ = ["jar"]
 
-_jars = sorted(Path(__file__).parent.joinpath("jars").glob("factorflow-spark-*.jar"))
-
-#: Path of the plugin's jar, for ``spark.jars``.
-jar = str(_jars[-1]) if _jars else None
+#: Path of the plugin's jar for this version of PySpark, for ``spark.jars``; None if there is none for it.
+jar = jar_for(pyspark.__version__)
 
 _CLASS = "io.github.factorflow.spark.FactorFlowALS"
 _spark_fit = ALS._fit_java
@@ -54,12 +53,14 @@ def _warn_once():
     if _warned:
         return
     _warned = True
-    warnings.warn(
-        "Spark's own ALS trains: this application has no FactorFlow plugin. Import factorflow_spark before the first session of the process, "
-        f"or, with spark-submit, PYSPARK_SUBMIT_ARGS or a notebook's own session, add --jars {jar}",
-        RuntimeWarning,
-        stacklevel=2,
-    )
+    if jar is None:
+        reason = f"FactorFlow's plugin is for Spark 3.5 and 4, and this is PySpark {pyspark.__version__}"
+    else:
+        reason = (
+            "this application has no FactorFlow plugin. Import factorflow_spark before the first session of the process, "
+            f"or, with spark-submit, PYSPARK_SUBMIT_ARGS or a notebook's own session, add --jars {jar}"
+        )
+    warnings.warn(f"Spark's own ALS trains: {reason}", RuntimeWarning, stacklevel=2)
 
 
 def _bring_jar():

@@ -1,9 +1,10 @@
 package io.github.factorflow.spark;
 
-import io.github.factorflow.spark.run.Failures;
+import io.github.factorflow.spark.run.Attempts;
 import io.github.factorflow.spark.run.Factors;
 import io.github.factorflow.spark.rows.ManyHosts;
 import io.github.factorflow.spark.run.OneHost;
+import io.github.factorflow.spark.version.Versions;
 import java.util.Optional;
 import org.apache.spark.ml.recommendation.ALS;
 import org.apache.spark.ml.recommendation.ALSModel;
@@ -30,11 +31,12 @@ public class FactorFlowALS extends ALS {
   public FactorFlowALS(String uid) {
     super(uid);
     // Spark's default seed is a hash of the class's name
-    setDefault(seed(), (long) FactorFlowPlugin.SPARK_ALS.hashCode());
+    setDefault(seed(), (long) ALS.class.getName().hashCode());
   }
 
   @Override
   public ALSModel fit(Dataset<?> dataset) {
+    Versions.require(dataset.sparkSession().version());
     Optional<String> reason = unsupported();
     if (reason.isPresent()) {
       log.warn("FactorFlow: Spark's own ALS trains {}, since {}", uid(), reason.get());
@@ -44,7 +46,9 @@ public class FactorFlowALS extends ALS {
     Ratings ratings = Ratings.of(this, dataset);
     Parameters parameters = Parameters.of(this);
     Settings settings = Settings.of(ratings.context().getConf());
-    Factors factors = Failures.clearly(() -> settings.workers() > 1 ? ManyHosts.train(ratings, parameters, settings) : OneHost.train(ratings, parameters, settings));
+    Factors factors = Attempts.train(ratings.context(), executors -> settings.workers() > 1
+        ? ManyHosts.train(ratings, parameters, settings, executors)
+        : OneHost.train(ratings, parameters, settings, executors));
     ALSModel model = new ALSModel(uid(), getRank(), factors.users(), factors.items());
     return copyValues(model.setBlockSize(getBlockSize()).setParent(this), emptyParamMap());
   }

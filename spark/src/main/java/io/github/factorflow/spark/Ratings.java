@@ -1,5 +1,6 @@
 package io.github.factorflow.spark;
 
+import io.github.factorflow.spark.version.Spark;
 import org.apache.spark.SparkContext;
 import org.apache.spark.api.java.JavaRDD;
 import org.apache.spark.ml.recommendation.ALS;
@@ -8,8 +9,8 @@ import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.functions;
 import org.apache.spark.sql.types.DataTypes;
 
@@ -25,8 +26,8 @@ public record Ratings(SparkSession session, RDD<InternalRow> rows) {
     Column ratings = als.getRatingCol().isEmpty()
         ? functions.lit(1.0f)
         : DatasetUtils$.MODULE$.checkNonNanValues(als.getRatingCol(), "Ratings").cast(DataTypes.FloatType);
-    var selected = (org.apache.spark.sql.classic.Dataset<Row>) dataset.select(users, items, ratings);
-    return new Ratings(selected.sparkSession(), selected.queryExecution().toRdd());
+    Dataset<Row> selected = dataset.select(users, items, ratings);
+    return new Ratings(selected.sparkSession(), Spark.rows(selected));
   }
 
   public SparkContext context() {

@@ -16,14 +16,15 @@ import scala.Tuple2;
  * @param cores threads of a worker; 0: the task's cores, in local mode all
  * @param memory bytes for a worker, or 0: what the executor's memory overhead leaves, where there is a limit
  * @param workers hosts that train together
+ * @param timeout milliseconds without a sign of life after which a worker is ended
  * @param exchange how a solved side travels between hosts: auto, broadcast or shuffle
  */
-public record Settings(String node, String executable, String device, int cores, long memory, int workers, Exchange exchange) implements Serializable {
+public record Settings(String node, String executable, String device, int cores, long memory, int workers, Exchange exchange, long timeout) implements Serializable {
   public enum Exchange { AUTO, BROADCAST, SHUFFLE }
 
   public static final String PREFIX = "spark.factorflow.";
   private static final Map<String, String> KEYS = Map.of(
-      "node", "", "executable", "", "device", "auto", "cores", "0", "memory", "0", "workers", "1", "exchange", "auto");
+      "node", "", "executable", "", "device", "auto", "cores", "0", "memory", "0", "workers", "1", "exchange", "auto", "timeout", "30s");
 
   static Settings of(SparkConf conf) {
     for (Tuple2<String, String> entry : conf.getAllWithPrefix(PREFIX)) {
@@ -40,7 +41,8 @@ public record Settings(String node, String executable, String device, int cores,
         number(conf, "cores", 0),
         bytes(conf),
         number(conf, "workers", 1),
-        exchange(text(conf, "exchange")));
+        exchange(text(conf, "exchange")),
+        timeout(conf));
   }
 
   private static String text(SparkConf conf, String key) {
@@ -59,6 +61,17 @@ public record Settings(String node, String executable, String device, int cores,
     } catch (NumberFormatException failure) {
       throw refused("memory", text(conf, "memory"), "a size such as 4g");
     }
+  }
+
+  private static long timeout(SparkConf conf) {
+    long millis = -1;
+    try {
+      millis = conf.getTimeAsMs(PREFIX + "timeout", KEYS.get("timeout"));
+    } catch (NumberFormatException failure) {
+      // refused below
+    }
+    if (millis < 1000) throw refused("timeout", text(conf, "timeout"), "a time of a second or more such as 30s");
+    return millis;
   }
 
   private static Exchange exchange(String text) {

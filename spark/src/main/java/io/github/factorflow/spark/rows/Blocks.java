@@ -2,12 +2,16 @@ package io.github.factorflow.spark.rows;
 
 import io.github.factorflow.spark.data.RatingBatch;
 import io.github.factorflow.spark.run.ClassTagOf;
+import io.github.factorflow.spark.run.Executors;
 import io.github.factorflow.spark.run.Placement;
+import io.github.factorflow.spark.version.Scala;
 import java.io.Serializable;
+import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Iterator;
 import java.util.List;
 import java.util.function.Supplier;
+import java.util.stream.IntStream;
 import org.apache.spark.SparkContext;
 import org.apache.spark.TaskContext;
 import org.apache.spark.api.java.JavaRDD;
@@ -15,7 +19,6 @@ import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.rdd.PartitionPruningRDD;
 import org.apache.spark.resource.ResourceProfile;
 import scala.Function1;
-import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction3;
 
 /**
@@ -28,8 +31,10 @@ final class Blocks {
   private final JavaRDD<RatingBatch> items;
   private final int hosts;
   private final ResourceProfile profile;
+  private final Executors executors;
 
-  Blocks(SparkContext context, JavaRDD<RatingBatch> rated, int hosts) {
+  Blocks(SparkContext context, JavaRDD<RatingBatch> rated, int hosts, Executors executors) {
+    this.executors = executors;
     this.context = context;
     this.hosts = hosts;
     users = part(rated, 0, hosts);
@@ -46,7 +51,7 @@ final class Blocks {
   }
 
   List<SolvedBlock> load(RowTask task) {
-    return withCopies(task, null, null).collect();
+    return collect(withCopies(task, null, null));
   }
 
   /** Tasks that read the fixed side, and their own previous factors, from copies of all blocks. */
@@ -64,6 +69,21 @@ final class Blocks {
     return placed(solved.toJavaRDD());
   }
 
+  /**
+   * The results of all blocks. If some executors are excluded, a job runs only as many blocks as there are
+   * others, so that no block has to wait and is then sent to an excluded one.
+   */
+  List<SolvedBlock> collect(JavaRDD<SolvedBlock> solved) {
+    if (!executors.areLimited()) return new ArrayList<>(solved.collect());
+    List<SolvedBlock> all = new ArrayList<>();
+    int places = executors.places().size();
+    for (int from = 0; from < hosts; from += places) {
+      int[] some = IntStream.range(from, Math.min(hosts, from + places)).toArray();
+      for (List<SolvedBlock> part : solved.collectPartitions(some)) all.addAll(part);
+    }
+    return all;
+  }
+
   /** As many partitions as blocks, without rows. */
   <T> JavaRDD<T> empty() {
     return users.mapPartitions(ratings -> Collections.<T>emptyIterator());
@@ -74,7 +94,8 @@ final class Blocks {
   }
 
   private JavaRDD<SolvedBlock> placed(JavaRDD<SolvedBlock> solved) {
-    return profile == null ? solved : solved.withResources(profile);
+    JavaRDD<SolvedBlock> preferring = executors.prefer(solved.rdd(), new ClassTagOf<SolvedBlock>(SolvedBlock.class).get()).toJavaRDD();
+    return profile == null ? preferring : preferring.withResources(profile);
   }
 
   private static JavaRDD<RatingBatch> part(JavaRDD<RatingBatch> rated, int from, int to) {
@@ -102,8 +123,8 @@ final class Blocks {
     @Override
     public scala.collection.Iterator<SolvedBlock> apply(scala.collection.Iterator<RatingBatch> ratings, scala.collection.Iterator<byte[]> fixed, scala.collection.Iterator<SolvedBlock> previous) {
       Supplier<List<byte[]>> former = () -> previous.next().factors;
-      SolvedBlock solved = task.run(TaskContext.getPartitionId(), CollectionConverters.asJava(ratings), () -> CollectionConverters.asJava(fixed), former);
-      return CollectionConverters.asScala(one(solved));
+      SolvedBlock solved = task.run(TaskContext.getPartitionId(), Scala.java(ratings), () -> Scala.java(fixed), former);
+      return Scala.scala(one(solved));
     }
   }
 }

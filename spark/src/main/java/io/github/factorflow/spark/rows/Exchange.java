@@ -51,7 +51,7 @@ interface Exchange {
     public SolvedSide solve(RowTask task, int version, SolvedSide fixed, SolvedSide previous, boolean last) {
       JavaRDD<SolvedBlock> solved = blocks.withCopies(task, fixed == null ? null : fixed.copies(), previous == null ? null : previous.copies());
       if (last && ManyHosts.isKept(parameters.finalLevel())) solved.persist(parameters.finalLevel());
-      List<SolvedBlock> all = new ArrayList<>(solved.collect());
+      List<SolvedBlock> all = blocks.collect(solved);
       ManyHosts.checked(all);
       all.sort(Comparator.comparingInt(block -> block.block));
       return new SolvedSide(version, solved, JavaSparkContext.fromSparkContext(blocks.context()).broadcast(all), SolvedSide.gram(all));
@@ -82,7 +82,7 @@ interface Exchange {
         log.info("FactorFlow: version {} is kept as a checkpoint", version);
         solved.checkpoint();
       }
-      List<SolvedBlock> summaries = new ArrayList<>(solved.map(SolvedBlock::summary).collect());
+      List<SolvedBlock> summaries = blocks.collect(solved.map(SolvedBlock::summary));
       ManyHosts.checked(summaries);
       summaries.sort(Comparator.comparingInt(block -> block.block));
       return new SolvedSide(version, solved, null, SolvedSide.gram(summaries));

@@ -6,6 +6,7 @@ import io.github.factorflow.spark.Settings;
 import io.github.factorflow.spark.data.FactorBlock;
 import io.github.factorflow.spark.data.FactorCodec;
 import io.github.factorflow.spark.data.RatingEncoder;
+import io.github.factorflow.spark.run.Executors;
 import io.github.factorflow.spark.run.Factors;
 import io.github.factorflow.spark.run.JobDescription;
 import io.github.factorflow.spark.run.Placement;
@@ -40,13 +41,13 @@ public final class ManyHosts {
     this.job = job;
   }
 
-  public static Factors train(Ratings ratings, Parameters parameters, Settings settings) {
+  public static Factors train(Ratings ratings, Parameters parameters, Settings settings, Executors executors) {
     SparkContext context = ratings.context();
     int hosts = settings.workers();
     RowSession session = new RowSession(UUID.randomUUID().toString(), Launch.of(settings), Placement.of(context, settings), parameters, Progress.register(context));
     var rated = ratings.javaRows().mapPartitionsToPair(new RatingEncoder(hosts)).partitionBy(new HashPartitioner(2 * hosts)).values().persist(parameters.intermediateLevel());
     try (JobDescription job = new JobDescription(context)) {
-      return new ManyHosts(parameters, new Blocks(context, rated, hosts), session, job).run(ratings, settings);
+      return new ManyHosts(parameters, new Blocks(context, rated, hosts, executors), session, job).run(ratings, settings);
     } finally {
       rated.unpersist(false);
       Release.start(context, session.id());

@@ -1,15 +1,14 @@
 package io.github.factorflow.spark.rows;
 
-import io.github.factorflow.spark.run.ClassTagOf;
+import io.github.factorflow.spark.run.Executors;
+import io.github.factorflow.spark.version.Scala;
+import io.github.factorflow.spark.version.Spark;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.SparkContext;
-import org.apache.spark.rdd.RDD;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import scala.Tuple2;
-import scala.collection.immutable.Seq;
-import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Ends the workers of a fit on all executors, with a job of one task for each, which runs while the caller
@@ -33,16 +32,14 @@ final class Release {
     context.clearJobGroup();
     context.clearJobTags();
     context.setJobDescription("FactorFlow ALS: ending workers");
-    List<Tuple2<String, Seq<String>>> places = new ArrayList<>();
-    for (var executor : CollectionConverters.asJava(context.statusStore().executorList(true))) {
+    List<Tuple2<String, String>> places = new ArrayList<>();
+    for (var executor : Scala.java(context.statusStore().executorList(true))) {
       if (executor.id().equals("driver")) continue;
-      String host = executor.hostPort().replaceAll(":\\d+$", "");
-      places.add(new Tuple2<>(executor.id(), CollectionConverters.asScala(List.of("executor_" + host + "_" + executor.id())).toList()));
+      places.add(new Tuple2<>(executor.id(), Executors.place(executor.id(), executor.hostPort())));
     }
     if (places.isEmpty()) return;
     try {
-      RDD<String> executors = context.makeRDD(CollectionConverters.asScala(places).toList(), new ClassTagOf<String>(String.class).get());
-      executors.toJavaRDD().foreach(executor -> RowWorkers.end(id));
+      Spark.at(context, places).toJavaRDD().foreach(executor -> RowWorkers.end(id));
     } catch (RuntimeException failure) {
       log.info("FactorFlow's workers end by themselves: {}", failure.getMessage());
     }

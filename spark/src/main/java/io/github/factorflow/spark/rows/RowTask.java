@@ -2,14 +2,15 @@ package io.github.factorflow.spark.rows;
 
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import io.github.factorflow.spark.data.FactorStreams;
 import io.github.factorflow.spark.data.RatingBatch;
 import io.github.factorflow.spark.data.RatingStream;
 import io.github.factorflow.spark.run.Refusal;
 import io.github.factorflow.spark.worker.FactorFlowException;
 import java.io.Serializable;
+import java.util.HashSet;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Set;
 import java.util.function.Supplier;
 import org.apache.spark.TaskContext;
 
@@ -73,11 +74,13 @@ final class RowTask implements Serializable {
         Sums sums = work == Work.LOAD ? load(worker, block, ratings) : Sums.NONE;
         if (work == Work.LOAD) return new SolvedBlock(block, List.of(), sums, null, null);
         RowWorker.Answer answer = worker.ask(request(block), fixedGram);
+        Set<String> given = new HashSet<>();
         for (String missing = answer.missing(); !missing.isEmpty(); missing = answer.missing()) {
+          if (!given.add(missing)) throw new FactorFlowException("FactorFlow's worker lacks " + missing + ", which it has been given");
           switch (missing) {
             case "block" -> load(worker, block, ratings);
             case "fixed" -> fixed.get().forEachRemaining(stream -> worker.ask(node("fixed").put("side", side.other().label).put("version", fixedVersion), stream));
-            case "previous" -> worker.ask(node("previous", block).put("version", previousVersion).put("squares", all.squares).put("ratings", all.ratings), FactorStreams.join(previous.get()));
+            case "previous" -> previous.get().forEach(stream -> worker.ask(node("previous", block).put("version", previousVersion).put("squares", all.squares).put("ratings", all.ratings), stream));
             default -> throw new FactorFlowException("FactorFlow's worker lacks " + missing + ", which the plugin does not know");
           }
           answer = worker.ask(request(block), fixedGram);

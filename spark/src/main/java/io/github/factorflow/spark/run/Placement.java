@@ -1,6 +1,7 @@
 package io.github.factorflow.spark.run;
 
 import io.github.factorflow.spark.Settings;
+import io.github.factorflow.spark.version.Scala;
 import io.github.factorflow.spark.worker.FactorFlowException;
 import java.io.Serializable;
 import java.util.ArrayList;
@@ -17,7 +18,6 @@ import org.apache.spark.resource.ResourceProfileManager;
 import org.apache.spark.resource.TaskResourceRequests;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
-import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * The part of a host that a worker gets: a task asks for all cores and GPUs of one executor by a profile of its stage, and the worker for what its task got.
@@ -62,7 +62,7 @@ public record Placement(Settings settings, int localCores, long memory, long jvm
   private static int executorCores(SparkContext context) {
     int set = context.getConf().getInt("spark.executor.cores", 0);
     if (set > 0) return set;
-    return CollectionConverters.asJava(context.statusStore().executorList(true)).stream()
+    return Scala.java(context.statusStore().executorList(true)).stream()
         .filter(executor -> !executor.id().equals("driver"))
         .mapToInt(executor -> executor.totalCores())
         .filter(cores -> cores > 0)

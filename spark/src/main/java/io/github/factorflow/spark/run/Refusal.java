@@ -26,6 +26,7 @@ public final class Refusal {
   public static RuntimeException failure(Frame error, Placement placement) {
     long code = error.number("exitCode");
     String message = of(error, placement);
+    if (error.header().path("host").asBoolean()) return FactorFlowException.ofHost(message, null);
     return code >= 2 && code <= DOES_NOT_FIT ? new Refused(message) : new FactorFlowException(message);
   }
 

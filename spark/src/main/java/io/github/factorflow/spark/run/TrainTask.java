@@ -6,6 +6,7 @@ import io.github.factorflow.spark.Parameters;
 import io.github.factorflow.spark.data.FactorBlock;
 import io.github.factorflow.spark.data.RatingBatch;
 import io.github.factorflow.spark.data.RatingStream;
+import io.github.factorflow.spark.version.Scala;
 import io.github.factorflow.spark.worker.DeviceTurns;
 import io.github.factorflow.spark.worker.FrameWriter;
 import io.github.factorflow.spark.worker.Launch;
@@ -19,7 +20,6 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import scala.Tuple2;
 import scala.collection.Iterator;
-import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction1;
 
 /**
@@ -43,14 +43,14 @@ final class TrainTask extends AbstractFunction1<Iterator<RatingBatch>, Iterator<
 
   @Override
   public Iterator<Tuple2<Integer, FactorBlock>> apply(Iterator<RatingBatch> ratings) {
-    if (!ratings.hasNext()) return CollectionConverters.asScala(Collections.emptyIterator());
+    if (!ratings.hasNext()) return Scala.scala(Collections.emptyIterator());
     TaskContext task = TaskContext.get();
     Runnable leave = DeviceTurns.take(placement.device(task), task::isInterrupted);
     task.addTaskCompletionListener((TaskCompletionListener) done -> leave.run());
     WorkerProcess worker = WorkerProcess.start(launch, placement.flags(task), request(), () -> task.isInterrupted() || task.isCompleted(), progress::see);
     task.addTaskCompletionListener((TaskCompletionListener) done -> worker.close());
     feed(worker, ratings);
-    return CollectionConverters.asScala(new TrainedFactors(worker, parameters, placement, progress));
+    return Scala.scala(new TrainedFactors(worker, parameters, placement, progress));
   }
 
   private ObjectNode request() {

@@ -1,6 +1,6 @@
 package io.github.factorflow.spark.worker;
 
-import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.BufferedOutputStream;
 import java.io.EOFException;
 import java.io.IOException;
@@ -21,8 +21,9 @@ import org.slf4j.LoggerFactory;
 
 /**
  * A running {@code factorflow worker}. One thread reads its frames and one its standard error. A third
- * checks whether the caller has cancelled, and then ends the process: SIGTERM, a pause, SIGKILL. If this JVM
- * dies, the process reads the end of its standard input and ends by itself.
+ * checks whether the caller has cancelled, and then ends the process: SIGTERM, a pause, SIGKILL. It also ends
+ * a process that gives no sign of life, such as one that was stopped. If this JVM dies, the process reads the
+ * end of its standard input and ends by itself.
  */
 public final class WorkerProcess implements AutoCloseable {
   private static final Logger log = LoggerFactory.getLogger(WorkerProcess.class);
@@ -49,17 +50,21 @@ public final class WorkerProcess implements AutoCloseable {
   private final BlockingQueue<Object> frames = new ArrayBlockingQueue<>(AHEAD);
   private final Consumer<Frame> progress;
   private final Object end = new Object();
+  private final Silence silence;
+  private volatile boolean greeted = false;
   private volatile boolean killed = false;
+  private volatile boolean hung = false;
   private volatile boolean closed = false;
   private volatile BooleanSupplier cancelled;
 
-  private WorkerProcess(List<String> command, Process process, BooleanSupplier cancelled, Consumer<Frame> progress) {
+  private WorkerProcess(List<String> command, Process process, long timeoutMillis, BooleanSupplier cancelled, Consumer<Frame> progress) {
     this.command = command;
     this.process = process;
     running.add(process);
     process.onExit().thenAccept(running::remove);
     this.cancelled = cancelled;
     this.progress = progress;
+    silence = new Silence(timeoutMillis);
     in = new BufferedOutputStream(process.getOutputStream(), 1 << 16);
     tail = new Tail(process.getErrorStream());
     tailThread = daemon("factorflow-stderr", tail);
@@ -74,18 +79,18 @@ public final class WorkerProcess implements AutoCloseable {
    * @param cancelled asked twenty times a second: true ends the worker
    * @param progress gets frames of types that need no answer, in a thread of the process
    */
-  public static WorkerProcess start(Launch launch, List<String> flags, JsonNode request, BooleanSupplier cancelled, Consumer<Frame> progress) {
+  public static WorkerProcess start(Launch launch, List<String> flags, ObjectNode request, BooleanSupplier cancelled, Consumer<Frame> progress) {
     List<String> command = new ArrayList<>(launch.command());
     command.addAll(flags);
     Process process;
     try {
       process = new ProcessBuilder(command).start();
     } catch (IOException failure) {
-      throw new FactorFlowException("FactorFlow cannot be started on " + host() + ": " + failure.getMessage() + ". " + INSTALL, failure);
+      throw FactorFlowException.ofHost("FactorFlow cannot be started: " + failure.getMessage() + ". " + INSTALL, failure);
     }
-    WorkerProcess worker = new WorkerProcess(command, process, cancelled, progress);
+    WorkerProcess worker = new WorkerProcess(command, process, launch.timeoutMillis(), cancelled, progress);
     try {
-      worker.greet(request);
+      worker.greet(request, launch.heartbeat());
       return worker;
     } catch (RuntimeException | Error failure) {
       worker.close();
@@ -95,21 +100,28 @@ public final class WorkerProcess implements AutoCloseable {
 
   private static final String INSTALL = "Ship it by --archives factorflow.tar.gz#factorflow, or name it in spark.factorflow.executable";
 
-  private void greet(JsonNode request) {
+  private void greet(ObjectNode request, long heartbeat) {
     try {
-      new FrameWriter(in).line(request);
+      new FrameWriter(in).line(request.deepCopy().put("heartbeat", heartbeat));
     } catch (IOException failure) {
       log.debug("FactorFlow ended before its first request", failure);
     }
     Frame hello = take(GREETING_MILLIS);
-    if (hello == null) throw gone("ended before its greeting", "Its command must be FactorFlow " + Launch.VERSION + ", with Node 22.12 or newer. " + INSTALL);
-    if (!"hello".equals(hello.type())) throw new FactorFlowException(place() + " gave no greeting, but " + hello.type() + ". " + INSTALL);
+    if (hello == null) throw unfit("ended before its greeting", "Its command must be FactorFlow " + Launch.VERSION + ", with Node 22.12 or newer. " + INSTALL);
+    if (!"hello".equals(hello.type())) throw FactorFlowException.ofHost(place() + " gave no greeting, but " + hello.type() + ". " + INSTALL, null);
     String version = hello.text("version");
     if (hello.number("protocol") != Launch.PROTOCOL || !version.equals(Launch.VERSION)) {
-      throw new FactorFlowException("FactorFlow " + version + " (protocol " + hello.number("protocol") + ") does not fit the plugin's "
-          + Launch.VERSION + " (protocol " + Launch.PROTOCOL + "): " + place() + ". Put the same version on all hosts");
+      throw FactorFlowException.ofHost("FactorFlow " + version + " (protocol " + hello.number("protocol") + ") does not fit the plugin's "
+          + Launch.VERSION + " (protocol " + Launch.PROTOCOL + "): " + place() + ". Put the same version on all hosts", null);
     }
+    greeted = true;
     log.info("FactorFlow {} started, Node {}, process {}", version, hello.text("node"), process.pid());
+  }
+
+  /** A worker that ended before it could do anything: its host is the reason, except after a cancel. */
+  private FactorFlowException unfit(String when, String advice) {
+    FactorFlowException reason = gone(when, advice);
+    return killed ? reason : FactorFlowException.ofHost(reason.getMessage(), null);
   }
 
   /** Standard input, buffered. If it throws an IOException, {@link #take()} usually has the reason. */
@@ -149,8 +161,9 @@ public final class WorkerProcess implements AutoCloseable {
       if (frame == null) continue;
       if (frame instanceof Frame read) return read;
       if (frame == end) return null;
-      if (killed || frame instanceof EOFException) throw gone("ended inside a frame", "");
-      throw new FactorFlowException(place() + " cannot be understood: " + ((IOException) frame).getMessage() + ". " + INSTALL + said());
+      if (killed || hung || frame instanceof EOFException) throw gone("ended inside a frame", "");
+      String reason = place() + " cannot be understood: " + ((IOException) frame).getMessage() + ". " + INSTALL + said();
+      throw greeted ? new FactorFlowException(reason) : FactorFlowException.ofHost(reason, null);
     }
     throw new FactorFlowException(place() + " has not answered for " + millis / 1000 + " s" + said());
   }
@@ -169,6 +182,7 @@ public final class WorkerProcess implements AutoCloseable {
       Thread.currentThread().interrupt();
       status = 0;
     }
+    if (hung) return new FactorFlowException(place() + " gave no sign of life for " + silence.seconds() + " s and was ended. Its process was stopped or its host has too much work; spark.factorflow.timeout is the limit" + said());
     String how = killed ? "was cancelled" : status > 128 ? when + ", by signal " + (status - 128) : when + ", with status " + status;
     String memory = killed ? "" : switch (status) {
       case DOES_NOT_FIT -> "Raise spark.factorflow.memory, or spark.executor.memoryOverhead, which a worker shares with its JVM";
@@ -213,9 +227,15 @@ public final class WorkerProcess implements AutoCloseable {
   private void watch() {
     try {
       while (!process.waitFor(POLL_MILLIS, TimeUnit.MILLISECONDS)) {
-        if (!cancelled.getAsBoolean()) continue;
-        stop();
-        return;
+        if (cancelled.getAsBoolean()) {
+          stop();
+          return;
+        }
+        if (greeted && silence.exceeds(tail.signs(), System.nanoTime() / 1_000_000)) {
+          hung = true;
+          process.destroyForcibly();
+          return;
+        }
       }
     } catch (InterruptedException stop) {
       Thread.currentThread().interrupt();

@@ -34,7 +34,7 @@ class WorkerProcessTest {
     Path file = folder.resolve("worker" + System.nanoTime());
     Files.writeString(file, "#!/bin/sh\n" + body);
     Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rwxr-xr-x"));
-    return new Launch("/bin/sh", file.toString());
+    return new Launch("/bin/sh", file.toString(), 60_000);
   }
 
   private static WorkerProcess start(Launch launch) {
@@ -58,7 +58,7 @@ class WorkerProcessTest {
 
   @Test
   void namesAProgramThatIsNotThere() {
-    String message = failure(new Launch(null, "/nowhere/factorflow"));
+    String message = failure(new Launch(null, "/nowhere/factorflow", 60_000));
     assertTrue(message.contains("/nowhere/factorflow") && message.contains("--archives"), message);
   }
 
@@ -105,5 +105,28 @@ class WorkerProcessTest {
       assertTrue(message.contains("line 4999 of many") && !message.contains("line 10 of many") && message.length() < 6000, message);
       assertTrue(message.contains("memoryOverhead"), message);
     }
+  }
+
+  @Test
+  void endsAProcessThatGivesNoSignOfLife() throws IOException {
+    Launch beating = script(frame(HELLO) + "read line\ni=0; while [ $i -lt 8 ]; do sleep 0.2; printf '\\0' >&2; i=$((i+1)); done\nkill -STOP $$\n");
+    Launch launch = new Launch(beating.node(), beating.executable(), 1000);
+    long start = System.nanoTime();
+    try (WorkerProcess worker = start(launch)) {
+      assertNull(worker.take());
+      long millis = (System.nanoTime() - start) / 1_000_000;
+      assertTrue(millis > 2400, "signs of life extend the time: " + millis);
+      String message = worker.gone("ended", "").getMessage();
+      assertFalse(worker.isAlive());
+      assertTrue(message.contains("gave no sign of life for 1 s") && message.contains("spark.factorflow.timeout"), message);
+    }
+  }
+
+  @Test
+  void namesTheExecutorThatCannotRunAWorker() throws IOException {
+    Launch launch = script("echo 'needs Node 22.12 or newer' >&2\nexit 2\n");
+    FactorFlowException failure = assertThrows(FactorFlowException.class, () -> start(launch));
+    assertEquals(java.util.Optional.of("driver"), failure.unfitExecutor());
+    assertTrue(failure.getMessage().contains(WorkerProcess.host()) && failure.getMessage().contains("22.12"), failure.getMessage());
   }
 }

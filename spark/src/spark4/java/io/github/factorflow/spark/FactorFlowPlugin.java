@@ -8,7 +8,7 @@ import org.apache.spark.sql.connect.plugin.MLBackendPlugin;
  * in {@code spark.connect.ml.backend.classes}.
  */
 public final class FactorFlowPlugin implements MLBackendPlugin {
-  static final String SPARK_ALS = "org.apache.spark.ml.recommendation.ALS";
+  private static final String SPARK_ALS = "org.apache.spark.ml.recommendation.ALS";
 
   @Override
   public Optional<String> transform(String className) {

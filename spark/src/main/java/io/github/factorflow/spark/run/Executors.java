@@ -1,0 +1,71 @@
+package io.github.factorflow.spark.run;
+
+import io.github.factorflow.spark.version.Scala;
+import java.io.Serializable;
+import java.util.List;
+import java.util.Set;
+import org.apache.spark.Partition;
+import org.apache.spark.SparkContext;
+import org.apache.spark.TaskContext;
+import org.apache.spark.rdd.RDD;
+import scala.collection.Iterator;
+import scala.reflect.ClassTag;
+
+/**
+ * The executors on which workers can be started.
+ *
+ * @param places Spark's names of their locations; empty as long as no executor is excluded
+ */
+public record Executors(List<String> places) implements Serializable {
+  public static final Executors ALL = new Executors(List.of());
+
+  /** Spark's name of an executor's location. */
+  public static String place(String id, String hostPort) {
+    return "executor_" + hostPort.replaceAll(":\\d+$", "") + "_" + id;
+  }
+
+  /** All running executors except some. Places are empty if none remains. */
+  static Executors without(SparkContext context, Set<String> excluded) {
+    if (excluded.isEmpty()) return ALL;
+    return new Executors(Scala.java(context.statusStore().executorList(true)).stream()
+        .filter(executor -> !executor.id().equals("driver") && !excluded.contains(executor.id()))
+        .map(executor -> place(executor.id(), executor.hostPort()))
+        .toList());
+  }
+
+  public boolean areLimited() {
+    return !places.isEmpty();
+  }
+
+  /** The same RDD, whose partition p prefers the place p modulo places. */
+  public <T> RDD<T> prefer(RDD<T> rdd, ClassTag<T> tag) {
+    return areLimited() ? new Preferring<>(rdd, tag, places) : rdd;
+  }
+
+  private static final class Preferring<T> extends RDD<T> {
+    private static final long serialVersionUID = 1;
+    private final ClassTag<T> tag;
+    private final List<String> places;
+
+    Preferring(RDD<T> parent, ClassTag<T> tag, List<String> places) {
+      super(parent, tag);
+      this.tag = tag;
+      this.places = places;
+    }
+
+    @Override
+    public Iterator<T> compute(Partition split, TaskContext context) {
+      return this.<T>firstParent(tag).iterator(split, context);
+    }
+
+    @Override
+    public Partition[] getPartitions() {
+      return this.<T>firstParent(tag).partitions();
+    }
+
+    @Override
+    public scala.collection.immutable.List<String> getPreferredLocations(Partition split) {
+      return Scala.scala(List.of(places.get(split.index() % places.size())));
+    }
+  }
+}
