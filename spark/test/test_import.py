@@ -41,7 +41,7 @@ def application(home, *, first, fits=1, **environment):
     """The results of a new process that imports factorflow_spark before or after its session begins."""
     script = APPLICATION.format(first=first, fits=fits, conf=json.dumps(base_conf(home)), blocks=BLOCKS)
     ended = subprocess.run(
-        [sys.executable, "-c", script], cwd=os.path.dirname(__file__), env={**os.environ, **environment}, capture_output=True, text=True, timeout=200
+        [sys.executable, "-c", script], cwd=os.path.dirname(__file__), env={**os.environ, **environment}, capture_output=True, text=True, timeout=400
     )
     found = [line for line in ended.stdout.splitlines() if line.startswith("FOUND")]
     assert found, ended.stdout + ended.stderr
