@@ -6,6 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
+import { stripVTControlCharacters } from 'node:util';
 import { buildJars, buildWheel } from './spark-artifacts.ts';
 
 const root = resolve(import.meta.dirname, '..');
@@ -49,7 +50,7 @@ const provenance = {
     node: process.versions.node,
     npm: output('npm', ['--version']),
     java: output('java', ['--version']).split('\n')[0],
-    maven: output('mvn', ['--batch-mode', '--version']).split('\n')[0],
+    maven: stripVTControlCharacters(output('mvn', ['--batch-mode', '--version'])).split('\n')[0],
     python: output('python3', ['--version']),
   },
   files: sums,
