@@ -120,7 +120,7 @@ describe('on made files', () => {
     const tunes = searched.stdout.match(/^\$ factorflow tune .*$/gm) ?? [];
     expect(tunes.filter((line) => line.includes('test.parquet'))).toEqual([]);
     const kept = JSON.parse(readFileSync(settings, 'utf8')) as Settings;
-    expect(kept.chosen).toMatchObject({ metric: 'hit-rate@100', trials: 10 });
+    expect(kept.chosen).toMatchObject({ metric: 'hit-rate@100', trials: 13 });
     const again = await reproduce('ncf-ml1m', '--data', data, '--settings', settings);
     expect(again.stdout).toContain(`--rank ${kept.flags.rank} `);
     expect(again.stdout).toContain('10 tried in');
