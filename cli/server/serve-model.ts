@@ -1,4 +1,5 @@
 import { formatCount } from '../../engine/format.ts';
+import { collectGarbage } from '../../engine/threads/collect-garbage.ts';
 import type { EventSink } from '../../index.ts';
 import { reportError } from '../report/report-error.ts';
 import { folderState } from './folder-state.ts';
@@ -30,7 +31,8 @@ export async function serveModel(options: ServeOptions): Promise<Served> {
   const fastify = await loadFastify();
   const state = await folderState(data.folder);
   const metrics = new Metrics();
-  const models = new ServedModels(await loadModel(data));
+  // V8 does not count shared memory, so that it would keep some dozen replaced models.
+  const models = new ServedModels(await loadModel(data), () => setImmediate(collectGarbage));
   // With the time, since a repeated warning is printed once.
   const log = (type: 'note' | 'warning') => (text: string) =>
     onEvent({ type, text: `${new Date().toISOString()} ${text}` });

@@ -16,8 +16,12 @@ export class ServedModels {
   #now: Lease;
   readonly #closing = new Set<Promise<void>>();
 
-  constructor(loaded: LoadedModel) {
+  readonly #onReleased: () => void;
+
+  /** `onReleased` is called when the memory of a replaced model is no longer used. */
+  constructor(loaded: LoadedModel, onReleased: () => void = () => {}) {
     this.#now = { loaded, users: 0, replaced: false };
+    this.#onReleased = onReleased;
   }
 
   get current(): LoadedModel {
@@ -50,7 +54,10 @@ export class ServedModels {
 
   #closeUnused({ replaced, users, loaded }: Lease): void {
     if (!replaced || users > 0) return;
-    const closed = loaded.model.close().finally(() => this.#closing.delete(closed));
+    const closed = loaded.model.close().finally(() => {
+      this.#closing.delete(closed);
+      this.#onReleased();
+    });
     this.#closing.add(closed);
     closed.catch(() => {});
   }

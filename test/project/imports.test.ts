@@ -37,6 +37,7 @@ const ofCommandLine: Readonly<Record<string, string>> = {
   'engine/errors.ts': 'errors, and paths without secrets',
   'engine/format.ts': 'figures as text',
   'engine/regular-file.ts': 'one way to read a small file whole',
+  'engine/threads/collect-garbage.ts': 'memory of models that the server has replaced',
   'engine/phase.ts': 'progress of what the command does itself',
   'connectors/files/file-problem.ts': 'one wording for what a file system refuses',
   'operators/params/table.ts': 'kinds of parameters, which flags follow from',

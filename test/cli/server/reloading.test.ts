@@ -126,7 +126,8 @@ it('a replaced model is closed after its last request', async () => {
   const closed: string[] = [];
   const named = (version: string) =>
     ({ version, model: { close: async () => void closed.push(version) } }) as unknown as LoadedModel;
-  const models = new ServedModels(named('old'));
+  let released = 0;
+  const models = new ServedModels(named('old'), () => released++);
   const gate = Promise.withResolvers<void>();
   const running = models.use(async ({ version }) => {
     await gate.promise;
@@ -134,9 +135,9 @@ it('a replaced model is closed after its last request', async () => {
   });
   models.replace(named('new'));
   expect(await models.use(async ({ version }) => version)).toBe('new');
-  expect(closed).toEqual([]);
+  expect([closed, released]).toEqual([[], 0]);
   gate.resolve();
   expect(await running).toBe('old');
   await models.close();
-  expect(closed.sort()).toEqual(['new', 'old']);
+  expect([closed.sort(), released]).toEqual([['new', 'old'], 1]);
 });
