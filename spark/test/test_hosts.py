@@ -104,11 +104,12 @@ def test_the_model_fits(spark, ratings):
     assert rmse(model, ratings) < 0.3
 
 
-def on_executor(folder, number, worker):
-    """An executable that runs another program on one executor, and notes that it did."""
+def on_first_executor(folder, worker):
+    """An executable that runs another program on the executor that starts it first, and FactorFlow on all others."""
     node, main = os.environ["FACTORFLOW_NODE"], os.environ["FACTORFLOW_MAIN"]
-    # The name of an executor's working folder is its number.
-    return program(folder / "mixed", f'#!/bin/sh\ncase "$PWD" in */{number}) echo seen >> {folder}/seen; {worker};; esac\nexec {node} {main} "$@"\n')
+    # Each executor has its own working folder.
+    mark = f'mkdir {folder}/unfit 2>/dev/null && echo "$PWD" > {folder}/unfit/folder'
+    return program(folder / "mixed", f'#!/bin/sh\n{mark}\nif [ "$(cat {folder}/unfit/folder)" = "$PWD" ]; then {worker}; fi\nexec {node} {main} "$@"\n')
 
 
 def test_a_stopped_worker_is_replaced(spark, ratings):
@@ -141,17 +142,12 @@ BAD_HOSTS = {
 @pytest.mark.parametrize("hosts", [1, 3])
 def test_an_executor_that_cannot_run_a_worker_is_left_out(spark, ratings, one_host, folder, capfd, hosts, worker, reason):
     """Its blocks are solved on other executors, and the log names its host and the reason."""
-    numbers = [n.rsplit("/", 1)[1] for n in {os.readlink(f"/proc/{pid}/cwd") for pid in executors()}]
-    # Spark chooses the executors of the tasks, so one after the other is made unfit until a task comes there.
-    for number in numbers:
-        executable = on_executor(folder, number, worker)
-        assert factors(on_hosts(spark, hosts, lambda: ALS(**PARAMS).fit(ratings), spark__factorflow__executable=executable)) == one_host
-        if (folder / "seen").exists():
-            break
-    assert (folder / "seen").exists()
-    said = capfd.readouterr().err
-    if f"Executor {number} on" in said:
-        assert reason in said
+    executable = on_first_executor(folder, worker)
+    assert factors(on_hosts(spark, hosts, lambda: ALS(**PARAMS).fit(ratings), spark__factorflow__executable=executable)) == one_host
+    number = (folder / "unfit/folder").read_text().strip().rsplit("/", 1)[1]
+    lines = [line for line in capfd.readouterr().err.splitlines() if f"Executor {number} on" in line]
+    # Spark itself may have run the task again elsewhere, without a second attempt of FactorFlow.
+    assert all(reason in line for line in lines if "trains on the other executors" in line)
     wait_for(lambda: not workers(), 10, "the end of the workers")
 
 
