@@ -19,6 +19,7 @@ import { requireSolved } from './bad-rows.ts';
 import { biasPenalty } from './biases.ts';
 import type { AlsData, TrainedFactors } from './bind/als-data.ts';
 import { fromMatrices, toMatrices } from './factor-matrices.ts';
+import type { PositiveCounts } from './implicit/count-positive.ts';
 import { implicitErrors, implicitErrorsOfSolve } from './implicit/loss.ts';
 import { TEST_PLACES } from './implicit/stages.ts';
 import type { SizedAlsParams } from './implicit/sized-params.ts';
@@ -34,6 +35,8 @@ export interface LossFacts {
   readonly level: RatingLevel;
   /** For implicit data: see positiveTargets. */
   readonly targets: number;
+  /** For implicit data. */
+  readonly positive?: PositiveCounts;
 }
 
 type AlsFunctions = Omit<Training<TrainedFactors>, 'bound' | 'keep' | 'given' | 'starting'>;

@@ -71,7 +71,7 @@ export async function trainAls(
 ): Promise<AlsResult> {
   const facts = await ratingFacts(ratings, params, options, ctx);
   const ranked = await rankedPairs(ratings, params, options.rankUsers, ctx);
-  const data = await trainedData(ratings, params, facts.level, ranked, ctx);
+  const data = trainedData(ratings, params, facts, ranked);
   const run = new AlsRun(data, params, facts, ranked, options);
   const { devices, copySeconds, measuresEnds, checkpoints, fetched } = options;
   const { rank } = ranked;

@@ -11,7 +11,8 @@ import { rankingMetricOf } from '../params/common.ts';
 import { inMemory } from '../ratings/parts-in-files.ts';
 import type { LossFacts } from './als-training.ts';
 import type { AlsData } from './bind/als-data.ts';
-import { implicitWeights, positiveTargets, sortedRowShifts } from './implicit/weights.ts';
+import { countPositive } from './implicit/count-positive.ts';
+import { implicitWeights, positiveTargets, shiftsOf } from './implicit/weights.ts';
 import type { SizedAlsParams } from './implicit/sized-params.ts';
 import type { RatingLevel } from './rating-unit.ts';
 import { itemTotals } from './solved-loss.ts';
@@ -28,8 +29,8 @@ export async function ratingFacts(
 ): Promise<LossFacts> {
   if (params.implicitPrefs) {
     const level = { mean: 0, deviation: 0, columns: new Float32Array(0) };
-    const targets = await positiveTargets(ratings.byUser, implicitWeights(params), ctx);
-    return { offset: 0, unit, level, targets };
+    const positive = await countPositive(ratings, ctx);
+    return { offset: 0, unit, level, targets: positiveTargets(positive, implicitWeights(params)), positive };
   }
   const level = known ?? (await sortedRatingFacts(ratings, ctx));
   return { offset: params.regOffset * level.deviation, unit, level, targets: 0 };
@@ -68,20 +69,19 @@ export async function rankedPairs(
  * Adds further inputs of the plan's steps to the ratings: for implicit data, the numbers that are added to
  * the diagonals of the rows' equations (shifts); with biases, the sum of each item's ratings.
  */
-export async function trainedData(
+export function trainedData(
   ratings: AlsData,
   params: SizedAlsParams,
-  level: RatingLevel,
+  { level, positive }: LossFacts,
   { ranking }: RankedPairs,
-  ctx: ExecutionContext,
-): Promise<AlsData> {
+): AlsData {
   const { byUser, byItem } = ratings;
   const test = ranking?.positives ?? ratings.test;
-  if (!params.implicitPrefs)
+  if (positive === undefined)
     return { ...ratings, ...(params.biases ? { totals: itemTotals(byItem, level) } : {}), test };
   const shifts = {
-    users: await sortedRowShifts(byUser, byItem.rows, params, ctx),
-    items: await sortedRowShifts(byItem, byUser.rows, params, ctx),
+    users: shiftsOf(positive.users, byItem.rows, params),
+    items: shiftsOf(positive.items, byUser.rows, params),
   };
   return { ...ratings, shifts, test };
 }

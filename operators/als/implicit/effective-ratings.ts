@@ -4,7 +4,7 @@ import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { SortedRatings } from '../../ratings/sort-ratings.ts';
 import { replaceParts } from '../../ratings/parts-in-files.ts';
 import type { Ratings } from '../../ratings/ratings.ts';
-import { countPositive, type PositiveCounts } from './count-positive.ts';
+import { countPositive } from './count-positive.ts';
 
 export interface EffectiveRatings {
   readonly blocks: SortedRatings;
@@ -27,9 +27,8 @@ export async function effectiveRatings(
   ctx: ExecutionContext,
 ): Promise<EffectiveRatings> {
   const { byUser, byItem } = blocks;
-  const ofUsers = await countPositive(byUser, ctx);
-  const [users, items] = [withoutPositive(ofUsers), withoutPositive(await countPositive(byItem, ctx))];
-  const { negative, zero } = ofUsers;
+  const { negative, zero, ...positive } = await countPositive(blocks, ctx);
+  const [users, items] = [withoutPositive(positive.users), withoutPositive(positive.items)];
   const count = (without: Uint8Array) => without.reduce((sum, one) => sum + one, 0);
   const counted = { negative, zero, users: count(users), items: count(items) };
   if (negative + zero === 0) return { blocks, ...counted };
@@ -51,7 +50,7 @@ export async function effectiveRatings(
 }
 
 /** 1 for each row without a positive rating. */
-function withoutPositive({ positive }: PositiveCounts): Uint8Array {
+function withoutPositive(positive: Int32Array): Uint8Array {
   return Uint8Array.from(positive, (count) => (count === 0 ? 1 : 0));
 }
 

@@ -1,9 +1,7 @@
 import { sharedArray } from '../../../engine/partition.ts';
-import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
-import type { Ratings } from '../../ratings/ratings.ts';
 import type { ImplicitWeights } from '../../tasks/implicit-tasks.ts';
-import { countPositive } from './count-positive.ts';
+import type { PositiveCounts } from './count-positive.ts';
 import type { SizedAlsParams } from './sized-params.ts';
 
 type WeightParams = Pick<SizedAlsParams, 'alpha' | 'unobservedWeight'>;
@@ -37,28 +35,12 @@ export function rowShifts(block: RatingBlock, columns: number, params: ShiftPara
   return shiftsOf(positive, columns, params);
 }
 
-/** Like rowShifts, for ratings that may be in parts. */
-export async function sortedRowShifts(
-  ratings: Ratings,
-  columns: number,
-  params: ShiftParams,
-  ctx: ExecutionContext,
-): Promise<Float32Array> {
-  const { positive } = await countPositive(ratings, ctx);
-  return shiftsOf(positive, columns, params);
-}
-
 /**
  * Σ (α r + base) over all positive ratings, in float64: the constant term of the loss of implicit data, which
  * solving the users does not compute.
  */
-export async function positiveTargets(
-  ratings: Ratings,
-  { alpha, base }: ImplicitWeights,
-  ctx: ExecutionContext,
-): Promise<number> {
-  const { positive, sum } = await countPositive(ratings, ctx);
-  return alpha * sum + base * positive.reduce((all, count) => all + count, 0);
+export function positiveTargets({ users, sum }: PositiveCounts, { alpha, base }: ImplicitWeights): number {
+  return alpha * sum + base * users.reduce((all, count) => all + count, 0);
 }
 
 function addPositive(positive: Int32Array, { rows, offsets, values }: RatingBlock): void {
@@ -66,7 +48,8 @@ function addPositive(positive: Int32Array, { rows, offsets, values }: RatingBloc
     for (let k = offsets[row]; k < offsets[row + 1]; k++) positive[row] += values[k] > 0 ? 1 : 0;
 }
 
-function shiftsOf(
+/** Like rowShifts, from the number of positive ratings of each row. */
+export function shiftsOf(
   positive: Int32Array,
   columns: number,
   { regParam, regExponent, unobservedWeight = 0 }: ShiftParams,
