@@ -73,11 +73,16 @@ fn main(
 {% else %}
   let place = triangle_place(block);
 {% endif %}
+{% capture place_in_slot %}
   let slot = part.w * SLOT_QUADS;
   let tile = place * TILE / 16;
   let within = place * TILE % 16;
   let kept = exists && block == group * LANES + lane && tile.x >= tile.y;
   let corner = slot + (tile.x * (tile.x + 1) / 2 + tile.y) * 64 + within.x * 4 + within.y / 4;
+{% endcapture %}
+{% if without == 'registers' %}
+{{ place_in_slot }}
+{% endif %}
 {% for sum in sums %}
   var {{ sum.name }} = vec4f();
 {% if without == 'registers' %}
@@ -174,6 +179,10 @@ fn main(
     }
   }
 
+{% if without != 'registers' %}
+  // After the loop, so that the loop has more registers for sums.
+{{ place_in_slot }}
+{% endif %}
   if (kept) {
 {% for sum in sums %}
 {% if without == 'registers' %}
