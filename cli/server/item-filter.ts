@@ -2,11 +2,11 @@ import { UsageError } from '../../engine/errors.ts';
 import { parseColumn } from '../../api/parse-column.ts';
 import type { ItemFilter, ItemFilters } from '../../index.ts';
 import { type Field, short } from './fields.ts';
+import { refuseSlow } from './filter-cost.ts';
 import type { LoadedModel } from './loaded-model.ts';
 
-/** Longest condition of a request, and most `%` of a pattern in it, since matching many takes long. */
+/** Longest condition of a request. */
 const MOST_LENGTH = 1000;
-const MOST_WILDCARDS = 3;
 
 /** Conditions that were found to be fast, so that they are parsed once. */
 const checked = new WeakMap<ItemFilters, Set<string>>();
@@ -38,34 +38,4 @@ export function filterOf({ filters }: LoadedModel, condition: string | undefined
     accepted.add(condition);
   }
   return filters.where(condition);
-}
-
-type Tree = ReturnType<typeof parseColumn>['expression'];
-
-/** Throws UsageError for patterns whose time grows fast with a text: they would stop all requests. */
-function refuseSlow(tree: Tree): void {
-  switch (tree.kind) {
-    case 'call':
-      if (tree.name === 'rlike')
-        throw new UsageError('filter takes no regular expressions', {
-          advice: "Use contains(a, 'text'), startsWith, endsWith or like",
-        });
-      if (tree.name === 'like') refuseWildcards(tree.args[1]);
-      tree.args.forEach(refuseSlow);
-      break;
-    case 'cast':
-      refuseSlow(tree.value);
-      break;
-    case 'when':
-      for (const { when, value } of tree.branches) [when, value].forEach(refuseSlow);
-      if (tree.otherwise !== undefined) refuseSlow(tree.otherwise);
-      break;
-    default:
-  }
-}
-
-function refuseWildcards(pattern: Tree): void {
-  const text = JSON.stringify(pattern);
-  if (text.split('%').length - 1 > MOST_WILDCARDS)
-    throw new UsageError(`filter takes at most ${MOST_WILDCARDS} % in a pattern`);
 }

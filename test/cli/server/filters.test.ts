@@ -36,6 +36,13 @@ const best = (test: (one: (typeof attributes)[number]) => boolean) =>
     .map(({ item }) => item)
     .toReversed();
 
+/** A condition on the length of a text that is made of itself some times. */
+function nested(times: number, make: (text: string) => string): string {
+  let text = 'title';
+  for (let time = 0; time < times; time++) text = make(text);
+  return `length(${text}) > 3`;
+}
+
 describe('a filter', () => {
   const conditions: Readonly<Record<string, (one: (typeof attributes)[number]) => boolean>> = {
     "genre = 'Drama'": ({ genre }) => genre === 'Drama',
@@ -43,6 +50,7 @@ describe('a filter', () => {
     'price between 5 and 10': ({ price }) => price >= 5 && price <= 10,
     "genre not in ('War') and price < 3": ({ genre, price }) => genre !== 'War' && price < 3,
     "contains(title, '7') or price > 24": ({ title, price }) => title.includes('7') || price > 24,
+    "replace(lower(title), 'film ', '') || genre = '7War'": ({ item }) => item === 7,
     "title like 'Film 1%'": ({ title }) => title.startsWith('Film 1'),
     'price < 0': () => false,
     true: () => true,
@@ -79,6 +87,12 @@ describe('a filter', () => {
     ["not (price < 1 and title regexp 'a')", /no regular expressions/],
     ["case when title ~ 'a' then true else false end", /no regular expressions/],
     ["title like '%a%b%c%d%'", /at most 3 %/],
+    ["title like replace('aaaa', 'a', '%a')", /./],
+    [nested(9, (text) => `replace(${text}, 'i', 'iiiiiiiiii')`), /too long/],
+    [nested(9, (text) => `replace(${text}, 'i', title)`), /too long/],
+    [nested(3, (text) => `concat(${text}, ${text}, ${text})`), /too long/],
+    ["length(replace('iiiiiiiiiiiiiiiiiiiiiii', 'i', '" + 'i'.repeat(500) + "')) > 3", /too long/],
+    [nested(17, (text) => `lower(${text})`), /at most 16 functions/],
     ['x'.repeat(1001), /at most 1,000 characters/],
     ['  ', /at most 1,000 characters/],
     [`${'('.repeat(400)}price${')'.repeat(400)}`, /./],
