@@ -8,6 +8,9 @@ import { defineRoute } from '../route.ts';
 /** Most users of one request. */
 const MOST_USERS = 1000;
 
+/** Most users of one request times the entries of its lists, which are read while all other requests wait. */
+const MOST_WORK = 100_000;
+
 export const itemFields = {
   n: countField,
   deny: idsField('items that are not recommended'),
@@ -71,11 +74,18 @@ export const recommendMany = defineRoute({
     type: 'object',
     properties: { recommendations: { type: 'array', items: recommendationsSchema } },
   },
-  respond: async ({ body, signal }, loaded) => ({
-    recommendations: await Promise.all(
-      body.users.map((user) => recommendTo(loaded, user, { ...body, signal })),
-    ),
-  }),
+  respond: async ({ body, signal }, loaded) => {
+    const { n, deny = [], allow = [], unknownUsers: policy } = body;
+    const entries = n + deny.length + allow.length;
+    if (body.users.length > 1 && body.users.length * entries > MOST_WORK)
+      throw new UsageError(
+        'the number of users times n and the ids of deny and allow must be at most 100,000, ' +
+          `got ${body.users.length} times ${entries}`,
+      );
+    if (policy === 'error') for (const user of body.users) requireKnown(loaded, 'user', user);
+    const work = body.users.map((user) => recommendTo(loaded, user, { ...body, signal }));
+    return { recommendations: await Promise.all(work) };
+  },
 });
 
 interface Asked {

@@ -61,6 +61,12 @@ describe('routes', () => {
       ],
     });
     expect((await server.post('/recommend', { users: [3, 9] })).status).toBe(404);
+    const deny = Array.from({ length: 1000 }, (_, item) => item);
+    expect(await server.post('/recommend', { users: deny.slice(0, 100).fill(1), n: 1, deny })).toEqual({
+      status: 400,
+      body: errorOf('USAGE', /at most 100,000, got 100 times 1001/),
+    });
+    expect((await server.post('/recommend', { users: [1], n: 1000, deny })).status).toBe(200);
   });
 
   it('fold-in recommends to a user given by ratings', async () => {
