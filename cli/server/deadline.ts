@@ -1,6 +1,9 @@
 import { HttpError } from './http-error.ts';
 
-/** The time limit of one request. Its signal fires when the time is over or the client has gone. */
+/**
+ * The time limit of one request. Its signal fires when the time is over, the work has failed or the client
+ * has gone.
+ */
 export class Deadline {
   readonly #controller = new AbortController();
   readonly #over: Promise<never>;
@@ -21,10 +24,13 @@ export class Deadline {
     return this.#controller.signal;
   }
 
-  /** The result of work, or HttpError TIMEOUT if it takes too long. */
+  /** The result of work, or HttpError TIMEOUT if it takes too long. A failure cancels parts that still run. */
   async within<T>(work: Promise<T>): Promise<T> {
     try {
       return await Promise.race([work, this.#over]);
+    } catch (error) {
+      this.#controller.abort();
+      throw error;
     } finally {
       this.#ended = true;
       clearTimeout(this.#timer);
