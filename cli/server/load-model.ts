@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Dataset } from '../../api/dataset.ts';
+import { readRegular } from '../../engine/regular-file.ts';
 import type { EventSink, ItemFilters, ItemNames, Model, Session } from '../../index.ts';
 import type { LoadedModel } from './loaded-model.ts';
 
@@ -13,6 +14,9 @@ export interface ModelData {
   readonly readNames: (model: Model) => Promise<ItemNames | undefined>;
   readonly onEvent: EventSink;
 }
+
+/** Most bytes of a file of metadata, which has one line. */
+const MOST_BYTES = 2 ** 28;
 
 /** Loads a model with the data that belong to it, ready for the first request. */
 export async function loadModel(data: ModelData): Promise<LoadedModel> {
@@ -37,6 +41,6 @@ async function versionOf(folder: string): Promise<string> {
   const hash = createHash('sha256');
   const names = await readdir(metadata).catch((): string[] => []);
   for (const name of names.filter((one) => one.startsWith('part-')).sort())
-    hash.update(await readFile(join(metadata, name)));
+    hash.update(readRegular(join(metadata, name), MOST_BYTES, { phase: 'load' }));
   return hash.digest('hex').slice(0, 12);
 }

@@ -1,11 +1,21 @@
 /** The model is replaced under running requests. */
 import { cpSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { folderState } from '../../../cli/server/folder-state.ts';
+import { loadModel } from '../../../cli/server/load-model.ts';
 import type { LoadedModel } from '../../../cli/server/loaded-model.ts';
 import { ServedModels } from '../../../cli/server/served-models.ts';
-import { closeAll, numbers, type RunningServer, saveModel, scratch, startServer } from './running-server.ts';
+import {
+  closeAll,
+  numbers,
+  type RunningServer,
+  saveModel,
+  scratch,
+  session,
+  startServer,
+} from './running-server.ts';
 
 afterAll(closeAll);
 
@@ -111,6 +121,13 @@ it('a folder that is broken for a while is looked at until it is whole', async (
   await reaches(server, OK, 1);
   expect((await server.get('/recommend/1?n=1')).body).toMatchObject({ items: [{ score: 20 }] });
   await server.end();
+});
+
+it('a pipe in the folder fails the load, and does not block it', async () => {
+  const folder = await saveModel('with-pipe');
+  const pipe = join(folder, 'metadata', 'part-pipe');
+  execFileSync('mkfifo', [pipe]);
+  await expect(loadModel({ folder, session } as never)).rejects.toThrow('part-pipe');
 });
 
 it('the state of a folder changes with each of its files', async () => {
