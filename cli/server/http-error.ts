@@ -74,10 +74,13 @@ function partsOf(error: unknown): {
     return { code: 'TOO_LARGE', status, message: 'the body is larger than this server takes' };
   // Fastify's own refusals, such as a body that is not JSON. Its messages are about the request alone.
   if (status !== undefined && status < 500)
-    return { code: status === 404 ? 'NOT_FOUND' : 'USAGE', status, message: (error as Error).message };
+    return { code: status === 404 ? 'NOT_FOUND' : 'USAGE', status, message: brief((error as Error).message) };
   if (status === 503) return { code: 'ENDING', status, message: 'the server is ending' };
   return { code: 'INTERNAL', status: 500, message: 'internal error' };
 }
+
+/** Fastify quotes paths of any length. */
+const brief = (text: string) => (text.length > 200 ? `${text.slice(0, 200)}...` : text);
 
 /** The status that Fastify gave an error; undefined for an error of the library. */
 function statusOf(error: unknown): number | undefined {

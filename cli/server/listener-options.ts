@@ -36,6 +36,8 @@ export function listenerOptions(limits: ServerLimits) {
       headersTimeout: limits.receiveMilliseconds,
       connectionsCheckingInterval: Math.min(1000, limits.receiveMilliseconds),
       maxHeaderSize: MOST_HEADER_BYTES,
+      // A hook refuses requests without it, with an error of this server's form.
+      requireHostHeader: false,
     },
     frameworkErrors: (error, _request, reply) => {
       const { status, headers, body } = refusalOf(error);

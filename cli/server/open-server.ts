@@ -38,6 +38,7 @@ export async function openServer(
 ): Promise<OpenServer> {
   const server = make(listenerOptions(options));
   server.server.maxConnections = mostConnections(options);
+  server.server.on('checkExpectation', refuseExpectation);
   const requests = new Requests(models, options);
   let ending = false;
   const check = options.token === undefined ? () => {} : tokenCheck(options.token);
@@ -49,6 +50,7 @@ export async function openServer(
   });
   server.addHook('onRequest', async (request, reply) => {
     measure(request, reply, metrics);
+    requireHost(request);
     const isOpen = openPaths.includes(request.routeOptions.url ?? '');
     if (!isOpen) check(request.headers.authorization);
     if (ending && !isOpen) {
@@ -105,6 +107,18 @@ function refuse(error: unknown, reply: FastifyReply, onFailure: ServerOptions['o
   const { status, headers, body, internal } = refusalOf(error);
   if (internal) onFailure(error);
   return reply.code(status).headers(headers).send(body);
+}
+
+/** HTTP/1.1 demands the header; Node.js refuses requests without it by an empty answer. */
+function requireHost({ raw }: FastifyRequest): void {
+  if (raw.headers.host === undefined && raw.httpVersion === '1.1')
+    throw new HttpError('USAGE', 'the request has no header "host"');
+}
+
+/** Answers a header `expect` of anything but 100-continue. */
+function refuseExpectation(_: unknown, response: FastifyReply['raw']): void {
+  const { headers, body } = refusalOf(new HttpError('USAGE', 'the server meets no such expectation'));
+  response.writeHead(417, headers).end(body);
 }
 
 /** Counts the request when its answer is sent or its connection is closed. */

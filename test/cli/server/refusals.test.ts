@@ -120,6 +120,19 @@ describe('a malformed request', () => {
 });
 
 describe('a request without a right', () => {
+  it.each([
+    ['GET /model HTTP/1.1', '400'],
+    ['GET /model HTTP/1.1\r\nhost: x\r\nexpect: more', '417'],
+    [`GET /recommend/${'1'.repeat(5000)} HTTP/1.1\r\nhost: x`, '414'],
+  ])('of the form %#, which Node.js or Fastify would refuse otherwise', async (head, status) => {
+    const socket = await connected(server.address);
+    const answer = allOf(socket);
+    socket.write(`${head}\r\nconnection: close\r\n\r\n`);
+    const [start, body] = (await answer).split('\r\n\r\n');
+    expect(start).toMatch(new RegExp(`^HTTP/1.1 ${status} [^]*application/json`));
+    expect(body).toMatch(/{"error":{"code":"USAGE","message":".{10,220}"}}/);
+  });
+
   it('to a server with a token', async () => {
     const token = '0123456789abcdef-token';
     const guarded = await startServer(folder, { token });
@@ -225,6 +238,9 @@ describe('a request that takes too much', () => {
     const deadline = new Deadline(1);
     await expect(deadline.within(new Promise(() => {}))).rejects.toMatchObject({ code: 'TIMEOUT' });
     expect(deadline.signal.aborted).toBe(true);
+    const failed = new Deadline(60_000);
+    await expect(failed.within(Promise.reject(new Error('no')))).rejects.toThrow('no');
+    expect(failed.signal.aborted).toBe(true);
     const { status, headers } = refusalOf(new HttpError('TIMEOUT', 'late'));
     expect([status, headers]).toEqual([503, expect.objectContaining({ 'retry-after': '1' })]);
   });
