@@ -38,11 +38,18 @@ export function bitsOf(values: Float32Array): Int32Array {
   return new Int32Array(values.buffer, values.byteOffset, values.length);
 }
 
+/** For fewer values than this, the table costs more than it saves. */
+const LEAST_MAPPED = 4096;
+
 /**
- * Applies a function to values, in place or into other memory. `of` is called once for each distinct value,
- * as far as the table has room.
+ * Applies a function to values, in place or into other memory. If there are many, `of` is called once for
+ * each distinct value, as far as the table has room.
  */
 export function mapValues(values: Float32Array, target: Float32Array, of: (value: number) => number): void {
+  if (values.length < LEAST_MAPPED) {
+    for (let k = 0; k < values.length; k++) target[k] = of(values[k]);
+    return;
+  }
   const index = new ValueIndex();
   const results: number[] = [];
   const bits = bitsOf(values);

@@ -38,9 +38,9 @@ describe('mapValues', () => {
     expect(values).toEqual(expected);
   });
 
-  it('computes a value once', () => {
+  it('computes a value once if there are many', () => {
     let calls = 0;
-    mapValues(new Float32Array(1000).fill(7), new Float32Array(1000), () => ++calls);
+    mapValues(new Float32Array(5000).fill(7), new Float32Array(5000), () => ++calls);
     expect(calls).toBe(1);
   });
 });
