@@ -20,16 +20,16 @@ export const alsRules: readonly Rule<AlsParams>[] = [
     refused: 'solver',
     when: ({ solver, rank }) => isExact(solver) && rank > MAXIMUM_FORMED_RANK,
     message: (named, { solver, rank }) =>
-      `${named('solver', solver)} cannot be used with ${named('rank', rank)}: above ` +
-      `${MAXIMUM_FORMED_RANK} rows are solved by conjugate gradients, without their A`,
+      `${named('solver', solver)} cannot be used with ${named('rank', rank)}: exact solvers ` +
+      `form a matrix of rank x rank numbers for each row, and end at rank ${MAXIMUM_FORMED_RANK}`,
     advice: `Give solver cg, or a rank of at most ${MAXIMUM_FORMED_RANK}`,
   },
   {
     refused: 'nonnegative',
     when: ({ nonnegative, rank }) => nonnegative && rank > MAXIMUM_FORMED_RANK,
     message: (named, { rank }) =>
-      `${named('nonnegative')} cannot be used with ${named('rank', rank)}: its exact solver forms A, and ` +
-      `above ${MAXIMUM_FORMED_RANK} rows are solved by conjugate gradients, without their A`,
+      `${named('nonnegative')} cannot be used with ${named('rank', rank)}: its solver is exact, ` +
+      `and above rank ${MAXIMUM_FORMED_RANK} there are only conjugate gradients`,
     advice: `Leave nonnegative out, or give a rank of at most ${MAXIMUM_FORMED_RANK}`,
   },
   {
