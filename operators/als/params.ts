@@ -96,7 +96,7 @@ export const alsTable: ParamTable<AlsParams> = {
     },
     unobservedWeight: {
       kind: 'number',
-      help: "weight of a pair without a rating, and iALS's λ (n_u + w n)^ν; default: Spark's weights",
+      help: "weight of a pair without a rating, and iALS's λ (n_u + w n)^ν; default: none, as in Spark's form",
       above: 0,
     },
     kernel: {

@@ -48,7 +48,7 @@ export const sgdTable: ParamTable<SgdParams> = {
       above: 0,
       fallback: 0.08,
     },
-    decay: { kind: 'number', help: 'sgd: β of the rate paper, α / (1 + β t^1.5)', least: 0, fallback: 0.3 },
+    decay: { kind: 'number', help: 'sgd: β of --rate paper, α / (1 + β t^1.5)', least: 0, fallback: 0.3 },
     rate: {
       kind: 'choice',
       help: "sgd: course of the rate over the epochs; by the loss (bold), by each row's gradients (adagrad)",

@@ -35,7 +35,7 @@ const serverOptions = {
     fallback: 8080,
   }),
   host: text({
-    describe: 'address to listen at; 0.0.0.0 for all of the machine',
+    describe: 'address to listen at; 0.0.0.0 for all addresses of the machine',
     group: 'Server:',
     fallback: '127.0.0.1',
   }),
@@ -44,7 +44,7 @@ const serverOptions = {
     group: 'Server:',
     defaultText: 'the variable FACTORFLOW_TOKEN; without it no token is needed',
   }),
-  poll: seconds('seconds between two looks for a new model in the folder; 0: none', 5, 0),
+  poll: seconds('seconds between checks for a new model in the folder; 0: no checks', 5, 0),
   maxRequests: wholeNumber({
     describe: 'requests at a time; further ones are refused with 503 and Retry-After',
     group: 'Server:',
@@ -93,10 +93,10 @@ export const serve = defineCommand({
       'new items with titles, for this machine alone',
     ],
     ['serve model --items movies.parquet', "for requests with a filter such as genre = 'Drama'"],
-    ['serve model --host 0.0.0.0 --port 80 --token-file token.txt', 'for others, with a token'],
+    ['serve model --host 0.0.0.0 --port 80 --token-file token.txt', 'for other machines, with a token'],
   ],
   epilog:
-    'Needs the package fastify (npm install fastify). /docs has the routes. SIGTERM and Ctrl-C answer the running requests and end; SIGHUP loads the model again.',
+    'Needs the package fastify; without it the command prints how to install it. /docs has the routes. SIGTERM and Ctrl-C let running requests end; SIGHUP loads the model again. npx does not pass signals on.',
   run: async ({ values, positionals }, { signal, onEvent, onHangup }) => {
     checkNameFlags(values);
     const { items, itemsIdCol } = values;
