@@ -13,8 +13,9 @@ trains and evaluates implicit ALS on a published split, and prints the result ne
 prints every \`factorflow\` command that it runs.
 It downloads nothing: DIR has the files of one set as their authors publish them, or as Parquet
 (\`train.parquet\`, \`test.parquet\` and, where items are ranked among candidates,
-\`candidates.parquet\`, with the columns \`user\` and \`item\`). DIR may also have a folder for each set, as
-\`FACTORFLOW_DATA\` has.
+\`candidates.parquet\`, with the columns \`user\` and \`item\`). DIR may also have a folder for each set;
+without \`--data\` it is the folder that the variable \`FACTORFLOW_DATA\` names. The command is run in the
+project's folder: the package has no scripts.
 
 \`--search\` chooses the settings anew: on pairs held out of the training part it tries two forms of
 weights, iALS's (w with λ (n_u + w n)) and Spark's (α with λ n^ν), with their parameters
