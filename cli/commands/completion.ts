@@ -11,7 +11,7 @@ export const completion = defineCommand({
   positionals: [
     {
       name: 'shell',
-      describe: `${list(shells)}; without it the one that SHELL names`,
+      describe: `${list(shells)}; by default the shell that the variable SHELL names`,
       required: false,
       choices: shells,
     },

@@ -102,7 +102,7 @@ export const generate = defineCommand({
     ],
     [
       'generate --users 1e6 --items 50000 --ratings 1e8 --output any',
-      'any size, with degrees and ratings like those of MovieLens',
+      'any size, with degrees and ratings like MovieLens',
     ],
     [
       'generate --from ratings/ --copies 100,1 --output large',
