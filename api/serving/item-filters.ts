@@ -33,9 +33,10 @@ export interface AttributeRows {
   readonly positions: Uint32Array;
 }
 
-/** Bytes of masks that are kept, and the least number of masks. */
+/** Bytes of masks that are kept, and the least and the largest number of masks. */
 const KEPT_BYTES = 64 * 2 ** 20;
 const LEAST_KEPT = 4;
+const MOST_KEPT = 1000;
 
 /**
  * Attributes of a model's items, such as genres and prices, from which filters are made. The mask of a
@@ -52,7 +53,10 @@ export class ItemFilters {
   /** @internal */
   constructor(keys: KeyColumn, schema: Schema, rows: readonly AttributeRows[]) {
     [this.#keys, this.schema, this.#rows] = [keys, schema, rows];
-    this.#most = Math.max(LEAST_KEPT, Math.floor(KEPT_BYTES / Math.max(1, keyCount(keys))));
+    this.#most = Math.max(
+      LEAST_KEPT,
+      Math.min(MOST_KEPT, Math.floor(KEPT_BYTES / Math.max(1, keyCount(keys)))),
+    );
   }
 
   /**

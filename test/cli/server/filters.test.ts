@@ -118,6 +118,8 @@ describe('filters of the library', () => {
     expect(filters).toBeInstanceOf(ItemFilters);
     const filter = filters.where('price < 5');
     expect([filter.count, filters.where('price < 5')]).toEqual([9, filter]);
+    for (let least = 0; least < 1000; least++) filters.where(`price > ${least}`);
+    expect(filters.where('price < 5')).not.toBe(filter);
     expect(filters.where(col('price').lt(5)).mask).toEqual(filter.mask);
     const { items: list } = await model.recommend(1, 1, { filter });
     expect(list).toMatchObject([{ item: 9 }]);
