@@ -39,6 +39,8 @@ export async function serveModel(options: ServeOptions): Promise<Served> {
   const [note, warn] = [log('note'), log('warning')];
   const onFailure = (error: unknown) => warn(reportError(error).text);
   const server = await openServer(fastify, models, metrics, { ...options, onFailure });
+  if (options.token === undefined && !isOwn(options.host))
+    warn(`anyone who reaches ${options.host} may ask: the server has no token. Give it one by --token-file`);
   const load = () => loadModel(data);
   const { folder } = data;
   const reloading = new Reloading(models, state, { folder, pollMilliseconds, load, metrics, note, warn });
@@ -53,6 +55,11 @@ export async function serveModel(options: ServeOptions): Promise<Served> {
   await models.close();
   const seconds = (performance.now() - start) / 1000;
   return { address: server.address, requests: metrics.total, seconds };
+}
+
+/** True for addresses that no other machine reaches. */
+function isOwn(host: string): boolean {
+  return host === 'localhost' || host === '::1' || host.startsWith('127.');
 }
 
 function fired(signal: AbortSignal): Promise<void> {

@@ -153,6 +153,17 @@ describe('a request without a right', () => {
     }
   });
 
+  it.each([
+    ['0.0.0.0', undefined, 1],
+    ['0.0.0.0', 'a-token-of-this-test', 0],
+    ['localhost', undefined, 0],
+  ])('are warned of at %s with the token %s', async (host, token, warnings) => {
+    const open = await startServer(folder, { host, token });
+    await open.end();
+    const found = open.events.filter((event) => event.type === 'warning' && event.text.includes('no token'));
+    expect(found).toHaveLength(warnings);
+  });
+
   it('from the page of another site has no CORS headers', async () => {
     const headers = { origin: 'https://example.com', 'access-control-request-method': 'POST' };
     const answer = await fetch(`${server.address}/fold-in`, { method: 'OPTIONS', headers });
