@@ -27,6 +27,9 @@ export interface OpenServer {
   close(): Promise<void>;
 }
 
+/** Time between two looks for the last running request when the server ends. */
+const SWEEP_MILLISECONDS = 50;
+
 const openPaths: readonly string[] = ownPages.flatMap(({ path, isOpen }) => (isOpen ? [path] : []));
 
 /** Listens and answers with the current model of `models`. */
@@ -53,10 +56,10 @@ export async function openServer(
     requireHost(request);
     const isOpen = openPaths.includes(request.routeOptions.url ?? '');
     if (!isOpen) check(request.headers.authorization);
-    if (ending && !isOpen) {
-      void reply.header('connection', 'close');
-      throw new HttpError('ENDING', 'the server is ending');
-    }
+    if (ending && !isOpen) throw new HttpError('ENDING', 'the server is ending');
+  });
+  server.addHook('onSend', async (_request, reply) => {
+    if (ending) void reply.header('connection', 'close');
   });
   addPages(server, {
     models,
@@ -76,8 +79,13 @@ export async function openServer(
   const close = async () => {
     ending = true;
     const late = setTimeout(() => server.server.closeAllConnections(), 1000 * options.graceSeconds);
+    // Connections that wait for a request would keep the server open for the whole grace time.
+    const unused = setInterval(() => {
+      if (requests.running === 0) server.server.closeAllConnections();
+    }, SWEEP_MILLISECONDS);
     await server.close();
     clearTimeout(late);
+    clearInterval(unused);
   };
   return { address, close };
 }

@@ -245,6 +245,24 @@ describe('a request that takes too much', () => {
     }
   });
 
+  it('a server that ends waits for running requests, and for no connection beside', async () => {
+    const ending = await startServer(folder);
+    const body = '{"ratings":[{"item":40,"rating":4}]}';
+    const [slow, silent] = [await connected(ending.address), await connected(ending.address)];
+    const answer = allOf(slow);
+    slow.write('POST /fold-in HTTP/1.1\r\nhost: x\r\n');
+    slow.write(`content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n{`);
+    while ((await ending.metric('factorflow_requests_running')) === 0);
+    const start = performance.now();
+    const ended = ending.end();
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    slow.write(body.slice(1));
+    expect(await answer).toMatch(/^HTTP\/1.1 200 [^]*connection: close[^]*"items":/i);
+    await ended;
+    expect(performance.now() - start).toBeLessThan(30_000);
+    silent.destroy();
+  });
+
   it('an answer that takes too long becomes an error, and its work is cancelled', async () => {
     const deadline = new Deadline(1);
     await expect(deadline.within(new Promise(() => {}))).rejects.toMatchObject({ code: 'TIMEOUT' });
