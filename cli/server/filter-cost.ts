@@ -6,8 +6,9 @@ type Tree = ReturnType<typeof parseColumn>['expression'];
 /** Most `%` of a pattern, since matching many takes long. */
 const MOST_WILDCARDS = 3;
 
-/** Most functions of a condition that make a text for each item. */
-const MOST_TEXTS = 16;
+/** Most functions of a condition that make a text for each item, and most patterns of `like`. */
+const MOST_TEXTS = 4;
+const MOST_PATTERNS = 8;
 
 /** Most copies of an attribute in a text that a condition makes, and most other characters of that text. */
 const MOST_COPIES = 8;
@@ -26,13 +27,20 @@ const makers: readonly string[] = ['lower', 'upper', 'trim', 'concat', 'substrin
 
 /** Throws UsageError for a condition whose time or memory could stop all requests. */
 export function refuseSlow(tree: Tree): void {
-  const made = { texts: 0 };
+  const made = { texts: 0, patterns: 0 };
   sizeOf(tree, made);
+  if (made.patterns > MOST_PATTERNS)
+    throw new UsageError(`filter takes at most ${MOST_PATTERNS} patterns of like`);
   if (made.texts > MOST_TEXTS)
     throw new UsageError(`filter takes at most ${MOST_TEXTS} functions and casts that make a text`);
 }
 
-function sizeOf(tree: Tree, made: { texts: number }): Size {
+interface Made {
+  texts: number;
+  patterns: number;
+}
+
+function sizeOf(tree: Tree, made: Made): Size {
   switch (tree.kind) {
     case 'column':
       return { copies: 1, own: 0 };
@@ -53,12 +61,15 @@ function sizeOf(tree: Tree, made: { texts: number }): Size {
   }
 }
 
-function sizeOfCall({ name, args }: Extract<Tree, { kind: 'call' }>, made: { texts: number }): Size {
+function sizeOfCall({ name, args }: Extract<Tree, { kind: 'call' }>, made: Made): Size {
   if (name === 'rlike')
     throw new UsageError('filter takes no regular expressions', {
       advice: "Use contains(a, 'text'), startsWith, endsWith or like",
     });
-  if (name === 'like') refuseWildcards(args[1]);
+  if (name === 'like') {
+    refuseWildcards(args[1]);
+    made.patterns++;
+  }
   if (makers.includes(name)) made.texts++;
   const sizes = args.map((arg) => sizeOf(arg, made));
   if (name === 'concat')
