@@ -59,7 +59,7 @@ export async function saturate(port: number, path: () => string, connections: nu
   const start = performance.now();
   const end = start + 1000 * seconds;
   const client = async (connection: Connection) => {
-    for (let now = performance.now(); now < end; ) {
+    for (let now = performance.now(); now < end;) {
       if ((await connection.get(path())) !== 200) failed++;
       const then = performance.now();
       times.push(then - now);

@@ -70,9 +70,13 @@ const median = (list: readonly number[]) => list.toSorted((a, b) => a - b)[list.
 
 if (!existsSync(folder)) await train();
 const program = join(root, 'dist/programs/cli/main.js');
-const server = spawn(process.execPath, [program, 'serve', folder, '--port', '0', '--poll', '0', ...values.serve], {
-  stdio: ['ignore', 'inherit', 'pipe'],
-});
+const server = spawn(
+  process.execPath,
+  [program, 'serve', folder, '--port', '0', '--poll', '0', ...values.serve],
+  {
+    stdio: ['ignore', 'inherit', 'pipe'],
+  },
+);
 let log = '';
 server.stderr.setEncoding('utf8').on('data', (text: string) => (log += text));
 while (!log.includes(' at http') && server.exitCode === null) await pause(50);
