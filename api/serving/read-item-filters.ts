@@ -53,7 +53,8 @@ export async function readItemFilters(
       file: path,
       column: id,
     });
-  const text = `${path} has attributes of ${formatCount(known)} of ${counted(keyCount(items), 'item')}; ${counted(all - known, 'other row')}`;
+  const ofItems = `${formatCount(known)} of ${counted(keyCount(items), 'item')}`;
+  const text = `${path} has attributes of ${ofItems}; ${counted(all - known, 'other row')}`;
   if (known < keyCount(items)) options.onEvent?.({ type: 'note', text });
   return new ItemFilters(items, await dataset.schema(), rows);
 }

@@ -4,7 +4,9 @@ import type { ChosenItems } from '../../operators/serving/choose-items.ts';
 
 /** The warning about requested users that the model does not know. */
 export function unknownText(unknown: number, all: number, given: string): string {
-  return `${formatCount(unknown)} of ${counted(all, 'user')} ${unknown === 1 ? 'is' : 'are'} unknown to the model and ${unknown === 1 ? 'gets' : 'get'} ${given}`;
+  const [are, get] = unknown === 1 ? ['is', 'gets'] : ['are', 'get'];
+  const users = `${formatCount(unknown)} of ${counted(all, 'user')}`;
+  return `${users} ${are} unknown to the model and ${get} ${given}`;
 }
 
 /** Warns of unknown ids in the lists allow and deny, and of lists with fewer than n entries. */

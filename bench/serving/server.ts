@@ -63,7 +63,9 @@ const busy = (pid: number) => {
 
 const show = (name: string, run: Outcome) =>
   console.log(
-    `${name.padEnd(12)} ${Math.round(run.times.length / run.seconds)}/s  p50 ${percentile(run, 0.5).toFixed(2)}  p99 ${percentile(run, 0.99).toFixed(2)}  max ${percentile(run, 1).toFixed(1)} ms  failed ${run.failed}  load ${loadavg()[0].toFixed(1)}`,
+    `${name.padEnd(12)} ${Math.round(run.times.length / run.seconds)}/s  ` +
+      `p50 ${percentile(run, 0.5).toFixed(2)}  p99 ${percentile(run, 0.99).toFixed(2)}  ` +
+      `max ${percentile(run, 1).toFixed(1)} ms  failed ${run.failed}  load ${loadavg()[0].toFixed(1)}`,
   );
 
 const median = (list: readonly number[]) => list.toSorted((a, b) => a - b)[list.length >> 1];
@@ -96,12 +98,14 @@ try {
     show('saturated', full[run]);
   }
   console.log(
-    `median of ${runs}: p99 ${median(fixed.map((run) => percentile(run, 0.99))).toFixed(2)} ms at ${rate}/s, ${Math.round(median(full.map((run) => run.times.length / run.seconds)))}/s at saturation`,
+    `median of ${runs}: p99 ${median(fixed.map((run) => percentile(run, 0.99))).toFixed(2)} ms at ${rate}/s, ` +
+      `${Math.round(median(full.map((run) => run.times.length / run.seconds)))}/s at saturation`,
   );
   const end = busy(pid);
   const requests = [...fixed, ...full].reduce((sum, { times }) => sum + times.length, 0);
   console.log(
-    `processor time of a request: server ${((1000 * (end.server - start.server)) / requests).toFixed(3)} ms, generator ${((1000 * (end.client - start.client)) / requests).toFixed(3)} ms`,
+    `processor time of a request: server ${((1000 * (end.server - start.server)) / requests).toFixed(3)} ms, ` +
+      `generator ${((1000 * (end.client - start.client)) / requests).toFixed(3)} ms`,
   );
   if (reloads > 0) {
     const before = memory(pid);

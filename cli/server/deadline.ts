@@ -37,7 +37,7 @@ export class Deadline {
     }
   }
 
-  /** The client has gone: work that still runs is for nobody. */
+  /** Cancels the work, since the client has closed its connection. */
   abandon(): void {
     if (this.#ended) return;
     clearTimeout(this.#timer);

@@ -27,7 +27,7 @@ export class Requests {
 
   /**
    * Takes a place for a request until its connection has the answer or is closed, so that clients that send
-   * or read slowly count, too. Throws HttpError BUSY if there is none.
+   * or read slowly count, too. Throws HttpError BUSY if all places are taken.
    */
   enter(reply: FastifyReply): void {
     const { mostRequests } = this.#limits;

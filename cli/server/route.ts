@@ -2,7 +2,7 @@ import type { Id, JsonObject } from '../../index.ts';
 import type { Fields, FieldValues } from './fields.ts';
 import type { LoadedModel } from './loaded-model.ts';
 
-/** What a route reads of a request. */
+/** The parts of a request that a route reads. */
 export interface RouteInput<Q extends Fields, B extends Fields> {
   /** The ids in the path, by name. */
   readonly path: Readonly<Record<string, Id>>;

@@ -47,7 +47,8 @@ export async function serveModel(options: ServeOptions): Promise<Served> {
   onHangup?.(() => void reloading.reload());
   const { model, version } = models.current;
   note(
-    `serving ${folder} at ${server.address}: model ${version}, ${formatCount(model.userCount)} users, ${formatCount(model.itemCount)} items`,
+    `serving ${folder} at ${server.address}: model ${version}, ` +
+      `${formatCount(model.userCount)} users, ${formatCount(model.itemCount)} items`,
   );
   const start = performance.now();
   await fired(signal);

@@ -5,7 +5,7 @@
  * upper triangle in whole 8 x 8 blocks. So A is transposed on the way, in blocks of 4 x 4 in registers.
  */
 import { VECTOR, WORD } from './simd';
-import { sumsOf, vectorsOf } from './update';
+import { sumsOf, vectorsOf } from './solve/workspace';
 import { clear } from './vectors';
 
 /** Bytes before row i of a packed lower triangle. */

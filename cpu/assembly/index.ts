@@ -17,7 +17,9 @@ export {
   startTiledRow,
   stepTiledRow,
 } from './solve/tiled/rows';
-export { accumulateRow, canForm, formsLongRows, objectiveOf, solveAccumulated, updateRows } from './update';
+export { formsLongRows } from './solve/cheaper';
+export { canForm, objectiveOf } from './solve/workspace';
+export { accumulateRow, solveAccumulated, updateRows } from './update';
 export {
   beginLongRow,
   endLongRow,

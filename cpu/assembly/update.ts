@@ -18,100 +18,23 @@
  * With biases, a row's own bias is solved together with x, and is not restricted to be non-negative: see
  * solve/eliminate-bias.ts and solve/dual.ts. μ and the fixed side's biases are already subtracted from the
  * ratings.
- *
- * Workspace of one thread, `size` = bytes of a factor row:
- *
- *     matrix     size² / 4              A, or the dual's matrix; nothing for rows above MOST_FORMED
- *     vectors    VECTORS * size + 128   b, the solvers' work, the objective, and s at the end
- *     gathered   the rest               a tile and a part of A, the transposed Θ of the dual, or all panels of the row
  */
 import { addNormalEquations } from './normal-equations';
-import { endOfPanels, packs, solveFormed, solveMatrixFree } from './solve/conjugate-gradient';
+import { dualIsCheaper, formingIsCheaper } from './solve/cheaper';
+import { packs, solveFormed, solveMatrixFree } from './solve/conjugate-gradient';
 import { addDiagonal, definiteShift } from './solve/diagonal';
 import { solveDual } from './solve/dual';
 import { biasOf, eliminateBias } from './solve/eliminate-bias';
 import { CG, CHOLESKY, solveExactly } from './solve/exact';
-import { PANEL } from './solve/panels';
 import { lower } from './solve/steps';
+import { canForm, gatheredOf, objectiveOf, panelCapacity, sumsOf, vectorsOf } from './solve/workspace';
 import { allFinite, clear, copy, dot, sumOf } from './vectors';
-
-const VECTORS: usize = 6;
 
 /**
  * The dual system is used with biases only if the bias's own regularization divided by n is at least this;
  * below, it is too badly conditioned.
  */
 const LEAST_DUAL_BIAS: f32 = 1e-3;
-
-/**
- * Most bytes of a factor row for which A is formed: 528 features, since A and a part of it must fit scratch.
- * Longer rows are solved matrix-free, by CG only.
- */
-const MOST_FORMED: usize = 4 * 528;
-
-/** True if rows of `size` bytes may be solved from a formed A, and so exactly. */
-export function canForm(size: usize): bool {
-  return size <= MOST_FORMED;
-}
-
-@inline
-export function vectorsOf(workspace: usize, size: usize): usize {
-  return workspace + (canForm(size) ? (size * size) >> 2 : 0);
-}
-
-@inline
-export function gatheredOf(workspace: usize, size: usize): usize {
-  return vectorsOf(workspace, size) + VECTORS * size + 128;
-}
-
-/** s of the row's bias. */
-@inline
-export function sumsOf(workspace: usize, size: usize): usize {
-  return gatheredOf(workspace, size) - size;
-}
-
-/** Address of a float64, the row's objective. It is stored after the memory that the solvers use. */
-@inline
-export function objectiveOf(workspace: usize, size: usize): usize {
-  return sumsOf(workspace, size) - size;
-}
-
-/** Number of ratings whose panels fit the workspace, in addition to one unpacked panel of θ. */
-@inline
-export function panelCapacity(workspaceBytes: usize, size: usize, packed: bool): i32 {
-  return (
-    <i32>((workspaceBytes - gatheredOf(0, size) - (size << 3)) / endOfPanels(0, size, PANEL, packed)) * PANEL
-  );
-}
-
-/**
- * Decides whether CG first forms A, by measured costs. The unit is one register-block step for a rating and a
- * feature. Forming A costs `stride` for each rating, and a pass over A as much as 4 ratings. A matrix-free
- * pass costs 4 for a rating whose panel is kept, and 8 for a rating that is gathered again.
- */
-@inline
-function formingIsCheaper(count: i32, kept: i32, stride: i32, steps: i32): bool {
-  const passes = steps + 1;
-  return (count + 4 * passes) * stride < passes * (4 * kept + 8 * (count - kept));
-}
-
-/**
- * Decides whether CG forms A for rows that are longer than a chunk, none of whose panels are kept. With
- * `settles` rows may need an exact solve, and so A where it can be formed.
- */
-export function formsLongRows(size: usize, steps: i32, settles: bool): bool {
-  return canForm(size) && (settles || <i32>(size >> 2) < 8 * (steps + 1));
-}
-
-/**
- * True if solving the n x n dual system costs less than solving A: if the row's number of ratings n, rounded
- * up to whole register blocks, is below the padded number of features. The padding is less than one block, so
- * then n < f.
- */
-@inline
-function dualIsCheaper(count: i32, size: usize): bool {
-  return ((((<usize>count) << 2) + 31) & ~(<usize>31)) < size;
-}
 
 /**
  * Solves the row whose A (without its shift), b = Σ r_uv θ_v and, with a bias, s = Σ θ_v are in the

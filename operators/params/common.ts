@@ -110,7 +110,9 @@ export const noDamping: Rule<Pick<CommonParams, 'biases' | 'biasDamping'>> = {
 export const commonParams: ParamsOf<CommonParams> = {
   rank: {
     kind: 'whole number',
-    help: `factors of a user and an item, 1 to ${MAXIMUM_RANK}; above ${MAXIMUM_FORMED_RANK} only by ALS with CG on a CPU`,
+    help:
+      `factors of a user and an item, 1 to ${MAXIMUM_RANK}; ` +
+      `above ${MAXIMUM_FORMED_RANK} only by ALS with CG on a CPU`,
     least: 1,
     most: MAXIMUM_RANK,
     fallback: 10,

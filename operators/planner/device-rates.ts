@@ -57,7 +57,8 @@ const MEASURED_STEPS = 6;
 const h200: DeviceRates = {
   name: 'H200',
   source:
-    'measured on one H200: ALS by CG at ranks 32 to 256, in float16 by 6 steps and in 8 bits by 4, parts of Hugewiki and Netflix; copies between host and device by one thread, between devices by several',
+    'measured on one H200: ALS by CG at ranks 32 to 256, in float16 by 6 steps and in 8 bits by 4, ' +
+    'parts of Hugewiki and Netflix; copies between host and device by one thread, between devices by several',
   perRating: 0.022e-9,
   perFeature: Infinity,
   perSquare: 5.5e-15,

@@ -81,7 +81,8 @@ export const sets: readonly PublishedSet[] = [
     remark:
       'The settings are the best of a grid of 18 (α, λ, iterations) by the sum of both metrics on a tenth of ' +
       'the training pairs, not of --search, whose forms and ν are more. Two runs of --search, of 30 and 86 ' +
-      'trials, chose settings that reach ndcg@20 0.1464 and 0.1420 on test; the settings were not changed by that. On 16 cores and an ' +
+      'trials, chose settings that reach ndcg@20 0.1464 and 0.1420 on test; the settings were not changed ' +
+      'by that. On 16 cores and an ' +
       'NVIDIA H100: 3.1 s training, 3.9 s evaluating.',
   },
   {

@@ -126,5 +126,7 @@ function tilesOf({ rank: _rank, precision: _precision, biases: _biases, ...tiles
 
 function describe({ sum }: UpdateVariant): string {
   if (sum.kernel !== 'tiled') return sum.kernel;
-  return `all on: A in registers, ${sum.tile} x ${sum.tile} tiles, lower triangle, bin ${binOf(sum)}, coalesced 16-byte loads, ${sum.rows} ${sum.rows === 1 ? 'row' : 'rows'} a workgroup`;
+  const tiles = `A in registers, ${sum.tile} x ${sum.tile} tiles, lower triangle`;
+  const rows = `${sum.rows} ${sum.rows === 1 ? 'row' : 'rows'} a workgroup`;
+  return `all on: ${tiles}, bin ${binOf(sum)}, coalesced 16-byte loads, ${rows}`;
 }

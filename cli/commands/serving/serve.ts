@@ -72,7 +72,8 @@ export const serve = defineCommand({
     }),
     items: text({
       describe:
-        'file with attributes of items, such as genres and prices, for the field filter of requests: CSV, TSV, NDJSON, Parquet or Arrow',
+        'file with attributes of items, such as genres and prices, for the field filter of requests: ' +
+        'CSV, TSV, NDJSON, Parquet or Arrow',
       group: 'Data:',
     }),
     itemsIdCol: text({
@@ -96,7 +97,8 @@ export const serve = defineCommand({
     ['serve model --host 0.0.0.0 --port 80 --token-file token.txt', 'for other machines, with a token'],
   ],
   epilog:
-    'Needs the package fastify; without it the command prints how to install it. /docs has the routes. SIGTERM and Ctrl-C let running requests end; SIGHUP loads the model again. npx does not pass signals on.',
+    'Needs the package fastify; without it the command prints how to install it. /docs has the routes. ' +
+    'SIGTERM and Ctrl-C let running requests end; SIGHUP loads the model again. npx does not pass signals on.',
   run: async ({ values, positionals }, { signal, onEvent, onHangup }) => {
     checkNameFlags(values);
     const { items, itemsIdCol } = values;

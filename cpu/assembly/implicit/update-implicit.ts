@@ -7,7 +7,7 @@ import { factor } from '../solve/cholesky';
 import { packs, solveFormed } from '../solve/conjugate-gradient';
 import { addDiagonal, definiteShift } from '../solve/diagonal';
 import { CG, CHOLESKY, solveExactly } from '../solve/exact';
-import { canForm, gatheredOf, objectiveOf, panelCapacity, vectorsOf } from '../update';
+import { canForm, gatheredOf, objectiveOf, panelCapacity, vectorsOf } from '../solve/workspace';
 import { VECTOR } from '../simd';
 import { allFinite, clear, copy, dot } from '../vectors';
 import { addShift, solveImplicit } from './conjugate-gradient';

@@ -205,7 +205,7 @@ function vectorSeconds(
   const computing = multiplying + steps + gram * (everywhere ? d : 1);
   if (d === 1) return { computing, exchange: 0 };
   // Each device sends its partial sums to the owners of the rows, and the owners send the directions to all.
-  // Where every device steps all rows, it sends its sums to all and needs no directions.
+  // If every device steps all rows, it sends its sums to all and needs no directions.
   const residuals = factorBytes(rows[side], gradientColumns(rank, biases), device.strideStep);
   const sums = reduceWay(problem, residuals).seconds + cgSteps * reduceWay(problem, vector).seconds;
   const exchanged = everywhere ? d * sums : sums + passes * spreadSeconds(problem, vector);
