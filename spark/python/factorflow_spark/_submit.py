@@ -14,9 +14,15 @@ _FLAGS = {"--load-spark-defaults", "--verbose", "-v", "--supervise"}
 
 
 def merged_jars(conf, jar):
-    """The value of ``spark.jars`` that adds `jar` to the application's own jars; None if it cannot be added or is already present."""
+    """The value of ``spark.jars`` that adds `jar` to the application's own jars.
+
+    None if it cannot be added or is already present.
+    """
     options = list(_options(os.environ.get("PYSPARK_SUBMIT_ARGS", "")))
-    if any(name == "--jars" or (name == "--conf" and value.split("=")[0].strip() == "spark.jars") for name, value in options):
+    if any(
+        name == "--jars" or (name == "--conf" and value.split("=")[0].strip() == "spark.jars")
+        for name, value in options
+    ):
         return None
     given = conf.get("spark.jars", "") or _defaults(dict(options)).get("spark.jars", "")
     jars = [one for one in given.split(",") if one.strip()]

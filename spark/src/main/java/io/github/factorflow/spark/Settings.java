@@ -19,7 +19,8 @@ import scala.Tuple2;
  * @param timeout milliseconds without a sign of life after which a worker is ended
  * @param exchange how a solved side travels between hosts: auto, broadcast or shuffle
  */
-public record Settings(String node, String executable, String device, int cores, long memory, int workers, Exchange exchange, long timeout) implements Serializable {
+public record Settings(String node, String executable, String device, int cores, long memory, int workers,
+    Exchange exchange, long timeout) implements Serializable {
   public enum Exchange { AUTO, BROADCAST, SHUFFLE }
 
   public static final String PREFIX = "spark.factorflow.";

@@ -94,7 +94,8 @@ final class Blocks {
   }
 
   private JavaRDD<SolvedBlock> placed(JavaRDD<SolvedBlock> solved) {
-    JavaRDD<SolvedBlock> preferring = executors.prefer(solved.rdd(), new ClassTagOf<SolvedBlock>(SolvedBlock.class).get()).toJavaRDD();
+    JavaRDD<SolvedBlock> preferring =
+        executors.prefer(solved.rdd(), new ClassTagOf<SolvedBlock>(SolvedBlock.class).get()).toJavaRDD();
     return profile == null ? preferring : preferring.withResources(profile);
   }
 

@@ -76,11 +76,14 @@ final class RowTask implements Serializable {
         RowWorker.Answer answer = worker.ask(request(block), fixedGram);
         Set<String> given = new HashSet<>();
         for (String missing = answer.missing(); !missing.isEmpty(); missing = answer.missing()) {
-          if (!given.add(missing)) throw new FactorFlowException("FactorFlow's worker lacks " + missing + ", which it has been given");
+          if (!given.add(missing))
+            throw new FactorFlowException("FactorFlow's worker lacks " + missing + ", which it has been given");
           switch (missing) {
             case "block" -> load(worker, block, ratings);
             case "fixed" -> fixed.get().forEachRemaining(stream -> worker.ask(node("fixed").put("side", side.other().label).put("version", fixedVersion), stream));
-            case "previous" -> previous.get().forEach(stream -> worker.ask(node("previous", block).put("version", previousVersion).put("squares", all.squares).put("ratings", all.ratings), stream));
+            case "previous" -> previous.get().forEach(stream -> worker.ask(
+                node("previous", block).put("version", previousVersion).put("squares", all.squares)
+                    .put("ratings", all.ratings), stream));
             default -> throw new FactorFlowException("FactorFlow's worker lacks " + missing + ", which the plugin does not know");
           }
           answer = worker.ask(request(block), fixedGram);

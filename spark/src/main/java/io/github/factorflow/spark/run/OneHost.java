@@ -37,7 +37,8 @@ public final class OneHost {
     Placement placement = Placement.of(context, settings);
     Progress progress = Progress.register(context);
     JavaRDD<RatingBatch> batches = ratings.javaRows().mapPartitionsToPair(new RatingEncoder(1)).partitionBy(new HashPartitioner(1)).values();
-    RDD<Tuple2<Integer, FactorBlock>> trained = inOneTask(context, executors, batches.rdd(), new TrainTask(Launch.of(settings), placement, parameters, progress));
+    TrainTask task = new TrainTask(Launch.of(settings), placement, parameters, progress);
+    RDD<Tuple2<Integer, FactorBlock>> trained = inOneTask(context, executors, batches.rdd(), task);
     int userBlocks = parameters.userBlocks();
     int partitions = userBlocks + parameters.itemBlocks();
     JavaRDD<FactorBlock> factors = JavaPairRDD.fromRDD(trained, ClassTag$.MODULE$.<Integer>apply(Integer.class), ClassTag$.MODULE$.<FactorBlock>apply(FactorBlock.class))
@@ -62,7 +63,8 @@ public final class OneHost {
    * A barrier stage with one task, of which Spark never runs a second copy at the same time. Clusters with
    * dynamic allocation have no barriers.
    */
-  private static RDD<Tuple2<Integer, FactorBlock>> inOneTask(SparkContext context, Executors executors, RDD<RatingBatch> batches, TrainTask task) {
+  private static RDD<Tuple2<Integer, FactorBlock>> inOneTask(SparkContext context, Executors executors,
+      RDD<RatingBatch> batches, TrainTask task) {
     ClassTagOf<Tuple2<Integer, FactorBlock>> tag = new ClassTagOf<>(Tuple2.class);
     boolean barriers = !context.getConf().getBoolean("spark.dynamicAllocation.enabled", false);
     RDD<Tuple2<Integer, FactorBlock>> trained = barriers

@@ -57,7 +57,8 @@ public final class WorkerProcess implements AutoCloseable {
   private volatile boolean closed = false;
   private volatile BooleanSupplier cancelled;
 
-  private WorkerProcess(List<String> command, Process process, long timeoutMillis, BooleanSupplier cancelled, Consumer<Frame> progress) {
+  private WorkerProcess(List<String> command, Process process, long timeoutMillis, BooleanSupplier cancelled,
+      Consumer<Frame> progress) {
     this.command = command;
     this.process = process;
     running.add(process);
@@ -79,7 +80,8 @@ public final class WorkerProcess implements AutoCloseable {
    * @param cancelled asked twenty times a second: true ends the worker
    * @param progress gets frames of types that need no answer, in a thread of the process
    */
-  public static WorkerProcess start(Launch launch, List<String> flags, ObjectNode request, BooleanSupplier cancelled, Consumer<Frame> progress) {
+  public static WorkerProcess start(Launch launch, List<String> flags, ObjectNode request, BooleanSupplier cancelled,
+      Consumer<Frame> progress) {
     List<String> command = new ArrayList<>(launch.command());
     command.addAll(flags);
     Process process;
@@ -107,8 +109,11 @@ public final class WorkerProcess implements AutoCloseable {
       log.debug("FactorFlow ended before its first request", failure);
     }
     Frame hello = take(GREETING_MILLIS);
-    if (hello == null) throw unfit("ended before its greeting", "Its command must be FactorFlow " + Launch.VERSION + ", with Node 22.12 or newer. " + INSTALL);
-    if (!"hello".equals(hello.type())) throw FactorFlowException.ofHost(place() + " gave no greeting, but " + hello.type() + ". " + INSTALL, null);
+    if (hello == null)
+      throw unfit("ended before its greeting",
+        "Its command must be FactorFlow " + Launch.VERSION + ", with Node 22.12 or newer. " + INSTALL);
+    if (!"hello".equals(hello.type()))
+      throw FactorFlowException.ofHost(place() + " gave no greeting, but " + hello.type() + ". " + INSTALL, null);
     String version = hello.text("version");
     if (hello.number("protocol") != Launch.PROTOCOL || !version.equals(Launch.VERSION)) {
       throw FactorFlowException.ofHost("FactorFlow " + version + " (protocol " + hello.number("protocol") + ") does not fit the plugin's "
@@ -182,7 +187,9 @@ public final class WorkerProcess implements AutoCloseable {
       Thread.currentThread().interrupt();
       status = 0;
     }
-    if (hung) return new FactorFlowException(place() + " gave no sign of life for " + silence.seconds() + " s and was ended. Its process was stopped or its host has too much work; spark.factorflow.timeout is the limit" + said());
+    if (hung)
+      return new FactorFlowException(place() + " gave no sign of life for " + silence.seconds() + " s and was ended. "
+        + "Its process was stopped or its host has too much work; spark.factorflow.timeout is the limit" + said());
     String how = killed ? "was cancelled" : status > 128 ? when + ", by signal " + (status - 128) : when + ", with status " + status;
     String memory = killed ? "" : switch (status) {
       case DOES_NOT_FIT -> "Raise spark.factorflow.memory, or spark.executor.memoryOverhead, which a worker shares with its JVM";
