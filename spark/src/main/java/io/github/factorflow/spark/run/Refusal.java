@@ -2,7 +2,7 @@ package io.github.factorflow.spark.run;
 
 import io.github.factorflow.spark.worker.FactorFlowException;
 import io.github.factorflow.spark.worker.Frame;
-import io.github.factorflow.spark.worker.WorkerProcess;
+import io.github.factorflow.spark.worker.HostName;
 
 /** Error frames of a worker as messages: the reason and advice first, then the code of FactorFlow's command and the host. */
 public final class Refusal {
@@ -35,6 +35,6 @@ public final class Refusal {
     String advice = code == DOES_NOT_FIT ? placement.moreMemory() : error.text("advice");
     String message = error.text(error.header().hasNonNull("summary") ? "summary" : "message");
     String sentence = message.endsWith(".") || advice.isEmpty() ? message : message + ".";
-    return (advice.isEmpty() ? sentence : sentence + " " + advice) + " (FactorFlow on " + WorkerProcess.host() + ", code " + code + ")";
+    return (advice.isEmpty() ? sentence : sentence + " " + advice) + " (FactorFlow on " + HostName.get() + ", code " + code + ")";
   }
 }

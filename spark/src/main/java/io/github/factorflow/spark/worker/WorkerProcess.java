@@ -5,8 +5,6 @@ import java.io.BufferedOutputStream;
 import java.io.EOFException;
 import java.io.IOException;
 import java.io.OutputStream;
-import java.net.InetAddress;
-import java.net.UnknownHostException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
@@ -200,7 +198,7 @@ public final class WorkerProcess implements AutoCloseable {
   }
 
   private String place() {
-    return "FactorFlow's worker on " + host() + " (" + String.join(" ", command) + ")";
+    return "FactorFlow's worker on " + HostName.get() + " (" + String.join(" ", command) + ")";
   }
 
   private String said() {
@@ -281,14 +279,6 @@ public final class WorkerProcess implements AutoCloseable {
       Thread.currentThread().interrupt();
     }
     close();
-  }
-
-  public static String host() {
-    try {
-      return InetAddress.getLocalHost().getHostName();
-    } catch (UnknownHostException unknown) {
-      return "this host";
-    }
   }
 
   private static Thread daemon(String name, Runnable work) {
