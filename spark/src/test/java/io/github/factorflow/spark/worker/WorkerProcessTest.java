@@ -127,6 +127,6 @@ class WorkerProcessTest {
     Launch launch = script("echo 'needs Node 22.12 or newer' >&2\nexit 2\n");
     FactorFlowException failure = assertThrows(FactorFlowException.class, () -> start(launch));
     assertEquals(java.util.Optional.of("driver"), failure.unfitExecutor());
-    assertTrue(failure.getMessage().contains(WorkerProcess.host()) && failure.getMessage().contains("22.12"), failure.getMessage());
+    assertTrue(failure.getMessage().contains(HostName.get()) && failure.getMessage().contains("22.12"), failure.getMessage());
   }
 }
