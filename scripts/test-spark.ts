@@ -36,7 +36,7 @@ const parity = versions.flatMap((version): TestRun[] =>
 );
 const runs: readonly TestRun[] = [
   ...parity,
-  { version: newest, mode: 'classic', master: 'local[2]', files: ['test_data.py'] },
+  { version: newest, mode: 'classic', master: 'local[2]', files: ['test_data.py', 'test_reach.py'] },
   { version: newest, mode: 'classic', master: 'local[1]', files: ['test_import.py'] },
   { version: newest, mode: 'classic', master: 'local-cluster[2,1,1024]', files: ['test_ends.py'] },
   { version: newest, mode: 'connect', master: 'local[2]', files: ['test_ends.py'] },

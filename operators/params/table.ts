@@ -273,7 +273,8 @@ function isNumberWithin(
   return Number.isFinite(value) && Number(value) >= least && Number(value) <= most && Number(value) > above;
 }
 
-function meaningOf(param: Param): string {
+/** The values that a parameter may have, for messages: "a number >= 0". */
+export function meaningOf(param: Param): string {
   if (param.kind === 'choice') return listed(param.choices);
   if (param.kind === 'toggle') return 'true or false';
   if (param.kind === 'text') return param.meaning;

@@ -16,7 +16,7 @@ from pyspark.ml.recommendation import ALS
 from ._jars import jar_for
 from ._submit import merged_jars
 
-__all__ = ["jar"]
+__all__ = ["jar", "options"]
 
 #: Path of the plugin's jar for this version of PySpark, for ``spark.jars``; None if there is none for it.
 jar = jar_for(pyspark.__version__)
@@ -26,14 +26,32 @@ _spark_fit = ALS._fit_java
 _warned = False
 
 
+def options(als, **values):
+    """Sets FactorFlow's own parameters of an ALS, such as ``biases=True``, by the names of FactorFlow's options; returns the ALS.
+
+    They replace those that an earlier call set, and ``spark.factorflow.param.*`` of the application. Copies of the estimator keep them; a saved
+    one does not. Raises IllegalArgumentException for an unknown name or a value out of range.
+    """
+    if not hasattr(als, "_java_obj"):
+        raise TypeError("options are for ALS of classic PySpark. On a server of Spark Connect, spark.factorflow.param.* sets them for all")
+    create = _estimator_class()
+    if create is None:
+        raise RuntimeError(f"FactorFlow's parameters need its plugin: {_reason()}")
+    create(als.uid).setFactorFlowParams(values)
+    als._factorflow_options = values
+    return als
+
+
 def _fit(self, dataset):
     """Fits with FactorFlow's estimator, even if the estimator was created or loaded before the import."""
-    if self._java_obj.getClass().getName() != _CLASS:
-        create = _estimator_class()
-        if create is None:
-            _warn_once()
-        else:
+    create = _estimator_class()
+    given = getattr(self, "_factorflow_options", {})
+    if create is None:
+        _warn_once()
+    else:
+        if self._java_obj.getClass().getName() != _CLASS:
             self._java_obj = create(self.uid)
+        self._java_obj.setFactorFlowParams(given)
     return _spark_fit(self, dataset)
 
 
@@ -53,14 +71,16 @@ def _warn_once():
     if _warned:
         return
     _warned = True
+    warnings.warn(f"Spark's own ALS trains: {_reason()}", RuntimeWarning, stacklevel=2)
+
+
+def _reason():
     if jar is None:
-        reason = f"FactorFlow's plugin is for Spark 3.5 and 4, and this is PySpark {pyspark.__version__}"
-    else:
-        reason = (
-            "this application has no FactorFlow plugin. Import factorflow_spark before the first session of the process, "
-            f"or, with spark-submit, PYSPARK_SUBMIT_ARGS or a notebook's own session, add --jars {jar}"
-        )
-    warnings.warn(f"Spark's own ALS trains: {reason}", RuntimeWarning, stacklevel=2)
+        return f"FactorFlow's plugin is for Spark 3.5 and 4, and this is PySpark {pyspark.__version__}"
+    return (
+        "this application has no FactorFlow plugin. Import factorflow_spark before the first session of the process, "
+        f"or, with spark-submit, PYSPARK_SUBMIT_ARGS or a notebook's own session, add --jars {jar}"
+    )
 
 
 def _bring_jar():

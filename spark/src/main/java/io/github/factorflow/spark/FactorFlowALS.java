@@ -1,11 +1,19 @@
 package io.github.factorflow.spark;
 
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.github.factorflow.spark.run.Attempts;
 import io.github.factorflow.spark.run.Factors;
 import io.github.factorflow.spark.rows.ManyHosts;
 import io.github.factorflow.spark.run.OneHost;
 import io.github.factorflow.spark.version.Versions;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
 import java.util.Optional;
+import java.util.TreeMap;
+import org.apache.spark.SparkConf;
+import org.apache.spark.ml.param.ParamMap;
 import org.apache.spark.ml.recommendation.ALS;
 import org.apache.spark.ml.recommendation.ALSModel;
 import org.apache.spark.ml.util.Identifiable$;
@@ -23,6 +31,7 @@ public class FactorFlowALS extends ALS {
   private static final Logger log = LoggerFactory.getLogger(FactorFlowALS.class);
   /** Ranks above this are trained by Spark. */
   private static final int MAXIMUM_RANK = 512;
+  private Map<String, Object> factorFlowParams = Map.of();
 
   public FactorFlowALS() {
     this(Identifiable$.MODULE$.randomUID("als"));
@@ -34,32 +43,66 @@ public class FactorFlowALS extends ALS {
     setDefault(seed(), (long) ALS.class.getName().hashCode());
   }
 
+  /**
+   * Sets a parameter that Spark's ALS does not have, by the name of FactorFlow's option: {@code biases}, {@code
+   * cgSteps} and others (docs/spark.md). It replaces {@code spark.factorflow.param.*} of the application, is
+   * kept by {@code copy}, and is not saved. Throws IllegalArgumentException for an unknown name and for a value
+   * out of range.
+   */
+  public FactorFlowALS setFactorFlowParam(String name, Object value) {
+    Map<String, Object> more = new TreeMap<>(factorFlowParams);
+    more.put(name, value);
+    return setFactorFlowParams(more);
+  }
+
+  /** Sets all of them; those that were set before and are not in the map are unset. */
+  public FactorFlowALS setFactorFlowParams(Map<String, ?> params) {
+    FactorFlowParameters.ofValues(params);
+    factorFlowParams = Collections.unmodifiableMap(new TreeMap<>(params));
+    return this;
+  }
+
+  public Map<String, Object> getFactorFlowParams() {
+    return factorFlowParams;
+  }
+
+  @Override
+  public FactorFlowALS copy(ParamMap extra) {
+    return ((FactorFlowALS) super.copy(extra)).setFactorFlowParams(factorFlowParams);
+  }
+
   @Override
   public ALSModel fit(Dataset<?> dataset) {
     Versions.require(dataset.sparkSession().version());
+    SparkConf conf = dataset.sparkSession().sparkContext().getConf();
+    ObjectNode more = Settings.parameters(conf).setAll(FactorFlowParameters.ofValues(factorFlowParams));
     Optional<String> reason = unsupported();
     if (reason.isPresent()) {
+      if (!more.isEmpty()) throw new IllegalArgumentException(reason.get() + ", and Spark's own ALS does not have " + String.join(", ", names(more)));
       log.warn("FactorFlow: Spark's own ALS trains {}, since {}", uid(), reason.get());
       return super.fit(dataset);
     }
     transformSchema(dataset.schema());
     Ratings ratings = Ratings.of(this, dataset);
-    Parameters parameters = Parameters.of(this);
-    Settings settings = Settings.of(ratings.context().getConf());
+    Parameters parameters = Parameters.of(this, more);
+    Settings settings = Settings.of(conf);
     Factors factors = Attempts.train(ratings.context(), executors -> settings.workers() > 1
         ? ManyHosts.train(ratings, parameters, settings, executors)
         : OneHost.train(ratings, parameters, settings, executors));
-    ALSModel model = new ALSModel(uid(), getRank(), factors.users(), factors.items());
-    return copyValues(model.setBlockSize(getBlockSize()).setParent(this), emptyParamMap());
+    ALSModel model = new ALSModel(uid(), parameters.features(), factors.users(), factors.items());
+    return copyValues(model.setBlockSize(getBlockSize()).setParent(this), ParamMap.empty());
   }
 
   @Override
   public MLWriter write() {
-    return copyValues(new ALS(uid()), emptyParamMap()).write();
+    if (!factorFlowParams.isEmpty()) log.warn("FactorFlow: a saved ALS does not have {}", String.join(", ", factorFlowParams.keySet()));
+    return copyValues(new ALS(uid()), ParamMap.empty()).write();
   }
 
-  private static org.apache.spark.ml.param.ParamMap emptyParamMap() {
-    return org.apache.spark.ml.param.ParamMap.empty();
+  private static List<String> names(ObjectNode values) {
+    List<String> names = new ArrayList<>();
+    values.fieldNames().forEachRemaining(names::add);
+    return names;
   }
 
   private Optional<String> unsupported() {

@@ -1,12 +1,18 @@
 package io.github.factorflow.spark;
 
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.Serializable;
 import org.apache.spark.ml.recommendation.ALS;
 import org.apache.spark.storage.StorageLevel;
 
-/** ALS's parameters as values that are sent to the executors. */
+/**
+ * ALS's parameters as values that are sent to the executors.
+ *
+ * @param more FactorFlow's own parameters: a JSON object
+ */
 public record Parameters(
     int rank,
     int maxIter,
@@ -19,10 +25,13 @@ public record Parameters(
     int itemBlocks,
     int checkpointInterval,
     String intermediateStorageLevel,
-    String finalStorageLevel)
+    String finalStorageLevel,
+    String more)
     implements Serializable {
+  private static final ObjectMapper reader = new ObjectMapper();
 
-  static Parameters of(ALS als) {
+  /** Values of {@code more} replace Spark's: {@code auto} as regParam or alpha. */
+  static Parameters of(ALS als, ObjectNode more) {
     return new Parameters(
         als.getRank(),
         als.getMaxIter(),
@@ -35,7 +44,13 @@ public record Parameters(
         als.getNumItemBlocks(),
         als.getCheckpointInterval(),
         als.getIntermediateStorageLevel(),
-        als.getFinalStorageLevel());
+        als.getFinalStorageLevel(),
+        more.toString());
+  }
+
+  /** Numbers of a row of factors: with biases, two more than the rank. */
+  public int features() {
+    return rank + (own().path("biases").asBoolean() ? 2 : 0);
   }
 
   public StorageLevel intermediateLevel() {
@@ -55,7 +70,15 @@ public record Parameters(
     json.put("rank", rank).put("maxIter", maxIter).put("regParam", regParam).put("seed", foldedSeed());
     json.put("nonnegative", nonnegative).put("implicitPrefs", implicitPrefs);
     if (implicitPrefs) json.put("alpha", alpha);
-    return json;
+    return json.setAll(own());
+  }
+
+  private ObjectNode own() {
+    try {
+      return (ObjectNode) reader.readTree(more);
+    } catch (JsonProcessingException failure) {
+      throw new IllegalStateException(failure);
+    }
   }
 
   /**

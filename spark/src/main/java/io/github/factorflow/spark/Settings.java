@@ -1,7 +1,9 @@
 package io.github.factorflow.spark;
 
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.Serializable;
 import java.util.Map;
+import java.util.TreeMap;
 import java.util.TreeSet;
 import org.apache.spark.SparkConf;
 import scala.Tuple2;
@@ -24,13 +26,14 @@ public record Settings(String node, String executable, String device, int cores,
   public enum Exchange { AUTO, BROADCAST, SHUFFLE }
 
   public static final String PREFIX = "spark.factorflow.";
+  private static final String PARAMETER = "param.";
   private static final Map<String, String> KEYS = Map.of(
       "node", "", "executable", "", "device", "auto", "cores", "0", "memory", "0", "workers", "1", "exchange", "auto", "timeout", "30s");
 
   static Settings of(SparkConf conf) {
     for (Tuple2<String, String> entry : conf.getAllWithPrefix(PREFIX)) {
-      if (!KEYS.containsKey(entry._1())) {
-        throw new IllegalArgumentException(PREFIX + entry._1() + " is no setting of FactorFlow. It has " + String.join(", ", new TreeSet<>(KEYS.keySet())));
+      if (!entry._1().startsWith(PARAMETER) && !KEYS.containsKey(entry._1())) {
+        throw new IllegalArgumentException(PREFIX + entry._1() + " is no setting of FactorFlow. It has " + String.join(", ", new TreeSet<>(KEYS.keySet())) + " and " + PARAMETER + "NAME");
       }
     }
     String device = text(conf, "device");
@@ -44,6 +47,17 @@ public record Settings(String node, String executable, String device, int cores,
         number(conf, "workers", 1),
         exchange(text(conf, "exchange")),
         timeout(conf));
+  }
+
+  /** FactorFlow's own parameters in the application's configuration: {@code spark.factorflow.param.NAME}. */
+  static ObjectNode parameters(SparkConf conf) {
+    Map<String, String> texts = new TreeMap<>();
+    for (Tuple2<String, String> entry : conf.getAllWithPrefix(PREFIX + PARAMETER)) texts.put(entry._1(), entry._2());
+    try {
+      return FactorFlowParameters.ofTexts(texts);
+    } catch (IllegalArgumentException wrong) {
+      throw new IllegalArgumentException(PREFIX + PARAMETER + "*: " + wrong.getMessage(), wrong);
+    }
   }
 
   private static String text(SparkConf conf, String key) {

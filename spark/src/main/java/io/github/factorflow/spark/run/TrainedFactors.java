@@ -34,8 +34,8 @@ final class TrainedFactors implements Iterator<Tuple2<Integer, FactorBlock>> {
     this.parameters = parameters;
     this.placement = placement;
     this.progress = progress;
-    users = new FactorScatter(parameters.rank(), 0, parameters.userBlocks(), ready);
-    items = new FactorScatter(parameters.rank(), parameters.userBlocks(), parameters.itemBlocks(), ready);
+    users = new FactorScatter(parameters.features(), 0, parameters.userBlocks(), ready);
+    items = new FactorScatter(parameters.features(), parameters.userBlocks(), parameters.itemBlocks(), ready);
   }
 
   @Override
@@ -71,7 +71,7 @@ final class TrainedFactors implements Iterator<Tuple2<Integer, FactorBlock>> {
     begun = true;
     FactorBlock block;
     try {
-      block = FactorCodec.decode(frame.payload(), parameters.rank());
+      block = FactorCodec.decode(frame.payload(), parameters.features());
     } catch (IOException failure) {
       throw new FactorFlowException("FactorFlow's worker gave factors that cannot be read: " + failure.getMessage(), failure);
     }

@@ -1,0 +1,145 @@
+package io.github.factorflow.spark;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * FactorFlow's parameters of ALS that Spark's ALS does not have, by the names of FactorFlow's options. Names
+ * and single values are checked here; combinations are checked by the worker, before it trains.
+ */
+final class FactorFlowParameters {
+  private static final JsonNodeFactory json = JsonNodeFactory.instance;
+  /** Kind, range and meaning of each parameter; generated from FactorFlow's own table. */
+  private static final JsonNode table = table();
+
+  private FactorFlowParameters() {}
+
+  /** Values of the application's configuration, which are texts: "true", "0.5", "3,5". */
+  static ObjectNode ofTexts(Map<String, String> texts) {
+    ObjectNode values = json.objectNode();
+    texts.forEach((name, text) -> values.set(name, checked(name, ofText(described(name).path("kind").asText(), text))));
+    return values;
+  }
+
+  /** Values of a program: booleans, numbers, strings, and lists or arrays of two numbers. */
+  static ObjectNode ofValues(Map<String, ?> given) {
+    ObjectNode values = json.objectNode();
+    given.forEach((name, value) -> values.set(name, checked(name, ofValue(name, value))));
+    return values;
+  }
+
+  private static JsonNode ofText(String kind, String text) {
+    if (kind.equals("toggle") && text.matches("true|false")) return json.booleanNode(text.equals("true"));
+    if (kind.equals("choice") || kind.equals("text")) return json.textNode(text);
+    String[] parts = text.split(",", -1);
+    if (parts.length == 1) return number(text);
+    ArrayNode list = json.arrayNode();
+    for (String part : parts) list.add(number(part));
+    return list;
+  }
+
+  private static JsonNode number(String text) {
+    try {
+      return ofNumber(Double.parseDouble(text.strip()));
+    } catch (NumberFormatException other) {
+      return json.textNode(text);
+    }
+  }
+
+  private static JsonNode ofNumber(double value) {
+    return value == Math.rint(value) && Math.abs(value) < 1L << 53 ? json.numberNode((long) value) : json.numberNode(value);
+  }
+
+  private static JsonNode ofValue(String name, Object value) {
+    if (value instanceof Boolean flag) return json.booleanNode(flag);
+    if (value instanceof Float number) return ofNumber(Double.parseDouble(number.toString()));
+    if (value instanceof Number number) return ofNumber(number.doubleValue());
+    if (value instanceof String text) return json.textNode(text);
+    if (value instanceof double[] pair) return ofList(name, java.util.Arrays.stream(pair).boxed().toList());
+    if (value instanceof List<?> list) return ofList(name, list);
+    throw new IllegalArgumentException(name + " must be " + described(name).path("must").asText() + ", got " + value);
+  }
+
+  private static JsonNode ofList(String name, List<?> values) {
+    ArrayNode list = json.arrayNode();
+    for (Object value : values) list.add(ofValue(name, value));
+    return list;
+  }
+
+  private static JsonNode checked(String name, JsonNode value) {
+    JsonNode described = described(name);
+    if (isOf(described, value)) return value;
+    String called = described.path("called").asText();
+    String got = value.isArray() ? "an array" : value.asText();
+    throw new IllegalArgumentException(called + " must be " + described.path("must").asText() + ", got " + got);
+  }
+
+  private static JsonNode described(String name) {
+    JsonNode described = table.get(name);
+    if (described == null)
+      throw new IllegalArgumentException("unknown ALS parameter " + name + ". There are: " + String.join(", ", names()));
+    switch (described.path("kind").asText()) {
+      case "of Spark" -> throw new IllegalArgumentException(name + " is a parameter of Spark's ALS: set it there");
+      case "held out" -> throw new IllegalArgumentException(name + " needs a validation set, which Spark's fit does not have. "
+          + "CrossValidator and TrainValidationSplit compare models");
+      default -> {
+        return described;
+      }
+    }
+  }
+
+  private static List<String> names() {
+    List<String> names = new ArrayList<>();
+    for (Iterator<Map.Entry<String, JsonNode>> all = table.fields(); all.hasNext();) {
+      Map.Entry<String, JsonNode> entry = all.next();
+      if (!entry.getValue().path("kind").asText().matches("of Spark|held out")) names.add(entry.getKey());
+    }
+    return names;
+  }
+
+  private static boolean isOf(JsonNode described, JsonNode value) {
+    String kind = described.path("kind").asText();
+    switch (kind) {
+      case "toggle":
+        return value.isBoolean();
+      case "choice":
+        for (JsonNode choice : described.path("choices")) if (choice.equals(value)) return true;
+        return false;
+      case "text":
+        return value.isTextual() && !value.asText().isEmpty();
+      case "one or two numbers":
+        if (!value.isArray()) return isNumber(described, value, false);
+        return value.size() == 2 && isNumber(described, value.get(0), false) && isNumber(described, value.get(1), false);
+      default:
+        boolean auto = kind.endsWith("or auto") && value.asText().equals("auto");
+        return auto || isNumber(described, value, kind.startsWith("whole"));
+    }
+  }
+
+  private static boolean isNumber(JsonNode described, JsonNode value, boolean whole) {
+    if (!value.isNumber() || !Double.isFinite(value.asDouble())) return false;
+    double number = value.asDouble();
+    if (whole && !value.isIntegralNumber()) return false;
+    return !(described.has("least") && number < described.get("least").asDouble())
+        && !(described.has("most") && number > described.get("most").asDouble())
+        && !(described.has("above") && number <= described.get("above").asDouble());
+  }
+
+  private static JsonNode table() {
+    try (InputStream in = FactorFlowParameters.class.getResourceAsStream("als-parameters.json")) {
+      return new ObjectMapper().readTree(in);
+    } catch (IOException failure) {
+      throw new UncheckedIOException(failure);
+    }
+  }
+}
