@@ -120,8 +120,8 @@ export class StoredModel {
   }
 
   /**
-   * Writes the factors of both sides for other programs, as NumPy arrays or Parquet, in float32 (default) or
-   * float16; completely or not at all.
+   * Writes the factors of both sides for other programs, as NumPy arrays, Parquet or safetensors, in float32
+   * (default) or float16; completely or not at all.
    */
   async exportFactors(directory: string, options: Partial<ExportOptions> = {}): Promise<void> {
     checkOptions(

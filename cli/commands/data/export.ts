@@ -14,9 +14,9 @@ export const exportFactors = defineCommand({
     output: requiredText({ describe: 'folder', group: 'Required:' }),
     to: choice({
       describe:
-        'NumPy arrays (user_ids.npy, user_factors.npy and of items), or Parquet (users.parquet, items.parquet)',
+        'NumPy arrays (user_ids.npy, user_factors.npy and of items), Parquet (users.parquet, items.parquet), or one file of tensors (factors.safetensors)',
       group: 'Output:',
-      choices: ['npy', 'parquet'],
+      choices: ['npy', 'parquet', 'safetensors'],
       fallback: 'npy',
     }),
     precision: choice({
@@ -33,6 +33,10 @@ export const exportFactors = defineCommand({
     [
       'export model --output vectors --to parquet --precision float16',
       'id and features, for a vector database',
+    ],
+    [
+      'export model --output tensors --to safetensors',
+      'safetensors.torch.load_file("tensors/factors.safetensors")',
     ],
   ],
   run: async ({ values, positionals }, { signal }) => {

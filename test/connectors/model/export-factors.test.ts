@@ -5,7 +5,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { exportFactors, type ExportedSide } from '../../../connectors/model/export-factors.ts';
+import { exportFactors } from '../../../connectors/model/export-factors.ts';
+import type { ExportedSide } from '../../../connectors/model/exported-sides.ts';
 import { npyBytes } from '../../../connectors/numpy/npy.ts';
 import { toHalf } from '../../../engine/numbers/half.ts';
 
@@ -32,6 +33,34 @@ function npy(path: string): { readonly header: string; readonly data: Buffer } {
   const end = 10 + file.readUInt16LE(8);
   expect(end % 64).toBe(0);
   return { header: file.toString('latin1', 10, end).trimEnd(), data: file.subarray(end) };
+}
+
+/** The tensors of a .safetensors file, each with its bytes. */
+function tensorsOf(path: string) {
+  const file = readFileSync(path);
+  const end = 8 + Number(file.readBigUInt64LE(0));
+  expect(end % 8).toBe(0);
+  const { __metadata__: metadata, ...entries } = JSON.parse(file.toString('utf8', 8, end)) as Record<
+    string,
+    { readonly dtype: string; readonly shape: number[]; readonly data_offsets: [number, number] }
+  >;
+  const tensors = Object.entries(entries).map(
+    ([
+      name,
+      {
+        dtype,
+        shape,
+        data_offsets: [start, stop],
+      },
+    ]) => {
+      return [name, { dtype, shape, start, data: file.subarray(end + start, end + stop) }] as const;
+    },
+  );
+  // The format allows no gaps and no bytes after the last tensor.
+  const ends = tensors.map(([, { start, data }]) => start + data.length);
+  expect(tensors.map(([, { start }]) => start)).toEqual([0, ...ends.slice(0, -1)]);
+  expect(end + ends[ends.length - 1]).toBe(file.length);
+  return { metadata, tensors: Object.fromEntries(tensors) };
 }
 
 describe('float16', () => {
@@ -114,12 +143,45 @@ describe('exported factors', () => {
     ]);
   });
 
+  it('are tensors, aligned to their numbers', async () => {
+    const path = join(folder, 'tensors');
+    await exportFactors(path, { user, item }, 2, { format: 'safetensors' });
+    const { metadata, tensors } = tensorsOf(join(path, 'factors.safetensors'));
+    expect(metadata).toEqual({ format: 'factorflow', rank: '2' });
+    expect(
+      Object.entries(tensors).map(([name, { dtype, shape, start }]) => [name, dtype, shape, start]),
+    ).toEqual([
+      ['user_ids', 'I64', [2], 0],
+      ['user_factors', 'F32', [2, 2], 16],
+      ['item_factors', 'F32', [2, 2], 32],
+      ['item_id_offsets', 'I32', [3], 48],
+      ['item_id_bytes', 'U8', [5], 60],
+    ]);
+    const { data } = tensors.user_factors;
+    expect([0, 4, 8, 12].map((at) => data.readFloatLE(at))).toEqual([1, -0.5, 0.25, 3]);
+    expect(tensors.user_ids.data.readBigInt64LE(8)).toBe(2n ** 40n);
+    expect(tensors.item_id_bytes.data.toString('utf8')).toBe('añbc');
+  });
+
+  it('are tensors of half the bytes, of no rows too', async () => {
+    const path = join(folder, 'half-tensors');
+    const nobody: ExportedSide = {
+      ids: { type: 'int32', values: new Int32Array() },
+      factors: new Float32Array(),
+    };
+    const options = { format: 'safetensors', precision: 'float16' } as const;
+    await exportFactors(path, { user: nobody, item }, 2, options);
+    const { tensors } = tensorsOf(join(path, 'factors.safetensors'));
+    expect(tensors.user_factors).toMatchObject({ dtype: 'F16', shape: [0, 2], data: Buffer.alloc(0) });
+    expect(tensors.item_factors.data.readUInt16LE(2)).toBe(0x4000);
+  });
+
   it('are whole or not there, and replace nothing else', async () => {
     await expect(exportFactors(join(folder, 'npy'), { user, item }, 2, {})).rejects.toThrow(/exists/);
     await expect(exportFactors(folder, { user, item }, 2, { overwrite: true })).rejects.toThrow();
     await expect(
       exportFactors(join(folder, 'x'), { user, item }, 2, { format: 'csv' as never }),
-    ).rejects.toThrow('format must be npy or parquet, got csv');
+    ).rejects.toThrow('format must be npy, parquet or safetensors, got csv');
     await expect(
       exportFactors(join(folder, 'x'), { user, item }, 2, { precision: 'int8' as never }),
     ).rejects.toThrow('precision must be float32 or float16');
