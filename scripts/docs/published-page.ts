@@ -1,9 +1,11 @@
 /** docs/measured/published-tables.md: published tables with FactorFlow's rows, of scripts/reproduce/. */
-import { readRecord, type Recorded } from '../reproduce/record.ts';
+import { type MeasuredSet, readRecord, type Recorded } from '../reproduce/record.ts';
 import { publishedRows, resultCells } from '../reproduce/result-table.ts';
 import { flagWords } from '../reproduce/run-command.ts';
 import { type PublishedSet, sets } from '../reproduce/sets.ts';
 import { readSettings, settingsFile } from '../reproduce/settings.ts';
+import { markdownTable } from '../reproduce/text-table.ts';
+import { publishedRuns } from './published-runs.ts';
 
 const introduction = `# Published tables by one command
 
@@ -15,7 +17,8 @@ It downloads nothing: DIR has the files of one set as their authors publish them
 (\`train.parquet\`, \`test.parquet\` and, where items are ranked among candidates,
 \`candidates.parquet\`, with the columns \`user\` and \`item\`). DIR may also have a folder for each set;
 without \`--data\` it is the folder that the variable \`FACTORFLOW_DATA\` names. The command is run in the
-project's folder: the package has no scripts.
+project's folder: the package has no scripts. [Times on generated ratings](#times-on-generated-ratings) need
+no files.
 
 \`--search\` chooses the settings anew: on pairs held out of the training part it tries two forms of
 weights, iALS's (w with λ (n_u + w n)) and Spark's (α with λ n^ν), with their parameters
@@ -39,16 +42,14 @@ export function publishedPage(): string {
     ({ name, files, origin }) =>
       `| \`${name}\` | ${files.names.map((file) => `\`${file}\``).join(', ')} | ${origin} |\n`,
   );
-  return [introduction, ...origins, ...sets.map(section)].join('');
+  return [introduction, ...origins, ...sets.map(section), publishedRuns()].join('');
 }
 
 function section(set: PublishedSet): string {
   const { source, rows } = publishedRows(set.name);
-  const record = readRecord(set.name);
+  const record = readRecord<MeasuredSet>(set.name);
   const own = record && { name: `**FactorFlow, rank ${record.settings.rank}**`, values: record.metrics };
-  const [head, ...cells] = resultCells(own === undefined ? rows : [...rows, own]);
-  const line = (row: readonly string[]) => `| ${row.join(' | ')} |\n`;
-  const table = `${line(head)}|${'---|'.repeat(head.length)}\n${cells.map(line).join('')}`;
+  const table = markdownTable(resultCells(own === undefined ? rows : [...rows, own]));
   return (
     `\n## ${set.title}\n\n${table}\nPublished rows: ` +
     `${source}.\n\n${record === undefined ? unmeasured(set) : measuredBy(set, record)}`
@@ -59,7 +60,7 @@ function unmeasured({ name }: PublishedSet): string {
   return `Not measured yet: \`npm run reproduce -- ${name} --data DIR --search\`.\n`;
 }
 
-function measuredBy({ name, remark }: PublishedSet, record: Recorded): string {
+function measuredBy({ name, remark }: PublishedSet, record: Recorded<MeasuredSet>): string {
   const { settings, trainSeconds, evaluateSeconds, users, machine, commit } = record;
   const command = `    npm run reproduce -- ${name} --data DIR\n`;
   const flags = `Settings: \`--implicit ${flagWords(settings).join(' ')}\`${choice(name)}.`;

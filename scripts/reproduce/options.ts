@@ -1,5 +1,7 @@
-import { parseArgs } from 'node:util';
 import { UsageError } from '../../index.ts';
+import { type GivenFlags, parseFlags, refuseOthers, wholeFlag } from './given-flags.ts';
+import { type RunOptions, runOptions } from './runs/run-options.ts';
+import { runs } from './runs/runs.ts';
 import { type PublishedSet, sets } from './sets.ts';
 import { settingsFile } from './settings.ts';
 
@@ -23,86 +25,77 @@ export interface ReproduceOptions {
   readonly record: boolean;
 }
 
-export const help = `npm run reproduce -- NAME --data DIR
+const setNames = sets.map(({ name }) => name);
+const runNames = runs.map(({ name }) => name);
 
-Trains and evaluates on a published split, and prints the result next to published ones.
+export const help = `npm run reproduce -- NAME [--data DIR]
 
-NAME: ${sets.map(({ name }) => name).join(', ')}
+Repeats a published experiment, and prints the result next to published figures.
+
+Published splits, which are trained on and evaluated: ${setNames.join(', ')}
 
   --data DIR        folder with the set's files, or with folders of sets [default: FACTORFLOW_DATA]
   --search          choose the settings anew, on a part of the training pairs, and keep them
   --trials N        trials of each random search [default: by the set]
   --settings FILE   settings that are used, or kept [default: scripts/reproduce/settings/NAME.json]
-  --record          keep the result in scripts/reproduce/results/NAME.json, for the page that
-                    npm run docs makes of them
-  --small           rank 8, 3 iterations, 1,000 users: a check that takes seconds
-  --rank N          another rank than that of the settings
-  --seed N          seed of the factors and of what is held out [default: 1]
   --seen-candidates keep | leave-out: candidates that are training pairs [default: leave-out]
   --allow-leaked    measure though test pairs are in the training part; they are not ranked
+
+Times on ratings that are generated: ${runNames.join(', ')}
+
+  --scale X         part of the users and ratings [default: 1 on a GPU, 0.02 on a CPU]
+  --device NAME     auto, cpu or gpu [default: auto]
+
+Both:
+
+  --small           rank 8, 3 iterations, and 1,000 users or scale 0.002: a check that takes seconds
+  --rank N          another rank
+  --seed N          seed of the factors and of what is held out or generated [default: 1]
+  --record          keep the result in scripts/reproduce/results/NAME.json, for the page that
+                    npm run docs makes of them
   --work DIR        folder for converted files and models [default: build/reproduce/NAME]
 `;
 
 /** The command's options, or undefined where help was asked for. */
-export function readOptions(args: readonly string[]): ReproduceOptions | undefined {
-  const { values, positionals } = parse(args);
-  if (values.help) return undefined;
-  const set = sets.find(({ name }) => name === positionals[0]);
-  if (set === undefined || positionals.length > 1) {
-    const given = positionals.length === 0 ? 'no name of a set' : `no set "${positionals.join(' ')}"`;
-    throw new UsageError(`${given}: choose one of ${sets.map(({ name }) => name).join(', ')}`);
+export function readOptions(args: readonly string[]): ReproduceOptions | RunOptions | undefined {
+  const { values, positionals } = parseFlags(args);
+  if (values.help === true) return undefined;
+  const [name] = positionals;
+  const set = positionals.length === 1 ? sets.find((set) => set.name === name) : undefined;
+  const run = positionals.length === 1 ? runs.find((run) => run.name === name) : undefined;
+  if (set !== undefined) {
+    refuseOthers(name, 'set', values);
+    return setOptions(set, values);
   }
+  if (run !== undefined) {
+    refuseOthers(name, 'run', values);
+    return runOptions(run, values);
+  }
+  const given = positionals.length === 0 ? 'no name of a set' : `no set "${positionals.join(' ')}"`;
+  throw new UsageError(`${given}: choose one of ${[...setNames, ...runNames].join(', ')}`);
+}
+
+function setOptions(set: PublishedSet, values: GivenFlags): ReproduceOptions {
   const data = values.data ?? process.env.FACTORFLOW_DATA;
   if (data === undefined) throw new UsageError("give the folder of the set's files by --data");
   return {
     set,
     data,
     workFolder: values.work ?? `build/reproduce/${set.name}`,
-    search: values.search,
-    small: values.small,
-    allowLeaked: values['allow-leaked'],
+    search: values.search ?? false,
+    small: values.small ?? false,
+    allowLeaked: values['allow-leaked'] ?? false,
     keepSeen: keepsSeen(values['seen-candidates']),
-    seed: whole('seed', values.seed) ?? 1,
-    rank: whole('rank', values.rank),
-    trials: whole('trials', values.trials),
+    seed: wholeFlag('seed', values.seed) ?? 1,
+    rank: wholeFlag('rank', values.rank),
+    trials: wholeFlag('trials', values.trials),
     settings: values.settings ?? settingsFile(set.name),
-    record: values.record,
+    record: values.record ?? false,
   };
 }
 
-function parse(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: {
-        data: { type: 'string' },
-        work: { type: 'string' },
-        search: { type: 'boolean', default: false },
-        small: { type: 'boolean', default: false },
-        'allow-leaked': { type: 'boolean', default: false },
-        'seen-candidates': { type: 'string', default: 'leave-out' },
-        seed: { type: 'string' },
-        rank: { type: 'string' },
-        trials: { type: 'string' },
-        settings: { type: 'string' },
-        record: { type: 'boolean', default: false },
-        help: { type: 'boolean', short: 'h', default: false },
-      },
-    });
-  } catch (error) {
-    throw new UsageError((error as Error).message);
-  }
-}
-
-function keepsSeen(given: string): boolean {
+function keepsSeen(given = 'leave-out'): boolean {
   if (given !== 'keep' && given !== 'leave-out')
     throw new UsageError(`--seen-candidates takes keep or leave-out, not "${given}"`);
   return given === 'keep';
-}
-
-function whole(name: string, given: string | undefined): number | undefined {
-  if (given === undefined) return undefined;
-  if (!/^\d{1,9}$/.test(given)) throw new UsageError(`--${name} takes a whole number, not "${given}"`);
-  return Number(given);
 }

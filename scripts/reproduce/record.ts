@@ -6,25 +6,29 @@ import type { Measured } from './measure.ts';
 import type { Flags } from './run-command.ts';
 
 /** A measured result, as scripts/reproduce/results/NAME.json keeps it. */
-export interface Recorded extends Measured {
+export type Recorded<Result> = Result & {
   /** Cores, memory, Node and day of the measurement. */
   readonly machine: string;
   readonly commit: string;
+};
+
+/** A result on a published split. */
+export interface MeasuredSet extends Measured {
   readonly settings: Flags;
 }
 
-export function writeRecord(set: string, measured: Measured, settings: Flags): void {
+export function writeRecord<Result extends object>(name: string, measured: Result): void {
   const commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim();
-  const recorded: Recorded = { machine: describeMachine(), commit, settings, ...measured };
+  const recorded: Recorded<Result> = { machine: describeMachine(), commit, ...measured };
   mkdirSync(join(import.meta.dirname, 'results'), { recursive: true });
-  writeFileSync(recordFile(set), `${JSON.stringify(recorded, null, 2)}\n`);
+  writeFileSync(recordFile(name), `${JSON.stringify(recorded, null, 2)}\n`);
 }
 
-export function readRecord(set: string): Recorded | undefined {
-  const file = recordFile(set);
-  return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Recorded) : undefined;
+export function readRecord<Result>(name: string): Recorded<Result> | undefined {
+  const file = recordFile(name);
+  return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Recorded<Result>) : undefined;
 }
 
-function recordFile(set: string): string {
-  return join(import.meta.dirname, 'results', `${set}.json`);
+function recordFile(name: string): string {
+  return join(import.meta.dirname, 'results', `${name}.json`);
 }

@@ -1,8 +1,9 @@
 /**
- * Trains and evaluates on a published split, and prints the result next to published ones. Every `factorflow`
- * command that it runs is printed; it downloads nothing. docs/measured/published-tables.md has the sets.
+ * Repeats a published experiment, on a published split or on generated ratings, and prints the result next to
+ * published ones. Every `factorflow` command that it runs is printed; it downloads nothing.
+ * docs/measured/published-tables.md has the names.
  *
- *     npm run reproduce -- NAME --data DIR [--search] [--small]
+ *     npm run reproduce -- NAME [--data DIR] [--search] [--scale X] [--small]
  */
 import { FactorFlowError, DataError, Session } from '../../index.ts';
 import { describeMachine } from '../../bench/machine.ts';
@@ -11,9 +12,11 @@ import { describeCounts } from './describe-counts.ts';
 import { measure, type Measured } from './measure.ts';
 import { help, readOptions, type ReproduceOptions } from './options.ts';
 import { type FoundSplit, readSplit } from './read-split.ts';
-import { writeRecord } from './record.ts';
+import { type MeasuredSet, writeRecord } from './record.ts';
 import { publishedRows, resultTable } from './result-table.ts';
 import { FailedCommand, type Flags } from './run-command.ts';
+import { reproduceRun } from './runs/reproduce-run.ts';
+import type { RunOptions } from './runs/run-options.ts';
 import { searchSettings } from './search.ts';
 import { readSettings, writeSettings } from './settings.ts';
 
@@ -23,6 +26,7 @@ async function main(args: readonly string[]): Promise<number> {
   try {
     const options = readOptions(args);
     if (options === undefined) console.log(help);
+    else if ('run' in options) await reproduceOnGenerated(options);
     else await reproduce(options);
     return 0;
   } catch (error) {
@@ -54,7 +58,12 @@ async function reproduce(options: ReproduceOptions): Promise<void> {
     users: options.small ? 1000 : 'all',
   });
   print(options, measured);
-  if (options.record) writeRecord(set.name, measured, settings);
+  if (options.record) writeRecord<MeasuredSet>(set.name, { settings, ...measured });
+}
+
+async function reproduceOnGenerated(options: RunOptions): Promise<void> {
+  console.log(`${options.run.title}; ${describeMachine()}`);
+  await reproduceRun(options);
 }
 
 async function found({ set, data, workFolder }: ReproduceOptions): Promise<FoundSplit> {

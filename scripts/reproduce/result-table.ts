@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { textTable } from './text-table.ts';
 
 /** Rows of a published table. */
 export interface PublishedRows {
@@ -22,16 +23,7 @@ export function publishedRows(set: string): PublishedRows {
 
 /** Rows as lines of text, a column for each metric. */
 export function resultTable(rows: readonly ResultRow[]): string {
-  const cells = resultCells(rows);
-  const widths = cells[0].map((_, column) => Math.max(...cells.map((row) => row[column].length)));
-  return cells
-    .map((row) =>
-      row
-        .map((cell, k) => cell.padEnd(widths[k]))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n');
+  return textTable(resultCells(rows));
 }
 
 /** The heading, with the metrics by their length, and a row for each method. */

@@ -2,37 +2,17 @@
  * `npm run reproduce` on made files of each kind of split, and, small, on the published sets in
  * FACTORFLOW_DATA.
  */
-import { execFile } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
 import { readOptions } from '../../scripts/reproduce/options.ts';
 import { publishedRows } from '../../scripts/reproduce/result-table.ts';
 import { sets } from '../../scripts/reproduce/sets.ts';
 import type { Settings } from '../../scripts/reproduce/settings.ts';
 import { dataFolder } from '../support/data-folder.ts';
+import { reproduce, reproduceFolder } from './run-reproduce.ts';
 
-const root = resolve(import.meta.dirname, '../..');
-const folder = mkdtempSync(join(tmpdir(), 'factorflow-reproduce-'));
-afterAll(() => rmSync(folder, { recursive: true }));
-
-interface Ended {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-let runs = 0;
-function reproduce(...args: readonly string[]): Promise<Ended> {
-  const program = join(root, 'scripts/reproduce/reproduce.ts');
-  const all = [program, ...args, '--work', join(folder, `work-${runs++}`)];
-  return new Promise((done) => {
-    execFile(process.execPath, all, { cwd: root }, (error, stdout, stderr) =>
-      done({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
-    );
-  });
-}
+const folder = reproduceFolder();
 
 /** 20 users in two groups that choose items of their own half of 12, as NCF's files. */
 function ncfFolder(
@@ -141,6 +121,12 @@ it.each([
   [['gowalla', '--data', 'x', '--rnak', '8'], "Unknown option '--rnak'"],
   [['gowalla', '--data', 'x', '--rank', 'y'], '--rank takes a whole number, not "y"'],
   [['gowalla', '--data', 'x', '--seen-candidates', 'y'], 'takes keep or leave-out, not "y"'],
+  [['gowalla', '--data', 'x', '--scale', '1'], '--scale cannot be used with gowalla, which reads the files'],
+  [['clmf-ablation', '--data', 'x'], '--data cannot be used with clmf-ablation, which generates'],
+  [['cumf-netflix', '--search'], '--search cannot be used with cumf-netflix, which generates'],
+  [['cumf-netflix', '--scale', '2'], '--scale takes a number above 0 and at most 1, not "2"'],
+  [['cumf-netflix', '--scale', ' '], '--scale takes a number above 0 and at most 1, not " "'],
+  [['cumf-netflix', '--device', 'tpu'], '--device takes auto, cpu or gpu, not "tpu"'],
 ])('%j is refused', (args, text) => {
   expect(() => readOptions(args)).toThrow(text);
 });

@@ -1,0 +1,70 @@
+import { join } from 'node:path';
+import { type Flags, flagWords, runCommand } from '../run-command.ts';
+import type { Iteration } from './course.ts';
+import type { GeneratedRatings, RunDevice } from './generate-ratings.ts';
+import type { Variant } from './published-run.ts';
+import type { RunOptions } from './run-options.ts';
+
+export interface MeasuredVariant {
+  readonly label: string;
+  /** Flags of `train`, without files and folders. */
+  readonly flags: string;
+  readonly iterations: readonly Iteration[];
+}
+
+/** A result of the command, as scripts/reproduce/results/NAME.json keeps it. */
+export interface MeasuredRun {
+  readonly device: RunDevice;
+  readonly ratings: Omit<GeneratedRatings, 'folder'>;
+  readonly variants: readonly MeasuredVariant[];
+}
+
+/** Trains by each variant that the device has, one after the other. */
+export function measureVariants(
+  options: RunOptions,
+  device: RunDevice,
+  { folder, ...ratings }: GeneratedRatings,
+): MeasuredRun {
+  const variants = options.run.variants.filter(({ only = device.kind }) => only === device.kind);
+  return {
+    device,
+    ratings,
+    variants: variants.map((variant) => measureVariant(options, device, folder, variant)),
+  };
+}
+
+function measureVariant(
+  options: RunOptions,
+  { kind }: RunDevice,
+  folder: string,
+  { label, flags: own }: Variant,
+): MeasuredVariant {
+  const { run, workFolder, seed, rank, small } = options;
+  const flags: Flags = {
+    device: kind,
+    ...run.flags,
+    ...(small && { rank: 8 }),
+    ...(rank !== undefined && { rank }),
+    ...own,
+    'max-iter': small ? 3 : run.iterations,
+    seed,
+  };
+  const { output } = runCommand<{ readonly iterations: readonly Iteration[] }>(
+    ['train', join(folder, 'train')],
+    {
+      test: join(folder, 'test'),
+      'model-dir': join(workFolder, 'model'),
+      ...flags,
+      'no-ranking': true,
+      force: true,
+      quiet: true,
+    },
+  );
+  const iterations = output.iterations.map(({ iteration, seconds, loss, testRmse }) => ({
+    iteration,
+    seconds,
+    loss,
+    testRmse,
+  }));
+  return { label, flags: flagWords(flags).join(' '), iterations };
+}

@@ -1,0 +1,54 @@
+import { spawnSync } from 'node:child_process';
+import { resolve } from 'node:path';
+import { FailedCommand } from '../run-command.ts';
+import { writeRecord } from '../record.ts';
+import { textTable } from '../text-table.ts';
+import { findDevice, type GeneratedRatings, generateRatings } from './generate-ratings.ts';
+import { type MeasuredRun, measureVariants } from './measure-run.ts';
+import { coursesOf, iterationCells, publishedCells, summaryCells, techniqueCells } from './run-cells.ts';
+import type { RunOptions } from './run-options.ts';
+
+/** Generates ratings, trains by each variant, and prints the courses next to published figures. */
+export async function reproduceRun(options: RunOptions): Promise<void> {
+  const { run } = options;
+  const device = await findDevice(options.device);
+  console.log(`device ${device.kind}: ${device.description}`);
+  const ratings = generateRatings(options, device);
+  console.log(describeRatings(run.preset, ratings));
+  const measured = measureVariants(options, device, ratings);
+  print(options, measured);
+  if (device.kind === 'gpu' && !device.software && run.bench !== undefined)
+    runBench(run.bench, ratings.folder);
+  if (options.record) writeRecord(run.name, measured);
+}
+
+/** The generated ratings, in a sentence that says what they are not. */
+export function describeRatings(preset: string, ratings: Omit<GeneratedRatings, 'folder'>): string {
+  const count = (value: number) => value.toLocaleString('en-US');
+  return (
+    `generated in the shape of ${preset}, scale ${ratings.scale} (${ratings.scaleReason}): ` +
+    `${count(ratings.users)} users, ${count(ratings.items)} items, ${count(ratings.ratings)} ratings and ` +
+    `${count(ratings.testRatings)} test ratings; the factors that they are made of have test RMSE ` +
+    `${ratings.bestTestRmse.toFixed(4)}`
+  );
+}
+
+function print({ run }: RunOptions, measured: MeasuredRun): void {
+  const { techniques } = run;
+  console.log(`\n${run.about}\n`);
+  console.log(textTable(iterationCells(measured)));
+  console.log(`\n${textTable(summaryCells(coursesOf(measured)))}`);
+  console.log(`\n${textTable(publishedCells(run))}`);
+  if (techniques !== undefined) console.log(`\n${textTable(techniqueCells(run, measured))}`);
+}
+
+/** A bench of this repository; it prints its tables itself. */
+function runBench([file, ...flags]: readonly string[], folder: string): void {
+  const root = resolve(import.meta.dirname, '../../..');
+  console.log(`\n$ node ${[file, folder, ...flags].join(' ')}`);
+  const { status, error } = spawnSync(process.execPath, [resolve(root, file), folder, ...flags], {
+    stdio: ['ignore', 'inherit', 'inherit'],
+  });
+  if (error !== undefined) throw error;
+  if (status !== 0) throw new FailedCommand([file], status ?? 1);
+}
