@@ -1,0 +1,105 @@
+/** Configuration of the site. `npm run site` writes the pages and their list (build/site) before. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { defineConfig } from 'vitepress';
+import { guide, reference, siteLink, sitePages } from '../../scripts/site/site-pages.ts';
+
+const root = resolve(import.meta.dirname, '../..');
+const pages = resolve(root, 'build/site/pages');
+const pageOf = sitePages(root);
+const fileOf = new Map([...pageOf].map(([file, page]) => [page, file]));
+const { bugs } = JSON.parse(readFileSync(resolve(root, 'package.json'), 'utf8')) as { bugs: { url: string } };
+const repository = bugs.url.replace(/\/issues$/, '/blob/main');
+
+const titleOf = (page: string) => {
+  const text = readFileSync(resolve(pages, `${page}.md`), 'utf8');
+  return text.match(/^# (.+)$/m)?.[1].replaceAll('`', '') ?? page;
+};
+const item = (page: string) => ({ text: titleOf(page), link: `/${page}` });
+const namesIn = (folder: string) =>
+  readdirSync(resolve(pages, folder))
+    .filter((file) => file.endsWith('.md') && file !== 'index.md')
+    .toSorted()
+    .map((file) => file.slice(0, -'.md'.length));
+const folder = (name: string) => namesIn(name).map((page) => item(`${name}/${page}`));
+/** Parts of the API by the folders that TypeDoc writes. */
+const kinds = {
+  Classes: 'classes',
+  Functions: 'functions',
+  Constants: 'variables',
+  Interfaces: 'interfaces',
+  Types: 'type-aliases',
+};
+
+export default defineConfig({
+  title: 'FactorFlow',
+  description: 'Matrix factorization at any scale, from TypeScript',
+  srcDir: pages,
+  outDir: resolve(root, 'build/site/html'),
+  cacheDir: resolve(root, 'build/site/cache'),
+  cleanUrls: true,
+  lastUpdated: false,
+  appearance: true,
+  themeConfig: {
+    search: { provider: 'local' },
+    outline: [2, 3],
+    nav: [
+      { text: 'Questions', link: '/contents' },
+      { text: 'Commands', link: '/reference/cli' },
+      { text: 'API', link: '/api/' },
+      { text: 'Examples', link: '/examples/01-train' },
+      { text: 'Decisions', link: '/decisions/' },
+    ],
+    sidebar: {
+      '/examples/': [{ text: 'Examples', items: folder('examples') }],
+      '/decisions/': [{ text: 'Decisions', link: '/decisions/', items: folder('decisions') }],
+      '/api/': Object.entries(kinds).map(([text, kind]) => ({
+        text,
+        collapsed: kind !== 'classes',
+        items: namesIn(`api/${kind}`).map((name) => ({ text: name, link: `/api/${kind}/${name}` })),
+      })),
+      '/': [
+        ...Object.entries(guide).map(([text, names]) => ({
+          text,
+          collapsed: text === 'Inside',
+          items: names.map(item),
+        })),
+        { text: 'Reference', items: [...reference.map(item), { text: 'API by name', link: '/api/' }] },
+      ],
+    },
+  },
+  markdown: {
+    html: false,
+    // As GitHub, so that links to headings work in both.
+    anchor: {
+      slugify: (title) =>
+        title
+          .trim()
+          .toLowerCase()
+          .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+          .replaceAll(/\s/g, '-'),
+    },
+    config: (md) => {
+      // Links are of the project's files: they become links of the pages.
+      md.core.ruler.push('project-links', ({ tokens, env }) => {
+        const { relativePath } = env as { readonly relativePath: string };
+        const file = fileOf.get(relativePath);
+        if (file === undefined) return;
+        for (const token of tokens.flatMap(({ children }) => children ?? [])) {
+          const name = { link_open: 'href', image: 'src' }[token.type];
+          const href = name === undefined ? null : token.attrGet(name);
+          if (name !== undefined && href !== null)
+            token.attrSet(name, siteLink(href, { file, pages: pageOf, root, repository }));
+        }
+      });
+      // Indented blocks of the pages are commands and what they print.
+      md.renderer.rules.code_block = (tokens, at, options, env, self) => {
+        tokens[at].info = 'text';
+        return md.renderer.rules.fence?.(tokens, at, options, env, self) ?? '';
+      };
+      // Vue would take doubled braces of a text as an expression.
+      md.renderer.rules.text = (tokens, at) =>
+        md.utils.escapeHtml(tokens[at].content).replaceAll('{{', '&#123;&#123;');
+    },
+  },
+});
