@@ -6,6 +6,7 @@ export type HttpCode =
   | 'UNAUTHORIZED'
   | 'NOT_FOUND'
   | 'TOO_LARGE'
+  | 'ENCODING'
   | 'BUSY'
   | 'TIMEOUT'
   | 'ENDING'
@@ -16,6 +17,7 @@ const statuses: Readonly<Record<HttpCode, number>> = {
   UNAUTHORIZED: 401,
   NOT_FOUND: 404,
   TOO_LARGE: 413,
+  ENCODING: 415,
   BUSY: 503,
   TIMEOUT: 503,
   ENDING: 503,

@@ -18,6 +18,7 @@ const refusals: Readonly<Record<string, string>> = {
   401: 'The token is missing or wrong',
   404: 'The model does not know the id',
   413: 'The body is too large',
+  415: 'The body is compressed or not JSON',
   503: 'Too many requests, or the answer took too long: try again after the seconds of Retry-After',
 };
 

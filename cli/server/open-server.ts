@@ -54,6 +54,7 @@ export async function openServer(
   server.addHook('onRequest', async (request, reply) => {
     measure(request, reply, metrics);
     requireHost(request);
+    refuseEncoding(request);
     const isOpen = openPaths.includes(request.routeOptions.url ?? '');
     if (!isOpen) check(request.headers.authorization);
     if (ending && !isOpen) throw new HttpError('ENDING', 'the server is ending');
@@ -121,6 +122,16 @@ function refuse(error: unknown, reply: FastifyReply, onFailure: ServerOptions['o
 function requireHost({ raw }: FastifyRequest): void {
   if (raw.headers.host === undefined && raw.httpVersion === '1.1')
     throw new HttpError('USAGE', 'the request has no header "host"');
+}
+
+/** Bodies are read as they are sent. */
+function refuseEncoding({ headers }: FastifyRequest): void {
+  const encoding = headers['content-encoding'];
+  if (encoding !== undefined && encoding !== 'identity')
+    throw new HttpError(
+      'ENCODING',
+      `the server takes no body with content-encoding ${encoding.slice(0, 50)}`,
+    );
 }
 
 /** Answers a header `expect` of anything but 100-continue. */

@@ -1,4 +1,5 @@
 /** Requests that the server refuses: malformed, too large, too slow, too many, or without the token. */
+import { gzipSync } from 'node:zlib';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { writeFileSync } from 'node:fs';
@@ -86,6 +87,9 @@ describe('a malformed request', () => {
       expect(await server.get(path)).toEqual({ status: 404, body: errorOf('NOT_FOUND', /^there is no GET/) });
     const text = await server.get('/fold-in', { method: 'POST', body: 'x' });
     expect(text).toEqual({ status: 415, body: errorOf('USAGE', /media type/i) });
+    const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
+    const packed = await server.get('/fold-in', { method: 'POST', body: gzipSync('{}'), headers });
+    expect(packed).toEqual({ status: 415, body: errorOf('ENCODING', /content-encoding gzip$/) });
     expect((await server.get('/recommend/1', { method: 'DELETE' })).status).toBe(404);
   });
 
