@@ -64,7 +64,11 @@ export type { RankingEvaluation } from './operators/evaluation/ranking/evaluate-
 export { paramGrid } from './api/validation/param-grid.ts';
 export { CrossValidator, type CrossValidatorOptions } from './api/validation/cross-validator.ts';
 export { TrainValidationSplit } from './api/validation/tuning/train-validation-split.ts';
-export type { TrainValidationSplitOptions, Tuning } from './api/validation/tuning/tuning-options.ts';
+export type {
+  TrainValidationSplitOptions,
+  Tuning,
+  TuningBaselines,
+} from './api/validation/tuning/tuning-options.ts';
 export type { Trial, TuningMetric } from './api/validation/tuning/trial.ts';
 
 // Errors, each with its code and exit status.

@@ -11,10 +11,7 @@ import {
 } from '../../operators/evaluation/ranking/evaluate-ranking.ts';
 import type { RankedTraining } from '../../operators/evaluation/ranking/compare-to-popularity.ts';
 import type { TrainingWarning } from '../../operators/evaluation/rating-warnings.ts';
-import {
-  type RankingBaseline,
-  rankingBaselineNames,
-} from '../../operators/evaluation/ranking/ranking-baselines.ts';
+import type { RankingBaseline } from '../../operators/evaluation/ranking/ranking-baselines.ts';
 import {
   type RankingMetric,
   rankingMetricNames,
@@ -32,6 +29,7 @@ import { reportWarnings } from '../training/rating-findings.ts';
 import { requireDataset } from '../require-dataset.ts';
 import { reportExclusions } from '../serving/report-exclusions.ts';
 import type { RunSession } from '../run-session.ts';
+import { chosenBaselines } from './chosen-baselines.ts';
 import { checkRankUsers } from './rank-users.ts';
 import type { RankingOptions } from './ranking-options.ts';
 
@@ -183,20 +181,13 @@ async function candidatePairs(
 }
 
 /** The baselines to measure. Throws UsageError for others, and for a list without pairs to compute them from. */
-function checkBaselines({ baselines = true, exclude }: RankingOptions): readonly RankingBaseline[] {
-  if (typeof baselines === 'boolean') return baselines ? ['popularity', 'item-mean'] : [];
-  const isList = Array.isArray(baselines);
-  const wrong = isList ? baselines.findIndex((name) => !rankingBaselineNames.includes(name)) : 0;
-  if (wrong >= 0)
-    throw new UsageError(
-      `baselines must be true, false or a list of baselines, got ${shown(isList ? baselines[wrong] : baselines)}`,
-      { advice: `There are: ${rankingBaselineNames.join(', ')}` },
-    );
-  if (baselines.length > 0 && exclude === undefined)
+function checkBaselines({ baselines, exclude }: RankingOptions): readonly RankingBaseline[] {
+  const chosen = chosenBaselines(baselines);
+  if (Array.isArray(baselines) && chosen.length > 0 && exclude === undefined)
     throw new UsageError('baselines are computed from the training ratings', {
       advice: 'Give them by the option exclude',
     });
-  return baselines;
+  return chosen;
 }
 
 function checkKs(given: number | readonly number[]): number[] {

@@ -17,7 +17,7 @@ interface SearchRun {
 
 /** The page of a search. */
 export function searchPage(
-  { best, trials }: Tuning,
+  { best, trials, baselines }: Tuning,
   metric: string,
   { adapter, totalSeconds, warnings }: SearchRun,
 ): Report {
@@ -30,7 +30,7 @@ export function searchPage(
     })),
     { name: 'time', value: seconds3(totalSeconds), remark: counted(trials.length, 'trial') },
   ];
-  const { charts = [], ...section } = trialsSection(trials, metric);
+  const { charts = [], ...section } = trialsSection({ trials, baselines }, metric);
   return {
     title: `Search: ${counted(trials.length, 'trial')}, ${metric}`,
     adapter,

@@ -3,9 +3,13 @@ import type { JsonObject, Trial, Tuning } from '../../index.ts';
 import { flagName, type Options } from '../options/option.ts';
 import { formatCount } from '../../engine/format.ts';
 import { nameFlags } from './name-flags.ts';
+import { searchBaselines } from './named-baselines.ts';
 import { facts } from './facts.ts';
 import { heldOutRankingFacts } from './held-out-ranking.ts';
 import { seconds3 } from '../progress/phrases.ts';
+
+/** The rows of the table of a search. */
+export type Tried = Pick<Tuning, 'trials' | 'baselines'>;
 
 /** Trials from best to worst; stopped and failed trials come last. */
 export function sortedTrials(trials: readonly Trial[], metric: string): Trial[] {
@@ -16,21 +20,31 @@ export function sortedTrials(trials: readonly Trial[], metric: string): Trial[] 
   );
 }
 
-/** The trials as a table, from best to worst. */
-export function trialsTable(trials: readonly Trial[], metric: string): string {
-  const { head, rows } = trialRows(trials, metric);
+/** The baselines and the trials as a table, trials from best to worst. */
+export function trialsTable(tuning: Tried, metric: string): string {
+  const { head, rows } = trialRows(tuning, metric);
   return textTable({ head, colAligns: head.map((name) => (name === 'remark' ? 'left' : 'right')) }, rows);
 }
 
-/** The head and rows of this table. */
+/** The head and rows of this table; baselines come first. */
 export function trialRows(
-  trials: readonly Trial[],
+  { trials, baselines }: Tried,
   metric: string,
 ): { readonly head: readonly string[]; readonly rows: readonly (readonly string[])[] } {
   const names = [...new Set(trials.flatMap(({ params }) => Object.keys(params)))];
   const ofRmse = metric !== 'rmse' && trials.some(({ rmse }) => rmse !== undefined);
   const number = (value: number | undefined) =>
     value === undefined || !Number.isFinite(value) ? '' : value.toFixed(4);
+  const others = names.map(() => '');
+  const simple = searchBaselines(baselines).map(([title, value]) => [
+    '',
+    ...others,
+    number(value),
+    ...(ofRmse ? [''] : []),
+    '',
+    '',
+    `baseline: ${title}`,
+  ]);
   const rows = sortedTrials(trials, metric).map((trial) => [
     String(trial.number),
     ...names.map((name) => valueText((trial.params as Readonly<Record<string, unknown>>)[name])),
@@ -52,7 +66,7 @@ export function trialRows(
       'seconds',
       'remark',
     ],
-    rows,
+    rows: [...simple, ...rows],
   };
 }
 
@@ -61,19 +75,18 @@ function valueText(value: unknown): string {
 }
 
 export function tuningText(
-  { best, trials }: Tuning,
+  { best, trials, baselines }: Tuning,
   metric: string,
   { modelDir, totalSeconds }: { readonly modelDir: string; readonly totalSeconds: number },
 ): string {
-  const means =
-    best.baselines && metric === 'rmse'
-      ? ` (damped means ${best.baselines.dampedMeans.rmse.toFixed(4)}, the mean ${best.baselines.mean.rmse.toFixed(4)})`
-      : '';
+  const compared = searchBaselines(baselines).map(([title, value]) => `${title} ${value.toFixed(4)}`);
   return [
-    trialsTable(trials, metric),
+    trialsTable({ trials, baselines }, metric),
     `best: trial ${best.number}, ${Object.entries(best.params)
       .map(([name, value]) => `${flagName(name)} ${valueText(value)}`)
-      .join(', ')}: ${metric} ${best.value.toFixed(4)} on the validation ratings${means}`,
+      .join(
+        ', ',
+      )}: ${metric} ${best.value.toFixed(4)} on the validation ratings${compared.length > 0 ? ` (${compared.join(', ')})` : ''}`,
     ...(best.ranking === undefined ? [] : [facts(heldOutRankingFacts(best.ranking))]),
     `${formatCount(trials.length)} trials in ${seconds3(totalSeconds)}; trained with the best parameters on all ratings: ${modelDir}`,
     'The value of the best of many trials is too good by a little: measure the model on ratings that the search has not seen (evaluate)',

@@ -9,6 +9,7 @@ import { refuseOverlap } from '../../api/output/check-overlap.ts';
 import type { CommandContext, CommandResult } from '../commands/command.ts';
 import { flagName } from '../options/option.ts';
 import { type Algorithm, givenParams } from '../options/training/param-options.ts';
+import { baselinesOf } from '../options/data/ranking-options.ts';
 import { soughtValues, spaceOf, tuneOptions, type TuneValues } from '../options/training/tune-options.ts';
 import { heldOutRankingJson } from '../report/held-out-ranking.ts';
 import { nameFlags } from '../report/name-flags.ts';
@@ -104,6 +105,10 @@ async function searchOf(
 ): Promise<Search> {
   const { TrainValidationSplit } = await import('../../api/validation/tuning/train-validation-split.ts');
   const splitting = await splittingOf(values);
+  if (given.has('baselines') && ['rmse', 'mae'].includes(splitting.metric ?? 'rmse'))
+    throw new UsageError('--baselines acts only with a ranking metric', {
+      advice: 'Add --metric, such as ndcg@20, or leave it out: errors are compared with means',
+    });
   const estimator = await estimatorOf(values, given, algorithms);
   // Without --try the defaults are the first trial, so that a search never gives a worse result than no
   // search.
@@ -132,6 +137,7 @@ async function splittingOf(values: TuneValues): Promise<Splitting> {
     parallelism: values.parallel,
     warmStart: values.warmStart,
     ranking: values.ranking,
+    baselines: baselinesOf(values.baselines),
     rankUsers: values.rankUsers,
     ...(values.search === undefined ? {} : { search: values.search }),
   };
@@ -144,7 +150,14 @@ async function definitionOf(
   ratings: Dataset,
 ): Promise<object> {
   const { identityOf } = await import('../../api/inspect/file-identity.ts');
-  const { parallelism: _parallelism, ranking: _ranking, rankUsers: _rankUsers, ...defined } = splitting;
+  // Options without an effect on the trials.
+  const {
+    parallelism: _parallelism,
+    ranking: _ranking,
+    rankUsers: _rankUsers,
+    baselines: _,
+    ...defined
+  } = splitting;
   return {
     ...defined,
     search: tuner.search,
@@ -194,7 +207,7 @@ async function resultOf(
   const { values, search, session, warnings } = run;
   const { modelDir } = values;
   const { metric } = search.tuner;
-  const { best, trials } = tuning;
+  const { best, trials, baselines } = tuning;
   // Counted from the start of the process.
   const totalSeconds = performance.now() / 1000;
   const report =
@@ -212,6 +225,7 @@ async function resultOf(
       search: search.tuner.search,
       best: trialJson(best, tuneOptions),
       ranking: heldOutRankingJson(best.ranking),
+      baselines: { ...baselines },
       trials: trials.map((trial) => trialJson(trial, tuneOptions)),
       warnings: warnings.map(({ code, text }) => ({ code, text })),
       seconds: { total: totalSeconds },

@@ -67,12 +67,13 @@ function unmeasured({ name }: PublishedRun): string {
 }
 
 function measured(run: PublishedRun, record: Recorded<MeasuredRun>): string {
-  const { machine, commit, device, ratings, variants } = record;
+  const { machine, commit, device, ratings, variants, load } = record;
   const flags = variants.map(({ label, flags }) => `- ${label}: \`train ${flags}\`\n`).join('');
   return (
     `    npm run reproduce -- ${run.name}\n\n` +
     `on the ${device.kind === 'gpu' ? 'GPU' : 'CPU'} (${device.description}), ` +
-    `${describeRatings(run.preset, ratings)}. ${machine}, commit ${commit}.\n\n${flags}\n` +
+    `${describeRatings(run.preset, ratings)}. ${machine}, commit ${commit}; load ` +
+    `average ${load} at the end.\n\n${flags}\n` +
     `${markdownTable(summaryCells(coursesOf(record)))}\n${markdownTable(iterationCells(record))}`
   );
 }

@@ -70,6 +70,7 @@ describe('tables', () => {
       testRatings: 1,
       bestTestRmse: 1,
     },
+    load: 1,
     variants: [
       { label: 'Cholesky', flags: '', iterations: course(1, 0.9, 0.8) },
       { label: 'Cholesky, one thread', flags: '', iterations: course(1, 0.9) },

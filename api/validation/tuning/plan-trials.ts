@@ -1,9 +1,10 @@
 import { UsageError } from '../../../engine/errors.ts';
 import { checkOptions, checkSeed } from '../../check-options.ts';
 import { shown } from '../../../engine/shown.ts';
+import { chosenBaselines } from '../chosen-baselines.ts';
 import { checkRankUsers } from '../rank-users.ts';
 import { checkSpace, gridOf, randomTrials, type TrialParams } from './search-space.ts';
-import { tuningMetricOf } from './trial.ts';
+import { isError, type TuningMetric, tuningMetricOf } from './trial.ts';
 import type { SearchStrategy, TrainValidationSplitOptions } from './tuning-options.ts';
 
 const optionNames = [
@@ -20,6 +21,7 @@ const optionNames = [
   'warmStart',
   'ranking',
   'rankUsers',
+  'baselines',
 ] as const;
 
 /** Default number of trials of a random search. */
@@ -56,8 +58,16 @@ export function checkTuning(options: TrainValidationSplitOptions): void {
     );
   checkSeed(seed);
   checkRankUsers(options);
-  tuningMetricOf(metric);
+  checkBaselines(tuningMetricOf(metric), options.baselines);
   if (space !== undefined) checkSpace(space);
+}
+
+function checkBaselines(metric: TuningMetric, baselines: TrainValidationSplitOptions['baselines']): void {
+  chosenBaselines(baselines);
+  if (isError(metric) && Array.isArray(baselines))
+    throw new UsageError(`baselines such as popularity are rankings, and the metric is ${metric}`, {
+      advice: 'Leave the option baselines out, or compare by a ranking metric such as ndcg@20',
+    });
 }
 
 /**

@@ -15,6 +15,7 @@ import { dropKept, keptDataset } from '../../training/kept-ratings.ts';
 import type { PlannedTrial } from './schedule.ts';
 import { bestOf, Search } from './search.ts';
 import { checkTuning, planTrials } from './plan-trials.ts';
+import { errorBaselines, rankedBaselines } from './tuning-baselines.ts';
 import type { TrialParams } from './search-space.ts';
 import { isOwn, type Trial, type TunedEstimator, type TuningMetric } from './trial.ts';
 import type { SearchStrategy, TrainValidationSplitOptions, TuneOptions, Tuning } from './tuning-options.ts';
@@ -62,6 +63,8 @@ export class TrainValidationSplit {
       requireDataset(validation, 'the option validation of TrainValidationSplit.fit');
     requireReplayable(ratings, 'tuning');
     const kept = await this.#sets(ratings, validation, signal);
+    const first = this.#make(this.trials[0].params);
+    const ranked = await rankedBaselines(this.metric, kept, first, this.#options, { signal, onEvent });
     const search = new Search(this, { ...options, onEvent }, kept, this.#options);
     const trials = await search.trials();
     throwIfAborted(signal, 'tune');
@@ -71,8 +74,9 @@ export class TrainValidationSplit {
       throw search.failure;
     const best = bestOf(trials, this.metric);
     reportBest(best, this.metric, onEvent);
-    const model = await this.#trainBest(ratings, best, trials, { signal, onEvent });
-    return { best, trials, model };
+    const baselines = { ...ranked, ...errorBaselines(this.metric, best) };
+    const model = await this.#trainBest(ratings, { best, trials, baselines }, { signal, onEvent });
+    return { best, trials, baselines, model };
   }
 
   /**
@@ -103,7 +107,8 @@ export class TrainValidationSplit {
    * Trains the final model on all ratings. No validation ratings are left by which it could stop early, so it
    * uses the best trial's number of iterations.
    */
-  async #trainBest(ratings: Dataset, best: Trial, trials: readonly Trial[], run: RunOptions): Promise<Model> {
+  async #trainBest(ratings: Dataset, found: Omit<Tuning, 'model'>, run: RunOptions): Promise<Model> {
+    const { best } = found;
     const final = this.#make({
       ...best.params,
       earlyStop: undefined,
@@ -113,7 +118,7 @@ export class TrainValidationSplit {
     });
     return final.fit(ratings, {
       ...run,
-      ...(isOwn(final) ? { continued: { tuning: evidenceOf(this, best, trials) } } : {}),
+      ...(isOwn(final) ? { continued: { tuning: evidenceOf(this, found) } } : {}),
     });
   }
 
@@ -173,8 +178,7 @@ const VALIDATION_STREAM = 0x7a11da7e;
 /** Facts about a search that a model is saved with. */
 function evidenceOf(
   { metric, search, seed }: TrainValidationSplit,
-  { number, value }: Trial,
-  trials: readonly Trial[],
+  { best: { number, value }, trials, baselines }: Omit<Tuning, 'model'>,
 ): JsonObject {
   return {
     metric,
@@ -182,6 +186,7 @@ function evidenceOf(
     seed,
     best: number,
     value,
+    baselines: { ...baselines },
     trials: trials.map(
       ({ seconds: _seconds, baselines: _baselines, ranking: _ranking, ...trial }) =>
         JSON.parse(JSON.stringify(trial)) as JsonObject,

@@ -1,3 +1,4 @@
+import type { RankingBaseline } from '../../../operators/evaluation/ranking/ranking-baselines.ts';
 import type { Dataset } from '../../dataset.ts';
 import type { Model } from '../../model.ts';
 import type { RunOptions } from '../../run-session.ts';
@@ -47,6 +48,26 @@ export interface TrainValidationSplitOptions extends RankUsersOption {
    * popularity. Default: for implicit data only.
    */
   readonly ranking?: boolean;
+  /**
+   * For a ranking metric: rankings to compare trials with, on the same validation ratings and by the same
+   * metric, computed once from the ratings that trials are trained on. True (default): `popularity` and
+   * `item-mean`. A list can also name `item-knn`, and `ease` for at most 20,000 items, which take as long as
+   * a training. An error metric has the means as baselines, without this option.
+   */
+  readonly baselines?: boolean | readonly RankingBaseline[];
+}
+
+/** Values of a search's metric by simple methods, on the ratings that trials are measured on. */
+export interface TuningBaselines {
+  /** Ranking metrics: by the number of users of an item; by its damped mean rating. */
+  readonly popularity?: number;
+  readonly itemMean?: number;
+  /** Ranking metrics: by the similarity to the user's own items; by EASE (Steck 2019), λ = 500. */
+  readonly itemKnn?: number;
+  readonly ease?: number;
+  /** Errors of the mean of all ratings, and of damped means of items and users. */
+  readonly mean?: number;
+  readonly dampedMeans?: number;
 }
 
 export interface TuneOptions extends RunOptions {
@@ -66,6 +87,8 @@ export interface Tuning {
   readonly best: Trial;
   /** In the order of the search. */
   readonly trials: readonly Trial[];
+  /** Values of the metric to compare with; empty if none were measured. */
+  readonly baselines: TuningBaselines;
   /** Trained with the best parameters on all given ratings, including the validation part. */
   readonly model: Model;
 }

@@ -1,8 +1,26 @@
 import { UsageError } from '../../../engine/errors.ts';
 import { type Choice, choices } from '../../../api/option-values.ts';
 import { choice, decimal, listed, text, toggle, wholeNumber } from '../kinds.ts';
-import type { Values } from '../option.ts';
+import type { Group, Values } from '../option.ts';
 import { rankUsersOption } from './held-out-options.ts';
+
+/** Names of baselines, or none. */
+export function baselinesOption(describe: string, group: Group) {
+  return listed({
+    describe:
+      `${describe}: popularity, item-mean, item-knn (similarity to the items of a user), ease (at most ` +
+      '20,000 items), separated by commas, or none; item-knn and ease take as long as a training',
+    group,
+    fallback: undefined,
+    defaultText: 'popularity, item-mean',
+    item: choice({ describe: '', group, choices: [...choices.rankingBaselines, 'none'] }),
+  });
+}
+
+/** The baselines that the flag names; undefined if it is not given. */
+export function baselinesOf(given: readonly string[] | undefined) {
+  return given?.filter((name): name is Choice<'rankingBaselines'> => name !== 'none');
+}
 
 /** The flags of `evaluate --ranking`. */
 export const rankingOptions = {
@@ -33,16 +51,7 @@ export const rankingOptions = {
     defaultText: 'all',
     item: choice({ describe: '', group: 'Ranking:', choices: choices.rankingMetrics }),
   }),
-  baselines: listed({
-    describe:
-      'rankings to compare with, computed from --exclude: popularity, item-mean, item-knn (similarity ' +
-      'to the items of a user), ease (at most 20,000 items), separated by commas, or none; item-knn ' +
-      'and ease take as long as a training',
-    group: 'Ranking:',
-    fallback: undefined,
-    defaultText: 'popularity, item-mean',
-    item: choice({ describe: '', group: 'Ranking:', choices: [...choices.rankingBaselines, 'none'] }),
-  }),
+  baselines: baselinesOption('rankings to compare with, computed from --exclude', 'Ranking:'),
   minRating: decimal({
     describe: 'only test pairs with at least this rating are positives',
     group: 'Ranking:',
@@ -111,7 +120,7 @@ export function rankingSettings({
   return {
     k: k as readonly number[],
     metrics: metrics as readonly Choice<'rankingMetrics'>[] | undefined,
-    baselines: baselines?.filter((name): name is Choice<'rankingBaselines'> => name !== 'none'),
+    baselines: baselinesOf(baselines),
     minRating,
     coldPairs,
     resamples,

@@ -2,6 +2,7 @@ import { UsageError } from '../../../engine/errors.ts';
 import type { SearchSpace } from '../../../api/validation/tuning/search-space.ts';
 import { columnOptions, policyOptions } from '../data/data-options.ts';
 import { heldOutRankingOptions } from '../data/held-out-options.ts';
+import { baselinesOption } from '../data/ranking-options.ts';
 import { readOptions } from '../data/text-options.ts';
 import { choice, decimal, text, toggle, wholeNumber } from '../kinds.ts';
 import {
@@ -63,6 +64,7 @@ export const tuneOptions = {
     group: search,
     defaultText: 'rmse; implicit: ndcg@20',
   }),
+  baselines: baselinesOption('rankings to compare trials with, for a ranking --metric', search),
   validation: text({ describe: 'ratings that trials are measured on; never the test set', group: search }),
   validationFraction: decimal({
     describe: 'the part of the ratings that trials are measured on',

@@ -1,7 +1,7 @@
 import type { Trial } from '../../../index.ts';
 import { formatCount } from '../../../engine/format.ts';
 import { flagName } from '../../options/option.ts';
-import { sortedTrials, trialRows } from '../../report/tuning.ts';
+import { sortedTrials, type Tried, trialRows } from '../../report/tuning.ts';
 import { Plot } from '../../generated/charts.js';
 import { type Chart, fill } from '../figure.ts';
 import type { Section } from '../section.ts';
@@ -13,8 +13,8 @@ const MOST_ROWS = 200;
 /** With more points, charts have no tooltips: they would be most of the page. */
 const MOST_TIPS = 200;
 
-/** The trials of a search: their values in order, and by each numeric parameter. */
-export function trialsSection(trials: readonly Trial[], metric: string): Section {
+/** The trials of a search: their values in order, after baselines, and by each numeric parameter. */
+export function trialsSection({ trials, baselines }: Tried, metric: string): Section {
   const [best] = sortedTrials(trials, metric);
   const usable = trials.filter(({ failure }) => failure === undefined);
   const names = [...new Set(trials.flatMap(({ params }) => Object.keys(params)))];
@@ -23,7 +23,7 @@ export function trialsSection(trials: readonly Trial[], metric: string): Section
       new Set(usable.map(({ params }) => params[name])).size > 1 &&
       usable.every(({ params }) => typeof params[name] === 'number'),
   );
-  const { head, rows } = trialRows(trials, metric);
+  const { head, rows } = trialRows({ trials, baselines }, metric);
   const shown = sampleOf(sortedTrials(usable, metric));
   return {
     heading: 'Trials',
@@ -41,7 +41,13 @@ export function trialsSection(trials: readonly Trial[], metric: string): Section
         ),
       ),
     ],
-    tables: [{ head, rows: rows.slice(0, MOST_ROWS), numbers: (column) => column < head.length - 1 }],
+    tables: [
+      {
+        head,
+        rows: rows.slice(0, MOST_ROWS + rows.length - trials.length),
+        numbers: (column) => column < head.length - 1,
+      },
+    ],
   };
 }
 

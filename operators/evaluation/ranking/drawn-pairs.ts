@@ -18,6 +18,11 @@ export interface RankedPairs extends UsersToRank {
   readonly lists?: RatingBlock | undefined;
 }
 
+/** The pairs to rank by baselines, which use the items of a model and not its factors. */
+export type BaselinePairs = Omit<RankedPairs, 'model' | 'missing'> & {
+  readonly model: Pick<RankedPairs['model'], 'items'>;
+};
+
 /**
  * Draws `most` of the users who have test pairs and keeps only their pairs. Users that the model does not
  * know may count with measures of 0; their number is then reduced by the same proportion.

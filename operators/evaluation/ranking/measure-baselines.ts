@@ -3,7 +3,7 @@ import { Holdings } from '../../../engine/run/holdings.ts';
 import { keyCount } from '../../../engine/keys/key-column.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
 import type { ChosenMetrics } from './chosen-metrics.ts';
-import type { RankedPairs } from './drawn-pairs.ts';
+import type { BaselinePairs } from './drawn-pairs.ts';
 import type { ItemFacts } from './item-order.ts';
 import { type ItemBaseline, itemWeights } from './item-weights.ts';
 import { listedRankings, scoresOfItems } from './listed-rankings.ts';
@@ -28,7 +28,7 @@ export async function measureBaselines(
     ranked,
     chosen,
   }: {
-    readonly pairs: RankedPairs;
+    readonly pairs: BaselinePairs;
     readonly ranked: Omit<Ranked, 'places'>;
     readonly chosen: ChosenMetrics;
   },
@@ -53,7 +53,7 @@ export async function measureBaselines(
 }
 
 /** Rankings by a score of each item, the same for all users. */
-function rankingsOfAll(scores: ArrayLike<number>, pairs: RankedPairs, ctx: ExecutionContext): Rankings {
+function rankingsOfAll(scores: ArrayLike<number>, pairs: BaselinePairs, ctx: ExecutionContext): Rankings {
   const { model, positives, lists } = pairs;
   return lists === undefined
     ? sharedRankings(scores, pairs, ctx)

@@ -10,7 +10,7 @@ import { StepList } from '../../../engine/run/step-list.ts';
 import { withoutValues } from '../../ratings/rating-block.ts';
 import { balancedRanges } from '../../ratings/row-ranges.ts';
 import { contracts } from '../../tasks/tasks.ts';
-import type { RankedPairs } from './drawn-pairs.ts';
+import type { BaselinePairs } from './drawn-pairs.ts';
 import type { ItemWeights } from './item-weights.ts';
 import { addTo, NO_ITEM } from './list-counts.ts';
 import { listedRankings } from './listed-rankings.ts';
@@ -24,7 +24,7 @@ const STAGE = 'rank-by-items';
  */
 export async function rankingsByItems(
   weights: ItemWeights,
-  { model, positives, seen, lists }: RankedPairs,
+  { model, positives, seen, lists }: BaselinePairs,
   most: number,
   ctx: ExecutionContext,
 ): Promise<Rankings> {

@@ -24,6 +24,8 @@ export interface RankedUsers {
 
 /** A ranking metric on a validation set. */
 export interface ValidationRanking {
+  /** Number of items that are not ranked for each user, if the metric needs it. */
+  readonly excluded: Uint32Array | undefined;
   /** Pairs to rank, by user. */
   readonly positives: RatingBlock;
   /** Number of top ranks that the metric distinguishes; undefined: all. */
@@ -65,6 +67,7 @@ export function validationRanking(
     eligible.length > rankUsers ? onlyRows(whole, drawUsers(users, eligible, rankUsers, seed)) : whole;
   const excluded = metric === 'auc' ? distinctItems(train) : undefined;
   return {
+    excluded,
     positives,
     depth: depthOf([metric], [k]),
     values: (places) => ({

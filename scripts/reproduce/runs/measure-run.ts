@@ -1,3 +1,4 @@
+import { loadavg } from 'node:os';
 import { join } from 'node:path';
 import { type Flags, flagWords, runCommand } from '../run-command.ts';
 import type { Iteration } from './course.ts';
@@ -17,6 +18,8 @@ export interface MeasuredRun {
   readonly device: RunDevice;
   readonly ratings: Omit<GeneratedRatings, 'folder'>;
   readonly variants: readonly MeasuredVariant[];
+  /** The machine's load average of the last minute at the end; more than its cores if other work ran. */
+  readonly load: number;
 }
 
 /** Trains by each variant that the device has, one after the other. */
@@ -30,6 +33,7 @@ export function measureVariants(
     device,
     ratings,
     variants: variants.map((variant) => measureVariant(options, device, folder, variant)),
+    load: Math.round(loadavg()[0] * 10) / 10,
   };
 }
 

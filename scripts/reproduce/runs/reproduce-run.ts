@@ -36,6 +36,7 @@ export function describeRatings(preset: string, ratings: Omit<GeneratedRatings, 
 function print({ run }: RunOptions, measured: MeasuredRun): void {
   const { techniques } = run;
   console.log(`\n${run.about}\n`);
+  console.log(`load average at the end: ${measured.load}\n`);
   console.log(textTable(iterationCells(measured)));
   console.log(`\n${textTable(summaryCells(coursesOf(measured)))}`);
   console.log(`\n${textTable(publishedCells(run))}`);
