@@ -39,7 +39,7 @@ export class StoredModel {
    */
   readonly userCounts: Uint32Array | undefined;
   /** @internal Means of the training ratings, for a model with a training report. */
-  protected readonly means: DampedMeans | undefined;
+  readonly means: DampedMeans | undefined;
   /** @internal The model in the form that functions of other files take. */
   protected readonly served: ServedModel;
   readonly #sides: Sides;

@@ -6,12 +6,13 @@
  * runs nothing; the same without network, unless everything is installed already.
  */
 import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { environment, hasPython, notRun, runner } from './optional-tests.ts';
 import { buildJars, buildWheel } from './spark-artifacts.ts';
 
 const root = resolve(import.meta.dirname, '..');
 const work = join(root, 'build/spark');
+const tests = 'the tests of the plugin for Apache Spark';
 const versions = ['3.5.9', '4.0.1', '4.3.0'] as const;
 const oldest = versions[0];
 const newest = versions[2];
@@ -64,10 +65,17 @@ if (chosen.length === 0)
     `no run has all of these words: ${words.join(' ')}. There are:\n${runs.map(nameOf).join('\n')}`,
   );
 
-const python = requireTools();
+requireTools();
+const run = runner(tests);
 const jars = buildJars(run);
 const wheel = buildWheel(run, { jars, folder: join(work, 'wheel') });
-for (const version of new Set(chosen.map((one) => one.version))) install(version);
+for (const version of new Set(chosen.map((one) => one.version)))
+  environment(
+    run,
+    join(work, `python-${version}`),
+    join(root, `spark/test/requirements-${version}.txt`),
+    wheel,
+  );
 
 const failed: string[] = [];
 // A run of Spark uses half of two processors. Runs that end processes and measure time, and runs with many
@@ -132,73 +140,19 @@ function ended(
   return new Promise((done, fail) => child.on('error', fail).on('close', (status) => done({ status, said })));
 }
 
-/** The Python to use; if a tool is missing, ends the process with a message and without failure. */
-function requireTools(): string {
+/** If a tool is missing, ends the process with a message and without failure. */
+function requireTools(): void {
   const java = /version "(\d+)/.exec(spawnSync('java', ['-version'], { encoding: 'utf8' }).stderr ?? '')?.[1];
   const missing = [
     ...(java === undefined || Number(java) < 17
       ? [`Java 17 or newer (${java === undefined ? 'there is none' : `this is ${java}`})`]
       : []),
     ...(spawnSync('mvn', ['-version']).status === 0 ? [] : ['Maven']),
-    ...(spawnSync('python3', ['-c', 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 9))'])
-      .status === 0
-      ? []
-      : ['Python 3.9 or newer with venv']),
+    ...(hasPython([3, 9]) ? [] : ['Python 3.9 or newer with venv']),
   ];
-  if (missing.length > 0) notRun(`there is no ${missing.join(', no ')}`);
-  return 'python3';
-}
-
-function notRun(reason: string): never {
-  console.error(`\n== NOT RUN: the tests of the plugin for Apache Spark, since ${reason}`);
-  process.exit(0);
-}
-
-function run(command: string, args: readonly string[]): void {
-  const { status, stdout, stderr } = spawnSync(command, args, {
-    cwd: root,
-    stdio: ['ignore', 'pipe', 'pipe'],
-    encoding: 'utf8',
-    maxBuffer: 1 << 26,
-  });
-  if (status === 0) return;
-  const said = `${stdout}${stderr}`;
-  if (
-    /Unknown host|name resolution|Network is unreachable|Connection refused|Failed to establish a new connection/.test(
-      said,
-    )
-  )
-    notRun(`${command} reaches no network`);
-  console.error(said);
-  throw new Error(`${command} ${args.join(' ')} ended with ${String(status)}`);
+  if (missing.length > 0) notRun(tests, `there is no ${missing.join(', no ')}`);
 }
 
 function pythonOf(version: string): string {
   return join(work, `python-${version}/bin/python`);
-}
-
-/**
- * Creates, once, an environment with PySpark and the package versions it was tested with; installs the wheel
- * again.
- */
-function install(version: string): void {
-  const requirements = join(root, `spark/test/requirements-${version}.txt`);
-  const stamp = join(work, `python-${version}/installed.txt`);
-  const wanted = readFileSync(requirements, 'utf8');
-  if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== wanted) {
-    rmSync(join(work, `python-${version}`), { recursive: true, force: true });
-    run(python, ['-m', 'venv', join(work, `python-${version}`)]);
-    run(pythonOf(version), ['-m', 'pip', 'install', '-q', '--no-deps', '-r', requirements]);
-    writeFileSync(stamp, wanted);
-  }
-  run(pythonOf(version), [
-    '-m',
-    'pip',
-    'install',
-    '-q',
-    '--no-deps',
-    '--no-index',
-    '--force-reinstall',
-    wheel,
-  ]);
 }

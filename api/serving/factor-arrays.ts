@@ -43,3 +43,13 @@ export function idColumnOf(keys: KeyColumn): IdColumn {
     ? { type: 'int64', values: new BigInt64Array(keys.halves.buffer, keys.halves.byteOffset, keyCount(keys)) }
     : keys;
 }
+
+/** The reverse of `idColumnOf`. */
+export function keysOf(ids: IdColumn): KeyColumn {
+  return ids.type === 'int64'
+    ? {
+        type: 'int64',
+        halves: new Int32Array(ids.values.buffer, ids.values.byteOffset, 2 * ids.values.length),
+      }
+    : ids;
+}

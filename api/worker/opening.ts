@@ -8,7 +8,7 @@ export const PROTOCOL = 1;
 
 /** The first line that a parent process sends: a JSON object with the command and its options. */
 export interface Opening {
-  readonly command: 'train' | 'rows';
+  readonly command: (typeof commands)[number];
   readonly params: Partial<AlsParams>;
   readonly columns: { readonly user: string; readonly item: string; readonly rating: string };
   /** Number of ratings to expect; undefined if only the trailer contains it. */
@@ -24,6 +24,7 @@ const SHORTEST_BEAT = 10;
 const LONGEST_BEAT = 60_000;
 
 const names = ['protocol', 'version', 'command', 'params', 'columns', 'rows', 'heartbeat'];
+const commands = ['train', 'rows', 'model'] as const;
 const columnNames = ['user', 'item', 'rating'] as const;
 
 /**
@@ -44,8 +45,8 @@ export async function readOpening(cursor: ByteCursor, own: string): Promise<Open
     throw new UsageError(`unknown field ${unknown} in the first line`, {
       advice: `There are: ${names.join(', ')}`,
     });
-  if (command !== 'train' && command !== 'rows')
-    throw new UsageError(`command must be train or rows, got ${shown(command)}`);
+  if (!isCommand(command))
+    throw new UsageError(`command must be train, rows or model, got ${shown(command)}`);
   if (rows !== undefined && rows !== null && !(Number.isSafeInteger(rows) && (rows as number) >= 0))
     throw new UsageError(`rows must be a whole number or null, got ${shown(rows)}`);
   return {
@@ -55,6 +56,10 @@ export async function readOpening(cursor: ByteCursor, own: string): Promise<Open
     rows: typeof rows === 'number' ? rows : undefined,
     heartbeat: heartbeatOf(heartbeat),
   };
+}
+
+function isCommand(value: unknown): value is Opening['command'] {
+  return (commands as readonly unknown[]).includes(value);
 }
 
 function heartbeatOf(value: unknown): number | undefined {

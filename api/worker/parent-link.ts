@@ -67,6 +67,15 @@ export class Parent {
     void look().catch((error: unknown) => this.#gone.abort(error));
   }
 
+  /**
+   * Called while a request is answered: the end of stdin means that the parent has ended. Resolves once the
+   * next request begins, which must not be read before.
+   */
+  async lookAhead(): Promise<void> {
+    const next = await this.cursor.peek(1).catch((error: unknown) => void this.#gone.abort(error));
+    if (next?.length === 0) this.#gone.abort(new Error('stdin has ended'));
+  }
+
   /** Sends an event to the parent as a frame; progress at most a few times a second. */
   readonly onEvent = (event: ProgressEvent): void => {
     const frame = this.#frameOf(event);

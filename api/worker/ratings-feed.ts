@@ -58,6 +58,12 @@ export class RatingsFeed {
     }
   }
 
+  /** The batches. Throws DataError at their end if the number of rows differs from `expected`. */
+  async *batchesOf(expected: unknown): AsyncGenerator<RecordBatch> {
+    yield* this.batches();
+    if (typeof expected === 'number') this.#requireRows('the request', expected);
+  }
+
   /**
    * The batches, then the trailer. Throws DataError if the number of rows differs from the trailer or from
    * `expected`.
@@ -72,20 +78,17 @@ export class RatingsFeed {
         file: FEED,
         advice: 'Send them again',
       });
-    for (const [who, stated] of [
-      ['the trailer', rows],
-      ['the first line', expected ?? rows],
-    ] as const) {
-      if (stated !== this.rows)
-        throw new DataError(
-          `${formatCount(this.rows)} ratings arrived, but ${who} says ${formatCount(stated)}`,
-          {
-            phase: 'read',
-            file: FEED,
-            advice: 'Send them again',
-          },
-        );
-    }
+    this.#requireRows('the trailer', rows);
+    this.#requireRows('the first line', expected ?? rows);
+  }
+
+  #requireRows(who: string, stated: number): void {
+    if (stated === this.rows) return;
+    throw new DataError(`${formatCount(this.rows)} ratings arrived, but ${who} says ${formatCount(stated)}`, {
+      phase: 'read',
+      file: FEED,
+      advice: 'Send them again',
+    });
   }
 }
 

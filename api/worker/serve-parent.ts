@@ -1,26 +1,14 @@
 import { factorFrames } from '../../connectors/model/factor-frames.ts';
 import type { IdColumn } from '../../connectors/model/id-column.ts';
 import { throwIfAborted } from '../../engine/errors.ts';
-import type { JsonObject } from '../../engine/json.ts';
-import type { Model } from '../model.ts';
 import { Session } from '../session.ts';
-import type { SessionOptions } from '../session-options.ts';
 import { ALS } from '../training/als.ts';
 import { type Opening, readOpening } from './opening.ts';
 import { Parent, type ParentLink } from './parent-link.ts';
 import { RatingsFeed, requireWholeIds } from './ratings-feed.ts';
+import type { ServeOptions } from './serve-options.ts';
+import { serveModel } from './serve-model.ts';
 import { serveRows } from './serve-rows.ts';
-
-export interface ServeOptions {
-  readonly machine: Omit<SessionOptions, 'signal'>;
-  readonly signal: AbortSignal;
-  /** The version of this package. */
-  readonly version: string;
-  /** Makes the frame `report` of a trained model. */
-  readonly report: (model: Model, session: Session) => JsonObject;
-  /** Starts signs of life at an interval that the parent has chosen. */
-  readonly beat: (milliseconds: number) => void;
-}
 
 /**
  * Serves the parent process of `factorflow worker` by the protocol of docs/reference/worker-protocol.md. The
@@ -37,6 +25,7 @@ export async function serveParent(link: ParentLink, options: ServeOptions): Prom
     const { requested, kind, adapter, description } = session.device;
     await parent.send({ type: 'device', requested, kind, adapter, description });
     if (opening.command === 'rows') await serveRows(parent, opening, session, signal);
+    else if (opening.command === 'model') await serveModel(parent, session, { ...options, signal });
     else await trainForParent(parent, opening, session, { ...options, signal });
   } catch (error) {
     throw parent.violation ?? error;

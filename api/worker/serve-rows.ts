@@ -1,31 +1,20 @@
 import { ByteCursor } from '../../connectors/compression/byte-cursor.ts';
 import { factorFrames, readFactorFrame } from '../../connectors/model/factor-frames.ts';
-import type { IdColumn } from '../../connectors/model/id-column.ts';
-import { CancelledError, throwIfAborted, UsageError } from '../../engine/errors.ts';
+import { throwIfAborted, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
+import { keyCount } from '../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { type SizedAlsParams, sizedParams } from '../../operators/als/implicit/sized-params.ts';
-import { shown } from '../../engine/shown.ts';
-import { idColumnOf } from '../serving/factor-arrays.ts';
+import { idColumnOf, keysOf } from '../serving/factor-arrays.ts';
 import type { Session } from '../session.ts';
 import { ALS } from '../training/als.ts';
 import { trainingDevice } from '../training/training-device.ts';
-import { objectOf, type Opening } from './opening.ts';
+import type { Opening } from './opening.ts';
 import type { Parent } from './parent-link.ts';
 import { RatingsFeed, requireWholeIds } from './ratings-feed.ts';
+import { nextRequest, number, type Request, sideOf, text, whole } from './requests.ts';
 import { type FixedSide, RowBlock, type Side } from './row-block.ts';
-
-/** Most bytes of a request's header. */
-const LONGEST_HEADER = 1 << 20;
-
-interface Request {
-  readonly type: string;
-  readonly id: number;
-  readonly fields: JsonObject;
-  readonly payload: Uint8Array;
-}
 
 /** A response: its fields and a payload. */
 interface Answer {
@@ -68,33 +57,6 @@ export async function serveRows(
       throwIfAborted(signal, 'train');
     }
   });
-}
-
-async function nextRequest(cursor: ByteCursor): Promise<Request> {
-  const head = await cursor.take(8);
-  const view = new DataView(head.buffer);
-  if (head.length < 8) throw new CancelledError({ phase: 'train', cause: new Error('stdin has ended') });
-  const [headerBytes, payloadBytes] = [view.getUint32(0, true), view.getUint32(4, true)];
-  if (headerBytes > LONGEST_HEADER)
-    throw new UsageError(`a request's header has ${headerBytes} bytes`, {
-      advice: 'Requests are frames: see docs/reference/worker-protocol.md',
-    });
-  const header = await cursor.take(headerBytes);
-  const payload = await cursor.take(payloadBytes);
-  if (header.length < headerBytes || payload.length < payloadBytes)
-    throw new CancelledError({ phase: 'train', cause: new Error('stdin ended inside a request') });
-  let fields: JsonObject;
-  try {
-    fields = objectOf(JSON.parse(Buffer.from(header).toString('utf8')), 'a request');
-  } catch {
-    throw new UsageError("a request's header is no JSON object", {
-      advice: 'Requests are frames: see docs/reference/worker-protocol.md',
-    });
-  }
-  const { type, id } = fields;
-  if (typeof type !== 'string' || !Number.isSafeInteger(id))
-    throw new UsageError(`a request needs a type and a number id, got ${JSON.stringify(fields)}`);
-  return { type, id: id as number, fields, payload };
 }
 
 /**
@@ -247,39 +209,6 @@ async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   yield bytes;
 }
 
-function keysOf(ids: IdColumn): KeyColumn {
-  return ids.type === 'int64'
-    ? {
-        type: 'int64',
-        halves: new Int32Array(ids.values.buffer, ids.values.byteOffset, 2 * ids.values.length),
-      }
-    : ids;
-}
-
 function sums(fields: JsonObject) {
   return { ratings: number(fields, 'ratings'), squares: number(fields, 'squares') };
-}
-
-function sideOf(fields: JsonObject): Side {
-  const { side } = fields;
-  if (side === 'users' || side === 'items') return side;
-  throw new UsageError(`side must be users or items, got ${shown(side)}`);
-}
-
-function text(fields: JsonObject, name: string): string {
-  const value = fields[name];
-  if (typeof value === 'string') return value;
-  throw new UsageError(`the request ${shown(fields.type)} needs a text ${name}, got ${shown(value)}`);
-}
-
-function number(fields: JsonObject, name: string): number {
-  const value = fields[name];
-  if (typeof value === 'number') return value;
-  throw new UsageError(`the request ${shown(fields.type)} needs a number ${name}, got ${shown(value)}`);
-}
-
-function whole(fields: JsonObject, name: string): number {
-  const value = number(fields, name);
-  if (Number.isSafeInteger(value) && value >= 0) return value;
-  throw new UsageError(`the request ${shown(fields.type)} needs a whole number ${name}, got ${shown(value)}`);
 }

@@ -1,3 +1,4 @@
+import type { JsonObject } from '../../index.ts';
 import type { SessionOptions } from '../../api/session-options.ts';
 import { CancelledError, FactorFlowError } from '../../engine/errors.ts';
 import { packageInfo } from '../../api/package-info.ts';
@@ -31,6 +32,7 @@ export async function serveProcess(
         machine,
         signal,
         version,
+        failure,
         beat: (milliseconds) => input.beat(milliseconds),
         report: (model, session) => {
           if (model.training === undefined) throw new Error('a model that was just trained has no report');
@@ -46,15 +48,19 @@ export async function serveProcess(
       },
     );
   } catch (error) {
-    const { message, code, exitCode } = reportError(error);
-    const { summary, advice } =
-      error instanceof FactorFlowError ? { summary: error.summary, advice: error.details.advice } : {};
-    const host = isHostError(error) ? true : undefined;
     // A parent that has ended does not read.
-    await sendFrame({ type: 'error', code, exitCode, message, summary, advice, host }).catch(() => {});
+    await sendFrame({ type: 'error', ...failure(error) }).catch(() => {});
     throw error;
   } finally {
     input.ending();
     await input.close();
   }
+}
+
+/** The fields of a frame `error`. */
+function failure(error: unknown): JsonObject {
+  const { message, code, exitCode } = reportError(error);
+  const { summary, advice } =
+    error instanceof FactorFlowError ? { summary: error.summary, advice: error.details.advice } : {};
+  return { code, exitCode, message, summary, advice, host: isHostError(error) ? true : undefined };
 }

@@ -1,0 +1,83 @@
+import type { ByteCursor } from '../../connectors/compression/byte-cursor.ts';
+import { CancelledError, UsageError } from '../../engine/errors.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import { shown } from '../../engine/shown.ts';
+import { objectOf } from './opening.ts';
+import type { Side } from './row-block.ts';
+
+/** Most bytes of a request's header: it may have a list of ids, or the metadata of a model. */
+const LONGEST_HEADER = 1 << 26;
+
+const ADVICE = 'Requests are frames: see docs/reference/worker-protocol.md';
+
+/** A frame from the parent. */
+export interface Request {
+  readonly type: string;
+  readonly id: number;
+  readonly fields: JsonObject;
+  readonly payload: Uint8Array;
+}
+
+/** Reads the next request. Throws CancelledError if stdin ends, UsageError for bytes that are no request. */
+export async function nextRequest(cursor: ByteCursor): Promise<Request> {
+  const head = await cursor.take(8);
+  const view = new DataView(head.buffer);
+  if (head.length < 8) throw new CancelledError({ phase: 'train', cause: new Error('stdin has ended') });
+  const [headerBytes, payloadBytes] = [view.getUint32(0, true), view.getUint32(4, true)];
+  if (headerBytes > LONGEST_HEADER)
+    throw new UsageError(`a request's header has ${headerBytes} bytes`, { advice: ADVICE });
+  const header = await cursor.take(headerBytes);
+  const payload = await cursor.take(payloadBytes);
+  if (header.length < headerBytes || payload.length < payloadBytes)
+    throw new CancelledError({ phase: 'train', cause: new Error('stdin ended inside a request') });
+  let fields: JsonObject;
+  try {
+    fields = objectOf(JSON.parse(Buffer.from(header).toString('utf8')), 'a request');
+  } catch {
+    throw new UsageError("a request's header is no JSON object", { advice: ADVICE });
+  }
+  const { type, id } = fields;
+  if (typeof type !== 'string' || !Number.isSafeInteger(id))
+    throw new UsageError(`a request needs a type and a number id, got ${JSON.stringify(fields)}`);
+  return { type, id: id as number, fields, payload };
+}
+
+/**
+ * The bytes that belong to a request, from the frames `bytes` that follow it; one without a payload is the
+ * last.
+ */
+export async function* bytesOf(cursor: ByteCursor, id: number): AsyncGenerator<Uint8Array> {
+  for (;;) {
+    const frame = await nextRequest(cursor);
+    if (frame.type !== 'bytes' || frame.id !== id)
+      throw new UsageError(`the request ${id} needs frames of bytes, and ${shown(frame.type)} arrived`, {
+        advice: ADVICE,
+      });
+    if (frame.payload.length === 0) return;
+    yield frame.payload;
+  }
+}
+
+export function sideOf(fields: JsonObject): Side {
+  const { side } = fields;
+  if (side === 'users' || side === 'items') return side;
+  throw new UsageError(`side must be users or items, got ${shown(side)}`);
+}
+
+export function text(fields: JsonObject, name: string): string {
+  const value = fields[name];
+  if (typeof value === 'string') return value;
+  throw new UsageError(`the request ${shown(fields.type)} needs a text ${name}, got ${shown(value)}`);
+}
+
+export function number(fields: JsonObject, name: string): number {
+  const value = fields[name];
+  if (typeof value === 'number') return value;
+  throw new UsageError(`the request ${shown(fields.type)} needs a number ${name}, got ${shown(value)}`);
+}
+
+export function whole(fields: JsonObject, name: string): number {
+  const value = number(fields, name);
+  if (Number.isSafeInteger(value) && value >= 0) return value;
+  throw new UsageError(`the request ${shown(fields.type)} needs a whole number ${name}, got ${shown(value)}`);
+}

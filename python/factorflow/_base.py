@@ -1,0 +1,244 @@
+"""Parameters, training, saving and loading: what ALS and SGD share."""
+
+import logging
+import os
+import sys
+import warnings
+
+import numpy as np
+
+from . import _names
+from ._errors import DataError, FactorFlowWarning, NotFittedError, WorkerEndedError
+from ._ratings import ratings_of
+from ._state import received
+from ._workers import Slot
+
+_log = logging.getLogger("factorflow")
+
+
+class Base:
+    """A trainer and, after `fit`, its model."""
+
+    #: Set by the subclasses: the algorithm's name for the worker, and its parameters' names.
+    _algorithm = ""
+    _table = {}
+
+    def __init__(self, params, options):
+        for name in options:
+            if name not in self._table and name not in _names.MACHINE:
+                raise _names.unknown(name, [*self._table, *_names.MACHINE], type(self).__name__)
+        self._params = {name: value for name, value in {**params, **options}.items() if value is not None}
+        self._machine = {name: self._params.pop(name) for name in _names.MACHINE if name in self._params}
+        _names.javascript_params(self._params, self._table, type(self).__name__)
+        self._slot = Slot()
+        self._state = None
+        self._version = 0
+        # The ratings of the training, if they can be read again; and the same by user, once they are needed.
+        self._sources = None
+        self._liked = None
+        #: The report of the last training: iterations with losses and seconds, sizes, warnings.
+        self.report_ = None
+
+    def get_params(self, deep=True):
+        """The parameters that were given, by name."""
+        return {**self._params, **self._machine}
+
+    def __repr__(self):
+        given = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
+        fitted = (
+            ""
+            if self._state is None
+            else f": {len(self._state.users.ids)} users, {len(self._state.items.ids)} items"
+        )
+        return f"<factorflow.{type(self).__name__}({given}){fitted}>"
+
+    def __getstate__(self):
+        """For pickle: the model without its process."""
+        return {
+            name: value
+            for name, value in self.__dict__.items()
+            if name not in ("_slot", "_liked", "_sources")
+        }
+
+    def __setstate__(self, state):
+        self.__dict__.update(state, _slot=Slot(), _sources=None, _liked=None)
+
+    def fit(
+        self,
+        ratings,
+        *,
+        user="user",
+        item="item",
+        rating="rating",
+        validation=None,
+        show_progress=False,
+        callback=None,
+    ):
+        """Trains the model; returns it.
+
+        `ratings`: a scipy matrix of users by items, whose row and column numbers are the ids; or a pandas
+        or polars DataFrame, an Arrow table or stream, a structured array, or arrays (users, items, ratings),
+        whose ids are whole numbers or text. `user`, `item`, `rating`: names of the columns; rating=None
+        rates all 1. `validation`: ratings in the same form, for early_stop.
+        `callback(iteration, seconds, loss)` is called after each iteration.
+        """
+        names = (user, item, rating)
+        source = self._ratings_of(ratings, names)
+        held = None if validation is None else self._ratings_of(validation, names)
+        request = {
+            "type": "train",
+            "algorithm": self._algorithm,
+            "params": self._javascript(),
+            "rows": source.rows,
+        }
+        listen = _Listener(show_progress, callback)
+        with self._slot.lock:
+            worker = self._slot.start(self._flags())
+            self._slot.holds = None
+            if held is not None:
+                self._send_data(worker, "validation", held)
+                request["validation"] = "validation"
+            answer, frames = worker.request(
+                request, batches=(source.schema, source.batches(self._checks)), on_event=listen
+            )
+            self._hold(received(answer["model"], frames, source.shape, source.dtypes), source.shape)
+            if held is not None:
+                worker.request({"type": "forget", "name": "validation"})
+        self.report_ = listen.report
+        self._sources, self._liked = None if source.once else [source], None
+        return self
+
+    def _hold(self, state, shape):
+        """Takes a model that the worker holds, too."""
+        if shape is not None:
+            # Saved with the model, so that a loaded one has the same rows.
+            state.head["metadata"] = {**state.head["metadata"], "shape": list(shape)}
+        self._state = state
+        self._version += 1
+        self._slot.holds = self._version
+
+    def _javascript(self):
+        params = _names.javascript_params(self._params, self._table, type(self).__name__)
+        if "seed" in params:
+            params["seed"] = _seed_of(params["seed"])
+        return {
+            name: value.item() if isinstance(value, np.generic) else value for name, value in params.items()
+        }
+
+    def _flags(self):
+        flags = []
+        for name, value in self._machine.items():
+            if name == "num_threads" and value == 0:
+                continue
+            flags += [_names.MACHINE[name], str(value)]
+        return flags
+
+    @property
+    def _checks(self):
+        return self._params.get("on_bad_rows") != "skip"
+
+    @property
+    def _is_implicit(self):
+        return bool(self._params.get("implicit") or self._params.get("implicit_prefs"))
+
+    def _ratings_of(self, given, names):
+        source = ratings_of(given, names, ones=self._is_implicit)
+        if source.rows == 0:
+            raise DataError("there are no ratings")
+        return source
+
+    def _send_data(self, worker, name, source):
+        worker.request({"type": "data", "name": name}, batches=(source.schema, source.batches(self._checks)))
+
+    @property
+    def _fitted(self):
+        if self._state is None:
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit, or load a model")
+        return self._state
+
+    def _ask(self, work):
+        """The result of `work(worker)`, with a worker that holds this model.
+
+        Once more if the process had died, since it held nothing but a copy.
+        """
+        with self._slot.lock:
+            try:
+                return work(self._worker())
+            except WorkerEndedError:
+                return work(self._worker())
+
+    def _worker(self):
+        state = self._fitted
+        worker = self._slot.start(self._flags())
+        if self._slot.holds != self._version:
+            state.send(worker)
+            self._slot.holds = self._version
+        return worker
+
+    def save(self, path, overwrite=False):
+        """Saves the model as a folder that FactorFlow's command line and Spark's ALSModel read."""
+        with self._slot.lock:
+            if self._fitted.users.ids.count is not None:
+                self._slot.holds = None  # The worker's own copy does not have the matrix's shape.
+            request = {"type": "save", "path": os.path.abspath(os.fspath(path)), "overwrite": bool(overwrite)}
+            self._ask(lambda worker: worker.request(request))
+
+    def _load(self, path):
+        with self._slot.lock:
+            worker = self._slot.start(self._flags())
+            answer, frames = worker.request({"type": "load", "path": os.path.abspath(os.fspath(path))})
+            head = answer["model"]
+            self._hold(received(head, frames, head["metadata"].get("shape")), head["metadata"].get("shape"))
+        return self
+
+    def close(self):
+        """Ends the worker process of this model. The next call that needs one starts it again."""
+        self._slot.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class _Listener:
+    """Takes the events of a training."""
+
+    def __init__(self, show_progress, callback):
+        self.report = None
+        self._show = show_progress
+        self._callback = callback
+
+    def __call__(self, event):
+        kind = event["type"]
+        if kind == "report":
+            self.report = {name: value for name, value in event.items() if name not in ("type", "id")}
+        elif kind == "warning":
+            warnings.warn(_names.to_python(event["text"]), FactorFlowWarning, stacklevel=4)
+        elif kind == "note":
+            _log.info("%s", event["text"])
+        elif kind == "iteration":
+            if self._show:
+                print(_line_of(event), file=sys.stderr)
+            if self._callback is not None:
+                self._callback(event["iteration"], event["seconds"], event.get("loss"))
+
+
+def _line_of(event):
+    parts = [f"iteration {event['iteration']} of {event.get('of', '?')}", f"{event['seconds']:.2f} s"]
+    parts += [
+        f"{name} {event[key]:.4f}"
+        for key, name in (("trainRmse", "training RMSE"), ("testRmse", "validation RMSE"))
+        if event.get(key)
+    ]
+    return ", ".join(parts)
+
+
+def _seed_of(given):
+    """A seed of what numpy accepts as random_state."""
+    if isinstance(given, np.random.Generator):
+        return int(given.integers(2**32))
+    if isinstance(given, np.random.RandomState):
+        return int(given.randint(2**32, dtype=np.uint32))
+    return given

@@ -1,0 +1,95 @@
+"""Names of parameters in Python and in FactorFlow."""
+
+import difflib
+import re
+
+# Python's name, FactorFlow's name. implicit's names come first; both may be given.
+COMMON = {
+    "factors": "rank",
+    "rank": "rank",
+    "regularization": "regParam",
+    "reg_param": "regParam",
+    "iterations": "maxIter",
+    "max_iter": "maxIter",
+    "random_state": "seed",
+    "seed": "seed",
+    "biases": "biases",
+    "bias_damping": "biasDamping",
+    "reg_offset": "regOffset",
+    "precision": "precision",
+    "early_stop": "earlyStop",
+    "early_stop_metric": "earlyStopMetric",
+    "target_rmse": "targetRmse",
+    "on_duplicates": "onDuplicates",
+    "on_bad_rows": "onBadRows",
+}
+ALS = {
+    **COMMON,
+    "implicit": "implicitPrefs",
+    "implicit_prefs": "implicitPrefs",
+    "alpha": "alpha",
+    "weight": "weight",
+    "unobserved_weight": "unobservedWeight",
+    "solver": "solver",
+    "cg_steps": "cgSteps",
+    "nonnegative": "nonnegative",
+    "reg_exponent": "regExponent",
+    "start": "start",
+    "kernel": "kernel",
+    "partition_users": "partitionUsers",
+    "partition_items": "partitionItems",
+    "partition_sums": "partitionSums",
+    "partition_groups": "partitionGroups",
+}
+SGD = {
+    **COMMON,
+    "learning_rate": "learningRate",
+    "decay": "decay",
+    "rate": "rate",
+    "schedule": "schedule",
+    "reg_param_users": "regParamUsers",
+    "reg_param_items": "regParamItems",
+}
+MACHINE = {
+    "device": "--device",
+    "device_memory": "--device-memory",
+    "num_threads": "--workers",
+    "memory_budget": "--memory-budget",
+    "spill_dir": "--spill-dir",
+}
+
+# The other way, for messages; of two names the one that comes first. Words such as rank are names in both.
+_SHOWN = {
+    theirs: ours
+    for table in (SGD, ALS)
+    for ours, theirs in reversed(table.items())
+    if theirs.lower() != theirs
+}
+_SHOWN.update({"userCol": "user", "itemCol": "item", "ratingCol": "rating"})
+_WORDS = re.compile(rf"\b({'|'.join(_SHOWN)})\b")
+
+
+def to_python(text):
+    """A message of the worker with the parameters under Python's names."""
+    return _WORDS.sub(lambda found: _SHOWN[found.group(1)], text)
+
+
+def javascript_params(given, table, algorithm):
+    """FactorFlow's parameters of those that are given (not None)."""
+    params = {}
+    for name, value in given.items():
+        if value is None:
+            continue
+        theirs = table[name]
+        if theirs in params and params[theirs] != value:
+            twice = [one for one in given if table[one] == theirs and given[one] is not None]
+            raise TypeError(f"{' and '.join(twice)} of {algorithm} mean the same, and have different values")
+        params[theirs] = value
+    return params
+
+
+def unknown(name, known, algorithm):
+    """The error of a parameter that does not exist."""
+    near = difflib.get_close_matches(name, known, 1)
+    advice = f". Did you mean {near[0]}?" if near else f". There are: {', '.join(known)}"
+    return TypeError(f"{algorithm} has no parameter {name}{advice}")

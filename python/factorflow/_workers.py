@@ -1,0 +1,71 @@
+"""The workers of this process: a few at a time, none shared with a child of os.fork."""
+
+import os
+import threading
+import weakref
+
+from ._worker import Worker
+
+# A worker takes some 100 MB, so a search over parameters must not leave one for each of its models.
+_MOST = 4
+
+_lock = threading.Lock()
+_slots = []
+_all_slots = weakref.WeakSet()
+
+
+class Slot:
+    """The place of one model's worker. The pool may close an idle one; the model then starts another."""
+
+    def __init__(self):
+        self.lock = threading.RLock()
+        self.worker = None
+        # The version of the model that the worker holds; None for no model.
+        self.holds = None
+        with _lock:
+            _all_slots.add(self)
+
+    def start(self, flags):
+        """The running worker, or a new one; hold `lock` meanwhile."""
+        if self.worker is None or not self.worker.alive:
+            self.worker, self.holds = Worker(flags), None
+        _use(self)
+        return self.worker
+
+    def close(self):
+        with self.lock:
+            worker, self.worker, self.holds = self.worker, None, None
+            if worker is not None:
+                worker.close()
+
+
+def _use(slot):
+    """Notes the use of a slot, and closes the one that has not been used for the longest time."""
+    with _lock:
+        _slots[:] = [one for one in _slots if one() is not None and one() is not slot]
+        _slots.append(weakref.ref(slot))
+        spare = [one() for one in _slots[:-_MOST]]
+    for old in spare:
+        # One that answers a request at present stays.
+        if old is not None and old.lock.acquire(blocking=False):
+            try:
+                old.close()
+            finally:
+                old.lock.release()
+            with _lock:
+                _slots[:] = [one for one in _slots if one() is not old]
+
+
+def _after_fork_in_child():
+    global _lock
+    _lock = threading.Lock()
+    _slots.clear()
+    for slot in list(_all_slots):
+        slot.lock = threading.RLock()
+        if slot.worker is not None:
+            slot.worker.forget()
+        slot.worker, slot.holds = None, None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,265 @@
+"""Bad input, and ends of processes."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import scipy.sparse as sparse
+
+import factorflow
+from factorflow import _node
+
+
+def refused(error, message):
+    return pytest.raises(error, match=message)
+
+
+@pytest.mark.parametrize(
+    "ratings, error, message",
+    [
+        (sparse.csr_matrix((3, 3)), factorflow.DataError, "no ratings"),
+        (
+            pd.DataFrame({"user": [], "item": [], "rating": []}).astype("int64"),
+            factorflow.DataError,
+            "no ratings",
+        ),
+        (sparse.csr_matrix([[1.0, np.nan]]), factorflow.DataError, "user 0 and item 1 is nan"),
+        (sparse.csc_matrix([[1.0], [np.inf]]), factorflow.DataError, "user 1 and item 0 is inf"),
+        (([1, 2], [3, 4], [1.0, np.nan]), factorflow.DataError, "row 1 .* user 2, item 4, rating nan"),
+        (
+            pa.table({"user": [1, None], "item": [1, 2], "rating": [1, 2]}),
+            factorflow.DataError,
+            "row 1 .*None",
+        ),
+        (
+            pa.table({"user": ["a", "b"], "item": [1, 2], "rating": ["x", "y"]}),
+            factorflow.DataError,
+            "numbers",
+        ),
+        (
+            pd.DataFrame({"user": [1.5], "item": [1], "rating": [1]}),
+            factorflow.DataError,
+            "whole numbers or text",
+        ),
+        (pd.DataFrame({"user": [1, "a"], "item": [1, 2], "rating": [1, 2]}), factorflow.DataError, "Arrow"),
+        (([1, 2], [3], [1.0, 2.0]), factorflow.DataError, "one length"),
+        (np.zeros((3, 3)), TypeError, "shape .3, 3."),
+        ("ratings.csv", TypeError, "str"),
+        (sparse.csr_matrix([[1j]]), factorflow.DataError, "numbers"),
+    ],
+)
+def test_ratings_that_cannot_be_used(ratings, error, message, machine):
+    with factorflow.ALS(factors=2, **machine) as model:
+        with refused(error, message):
+            model.fit(ratings)
+        with refused(factorflow.NotFittedError, "not fitted"):
+            model.recommend(0)
+
+
+def test_rows_may_be_skipped(machine):
+    ratings = ([1, 2, 1, 2], [3, 4, 4, 3], [1.0, np.nan, 2.0, 3.0])
+    with factorflow.ALS(factors=2, on_bad_rows="skip", **machine).fit(ratings) as model:
+        assert model.report_["badRows"] == 1
+
+
+def test_parameters_that_cannot_be_used(matrix, machine):
+    with refused(TypeError, "no parameter factor. Did you mean factors"):
+        factorflow.ALS(factor=3)
+    with refused(TypeError, "factors and rank of ALS mean the same"):
+        factorflow.ALS(factors=3, rank=4)
+    with refused(TypeError, "no parameter alpha"):
+        factorflow.SGD(alpha=3)
+    for given, message in (
+        ({"alpha": 3}, "alpha"),
+        ({"iterations": 0}, "max_iter|iterations"),
+        ({"regularization": -1}, "regularization|reg_param"),
+        ({"solver": "lu"}, "solver"),
+    ):
+        with factorflow.ALS(**given, **machine) as model, refused(factorflow.UsageError, message):
+            model.fit(matrix)
+    with factorflow.ALS(factors=4, device="cpu", memory_budget="1MiB") as model:
+        with refused((factorflow.CapacityError, factorflow.UsageError), "memory"):
+            model.fit(matrix)
+    with refused(factorflow.NotFittedError, "not fitted"):
+        _ = factorflow.ALS().user_factors
+
+
+def test_ids_and_shapes_that_do_not_exist(model, named, matrix):
+    for user in (60, -1):
+        with refused(IndexError, f"user {user} is out of range: the model has 60 users"):
+            model.recommend(user)
+    with refused(KeyError, "no user 'ann'"):
+        named.recommend(["u01", "ann"])
+    with refused(KeyError, "no item 'x'"):
+        named.similar_items("x")
+    with refused(IndexError, "item 40"):
+        model.similar_items(40)
+    with refused(IndexError, "item 41"):
+        model.recommend(3, items=[1, 41])
+    with refused(ValueError, r"shape \(60, 40\), need \(1, 40\)"):
+        model.recommend(3, matrix)
+    with refused(ValueError, "recalculate_user needs user_items"):
+        model.recommend(3, recalculate_user=True)
+    for count in (0, 2.5, True):
+        with refused(ValueError, "N must be"):
+            model.recommend(3, N=count)
+    with refused(ValueError, "a matrix has numbers of rows"):
+        named.evaluate(matrix)
+    with refused(ValueError, "pairs"):
+        model.predict([1, 2], [1, 2, 3])
+    # None of these has ended the worker.
+    assert model._slot.worker.alive
+
+
+def test_node_that_is_missing_or_old(monkeypatch, tmp_path):
+    monkeypatch.delenv("FACTORFLOW_NODE", raising=False)
+    monkeypatch.setattr(_node, "_of_wheel", lambda: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with refused(factorflow.NodeError, r"there is none. Install it with: pip install 'factorflow\[node\]'"):
+        factorflow.ALS().fit(sparse.csr_matrix([[1.0]]))
+    old = tmp_path / "node"
+    old.write_text("#!/bin/sh\necho v20.11.1\n")
+    old.chmod(0o755)
+    with refused(factorflow.NodeError, "20.11.1"):
+        _node.node()
+    monkeypatch.setenv("FACTORFLOW_MAIN", str(tmp_path / "absent.js"))
+    with refused(factorflow.NodeError, "no file"):
+        _node.program()
+
+
+def test_a_worker_that_dies(triples, machine):
+    with factorflow.ALS(factors=2, **machine).fit(triples) as model:
+        before = model.recommend(3)
+        os.kill(model._slot.worker.pid, signal.SIGKILL)
+        np.testing.assert_array_equal(model.recommend(3)[0], before[0])
+        first = model._slot.worker.pid
+
+        def kill(*_):
+            os.kill(first, signal.SIGKILL)
+
+        with refused(factorflow.WorkerError, "ended unexpectedly"):
+            model.fit(triples, callback=kill)
+        np.testing.assert_array_equal(model.recommend(3)[0], before[0])
+
+
+def test_an_interrupt_ends_the_training(triples, machine):
+    with factorflow.ALS(factors=2, iterations=1_000_000, **machine) as model:
+
+        def interrupt(iteration, *_):
+            if iteration == 3:
+                signal.raise_signal(signal.SIGINT)
+
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(triples, callback=interrupt)
+        assert model._slot.worker is not None and not model._slot.worker.alive
+
+
+def test_threads_take_turns(model):
+    expected = [model.recommend(user)[0].tolist() for user in range(6)]
+    found = [None] * 6
+
+    def ask(user):
+        for _ in range(5):
+            found[user] = model.recommend(user)[0].tolist()
+
+    threads = [threading.Thread(target=ask, args=(user,)) for user in range(6)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert found == expected
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_of_fork_has_a_worker_of_its_own(model, tmp_path):
+    expected = model.recommend(3)[0].tolist()
+    parent = model._slot.worker.pid
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            same = model.recommend(3)[0].tolist() == expected
+            code = 0 if same and model._slot.worker.pid != parent else 2
+            model.close()
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert model.recommend(3)[0].tolist() == expected
+    assert model._slot.worker.pid == parent
+
+
+def test_many_models_leave_few_processes(triples, machine, monkeypatch):
+    monkeypatch.setattr("factorflow._workers._MOST", 2)
+    models = [
+        factorflow.ALS(factors=2, iterations=1, random_state=seed, **machine).fit(triples)
+        for seed in range(3)
+    ]
+    assert [one._slot.worker is not None for one in models] == [False, True, True]
+    assert len({tuple(one.recommend(3)[1]) for one in models[::-1]}) == 3
+    pids = [one._slot.worker.pid for one in models if one._slot.worker is not None]
+    models.clear()
+    wait_for_end(pids)
+
+
+PROGRAM = """
+import sys, numpy, factorflow
+draw = numpy.random.default_rng(0)
+ratings = (draw.integers(0, 50, 2000), draw.integers(0, 40, 2000), draw.uniform(1, 5, 2000))
+model = factorflow.ALS(factors=4, iterations=int(sys.argv[1]), device="cpu", num_threads=1)
+def told(iteration, *_):
+    if iteration == 1:
+        print(model._slot.worker.pid, flush=True)
+model.fit(ratings, callback=told)
+"""
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, None])
+def test_a_parent_that_ends_leaves_no_process(end):
+    iterations = "1" if end is None else "1000000"
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, iterations], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    with parent:
+        worker = int(parent.stdout.readline())
+        assert alive(worker)
+        if end is not None:
+            parent.send_signal(end)
+        parent.communicate(timeout=30)
+    assert (parent.returncode == 0) == (end is None)
+    wait_for_end([worker])
+
+
+def alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_for_end(pids, seconds=20):
+    end = time.monotonic() + seconds
+    while any(alive(pid) for pid in pids):
+        assert time.monotonic() < end, "a worker did not end"
+        time.sleep(0.05)
+
+
+def test_another_version_is_refused(monkeypatch, machine):
+    monkeypatch.setattr("factorflow._worker.__version__", "0.0.9")
+    with refused(factorflow.WorkerError, "not factorflow 0.0.9"):
+        factorflow.ALS(**machine).fit(sparse.csr_matrix([[1.0]]))
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="no Node on PATH")
+def test_node_of_path(monkeypatch):
+    monkeypatch.delenv("FACTORFLOW_NODE", raising=False)
+    monkeypatch.setattr(_node, "_of_wheel", lambda: None)
+    assert Path(_node.node()).name == "node"

@@ -1,0 +1,209 @@
+"""Parameters, predictions, recommendations, similar rows, files, and later ratings."""
+
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import scipy.sparse as sparse
+
+import factorflow
+
+
+def scores_of(model, user):
+    return (
+        model.global_mean
+        + model.user_biases[user]
+        + model.item_biases
+        + model.item_factors.astype(np.float64) @ model.user_factors[user].astype(np.float64)
+    )
+
+
+def test_predictions_are_mean_biases_and_factors(model, triples):
+    users, items, ratings = triples
+    predicted = model.predict(users, items)
+    assert predicted.dtype == np.float32
+    np.testing.assert_allclose(
+        predicted[:20], [scores_of(model, u)[i] for u, i in zip(users[:20], items[:20])], rtol=1e-5
+    )
+    errors = model.evaluate(triples)
+    assert errors["pairs"] == len(users) and errors["cold_pairs"] == 0
+    assert errors["rmse"] == pytest.approx(float(np.sqrt(np.mean((predicted - ratings) ** 2))), rel=1e-5)
+    assert errors["rmse"] == pytest.approx(model.report_["iterations"][-1]["trainRmse"], rel=1e-4)
+    assert errors["rmse"] < errors["baselines"]["damped_means"]["rmse"]
+    assert model.predict(3, 9) == model.predict([3], [9])[0]
+    assert np.isnan(model.predict([7, 999, 3], [9, 9, -1])).all()
+
+
+def test_recommendations_are_the_best_unrated_items(model, matrix):
+    for user in (0, 3, 59):
+        scores = scores_of(model, user)
+        scores[matrix[user].indices] = -np.inf
+        scores[5] = -np.inf  # no ratings
+        best = np.argsort(-scores, kind="stable")[:5]
+        ids, values = model.recommend(user, N=5)
+        assert list(ids) == list(best)
+        np.testing.assert_allclose(values, scores[best], rtol=1e-5)
+        np.testing.assert_array_equal(model.recommend(user, matrix[user], N=5)[0], ids)
+    many, values = model.recommend(np.arange(60), N=5)
+    assert many.shape == values.shape == (60, 5)
+    np.testing.assert_array_equal(many[3], model.recommend(3, N=5)[0])
+    assert set(many[7]) == {-1} and np.isneginf(values[7]).all()
+    np.testing.assert_array_equal(model.recommend([3, 0, 3], matrix[[3, 0, 3]], N=5)[0], many[[3, 0, 3]])
+
+
+def test_many_users_are_those_of_single_requests(machine):
+    draw = np.random.default_rng(1)
+    ratings = (np.repeat(np.arange(600), 5), draw.integers(0, 50, 3000), draw.uniform(1, 5, 3000))
+    with factorflow.ALS(factors=3, iterations=2, on_duplicates="mean", **machine).fit(ratings) as model:
+        ids, scores = model.recommend(model.user_ids, N=7)
+        for user in (0, 299, 599):
+            single, values = model.recommend(user, N=7)
+            np.testing.assert_array_equal(ids[user], single)
+            np.testing.assert_allclose(scores[user], values, rtol=1e-5)
+
+
+def test_lists_of_items(model, matrix):
+    rated = matrix[3].indices
+    ids, _ = model.recommend(3, N=40, filter_already_liked_items=False)
+    assert len(ids) == 39 and set(rated) <= set(ids)
+    assert set(model.recommend(3, N=40)[0]).isdisjoint(rated)
+    best = ids[0]
+    assert best not in model.recommend(3, N=40, filter_already_liked_items=False, filter_items=[best])[0]
+    some = [1, 2, 3, 4]
+    ranked, scores = model.rank_items(3, matrix[3], some)
+    assert sorted(ranked) == some and list(scores) == sorted(scores, reverse=True)
+    np.testing.assert_array_equal(
+        model.recommend(3, N=4, filter_already_liked_items=False, items=some)[0], ranked
+    )
+
+
+def test_similar_rows(model, named):
+    vectors = model.item_factors / np.maximum(
+        np.linalg.norm(model.item_factors, axis=1, keepdims=True), 1e-12
+    )
+    cosines = vectors @ vectors[9]
+    ids, similarities = model.similar_items(9, N=4)
+    assert ids[0] == 9 and similarities[0] == 1
+    assert list(ids) == list(np.argsort(-cosines)[:4])
+    np.testing.assert_allclose(similarities, cosines[ids], rtol=1e-4)
+    many, _ = model.similar_items([9, 2], N=4)
+    np.testing.assert_array_equal(many[0], ids)
+    assert model.similar_users([3], N=1)[0].tolist() == [[3]]
+    assert named.similar_users("u03", N=2)[0][0] == "u03"
+
+
+def test_a_user_given_by_ratings(model, matrix):
+    ids, scores = model.recommend(0, matrix[0], N=5, recalculate_user=True)
+    np.testing.assert_array_equal(ids, model.recommend(0, matrix[0], N=5)[0])
+    unknown = model.recommend(12345, matrix[0], N=5, recalculate_user=True)
+    np.testing.assert_array_equal(unknown[1], scores)
+    many, _ = model.recommend([0, 1], matrix[:2], N=5, recalculate_user=True)
+    np.testing.assert_array_equal(many[0], ids)
+
+
+def test_implicit_data(matrix, machine):
+    clicks = (matrix > 3).astype(np.float32)
+    clicks.eliminate_zeros()
+    with factorflow.ALS(factors=4, iterations=5, implicit=True, alpha=5, **machine).fit(clicks) as model:
+        assert model.user_biases is None and model.global_mean == 0
+        inside = model.predict(*clicks.nonzero()).mean()
+        assert inside > 1.7 * (model.user_factors @ model.item_factors.T).mean()
+        # Negative ratings are dislikes.
+        users, items = clicks.nonzero()
+        disliked = clicks.copy()
+        disliked.data[users < 20] = -1
+        found = model.fit(disliked).predict(users, items)
+        assert found[users < 20].mean() < 0.3 < found[users >= 20].mean()
+        disliked.data[:] = -1
+        with pytest.raises(factorflow.DataError, match="no rating is above 0"):
+            model.fit(disliked)
+        ranking = model.fit(clicks).evaluate_ranking(clicks[:5], train=clicks[5:], k=5, resamples=0)
+        assert 0 <= ranking["metrics"]["ndcg@5"] <= 1
+
+
+def test_sgd_and_early_stop(triples, matrix, machine):
+    users, items, ratings = triples
+    test = tuple(one[::10] for one in triples)
+    train = tuple(np.delete(one, np.s_[::10]) for one in triples)
+    calls = []
+    with factorflow.SGD(factors=4, iterations=8, early_stop=1, **machine) as model:
+        model.fit(train, validation=test, callback=lambda *one: calls.append(one))
+        assert [one[0] for one in calls] == list(range(1, len(calls) + 1))
+        assert "testRmse" in model.report_["iterations"][0]
+        assert model.evaluate(test)["rmse"] < 1
+
+
+@pytest.mark.parametrize("trainer", [factorflow.ALS, factorflow.SGD])
+def test_files(trainer, triples, matrix, machine, tmp_path):
+    with trainer(factors=3, iterations=3, random_state=5, **machine).fit(matrix) as model:
+        model.save(tmp_path / "model")
+        with pytest.raises(factorflow.UsageError, match="exist"):
+            model.save(tmp_path / "model")
+        model.save(tmp_path / "model", overwrite=True)
+        with factorflow.load(tmp_path / "model", **machine) as loaded:
+            assert type(loaded) is trainer and loaded.rank == 3
+            assert loaded.get_params()["random_state"] == 5
+            np.testing.assert_array_equal(loaded.user_factors, model.user_factors)
+            np.testing.assert_array_equal(loaded.item_biases, model.item_biases)
+            np.testing.assert_array_equal(loaded.recommend(3, matrix[3])[0], model.recommend(3)[0])
+            with pytest.raises(factorflow.UsageError, match="user_items"):
+                loaded.recommend(3)
+        copy = pickle.loads(pickle.dumps(model))
+        with copy:
+            np.testing.assert_array_equal(copy.recommend(3, matrix[3])[0], model.recommend(3)[0])
+    with pytest.raises(factorflow.DataError):
+        factorflow.load(tmp_path / "absent", **machine)
+
+
+def test_the_worker_is_a_cache(named, tmp_path):
+    before = named.recommend("u03")
+    report = named.evaluate(pa.table({"user": ["u03"], "item": ["i09"], "rating": [3.0]}))
+    named.close()
+    after = named.recommend("u03")
+    np.testing.assert_array_equal(before[1], after[1])
+    named.close()
+    assert named.evaluate(pa.table({"user": ["u03"], "item": ["i09"], "rating": [3.0]})) == report
+    named.close()
+    named.save(tmp_path / "model")
+    assert {one.name for one in (tmp_path / "model").iterdir()} >= {
+        "itemCounts",
+        "userMeans",
+        "itemMeans",
+        "metadata",
+    }
+
+
+def test_later_ratings(triples, matrix, machine):
+    users, items, ratings = triples
+    with factorflow.ALS(factors=3, iterations=3, **machine).fit(matrix) as model:
+        items_before = model.item_factors
+        model.partial_fit_users([7, 61], matrix[[3, 3]])
+        assert model.user_factors.shape == (62, 3) and not model.user_factors[60].any()
+        np.testing.assert_allclose(model.user_factors[7], model.user_factors[3], atol=0.05)
+        np.testing.assert_array_equal(model.user_factors[7], model.user_factors[61])
+        np.testing.assert_array_equal(model.item_factors, items_before)
+        assert len(model.recommend(61, matrix[3], N=3)[0]) == 3
+        later = sparse.csr_matrix(([5.0, 4.0], ([70, 70], [1, 2])), shape=(71, 40))
+        model.partial_fit(later, iterations=1)
+        assert model.user_factors.shape == (71, 3) and model.user_factors[70].any()
+    table = pa.table({"user": [f"u{one}" for one in users], "item": items, "rating": ratings})
+    with factorflow.ALS(factors=3, iterations=3, **machine).fit(table) as model:
+        count = len(model.user_ids)
+        model.partial_fit(pa.table({"user": ["new"], "item": [3], "rating": [4.0]}))
+        assert "new" in model.user_ids and len(model.user_ids) == count + 1
+        assert 3 not in model.recommend("new", N=40)[0]
+        model.partial_fit_users(
+            ["newer"], sparse.csr_matrix(([5.0], ([0], [2])), shape=(1, len(model.item_ids)))
+        )
+        assert len(model.recommend("newer", N=3, filter_already_liked_items=False)[0]) == 3
+
+
+def test_parameters_have_two_names(triples, machine):
+    one = factorflow.ALS(rank=3, reg_param=0.1, max_iter=2, seed=4, **machine)
+    other = factorflow.ALS(factors=3, regularization=0.1, iterations=2, random_state=4, **machine)
+    with one, other:
+        np.testing.assert_array_equal(one.fit(triples).user_factors, other.fit(triples).user_factors)
+        drawn = factorflow.ALS(random_state=np.random.default_rng(0))._javascript()["seed"]
+        assert isinstance(drawn, int)
+    assert repr(other).startswith("<factorflow.ALS(factors=3, regularization=0.1")
