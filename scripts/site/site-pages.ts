@@ -20,7 +20,17 @@ export const guide = {
   Start: ['getting-started', 'concepts', 'choosing', 'implicit', 'coming-from'],
   Data: ['prepare-data', 'group-join-sort', 'expressions', 'folders', 'reference/formats'],
   Quality: ['evaluating', 'ranking', 'summary', 'reports'],
-  Production: ['serving', 'retraining', 'checkpoints', 'embedding', 'bundlers', 'sizing', 'gpu', 'spark'],
+  Production: [
+    'serving',
+    'retraining',
+    'checkpoints',
+    'embedding',
+    'bundlers',
+    'sizing',
+    'gpu',
+    'python',
+    'spark',
+  ],
   Facts: ['guarantees', 'security', 'dependencies', 'changelog'],
   Measured: [
     'measured/performance',
