@@ -20,6 +20,9 @@ const platforms: Readonly<Record<string, string>> = {
   'win32-arm64': 'win_arm64',
 };
 
+/** Parts of the npm package that no program reads. */
+const unused = ['docs', 'examples', 'engine', 'gpu', 'operators', 'dist/types'];
+
 /** Files of packages that no program reads. */
 const unread = /\.(map|d\.[cm]?ts|md|markdown|test\.js)$|\/(test|tests|docs|examples|coverage|\.github)\//;
 
@@ -29,7 +32,8 @@ export function buildPythonWheel(run: Run, folder: string): string {
   // setuptools keeps files of earlier builds there.
   for (const old of [target, join(root, 'python/build'), join(root, 'python/factorflow.egg-info'), folder])
     rmSync(old, { recursive: true, force: true });
-  copyProgram(target);
+  copyPackage(run, target);
+  copyDependencies(target);
   mkdirSync(folder, { recursive: true });
   const platform = platforms[`${process.platform}-${process.arch}`];
   if (platform === undefined) throw new Error(`there is no wheel for ${process.platform}-${process.arch}`);
@@ -48,13 +52,20 @@ export function buildPythonWheel(run: Run, folder: string): string {
   return join(folder, wheel);
 }
 
-/** The command line and the packages that it needs, in the versions of package-lock.json. */
-function copyProgram(target: string): void {
+/** The files of the npm package, without those for people and compilers. */
+function copyPackage(run: Run, target: string): void {
   if (!existsSync(join(root, program))) throw new Error('this checkout is not built: npm run build');
   const own = join(target, 'node_modules/factorflow');
   mkdirSync(own, { recursive: true });
-  for (const name of ['package.json', 'LICENSE', 'dist/programs'])
-    cpSync(join(root, name), join(own, name), { recursive: true });
+  run('npm', ['pack', '--silent', '--ignore-scripts', '--pack-destination', target]);
+  const [packed] = globSync('*.tgz', { cwd: target });
+  run('tar', ['-xzf', join(target, packed), '-C', own, '--strip-components', '1']);
+  for (const name of [packed, ...unused.map((one) => join('node_modules/factorflow', one))])
+    rmSync(join(target, name), { recursive: true, force: true });
+}
+
+/** The packages of package-lock.json that are installed with this one, in its versions. */
+function copyDependencies(target: string): void {
   const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
     readonly packages: Readonly<Record<string, LockedPackage>>;
   };
