@@ -3,8 +3,7 @@ import { DataError, UsageError } from '../../engine/errors.ts';
 import { formatCount } from '../../engine/format.ts';
 import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
 import { KeyLookup } from '../../engine/keys/key-lookup.ts';
-import { UNKNOWN_KEY } from '../../engine/keys/tables/key-table.ts';
-import { dataSetName, sharedArray } from '../../engine/partition.ts';
+import { dataSetName } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { SizedAlsParams } from '../../operators/als/implicit/sized-params.ts';
 import { unitOfSize } from '../../operators/als/rating-unit.ts';
@@ -14,9 +13,11 @@ import type { IndexedRatings } from '../../operators/ratings/ids/index-ids.ts';
 import { blockOf, emptyBlock, type RatingBlock } from '../../operators/ratings/rating-block.ts';
 import { RatingInput } from '../rating-input.ts';
 import type { Session } from '../session.ts';
+import { ArrivingRows, type FactorRows } from './arriving-rows.ts';
 import { BatchChannel } from './batch-channel.ts';
+import { type BlockBytes, bytesOfBlock } from './block-bytes.ts';
 import type { Opening } from './opening.ts';
-import { PreviousRows } from './previous-rows.ts';
+import { blocksOfIds, outRows } from './out-rows.ts';
 
 export type Side = 'users' | 'items';
 
@@ -32,6 +33,21 @@ interface Built {
   readonly columns: KeyColumn;
   readonly lookup: KeyLookup;
   readonly block: RatingBlock;
+  /** For each block of the other side, the rows that it needs; undefined if `build` named no blocks. */
+  readonly out: readonly Uint32Array[] | undefined;
+}
+
+/** The facts about a block that is built. */
+export interface BlockFacts {
+  readonly rows: number;
+  /** Rows of the other side that occur. */
+  readonly columns: number;
+  readonly ratings: number;
+  readonly sum: number;
+  readonly squares: number;
+  /** For each block of the other side, the number of this block's rows that it needs. */
+  readonly sends?: readonly number[];
+  readonly bytes: BlockBytes;
 }
 
 /**
@@ -47,10 +63,9 @@ export class RowBlock {
   #rows = 0;
   #built: Built | undefined;
   #solver: RowSolver | undefined;
-  #fixedVersion: number | undefined;
   #unit: number | undefined;
   /** A version of which some rows have not arrived yet. */
-  #previous: PreviousRows | undefined;
+  #previous: ArrivingRows | undefined;
 
   constructor(
     side: Side,
@@ -78,10 +93,6 @@ export class RowBlock {
     return this.#solver?.version;
   }
 
-  get fixedVersion(): number | undefined {
-    return this.#fixedVersion;
-  }
-
   get isBuilt(): boolean {
     return this.#built !== undefined;
   }
@@ -95,49 +106,54 @@ export class RowBlock {
     }
   }
 
-  /** Sorts the ratings into rows. Throws DataError if the number of ratings differs. */
-  async build(rows: number): Promise<{
-    readonly rows: number;
-    readonly columns: number;
-    readonly ratings: number;
-    readonly sum: number;
-    readonly squares: number;
-  }> {
+  /**
+   * Sorts the ratings into rows. `blocks`: the number of blocks of the other side, to which rows can be sent
+   * then. Throws DataError if the number of ratings differs.
+   */
+  async build(rows: number, blocks?: number): Promise<BlockFacts> {
     if (rows !== this.#rows)
       throw new DataError(
         `${formatCount(this.#rows)} ratings arrived, but the block should have ${formatCount(rows)}`,
         { phase: 'load', file: 'the feed', advice: 'Send them again' },
       );
-    if (rows === 0) return this.#buildEmpty();
-    await this.#channel.end();
-    const indexed = await this.#indexed;
-    const block = await sortByUser(indexed, 'keep', this.#ctx);
-    this.#built = {
-      keys: indexed.users,
-      columns: indexed.items,
-      lookup: new KeyLookup(indexed.items),
-      block,
-    };
+    const { keys, columns, block } = rows === 0 ? this.#empty() : await this.#sorted();
+    const out = blocks === undefined ? undefined : outRows(block, blocksOfIds(columns, blocks), blocks);
+    this.#built = { keys, columns, lookup: new KeyLookup(columns), block, out };
     let [sum, squares] = [0, 0];
     for (let k = 0; k < block.values.length; k++) {
       sum += block.values[k];
       squares += block.values[k] ** 2;
     }
-    return { rows: block.rows, columns: keyCount(indexed.items), ratings: block.ratings, sum, squares };
+    const sends = out?.map(({ length }) => length);
+    const sizes = { rows: block.rows, columns: keyCount(columns), ratings: block.ratings };
+    return {
+      ...sizes,
+      sum,
+      squares,
+      ...(sends ? { sends } : {}),
+      bytes: bytesOfBlock(
+        { ...sizes, sent: sends?.reduce((all, one) => all + one, 0) ?? 0 },
+        this.#params.rank,
+      ),
+    };
+  }
+
+  async #sorted(): Promise<Pick<Built, 'keys' | 'columns' | 'block'>> {
+    await this.#channel.end();
+    const indexed = await this.#indexed;
+    const block = await sortByUser(indexed, 'keep', this.#ctx);
+    return { keys: indexed.users, columns: indexed.items, block };
   }
 
   /** A block of a worker that got no ratings of this side. */
-  #buildEmpty() {
+  #empty(): Pick<Built, 'keys' | 'columns' | 'block'> {
     this.#channel.fail(new Error('the block is empty'));
     const keys: KeyColumn = { type: 'int32', values: new Int32Array(0) };
-    const columns = emptyBlock(new Int32Array(0));
-    this.#built = {
-      keys,
-      columns: keys,
-      lookup: new KeyLookup(keys),
-      block: blockOf({ name: dataSetName('empty'), partition: 0, version: 0 }, columns),
-    };
-    return { rows: 0, columns: 0, ratings: 0, sum: 0, squares: 0 };
+    const block = blockOf(
+      { name: dataSetName('empty'), partition: 0, version: 0 },
+      emptyBlock(new Int32Array(0)),
+    );
+    return { keys, columns: keys, block };
   }
 
   /** The solver of the block's rows. The unit of the ratings is computed from the sums of the first call. */
@@ -168,50 +184,55 @@ export class RowBlock {
     return this.#require().keys;
   }
 
+  /** Finds the rows of the fixed side that the block needs. */
+  get columns(): KeyLookup {
+    return this.#require().lookup;
+  }
+
+  /** The rows that a block of the other side needs, ascending. Throws UsageError if there is no such block. */
+  outTo(block: number): Uint32Array {
+    const { out } = this.#require();
+    if (out === undefined)
+      throw new UsageError('this block was built without the number of blocks of the other side', {
+        phase: 'train',
+        advice: 'Give build the field blocks',
+      });
+    if (block < out.length) return out[block];
+    throw new UsageError(`there is no block ${block}: build named ${out.length}`, { phase: 'train' });
+  }
+
   /**
    * Gives the solver the factors of the fixed side (items for a block of users) that occur in the block's
    * ratings. Throws DataError if one is missing.
    */
-  fix(fixed: FixedSide, solver: RowSolver): void {
-    if (this.#fixedVersion === fixed.version) return;
-    const { columns } = this.#require();
-    const { rank } = this.#params;
-    const factors = sharedArray(Float32Array, keyCount(columns) * rank);
-    const known = new Uint8Array(keyCount(columns));
-    for (const { ids, factors: rows } of fixed.frames) {
-      const positions = this.#require().lookup.positionsOf(ids);
-      for (let row = 0; row < positions.length; row++) {
-        if (positions[row] === UNKNOWN_KEY) continue;
-        known[positions[row]] = 1;
-        factors.set(rows.subarray(row * rank, (row + 1) * rank), positions[row] * rank);
-      }
-    }
-    const missing = known.reduce((sum, one) => sum + 1 - one, 0);
+  fix({ missing, factors }: ArrivingRows, solver: RowSolver): void {
     if (missing > 0)
       throw new DataError(
-        `${formatCount(missing)} of the ${formatCount(known.length)} rows of the fixed side that the block needs did not come`,
+        `${formatCount(missing)} of the ${formatCount(keyCount(this.#require().columns))} rows of the fixed side that the block needs did not come`,
         { phase: 'train', file: 'the feed', advice: 'Send all of them' },
       );
     solver.fix(factors);
-    this.#fixedVersion = fixed.version;
   }
 
   /**
    * Adds rows of an earlier version of this block. Once all of its rows have arrived, they are the solver's
    * current factors.
    */
-  async addPrevious(
-    version: number,
-    sums: RatingSums,
-    { ids, factors }: { readonly ids: KeyColumn; readonly factors: Float32Array },
-  ): Promise<void> {
-    if (this.#previous?.version !== version)
-      this.#previous = new PreviousRows(version, this.keys, this.#params.rank);
-    this.#previous.add(ids, factors);
-    const { whole } = this.#previous;
-    if (whole === undefined) return;
+  async addPrevious(version: number, sums: RatingSums, rows: FactorRows): Promise<void> {
+    const { rank } = this.#params;
+    if (this.#previous?.version !== version) {
+      const factors = new Float32Array(keyCount(this.keys) * rank);
+      this.#previous = new ArrivingRows(version, new KeyLookup(this.keys), factors);
+    }
+    if (this.#previous.add(rows) > 0)
+      throw new DataError(
+        `a frame of ${formatCount(keyCount(rows.ids))} previous rows has rows that the block does not have`,
+        { phase: 'train', file: 'the feed' },
+      );
+    const { missing, factors } = this.#previous;
+    if (missing > 0) return;
     this.#previous = undefined;
-    (await this.solver(sums)).give(version, whole);
+    (await this.solver(sums)).give(version, factors);
   }
 
   async forget(): Promise<void> {
@@ -224,10 +245,4 @@ export class RowBlock {
       throw new UsageError('this block is not built', { phase: 'train', advice: 'Send build first' });
     return this.#built;
   }
-}
-
-/** Factors of the fixed side, as frames that were received from the parent. */
-export interface FixedSide {
-  readonly version: number;
-  readonly frames: { readonly ids: KeyColumn; readonly factors: Float32Array }[];
 }

@@ -1,20 +1,23 @@
 import { ByteCursor } from '../../connectors/compression/byte-cursor.ts';
-import { factorFrames, readFactorFrame } from '../../connectors/model/factor-frames.ts';
+import { factorFrames, frameRows, readFactorFrame } from '../../connectors/model/factor-frames.ts';
+import type { IdColumn } from '../../connectors/model/id-column.ts';
 import { throwIfAborted, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import { keyCount } from '../../engine/keys/key-column.ts';
+import { type KeyColumn, keyCount, takeKeys } from '../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { type SizedAlsParams, sizedParams } from '../../operators/als/implicit/sized-params.ts';
-import { idColumnOf, keysOf } from '../serving/factor-arrays.ts';
+import { idColumnOf } from '../serving/factor-arrays.ts';
 import type { Session } from '../session.ts';
 import { ALS } from '../training/als.ts';
+import { baseBytes } from '../training/plans/memory-budget.ts';
 import { trainingDevice } from '../training/training-device.ts';
 import type { Opening } from './opening.ts';
+import { FixedRows } from './fixed-rows.ts';
 import type { Parent } from './parent-link.ts';
 import { RatingsFeed, requireWholeIds } from './ratings-feed.ts';
-import { nextRequest, number, type Request, sideOf, text, whole } from './requests.ts';
-import { type FixedSide, RowBlock, type Side } from './row-block.ts';
+import { nextRequest, type Request, sideOf, sums, text, whole } from './requests.ts';
+import { RowBlock } from './row-block.ts';
 
 /** A response: its fields and a payload. */
 interface Answer {
@@ -69,7 +72,7 @@ class RowRequests {
   readonly #session: Session;
   readonly #ctx: ExecutionContext;
   readonly #blocks = new Map<string, RowBlock>();
-  readonly #fixed = new Map<Side, FixedSide>();
+  readonly #fixed: FixedRows;
 
   constructor(
     parent: Parent,
@@ -79,6 +82,7 @@ class RowRequests {
   ) {
     this.#parent = parent;
     this.#training = training;
+    this.#fixed = new FixedRows(training.params.rank);
     this.#session = session;
     this.#ctx = ctx;
   }
@@ -87,37 +91,34 @@ class RowRequests {
     const { type, fields } = request;
     if (type === 'state') return { fields: this.#state() };
     if (type === 'load') return { fields: await this.#load(request) };
-    if (type === 'fixed') return { fields: this.#fix(request) };
     const name = text(fields, 'block');
     const block = this.#blocks.get(name);
     if (block === undefined) return { fields: { missing: 'block' } };
     if (type === 'release') {
       this.#blocks.delete(name);
+      this.#fixed.drop(name);
       await block.forget();
       return { fields: {} };
     }
-    if (type === 'build') return { fields: await block.build(whole(fields, 'rows')) };
+    if (type === 'build') return { fields: await this.#build(request, block) };
+    if (type === 'fixed') return { fields: this.#fix(request, name, block) };
+    if (type === 'send') return { fields: await this.#send(request, block) };
     if (type === 'start') return { fields: await this.#start(request, block) };
     if (type === 'previous') return { fields: await this.#previous(request, block) };
-    if (type === 'solve') return { fields: await this.#solve(request, block) };
+    if (type === 'solve') return { fields: await this.#solve(request, name, block) };
     if (type === 'gram') return this.#gram(request, block);
-    if (type === 'loss') return { fields: await this.#loss(request, block) };
+    if (type === 'loss') return { fields: await this.#loss(request, name, block) };
     throw new UsageError(`unknown request ${type}`, {
-      advice: 'There are: load, build, start, fixed, previous, gram, solve, loss, state, release, end',
+      advice: 'There are: load, build, start, fixed, previous, gram, solve, send, loss, state, release, end',
     });
   }
 
   #state(): JsonObject {
-    const blocks = Object.fromEntries(
-      [...this.#blocks].map(([name, { side, isBuilt, version }]) => [
-        name,
-        { side, built: isBuilt, version: version ?? null },
-      ]),
-    );
-    return {
-      blocks,
-      fixed: Object.fromEntries([...this.#fixed].map(([side, { version }]) => [side, version])),
-    };
+    const blocks = [...this.#blocks].map(([name, { side, isBuilt, version }]) => [
+      name,
+      { side, built: isBuilt, version: version ?? null, fixed: this.#fixed.of(name)?.version ?? null },
+    ]);
+    return { blocks: Object.fromEntries(blocks) };
   }
 
   async #load({ fields, payload }: Request): Promise<JsonObject> {
@@ -135,12 +136,17 @@ class RowRequests {
     return { ratings: block.ratings };
   }
 
-  #fix({ fields, payload }: Request): JsonObject {
-    const [side, version] = [sideOf(fields), whole(fields, 'version')];
-    let fixed = this.#fixed.get(side);
-    if (fixed?.version !== version) this.#fixed.set(side, (fixed = { version, frames: [] }));
+  async #build({ fields }: Request, block: RowBlock): Promise<JsonObject> {
+    const blocks = fields.blocks === undefined ? undefined : whole(fields, 'blocks');
+    if (blocks === 0) throw new UsageError('the request "build" needs at least one block, got 0');
+    const { workers } = this.#session;
+    const { bytes, ...facts } = await block.build(whole(fields, 'rows'), blocks);
+    return { ...facts, bytes: { ...bytes, process: baseBytes(workers) } };
+  }
+
+  #fix({ fields, payload }: Request, name: string, block: RowBlock): JsonObject {
     const { ids, factors } = readFactorFrame(payload, this.#training.params.rank);
-    fixed.frames.push({ ids: keysOf(ids), factors });
+    this.#fixed.add(name, whole(fields, 'version'), block.columns, { ids: keysOf(ids), factors });
     return {};
   }
 
@@ -156,10 +162,11 @@ class RowRequests {
     return {};
   }
 
-  async #solve({ fields, id, payload }: Request, block: RowBlock): Promise<JsonObject> {
+  async #solve({ fields, id, payload }: Request, name: string, block: RowBlock): Promise<JsonObject> {
     const { rank, implicitPrefs } = this.#training.params;
-    const fixed = this.#fixed.get(block.side === 'users' ? 'items' : 'users');
-    if (fixed?.version !== whole(fields, 'fixed')) return { missing: 'fixed' };
+    const fixed = this.#fixed.of(name);
+    const isFixed = fixed?.version === whole(fields, 'fixed');
+    if (!isFixed && block.ratings > 0) return { missing: 'fixed' };
     const { previous } = fields;
     const fromZeros = previous === null || previous === undefined;
     if (!fromZeros && block.version !== whole(fields, 'previous')) return { missing: 'previous' };
@@ -169,12 +176,31 @@ class RowRequests {
       );
     const solver = await block.solver(sums(fields));
     const started = performance.now();
-    block.fix(fixed, solver);
+    if (isFixed) block.fix(fixed, solver);
     const gram = implicitPrefs ? new Float64Array(payload.slice().buffer) : undefined;
     const factors = await solver.solve(whole(fields, 'version'), { fromZeros, ...(gram ? { gram } : {}) });
     const seconds = (performance.now() - started) / 1000;
     await this.#sendFactors(id, block, factors);
     return { seconds };
+  }
+
+  /** Sends the rows that one block of the other side needs, in frames. */
+  async #send({ fields, id }: Request, block: RowBlock): Promise<JsonObject> {
+    const rows = block.outTo(whole(fields, 'to'));
+    const solver = block.started;
+    if (solver === undefined || block.version !== whole(fields, 'version')) return { missing: 'previous' };
+    const { rank } = this.#training.params;
+    const most = frameRows(rank);
+    for (let first = 0; first < rows.length; first += most) {
+      const some = rows.subarray(first, first + most);
+      const ids = idColumnOf(takeKeys(block.keys, some));
+      for (const { bytes } of factorFrames(ids, solver.rowsAt(some), rank))
+        await this.#parent.send(
+          { type: 'factors', id, side: block.side, first, rows: some.length, of: rows.length },
+          bytes,
+        );
+    }
+    return { rows: rows.length };
   }
 
   async #gram({ fields }: Request, block: RowBlock): Promise<Answer> {
@@ -185,11 +211,12 @@ class RowRequests {
     return { fields: {}, payload: new Uint8Array(gram.buffer) };
   }
 
-  async #loss({ fields }: Request, block: RowBlock): Promise<JsonObject> {
+  async #loss({ fields }: Request, name: string, block: RowBlock): Promise<JsonObject> {
     const solver = block.started;
     if (solver === undefined || block.version !== whole(fields, 'version')) return { missing: 'version' };
     const errors = block.side === 'users';
-    if (errors && block.fixedVersion !== whole(fields, 'fixed')) return { missing: 'fixed' };
+    const fixed = this.#fixed.of(name);
+    if (errors && fixed?.version !== whole(fields, 'fixed')) return { missing: 'fixed' };
     return { ...(await solver.loss(errors)) };
   }
 
@@ -209,6 +236,11 @@ async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   yield bytes;
 }
 
-function sums(fields: JsonObject) {
-  return { ratings: number(fields, 'ratings'), squares: number(fields, 'squares') };
+function keysOf(ids: IdColumn): KeyColumn {
+  return ids.type === 'int64'
+    ? {
+        type: 'int64',
+        halves: new Int32Array(ids.values.buffer, ids.values.byteOffset, 2 * ids.values.length),
+      }
+    : ids;
 }

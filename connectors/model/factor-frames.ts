@@ -28,6 +28,11 @@ export interface FactorFrame {
 /** Most bytes of factors in a frame. */
 const FRAME_BYTES = 15 << 20;
 
+/** Most rows of a frame. */
+export function frameRows(rank: number): number {
+  return Math.max(1, Math.floor(FRAME_BYTES / (4 * rank + 12)));
+}
+
 /** Splits the rows of a side into frames of at most 16 MiB. A side without rows is one frame without rows. */
 export function* factorFrames(ids: IdColumn, factors: Float32Array, rank: number): Generator<FactorFrame> {
   const idType = { int32: new Int32(), int64: new Int64(), utf8: new Utf8() }[ids.type];
@@ -36,7 +41,7 @@ export function* factorFrames(ids: IdColumn, factors: Float32Array, rank: number
     new Field('features', new List(new Field('element', new Float32(), false)), false),
   ]);
   const rows = idCount(ids);
-  const most = Math.max(1, Math.floor(FRAME_BYTES / (4 * rank + 12)));
+  const most = frameRows(rank);
   for (let first = 0; first === 0 || first < rows; first += most) {
     const to = Math.min(rows, first + most);
     const frame = new RowStream(schema, false);

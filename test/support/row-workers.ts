@@ -1,3 +1,4 @@
+import { blocksOfIds } from '../../api/worker/out-rows.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { type Frame, ratingStream, rowsOf, type Triples, WorkerParent } from './worker-parent.ts';
 
@@ -12,8 +13,9 @@ interface Solved {
 }
 
 /**
- * Trains on N blocks of users and N of items, as a plugin does on many hosts: block k is in worker k,
- * factors are sent as they were received, and a lost worker is replaced by a new one.
+ * Trains on N blocks of users and N of items, as a plugin does on many hosts: block k is in worker k, each
+ * block gets the rows of the other side that it needs from their workers (`shuffle`), or whole sides
+ * (`broadcast`), and a lost worker is replaced by a new one.
  */
 export class RowTraining {
   readonly #params: JsonObject;
@@ -24,9 +26,21 @@ export class RowTraining {
   #grams: Record<Side, Float64Array | undefined> = { users: undefined, items: undefined };
 
   readonly #flags: readonly string[] | undefined;
+  readonly #exchange: 'shuffle' | 'broadcast';
+  /** Rows that were sent to a block to solve it, summed over blocks and iterations. */
+  rowsSent = 0;
 
-  constructor(params: JsonObject, triples: Triples, blocks: number, flags?: readonly string[]) {
+  constructor(
+    params: JsonObject,
+    triples: Triples,
+    blocks: number,
+    {
+      flags,
+      exchange = 'shuffle',
+    }: { readonly flags?: readonly string[]; readonly exchange?: 'shuffle' | 'broadcast' } = {},
+  ) {
     this.#flags = flags;
+    this.#exchange = exchange;
     this.#params = params;
     this.#triples = triples;
     this.#workers = Array.from({ length: blocks }, () => this.#open());
@@ -48,10 +62,11 @@ export class RowTraining {
   async iterate(): Promise<void> {
     for (const side of ['items', 'users'] as const) {
       const version = (this.#solved[side][0]?.version ?? 0) + 1;
-      await this.#each((k) => this.#fix(k, other[side]));
+      const outgoing = await this.#outgoing(other[side]);
+      await this.#each((k) => this.#fix(k, side, outgoing[k]));
       this.#solved[side] = await this.#each(async (k) => ({
         version,
-        frames: await this.#solve(k, side, version),
+        frames: await this.#solve(k, side, version, outgoing[k]),
       }));
       await this.#gram(side, version);
     }
@@ -123,15 +138,16 @@ export class RowTraining {
         });
       await worker.ask({ type: 'load', block, side }, part(0, half));
       await worker.ask({ type: 'load', block, side }, part(half));
-      built.push((await worker.ask({ type: 'build', block, rows: own.users.length })).answer.header);
+      const blocks = this.#workers.length;
+      built.push((await worker.ask({ type: 'build', block, rows: own.users.length, blocks })).answer.header);
     }
     return built;
   }
 
   #ratingsOf(side: Side, k: number): Triples {
-    const keep = this.#triples[side].flatMap((id, at) =>
-      (id as number) % this.#workers.length === k ? [at] : [],
-    );
+    const values = Int32Array.from(this.#triples[side] as readonly number[]);
+    const owners = blocksOfIds({ type: 'int32', values }, this.#workers.length);
+    const keep = Array.from(owners.keys()).filter((at) => owners[at] === k);
     const take = <T>(values: readonly T[]) => keep.map((at) => values[at]);
     return {
       users: take(this.#triples.users),
@@ -140,13 +156,53 @@ export class RowTraining {
     };
   }
 
-  async #fix(k: number, side: Side): Promise<void> {
-    for (const { version, frames } of this.#solved[side])
-      for (const { payload } of frames) await this.#workers[k].ask({ type: 'fixed', side, version }, payload);
+  /** The frames of a side that each block of the other side gets. */
+  async #outgoing(side: Side): Promise<readonly Frame[][]> {
+    const sent = await this.#each(async (k) => {
+      const frames: (readonly Frame[])[] = [];
+      for (let to = 0; to < this.#workers.length; to++)
+        frames.push(
+          this.#exchange === 'shuffle' ? await this.#send(k, side, to) : this.#solved[side][k].frames,
+        );
+      return frames;
+    });
+    return this.#workers.map((_, to) => sent.flatMap((frames) => frames[to]));
+  }
+
+  async #send(k: number, side: Side, to: number): Promise<readonly Frame[]> {
+    const { version, frames } = this.#solved[side][k];
+    for (;;) {
+      const { answer, factors } = await this.#workers[k].ask({
+        type: 'send',
+        block: `${side}-${k}`,
+        version,
+        to,
+      });
+      const { missing } = answer.header;
+      if (missing === undefined) return factors;
+      if (missing === 'block') await this.#load(k);
+      else await this.#givePrevious(k, side, { version, frames });
+    }
+  }
+
+  async #givePrevious(k: number, side: Side, { version, frames }: Solved): Promise<void> {
+    for (const { payload } of frames)
+      await this.#workers[k].ask(
+        { type: 'previous', block: `${side}-${k}`, version, ...this.#sums },
+        payload,
+      );
+  }
+
+  async #fix(k: number, side: Side, frames: readonly Frame[]): Promise<void> {
+    const version = this.#solved[other[side]][0].version;
+    for (const { header, payload } of frames) {
+      this.rowsSent += header.rows as number;
+      await this.#workers[k].ask({ type: 'fixed', block: `${side}-${k}`, version }, payload);
+    }
   }
 
   /** Gives what a new worker lacks, as its answers ask for it. */
-  async #solve(k: number, side: Side, version: number): Promise<readonly Frame[]> {
+  async #solve(k: number, side: Side, version: number, fixed: readonly Frame[]): Promise<readonly Frame[]> {
     const block = `${side}-${k}`;
     const before = this.#solved[side][k];
     const gram = this.#grams[other[side]];
@@ -166,13 +222,8 @@ export class RowTraining {
       const { missing } = answer.header;
       if (missing === undefined) return factors;
       if (missing === 'block') await this.#load(k);
-      else if (missing === 'previous')
-        for (const { payload: rows } of before.frames)
-          await this.#workers[k].ask(
-            { type: 'previous', block, version: before.version, ...this.#sums },
-            rows,
-          );
-      else if (missing === 'fixed') await this.#fix(k, other[side]);
+      else if (missing === 'previous') await this.#givePrevious(k, side, before);
+      else if (missing === 'fixed') await this.#fix(k, side, fixed);
       else throw new Error(`${String(missing)} is missing`);
     }
   }

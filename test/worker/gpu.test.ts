@@ -23,7 +23,7 @@ async function trained(
   blocks: number,
   flags?: readonly string[],
 ) {
-  const rows = new RowTraining({ ...params }, triples, blocks, flags);
+  const rows = new RowTraining({ ...params }, triples, blocks, flags === undefined ? {} : { flags });
   open.push(rows);
   await rows.start();
   for (let k = 0; k < 2; k++) await rows.iterate();

@@ -3,8 +3,9 @@ import { tableFromIPC } from 'apache-arrow';
 import { afterEach, describe, expect, it } from 'vitest';
 import { ALS, type AlsOptions, Session } from '../../index.ts';
 import { numberedRatings } from '../support/numbered-ratings.ts';
+import { blocksOfIds } from '../../api/worker/out-rows.ts';
 import { RowTraining } from '../support/row-workers.ts';
-import { ratingStream, type Triples, WorkerParent } from '../support/worker-parent.ts';
+import { ratingStream, rowsOf, type Triples, WorkerParent } from '../support/worker-parent.ts';
 
 const triples = numberedRatings(2400);
 
@@ -13,8 +14,13 @@ afterEach(() => {
   for (const one of open.splice(0)) one.kill();
 });
 
-function training(params: AlsOptions, blocks: number, ratings: Triples = triples): RowTraining {
-  const made = new RowTraining({ ...params }, ratings, blocks);
+function training(
+  params: AlsOptions,
+  blocks: number,
+  ratings: Triples = triples,
+  exchange: 'shuffle' | 'broadcast' = 'shuffle',
+): RowTraining {
+  const made = new RowTraining({ ...params }, ratings, blocks, { exchange });
   open.push(made);
   return made;
 }
@@ -92,15 +98,42 @@ describe('blocks of explicit ratings', () => {
   });
 
   it('may be empty, where a host has no rows', async () => {
-    const even = { ...triples, users: triples.users.map((id) => 2 * (id as number)) };
+    const values = Int32Array.from({ length: 1000 }, (_, id) => id);
+    const owners = blocksOfIds({ type: 'int32', values }, 2);
+    const firsts = [...values].filter((id) => owners[id] === 0);
+    const ofFirst = { ...triples, users: triples.users.map((id) => firsts[id as number]) };
     const params = { rank: 4, maxIter: 2, seed: 1 };
-    const expected = await oneHost(params, even);
-    const rows = training(params, 2, even);
+    const expected = await oneHost(params, ofFirst);
+    const rows = training(params, 2, ofFirst);
     await rows.start();
     for (let k = 0; k < 2; k++) await rows.iterate();
     expect(rows.factors('users')).toEqual(expected.users);
     expect(rows.factors('items')).toEqual(expected.items);
     expect((await rows.loss()).loss / (expected.last?.loss ?? 0)).toBeCloseTo(1, 9);
+  });
+
+  it('get the rows that their ratings name, and give the same factors as with whole sides', async () => {
+    const params = { rank: 4, maxIter: 2, seed: 1 };
+    const sparse = numberedRatings(240);
+    const [needed, whole] = [training(params, 3, sparse), training(params, 3, sparse, 'broadcast')];
+    for (const rows of [needed, whole]) {
+      await rows.start();
+      for (let k = 0; k < 2; k++) await rows.iterate();
+    }
+    expect(needed.factors('users')).toEqual(whole.factors('users'));
+    expect(needed.factors('items')).toEqual(whole.factors('items'));
+    const owners = blocksOfIds({ type: 'int32', values: Int32Array.from(sparse.users as number[]) }, 3);
+    const ofItems = blocksOfIds({ type: 'int32', values: Int32Array.from(sparse.items) }, 3);
+    const pairs = new Set(
+      sparse.users.flatMap((user, at) => [
+        `user ${user} ${ofItems[at]}`,
+        `item ${sparse.items[at]} ${owners[at]}`,
+      ]),
+    );
+    expect(needed.rowsSent).toBe(2 * pairs.size);
+    const rows = new Set(sparse.users).size + new Set(sparse.items).size;
+    expect(whole.rowsSent).toBe(2 * 3 * rows);
+    expect(pairs.size).toBeLessThan(2.5 * rows);
   });
 
   it('of a worker that was killed between two iterations are loaded into another one, and the factors are the same', async () => {
@@ -156,14 +189,15 @@ describe('a session of rows', () => {
       ratings: triples.users.length,
     });
     expect(await ask({ type: 'state' })).toMatchObject({
-      blocks: { a: { side: 'users', built: false, version: null } },
-      fixed: {},
+      blocks: { a: { side: 'users', built: false, version: null, fixed: null } },
     });
-    expect(await ask({ type: 'build', block: 'a', rows: triples.users.length })).toMatchObject({
+    expect(await ask({ type: 'build', block: 'a', rows: triples.users.length, blocks: 1 })).toMatchObject({
       rows: 120,
       columns: 70,
       ratings: triples.users.length,
+      sends: [120],
     });
+    expect(await ask({ type: 'send', block: 'a', version: 0, to: 0 })).toMatchObject({ missing: 'previous' });
     expect(await ask({ type: 'solve', block: 'a', fixed: 0, version: 1, ...sums })).toMatchObject({
       missing: 'fixed',
     });
@@ -172,6 +206,10 @@ describe('a session of rows', () => {
     expect(factors.map(({ header }) => header)).toMatchObject([
       { side: 'users', first: 0, rows: 120, of: 120 },
     ]);
+    const sent = await worker.ask({ type: 'send', block: 'a', version: 0, to: 0 });
+    expect(sent.answer.header).toMatchObject({ rows: 120 });
+    expect(rowsOf(sent.factors)).toEqual(rowsOf(factors));
+    expect(await ask({ type: 'send', block: 'a', version: 1, to: 0 })).toMatchObject({ missing: 'previous' });
     expect(await ask({ type: 'loss', block: 'a', version: 0, fixed: 5 })).toMatchObject({ missing: 'fixed' });
     expect(await ask({ type: 'release', block: 'a' })).toMatchObject({ type: 'answer' });
     expect(await ask({ type: 'state' })).toMatchObject({ blocks: {} });
@@ -195,6 +233,25 @@ describe('a session of rows', () => {
       /built already/,
     ],
     ['a block of two sides', [{ type: 'load', block: 'a', side: 'items' }], 2, /the block a is one of users/],
+    ['no blocks', [{ type: 'build', block: 'a', rows: 2400, blocks: 0 }], 2, /at least one block, got 0/],
+    [
+      'rows for a block that there is not',
+      [
+        { type: 'build', block: 'a', rows: 2400, blocks: 3 },
+        { type: 'send', block: 'a', version: 0, to: 3 },
+      ],
+      2,
+      /there is no block 3: build named 3/,
+    ],
+    [
+      'rows to send from a block that was built for none',
+      [
+        { type: 'build', block: 'a', rows: 2400 },
+        { type: 'send', block: 'a', version: 0, to: 0 },
+      ],
+      2,
+      /without the number of blocks of the other side/,
+    ],
     ['a request without a field', [{ type: 'build', block: 'a' }], 2, /"build" needs a number rows/],
     [
       'a block that is not built',
@@ -270,7 +327,7 @@ describe('a session of rows', () => {
     );
     await worker.ask({ type: 'build', block: 'one', rows: 1 });
     const { factors } = await worker.ask({ type: 'start', block: 'one', version: 0, ...sums });
-    await worker.ask({ type: 'fixed', side: 'items', version: 0 }, factors[0].payload);
+    await worker.ask({ type: 'fixed', block: 'u', version: 0 }, factors[0].payload);
     worker.request({ type: 'solve', block: 'u', fixed: 0, previous: null, version: 1, ...sums });
     const ended = await worker.ended;
     expect(ended.code).toBe(code);

@@ -116,6 +116,16 @@ export class RowSolver {
     this.#hold(version, this.#inUnit(factors));
   }
 
+  /** The rows in memory at these positions, in the unit of the given ratings. */
+  rowsAt(positions: Uint32Array): Float32Array {
+    const { rank } = this.#params;
+    const rows = new Float32Array(positions.length * rank);
+    positions.forEach((position, at) => {
+      rows.set(this.#rows.subarray(position * rank, (position + 1) * rank), at * rank);
+    });
+    return this.#given(rows);
+  }
+
   /**
    * Solves the rows from the fixed side and keeps them under this version number. Conjugate gradients start
    * from the rows in memory, or from zeros. `gram`: for implicit data, the Gram matrix of the whole fixed
@@ -254,6 +264,11 @@ export class RowSolver {
   #hold(version: number, values: Float32Array): Float32Array {
     this.#version = version;
     this.#rows = values;
+    return this.#given(values);
+  }
+
+  /** Rows in the unit of the given ratings. */
+  #given(values: Float32Array): Float32Array {
     return this.#unit === 1 ? values : values.map((value) => value * Math.sqrt(this.#unit));
   }
 

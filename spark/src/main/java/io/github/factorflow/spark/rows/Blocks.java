@@ -12,13 +12,18 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
+import org.apache.spark.HashPartitioner;
 import org.apache.spark.SparkContext;
 import org.apache.spark.TaskContext;
+import org.apache.spark.api.java.JavaPairRDD;
 import org.apache.spark.api.java.JavaRDD;
 import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.rdd.PartitionPruningRDD;
+import org.apache.spark.rdd.RDD;
 import org.apache.spark.resource.ResourceProfile;
 import scala.Function1;
+import scala.Tuple2;
+import scala.reflect.ClassTag;
 import scala.runtime.AbstractFunction3;
 
 /**
@@ -70,6 +75,18 @@ final class Blocks {
   }
 
   /**
+   * The rows of a solved side by a shuffle: partition p has the rows that block p of the other side needs. A task on an
+   * excluded executor has no worker, and sends whole blocks.
+   */
+  JavaRDD<byte[]> outgoing(RowTask task, JavaRDD<SolvedBlock> solved) {
+    ClassTagOf<Tuple2<Integer, byte[]>> tag = new ClassTagOf<>(Tuple2.class);
+    var rows = of(task).rdd().zipPartitions(solved.rdd(), false, new Sending(task, executors, hosts), new ClassTagOf<SolvedBlock>(SolvedBlock.class).get(), tag.get());
+    return JavaPairRDD.fromRDD(placed(rows, tag.get()), new ClassTagOf<Integer>(Integer.class).get(), new ClassTagOf<byte[]>(byte[].class).get())
+        .partitionBy(new HashPartitioner(hosts))
+        .values();
+  }
+
+  /**
    * The results of all blocks. If some executors are excluded, a job runs only as many blocks as there are
    * others, so that no block has to wait and is then sent to an excluded one.
    */
@@ -94,8 +111,12 @@ final class Blocks {
   }
 
   private JavaRDD<SolvedBlock> placed(JavaRDD<SolvedBlock> solved) {
-    JavaRDD<SolvedBlock> preferring =
-        executors.prefer(solved.rdd(), new ClassTagOf<SolvedBlock>(SolvedBlock.class).get()).toJavaRDD();
+    return placed(solved.rdd(), new ClassTagOf<SolvedBlock>(SolvedBlock.class).get()).toJavaRDD();
+  }
+
+  /** The same RDD, whose tasks take whole executors that run workers. */
+  private <T> RDD<T> placed(RDD<T> work, ClassTag<T> tag) {
+    RDD<T> preferring = executors.prefer(work, tag);
     return profile == null ? preferring : preferring.withResources(profile);
   }
 

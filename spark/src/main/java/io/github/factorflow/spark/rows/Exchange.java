@@ -22,24 +22,34 @@ interface Exchange {
   /** Gives up a side that no later task needs. */
   void drop(SolvedSide side);
 
-  /**
-   * Above this number of bytes of a side, a shuffle takes less time, as measured (bench/results,
-   * `spark-exchange`).
-   */
-  long MOST_BROADCAST = 16L << 20;
+  /** Nanoseconds for a byte that a host receives, as measured (bench/results, `spark-exchange`). */
+  double SHUFFLED = 13;
+  double BROADCAST = 35;
 
   /**
-   * Chooses by the setting. auto uses broadcasts, with which a lost block is solved again quickly, as long
-   * as a side is small: also compared with the driver's memory and the results that it accepts.
+   * Nanoseconds that a broadcast may take longer than a shuffle: it is preferred for small sides, since a lost block is
+   * solved again quickly. A side of 16 MiB that every host needs whole takes this much longer.
    */
-  static Exchange of(Settings.Exchange setting, long rows, Parameters parameters, Blocks blocks) {
+  double MOST_LONGER = (BROADCAST - SHUFFLED) * (16 << 20);
+
+  /**
+   * Chooses by the setting; auto by the bytes that hosts need of each side, and for broadcasts also by the driver's
+   * memory and the results that it accepts.
+   */
+  static Exchange of(Settings.Exchange setting, ExchangePlan plan, Parameters parameters, Blocks blocks) {
     SparkConf conf = blocks.context().getConf();
-    long bytes = rows * (parameters.rank() + 2L) * 4;
     long results = conf.getSizeAsBytes("spark.driver.maxResultSize", "1g");
-    long most = Math.min(MOST_BROADCAST, Math.min(results == 0 ? Long.MAX_VALUE : results / 2, Runtime.getRuntime().maxMemory() / 8));
-    boolean broadcast = setting == Settings.Exchange.AUTO ? bytes <= most : setting == Settings.Exchange.BROADCAST;
-    LoggerFactory.getLogger(Exchange.class).info("FactorFlow: factors of up to {} MiB a side travel by {}", bytes >> 20, broadcast ? "broadcast" : "shuffle");
+    long most = Math.min(results == 0 ? Long.MAX_VALUE : results / 2, Runtime.getRuntime().maxMemory() / 8);
+    boolean small = isSmall(plan.users(), most) && isSmall(plan.items(), most);
+    boolean broadcast = setting == Settings.Exchange.AUTO ? small : setting == Settings.Exchange.BROADCAST;
+    String reason = setting == Settings.Exchange.AUTO ? (small ? "both sides are small" : "less time than whole sides by broadcast") : "as set";
+    LoggerFactory.getLogger(Exchange.class).info("FactorFlow: {}. Exchange by {}: {}", plan.text(), broadcast ? "broadcast" : "shuffle", reason);
     return broadcast ? new ByBroadcast(blocks, parameters) : new ByShuffle(blocks, parameters);
+  }
+
+  /** True if a broadcast is preferred for a side. {@code most}: bytes of a side that the driver can hold. */
+  static boolean isSmall(ExchangePlan.Traffic side, long most) {
+    return side.bytes() <= most && BROADCAST * side.bytes() - SHUFFLED * side.neededBytes() <= MOST_LONGER;
   }
 
   /**
@@ -64,8 +74,8 @@ interface Exchange {
   }
 
   /**
-   * Sends factors from executor to executor: each block to every host. The driver never has a whole side.
-   * The lineage of a block extends over the iterations back to the last checkpoint, if the application has a
+   * Sends factors from executor to executor: to each host the rows that its ratings name. No host and not the driver
+   * has a whole side. The lineage of a block extends over the iterations back to the last checkpoint, if the application has a
    * checkpoint folder.
    */
   record ByShuffle(Blocks blocks, Parameters parameters) implements Exchange {
@@ -73,7 +83,7 @@ interface Exchange {
 
     @Override
     public SolvedSide solve(RowTask task, int version, SolvedSide fixed, SolvedSide previous, boolean last) {
-      JavaRDD<byte[]> beside = fixed == null ? blocks.empty() : Copies.everywhere(fixed.blocks(), blocks.hosts());
+      JavaRDD<byte[]> beside = fixed == null ? blocks.empty() : blocks.outgoing(task.sendFixed(), fixed.blocks());
       JavaRDD<SolvedBlock> solved = blocks.withPartitions(task, beside, previous == null ? blocks.empty() : previous.blocks());
       if (!last) solved.persist(parameters.intermediateLevel());
       else if (ManyHosts.isKept(parameters.finalLevel())) solved.persist(parameters.finalLevel());

@@ -44,7 +44,7 @@ public final class ManyHosts {
   public static Factors train(Ratings ratings, Parameters parameters, Settings settings, Executors executors) {
     SparkContext context = ratings.context();
     int hosts = settings.workers();
-    RowSession session = new RowSession(UUID.randomUUID().toString(), Launch.of(settings), Placement.of(context, settings), parameters, Progress.register(context));
+    RowSession session = new RowSession(UUID.randomUUID().toString(), hosts, Launch.of(settings), Placement.of(context, settings), parameters, Progress.register(context));
     var rated = ratings.javaRows().mapPartitionsToPair(new RatingEncoder(hosts)).partitionBy(new HashPartitioner(2 * hosts)).values().persist(parameters.intermediateLevel());
     try (JobDescription job = new JobDescription(context)) {
       return new ManyHosts(parameters, new Blocks(context, rated, hosts, executors), session, job).run(ratings, settings);
@@ -56,10 +56,17 @@ public final class ManyHosts {
 
   private Factors run(Ratings ratings, Settings settings) {
     describe("loading");
-    Sums byUsers = checked(blocks.load(RowTask.load(session, Side.USERS)));
+    List<SolvedBlock> users = blocks.load(RowTask.load(session, Side.USERS));
+    Sums byUsers = checked(users);
     if (byUsers.ratings == 0) throw ratings.noRatings();
-    Sums byItems = checked(blocks.load(RowTask.load(session, Side.ITEMS)));
-    Exchange exchange = Exchange.of(settings.exchange(), Math.max(byUsers.rows, byItems.rows), parameters, blocks);
+    List<SolvedBlock> items = blocks.load(RowTask.load(session, Side.ITEMS));
+    checked(items);
+    ExchangePlan plan = ExchangePlan.of(users, items, parameters.rank());
+    session.placement().require(plan.largest().all(), plan.text());
+    return iterate(Exchange.of(settings.exchange(), plan, parameters, blocks), byUsers, ratings);
+  }
+
+  private Factors iterate(Exchange exchange, Sums byUsers, Ratings ratings) {
     describe("start");
     SolvedSide users = exchange.solve(RowTask.start(session, byUsers), 0, null, null, false);
     SolvedSide items = null;

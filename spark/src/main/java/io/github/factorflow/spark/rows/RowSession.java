@@ -11,8 +11,10 @@ import java.io.Serializable;
 /**
  * The facts about one fit on many hosts that its tasks need. Its id distinguishes its workers from other
  * fits' workers.
+ *
+ * @param hosts the number of blocks of each side
  */
-record RowSession(String id, Launch launch, Placement placement, Parameters parameters, Progress progress) implements Serializable {
+record RowSession(String id, int hosts, Launch launch, Placement placement, Parameters parameters, Progress progress) implements Serializable {
   ObjectNode opening() {
     ObjectNode line = JsonNodeFactory.instance.objectNode();
     line.put("protocol", Launch.PROTOCOL).put("version", Launch.VERSION).put("command", "rows");

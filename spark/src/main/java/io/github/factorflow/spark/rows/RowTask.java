@@ -7,20 +7,23 @@ import io.github.factorflow.spark.data.RatingStream;
 import io.github.factorflow.spark.run.Refusal;
 import io.github.factorflow.spark.worker.FactorFlowException;
 import java.io.Serializable;
+import java.util.Collections;
 import java.util.HashSet;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Set;
 import java.util.function.Supplier;
+import java.util.stream.IntStream;
 import org.apache.spark.TaskContext;
+import scala.Tuple2;
 
 /**
- * The work on each block of a side: load, start, or solve. It is pure: the block's ratings, the fixed side
+ * The work on each block of a side: load, start, solve, or send. It is pure: the block's ratings, the fixed side
  * and the block's previous factors determine the result on every executor. If a worker lacks one of them, it
  * says so and receives it.
  */
 final class RowTask implements Serializable {
-  enum Work { LOAD, START, SOLVE }
+  enum Work { LOAD, START, SOLVE, SEND }
 
   private static final long serialVersionUID = 1;
   private static final byte[] nothing = new byte[0];
@@ -52,6 +55,11 @@ final class RowTask implements Serializable {
     return new RowTask(session, Side.USERS, Work.START, all, 0, null, null, nothing);
   }
 
+  /** Sends the rows of the fixed side to the blocks that this task solves. */
+  RowTask sendFixed() {
+    return new RowTask(session, side.other(), Work.SEND, all, fixedVersion, null, fixedVersion, nothing);
+  }
+
   Side side() {
     return side;
   }
@@ -67,35 +75,55 @@ final class RowTask implements Serializable {
    * @param previous streams of the block's own former factors; read only where the worker has not solved them
    */
   SolvedBlock run(int block, Iterator<RatingBatch> ratings, Supplier<Iterator<byte[]>> fixed, Supplier<List<byte[]>> previous) {
-    if (!ratings.hasNext()) return new SolvedBlock(block, List.of(), Sums.NONE, null, null);
+    if (!ratings.hasNext()) return SolvedBlock.empty(block);
     RowWorker worker = RowWorkers.of(session);
     try {
       return worker.use(TaskContext.get(), () -> {
-        Sums sums = work == Work.LOAD ? load(worker, block, ratings) : Sums.NONE;
-        if (work == Work.LOAD) return new SolvedBlock(block, List.of(), sums, null, null);
-        RowWorker.Answer answer = worker.ask(request(block), fixedGram);
-        Set<String> given = new HashSet<>();
-        for (String missing = answer.missing(); !missing.isEmpty(); missing = answer.missing()) {
-          if (!given.add(missing))
-            throw new FactorFlowException("FactorFlow's worker lacks " + missing + ", which it has been given");
-          switch (missing) {
-            case "block" -> load(worker, block, ratings);
-            case "fixed" -> fixed.get().forEachRemaining(stream -> worker.ask(node("fixed").put("side", side.other().label).put("version", fixedVersion), stream));
-            case "previous" -> previous.get().forEach(stream -> worker.ask(
-                node("previous", block).put("version", previousVersion).put("squares", all.squares)
-                    .put("ratings", all.ratings), stream));
-            default -> throw new FactorFlowException("FactorFlow's worker lacks " + missing + ", which the plugin does not know");
-          }
-          answer = worker.ask(request(block), fixedGram);
-        }
-        return new SolvedBlock(block, answer.factors(), sums, gram(worker, block), null);
+        if (work == Work.LOAD) return load(worker, block, ratings);
+        RowWorker.Answer answer = answer(worker, block, request(block), ratings, fixed, previous);
+        return SolvedBlock.solved(block, answer.factors(), gram(worker, block));
       });
     } catch (Refusal.Refused refused) {
       return SolvedBlock.refused(block, refused.getMessage());
     }
   }
 
-  private Sums load(RowWorker worker, int block, Iterator<RatingBatch> ratings) {
+  /**
+   * The rows of a solved block that each block of the other side needs, with that block's number. The worker is asked
+   * for one block after the other, as the rows are read.
+   *
+   * @param solved streams of the block's factors; read only where the worker has not solved them
+   */
+  Iterator<Tuple2<Integer, byte[]>> send(int block, Iterator<RatingBatch> ratings, Supplier<List<byte[]>> solved) {
+    if (!ratings.hasNext()) return Collections.emptyIterator();
+    RowWorker worker = RowWorkers.of(session);
+    return IntStream.range(0, session.hosts()).boxed()
+        .flatMap(to -> worker.use(TaskContext.get(), () -> answer(worker, block, node("send", block).put("version", version).put("to", to), ratings, Collections::emptyIterator, solved))
+            .factors().stream().map(stream -> new Tuple2<>(to, stream)))
+        .iterator();
+  }
+
+  /** The answer to a request, after the worker has been given the data that it lacks. */
+  private RowWorker.Answer answer(RowWorker worker, int block, ObjectNode request, Iterator<RatingBatch> ratings, Supplier<Iterator<byte[]>> fixed, Supplier<List<byte[]>> previous) {
+    RowWorker.Answer answer = worker.ask(request, fixedGram);
+    Set<String> given = new HashSet<>();
+    for (String missing = answer.missing(); !missing.isEmpty(); missing = answer.missing()) {
+      if (!given.add(missing))
+        throw new FactorFlowException("FactorFlow's worker lacks " + missing + ", which it has been given");
+      switch (missing) {
+        case "block" -> load(worker, block, ratings);
+        case "fixed" -> fixed.get().forEachRemaining(stream -> worker.ask(node("fixed", block).put("version", fixedVersion), stream));
+        case "previous" -> previous.get().forEach(stream -> worker.ask(
+            node("previous", block).put("version", previousVersion).put("squares", all.squares)
+                .put("ratings", all.ratings), stream));
+        default -> throw new FactorFlowException("FactorFlow's worker lacks " + missing + ", which the plugin does not know");
+      }
+      answer = worker.ask(request, fixedGram);
+    }
+    return answer;
+  }
+
+  private SolvedBlock load(RowWorker worker, int block, Iterator<RatingBatch> ratings) {
     worker.ask(node("release", block), nothing);
     long rows = 0;
     while (ratings.hasNext()) {
@@ -103,9 +131,10 @@ final class RowTask implements Serializable {
       worker.ask(node("load", block).put("side", side.label), RatingStream.whole(batch));
       rows += batch.rows;
     }
-    var built = worker.ask(node("build", block).put("rows", rows), nothing).frame();
+    var built = worker.ask(node("build", block).put("rows", rows).put("blocks", session.hosts()), nothing).frame();
     if (side == Side.USERS && work == Work.LOAD) session.progress().ratings(rows);
-    return new Sums(built.number("rows"), built.number("ratings"), built.header().path("squares").asDouble());
+    Sums sums = new Sums(built.number("rows"), built.number("ratings"), built.header().path("squares").asDouble());
+    return SolvedBlock.loaded(block, sums, BlockNeeds.of(built.header()));
   }
 
   private byte[] gram(RowWorker worker, int block) {
@@ -118,10 +147,6 @@ final class RowTask implements Serializable {
   }
 
   private ObjectNode node(String type, int block) {
-    return node(type).put("block", side.label + "-" + block);
-  }
-
-  private static ObjectNode node(String type) {
-    return JsonNodeFactory.instance.objectNode().put("type", type);
+    return JsonNodeFactory.instance.objectNode().put("type", type).put("block", side.label + "-" + block);
   }
 }

@@ -12,23 +12,38 @@ final class SolvedBlock implements Serializable {
   final Sums sums;
   /** The block's part of the Gram matrix, rank² float64; null without implicit data. */
   final byte[] gram;
+  /** The facts about the block that was loaded. */
+  final BlockNeeds needs;
   /** The reason why a worker refused the work, or null. */
   final String refusal;
 
-  SolvedBlock(int block, List<byte[]> factors, Sums sums, byte[] gram, String refusal) {
+  private SolvedBlock(int block, List<byte[]> factors, Sums sums, byte[] gram, BlockNeeds needs, String refusal) {
     this.block = block;
     this.factors = factors;
     this.sums = sums;
     this.gram = gram;
+    this.needs = needs;
     this.refusal = refusal;
   }
 
+  static SolvedBlock empty(int block) {
+    return new SolvedBlock(block, List.of(), Sums.NONE, null, BlockNeeds.NONE, null);
+  }
+
+  static SolvedBlock loaded(int block, Sums sums, BlockNeeds needs) {
+    return new SolvedBlock(block, List.of(), sums, null, needs, null);
+  }
+
+  static SolvedBlock solved(int block, List<byte[]> factors, byte[] gram) {
+    return new SolvedBlock(block, factors, Sums.NONE, gram, BlockNeeds.NONE, null);
+  }
+
   static SolvedBlock refused(int block, String reason) {
-    return new SolvedBlock(block, List.of(), Sums.NONE, null, reason);
+    return new SolvedBlock(block, List.of(), Sums.NONE, null, BlockNeeds.NONE, reason);
   }
 
   /** The block without its factors, for the driver if the factors stay on the executors. */
   SolvedBlock summary() {
-    return new SolvedBlock(block, List.of(), sums, gram, refusal);
+    return new SolvedBlock(block, List.of(), sums, gram, needs, refusal);
   }
 }

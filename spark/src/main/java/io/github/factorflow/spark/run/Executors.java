@@ -6,6 +6,7 @@ import java.util.List;
 import java.util.Set;
 import org.apache.spark.Partition;
 import org.apache.spark.SparkContext;
+import org.apache.spark.SparkEnv;
 import org.apache.spark.TaskContext;
 import org.apache.spark.rdd.RDD;
 import scala.collection.Iterator;
@@ -35,6 +36,11 @@ public record Executors(List<String> places) implements Serializable {
 
   public boolean areLimited() {
     return !places.isEmpty();
+  }
+
+  /** True if workers can be started on the executor that calls. */
+  public boolean includeThis() {
+    return places.isEmpty() || places.stream().anyMatch(place -> place.endsWith("_" + SparkEnv.get().executorId()));
   }
 
   /** The same RDD, whose partition p prefers the place p modulo places. */

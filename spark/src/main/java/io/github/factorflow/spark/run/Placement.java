@@ -99,6 +99,12 @@ public record Placement(Settings settings, int localCores, long memory, long jvm
     return settings.cores() > 0 ? settings.cores() : localCores > 0 ? localCores : task.cpus();
   }
 
+  /** Throws FactorFlowException if a worker may have less memory than it needs. {@code plan}: what needs it. */
+  public void require(long bytes, String plan) {
+    if (memory > 0 && bytes > memory)
+      throw new FactorFlowException("A worker needs about " + mib(bytes) + " MiB of memory, and it may have " + mib(memory) + " (" + plan + "). " + moreMemory() + ", or set more spark.factorflow.workers");
+  }
+
   /** The setting that gives workers more memory. */
   String moreMemory() {
     if (settings.memory() > 0 || localCores > 0) return "Raise spark.factorflow.memory";

@@ -1,5 +1,6 @@
 package io.github.factorflow.spark.data;
 
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -77,5 +78,13 @@ class RatingEncoderTest {
       int wanted = block;
       assertTrue(read.stream().filter(rating -> rating.block() == wanted).count() > 200, "block " + block + " has its share");
     }
+  }
+
+  /** Workers find the block of an id by the same function: test/worker/out-rows.test.ts has the same numbers. */
+  @Test
+  void findsTheBlocksThatWorkersFind() {
+    int[] ids = {0, 1, 2, 3, 100, -1, -7, 1_000_000, Integer.MAX_VALUE, Integer.MIN_VALUE};
+    assertArrayEquals(new int[] {0, 2, 2, 2, 0, 0, 0, 2, 2, 2}, IntStream.of(ids).map(id -> RatingEncoder.blockOf(id, 3)).toArray());
+    assertArrayEquals(new int[] {0, 223, 191, 95, 115, 222, 222, 122, 222, 0}, IntStream.of(ids).map(id -> RatingEncoder.blockOf(id, 256)).toArray());
   }
 }
