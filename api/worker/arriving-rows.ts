@@ -8,49 +8,33 @@ export interface FactorRows {
   readonly factors: Float32Array;
 }
 
-/**
- * One version of factors that arrives in one or more frames, in any order. Each row is stored at the position
- * of its id in a list of ids, so a frame is not needed after it was added.
- */
+/** Counts the rows of one version of factors, which arrive in one or more frames, in any order. */
 export class ArrivingRows {
   readonly version: number;
-  /** Row-major, in the order of the list. */
-  readonly factors: Float32Array;
-  readonly #rank: number;
   readonly #lookup: KeyLookup;
   readonly #known: Uint8Array;
   #missing: number;
 
-  /** `factors`: the memory of the rows, whose contents are replaced. */
-  constructor(version: number, lookup: KeyLookup, factors: Float32Array) {
-    const rows = keyCount(lookup.keys);
+  /** `lookup`: the ids of all rows that are to arrive. */
+  constructor(version: number, lookup: KeyLookup) {
     this.version = version;
-    this.factors = factors;
     this.#lookup = lookup;
-    this.#rank = rows === 0 ? 0 : factors.length / rows;
-    this.#known = new Uint8Array(rows);
-    this.#missing = rows;
+    this.#missing = keyCount(lookup.keys);
+    this.#known = new Uint8Array(this.#missing);
   }
 
-  /** Stores rows; a row that arrives again replaces the first one. Returns the number of rows that are not in the list. */
-  add({ ids, factors }: FactorRows): number {
-    const rank = this.#rank;
+  /** Counts rows as arrived. Returns their positions in the lookup, UNKNOWN_KEY for ids that it does not have. */
+  add(ids: KeyColumn): Uint32Array {
     const positions = this.#lookup.positionsOf(ids);
-    let unknown = 0;
-    for (let row = 0; row < positions.length; row++) {
-      const position = positions[row];
-      if (position === UNKNOWN_KEY) {
-        unknown++;
-        continue;
-      }
+    for (const position of positions) {
+      if (position === UNKNOWN_KEY) continue;
       this.#missing -= 1 - this.#known[position];
       this.#known[position] = 1;
-      this.factors.set(factors.subarray(row * rank, (row + 1) * rank), position * rank);
     }
-    return unknown;
+    return positions;
   }
 
-  /** The number of rows of the list that have not arrived. */
+  /** The number of rows that have not arrived. */
   get missing(): number {
     return this.#missing;
   }

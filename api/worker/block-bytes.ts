@@ -5,8 +5,8 @@ import { blockBytes, factorBytes } from '../../operators/planner/sizes.ts';
  *
  * - `kept`: from loading to the end: ratings, ids, lists of the rows to send, and the rows themselves;
  * - `loading`: in addition while it is loaded: the chunks from which its ratings are sorted;
- * - `solving`: in addition while it is solved: the rows of the fixed side that it needs, as they arrived and as
- *   the kernels read them, its rows before and after, and a frame.
+ * - `solving`: in addition while it is solved: the rows of the fixed side that it needs, its rows before and
+ *   after, as the kernels read and write them, the rows after for their frames, and two frames.
  */
 export interface BlockBytes {
   readonly kept: number;
@@ -30,7 +30,6 @@ export function bytesOfBlock(
   return {
     kept: blockBytes(rows, ratings) + ID_BYTES * (rows + columns) + 4 * sent + 4 * rank * rows,
     loading: CHUNK_BYTES * ratings,
-    solving:
-      4 * rank * (rows + columns) + factorBytes(columns, rank) + 2 * factorBytes(rows, rank) + FRAME_BYTES,
+    solving: factorBytes(columns + 2 * rows, rank) + 4 * rank * rows + FRAME_BYTES,
   };
 }

@@ -1,43 +1,51 @@
-import { keyCount } from '../../engine/keys/key-column.ts';
-import type { KeyLookup } from '../../engine/keys/key-lookup.ts';
-import { sharedArray } from '../../engine/partition.ts';
+import type { FixedFactors } from '../../operators/als/rows/fixed-factors.ts';
+import type { RowSolver } from '../../operators/als/rows/row-solver.ts';
 import { ArrivingRows, type FactorRows } from './arriving-rows.ts';
+import type { RowBlock } from './row-block.ts';
 
 /**
- * The rows of the fixed side that one block needs, in the order of the block's columns. A worker solves one
- * block at a time, so all of its blocks use the same memory, one after the other.
+ * The rows of the fixed side that one block needs. A worker solves one block at a time, so it has these rows
+ * for the block alone that got some last.
  */
 export class FixedRows {
-  readonly #rank: number;
-  #memory = sharedArray(Float32Array, 0);
-  #block: string | undefined;
-  #rows: ArrivingRows | undefined;
-
-  constructor(rank: number) {
-    this.#rank = rank;
-  }
+  #block: RowBlock | undefined;
+  #arrived: ArrivingRows | undefined;
+  #factors: FixedFactors | undefined;
 
   /**
-   * Adds rows of a version for a block, whose columns `lookup` has. Rows of another version or another block
-   * are given up. Rows that the block does not need are skipped.
+   * Adds rows of a version for a block. Rows of another version or another block are given up. Rows that the
+   * block does not need are skipped.
    */
-  add(block: string, version: number, lookup: KeyLookup, rows: FactorRows): void {
-    if (this.#block !== block || this.#rows?.version !== version) {
-      const length = keyCount(lookup.keys) * this.#rank;
-      if (this.#memory.length < length) this.#memory = sharedArray(Float32Array, length);
-      this.#block = block;
-      this.#rows = new ArrivingRows(version, lookup, this.#memory.subarray(0, length));
-    }
-    this.#rows.add(rows);
+  async add(
+    block: RowBlock,
+    solver: RowSolver,
+    version: number,
+    { ids, factors }: FactorRows,
+  ): Promise<void> {
+    if (this.#block !== block) await this.drop(this.#block);
+    this.#block = block;
+    if (this.#arrived?.version !== version) this.#arrived = new ArrivingRows(version, block.columns);
+    this.#factors ??= await solver.fixedFactors();
+    await this.#factors.place(this.#arrived.add(ids), solver.toUnit(factors));
   }
 
-  /** The rows of a block; undefined if those of another block are in the memory. */
-  of(block: string): ArrivingRows | undefined {
-    return this.#block === block ? this.#rows : undefined;
+  /** The version of the rows of a block; undefined if the rows of another block are in memory. */
+  versionOf(block: RowBlock): number | undefined {
+    return this.#block === block ? this.#arrived?.version : undefined;
+  }
+
+  /** Gives the solver of a block its rows. Throws DataError if one has not arrived. */
+  fix(block: RowBlock, solver: RowSolver): void {
+    if (this.#block !== block || this.#arrived === undefined || this.#factors === undefined) return;
+    block.requireFixed(this.#arrived.missing);
+    solver.fix(this.#factors.rows);
   }
 
   /** Gives up the rows of a block. */
-  drop(block: string): void {
-    if (this.#block === block) this.#block = this.#rows = undefined;
+  async drop(block: RowBlock | undefined): Promise<void> {
+    if (block === undefined || this.#block !== block) return;
+    const factors = this.#factors;
+    this.#block = this.#arrived = this.#factors = undefined;
+    await factors?.free();
   }
 }

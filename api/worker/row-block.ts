@@ -3,6 +3,7 @@ import { DataError, UsageError } from '../../engine/errors.ts';
 import { formatCount } from '../../engine/format.ts';
 import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
 import { KeyLookup } from '../../engine/keys/key-lookup.ts';
+import { UNKNOWN_KEY } from '../../engine/keys/tables/key-table.ts';
 import { dataSetName } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { SizedAlsParams } from '../../operators/als/implicit/sized-params.ts';
@@ -65,7 +66,7 @@ export class RowBlock {
   #solver: RowSolver | undefined;
   #unit: number | undefined;
   /** A version of which some rows have not arrived yet. */
-  #previous: ArrivingRows | undefined;
+  #previous: { readonly arrived: ArrivingRows; readonly all: Float32Array } | undefined;
 
   constructor(
     side: Side,
@@ -201,38 +202,39 @@ export class RowBlock {
     throw new UsageError(`there is no block ${block}: build named ${out.length}`, { phase: 'train' });
   }
 
-  /**
-   * Gives the solver the factors of the fixed side (items for a block of users) that occur in the block's
-   * ratings. Throws DataError if one is missing.
-   */
-  fix({ missing, factors }: ArrivingRows, solver: RowSolver): void {
-    if (missing > 0)
-      throw new DataError(
-        `${formatCount(missing)} of the ${formatCount(keyCount(this.#require().columns))} rows of the fixed side that the block needs did not come`,
-        { phase: 'train', file: 'the feed', advice: 'Send all of them' },
-      );
-    solver.fix(factors);
+  /** Throws DataError if rows of the fixed side that the block needs have not arrived. */
+  requireFixed(missing: number): void {
+    if (missing === 0) return;
+    throw new DataError(
+      `${formatCount(missing)} of the ${formatCount(keyCount(this.#require().columns))} rows of the fixed side that the block needs did not come`,
+      { phase: 'train', file: 'the feed', advice: 'Send all of them' },
+    );
   }
 
   /**
    * Adds rows of an earlier version of this block. Once all of its rows have arrived, they are the solver's
    * current factors.
    */
-  async addPrevious(version: number, sums: RatingSums, rows: FactorRows): Promise<void> {
+  async addPrevious(version: number, sums: RatingSums, { ids, factors }: FactorRows): Promise<void> {
     const { rank } = this.#params;
-    if (this.#previous?.version !== version) {
-      const factors = new Float32Array(keyCount(this.keys) * rank);
-      this.#previous = new ArrivingRows(version, new KeyLookup(this.keys), factors);
-    }
-    if (this.#previous.add(rows) > 0)
+    if (this.#previous?.arrived.version !== version)
+      this.#previous = {
+        arrived: new ArrivingRows(version, new KeyLookup(this.keys)),
+        all: new Float32Array(keyCount(this.keys) * rank),
+      };
+    const { arrived, all } = this.#previous;
+    const positions = arrived.add(ids);
+    if (positions.includes(UNKNOWN_KEY))
       throw new DataError(
-        `a frame of ${formatCount(keyCount(rows.ids))} previous rows has rows that the block does not have`,
+        `a frame of ${formatCount(positions.length)} previous rows has rows that the block does not have`,
         { phase: 'train', file: 'the feed' },
       );
-    const { missing, factors } = this.#previous;
-    if (missing > 0) return;
+    positions.forEach((position, row) =>
+      all.set(factors.subarray(row * rank, (row + 1) * rank), position * rank),
+    );
+    if (arrived.missing > 0) return;
     this.#previous = undefined;
-    (await this.solver(sums)).give(version, factors);
+    (await this.solver(sums)).give(version, all);
   }
 
   async forget(): Promise<void> {

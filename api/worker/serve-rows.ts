@@ -72,7 +72,7 @@ class RowRequests {
   readonly #session: Session;
   readonly #ctx: ExecutionContext;
   readonly #blocks = new Map<string, RowBlock>();
-  readonly #fixed: FixedRows;
+  readonly #fixed = new FixedRows();
 
   constructor(
     parent: Parent,
@@ -82,7 +82,6 @@ class RowRequests {
   ) {
     this.#parent = parent;
     this.#training = training;
-    this.#fixed = new FixedRows(training.params.rank);
     this.#session = session;
     this.#ctx = ctx;
   }
@@ -96,29 +95,33 @@ class RowRequests {
     if (block === undefined) return { fields: { missing: 'block' } };
     if (type === 'release') {
       this.#blocks.delete(name);
-      this.#fixed.drop(name);
+      await this.#fixed.drop(block);
       await block.forget();
       return { fields: {} };
     }
     if (type === 'build') return { fields: await this.#build(request, block) };
-    if (type === 'fixed') return { fields: this.#fix(request, name, block) };
+    if (type === 'fixed') return { fields: await this.#fix(request, block) };
     if (type === 'send') return { fields: await this.#send(request, block) };
     if (type === 'start') return { fields: await this.#start(request, block) };
     if (type === 'previous') return { fields: await this.#previous(request, block) };
-    if (type === 'solve') return { fields: await this.#solve(request, name, block) };
+    if (type === 'solve') return { fields: await this.#solve(request, block) };
     if (type === 'gram') return this.#gram(request, block);
-    if (type === 'loss') return { fields: await this.#loss(request, name, block) };
+    if (type === 'loss') return { fields: await this.#loss(request, block) };
     throw new UsageError(`unknown request ${type}`, {
       advice: 'There are: load, build, start, fixed, previous, gram, solve, send, loss, state, release, end',
     });
   }
 
   #state(): JsonObject {
-    const blocks = [...this.#blocks].map(([name, { side, isBuilt, version }]) => [
-      name,
-      { side, built: isBuilt, version: version ?? null, fixed: this.#fixed.of(name)?.version ?? null },
-    ]);
-    return { blocks: Object.fromEntries(blocks) };
+    const stateOf = (block: RowBlock) => ({
+      side: block.side,
+      built: block.isBuilt,
+      version: block.version ?? null,
+      fixed: this.#fixed.versionOf(block) ?? null,
+    });
+    return {
+      blocks: Object.fromEntries([...this.#blocks].map(([name, block]) => [name, stateOf(block)])),
+    };
   }
 
   async #load({ fields, payload }: Request): Promise<JsonObject> {
@@ -144,9 +147,10 @@ class RowRequests {
     return { ...facts, bytes: { ...bytes, process: baseBytes(workers) } };
   }
 
-  #fix({ fields, payload }: Request, name: string, block: RowBlock): JsonObject {
+  async #fix({ fields, payload }: Request, block: RowBlock): Promise<JsonObject> {
     const { ids, factors } = readFactorFrame(payload, this.#training.params.rank);
-    this.#fixed.add(name, whole(fields, 'version'), block.columns, { ids: keysOf(ids), factors });
+    const solver = await block.solver(sums(fields));
+    await this.#fixed.add(block, solver, whole(fields, 'version'), { ids: keysOf(ids), factors });
     return {};
   }
 
@@ -162,10 +166,9 @@ class RowRequests {
     return {};
   }
 
-  async #solve({ fields, id, payload }: Request, name: string, block: RowBlock): Promise<JsonObject> {
+  async #solve({ fields, id, payload }: Request, block: RowBlock): Promise<JsonObject> {
     const { rank, implicitPrefs } = this.#training.params;
-    const fixed = this.#fixed.of(name);
-    const isFixed = fixed?.version === whole(fields, 'fixed');
+    const isFixed = this.#fixed.versionOf(block) === whole(fields, 'fixed');
     if (!isFixed && block.ratings > 0) return { missing: 'fixed' };
     const { previous } = fields;
     const fromZeros = previous === null || previous === undefined;
@@ -176,7 +179,7 @@ class RowRequests {
       );
     const solver = await block.solver(sums(fields));
     const started = performance.now();
-    if (isFixed) block.fix(fixed, solver);
+    if (isFixed) this.#fixed.fix(block, solver);
     const gram = implicitPrefs ? new Float64Array(payload.slice().buffer) : undefined;
     const factors = await solver.solve(whole(fields, 'version'), { fromZeros, ...(gram ? { gram } : {}) });
     const seconds = (performance.now() - started) / 1000;
@@ -211,12 +214,12 @@ class RowRequests {
     return { fields: {}, payload: new Uint8Array(gram.buffer) };
   }
 
-  async #loss({ fields }: Request, name: string, block: RowBlock): Promise<JsonObject> {
+  async #loss({ fields }: Request, block: RowBlock): Promise<JsonObject> {
     const solver = block.started;
     if (solver === undefined || block.version !== whole(fields, 'version')) return { missing: 'version' };
     const errors = block.side === 'users';
-    const fixed = this.#fixed.of(name);
-    if (errors && fixed?.version !== whole(fields, 'fixed')) return { missing: 'fixed' };
+    if (errors && block.ratings > 0 && this.#fixed.versionOf(block) !== whole(fields, 'fixed'))
+      return { missing: 'fixed' };
     return { ...(await solver.loss(errors)) };
   }
 

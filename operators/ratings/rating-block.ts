@@ -123,3 +123,10 @@ export function longestRow(block: RowPointers): number {
     longest = Math.max(longest, block.offsets[row + 1] - block.offsets[row]);
   return longest;
 }
+
+/** The largest absolute value of a block's ratings; 0 if it has none. */
+export function largestRating({ values }: RatingBlock): number {
+  let largest = 0;
+  for (let k = 0; k < values.length; k++) largest = Math.max(largest, Math.abs(values[k]));
+  return largest;
+}

@@ -106,6 +106,17 @@ export interface EquationTasks {
     params: { readonly rowFrom: number };
     values: None;
   };
+
+  /**
+   * Copies row i of `rows` to the row positions[i] of `whole`, which is allocated already, and skips rows whose
+   * position is UNKNOWN_KEY. `positions`: layout row-positions, `positions` Uint32[rows]. For a CPU.
+   */
+  'scatter-rows': {
+    inputs: { rows: PartitionRef; positions: PartitionRef };
+    outputs: { whole: PartitionRef };
+    params: None;
+    values: None;
+  };
 }
 
 export const equationContracts = {
@@ -120,4 +131,5 @@ export const equationContracts = {
   },
   'add-rows': { addend: 'read', sum: 'alone' },
   'place-rows': { rows: 'read', whole: 'alone' },
+  'scatter-rows': { rows: 'read', positions: 'read', whole: 'alone' },
 } as const satisfies { readonly [K in keyof EquationTasks]: Readonly<Record<string, How>> };

@@ -155,3 +155,41 @@ def test_without_a_fit_executor_the_error_names_host_and_reason(spark, ratings, 
     executable = program(folder / "old", "#!/bin/sh\necho 'factorflow needs Node 22.12 or newer, and this is 20.1.0' >&2\nexit 2\n")
     with pytest.raises(Exception, match=r"Executor \d+ on \S+ cannot run FactorFlow: .*22.12 or newer"):
         on_hosts(spark, 3, lambda: ALS(**PARAMS).fit(ratings), spark__factorflow__executable=executable)
+
+
+def test_sparse_ratings_by_needed_rows_are_those_of_one_host(spark):
+    """Each host needs few of the other side's rows, and some rows are needed by one host alone."""
+    sparse = spark.createDataFrame(planted(users=300, items=200, each=2), "user int, item int, rating float").repartition(2)
+    one, three = (factors(on_hosts(spark, hosts, lambda: ALS(**PARAMS).fit(sparse), "shuffle")) for hosts in (1, 3))
+    assert one == three
+
+
+def test_implicit_data_by_shuffle_within_rounding(spark, ratings):
+    als = ALS(implicitPrefs=True, alpha=2.0, **PARAMS)
+    one, three = (factors(on_hosts(spark, hosts, lambda: als.fit(ratings), "shuffle")) for hosts in (1, 3))
+    for side, other in zip(one, three):
+        assert side.keys() == other.keys()
+        assert max(abs(a - b) for key in side for a, b in zip(side[key], other[key])) < 1e-4
+
+
+def test_an_unfit_executor_sends_whole_blocks(spark, ratings, one_host, folder):
+    """With a shuffle, tasks that send rows may run on an executor without a worker."""
+    worker, _ = BAD_HOSTS["an old Node"]
+    executable = on_first_executor(folder, worker)
+    assert factors(on_hosts(spark, 3, lambda: ALS(**PARAMS).fit(ratings), "shuffle", spark__factorflow__executable=executable)) == one_host
+
+
+def test_checkpoints_of_a_shuffle_change_nothing(spark, ratings, folder):
+    als = ALS(checkpointInterval=2, **PARAMS)
+    expected = factors(on_hosts(spark, 1, lambda: als.fit(ratings)))
+    spark.sparkContext.setCheckpointDir(str(folder / "checkpoints"))
+    try:
+        assert factors(on_hosts(spark, 3, lambda: als.fit(ratings), "shuffle")) == expected
+        assert list((folder / "checkpoints").rglob("part-*"))
+    finally:
+        spark.sparkContext._jsc.sc().setCheckpointDir(None)
+
+
+def test_too_little_memory_is_refused_with_the_plan(spark, ratings):
+    with pytest.raises(Exception, match=r"A worker needs about \d+ MiB of memory, and it may have \d+ .*rows needed by the average host.*Raise spark.factorflow.memory"):
+        on_hosts(spark, 3, lambda: ALS(**PARAMS).fit(ratings), spark__factorflow__memory="220m")

@@ -197,7 +197,7 @@ export class RowTraining {
     const version = this.#solved[other[side]][0].version;
     for (const { header, payload } of frames) {
       this.rowsSent += header.rows as number;
-      await this.#workers[k].ask({ type: 'fixed', block: `${side}-${k}`, version }, payload);
+      await this.#workers[k].ask({ type: 'fixed', block: `${side}-${k}`, version, ...this.#sums }, payload);
     }
   }
 

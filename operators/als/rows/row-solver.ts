@@ -5,7 +5,7 @@ import type { Device } from '../../../engine/run/device.ts';
 import { computeDevice } from '../../../engine/run/devices.ts';
 import { type Given, runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
-import { hostForm, longestRow, type RatingBlock } from '../../ratings/rating-block.ts';
+import { hostForm, largestRating, longestRow, type RatingBlock } from '../../ratings/rating-block.ts';
 import { addSliced } from '../../tasks/run-tasks.ts';
 import { valuesOfStage } from '../../tasks/task-values.ts';
 import { contracts } from '../../tasks/tasks.ts';
@@ -17,10 +17,12 @@ import { kernelOf } from '../plan/half-iteration.ts';
 import { inUnit } from '../rating-unit.ts';
 import { chooseSolver, solverParams } from '../solver-choice.ts';
 import { tilingOf } from '../tiles.ts';
+import { FixedFactors } from './fixed-factors.ts';
 import {
   emptyGram,
   factorsOf,
   gramOf,
+  type PlacedFactors,
   refsOf,
   type RowRule,
   type RowsSolver,
@@ -58,8 +60,7 @@ export class RowSolver {
   readonly #unit: number;
   readonly #ctx: ExecutionContext;
   readonly #device: Device;
-  /** The factors of the fixed side, scaled for ratings divided by `unit`. */
-  #fixed: Float32Array = new Float32Array(0);
+  #fixed: Float32Array | PlacedFactors = new Float32Array(0);
   #rows: Float32Array = new Float32Array(0);
   #version: number | undefined;
 
@@ -106,14 +107,24 @@ export class RowSolver {
     return this.#hold(version, values);
   }
 
-  /** Sets the factors of the fixed side, `columns` x rank. */
-  fix(factors: Float32Array): void {
-    this.#fixed = this.#inUnit(factors);
+  /** Sets the factors of the fixed side, `columns` x rank, in the unit of training (see toUnit). */
+  fix(factors: Float32Array | PlacedFactors): void {
+    this.#fixed = factors;
+  }
+
+  /** Factors in the unit of training: scaled for ratings divided by `unit`. */
+  toUnit(factors: Float32Array): Float32Array {
+    return this.#unit === 1 ? factors : factors.map((value) => value / Math.sqrt(this.#unit));
+  }
+
+  /** Memory for the rows of the fixed side, which are then placed in any order. */
+  fixedFactors(): Promise<FixedFactors> {
+    return FixedFactors.of({ rows: this.columns, rank: this.#params.rank }, this.#device, this.#ctx);
   }
 
   /** Takes rows that another RowSolver has solved, and keeps them under this version number. */
   give(version: number, factors: Float32Array): void {
-    this.#hold(version, this.#inUnit(factors));
+    this.#hold(version, this.toUnit(factors));
   }
 
   /** The rows in memory at these positions, in the unit of the given ratings. */
@@ -165,7 +176,7 @@ export class RowSolver {
       items: this.columns,
       ratings: this.block.ratings,
       longestUser: longestRow(this.block),
-      largestRating: largestOf(this.block),
+      largestRating: largestRating(this.block),
     };
     const choices = await chooseKernels(problem, params, this.#ctx);
     return { ...solver, ...kernelOf(choices?.users), ...(tiled ? { tiled } : {}) };
@@ -211,11 +222,13 @@ export class RowSolver {
   async #measure(errors: boolean) {
     const { rank, implicitPrefs, regExponent } = this.#params;
     const [{ place }, ref, block] = [this.#device.info, refsOf(STAGE), this.block.ref];
-    const [rows, fixed, shifts] = ['rows', 'fixed', 'shifts'].map(ref);
+    const [rows, unplaced, shifts] = ['rows', 'fixed', 'shifts'].map(ref);
+    const theta = this.#fixed;
+    const fixed = 'ref' in theta ? theta.ref : unplaced;
     const inputs = { block, rowFactors: rows, columnFactors: fixed };
     const given: Given[] = [
       [rows, factorsOf(this.#rows, rank), place],
-      [fixed, factorsOf(this.#fixed, rank), place],
+      ...('ref' in theta ? [] : [[fixed, factorsOf(theta, rank), place] satisfies Given]),
       ...(implicitPrefs
         ? [[shifts, shiftsOf(this.block, this.columns, this.#rule), place] satisfies Given]
         : []),
@@ -284,14 +297,4 @@ export class RowSolver {
       },
     );
   }
-
-  #inUnit(factors: Float32Array): Float32Array {
-    return this.#unit === 1 ? factors : factors.map((value) => value / Math.sqrt(this.#unit));
-  }
-}
-
-function largestOf({ values }: RatingBlock): number {
-  let largest = 0;
-  for (let k = 0; k < values.length; k++) largest = Math.max(largest, Math.abs(values[k]));
-  return largest;
 }

@@ -34,13 +34,19 @@ export interface RowRule extends RowRegularization {
   readonly implicit?: ImplicitWeights & { readonly unobserved: number };
 }
 
+/** A matrix of factors that is on the device already, and stays there. */
+export interface PlacedFactors {
+  readonly ref: PartitionRef;
+  readonly rows: number;
+}
+
 /** Rows to solve from the ratings of a block; matrices are row-major without padding. */
 export interface GivenRows {
   readonly block: RatingBlock;
   /** True if the block is on the device already; it stays there. */
   readonly placed?: boolean;
   /** Factors θ of each column of the block, and if the rule has biases, the columns' biases γ. */
-  readonly fixed: Float32Array;
+  readonly fixed: Float32Array | PlacedFactors;
   readonly fixedBiases?: Float32Array;
   /** Start of conjugate gradients; default: zeros. */
   readonly previous?: Float32Array;
@@ -107,7 +113,7 @@ export async function solveRows(
   const { block, placed, fixed, previous } = rows;
   const { rank } = rule;
   const { place, strideStep, parallelism } = device.info;
-  const columns = fixed.length / rank;
+  const columns = 'ref' in fixed ? fixed.rows : fixed.length / rank;
   const ref = refsOf(stage);
   const steps = new StepList(contracts);
   const given: Given[] = placed ? [] : [[block.ref, hostForm(block), place]];
@@ -122,21 +128,22 @@ export async function solveRows(
   const shape = { rows: block.rows, columns: rank, stride: factorStride(rank, strideStep) };
   const inputs = {
     block: block.ref,
-    fixed: put('fixed', factorsOf(fixed, rank)),
+    fixed: 'ref' in fixed ? fixed.ref : put('fixed', factorsOf(fixed, rank)),
     previous: previous ? put('previous', factorsOf(previous, rank)) : make('previous', shape),
   };
   const outputs = { factors: make('factors', shape) };
   const solving = solvingOf(rule, solver);
   const task =
     solving.kernel === 'update'
-      ? { ...solving, ...biasesOf({ inputs, outputs }, rows, rule, { put, make }) }
+      ? { ...solving, ...biasesOf({ inputs, outputs }, { ...rows, columns }, rule, { put, make }) }
       : { ...solving, inputs: { ...inputs, ...equationsOf(rows, rule, put) }, outputs };
   const tiled = { tiling: solver.tiled, fixedRows: columns, parallelism };
   addSliced(steps, stage, place, task, tiledSlices(block.offsets, slicesOf(block, device), tiled));
   const solved = Object.values(task.outputs);
   for (const output of solved) steps.handOut(stage, output, place);
-  const { block: own, ...others } = task.inputs;
-  steps.free(stage, place, [...Object.values(others), ...solved, ...(placed ? [] : [own])]);
+  const { block: own, fixed: theta, ...others } = task.inputs;
+  const freed = [...('ref' in fixed ? [] : [theta]), ...(placed ? [] : [own])];
+  steps.free(stage, place, [...Object.values(others), ...solved, ...freed]);
   const results = await runSteps(steps.steps, ctx, { given });
   const [factors, bias] = results.handed;
   return {
@@ -166,12 +173,12 @@ export function solvingOf({ implicit, nonnegative, ...explicit }: RowRule, choic
 
 function biasesOf(
   { inputs, outputs }: RowsUses,
-  { block, fixed, fixedBiases }: GivenRows,
-  { rank, mean }: RowRule,
+  { block, columns, fixedBiases }: Pick<GivenRows, 'block' | 'fixedBiases'> & { readonly columns: number },
+  { mean }: RowRule,
   { put, make }: { readonly put: Put; readonly make: Make },
 ): RowsUses {
   if (mean === undefined) return { inputs, outputs };
-  const values = fixedBiases ?? sharedArray(Float32Array, fixed.length / rank);
+  const values = fixedBiases ?? sharedArray(Float32Array, columns);
   const fixedBias = put('fixed-bias', { layout: 'bias', rows: values.length, columns: { values } });
   const bias = make('bias', { layout: 'bias', rows: block.rows, columns: 1, stride: 1 });
   return { inputs: { ...inputs, fixedBias }, outputs: { ...outputs, bias } };

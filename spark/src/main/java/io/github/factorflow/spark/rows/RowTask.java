@@ -112,10 +112,8 @@ final class RowTask implements Serializable {
         throw new FactorFlowException("FactorFlow's worker lacks " + missing + ", which it has been given");
       switch (missing) {
         case "block" -> load(worker, block, ratings);
-        case "fixed" -> fixed.get().forEachRemaining(stream -> worker.ask(node("fixed", block).put("version", fixedVersion), stream));
-        case "previous" -> previous.get().forEach(stream -> worker.ask(
-            node("previous", block).put("version", previousVersion).put("squares", all.squares)
-                .put("ratings", all.ratings), stream));
+        case "fixed" -> fixed.get().forEachRemaining(stream -> worker.ask(rows("fixed", block, fixedVersion), stream));
+        case "previous" -> previous.get().forEach(stream -> worker.ask(rows("previous", block, previousVersion), stream));
         default -> throw new FactorFlowException("FactorFlow's worker lacks " + missing + ", which the plugin does not know");
       }
       answer = worker.ask(request, fixedGram);
@@ -142,8 +140,12 @@ final class RowTask implements Serializable {
   }
 
   private ObjectNode request(int block) {
-    ObjectNode request = node(work == Work.START ? "start" : "solve", block).put("version", version).put("squares", all.squares).put("ratings", all.ratings);
+    ObjectNode request = rows(work == Work.START ? "start" : "solve", block, version);
     return work == Work.START ? request : request.put("fixed", fixedVersion).put("previous", previousVersion);
+  }
+
+  private ObjectNode rows(String type, int block, int version) {
+    return node(type, block).put("version", version).put("squares", all.squares).put("ratings", all.ratings);
   }
 
   private ObjectNode node(String type, int block) {
