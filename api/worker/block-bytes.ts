@@ -1,3 +1,4 @@
+import { chunkLimit } from '../../operators/als/rows/solve-in-place.ts';
 import { blockBytes, factorBytes } from '../../operators/planner/sizes.ts';
 
 /**
@@ -5,8 +6,8 @@ import { blockBytes, factorBytes } from '../../operators/planner/sizes.ts';
  *
  * - `kept`: from loading to the end: ratings, ids, lists of the rows to send, and the rows themselves;
  * - `loading`: in addition while it is loaded: the chunks from which its ratings are sorted;
- * - `solving`: in addition while it is solved: the rows of the fixed side that it needs, its rows before and
- *   after, as the kernels read and write them, the rows after for their frames, and two frames.
+ * - `solving`: in addition while it is solved: the rows of the fixed side that it needs, some of its rows
+ *   before and after, and two frames; with implicit data also a copy of its rows for their Gram matrix.
  */
 export interface BlockBytes {
   readonly kept: number;
@@ -25,11 +26,16 @@ const FRAME_BYTES = 2 * (16 << 20);
 /** `sent`: rows to send, summed over the blocks of the other side. */
 export function bytesOfBlock(
   { rows, columns, ratings, sent }: Record<'rows' | 'columns' | 'ratings' | 'sent', number>,
-  rank: number,
+  { rank, implicitPrefs }: { readonly rank: number; readonly implicitPrefs: boolean },
 ): BlockBytes {
+  const ownBytes = factorBytes(rows, rank);
   return {
     kept: blockBytes(rows, ratings) + ID_BYTES * (rows + columns) + 4 * sent + 4 * rank * rows,
     loading: CHUNK_BYTES * ratings,
-    solving: factorBytes(columns + 2 * rows, rank) + 4 * rank * rows + FRAME_BYTES,
+    solving:
+      factorBytes(columns, rank) +
+      Math.min(3 * chunkLimit.bytes, 3 * ownBytes) +
+      (implicitPrefs ? ownBytes : 0) +
+      FRAME_BYTES,
   };
 }

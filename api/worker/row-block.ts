@@ -132,10 +132,7 @@ export class RowBlock {
       sum,
       squares,
       ...(sends ? { sends } : {}),
-      bytes: bytesOfBlock(
-        { ...sizes, sent: sends?.reduce((all, one) => all + one, 0) ?? 0 },
-        this.#params.rank,
-      ),
+      bytes: bytesOfBlock({ ...sizes, sent: sends?.reduce((all, one) => all + one, 0) ?? 0 }, this.#params),
     };
   }
 

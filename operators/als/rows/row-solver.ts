@@ -17,6 +17,7 @@ import { kernelOf } from '../plan/half-iteration.ts';
 import { inUnit } from '../rating-unit.ts';
 import { chooseSolver, solverParams } from '../solver-choice.ts';
 import { tilingOf } from '../tiles.ts';
+import { sharedArray } from '../../../engine/partition.ts';
 import { FixedFactors } from './fixed-factors.ts';
 import {
   emptyGram,
@@ -28,8 +29,8 @@ import {
   type RowsSolver,
   shiftsOf,
   slicesOf,
-  solveRows,
 } from './solve-rows.ts';
+import { solveInPlace } from './solve-in-place.ts';
 
 const STAGE = 'solve-rows';
 
@@ -144,25 +145,21 @@ export class RowSolver {
    */
   async solve(
     version: number,
-    { fromZeros, gram }: { readonly fromZeros: boolean; readonly gram?: Float64Array },
+    { fromZeros, gram: ofAll }: { readonly fromZeros: boolean; readonly gram?: Float64Array },
   ): Promise<Float32Array> {
     if (this.#isEmpty) return this.#hold(version, new Float32Array(0));
     const { rank } = this.#params;
-    const ofAll = emptyGram(rank);
-    if (gram) ofAll.set(gram);
-    const { factors, badRow } = await solveRows(
-      {
-        block: this.block,
-        placed: true,
-        fixed: this.#fixed,
-        ...(fromZeros || this.#version === undefined ? {} : { previous: this.#rows }),
-        gram: ofAll,
-        columns: this.columns,
-      },
+    const gram = emptyGram(rank);
+    if (ofAll) gram.set(ofAll);
+    const isFirst = this.#version === undefined;
+    const rows = isFirst ? sharedArray(Float32Array, this.block.rows * rank) : this.#rows;
+    const badRow = await solveInPlace(
+      rows,
+      { block: this.block, columns: this.columns, fixed: this.#fixed, fromZeros: isFirst || fromZeros, gram },
       { stage: STAGE, rule: this.#rule, solver: await this.#solver(), device: this.#device },
       this.#ctx,
     );
-    const solved = this.#hold(version, factors);
+    const solved = this.#hold(version, rows);
     if (badRow >= 0) throw this.#diverged(badRow);
     return solved;
   }
