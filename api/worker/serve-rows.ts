@@ -1,13 +1,12 @@
 import { ByteCursor } from '../../connectors/compression/byte-cursor.ts';
 import { factorFrames, frameRows, readFactorFrame } from '../../connectors/model/factor-frames.ts';
-import type { IdColumn } from '../../connectors/model/id-column.ts';
 import { throwIfAborted, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import { type KeyColumn, keyCount, takeKeys } from '../../engine/keys/key-column.ts';
+import { keyCount, takeKeys } from '../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { type SizedAlsParams, sizedParams } from '../../operators/als/implicit/sized-params.ts';
-import { idColumnOf } from '../serving/factor-arrays.ts';
+import { idColumnOf, keysOf } from '../serving/factor-arrays.ts';
 import type { Session } from '../session.ts';
 import { ALS } from '../training/als.ts';
 import { baseBytes } from '../training/plans/memory-budget.ts';
@@ -237,13 +236,4 @@ class RowRequests {
 
 async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   yield bytes;
-}
-
-function keysOf(ids: IdColumn): KeyColumn {
-  return ids.type === 'int64'
-    ? {
-        type: 'int64',
-        halves: new Int32Array(ids.values.buffer, ids.values.byteOffset, 2 * ids.values.length),
-      }
-    : ids;
 }
