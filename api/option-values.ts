@@ -7,7 +7,7 @@ import { textTypes } from '../connectors/lines/text-type.ts';
 import { codecs, parquetBackendNames } from '../connectors/parquet/backend.ts';
 import { rankingBaselineNames } from '../operators/evaluation/ranking/ranking-baselines.ts';
 import { rankingMetricNames } from '../operators/evaluation/ranking/ranking-metrics.ts';
-import { MAXIMUM_FORMED_RANK, MOST_ITERATIONS } from '../operators/params/common.ts';
+import { MAXIMUM_RANK, MOST_ITERATIONS } from '../operators/params/common.ts';
 import { timeIn } from '../operators/ratings/rows/time-in.ts';
 import { presetNames } from '../synthetic/presets.ts';
 
@@ -34,4 +34,4 @@ export function dateIn(text: string): Date | undefined {
 }
 
 /** Maximum values. */
-export const bounds = { gpuRank: MAXIMUM_FORMED_RANK, iterations: MOST_ITERATIONS } as const;
+export const bounds = { rank: MAXIMUM_RANK, iterations: MOST_ITERATIONS } as const;

@@ -3,8 +3,6 @@ import { UsageError } from '../../engine/errors.ts';
 import { Patience } from '../../engine/waits.ts';
 import type { Executor } from '../../engine/run/device.ts';
 import type { AlsParams } from '../../operators/als/als-params.ts';
-import { rankOfGpu } from '../../operators/als/plan/refusals.ts';
-import { MAXIMUM_FORMED_RANK } from '../../operators/params/common.ts';
 import type { SgdParams } from '../../operators/sgd/params.ts';
 import type { SessionDevice } from '../devices/open-devices.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
@@ -21,7 +19,7 @@ export interface TrainingDevice {
 
 /** The parameters of either algorithm that some devices do not support. */
 export type DeviceParams = Pick<AlsParams, 'precision'> &
-  Partial<Pick<AlsParams, 'rank' | 'kernel'>> &
+  Partial<Pick<AlsParams, 'kernel'>> &
   Partial<Pick<SgdParams, 'schedule'>>;
 
 /**
@@ -31,12 +29,11 @@ export type DeviceParams = Pick<AlsParams, 'precision'> &
 export function trainingDevice(
   device: SessionDevice,
   executor: Executor,
-  { precision, rank = 1, kernel, schedule = 'auto' }: DeviceParams,
+  { precision, kernel, schedule = 'auto' }: DeviceParams,
 ): TrainingDevice {
   const cpu = hostDevice(executor);
   const gpus = computeDevices(executor).filter(({ info }) => info.kind === 'gpu');
   if (gpus.length > 0) {
-    if (rank > MAXIMUM_FORMED_RANK) throw rankOfGpu(rank);
     const used = schedule === 'auto' || schedule === 'blocks' ? gpus : gpus.slice(0, 1);
     return {
       executor,
@@ -61,13 +58,8 @@ export function trainingDevice(
  * True if not all devices support these parameters. Devices must then be open before ratings are read, to
  * report it early; by default ratings are read while devices open.
  */
-export function dependsOnDevice({
-  precision = 'auto',
-  rank = 1,
-  kernel,
-  schedule = 'auto',
-}: DeviceParams): boolean {
-  return precision !== 'auto' || rank > MAXIMUM_FORMED_RANK || kernel !== undefined || schedule !== 'auto';
+export function dependsOnDevice({ precision = 'auto', kernel, schedule = 'auto' }: DeviceParams): boolean {
+  return precision !== 'auto' || kernel !== undefined || schedule !== 'auto';
 }
 
 /**

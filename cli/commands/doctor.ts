@@ -26,10 +26,10 @@ const ranksOption: Option<readonly number[]> = {
           ? given.split(',').map((part) => part.trim())
           : [];
     const ranks = parts.map((part) => (/^\d{1,4}$/.test(part) ? Number(part) : 0));
-    if (ranks.length > 0 && ranks.every((rank) => rank >= 1 && rank <= bounds.gpuRank))
+    if (ranks.length > 0 && ranks.every((rank) => rank >= 1 && rank <= bounds.rank))
       return [...new Set(ranks)];
     throw new UsageError(
-      `${flag} must be whole numbers from 1 to ${bounds.gpuRank}, separated by commas, such as 64,100, ` +
+      `${flag} must be whole numbers from 1 to ${bounds.rank}, separated by commas, such as 64,100, ` +
         `got ${shown(given)}`,
     );
   },

@@ -1,7 +1,6 @@
 import { UsageError } from '../../engine/errors.ts';
 import type { PhysicalPlan } from '../../index.ts';
 import { type CommandContext, defineCommand } from './command.ts';
-import { forRank } from '../sessions/for-rank.ts';
 import { openSession } from '../sessions/open-session.ts';
 import { text, toggle, wholeNumber } from '../options/kinds.ts';
 import { algorithmOf } from '../options/training/check-algorithm.ts';
@@ -135,7 +134,7 @@ async function planOfData(
   }
   const { signal, onEvent, profile } = context;
   const trainer = await trainerOf(values, given);
-  await using session = await openSession(forRank(values), { signal, profile });
+  await using session = await openSession(values, { signal, profile });
   const { train, test } = await trainingSets(session, paths, values, context);
   const ready = await trainer.prepare(session, train, context);
   const because = (physical: PhysicalPlan): PhysicalPlan =>
@@ -190,9 +189,6 @@ async function planOfCounts(
       given.has('memoryBudget') ? values.memoryBudget : undefined,
     );
   // Nothing is written, so the folder need not exist.
-  await using session = await openSession(
-    { ...forRank(values), spillDir: undefined },
-    { signal, profile: times },
-  );
+  await using session = await openSession({ ...values, spillDir: undefined }, { signal, profile: times });
   return await planOfProblem(problem, session);
 }

@@ -1,6 +1,5 @@
 import { checkTraining, trainOptions } from '../options/training/training-options.ts';
 import { withPlan } from '../options/training/plan-file.ts';
-import { forRank } from '../sessions/for-rank.ts';
 import { defineCommand } from './command.ts';
 
 export const train = defineCommand({
@@ -33,9 +32,8 @@ export const train = defineCommand({
   epilog:
     'The same ratings in any order, with the same seed and flags, give the same model bit for bit for any number of workers. SGD on the CPU does so for up to 4 workers or the same number, with --schedule wavefront for the same number, and with hogwild never; on a GPU only with wavefront.',
   run: async ({ values: flags, given: ofFlags, positionals }, context) => {
-    const { values: asked, given, plan } = await withPlan(flags, ofFlags);
-    checkTraining(asked, given);
-    const values = forRank(asked);
+    const { values, given, plan } = await withPlan(flags, ofFlags);
+    checkTraining(values, given);
     // A GPU starts to open before the rest of the command is loaded. Its thread starts before the CPU's
     // threads: started in parallel with many others, it takes twice as long.
     const { OpeningDevices } = await import('../../api/devices/open-devices.ts');

@@ -30,15 +30,25 @@ export function conjugateGradient(
   start: Float64Array,
   steps: number,
 ): Float64Array {
+  return gradientSteps((x) => multiply(matrix, x), bias, start, steps);
+}
+
+/** The same for a matrix that is given by its products with vectors. */
+export function gradientSteps(
+  times: (x: Float64Array) => Float64Array,
+  bias: Float64Array,
+  start: Float64Array,
+  steps: number,
+): Float64Array {
   const x = Float64Array.from(start);
-  const product = multiply(matrix, x);
+  const product = times(x);
   const r = bias.map((value, i) => value - product[i]);
   const p = Float64Array.from(r);
   let rho = dot(r, r);
   const enough = Math.max(rho * RESIDUAL_TOLERANCE, dot(bias, bias) * BIAS_TOLERANCE);
   if (rho <= enough) return x;
   for (let step = 0; step < steps; step++) {
-    const q = multiply(matrix, p);
+    const q = times(p);
     const alpha = rho / dot(p, q);
     for (let i = 0; i < x.length; i++) {
       x[i] += alpha * p[i];

@@ -34,6 +34,7 @@ import { updateMatrixFreeChecks } from './vectors/update-matrix-free.check.ts';
 import { updateShortChecks } from './update/update-short.check.ts';
 import { updateTensorChecks } from './update/update-tensor.check.ts';
 import { vectorChecks } from './vectors/vectors.check.ts';
+import { wideChecks } from './vectors/wide.check.ts';
 
 /** Kernels of ALS's half-iteration that every GPU runs. */
 export const updateChecks: readonly KernelCheck[] = [
@@ -44,6 +45,7 @@ export const updateChecks: readonly KernelCheck[] = [
   ...solveCgChecks,
   ...updateMatrixFreeChecks,
   ...vectorChecks,
+  ...wideChecks,
   ...exchangedVectorChecks,
   ...toHalfChecks,
   ...toInt8Checks,

@@ -16,6 +16,9 @@
  */
 export const TILE = 16;
 
+/** Largest rank at which kernels form A. Above it, rows are solved by conjugate gradients without A. */
+export const MOST_FORMED = 512;
+
 export function tilesOf(rank: number): number {
   return Math.ceil(rank / TILE);
 }

@@ -65,7 +65,7 @@ export interface PreparedRows {
 
 type RowSettings = Pick<
   UpdateSettings,
-  'variant' | 'from' | 'to' | 'rank' | 'lambda' | 'offset' | 'damping' | 'biasLambda' | 'solver'
+  'variant' | 'from' | 'to' | 'rank' | 'lambda' | 'offset' | 'damping' | 'biasLambda' | 'solver' | 'implicit'
 >;
 
 /**
@@ -80,7 +80,7 @@ export async function prepareRows(
   biases: boolean,
   ratedOnly = false,
 ): Promise<PreparedRows> {
-  const { variant, from, to, rank, solver } = settings;
+  const { variant, from, to, rank, solver, implicit } = settings;
   const vectors = variant.sum.kernel === 'vectors';
   const numbers = variant.sum.kernel === 'vectors' && variant.sum.byRow !== true;
   const slotBytes = vectors ? 16 * vectorQuads(rank, biases).slot : slotElements(rank, biases) * 4;
@@ -92,7 +92,12 @@ export async function prepareRows(
     part: partOf(variant, block.ratings),
     ...regionsOf(fixedRows, rank, variant),
     ratedOnly,
-    slots: slotsOf(gpu, rank, biases, vectors ? vectorBytes(rank, biases) : undefined),
+    slots: slotsOf(
+      gpu,
+      rank,
+      biases,
+      vectors ? vectorBytes(rank, biases, implicit !== undefined) : undefined,
+    ),
   };
   const key = `rows ${from} ${to} ${vectors} ${numbers} ${JSON.stringify(limits)}`;
   const known = block.prepared.get(key) as PreparedRows | undefined;

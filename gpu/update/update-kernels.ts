@@ -82,7 +82,13 @@ export async function compileEvery(gpu: Gpu, settings: KernelSettings): Promise<
   const lengths = SHORT_LENGTHS.filter((longest) => longest <= short).toReversed();
   const rows =
     sum.kernel === 'vectors'
-      ? compileVectorSteps(gpu, { ...settings, sum, half: variant.precision !== 'f32' })
+      ? compileVectorSteps(gpu, {
+          ...settings,
+          sum,
+          half: variant.precision !== 'f32',
+          // The weights are uniforms: kernels for any of them are the same.
+          implicit: settings.implicit === undefined ? undefined : { alpha: 0, base: 0 },
+        })
       : compileForRows(gpu, settings, {
           free: free && stepsOf(solver) > 0,
           fused: fused !== undefined,

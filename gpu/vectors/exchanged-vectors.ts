@@ -8,7 +8,7 @@ import type { RowRegularization } from '../../operators/tasks/task-types.ts';
 import type { DeviceBlock, DeviceMatrix } from '../device/resources.ts';
 import { addProductsKernel } from './add-products.ts';
 import { ratingProducts, type Teams } from './products.ts';
-import { type Phase, phaseBuffers, RowPhases } from './row-phases.ts';
+import { multipliedRows, type Phase, phaseBuffers, RowPhases } from './row-phases.ts';
 import { vectorQuads } from './vectors.ts';
 import { addMatrixShifts } from '../solve/row-shifts.ts';
 import { addCentred } from '../update/centred.ts';
@@ -155,8 +155,12 @@ export async function takeStep(
     options,
     async (pass, status) => {
       if (to === from) return;
+      const multiplied = multipliedRows(shape, to - from);
       const buffers = await phaseBuffers(gpu, {
         ...inputs,
+        ...(multiplied > 0
+          ? { multiplied: await gpu.scratch('gram products', 16 * quads * multiplied) }
+          : {}),
         shifts: inputs.shifts ?? (await addMatrixShifts(gpu, pass, counts, settings, biases)),
         given: given?.values,
         gradients: gradients.values,

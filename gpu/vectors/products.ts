@@ -4,12 +4,14 @@
  * x, and writes it to the part's slot (layout: vectors.ts).
  */
 import type { ImplicitWeights } from '../../operators/tasks/tasks.ts';
+import { MOST_FORMED } from '../device/slots.ts';
 import type { RowBatch } from '../update/prepared-rows.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
-import type { Binding } from '../webgpu/compiled-kernel.ts';
+import type { Binding, CompiledKernel } from '../webgpu/compiled-kernel.ts';
 import type { Pass } from '../webgpu/pass.ts';
 import { partProductsKernel } from './part-products.ts';
 import { chooseVectorProducts, vectorProductsKernel, type VectorProductsParams } from './vector-products.ts';
+import { wideProductsKernel, WIDTHS } from './wide-products.ts';
 
 export type Teams = Pick<VectorProductsParams, 'threads' | 'lanes' | 'width'>;
 
@@ -37,23 +39,10 @@ export interface RatedBuffers {
  */
 export type Multiply = (pass: Pass, batch: RowBatch, vectors: Binding, slots: Binding) => void;
 
-/**
- * Compiles the kernel that multiplies the ratings of a block by vectors: the one with subgroups if the
- * adapter has them.
- */
+/** Compiles the kernel that multiplies the ratings of a block by vectors. */
 export async function ratingProducts(gpu: Gpu, shape: ProductShape): Promise<(of: RatedBuffers) => Multiply> {
-  const { rank, precision, biases, first, implicit, teams = chooseVectorProducts(rank, precision) } = shape;
-  const byTeams = { rank, precision, biases, first, ...teams };
-  const compiled =
-    implicit === undefined && gpu.admits(vectorProductsKernel, byTeams)
-      ? await gpu.compile(vectorProductsKernel, byTeams)
-      : await gpu.compile(partProductsKernel, {
-          rank,
-          precision,
-          biases,
-          first,
-          implicit: implicit !== undefined,
-        });
+  const { implicit } = shape;
+  const compiled = await compileProducts(gpu, shape);
   return (rated) => (pass, batch, vectors, slots) =>
     void pass.dispatch(
       compiled,
@@ -61,4 +50,20 @@ export async function ratingProducts(gpu: Gpu, shape: ProductShape): Promise<(of
       { count: batch.partCount, ...(implicit ?? { alpha: 0, base: 0 }) },
       batch.partCount,
     );
+}
+
+/** One kernel serves ranks above 512. Up to 512 it is the one with subgroups, if the adapter has them. */
+function compileProducts(gpu: Gpu, shape: ProductShape): Promise<CompiledKernel> {
+  const { rank, precision, biases, first, teams } = shape;
+  const common = { rank, precision, biases, first };
+  const parts = { ...common, implicit: shape.implicit !== undefined };
+  if (rank > MOST_FORMED) {
+    const widths = teams === undefined ? WIDTHS : [teams.width];
+    const width = widths.find((one) => gpu.admits(wideProductsKernel, { ...parts, width: one })) ?? 1;
+    return gpu.compile(wideProductsKernel, { ...parts, width });
+  }
+  const byTeams = { ...common, ...(teams ?? chooseVectorProducts(rank, precision)) };
+  return !parts.implicit && gpu.admits(vectorProductsKernel, byTeams)
+    ? gpu.compile(vectorProductsKernel, byTeams)
+    : gpu.compile(partProductsKernel, parts);
 }

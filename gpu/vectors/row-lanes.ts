@@ -1,9 +1,13 @@
 import { range } from '../webgpu/kernel.ts';
-import { paddedRank } from '../device/slots.ts';
+import { MOST_FORMED, paddedRank } from '../device/slots.ts';
 import { BIAS_TOLERANCE, RESIDUAL_TOLERANCE } from '../solve/solve-cg.ts';
 
-/** Most threads of a row. */
+/**
+ * Most threads of a row at ranks up to MOST_FORMED, and most groups of four features of a thread above, whose
+ * registers hold them of five vectors.
+ */
 const MOST_LANES = 32;
+const MOST_OWNED = 4;
 const THREADS = 64;
 /** A workgroup has more than one row only if their vectors take at most this number of bytes. */
 const VECTOR_BYTES = 8192;
@@ -14,7 +18,8 @@ const VECTOR_BYTES = 8192;
  */
 export function rowLanes(rank: number): { readonly lanes: number; readonly rows: number } {
   const quads = paddedRank(rank) / 4;
-  const lanes = Math.min(MOST_LANES, 2 ** Math.ceil(Math.log2(quads)));
+  const most = rank > MOST_FORMED ? quads / MOST_OWNED : Math.min(MOST_LANES, quads);
+  const lanes = 2 ** Math.ceil(Math.log2(most));
   return { lanes, rows: Math.max(1, Math.min(THREADS / lanes, Math.floor(VECTOR_BYTES / (16 * quads)))) };
 }
 

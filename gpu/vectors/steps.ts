@@ -4,12 +4,14 @@ import type { Pass } from '../webgpu/pass.ts';
 import type { PreparedRows } from '../update/prepared-rows.ts';
 import type { SumKernel, UpdateSettings } from '../update/choice/variant.ts';
 import { type RatedBuffers, ratingProducts } from './products.ts';
-import { phaseBuffers, RowPhases } from './row-phases.ts';
+import { multipliedRows, phaseBuffers, RowPhases } from './row-phases.ts';
 import { vectorQuads } from './vectors.ts';
 
 /** The buffers of a half-iteration. */
 interface RowBuffers extends RatedBuffers {
   readonly previous: Binding;
+  /** The Gram matrix; of implicit data only. */
+  readonly gram?: Binding;
   readonly shifts: Binding;
   readonly factors: Binding;
   readonly half: Binding;
@@ -36,16 +38,18 @@ export async function addVectorSteps(
   settings: VectorSettings,
   { previous, ...bindings }: RowBuffers,
 ): Promise<void> {
-  const { rank, biases, steps } = settings;
+  const { rank, biases, steps, implicit } = settings;
   const [residuals, products, phases] = await compileVectorSteps(gpu, settings);
   const most = batches.reduce((rows, { rowCount }) => Math.max(rows, rowCount), 1);
   const { quads, gradients } = vectorQuads(rank, biases);
   const slots = await gpu.scratch('slots', slotBytes);
+  const multiplied = multipliedRows({ rank, implicit: implicit !== undefined, listed: true }, most);
   const buffers = await phaseBuffers(gpu, {
     ...bindings,
     given: slots,
     gradients: await gpu.scratch('gradients', 16 * gradients * most),
     direction: await gpu.scratch('directions', 16 * quads * most),
+    ...(multiplied > 0 ? { multiplied: await gpu.scratch('gram products', 16 * quads * multiplied) } : {}),
   });
   const multiply = { residuals: residuals(bindings), products: products(bindings) };
   for (const batch of batches) {
@@ -68,14 +72,21 @@ export async function addVectorSteps(
  */
 export function compileVectorSteps(
   gpu: Gpu,
-  { rank, sum, half, biases }: Pick<VectorSettings, 'rank' | 'sum' | 'half' | 'biases'>,
+  {
+    rank,
+    sum,
+    half,
+    biases,
+    implicit,
+  }: Pick<VectorSettings, 'rank' | 'sum' | 'half' | 'biases' | 'implicit'>,
 ) {
   const { threads, lanes, width } = sum;
-  const shape = { rank, precision: half ? 'f16' : 'f32', biases, teams: { threads, lanes, width } } as const;
+  const precision = half ? 'f16' : 'f32';
+  const shape = { rank, precision, biases, implicit, teams: { threads, lanes, width } } as const;
   return Promise.all([
     ratingProducts(gpu, { ...shape, first: true }),
     ratingProducts(gpu, { ...shape, first: false }),
-    RowPhases.compile(gpu, { rank, biases, half, implicit: false, listed: true }, [
+    RowPhases.compile(gpu, { rank, biases, half, implicit: implicit !== undefined, listed: true }, [
       'gather',
       'begin',
       'step',

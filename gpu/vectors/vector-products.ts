@@ -2,6 +2,7 @@ import { kernelOf, range } from '../webgpu/kernel.ts';
 import { paddedRank } from '../device/slots.ts';
 import { teamNeeds } from '../sgd/sgd-step.ts';
 import { productBindings, productUniforms } from './product-kernel.ts';
+import { piecesOf, productPieces } from './product-pieces.ts';
 import { vectorQuads } from './vectors.ts';
 
 export type VectorProductsParams = {
@@ -27,11 +28,6 @@ export type VectorProductsParams = {
  */
 const IN_FLIGHT = 8;
 
-/** Groups of 16 bytes in a row of θ. */
-function piecesOf({ rank, precision }: Pick<VectorProductsParams, 'rank' | 'precision'>): number {
-  return paddedRank(rank) / (precision === 'f16' ? 8 : 4);
-}
-
 /**
  * Chooses the number of threads that share a rating. With fewer threads, each has more features: a rating
  * needs fewer sums across threads, and no thread is idle. But a thread's registers must hold its features of
@@ -56,19 +52,13 @@ export const vectorProductsKernel = kernelOf<VectorProductsParams>()({
   uniforms: productUniforms,
   needs: ({ width }) => teamNeeds(Math.max(2, width)),
   values({ rank, precision, biases, first, threads, lanes, width }) {
-    const half = precision === 'f16';
     const quads = paddedRank(rank) / 4;
-    const perRow = piecesOf({ rank, precision });
-    const own = Math.ceil(perRow / lanes);
-    const each = 2 * own <= IN_FLIGHT / 2 ? 4 : 2;
-    const unpacked = (part: number) =>
-      part === 0 ? { open: 'unpacked(', close: '.xy)' } : { open: 'unpacked(', close: '.zw)' };
-    const parts = half ? [0, 1] : [0];
+    const pieces = productPieces({ rank, precision, lanes });
+    const each = 2 * pieces.pieces.length <= IN_FLIGHT / 2 ? 4 : 2;
     return {
+      ...pieces,
       SLOT_QUADS: vectorQuads(rank, biases).slot,
-      QUADS: quads,
       TEAM_QUADS: quads + 1,
-      PIECES: perRow,
       THREADS: threads,
       LANES: lanes,
       TEAMS: threads / lanes,
@@ -77,21 +67,9 @@ export const vectorProductsKernel = kernelOf<VectorProductsParams>()({
       EACH: each,
       FIRST: first,
       sums_rows: first && biases,
-      half,
-      stored: half ? 'vec4u' : 'vec4f',
       each: range(each),
       distances: range(Math.log2(lanes)).map((bit) => 2 ** bit),
       merges: range(Math.log2(width / lanes)).map((bit) => lanes * 2 ** bit),
-      pieces: range(own).map((at) => ({
-        at,
-        first: at * lanes,
-        guarded: (at + 1) * lanes > perRow,
-        vectors: parts.map((part) => ({
-          part,
-          number: parts.length * at + part,
-          ...(half ? unpacked(part) : { open: '', close: '' }),
-        })),
-      })),
     };
   },
   workgroup: ({ rank, threads, width }) => ({

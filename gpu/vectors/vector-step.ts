@@ -1,3 +1,4 @@
+import { MOST_FORMED } from '../device/slots.ts';
 import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 import { shiftValues } from '../solve/row-shifts.ts';
 import { laneValues, rowLanes } from './row-lanes.ts';
@@ -20,6 +21,11 @@ export type VectorStepParams = {
  * One phase of matrix-free conjugate gradients, on vectors in buffers (layouts: vectors.ts). A row's vectors
  * in `gradients` and `direction` have the index of its entry in the list, or without a list the row's number.
  * `gram` is only read for implicit data and `work` only with a list; otherwise any buffer may be bound.
+ *
+ * | rank | `gram` |
+ * |---|---|
+ * | to 512 | the Gram matrix, which each row multiplies by its vector |
+ * | above | products of the Gram matrix and the directions of these rows, from gram-products |
  */
 export const vectorStepKernel = kernelOf<VectorStepParams>()({
   name: 'vector-step',
@@ -49,17 +55,27 @@ export const vectorStepKernel = kernelOf<VectorStepParams>()({
       ...params,
       ...laneValues(rank, rowLanes(rank)),
       ...shiftValues(biases),
+      multiplies: params.implicit && !isMultiplied(rank),
       ROW_QUADS: gradients,
       GIVEN_QUADS: listed ? slot : quads,
     };
   },
   workgroup({ rank, implicit }) {
     const { lanes, rows } = rowLanes(rank);
-    const vectors = implicit ? 16 * rows * vectorQuads(rank, false).quads : 0;
+    const vectors = implicit && !isMultiplied(rank) ? 16 * rows * vectorQuads(rank, false).quads : 0;
     return { threads: lanes * rows, bytes: 8 * lanes * rows + vectors };
   },
   samples: (['gather', 'begin', 'step'] as const).flatMap((phase) => [
     { rank: 264, biases: true, implicit: false, listed: true, phase },
     { rank: 40, biases: false, implicit: true, listed: false, phase },
+    { rank: 4096, biases: false, implicit: true, listed: true, phase },
   ]),
 });
+
+/**
+ * True at ranks at which gram-products multiplies the vectors of many rows by the Gram matrix. A row alone
+ * would read the whole matrix for one product.
+ */
+export function isMultiplied(rank: number): boolean {
+  return rank > MOST_FORMED;
+}

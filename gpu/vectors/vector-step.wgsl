@@ -9,7 +9,7 @@
 // The products are in `given`. For listed rows these are slots, one for each part of a row, which are summed
 // here. For consecutive rows they are A p of whole rows, and the sums for `begin` are already in `gradients`.
 // In `gather`, `given` has the previous x.
-{% if implicit %}
+{% if multiplies %}
 var<workgroup> vector: array<vec4f, ROWS * QUADS>;
 {% endif %}
 {% render 'parts/row-total' %}
@@ -25,7 +25,7 @@ fn given_sum(entry: vec4u, quad: u32) -> vec4f {
   return sum;
 }
 
-{% if implicit -%}
+{% if multiplies -%}
 // Four numbers of G v, where v is a row's vector in workgroup memory. The Gram matrix G is stored in full.
 fn gram_product(batch: u32, quad: u32) -> vec4f {
   var sum = vec4f();
@@ -88,16 +88,18 @@ fn main(
     p_{{ i }} = direction[own * QUADS + quad_{{ i }}];
     q_{{ i }} = given_sum(entry, quad_{{ i }});
 {%- endif %}
-{%- if implicit %}
+{%- if multiplies %}
     vector[batch * QUADS + quad_{{ i }}] = {% if phase == 'begin' %}x{% else %}p{% endif %}_{{ i }};
 {%- endif %}
   }
 {%- endfor %}
 {%- if implicit %}
+{%- if multiplies %}
   workgroupBarrier();
+{%- endif %}
 {%- for i in owned %}
   if (quad_{{ i }} < QUADS) {
-    let product = gram_product(batch, quad_{{ i }});
+    let product = {% if multiplies %}gram_product(batch, quad_{{ i }}){% else %}gram[known * QUADS + quad_{{ i }}]{% endif %};
     {% if phase == 'begin' %}r_{{ i }} -= product;{% else %}q_{{ i }} += product;{% endif %}
   }
 {%- endfor %}

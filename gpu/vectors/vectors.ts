@@ -23,8 +23,11 @@ export function vectorQuads(rank: number, biases: boolean): VectorQuads {
   return { quads, gradients: vectors + 4, slot: vectors + 1 };
 }
 
-/** Bytes of one row's direction and gradients, and of one slot. */
-export function vectorBytes(rank: number, biases: boolean): number {
+/**
+ * Bytes of one row's direction and gradients, and of one slot; of implicit data also of the direction's
+ * product with the Gram matrix.
+ */
+export function vectorBytes(rank: number, biases: boolean, implicit: boolean): number {
   const { quads, gradients, slot } = vectorQuads(rank, biases);
-  return 16 * (quads + gradients + slot);
+  return 16 * (quads * (implicit ? 2 : 1) + gradients + slot);
 }

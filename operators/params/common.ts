@@ -1,10 +1,10 @@
 import { parseMetric, type RankingMetricName } from '../evaluation/ranking/ranking-metrics.ts';
 import type { OneOrTwo, ParamsOf, Rule } from './table.ts';
 
-/** Largest rank of ALS by conjugate gradients on a CPU. */
+/** Largest rank of ALS by conjugate gradients. */
 export const MAXIMUM_RANK = 4096;
 
-/** Largest rank of SGD, of solvers that form A, and of training on GPUs. */
+/** Largest rank of SGD, and of solvers that form A. */
 export const MAXIMUM_FORMED_RANK = 512;
 
 /** Most iterations or epochs. */
@@ -40,7 +40,7 @@ export type EarlyStopMetric = 'rmse' | RankingMetricName;
 export interface CommonParams {
   /**
    * f (k in papers on SGD): number of factors of each user and item, 1 to 4096; above 512 only by ALS with
-   * conjugate gradients on a CPU. Default 10.
+   * conjugate gradients. Default 10.
    */
   readonly rank: number;
   /**
@@ -112,7 +112,7 @@ export const commonParams: ParamsOf<CommonParams> = {
     kind: 'whole number',
     help:
       `factors of a user and an item, 1 to ${MAXIMUM_RANK}; ` +
-      `above ${MAXIMUM_FORMED_RANK} only by ALS with CG on a CPU`,
+      `above ${MAXIMUM_FORMED_RANK} only by ALS with CG`,
     least: 1,
     most: MAXIMUM_RANK,
     fallback: 10,

@@ -70,7 +70,7 @@ export const sgdTable: ParamTable<SgdParams> = {
       when: ({ rank }) => rank > MAXIMUM_FORMED_RANK,
       message: (named, { rank }) =>
         `${named('rank', rank)} is above ${MAXIMUM_FORMED_RANK}, the largest rank of SGD`,
-      advice: `Train by ALS on a CPU, which goes to ${formatCount(MAXIMUM_RANK)}`,
+      advice: `Train by ALS, which goes to ${formatCount(MAXIMUM_RANK)}`,
     },
     noDamping,
     metricNeedsEarlyStop,

@@ -69,6 +69,24 @@ describe('the plan of als', () => {
     expect(JSON.parse(JSON.stringify(plan))).toEqual(plan);
   });
 
+  it('on a GPU at a rank without A prints as netflix-rank-2048-gpu.txt', async () => {
+    const choice = {
+      variant: 'vectors-f16',
+      precision: 'f16' as const,
+      ratingScale: 1,
+      reason: 'kernel vectors-f16 (CG by vectors, without A, θ in float16), by rule',
+      deviceBytes: 4e9,
+      tellsLoss: true,
+    };
+    const plan = planAls(
+      { users: 480_189, items: 17_770, ratings: 99_072_112, testRatings: 1_408_395 },
+      alsParams({ rank: 2048, biases: true }),
+      on({ ...h200Info, description: 'a card; f16, subgroups, tensor' }),
+      { users: choice, items: choice },
+    );
+    await expect(`${explain(plan)}\n`).toMatchFileSnapshot(golden('netflix-rank-2048-gpu'));
+  });
+
   it('on two GPUs exchanges users in float16 where kernels read float16, or 8 bits, which are rounded from it', () => {
     const choice = (precision: 'f32' | 'f16' | 'int8') => ({
       variant: 'some',

@@ -149,7 +149,8 @@ export function shiftsOf(
   );
 }
 
-function rowShifts(n: number, { lambda, exponent = 1, offset = 0, damping = 0 }: RowRegularization) {
+/** The numbers that regularization adds to the diagonal of a row of n ratings. */
+export function rowShifts(n: number, { lambda, exponent = 1, offset = 0, damping = 0 }: RowRegularization) {
   const shift = Math.fround(lambda) * n ** exponent + offset;
   return { shift, ownShift: Math.fround(lambda) * n + damping };
 }

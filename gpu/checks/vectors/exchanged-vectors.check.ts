@@ -50,6 +50,8 @@ const shapes: readonly Shape[] = [
   { rank: 128, kind: 'biases', p: 1, steps: 3 },
   { rank: 17, kind: 'implicit', p: 2, steps: 3 },
   { rank: 100, kind: 'implicit', p: 3, steps: 3 },
+  { rank: 520, kind: 'biases', p: 2, steps: 3 },
+  { rank: 520, kind: 'implicit', p: 2, steps: 3 },
   { rank: 10, kind: 'explicit', p: 3, steps: 4, forms: true },
   { rank: 300, kind: 'explicit', p: 2, steps: 4, forms: true },
   { rank: 65, kind: 'biases', p: 2, steps: 3, forms: true },

@@ -7,6 +7,16 @@ fn totals_among(among: u32, mine: vec2f, thread: u32) -> vec2f {
   shares[thread] = mine;
   workgroupBarrier();
   let first = thread / LANES * LANES;
+  if (LANES > 64) {
+    // The threads after the first `among` have zeros.
+    for (var half = LANES / 2; half > 0; half /= 2) {
+      if (thread - first < half) {
+        shares[thread] += shares[thread + half];
+      }
+      workgroupBarrier();
+    }
+    return shares[first];
+  }
   var sum = vec2f();
   for (var lane = 0u; lane < among; lane++) {
     sum += shares[first + lane];

@@ -9,6 +9,7 @@ import { statusBytes } from '../../loss/objective-sums.ts';
 import { exactSolvers } from '../../solve/exact-solvers.ts';
 import { int8Bytes, int8Scale } from '../../int8/int8-plan.ts';
 import { REGISTER_RANKS } from '../../solve/solve-cg-registers.ts';
+import { gramSlotBytes } from '../../implicit/gram.ts';
 import { vectorBytes } from '../../vectors/vectors.ts';
 import { centredBytes, needsCentred } from '../centred.ts';
 import { SLOT_BYTES } from '../prepared-rows.ts';
@@ -46,14 +47,14 @@ export function chooseUpdate(info: GpuInfo, problem: UpdateProblem, tuned?: Tune
         { advice: 'Leave one of the two out' },
       );
     }
-    return choiceOf(named, problem, 'as requested');
+    return choiceOf(info, named, problem, 'as requested');
   }
   const measured =
     tuned &&
     everyVariant(info, problem).find(
       (variant) => variant.name === tuned.variant && servesPrecision(variant, problem),
     );
-  if (tuned !== undefined && measured !== undefined) return choiceOf(measured, problem, tuned.reason);
+  if (tuned !== undefined && measured !== undefined) return choiceOf(info, measured, problem, tuned.reason);
   const best = bestByRule(info, problem);
   if (best === undefined)
     throw new UsageError(
@@ -61,7 +62,7 @@ export function chooseUpdate(info: GpuInfo, problem: UpdateProblem, tuned?: Tune
         `${problem.precision}`,
       { advice: 'Use another precision, or device cpu' },
     );
-  return choiceOf(best, problem, whyByRule(info, problem, best));
+  return choiceOf(info, best, problem, whyByRule(info, problem, best));
 }
 
 function whyByRule(info: GpuInfo, problem: UpdateProblem, best: UpdateVariant): string {
@@ -141,6 +142,7 @@ export function variantNamed(
 }
 
 function choiceOf(
+  info: GpuInfo,
   variant: UpdateVariant,
   { rank, rows, columns, ratings, biases, implicit, solver, largestRating }: UpdateProblem,
   why: string,
@@ -149,9 +151,13 @@ function choiceOf(
   const mirrors =
     (variant.precision === 'f32' ? 0 : 2 * stride * (rows + columns + 2)) +
     (variant.precision === 'int8' ? int8Bytes(columns, rank) : 0);
-  const slots = Math.min(
-    SLOT_BYTES,
-    rows * (variant.sum.kernel === 'vectors' ? vectorBytes(rank, biases) : slotElements(rank, biases) * 4),
+  const rowBytes =
+    variant.sum.kernel === 'vectors'
+      ? vectorBytes(rank, biases, implicit === true)
+      : 4 * slotElements(rank, biases);
+  const slots = Math.max(
+    Math.min(SLOT_BYTES, rows * rowBytes),
+    implicit ? gramSlotBytes(info, columns, rank) : 0,
   );
   return {
     variant: variant.name,

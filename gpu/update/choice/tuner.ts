@@ -2,6 +2,7 @@ import { formatCount } from '../../../engine/format.ts';
 import type { KernelChoice, KernelTuning, UpdateProblem } from '../../../operators/tasks/tasks.ts';
 import type { GpuInfo } from '../../webgpu/gpu-info.ts';
 import type { TimeVariantsTask } from '../../own-tasks.ts';
+import { MOST_FORMED } from '../../device/slots.ts';
 import { FULL_REGISTERS } from './admits-fused.ts';
 import { chooseUpdate, servesPrecision, type TunedVariant } from './choose.ts';
 import { neighboursOf } from './more-variants.ts';
@@ -75,12 +76,14 @@ export class KernelTuner {
 
   /**
    * True if measuring before a training pays: the user named no kernel, the GPU is hardware, the problem is
-   * large, and no similar problem was measured before.
+   * large, and no similar problem was measured before. Above MOST_FORMED there is only one kernel for each
+   * precision.
    */
   async pays(problem: UpdateProblem): Promise<boolean> {
     const { kernel, ratings, rank, iterations } = problem;
     return (
       kernel === undefined &&
+      rank <= MOST_FORMED &&
       !this.#info.software &&
       iterations * ratings * rank * (rank + 1) >= WORTHWHILE &&
       (await this.known(problem)) === undefined

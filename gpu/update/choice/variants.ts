@@ -8,14 +8,15 @@ import { exactSolvers } from '../../solve/exact-solvers.ts';
 import { REGISTER_RANKS, solveCgRegistersKernel } from '../../solve/solve-cg-registers.ts';
 import { chooseVectorProducts, vectorProductsKernel } from '../../vectors/vector-products.ts';
 import { vectorStepKernel } from '../../vectors/vector-step.ts';
+import { wideProductsKernel, wideThreads, WIDTHS } from '../../vectors/wide-products.ts';
 import { updateShortKernel } from '../update-short.ts';
 import type { GpuInfo } from '../../webgpu/gpu-info.ts';
 import { admits } from '../../webgpu/kernel.ts';
-import { paddedRank } from '../../device/slots.ts';
+import { MOST_FORMED, paddedRank } from '../../device/slots.ts';
 import { admitsFused, FULL_REGISTERS, type SolvingForm, solvingForm } from './admits-fused.ts';
 import { LEAST_BIN, tensorBins } from './tensor-bins.ts';
 import { moreVariants } from './more-variants.ts';
-import type { UpdateVariant } from './variant.ts';
+import type { SumKernel, UpdateVariant } from './variant.ts';
 
 /**
  * Most ratings of one part of a row: long rows are cut, so that no workgroup runs much longer than the
@@ -199,25 +200,19 @@ export function summingVariant(info: GpuInfo, variant: UpdateVariant, shape: Sha
 
 /**
  * The variants of CG by vectors, which compute products A p without computing A. They are for ranks at which
- * A does not fit registers and workgroup memory.
+ * A does not fit registers and workgroup memory. Above MOST_FORMED there are no others.
  */
-function vectorVariants(info: GpuInfo, { rank, solver, biases, implicit = false }: Shape): UpdateVariant[] {
-  if (rank < VECTOR_RANKS || solver !== 'cg' || implicit) return [];
-  return (['f16', 'f32'] as const)
-    .filter(
-      (precision) =>
-        admits(info, vectorProductsKernel, {
-          rank,
-          precision,
-          biases,
-          first: true,
-          ...chooseVectorProducts(rank, precision),
-        }) && admits(info, vectorStepKernel, { rank, biases, implicit: false, listed: true, phase: 'step' }),
-    )
-    .map((precision) => ({
+function vectorVariants(info: GpuInfo, shape: Shape): UpdateVariant[] {
+  const { rank, solver, biases, implicit = false } = shape;
+  if (rank < VECTOR_RANKS || solver !== 'cg' || (implicit && rank <= MOST_FORMED)) return [];
+  if (!admits(info, vectorStepKernel, { rank, biases, implicit, listed: true, phase: 'step' })) return [];
+  return (['f16', 'f32'] as const).flatMap((precision): UpdateVariant[] => {
+    const teams = teamsOf(info, shape, precision);
+    if (teams === undefined) return [];
+    const variant: UpdateVariant = {
       name: `vectors-${precision}`,
       precision,
-      sum: { kernel: 'vectors', ...chooseVectorProducts(rank, precision) },
+      sum: { kernel: 'vectors', ...teams },
       short: 0,
       free: false,
       halfA: false,
@@ -226,7 +221,24 @@ function vectorVariants(info: GpuInfo, { rank, solver, biases, implicit = false 
       regionBytes: REGION_BYTES,
       regionRatings: REGION_RATINGS,
       sorted: true,
-    }));
+    };
+    return [variant];
+  });
+}
+
+/** The threads that multiply ratings by vectors; undefined if the GPU cannot run the kernel. */
+function teamsOf(
+  info: GpuInfo,
+  { rank, biases, implicit = false }: Shape,
+  precision: 'f32' | 'f16',
+): Omit<Extract<SumKernel, { readonly kernel: 'vectors' }>, 'kernel'> | undefined {
+  const shape = { rank, precision, biases, first: true };
+  if (rank <= MOST_FORMED) {
+    const teams = chooseVectorProducts(rank, precision);
+    return admits(info, vectorProductsKernel, { ...shape, ...teams }) ? teams : undefined;
+  }
+  const width = WIDTHS.find((one) => admits(info, wideProductsKernel, { ...shape, implicit, width: one }));
+  return width === undefined ? undefined : { threads: wideThreads(rank), lanes: wideThreads(rank), width };
 }
 
 function named(name: string, short: number): string {
@@ -234,6 +246,7 @@ function named(name: string, short: number): string {
 }
 
 function tiledVariants(info: GpuInfo, { rank, solver, biases, implicit = false }: Shape): UpdateVariant[] {
+  if (rank > MOST_FORMED) return [];
   const variants: UpdateVariant[] = [];
   const tiles = rank <= 32 ? [4, 8] : [8, 4];
   for (const precision of ['f32', 'f16'] as const) {

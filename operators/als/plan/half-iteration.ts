@@ -1,6 +1,7 @@
 import type { JsonObject } from '../../../engine/json.ts';
 import { formatBytes } from '../../../engine/format.ts';
 import type { DataUses, Stage, TaskPlan } from '../../../engine/plan/stages.ts';
+import { MAXIMUM_FORMED_RANK } from '../../params/common.ts';
 import { forSides } from '../../params/table.ts';
 import { blockBytes, factorBytes, factorStride } from '../../planner/sizes.ts';
 import type { KernelChoice } from '../../tasks/tasks.ts';
@@ -70,7 +71,7 @@ export function updateStage(problem: AlsProblem, side: Side): Stage {
     partitions: { p: 1, q },
     bytesRead: blockBytes(rows[side], nz) + q * factorBytes(rows[otherSide[side]], f, device.strideStep),
     bytesWritten: factorBytes(rows[side], f, device.strideStep),
-    flops: nz * f * (f + 1),
+    flops: operationsOf(problem),
     ...(device.ownMemory || q > 1 ? {} : { exchange: 'shared memory' }),
     ...heldBy(choice, listsHeld(problem, side), largestShare(grid[side])),
     // Items are solved first, so the reason is given there.
@@ -81,6 +82,18 @@ export function updateStage(problem: AlsProblem, side: Side): Stage {
       ...commonReason(grid[side], side),
     ],
   };
+}
+
+/**
+ * Operations of a half-iteration on the ratings: of their normal equations, or above the largest rank of these
+ * of b and of A's products in the first residual and each step.
+ */
+function operationsOf({
+  params: { rank: f },
+  profile: { ratings },
+  solver: { cgSteps },
+}: AlsProblem): number {
+  return ratings * f * (f > MAXIMUM_FORMED_RANK ? 2 + 4 * (cgSteps + 1) : f + 1);
 }
 
 /** The number of CG steps as a parameter of the round, if rounds have different numbers of steps. */

@@ -15,15 +15,7 @@ import { blockShare } from './cost/device-bytes.ts';
 import { type AlsGrid, type Side, sides, suits } from './grid.ts';
 import { planOfGrid } from './plan-of-grid.ts';
 import { type AlsPlanOptions, type AlsProblem, alsProblem } from './problem.ts';
-import {
-  fitting,
-  noneFits,
-  requireHost,
-  requireRank,
-  requireVectorSums,
-  requireVertical,
-  tooLarge,
-} from './refusals.ts';
+import { fitting, noneFits, requireHost, requireVectorSums, requireVertical, tooLarge } from './refusals.ts';
 import { fewerReason, type UsualWay, usualWays } from './usual-ways.ts';
 
 /**
@@ -161,7 +153,6 @@ class PlanSearch {
 
   /** Throws UsageError for requests that no plan can satisfy. */
   #requirePossible(): void {
-    requireRank(this.#problem);
     requireRowsForParts(this.#requested, this.#problem.rows);
     requireGroupsOf(this.#requested, this.#problem.compute.length);
     requireVectorSums(this.#requested, this.#problem);

@@ -3,7 +3,6 @@ import { CapacityError, UsageError } from '../../../engine/errors.ts';
 import { formatBytes, formatCount } from '../../../engine/format.ts';
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
 import { HOST } from '../../../engine/plan/place.ts';
-import { MAXIMUM_FORMED_RANK } from '../../params/common.ts';
 import { blockLimit } from '../../planner/sizes.ts';
 import type { RequestedGrids } from '../partitions.ts';
 import { ALL_ROWS } from '../solver-choice.ts';
@@ -25,20 +24,6 @@ export function requireVectorSums({ sums }: RequestedGrids, { solver }: AlsProbl
       `partitionSums ${sums} needs conjugate gradients for all rows, and the solver is ${solver.kernel}`,
       { phase: 'plan', advice: 'Give solver cg, or leave partitionSums at auto' },
     );
-}
-
-/** Throws UsageError for a rank above the limit of the devices. */
-export function requireRank({ params: { rank }, compute }: AlsProblem): void {
-  if (rank > MAXIMUM_FORMED_RANK && compute.some(({ kind }) => kind === 'gpu'))
-    throw rankOfGpu(rank, { phase: 'plan' });
-}
-
-/** The error for a rank that GPUs do not train. */
-export function rankOfGpu(rank: number, details: { readonly phase?: string } = {}): UsageError {
-  return new UsageError(`rank ${rank} is above ${MAXIMUM_FORMED_RANK}, the largest rank that GPUs train`, {
-    ...details,
-    advice: `Use device cpu, or a rank of at most ${MAXIMUM_FORMED_RANK}`,
-  });
 }
 
 /**

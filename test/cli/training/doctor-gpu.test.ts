@@ -261,7 +261,7 @@ describe('doctor', () => {
   it.each<[string[], RegExp]>([
     [['--rank', '8'], /--rank acts only with --tune/],
     [['--tune', '--check-kernels'], /exclude each other/],
-    [['--tune', '--rank', '8,0'], /--rank must be whole numbers from 1 to 512/],
+    [['--tune', '--rank', '8,0'], /--rank must be whole numbers from 1 to 4096/],
     [['--kernel', 'top-n'], /--kernel acts only with --check-kernels/],
     [['--tune', '--workers', '2'], /--workers acts only with --check-kernels/],
     [['some.parquet'], /unknown argument "some\.parquet"\. Give ratings with --tune/],

@@ -160,6 +160,7 @@ describe('the tuner', () => {
     expect(await tuner.pays(problem)).toBe(true);
     expect(await tuner.pays({ ...problem, kernel: 'tensor' })).toBe(false);
     expect(await tuner.pays({ ...problem, ratings: 9_000_000 })).toBe(false);
+    expect(await tuner.pays({ ...problem, rank: 1024 })).toBe(false);
     expect(await new KernelTuner({ ...tensorGpu, software: true }, nowhere).pays(problem)).toBe(false);
     await tuner.tune(problem, brief, measuring(() => 1).measure);
     expect(await tuner.pays(problem)).toBe(false);

@@ -2,8 +2,11 @@
 import { expect, it } from 'vitest';
 import { ALS, chooseTrainer, type Model, Session, SGD } from '../../../index.ts';
 import { CounterRandom } from '../../../engine/random.ts';
+import { sizedParams } from '../../../operators/als/implicit/sized-params.ts';
 import { checkAlsParams } from '../../../operators/als/params.ts';
+import { secondsAlone } from '../../../operators/als/plan/cost/seconds-alone.ts';
 import { planAls } from '../../../operators/als/plan/plan-als.ts';
+import { alsProblem } from '../../../operators/als/plan/problem.ts';
 import { cpuInfo, gpuInfo } from '../../support/steps/small-problems.ts';
 
 const random = new CounterRandom(5);
@@ -83,12 +86,28 @@ it('is solved from vertical parts by vectors, and reaches the same loss', async 
   expect(Math.abs(parts / whole - 1)).toBeLessThan(1e-4);
 });
 
-it('is planned with the Gram matrix of implicit data, and not for GPUs', () => {
+it('is planned with the Gram matrix of implicit data, on a CPU and on a GPU', () => {
   const params = checkAlsParams({ rank: 4096, implicitPrefs: true });
   const planOn = (device: typeof cpuInfo) =>
     planAls({ users: 90, items: 70, ratings: 3000 }, params, { compute: [device], host: cpuInfo });
   expect(planOn(cpuInfo).memory.cpu).toBeGreaterThanOrEqual(4 * 4096 ** 2);
-  expect(() => planOn(gpuInfo(0))).toThrow('the largest rank that GPUs train');
+  expect(planOn(gpuInfo(0)).memory['gpu:0']).toBeGreaterThanOrEqual(4 * 4096 ** 2);
+});
+
+it('is estimated on a GPU by the bytes of θ, in proportion to the rank', () => {
+  const profile = { users: 480_189, items: 17_770, ratings: 99_072_112 };
+  const secondsOf = (given: Parameters<typeof checkAlsParams>[0]) => {
+    const params = checkAlsParams({ biases: false, ...given });
+    const devices = { compute: [gpuInfo(0)], host: cpuInfo };
+    return secondsAlone(
+      alsProblem(profile, sizedParams(params, profile), devices, undefined, {}),
+      'users',
+    )[0];
+  };
+  const [half, twice] = [1024, 2048].map((rank) => secondsOf({ rank }));
+  expect(twice / half).toBeCloseTo(2, 1);
+  expect(secondsOf({ rank: 1024, precision: 'f32' }) / half).toBeGreaterThan(1.7);
+  expect(secondsOf({ rank: 1024, implicitPrefs: true })).toBeGreaterThan(half);
 });
 
 it('is chosen in place of SGD', async () => {

@@ -1,5 +1,6 @@
 import { type DeviceRates, ratesOf } from '../../../planner/device-rates.ts';
 import { stepsOf } from '../../solver-choice.ts';
+import { MAXIMUM_FORMED_RANK } from '../../../params/common.ts';
 import { type AlsGrid, isInBlocks, type Side } from '../grid.ts';
 import type { AlsProblem } from '../problem.ts';
 
@@ -17,6 +18,12 @@ const IMPLICIT = 1.13;
 
 /** The largest rank at which kernels in 8 bits are the rule on tensor cores. */
 const EIGHT_BIT_RANKS = 256;
+
+/**
+ * Vectors of a row that a GPU reads or writes for a step of CG without A: the sum over the row's ratings twice,
+ * x, the residual and the direction twice, and the direction once more for the product with θ.
+ */
+const STEP_VECTORS = 9;
 
 /** For each device, the estimated seconds to solve the whole side alone. */
 export function secondsAlone(problem: Costed, side: Side): number[] {
@@ -39,6 +46,7 @@ export function secondsAlone(problem: Costed, side: Side): number[] {
     const rates = ratesFor(problem, device);
     const { perRating, perSquare } = (inEightBits ? rates.eightBits : undefined) ?? rates;
     const stride = Math.ceil(rank / device.strideStep) * device.strideStep;
+    if (device.kind === 'gpu' && rank > MAXIMUM_FORMED_RANK) return freeSeconds(problem, side, rates, stride);
     const square = stride ** 2;
     const products =
       implicitPrefs && device.kind === 'cpu' && solver.cgBelow > 0 ? costedSteps(problem) + 1 : 0;
@@ -48,6 +56,26 @@ export function secondsAlone(problem: Costed, side: Side): number[] {
         rows[side] * (rates.perRow + rates.perRowSquare * square + (products * 2 * square) / rates.solves))
     );
   });
+}
+
+/**
+ * Estimated seconds of a GPU for a side whose A is too large to form. The first residual and each step read θ
+ * of every rating once and some vectors of every row. With implicit data they also multiply the vectors by
+ * the Gram matrix. These times have not been measured.
+ */
+function freeSeconds(problem: Costed, side: Side, rates: DeviceRates, stride: number): number {
+  const {
+    profile: { ratings },
+    params: { implicitPrefs, precision },
+    rows,
+    choices,
+  } = problem;
+  const passes = costedSteps(problem) + 1;
+  const bytes = (choices?.[side].precision ?? precision) === 'f32' ? 4 : 2;
+  const gathering = (ratings * (bytes * stride + 8)) / rates.gathers;
+  const stepping = (rows[side] * STEP_VECTORS * 4 * stride) / rates.memory;
+  const gram = implicitPrefs ? (rows[side] * 2 * stride ** 2) / rates.solves : 0;
+  return passes * (gathering + stepping + gram);
 }
 
 /** Steps of conjugate gradients of most iterations; 0 if rows are solved exactly. */

@@ -1,0 +1,224 @@
+/**
+ * Checks of whole half-iterations at ranks above 512, at which A is never formed. Rows are compared with the
+ * same number of CG steps in float64 that do not form A either.
+ */
+import {
+  explicitProducts,
+  freeBiasedGradients,
+  type FreeEquations,
+  freeGradients,
+  gramTimes,
+  implicitProducts,
+} from '../../../cpu/reference/matrix-free.ts';
+import { destroyBuffers, type DeviceBlock, type DeviceMatrix } from '../../device/resources.ts';
+import { addGramMatrix } from '../../implicit/gram.ts';
+import { updateRows } from '../../update/half-iteration.ts';
+import type { UpdateVariant } from '../../update/choice/variant.ts';
+import { wideProductsKernel, wideThreads } from '../../vectors/wide-products.ts';
+import type { Gpu } from '../../webgpu/gpu.ts';
+import { type KernelCheck, variantOf } from '../support/check.ts';
+import { CG_BIAS_LIMIT, CG_LIMIT } from '../support/limits.ts';
+import { deviation, worse } from '../support/numbers.ts';
+import { problemBuffers, ratedProblem, type RatedProblem } from '../support/rated-problem.ts';
+import { uploadAll } from '../support/rated-rows.ts';
+import { downloadOutputs, otherRowsKept, rowShifts, solvedRow } from '../support/solved-rows.ts';
+
+type Shape = {
+  readonly rank: number;
+  readonly kind: 'explicit' | 'biases' | 'implicit';
+  readonly precision: 'f32' | 'f16';
+  /** Threads of a subgroup that the kernel uses; see wide-products.ts. */
+  readonly width: number;
+  /** Rows of θ, and steps of CG. */
+  readonly columns?: number;
+  readonly steps?: number;
+  /** A rating of this row is NaN, and the row must be reported. */
+  readonly bad?: number;
+};
+
+const shapes: readonly Shape[] = [
+  { rank: 513, kind: 'biases', precision: 'f32', width: 4 },
+  { rank: 513, kind: 'explicit', precision: 'f16', width: 1 },
+  { rank: 600, kind: 'explicit', precision: 'f32', width: 1 },
+  { rank: 600, kind: 'implicit', precision: 'f32', width: 4, steps: 3 },
+  { rank: 1024, kind: 'biases', precision: 'f16', width: 4 },
+  { rank: 1030, kind: 'implicit', precision: 'f16', width: 1, steps: 3 },
+  { rank: 2048, kind: 'explicit', precision: 'f16', width: 4 },
+  { rank: 4096, kind: 'explicit', precision: 'f32', width: 1 },
+  { rank: 4096, kind: 'biases', precision: 'f16', width: 4 },
+  { rank: 4096, kind: 'implicit', precision: 'f16', width: 4, columns: 60, steps: 2 },
+  ...[600, 1024, 2048, 3000, 4096].flatMap((rank) => [
+    { rank, kind: 'biases', precision: 'f16', width: 32 } as const,
+    { rank, kind: 'implicit', precision: 'f32', width: 32, steps: 3 } as const,
+  ]),
+  { rank: 528, kind: 'biases', precision: 'f32', width: 4, bad: 3 },
+  { rank: 528, kind: 'implicit', precision: 'f32', width: 1, bad: 6 },
+];
+
+/** Row lengths: empty and short ones, and rows that are cut into parts; the longest reaches many parts. */
+const LENGTHS = [1, 0, 9, 64, 1500, 33, 2, 700, 8, 0, 1];
+const COLUMNS = 350;
+const PART_RATINGS = 400;
+const STEPS = 5;
+const WEIGHTS = { alpha: 3, base: 1 };
+const GRAM_WEIGHT = 0.7;
+
+/**
+ * Limit of the deviation for implicit data: one eigenvalue of A, of the Gram matrix, is far above the others
+ * (see CG_BIAS_LIMIT).
+ */
+const CG_GRAM_LIMIT = 1e-3;
+
+export const wideChecks: readonly KernelCheck[] = shapes.map((shape) => ({
+  name: wideProductsKernel.name,
+  variant: variantOf(shape),
+  admitted: (gpu: Gpu) =>
+    gpu.admits(wideProductsKernel, {
+      ...shape,
+      biases: shape.kind === 'biases',
+      implicit: shape.kind === 'implicit',
+      first: true,
+    }),
+  run: (gpu: Gpu) => check(gpu, shape),
+}));
+
+async function check(gpu: Gpu, shape: Shape): Promise<{ error: number; limit: number }> {
+  const { rank, kind, precision, columns = COLUMNS, bad } = shape;
+  const biases = kind === 'biases';
+  const problem = ratedProblem({ rank, biases, precision, lengths: LENGTHS, columns });
+  if (bad !== undefined) problem.ratings.values[problem.ratings.offsets[bad]] = NaN;
+  const buffers = await problemBuffers(gpu, problem, 'f32', true);
+  const { badRow, objective } = await solve(gpu, shape, problem, buffers);
+  const limit = { explicit: CG_LIMIT, biases: CG_BIAS_LIMIT, implicit: CG_GRAM_LIMIT }[kind];
+  const outputs = await downloadOutputs(gpu, buffers, problem);
+  destroyBuffers({ buffers });
+  if (bad !== undefined) return { error: badRow === bad ? 0 : Infinity, limit };
+  const { stride } = problem.ratings;
+  if (badRow !== -1 || !otherRowsKept({ count: LENGTHS.length, stride }, outputs.factors))
+    return { error: Infinity, limit };
+  let [error, sum, size] = [0, 0, 0];
+  LENGTHS.forEach((length, row) => {
+    const { x, wrong } = solvedRow(problem.ratings, row, {
+      factors: outputs.factors,
+      half: precision === 'f16' ? outputs.half : undefined,
+      bias: biases ? outputs.bias : undefined,
+    });
+    error = worse(error, worse(wrong, rowError(shape, problem, row, x)));
+    if (length === 0 || biases) return;
+    const { times, bias } = equationsOf(shape, problem, row);
+    const along = x.reduce((all, value, i) => all + value * bias[i], 0);
+    const squares = times(x).reduce((all, value, i) => all + value * x[i], 0);
+    sum += squares - 2 * along;
+    size += squares + 2 * Math.abs(along);
+  });
+  const agrees = biases || Math.abs(objective! - sum) <= 1e-4 * size;
+  return { error: agrees ? error : Infinity, limit };
+}
+
+const shiftOf = (row: number) => 0.5 + row;
+
+/** Solves all rows by one half-iteration. */
+async function solve(
+  gpu: Gpu,
+  { rank, kind, precision, width, steps = STEPS }: Shape,
+  problem: RatedProblem,
+  buffers: Readonly<Record<string, GPUBuffer>>,
+): Promise<{ readonly badRow: number; readonly objective?: number }> {
+  const { ratings } = problem;
+  const { stride, offsets, indices, columns } = ratings;
+  const [half, implicit] = [precision === 'f16', kind === 'implicit'];
+  const more = await uploadAll(gpu, {
+    mirror: ratings.mirror,
+    rowPointers: offsets,
+    shifts: Float32Array.from(LENGTHS, (_, row) => shiftOf(row)),
+    gram: new Float32Array(implicit ? stride * stride : 4),
+  });
+  const matrix = (values: GPUBuffer, rows: number, mirror?: GPUBuffer): DeviceMatrix => ({
+    rows,
+    columns: rank,
+    stride,
+    values,
+    half: half ? mirror : undefined,
+  });
+  const fixed = matrix(buffers.fixed, columns, more.mirror);
+  if (implicit) {
+    const pass = gpu.pass('check gram');
+    await addGramMatrix(gpu, pass, fixed, more.gram, rank, GRAM_WEIGHT);
+    await pass.submit();
+  }
+  const block: DeviceBlock = {
+    rows: LENGTHS.length,
+    ratings: offsets[LENGTHS.length],
+    offsets,
+    columns: indices,
+    rowPointers: more.rowPointers,
+    indices: buffers.indices,
+    values: buffers.values,
+    prepared: new Map(),
+  };
+  const inputs = {
+    block,
+    fixed,
+    previous: matrix(buffers.previous, LENGTHS.length),
+    factors: matrix(buffers.factors, LENGTHS.length, buffers.half),
+    ...(kind === 'biases' ? { fixedBias: buffers.fixed_bias, bias: buffers.bias } : {}),
+    ...(implicit ? { gram: more.gram, shifts: more.shifts } : {}),
+  };
+  const solved = await updateRows(gpu, inputs, {
+    variant: variantFor(rank, precision, width),
+    from: 0,
+    to: LENGTHS.length,
+    rank,
+    ...(implicit ? { lambda: 0, implicit: WEIGHTS } : problem.regularization),
+    mean: kind === 'biases' ? ratings.mean : 0,
+    solver: { steps },
+    measured: true,
+    scale: 1,
+  });
+  destroyBuffers({ more, lists: [...block.prepared.values()] });
+  return solved;
+}
+
+function variantFor(rank: number, precision: 'f32' | 'f16', width: number): UpdateVariant {
+  const threads = wideThreads(rank);
+  return {
+    name: 'vectors',
+    precision,
+    sum: { kernel: 'vectors', threads, lanes: threads, width },
+    short: 0,
+    free: false,
+    halfA: false,
+    registers: false,
+    partRatings: PART_RATINGS,
+    regionBytes: (COLUMNS * rank * (precision === 'f16' ? 2 : 4)) / 3,
+    regionRatings: 100,
+    sorted: true,
+  };
+}
+
+function rowError(shape: Shape, problem: RatedProblem, row: number, x: Float64Array): number {
+  const { ratings, previous, regularization } = problem;
+  const { rank, stride } = ratings;
+  if (LENGTHS[row] === 0) return Math.hypot(...x);
+  const start = Float64Array.from(previous.subarray(row * stride, row * stride + rank));
+  const { steps = STEPS } = shape;
+  if (shape.kind !== 'biases')
+    return deviation(x, freeGradients(equationsOf(shape, problem, row), start, steps));
+  const { shift, ownShift } = rowShifts(LENGTHS[row], regularization);
+  const part = ratings.part(ratings.offsets[row], LENGTHS[row]);
+  const weight = LENGTHS[row] + ownShift;
+  return deviation(x, freeBiasedGradients(ratings, part, shift, weight, start, steps));
+}
+
+function equationsOf({ kind }: Shape, { ratings, regularization }: RatedProblem, row: number): FreeEquations {
+  const part = ratings.part(ratings.offsets[row], LENGTHS[row]);
+  if (kind !== 'implicit')
+    return explicitProducts(ratings, part, rowShifts(LENGTHS[row], regularization).shift);
+  return implicitProducts(
+    ratings,
+    part,
+    WEIGHTS,
+    shiftOf(row),
+    gramTimes(ratings, ratings.columns, GRAM_WEIGHT),
+  );
+}

@@ -1,0 +1,174 @@
+// Template: loops are unrolled, so that a thread's features stay in registers.
+// The matrix-free product A p at ranks above 512: sums w_v (theta_v^T p) theta_v over the ratings of a part of
+// a row, and writes the sum to the part's slot (layout: vectors.ts). One workgroup per part.
+//
+// All threads share a rating, and the workgroup takes EACH ratings at a time. A thread has some features: the
+// same ones of theta_v, of p and of the sum. It loads its features of theta_v once, for the product theta_v^T
+// p, and reads them from registers for the sum. Groups of WIDTH threads add their shares of the products by
+// subgroup operations, and the groups' shares are added through workgroup memory, in a fixed order.
+//
+// With FIRST, the vector is x, and the factor of theta_v is g_v - w_v theta_v^T x, which sums to the
+// residual. The sums of g_v, of g_v theta_v^T x and, with biases, of theta_v are written too. For the weights
+// w_v and the right sides g_v of explicit and implicit data see parts/cg/tile-product.wgsl.
+{%- if WIDTH > 1 %}
+diagnostic(off, subgroup_uniformity);
+enable subgroups;
+{%- endif %}
+
+// Products of each group of threads with EACH ratings. Double-buffered, so that one barrier a turn suffices.
+var<workgroup> shares: array<vec4f, 2 * FOURS * GROUPS>;
+
+{% if half -%}
+fn unpacked(packed: vec2u) -> vec4f {
+  return vec4f(unpack2x16float(packed.x), unpack2x16float(packed.y));
+}
+
+{% endif -%}
+// Adds the groups' shares of four ratings' products. `first`: the share of group 0.
+fn added(first: u32) -> vec4f {
+  var sum = shares[first];
+{%- unless tree %}
+  for (var group = 1u; group < GROUPS; group++) {
+    sum += shares[first + group];
+  }
+{%- endunless %}
+  return sum;
+}
+
+@compute @workgroup_size(THREADS)
+fn main(
+  @builtin(workgroup_id) id: vec3u,
+  @builtin(num_workgroups) size: vec3u,
+  @builtin(local_invocation_index) lane: u32
+) {
+  let number = id.y * size.x + id.x;
+  if (number >= params.count) {
+    return;
+  }
+  // Entry: row of the vectors, first rating, ratings, slot.
+  let part = work[number];
+  let end = part.y + part.z;
+{%- for piece in pieces %}
+  let piece_{{ piece.at }} = {% if piece.guarded %}min(lane + {{ piece.first }}, PIECES - 1){% else %}lane + {{ piece.first }}{% endif %};
+{%- for vector in piece.vectors %}
+  {% if piece.guarded %}var{% else %}let{% endif %} p_{{ vector.number }} = vectors[part.x * QUADS + piece_{{ piece.at }} * {{ piece.vectors.size }} + {{ vector.part }}];
+{%- if piece.guarded %}
+  if (lane + {{ piece.first }} >= PIECES) { p_{{ vector.number }} = vec4f(); }
+{%- endif %}
+  var q_{{ vector.number }} = vec4f();
+{%- if sums_rows %}
+  var s_{{ vector.number }} = vec4f();
+{%- endif %}
+{%- endfor %}
+{%- endfor %}
+{%- if FIRST %}
+  var rated = 0.0;
+  var along = 0.0;
+{%- endif %}
+  let final_at = max(end, 1) - 1;
+{%- for e in each %}
+  var column_{{ e }} = indices[min(part.y + {{ e }}, final_at)];
+{%- endfor %}
+  let group = lane / WIDTH;
+  var buffer = 0u;
+  for (var at = part.y; at < end; at += EACH) {
+{%- for e in each %}
+{%- for piece in pieces %}
+    let theta_{{ e }}_{{ piece.at }} = fixed[column_{{ e }} * PIECES + piece_{{ piece.at }}];
+{%- endfor %}
+{%- if rates %}
+    let rating_{{ e }} = values[min(at + {{ e }}, final_at)];
+{%- endif %}
+{%- endfor %}
+    // Loads the columns of the next ratings, while the factors of these arrive.
+{%- for e in each %}
+    column_{{ e }} = indices[min(at + EACH + {{ e }}, final_at)];
+{%- endfor %}
+{%- for four in fours %}
+    var products_{{ four.at }} = vec4f(
+{%- for e in four.each %}
+      {% for piece in pieces %}{% for vector in piece.vectors %}dot({{ vector.open }}theta_{{ e }}_{{ piece.at }}{{ vector.close }}, p_{{ vector.number }}){% unless forloop.last %} + {% endunless %}{% endfor %}{% unless forloop.last %} + {% endunless %}{% endfor %},
+{%- endfor %}
+    );
+{%- for distance in distances %}
+    products_{{ four.at }} += subgroupShuffleXor(products_{{ four.at }}, {{ distance }});
+{%- endfor %}
+{%- endfor %}
+    if (lane % WIDTH == 0) {
+{%- for four in fours %}
+      shares[buffer + {{ four.at }} * GROUPS + group] = products_{{ four.at }};
+{%- endfor %}
+    }
+    workgroupBarrier();
+{%- if tree %}
+    for (var distance = TREE; distance > 0; distance /= 2) {
+      if (lane < distance && lane + distance < GROUPS) {
+{%- for four in fours %}
+        shares[buffer + {{ four.at }} * GROUPS + lane] += shares[buffer + {{ four.at }} * GROUPS + lane + distance];
+{%- endfor %}
+      }
+      workgroupBarrier();
+    }
+{%- endif %}
+{%- for four in fours %}
+    let sums_{{ four.at }} = added(buffer + {{ four.at }} * GROUPS);
+{%- endfor %}
+    buffer = FOURS * GROUPS - buffer;
+{%- for four in fours %}
+{%- for e in four.each %}
+    { let one = select(0.0, 1.0, at + {{ e }} < end);
+      let product = sums_{{ four.at }}[{{ forloop.index0 }}];
+{%- if implicit %}
+      let weight_v = params.alpha * abs(rating_{{ e }});
+{%- else %}
+      let weight_v = 1.0;
+{%- endif %}
+{%- if FIRST %}
+{%- if implicit %}
+      let goal = one * select(0.0, params.base + params.alpha * rating_{{ e }}, rating_{{ e }} > 0.0);
+{%- else %}
+      let goal = one * rating_{{ e }};
+{%- endif %}
+      rated += goal;
+      along = fma(goal, product, along);
+      let factor = fma(-one * weight_v, product, goal);
+{%- else %}
+      let factor = one * weight_v * product;
+{%- endif %}
+{%- for piece in pieces %}
+{%- for vector in piece.vectors %}
+      q_{{ vector.number }} = fma(
+        vec4f(factor),
+        {{ vector.open }}theta_{{ e }}_{{ piece.at }}{{ vector.close }},
+        q_{{ vector.number }}
+      );
+{%- if sums_rows %}
+      s_{{ vector.number }} = fma(
+        vec4f(one),
+        {{ vector.open }}theta_{{ e }}_{{ piece.at }}{{ vector.close }},
+        s_{{ vector.number }}
+      );
+{%- endif %}
+{%- endfor %}
+{%- endfor %}
+    }
+{%- endfor %}
+{%- endfor %}
+  }
+  let slot = part.w * SLOT_QUADS;
+{%- for piece in pieces %}
+  if (lane + {{ piece.first }} < PIECES) {
+{%- for vector in piece.vectors %}
+    slots[slot + piece_{{ piece.at }} * {{ piece.vectors.size }} + {{ vector.part }}] = q_{{ vector.number }};
+{%- if sums_rows %}
+    slots[slot + QUADS + 1 + piece_{{ piece.at }} * {{ piece.vectors.size }} + {{ vector.part }}] = s_{{ vector.number }};
+{%- endif %}
+{%- endfor %}
+  }
+{%- endfor %}
+{%- if FIRST %}
+  if (lane == 0) {
+    slots[slot + QUADS] = vec4f(0.0, rated, along, 0.0);
+  }
+{%- endif %}
+}
