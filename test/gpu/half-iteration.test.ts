@@ -30,6 +30,7 @@ describe.skipIf(noGpu)('half-iterations on a GPU', () => {
     for (const shape of [
       { rank: 12, solver: 'cg', biases: true },
       { rank: 12, solver: 'cholesky', biases: false },
+      { rank: 520, solver: 'cg', biases: true },
     ] as const) {
       const solver = shape.solver === 'cg' ? ({ steps: 6 } as const) : shape.solver;
       for (const variant of updateVariants(gpu.info, shape)) {
