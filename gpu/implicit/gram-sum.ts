@@ -1,15 +1,21 @@
 import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
-import { paddedRank, slotElements } from '../device/slots.ts';
+import { MOST_FORMED, paddedRank, slotElements } from '../device/slots.ts';
 
 export type GramSumParams = { readonly rank: number };
 
-/** Threads that share the sum of one element of G: each adds every eighth slot. */
-const LANES = 8;
 const THREADS = 256;
 
+/**
+ * Threads that share the sum of one element of G: each adds every eighth slot. Large matrices have enough
+ * elements for all threads, and few slots.
+ */
+function lanesOf({ rank }: GramSumParams): number {
+  return rank > MOST_FORMED ? 1 : 8;
+}
+
 /** Number of workgroups to dispatch for the whole matrix. */
-export function gramSumWorkgroups({ rank }: GramSumParams): number {
-  return Math.ceil((paddedRank(rank) ** 2 * LANES) / THREADS);
+export function gramSumWorkgroups(params: GramSumParams): number {
+  return Math.ceil((paddedRank(params.rank) ** 2 * lanesOf(params)) / THREADS);
 }
 
 /**
@@ -27,12 +33,12 @@ export const gramSumKernel = kernelOf<GramSumParams>()({
   needs: () => [],
   values: ({ rank }) => ({
     THREADS,
-    LANES,
-    ELEMENTS: THREADS / LANES,
+    LANES: lanesOf({ rank }),
+    ELEMENTS: THREADS / lanesOf({ rank }),
     RANK: rank,
     STRIDE: paddedRank(rank),
     SLOT: slotElements(rank, false),
   }),
-  workgroup: () => ({ threads: THREADS, bytes: 4 * THREADS }),
-  samples: [{ rank: 40 }],
+  workgroup: (params) => ({ threads: THREADS, bytes: lanesOf(params) > 1 ? 4 * THREADS : 0 }),
+  samples: [{ rank: 40 }, { rank: 528 }],
 });

@@ -1,8 +1,11 @@
+// Template: one thread for each element needs no memory to share.
 // Computes weight times the sum of theta theta^T over all rows of theta. The input is slots
 // (device/slots.ts), each with the lower triangle of the sum over some of the rows. LANES threads share an
 // element of the output, which has both triangles.
 
+{% if LANES > 1 -%}
 var<workgroup> parts: array<f32, THREADS>;
+{%- endif %}
 
 @compute @workgroup_size(THREADS)
 fn main(
@@ -27,12 +30,16 @@ fn main(
       sum += slots[slot * SLOT + place];
     }
   }
+{%- if LANES > 1 %}
   parts[thread] = sum;
   workgroupBarrier();
+{%- endif %}
   if (lane == 0 && row < STRIDE) {
+{%- if LANES > 1 %}
     for (var other = 1u; other < LANES; other++) {
       sum += parts[other * ELEMENTS + thread];
     }
+{%- endif %}
     gram[at] = params.weight * sum;
   }
 }
