@@ -5,12 +5,14 @@
  */
 import { conjugateGradient } from '../../../cpu/reference/conjugate-gradient.ts';
 import { destroyBuffers, type DeviceMatrix, strideOf } from '../../device/resources.ts';
+import { MOST_FORMED } from '../../device/slots.ts';
 import { addEquations, type AddSettings, summingNamed } from '../../equations/add-equations.ts';
 import { equationValues } from '../../equations/exchange/slot-columns.ts';
 import { addEquationProducts, equationProductsKernel } from '../../vectors/equation-products.ts';
 import { addVectorProducts, takeStep } from '../../vectors/exchanged-vectors.ts';
 import { partProductsKernel } from '../../vectors/part-products.ts';
 import { vectorQuads } from '../../vectors/vectors.ts';
+import { wideProductsKernel } from '../../vectors/wide-products.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import { type KernelCheck, variantOf } from '../support/check.ts';
 import { CG_BIAS_LIMIT, CG_LIMIT } from '../support/limits.ts';
@@ -30,6 +32,8 @@ type Shape = {
   readonly p: number;
   readonly steps: number;
   readonly lanes?: number;
+  /** Ratings of the longest row; default LONGEST. */
+  readonly longest?: number;
   /**
    * True: each part forms the matrix A of its ratings and multiplies that by the vectors. False: the ratings
    * themselves.
@@ -50,24 +54,30 @@ const shapes: readonly Shape[] = [
   { rank: 128, kind: 'biases', p: 1, steps: 3 },
   { rank: 17, kind: 'implicit', p: 2, steps: 3 },
   { rank: 100, kind: 'implicit', p: 3, steps: 3 },
-  { rank: 520, kind: 'biases', p: 2, steps: 3 },
-  { rank: 520, kind: 'implicit', p: 2, steps: 3 },
+  { rank: 520, kind: 'biases', p: 2, steps: 3, longest: 800 },
+  { rank: 520, kind: 'implicit', p: 2, steps: 3, longest: 800 },
   { rank: 10, kind: 'explicit', p: 3, steps: 4, forms: true },
   { rank: 300, kind: 'explicit', p: 2, steps: 4, forms: true },
   { rank: 65, kind: 'biases', p: 2, steps: 3, forms: true },
   { rank: 100, kind: 'implicit', p: 3, steps: 3, forms: true },
 ];
 
+/** The kernel that multiplies by vectors, on an adapter without subgroups of 32 threads. */
+function multiplierOf({ rank, forms }: Shape): { readonly name: string } {
+  if (forms) return equationProductsKernel;
+  return rank > MOST_FORMED ? wideProductsKernel : partProductsKernel;
+}
+
 export const exchangedVectorChecks: readonly KernelCheck[] = shapes.map((shape) => ({
-  name: shape.forms ? equationProductsKernel.name : partProductsKernel.name,
+  name: multiplierOf(shape).name,
   variant: variantOf(shape),
   run: (gpu: Gpu) => check(gpu, shape),
 }));
 
 async function check(gpu: Gpu, shape: Shape): Promise<{ error: number; limit: number }> {
-  const { rank, kind, p, steps } = shape;
+  const { rank, kind, p, steps, longest = LONGEST } = shape;
   const biases = kind === 'biases';
-  const problem = commonProblem({ rank, biases, precision: 'f32', lengths: lengthsTo(LONGEST) });
+  const problem = commonProblem({ rank, biases, precision: 'f32', lengths: lengthsTo(longest) });
   const buffers = await problemBuffers(gpu, problem, 'f32');
   const implicit = kind === 'implicit' ? new ImplicitTerms(problem) : undefined;
   const parts = await problemParts(gpu, problem, p);
