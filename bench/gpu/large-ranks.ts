@@ -3,10 +3,11 @@
  * ranks 1,024, 2,048 and 4,096, with biases, without, and of implicit data. Each training runs in its own
  * process; the figure is the median time of its iterations in seconds, without evaluation.
  *
- *     npm run build && node bench/gpu/large-ranks.ts [FOLDER] [--presets netflix,movielens20m] [--ranks 1024,2048,4096] [--json]
+ *     npm run build
+ *     node bench/gpu/large-ranks.ts [FOLDER] [--presets netflix] [--ranks 1024] [--precision f16] [--json]
  *
- * FOLDER has a folder for each data set; those that are missing are generated. `--json` prints a result in the
- * form of bench/results/ instead of the table.
+ * FOLDER has a folder for each data set; those that are missing are generated. `--json` prints a result in
+ * the form of bench/results/ instead of the table.
  *
  * "θ GB/s" is the rate at which rows of θ are read in a pass over the ratings: bytes of θ of all ratings, for
  * both sides, the first residual and each step, divided by the time. On the CPU the same trainings run with
@@ -66,7 +67,9 @@ if (values.json)
     newResult({
       id: 'als-gpu-above-512',
       title: 'ALS on a GPU at ranks above 512, without A',
-      data: `factorflow generate --preset netflix (and movielens20m) --seed 1 --output FOLDER/PRESET; ${STEPS} CG steps`,
+      data:
+        'factorflow generate --preset netflix (and movielens20m) --seed 1 --output FOLDER/PRESET; ' +
+        `${STEPS} CG steps`,
       commands: ['node bench/gpu/large-ranks.ts FOLDER'],
       columns: [
         { name: 'data' },
@@ -117,9 +120,8 @@ function bench(
       ].join(' '),
     );
   } catch (error) {
-    print(
-      `${rank} ${name} ${precision}: ${error instanceof Error ? error.message.split('\n')[0] : String(error)}`,
-    );
+    const why = error instanceof Error ? error.message.split('\n')[0] : String(error);
+    print(`${rank} ${name} ${precision}: ${why}`);
   }
 }
 

@@ -4,7 +4,7 @@ import { TILE_THREADS, tileSums } from './tile-sums.ts';
 
 export type GramProductsParams = { readonly rank: number };
 
-/** Rows of the Gram matrix in workgroup memory at a time: four groups of four, one for each loading thread. */
+/** Rows of the Gram matrix in workgroup memory at a time. */
 const SLAB = 16;
 
 function columnTiles(rank: number): number {

@@ -1,6 +1,6 @@
 // Template: loops are unrolled, so that a thread's 64 sums stay in registers.
-// Multiplies vectors of many rows by the Gram matrix G, which is symmetric and stored in full: products = V G,
-// for the rows of V from `first` on. A workgroup has a tile of 64 rows and 64 columns of the product.
+// Multiplies vectors of many rows by the Gram matrix G, which is symmetric and stored in full: products = V
+// G, for the rows of V from `first` on. A workgroup has a tile of 64 rows and 64 columns of the product.
 
 var<workgroup> left: array<vec4f, SLAB * 16>;
 var<workgroup> right: array<vec4f, SLAB * 16>;
@@ -34,7 +34,8 @@ fn main(
     let v{{ i }} = vectors[row_{{ i }} * QUADS + slab + load_quad];
 {%- endfor %}
 {%- for j in components %}
-    left[(4 * load_quad + {{ forloop.index0 }}) * 16 + load_rows] = vec4f(v0.{{ j }}, v1.{{ j }}, v2.{{ j }}, v3.{{ j }});
+    left[(4 * load_quad + {{ forloop.index0 }}) * 16 + load_rows] =
+      vec4f(v0.{{ j }}, v1.{{ j }}, v2.{{ j }}, v3.{{ j }});
 {%- endfor %}
     for (var at = thread; at < SLAB * 16; at += THREADS) {
       right[at] = gram[(4 * slab + at / 16) * QUADS + min(first_quad + at % 16, QUADS - 1)];

@@ -22,7 +22,7 @@ const PARTS = 1056;
 const PART_BYTES = 128 << 20;
 const LEAST_ROWS = 256;
 
-/** The lists of ranges that were uploaded, cached for each GPU by the number of rows and the size of a range. */
+/** The lists of ranges that were uploaded, cached for each GPU by the number of rows and a range's size. */
 const lists = new WeakMap<
   Gpu,
   Map<string, { readonly work: GPUBuffer; readonly indices: GPUBuffer; readonly count: number }>
@@ -30,8 +30,8 @@ const lists = new WeakMap<
 
 /**
  * Adds to a pass the two kernels that compute the Gram matrix G = weight ΘᵀΘ in float32. The first sums θ_v
- * θ_vᵀ over ranges of rows of Θ into slots. To rank 512 it is the kernel of normal equations, as if each range
- * were a row that has rated these v. The second adds the slots.
+ * θ_vᵀ over ranges of rows of Θ into slots. To rank 512 it is the kernel of normal equations, as if each
+ * range were a row that has rated these v. The second adds the slots.
  */
 export async function addGramMatrix(
   gpu: Gpu,

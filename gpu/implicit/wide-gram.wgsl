@@ -51,7 +51,8 @@ fn main(
     let across = place.y * 16 + own_column + {{ h | times: 8 }};
     let tile = down / 16;
     if (tile < TILES && across / 4 <= tile) {
-      slots[slot + (tile * (tile + 1) / 2 + across / 4) * 64 + down % 16 * 4 + across % 4] = sum_{{ i.name }}_{{ h }};
+      let at = (tile * (tile + 1) / 2 + across / 4) * 64 + down % 16 * 4 + across % 4;
+      slots[slot + at] = sum_{{ i.name }}_{{ h }};
     }
   }
 {%- endfor %}

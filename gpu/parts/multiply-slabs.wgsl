@@ -12,7 +12,8 @@ memory: SLAB rows of 64 numbers (16 quads) each. Each of 64 threads has two quad
 {%- endfor %}
 {%- for i in sums %}
 {%- for h in (0..1) %}
-      sum_{{ i.name }}_{{ h }} = fma(vec4f(l{{ i.half }}.{{ i.component }}), r{{ h }}, sum_{{ i.name }}_{{ h }});
+      sum_{{ i.name }}_{{ h }} =
+        fma(vec4f(l{{ i.half }}.{{ i.component }}), r{{ h }}, sum_{{ i.name }}_{{ h }});
 {%- endfor %}
 {%- endfor %}
     }

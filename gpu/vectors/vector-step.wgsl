@@ -99,7 +99,11 @@ fn main(
 {%- endif %}
 {%- for i in owned %}
   if (quad_{{ i }} < QUADS) {
-    let product = {% if multiplies %}gram_product(batch, quad_{{ i }}){% else %}gram[known * QUADS + quad_{{ i }}]{% endif %};
+{%- if multiplies %}
+    let product = gram_product(batch, quad_{{ i }});
+{%- else %}
+    let product = gram[known * QUADS + quad_{{ i }}];
+{%- endif %}
     {% if phase == 'begin' %}r_{{ i }} -= product;{% else %}q_{{ i }} += product;{% endif %}
   }
 {%- endfor %}

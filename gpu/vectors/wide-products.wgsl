@@ -1,6 +1,6 @@
 // Template: loops are unrolled, so that a thread's features stay in registers.
-// The matrix-free product A p at ranks above 512: sums w_v (theta_v^T p) theta_v over the ratings of a part of
-// a row, and writes the sum to the part's slot (layout: vectors.ts). One workgroup per part.
+// The matrix-free product A p at ranks above 512: sums w_v (theta_v^T p) theta_v over the ratings of a part
+// of a row, and writes the sum to the part's slot (layout: vectors.ts). One workgroup per part.
 //
 // All threads share a rating, and the workgroup takes EACH ratings at a time. A thread has some features: the
 // same ones of theta_v, of p and of the sum. It loads its features of theta_v once, for the product theta_v^T
@@ -104,7 +104,8 @@ fn main(
     for (var distance = TREE; distance > 0; distance /= 2) {
       if (lane < distance && lane + distance < GROUPS) {
 {%- for four in fours %}
-        shares[buffer + {{ four.at }} * GROUPS + lane] += shares[buffer + {{ four.at }} * GROUPS + lane + distance];
+        shares[buffer + {{ four.at }} * GROUPS + lane] +=
+          shares[buffer + {{ four.at }} * GROUPS + lane + distance];
 {%- endfor %}
       }
       workgroupBarrier();
@@ -158,10 +159,11 @@ fn main(
   let slot = part.w * SLOT_QUADS;
 {%- for piece in pieces %}
   if (lane + {{ piece.first }} < PIECES) {
+    let own = slot + piece_{{ piece.at }} * {{ piece.vectors.size }};
 {%- for vector in piece.vectors %}
-    slots[slot + piece_{{ piece.at }} * {{ piece.vectors.size }} + {{ vector.part }}] = q_{{ vector.number }};
+    slots[own + {{ vector.part }}] = q_{{ vector.number }};
 {%- if sums_rows %}
-    slots[slot + QUADS + 1 + piece_{{ piece.at }} * {{ piece.vectors.size }} + {{ vector.part }}] = s_{{ vector.number }};
+    slots[own + QUADS + 1 + {{ vector.part }}] = s_{{ vector.number }};
 {%- endif %}
 {%- endfor %}
   }

@@ -85,8 +85,8 @@ export function updateStage(problem: AlsProblem, side: Side): Stage {
 }
 
 /**
- * Operations of a half-iteration on the ratings: of their normal equations, or above the largest rank of these
- * of b and of A's products in the first residual and each step.
+ * Operations of a half-iteration on the ratings: of their normal equations, or above the largest rank of
+ * these of b and of A's products in the first residual and each step.
  */
 function operationsOf({
   params: { rank: f },

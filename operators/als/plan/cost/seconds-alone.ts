@@ -20,8 +20,8 @@ const IMPLICIT = 1.13;
 const EIGHT_BIT_RANKS = 256;
 
 /**
- * Vectors of a row that a GPU reads or writes for a step of CG without A: the sum over the row's ratings twice,
- * x, the residual and the direction twice, and the direction once more for the product with θ.
+ * Vectors of a row that a GPU reads or writes for a step of CG without A: the sum over the row's ratings, x,
+ * the residual and the direction twice each, and the direction once more for the product with θ.
  */
 const STEP_VECTORS = 9;
 
