@@ -4,10 +4,11 @@ import { blockBytes, factorBytes } from '../../operators/planner/sizes.ts';
 /**
  * Bytes of host memory that a block of rows takes in its worker, on a CPU:
  *
- * - `kept`: from loading to the end: ratings, ids, lists of the rows to send, and the rows themselves;
+ * - `kept`: from loading to the end: ratings, ids, lists of the rows to send, the rows themselves, and frames of
+ *   them that were sent and are not collected yet;
  * - `loading`: in addition while it is loaded: the chunks from which its ratings are sorted;
  * - `solving`: in addition while it is solved: the rows of the fixed side that it needs, some of its rows
- *   before and after, and two frames; with implicit data also a copy of its rows for their Gram matrix.
+ *   before and after; with implicit data also a copy of its rows for their Gram matrix.
  */
 export interface BlockBytes {
   readonly kept: number;
@@ -21,7 +22,8 @@ const ID_BYTES = 24;
 /** Bytes of a rating in the chunks: two numbers and the value. */
 const CHUNK_BYTES = 12;
 
-const FRAME_BYTES = 2 * (16 << 20);
+/** Most bytes of frames that are not collected (measured): 13 of 16 MiB. */
+const FRAME_BYTES = 13 * (16 << 20);
 
 /** `sent`: rows to send, summed over the blocks of the other side. */
 export function bytesOfBlock(
@@ -30,12 +32,14 @@ export function bytesOfBlock(
 ): BlockBytes {
   const ownBytes = factorBytes(rows, rank);
   return {
-    kept: blockBytes(rows, ratings) + ID_BYTES * (rows + columns) + 4 * sent + 4 * rank * rows,
+    kept:
+      blockBytes(rows, ratings) +
+      ID_BYTES * (rows + columns) +
+      4 * sent +
+      4 * rank * rows +
+      Math.min(FRAME_BYTES, ownBytes),
     loading: CHUNK_BYTES * ratings,
     solving:
-      factorBytes(columns, rank) +
-      Math.min(3 * chunkLimit.bytes, 3 * ownBytes) +
-      (implicitPrefs ? ownBytes : 0) +
-      FRAME_BYTES,
+      factorBytes(columns, rank) + 3 * Math.min(chunkLimit.bytes, ownBytes) + (implicitPrefs ? ownBytes : 0),
   };
 }
