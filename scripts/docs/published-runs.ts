@@ -1,7 +1,7 @@
 /** Part of docs/measured/published-tables.md: times on generated ratings, of scripts/reproduce/runs/. */
 import { readRecord, type Recorded } from '../reproduce/record.ts';
 import { cardFigure, cardPoints } from '../reproduce/runs/card-figures.ts';
-import type { MeasuredRun } from '../reproduce/runs/measure-run.ts';
+import { describeLoad, type MeasuredRun } from '../reproduce/runs/measure-run.ts';
 import type { PublishedRun } from '../reproduce/runs/published-run.ts';
 import { describeRatings } from '../reproduce/runs/reproduce-run.ts';
 import {
@@ -67,13 +67,13 @@ function unmeasured({ name }: PublishedRun): string {
 }
 
 function measured(run: PublishedRun, record: Recorded<MeasuredRun>): string {
-  const { machine, commit, device, ratings, variants, load } = record;
+  const { machine, commit, device, ratings, variants } = record;
   const flags = variants.map(({ label, flags }) => `- ${label}: \`train ${flags}\`\n`).join('');
   return (
     `    npm run reproduce -- ${run.name}\n\n` +
     `on the ${device.kind === 'gpu' ? 'GPU' : 'CPU'} (${device.description}), ` +
-    `${describeRatings(run.preset, ratings)}. ${machine}, commit ${commit}; load ` +
-    `average ${load} at the end.\n\n${flags}\n` +
+    `${describeRatings(run.preset, ratings)}. ${machine}, commit ${commit}. ` +
+    `${describeLoad(record)}\n\n${flags}\n` +
     `${markdownTable(summaryCells(coursesOf(record)))}\n${markdownTable(iterationCells(record))}`
   );
 }

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { cardFigure, cardPoints } from '../../scripts/reproduce/runs/card-figures.ts';
 import { pointsOf, summarize } from '../../scripts/reproduce/runs/course.ts';
-import type { MeasuredRun } from '../../scripts/reproduce/runs/measure-run.ts';
+import { describeLoad, type MeasuredRun } from '../../scripts/reproduce/runs/measure-run.ts';
 import { iterationCells, techniqueCells } from '../../scripts/reproduce/runs/run-cells.ts';
 import { runs } from '../../scripts/reproduce/runs/runs.ts';
 import { reproduce, reproduceFolder } from './run-reproduce.ts';
@@ -70,7 +70,7 @@ describe('tables', () => {
       testRatings: 1,
       bestTestRmse: 1,
     },
-    load: 1,
+    load: { average: 3, cores: 2 },
     variants: [
       { label: 'Cholesky', flags: '', iterations: course(1, 0.9, 0.8) },
       { label: 'Cholesky, one thread', flags: '', iterations: course(1, 0.9) },
@@ -101,6 +101,10 @@ describe('tables', () => {
       'no flag: the CPU kernels are compiled with it',
       'not run',
     ]);
+    const busy = { ...measured, load: { average: 3.1, cores: 2 } };
+    expect(techniqueCells(clmf, busy)[1].at(-1)).toMatch(/^not comparable: the machine was busy/);
+    expect(describeLoad(busy)).toContain('other programs ran');
+    expect(describeLoad(measured)).toBe('Load average 3 on 2 cores at the end.');
     const onGpu = { ...measured, device: { ...measured.device, kind: 'gpu' as const } };
     expect(techniqueCells(clmf, onGpu)[2].at(-1)).toBe('see the table of the bench');
   });

@@ -1,4 +1,4 @@
-import { loadavg } from 'node:os';
+import { availableParallelism, loadavg } from 'node:os';
 import { join } from 'node:path';
 import { type Flags, flagWords, runCommand } from '../run-command.ts';
 import type { Iteration } from './course.ts';
@@ -18,8 +18,22 @@ export interface MeasuredRun {
   readonly device: RunDevice;
   readonly ratings: Omit<GeneratedRatings, 'folder'>;
   readonly variants: readonly MeasuredVariant[];
-  /** The machine's load average of the last minute at the end; more than its cores if other work ran. */
-  readonly load: number;
+  /** The machine's cores, and its load average of the last minute at the end. */
+  readonly load: { readonly average: number; readonly cores: number };
+}
+
+/** True if other programs ran: then seconds are upper bounds, and ratios between variants mean little. */
+export function wasBusy({ load: { average, cores } }: MeasuredRun): boolean {
+  return average > 1.5 * cores;
+}
+
+/** The machine's load during a run, in a sentence. */
+export function describeLoad(measured: MeasuredRun): string {
+  const { average, cores } = measured.load;
+  const load = `Load average ${average} on ${cores} cores at the end`;
+  return wasBusy(measured)
+    ? `${load}: other programs ran, so seconds are upper bounds, and times of variants are not comparable.`
+    : `${load}.`;
 }
 
 /** Trains by each variant that the device has, one after the other. */
@@ -33,7 +47,7 @@ export function measureVariants(
     device,
     ratings,
     variants: variants.map((variant) => measureVariant(options, device, folder, variant)),
-    load: Math.round(loadavg()[0] * 10) / 10,
+    load: { average: Math.round(loadavg()[0] * 10) / 10, cores: availableParallelism() },
   };
 }
 

@@ -4,7 +4,7 @@ import { FailedCommand } from '../run-command.ts';
 import { writeRecord } from '../record.ts';
 import { textTable } from '../text-table.ts';
 import { findDevice, type GeneratedRatings, generateRatings } from './generate-ratings.ts';
-import { type MeasuredRun, measureVariants } from './measure-run.ts';
+import { describeLoad, type MeasuredRun, measureVariants } from './measure-run.ts';
 import { coursesOf, iterationCells, publishedCells, summaryCells, techniqueCells } from './run-cells.ts';
 import type { RunOptions } from './run-options.ts';
 
@@ -36,7 +36,7 @@ export function describeRatings(preset: string, ratings: Omit<GeneratedRatings, 
 function print({ run }: RunOptions, measured: MeasuredRun): void {
   const { techniques } = run;
   console.log(`\n${run.about}\n`);
-  console.log(`load average at the end: ${measured.load}\n`);
+  console.log(`${describeLoad(measured)}\n`);
   console.log(textTable(iterationCells(measured)));
   console.log(`\n${textTable(summaryCells(coursesOf(measured)))}`);
   console.log(`\n${textTable(publishedCells(run))}`);

@@ -1,6 +1,6 @@
 /** Cells of the tables that the command prints and the page of published tables shows. */
 import { type Point, pointsOf, summarize } from './course.ts';
-import type { MeasuredRun } from './measure-run.ts';
+import { type MeasuredRun, wasBusy } from './measure-run.ts';
 import type { PublishedRun } from './published-run.ts';
 
 export type Cells = readonly (readonly string[])[];
@@ -90,7 +90,7 @@ export function techniqueCells(
       technique.paper,
       technique.source,
       ...(card ? [technique.card === undefined ? '' : card(technique.card)] : []),
-      ownCell(technique, own, measured?.device.kind),
+      ownCell(technique, own, measured),
     ]),
   ];
 }
@@ -100,11 +100,13 @@ type Technique = NonNullable<PublishedRun['techniques']>[number];
 function ownCell(
   { variant, absent = '' }: Technique,
   own: ReadonlyMap<string, number> | undefined,
-  device: 'cpu' | 'gpu' | undefined,
+  measured: MeasuredRun | undefined,
 ): string {
   const times = variant === undefined ? undefined : own?.get(variant);
+  if (times !== undefined && measured !== undefined && wasBusy(measured))
+    return `not comparable: the machine was busy (${variant})`;
   if (times !== undefined) return `${times.toFixed(2)} times as long (${variant})`;
-  if (device === 'gpu') return 'see the table of the bench';
+  if (measured?.device.kind === 'gpu') return 'see the table of the bench';
   return variant === undefined ? absent : 'not run';
 }
 
