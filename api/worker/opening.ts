@@ -13,6 +13,8 @@ export interface Opening {
   readonly columns: { readonly user: string; readonly item: string; readonly rating: string };
   /** Number of ratings to expect; undefined if only the trailer contains it. */
   readonly rows: number | undefined;
+  /** The folder of this training's checkpoints, from which it continues; undefined for none. */
+  readonly checkpoints: { readonly dir: string; readonly interval: number } | undefined;
   /** Milliseconds between signs of life on stderr; undefined for none. */
   readonly heartbeat: number | undefined;
 }
@@ -23,8 +25,8 @@ const LONGEST = 1 << 20;
 const SHORTEST_BEAT = 10;
 const LONGEST_BEAT = 60_000;
 
-const names = ['protocol', 'version', 'command', 'params', 'columns', 'rows', 'heartbeat'];
-const commands = ['train', 'rows', 'model'] as const;
+const names = ['protocol', 'version', 'command', 'params', 'columns', 'rows', 'checkpoints', 'heartbeat'];
+const commands = ['train', 'rows', 'recommend', 'model'] as const;
 const columnNames = ['user', 'item', 'rating'] as const;
 
 /**
@@ -46,7 +48,7 @@ export async function readOpening(cursor: ByteCursor, own: string): Promise<Open
       advice: `There are: ${names.join(', ')}`,
     });
   if (!isCommand(command))
-    throw new UsageError(`command must be train, rows or model, got ${shown(command)}`);
+    throw new UsageError(`command must be train, rows, recommend or model, got ${shown(command)}`);
   if (rows !== undefined && rows !== null && !(Number.isSafeInteger(rows) && (rows as number) >= 0))
     throw new UsageError(`rows must be a whole number or null, got ${shown(rows)}`);
   return {
@@ -54,12 +56,23 @@ export async function readOpening(cursor: ByteCursor, own: string): Promise<Open
     params: objectOf(params, 'params') as Partial<AlsParams>,
     columns: columnsOf(objectOf(columns, 'columns')),
     rows: typeof rows === 'number' ? rows : undefined,
+    checkpoints: checkpointsOf(given.checkpoints),
     heartbeat: heartbeatOf(heartbeat),
   };
 }
 
 function isCommand(value: unknown): value is Opening['command'] {
   return (commands as readonly unknown[]).includes(value);
+}
+
+function checkpointsOf(value: unknown): Opening['checkpoints'] {
+  if (value === undefined || value === null) return undefined;
+  const { dir, interval } = objectOf(value, 'checkpoints');
+  if (typeof dir !== 'string' || dir === '')
+    throw new UsageError(`checkpoints need a folder dir, got ${shown(dir)}`);
+  if (Number.isSafeInteger(interval) && (interval as number) >= 1)
+    return { dir, interval: interval as number };
+  throw new UsageError(`checkpoints need a whole number interval from 1, got ${shown(interval)}`);
 }
 
 function heartbeatOf(value: unknown): number | undefined {

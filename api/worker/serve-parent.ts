@@ -8,6 +8,7 @@ import { Parent, type ParentLink } from './parent-link.ts';
 import { RatingsFeed, requireWholeIds } from './ratings-feed.ts';
 import type { ServeOptions } from './serve-options.ts';
 import { serveModel } from './serve-model.ts';
+import { serveRecommend } from './serve-recommend.ts';
 import { serveRows } from './serve-rows.ts';
 
 /**
@@ -25,6 +26,7 @@ export async function serveParent(link: ParentLink, options: ServeOptions): Prom
     const { requested, kind, adapter, description } = session.device;
     await parent.send({ type: 'device', requested, kind, adapter, description });
     if (opening.command === 'rows') await serveRows(parent, opening, session, signal);
+    else if (opening.command === 'recommend') await serveRecommend(parent, opening, session, signal);
     else if (opening.command === 'model') await serveModel(parent, session, { ...options, signal });
     else await trainForParent(parent, opening, session, { ...options, signal });
   } catch (error) {
@@ -37,7 +39,7 @@ export async function serveParent(link: ParentLink, options: ServeOptions): Prom
 
 async function trainForParent(
   parent: Parent,
-  { params, columns: { user, item, rating }, rows }: Opening,
+  { params, columns: { user, item, rating }, rows, checkpoints }: Opening,
   session: Session,
   { signal, report }: ServeOptions,
 ): Promise<void> {
@@ -48,8 +50,21 @@ async function trainForParent(
     yield* feed.batchesAndTrailer(rows);
     parent.watch();
   };
-  const model = await als.fit(session.from(batches(), feed.schema), { signal, onEvent: parent.onEvent });
-  await parent.send({ type: 'report', ...report(model, session) });
+  const model = await als.fit(session.from(batches(), feed.schema), {
+    signal,
+    onEvent: parent.onEvent,
+    ...(checkpoints && {
+      checkpointDir: checkpoints.dir,
+      checkpointInterval: checkpoints.interval,
+      resume: true,
+    }),
+  });
+  const { resumedFrom } = model.training ?? {};
+  await parent.send({
+    type: 'report',
+    ...report(model, session),
+    ...(resumedFrom && { resumedFrom: { ...resumedFrom } }),
+  });
   for (const [side, arrays, { data }] of [
     ['users', model.userArrays, model.userFactors],
     ['items', model.itemArrays, model.itemFactors],

@@ -116,11 +116,19 @@ function columnOf(batch: RecordBatch, name: string): Data | undefined {
 /** The values of a column of vectors; if it is invalid, a description of the fault. */
 function valuesOf(features: Data, rank: number): Float32Array | string {
   const [child] = features.children;
-  if (!DataType.isList(features.type) || !DataType.isFloat(child.type) || child.type.precision !== 1)
-    return `features are ${String(features.type)}, need a list of float`;
-  const { valueOffsets } = features;
-  for (let row = 0; row < features.length; row++)
+  const { type, valueOffsets, length } = features;
+  if (
+    !(DataType.isList(type) || DataType.isFixedSizeList(type)) ||
+    !DataType.isFloat(child.type) ||
+    child.type.precision !== 1
+  )
+    return `features are ${String(type)}, need a list of float`;
+  if (DataType.isFixedSizeList(type))
+    return type.listSize === rank
+      ? (child.values as Float32Array).subarray(0, length * rank)
+      : `vectors have ${type.listSize} values, and the rank is ${rank}`;
+  for (let row = 0; row < length; row++)
     if (valueOffsets[row + 1] - valueOffsets[row] !== rank)
       return `a vector has ${valueOffsets[row + 1] - valueOffsets[row]} values, and the rank is ${rank}`;
-  return (child.values as Float32Array).subarray(valueOffsets[0], valueOffsets[features.length]);
+  return (child.values as Float32Array).subarray(valueOffsets[0], valueOffsets[length]);
 }

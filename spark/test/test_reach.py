@@ -1,4 +1,4 @@
-"""FactorFlow's part beyond Spark's ALS: parameters of its own, and a summary of a fit. The runner starts local[2]."""
+"""FactorFlow's part beyond Spark's ALS: parameters of its own, a summary of a fit, and recommendations by workers. The runner starts local[2]."""
 
 import pytest
 from pyspark.ml.recommendation import ALS, ALSModel
@@ -57,3 +57,110 @@ def test_parameters_are_refused_at_once_in_factorflows_words(spark, started, rat
     assert started() == before
     both = factorflow_spark.options(als.copy({als.implicitPrefs: True}), biases=True)
     assert "implicit data have no level to learn" in message(lambda: both.fit(ratings))
+
+
+@pytest.mark.parametrize("hosts", [1, 2])
+def test_the_summary_of_a_fit(spark, ratings, hosts):
+    import factorflow_spark
+
+    with settings(spark, spark__factorflow__workers=str(hosts)):
+        ALS(rank=3, maxIter=4, seed=1, **BLOCKS).fit(ratings)
+    found = factorflow_spark.summary()
+    assert (found["rank"], found["hosts"], found["ratings"]) == (3, hosts, 900)
+    assert [one["iteration"] for one in found["iterations"]] == [1, 2, 3, 4]
+    assert all(0 < one["seconds"] < found["seconds"] for one in found["iterations"])
+    assert found["devices"][0].startswith("cpu on ")
+    # a rating has two ids and a value, a row of factors an id and three values
+    assert found["bytesToWorkers"] > 12 * 900
+    assert found["bytesFromWorkers"] > 16 * 100
+    losses = [one["loss"] for one in found["iterations"]]
+    if hosts == 1:
+        assert losses == sorted(losses, reverse=True)
+        assert found["kernels"][0].startswith("update")
+        assert 0 < found["iterations"][-1]["trainRmse"] < 1
+    else:
+        assert losses == [None] * 4
+    ALS(rank=3, maxIter=0, **BLOCKS).fit(ratings)
+    assert factorflow_spark.summary() is None
+
+
+def test_factors_are_persisted_with_sparks_names(spark, ratings):
+    kept = lambda: {rdd.id(): (rdd.name(), rdd.getStorageLevel().toString()) for rdd in spark.sparkContext._jsc.getPersistentRDDs().values()}
+    before = kept()
+    level = "StorageLevel(disk, memory, deserialized, 1 replicas)"
+    models = []
+    for hosts in ("1", "2"):
+        with settings(spark, spark__factorflow__workers=hosts):
+            models.append(ALS(rank=2, maxIter=1, **BLOCKS).fit(ratings))
+    found = [value for rdd, value in kept().items() if rdd not in before and value[0] is not None and value[0].endswith("Factors")]
+    assert sorted(found) == sorted([("itemFactors", level), ("userFactors", level)] * 2)
+    assert len(models) == 2
+
+
+def lists(df):
+    return {row[0]: [tuple(one) for one in row.recommendations] for row in df.collect()}
+
+
+def outcome(work):
+    """A result, or the class and the first words of an error."""
+    try:
+        return work()
+    except Exception as error:
+        return type(error).__name__, str(error)[:40]
+
+
+def close(ours, own):
+    """The same items, with scores that differ by rounding."""
+    assert ours.keys() == own.keys()
+    for key, entries in own.items():
+        assert [one[0] for one in ours[key]] == [one[0] for one in entries]
+        assert all(abs(a[1] - b[1]) < 1e-5 for a, b in zip(ours[key], entries))
+    return True
+
+
+CALLS = [("recommendForAllUsers", None, 60), ("recommendForAllItems", None, 40), ("recommendForUserSubset", "user", 2), ("recommendForItemSubset", "item", 2)]
+
+
+@pytest.mark.parametrize("name, column, rows", CALLS, ids=[call[0] for call in CALLS])
+def test_recommendations_are_sparks(spark, ratings, started, folder, name, column, rows):
+    model = ALS(rank=4, maxIter=3, seed=1, **BLOCKS).fit(ratings)
+    chosen = [] if column is None else [spark.createDataFrame([(3,), (3,), (9,), (1000,)], f"{column} int")]
+    with settings(spark, spark__factorflow__recommend="false"):
+        own = getattr(model, name)(*chosen, 5)
+        expected = lists(own)
+    assert len(expected) == rows
+    before = started()
+    found = getattr(model, name)(*chosen, 5)
+    assert found.schema == own.schema
+    assert close(lists(found), expected)
+    assert started() > before
+    model.write().overwrite().save(f"{folder}/model")
+    loaded = ALSModel.load(f"{folder}/model")
+    before = started()
+    assert close(lists(getattr(loaded, name)(*chosen, 5)), expected)
+    assert started() == before + 1
+    assert lists(getattr(loaded.copy(), name)(*chosen, 1000)).keys() == expected.keys()
+
+
+def test_recommendations_are_lazy_and_searched_once(ratings, started):
+    model = ALS(rank=2, maxIter=1, seed=1, userCol="user", **BLOCKS).fit(ratings)
+    model.recommendForAllUsers(2)
+    before = started()
+    found = model.recommendForAllUsers(2)
+    assert started() == before
+    assert (found.count(), found.where("size(recommendations) = 2").count()) == (60, 60)
+    assert started() == before + 1
+
+
+def test_sparks_own_recommends_where_no_worker_starts(spark, ratings, started):
+    model = ALS(rank=2, maxIter=2, seed=1, **BLOCKS).fit(ratings)
+    expected = lists(model.recommendForAllItems(3))
+    before = started()
+    with settings(spark, spark__factorflow__executable="/no/such/file"):
+        assert close(lists(model.recommendForAllItems(3)), expected)
+    assert len(lists(model.recommendForAllItems(1001))) == 40
+    for n in (0, -1):
+        with settings(spark, spark__factorflow__recommend="false"):
+            own = outcome(lambda: lists(model.recommendForAllItems(n)))
+        assert outcome(lambda: lists(model.recommendForAllItems(n))) == own
+    assert started() == before

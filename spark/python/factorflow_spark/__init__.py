@@ -1,27 +1,30 @@
 """ALS of PySpark, trained by FactorFlow.
 
     import factorflow_spark
-    from pyspark.ml.recommendation import ALS
+    from pyspark.ml.recommendation import ALS, ALSModel
 
 After that, ``ALS().fit(df)`` of classic PySpark trains with FactorFlow, and sessions that Python starts have the plugin's jar, in addition to
-their own. An application under spark-submit gets it by ``--jars`` (``factorflow_spark.jar`` is its path). In an application without the jar
+their own. Recommendations of models are FactorFlow's too. An application under spark-submit gets it by ``--jars`` (``factorflow_spark.jar`` is its path). In an application without the jar
 Spark's own ALS trains, with a warning. A client of Spark Connect needs nothing: there the server has the plugin.
 """
 
+import functools
+import json
 import warnings
 
 import pyspark
-from pyspark.ml.recommendation import ALS
+from pyspark.ml.recommendation import ALS, ALSModel
 
 from ._jars import jar_for
 from ._submit import merged_jars
 
-__all__ = ["jar", "options"]
+__all__ = ["jar", "options", "summary"]
 
 #: Path of the plugin's jar for this version of PySpark, for ``spark.jars``; None if there is none for it.
 jar = jar_for(pyspark.__version__)
 
 _CLASS = "io.github.factorflow.spark.FactorFlowALS"
+_SPARK_MODEL = "org.apache.spark.ml.recommendation.ALSModel"
 _spark_fit = ALS._fit_java
 _warned = False
 
@@ -42,6 +45,16 @@ def options(als, **values):
     return als
 
 
+def summary():
+    """The outcome of this application's last fit, and its cost: a dict with iterations (seconds, loss, trainRmse), devices, kernels and bytes.
+
+    None before the first fit, after one that failed, and after one by Spark's own ALS.
+    """
+    create = _estimator_class()
+    found = create.lastSummary() if create is not None else None
+    return json.loads(found.get().toJson()) if found is not None and found.isPresent() else None
+
+
 def _fit(self, dataset):
     """Fits with FactorFlow's estimator, even if the estimator was created or loaded before the import."""
     create = _estimator_class()
@@ -55,13 +68,34 @@ def _fit(self, dataset):
     return _spark_fit(self, dataset)
 
 
+def _recommend_by_workers(name):
+    """Replaces a method of ALSModel by one that gives the JVM's model FactorFlow's methods first: models that were loaded do not have them."""
+    own = getattr(ALSModel, name)
+
+    @functools.wraps(own)
+    def recommend(self, *args, **named):
+        model = getattr(self, "_java_obj", None)
+        # A client of Spark Connect has a name of the server's model.
+        if hasattr(model, "_target_id") and model.getClass().getName() == _SPARK_MODEL:
+            create = _jvm_class(_CLASS + "Model")
+            if create is not None:
+                self._java_obj = create.of(model)
+        return own(self, *args, **named)
+
+    setattr(ALSModel, name, recommend)
+
+
 def _estimator_class():
     """FactorFlow's estimator in the application's JVM; None if the JVM runs without the plugin's jar."""
+    return _jvm_class(_CLASS)
+
+
+def _jvm_class(path):
     from py4j.java_gateway import JavaClass
     from pyspark import SparkContext
 
     found = SparkContext._active_spark_context._jvm
-    for name in _CLASS.split("."):
+    for name in path.split("."):
         found = getattr(found, name)
     return found if isinstance(found, JavaClass) else None
 
@@ -104,4 +138,6 @@ def _bring_jar():
 
 
 ALS._fit_java = _fit
+for _name in ("recommendForAllUsers", "recommendForAllItems", "recommendForUserSubset", "recommendForItemSubset"):
+    _recommend_by_workers(_name)
 _bring_jar()

@@ -5,6 +5,7 @@ import io.github.factorflow.spark.run.Attempts;
 import io.github.factorflow.spark.run.Factors;
 import io.github.factorflow.spark.rows.ManyHosts;
 import io.github.factorflow.spark.run.OneHost;
+import io.github.factorflow.spark.run.Progress;
 import io.github.factorflow.spark.version.Versions;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -31,7 +32,13 @@ public class FactorFlowALS extends ALS {
   private static final Logger log = LoggerFactory.getLogger(FactorFlowALS.class);
   /** Ranks above this are trained by Spark. */
   private static final int MAXIMUM_RANK = 512;
+  private static volatile FitSummary last;
   private Map<String, Object> factorFlowParams = Map.of();
+
+  /** The summary of this JVM's last fit; empty if it failed or Spark's own ALS trained. */
+  public static Optional<FitSummary> lastSummary() {
+    return Optional.ofNullable(last);
+  }
 
   public FactorFlowALS() {
     this(Identifiable$.MODULE$.randomUID("als"));
@@ -74,6 +81,7 @@ public class FactorFlowALS extends ALS {
   @Override
   public ALSModel fit(Dataset<?> dataset) {
     Versions.require(dataset.sparkSession().version());
+    last = null;
     SparkConf conf = dataset.sparkSession().sparkContext().getConf();
     ObjectNode more = Settings.parameters(conf).setAll(FactorFlowParameters.ofValues(factorFlowParams));
     Optional<String> reason = unsupported();
@@ -86,11 +94,19 @@ public class FactorFlowALS extends ALS {
     Ratings ratings = Ratings.of(this, dataset);
     Parameters parameters = Parameters.of(this, more);
     Settings settings = Settings.of(conf);
-    Factors factors = Attempts.train(ratings.context(), executors -> settings.workers() > 1
-        ? ManyHosts.train(ratings, parameters, settings, executors)
-        : OneHost.train(ratings, parameters, settings, executors));
-    ALSModel model = new ALSModel(uid(), parameters.features(), factors.users(), factors.items());
-    return copyValues(model.setBlockSize(getBlockSize()).setParent(this), ParamMap.empty());
+    Factors factors = Attempts.train(ratings.context(), executors -> {
+      Progress progress = Progress.register(ratings.context());
+      long start = System.nanoTime();
+      Factors trained = settings.workers() > 1
+          ? ManyHosts.train(ratings, parameters, settings, executors, progress)
+          : OneHost.train(ratings, parameters, settings, executors, progress);
+      last = FitSummary.of(parameters, settings, progress, (System.nanoTime() - start) / 1e9);
+      return trained;
+    });
+    log.info("FactorFlow: {} | {}", uid(), last);
+    FactorFlowALSModel model = new FactorFlowALSModel(uid(), parameters.features(), factors.users(), factors.items());
+    model.setBlockSize(getBlockSize()).setParent(this);
+    return copyValues(model, ParamMap.empty());
   }
 
   @Override

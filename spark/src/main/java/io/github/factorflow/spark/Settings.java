@@ -19,18 +19,20 @@ import scala.Tuple2;
  * @param memory bytes for a worker, or 0: what the executor's memory overhead leaves, where there is a limit
  * @param workers hosts that train together
  * @param timeout milliseconds without a sign of life after which a worker is ended
+ * @param recommend true: workers search the recommendations of models
  * @param exchange how a solved side travels between hosts: auto, broadcast or shuffle
  */
 public record Settings(String node, String executable, String device, int cores, long memory, int workers,
-    Exchange exchange, long timeout) implements Serializable {
+    Exchange exchange, long timeout, boolean recommend) implements Serializable {
   public enum Exchange { AUTO, BROADCAST, SHUFFLE }
 
   public static final String PREFIX = "spark.factorflow.";
   private static final String PARAMETER = "param.";
   private static final Map<String, String> KEYS = Map.of(
-      "node", "", "executable", "", "device", "auto", "cores", "0", "memory", "0", "workers", "1", "exchange", "auto", "timeout", "30s");
+      "node", "", "executable", "", "device", "auto", "cores", "0", "memory", "0", "workers", "1", "exchange", "auto", "timeout", "30s",
+      "recommend", "true");
 
-  static Settings of(SparkConf conf) {
+  public static Settings of(SparkConf conf) {
     for (Tuple2<String, String> entry : conf.getAllWithPrefix(PREFIX)) {
       if (!entry._1().startsWith(PARAMETER) && !KEYS.containsKey(entry._1())) {
         throw new IllegalArgumentException(PREFIX + entry._1() + " is no setting of FactorFlow. It has " + String.join(", ", new TreeSet<>(KEYS.keySet())) + " and " + PARAMETER + "NAME");
@@ -46,7 +48,8 @@ public record Settings(String node, String executable, String device, int cores,
         bytes(conf),
         number(conf, "workers", 1),
         exchange(text(conf, "exchange")),
-        timeout(conf));
+        timeout(conf),
+        flag(conf, "recommend"));
   }
 
   /** FactorFlow's own parameters in the application's configuration: {@code spark.factorflow.param.NAME}. */
@@ -62,6 +65,12 @@ public record Settings(String node, String executable, String device, int cores,
 
   private static String text(SparkConf conf, String key) {
     return conf.get(PREFIX + key, KEYS.get(key));
+  }
+
+  private static boolean flag(SparkConf conf, String key) {
+    String text = text(conf, key);
+    if (!text.matches("true|false")) throw refused(key, text, "true or false");
+    return text.equals("true");
   }
 
   private static int number(SparkConf conf, String key, int least) {

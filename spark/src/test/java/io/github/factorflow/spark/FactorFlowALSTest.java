@@ -15,6 +15,7 @@ class FactorFlowALSTest {
     FactorFlowPlugin plugin = new FactorFlowPlugin();
     assertEquals(Optional.of(FactorFlowALS.class.getName()), plugin.transform(ALS.class.getName()));
     assertEquals(Optional.empty(), plugin.transform("org.apache.spark.ml.recommendation.ALSModel"));
+    assertEquals(Optional.of("org.apache.spark.ml.recommendation.ALSModel"), plugin.transform(FactorFlowALSModel.class.getName()));
   }
 
   @Test

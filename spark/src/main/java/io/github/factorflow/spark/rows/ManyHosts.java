@@ -41,10 +41,10 @@ public final class ManyHosts {
     this.job = job;
   }
 
-  public static Factors train(Ratings ratings, Parameters parameters, Settings settings, Executors executors) {
+  public static Factors train(Ratings ratings, Parameters parameters, Settings settings, Executors executors, Progress progress) {
     SparkContext context = ratings.context();
     int hosts = settings.workers();
-    RowSession session = new RowSession(UUID.randomUUID().toString(), hosts, Launch.of(settings), Placement.of(context, settings), parameters, Progress.register(context));
+    RowSession session = new RowSession(UUID.randomUUID().toString(), hosts, Launch.of(settings), Placement.of(context, settings), parameters, progress);
     var rated = ratings.javaRows().mapPartitionsToPair(new RatingEncoder(hosts)).partitionBy(new HashPartitioner(2 * hosts)).values().persist(parameters.intermediateLevel());
     try (JobDescription job = new JobDescription(context)) {
       return new ManyHosts(parameters, new Blocks(context, rated, hosts, executors), session, job).run(ratings, settings);
@@ -72,6 +72,7 @@ public final class ManyHosts {
     SolvedSide items = null;
     for (int iteration = 1; iteration <= parameters.maxIter(); iteration++) {
       boolean last = iteration == parameters.maxIter();
+      long began = System.nanoTime();
       SolvedSide formerItems = items;
       describe("iteration " + iteration + " of " + parameters.maxIter() + ", items");
       RowTask byFixedUsers = RowTask.solve(session, Side.ITEMS, byUsers, 2 * iteration - 1, users.version(), items == null ? null : items.version(), users.gram());
@@ -80,12 +81,13 @@ public final class ManyHosts {
       describe("iteration " + iteration + " of " + parameters.maxIter() + ", users");
       RowTask byFixedItems = RowTask.solve(session, Side.USERS, byUsers, 2 * iteration, items.version(), users.version(), items.gram());
       users = exchange.solve(byFixedItems, 2 * iteration, items, users, last);
+      session.progress().iterated((System.nanoTime() - began) / 1e9);
       if (last) continue;
       // the last iteration's inputs stay: its results may have to be solved again
       exchange.drop(formerUsers);
       if (formerItems != null) exchange.drop(formerItems);
     }
-    return Factors.of(ratings.session(), decoded(users), decoded(items));
+    return Factors.of(ratings.session(), decoded(users, "userFactors"), decoded(items, "itemFactors"));
   }
 
   private void describe(String what) {
@@ -102,9 +104,9 @@ public final class ManyHosts {
     return all;
   }
 
-  private JavaRDD<FactorBlock> decoded(SolvedSide side) {
+  private JavaRDD<FactorBlock> decoded(SolvedSide side, String name) {
     int rank = parameters.rank();
-    return side.blocks().flatMap(block -> block.factors.stream().map(stream -> decoded(stream, rank)).iterator());
+    return side.blocks().setName(name).flatMap(block -> block.factors.stream().map(stream -> decoded(stream, rank)).iterator());
   }
 
   private static FactorBlock decoded(byte[] stream, int rank) {

@@ -78,7 +78,7 @@ final class RowTask implements Serializable {
     if (!ratings.hasNext()) return SolvedBlock.empty(block);
     RowWorker worker = RowWorkers.of(session);
     try {
-      return worker.use(TaskContext.get(), () -> {
+      return worker.use(TaskContext.get(), session.progress(), () -> {
         if (work == Work.LOAD) return load(worker, block, ratings);
         RowWorker.Answer answer = answer(worker, block, request(block), ratings, fixed, previous);
         return SolvedBlock.solved(block, answer.factors(), gram(worker, block));
@@ -98,7 +98,7 @@ final class RowTask implements Serializable {
     if (!ratings.hasNext()) return Collections.emptyIterator();
     RowWorker worker = RowWorkers.of(session);
     return IntStream.range(0, session.hosts()).boxed()
-        .flatMap(to -> worker.use(TaskContext.get(), () -> answer(worker, block, node("send", block).put("version", version).put("to", to), ratings, Collections::emptyIterator, solved))
+        .flatMap(to -> worker.use(TaskContext.get(), session.progress(), () -> answer(worker, block, node("send", block).put("version", version).put("to", to), ratings, Collections::emptyIterator, solved))
             .factors().stream().map(stream -> new Tuple2<>(to, stream)))
         .iterator();
   }

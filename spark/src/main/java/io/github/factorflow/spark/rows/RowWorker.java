@@ -1,6 +1,7 @@
 package io.github.factorflow.spark.rows;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.github.factorflow.spark.run.Progress;
 import io.github.factorflow.spark.run.Refusal;
 import io.github.factorflow.spark.worker.FactorFlowException;
 import io.github.factorflow.spark.worker.Frame;
@@ -25,6 +26,8 @@ final class RowWorker {
   private final ReentrantLock turn = new ReentrantLock();
   private WorkerProcess process;
   private long requests = 0;
+  private long sent = 0;
+  private long received = 0;
 
   /** The last frame of a response, and the factors sent before it. */
   record Answer(Frame frame, List<byte[]> factors) {
@@ -37,13 +40,16 @@ final class RowWorker {
     this.session = session;
   }
 
-  /** Does a task's work with the worker, which is started if there is none. */
-  <T> T use(TaskContext task, Supplier<T> work) {
+  /** Does a task's work with the worker, which is started if there is none. {@code progress} is the task's. */
+  <T> T use(TaskContext task, Progress progress, Supplier<T> work) {
     takeTurn(task);
+    sent = 0;
+    received = 0;
     boolean done = false;
     try {
       start(task);
       T result = work.get();
+      progress.exchanged(sent, received);
       done = true;
       return result;
     } finally {
@@ -93,6 +99,7 @@ final class RowWorker {
 
   /** Sends a request, and waits for its answer. */
   Answer ask(ObjectNode request, byte[] payload) {
+    sent += payload.length;
     try {
       new FrameWriter(process.in()).frame(request.put("id", ++requests), payload);
       process.in().flush();
@@ -101,6 +108,7 @@ final class RowWorker {
     }
     List<byte[]> factors = new ArrayList<>();
     for (Frame frame = process.take(); frame != null; frame = process.take()) {
+      received += frame.payload().length;
       switch (frame.type()) {
         case "factors" -> factors.add(frame.payload());
         case "answer" -> {

@@ -20,7 +20,7 @@ public final class Attempts {
 
   private Attempts() {}
 
-  public static Factors train(SparkContext context, Function<Executors, Factors> training) {
+  public static <T> T train(SparkContext context, Function<Executors, T> training) {
     Set<String> unfit = new LinkedHashSet<>();
     Executors executors = Executors.ALL;
     for (int attempt = 1; ; attempt++) {

@@ -12,11 +12,11 @@ import scala.Tuple2;
 /** Both sides' factors in the form of Spark's ALSModel: (id: int, features: array of float). */
 public record Factors(Dataset<Row> users, Dataset<Row> items) {
   public static Factors of(SparkSession session, JavaRDD<FactorBlock> users, JavaRDD<FactorBlock> items) {
-    return new Factors(rows(session, users, "userFactors"), rows(session, items, "itemFactors"));
+    return new Factors(rows(session, users), rows(session, items));
   }
 
-  private static Dataset<Row> rows(SparkSession session, JavaRDD<FactorBlock> blocks, String name) {
-    JavaRDD<Tuple2<Object, float[]>> tuples = blocks.flatMap(Factors::tuples).setName(name);
+  private static Dataset<Row> rows(SparkSession session, JavaRDD<FactorBlock> blocks) {
+    JavaRDD<Tuple2<Object, float[]>> tuples = blocks.flatMap(Factors::tuples);
     var encoder = Encoders.tuple(session.implicits().newIntEncoder(), session.implicits().newFloatArrayEncoder());
     return session.createDataset(tuples.rdd(), encoder).toDF("id", "features");
   }

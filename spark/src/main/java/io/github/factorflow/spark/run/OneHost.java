@@ -32,31 +32,34 @@ import scala.reflect.ClassTag$;
 public final class OneHost {
   private OneHost() {}
 
-  public static Factors train(Ratings ratings, Parameters parameters, Settings settings, Executors executors) {
+  public static Factors train(Ratings ratings, Parameters parameters, Settings settings, Executors executors, Progress progress) {
     SparkContext context = ratings.context();
     Placement placement = Placement.of(context, settings);
-    Progress progress = Progress.register(context);
     JavaRDD<RatingBatch> batches = ratings.javaRows().mapPartitionsToPair(new RatingEncoder(1)).partitionBy(new HashPartitioner(1)).values();
-    TrainTask task = new TrainTask(Launch.of(settings), placement, parameters, progress);
+    Checkpoints checkpoints = Checkpoints.of(context, parameters);
+    TrainTask task = new TrainTask(Launch.of(settings), placement, parameters, progress, checkpoints);
     RDD<Tuple2<Integer, FactorBlock>> trained = inOneTask(context, executors, batches.rdd(), task);
     int userBlocks = parameters.userBlocks();
     int partitions = userBlocks + parameters.itemBlocks();
     JavaRDD<FactorBlock> factors = JavaPairRDD.fromRDD(trained, ClassTag$.MODULE$.<Integer>apply(Integer.class), ClassTag$.MODULE$.<FactorBlock>apply(FactorBlock.class))
         .partitionBy(new HashPartitioner(partitions))
         .values();
-    StorageLevel level = parameters.finalLevel();
-    if (!level.equals(StorageLevel.NONE())) factors.persist(level);
+    JavaRDD<FactorBlock> users = kept(side(factors, 0, userBlocks), "userFactors", parameters);
+    JavaRDD<FactorBlock> items = kept(side(factors, userBlocks, partitions), "itemFactors", parameters);
     try (JobDescription job = new JobDescription(context)) {
       job.say("FactorFlow ALS: " + parameters.maxIter() + " iterations at rank " + parameters.rank() + " on one host");
-      List<Long> rows = factors.mapPartitions(OneHost::count).collect();
+      List<Long> rows = users.union(items).mapPartitions(OneHost::count).collect();
       List<String> refused = progress.refusals();
       if (!refused.isEmpty()) throw new FactorFlowException(refused.get(refused.size() - 1));
       if (rows.stream().mapToLong(Long::longValue).sum() == 0) throw ratings.noRatings();
     } catch (RuntimeException | Error failure) {
-      factors.unpersist(false);
+      users.unpersist(false);
+      items.unpersist(false);
       throw failure;
+    } finally {
+      if (checkpoints != null) checkpoints.remove();
     }
-    return Factors.of(ratings.session(), side(factors, 0, userBlocks), side(factors, userBlocks, partitions));
+    return Factors.of(ratings.session(), users, items);
   }
 
   /**
@@ -73,6 +76,12 @@ public final class OneHost {
     ResourceProfile profile = Placement.wholeExecutor(context);
     RDD<Tuple2<Integer, FactorBlock>> placed = executors.prefer(trained, tag.get());
     return profile == null ? placed : placed.withResources(profile);
+  }
+
+  /** As Spark's ALS leaves them: by name, and persisted at the final storage level. */
+  private static JavaRDD<FactorBlock> kept(JavaRDD<FactorBlock> side, String name, Parameters parameters) {
+    StorageLevel level = parameters.finalLevel();
+    return level.equals(StorageLevel.NONE()) ? side.setName(name) : side.setName(name).persist(level);
   }
 
   private static JavaRDD<FactorBlock> side(JavaRDD<FactorBlock> factors, int from, int to) {

@@ -71,7 +71,7 @@ public record Placement(Settings settings, int localCores, long memory, long jvm
   }
 
   /** The device of a worker of this task: cpu, gpu, or gpu with indices. */
-  String device(TaskContext task) {
+  public String device(TaskContext task) {
     String device = settings.device();
     ResourceInformation gpus = task.resourcesJMap().get("gpu");
     if (gpus == null || !(device.equals("auto") || device.equals("gpu"))) return device.equals("auto") ? "cpu" : device;
@@ -89,10 +89,15 @@ public record Placement(Settings settings, int localCores, long memory, long jvm
    * such files, which is removed with the executor.
    */
   public List<String> flags(TaskContext task) {
-    String files = SparkEnv.get().blockManager().diskBlockManager().localDirs()[0].getPath();
+    String files = folderOfFiles();
     List<String> flags = new ArrayList<>(List.of("--device", device(task), "--workers", String.valueOf(cores(task)), "--spill-dir", files));
     if (memory > 0) flags.addAll(List.of("--memory-budget", memory / MIB + "MiB"));
     return flags;
+  }
+
+  /** Spark's own folder for temporary files on this executor. */
+  static String folderOfFiles() {
+    return SparkEnv.get().blockManager().diskBlockManager().localDirs()[0].getPath();
   }
 
   private int cores(TaskContext task) {

@@ -1,7 +1,12 @@
 package io.github.factorflow.spark.run;
 
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
 import io.github.factorflow.spark.worker.Frame;
+import io.github.factorflow.spark.worker.HostName;
 import java.io.Serializable;
+import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.SparkContext;
 import org.apache.spark.util.CollectionAccumulator;
@@ -25,6 +30,14 @@ public final class Progress implements Serializable {
    * outcome.
    */
   private final CollectionAccumulator<String> refusals = new CollectionAccumulator<>();
+  private final LongAccumulator sent = new LongAccumulator();
+  private final LongAccumulator received = new LongAccumulator();
+  private final CollectionAccumulator<String> devices = new CollectionAccumulator<>();
+  private final CollectionAccumulator<String> kernels = new CollectionAccumulator<>();
+  /** Reports of trainings as JSON: the last one is of the attempt that succeeded. */
+  private final CollectionAccumulator<String> reports = new CollectionAccumulator<>();
+  /** Of iterations that the driver measures. */
+  private final transient List<Double> iterationSeconds = new ArrayList<>();
 
   private Progress() {}
 
@@ -34,13 +47,24 @@ public final class Progress implements Serializable {
     context.register(progress.iterations, "FactorFlow: iterations");
     context.register(progress.handOver, "FactorFlow: ms of handing over");
     context.register(progress.training, "FactorFlow: ms of training");
-    context.register(progress.refusals);
+    context.register(progress.sent, "FactorFlow: bytes to workers");
+    context.register(progress.received, "FactorFlow: bytes from workers");
+    for (CollectionAccumulator<String> texts : List.of(progress.refusals, progress.devices, progress.kernels, progress.reports))
+      context.register(texts);
     return progress;
   }
 
   /** Takes a worker's frames that need no answer. */
   public void see(Frame frame) {
-    if (frame.type().equals("iteration")) iterations.add(1);
+    switch (frame.type()) {
+      case "iteration" -> iterations.add(1);
+      case "device" -> devices.add((frame.text("adapter").isEmpty() ? frame.text("kind") : frame.text("adapter")) + " on " + HostName.get());
+      case "plan" -> frame.header().path("plan").path("round").forEach(stage -> kernels.add(stage.path("kernel").asText()));
+      case "report" -> reports.add(frame.header().toString());
+      default -> {
+        // for the log alone
+      }
+    }
     if (frame.type().equals("warning")) log.warn("FactorFlow: {}", frame.text("text"));
     else log.info("FactorFlow: {}", frame.header());
   }
@@ -63,5 +87,50 @@ public final class Progress implements Serializable {
 
   List<String> refusals() {
     return refusals.value();
+  }
+
+  /** Counts bytes of ratings and factors to and from a worker. */
+  public void exchanged(long toWorker, long fromWorker) {
+    sent.add(toWorker);
+    received.add(fromWorker);
+  }
+
+  /** On the driver: an iteration has ended. */
+  public void iterated(double seconds) {
+    iterationSeconds.add(seconds);
+  }
+
+  public List<Double> iterationSeconds() {
+    return iterationSeconds;
+  }
+
+  public List<String> devices() {
+    return devices.value().stream().distinct().sorted().toList();
+  }
+
+  public List<String> kernels() {
+    return kernels.value().stream().distinct().toList();
+  }
+
+  public long ratings() {
+    return ratings.value();
+  }
+
+  public long bytesToWorkers() {
+    return sent.value();
+  }
+
+  public long bytesFromWorkers() {
+    return received.value();
+  }
+
+  /** The report of the training; without fields on several hosts. */
+  public JsonNode report() {
+    List<String> all = reports.value();
+    try {
+      return new ObjectMapper().readTree(all.isEmpty() ? "{}" : all.get(all.size() - 1));
+    } catch (JsonProcessingException failure) {
+      throw new IllegalStateException(failure);
+    }
   }
 }

@@ -8,6 +8,7 @@ import io.github.factorflow.spark.data.RatingBatch;
 import io.github.factorflow.spark.data.RatingStream;
 import io.github.factorflow.spark.version.Scala;
 import io.github.factorflow.spark.worker.DeviceTurns;
+import io.github.factorflow.spark.worker.Frame;
 import io.github.factorflow.spark.worker.FrameWriter;
 import io.github.factorflow.spark.worker.Launch;
 import io.github.factorflow.spark.worker.WorkerProcess;
@@ -33,8 +34,11 @@ final class TrainTask extends AbstractFunction1<Iterator<RatingBatch>, Iterator<
   private final Placement placement;
   private final Parameters parameters;
   private final Progress progress;
+  private final Checkpoints checkpoints;
 
-  TrainTask(Launch launch, Placement placement, Parameters parameters, Progress progress) {
+  /** @param checkpoints null for none */
+  TrainTask(Launch launch, Placement placement, Parameters parameters, Progress progress, Checkpoints checkpoints) {
+    this.checkpoints = checkpoints;
     this.launch = launch;
     this.placement = placement;
     this.parameters = parameters;
@@ -47,28 +51,39 @@ final class TrainTask extends AbstractFunction1<Iterator<RatingBatch>, Iterator<
     TaskContext task = TaskContext.get();
     Runnable leave = DeviceTurns.take(placement.device(task), task::isInterrupted);
     task.addTaskCompletionListener((TaskCompletionListener) done -> leave.run());
-    WorkerProcess worker = WorkerProcess.start(launch, placement.flags(task), request(), () -> task.isInterrupted() || task.isCompleted(), progress::see);
+    LocalCheckpoints local = checkpoints == null ? null : LocalCheckpoints.open(checkpoints, Placement.folderOfFiles());
+    if (local != null) task.addTaskCompletionListener((TaskCompletionListener) done -> local.close());
+    WorkerProcess worker = WorkerProcess.start(launch, placement.flags(task), request(local), () -> task.isInterrupted() || task.isCompleted(), frame -> see(frame, local));
     task.addTaskCompletionListener((TaskCompletionListener) done -> worker.close());
     feed(worker, ratings);
     return Scala.scala(new TrainedFactors(worker, parameters, placement, progress));
   }
 
-  private ObjectNode request() {
+  private void see(Frame frame, LocalCheckpoints local) {
+    progress.see(frame);
+    // a checkpoint is complete at the end of the iteration after it
+    if (local != null && frame.type().equals("iteration")) local.copy();
+  }
+
+  private ObjectNode request(LocalCheckpoints local) {
     ObjectNode request = JsonNodeFactory.instance.objectNode();
     request.put("protocol", Launch.PROTOCOL).put("version", Launch.VERSION).put("command", "train");
     request.set("params", parameters.toJson());
+    if (local != null) checkpoints.name(request, local);
     return request.putNull("rows");
   }
 
   private void feed(WorkerProcess worker, Iterator<RatingBatch> ratings) {
     long start = System.nanoTime();
     long rows = 0;
+    long bytes = 0;
     try {
       RatingStream.start(worker.in());
       while (ratings.hasNext()) {
         RatingBatch batch = ratings.next();
         worker.in().write(batch.message);
         rows += batch.rows;
+        bytes += batch.message.length;
       }
       RatingStream.end(worker.in());
       new FrameWriter(worker.in()).line(JsonNodeFactory.instance.objectNode().put("rows", rows));
@@ -78,6 +93,7 @@ final class TrainTask extends AbstractFunction1<Iterator<RatingBatch>, Iterator<
     }
     long millis = (System.nanoTime() - start) / 1_000_000;
     progress.ratings(rows);
+    progress.exchanged(bytes, 0);
     progress.handedOver(millis);
     log.info("FactorFlow: {} ratings handed over in {} ms", rows, millis);
   }

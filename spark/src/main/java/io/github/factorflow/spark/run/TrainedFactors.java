@@ -69,6 +69,7 @@ final class TrainedFactors implements Iterator<Tuple2<Integer, FactorBlock>> {
   private void add(Frame frame) {
     if (!begun) progress.trained((System.nanoTime() - start) / 1_000_000);
     begun = true;
+    progress.exchanged(0, frame.payload().length);
     FactorBlock block;
     try {
       block = FactorCodec.decode(frame.payload(), parameters.features());

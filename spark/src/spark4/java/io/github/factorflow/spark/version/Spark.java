@@ -6,7 +6,9 @@ import org.apache.spark.SparkContext;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.types.StructType;
 import scala.Tuple2;
 import scala.reflect.ClassTag$;
 
@@ -19,6 +21,10 @@ public final class Spark {
 
   public static RDD<InternalRow> rows(Dataset<Row> dataset) {
     return ((org.apache.spark.sql.classic.Dataset<Row>) dataset).queryExecution().toRdd();
+  }
+
+  public static Dataset<Row> frame(SparkSession session, RDD<InternalRow> rows, StructType schema) {
+    return ((org.apache.spark.sql.classic.SparkSession) session).internalCreateDataFrame(rows, schema, false);
   }
 
   /** An RDD with one partition for each pair of an item and its preferred location. */
