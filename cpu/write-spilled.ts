@@ -3,7 +3,7 @@ import { crc32 } from 'node:zlib';
 import type { Partition } from '../engine/partition.ts';
 import { spillFile } from '../engine/spill/spill-writer.ts';
 import { writeProblem, type WrittenFile } from '../engine/spill/spilled-partition.ts';
-import type { GivenHandlers } from './handler.ts';
+import type { GivenHandlers, MatrixView } from './handler.ts';
 
 /** Most buffers that systems accept in one write (IOV_MAX). */
 const MOST_PIECES = 1024;
@@ -32,9 +32,27 @@ export function writeSpilled(file: string, partitions: readonly Partition[]): Wr
   return { bytes, directory };
 }
 
-/** The task `spill`: writes its inputs, named 0, 1, ..., to the new file `params.file`. */
-export const spill: GivenHandlers[string] = ({ params, hasInput, partition }) => {
+/**
+ * Writes its inputs 0, 1, ... to the file of its parameters; matrices without padding. `layout`: the layout to
+ * write in place of the inputs' own.
+ */
+export const spill: GivenHandlers[string] = ({ params, hasInput, hasMatrix, matrix, partition, memory }) => {
   const partitions: Partition[] = [];
-  while (hasInput(`${partitions.length}`)) partitions.push(partition(`${partitions.length}`));
+  for (let name = '0'; hasInput(name); name = `${partitions.length}`) {
+    const input = hasMatrix(name) ? withoutPadding(matrix(name), memory) : partition(name);
+    partitions.push(params.layout === undefined ? input : { ...input, layout: String(params.layout) });
+  }
   return { rows: 0, values: writeSpilled(String(params.file), partitions) };
 };
+
+function withoutPadding(
+  { pointer, rows, columns, stride }: MatrixView,
+  memory: WebAssembly.Memory,
+): Partition {
+  const padded = new Float32Array(memory.buffer, pointer, rows * stride);
+  if (stride === columns) return { layout: 'factors', rows, columns: { values: padded } };
+  const values = new Float32Array(rows * columns);
+  for (let row = 0; row < rows; row++)
+    values.set(padded.subarray(row * stride, row * stride + columns), row * columns);
+  return { layout: 'factors', rows, columns: { values } };
+}

@@ -9,7 +9,12 @@ export interface RowParts {
   /** Numbers of a row as it is read, with the tail. */
   readonly columns: number;
   /** `values`: rows x columns, without the tail. `own`: one number per row. */
-  readonly parts: readonly { readonly values: Float32Array; readonly own?: Float32Array }[];
+  readonly parts: readonly {
+    readonly values: Float32Array;
+    readonly own?: Float32Array;
+    /** For a part in a file, whose values are read at each use: see storedParts. */
+    readonly rows?: number;
+  }[];
   /**
    * If given, two numbers follow the values of each row that is read: the row's `own` number plus `add`, and
    * a 1; in this order, or with the 1 first.
@@ -47,7 +52,7 @@ function widthOf({ columns, tail }: RowParts): number {
 export function readRows(rows: RowParts, from: number, to: number, shared = false): Float32Array {
   const { columns, parts, tail, scale = UNSCALED, lead, order } = rows;
   if (tail === undefined && scale.values === 1 && order === undefined) {
-    const whole = partWith(parts, from * columns, to * columns);
+    const whole = partWith(parts, from, to, columns);
     if (whole !== undefined) return whole;
   }
   const size = (to - from) * columns;
@@ -62,10 +67,11 @@ function joinRows(matrix: RowParts, from: number, to: number, read: Float32Array
   const { columns, parts, tail, scale = UNSCALED } = matrix;
   const width = widthOf(matrix);
   let first = 0;
-  for (const { values, own } of parts) {
-    const rows = own?.length ?? values.length / width;
+  for (const part of parts) {
+    const rows = rowsOfPart(part, width);
     const [begin, end] = [Math.max(from, first) - first, Math.min(to, first + rows) - first];
     if (begin < end) {
+      const { values, own } = part;
       const target = read.subarray((first + begin - from) * columns);
       copyRows(values.subarray(begin * width, end * width), width, scale.values, target, columns);
       if (tail && own) placeTail(target.subarray(width), own.subarray(begin, end), columns, tail, scale.own);
@@ -87,14 +93,55 @@ function copyRows(
   }
 }
 
-/** The values [from, to) if they are in one part. */
-function partWith(parts: RowParts['parts'], from: number, to: number): Float32Array | undefined {
+/** The rows [from, to) if they are in one part. */
+function partWith(
+  parts: RowParts['parts'],
+  from: number,
+  to: number,
+  columns: number,
+): Float32Array | undefined {
   let first = 0;
-  for (const { values } of parts) {
-    if (from >= first && to <= first + values.length) return values.subarray(from - first, to - first);
-    first += values.length;
+  for (const part of parts) {
+    const rows = rowsOfPart(part, columns);
+    if (from >= first && to <= first + rows)
+      return part.values.subarray((from - first) * columns, (to - first) * columns);
+    first += rows;
   }
   return undefined;
+}
+
+function rowsOfPart(part: RowPart, width: number): number {
+  return part.rows ?? part.own?.length ?? (width === 0 ? 0 : part.values.length / width);
+}
+
+/** True if a part is in a file. */
+export function areStored({ parts }: Pick<RowParts, 'parts'>): boolean {
+  return parts.some(({ rows }) => rows !== undefined);
+}
+
+/**
+ * The parts of a matrix in files. Values are read at each use; those of the part that was read last are kept,
+ * so that rows can be read in order with one part in memory. `own`: see RowParts, by part.
+ */
+export function storedParts(
+  parts: readonly { readonly rows: number; read(): Float32Array }[],
+  own?: readonly Float32Array[],
+): RowPart[] {
+  let last: { readonly part: number; readonly values: Float32Array } | undefined;
+  const valuesOf = (part: number) => {
+    if (last?.part !== part) {
+      last = undefined;
+      last = { part, values: parts[part].read() };
+    }
+    return last.values;
+  };
+  return parts.map(({ rows }, part) => ({
+    rows,
+    ...(own && { own: own[part] }),
+    get values() {
+      return valuesOf(part);
+    },
+  }));
 }
 
 /** Copies rows in another order, or stored after two numbers. */

@@ -5,6 +5,7 @@ import { noEvents } from '../../engine/events.ts';
 import { RunMetrics } from '../../engine/metrics.ts';
 import { dataSetName } from '../../engine/partition.ts';
 import type { Executor } from '../../engine/run/device.ts';
+import { areStored } from '../../engine/row-parts.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { type Given, runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
@@ -53,16 +54,18 @@ export async function saveSides(
     })),
   );
   const place = executor?.devices.find(({ info }) => info.kind === 'cpu')?.info.place;
-  if (executor === undefined || place === undefined) {
-    for (const { side, part } of parts) {
-      await writeFactorPart(sides[side].table, part, () => signal.aborted);
-      throwIfAborted(signal, 'save');
-    }
-    return;
+  // Parts in files are read in order by one thread, so that memory holds one of them.
+  const here = (side: number) =>
+    executor === undefined || place === undefined || areStored(sides[side].table.factors);
+  for (const { side, part } of parts.filter((one) => here(one.side))) {
+    await writeFactorPart(sides[side].table, part, () => signal.aborted);
+    throwIfAborted(signal, 'save');
   }
+  if (executor === undefined || place === undefined) return;
   const name = dataSetName('save');
   const ref = (what: string, side: number) => ({ name: `${name}/${what}`, partition: side, version: 0 });
   const given = sides.flatMap(({ table }, side): Given[] => {
+    if (here(side)) return [];
     const { ids, factors } = sharedSide(table);
     return [
       [ref('ids', side), ids, place],
@@ -70,7 +73,7 @@ export async function saveSides(
     ];
   });
   const steps = new StepList(writeFactorsContract);
-  for (const { side, part } of parts) {
+  for (const { side, part } of parts.filter((one) => !here(one.side))) {
     const { parts: _arrays, order: _places, ...rows } = sides[side].table.factors;
     steps.task(STAGE, place, {
       kernel: 'write-factors',

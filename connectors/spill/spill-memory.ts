@@ -1,6 +1,7 @@
 import { open, rm } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import {
+  type MatrixShape,
   type Partition,
   partitionKey,
   type PartitionRef,
@@ -13,6 +14,7 @@ import type { SpillStore } from '../../engine/run/device.ts';
 import { MemoryMeter } from '../../engine/run/memory-meter.ts';
 import { StagedCopies } from '../../engine/run/staged-copies.ts';
 import { readProblem, readPartition, type WrittenFile } from '../../engine/spill/spilled-partition.ts';
+import { readColumn } from './read-column.ts';
 import type { SpillFolder } from './spill-folder.ts';
 import { StagingBuffers } from './staging-buffers.ts';
 
@@ -44,6 +46,8 @@ export class SpillMemory implements SpillStore {
   readonly memory = new MemoryMeter();
   readonly #folder: SpillFolder;
   readonly #stored = new Map<string, { readonly spilled: SpilledPartition; readonly file: SpillFile }>();
+  /** Matrices of zeros, which have no file. */
+  readonly #zeros = new Map<string, MatrixShape>();
   readonly #staging = new StagingBuffers();
   readonly copies = new StagedCopies(({ columns, spilled }, ref) => {
     const [first] = Object.values(columns);
@@ -63,6 +67,7 @@ export class SpillMemory implements SpillStore {
     const file = { bytes, left: refs.length };
     this.memory.add(bytes);
     return directory.map((spilled, i) => {
+      this.release(refs[i]);
       this.#stored.set(partitionKey(refs[i]), { spilled, file });
       return { layout: spilled.layout, rows: spilled.rows, columns: {}, spilled };
     });
@@ -74,7 +79,7 @@ export class SpillMemory implements SpillStore {
 
   async fetch(ref: PartitionRef): Promise<Partition> {
     const stored = this.#stored.get(partitionKey(ref));
-    if (stored === undefined) throw new Error(`partition ${partitionKey(ref)} was not spilled`);
+    if (stored === undefined) return this.#zerosOf(ref);
     const { spilled } = stored;
     const handle = await open(spilled.file).catch((error: unknown) => {
       throw readProblem(error, spilled);
@@ -96,23 +101,50 @@ export class SpillMemory implements SpillStore {
     }
   }
 
-  release(ref: PartitionRef): void {
+  #zerosOf(ref: PartitionRef): Partition {
+    const shape = this.#zeros.get(partitionKey(ref));
+    if (shape === undefined) throw new Error(`partition ${partitionKey(ref)} was not spilled`);
+    const { layout = 'factors', rows, columns } = shape;
+    const values = new Float32Array(this.#staging.take(4 * rows * columns), 0, rows * columns).fill(0);
+    return { layout, rows, columns: { values }, reused: true };
+  }
+
+  keep(ref: PartitionRef): Partition {
     const stored = this.#stored.get(partitionKey(ref));
-    if (stored === undefined) return;
-    this.#stored.delete(partitionKey(ref));
-    stored.file.left--;
-    if (stored.file.left > 0) return;
-    this.memory.add(-stored.file.bytes);
+    if (stored === undefined) throw new Error(`partition ${partitionKey(ref)} was not spilled`);
+    const { spilled, file } = stored;
+    file.left++;
+    let dropped = false;
+    const drop = () => {
+      if (!dropped) this.#leave(spilled.file, file);
+      dropped = true;
+    };
+    const { layout, rows } = spilled;
+    return { layout, rows, columns: {}, stored: { read: () => readColumn(spilled), drop } };
+  }
+
+  release(ref: PartitionRef): void {
+    const key = partitionKey(ref);
+    const stored = this.#stored.get(key);
+    this.#zeros.delete(key);
+    this.#stored.delete(key);
+    if (stored !== undefined) this.#leave(stored.spilled.file, stored.file);
+  }
+
+  #leave(path: string, file: SpillFile): void {
+    file.left--;
+    if (file.left > 0) return;
+    this.memory.add(-file.bytes);
     // The whole folder is removed at the end, so a failure to remove a file now does no harm.
-    rm(stored.spilled.file, { force: true }).catch(() => undefined);
+    rm(path, { force: true }).catch(() => undefined);
   }
 
   put(): never {
     throw new Error('partitions are written to the spill folder');
   }
 
-  allocate(): never {
-    throw new Error('nothing is allocated in the spill folder');
+  allocate(ref: PartitionRef, shape: MatrixShape): void {
+    this.#zeros.set(partitionKey(ref), shape);
   }
 
   run(): Promise<never> {
@@ -127,6 +159,7 @@ export class SpillMemory implements SpillStore {
   /** Removes the folder. */
   async close(): Promise<void> {
     this.#stored.clear();
+    this.#zeros.clear();
     this.#staging.clear();
     await this.#folder.close();
   }

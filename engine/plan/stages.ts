@@ -139,7 +139,8 @@ export interface TaskPlan {
  *                                each part of `to` is the sum of the same number of consecutive parts, which are freed.
  *                                `groups`: places near each other, whose parts are added before sums are sent to
  *                                other groups
- *                spread          each part becomes the same number of consecutive parts of `to`, each at its own place
+ *                spread          each part becomes the same number of consecutive parts of `to`, each at its own
+ *                                place; a part in a file is written there
  *     allocate   zeros
  *     free       parts of derived data sets that no later stage reads
  *     grown      steps that the stage `by` of the run's graph (engine/run/scope.ts) adds once sizes are known

@@ -90,8 +90,8 @@ export interface HostStore extends Device {
 }
 
 /**
- * The place `spill`: partitions in files. `fetch` reads one into memory. `runSteps` registers this copy in
- * `copies`, so that its memory is reused once the copy is freed.
+ * The place `spill`: partitions in files; an allocated matrix of zeros takes no file. `fetch` reads one into memory. That memory is reused once the copy
+ * is freed; for this `runSteps` registers the copy.
  */
 export interface SpillStore extends Device {
   /**
@@ -106,6 +106,8 @@ export interface SpillStore extends Device {
    * Throws CapacityError with the needed and the free bytes if the disk is known to have too little space.
    */
   requireRoom(bytes: number): Promise<void>;
+  /** Keeps a partition with one column in its file as a result of the run. */
+  keep(ref: PartitionRef): Partition;
   readonly copies: StagedCopies;
 }
 

@@ -29,7 +29,7 @@ export function computeDevice(executor: Executor): Device {
 /**
  * The place where rows are numbered and sorted: the first CPU device, whose partitions are in host memory.
  */
-export function hostDevice({ devices }: Executor): Device {
+export function hostDevice({ devices }: Pick<Executor, 'devices'>): Device {
   const found = devices.find(({ info }) => info.kind === 'cpu');
   if (found === undefined) throw noDevices();
   return found;

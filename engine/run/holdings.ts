@@ -99,6 +99,10 @@ class HeldSpill extends HeldDevice<SpillStore> implements SpillStore {
     return this.device.requireRoom(bytes);
   }
 
+  keep(ref: PartitionRef): Partition {
+    return this.device.keep(ref);
+  }
+
   get copies() {
     return this.device.copies;
   }

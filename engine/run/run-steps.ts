@@ -255,7 +255,7 @@ class StepRun {
   ): Promise<number> {
     const [source, target] = [this.#at(from), this.#at(to)];
     const { memory, spilled } = this.#ctx.executor;
-    if (to === SPILL) return spilledSize(await writeFrom(source, [ref], [as], spilled));
+    if (to === SPILL) return spilledSize(await writeFrom(source, [ref], [as], this.#ctx.executor));
     const partition =
       from === HOST
         ? memory.get(ref)
@@ -265,6 +265,9 @@ class StepRun {
     const bytes = partitionBytes(partition);
     if (from === SPILL) spilled?.copies.add(to, as, partition);
     target.put(as, partition);
+    // A device without its own memory has copied a matrix.
+    if (from === SPILL && to !== HOST && partition.layout === 'factors' && !target.info.ownMemory)
+      spilled?.copies.free(to, as);
     if (source.info.ownMemory) this.#count(step.stage, { bytesDown: bytes }, 0);
     if (!load || !target.info.ownMemory) return bytes;
     const result = await target.run(
@@ -278,7 +281,7 @@ class StepRun {
 
   async #spill(device: Device, stage: string, refs: readonly PartitionRef[]): Promise<number> {
     const start = performance.now();
-    const written = await spillFrom(device, refs, this.#ctx.executor.spilled);
+    const written = await spillFrom(device, refs, this.#ctx.executor);
     const rows = written.reduce((sum, partition) => sum + partition.rows, 0);
     this.#count(stage, { rows, milliseconds: performance.now() - start });
     return spilledSize(written);
@@ -289,7 +292,8 @@ class StepRun {
     { id, stage }: Step,
     { ref, given }: Extract<Step['do'], { readonly kind: 'hand-out' }>,
   ): Promise<number> {
-    const partition = await device.fetch(ref);
+    const { spilled } = this.#ctx.executor;
+    const partition = device.info.place === SPILL && spilled ? spilled.keep(ref) : await device.fetch(ref);
     this.#handed.push({ id, name: ref.name, partition });
     const bytes = partitionBytes(partition);
     if (device.info.ownMemory && !given) this.#count(stage, { bytesDown: bytes }, 0);

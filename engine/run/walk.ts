@@ -136,6 +136,9 @@ export class MemoryWalk {
       set.by === 'block' && !set.parts[partition].at.includes(place)
         ? this.#largestPart(set, place)
         : partition;
+    // The copy of a file's matrix is also in host memory, until it is on the device.
+    if (home === SPILL && set.layout === 'factors' && place !== SPILL && place !== HOST)
+      this.#note(`${key} staged`, HOST, partBytes(this.#bound, set, counted, HOST));
     this.#note(
       key,
       owns || place === SPILL ? place : HOST,
@@ -172,6 +175,11 @@ export class MemoryWalk {
 
   #remove(at: Place, ref: PartitionRef): void {
     const key = `${at} ${partitionKey(ref)}`;
+    this.#forget(key);
+    this.#forget(`${key} staged`);
+  }
+
+  #forget(key: string): void {
     const found = this.#live.get(key);
     if (found === undefined) return;
     this.#live.delete(key);

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../engine/json.ts';
 import type { RowPart } from '../../engine/row-parts.ts';
 import type { StepResults } from '../../engine/run/run-steps.ts';
 import type { BoundRun } from '../training/bind-plan.ts';
-import { partsOf } from '../training/joined-parts.ts';
+import { partsOf, rowPartsOf } from '../training/joined-parts.ts';
 import {
   normsOfSides,
   type SideNorms,
@@ -120,17 +120,17 @@ export class AlsTraining implements AlsFunctions {
 
   factors(results: StepResults, last: boolean): TrainedFactors {
     const factors = { users: this.#side(results, 'users'), items: this.#side(results, 'items') };
-    // Copied, since a later round may overwrite the parts' memory.
-    return last ? factors : fromMatrices(toMatrices(factors));
+    if (last) return factors;
+    // Copied, since a later round may overwrite the parts' memory or remove their files.
+    const copy = fromMatrices(toMatrices(factors));
+    for (const { stored } of results.handed) stored?.drop();
+    return copy;
   }
 
   #side(results: StepResults, side: 'users' | 'items'): RowPart[] {
     const { name } = this.#bound;
     const own = this.#params.biases ? partsOf(results, `${name}/${side}-bias`) : undefined;
-    return partsOf(results, `${name}/${side}`).map((values, part) => ({
-      values,
-      ...(own && { own: own[part] }),
-    }));
+    return rowPartsOf(results, `${name}/${side}`, own);
   }
 
   #implicitOfRound(measured: StepResults, round: StepResults): TrainingErrors | undefined {

@@ -3,7 +3,7 @@ import type { StepResults } from '../../engine/run/run-steps.ts';
 import type { Partition } from '../../engine/partition.ts';
 import type { HostCopy } from './host-copy.ts';
 import type { TrainingIteration } from './iteration.ts';
-import { handedBytes } from './planned-checkpoints.ts';
+import { handedBytes, isInFiles } from './planned-checkpoints.ts';
 import type { Rounds, Trained } from './rounds.ts';
 import type { LoopOptions, Training } from './training.ts';
 
@@ -47,13 +47,16 @@ export class FactorCopies<Factors> {
   }
 
   /**
-   * Before the first copy: estimates its time from its bytes, and from that the interval between copies. Not
-   * needed if no device can lose factors.
+   * Estimates the time of the first copy, and with it the interval, if factors can be lost. Factors that host
+   * memory does not hold are copied for checkpoints only.
    */
   expect({ bound }: Training<Factors>): void {
-    if (!isLosable(bound) || this.#options.copySeconds !== undefined) return;
-    const seconds = handedBytes(bound.phases.end, bound.datasets) / COPY_RATE;
-    this.#wait = Math.max(this.#wait, seconds / COPY_SHARE);
+    if (isInFiles(bound)) this.#wait = Infinity;
+    else if (!isLosable(bound) || this.#options.copySeconds !== undefined) return;
+    else {
+      const seconds = handedBytes(bound.phases.end, bound.datasets) / COPY_RATE;
+      this.#wait = Math.max(this.#wait, seconds / COPY_SHARE);
+    }
   }
 
   /** True if losing a device now could cost much work. Slow copies are made less often. */

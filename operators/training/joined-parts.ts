@@ -1,4 +1,5 @@
 import { sharedArray } from '../../engine/partition.ts';
+import { type RowPart, storedParts } from '../../engine/row-parts.ts';
 import type { StepResults } from '../../engine/run/run-steps.ts';
 
 /** Column `values` of each part of a returned data set, in part order. */
@@ -6,7 +7,17 @@ export function partsOf(results: StepResults, name: string): Float32Array[] {
   return results.partitions(name).map(({ columns }) => columns.values as Float32Array);
 }
 
-/** One array with the contents of all, in shared memory. A single array is returned without a copy. */
+/** The parts of a returned matrix, in memory or in files. `own`: one number per row, by part. */
+export function rowPartsOf(results: StepResults, name: string, own?: readonly Float32Array[]): RowPart[] {
+  const partitions = results.partitions(name);
+  const stored = partitions.flatMap(({ rows, stored: column }) =>
+    column === undefined ? [] : [{ rows, read: () => column.read() as Float32Array }],
+  );
+  if (stored.length > 0) return storedParts(stored, own);
+  return partsOf(results, name).map((values, part) => ({ values, ...(own && { own: own[part] }) }));
+}
+
+/** Joins arrays in shared memory; a single array is returned as it is. */
 export function joined(parts: readonly Float32Array[]): Float32Array {
   if (parts.length === 1) return parts[0];
   const values = sharedArray(

@@ -1,19 +1,22 @@
 import { loadingStages } from '../planner/load-stages.ts';
 import { formatBytes } from '../../engine/format.ts';
+import type { BoundPlan } from '../../engine/plan/bound-plan.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
-import { HOST } from '../../engine/plan/place.ts';
+import { HOST, SPILL } from '../../engine/plan/place.ts';
 import type { DataSet, Stage } from '../../engine/plan/stages.ts';
 
 /** Stage under which a run reports the time and bytes of its checkpoints. */
 export const CHECKPOINT_STAGE = 'write-checkpoint';
 
-/** Bytes of the data sets that a plan's last stages move to the host: the factors. */
-export function handedBytes(end: readonly Stage[], datasets: readonly DataSet[]): number {
+/** Bytes of the results of a plan's last stages. `files`: false to leave out results that stay in files. */
+export function handedBytes(end: readonly Stage[], datasets: readonly DataSet[], files = true): number {
   const names = end.flatMap(({ work }) => (work.kind === 'exchange' && work.how === 'move' ? work.data : []));
   return datasets
     .filter(({ name }) => names.includes(name))
     .reduce(
-      (sum, { columns = 1, parts }) => sum + parts.reduce((all, { rows }) => all + 4 * rows * columns, 0),
+      (sum, { columns = 1, parts }) =>
+        sum +
+        parts.reduce((all, { rows, at }) => all + (files || at[0] !== SPILL ? 4 * rows * columns : 0), 0),
       0,
     );
 }
@@ -41,7 +44,13 @@ export function planCheckpoints(plan: PhysicalPlan, every: number | undefined): 
     checkpoint: { every, stage },
     memory: {
       ...plan.memory,
-      [HOST]: (plan.memory[HOST] ?? 0) + (own ? copied - handedBytes(plan.end, plan.datasets) : copied),
+      [HOST]:
+        (plan.memory[HOST] ?? 0) + (own ? copied - handedBytes(plan.end, plan.datasets, false) : copied),
     },
   };
+}
+
+/** True if a part of the factors has its home in a file. */
+export function isInFiles({ phases: { end }, datasets }: BoundPlan): boolean {
+  return handedBytes(end, datasets, false) < handedBytes(end, datasets);
 }

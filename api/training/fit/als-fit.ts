@@ -179,9 +179,8 @@ export class AlsFit implements FitAlgorithm<AlsTypes> {
         ? { grid: home.grid }
         : home.kind === 'spill'
           ? { grid: spillGrid(byUser.parts.length, byItem.parts.length) }
-          : {};
-    // The parameter for groups of devices names all devices; after one was lost, the plan is made without
-    // groups.
+          : home.search;
+    // Groups name all devices, so after a device was lost the plan has no groups.
     const params =
       compute.length === home.devices.compute.length
         ? home.params

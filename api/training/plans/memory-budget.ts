@@ -148,16 +148,31 @@ export function fitsBudget(plan: PhysicalPlan, budget: MemoryBudget, baseOf = ba
   return bytesOf(plan, baseOf(budget.workers), budget).need <= budget.memoryBudget;
 }
 
-/**
- * Throws CapacityError if the plan's memory exceeds the budget, before anything is allocated. `baseOf`:
- * leastBaseBytes if ratings are in files.
- */
-export function requireBudget(plan: PhysicalPlan, budget: MemoryBudget, baseOf = baseBytes): void {
+/** The budget that a plan needs. `raised`: with a margin. */
+export interface NeededBudget {
+  readonly bytes: number;
+  readonly raised: number;
+  /** The error for the present budget. `how`: added to the budget that would work. */
+  refusal(raised: number, how?: string): CapacityError;
+}
+
+/** `baseOf`: leastBaseBytes if ratings are in files. */
+export function neededBudget(plan: PhysicalPlan, budget: MemoryBudget, baseOf = baseBytes): NeededBudget {
   const { memoryBudget, workers, together = 1 } = budget;
   const { need, words, or } = bytesOf(plan, baseOf(workers), budget);
-  if (need <= memoryBudget) return;
-  throw new CapacityError(`${words} but the memory budget is ${formatBytes(memoryBudget)}`, {
-    phase: 'plan',
-    advice: `Raise memoryBudget to ${formatBytes(Math.ceil(1.02 * need))} or more, ${or}${together > 1 ? ', make fewer runs at the same time' : ''}, or train on a part of the data`,
-  });
+  const refusal = (raised: number, how = '') =>
+    new CapacityError(`${words} but the memory budget is ${formatBytes(memoryBudget)}`, {
+      phase: 'plan',
+      advice: `Raise memoryBudget to ${formatBytes(raised)} or more${how}, ${or}${together > 1 ? ', make fewer runs at the same time' : ''}, or train on a part of the data`,
+    });
+  return { bytes: need, raised: Math.ceil(1.02 * need), refusal };
+}
+
+/**
+ * Throws CapacityError if the plan's memory exceeds the budget, before anything is allocated. `baseOf`: see
+ * neededBudget.
+ */
+export function requireBudget(plan: PhysicalPlan, budget: MemoryBudget, baseOf = baseBytes): void {
+  const { bytes, raised, refusal } = neededBudget(plan, budget, baseOf);
+  if (bytes > budget.memoryBudget) throw refusal(raised);
 }

@@ -1,9 +1,20 @@
 import { CapacityError } from '../../../engine/errors.ts';
 import { formatCount } from '../../../engine/format.ts';
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
+import { describeGrid } from '../../../operators/als/plan/cost/candidates.ts';
 import { type AlsGrid, gridOf } from '../../../operators/als/plan/grid.ts';
+import type { AlsPlanOptions } from '../../../operators/als/plan/problem.ts';
+import { fitting } from '../../../operators/als/plan/refusals.ts';
 import { blockLimit } from '../../../operators/planner/sizes.ts';
-import { baseBytes, fitsBudget, leastBaseBytes, type MemoryBudget, requireBudget } from './memory-budget.ts';
+import {
+  baseBytes,
+  dataBytes,
+  fitsBudget,
+  leastBaseBytes,
+  type MemoryBudget,
+  neededBudget,
+  requireBudget,
+} from './memory-budget.ts';
 
 /**
  * Numbers of ratings in one file, in the order in which they are tried: from the fastest to the smallest that
@@ -18,57 +29,142 @@ const TIGHT_RATINGS = [2 ** 19, 2 ** 18];
 const SLACK = 1.05;
 
 /**
- * The place of ratings during training. In memory if the plan fits the budget, in several parts if one block
- * cannot hold them; else in parts in files of the spill folder.
+ * Shares of the memory for data that a device without its own memory may use if parts of factors are in files,
+ * in the order to try. The rest is for ratings and for parts on their way.
+ */
+const DEVICE_SHARES = [1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32];
+
+/** Larger budgets are not tried to find one that works. */
+const MOST_BUDGET = 2 ** 44;
+
+/**
+ * The place of ratings during training: in memory if the plan fits the budget (in the parts of its grid
+ * if one block cannot hold them), else in parts in files of the spill folder. `search`: the limits within which
+ * a plan was found that keeps parts of the factors in files.
  */
 export type RatingsHome = { readonly plan: PhysicalPlan } & (
-  | { readonly kind: 'memory' }
+  | { readonly kind: 'memory'; readonly search?: HomeOptions }
   | { readonly kind: 'parts'; readonly grid: AlsGrid }
   | { readonly kind: 'spill'; readonly partRatings: number }
 );
 
+/** Options of planAls. */
+export type HomeOptions = Pick<AlsPlanOptions, 'grid' | 'files' | 'hostBytes' | 'deviceBytes'>;
+
+type PlanOf = (options: HomeOptions) => PhysicalPlan;
+
 /**
- * Chooses where ratings are stored, from the plans of `planOf`. Throws CapacityError with the minimum budget
- * if even small parts do not fit, or if ratings must stay in one block in memory (not `mayBeInParts`) and do
- * not fit.
+ * Chooses where ratings are stored, from the plans of `planOf`: in memory; in files; or in memory, with parts
+ * of the factors in files. Throws CapacityError with a budget that works if none of them fits, or if ratings
+ * must stay in one block in memory (not `mayBeInParts`) and do not fit.
  */
 export function ratingsHome(
   mayBeInParts: boolean,
-  planOf: (options: { readonly grid?: AlsGrid }) => PhysicalPlan,
+  planOf: PlanOf,
   ratings: number,
-  budget: MemoryBudget,
+  given: MemoryBudget,
 ): RatingsHome {
-  const plan = planOf({});
-  if (!mayBeInParts) requireBudget(plan, budget);
+  const { memoryBudget, workers, together, loading } = given;
+  const budget: MemoryBudget = {
+    memoryBudget,
+    workers,
+    ...(together === undefined ? {} : { together }),
+    ...(loading === undefined ? {} : { loading }),
+  };
   const inOneBlock = ratings <= blockLimit.ratings;
-  if (!inOneBlock && !mayBeInParts)
+  if (!mayBeInParts) {
+    const plan = planOf({});
+    requireBudget(plan, budget);
+    if (inOneBlock) return { kind: 'memory', plan };
     throw new CapacityError(
       `${formatCount(ratings)} ratings are more than the ${formatCount(blockLimit.ratings)} of a block in memory`,
       { phase: 'plan', advice: 'Train without keeping the ratings for further runs' },
     );
-  if (fitsBudget(plan, budget))
-    return inOneBlock ? { kind: 'memory', plan } : { kind: 'parts', plan, grid: gridOf(plan) };
-  // With a single part the device would hold all ratings at once, so there are at least two.
+  }
+  const whole = fitting(() => planOf({}));
+  const inMemory = (plan: PhysicalPlan, search?: HomeOptions): RatingsHome =>
+    inOneBlock
+      ? { kind: 'memory', plan, ...(search && { search }) }
+      : { kind: 'parts', plan, grid: gridOf(plan) };
+  if (whole.plan !== undefined && fitsBudget(whole.plan, budget)) return inMemory(whole.plan);
+  const { home, least, error } = spilledHome(planOf, ratings, budget);
+  if (home !== undefined) return home;
+  const parted = partedPlan(planOf, budget);
+  if (parted !== undefined) return inMemory(parted.plan, parted.search);
+  throw refusal(planOf, budget, least, whole.error ?? error);
+}
+
+/** Ratings in files, with whole sides; if that does not fit, the plan that needs the least memory. */
+function spilledHome(
+  planOf: PlanOf,
+  ratings: number,
+  budget: MemoryBudget,
+): {
+  readonly home?: RatingsHome;
+  readonly least?: PhysicalPlan | undefined;
+  readonly error?: CapacityError | undefined;
+} {
+  // At least two parts; with one the device would hold all ratings at once.
   const inParts = (most: number) => {
     const parts = Math.max(2, Math.ceil(ratings / most));
-    return {
-      kind: 'spill',
-      partRatings: Math.min(most, Math.ceil((SLACK * ratings) / parts)),
-      plan: planOf({ grid: spillGrid(parts) }),
-    } as const;
+    const planned = fitting(() => planOf({ grid: spillGrid(parts) }));
+    return { ...planned, partRatings: Math.min(most, Math.ceil((SLACK * ratings) / parts)) };
   };
+  let least: ReturnType<typeof inParts> | undefined;
   for (const [sizes, baseOf] of [
     [PART_RATINGS, baseBytes],
     [TIGHT_RATINGS, leastBaseBytes],
   ] as const) {
-    for (const partRatings of sizes) {
-      const home = inParts(partRatings);
-      if (fitsBudget(home.plan, budget, baseOf)) return home;
+    for (const most of sizes) {
+      least = inParts(most);
+      const { plan, partRatings } = least;
+      if (plan === undefined) return { error: least.error };
+      if (fitsBudget(plan, budget, baseOf)) return { home: { kind: 'spill', plan, partRatings } };
     }
   }
-  const least = inParts(TIGHT_RATINGS[TIGHT_RATINGS.length - 1]);
-  requireBudget(least.plan, budget, leastBaseBytes);
-  return least;
+  return { least: least?.plan };
+}
+
+/** A plan within a budget that may keep parts of the factors in files. */
+function partedPlan(
+  planOf: PlanOf,
+  budget: MemoryBudget,
+): { readonly plan: PhysicalPlan; readonly search: HomeOptions } | undefined {
+  const data = dataBytes(budget);
+  for (const share of DEVICE_SHARES) {
+    const search = { files: true, deviceBytes: share * data, hostBytes: (1 - share) * data };
+    const { plan } = fitting(() => planOf(search));
+    if (plan !== undefined && fitsBudget(plan, budget)) return { plan, search };
+  }
+  return undefined;
+}
+
+/**
+ * The error with a budget that works. `least`: the plan with ratings in files that needs the least memory;
+ * `error`: the reason why the sides do not fit a device as a whole.
+ */
+function refusal(
+  planOf: PlanOf,
+  budget: MemoryBudget,
+  least: PhysicalPlan | undefined,
+  error: CapacityError | undefined,
+): CapacityError {
+  const need = least && neededBudget(least, budget, leastBaseBytes);
+  for (let memoryBudget = budget.memoryBudget; ;) {
+    memoryBudget = Math.max(2 * memoryBudget, 2 ** 28);
+    const larger = { ...budget, memoryBudget };
+    if (memoryBudget > MOST_BUDGET || (need !== undefined && memoryBudget / 2 > need.bytes)) break;
+    const found = partedPlan(planOf, larger);
+    if (found === undefined) continue;
+    const exact = neededBudget(found.plan, budget, baseBytes);
+    // The search within the exact budget may divide the memory in another way, and find nothing.
+    const works = partedPlan(planOf, { ...budget, memoryBudget: exact.raised }) !== undefined;
+    const raised = works ? exact.raised : memoryBudget;
+    if (need !== undefined && need.raised <= raised) break;
+    return exact.refusal(raised, ` (${describeGrid(gridOf(found.plan))})`);
+  }
+  if (need !== undefined) return need.refusal(need.raised);
+  return error ?? new CapacityError('no plan fits', { phase: 'plan', advice: 'Use a smaller rank' });
 }
 
 /**

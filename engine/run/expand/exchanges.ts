@@ -1,5 +1,6 @@
 import { type BoundPlan, dataSetOf } from '../../plan/bound-plan.ts';
 import type { PartitionRef } from '../../partition.ts';
+import { SPILL } from '../../plan/place.ts';
 import type { DataSet, Work } from '../../plan/stages.ts';
 import { allGather } from '../exchanges/all-gather.ts';
 import { holderOf, holdersOf, passRows } from '../exchanges/pass.ts';
@@ -130,6 +131,11 @@ export class Exchanges {
     const at = set.parts.map(({ at: [home] }) => home);
     const each = to.parts.length / at.length;
     const run = (part: number) => {
+      const ref = this.#versions.current(set, part);
+      if (to.parts[part].at[0] === SPILL) {
+        this.#list.move(stage, ref, at[part], SPILL, { as: this.#versions.next(stage, to, part) });
+        return;
+      }
       const copies = Array.from({ length: each }, (_, k) => {
         const copy = part * each + k;
         const [place] = to.parts[copy].at;
@@ -142,9 +148,9 @@ export class Exchanges {
       spreadRows(
         this.#list,
         stage,
-        { ref: this.#versions.current(set, part), at: at[part] },
+        { ref, at: at[part] },
         copies,
-        this.#wire('f32'),
+        at[part] === SPILL ? undefined : this.#wire('f32'),
       );
     };
     return { at, run };

@@ -34,6 +34,7 @@ export interface AlsDataSet extends DataSet {
     | 'gradients'
     | 'direction'
     | 'products'
+    | 'solution'
     | 'gram'
     | 'places';
   readonly side: Side;
@@ -164,10 +165,11 @@ function sideSets(problem: AlsProblem, side: Side, rows: readonly number[]): Als
   const { params, grid, places } = problem;
   const names = sideNames(side, problem);
   const at = allPlaces(problem, side);
-  const parts = rows.map((own, j): DataPart => ({
-    rows: own,
-    at: grid[side].factors === 'host' ? [HOST] : at[j],
-  }));
+  const { factors: home } = grid[side];
+  const partsAt = (place: Place): DataPart[] =>
+    rows.map((own, j) => ({ rows: own, at: home === 'device' ? at[j] : [place] }));
+  // Numbers of rows stay in host memory.
+  const parts = partsAt(HOST);
   const all: DataPart[] = [{ rows: problem.rows[side], at: places }];
   const gathered = grid[side].fixed === 'whole' && names.whole !== names.factors;
   const factors = { side, layout: 'factors', columns: params.rank };
@@ -179,14 +181,19 @@ function sideSets(problem: AlsProblem, side: Side, rows: readonly number[]): Als
     side,
     layout,
     given: true,
-    parts: parts.map(({ rows: own, at: [home] }) => ({
+    parts: parts.map(({ rows: own, at: [place] }) => ({
       rows: own,
       bytes: 4 * (own + extra),
-      at: home === HOST ? [HOST] : [HOST, home],
+      at: place === HOST ? [HOST] : [HOST, place],
     })),
   });
   return [
-    { name: names.factors, role: 'factors', ...factors, parts },
+    {
+      name: names.factors,
+      role: 'factors',
+      ...factors,
+      parts: home === 'spill' ? partsAt(SPILL) : parts,
+    },
     ...(names.bias ? [{ name: names.bias, ...bias, parts }] : []),
     ...(gathered
       ? [{ name: names.whole, role: 'whole' as const, ...factors, derived: true, ...half, parts: all }]
@@ -221,6 +228,9 @@ function sumSets(problem: AlsProblem, side: Side, rows: readonly number[]): AlsD
           ['direction', rank, names.direction, names.allDirections],
           ['products', rank, names.products, names.allProducts],
         ] as const)),
+    ...(how !== 'equations' && problem.grid[side].factors === 'spill'
+      ? [['solution', rank, names.solution, names.solution] as const]
+      : []),
   ];
   const owners = allPlaces(problem, side);
   const at = placesOfFixedParts(problem, side);
@@ -230,7 +240,7 @@ function sumSets(problem: AlsProblem, side: Side, rows: readonly number[]): AlsD
   return sums.flatMap(([role, columns, own, all]): AlsDataSet[] => {
     const set = { role, side, layout: 'factors', columns, derived: true };
     const one = { name: own, ...set, parts: rows.map((count, s) => ({ rows: count, at: owners[s] })) };
-    if (!several) return [one];
+    if (role === 'solution' || !several) return [one];
     const parts = rows.flatMap((count) => at.map((place): DataPart => ({ rows: count, at: [place] })));
     const collected = { name: all, ...set, by: 'block' as const, ofBlocks, parts };
     // Partial equations are not added up: each device keeps its own and multiplies them by vectors.

@@ -102,8 +102,23 @@ function sumsReasons({ grid, places, solver, params }: AlsProblem): string[] {
   return [`devices exchange normal equations, which the solver ${solver.kernel} needs${advice}`];
 }
 
-/** The reason printed if the device does not keep all ratings for the whole run. */
-function homeReasons({ grid: { users, items } }: AlsProblem): string[] {
+/** Reasons for data that the device does not hold for the whole run. */
+function homeReasons(problem: AlsProblem): string[] {
+  return [...factorReasons(problem), ...ratingReasons(problem)];
+}
+
+/** Reasons for factors whose home is not the device. */
+function factorReasons({ grid }: AlsProblem): string[] {
+  return sides.flatMap((side) => {
+    const { factors, q } = grid[side];
+    if (factors === 'device') return [];
+    const home =
+      factors === 'host' ? 'host memory' : 'files of the spill folder, where each iteration writes new ones';
+    return [`the factors of ${side} are in ${q} parts in ${home}; the device holds the parts that it uses`];
+  });
+}
+
+function ratingReasons({ grid: { users, items } }: AlsProblem): string[] {
   if (users.ratings === 'device' && items.ratings === 'device') return [];
   const from = users.ratings === 'spill' ? 'files of the spill folder, written once' : 'host memory';
   return [

@@ -23,10 +23,10 @@ export type SideGrid = {
    */
   readonly fixed: 'whole' | 'parts';
   /**
-   * The memory in which the factors stay between uses. With `host`, a part is copied to a device while it is
-   * used there.
+   * Home of its factors: devices, host memory, or files of the spill folder. With `host` and `spill`, a part
+   * is on a device only while it is used there.
    */
-  readonly factors: 'device' | 'host';
+  readonly factors: 'device' | 'host' | 'spill';
   /**
    * The memory in which the ratings sorted by this side stay. From `host` memory and from files (`spill`),
    * parts are copied to a device for each use.

@@ -21,17 +21,22 @@ const WRITTEN_BYTES = 32 << 20;
 export function hostMemory(problem: AlsProblem, peak = 0): number {
   const { device, params, rows } = problem;
   const tests = problem.testRatings === undefined ? 0 : blockBytes(rows.users, problem.testRatings);
-  const bytes = Math.max(endBytes(problem), ratingBytes(problem) + tests, peak);
-  const copies = device.ownMemory ? 2 * 4 * params.rank * (rows.users + rows.items) : 0;
+  const bytes = Math.max(endBytes(problem), loadedBytes(problem) + tests, peak);
+  const copies = device.ownMemory ? 2 * 4 * params.rank * copiedRows(problem) : 0;
   return leavesHost(problem) ? Math.max(bytes, copies) : bytes + copies;
+}
+
+/** Rows whose factors are copied to host memory at the end: parts in files stay there. */
+function copiedRows({ grid, rows }: AlsProblem): number {
+  return sides.reduce((sum, side) => sum + (grid[side].factors === 'spill' ? 0 : rows[side]), 0);
 }
 
 function isInFiles({ grid }: AlsProblem): boolean {
   return sides.every((side) => grid[side].ratings === 'spill');
 }
 
-/** Bytes while ratings are loaded and sorted. */
-function ratingBytes(problem: AlsProblem): number {
+/** Bytes while ratings load. */
+export function loadedBytes(problem: AlsProblem): number {
   const { grid, profile } = problem;
   const nz = profile.ratings;
   if (isInFiles(problem))
@@ -45,8 +50,8 @@ function ratingBytes(problem: AlsProblem): number {
  */
 function endBytes(problem: AlsProblem): number {
   if (!isInFiles(problem)) return 0;
-  const { params, rows, host } = problem;
-  const copied = 4 * (params.rank + 2) * (rows.users + rows.items);
+  const { params, host } = problem;
+  const copied = 4 * (params.rank + 2) * copiedRows(problem);
   return copied + Math.min(copied, host.parallelism * WRITTEN_BYTES);
 }
 

@@ -12,7 +12,7 @@ import { type RequestedGrids, requestedGrids, requireGroupsOf, requireRowsForPar
 import { candidateGrids, describeGrid } from './cost/candidates.ts';
 import { costOf, type IterationCost } from './cost/cost.ts';
 import { blockShare } from './cost/device-bytes.ts';
-import { type AlsGrid, type Side, sides, suits } from './grid.ts';
+import { type AlsGrid, type Side, type SideGrid, sides, suits } from './grid.ts';
 import { planOfGrid } from './plan-of-grid.ts';
 import { type AlsPlanOptions, type AlsProblem, alsProblem } from './problem.ts';
 import { fitting, noneFits, requireHost, requireVectorSums, requireVertical, tooLarge } from './refusals.ts';
@@ -43,7 +43,19 @@ export function planAls(
   choices?: AlsChoices,
   options: AlsPlanOptions = {},
 ): PhysicalPlan {
-  const planned = new PlannedGrids(profile, sizedParams(given, profile), devices, choices, options);
+  const { deviceBytes = Infinity } = options;
+  const compute = devices.compute.map((device) =>
+    !device.ownMemory && (device.capacityBytes ?? Infinity) > deviceBytes
+      ? { ...device, capacityBytes: deviceBytes }
+      : device,
+  );
+  const planned = new PlannedGrids(
+    profile,
+    sizedParams(given, profile),
+    { ...devices, compute },
+    choices,
+    options,
+  );
   if (options.grid !== undefined) return planned.planOf(options.grid);
   return new PlanSearch(planned, options).best();
 }
@@ -189,11 +201,13 @@ class PlanSearch {
     // Ranking needs all items at the same time.
     const ranksItems =
       testRatings !== undefined && params.implicitPrefs && rankingMetricOf(params) !== undefined;
+    const ratings: readonly SideGrid['ratings'][] =
+      this.#options.ratings ?? (device.ownMemory ? ['device', 'host'] : ['device']);
     return {
       whole: ranksItems ? (['items'] as const) : [],
       hostBytes: this.#options.hostBytes ?? Infinity,
-      ratings:
-        this.#options.ratings ?? (device.ownMemory ? (['device', 'host'] as const) : (['device'] as const)),
+      ratings,
+      files: this.#options.files ?? ratings.includes('spill'),
     };
   }
 

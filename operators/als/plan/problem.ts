@@ -60,8 +60,12 @@ export interface AlsPlanOptions {
    * host memory if the devices have their own memory.
    */
   readonly ratings?: readonly SideGrid['ratings'][];
+  /** True if the planner may also keep parts of factors in files. Default: if ratings may be in files. */
+  readonly files?: boolean;
   /** Bytes of host memory for ratings and factors. Default: not limited here. */
   readonly hostBytes?: number;
+  /** The most bytes that a plan may use of a device without its own memory. Default: its capacity. */
+  readonly deviceBytes?: number;
   /** True to estimate the time of an iteration and list rejected grids, even on one device. */
   readonly compares?: boolean;
 }
@@ -247,6 +251,8 @@ export function sideNames(
     gradients: `${side}-gradients`,
     direction: `${side}-direction`,
     products: `${side}-products`,
+    // Rows that are being solved, if their home is a file.
+    solution: `${side}-solution`,
     allGradients: `${side}-gradients-of-parts`,
     allDirections: `${side}-directions`,
     allProducts: `${side}-products-of-parts`,

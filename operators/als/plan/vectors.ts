@@ -4,7 +4,7 @@ import { formingStages } from './equations.ts';
 import { type Side, sumsOf } from './grid.ts';
 import { stepsTaken } from './half-iteration.ts';
 import { PartedSide } from './parted-side.ts';
-import { type AlsProblem, stepsTogether } from './problem.ts';
+import { type AlsProblem, partPlaces, sideNames, stepsTogether } from './problem.ts';
 
 /**
  * Names of the stages that multiply each device's partial equations by vectors: for the residuals, and for
@@ -39,7 +39,7 @@ export function vectorStages(problem: AlsProblem, side: Side): Stage[] {
       uses: {
         gradients: last(solved.gradients),
         direction: last(solved.direction),
-        factors: { set: solved.factors, step: 'alone' },
+        factors: { set: solutionOf(problem, side), step: 'alone' },
         ...(solved.bias ? { bias: solved.bias } : {}),
       },
     },
@@ -57,8 +57,26 @@ export function vectorStages(problem: AlsProblem, side: Side): Stage[] {
     ...beginStages(problem, side, parted),
     ...steps,
     end,
+    ...storeStages(problem, side, parted),
     ...(forms ? [parted.free(`free-equations-${side}`)] : []),
   ]);
+}
+
+/** The data set in which rows are solved: their own, or one at the device if their home is a file. */
+function solutionOf(problem: AlsProblem, side: Side): string {
+  const { factors, solution } = sideNames(side, problem);
+  return problem.grid[side].factors === 'spill' ? solution : factors;
+}
+
+/** Stages that write solved rows to files. */
+function storeStages(problem: AlsProblem, side: Side, { solved }: PartedSide): Stage[] {
+  if (problem.grid[side].factors !== 'spill') return [];
+  const at = partPlaces(problem, side);
+  const [data, to] = [[solved.solution], [solved.factors]];
+  return [
+    { name: `store-${side}`, at, work: { kind: 'exchange', how: 'spread', data, to } },
+    { name: `free-solution-${side}`, at, work: { kind: 'free', data } },
+  ];
 }
 
 function last(set: string): DataUse {
@@ -86,7 +104,7 @@ function beginStages(problem: AlsProblem, side: Side, parted: PartedSide): Stage
       uses: {
         previous: old,
         gradients: solved.gradients,
-        factors: solved.factors,
+        factors: solutionOf(problem, side),
         direction: solved.direction,
         ...parted.implicit,
       },
@@ -163,7 +181,7 @@ function stepStages(problem: AlsProblem, side: Side, parted: PartedSide): Stage[
         uses: {
           products: last(solved.products),
           gradients: solved.gradients,
-          factors: { set: solved.factors, step: 'alone' },
+          factors: { set: solutionOf(problem, side), step: 'alone' },
           direction: solved.direction,
           ...parted.implicit,
         },

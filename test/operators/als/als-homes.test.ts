@@ -18,6 +18,19 @@ const grids: Record<string, AlsGrid> = {
     users: side(5, { fixed: 'parts', factors: 'host', ratings: 'host' }),
     items: side(2, { ratings: 'host' }),
   },
+  'X in files, in parts': { users: side(5, { fixed: 'parts', factors: 'spill' }), items: side(1) },
+  'both in files, ratings staged': {
+    users: side(4, { fixed: 'parts', factors: 'spill', ratings: 'host' }),
+    items: side(3, { fixed: 'parts', factors: 'spill', ratings: 'host' }),
+  },
+  'both in files, by vectors': {
+    users: side(4, { fixed: 'parts', factors: 'spill', ratings: 'host', sums: 'vectors' }),
+    items: side(3, { fixed: 'parts', factors: 'spill', ratings: 'host', sums: 'vectors' }),
+  },
+  'X in files, Θ on the device, by vectors': {
+    users: side(4, { fixed: 'parts', factors: 'spill', sums: 'vectors' }),
+    items: side(2, { fixed: 'parts', factors: 'device', sums: 'vectors' }),
+  },
   'both at the host, ratings staged': {
     users: side(4, { fixed: 'parts', factors: 'host', ratings: 'host' }),
     items: side(3, { fixed: 'parts', factors: 'host', ratings: 'host' }),

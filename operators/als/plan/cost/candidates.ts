@@ -12,14 +12,12 @@ import {
 } from '../grid.ts';
 import { MAXIMUM_FORMED_RANK } from '../../../params/common.ts';
 import { ALL_ROWS } from '../../solver-choice.ts';
+import { loadedBytes } from '../host-memory.ts';
 import type { AlsProblem } from '../problem.ts';
 import { blockShare, leastBytes } from './device-bytes.ts';
 
-/**
- * Most blocks of ratings in a half-iteration. With more, a block is so small that the cost of a step exceeds
- * its work.
- */
-const MOST_BLOCKS = 2 ** 13;
+/** Most blocks of one side; with more, a block is too small to be worth a step. */
+const MOST_BLOCKS = 2 ** 15;
 
 /**
  * Fraction of a device's memory that an estimate may use. The rest allows for parts that are larger than the
@@ -35,6 +33,8 @@ export interface GridLimits {
   readonly hostBytes: number;
   /** The memory in which ratings may be kept (see SideGrid), fastest first. */
   readonly ratings: readonly SideGrid['ratings'][];
+  /** True if parts of factors may be in files. */
+  readonly files: boolean;
 }
 
 /** The ways to store a side: see SideGrid. */
@@ -42,6 +42,7 @@ const layouts: readonly Pick<SideGrid, 'fixed' | 'factors'>[] = [
   { fixed: 'whole', factors: 'device' },
   { fixed: 'parts', factors: 'device' },
   { fixed: 'parts', factors: 'host' },
+  { fixed: 'parts', factors: 'spill' },
 ];
 
 /**
@@ -52,22 +53,29 @@ const layouts: readonly Pick<SideGrid, 'fixed' | 'factors'>[] = [
  */
 export function candidateGrids(
   problem: AlsProblem,
-  { requested, whole = [], ratings, hostBytes: host }: GridLimits,
+  { requested, whole = [], ratings, files, hostBytes: host }: GridLimits,
 ): { readonly grid: AlsGrid; readonly fits: boolean }[] {
   return ratings
-    .flatMap((home) => sideLayouts(home, whole))
+    .flatMap((home) => sideLayouts(home, whole, files))
     .flatMap((layout) => waysToAdd(problem, layout))
-    .flatMap((layout) => smallestCut(problem, layout, requested) ?? [])
+    .flatMap((layout) => fittingCut(problem, layout, requested) ?? [])
     .filter(({ grid }) => sides.every((side) => grid[side].fixed === 'whole' || grid[side].q > 1))
-    .map(({ grid, fits }) => ({ grid, fits: fits && leastBytes({ ...problem, grid }).host <= host }));
+    .map(({ grid, fits }) => ({ grid, fits: fits && hostBytes({ ...problem, grid }) <= host }));
+}
+
+function hostBytes(problem: AlsProblem): number {
+  return Math.max(leastBytes(problem).host, loadedBytes(problem));
 }
 
 type Layout = Readonly<Record<Side, Omit<SideGrid, 'q'>>>;
 
-/** All ways to store both sides, with one place for the ratings. A side in `whole` is never read in parts. */
-function sideLayouts(home: SideGrid['ratings'], whole: readonly Side[]): Layout[] {
-  return layouts
-    .flatMap((users) => layouts.map((items) => ({ users, items })))
+/**
+ * Layouts of both sides with a home of the ratings. Sides in `whole` are in one piece when they are fixed.
+ */
+function sideLayouts(home: SideGrid['ratings'], whole: readonly Side[], files: boolean): Layout[] {
+  const possible = layouts.filter(({ factors }) => files || factors !== 'spill');
+  return possible
+    .flatMap((users) => possible.map((items) => ({ users, items })))
     .filter((both) => whole.every((side) => both[side].fixed !== 'parts'))
     .map(({ users, items }) => ({
       users: { ...users, ratings: home },
@@ -78,7 +86,7 @@ function sideLayouts(home: SideGrid['ratings'], whole: readonly Side[]): Layout[
 /**
  * The variants of a layout by the sums that devices exchange for a side that is solved from vertical parts of
  * the other side: normal equations, or vectors of conjugate gradients. Vectors are possible only if all rows
- * are solved by conjugate gradients and the devices hold all factors. A single device exchanges nothing, so
+ * are solved by conjugate gradients and no factors are at the host. A single device exchanges nothing, so
  * it uses partial equations only on request. Above MAXIMUM_FORMED_RANK only vectors are possible.
  */
 function waysToAdd(
@@ -106,10 +114,24 @@ function waysToAdd(
   );
 }
 
+/** The fastest way to a cut that fits; if it ends at too many blocks, the way with the fewest blocks. */
+function fittingCut(
+  problem: AlsProblem,
+  layout: Layout,
+  requested: GridLimits['requested'],
+): ReturnType<typeof smallestCut> {
+  const cut = smallestCut(problem, layout, requested);
+  if (cut === undefined || cut.fits) return cut;
+  const other = smallestCut(problem, layout, requested, true);
+  return other?.fits ? other : cut;
+}
+
+/** `frugal`: the memory that a cut saves is weighed against the number of blocks that it adds. */
 function smallestCut(
   problem: AlsProblem,
   layout: Layout,
   requested: GridLimits['requested'],
+  frugal?: boolean,
 ): { readonly grid: AlsGrid; readonly fits: boolean } | undefined {
   const fixedCut = (side: Side) =>
     requested[side]?.q ??
@@ -130,8 +152,9 @@ function smallestCut(
       ...grid[side],
       q: grid[side].common === 1 ? 1 : (fixedCut(side) ?? Math.min(problem.rows[side], 2 * grid[side].q)),
     });
-    // Doubles the parts of users, of items, or of both, whichever needs the least memory. If they need the
-    // same, the first is taken, which cuts only one side.
+    const weightOf = (one: { readonly cut: AlsGrid; readonly need: number }) =>
+      frugal ? one.need * Math.sqrt(one.cut.users.q * one.cut.items.q) : one.need;
+    // If several cuts need the same memory, the first is taken, which cuts only one side.
     const next = [
       { ...grid, users: finer('users') },
       { ...grid, items: finer('items') },
@@ -141,7 +164,7 @@ function smallestCut(
         const beyond = sides.some((one) => cut[one].q * verticalParts(cut, one) > MOST_BLOCKS);
         return beyond ? [] : [{ cut, need: needOf(problem, cut) }];
       })
-      .sort((left, right) => left.need - right.need)[0];
+      .sort((left, right) => weightOf(left) - weightOf(right))[0];
     if (next === undefined || next.need >= need * 0.999) return { grid, fits: false };
     [grid, need] = [next.cut, next.need];
   }
@@ -170,7 +193,7 @@ export function describeGrid({ users, items }: AlsGrid): string {
     return solved.length === 0 ? [] : `; ${solved.join(' and ')} by ${exchanges[sums]}`;
   });
   const side = (name: string, { q, fixed, factors, common }: SideGrid) =>
-    `${name} ${fixed === 'whole' ? `whole, solved in ${counted(q, 'part')}` : `in ${counted(q, 'part')}`}${factors === 'host' ? ' at the host' : ''}${common === undefined ? '' : ` with ${Math.round(100 * common)} % on every device`}`;
+    `${name} ${fixed === 'whole' ? `whole, solved in ${counted(q, 'part')}` : `in ${counted(q, 'part')}`}${{ device: '', host: ' at the host', spill: ' in files' }[factors]}${common === undefined ? '' : ` with ${Math.round(100 * common)} % on every device`}`;
   const ratings = {
     device: 'ratings resident',
     host: 'ratings staged from the host',

@@ -243,21 +243,26 @@ function costOfHalf(problem: Costed, side: Side): IterationCost {
   let [staged, spilled] = [0, 0];
   // Number of times that staged ratings are copied to the device in this half-iteration.
   let passes = 1;
+  let fixedPasses = 0;
   let waiting = 0;
   if (exchangesVectors(grid, side)) {
     const vectors = vectorSeconds(problem, side, { used, kernels });
     [computing, waiting] = [vectors.computing, vectors.exchange];
     if (sumsOf(grid, side) === 'vectors') passes = costedSteps(problem) + 1;
+    fixedPasses = sumsOf(grid, side) === 'vectors' ? q * passes : q;
   } else if (isInBlocks(grid, side)) {
     const equations = factorBytes(rows[side], equationColumns(rank, biases), device.strideStep);
     // Equations are read and written once for each part of the fixed side, and read once more to be solved.
     computing +=
       ((2 * p + 1) * equations) / rates.memory / used + (rows[side] * rank ** 3) / 3 / rates.solves / d;
     if (d > 1) waiting = reduceWay(problem, equations).seconds + REDUCED * q * rates.perPart;
-    if (fixed.factors === 'host') staged += (q * other) / d;
+    fixedPasses = q;
   }
+  if (fixed.factors !== 'device') staged += (fixedPasses * other) / d;
+  if (fixed.factors === 'spill') spilled += fixedPasses * other;
   // A part is uploaded and copied back.
-  if (factors === 'host') staged += (2 * own) / d;
+  if (factors !== 'device') staged += (2 * own) / d;
+  if (factors === 'spill') spilled += 2 * own;
   if (ratings !== 'device') staged += (passes * blockBytes(rows[side], nz)) / d;
   if (ratings === 'spill') spilled += passes * blockBytes(rows[side], nz);
   const staging = device.ownMemory

@@ -1,7 +1,7 @@
 import { partBytes } from '../../../../engine/plan/bound-plan.ts';
 import { SPILL } from '../../../../engine/plan/place.ts';
 import { type AlsDataSet, alsDataSets, estimatedSizes } from '../data-sets.ts';
-import { isInBlocks, otherSide, type Side, type SideGrid, verticalParts } from '../grid.ts';
+import { isInBlocks, otherSide, type Side, type SideGrid, sides, verticalParts } from '../grid.ts';
 import { type AlsProblem, stepsTogether } from '../problem.ts';
 import { blockLimit } from '../../../planner/sizes.ts';
 
@@ -16,6 +16,7 @@ const matrices: Partial<Readonly<Record<AlsDataSet['role'], 'factors' | 'whole' 
   gradients: 1,
   direction: 2,
   products: 1,
+  solution: 1,
 };
 
 /**
@@ -40,7 +41,8 @@ const UNEQUAL = 1.05;
  */
 export function leastBytes(problem: AlsProblem): Record<'device' | 'host' | 'buffer', number> {
   const { grid, device, params, places, rows } = problem;
-  const least = { device: 0, host: (device.ownMemory ? 2 : 1) * 4 * params.rank * (rows.users + rows.items) };
+  const copied = sides.reduce((sum, side) => sum + (grid[side].factors === 'spill' ? 0 : rows[side]), 0);
+  const least = { device: 0, host: (device.ownMemory ? 2 : 1) * 4 * params.rank * copied };
   const passing = { users: 0, items: 0 };
   const buffers: number[] = [];
   // If there are many equal parts, the sizes of a few are computed and multiplied by `times`.
@@ -69,7 +71,8 @@ export function leastBytes(problem: AlsProblem): Record<'device' | 'host' | 'buf
       passing[side] += kind * bytes * (stepsTogether(problem, side) ? places.length : 1);
     else if (here > 0) least.device += (here + 1) * bytes;
     else {
-      least.host += 4 * params.rank * (rows[side] + own);
+      // Of a side in files, the parts that are on their way are in memory.
+      least.host += 4 * params.rank * (home[0] === SPILL ? 4 * own : rows[side] + own);
       passing[side] += 4 * bytes;
       if (isInBlocks(grid, otherSide[side])) passing[otherSide[side]] += 2 * bytes;
     }
