@@ -27,7 +27,8 @@ export interface SessionOptions {
   readonly deviceMemory?: string | number;
   /**
    * Folder, created if missing, for ratings that do not fit into memoryBudget while they are loaded and, by
-   * ALS, trained on; removed again at the end. Default: the system's folder for temporary files.
+   * ALS, trained on, and for ALS's factors that do not fit; removed again at the end. A model whose factors
+   * are there must be saved before its session closes. Default: the system's folder for temporary files.
    */
   readonly spillDir?: string;
   /** The library for reading and writing Parquet. Default 'parquet-wasm'. */

@@ -33,8 +33,8 @@ export function writeSpilled(file: string, partitions: readonly Partition[]): Wr
 }
 
 /**
- * Writes its inputs 0, 1, ... to the file of its parameters; matrices without padding. `layout`: the layout to
- * write in place of the inputs' own.
+ * The task `spill`: writes its inputs, named 0, 1, ..., to the new file `params.file`; matrices without their
+ * padding. `params.layout`: the layout to write in place of the inputs' own.
  */
 export const spill: GivenHandlers[string] = ({ params, hasInput, hasMatrix, matrix, partition, memory }) => {
   const partitions: Partition[] = [];

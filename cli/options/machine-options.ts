@@ -52,7 +52,7 @@ export const memoryBudgetOption: Option<number | undefined> = {
 
 export const spillDirOption = text({
   describe:
-    'folder for ratings that do not fit into --memory-budget while they are loaded and trained on; empty again at the end',
+    'folder for ratings, and for factors of ALS, that do not fit into --memory-budget; empty again at the end',
   group: 'Machine:',
   defaultText: "the system's folder for temporary files",
 });

@@ -58,7 +58,7 @@ export class SpillFolder {
     const free = await freeBytes(path);
     if (free === undefined || free >= bytes) return;
     throw new CapacityError(
-      `the disk of ${this.#given ? 'spillDir' : 'the folder for temporary files'} has ${formatBytes(free)} free, and ratings that memory does not hold need up to ${formatBytes(bytes)} (${bytes} bytes) there`,
+      `the disk of ${this.#given ? 'spillDir' : 'the folder for temporary files'} has ${formatBytes(free)} free, and data that memory does not hold need up to ${formatBytes(bytes)} (${bytes} bytes) there`,
       {
         phase: 'spill',
         file: path,

@@ -90,8 +90,9 @@ export interface HostStore extends Device {
 }
 
 /**
- * The place `spill`: partitions in files; an allocated matrix of zeros takes no file. `fetch` reads one into memory. That memory is reused once the copy
- * is freed; for this `runSteps` registers the copy.
+ * The place `spill`: partitions in files. A matrix of zeros that is allocated there takes no file. `fetch`
+ * reads a partition into memory. `runSteps` registers this copy in `copies`, so that its memory is reused
+ * once the copy is freed.
  */
 export interface SpillStore extends Device {
   /**

@@ -263,11 +263,8 @@ class StepRun {
             .fetch(ref, wire && { form: wire, take: (bytes) => memory.take(bytes) })
             .catch((error: unknown) => Promise.reject(lostAt(error, from)));
     const bytes = partitionBytes(partition);
-    if (from === SPILL) spilled?.copies.add(to, as, partition);
-    target.put(as, partition);
-    // A device without its own memory has copied a matrix.
-    if (from === SPILL && to !== HOST && partition.layout === 'factors' && !target.info.ownMemory)
-      spilled?.copies.free(to, as);
+    if (from === SPILL) spilled?.copies.put(target, as, partition);
+    else target.put(as, partition);
     if (source.info.ownMemory) this.#count(step.stage, { bytesDown: bytes }, 0);
     if (!load || !target.info.ownMemory) return bytes;
     const result = await target.run(
@@ -292,8 +289,8 @@ class StepRun {
     { id, stage }: Step,
     { ref, given }: Extract<Step['do'], { readonly kind: 'hand-out' }>,
   ): Promise<number> {
-    const { spilled } = this.#ctx.executor;
-    const partition = device.info.place === SPILL && spilled ? spilled.keep(ref) : await device.fetch(ref);
+    const files = device.info.place === SPILL ? this.#ctx.executor.spilled : undefined;
+    const partition = files?.keep(ref) ?? (await device.fetch(ref));
     this.#handed.push({ id, name: ref.name, partition });
     const bytes = partitionBytes(partition);
     if (device.info.ownMemory && !given) this.#count(stage, { bytesDown: bytes }, 0);

@@ -1,5 +1,6 @@
 import { type Partition, partitionKey, type PartitionRef } from '../partition.ts';
-import type { Place } from '../plan/place.ts';
+import { HOST, type Place } from '../plan/place.ts';
+import type { Device } from './device.ts';
 
 interface Copy {
   readonly ref: PartitionRef;
@@ -24,6 +25,17 @@ export class StagedCopies {
 
   add(at: Place, ref: PartitionRef, partition: Partition): void {
     this.#copies.set(keyOf(at, ref), { ref, partition, readers: 0, freed: false });
+  }
+
+  /**
+   * Puts a copy onto a device. A device that shares the host's memory copies a matrix, so the memory of the
+   * given one is given back at once.
+   */
+  put(device: Device, ref: PartitionRef, partition: Partition): void {
+    const { place, ownMemory } = device.info;
+    this.add(place, ref, partition);
+    device.put(ref, partition);
+    if (partition.layout === 'factors' && place !== HOST && !ownMemory) this.free(place, ref);
   }
 
   /** Records that a task starts to read copies among its inputs; returns the function that ends the read. */

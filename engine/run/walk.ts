@@ -136,8 +136,7 @@ export class MemoryWalk {
       set.by === 'block' && !set.parts[partition].at.includes(place)
         ? this.#largestPart(set, place)
         : partition;
-    // The copy of a file's matrix is also in host memory, until it is on the device.
-    if (home === SPILL && set.layout === 'factors' && place !== SPILL && place !== HOST)
+    if (isStaged(set, home, place))
       this.#note(`${key} staged`, HOST, partBytes(this.#bound, set, counted, HOST));
     this.#note(
       key,
@@ -195,6 +194,11 @@ export class MemoryWalk {
   }
 }
 
+/** True for a matrix from a file at a device: until the device has it, it is also in host memory. */
+function isStaged({ layout }: DataSet, home: Place, place: Place): boolean {
+  return home === SPILL && layout === 'factors' && place !== SPILL && place !== HOST;
+}
+
 /**
  * The peaks of a whole run, by place: eq. 8 of cuMF with real sizes. Three rounds are enough, because the
  * number of versions does not grow from the third round on. `keep`: the versions that are kept. `older`:
@@ -206,7 +210,8 @@ export function peakOf(
   keep: KeptVersions,
   { older = true }: { readonly older?: boolean } = {},
 ): Readonly<Record<Place, number>> {
-  const bound: BoundPlan = { ...whole, visitsARow: SAMPLED_VISITS };
+  const round = whole.phases.round.map(atMostTwice);
+  const bound: BoundPlan = { ...whole, visitsARow: SAMPLED_VISITS, phases: { ...whole.phases, round } };
   const walk = new MemoryWalk(bound);
   const start = expand(bound, contracts, 'start', {});
   walk.add(start.steps);
@@ -217,20 +222,28 @@ export function peakOf(
   let left: readonly Versions[] = [];
   for (let number = 1; number <= 3; number++) {
     const kept = keptOf({ ...keep, start: keep.start || keep.speculates === true }, good, best);
-    const round = expand(bound, contracts, 'round', good, { number }, kept);
+    const ran = expand(bound, contracts, 'round', good, { number }, kept);
     walk
-      .add(round.steps)
-      .add(expand(bound, contracts, 'measure', round.versions, { number }).steps)
+      .add(ran.steps)
+      .add(expand(bound, contracts, 'measure', ran.versions, { number }).steps)
       .addToPeak(bound.measureBytes);
     // The peak is highest if the first round stays the best.
-    const next = older && keep.best && number > 1 ? best : round.versions;
+    const next = older && keep.best && number > 1 ? best : ran.versions;
     for (const old of overlaps ? left : kept)
-      walk.add(expandFree(bound, contracts, 'train', old, [round.versions, next, ...(overlaps ? kept : [])]));
+      walk.add(expandFree(bound, contracts, 'train', old, [ran.versions, next, ...(overlaps ? kept : [])]));
     left = kept;
-    [good, best] = [round.versions, next];
+    [good, best] = [ran.versions, next];
   }
   walk.add(expand(bound, contracts, 'end', best).steps);
   return walk.peak;
+}
+
+/** A stage with two repetitions in place of more: those after the second need the same memory. */
+function atMostTwice(stage: Stage): Stage {
+  const { repeats } = stage;
+  return repeats === undefined
+    ? stage
+    : { ...stage, repeats: { ...repeats, times: Math.min(2, repeats.times) } };
 }
 
 function sum(bytes: readonly number[]): number {

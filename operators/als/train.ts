@@ -2,6 +2,8 @@ import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { BoundPlan } from '../../engine/plan/bound-plan.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
+import { SPILL } from '../../engine/plan/place.ts';
+import { freeBlocks } from '../ratings/sorting/blocks-in-files.ts';
 import { placeColumns } from '../ratings/sorting/columns-of-block.ts';
 import { joinedRows, type ModelRows } from '../training/model-rows.ts';
 import { type Checkpoints, checkpointsOf, type HostCopy, type Matrices } from '../training/host-copy.ts';
@@ -10,8 +12,9 @@ import { planAfterRun } from '../training/planned-measures.ts';
 import type { LoopResult, Training } from '../training/training.ts';
 import { StoppingRule } from '../training/stopping-rule.ts';
 import { modelRows } from './biases.ts';
-import type { AlsData, AlsStart, TrainedFactors } from './bind/als-data.ts';
+import type { AlsData, AlsStart, FileBlocks, TrainedFactors } from './bind/als-data.ts';
 import { bindAls } from './bind/bind-als.ts';
+import { fileBlocks } from './bind/file-blocks.ts';
 import { AlsTraining, type LossFacts } from './als-training.ts';
 import { fromMatrices, startOf, toMatrices } from './factor-matrices.ts';
 import type { SizedAlsParams } from './implicit/sized-params.ts';
@@ -99,6 +102,17 @@ export async function trainAls(
   };
 }
 
+/** Most bytes of factors in files during a training: the old and the new version, and the best one if kept. */
+function factorFileBytes({ datasets, keep }: PhysicalPlan): number {
+  const versions = keep.best ? 3 : 2;
+  return datasets
+    .filter(({ given, derived }) => !given && !derived)
+    .flatMap(({ columns = 1, parts }) =>
+      parts.map(({ rows, at }) => (at[0] === SPILL ? 4 * rows * columns : 0)),
+    )
+    .reduce((sum, bytes) => sum + versions * bytes, 0);
+}
+
 /**
  * The ratings of one training and the plan of its current attempt. If a device is lost, the next attempt has
  * a plan for the devices that are left.
@@ -112,6 +126,7 @@ class AlsRun {
   readonly #mean: number;
   #planned: PhysicalPlan;
   #bound: BoundPlan | undefined;
+  #blocks: FileBlocks = {};
 
   constructor(
     data: AlsData,
@@ -138,12 +153,16 @@ class AlsRun {
     const { plan, start, devices: all } = this.#options;
     const { biases } = this.#params;
     const { offset, unit } = this.#facts;
+    const planned = devices === all ? this.#planned : plan(devices);
+    await freeBlocks(Object.values(this.#blocks).flat(), ctx);
+    this.#blocks = await fileBlocks(planned, this.#data, ctx);
     const made = bindAls(
-      devices === all ? this.#planned : plan(devices),
-      this.#data,
+      planned,
+      { ...this.#data, blocks: this.#blocks },
       { biases, mean: this.#mean, offset, unit },
       from ? startOf(from.factors) : start,
     );
+    await ctx.executor.spilled?.requireRoom(factorFileBytes(made.plan));
     for (const cut of made.columnCuts) await placeColumns(cut, { stage: 'cut-columns', local: true }, ctx);
     const { bound } = made;
     [this.#planned, this.#bound] = [made.plan, bound];

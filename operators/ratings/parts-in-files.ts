@@ -68,11 +68,11 @@ export async function inMemory(ratings: Ratings, ctx: ExecutionContext): Promise
 
 /**
  * Writes parts to files as they arrive, and frees them in the CPU's memory. `slices`: the slices of a pass
- * over all ratings, in order; a part ends where a slice ends.
+ * over all ratings, in order, if a part ends where a slice ends.
  */
 export async function spillParts(
   parts: AsyncIterable<HeldBlock>,
-  slices: readonly RowRange[],
+  slices: readonly RowRange[] | undefined,
   name: string,
   ctx: ExecutionContext,
 ): Promise<Ratings> {
@@ -85,10 +85,10 @@ export async function spillParts(
     steps.free(STAGE, place, [block.ref]);
     await runSteps(steps.steps, ctx);
     const own = slices
-      .filter((slice) => slice.from >= from && slice.to <= from + block.rows)
+      ?.filter((slice) => slice.from >= from && slice.to <= from + block.rows)
       .map((slice) => ({ from: slice.from - from, to: slice.to - from }));
     const { rows, ratings, offsets } = block;
-    spilled.push({ ref, from, rows, ratings, offsets, slices: own });
+    spilled.push({ ref, from, rows, ratings, offsets, ...(own && { slices: own }) });
   }
   return ofParts(spilled);
 }

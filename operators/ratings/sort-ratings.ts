@@ -46,15 +46,20 @@ export interface PartCounts {
   readonly inBlocks: boolean;
 }
 
+export type FileParts =
+  | { readonly partRatings: number; readonly fileParts?: undefined }
+  | { readonly fileParts: Pick<PartCounts, 'users' | 'items'>; readonly partRatings?: undefined };
+
 export interface SortOptions {
   readonly duplicates: DuplicatePolicy;
   /** `users`: no parts by item. Default: both. */
   readonly sides?: 'users' | 'both';
   /**
-   * Default: one part with one block in memory. `partRatings`: parts in files, each with at most this number
+   * Default: one part with one block in memory. `fileParts`: numbers of parts in files, by user and by item,
+   * with about equal numbers of ratings. `partRatings`: parts in files, each with at most this number
    * of ratings, unless a single row has more.
    */
-  readonly cut?: PartCounts | { readonly partRatings: number } | undefined;
+  readonly cut?: PartCounts | FileParts | undefined;
   /** Called with each block in memory as soon as it is sorted. */
   readonly sorted?: OnSorted;
 }
@@ -87,13 +92,13 @@ export async function sortRatings(
 ): Promise<SortedRatings> {
   using _ = ctx.metrics.begin('sort');
   const { rows, spilled } = indexed;
-  if (cut && 'partRatings' in cut)
-    await ctx.executor.spilled?.requireRoom(spilledBytes(rows) - (spilled ? CODED_BYTES * rows : 0));
+  const [files, counts] = cut && 'inBlocks' in cut ? [undefined, cut] : [cut, undefined];
+  if (files) await ctx.executor.spilled?.requireRoom(spilledBytes(rows) - (spilled ? CODED_BYTES * rows : 0));
   const phase = sides === 'both' ? startPhase(ctx.events, 'sort', 'ratings', rows) : undefined;
   const sorting = { duplicates, sides, sorted };
   const sort = () => {
-    if (cut && !('partRatings' in cut)) return inParts(indexed, sorting, cut, phase, ctx);
-    if (cut || spilled) return throughFiles(indexed, sorting, cut?.partRatings, ctx);
+    if (counts) return inParts(indexed, sorting, counts, phase, ctx);
+    if (files || spilled) return throughFiles(indexed, sorting, files, ctx);
     return inOneBlock(indexed, sorting, ctx);
   };
   const made = await sort();
@@ -112,21 +117,28 @@ export async function sortByUser(
 
 /**
  * Sorts ratings that do not fit into memory, part by part. The parts stay in files, or are joined into one
- * block if no part size is given.
+ * block if `files` is not given.
  */
 async function throughFiles(
   indexed: IndexedRatings,
   { duplicates, sides, sorted }: Sorting,
-  partRatings: number | undefined,
+  files: FileParts | undefined,
   ctx: ExecutionContext,
 ): Promise<SortedRatings> {
   const bothSides = sides === 'both';
-  const parts = new RatingParts(indexed, duplicates, { partRatings, spills: true, bothSides }, ctx);
+  const { partRatings, fileParts } = files ?? {};
+  const options = fileParts ? { cuts: cutsOf(indexed, fileParts, sides) } : { partRatings };
+  const parts = new RatingParts(indexed, duplicates, { ...options, spills: true, bothSides }, ctx);
   const name = dataSetName('ratings');
   const counts = { users: keyCount(indexed.users), items: keyCount(indexed.items) };
   const take = async (side: 'users' | 'items', made: AsyncIterable<HeldBlock>, most: number) => {
-    if (partRatings !== undefined)
-      return spillParts(made, parts.slices[side], `${name}/by-${side.slice(0, -1)}`, ctx);
+    if (files !== undefined)
+      return spillParts(
+        made,
+        fileParts ? undefined : parts.slices[side],
+        `${name}/by-${side.slice(0, -1)}`,
+        ctx,
+      );
     const block = await joinParts(made, counts[side], most, ctx);
     sorted(block, side, counts[side === 'users' ? 'items' : 'users']);
     return ratingsOf(block);
@@ -164,12 +176,7 @@ async function inParts(
   ctx: ExecutionContext,
 ): Promise<SortedRatings> {
   const n = keyCount(indexed.items);
-  const cutOf = (counts: Int32Array, parts: number, rowCost?: number) =>
-    balancedRanges(offsetsOf(counts), parts, rowCost, { exactly: true });
-  const cuts =
-    sides === 'both'
-      ? { users: cutOf(indexed.userCounts, users), items: cutOf(indexed.itemCounts, items) }
-      : { users: cutOf(indexed.userCounts, users, 0), items: [] };
+  const cuts = cutsOf(indexed, { users, items }, sides);
   const [spills, bothSides] = [indexed.spilled ?? false, sides === 'both' && !inBlocks];
   const parts = new RatingParts(indexed, duplicates, { cuts, spills, bothSides }, ctx);
   const [byUser, byItem, transposed]: [RatingPart[], RatingPart[], RatingBlock[]] = [[], [], []];
@@ -195,6 +202,19 @@ async function inParts(
     }
   }
   return { byUser: ofParts(byUser), byItem: ofParts(byItem), duplicates: parts.duplicates };
+}
+
+/** The rows of each part, with about equal numbers of ratings. */
+function cutsOf(
+  { userCounts, itemCounts }: IndexedRatings,
+  { users, items }: Pick<PartCounts, 'users' | 'items'>,
+  sides: Sorting['sides'],
+): Readonly<Record<'users' | 'items', RowRange[]>> {
+  const cutOf = (counts: Int32Array, parts: number, rowCost?: number) =>
+    balancedRanges(offsetsOf(counts), parts, rowCost, { exactly: true });
+  return sides === 'both'
+    ? { users: cutOf(userCounts, users), items: cutOf(itemCounts, items) }
+    : { users: cutOf(userCounts, users, 0), items: [] };
 }
 
 /** Cuts the rows of the transposed parts by user into the parts by item. */

@@ -3,7 +3,7 @@ import { keyHashes } from '../../engine/keys/key-hash.ts';
 import type { Partition, PartitionRef, SharedColumn } from '../../engine/partition.ts';
 import type { BoundPlan } from '../../engine/plan/bound-plan.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
-import { HOST } from '../../engine/plan/place.ts';
+import { HOST, type Place, SPILL } from '../../engine/plan/place.ts';
 import type { DataSet, RowRange, Slice, Stage } from '../../engine/plan/stages.ts';
 import type { Given } from '../../engine/run/run-steps.ts';
 import { peakOf } from '../../engine/run/walk.ts';
@@ -79,9 +79,13 @@ function counted(stage: Stage, own: readonly (readonly Slice[])[] | undefined): 
 function withRealCuts(plan: PhysicalPlan, bound: BoundPlan): PhysicalPlan {
   if (plan.datasets.every(({ parts }) => parts.length === 1)) return plan;
   const peak = peakOf(bound, contracts, plan.keep);
+  const larger = (place: Place) =>
+    plan.memory[place] === undefined && peak[place] === undefined
+      ? {}
+      : { [place]: Math.max(plan.memory[place] ?? 0, peak[place] ?? 0) };
   return {
     ...plan,
-    memory: { ...plan.memory, ...peak, [HOST]: Math.max(plan.memory[HOST] ?? 0, peak[HOST] ?? 0) },
+    memory: { ...plan.memory, ...peak, ...larger(HOST), ...larger(SPILL) },
   };
 }
 

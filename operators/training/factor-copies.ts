@@ -47,8 +47,8 @@ export class FactorCopies<Factors> {
   }
 
   /**
-   * Estimates the time of the first copy, and with it the interval, if factors can be lost. Factors that host
-   * memory does not hold are copied for checkpoints only.
+   * Before the first copy: estimates its time from its bytes, and from that the interval between copies. Not
+   * needed if no device can lose factors. Factors in files are copied for checkpoints only.
    */
   expect({ bound }: Training<Factors>): void {
     if (isInFiles(bound)) this.#wait = Infinity;

@@ -17,7 +17,7 @@ export function rowPartsOf(results: StepResults, name: string, own?: readonly Fl
   return partsOf(results, name).map((values, part) => ({ values, ...(own && { own: own[part] }) }));
 }
 
-/** Joins arrays in shared memory; a single array is returned as it is. */
+/** One array with the contents of all, in shared memory. A single array is returned without a copy. */
 export function joined(parts: readonly Float32Array[]): Float32Array {
   if (parts.length === 1) return parts[0];
   const values = sharedArray(

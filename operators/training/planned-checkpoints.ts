@@ -8,7 +8,10 @@ import type { DataSet, Stage } from '../../engine/plan/stages.ts';
 /** Stage under which a run reports the time and bytes of its checkpoints. */
 export const CHECKPOINT_STAGE = 'write-checkpoint';
 
-/** Bytes of the results of a plan's last stages. `files`: false to leave out results that stay in files. */
+/**
+ * Bytes of the data sets that a plan's last stages move to the host: the factors. `files`: false to leave out
+ * factors that stay in files.
+ */
 export function handedBytes(end: readonly Stage[], datasets: readonly DataSet[], files = true): number {
   const names = end.flatMap(({ work }) => (work.kind === 'exchange' && work.how === 'move' ? work.data : []));
   return datasets

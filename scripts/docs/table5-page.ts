@@ -32,6 +32,9 @@ export const table5Machines = [1, 4, 8].flatMap((count) =>
   [12, 80, 141].map((gigabytes) => ({ count, gigabytes })),
 );
 
+/** Marks of sides by the home of their factors. */
+const homes = { device: '', host: ' (host)', spill: ' (files)' } as const;
+
 /** Memory of the host. */
 const HOST_BYTES = 512e9;
 
@@ -52,8 +55,7 @@ export function table5Line(
       { compares: true, ratings: ['device', 'host', 'spill'], hostBytes: HOST_BYTES },
     );
     const grid = gridOf(plan);
-    const side = (one: Side) =>
-      `${verticalParts(grid, one)}, ${grid[one].q}${grid[one].factors === 'host' ? ' (host)' : ''}`;
+    const side = (one: Side) => `${verticalParts(grid, one)}, ${grid[one].q}${homes[grid[one].factors]}`;
     const waves = Math.max(...(['users', 'items'] as const).map((one) => Math.ceil(grid[one].q / count)));
     const largest = Math.max(...devices.compute.map(({ place }) => plan.memory[place] ?? 0));
     return cells([
@@ -95,15 +97,15 @@ export function table5Page(lines: readonly string[]): string {
 
 The problems of cuMF's Table 5 (Tan, Cao, Fong, HPDC 2016), planned for devices that are not there, with ${HOST_BYTES / 1e9} GB of host memory: \`factorflow plan --users 660000000
 --items 2400000 --ratings 3500000000 --rank 10 --no-biases --devices 4x12GB --memory-budget 512GB\`. X and Θ stand for the half-iterations that solve them, each with p and q: p vertical parts of the fixed side, q
-horizontal parts of the solved one; "(host)" marks factors whose home is the host. Ratings lie at the devices, at the host, or in files (spill). Waves are the parts of a device that come one behind the other. Seconds
+horizontal parts of the solved one; "(host)" and "(files)" mark factors whose home is host memory, or files. Ratings are at the devices, at the host, or in files (spill). Waves are the parts of a device that come one behind the other. Seconds
 are estimates for an iteration of both halves, by these rates:
 
 ${rates.join('\n')}
-- **Files.** ${SPILL_BYTES_A_SECOND / 1e9} GB/s for all devices together: where ratings are in files, reading them is what takes the time.
+- **Files.** ${SPILL_BYTES_A_SECOND / 1e9} GB/s for all devices together: where ratings or factors are in files, reading them is what takes the time.
 
-The paper's machine has four GK210 in two K80 boards. A WebGPU buffer is bound up to 2 GiB. The equations of a part of rows lie in one buffer, f (f + 1) / 2 + f + 1 numbers a row, so that at f = 100 a part has 104,000 rows at most: Facebook's 10⁹ users would take 10⁴ parts.
-The line says so where the planner has no grid with up to 8,192 blocks, and names the memory that a device would need with the most of them.
-By matrix-free CG no A is formed, and eight cards of 80 or 141 GB hold what a grid of fewer blocks needs; there the line says so because 512 GB of host memory do not hold X and its copy.
+The paper's machine has four GK210 in two K80 boards. A WebGPU buffer is bound up to 2 GiB. The equations of a part of rows are in one buffer, f (f + 1) / 2 + f + 1 numbers a row, so that at f = 100 a part has 104,000 rows at most: Facebook's 10⁹ users would take 10⁴ parts. By matrix-free CG no A is formed.
+At f = 100, X has 400 GB in one version and 512 GB of host memory do not hold it twice, so its parts are in files, which a grid of up to 32,768 blocks reads and writes. Each step of CG reads the fixed side from them, which is why the estimate is above the paper's 3.8 h.
+Where ratings and both sides are in parts, the spill column has the ratings twice: as sorted, and cut into blocks.
 
 | problem | devices | X: p, q | Θ: p, q | ratings | waves | a device | host | spill | an iteration | the paper |
 |---|---|---|---|---|---|---|---|---|---|---|

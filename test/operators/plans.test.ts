@@ -30,6 +30,13 @@ const movielens = {
 const golden = (name: string) => join(import.meta.dirname, '../golden/plans', `${name}.txt`);
 
 describe('the plan of als', () => {
+  it('prints ratings and parts of factors in files as movielens-rank-32-in-files.txt', async () => {
+    const side = { fixed: 'parts', factors: 'spill', ratings: 'spill', sums: 'vectors' } as const;
+    const grid = { users: { ...side, q: 3 }, items: { ...side, q: 2 } };
+    const plan = planAls(movielens, alsParams({ rank: 32, solver: 'cg' }), cpu, undefined, { grid });
+    await expect(`${explain(plan)}\n`).toMatchFileSnapshot(golden('movielens-rank-32-in-files'));
+  });
+
   it.each([
     ['movielens-rank-10', { rank: 10 }],
     ['movielens-rank-32-early-stop', { rank: 32, earlyStop: 3 }],

@@ -89,6 +89,7 @@ export class AlsFit implements FitAlgorithm<AlsTypes> {
       (grid) => planCheckpoints(planAls(profile, params, devices, undefined, grid), checkpoints?.interval),
       indexed.rows,
       budgetOf(ratings),
+      checkpoints === undefined,
     );
     return { ...home, params, devices, placesBlocks: inParts && placesBlocks(home, params, devices) };
   }
@@ -174,12 +175,12 @@ export class AlsFit implements FitAlgorithm<AlsTypes> {
     compute: readonly DeviceInfo[] = home.devices.compute,
   ) {
     const { byUser, byItem } = sorted.sides;
-    const parts =
-      home.kind === 'parts'
-        ? { grid: home.grid }
-        : home.kind === 'spill'
-          ? { grid: spillGrid(byUser.parts.length, byItem.parts.length) }
-          : home.search;
+    const inParts = home.kind === 'parts' || home.kind === 'files';
+    const parts = inParts
+      ? { grid: home.grid }
+      : home.kind === 'spill'
+        ? { grid: spillGrid(byUser.parts.length, byItem.parts.length) }
+        : home.search;
     // Groups name all devices, so after a device was lost the plan has no groups.
     const params =
       compute.length === home.devices.compute.length
@@ -188,7 +189,7 @@ export class AlsFit implements FitAlgorithm<AlsTypes> {
     const plan = planAls(profile, params, { ...home.devices, compute }, choice, parts);
     return {
       ...planCheckpoints(plan, this.#run.checkpoints?.interval),
-      ...(home.kind === 'parts' && { estimate: home.plan.estimate, rejected: home.plan.rejected }),
+      ...(inParts && { estimate: home.plan.estimate, rejected: home.plan.rejected }),
     };
   }
 

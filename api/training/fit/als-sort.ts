@@ -210,6 +210,7 @@ function cutOf(home: RatingsHome): SortOptions['cut'] {
   if (home.kind === 'spill') return { partRatings: home.partRatings };
   if (home.kind === 'memory') return undefined;
   const { users, items } = home.grid;
+  if (home.kind === 'files') return { fileParts: { users: users.q, items: items.q } };
   return { users: users.q, items: items.q, inBlocks: isInBlocks(home.grid, 'items') };
 }
 

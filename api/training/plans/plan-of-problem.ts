@@ -102,5 +102,6 @@ async function planOfAls(
       ),
     profile.ratings,
     session,
+    intervalOf(checkpoints) === undefined,
   ).plan;
 }

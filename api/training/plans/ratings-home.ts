@@ -34,35 +34,45 @@ const SLACK = 1.05;
  */
 const DEVICE_SHARES = [1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32];
 
+/**
+ * Most blocks of ratings in a half-iteration, for plans that are searched while a run waits: a plan of 512
+ * blocks takes about half a second.
+ */
+const MOST_BLOCKS = 2 ** 9;
+
 /** Larger budgets are not tried to find one that works. */
 const MOST_BUDGET = 2 ** 44;
 
 /**
- * The place of ratings during training: in memory if the plan fits the budget (in the parts of its grid
- * if one block cannot hold them), else in parts in files of the spill folder. `search`: the limits within which
- * a plan was found that keeps parts of the factors in files.
+ * The place of ratings during training. In memory if the plan fits the budget, in several parts if one block
+ * cannot hold them; else in parts in files of the spill folder: in parts of at most a number of ratings
+ * (`spill`), or in the parts of the plan's grid (`files`). `search`: the limits within which a plan was found
+ * that keeps parts of the factors in files.
  */
 export type RatingsHome = { readonly plan: PhysicalPlan } & (
   | { readonly kind: 'memory'; readonly search?: HomeOptions }
   | { readonly kind: 'parts'; readonly grid: AlsGrid }
   | { readonly kind: 'spill'; readonly partRatings: number }
+  | { readonly kind: 'files'; readonly grid: AlsGrid }
 );
 
 /** Options of planAls. */
-export type HomeOptions = Pick<AlsPlanOptions, 'grid' | 'files' | 'hostBytes' | 'deviceBytes'>;
+export type HomeOptions = Pick<AlsPlanOptions, 'grid' | 'files' | 'hostBytes' | 'deviceBytes' | 'mostBlocks'>;
 
 type PlanOf = (options: HomeOptions) => PhysicalPlan;
 
 /**
- * Chooses where ratings are stored, from the plans of `planOf`: in memory; in files; or in memory, with parts
+ * Chooses where ratings are stored, from the plans of `planOf`: in memory; in files; or in either, with parts
  * of the factors in files. Throws CapacityError with a budget that works if none of them fits, or if ratings
- * must stay in one block in memory (not `mayBeInParts`) and do not fit.
+ * must stay in one block in memory (not `mayBeInParts`) and do not fit. `factorsInFiles`: false if factors
+ * must stay in memory, since the run writes checkpoints.
  */
 export function ratingsHome(
   mayBeInParts: boolean,
   planOf: PlanOf,
   ratings: number,
   given: MemoryBudget,
+  factorsInFiles = true,
 ): RatingsHome {
   const { memoryBudget, workers, together, loading } = given;
   const budget: MemoryBudget = {
@@ -89,9 +99,15 @@ export function ratingsHome(
   if (whole.plan !== undefined && fitsBudget(whole.plan, budget)) return inMemory(whole.plan);
   const { home, least, error } = spilledHome(planOf, ratings, budget);
   if (home !== undefined) return home;
-  const parted = partedPlan(planOf, budget);
-  if (parted !== undefined) return inMemory(parted.plan, parted.search);
-  throw refusal(planOf, budget, least, whole.error ?? error);
+  const parted = factorsInFiles ? partedPlan(planOf, budget) : undefined;
+  if (parted !== undefined) {
+    const grid = gridOf(parted.plan);
+    if (grid.users.ratings === 'spill') return { kind: 'files', plan: parted.plan, grid };
+    return inMemory(parted.plan, parted.search);
+  }
+  throw factorsInFiles
+    ? refusal(planOf, budget, least, whole.error ?? error)
+    : refusalWithCheckpoints(budget, least, whole.error ?? error);
 }
 
 /** Ratings in files, with whole sides; if that does not fit, the plan that needs the least memory. */
@@ -132,7 +148,12 @@ function partedPlan(
 ): { readonly plan: PhysicalPlan; readonly search: HomeOptions } | undefined {
   const data = dataBytes(budget);
   for (const share of DEVICE_SHARES) {
-    const search = { files: true, deviceBytes: share * data, hostBytes: (1 - share) * data };
+    const search = {
+      files: true,
+      mostBlocks: MOST_BLOCKS,
+      deviceBytes: share * data,
+      hostBytes: (1 - share) * data,
+    };
     const { plan } = fitting(() => planOf(search));
     if (plan !== undefined && fitsBudget(plan, budget)) return { plan, search };
   }
@@ -164,7 +185,23 @@ function refusal(
     return exact.refusal(raised, ` (${describeGrid(gridOf(found.plan))})`);
   }
   if (need !== undefined) return need.refusal(need.raised);
-  return error ?? new CapacityError('no plan fits', { phase: 'plan', advice: 'Use a smaller rank' });
+  return error ?? noPlan();
+}
+
+function noPlan(): CapacityError {
+  return new CapacityError('no plan fits', { phase: 'plan', advice: 'Use a smaller rank' });
+}
+
+/** The error of a run that could keep parts of its factors in files, but for its checkpoints. */
+function refusalWithCheckpoints(
+  budget: MemoryBudget,
+  least: PhysicalPlan | undefined,
+  { summary, details } = noPlan(),
+): CapacityError {
+  const or = ', or leave checkpointDir out: parts of the factors can be in files only without checkpoints';
+  const need = least && neededBudget(least, budget, leastBaseBytes);
+  if (need !== undefined) return need.refusal(need.raised, '', or);
+  return new CapacityError(summary, { ...details, advice: `${details.advice ?? 'Use a smaller rank'}${or}` });
 }
 
 /**

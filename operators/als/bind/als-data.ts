@@ -2,6 +2,7 @@ import type { KeyColumn } from '../../../engine/keys/key-column.ts';
 import type { RowPart } from '../../../engine/row-parts.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
 import type { Ratings } from '../../ratings/ratings.ts';
+import type { BlockInFile } from '../../ratings/sorting/blocks-in-files.ts';
 
 export interface AlsData {
   readonly byUser: Ratings;
@@ -17,7 +18,12 @@ export interface AlsData {
   readonly shifts?: Readonly<Record<'users' | 'items', Float32Array>>;
   /** With biases: see itemTotals. */
   readonly totals?: Float32Array;
+  /** The blocks of ratings in files, for a plan that solves a side from vertical parts: see fileBlocks. */
+  readonly blocks?: FileBlocks;
 }
+
+/** Blocks R(ij) in files, in row-major order, of the sides that have them. */
+export type FileBlocks = Readonly<Partial<Record<'users' | 'items', readonly BlockInFile[]>>>;
 
 /** Factors of one side in host memory. */
 export interface TrainedSide {

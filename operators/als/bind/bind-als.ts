@@ -4,6 +4,7 @@ import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
 import type { RowRange, Stage } from '../../../engine/plan/stages.ts';
 import { hostForm, lengthsOfBlock, type RatingBlock, rowsOfBlock } from '../../ratings/rating-block.ts';
 import { balancedRanges } from '../../ratings/row-ranges.ts';
+import type { BlockInFile } from '../../ratings/sorting/blocks-in-files.ts';
 import { type ColumnCut, cutColumns } from '../../ratings/sorting/columns-of-block.ts';
 import {
   oneBlock,
@@ -15,7 +16,14 @@ import {
 } from '../../ratings/ratings.ts';
 import { type BoundRun, bindPlan, cutKeys, cutRows, type GivenPart } from '../../training/bind-plan.ts';
 import { type AlsDataSet, alsDataSets, type GivenRole } from '../plan/data-sets.ts';
-import { isInBlocks, otherSide, sharesOfParts, type Side, type SideGrid } from '../plan/grid.ts';
+import {
+  type AlsGrid,
+  isInBlocks,
+  otherSide,
+  sharesOfParts,
+  type Side,
+  type SideGrid,
+} from '../plan/grid.ts';
 import { type AlsProblem, problemOf, sideNames } from '../plan/problem.ts';
 import { startNorm } from '../rating-unit.ts';
 import type { AlsData, AlsStart, BoundParams } from './als-data.ts';
@@ -50,14 +58,19 @@ export function bindAls(
 ): BoundAls {
   const problem = problemOf(planned);
   const { grid } = problem;
-  const cuts = { users: cutOf(data.byUser, grid.users), items: cutOf(data.byItem, grid.items) };
+  const cuts = cutsOf(grid, data);
   const name = start?.name ?? dataSetName(ALS);
   const columnCuts: ColumnCut[] = [];
   const blocksOf = (set: string, side: Side, whole: Ratings) =>
     sideBlocks(problem, side, whole, { name: `${name}/${set}`, cuts, columnCuts });
+  const ratingsOfSide = (side: Side, whole: Ratings): SideBlocks => {
+    const inFiles = data.blocks?.[side];
+    if (inFiles !== undefined) return { parts: whole.parts, blocks: inFiles };
+    return blocksOf(sideNames(side, problem).ratings, side, whole);
+  };
   const ratings = {
-    users: blocksOf(sideNames('users', problem).ratings, 'users', data.byUser),
-    items: blocksOf(sideNames('items', problem).ratings, 'items', data.byItem),
+    users: ratingsOfSide('users', data.byUser),
+    items: ratingsOfSide('items', data.byItem),
   };
   const tests =
     data.test && problem.testRatings !== undefined
@@ -94,7 +107,7 @@ function sideBlocks(
     cuts,
     columnCuts,
   }: { readonly name: string; readonly cuts: Cuts; readonly columnCuts: ColumnCut[] },
-): SideBlocks {
+): SideBlocks & { readonly blocks: readonly RatedRows[] } {
   const [rows, columns] = [cuts[side], cuts[otherSide[side]]];
   const ref = (partition: number): PartitionRef => ({ name, partition, version: 0 });
   const blocksOf = (part: RatingBlock, j: number) => {
@@ -124,10 +137,10 @@ function givenParts(
     tests = [],
   }: {
     readonly ratings: Readonly<Record<Side, SideBlocks>>;
-    readonly tests?: SideBlocks['blocks'] | undefined;
+    readonly tests?: readonly RatedRows[] | undefined;
   },
 ): (set: AlsDataSet) => GivenPart[] {
-  const held = (blocks: readonly (RatedRows | RatingBlock)[]) =>
+  const held = (blocks: readonly (RatedRows | RatingBlock | BlockInFile)[]) =>
     blocks.map((block) =>
       'indices' in block ? { ref: block.ref, partition: hostForm(block) } : { ref: block.ref },
     );
@@ -144,6 +157,11 @@ function givenParts(
     keys: ({ side }) => cutKeys(`${name}/keys`, cuts[side], start === undefined ? data.users : undefined),
   };
   return (set) => parts[set.role as GivenRole](set);
+}
+
+/** The row ranges of the parts of both sides. */
+export function cutsOf(grid: AlsGrid, { byUser, byItem }: Pick<AlsData, 'byUser' | 'byItem'>): Cuts {
+  return { users: cutOf(byUser, grid.users), items: cutOf(byItem, grid.items) };
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { RowRange, Slice } from '../../../engine/plan/stages.ts';
 import type { RatedRows } from '../../ratings/ratings.ts';
+import type { BlockInFile } from '../../ratings/sorting/blocks-in-files.ts';
 import { balancedRanges, evenRanges, taskCount } from '../../ratings/row-ranges.ts';
 import { measureStages } from '../../training/loss.ts';
 import { gramSlices, implicitStages, rankSlices } from '../implicit/stages.ts';
@@ -35,7 +36,7 @@ type SlicedRows = RatedRows & { readonly slices?: readonly RowRange[] };
  */
 export interface SideBlocks {
   readonly parts: readonly SlicedRows[];
-  readonly blocks: readonly SlicedRows[];
+  readonly blocks: readonly (SlicedRows | BlockInFile)[];
 }
 
 /**
@@ -50,12 +51,8 @@ export function alsSlices(
   const { grid, params, solver, device, places, rows: sizes } = problem;
   const { wholePasses: whole, parallelism } = device;
   const implicit = params.implicitPrefs;
-  const cut = (parts: readonly SlicedRows[]) =>
-    parts.map((block) =>
-      whole
-        ? balancedRanges(block.offsets, 1)
-        : (block.slices?.slice() ?? balancedRanges(block.offsets, taskCount(block.ratings))),
-    );
+  const cut = (parts: readonly (SlicedRows | BlockInFile)[]) =>
+    parts.map((block) => (whole ? evenRanges(block.rows, 1) : slicesOf(block)));
   const rows = (parts: readonly RatedRows[]) =>
     parts.map((part) => evenRanges(part.rows, whole ? 1 : Math.min(128, Math.ceil(part.rows / SOLVED_ROWS))));
   const gram = gramSlices(params.rank, whole);
@@ -89,6 +86,11 @@ export function alsSlices(
         }
       : {}),
   };
+}
+
+function slicesOf(block: SlicedRows | BlockInFile): RowRange[] {
+  if (block.offsets === undefined) return block.slices.slice();
+  return block.slices?.slice() ?? balancedRanges(block.offsets, taskCount(block.ratings));
 }
 
 /** Slices of the stages of a side whose equations or products are sums over blocks. */

@@ -102,12 +102,11 @@ function sumsReasons({ grid, places, solver, params }: AlsProblem): string[] {
   return [`devices exchange normal equations, which the solver ${solver.kernel} needs${advice}`];
 }
 
-/** Reasons for data that the device does not hold for the whole run. */
+/** The reasons printed if the device does not keep all ratings and factors for the whole run. */
 function homeReasons(problem: AlsProblem): string[] {
   return [...factorReasons(problem), ...ratingReasons(problem)];
 }
 
-/** Reasons for factors whose home is not the device. */
 function factorReasons({ grid }: AlsProblem): string[] {
   return sides.flatMap((side) => {
     const { factors, q } = grid[side];

@@ -23,8 +23,8 @@ export type SideGrid = {
    */
   readonly fixed: 'whole' | 'parts';
   /**
-   * Home of its factors: devices, host memory, or files of the spill folder. With `host` and `spill`, a part
-   * is on a device only while it is used there.
+   * The memory in which the factors stay between uses. From `host` memory and from files (`spill`), a part is
+   * copied to a device while it is used there.
    */
   readonly factors: 'device' | 'host' | 'spill';
   /**

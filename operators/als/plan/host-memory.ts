@@ -5,7 +5,7 @@ import {
   partLoadingBytes,
   spilledLoadingBytes,
 } from '../../planner/sizes.ts';
-import { sides } from './grid.ts';
+import { isInBlocks, sides, verticalParts } from './grid.ts';
 import type { AlsProblem } from './problem.ts';
 
 /**
@@ -27,7 +27,7 @@ export function hostMemory(problem: AlsProblem, peak = 0): number {
 }
 
 /** Rows whose factors are copied to host memory at the end: parts in files stay there. */
-function copiedRows({ grid, rows }: AlsProblem): number {
+export function copiedRows({ grid, rows }: AlsProblem): number {
   return sides.reduce((sum, side) => sum + (grid[side].factors === 'spill' ? 0 : rows[side]), 0);
 }
 
@@ -35,12 +35,18 @@ function isInFiles({ grid }: AlsProblem): boolean {
   return sides.every((side) => grid[side].ratings === 'spill');
 }
 
-/** Bytes while ratings load. */
+/** Bytes while ratings are loaded and sorted. */
 export function loadedBytes(problem: AlsProblem): number {
-  const { grid, profile } = problem;
+  const { grid, profile, rows } = problem;
   const nz = profile.ratings;
-  if (isInFiles(problem))
-    return partLoadingBytes(Math.ceil(nz / Math.min(...sides.map((side) => grid[side].q))));
+  if (isInFiles(problem)) {
+    // While a part is cut into blocks, memory has the row pointers of all of them.
+    const pointers = sides.map((side) =>
+      isInBlocks(grid, side) ? (4 * verticalParts(grid, side) * rows[side]) / grid[side].q : 0,
+    );
+    const ratings = Math.ceil(nz / Math.min(...sides.map((side) => grid[side].q)));
+    return partLoadingBytes(ratings) + Math.max(...pointers);
+  }
   return nz > blockLimit.ratings ? loadingBytes(nz) : spilledLoadingBytes(nz);
 }
 
@@ -66,4 +72,14 @@ function leavesHost({ device, compute, profile, grid }: AlsProblem): boolean {
     profile.ratings > blockLimit.ratings &&
     sides.every((side) => grid[side].ratings === 'device')
   );
+}
+
+/**
+ * Bytes of ratings in files that stay in addition to what a plan's steps read: the parts that were cut into
+ * blocks.
+ */
+export function keptFileBytes({ grid, rows, profile }: AlsProblem): number {
+  return sides
+    .filter((side) => grid[side].ratings === 'spill' && isInBlocks(grid, side))
+    .reduce((sum, side) => sum + blockBytes(rows[side], profile.ratings), 0);
 }

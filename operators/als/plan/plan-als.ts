@@ -14,7 +14,7 @@ import { costOf, type IterationCost } from './cost/cost.ts';
 import { blockShare } from './cost/device-bytes.ts';
 import { type AlsGrid, type Side, type SideGrid, sides, suits } from './grid.ts';
 import { planOfGrid } from './plan-of-grid.ts';
-import { type AlsPlanOptions, type AlsProblem, alsProblem } from './problem.ts';
+import { type AlsPlanOptions, type AlsProblem, alsProblem, limitedDevices } from './problem.ts';
 import { fitting, noneFits, requireHost, requireVectorSums, requireVertical, tooLarge } from './refusals.ts';
 import { fewerReason, type UsualWay, usualWays } from './usual-ways.ts';
 
@@ -43,19 +43,8 @@ export function planAls(
   choices?: AlsChoices,
   options: AlsPlanOptions = {},
 ): PhysicalPlan {
-  const { deviceBytes = Infinity } = options;
-  const compute = devices.compute.map((device) =>
-    !device.ownMemory && (device.capacityBytes ?? Infinity) > deviceBytes
-      ? { ...device, capacityBytes: deviceBytes }
-      : device,
-  );
-  const planned = new PlannedGrids(
-    profile,
-    sizedParams(given, profile),
-    { ...devices, compute },
-    choices,
-    options,
-  );
+  const limited = limitedDevices(devices, options);
+  const planned = new PlannedGrids(profile, sizedParams(given, profile), limited, choices, options);
   if (options.grid !== undefined) return planned.planOf(options.grid);
   return new PlanSearch(planned, options).best();
 }
@@ -201,13 +190,18 @@ class PlanSearch {
     // Ranking needs all items at the same time.
     const ranksItems =
       testRatings !== undefined && params.implicitPrefs && rankingMetricOf(params) !== undefined;
-    const ratings: readonly SideGrid['ratings'][] =
-      this.#options.ratings ?? (device.ownMemory ? ['device', 'host'] : ['device']);
+    const { files = false } = this.#options;
+    const ratings: readonly SideGrid['ratings'][] = this.#options.ratings ?? [
+      'device',
+      ...(device.ownMemory ? (['host'] as const) : []),
+      ...(files ? (['spill'] as const) : []),
+    ];
     return {
       whole: ranksItems ? (['items'] as const) : [],
       hostBytes: this.#options.hostBytes ?? Infinity,
       ratings,
-      files: this.#options.files ?? ratings.includes('spill'),
+      mostBlocks: this.#options.mostBlocks,
+      files: files || ratings.includes('spill'),
     };
   }
 

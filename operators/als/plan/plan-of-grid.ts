@@ -1,6 +1,6 @@
 import { counted } from '../../../engine/format.ts';
 import { PLAN_VERSION, type PhysicalPlan, unbound } from '../../../engine/plan/physical-plan.ts';
-import { HOST } from '../../../engine/plan/place.ts';
+import { HOST, SPILL } from '../../../engine/plan/place.ts';
 import type { Stage } from '../../../engine/plan/stages.ts';
 import type { PlanDevices } from '../../../engine/run/devices.ts';
 import { peakOf } from '../../../engine/run/walk.ts';
@@ -17,7 +17,7 @@ import { describeProblem, planReasons } from './description.ts';
 import { equationStages } from './equations.ts';
 import { type Side, sides, sumsOf, verticalParts } from './grid.ts';
 import { fixStages, updateStage } from './half-iteration.ts';
-import { hostMemory } from './host-memory.ts';
+import { hostMemory, keptFileBytes } from './host-memory.ts';
 import { measureStagesOf } from './measure-stages.ts';
 import { endStages, startStages } from './phases.ts';
 import { type AlsPlanOptions, type AlsProblem, alsProblem } from './problem.ts';
@@ -50,7 +50,12 @@ export function planOfGrid(
   const blocks = Math.min(...sides.map((side) => grid[side].q * verticalParts(grid, side)));
   requireBindings(plan, { [counted(nz, 'rating')]: Math.ceil((4 * nz) / blocks) });
   const peak = peakOf(unbound(plan), contracts, plan.keep);
-  const whole = { ...plan, memory: { ...peak, [HOST]: hostMemory(problem, peak[HOST]) } };
+  const memory = {
+    ...peak,
+    [HOST]: hostMemory(problem, peak[HOST]),
+    ...(peak[SPILL] !== undefined && { [SPILL]: peak[SPILL] + keptFileBytes(problem) }),
+  };
+  const whole = { ...plan, memory };
   requireDeviceFit(whole, 'SGD, whose blocks are staged where they do not fit');
   return whole;
 }

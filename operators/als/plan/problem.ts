@@ -60,14 +60,32 @@ export interface AlsPlanOptions {
    * host memory if the devices have their own memory.
    */
   readonly ratings?: readonly SideGrid['ratings'][];
-  /** True if the planner may also keep parts of factors in files. Default: if ratings may be in files. */
+  /**
+   * True if the planner may also keep ratings and parts of factors in files. Default: if `ratings` has files.
+   */
   readonly files?: boolean;
   /** Bytes of host memory for ratings and factors. Default: not limited here. */
   readonly hostBytes?: number;
+  /** Most blocks of ratings in a half-iteration. Default: 2^15. */
+  readonly mostBlocks?: number;
   /** The most bytes that a plan may use of a device without its own memory. Default: its capacity. */
   readonly deviceBytes?: number;
   /** True to estimate the time of an iteration and list rejected grids, even on one device. */
   readonly compares?: boolean;
+}
+
+/** The devices, with `deviceBytes` as the capacity of those that share the host's memory and have more. */
+export function limitedDevices(
+  devices: PlanDevices,
+  { deviceBytes = Infinity }: Pick<AlsPlanOptions, 'deviceBytes'>,
+): PlanDevices {
+  const compute = devices.compute.map((device) =>
+    !device.ownMemory && (device.capacityBytes ?? Infinity) > deviceBytes
+      ? { ...device, capacityBytes: deviceBytes }
+      : device,
+  );
+  const host = compute.find(({ place }) => place === devices.host.place) ?? devices.host;
+  return { ...devices, compute, host };
 }
 
 export function alsProblem(

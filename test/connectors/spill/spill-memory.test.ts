@@ -57,6 +57,47 @@ function spillPlace() {
 }
 
 describe('the place spill', () => {
+  it('keeps the file of a result until it is dropped, also after its partition is freed', async () => {
+    const { store, files } = spillPlace();
+    const values = Float32Array.of(1, 2, 3, 4, 5, 6);
+    const written: Partition = { layout: 'factors', rows: 2, columns: { values } };
+    await store.write([refOf(0)], writes([written]));
+    const { stored, rows } = store.keep(refOf(0));
+    store.release(refOf(0));
+    expect([rows, await files()]).toEqual([2, ['0']]);
+    expect(stored?.read()).toEqual(values);
+    stored?.drop();
+    stored?.drop();
+    await expect.poll(files).toEqual([]);
+    expect(() => stored?.read()).toThrow(DataError);
+    expect(() => store.keep(refOf(0))).toThrow('was not spilled');
+    await store.close();
+  });
+
+  it('reports a result whose file was changed', async () => {
+    const { folder, store } = spillPlace();
+    const values = new Float32Array(5000).fill(0.5);
+    await store.write([refOf(0)], writes([{ layout: 'factors', rows: 1000, columns: { values } }]));
+    const { stored } = store.keep(refOf(0));
+    flip(join(await folder.open(), '0'), 9000);
+    expect(() => stored?.read()).toThrow(DataError);
+    await store.close();
+  });
+
+  it('allocates zeros without a file, and replaces them by what is written', async () => {
+    const { store, files } = spillPlace();
+    store.allocate(refOf(0), { rows: 3, columns: 2, stride: 2 });
+    const zeros = await store.fetch(refOf(0));
+    expect([zeros.rows, Array.from(zeros.columns.values as Float32Array)]).toEqual([3, [0, 0, 0, 0, 0, 0]]);
+    expect(await files()).toEqual([]);
+    const values = Float32Array.of(1, 2, 3, 4, 5, 6);
+    await store.write([refOf(0)], writes([{ layout: 'factors', rows: 3, columns: { values } }]));
+    expect((await store.fetch(refOf(0))).columns.values).toEqual(values);
+    store.release(refOf(0));
+    await expect.poll(files).toEqual([]);
+    await store.close();
+  });
+
   it('gives back what was written, with every kind of column, from files that are Arrow', async () => {
     const { folder, store } = spillPlace();
     const kinds = {

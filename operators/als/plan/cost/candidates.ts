@@ -16,7 +16,10 @@ import { loadedBytes } from '../host-memory.ts';
 import type { AlsProblem } from '../problem.ts';
 import { blockShare, leastBytes } from './device-bytes.ts';
 
-/** Most blocks of one side; with more, a block is too small to be worth a step. */
+/**
+ * Most blocks of ratings in a half-iteration. With more, a block is so small that the cost of a step exceeds
+ * its work.
+ */
 const MOST_BLOCKS = 2 ** 15;
 
 /**
@@ -35,6 +38,8 @@ export interface GridLimits {
   readonly ratings: readonly SideGrid['ratings'][];
   /** True if parts of factors may be in files. */
   readonly files: boolean;
+  /** Most blocks of ratings in a half-iteration. Default: MOST_BLOCKS. */
+  readonly mostBlocks?: number | undefined;
 }
 
 /** The ways to store a side: see SideGrid. */
@@ -53,12 +58,13 @@ const layouts: readonly Pick<SideGrid, 'fixed' | 'factors'>[] = [
  */
 export function candidateGrids(
   problem: AlsProblem,
-  { requested, whole = [], ratings, files, hostBytes: host }: GridLimits,
+  limits: GridLimits,
 ): { readonly grid: AlsGrid; readonly fits: boolean }[] {
+  const { whole = [], ratings, files, hostBytes: host } = limits;
   return ratings
     .flatMap((home) => sideLayouts(home, whole, files))
     .flatMap((layout) => waysToAdd(problem, layout))
-    .flatMap((layout) => fittingCut(problem, layout, requested) ?? [])
+    .flatMap((layout) => fittingCut(problem, layout, limits) ?? [])
     .filter(({ grid }) => sides.every((side) => grid[side].fixed === 'whole' || grid[side].q > 1))
     .map(({ grid, fits }) => ({ grid, fits: fits && hostBytes({ ...problem, grid }) <= host }));
 }
@@ -70,7 +76,8 @@ function hostBytes(problem: AlsProblem): number {
 type Layout = Readonly<Record<Side, Omit<SideGrid, 'q'>>>;
 
 /**
- * Layouts of both sides with a home of the ratings. Sides in `whole` are in one piece when they are fixed.
+ * All ways to store both sides, with one place for the ratings. A side in `whole` is never read in parts.
+ * `files`: true for ways with parts of factors in files, too.
  */
 function sideLayouts(home: SideGrid['ratings'], whole: readonly Side[], files: boolean): Layout[] {
   const possible = layouts.filter(({ factors }) => files || factors !== 'spill');
@@ -86,8 +93,8 @@ function sideLayouts(home: SideGrid['ratings'], whole: readonly Side[], files: b
 /**
  * The variants of a layout by the sums that devices exchange for a side that is solved from vertical parts of
  * the other side: normal equations, or vectors of conjugate gradients. Vectors are possible only if all rows
- * are solved by conjugate gradients and no factors are at the host. A single device exchanges nothing, so
- * it uses partial equations only on request. Above MAXIMUM_FORMED_RANK only vectors are possible.
+ * are solved by conjugate gradients and host memory is not the home of factors. A single device exchanges
+ * nothing, so it uses partial equations only on request. Above MAXIMUM_FORMED_RANK only vectors are possible.
  */
 function waysToAdd(
   { solver: { cgBelow }, compute: { length: devices }, params: { partitionSums, rank } }: AlsProblem,
@@ -115,14 +122,10 @@ function waysToAdd(
 }
 
 /** The fastest way to a cut that fits; if it ends at too many blocks, the way with the fewest blocks. */
-function fittingCut(
-  problem: AlsProblem,
-  layout: Layout,
-  requested: GridLimits['requested'],
-): ReturnType<typeof smallestCut> {
-  const cut = smallestCut(problem, layout, requested);
+function fittingCut(problem: AlsProblem, layout: Layout, limits: GridLimits): ReturnType<typeof smallestCut> {
+  const cut = smallestCut(problem, layout, limits);
   if (cut === undefined || cut.fits) return cut;
-  const other = smallestCut(problem, layout, requested, true);
+  const other = smallestCut(problem, layout, limits, true);
   return other?.fits ? other : cut;
 }
 
@@ -130,7 +133,7 @@ function fittingCut(
 function smallestCut(
   problem: AlsProblem,
   layout: Layout,
-  requested: GridLimits['requested'],
+  { requested, mostBlocks = MOST_BLOCKS }: GridLimits,
   frugal?: boolean,
 ): { readonly grid: AlsGrid; readonly fits: boolean } | undefined {
   const fixedCut = (side: Side) =>
@@ -154,14 +157,15 @@ function smallestCut(
     });
     const weightOf = (one: { readonly cut: AlsGrid; readonly need: number }) =>
       frugal ? one.need * Math.sqrt(one.cut.users.q * one.cut.items.q) : one.need;
-    // If several cuts need the same memory, the first is taken, which cuts only one side.
+    // Doubles the parts of users, of items, or of both, whichever needs the least memory. If they need the
+    // same, the first is taken, which cuts only one side.
     const next = [
       { ...grid, users: finer('users') },
       { ...grid, items: finer('items') },
       { users: finer('users'), items: finer('items') },
     ]
       .flatMap((cut: AlsGrid) => {
-        const beyond = sides.some((one) => cut[one].q * verticalParts(cut, one) > MOST_BLOCKS);
+        const beyond = sides.some((one) => cut[one].q * verticalParts(cut, one) > mostBlocks);
         return beyond ? [] : [{ cut, need: needOf(problem, cut) }];
       })
       .sort((left, right) => weightOf(left) - weightOf(right))[0];

@@ -6,6 +6,7 @@ import {
   isInBlocks,
   otherSide,
   type Side,
+  type SideGrid,
   sides,
   stepsEverywhere,
   sumsOf,
@@ -228,7 +229,6 @@ function costOfHalf(problem: Costed, side: Side): IterationCost {
   const rates = ratesFor(problem, device);
   const d = compute.length;
   const { q, factors, ratings, common = 0, speeds } = grid[side];
-  const fixed = grid[otherSide[side]];
   const p = verticalParts(grid, side);
   const [own, other] = [
     factorBytes(rows[side], rank, device.strideStep),
@@ -240,10 +240,9 @@ function costOfHalf(problem: Costed, side: Side): IterationCost {
   );
   const pipelined = pipelinedOf(problem, side, kernels);
   let computing = kernels * (1 - common + d * common);
-  let [staged, spilled] = [0, 0];
-  // Number of times that staged ratings are copied to the device in this half-iteration.
-  let passes = 1;
-  let fixedPasses = 0;
+  // Number of times that staged ratings, and staged parts of the fixed side, are copied to the device in this
+  // half-iteration.
+  let [passes, fixedPasses] = [1, 0];
   let waiting = 0;
   if (exchangesVectors(grid, side)) {
     const vectors = vectorSeconds(problem, side, { used, kernels });
@@ -258,16 +257,17 @@ function costOfHalf(problem: Costed, side: Side): IterationCost {
     if (d > 1) waiting = reduceWay(problem, equations).seconds + REDUCED * q * rates.perPart;
     fixedPasses = q;
   }
-  if (fixed.factors !== 'device') staged += (fixedPasses * other) / d;
-  if (fixed.factors === 'spill') spilled += fixedPasses * other;
-  // A part is uploaded and copied back.
-  if (factors !== 'device') staged += (2 * own) / d;
-  if (factors === 'spill') spilled += 2 * own;
-  if (ratings !== 'device') staged += (passes * blockBytes(rows[side], nz)) / d;
-  if (ratings === 'spill') spilled += passes * blockBytes(rows[side], nz);
-  const staging = device.ownMemory
-    ? Math.max(staged / rates.link, spilled / SPILL_BYTES_A_SECOND)
-    : Math.max(staged / d / rates.memory, spilled / SPILL_BYTES_A_SECOND);
+  const copied: readonly (readonly [SideGrid['factors'] | SideGrid['ratings'], bytes: number])[] = [
+    [grid[otherSide[side]].factors, fixedPasses * other],
+    // A part is uploaded and copied back.
+    [factors, 2 * own],
+    [ratings, passes * blockBytes(rows[side], nz)],
+  ];
+  const bytesFrom = (...homes: string[]) =>
+    copied.reduce((sum, [home, bytes]) => sum + (homes.includes(home) ? bytes : 0), 0);
+  const [staged, spilled] = [bytesFrom('host', 'spill') / d, bytesFrom('spill')];
+  const copying = device.ownMemory ? staged / rates.link : staged / d / rates.memory;
+  const staging = Math.max(copying, spilled / SPILL_BYTES_A_SECOND);
   const unhidden =
     waiting +
     gramSeconds(problem, side, q) +

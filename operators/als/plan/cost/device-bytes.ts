@@ -1,7 +1,8 @@
 import { partBytes } from '../../../../engine/plan/bound-plan.ts';
-import { SPILL } from '../../../../engine/plan/place.ts';
+import { type Place, SPILL } from '../../../../engine/plan/place.ts';
 import { type AlsDataSet, alsDataSets, estimatedSizes } from '../data-sets.ts';
-import { isInBlocks, otherSide, type Side, type SideGrid, sides, verticalParts } from '../grid.ts';
+import { isInBlocks, otherSide, type Side, type SideGrid, verticalParts } from '../grid.ts';
+import { copiedRows } from '../host-memory.ts';
 import { type AlsProblem, stepsTogether } from '../problem.ts';
 import { blockLimit } from '../../../planner/sizes.ts';
 
@@ -41,8 +42,7 @@ const UNEQUAL = 1.05;
  */
 export function leastBytes(problem: AlsProblem): Record<'device' | 'host' | 'buffer', number> {
   const { grid, device, params, places, rows } = problem;
-  const copied = sides.reduce((sum, side) => sum + (grid[side].factors === 'spill' ? 0 : rows[side]), 0);
-  const least = { device: 0, host: (device.ownMemory ? 2 : 1) * 4 * params.rank * copied };
+  const least = { device: 0, host: (device.ownMemory ? 2 : 1) * 4 * params.rank * copiedRows(problem) };
   const passing = { users: 0, items: 0 };
   const buffers: number[] = [];
   // If there are many equal parts, the sizes of a few are computed and multiplied by `times`.
@@ -71,14 +71,18 @@ export function leastBytes(problem: AlsProblem): Record<'device' | 'host' | 'buf
       passing[side] += kind * bytes * (stepsTogether(problem, side) ? places.length : 1);
     else if (here > 0) least.device += (here + 1) * bytes;
     else {
-      // Of a side in files, the parts that are on their way are in memory.
-      least.host += 4 * params.rank * (home[0] === SPILL ? 4 * own : rows[side] + own);
+      least.host += 4 * params.rank * rowsAtHost(home[0], rows[side], own);
       passing[side] += 4 * bytes;
       if (isInBlocks(grid, otherSide[side])) passing[otherSide[side]] += 2 * bytes;
     }
   }
   least.device += Math.max(passing.users, passing.items);
   return { ...least, buffer: UNEQUAL * Math.max(...buffers) };
+}
+
+/** Rows in host memory. Of a side in files, only the parts that are being read and written are there. */
+function rowsAtHost(home: Place, rows: number, ofPart: number): number {
+  return home === SPILL ? 4 * ofPart : rows + ofPart;
 }
 
 function shownOf({ grid, places }: AlsProblem, side: Side): SideGrid {
