@@ -1,6 +1,12 @@
 import { type Partition, partitionKey, type PartitionRef } from '../partition.ts';
+import type { DeviceInfo } from '../plan/device-info.ts';
 import { HOST, type Place } from '../plan/place.ts';
-import type { Device } from './device.ts';
+
+/** A device that takes a copy. */
+interface Target {
+  readonly info: Pick<DeviceInfo, 'place' | 'ownMemory'>;
+  put(ref: PartitionRef, partition: Partition): void;
+}
 
 interface Copy {
   readonly ref: PartitionRef;
@@ -31,7 +37,7 @@ export class StagedCopies {
    * Puts a copy onto a device. A device that shares the host's memory copies a matrix, so the memory of the
    * given one is given back at once.
    */
-  put(device: Device, ref: PartitionRef, partition: Partition): void {
+  put(device: Target, ref: PartitionRef, partition: Partition): void {
     const { place, ownMemory } = device.info;
     this.add(place, ref, partition);
     device.put(ref, partition);

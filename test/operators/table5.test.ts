@@ -6,7 +6,7 @@ import { table5Line, table5Machines, table5Sets } from '../../scripts/docs/table
 
 const page = readFileSync(join(import.meta.dirname, '../../docs/measured/table5.md'), 'utf8');
 /** Problems whose plans have thousands of blocks are planned on one machine each. */
-const large = ['SparkALS', 'Factorbird', 'Facebook'];
+const large = ['SparkALS', 'Factorbird', 'Facebook', 'Facebook, f = 100'];
 const cases = table5Sets.flatMap((set) =>
   table5Machines
     .filter(({ count, gigabytes }) => !large.includes(set.name) || (count === 1 && gigabytes === 141))
@@ -19,6 +19,6 @@ describe('table 5', () => {
     (_, machine, set) => {
       expect(page).toContain(`\n${table5Line(set, machine)}\n`);
     },
-    120_000,
+    240_000,
   );
 });
