@@ -26,24 +26,24 @@ const axis = (name: string, ...values: readonly (string | number | boolean)[]): 
 export const grids: Readonly<Record<Kind, Readonly<Record<string, readonly Settings[]>>>> = {
   explicit: {
     FactorFlow: [
-      ...product(axis('algorithm', 'als'), axis('reg-param', 0.02, 0.04), axis('reg-offset', 7, 10)),
+      ...product(axis('algorithm', 'als'), axis('reg-param', 0.02, 0.04, 0.06), axis('reg-offset', 7)),
       ...product(axis('algorithm', 'sgd'), axis('decay', 0.1, 0.2, 0.3)),
     ],
     cmfrec: [
-      ...product(axis('lambda_', 10, 20), axis('use_cg', true, false)),
-      ...product(axis('lambda_', 0.05, 0.1, 0.15), axis('scale_lam', true), axis('use_cg', true, false)),
+      ...product(axis('lambda_', 10), axis('use_cg', true)),
+      ...product(axis('lambda_', 0.1, 0.15, 0.2), axis('scale_lam', true), axis('use_cg', true, false)),
     ],
     'Surprise SVD': product(axis('lr_all', 0.01, 0.02), axis('reg_all', 0.05, 0.1, 0.15)),
-    libmf: product(axis('eta', 0.05, 0.1), axis('lambda', 0.1, 0.15, 0.2)),
+    libmf: product(axis('eta', 0.05, 0.1), axis('lambda', 0.07, 0.1, 0.15)),
   },
   implicit: {
     FactorFlow: product(
-      axis('alpha', 30, 90, 180),
-      axis('reg-param', 7, 20, 60),
+      axis('alpha', 60, 180),
+      axis('reg-param', 20, 60),
       axis('solver', 'cg'),
       axis('cg-steps', 3),
     ),
-    implicit: product(axis('alpha', 20, 60, 180), axis('regularization', 10, 30, 100), axis('use_cg', true)),
-    cmfrec: product(axis('alpha', 20, 60, 180), axis('lambda_', 10, 30, 100), axis('use_cg', true)),
+    implicit: product(axis('alpha', 60, 180), axis('regularization', 30, 100), axis('use_cg', true)),
+    cmfrec: product(axis('alpha', 60, 180), axis('lambda_', 30, 100), axis('use_cg', true)),
   },
 };

@@ -7,7 +7,8 @@
  *
  * The libraries are installed into build/rivals at the versions below. All train on the same files with the
  * same rank, 2 threads each, one after another. Settings: of each library's grid, by the validation part.
- * The goal of a pair of libraries is the worse of the two best qualities on the test part, less `slack`.
+ * The goal of a pair of libraries is the worst of the best qualities of their runs on the test part, less
+ * `slack`.
  * A time to the goal is of the fit alone; the library without a course by iteration is trained anew for
  * each number of iterations. "Whole" is a process that starts, reads Parquet, trains with the iterations that
  * reach the goal and writes the factors.
@@ -207,23 +208,25 @@ function trainArgs({ kind, rank, train }: Problem, settings: Settings, most: str
 
 function rowOf(problem: Problem, own: Tuned, other: Tuned): Cell[] {
   const { kind, set, rank } = problem;
-  const goal = goalOf(kind, [own.courses.flat(), other.courses.flat()]);
+  const goal = goalOf(kind, [...own.courses, ...other.courses]);
   const reached = [own, other].map(({ courses }) => courses.map((course) => reach(kind, course, goal)));
   const [mine, theirs] = reached.map((points) => median(points.map((point) => point?.seconds ?? Infinity)));
-  const [few, many] = reached.map((points) => points[0]?.iterations ?? 0);
+  const [few, many] = reached.map((points) => median(points.map((point) => point?.iterations ?? 1)));
   const whole = Array.from({ length: Number(values.runs) }, () => [
     secondsOf(() => factorflow(trainArgs(problem, own.settings, String(few)))),
     secondsOf(() => rival(problem, other.library, other.settings, { iterations: [many], save: `${home}/f` })),
   ]);
   const [wholeMine, wholeTheirs] = [0, 1].map((at) => median(whole.map((pair) => pair[at])));
-  const qualities = [own, other].map(({ courses }) => digits(best(kind, courses.flat()), 4));
+  const qualities = [own, other].map(({ courses }) =>
+    digits(median(courses.map((course) => best(kind, course))), 4),
+  );
   const fits = [few, many, digits(mine), digits(theirs), digits(theirs / mine)];
   const process = [digits(wholeMine), digits(wholeTheirs), digits(wholeTheirs / wholeMine)];
   const settings = [own, other].map((tuned) => JSON.stringify(tuned.settings).replaceAll(/["{}]/g, ''));
   return [set, rank, other.library, ...qualities, digits(goal, 4), ...fits, ...process, ...settings];
 }
 
-/** The worse of the best of all courses, made easier by the slack. */
+/** The worst of the best qualities of the courses, made easier by the slack. */
 function goalOf(kind: Kind, courses: readonly Course[]): number {
   const bests = courses.map((course) => best(kind, course));
   return kind === 'explicit'
