@@ -38,12 +38,12 @@ export const grids: Readonly<Record<Kind, Readonly<Record<string, readonly Setti
   },
   implicit: {
     FactorFlow: product(
-      axis('alpha', 60, 180),
-      axis('reg-param', 20, 60),
+      axis('alpha', 20, 60, 180),
+      axis('reg-param', 10, 20, 60),
       axis('solver', 'cg'),
       axis('cg-steps', 3),
     ),
-    implicit: product(axis('alpha', 60, 180), axis('regularization', 30, 100), axis('use_cg', true)),
-    cmfrec: product(axis('alpha', 60, 180), axis('lambda_', 30, 100), axis('use_cg', true)),
+    implicit: product(axis('alpha', 20, 60, 180), axis('regularization', 10, 30, 100), axis('use_cg', true)),
+    cmfrec: product(axis('alpha', 20, 60, 180), axis('lambda_', 10, 30, 100), axis('use_cg', true)),
   },
 };
