@@ -26,7 +26,7 @@ const types = `
   AlsOptions SgdOptions FitOptions CheckpointOptions EarlyStopMetric PhysicalPlan
   Id Exclusions ItemFilter ItemFilters RecommendOptions RequestOptions UserRecommendations Explanation
   TrainingReport Evaluation RankingOptions RankingEvaluation
-  CrossValidatorOptions TrainValidationSplitOptions Tuning Trial TuningMetric
+  CrossValidatorOptions TrainValidationSplitOptions Tuning TuningBaselines Trial TuningMetric
   Description Operator Sink Source SourceStatistics ValueNeeds ExecutionContext BatchStream JsonObject`;
 
 const named = (list: string) => list.trim().split(/\s+/).sort();
