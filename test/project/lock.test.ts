@@ -9,6 +9,8 @@ interface Entry {
   readonly resolved?: string;
   readonly link?: boolean;
   readonly inBundle?: boolean;
+  readonly optional?: boolean;
+  readonly engines?: { readonly node?: string };
 }
 
 const { packages } = JSON.parse(
@@ -38,4 +40,13 @@ test('every entry has a checksum', () => {
 
 test('no entry has a download address', () => {
   expect(entries.filter(([, { resolved }]) => resolved !== undefined)).toEqual([]);
+});
+
+// npm leaves such a package out where the Node that runs npm is older; programs run with the project's own.
+test('no optional package asks for a newer Node than the system may have', () => {
+  const asking = entries.filter(([, { optional, engines }]) => {
+    const least = Number(engines?.node?.match(/^>=? ?v?(\d+)/)?.[1] ?? 0);
+    return optional && least > 20;
+  });
+  expect(asking.map(([name]) => name)).toEqual([]);
 });
