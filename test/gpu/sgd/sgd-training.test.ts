@@ -49,6 +49,8 @@ const fit = (
     ...run,
   });
 const last = (model: Model) => model.training!.iterations.at(-1)!;
+/** The lowest test error. The last one of a run that stops early depends on the order in which threads step. */
+const lowest = (model: Model) => Math.min(...model.training!.iterations.map(({ testRmse }) => testRmse!));
 const factorsOf = (model: Model) =>
   [model.userFactors, model.itemFactors].map(
     (batch) => batch.data.children[1].children[0].values as Float32Array,
@@ -66,7 +68,7 @@ describe.skipIf(noGpu)('SGD on a GPU', () => {
       await fit(cpu, { ...more, schedule: 'blocks', precision: 'auto' }),
       await fit(gpu, more),
     ];
-    expect(Math.abs(last(got).testRmse! - last(expected).testRmse!)).toBeLessThan(0.02);
+    expect(Math.abs(lowest(got) - lowest(expected))).toBeLessThan(0.02);
     expect(last(got).loss).toBeLessThan(got.training!.iterations[0].loss);
     const whole = gpu.from(ratingBatches(train));
     if (more.earlyStop === undefined)
