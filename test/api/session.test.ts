@@ -97,7 +97,7 @@ describe('a session', () => {
 
   it('refuses ratings beyond the memory budget, before it allocates factors', async () => {
     await using session = await Session.create({ workers: 1, memoryBudget: '220MiB' });
-    await expect(new ALS({ rank: 512 }).fit(session.from(randomBatches(40_000)))).rejects.toBeInstanceOf(
+    await expect(new ALS({ rank: 2 }).fit(session.from(randomBatches(600_000)))).rejects.toBeInstanceOf(
       CapacityError,
     );
     await expect(new ALS({ rank: 2 }).fit(session.from(randomBatches(600_000)))).rejects.toThrow(
