@@ -84,7 +84,7 @@ export function freeGradients(
 }
 
 /**
- * [x, β] of a row with a bias β, as biasedGradients. `equations` are those of x without a bias, and `weight`
+ * [x, β] of a row with a bias β, as biasedGradients. `equations` are of x without a bias, and `weight`
  * is the bias's own element of the matrix, n + its shift.
  */
 export function freeBiasedGradients(

@@ -47,8 +47,9 @@ function eachOf({ precision, rank, width }: WideProductsParams): number {
 }
 
 /**
- * The matrix-free product A p, or the residual b - A x, for parts of rows, at ranks above those of
- * vector-products. Each row of θ is read once for both products with it. Bindings: see product-kernel.ts.
+ * The matrix-free product A p, or the residual b - A x, for parts of rows, at ranks above 512
+ * (below: vector-products). Each row of θ is read once for both products with it. Bindings: see
+ * product-kernel.ts.
  */
 export const wideProductsKernel = kernelOf<WideProductsParams>()({
   name: 'wide-products',

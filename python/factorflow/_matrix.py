@@ -55,7 +55,7 @@ class MatrixRatings:
                 piece = slice(at, at + _BATCH)
                 yield users[piece], items[piece], matrix.data[piece]
             return
-        # The rows of csr are users, those of csc are items.
+        # A row of csr is a user, a column of csc an item.
         for at in range(0, self.rows, _BATCH):
             end = min(self.rows, at + _BATCH)
             major = _majors(matrix.indptr, at, end)

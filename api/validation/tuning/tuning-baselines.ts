@@ -49,7 +49,7 @@ export async function rankedBaselines(
       run.onEvent({ type: 'note', text: `baseline ${nameOf(key)}: ${metric} ${value.toFixed(4)}` });
     return found;
   } catch (error) {
-    // Baselines that nobody asked for must not end a search.
+    // Default baselines must not end a search.
     if (options.baselines !== undefined || !(error instanceof CapacityError)) throw error;
     run.onEvent({ type: 'warning', text: `the baselines were not measured: ${error.summary}` });
     return {};
