@@ -86,7 +86,8 @@ public class FactorFlowALS extends ALS {
     ObjectNode more = Settings.parameters(conf).setAll(FactorFlowParameters.ofValues(factorFlowParams));
     Optional<String> reason = unsupported();
     if (reason.isPresent()) {
-      if (!more.isEmpty()) throw new IllegalArgumentException(reason.get() + ", and Spark's own ALS does not have " + String.join(", ", names(more)));
+      if (!more.isEmpty()) throw new IllegalArgumentException(reason.get() + ", and Spark's own ALS does not have "
+          + String.join(", ", names(more)));
       log.warn("FactorFlow: Spark's own ALS trains {}, since {}", uid(), reason.get());
       return super.fit(dataset);
     }
@@ -111,7 +112,8 @@ public class FactorFlowALS extends ALS {
 
   @Override
   public MLWriter write() {
-    if (!factorFlowParams.isEmpty()) log.warn("FactorFlow: a saved ALS does not have {}", String.join(", ", factorFlowParams.keySet()));
+    if (!factorFlowParams.isEmpty()) log.warn("FactorFlow: a saved ALS does not have {}",
+        String.join(", ", factorFlowParams.keySet()));
     return copyValues(new ALS(uid()), ParamMap.empty()).write();
   }
 

@@ -18,7 +18,8 @@ public class FactorFlowALSModel extends ALSModel {
 
   /** The same model, such as one that {@code ALSModel.load} returned, with recommendations by FactorFlow. */
   public static FactorFlowALSModel of(ALSModel model) {
-    return copied(model, new FactorFlowALSModel(model.uid(), model.rank(), model.userFactors(), model.itemFactors()), ParamMap.empty());
+    return copied(model, new FactorFlowALSModel(model.uid(), model.rank(), model.userFactors(), model.itemFactors()),
+        ParamMap.empty());
   }
 
   private static <M extends ALSModel> M copied(ALSModel from, M to, ParamMap extra) {

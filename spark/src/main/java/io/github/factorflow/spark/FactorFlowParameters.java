@@ -57,7 +57,8 @@ final class FactorFlowParameters {
   }
 
   private static JsonNode ofNumber(double value) {
-    return value == Math.rint(value) && Math.abs(value) < 1L << 53 ? json.numberNode((long) value) : json.numberNode(value);
+    return value == Math.rint(value) && Math.abs(value) < 1L << 53 ? json.numberNode((long) value)
+        : json.numberNode(value);
   }
 
   private static JsonNode ofValue(String name, Object value) {
@@ -87,10 +88,12 @@ final class FactorFlowParameters {
   private static JsonNode described(String name) {
     JsonNode described = table.get(name);
     if (described == null)
-      throw new IllegalArgumentException("unknown ALS parameter " + name + ". There are: " + String.join(", ", names()));
+      throw new IllegalArgumentException("unknown ALS parameter " + name + ". There are: "
+          + String.join(", ", names()));
     switch (described.path("kind").asText()) {
       case "of Spark" -> throw new IllegalArgumentException(name + " is a parameter of Spark's ALS: set it there");
-      case "held out" -> throw new IllegalArgumentException(name + " needs a validation set, which Spark's fit does not have. "
+      case "held out" -> throw new IllegalArgumentException(name
+          + " needs a validation set, which Spark's fit does not have. "
           + "CrossValidator and TrainValidationSplit compare models");
       default -> {
         return described;
@@ -119,7 +122,8 @@ final class FactorFlowParameters {
         return value.isTextual() && !value.asText().isEmpty();
       case "one or two numbers":
         if (!value.isArray()) return isNumber(described, value, false);
-        return value.size() == 2 && isNumber(described, value.get(0), false) && isNumber(described, value.get(1), false);
+        return value.size() == 2 && isNumber(described, value.get(0), false)
+            && isNumber(described, value.get(1), false);
       default:
         boolean auto = kind.endsWith("or auto") && value.asText().equals("auto");
         return auto || isNumber(described, value, kind.startsWith("whole"));

@@ -9,7 +9,8 @@ import org.apache.spark.SparkConf;
 import scala.Tuple2;
 
 /**
- * {@code spark.factorflow.*} of the application's own configuration. A session's configuration is never read: a client of a server could
+ * {@code spark.factorflow.*} of the application's own configuration. A session's configuration is never read:
+ * a client of a server could
  * otherwise choose the program that the server runs.
  *
  * @param node path of Node, or null: the executable starts itself
@@ -29,17 +30,20 @@ public record Settings(String node, String executable, String device, int cores,
   public static final String PREFIX = "spark.factorflow.";
   private static final String PARAMETER = "param.";
   private static final Map<String, String> KEYS = Map.of(
-      "node", "", "executable", "", "device", "auto", "cores", "0", "memory", "0", "workers", "1", "exchange", "auto", "timeout", "30s",
+      "node", "", "executable", "", "device", "auto", "cores", "0", "memory", "0", "workers", "1", "exchange",
+          "auto", "timeout", "30s",
       "recommend", "true");
 
   public static Settings of(SparkConf conf) {
     for (Tuple2<String, String> entry : conf.getAllWithPrefix(PREFIX)) {
       if (!entry._1().startsWith(PARAMETER) && !KEYS.containsKey(entry._1())) {
-        throw new IllegalArgumentException(PREFIX + entry._1() + " is no setting of FactorFlow. It has " + String.join(", ", new TreeSet<>(KEYS.keySet())) + " and " + PARAMETER + "NAME");
+        throw new IllegalArgumentException(PREFIX + entry._1() + " is no setting of FactorFlow. It has "
+            + String.join(", ", new TreeSet<>(KEYS.keySet())) + " and " + PARAMETER + "NAME");
       }
     }
     String device = text(conf, "device");
-    if (!device.matches("auto|cpu|gpu|gpu:\\d+(,\\d+)*")) throw refused("device", device, "auto, cpu, gpu, or gpu with indices such as gpu:0,1");
+    if (!device.matches("auto|cpu|gpu|gpu:\\d+(,\\d+)*")) throw refused("device", device,
+        "auto, cpu, gpu, or gpu with indices such as gpu:0,1");
     return new Settings(
         emptyToNull(text(conf, "node")),
         emptyToNull(text(conf, "executable")),
@@ -75,7 +79,8 @@ public record Settings(String node, String executable, String device, int cores,
 
   private static int number(SparkConf conf, String key, int least) {
     String text = text(conf, key);
-    if (!text.matches("\\d{1,6}") || Integer.parseInt(text) < least) throw refused(key, text, "a whole number from " + least);
+    if (!text.matches("\\d{1,6}") || Integer.parseInt(text) < least) throw refused(key, text, "a whole number from "
+        + least);
     return Integer.parseInt(text);
   }
 

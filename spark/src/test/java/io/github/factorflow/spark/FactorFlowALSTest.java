@@ -15,7 +15,8 @@ class FactorFlowALSTest {
     FactorFlowPlugin plugin = new FactorFlowPlugin();
     assertEquals(Optional.of(FactorFlowALS.class.getName()), plugin.transform(ALS.class.getName()));
     assertEquals(Optional.empty(), plugin.transform("org.apache.spark.ml.recommendation.ALSModel"));
-    assertEquals(Optional.of("org.apache.spark.ml.recommendation.ALSModel"), plugin.transform(FactorFlowALSModel.class.getName()));
+    assertEquals(Optional.of("org.apache.spark.ml.recommendation.ALSModel"),
+        plugin.transform(FactorFlowALSModel.class.getName()));
   }
 
   @Test
@@ -42,7 +43,8 @@ class FactorFlowALSTest {
     FactorFlowALS als = (FactorFlowALS) new FactorFlowALS().setRank(5).setRegParam(0.25).setSeed(-2);
     String explicit = "{\"rank\":5,\"maxIter\":10,\"regParam\":0.25,\"seed\":1,\"nonnegative\":false,\"implicitPrefs\":false}";
     assertEquals(explicit, parameters(als).toJson().toString());
-    assertEquals(3.0, parameters((FactorFlowALS) als.setImplicitPrefs(true).setAlpha(3)).toJson().get("alpha").asDouble());
+    assertEquals(3.0,
+        parameters((FactorFlowALS) als.setImplicitPrefs(true).setAlpha(3)).toJson().get("alpha").asDouble());
     assertEquals(42, parameters((FactorFlowALS) als.setSeed(42)).toJson().get("seed").asLong());
   }
 

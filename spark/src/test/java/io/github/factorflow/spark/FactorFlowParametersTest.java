@@ -10,7 +10,8 @@ import org.junit.jupiter.api.Test;
 
 class FactorFlowParametersTest {
   private static String refused(String name, Object value) {
-    return assertThrows(IllegalArgumentException.class, () -> FactorFlowParameters.ofValues(Map.of(name, value))).getMessage();
+    return assertThrows(IllegalArgumentException.class, () ->
+        FactorFlowParameters.ofValues(Map.of(name, value))).getMessage();
   }
 
   private static SparkConf conf(String... pairs) {
@@ -21,7 +22,8 @@ class FactorFlowParametersTest {
 
   @Test
   void areReadFromTheConfigurationByTheirKinds() {
-    SparkConf conf = conf("biases", "true", "regExponent", "0.5", "cgSteps", "8", "biasDamping", "3,5.5", "solver", "cg", "regOffset", "1e1", "partitionUsers", "1,2");
+    SparkConf conf = conf("biases", "true", "regExponent", "0.5", "cgSteps", "8", "biasDamping", "3,5.5", "solver",
+        "cg", "regOffset", "1e1", "partitionUsers", "1,2");
     assertEquals(
         "{\"biasDamping\":[3,5.5],\"biases\":true,\"cgSteps\":8,\"partitionUsers\":\"1,2\",\"regExponent\":0.5,\"regOffset\":10,\"solver\":\"cg\"}",
         Settings.parameters(conf).toString());
@@ -30,8 +32,10 @@ class FactorFlowParametersTest {
 
   @Test
   void areTakenFromPrograms() {
-    assertEquals("{\"biasDamping\":[3,5.5]}", FactorFlowParameters.ofValues(Map.of("biasDamping", List.of(3, 5.5))).toString());
-    assertEquals("{\"biasDamping\":[3,5]}", FactorFlowParameters.ofValues(Map.of("biasDamping", new double[] {3, 5})).toString());
+    assertEquals("{\"biasDamping\":[3,5.5]}", FactorFlowParameters.ofValues(Map.of("biasDamping",
+        List.of(3, 5.5))).toString());
+    assertEquals("{\"biasDamping\":[3,5]}", FactorFlowParameters.ofValues(Map.of("biasDamping",
+        new double[] {3, 5})).toString());
     assertEquals("{\"regExponent\":0.1}", FactorFlowParameters.ofValues(Map.of("regExponent", 0.1f)).toString());
     assertEquals("{\"alpha\":\"auto\"}", FactorFlowParameters.ofValues(Map.of("alpha", "auto")).toString());
   }
@@ -44,7 +48,8 @@ class FactorFlowParametersTest {
     assertEquals("cgSteps must be auto or a whole number from 1 to 1,000, got 2.5", refused("cgSteps", 2.5));
     assertEquals("unobservedWeight must be a number > 0, got 0", refused("unobservedWeight", 0));
     assertEquals("solver must be auto, cholesky or cg, got lu", refused("solver", "lu"));
-    assertEquals("biasDamping must be a number >= 0, or two for users and items, got an array", refused("biasDamping", List.of(1, 2, 3)));
+    assertEquals("biasDamping must be a number >= 0, or two for users and items, got an array",
+        refused("biasDamping", List.of(1, 2, 3)));
     assertEquals("biases must be true or false, got {}", refused("biases", Map.of()));
   }
 
@@ -55,7 +60,8 @@ class FactorFlowParametersTest {
     assertEquals("rank is a parameter of Spark's ALS: set it there", refused("rank", 3));
     assertEquals("regParam must be auto here, got 0.1", refused("regParam", 0.1));
     assertEquals("earlyStop needs a validation set", refused("earlyStop", 2).substring(0, 32));
-    String ofConf = assertThrows(IllegalArgumentException.class, () -> Settings.parameters(conf("biases", "yes"))).getMessage();
+    String ofConf = assertThrows(IllegalArgumentException.class, () ->
+        Settings.parameters(conf("biases", "yes"))).getMessage();
     assertEquals("spark.factorflow.param.*: biases must be true or false, got yes", ofConf);
   }
 }

@@ -31,13 +31,16 @@ class SettingsTest {
 
   @Test
   void areRead() {
-    Settings settings = settings("node", "/n", "executable", "/e", "device", "gpu:0,3", "cores", "4", "memory", "2g", "workers", "3", "exchange", "shuffle", "timeout", "5s", "recommend", "false");
+    Settings settings = settings("node", "/n", "executable", "/e", "device", "gpu:0,3", "cores", "4", "memory", "2g",
+        "workers", "3", "exchange", "shuffle", "timeout", "5s", "recommend", "false");
     assertEquals(new Settings("/n", "/e", "gpu:0,3", 4, 2L << 30, 3, Settings.Exchange.SHUFFLE, 5000, false), settings);
   }
 
   @Test
   void thatCannotActAreRefusedWithWhatIsAllowed() {
-    for (String[] wrong : new String[][] {{"device", "tpu"}, {"device", "gpu:"}, {"cores", "-1"}, {"cores", "many"}, {"memory", "much"}, {"workers", "0"}, {"exchange", "mail"}, {"timeout", "0"}, {"timeout", "soon"}, {"recommend", "no"}, {"exectuable", "/e"}}) {
+    for (String[] wrong : new String[][] {{"device", "tpu"}, {"device", "gpu:"}, {"cores", "-1"}, {"cores", "many"},
+        {"memory", "much"}, {"workers", "0"}, {"exchange", "mail"}, {"timeout", "0"}, {"timeout", "soon"},
+        {"recommend", "no"}, {"exectuable", "/e"}}) {
       String message = assertThrows(IllegalArgumentException.class, () -> settings(wrong)).getMessage();
       assertTrue(message.startsWith("spark.factorflow." + wrong[0]), message);
     }

@@ -44,12 +44,14 @@ final class FactorStreams implements FlatMapFunction<Iterator<InternalRow>, byte
       InternalRow row = rows.next();
       float[] values = row.getArray(1).toFloatArray();
       if (values.length != rank)
-        throw new FactorFlowException("The factors of id " + row.getInt(0) + " are " + values.length + ", and the model's rank is " + rank);
+        throw new FactorFlowException("The factors of id " + row.getInt(0) + " are " + values.length
+            + ", and the model's rank is " + rank);
       ids[count] = row.getInt(0);
       System.arraycopy(values, 0, features, count++ * rank, rank);
     }
     try {
-      return FactorCodec.encode(new FactorBlock(rank, Arrays.copyOf(ids, count), Arrays.copyOf(features, count * rank)));
+      return FactorCodec.encode(new FactorBlock(rank, Arrays.copyOf(ids, count),
+          Arrays.copyOf(features, count * rank)));
     } catch (IOException failure) {
       throw new UncheckedIOException(failure);
     }

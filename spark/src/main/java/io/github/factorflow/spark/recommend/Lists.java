@@ -36,7 +36,8 @@ final class Lists implements Serializable {
 
   /** The lists of a worker's frame: rows (user, rank, item, prediction), a user's rows one after the other. */
   static Lists decode(byte[] stream) throws IOException {
-    try (BufferAllocator allocator = ArrowUtils$.MODULE$.rootAllocator().newChildAllocator("factorflow-lists", 0, Long.MAX_VALUE);
+    try (BufferAllocator allocator = ArrowUtils$.MODULE$.rootAllocator().newChildAllocator("factorflow-lists", 0,
+        Long.MAX_VALUE);
         ArrowStreamReader reader = new ArrowStreamReader(new ByteArrayInputStream(stream), allocator)) {
       VectorSchemaRoot root = reader.getVectorSchemaRoot();
       if (!reader.loadNextBatch()) return new Lists(new int[0], new int[0], new int[0], new float[0]);

@@ -48,7 +48,8 @@ final class Probe {
   private static Object start(SparkContext context, Launch launch, Placement placement) {
     try (JobDescription job = new JobDescription(context)) {
       job.say("FactorFlow: start of a worker");
-      JavaRDD<Integer> one = JavaSparkContext.fromSparkContext(context).parallelize(List.of(1), 1).mapPartitions(each -> started(launch, placement));
+      JavaRDD<Integer> one = JavaSparkContext.fromSparkContext(context).parallelize(List.of(1),
+          1).mapPartitions(each -> started(launch, placement));
       ResourceProfile profile = Placement.wholeExecutor(context);
       return (profile == null ? one : one.withResources(profile)).collect();
     }

@@ -63,12 +63,14 @@ public final class Recommender {
   private Dataset<Row> lists(Dataset<Row> rows, Dataset<Row> candidates, int n, Supplier<Dataset<Row>> sparks) {
     SparkContext context = rows.sparkSession().sparkContext();
     Settings settings = Settings.of(context.getConf());
-    boolean fits = n >= 1 && n <= MOST && model.rank() <= MAXIMUM_RANK && hasIntegerIds(rows) && hasIntegerIds(candidates);
+    boolean fits = n >= 1 && n <= MOST && model.rank() <= MAXIMUM_RANK && hasIntegerIds(rows)
+        && hasIntegerIds(candidates);
     Placement placement = fits && settings.recommend() ? Probe.placement(context, settings) : null;
     if (placement == null) return sparks.get();
     StructType schema = sparks.get().schema();
     int parts = parts(context);
-    JavaRDD<byte[]> all = streams(candidates).flatMapToPair(stream -> copies(stream, parts)).partitionBy(new HashPartitioner(parts)).values();
+    JavaRDD<byte[]> all = streams(candidates).flatMapToPair(stream ->
+        copies(stream, parts)).partitionBy(new HashPartitioner(parts)).values();
     JavaRDD<byte[]> own = streams(rows);
     int partitions = Math.max(1, own.getNumPartitions());
     SearchTask task = new SearchTask(Launch.of(settings), placement, model.rank(), n);
@@ -88,7 +90,8 @@ public final class Recommender {
   /** Executors at this time; in local mode one. */
   private static int parts(SparkContext context) {
     if (context.isLocal()) return 1;
-    long executors = Scala.java(context.statusStore().executorList(true)).stream().filter(one -> !one.id().equals("driver")).count();
+    long executors = Scala.java(context.statusStore().executorList(true)).stream().filter(one ->
+        !one.id().equals("driver")).count();
     return (int) Math.max(1, executors);
   }
 
@@ -98,7 +101,8 @@ public final class Recommender {
 
   /** Distributes elements over partitions in turn, by a shuffle. */
   private static <T> JavaRDD<T> spread(JavaRDD<T> elements, int partitions) {
-    JavaPairRDD<Integer, T> numbered = JavaPairRDD.fromJavaRDD(elements.mapPartitionsWithIndex((partition, each) -> numbered(partition, each), false));
+    JavaPairRDD<Integer, T> numbered = JavaPairRDD.fromJavaRDD(elements.mapPartitionsWithIndex((partition, each) ->
+        numbered(partition, each), false));
     return numbered.partitionBy(new HashPartitioner(partitions)).values();
   }
 

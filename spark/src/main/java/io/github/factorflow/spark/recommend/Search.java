@@ -100,7 +100,8 @@ final class Search implements Iterator<Lists> {
     try {
       return Lists.decode(frame.payload());
     } catch (IOException failure) {
-      throw new FactorFlowException("FactorFlow's worker gave lists that cannot be read: " + failure.getMessage(), failure);
+      throw new FactorFlowException("FactorFlow's worker gave lists that cannot be read: " + failure.getMessage(),
+          failure);
     }
   }
 

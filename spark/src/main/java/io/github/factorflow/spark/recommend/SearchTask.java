@@ -42,7 +42,8 @@ final class SearchTask implements FlatMapFunction2<Iterator<byte[]>, Iterator<by
   }
 
   private WorkerProcess start(TaskContext task) {
-    return WorkerProcess.start(launch, placement.flags(task), opening(rank), () -> task.isInterrupted() || task.isCompleted(),
+    return WorkerProcess.start(launch, placement.flags(task), opening(rank), () -> task.isInterrupted()
+        || task.isCompleted(),
         frame -> log.info("FactorFlow: {}", frame.header()));
   }
 

@@ -20,7 +20,8 @@ record BlockNeeds(long[] sends, long kept, long loading, long solving, long proc
     long[] rows = new long[sends.size()];
     for (int block = 0; block < rows.length; block++) rows[block] = sends.get(block).asLong();
     JsonNode bytes = answer.path("bytes");
-    return new BlockNeeds(rows, bytes.path("kept").asLong(), bytes.path("loading").asLong(), bytes.path("solving").asLong(), bytes.path("process").asLong());
+    return new BlockNeeds(rows, bytes.path("kept").asLong(), bytes.path("loading").asLong(),
+        bytes.path("solving").asLong(), bytes.path("process").asLong());
   }
 
   /** Rows that the block is sent for block {@code to} of the other side. */

@@ -60,8 +60,10 @@ final class Blocks {
   }
 
   /** Tasks that read the fixed side, and their own previous factors, from copies of all blocks. */
-  JavaRDD<SolvedBlock> withCopies(RowTask task, Broadcast<List<SolvedBlock>> fixed, Broadcast<List<SolvedBlock>> previous) {
-    return placed(of(task).mapPartitionsWithIndex((block, ratings) -> one(task.run(block, ratings, () -> streams(fixed), () -> previous.value().get(block).factors)), false));
+  JavaRDD<SolvedBlock> withCopies(RowTask task, Broadcast<List<SolvedBlock>> fixed,
+      Broadcast<List<SolvedBlock>> previous) {
+    return placed(of(task).mapPartitionsWithIndex((block, ratings) ->
+        one(task.run(block, ratings, () -> streams(fixed), () -> previous.value().get(block).factors)), false));
   }
 
   /**
@@ -70,7 +72,8 @@ final class Blocks {
    */
   JavaRDD<SolvedBlock> withPartitions(RowTask task, JavaRDD<byte[]> fixed, JavaRDD<SolvedBlock> previous) {
     var solved = of(task).rdd().zipPartitions(fixed.rdd(), previous.rdd(), false, new Zipped(task),
-        new ClassTagOf<byte[]>(byte[].class).get(), new ClassTagOf<SolvedBlock>(SolvedBlock.class).get(), new ClassTagOf<SolvedBlock>(SolvedBlock.class).get());
+        new ClassTagOf<byte[]>(byte[].class).get(), new ClassTagOf<SolvedBlock>(SolvedBlock.class).get(),
+            new ClassTagOf<SolvedBlock>(SolvedBlock.class).get());
     return placed(solved.toJavaRDD());
   }
 
@@ -80,8 +83,10 @@ final class Blocks {
    */
   JavaRDD<byte[]> outgoing(RowTask task, JavaRDD<SolvedBlock> solved) {
     ClassTagOf<Tuple2<Integer, byte[]>> tag = new ClassTagOf<>(Tuple2.class);
-    var rows = of(task).rdd().zipPartitions(solved.rdd(), false, new Sending(task, executors, hosts), new ClassTagOf<SolvedBlock>(SolvedBlock.class).get(), tag.get());
-    return JavaPairRDD.fromRDD(placed(rows, tag.get()), new ClassTagOf<Integer>(Integer.class).get(), new ClassTagOf<byte[]>(byte[].class).get())
+    var rows = of(task).rdd().zipPartitions(solved.rdd(), false, new Sending(task, executors, hosts),
+        new ClassTagOf<SolvedBlock>(SolvedBlock.class).get(), tag.get());
+    return JavaPairRDD.fromRDD(placed(rows, tag.get()), new ClassTagOf<Integer>(Integer.class).get(),
+        new ClassTagOf<byte[]>(byte[].class).get())
         .partitionBy(new HashPartitioner(hosts))
         .values();
   }
@@ -121,7 +126,8 @@ final class Blocks {
   }
 
   private static JavaRDD<RatingBatch> part(JavaRDD<RatingBatch> rated, int from, int to) {
-    Function1<Object, Object> inside = (Function1<Object, Object> & Serializable) partition -> (Integer) partition >= from && (Integer) partition < to;
+    Function1<Object, Object> inside = (Function1<Object, Object> & Serializable) partition ->
+        (Integer) partition >= from && (Integer) partition < to;
     return PartitionPruningRDD.create(rated.rdd(), inside).toJavaRDD();
   }
 
@@ -133,7 +139,8 @@ final class Blocks {
     return List.of(value).iterator();
   }
 
-  private static final class Zipped extends AbstractFunction3<scala.collection.Iterator<RatingBatch>, scala.collection.Iterator<byte[]>, scala.collection.Iterator<SolvedBlock>, scala.collection.Iterator<SolvedBlock>>
+  private static final class Zipped extends AbstractFunction3<scala.collection.Iterator<RatingBatch>,
+      scala.collection.Iterator<byte[]>, scala.collection.Iterator<SolvedBlock>, scala.collection.Iterator<SolvedBlock>>
       implements Serializable {
     private static final long serialVersionUID = 1;
     private final RowTask task;
@@ -143,7 +150,8 @@ final class Blocks {
     }
 
     @Override
-    public scala.collection.Iterator<SolvedBlock> apply(scala.collection.Iterator<RatingBatch> ratings, scala.collection.Iterator<byte[]> fixed, scala.collection.Iterator<SolvedBlock> previous) {
+    public scala.collection.Iterator<SolvedBlock> apply(scala.collection.Iterator<RatingBatch> ratings,
+        scala.collection.Iterator<byte[]> fixed, scala.collection.Iterator<SolvedBlock> previous) {
       Supplier<List<byte[]>> former = () -> previous.next().factors;
       SolvedBlock solved = task.run(TaskContext.getPartitionId(), Scala.java(ratings), () -> Scala.java(fixed), former);
       return Scala.scala(one(solved));

@@ -42,8 +42,10 @@ interface Exchange {
     long most = Math.min(results == 0 ? Long.MAX_VALUE : results / 2, Runtime.getRuntime().maxMemory() / 8);
     boolean small = isSmall(plan.users(), most) && isSmall(plan.items(), most);
     boolean broadcast = setting == Settings.Exchange.AUTO ? small : setting == Settings.Exchange.BROADCAST;
-    String reason = setting == Settings.Exchange.AUTO ? (small ? "both sides are small" : "less time than whole sides by broadcast") : "as set";
-    LoggerFactory.getLogger(Exchange.class).info("FactorFlow: {}. Exchange by {}: {}", plan.text(), broadcast ? "broadcast" : "shuffle", reason);
+    String reason = setting == Settings.Exchange.AUTO ? (small ? "both sides are small"
+        : "less time than whole sides by broadcast") : "as set";
+    LoggerFactory.getLogger(Exchange.class).info("FactorFlow: {}. Exchange by {}: {}", plan.text(), broadcast
+        ? "broadcast" : "shuffle", reason);
     return broadcast ? new ByBroadcast(blocks, parameters) : new ByShuffle(blocks, parameters);
   }
 
@@ -59,12 +61,14 @@ interface Exchange {
   record ByBroadcast(Blocks blocks, Parameters parameters) implements Exchange {
     @Override
     public SolvedSide solve(RowTask task, int version, SolvedSide fixed, SolvedSide previous, boolean last) {
-      JavaRDD<SolvedBlock> solved = blocks.withCopies(task, fixed == null ? null : fixed.copies(), previous == null ? null : previous.copies());
+      JavaRDD<SolvedBlock> solved = blocks.withCopies(task, fixed == null ? null : fixed.copies(), previous == null
+          ? null : previous.copies());
       if (last && ManyHosts.isKept(parameters.finalLevel())) solved.persist(parameters.finalLevel());
       List<SolvedBlock> all = blocks.collect(solved);
       ManyHosts.checked(all);
       all.sort(Comparator.comparingInt(block -> block.block));
-      return new SolvedSide(version, solved, JavaSparkContext.fromSparkContext(blocks.context()).broadcast(all), SolvedSide.gram(all));
+      return new SolvedSide(version, solved, JavaSparkContext.fromSparkContext(blocks.context()).broadcast(all),
+          SolvedSide.gram(all));
     }
 
     @Override
@@ -75,7 +79,8 @@ interface Exchange {
 
   /**
    * Sends factors from executor to executor: to each host the rows that its ratings name. No host and not the driver
-   * has a whole side. The lineage of a block extends over the iterations back to the last checkpoint, if the application has a
+   * has a whole side. The lineage of a block extends over the iterations back to the last checkpoint, if the
+   * application has a
    * checkpoint folder.
    */
   record ByShuffle(Blocks blocks, Parameters parameters) implements Exchange {
@@ -84,10 +89,12 @@ interface Exchange {
     @Override
     public SolvedSide solve(RowTask task, int version, SolvedSide fixed, SolvedSide previous, boolean last) {
       JavaRDD<byte[]> beside = fixed == null ? blocks.empty() : blocks.outgoing(task.sendFixed(), fixed.blocks());
-      JavaRDD<SolvedBlock> solved = blocks.withPartitions(task, beside, previous == null ? blocks.empty() : previous.blocks());
+      JavaRDD<SolvedBlock> solved = blocks.withPartitions(task, beside, previous == null ? blocks.empty()
+          : previous.blocks());
       if (!last) solved.persist(parameters.intermediateLevel());
       else if (ManyHosts.isKept(parameters.finalLevel())) solved.persist(parameters.finalLevel());
-      boolean due = parameters.checkpointInterval() > 0 && version % (2 * parameters.checkpointInterval()) == 0 && version > 0;
+      boolean due = parameters.checkpointInterval() > 0 && version % (2 * parameters.checkpointInterval()) == 0
+          && version > 0;
       if (due && blocks.context().getCheckpointDir().isDefined()) {
         log.info("FactorFlow: version {} is kept as a checkpoint", version);
         solved.checkpoint();

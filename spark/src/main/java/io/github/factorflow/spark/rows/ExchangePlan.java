@@ -49,20 +49,23 @@ record ExchangePlan(Traffic users, Traffic items, List<HostBytes> hosts) {
 
   /** The plan for one block of each side per host; lists are in the order of blocks. */
   static ExchangePlan of(List<SolvedBlock> users, List<SolvedBlock> items, int rank) {
-    List<HostBytes> hosts = IntStream.range(0, users.size()).mapToObj(host -> bytes(users.get(host).needs, items.get(host).needs)).toList();
+    List<HostBytes> hosts = IntStream.range(0, users.size()).mapToObj(host ->
+        bytes(users.get(host).needs, items.get(host).needs)).toList();
     return new ExchangePlan(traffic(Side.USERS, users, rank), traffic(Side.ITEMS, items, rank), hosts);
   }
 
   private static Traffic traffic(Side side, List<SolvedBlock> blocks, int rank) {
     long[] needed = new long[blocks.size()];
-    for (SolvedBlock block : blocks) for (int host = 0; host < needed.length; host++) needed[host] += block.needs.sends(host);
+    for (SolvedBlock block
+        : blocks) for (int host = 0; host < needed.length; host++) needed[host] += block.needs.sends(host);
     return new Traffic(side, blocks.stream().mapToLong(block -> block.sums.rows).sum(), needed, 4L * rank + 8);
   }
 
   /** Users are loaded before items, so loading a block of users finds no block of items. */
   private static HostBytes bytes(BlockNeeds users, BlockNeeds items) {
     long kept = users.kept() + items.kept();
-    long working = Math.max(Math.max(users.solving(), items.solving()), Math.max(items.loading(), users.loading() - items.kept()));
+    long working = Math.max(Math.max(users.solving(), items.solving()),
+        Math.max(items.loading(), users.loading() - items.kept()));
     return new HostBytes(Math.max(users.process(), items.process()), kept, working);
   }
 
@@ -74,7 +77,8 @@ record ExchangePlan(Traffic users, Traffic items, List<HostBytes> hosts) {
   /** Lines for the log. */
   String text() {
     HostBytes host = largest();
-    return String.format(Locale.ROOT, "%s; %s; memory of the largest worker: %s for ratings and rows, %s to solve them from the rows needed, %s for the process",
+    return String.format(Locale.ROOT,
+        "%s; %s; memory of the largest worker: %s for ratings and rows, %s to solve them from the rows needed, %s for the process",
         users.text(), items.text(), mib(host.kept()), mib(host.working()), mib(host.process()));
   }
 
@@ -84,6 +88,7 @@ record ExchangePlan(Traffic users, Traffic items, List<HostBytes> hosts) {
 
   private static String count(long rows) {
     if (rows < 10_000) return String.valueOf(rows);
-    return rows < 1_000_000 ? String.format(Locale.ROOT, "%.0f k", rows / 1e3) : String.format(Locale.ROOT, "%.1f M", rows / 1e6);
+    return rows < 1_000_000 ? String.format(Locale.ROOT, "%.0f k", rows / 1e3)
+        : String.format(Locale.ROOT, "%.1f M", rows / 1e6);
   }
 }

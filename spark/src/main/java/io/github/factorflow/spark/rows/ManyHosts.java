@@ -41,13 +41,16 @@ public final class ManyHosts {
     this.job = job;
   }
 
-  public static Factors train(Ratings ratings, Parameters parameters, Settings settings, Executors executors, Progress progress) {
+  public static Factors train(Ratings ratings, Parameters parameters, Settings settings, Executors executors,
+      Progress progress) {
     SparkContext context = ratings.context();
     int hosts = settings.workers();
-    RowSession session = new RowSession(UUID.randomUUID().toString(), hosts, Launch.of(settings), Placement.of(context, settings), parameters, progress);
+    RowSession session = new RowSession(UUID.randomUUID().toString(), hosts, Launch.of(settings),
+        Placement.of(context, settings), parameters, progress);
     var rated = ratings.javaRows().mapPartitionsToPair(new RatingEncoder(hosts)).partitionBy(new HashPartitioner(2 * hosts)).values().persist(parameters.intermediateLevel());
     try (JobDescription job = new JobDescription(context)) {
-      return new ManyHosts(parameters, new Blocks(context, rated, hosts, executors), session, job).run(ratings, settings);
+      return new ManyHosts(parameters, new Blocks(context, rated, hosts, executors), session, job).run(ratings,
+          settings);
     } finally {
       rated.unpersist(false);
       Release.start(context, session.id());
@@ -75,11 +78,13 @@ public final class ManyHosts {
       long began = System.nanoTime();
       SolvedSide formerItems = items;
       describe("iteration " + iteration + " of " + parameters.maxIter() + ", items");
-      RowTask byFixedUsers = RowTask.solve(session, Side.ITEMS, byUsers, 2 * iteration - 1, users.version(), items == null ? null : items.version(), users.gram());
+      RowTask byFixedUsers = RowTask.solve(session, Side.ITEMS, byUsers, 2 * iteration - 1, users.version(),
+          items == null ? null : items.version(), users.gram());
       items = exchange.solve(byFixedUsers, 2 * iteration - 1, users, items, last);
       SolvedSide formerUsers = users;
       describe("iteration " + iteration + " of " + parameters.maxIter() + ", users");
-      RowTask byFixedItems = RowTask.solve(session, Side.USERS, byUsers, 2 * iteration, items.version(), users.version(), items.gram());
+      RowTask byFixedItems = RowTask.solve(session, Side.USERS, byUsers, 2 * iteration, items.version(),
+          users.version(), items.gram());
       users = exchange.solve(byFixedItems, 2 * iteration, items, users, last);
       session.progress().iterated((System.nanoTime() - began) / 1e9);
       if (last) continue;
@@ -106,14 +111,16 @@ public final class ManyHosts {
 
   private JavaRDD<FactorBlock> decoded(SolvedSide side, String name) {
     int rank = parameters.rank();
-    return side.blocks().setName(name).flatMap(block -> block.factors.stream().map(stream -> decoded(stream, rank)).iterator());
+    return side.blocks().setName(name).flatMap(block -> block.factors.stream().map(stream ->
+        decoded(stream, rank)).iterator());
   }
 
   private static FactorBlock decoded(byte[] stream, int rank) {
     try {
       return FactorCodec.decode(stream, rank);
     } catch (IOException failure) {
-      throw new UncheckedIOException("FactorFlow's worker gave factors that cannot be read: " + failure.getMessage(), failure);
+      throw new UncheckedIOException("FactorFlow's worker gave factors that cannot be read: " + failure.getMessage(),
+          failure);
     }
   }
 

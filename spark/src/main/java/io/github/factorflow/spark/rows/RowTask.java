@@ -36,7 +36,8 @@ final class RowTask implements Serializable {
   private final Integer previousVersion;
   private final byte[] fixedGram;
 
-  private RowTask(RowSession session, Side side, Work work, Sums all, int version, Integer fixedVersion, Integer previousVersion, byte[] fixedGram) {
+  private RowTask(RowSession session, Side side, Work work, Sums all, int version, Integer fixedVersion,
+      Integer previousVersion, byte[] fixedGram) {
     this.session = session;
     this.side = side;
     this.work = work;
@@ -65,7 +66,8 @@ final class RowTask implements Serializable {
   }
 
   /** {@code previousVersion} is null if the rows have not been solved before. */
-  static RowTask solve(RowSession session, Side side, Sums all, int version, int fixedVersion, Integer previousVersion, byte[] fixedGram) {
+  static RowTask solve(RowSession session, Side side, Sums all, int version, int fixedVersion,
+      Integer previousVersion, byte[] fixedGram) {
     return new RowTask(session, side, Work.SOLVE, all, version, fixedVersion, previousVersion, fixedGram);
   }
 
@@ -74,7 +76,8 @@ final class RowTask implements Serializable {
    * @param fixed streams of the other side's factors; read only where the worker has another version
    * @param previous streams of the block's own former factors; read only where the worker has not solved them
    */
-  SolvedBlock run(int block, Iterator<RatingBatch> ratings, Supplier<Iterator<byte[]>> fixed, Supplier<List<byte[]>> previous) {
+  SolvedBlock run(int block, Iterator<RatingBatch> ratings, Supplier<Iterator<byte[]>> fixed,
+      Supplier<List<byte[]>> previous) {
     if (!ratings.hasNext()) return SolvedBlock.empty(block);
     RowWorker worker = RowWorkers.of(session);
     try {
@@ -98,13 +101,16 @@ final class RowTask implements Serializable {
     if (!ratings.hasNext()) return Collections.emptyIterator();
     RowWorker worker = RowWorkers.of(session);
     return IntStream.range(0, session.hosts()).boxed()
-        .flatMap(to -> worker.use(TaskContext.get(), session.progress(), () -> answer(worker, block, node("send", block).put("version", version).put("to", to), ratings, Collections::emptyIterator, solved))
+        .flatMap(to -> worker.use(TaskContext.get(), session.progress(), () ->
+            answer(worker, block, node("send", block).put("version", version).put("to", to), ratings,
+            Collections::emptyIterator, solved))
             .factors().stream().map(stream -> new Tuple2<>(to, stream)))
         .iterator();
   }
 
   /** The answer to a request, after the worker has been given the data that it lacks. */
-  private RowWorker.Answer answer(RowWorker worker, int block, ObjectNode request, Iterator<RatingBatch> ratings, Supplier<Iterator<byte[]>> fixed, Supplier<List<byte[]>> previous) {
+  private RowWorker.Answer answer(RowWorker worker, int block, ObjectNode request, Iterator<RatingBatch> ratings,
+      Supplier<Iterator<byte[]>> fixed, Supplier<List<byte[]>> previous) {
     RowWorker.Answer answer = worker.ask(request, fixedGram);
     Set<String> given = new HashSet<>();
     for (String missing = answer.missing(); !missing.isEmpty(); missing = answer.missing()) {
@@ -113,8 +119,10 @@ final class RowTask implements Serializable {
       switch (missing) {
         case "block" -> load(worker, block, ratings);
         case "fixed" -> fixed.get().forEachRemaining(stream -> worker.ask(rows("fixed", block, fixedVersion), stream));
-        case "previous" -> previous.get().forEach(stream -> worker.ask(rows("previous", block, previousVersion), stream));
-        default -> throw new FactorFlowException("FactorFlow's worker lacks " + missing + ", which the plugin does not know");
+        case "previous" -> previous.get().forEach(stream ->
+            worker.ask(rows("previous", block, previousVersion), stream));
+        default -> throw new FactorFlowException("FactorFlow's worker lacks " + missing
+            + ", which the plugin does not know");
       }
       answer = worker.ask(request, fixedGram);
     }
@@ -136,7 +144,8 @@ final class RowTask implements Serializable {
   }
 
   private byte[] gram(RowWorker worker, int block) {
-    return session.parameters().implicitPrefs() ? worker.ask(node("gram", block).put("version", version), nothing).frame().payload() : null;
+    return session.parameters().implicitPrefs() ? worker.ask(node("gram", block).put("version", version),
+        nothing).frame().payload() : null;
   }
 
   private ObjectNode request(int block) {

@@ -73,7 +73,8 @@ final class RowWorker {
       process.watchedBy(() -> task.isInterrupted());
       if (process.isAlive()) return;
     }
-    process = WorkerProcess.start(session.launch(), session.placement().flags(task), session.opening(), () -> task.isInterrupted(), session.progress()::see);
+    process = WorkerProcess.start(session.launch(), session.placement().flags(task), session.opening(), () ->
+        task.isInterrupted(), session.progress()::see);
   }
 
   private void rest() {

@@ -14,7 +14,8 @@ import scala.collection.Iterator;
 import scala.runtime.AbstractFunction2;
 
 /** Sends the rows of a solved block, each stream with the number of the block of the other side that needs it. */
-final class Sending extends AbstractFunction2<Iterator<RatingBatch>, Iterator<SolvedBlock>, Iterator<Tuple2<Integer, byte[]>>> implements Serializable {
+final class Sending extends AbstractFunction2<Iterator<RatingBatch>, Iterator<SolvedBlock>, Iterator<Tuple2<Integer,
+    byte[]>>> implements Serializable {
   private static final long serialVersionUID = 1;
   private final RowTask task;
   private final Executors executors;
@@ -33,7 +34,9 @@ final class Sending extends AbstractFunction2<Iterator<RatingBatch>, Iterator<So
       if (read.isEmpty()) read.add(solved.next());
       return read.get(0).factors;
     };
-    if (executors.includeThis()) return Scala.scala(task.send(TaskContext.getPartitionId(), Scala.java(ratings), factors));
-    return Scala.scala(factors.get().stream().flatMap(stream -> IntStream.range(0, hosts).mapToObj(to -> new Tuple2<>(to, stream))).iterator());
+    if (executors.includeThis()) return Scala.scala(task.send(TaskContext.getPartitionId(), Scala.java(ratings),
+        factors));
+    return Scala.scala(factors.get().stream().flatMap(stream ->
+        IntStream.range(0, hosts).mapToObj(to -> new Tuple2<>(to, stream))).iterator());
   }
 }

@@ -29,7 +29,8 @@ record Checkpoints(String folder, int interval, int last, SerializableConfigurat
     int interval = parameters.checkpointInterval();
     if (context.getCheckpointDir().isEmpty() || interval < 1 || interval >= parameters.maxIter()) return null;
     String folder = context.getCheckpointDir().get() + "/factorflow-" + UUID.randomUUID();
-    return new Checkpoints(folder, interval, parameters.maxIter(), new SerializableConfiguration(context.hadoopConfiguration()));
+    return new Checkpoints(folder, interval, parameters.maxIter(),
+        new SerializableConfiguration(context.hadoopConfiguration()));
   }
 
   FileSystem files() throws IOException {

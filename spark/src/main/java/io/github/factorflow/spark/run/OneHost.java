@@ -32,7 +32,8 @@ import scala.reflect.ClassTag$;
 public final class OneHost {
   private OneHost() {}
 
-  public static Factors train(Ratings ratings, Parameters parameters, Settings settings, Executors executors, Progress progress) {
+  public static Factors train(Ratings ratings, Parameters parameters, Settings settings, Executors executors,
+      Progress progress) {
     SparkContext context = ratings.context();
     Placement placement = Placement.of(context, settings);
     JavaRDD<RatingBatch> batches = ratings.javaRows().mapPartitionsToPair(new RatingEncoder(1)).partitionBy(new HashPartitioner(1)).values();
@@ -41,7 +42,8 @@ public final class OneHost {
     RDD<Tuple2<Integer, FactorBlock>> trained = inOneTask(context, executors, batches.rdd(), task);
     int userBlocks = parameters.userBlocks();
     int partitions = userBlocks + parameters.itemBlocks();
-    JavaRDD<FactorBlock> factors = JavaPairRDD.fromRDD(trained, ClassTag$.MODULE$.<Integer>apply(Integer.class), ClassTag$.MODULE$.<FactorBlock>apply(FactorBlock.class))
+    JavaRDD<FactorBlock> factors = JavaPairRDD.fromRDD(trained, ClassTag$.MODULE$.<Integer>apply(Integer.class),
+        ClassTag$.MODULE$.<FactorBlock>apply(FactorBlock.class))
         .partitionBy(new HashPartitioner(partitions))
         .values();
     JavaRDD<FactorBlock> users = kept(side(factors, 0, userBlocks), "userFactors", parameters);
@@ -85,7 +87,8 @@ public final class OneHost {
   }
 
   private static JavaRDD<FactorBlock> side(JavaRDD<FactorBlock> factors, int from, int to) {
-    Function1<Object, Object> inside = (Function1<Object, Object> & Serializable) partition -> (Integer) partition >= from && (Integer) partition < to;
+    Function1<Object, Object> inside = (Function1<Object, Object> & Serializable) partition ->
+        (Integer) partition >= from && (Integer) partition < to;
     return PartitionPruningRDD.create(factors.rdd(), inside).toJavaRDD();
   }
 

@@ -20,7 +20,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The part of a host that a worker gets: a task asks for all cores and GPUs of one executor by a profile of its stage, and the worker for what its task got.
+ * The part of a host that a worker gets: a task asks for all cores and GPUs of one executor by a profile of
+ * its stage, and the worker for what its task got.
  *
  * @param localCores threads in local mode, where tasks cannot ask for cores; 0 elsewhere
  * @param memory bytes of a worker, 0 without a limit
@@ -32,7 +33,8 @@ public record Placement(Settings settings, int localCores, long memory, long jvm
   private static final long LEAST_MEMORY = 256 * MIB;
 
   public static Placement of(SparkContext context, Settings settings) {
-    return new Placement(settings, context.isLocal() ? context.defaultParallelism() : 0, memory(context, settings), jvmShare(context.getConf()));
+    return new Placement(settings, context.isLocal() ? context.defaultParallelism() : 0, memory(context, settings),
+        jvmShare(context.getConf()));
   }
 
   /**
@@ -78,7 +80,8 @@ public record Placement(Settings settings, int localCores, long memory, long jvm
     List<String> addresses = Arrays.asList(gpus.addresses());
     for (String address : addresses) {
       if (!address.matches("\\d+")) {
-        throw new FactorFlowException("The GPU " + address + " of this task has no index. Let spark.executor.resource.gpu.discoveryScript print indices, or set spark.factorflow.device");
+        throw new FactorFlowException("The GPU " + address
+            + " of this task has no index. Let spark.executor.resource.gpu.discoveryScript print indices, or set spark.factorflow.device");
       }
     }
     return "gpu:" + String.join(",", addresses);
@@ -90,7 +93,8 @@ public record Placement(Settings settings, int localCores, long memory, long jvm
    */
   public List<String> flags(TaskContext task) {
     String files = folderOfFiles();
-    List<String> flags = new ArrayList<>(List.of("--device", device(task), "--workers", String.valueOf(cores(task)), "--spill-dir", files));
+    List<String> flags = new ArrayList<>(List.of("--device", device(task), "--workers", String.valueOf(cores(task)),
+        "--spill-dir", files));
     if (memory > 0) flags.addAll(List.of("--memory-budget", memory / MIB + "MiB"));
     return flags;
   }
@@ -107,13 +111,15 @@ public record Placement(Settings settings, int localCores, long memory, long jvm
   /** Throws FactorFlowException if a worker may have less memory than it needs. {@code plan}: what needs it. */
   public void require(long bytes, String plan) {
     if (memory > 0 && bytes > memory)
-      throw new FactorFlowException("A worker needs about " + mib(bytes) + " MiB of memory, and it may have " + mib(memory) + " (" + plan + "). " + moreMemory() + ", or set more spark.factorflow.workers");
+      throw new FactorFlowException("A worker needs about " + mib(bytes) + " MiB of memory, and it may have "
+          + mib(memory) + " (" + plan + "). " + moreMemory() + ", or set more spark.factorflow.workers");
   }
 
   /** The setting that gives workers more memory. */
   String moreMemory() {
     if (settings.memory() > 0 || localCores > 0) return "Raise spark.factorflow.memory";
-    return "Raise spark.executor.memoryOverhead, which a worker shares with its JVM" + (memory > 0 ? ": the JVM keeps " + mib(jvmShare) + " MiB of it" : "");
+    return "Raise spark.executor.memoryOverhead, which a worker shares with its JVM"
+        + (memory > 0 ? ": the JVM keeps " + mib(jvmShare) + " MiB of it" : "");
   }
 
   private static long memory(SparkContext context, Settings settings) {
@@ -126,8 +132,10 @@ public record Placement(Settings settings, int localCores, long memory, long jvm
         : Math.max(384 * MIB, (long) (conf.getDouble("spark.executor.memoryOverheadFactor", 0.1) * heap(conf)));
     long left = overhead - jvmShare(conf);
     if (left >= LEAST_MEMORY) return left;
-    throw new FactorFlowException("FactorFlow's workers have no memory: executors have " + mib(overhead) + " MiB outside of the heap, and the JVM needs " + mib(jvmShare(conf))
-        + " of them. Set spark.executor.memoryOverhead to " + mib(jvmShare(conf) + 1024 * MIB) + "m or more, by the size of the data, or spark.factorflow.memory");
+    throw new FactorFlowException("FactorFlow's workers have no memory: executors have " + mib(overhead)
+        + " MiB outside of the heap, and the JVM needs " + mib(jvmShare(conf))
+        + " of them. Set spark.executor.memoryOverhead to " + mib(jvmShare(conf) + 1024 * MIB)
+            + "m or more, by the size of the data, or spark.factorflow.memory");
   }
 
   /** The part of the memory overhead that the JVM itself uses: Spark's default for it. */

@@ -35,6 +35,7 @@ public final class Refusal {
     String advice = code == DOES_NOT_FIT ? placement.moreMemory() : error.text("advice");
     String message = error.text(error.header().hasNonNull("summary") ? "summary" : "message");
     String sentence = message.endsWith(".") || advice.isEmpty() ? message : message + ".";
-    return (advice.isEmpty() ? sentence : sentence + " " + advice) + " (FactorFlow on " + HostName.get() + ", code " + code + ")";
+    return (advice.isEmpty() ? sentence : sentence + " " + advice) + " (FactorFlow on " + HostName.get() + ", code "
+        + code + ")";
   }
 }

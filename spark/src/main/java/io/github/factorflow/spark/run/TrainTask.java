@@ -27,7 +27,8 @@ import scala.runtime.AbstractFunction1;
  * The task that trains. Its input are batches of all ratings; its output are blocks of both sides' factors,
  * each with its partition.
  */
-final class TrainTask extends AbstractFunction1<Iterator<RatingBatch>, Iterator<Tuple2<Integer, FactorBlock>>> implements Serializable {
+final class TrainTask extends AbstractFunction1<Iterator<RatingBatch>, Iterator<Tuple2<Integer,
+    FactorBlock>>> implements Serializable {
   private static final long serialVersionUID = 1;
   private static final Logger log = LoggerFactory.getLogger(TrainTask.class);
   private final Launch launch;
@@ -53,7 +54,8 @@ final class TrainTask extends AbstractFunction1<Iterator<RatingBatch>, Iterator<
     task.addTaskCompletionListener((TaskCompletionListener) done -> leave.run());
     LocalCheckpoints local = checkpoints == null ? null : LocalCheckpoints.open(checkpoints, Placement.folderOfFiles());
     if (local != null) task.addTaskCompletionListener((TaskCompletionListener) done -> local.close());
-    WorkerProcess worker = WorkerProcess.start(launch, placement.flags(task), request(local), () -> task.isInterrupted() || task.isCompleted(), frame -> see(frame, local));
+    WorkerProcess worker = WorkerProcess.start(launch, placement.flags(task), request(local), () ->
+        task.isInterrupted() || task.isCompleted(), frame -> see(frame, local));
     task.addTaskCompletionListener((TaskCompletionListener) done -> worker.close());
     feed(worker, ratings);
     return Scala.scala(new TrainedFactors(worker, parameters, placement, progress));

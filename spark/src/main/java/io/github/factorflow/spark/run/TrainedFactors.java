@@ -74,7 +74,8 @@ final class TrainedFactors implements Iterator<Tuple2<Integer, FactorBlock>> {
     try {
       block = FactorCodec.decode(frame.payload(), parameters.features());
     } catch (IOException failure) {
-      throw new FactorFlowException("FactorFlow's worker gave factors that cannot be read: " + failure.getMessage(), failure);
+      throw new FactorFlowException("FactorFlow's worker gave factors that cannot be read: " + failure.getMessage(),
+          failure);
     }
     (frame.text("side").equals("users") ? users : items).add(block);
   }

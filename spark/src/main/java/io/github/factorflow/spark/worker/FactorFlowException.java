@@ -22,7 +22,8 @@ public final class FactorFlowException extends RuntimeException {
   public static FactorFlowException ofHost(String reason, Throwable cause) {
     SparkEnv env = SparkEnv.get();
     String executor = env == null ? "driver" : env.executorId();
-    return new FactorFlowException("Executor " + executor + " on " + HostName.get() + " cannot run FactorFlow: " + reason, cause);
+    return new FactorFlowException("Executor " + executor + " on " + HostName.get() + " cannot run FactorFlow: "
+        + reason, cause);
   }
 
   /** The executor that cannot run a worker, also if only the text of the failure came to the driver. */

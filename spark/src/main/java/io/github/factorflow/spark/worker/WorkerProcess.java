@@ -34,7 +34,8 @@ public final class WorkerProcess implements AutoCloseable {
   private static final Set<Process> running = ConcurrentHashMap.newKeySet();
 
   static {
-    Runtime.getRuntime().addShutdownHook(new Thread(() -> running.forEach(Process::destroyForcibly), "factorflow-exit"));
+    Runtime.getRuntime().addShutdownHook(new Thread(() -> running.forEach(Process::destroyForcibly),
+        "factorflow-exit"));
   }
 
   /** Most frames that are read ahead; after that the worker waits until one is taken. */
@@ -86,7 +87,8 @@ public final class WorkerProcess implements AutoCloseable {
     try {
       process = new ProcessBuilder(command).start();
     } catch (IOException failure) {
-      throw FactorFlowException.ofHost("FactorFlow cannot be started: " + failure.getMessage() + ". " + INSTALL, failure);
+      throw FactorFlowException.ofHost("FactorFlow cannot be started: " + failure.getMessage() + ". " + INSTALL,
+          failure);
     }
     WorkerProcess worker = new WorkerProcess(command, process, launch.timeoutMillis(), cancelled, progress);
     try {
@@ -114,8 +116,10 @@ public final class WorkerProcess implements AutoCloseable {
       throw FactorFlowException.ofHost(place() + " gave no greeting, but " + hello.type() + ". " + INSTALL, null);
     String version = hello.text("version");
     if (hello.number("protocol") != Launch.PROTOCOL || !version.equals(Launch.VERSION)) {
-      throw FactorFlowException.ofHost("FactorFlow " + version + " (protocol " + hello.number("protocol") + ") does not fit the plugin's "
-          + Launch.VERSION + " (protocol " + Launch.PROTOCOL + "): " + place() + ". Put the same version on all hosts", null);
+      throw FactorFlowException.ofHost("FactorFlow " + version + " (protocol " + hello.number("protocol")
+          + ") does not fit the plugin's "
+          + Launch.VERSION + " (protocol " + Launch.PROTOCOL + "): " + place()
+              + ". Put the same version on all hosts", null);
     }
     greeted = true;
     log.info("FactorFlow {} started, Node {}, process {}", version, hello.text("node"), process.pid());
@@ -165,7 +169,8 @@ public final class WorkerProcess implements AutoCloseable {
       if (frame instanceof Frame read) return read;
       if (frame == end) return null;
       if (killed || hung || frame instanceof EOFException) throw gone("ended inside a frame", "");
-      String reason = place() + " cannot be understood: " + ((IOException) frame).getMessage() + ". " + INSTALL + said();
+      String reason = place() + " cannot be understood: " + ((IOException) frame).getMessage() + ". " + INSTALL
+          + said();
       throw greeted ? new FactorFlowException(reason) : FactorFlowException.ofHost(reason, null);
     }
     throw new FactorFlowException(place() + " has not answered for " + millis / 1000 + " s" + said());
@@ -188,10 +193,13 @@ public final class WorkerProcess implements AutoCloseable {
     if (hung)
       return new FactorFlowException(place() + " gave no sign of life for " + silence.seconds() + " s and was ended. "
         + "Its process was stopped or its host has too much work; spark.factorflow.timeout is the limit" + said());
-    String how = killed ? "was cancelled" : status > 128 ? when + ", by signal " + (status - 128) : when + ", with status " + status;
+    String how = killed ? "was cancelled" : status > 128 ? when + ", by signal " + (status - 128) : when
+        + ", with status " + status;
     String memory = killed ? "" : switch (status) {
-      case DOES_NOT_FIT -> "Raise spark.factorflow.memory, or spark.executor.memoryOverhead, which a worker shares with its JVM";
-      case SIGKILLED -> "A worker that grows beyond its container is killed: raise spark.executor.memoryOverhead, or lower spark.factorflow.memory";
+      case DOES_NOT_FIT ->
+          "Raise spark.factorflow.memory, or spark.executor.memoryOverhead, which a worker shares with its JVM";
+      case SIGKILLED ->
+          "A worker that grows beyond its container is killed: raise spark.executor.memoryOverhead, or lower spark.factorflow.memory";
       default -> advice;
     };
     return new FactorFlowException(place() + " " + how + (memory.isEmpty() ? "" : ". " + memory) + said());

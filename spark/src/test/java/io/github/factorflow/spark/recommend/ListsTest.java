@@ -42,7 +42,8 @@ class ListsTest {
 
   @Test
   void areRowsOfSparksSchema() throws IOException {
-    Lists lists = Lists.decode(stream(new int[][] {{-7, 1, 3}, {-7, 2, 1}, {2, 1, 5}, {9, 1, 1}, {9, 2, 3}, {9, 3, 4}}));
+    Lists lists = Lists.decode(stream(new int[][] {{-7, 1, 3}, {-7, 2, 1}, {2, 1, 5}, {9, 1, 1}, {9, 2, 3},
+        {9, 3, 4}}));
     List<String> found = new ArrayList<>();
     lists.rows().forEachRemaining(row -> {
       StringBuilder text = new StringBuilder(row.getInt(0) + ":");

@@ -21,9 +21,13 @@ class ExchangePlanTest {
 
   private static ExchangePlan plan() throws IOException {
     List<SolvedBlock> users = List.of(
-        block(0, 600_000, "{\"sends\":[600000,200000],\"bytes\":{\"kept\":1000,\"loading\":300,\"solving\":50,\"process\":7}}"),
-        block(1, 400_000, "{\"sends\":[100000,300000],\"bytes\":{\"kept\":2000,\"loading\":10,\"solving\":60,\"process\":7}}"));
-    List<SolvedBlock> items = List.of(block(0, 30, "{\"sends\":[20,10],\"bytes\":{\"kept\":100,\"loading\":20,\"solving\":70,\"process\":7}}"), SolvedBlock.empty(1));
+        block(0, 600_000,
+            "{\"sends\":[600000,200000],\"bytes\":{\"kept\":1000,\"loading\":300,\"solving\":50,\"process\":7}}"),
+        block(1, 400_000,
+            "{\"sends\":[100000,300000],\"bytes\":{\"kept\":2000,\"loading\":10,\"solving\":60,\"process\":7}}"));
+    List<SolvedBlock> items = List.of(block(0, 30,
+        "{\"sends\":[20,10],\"bytes\":{\"kept\":100,\"loading\":20,\"solving\":70,\"process\":7}}"),
+        SolvedBlock.empty(1));
     return ExchangePlan.of(users, items, 62);
   }
 
