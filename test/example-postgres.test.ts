@@ -15,7 +15,7 @@ if (initdb === undefined)
 describe.skipIf(initdb === undefined)('the example of Postgres', () => {
   const folder = mkdtempSync(join(tmpdir(), 'factorflow-postgres-'));
   const [data, sockets] = [join(folder, 'data'), join(folder, 'sockets')];
-  // Postgres refuses to run as root: then as nobody.
+  // Postgres refuses to run as root, so root starts it as another user.
   const nobody = 65_534;
   const as = process.getuid?.() === 0 ? { uid: nobody, gid: nobody } : {};
   const postgres = (name: string, ...args: readonly string[]) =>

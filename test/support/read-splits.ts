@@ -15,7 +15,7 @@ export type Outcome =
 export interface SplitOptions {
   readonly columns?: readonly string[];
   readonly needs?: ValueNeeds;
-  /** Default: those of the source. */
+  /** Default: the splits of the source. */
   readonly cuts?: (splits: readonly SourceSplit[]) => readonly SourceSplit[];
 }
 

@@ -157,7 +157,7 @@ export class WorkerParent {
 }
 
 export interface Triples {
-  /** null stands for a null. */
+  /** null is an absent id. */
   readonly users: readonly (number | null)[];
   readonly items: readonly number[];
   readonly ratings: readonly number[];

@@ -11,7 +11,7 @@ import { ratingBatches, testRandom, type Triple } from '../../support/ratings.ts
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-out-of-core-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** In two thirds of them a pair stands twice. */
+/** In two thirds of them a pair is repeated. */
 function ratingsOf(count: number, value: (k: number, drawn: number) => number): Triple[] {
   const random = testRandom(7);
   return Array.from({ length: count }, (_, k) => ({

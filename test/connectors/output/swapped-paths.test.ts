@@ -16,7 +16,7 @@ const rows = randomRatings(3, 40, 30, 400);
 const batches = ratingBatches(rows);
 let session: Session;
 
-/** Swaps until it is ended. Each turn tells one letter, so that the test can wait for turns. */
+/** Swaps until it is ended. Each turn sends one letter, so that the test can wait for turns. */
 const swapping = `
 const fs = require('node:fs');
 const [target, kept, other] = process.argv.slice(1);

@@ -36,7 +36,7 @@ describe('a spill folder', () => {
   });
 
   it('is refused where nothing can be written', async ({ skip }) => {
-    // The rights of a folder do not bind root, those of the kernel's own do.
+    // Root may ignore the rights of a folder, but not the kernel's own rights.
     const own = process.getuid?.() !== 0;
     if (!own && process.platform !== 'linux') return skip('root can write to every folder here');
     const closed = own ? join(parent, 'closed') : '/sys/kernel';

@@ -44,7 +44,7 @@ const ofCells = (data: Data): Drawn => ({ data, texts: cellsOf(data).map(textOf)
 const drawnColumns = randomColumns(random);
 const nan = new Float64Array(Uint32Array.of(7, 0x7ff8_0001).buffer)[0];
 
-/** Draws rows of a column by a name; `share`: that of nulls. */
+/** Draws rows of a column by a name; `share`: the share of nulls. */
 const kinds: Readonly<Record<string, (rows: number, share: number) => Drawn>> = {
   ...Object.fromEntries(
     Object.entries(drawnColumns).map(([name, { type, draw }]) => [

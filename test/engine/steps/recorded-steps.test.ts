@@ -135,7 +135,7 @@ async function compare(
   expect([...log].sort()).toEqual([...expected].sort());
   for (const { place, inOrder } of bound.devices) {
     if (!inOrder) continue;
-    // Partitions and rows of other devices, those of the start too, arrive when they do; a segment may be
+    // Partitions and rows of other devices, at the start too, arrive when they do; a segment may be
     // shrunk before the one in front of it has been stepped, and measured as soon as it is there.
     const runs = (lines: readonly string[]) =>
       lines.filter(

@@ -147,7 +147,7 @@ describe.each(deviceKinds)('a $kind device', (kind) => {
     for (const { columns } of [x, theta])
       for (let i = 0; i < columns.values.length; i++)
         columns.values[i] = Math.round((columns.values[i] as number) * Math.sqrt(rank) * 2);
-    // Columns of residue 1 by 3 are listed in rows from 1 on, those of residue 2 excluded.
+    // Columns of residue 1 by 3 are listed in rows from 1 on, columns of residue 2 are excluded.
     const block = (rest: number): Partition => {
       const lists = Array.from({ length: rows }, (_, row) =>
         Array.from({ length: 2 * row }, (_, k) => 3 * k + rest),

@@ -17,7 +17,7 @@ export interface Equations {
   readonly t: number;
 }
 
-/** On the diagonal of A, and with biases on that of the row's bias. */
+/** On the diagonal of A, and with biases on the diagonal element of the row's bias. */
 export interface Shifts {
   readonly shift: number;
   readonly ownShift?: number;

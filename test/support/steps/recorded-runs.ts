@@ -73,7 +73,7 @@ export class Recording {
 
 /**
  * Training by ALS on recording devices; `held`: within holdings, as the api does; `copySeconds`: with 0 the
- * factors are copied to the host behind each round, which then ends before the next is sent.
+ * factors are copied to the host after each round, which then ends before the next is sent.
  */
 export async function recordAls(
   problem: RunProblem,
