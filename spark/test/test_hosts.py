@@ -190,6 +190,8 @@ def test_checkpoints_of_a_shuffle_change_nothing(spark, ratings, folder):
         spark.sparkContext._jsc.sc().setCheckpointDir(None)
 
 
-def test_too_little_memory_is_refused_with_the_plan(spark, ratings):
-    with pytest.raises(Exception, match=r"A worker needs about \d+ MiB of memory, and it may have \d+ .*rows needed by the average host.*Raise spark.factorflow.memory"):
-        on_hosts(spark, 3, lambda: ALS(**PARAMS).fit(ratings), spark__factorflow__memory="220m")
+def test_too_little_memory_is_refused_with_the_plan(spark):
+    """216 MiB are 1 MiB more than the process needs: enough to read these ratings, and 2 MiB less than their rows of rank 500 need."""
+    many = spark.createDataFrame(planted(users=600, items=400, each=5), "user int, item int, rating float").repartition(2)
+    with pytest.raises(Exception, match=r"A worker needs about \d+ MiB of memory, and it may have 216 .*rows needed by the average host.*Raise spark.factorflow.memory"):
+        on_hosts(spark, 3, lambda: ALS(**PARAMS | {"rank": 500}).fit(many), spark__factorflow__memory="216m")
