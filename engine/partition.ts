@@ -96,13 +96,13 @@ export interface Partition {
    * In place of columns, for a partition in a file of the spill folder: tasks of the CPU read it from there.
    */
   readonly spilled?: SpilledPartition;
-  /** For a result of a run whose home is a file. */
+  /** For a result of a run whose home is a file, or a partition given to one in a file. */
   readonly stored?: StoredColumn;
   /** Used in place of columns for rows that are being sent between devices. */
   readonly inFiles?: InFiles;
 }
 
-/** The only column of a partition that stays in its file after the run. */
+/** The only column of a partition in a file that a run hands out or is given. */
 export interface StoredColumn {
   /** Reads it. Throws DataError if the file was changed or removed. */
   read(): SharedColumn;

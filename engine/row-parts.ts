@@ -33,6 +33,28 @@ export interface RowParts {
 
 export type RowPart = RowParts['parts'][number];
 
+/** Consecutive numbers in files, read at each use. */
+export interface StoredNumbers {
+  readonly length: number;
+  /** The numbers [from, to). Throws DataError if a file was changed or removed. */
+  read(from: number, to: number): Float32Array;
+}
+
+/** The numbers of a matrix whose parts are in files, row by row; `columns`: numbers of a row. */
+export function storedNumbers(parts: readonly RowPart[], columns: number): StoredNumbers {
+  const rows = parts.reduce((sum, part) => sum + rowsOfPart(part, columns), 0);
+  return {
+    length: rows * columns,
+    read: (from, to) => {
+      const [first, end] = [Math.floor(from / columns), Math.ceil(to / columns)];
+      return readRows({ rows, columns, parts }, first, end).subarray(
+        from - first * columns,
+        to - first * columns,
+      );
+    },
+  };
+}
+
 /** A whole matrix as one part. */
 export function wholeRows(values: Float32Array, columns: number): RowParts {
   return { rows: columns === 0 ? 0 : values.length / columns, columns, parts: [{ values }] };

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { read } from 'node:fs';
+import { read, readSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { DataError } from '../../engine/errors.ts';
@@ -7,6 +7,7 @@ import { withoutControls } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { sharedArray } from '../../engine/partition.ts';
 import { closeRead, openRegular, type RegularFile } from '../../engine/regular-file.ts';
+import type { StoredNumbers } from '../../engine/row-parts.ts';
 import { errorCode, fileProblem } from '../files/file-problem.ts';
 import { appendAll, createFile } from '../output/new-file.ts';
 
@@ -43,31 +44,35 @@ export function isCheckpointEntry(path: string): boolean {
   return path === STATE || path === SUMS || /^[a-z-]{1,60}-\d{5}\.f32$/.test(path);
 }
 
-/** A matrix to write: one array, or consecutive parts. */
-export type WrittenMatrix = Float32Array | readonly Float32Array[];
+/** A matrix to write: one array, consecutive parts, or numbers in other files. */
+export type WrittenMatrix = Float32Array | readonly Float32Array[] | StoredNumbers;
 
 export function bytesOfMatrices(matrices: Readonly<Record<string, WrittenMatrix>>): number {
   return Object.values(matrices).reduce((sum, matrix) => sum + 4 * lengthOf(matrix), 0);
 }
 
-function arraysOf(matrix: WrittenMatrix): readonly Float32Array[] {
-  return matrix instanceof Float32Array ? [matrix] : matrix;
-}
-
 function lengthOf(matrix: WrittenMatrix): number {
-  return arraysOf(matrix).reduce((sum, { length }) => sum + length, 0);
+  if ('read' in matrix || matrix instanceof Float32Array) return matrix.length;
+  return matrix.reduce((sum, { length }) => sum + length, 0);
 }
 
-/** Bytes of the numbers [from, to), array by array. */
-function bytesBetween(matrix: WrittenMatrix, from: number, to: number): Uint8Array[] {
+/** Bytes of the numbers [from, to), array by array. Numbers in other files are read piece by piece. */
+function* bytesBetween(matrix: WrittenMatrix, from: number, to: number): Generator<Uint8Array> {
+  if ('read' in matrix) {
+    const step = PIECE_BYTES / 4;
+    for (let at = from; at < to; at += step) yield bytesOf(matrix.read(at, Math.min(to, at + step)));
+    return;
+  }
   let first = 0;
-  return arraysOf(matrix).flatMap((values) => {
+  for (const values of matrix instanceof Float32Array ? [matrix] : matrix) {
     const [begin, end] = [Math.max(0, from - first), Math.min(values.length, to - first)];
     first += values.length;
-    return begin < end
-      ? [new Uint8Array(values.buffer, values.byteOffset + 4 * begin, 4 * (end - begin))]
-      : [];
-  });
+    if (begin < end) yield bytesOf(values.subarray(begin, end));
+  }
+}
+
+function bytesOf(values: Float32Array): Uint8Array {
+  return new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
 }
 
 /** Writes the files of a checkpoint into an empty folder. */
@@ -78,7 +83,7 @@ export async function writeCheckpointFiles(
   matrices: Readonly<Record<string, WrittenMatrix>>,
 ): Promise<void> {
   const sums: string[] = [];
-  const write = async (name: string, bytes: readonly Uint8Array[]) =>
+  const write = async (name: string, bytes: Iterable<Uint8Array>) =>
     void sums.push(`${await writeHashed(join(folder, name), bytes)}  ${name}\n`);
   const lengths = Object.fromEntries(
     Object.entries(matrices).map(([name, matrix]) => [name, lengthOf(matrix)]),
@@ -103,7 +108,7 @@ function partsOf(
   }));
 }
 
-async function writeHashed(file: string, arrays: readonly Uint8Array[]): Promise<string> {
+async function writeHashed(file: string, arrays: Iterable<Uint8Array>): Promise<string> {
   const hash = createHash('sha256');
   const handle = await createFile(file);
   try {
@@ -148,14 +153,15 @@ export async function readState(folder: string): Promise<StoredState> {
 }
 
 /**
- * Reads the matrices of a checkpoint into shared memory. Throws DataError that names a part that is missing,
- * damaged, of another length than given, or has NaN or infinite numbers.
+ * Checks the matrices of a checkpoint, which stay in their files: they are read into shared memory at each
+ * use. Throws DataError that names a part that is missing, damaged, of another length than given, or has NaN
+ * or infinite numbers.
  */
-export async function readMatrices(
+export async function checkedMatrices(
   folder: string,
   { matrices }: StoredState,
   lengths: Readonly<Record<string, number>>,
-): Promise<Record<string, Float32Array>> {
+): Promise<Record<string, StoredNumbers>> {
   const sums = await sumsOf(folder);
   const other = [...new Set([...Object.keys(lengths), ...Object.keys(matrices)])].find(
     (name) => lengths[name] !== matrices[name],
@@ -166,26 +172,64 @@ export async function readMatrices(
       STATE,
       `the matrix ${other.replaceAll(/[^\w-]/g, '').slice(0, 60)} has ${matrices[other] ?? 'no'} numbers, and ${lengths[other] ?? 'none'} belong there`,
     );
-  const read: Record<string, Float32Array> = {};
+  const piece = Buffer.alloc(PIECE_BYTES);
   for (const [name, length] of Object.entries(lengths)) {
-    const values = sharedArray(Float32Array, length);
     for (const { part, from, to } of partsOf(name, length)) {
-      await readChecked(folder, part, sums, new Uint8Array(values.buffer, 4 * from, 4 * (to - from)));
-      requireFinite(folder, part, values.subarray(from, to));
+      await requireSize(folder, part, 4 * (to - from));
+      await readPieces(folder, part, sums, 4 * (to - from), piece, (bytes, at) =>
+        requireFinite(
+          folder,
+          part,
+          new Float32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4),
+          at / 4,
+        ),
+      );
     }
-    read[name] = values;
   }
-  return read;
+  return Object.fromEntries(
+    Object.entries(lengths).map(([name, length]) => [name, { length, read: readerOf(folder, name, length) }]),
+  );
+}
+
+/** Reads numbers of a matrix whose files were checked. */
+function readerOf(folder: string, name: string, length: number): StoredNumbers['read'] {
+  return (from, to) => {
+    const values = sharedArray(Float32Array, to - from);
+    for (const part of partsOf(name, length)) {
+      const [first, end] = [Math.max(from, part.from), Math.min(to, part.to)];
+      if (first < end)
+        readNumbers(folder, part.part, values.subarray(first - from, end - from), first - part.from);
+    }
+    return values;
+  };
+}
+
+/** Fills `values` with the numbers of a file from position `first` on. */
+function readNumbers(folder: string, name: string, values: Float32Array, first: number): void {
+  const file = join(folder, name);
+  const bytes = bytesOf(values);
+  const { fd } = openOwn(folder, name, file);
+  try {
+    for (let done = 0; done < bytes.length;) {
+      const found = readSync(fd, bytes, done, bytes.length - done, 4 * first + done);
+      if (found === 0) throw fault(folder, name, 'it ends early');
+      done += found;
+    }
+  } catch (error) {
+    throw fileProblem(error, 'resume', file);
+  } finally {
+    closeRead(fd);
+  }
 }
 
 /**
- * Throws DataError for a number that is not finite. A checksum does not find such numbers if they were
- * written so, and a model with them could not be loaded.
+ * Throws DataError for a number that is not finite; `first`: position of the first of the numbers. A checksum
+ * does not find such numbers if they were written so, and a model with them could not be loaded.
  */
-function requireFinite(folder: string, name: string, values: Float32Array): void {
+function requireFinite(folder: string, name: string, values: Float32Array, first: number): void {
   let at = 0;
   while (at < values.length && Number.isFinite(values[at])) at++;
-  if (at < values.length) throw fault(folder, name, `the number at position ${at} is ${values[at]}`);
+  if (at < values.length) throw fault(folder, name, `the number at position ${first + at} is ${values[at]}`);
 }
 
 async function sumsOf(folder: string): Promise<ReadonlyMap<string, string>> {
@@ -208,35 +252,41 @@ async function readText(folder: string, name: string, sums?: ReadonlyMap<string,
     if (size > MOST_TEXT_BYTES) throw fault(folder, name, `it has ${size} bytes`);
     return Buffer.alloc(size);
   });
-  return readInto(folder, name, sums, bytes).then(() => bytes.toString('utf8'));
+  await readPieces(folder, name, sums, bytes.length, Buffer.alloc(PIECE_BYTES), (piece, at) =>
+    bytes.set(piece, at),
+  );
+  return bytes.toString('utf8');
 }
 
-async function readChecked(
-  folder: string,
-  name: string,
-  sums: ReadonlyMap<string, string>,
-  bytes: Uint8Array,
-): Promise<void> {
+async function requireSize(folder: string, name: string, bytes: number): Promise<void> {
   const size = await opened(folder, name, async (found) => found.size);
-  if (size !== bytes.length) throw fault(folder, name, `it has ${size} bytes in place of ${bytes.length}`);
-  await readInto(folder, name, sums, bytes);
+  if (size !== bytes) throw fault(folder, name, `it has ${size} bytes in place of ${bytes}`);
 }
 
-/** Fills the bytes from a file, and verifies its checksum. */
-async function readInto(
+/**
+ * Reads the first `size` bytes of a file through the memory `piece`, which is full except at the end, and
+ * verifies the checksum. `use` gets each piece and its position.
+ */
+async function readPieces(
   folder: string,
   name: string,
   sums: ReadonlyMap<string, string> | undefined,
-  bytes: Uint8Array,
+  size: number,
+  piece: Uint8Array,
+  use: (bytes: Uint8Array, at: number) => void,
 ): Promise<void> {
   const hash = createHash('sha256');
   await opened(folder, name, async ({ fd }) => {
-    for (let at = 0; at < bytes.length;) {
-      const most = Math.min(PIECE_BYTES, bytes.length - at);
-      const { bytesRead } = await readAt(fd, bytes, at, most, at);
-      if (bytesRead === 0) throw fault(folder, name, 'it ends early');
-      hash.update(bytes.subarray(at, at + bytesRead));
-      at += bytesRead;
+    for (let at = 0; at < size;) {
+      const bytes = piece.subarray(0, Math.min(piece.length, size - at));
+      for (let done = 0; done < bytes.length;) {
+        const { bytesRead } = await readAt(fd, bytes, done, bytes.length - done, at + done);
+        if (bytesRead === 0) throw fault(folder, name, 'it ends early');
+        done += bytesRead;
+      }
+      hash.update(bytes);
+      use(bytes, at);
+      at += bytes.length;
     }
   });
   if (sums !== undefined && sums.get(name) !== hash.digest('hex'))

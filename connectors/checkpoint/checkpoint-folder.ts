@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path';
 import { CapacityError, UsageError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
+import type { StoredNumbers } from '../../engine/row-parts.ts';
 import { folderRefused } from '../files/file-problem.ts';
 import { refuseLossyName } from '../files/lossy-name.ts';
 import { atomicOutput } from '../output/atomic-output.ts';
@@ -10,8 +11,8 @@ import { makeFolders } from '../output/new-file.ts';
 import { bytesBelow, freeBytes } from '../output/full-disk.ts';
 import {
   bytesOfMatrices,
+  checkedMatrices,
   isCheckpointEntry,
-  readMatrices,
   readState,
   type StoredState,
   writeCheckpointFiles,
@@ -92,12 +93,15 @@ export class CheckpointFolder {
     return { iteration, path, state: await readState(path) };
   }
 
-  /** Throws DataError for a checkpoint that is damaged, or whose matrices have other lengths. */
+  /**
+   * The matrices, which are read from their files at each use. Throws DataError for a checkpoint that is
+   * damaged, or whose matrices have other lengths.
+   */
   async matrices(
     { path, state }: StoredCheckpoint,
     lengths: Readonly<Record<string, number>>,
-  ): Promise<Record<string, Float32Array>> {
-    return readMatrices(path, state, lengths);
+  ): Promise<Record<string, StoredNumbers>> {
+    return checkedMatrices(path, state, lengths);
   }
 
   /**

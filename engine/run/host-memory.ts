@@ -73,7 +73,8 @@ export class HostMemory implements HostStore {
   get(ref: PartitionRef): Partition {
     const found = this.#partitions.get(partitionKey(ref));
     if (found === undefined) throw new Error(`partition ${partitionKey(ref)} is not in host memory`);
-    return found;
+    const { stored, ...partition } = found;
+    return stored === undefined ? found : { ...partition, columns: { values: stored.read() } };
   }
 
   async fetch(ref: PartitionRef): Promise<Partition> {

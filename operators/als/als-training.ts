@@ -18,7 +18,7 @@ import { isExact } from './exact-solver.ts';
 import { requireSolved } from './bad-rows.ts';
 import { biasPenalty } from './biases.ts';
 import type { AlsData, TrainedFactors } from './bind/als-data.ts';
-import { fromMatrices, toMatrices } from './factor-matrices.ts';
+import { keptFactors } from './factor-matrices.ts';
 import type { PositiveCounts } from './implicit/count-positive.ts';
 import { implicitErrors, implicitErrorsOfSolve } from './implicit/loss.ts';
 import { TEST_PLACES } from './implicit/stages.ts';
@@ -120,11 +120,7 @@ export class AlsTraining implements AlsFunctions {
 
   factors(results: StepResults, last: boolean): TrainedFactors {
     const factors = { users: this.#side(results, 'users'), items: this.#side(results, 'items') };
-    if (last) return factors;
-    // Copied, since a later round may overwrite the parts' memory or remove their files.
-    const copy = fromMatrices(toMatrices(factors));
-    for (const { stored } of results.handed) stored?.drop();
-    return copy;
+    return last ? factors : keptFactors(factors);
   }
 
   #side(results: StepResults, side: 'users' | 'items'): RowPart[] {

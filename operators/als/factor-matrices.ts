@@ -1,50 +1,89 @@
 /**
- * Converts ALS factors in host memory between three forms: the parts of each side, one matrix per side, and
- * the named matrices of a checkpoint.
+ * Converts ALS factors on the host between three forms: the parts of each side, one matrix per side, and the
+ * named matrices of a checkpoint. Factors in files stay there.
  */
-import type { RowPart } from '../../engine/row-parts.ts';
+import { areStored, type RowPart, storedNumbers, storedParts } from '../../engine/row-parts.ts';
 import { joined } from '../training/joined-parts.ts';
-import { type Matrices, partsOfMatrix } from '../training/host-copy.ts';
-import type { AlsStart, TrainedFactors, TrainedSide } from './bind/als-data.ts';
+import { isStored, type Matrices, partsOfMatrix } from '../training/host-copy.ts';
+import type { AlsStart, FactorValues, TrainedFactors, TrainedSide } from './bind/als-data.ts';
 import type { SizedAlsParams } from './implicit/sized-params.ts';
 
-export function toMatrices(factors: TrainedFactors): Matrices {
-  const { users, items } = startOf(factors);
-  // The bias may be the device's own memory, so it is copied.
+/** Most numbers of a part of factors that is read from a checkpoint: 16 MiB. */
+const PART_NUMBERS = 1 << 22;
+
+export function toMatrices(factors: TrainedFactors, rank: number): Matrices {
+  const { users, items } = startOf(factors, rank);
   return {
     users: users.values,
     items: items.values,
-    ...(users.bias &&
-      items.bias && {
-        'users-bias': Float32Array.from(users.bias),
-        'items-bias': Float32Array.from(items.bias),
-      }),
+    ...(users.bias && items.bias && { 'users-bias': users.bias, 'items-bias': items.bias }),
   };
 }
 
-export function fromMatrices({
-  users,
-  items,
-  'users-bias': usersBias,
-  'items-bias': itemsBias,
-}: Matrices): TrainedFactors {
-  const part = (matrix: Matrices[string], bias?: Matrices[string]): RowPart => ({
-    values: joined(partsOfMatrix(matrix)),
-    ...(bias && { own: joined(partsOfMatrix(bias)) }),
-  });
-  return { users: [part(users, usersBias)], items: [part(items, itemsBias)] };
+/** `inFiles`: true to leave matrices that are in files there. */
+export function fromMatrices(matrices: Matrices, rank: number, inFiles: boolean): TrainedFactors {
+  const side = (name: 'users' | 'items'): RowPart[] => {
+    const [matrix, biases] = [matrices[name], matrices[`${name}-bias`] as Matrices[string] | undefined];
+    const own = biases && joined(partsOfMatrix(biases));
+    if (!inFiles || !isStored(matrix))
+      return [{ values: joined(partsOfMatrix(matrix)), ...(own && { own }) }];
+    const rows = matrix.length / rank;
+    const step = Math.max(1, Math.floor(PART_NUMBERS / rank));
+    const ranges = Array.from({ length: Math.ceil(rows / step) }, (_, part) => ({
+      from: part * step,
+      to: Math.min(rows, (part + 1) * step),
+    }));
+    return storedParts(
+      ranges.map(({ from, to }) => ({ rows: to - from, read: () => matrix.read(from * rank, to * rank) })),
+      own && ranges.map(({ from, to }) => own.subarray(from, to)),
+    );
+  };
+  return { users: side('users'), items: side('items') };
 }
 
-/** Joins the parts of each side. */
-export function startOf({ users, items }: TrainedFactors): AlsStart {
-  const side = (parts: readonly RowPart[]): TrainedSide => {
-    const biases = parts.flatMap(({ own }) => (own ? [own] : []));
-    return {
-      values: joined(parts.map(({ values }) => values)),
-      ...(biases.length > 0 && { bias: joined(biases) }),
-    };
+/** Factors that stay as they are when a later round overwrites the memory of these. */
+export function keptFactors({ users, items }: TrainedFactors): TrainedFactors {
+  const side = (parts: readonly RowPart[]): RowPart[] => {
+    const bias = biasOf(parts);
+    if (!areStored({ parts })) {
+      const values = joined(parts.map((part) => part.values));
+      return [{ values, ...(bias && { own: bias }) }];
+    }
+    const own = parts.flatMap((part) => (part.own ? [Float32Array.from(part.own)] : []));
+    return storedParts(
+      parts.map((part) => ({ rows: part.rows ?? 0, read: () => part.values })),
+      own.length > 0 ? own : undefined,
+    );
   };
   return { users: side(users), items: side(items) };
+}
+
+/** One matrix of each side. */
+export function startOf({ users, items }: TrainedFactors, rank: number): AlsStart<FactorValues> {
+  const side = (parts: readonly RowPart[]): TrainedSide<FactorValues> => {
+    const bias = biasOf(parts);
+    const values = areStored({ parts })
+      ? storedNumbers(parts, rank)
+      : joined(parts.map((part) => part.values));
+    return { values, ...(bias && { bias }) };
+  };
+  return { users: side(users), items: side(items) };
+}
+
+/** One matrix of each side, in memory. */
+export function startInMemory(factors: TrainedFactors, rank: number): AlsStart {
+  const side = ({ values, ...bias }: TrainedSide<FactorValues>): TrainedSide => ({
+    values: joined(partsOfMatrix(values)),
+    ...bias,
+  });
+  const { users, items } = startOf(factors, rank);
+  return { users: side(users), items: side(items) };
+}
+
+/** Copied, since biases may be the device's own memory. */
+function biasOf(parts: readonly RowPart[]): Float32Array | undefined {
+  const biases = parts.flatMap(({ own }) => (own ? [own] : []));
+  return biases.length > 0 ? Float32Array.from(joined(biases)) : undefined;
 }
 
 /** Length of each matrix of a checkpoint. */

@@ -16,7 +16,7 @@ import type { AlsData, AlsStart, FileBlocks, TrainedFactors } from './bind/als-d
 import { bindAls } from './bind/bind-als.ts';
 import { fileBlocks } from './bind/file-blocks.ts';
 import { AlsTraining, type LossFacts } from './als-training.ts';
-import { fromMatrices, startOf, toMatrices } from './factor-matrices.ts';
+import { fromMatrices, startInMemory, startOf, toMatrices } from './factor-matrices.ts';
 import type { SizedAlsParams } from './implicit/sized-params.ts';
 import { leavePlaced } from './leave-placed.ts';
 import type { RatingLevel } from './rating-unit.ts';
@@ -87,7 +87,11 @@ export async function trainAls(
       copySeconds,
       measuresEnds,
       fetched,
-      checkpoints: checkpointsOf(checkpoints, toMatrices, fromMatrices),
+      checkpoints: checkpointsOf(
+        checkpoints,
+        (factors) => toMatrices(factors, params.rank),
+        (matrices) => fromMatrices(matrices, params.rank, run.hasFactorFiles),
+      ),
       measure: rank && ((version, held) => rank(joinedRows(run.sidesOf(version)), held)),
       prepare: (left, from) => run.prepare(left, from, ctx),
     },
@@ -96,15 +100,18 @@ export async function trainAls(
   return {
     ...result,
     sides: run.sidesOf(factors),
-    raw: () => startOf(factors),
+    raw: () => startInMemory(factors, params.rank),
     plan: run.planOf(result),
     ...(params.regOffset === 0 ? {} : { ratingDeviation: (facts.unit * facts.offset) / params.regOffset }),
   };
 }
 
-/** Most bytes of factors in files during a training: the old and the new version, and the best one if kept. */
-function factorFileBytes({ datasets, keep }: PhysicalPlan): number {
-  const versions = keep.best ? 3 : 2;
+/**
+ * Most bytes of factors in files during a training: the old and the new version, the best one if kept, and
+ * the version of which a checkpoint is being written.
+ */
+function factorFileBytes({ datasets, keep, checkpoint }: PhysicalPlan): number {
+  const versions = (keep.best ? 3 : 2) + (checkpoint === undefined ? 0 : 1);
   return datasets
     .filter(({ given, derived }) => !given && !derived)
     .flatMap(({ columns = 1, parts }) =>
@@ -144,6 +151,11 @@ class AlsRun {
     this.#planned = options.plan(options.devices);
   }
 
+  /** True if parts of the factors are in files. */
+  get hasFactorFiles(): boolean {
+    return factorFileBytes(this.#planned) > 0;
+  }
+
   /** Binds the plan for these devices to the ratings. */
   async prepare(
     devices: readonly DeviceInfo[],
@@ -151,7 +163,7 @@ class AlsRun {
     ctx: ExecutionContext,
   ): Promise<Training<TrainedFactors>> {
     const { plan, start, devices: all } = this.#options;
-    const { biases } = this.#params;
+    const { biases, rank } = this.#params;
     const { offset, unit } = this.#facts;
     const planned = devices === all ? this.#planned : plan(devices);
     await freeBlocks(Object.values(this.#blocks).flat(), ctx);
@@ -160,7 +172,7 @@ class AlsRun {
       planned,
       { ...this.#data, blocks: this.#blocks },
       { biases, mean: this.#mean, offset, unit },
-      from ? startOf(from.factors) : start,
+      from ? startOf(from.factors, rank) : start,
     );
     await ctx.executor.spilled?.requireRoom(factorFileBytes(made.plan));
     for (const cut of made.columnCuts) await placeColumns(cut, { stage: 'cut-columns', local: true }, ctx);

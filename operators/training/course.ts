@@ -128,7 +128,7 @@ export class Course<Factors> {
     // Waits until started checkpoints are written before more work is done, so that a killed process loses
     // one interval at most.
     await options.checkpoints?.ready();
-    if (!isLosable(training.bound)) copies.drop();
+    copies.free(training);
     return testMetrics === undefined ? errors : { ...errors, testMetrics };
   }
 

@@ -1,6 +1,6 @@
 import { hostMeter } from '../../engine/run/memory-meter.ts';
 import type { StepResults } from '../../engine/run/run-steps.ts';
-import type { Partition } from '../../engine/partition.ts';
+import type { Partition, StoredColumn } from '../../engine/partition.ts';
 import type { HostCopy } from './host-copy.ts';
 import type { TrainingIteration } from './iteration.ts';
 import { handedBytes, isInFiles } from './planned-checkpoints.ts';
@@ -37,6 +37,8 @@ export class FactorCopies<Factors> {
   last: HostCopy<Factors> | undefined;
   readonly #options: Pick<LoopOptions<Factors>, 'copySeconds' | 'checkpoints'>;
   readonly #alive: (readonly Partition[])[] = [];
+  /** The files of copies. */
+  readonly #files = new Map<Factors, readonly StoredColumn[]>();
   #taken = performance.now();
   #wait: number;
 
@@ -105,7 +107,20 @@ export class FactorCopies<Factors> {
     const results = await fetched;
     if (isLosable(training.bound) || (this.#options.checkpoints !== undefined && !last))
       this.#count(results.handed);
-    return training.factors(results, last);
+    const factors = training.factors(results, last);
+    const files = results.handed.flatMap(({ stored }) => stored ?? []);
+    if (files.length > 0) this.#files.set(factors, files);
+    return factors;
+  }
+
+  /** Frees copies that nothing reads any more, once checkpoints are written: all but the last. */
+  free({ bound }: Training<Factors>): void {
+    if (!isLosable(bound)) this.drop();
+    for (const [factors, files] of this.#files) {
+      if (factors === this.last?.factors || factors === this.last?.best?.factors) continue;
+      for (const file of files) file.drop();
+      this.#files.delete(factors);
+    }
   }
 
   drop(): void {

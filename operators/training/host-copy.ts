@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../engine/json.ts';
+import type { StoredNumbers } from '../../engine/row-parts.ts';
 import type { TrainingIteration } from './iteration.ts';
 
 /**
@@ -31,11 +32,19 @@ export interface Checkpoints<Factors> {
   write(copy: HostCopy<Factors>): void;
 }
 
-/** Row-major float32 matrices and vectors by name, without padding: whole, or in parts of adjacent rows. */
-export type Matrices = Readonly<Record<string, Float32Array | readonly Float32Array[]>>;
+/**
+ * Row-major float32 matrices and vectors by name, without padding: whole, in parts of adjacent rows, or in
+ * files.
+ */
+export type Matrices = Readonly<Record<string, Float32Array | readonly Float32Array[] | StoredNumbers>>;
 
-/** The parts of a matrix. */
+export function isStored(matrix: Matrices[string]): matrix is StoredNumbers {
+  return 'read' in matrix;
+}
+
+/** The parts of a matrix. Numbers in files are read. */
 export function partsOfMatrix(matrix: Matrices[string]): readonly Float32Array[] {
+  if (isStored(matrix)) return [matrix.read(0, matrix.length)];
   return matrix instanceof Float32Array ? [matrix] : matrix;
 }
 

@@ -26,31 +26,42 @@ export function handedBytes(end: readonly Stage[], datasets: readonly DataSet[],
 
 /**
  * Adds checkpoints every `every` rounds to a plan. They need memory for a copy of the factors on the host;
- * with early stop also for a copy of the best.
+ * with early stop also for a copy of the best. Factors in files are kept there until they are written, and
+ * read one part at a time.
  */
 export function planCheckpoints(plan: PhysicalPlan, every: number | undefined): PhysicalPlan {
   if (every === undefined) return plan;
-  const copied = handedBytes(plan.end, plan.datasets) * (plan.keep.best ? 2 : 1);
-  const own = plan.devices[0].ownMemory;
+  const { end, datasets, devices, memory } = plan;
+  const copies = plan.keep.best ? 2 : 1;
+  const inMemory = copies * handedBytes(end, datasets, false);
+  const written = copies * handedBytes(end, datasets);
+  const inFiles = written - inMemory;
+  // If devices have their own memory, the plan already counts one copy of the factors on the host.
+  const copied = inMemory - (devices[0].ownMemory ? handedBytes(end, datasets, false) : 0);
   const stage = {
     name: CHECKPOINT_STAGE,
     at: [HOST],
     work: { kind: 'grown', by: loadingStages.train } as const,
-    bytesWritten: copied,
+    bytesWritten: written,
     reasons: [
-      `a copy of the factors in host memory (${formatBytes(copied)}) is written while the next rounds run; the last two checkpoints are kept`,
+      `a copy of the factors in host memory (${formatBytes(inMemory)})${inFiles > 0 ? ` and in files (${formatBytes(inFiles)})` : ''} is written while the next rounds run; the last two checkpoints are kept`,
     ],
   };
-  // If devices have their own memory, the plan already counts one copy of the factors on the host.
   return {
     ...plan,
     checkpoint: { every, stage },
     memory: {
-      ...plan.memory,
-      [HOST]:
-        (plan.memory[HOST] ?? 0) + (own ? copied - handedBytes(plan.end, plan.datasets, false) : copied),
+      ...memory,
+      [HOST]: (memory[HOST] ?? 0) + copied + largestInFiles(plan),
+      ...(inFiles > 0 && { [SPILL]: (memory[SPILL] ?? 0) + inFiles }),
     },
   };
+}
+
+/** Bytes of the largest part of the factors that is in a file; 0 if none is. */
+function largestInFiles({ end, datasets }: PhysicalPlan): number {
+  const parts = datasets.flatMap((set) => set.parts.map((part) => [{ ...set, parts: [part] }]));
+  return Math.max(0, ...parts.map((one) => handedBytes(end, one) - handedBytes(end, one, false)));
 }
 
 /** True if a part of the factors has its home in a file. */

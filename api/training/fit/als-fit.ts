@@ -89,7 +89,6 @@ export class AlsFit implements FitAlgorithm<AlsTypes> {
       (grid) => planCheckpoints(planAls(profile, params, devices, undefined, grid), checkpoints?.interval),
       indexed.rows,
       budgetOf(ratings),
-      checkpoints === undefined,
     );
     return { ...home, params, devices, placesBlocks: inParts && placesBlocks(home, params, devices) };
   }

@@ -152,18 +152,18 @@ export function fitsBudget(plan: PhysicalPlan, budget: MemoryBudget, baseOf = ba
 export interface NeededBudget {
   readonly bytes: number;
   readonly raised: number;
-  /** The error for the present budget. `how`: text after the budget that would work; `or`: further advice. */
-  refusal(raised: number, how?: string, or?: string): CapacityError;
+  /** The error for the present budget. `how`: text after the budget that would work. */
+  refusal(raised: number, how?: string): CapacityError;
 }
 
 /** `baseOf`: leastBaseBytes if ratings are in files. */
 export function neededBudget(plan: PhysicalPlan, budget: MemoryBudget, baseOf = baseBytes): NeededBudget {
   const { memoryBudget, workers, together = 1 } = budget;
   const { need, words, or } = bytesOf(plan, baseOf(workers), budget);
-  const refusal = (raised: number, how = '', more = '') =>
+  const refusal = (raised: number, how = '') =>
     new CapacityError(`${words} but the memory budget is ${formatBytes(memoryBudget)}`, {
       phase: 'plan',
-      advice: `Raise memoryBudget to ${formatBytes(raised)} or more${how}, ${or}${together > 1 ? ', make fewer runs at the same time' : ''}, or train on a part of the data${more}`,
+      advice: `Raise memoryBudget to ${formatBytes(raised)} or more${how}, ${or}${together > 1 ? ', make fewer runs at the same time' : ''}, or train on a part of the data`,
     });
   return { bytes: need, raised: Math.ceil(1.02 * need), refusal };
 }

@@ -102,6 +102,5 @@ async function planOfAls(
       ),
     profile.ratings,
     session,
-    intervalOf(checkpoints) === undefined,
   ).plan;
 }

@@ -64,15 +64,13 @@ type PlanOf = (options: HomeOptions) => PhysicalPlan;
 /**
  * Chooses where ratings are stored, from the plans of `planOf`: in memory; in files; or in either, with parts
  * of the factors in files. Throws CapacityError with a budget that works if none of them fits, or if ratings
- * must stay in one block in memory (not `mayBeInParts`) and do not fit. `factorsInFiles`: false if factors
- * must stay in memory, since the run writes checkpoints.
+ * must stay in one block in memory (not `mayBeInParts`) and do not fit.
  */
 export function ratingsHome(
   mayBeInParts: boolean,
   planOf: PlanOf,
   ratings: number,
   given: MemoryBudget,
-  factorsInFiles = true,
 ): RatingsHome {
   const { memoryBudget, workers, together, loading } = given;
   const budget: MemoryBudget = {
@@ -99,15 +97,13 @@ export function ratingsHome(
   if (whole.plan !== undefined && fitsBudget(whole.plan, budget)) return inMemory(whole.plan);
   const { home, least, error } = spilledHome(planOf, ratings, budget);
   if (home !== undefined) return home;
-  const parted = factorsInFiles ? partedPlan(planOf, budget) : undefined;
+  const parted = partedPlan(planOf, budget);
   if (parted !== undefined) {
     const grid = gridOf(parted.plan);
     if (grid.users.ratings === 'spill') return { kind: 'files', plan: parted.plan, grid };
     return inMemory(parted.plan, parted.search);
   }
-  throw factorsInFiles
-    ? refusal(planOf, budget, least, whole.error ?? error)
-    : refusalWithCheckpoints(budget, least, whole.error ?? error);
+  throw refusal(planOf, budget, least, whole.error ?? error);
 }
 
 /** Ratings in files, with whole sides; if that does not fit, the plan that needs the least memory. */
@@ -190,18 +186,6 @@ function refusal(
 
 function noPlan(): CapacityError {
   return new CapacityError('no plan fits', { phase: 'plan', advice: 'Use a smaller rank' });
-}
-
-/** The error of a run that could keep parts of its factors in files, but for its checkpoints. */
-function refusalWithCheckpoints(
-  budget: MemoryBudget,
-  least: PhysicalPlan | undefined,
-  { summary, details } = noPlan(),
-): CapacityError {
-  const or = ', or leave checkpointDir out: parts of the factors can be in files only without checkpoints';
-  const need = least && neededBudget(least, budget, leastBaseBytes);
-  if (need !== undefined) return need.refusal(need.raised, '', or);
-  return new CapacityError(summary, { ...details, advice: `${details.advice ?? 'Use a smaller rank'}${or}` });
 }
 
 /**

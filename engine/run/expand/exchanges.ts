@@ -4,7 +4,7 @@ import { SPILL } from '../../plan/place.ts';
 import type { DataSet, Work } from '../../plan/stages.ts';
 import { allGather } from '../exchanges/all-gather.ts';
 import { holderOf, holdersOf, passRows } from '../exchanges/pass.ts';
-import { moveFromHost, moveToPlaces, moveToResults } from '../exchanges/move.ts';
+import { type Homed, moveFromHost, moveToPlaces, moveToResults } from '../exchanges/move.ts';
 import type { Reduction } from '../exchanges/reduce.ts';
 import { reduceScatter } from '../exchanges/reduce-scatter.ts';
 import { reduceToOne } from '../exchanges/reduce-to-one.ts';
@@ -25,6 +25,8 @@ export class Exchanges {
   readonly #givenBy: (ref: PartitionRef) => number | undefined;
   /** The number of the round; in the phases `measure` and `end`, the number of the last round. */
   readonly #round: number;
+  /** The last step that moved a part from host memory to a file. */
+  #filed: number | undefined;
 
   constructor(
     bound: BoundPlan,
@@ -79,7 +81,7 @@ export class Exchanges {
         const { at } = set.parts[part];
         const holder = holderOf(set, part, this.#round);
         if (to === 'from-host')
-          return moveFromHost(this.#list, stage, { ref: this.#versions.next(stage, set, part), at });
+          return this.#moveFromHost(stage, { ref: this.#versions.next(stage, set, part), at });
         const ref = this.#versions.current(set, part);
         if (to === 'host')
           moveToResults(
@@ -91,6 +93,10 @@ export class Exchanges {
         else moveToPlaces(this.#list, stage, { ref, at });
       },
     };
+  }
+
+  #moveFromHost(stage: string, homed: Homed): void {
+    this.#filed = moveFromHost(this.#list, stage, homed, this.#filed);
   }
 
   #share(stage: string, set: DataSet): StageParts {

@@ -1,5 +1,5 @@
 import type { KeyColumn } from '../../../engine/keys/key-column.ts';
-import type { RowPart } from '../../../engine/row-parts.ts';
+import type { RowPart, StoredNumbers } from '../../../engine/row-parts.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
 import type { Ratings } from '../../ratings/ratings.ts';
 import type { BlockInFile } from '../../ratings/sorting/blocks-in-files.ts';
@@ -25,23 +25,26 @@ export interface AlsData {
 /** Blocks R(ij) in files, in row-major order, of the sides that have them. */
 export type FileBlocks = Readonly<Partial<Record<'users' | 'items', readonly BlockInFile[]>>>;
 
-/** Factors of one side in host memory. */
-export interface TrainedSide {
+/** A matrix in host memory or in files. */
+export type FactorValues = Float32Array | StoredNumbers;
+
+/** Factors of one side; by default in host memory. */
+export interface TrainedSide<Values = Float32Array> {
   /** rows x rank. */
-  readonly values: Float32Array;
+  readonly values: Values;
   readonly bias?: Float32Array;
 }
 
 /** Factors from which training starts. */
-export interface AlsStart {
+export interface AlsStart<Values = Float32Array> {
   /** Prefix of the names of the start's partitions, if they are on a device already; see placeStart. */
   readonly name?: string;
-  readonly users: TrainedSide;
-  readonly items: TrainedSide;
+  readonly users: TrainedSide<Values>;
+  readonly items: TrainedSide<Values>;
 }
 
 /**
- * The factors of both sides in host memory, in parts, in row order. With biases each part includes its rows'
+ * The factors of both sides in host memory or in files, in parts, in row order. With biases each part includes its rows'
  * biases.
  */
 export interface TrainedFactors {

@@ -26,7 +26,7 @@ import {
 } from '../plan/grid.ts';
 import { type AlsProblem, problemOf, sideNames } from '../plan/problem.ts';
 import { startNorm } from '../rating-unit.ts';
-import type { AlsData, AlsStart, BoundParams } from './als-data.ts';
+import type { AlsData, AlsStart, BoundParams, FactorValues } from './als-data.ts';
 import { alsSlices, type SideBlocks } from './slices.ts';
 import { givenFactors, startFrom } from './start.ts';
 
@@ -54,7 +54,7 @@ export function bindAls(
   planned: PhysicalPlan,
   data: AlsData,
   params: BoundParams,
-  start?: AlsStart,
+  start?: AlsStart<FactorValues>,
 ): BoundAls {
   const problem = problemOf(planned);
   const { grid } = problem;
@@ -129,7 +129,7 @@ function sideBlocks(
 
 /** Returns a function that gives the partitions of a data set that exists before the first step. */
 function givenParts(
-  { data, start }: { readonly data: AlsData; readonly start: AlsStart | undefined },
+  { data, start }: { readonly data: AlsData; readonly start: AlsStart<FactorValues> | undefined },
   name: string,
   cuts: Cuts,
   {

@@ -1,9 +1,10 @@
+import type { Partition } from '../../../engine/partition.ts';
 import { type BoundPlan, dataSetOf, partRef } from '../../../engine/plan/bound-plan.ts';
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
 import type { RowRange, Stage } from '../../../engine/plan/stages.ts';
 import type { Given } from '../../../engine/run/run-steps.ts';
 import { type Side, sides } from '../plan/grid.ts';
-import type { AlsStart } from './als-data.ts';
+import type { AlsStart, FactorValues } from './als-data.ts';
 
 /**
  * The stages before the first iteration if initial factors are given: they are copied from host memory
@@ -24,24 +25,27 @@ export function startFrom({ start, datasets }: PhysicalPlan): Stage[] {
   });
 }
 
-/** The partitions of given initial factors, in host memory. */
+/** The partitions of given initial factors, in host memory or in files. */
 export function givenFactors(
   bound: BoundPlan,
-  start: AlsStart,
+  start: AlsStart<FactorValues>,
   cuts: Readonly<Record<Side, readonly RowRange[]>>,
 ): Given[] {
   return sides.flatMap((side) => {
     const { values, bias } = start[side];
     const f = dataSetOf(bound, side).columns ?? 1;
     return cuts[side].flatMap(({ from, to }, partition) => {
-      const part = (name: string, column: Float32Array): Given => {
+      const part = (name: string, column: Pick<Partition, 'columns' | 'stored'>): Given => {
         const set = dataSetOf(bound, name);
-        const own = { layout: set.layout, rows: to - from, columns: { values: column } };
-        return [partRef(bound, set, partition, 0), own];
+        return [partRef(bound, set, partition, 0), { layout: set.layout, rows: to - from, ...column }];
       };
+      const rows: Pick<Partition, 'columns' | 'stored'> =
+        values instanceof Float32Array
+          ? { columns: { values: values.subarray(from * f, to * f) } }
+          : { columns: {}, stored: { read: () => values.read(from * f, to * f), drop: () => undefined } };
       return [
-        part(side, values.subarray(from * f, to * f)),
-        ...(bias ? [part(`${side}-bias`, bias.slice(from, to))] : []),
+        part(side, rows),
+        ...(bias ? [part(`${side}-bias`, { columns: { values: bias.slice(from, to) } })] : []),
       ];
     });
   });

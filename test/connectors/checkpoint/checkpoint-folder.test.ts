@@ -41,8 +41,15 @@ async function within<Result>(work: (folder: CheckpointFolder) => Promise<Result
   }
 }
 
-const read = (iteration = 2) =>
-  within(async (folder) => folder.matrices(await folder.read(iteration), lengths));
+/** The matrices of a checkpoint in memory. */
+const readAll = (iteration: number, expected: Readonly<Record<string, number>>) =>
+  within(async (folder) => {
+    const stored = await folder.matrices(await folder.read(iteration), expected);
+    return Object.fromEntries(
+      Object.entries(stored).map(([name, matrix]) => [name, matrix.read(0, matrix.length)]),
+    );
+  });
+const read = (iteration = 2) => readAll(iteration, lengths);
 const one = () => join(path, 'checkpoint-00000002');
 
 /** Writes the state anew, with its checksum. */
@@ -82,9 +89,7 @@ describe('a folder of checkpoints', () => {
     await within((folder) =>
       folder.write(2, {}, { users: cuts.slice(1).map((to, part) => values.subarray(cuts[part], to)) }),
     );
-    const found = await within(async (folder) =>
-      folder.matrices(await folder.read(2), { users: values.length }),
-    );
+    const found = await readAll(2, { users: values.length });
     expect(Buffer.compare(Buffer.from(found.users.buffer), Buffer.from(values.buffer))).toBe(0);
   });
 
