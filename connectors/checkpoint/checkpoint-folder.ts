@@ -9,16 +9,10 @@ import { refuseLossyName } from '../files/lossy-name.ts';
 import { atomicOutput } from '../output/atomic-output.ts';
 import { makeFolders } from '../output/new-file.ts';
 import { bytesBelow, freeBytes } from '../output/full-disk.ts';
-import {
-  bytesOfMatrices,
-  checkedMatrices,
-  isCheckpointEntry,
-  readState,
-  type StoredState,
-  writeCheckpointFiles,
-  type WrittenMatrix,
-} from './checkpoint-files.ts';
+import { isCheckpointEntry, type StoredState } from './checkpoint-form.ts';
 import { FolderLock } from './folder-lock.ts';
+import { checkedMatrices, readState } from './read-checkpoint.ts';
+import { bytesOfMatrices, writeCheckpointFiles, type WrittenMatrix } from './write-checkpoint.ts';
 
 const NAME = /^checkpoint-(\d{8,15})$/;
 const LEFTOVER =

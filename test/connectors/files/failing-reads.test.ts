@@ -84,7 +84,7 @@ describe('a disk that fails is named with the file', () => {
       (args.at(-1) as (error: Error) => void)(failure())) as never);
     syncBuiltinESMExports();
     vi.resetModules();
-    const { readState } = await import('../../../connectors/checkpoint/checkpoint-files.ts');
+    const { readState } = await import('../../../connectors/checkpoint/read-checkpoint.ts');
     const error = await readState(kept.pathOf(2)).catch((thrown: unknown) => thrown);
     expect(String(error)).toMatch(/^DataError: .*reports an error \(EIO\) .*checkpoint-00000002/);
   });

@@ -4,126 +4,25 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { DataError } from '../../engine/errors.ts';
 import { withoutControls } from '../../engine/format.ts';
-import type { JsonObject } from '../../engine/json.ts';
 import { sharedArray } from '../../engine/partition.ts';
 import { closeRead, openRegular, type RegularFile } from '../../engine/regular-file.ts';
 import type { StoredNumbers } from '../../engine/row-parts.ts';
 import { errorCode, fileProblem } from '../files/file-problem.ts';
-import { appendAll, createFile } from '../output/new-file.ts';
-
-/**
- * A checkpoint is a folder of plain files:
- *
- *     checkpoint.json              the state of the run, and the length of each matrix
- *     <matrix>-00000.f32, ...      a matrix, row-major: float32, little-endian, without a header, in parts of 128 MiB
- *     SHA256SUMS                   of all others, as `sha256sum --check` reads it
- */
-const STATE = 'checkpoint.json';
-const SUMS = 'SHA256SUMS';
-const PART_FLOATS = 1 << 25;
+import {
+  bytesOf,
+  FORMAT,
+  isCheckpointEntry,
+  partsOf,
+  PIECE_BYTES,
+  STATE,
+  type StoredState,
+  SUMS,
+} from './checkpoint-form.ts';
 
 const readAt = promisify(read);
 
-/** Bytes are hashed and written in pieces of this size, so that the thread can do other work in between. */
-const PIECE_BYTES = 1 << 22;
-
 /** Most bytes of each of the two text files, so that a damaged file cannot exhaust memory. */
 const MOST_TEXT_BYTES = 256 << 20;
-
-const FORMAT = 2;
-
-export interface StoredState extends JsonObject {
-  readonly format: number;
-  readonly iteration: number;
-  /** Length of each matrix. */
-  readonly matrices: Readonly<Record<string, number>>;
-}
-
-/** True for the relative path of a file that belongs to a checkpoint. */
-export function isCheckpointEntry(path: string): boolean {
-  return path === STATE || path === SUMS || /^[a-z-]{1,60}-\d{5}\.f32$/.test(path);
-}
-
-/** A matrix to write: one array, consecutive parts, or numbers in other files. */
-export type WrittenMatrix = Float32Array | readonly Float32Array[] | StoredNumbers;
-
-export function bytesOfMatrices(matrices: Readonly<Record<string, WrittenMatrix>>): number {
-  return Object.values(matrices).reduce((sum, matrix) => sum + 4 * lengthOf(matrix), 0);
-}
-
-function lengthOf(matrix: WrittenMatrix): number {
-  if ('read' in matrix || matrix instanceof Float32Array) return matrix.length;
-  return matrix.reduce((sum, { length }) => sum + length, 0);
-}
-
-/** Bytes of the numbers [from, to), array by array. Numbers in other files are read piece by piece. */
-function* bytesBetween(matrix: WrittenMatrix, from: number, to: number): Generator<Uint8Array> {
-  if ('read' in matrix) {
-    const step = PIECE_BYTES / 4;
-    for (let at = from; at < to; at += step) yield bytesOf(matrix.read(at, Math.min(to, at + step)));
-    return;
-  }
-  let first = 0;
-  for (const values of matrix instanceof Float32Array ? [matrix] : matrix) {
-    const [begin, end] = [Math.max(0, from - first), Math.min(values.length, to - first)];
-    first += values.length;
-    if (begin < end) yield bytesOf(values.subarray(begin, end));
-  }
-}
-
-function bytesOf(values: Float32Array): Uint8Array {
-  return new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
-}
-
-/** Writes the files of a checkpoint into an empty folder. */
-export async function writeCheckpointFiles(
-  folder: string,
-  iteration: number,
-  facts: JsonObject,
-  matrices: Readonly<Record<string, WrittenMatrix>>,
-): Promise<void> {
-  const sums: string[] = [];
-  const write = async (name: string, bytes: Iterable<Uint8Array>) =>
-    void sums.push(`${await writeHashed(join(folder, name), bytes)}  ${name}\n`);
-  const lengths = Object.fromEntries(
-    Object.entries(matrices).map(([name, matrix]) => [name, lengthOf(matrix)]),
-  );
-  for (const [name, matrix] of Object.entries(matrices)) {
-    for (const { part, from, to } of partsOf(name, lengths[name]))
-      await write(part, bytesBetween(matrix, from, to));
-  }
-  const state: StoredState = { ...facts, format: FORMAT, iteration, matrices: lengths };
-  await write(STATE, [Buffer.from(`${JSON.stringify(state)}\n`)]);
-  await writeHashed(join(folder, SUMS), [Buffer.from(sums.join(''))]);
-}
-
-function partsOf(
-  name: string,
-  length: number,
-): { readonly part: string; readonly from: number; readonly to: number }[] {
-  return Array.from({ length: Math.max(1, Math.ceil(length / PART_FLOATS)) }, (_, part) => ({
-    part: `${name}-${String(part).padStart(5, '0')}.f32`,
-    from: part * PART_FLOATS,
-    to: Math.min(length, (part + 1) * PART_FLOATS),
-  }));
-}
-
-async function writeHashed(file: string, arrays: Iterable<Uint8Array>): Promise<string> {
-  const hash = createHash('sha256');
-  const handle = await createFile(file);
-  try {
-    for (const bytes of arrays) {
-      for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
-        const piece = bytes.subarray(at, at + PIECE_BYTES);
-        hash.update(piece);
-        await appendAll(handle, [piece]);
-      }
-    }
-    return hash.digest('hex');
-  } finally {
-    await handle.close();
-  }
-}
 
 /**
  * Reads the state of a checkpoint. Throws DataError that names the file that is missing, damaged or not of a
