@@ -17,7 +17,7 @@ const others: Readonly<Record<string, string>> = {
 
 /** Pages of the side bar, in the order in which users need them. */
 export const guide = {
-  Start: ['getting-started', 'concepts', 'choosing', 'implicit', 'coming-from'],
+  Start: ['getting-started', 'questions', 'concepts', 'choosing', 'implicit', 'coming-from', 'trouble'],
   Data: ['prepare-data', 'group-join-sort', 'expressions', 'folders', 'reference/formats'],
   Quality: ['evaluating', 'ranking', 'summary', 'reports'],
   Production: [
@@ -27,6 +27,7 @@ export const guide = {
     'embedding',
     'bundlers',
     'sizing',
+    'plan',
     'gpu',
     'python',
     'spark',

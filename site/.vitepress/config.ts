@@ -31,6 +31,25 @@ const kinds = {
   Types: 'type-aliases',
 };
 
+/**
+ * Search: words of questions ("how do I ...") do not count, and pages for users come before the reference. Both
+ * functions are sent to the browser as text, so they use nothing outside themselves.
+ */
+const searching = {
+  options: {
+    processTerm: (term: string) =>
+      /^(a|an|and|are|can|do|does|for|from|how|i|if|in|is|it|my|no|of|on|or|the|to|what|which|with)$/i.test(
+        term,
+      )
+        ? null
+        : term.toLowerCase(),
+  },
+  searchOptions: {
+    boostDocument: (id: string) =>
+      /^\/(api|decisions|inside|measured|reference|changelog)/.test(id) ? 0.4 : 1,
+  },
+};
+
 export default defineConfig({
   title: 'FactorFlow',
   description: 'Matrix factorization at any scale, from TypeScript',
@@ -41,10 +60,11 @@ export default defineConfig({
   lastUpdated: false,
   appearance: true,
   themeConfig: {
-    search: { provider: 'local' },
+    search: { provider: 'local', options: { miniSearch: searching } },
     outline: [2, 3],
     nav: [
-      { text: 'Questions', link: '/contents' },
+      { text: 'Questions', link: '/questions' },
+      { text: 'All pages', link: '/contents' },
       { text: 'Commands', link: '/reference/cli' },
       { text: 'API', link: '/api/' },
       { text: 'Examples', link: '/examples/01-train' },
