@@ -22,6 +22,7 @@ const namesIn = (folder: string) =>
     .toSorted()
     .map((file) => file.slice(0, -'.md'.length));
 const folder = (name: string) => namesIn(name).map((page) => item(`${name}/${page}`));
+const decisions = { text: 'Decisions', link: '/decisions/' };
 /** Parts of the API by the folders that TypeDoc writes. */
 const kinds = {
   Classes: 'classes',
@@ -59,6 +60,14 @@ export default defineConfig({
   cleanUrls: true,
   lastUpdated: false,
   appearance: true,
+  head: [
+    [
+      'style',
+      {},
+      '.vp-doc :is(.command, .language-sh) code { width: auto; white-space: pre-wrap; overflow-wrap: anywhere } ' +
+        '.vp-doc :is(.command, .language-sh) .line { display: inline-block; padding-left: 2ch; text-indent: -2ch }',
+    ],
+  ],
   themeConfig: {
     search: { provider: 'local', options: { miniSearch: searching } },
     outline: [2, 3],
@@ -68,11 +77,10 @@ export default defineConfig({
       { text: 'Commands', link: '/reference/cli' },
       { text: 'API', link: '/api/' },
       { text: 'Examples', link: '/examples/01-train' },
-      { text: 'Decisions', link: '/decisions/' },
     ],
     sidebar: {
       '/examples/': [{ text: 'Examples', items: folder('examples') }],
-      '/decisions/': [{ text: 'Decisions', link: '/decisions/', items: folder('decisions') }],
+      '/decisions/': [{ ...decisions, items: folder('decisions') }],
       '/api/': Object.entries(kinds).map(([text, kind]) => ({
         text,
         collapsed: kind !== 'classes',
@@ -82,7 +90,7 @@ export default defineConfig({
         ...Object.entries(guide).map(([text, names]) => ({
           text,
           collapsed: text === 'Inside',
-          items: names.map(item),
+          items: [...names.map(item), ...(text === 'Inside' ? [decisions] : [])],
         })),
         { text: 'Reference', items: [...reference.map(item), { text: 'API by name', link: '/api/' }] },
       ],
@@ -112,10 +120,11 @@ export default defineConfig({
             token.attrSet(name, siteLink(href, { file, pages: pageOf, root, repository }));
         }
       });
-      // Indented blocks of the pages are commands and what they print.
+      // Indented blocks of the pages are commands, which wrap, and what they print.
       md.renderer.rules.code_block = (tokens, at, options, env, self) => {
-        tokens[at].info = 'text';
-        return md.renderer.rules.fence?.(tokens, at, options, env, self) ?? '';
+        const html = md.renderer.rules.fence?.(tokens, at, options, env, self) ?? '';
+        const isCommand = /^(factorflow|npm|npx|node|pip|printf|spark-submit) /.test(tokens[at].content);
+        return isCommand ? html.replace('class="language-', 'class="command language-') : html;
       };
       // Vue would take doubled braces of a text as an expression.
       md.renderer.rules.text = (tokens, at) =>
