@@ -33,8 +33,8 @@ const kinds = {
 };
 
 /**
- * Search: words of questions ("how do I ...") do not count, and pages for users come before the reference. Both
- * functions are sent to the browser as text, so they use nothing outside themselves.
+ * Search: words of questions ("how do I ...") do not count, and pages for users come before the reference.
+ * Both functions are sent to the browser as text, so they use nothing outside themselves.
  */
 const searching = {
   options: {
@@ -64,8 +64,10 @@ export default defineConfig({
     [
       'style',
       {},
-      '.vp-doc :is(.command, .language-sh) code { width: auto; white-space: pre-wrap; overflow-wrap: anywhere } ' +
-        '.vp-doc :is(.command, .language-sh) .line { display: inline-block; padding-left: 2ch; text-indent: -2ch }',
+      '.vp-doc :is(.command, .language-sh) code ' +
+        '{ width: auto; white-space: pre-wrap; overflow-wrap: anywhere } ' +
+        '.vp-doc :is(.command, .language-sh) .line ' +
+        '{ display: inline-block; padding-left: 2ch; text-indent: -2ch }',
     ],
   ],
   themeConfig: {
