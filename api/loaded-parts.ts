@@ -1,8 +1,10 @@
+import { readIndexHeads } from '../connectors/model/item-index-file.ts';
 import { loadInThread } from '../connectors/model/load-in-thread.ts';
 import type { SavedModel, StoredModel } from '../connectors/model/model-store.ts';
 import { DataError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import { type IdForm, idValues } from '../engine/keys/id-form.ts';
+import { keyCount } from '../engine/keys/key-column.ts';
 import { keysFromVector, keysToVector } from '../engine/keys/arrow-keys.ts';
 import type { DampedMeans } from '../operators/evaluation/baselines.ts';
 import type { FactorModel } from '../operators/serving/factor-model.ts';
@@ -34,6 +36,7 @@ export async function loadedParts(
   const [users, items] = [keysFromVector(stored.userIds, 'id'), keysFromVector(stored.itemIds, 'id')];
   idValues(users, ids, 'user');
   idValues(items, ids, 'item');
+  const indexes = await readIndexHeads(directory, { items: keyCount(items), features: rank });
   return {
     rank,
     users,
@@ -45,6 +48,7 @@ export async function loadedParts(
     coldStartStrategy,
     metadata,
     means: storedMeans(stored),
+    indexes,
   };
 }
 

@@ -1,3 +1,4 @@
+import type { IndexHead } from '../connectors/model/item-index-file.ts';
 import type { JsonObject } from '../engine/json.ts';
 import { JoinedRows, type RowParts, wholeRows } from '../engine/row-parts.ts';
 import type { DampedMeans } from '../operators/evaluation/baselines.ts';
@@ -27,6 +28,8 @@ export interface ModelParts extends Omit<FactorModel, 'userFactors' | 'itemFacto
   readonly means?: DampedMeans;
   /** The metadata of a loaded model, without Spark's own keys. */
   readonly metadata?: JsonObject;
+  /** The indexes in the folder that the model was loaded from. */
+  readonly indexes?: readonly IndexHead[];
   /** The folder that the model was loaded from. */
   readonly directory?: string;
 }

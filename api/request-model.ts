@@ -4,6 +4,9 @@ import { checkOptions, runOptionNames } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
 import { requireDataset } from './require-dataset.ts';
 import type { RunOptions } from './run-session.ts';
+import { type BuildIndexOptions, type BuiltIndex, buildIndex, saveIndexes } from './serving/build-index.ts';
+import { checkIndexUse, type IndexOption } from './serving/item-indexes.ts';
+import { preparedIndex } from './serving/search-indexed.ts';
 import { type Explanation, explainItem, type ExplainOptions } from './serving/explain.ts';
 import { type RatedItem, recommendFromRatings } from './serving/fold-in-request.ts';
 import type { RatingsOfUser } from './serving/ratings-of-user.ts';
@@ -85,12 +88,41 @@ export class RequestModel extends StoredModel {
   }
 
   /**
-   * Builds the index for requests for single users in a thread; it takes about 1.3 times the memory of the
-   * item factors. Without this call the first request builds it. Throws CapacityError.
+   * Prepares requests for single users in a thread. If `index` says so (see RequestOptions), this reads the
+   * model's index of lists; else it builds an exact index, which takes about 1.3 times the memory of the item
+   * factors. Without this call the first request does it. Throws CapacityError, and DataError for an index
+   * that is damaged or of another model.
    */
-  async prepare(): Promise<void> {
+  async prepare(options: IndexOption = {}): Promise<void> {
+    checkOptions('prepare', options, ['index'], '{ index: true }');
+    checkIndexUse('prepare', options.index);
+    const { indexes } = this.served;
+    const lists = indexes.probes('recommend', options.index) !== undefined;
+    for (const kind of lists ? indexes.kinds : []) await preparedIndex(this.served, kind);
+    if (lists) return;
     const { name, space } = sideSpace(this.served, 'item');
     await this.served.searches.prepare(name, space);
+  }
+
+  /**
+   * Builds an index of the items for large catalogues: k-means distributes them over lists, and a search then
+   * compares only the items of the nearest lists, in 8 bits, and most of the best again exactly. The number of
+   * lists to search is chosen so that a sample of users finds `recall` of their 20 best items. From 1,000,000
+   * items on, requests use it unless their option `index` is false. The same factors and seed give the same
+   * bits for any number of threads. Runs in the threads of the CPU.
+   */
+  async buildIndex(options: BuildIndexOptions = {}): Promise<BuiltIndex[]> {
+    return buildIndex(this.served, options);
+  }
+
+  /** The searches for which this model has an index: for users, for similar items, or none. */
+  get indexed(): readonly ('recommend' | 'similar')[] {
+    return this.served.indexes.kinds;
+  }
+
+  /** Writes the indexes of this model into a folder where it was saved; loading finds them there. */
+  async saveIndex(directory: string): Promise<void> {
+    await saveIndexes(this.served, directory);
   }
 
   /**

@@ -16,6 +16,7 @@ import { joinedFactors, type ModelParts, type Sides, sidesOf } from './model-par
 import type { TrainingReport } from './reports/training-report.ts';
 import { type FactorArrays, factorArrays, idColumnOf } from './serving/factor-arrays.ts';
 import { factorBatch } from './serving/factor-batch.ts';
+import { ItemIndexes } from './serving/item-indexes.ts';
 import { Searches } from './serving/searches.ts';
 import { idFormsOf, idsOf, type ServedModel } from './serving/served-model.ts';
 import { savedTraining } from './training/saved-training.ts';
@@ -59,13 +60,15 @@ export class StoredModel {
     this.itemCounts = parts.itemCounts;
     this.userCounts = parts.userCounts;
     this.#directory = parts.directory;
+    const factors = joinedFactors(parts, this.#sides);
     this.served = {
-      factors: joinedFactors(parts, this.#sides),
+      factors,
       rank: this.rank,
       itemCounts: this.itemCounts,
       columns: this.columns,
       session: parts.session,
       searches: new Searches(parts.session),
+      indexes: new ItemIndexes(factors, parts.indexes),
       metadata: this.metadata,
     };
   }

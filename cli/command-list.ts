@@ -59,6 +59,12 @@ export const commandList: readonly CommandEntry[] = [
     load: async () => (await import('./commands/serving/explain.ts')).explain,
   },
   {
+    name: 'index',
+    words: '<model>',
+    summary: 'Build the index of a model with a large catalogue',
+    load: async () => (await import('./commands/serving/build-index.ts')).buildIndex,
+  },
+  {
     name: 'serve',
     words: '<model>',
     summary: 'Answer requests for recommendations over HTTP',

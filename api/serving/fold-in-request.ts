@@ -9,11 +9,13 @@ import {
   gramOfItems,
   type LaterRatings,
   rowOf,
+  solveUsers,
 } from '../../operators/serving/fold-in/solve-users.ts';
 import { shown } from '../../engine/shown.ts';
 import type { RequestOptions } from './recommend-options.ts';
 import { checkId } from './recommend-options.ts';
 import { namedItems, recommendToUser, type UserRecommendations } from './request.ts';
+import { searchIndexed } from './search-indexed.ts';
 import { idsOf, ruleOf, type ServedModel, sideSpace } from './served-model.ts';
 
 /** A rating of one item. Only implicit data may leave out `rating`; it is then 1. */
@@ -108,7 +110,15 @@ export async function recommendFromRatings(
   const { name, space } = sideSpace(served, 'item');
   const left = mergeAscending(ratings.items, chosen.denied);
   const { searches } = served;
+  const probes = served.indexes.probes('recommend', options.index);
   const search = async (ctx: ExecutionContext) => {
+    if (probes !== undefined) {
+      // The index has no factors in the threads' memory, so the row is solved by a task of its own.
+      const { values, rows } = await solveUsers(...givenRow(served, rule, ratings), ctx);
+      if (rows.length === 0) return undefined;
+      const request = { query: values, n, left, allowed: chosen.allowed, mask: options.filter?.mask };
+      return searchIndexed(served, 'recommend', probes, request, { signal, onEvent });
+    }
     const index = await searches.prepare(name, space);
     return searchForUser(
       ...givenRow(served, rule, ratings),

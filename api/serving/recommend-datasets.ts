@@ -20,7 +20,8 @@ import { blockOfExclusions, Exclusions } from '../../operators/serving/exclusion
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
 import { Recommend } from '../../operators/serving/recommend.ts';
 import { RecommendFew } from '../../operators/serving/recommend-few.ts';
-import { indexBytes } from '../../operators/serving/search.ts';
+import { RecommendInLists } from '../../operators/serving/lists/recommend-in-lists.ts';
+import { type Found, indexBytes } from '../../operators/serving/search.ts';
 import { type Dataset, datasetOf } from '../dataset.ts';
 import { pairsOf } from '../found-columns.ts';
 import {
@@ -30,6 +31,7 @@ import {
   type UsersOptions,
 } from './recommend-options.ts';
 import type { ItemFilter } from './item-filters.ts';
+import { maskOf, placedIndex, searchIndexed } from './search-indexed.ts';
 import { reportExclusions } from './report-exclusions.ts';
 import { reportLists, unknownText } from './report-lists.ts';
 import { popularSpace, type ServedModel, sideSpace } from './served-model.ts';
@@ -70,6 +72,13 @@ export function recommendAll(
         : excludeBlock(exclude, { served, swapped }, model, ctx));
   const unit = swapped ? 'items' : 'users';
   const onEnd = (short: number, ctx: ExecutionContext) => reportLists(chosen, short, n, unit, ctx);
+  const probes = swapped ? undefined : served.indexes.probes('recommend', options.index);
+  if (probes !== undefined) {
+    const place = (ctx: ExecutionContext) => placedIndex(served, 'recommend', ctx);
+    const mask = maskOf(keyCount(factors.items), chosen);
+    const settings = { n, columns, exclude: excluded, unit, onEnd, probes, mask, place };
+    return datasetOf(served.session, new RecommendInLists(factors, settings));
+  }
   return datasetOf(
     served.session,
     new Recommend(withChosenItems(factors, chosen), { n, columns, exclude: excluded, unit, onEnd }),
@@ -86,9 +95,10 @@ export function recommendSome(
   const { unknownUsers = 'empty', exclude } = options;
   const { users, items } = served.factors;
   const { positions, unknown } = requestedUsers(users, ids, unknownUsers);
-  const known = takeKeys(users, positions);
   const few = positions.length <= FEW || unknownUsers === 'popular';
-  if (!few || indexBytes(keyCount(items), served.factors.rank) > MOST_INDEX_BYTES) {
+  const probes = served.indexes.probes('recommend', options.index);
+  const fits = probes !== undefined || indexBytes(keyCount(items), served.factors.rank) <= MOST_INDEX_BYTES;
+  if (!few || !fits) {
     return recommendAll(served, withUsers(served.factors, positions), n, served.columns, options);
   }
   const chosen = chooseItems(items, options);
@@ -97,7 +107,8 @@ export function recommendSome(
     if (exclude !== undefined && !(exclude instanceof Exclusions))
       read ??= readExclusions(served, exclude, ctx);
     const exclusions = exclude instanceof Exclusions ? exclude : await read;
-    return findItems(served, row < positions.length ? positions[row] : undefined, n, chosen, exclusions, ctx);
+    const user = row < positions.length ? positions[row] : undefined;
+    return findItems(served, user, n, { ...chosen, exclusions, probes }, ctx);
   };
   const onEnd = (short: number, ctx: ExecutionContext) => {
     reportLists(chosen, short, n, 'users', ctx);
@@ -111,17 +122,8 @@ export function recommendSome(
         ),
       });
   };
-  // Unknown ids may be of another type than the column, which then cannot hold them.
-  const rows =
-    unknownUsers === 'popular'
-      ? concatKeys(users.type, [
-          known,
-          keysOfIds(
-            unknown.filter((id) => fitsKeys(users.type, id)),
-            users.type,
-          ),
-        ])
-      : known;
+  const known = takeKeys(users, positions);
+  const rows = unknownUsers === 'popular' ? withUnknown(known, unknown) : known;
   return datasetOf(
     served.session,
     new RecommendFew(
@@ -135,6 +137,16 @@ export function recommendSome(
       },
     ),
   );
+}
+
+/** Ids with unknown ones after them, of which some may be of another type than the column. */
+function withUnknown(known: KeyColumn, unknown: readonly Id[]): KeyColumn {
+  const { type } = known;
+  const later = keysOfIds(
+    unknown.filter((id) => fitsKeys(type, id)),
+    type,
+  );
+  return concatKeys(type, [known, later]);
 }
 
 /** The best users for all items or some of them: the search for items with users and items swapped. */
@@ -159,16 +171,22 @@ export function recommendUsers(
   );
 }
 
+/** Limits of one search for items. */
+export interface FoundBy extends Pick<ChosenItems, 'denied' | 'allowed'> {
+  readonly exclusions: Exclusions | undefined;
+  readonly filter?: ItemFilter | undefined;
+  /** Number of lists of the index to search; undefined for an exact search. */
+  readonly probes: number | undefined;
+}
+
 /** The best items of a user by position; for an unknown user the most popular items. */
-export function findItems(
+export async function findItems(
   served: ServedModel,
   user: number | undefined,
   n: number,
-  { denied, allowed }: ChosenItems,
-  exclusions: Exclusions | undefined,
+  { denied, allowed, exclusions, filter, probes }: FoundBy,
   { signal, events }: Pick<ExecutionContext, 'signal' | 'events'>,
-  filter?: ItemFilter,
-) {
+): Promise<Found> {
   const { factors, itemCounts, searches } = served;
   const { rank, userFactors } = factors;
   const { name, space } =
@@ -176,12 +194,11 @@ export function findItems(
   const query = user === undefined ? [1] : userFactors.subarray(user * rank, (user + 1) * rank);
   const left =
     exclusions === undefined || user === undefined ? denied : mergeAscending(exclusions.of(user), denied);
-  return searches.search(
-    name,
-    space,
-    { query, n, left, allowed, mask: filter?.mask },
-    { signal, onEvent: events },
-  );
+  const request = { query, n, left, allowed, mask: filter?.mask };
+  const options = { signal, onEvent: events };
+  return user === undefined || probes === undefined
+    ? searches.search(name, space, request, options)
+    : searchIndexed(served, 'recommend', probes, request, options);
 }
 
 /** Reads pairs to exclude, of users and items of the model, and reports unknown ones. */

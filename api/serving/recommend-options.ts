@@ -9,6 +9,7 @@ import type { Dataset } from '../dataset.ts';
 import { requireDataset } from '../require-dataset.ts';
 import type { RunOptions } from '../run-session.ts';
 import type { ServedModel } from './served-model.ts';
+import { checkIndexUse, type IndexOption } from './item-indexes.ts';
 import { ItemFilter } from './item-filters.ts';
 import { checkNames } from './with-names.ts';
 
@@ -23,7 +24,7 @@ export interface NameOptions {
  * `deny`: items that are never recommended. `allow`: the only items that may be recommended. Unknown ids are
  * only counted.
  */
-export interface RecommendOptions extends ItemLists, NameOptions {
+export interface RecommendOptions extends ItemLists, NameOptions, IndexOption {
   /**
    * Pairs that must not be recommended, such as the training ratings: a data set, read once per call, or the
    * result of `model.exclusions`. Pairs with unknown ids are ignored.
@@ -49,7 +50,7 @@ export interface UsersOptions extends RecommendOptions {
   readonly unknownUsers?: UnknownUsers;
 }
 
-export interface RequestOptions extends ItemLists, NameOptions, RunOptions {
+export interface RequestOptions extends ItemLists, NameOptions, RunOptions, IndexOption {
   /** Pairs that must not be recommended, from `model.exclusions`. */
   readonly exclude?: Exclusions;
   /** The only items that may be recommended, by attributes: see Model.readItemFilters. */
@@ -59,7 +60,7 @@ export interface RequestOptions extends ItemLists, NameOptions, RunOptions {
   readonly regParam?: number;
 }
 
-const listNames = ['exclude', 'deny', 'allow', 'names'] as const;
+const listNames = ['exclude', 'deny', 'allow', 'names', 'index'] as const;
 
 export function checkRecommend(method: string, options: RecommendOptions, served: ServedModel): void {
   checkOptions(method, options, listNames, '{ exclude: dataset }');
@@ -125,10 +126,12 @@ export function checkIds(what: string, ids: readonly Id[]): void {
 
 function checkLists(
   method: string,
-  { exclude, deny, allow, names }: RecommendOptions,
-  { factors, searches }: ServedModel,
+  { exclude, deny, allow, names, index }: RecommendOptions,
+  { factors, searches, indexes }: ServedModel,
 ): void {
   searches.requireOpen();
+  checkIndexUse(method, index);
+  indexes.probes('recommend', index);
   checkNames(method, names);
   if (deny !== undefined) checkIds(`the option deny of ${method}`, deny);
   if (allow !== undefined) checkIds(`the option allow of ${method}`, allow);

@@ -48,6 +48,7 @@ export async function recommendToUser(
     exclude,
     filter,
     names,
+    index,
     signal = new AbortController().signal,
     onEvent = noEvents,
   } = options;
@@ -67,10 +68,8 @@ export async function recommendToUser(
         served,
         known ? position : undefined,
         n,
-        chosen,
-        exclude,
+        { ...chosen, exclusions: exclude, filter, probes: served.indexes.probes('recommend', index) },
         { signal, events: onEvent },
-        filter,
       );
   return {
     user: user === undefined ? null : known ? ids.user.at(position) : ids.user.given(user),

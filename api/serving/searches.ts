@@ -11,7 +11,10 @@ import {
   type SearchSpace,
   searchIndex,
 } from '../../operators/serving/search.ts';
+import type { IndexKind } from '../../connectors/model/item-index-file.ts';
+import type { ListIndex, PlacedLists } from '../../operators/serving/lists/list-index.ts';
 import { SearchBatches } from './search-batches.ts';
+import { ListSearches } from './list-searches.ts';
 import type { SearchIndex } from '../../operators/tasks/search-tasks.ts';
 
 /**
@@ -21,6 +24,7 @@ import type { SearchIndex } from '../../operators/tasks/search-tasks.ts';
 interface Indices {
   readonly session: RunSession;
   readonly made: Map<string, Promise<SearchIndex>>;
+  readonly lists: ListSearches;
 }
 
 /** Frees the search indexes of models that were garbage-collected without a call of `close`. */
@@ -39,7 +43,7 @@ export class Searches {
   #closed = false;
 
   constructor(session: RunSession) {
-    this.#indices = { session, made: new Map() };
+    this.#indices = { session, made: new Map(), lists: new ListSearches(session) };
     const { made } = this.#indices;
     let threads = 0;
     this.#batches = new SearchBatches(
@@ -90,6 +94,38 @@ export class Searches {
     });
   }
 
+  /** Copies an index of lists to the request threads, once; `read` returns it. */
+  async prepareLists(
+    kind: IndexKind,
+    read: () => Promise<ListIndex>,
+    space: () => SearchSpace,
+  ): Promise<PlacedLists> {
+    this.requireOpen();
+    return this.#indices.lists.prepare(kind, read, space);
+  }
+
+  /** Puts an index in place of the one before. */
+  async replaceLists(kind: IndexKind, index: ListIndex, space: SearchSpace): Promise<void> {
+    this.requireOpen();
+    await this.#indices.lists.drop(kind);
+    await this.#indices.lists.prepare(
+      kind,
+      async () => index,
+      () => space,
+    );
+  }
+
+  /** Searches `probes` lists of an index that was prepared. */
+  async searchLists(
+    kind: IndexKind,
+    probes: number,
+    request: SearchRequest,
+    options: RunOptions = {},
+  ): Promise<Found> {
+    this.requireOpen();
+    return this.#run(() => this.#indices.lists.search(kind, probes, request, options.signal));
+  }
+
   /** Solves rows in the request threads, and releases the memory used there. */
   async solve<Solved>(
     work: (ctx: ExecutionContext) => Promise<Solved>,
@@ -124,7 +160,8 @@ export class Searches {
   }
 }
 
-async function drop({ session, made }: Indices): Promise<void> {
+async function drop({ session, made, lists }: Indices): Promise<void> {
+  await lists.close();
   const all = [...made.values()];
   made.clear();
   for (const index of await Promise.allSettled(all)) {

@@ -5,6 +5,7 @@ import type { FactorModel } from '../../operators/serving/factor-model.ts';
 import type { SearchSpace } from '../../operators/serving/search.ts';
 import { type UserRule, userRule } from '../../operators/serving/fold-in/row-rule.ts';
 import type { RunSession } from '../run-session.ts';
+import type { ItemIndexes } from './item-indexes.ts';
 import type { Searches } from './searches.ts';
 
 /** The parts of a model that the methods for recommendations use. */
@@ -22,6 +23,8 @@ export interface ServedModel {
   };
   readonly session: RunSession;
   readonly searches: Searches;
+  /** Indexes of the items in lists, for large catalogues. */
+  readonly indexes: ItemIndexes;
   /** Facts about the training, from the model's metadata. */
   readonly metadata: JsonObject;
 }

@@ -6,7 +6,7 @@ import { shown } from '../../engine/shown.ts';
 import type { RunOptions } from '../run-session.ts';
 import { checkCount, checkedId } from './recommend-options.ts';
 import { idsOf, type ServedModel } from './served-model.ts';
-import { searchSimilar, sideOf, type SimilarOptions } from './similar-rows.ts';
+import { searchSimilar, sideOf, type SimilarOptions, similarProbes } from './similar-rows.ts';
 import { checkNames, nameOf } from './with-names.ts';
 
 /** Options of `Model.similar`. */
@@ -29,7 +29,12 @@ export async function findSimilar(
   n: number,
   options: SimilarTo,
 ): Promise<SimilarRows> {
-  checkOptions('similar', options, ['similarity', 'names', 'side', ...runOptionNames], "{ side: 'user' }");
+  checkOptions(
+    'similar',
+    options,
+    ['similarity', 'names', 'side', 'index', ...runOptionNames],
+    "{ side: 'user' }",
+  );
   const { side = 'item', names, signal, onEvent } = options;
   checkNames('similar', names);
   if (side !== 'item' && side !== 'user')
@@ -39,7 +44,9 @@ export async function findSimilar(
   const similarity = checkSimilarity(options.similarity ?? 'cosine');
   const position = findId(sideOf(served, side).keys, checkedId('similar', id));
   if (position < 0) throw new UsageError(`the model has no ${side} ${String(id)}`);
-  const found = await searchSimilar(served, { side, position, n, similarity }, { signal, onEvent });
+  const probes = similarProbes(served, 'similar', side, similarity, options.index);
+  const search = { side, position, n, similarity, probes };
+  const found = await searchSimilar(served, search, { signal, onEvent });
   const ids = idsOf(served, side);
   return {
     id: ids.at(position),

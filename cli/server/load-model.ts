@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { IndexUse } from '../../api/serving/item-indexes.ts';
 import type { Dataset } from '../../api/dataset.ts';
 import { readRegular } from '../../engine/regular-file.ts';
 import type { EventSink, ItemFilters, ItemNames, Model, Session } from '../../index.ts';
@@ -9,6 +10,8 @@ import type { LoadedModel } from './loaded-model.ts';
 export interface ModelData {
   readonly folder: string;
   readonly session: Session;
+  /** The flag --index. */
+  readonly index: IndexUse;
   readonly readExclude: (() => Promise<Dataset>) | undefined;
   readonly readFilters: ((model: Model) => Promise<ItemFilters>) | undefined;
   readonly readNames: (model: Model) => Promise<ItemNames | undefined>;
@@ -20,15 +23,16 @@ const MOST_BYTES = 2 ** 28;
 
 /** Loads a model with the data that belong to it, ready for the first request. */
 export async function loadModel(data: ModelData): Promise<LoadedModel> {
-  const { folder, session, readExclude, readFilters, readNames, onEvent } = data;
+  const { folder, session, index, readExclude, readFilters, readNames, onEvent } = data;
   const version = await versionOf(folder);
   const model = await session.loadModel(folder);
   try {
     const exclude = readExclude && (await model.exclusions(await readExclude(), { onEvent }));
     const filters = await readFilters?.(model);
     const names = await readNames(model);
-    await model.prepare();
-    return { model, forms: model.idForms, version, exclude, names, filters, loadedAt: new Date() };
+    await model.prepare({ index });
+    const forms = model.idForms;
+    return { model, forms, version, index, exclude, names, filters, loadedAt: new Date() };
   } catch (error) {
     await model.close();
     throw error;

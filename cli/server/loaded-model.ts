@@ -1,5 +1,6 @@
 import { HttpError } from './http-error.ts';
 import type { Exclusions, Id, ItemFilters, ItemNames, Model } from '../../index.ts';
+import type { IndexUse } from '../../api/serving/item-indexes.ts';
 import { jsonId } from '../report/recommendations.ts';
 
 /** A model that is loaded and prepared, with the data that belong to it. */
@@ -9,6 +10,8 @@ export interface LoadedModel {
   readonly forms: Model['idForms'];
   /** Short name of the stored model, for logs and answers. */
   readonly version: string;
+  /** The use of the model's index, by the flag --index. */
+  readonly index: IndexUse;
   /** Pairs that are not recommended, by the flag --exclude. */
   readonly exclude?: Exclusions | undefined;
   readonly names?: ItemNames | undefined;

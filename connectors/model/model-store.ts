@@ -16,6 +16,7 @@ import { isBeingReplaced, recoverInput, recoverOutput } from '../output/temporar
 import { isDatasetEntry } from '../parquet/part-names.ts';
 import { readFactors } from './factor-table.ts';
 import { firstDescent, idCount, idText, idTypeOf, idVector, joinIds } from './id-column.ts';
+import { isIndexEntry } from './item-index-file.ts';
 import { encodeMetadata, readMetadata } from './model-metadata.ts';
 import type { ModelMetadata, ModelStorage } from './model-metadata.ts';
 import { bytesOf, type SavedSide, saveSides } from './save-sides.ts';
@@ -242,6 +243,7 @@ function outputOptions(overwrite: boolean | undefined): AtomicOutputOptions {
 
 /** True for the relative path of a file that belongs to a model. */
 function isModelEntry(path: string): boolean {
+  if (isIndexEntry(path)) return true;
   const [folder, ...rest] = path.split('/');
   if (![...folders, COUNTS, ...Object.values(meansFolders)].some((name) => name === folder)) return false;
   const inside = rest.join('/');

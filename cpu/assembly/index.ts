@@ -60,6 +60,7 @@ export {
   shortenLists,
 } from './rank-listed';
 export { searchChosen, searchColumns } from './search';
+export { clearList, countMasked, offerRows, rankLists, scanList, sortList } from './lists';
 export { stepRatings, stepRows } from './sgd/sgd';
 export { adaptRatings, adaptRows } from './sgd/sgd-adaptive';
 export { sweepRows } from './sweep';

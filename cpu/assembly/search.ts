@@ -37,7 +37,7 @@ function score(query: usize, column: usize, rank: i32): f32 {
   return f32x4.extract_lane(sum, 0);
 }
 
-function isLeftOut(item: u32, left: usize, count: i32): bool {
+export function isLeftOut(item: u32, left: usize, count: i32): bool {
   let low = 0;
   let high = count;
   while (low < high) {
@@ -50,7 +50,7 @@ function isLeftOut(item: u32, left: usize, count: i32): bool {
 
 /** Computes the exact score of a column, and adds it to the list if it is among the n best. */
 @inline
-function offer(
+export function offer(
   query: usize,
   column: usize,
   rank: i32,
@@ -73,7 +73,7 @@ function offer(
 
 /** x̂ᵀd̂ of four columns, as whole numbers that are multiples of step times the column's scale. */
 @inline
-function coarseProducts(query: usize, column: usize, width: usize): v128 {
+export function coarseProducts(query: usize, column: usize, width: usize): v128 {
   let sum0 = i32x4.splat(0);
   let sum1 = sum0;
   let sum2 = sum0;

@@ -3,6 +3,7 @@
  * and devices.
  */
 import type { PartitionRef } from '../../engine/partition.ts';
+import { listContracts, type ListTasks } from './list-tasks.ts';
 import type { ImplicitTasks } from './implicit-tasks.ts';
 import type { None, UpdateParams } from './task-types.ts';
 
@@ -30,7 +31,7 @@ export type SearchIndex = {
   readonly center: PartitionRef;
 };
 
-export interface SearchTasks {
+export interface SearchTasks extends ListTasks {
   /**
    * Fills a search index, whose memory is already allocated. Input: `vectors` (layout vectors: `values`
    * Float32[columns * width]), of which the first `rank` numbers are searched. `normalized`: vectors are
@@ -99,6 +100,7 @@ const searched = { ...index, mask: 'read' } as const;
 
 /** The use of every input and output: see How. */
 export const searchContracts = {
+  ...listContracts,
   'prepare-search': { vectors: 'read', exact: 'write', coarse: 'write', guide: 'write', center: 'write' },
   search: searched,
   'search-for-row': { ...searched, gram: 'read', rows: 'write' },

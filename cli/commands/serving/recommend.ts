@@ -9,6 +9,7 @@ import { readNamed } from '../../sessions/read-ratings.ts';
 import { flagName, type Values } from '../../options/option.ts';
 import { pairColumnOptions } from '../../options/data/data-options.ts';
 import { checkNameFlags, nameOptions, readNames } from '../../options/data/name-options.ts';
+import { indexOption } from '../../options/data/index-option.ts';
 import { readOptions } from '../../options/data/text-options.ts';
 import { choice, listOf, text, wholeNumber } from '../../options/kinds.ts';
 import { escapeFormulasOption } from '../../options/output-options.ts';
@@ -61,6 +62,7 @@ const options = {
     choices: ['empty', 'popular', 'error'],
     fallback: 'empty',
   }),
+  index: indexOption,
   ...nameOptions,
   ...pairColumnOptions,
   ...readOptions,
@@ -120,7 +122,7 @@ function checkIdle(values: RecommendValues, given: ReadonlySet<string>, side: Si
   const first = <Name extends string>(names: readonly Name[]) => names.find((name) => given.has(name));
   const unfit =
     side === 'items'
-      ? first(['deny', 'allow', 'unknownUsers'])
+      ? first(['deny', 'allow', 'unknownUsers', 'index'])
       : first(ids === 'all' ? ['unknownUsers'] : []);
   if (unfit !== undefined)
     throw new UsageError(
@@ -154,19 +156,19 @@ function searched(
   model: Model,
   side: Side,
   ids: Ids,
-  { n, exclude, deny, allow, unknownUsers, names }: Searched,
+  { n, exclude, deny, allow, unknownUsers, names, index }: Searched,
 ): Dataset {
   if (side === 'items')
     return ids === 'all'
       ? model.recommendForAllItems(n, { exclude, names })
       : model.recommendForItems(ids, n, { exclude, names });
-  const lists = { exclude, deny, allow, names };
+  const lists = { exclude, deny, allow, names, index };
   return ids === 'all'
     ? model.recommendForAllUsers(n, lists)
     : model.recommendForUsers(ids, n, { ...lists, unknownUsers });
 }
 
-interface Searched extends Pick<RecommendValues, 'n' | 'deny' | 'allow' | 'unknownUsers'> {
+interface Searched extends Pick<RecommendValues, 'n' | 'deny' | 'allow' | 'unknownUsers' | 'index'> {
   readonly exclude: Dataset | undefined;
   readonly names: ItemNames | undefined;
 }

@@ -3,6 +3,7 @@ import { counted } from '../../../engine/format.ts';
 import { parseSize } from '../../../api/sizes.ts';
 import { columnOptions } from '../../options/data/data-options.ts';
 import { checkNameFlags, nameOptions, readNames } from '../../options/data/name-options.ts';
+import { indexOption } from '../../options/data/index-option.ts';
 import { readOptions } from '../../options/data/text-options.ts';
 import { decimal, text, textOf, wholeNumber } from '../../options/kinds.ts';
 import { machineOptions, parquetBackendOption } from '../../options/machine-options.ts';
@@ -81,6 +82,7 @@ export const serve = defineCommand({
       group: 'Data:',
       defaultText: "the model's item column, or item, movieId, id and the like",
     }),
+    index: indexOption,
     ...nameOptions,
     ...columnOptions,
     ...readOptions,
@@ -127,6 +129,7 @@ export const serve = defineCommand({
       data: {
         folder,
         session,
+        index: values.index,
         readExclude: exclude === undefined ? undefined : () => readNamed(session, exclude, values),
         readFilters:
           items === undefined

@@ -6,6 +6,7 @@ import { defineCommand } from '../command.ts';
 import { openSession } from '../../sessions/open-session.ts';
 import { choice, listOf, wholeNumber } from '../../options/kinds.ts';
 import { checkNameFlags, nameOptions, readNames } from '../../options/data/name-options.ts';
+import { indexOption } from '../../options/data/index-option.ts';
 import { machineOptions } from '../../options/machine-options.ts';
 import { commonOptions } from '../../options/output-options.ts';
 import {
@@ -36,6 +37,7 @@ const options = {
     choices: ['cosine', 'dot'],
     fallback: 'cosine',
   }),
+  index: indexOption,
   ...nameOptions,
   ...machineOptions,
   ...commonOptions,
@@ -50,8 +52,8 @@ export const similar = defineCommand({
     ['similar model --item 1196 --item-names movies.csv', 'the same with titles'],
     ['similar model --user 7,8 --n 3', 'three neighbours for each of two users'],
   ],
-  run: async ({ values, positionals }, { signal, onEvent }) => {
-    const { item, user, n, similarity } = values;
+  run: async ({ values, given, positionals }, { signal, onEvent }) => {
+    const { item, user, n, similarity, index } = values;
     if ((item === undefined) === (user === undefined))
       throw new UsageError('give either --item or --user', { advice: 'Name the ids of one side' });
     checkNameFlags(values);
@@ -59,12 +61,16 @@ export const similar = defineCommand({
       throw new UsageError('--item-names cannot be used with --user', {
         advice: 'Leave it out: users have no names',
       });
+    if (user !== undefined && given.has('index'))
+      throw new UsageError('--index cannot be used with --user', {
+        advice: 'Leave it out: an index has items',
+      });
     const [side, ids] = item === undefined ? (['user', user ?? []] as const) : (['item', item] as const);
     await using session = await openSession(values, { signal });
     const model = await session.loadModel(positionals.model[0]);
     const found =
       side === 'item'
-        ? model.similarItems(ids, n, { similarity })
+        ? model.similarItems(ids, n, { similarity, index })
         : model.similarUsers(ids, n, { similarity });
     const names = await readNames(session, values, { signal, onEvent }, { model });
     const rows = withItemNames(await collect(found, model.idForms[side], { signal, onEvent }), names);

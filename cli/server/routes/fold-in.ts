@@ -57,10 +57,10 @@ export const foldIn = defineRoute({
   answer: recommendationsSchema,
   respond: async ({ body, signal }, loaded) => {
     const { n, deny, allow, unknownUsers } = body;
-    const { model, names } = loaded;
+    const { model, names, index } = loaded;
     if (unknownUsers === 'error') requireAnyKnown(loaded.model.hasItem.bind(model), body.ratings);
     const filter = filterOf(loaded, body.filter);
-    const options = { filter, names, deny, allow, unknownUsers, signal };
+    const options = { filter, names, index, deny, allow, unknownUsers, signal };
     return forJson(loaded, await model.recommend({ ratings: body.ratings }, n, options));
   },
 });

@@ -100,9 +100,9 @@ interface Asked {
 async function recommendTo(loaded: LoadedModel, user: Id, asked: Asked): Promise<object> {
   const { n, deny, allow, unknownUsers: policy, signal } = asked;
   if (policy === 'error') requireKnown(loaded, 'user', user);
-  const { model, exclude, names } = loaded;
+  const { model, exclude, names, index } = loaded;
   const filter = filterOf(loaded, asked.filter);
-  const options = { exclude, filter, names, deny, allow, unknownUsers: policy, signal };
+  const options = { exclude, filter, names, index, deny, allow, unknownUsers: policy, signal };
   return forJson(loaded, await model.recommend(user, n, options));
 }
 

@@ -58,7 +58,10 @@ async function similarTo(
 ): Promise<object> {
   requireKnown(loaded, side, id);
   const names = side === 'item' ? loaded.names : undefined;
-  const found = await loaded.model.similar(id, n, { side, similarity, signal, names });
+  // A model may have an index of one kind alone.
+  const kind = similarity === 'cosine' ? 'similar' : 'recommend';
+  const index = side === 'item' && loaded.model.indexed.includes(kind) ? loaded.index : 'auto';
+  const found = await loaded.model.similar(id, n, { side, similarity, signal, names, index });
   const jsonId = idsForJson(loaded, side);
   return {
     [side]: jsonId(found.id),

@@ -95,7 +95,7 @@ function meanOf(
 /**
  * Rounds θ - θ̄ to 8 bits, as multiples of a scale. Returns the scale, and the length of the rounding error.
  */
-function toBytes(
+export function toBytes(
   vector: Float32Array,
   mean: Float32Array,
   bytes: Int8Array,

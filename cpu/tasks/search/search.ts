@@ -14,7 +14,7 @@ const MOST_QUERY = 16_383;
  * Upper bound of all rounding errors of a search: in a score, which is a float32 sum of `rank` products, in
  * the bounds and in `base`. It is relative to the product of both vectors' lengths.
  */
-const roundings = (rank: number) => (rank + 32) * 2 ** -23;
+export const roundings = (rank: number) => (rank + 32) * 2 ** -23;
 
 /** See `search` of KernelTasks. */
 export const search: TaskHandler<'search'> = (scope) => {
@@ -142,12 +142,25 @@ function boundsOf(
   stride: number,
   coarse: Int16Array,
 ): readonly number[] {
+  let base = 0;
+  for (let k = 0; k < x.length; k++) base += x[k] * centers[k];
+  const { all, length, missing, step } = roundQuery(x, centers.subarray(stride), coarse);
+  const slack = roundings(x.length) * (all * centers[2 * stride] + Math.abs(base));
+  return [base, length, missing, step, slack * ROUND_UP];
+}
+
+const ROUND_UP = 1 + 1e-6;
+
+/**
+ * Rounds the query x to 16-bit numbers x̂, which are written to `coarse`. Returns its whole length, and over
+ * the features for which `differs` is not 0 ‖x‖ and ‖x - x̂‖, and the step of x̂.
+ */
+export function roundQuery(x: Float32Array, differs: Float32Array, coarse: Int16Array) {
   const rank = x.length;
-  let [base, all, squares, most] = [0, 0, 0, 0];
+  let [all, squares, most] = [0, 0, 0];
   for (let k = 0; k < rank; k++) {
-    base += x[k] * centers[k];
     all += x[k] ** 2;
-    if (centers[stride + k] === 0) continue;
+    if (differs[k] === 0) continue;
     squares += x[k] ** 2;
     most = Math.max(most, Math.abs(x[k]));
   }
@@ -156,14 +169,17 @@ function boundsOf(
   coarse.fill(0);
   let missing = 0;
   for (let k = 0; k < rank; k++) {
-    if (centers[stride + k] === 0) continue;
+    if (differs[k] === 0) continue;
     const rounded = step > 0 ? Math.max(-range, Math.min(range, Math.round(x[k] / step))) : 0;
     coarse[k] = rounded;
     missing += (x[k] - rounded * step) ** 2;
   }
-  const up = 1 + 1e-6;
-  const slack = roundings(rank) * (Math.sqrt(all) * centers[2 * stride] + Math.abs(base));
-  return [base, Math.sqrt(squares) * up, Math.sqrt(missing) * up, step, slack * up];
+  return {
+    all: Math.sqrt(all),
+    length: Math.sqrt(squares) * ROUND_UP,
+    missing: Math.sqrt(missing) * ROUND_UP,
+    step,
+  };
 }
 
 /** Addresses of the search's arrays in scratch. Throws UsageError if they do not fit. */

@@ -94,6 +94,7 @@ export async function startServer(folder: string, { data, ...given }: Given = {}
     data: {
       folder,
       session,
+      index: 'auto',
       readExclude: undefined,
       readFilters: undefined,
       readNames: async () => undefined,

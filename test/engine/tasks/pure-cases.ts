@@ -4,7 +4,6 @@ import type { JsonObject } from '../../../engine/json.ts';
 import { keyArrays } from '../../../engine/keys/key-column.ts';
 import { UNKNOWN_KEY } from '../../../engine/keys/tables/key-table.ts';
 import { type MatrixShape, type Partition, type PartitionRef } from '../../../engine/partition.ts';
-import { indexShapes } from '../../../operators/serving/search.ts';
 import { ratingBlock } from '../../cpu/scope.ts';
 import {
   COLUMNS,
@@ -25,10 +24,10 @@ import {
   transposed,
   whole,
   x,
-  zeros,
 } from './pure-inputs.ts';
+import { searchCases } from './search-cases.ts';
 
-interface Case {
+export interface Case {
   readonly params: JsonObject;
   readonly inputs: Readonly<Record<string, Partition>>;
   /** Matrices by their rows or shapes, which are allocated; other outputs the task makes. */
@@ -75,27 +74,7 @@ export const cases: Readonly<Record<string, Case>> = {
     inputs: { rowFactors: x, columnFactors: theta, exclude: block },
     outputs: { top: undefined },
   },
-  'prepare-search': {
-    params: { width: RANK, rank: RANK, normalized: false },
-    inputs: { vectors: { layout: 'vectors', rows: COLUMNS, columns: theta.columns } },
-    outputs: indexShapes(COLUMNS, RANK),
-  },
-  search: {
-    params: { searches: [{ query: Array.from({ length: RANK }, (_, k) => k - 4), n: 5, left: [3] }] },
-    inputs: { exact: theta, coarse: zeros(COLUMNS, 4), guide: zeros(5, COLUMNS), center: zeros(3, RANK) },
-  },
-  'search-for-row': {
-    params: {
-      rated: [0, 1],
-      values: [3, -1],
-      solving: { kernel: 'update', params: { rank: RANK, lambda: 0.5, cgBelow: 0, cgSteps: 1 } },
-      shift: 0,
-      n: 5,
-      left: [0, 1],
-    },
-    inputs: { exact: theta, coarse: zeros(COLUMNS, 4), guide: zeros(5, COLUMNS), center: zeros(3, RANK) },
-    outputs: { rows: 4 },
-  },
+  ...searchCases,
   'rank-listed': {
     params: { ...whole, rank: RANK },
     inputs: { rowFactors: x, columnFactors: theta, listed, exclude: block },

@@ -1,0 +1,168 @@
+import {
+  type IndexHeader,
+  type IndexKind,
+  indexKinds,
+  type StoredIndex,
+  writeIndex,
+} from '../../connectors/model/item-index-file.ts';
+import { readModelHead } from '../../connectors/model/model-store.ts';
+import { UsageError } from '../../engine/errors.ts';
+import { keyCount } from '../../engine/keys/key-column.ts';
+import { followed } from '../../engine/run/context.ts';
+import { shown } from '../../engine/shown.ts';
+import { buildLists, defaultLists, queryWeights } from '../../operators/serving/lists/build-lists.ts';
+import { listBytes, listsOf } from '../../operators/serving/lists/list-index.ts';
+import { unitVector } from '../../operators/serving/unit-vector.ts';
+import { checkOptions, runOptionNames } from '../check-options.ts';
+import type { RunOptions } from '../run-session.ts';
+import { listIndexOf } from './item-indexes.ts';
+import { indexSpace } from './search-indexed.ts';
+import type { ServedModel } from './served-model.ts';
+
+export interface BuildIndexOptions extends RunOptions {
+  /** Number of lists; default: 4 times the root of the number of items. */
+  readonly lists?: number;
+  readonly seed?: number;
+  /** The searches that it is built for; default: both, of items for users and of similar items. */
+  readonly searches?: readonly IndexKind[];
+  /** The part of the best items that searches must find in a sample; default 0.97. */
+  readonly recall?: number;
+}
+
+/** An index that was built. */
+export interface BuiltIndex {
+  readonly search: IndexKind;
+  readonly lists: number;
+  /** Lists that are searched by default, and the part of the 20 best items of sampled queries in them. */
+  readonly probes: number;
+  readonly recall: number;
+  readonly bytes: number;
+  readonly seconds: number;
+}
+
+/** Queries by which the default number of lists to search is chosen, and the length of their lists. */
+const QUERIES = 256;
+const BEST = 20;
+
+/** See Model.buildIndex. */
+export async function buildIndex(served: ServedModel, options: BuildIndexOptions): Promise<BuiltIndex[]> {
+  checkOptions(
+    'buildIndex',
+    options,
+    ['lists', 'seed', 'searches', 'recall', ...runOptionNames],
+    '{ lists: 4000 }',
+  );
+  served.searches.requireOpen();
+  const { searches = indexKinds } = options;
+  if (
+    !Array.isArray(searches) ||
+    searches.length === 0 ||
+    !searches.every((one) => indexKinds.includes(one as IndexKind))
+  )
+    throw new UsageError(`searches must be a list of recommend, similar, got ${shown(searches)}`);
+  const built: BuiltIndex[] = [];
+  for (const kind of new Set(searches)) built.push(await buildOne(served, kind, options));
+  return built;
+}
+
+async function buildOne(
+  served: ServedModel,
+  kind: IndexKind,
+  options: BuildIndexOptions,
+): Promise<BuiltIndex> {
+  const start = performance.now();
+  const { factors, session, indexes, searches } = served;
+  const items = keyCount(factors.items);
+  const { seed, recall, lists } = checked(options, items);
+  const space = indexSpace(served, kind);
+  const weights =
+    kind === 'recommend'
+      ? queryWeights(factors.userFactors, factors.rank)
+      : new Float32Array(space.rank).fill(1);
+  const ctx = session.context(options);
+  const index = await followed(ctx, () => buildLists(space, { lists, seed, weights }, ctx));
+  const header: IndexHeader = {
+    kind,
+    vectors: items,
+    rank: index.rank,
+    normalized: index.normalized,
+    longest: index.longest,
+    lists: listsOf(index),
+    columns: index.guide.length / 4,
+    seed,
+    probes: listsOf(index),
+    recall: 1,
+    factors: await indexes.checksum(),
+  };
+  const { centers, starts, guide, codes } = index;
+  const stored: StoredIndex = { header, centers, starts, guide, codes };
+  await searches.replaceLists(kind, listIndexOf(stored), space);
+  const measured = await chooseProbes(served, kind, header.lists, recall, options);
+  indexes.set({ ...stored, header: { ...header, ...measured } });
+  const seconds = (performance.now() - start) / 1000;
+  return { search: kind, lists: header.lists, ...measured, bytes: listBytes(index), seconds };
+}
+
+/** See Model.saveIndex. */
+export async function saveIndexes({ indexes, factors }: ServedModel, directory: string): Promise<void> {
+  if (indexes.kinds.length === 0)
+    throw new UsageError('the model has no index to save', { advice: 'Build one by model.buildIndex()' });
+  const { storage } = await readModelHead(directory);
+  const items = keyCount(factors.items);
+  if (storage !== undefined && storage.items !== items)
+    throw new UsageError(`the folder has another model, of ${storage.items} items instead of ${items}`, {
+      phase: 'save',
+      file: directory,
+      advice: 'Save this model there first',
+    });
+  for (const kind of indexes.kinds) await writeIndex(directory, await indexes.stored(kind));
+}
+
+/** The smallest number of lists in which the wanted part of the best items of sampled queries is found. */
+async function chooseProbes(
+  served: ServedModel,
+  kind: IndexKind,
+  lists: number,
+  wanted: number,
+  { signal, onEvent }: RunOptions,
+): Promise<{ readonly probes: number; readonly recall: number }> {
+  const queries = sampledQueries(served, kind);
+  const { searches } = served;
+  const find = (probes: number) =>
+    Promise.all(
+      queries.map((query) => searches.searchLists(kind, probes, { query, n: BEST }, { signal, onEvent })),
+    );
+  const best = (await find(lists)).map(({ positions }) => new Set(positions));
+  const total = best.reduce((sum, { size }) => sum + size, 0);
+  for (let probes = 1; probes < lists; probes = Math.ceil(probes * 1.3)) {
+    const found = await find(probes);
+    const hits = found.reduce(
+      (sum, list, q) => sum + list.positions.filter((at) => best[q].has(at)).length,
+      0,
+    );
+    if (hits >= wanted * total) return { probes, recall: total === 0 ? 1 : hits / total };
+  }
+  return { probes: lists, recall: 1 };
+}
+
+/** Users, or items for similar items, evenly spaced. */
+function sampledQueries(served: ServedModel, kind: IndexKind): Float32Array[] {
+  const { factors, rank } = served;
+  const values = kind === 'recommend' ? factors.userFactors : factors.itemFactors;
+  const rows = values.length / factors.rank;
+  return Array.from({ length: Math.min(QUERIES, rows) }, (_, i) => {
+    const at = Math.floor((i * rows) / Math.min(QUERIES, rows)) * factors.rank;
+    return kind === 'recommend' ? values.slice(at, at + factors.rank) : unitVector(values, at, rank);
+  });
+}
+
+function checked({ lists, seed = 0, recall = 0.97 }: BuildIndexOptions, items: number) {
+  const most = Math.max(1, Math.min(items, 1 << 16));
+  if (lists !== undefined && !(Number.isInteger(lists) && lists >= 1 && lists <= most))
+    throw new UsageError(`lists must be a whole number from 1 to ${most}, got ${shown(lists)}`);
+  if (!Number.isSafeInteger(seed) || seed < 0)
+    throw new UsageError(`seed must be a whole number from 0, got ${shown(seed)}`);
+  if (!(typeof recall === 'number' && recall > 0 && recall <= 1))
+    throw new UsageError(`recall must be above 0 and at most 1, got ${shown(recall)}`);
+  return { seed, recall, lists: lists ?? Math.min(most, defaultLists(items)) };
+}

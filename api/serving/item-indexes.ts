@@ -1,0 +1,106 @@
+import {
+  factorsChecksum,
+  type IndexHead,
+  type IndexHeader,
+  type IndexKind,
+  readIndex,
+  type StoredIndex,
+} from '../../connectors/model/item-index-file.ts';
+import { UsageError } from '../../engine/errors.ts';
+import { keyCount } from '../../engine/keys/key-column.ts';
+import { shown } from '../../engine/shown.ts';
+import type { FactorModel } from '../../operators/serving/factor-model.ts';
+import type { ListIndex } from '../../operators/serving/lists/list-index.ts';
+
+/**
+ * The use of a model's index: `auto` (default) from 1,000,000 items on, if the model has one; true or false
+ * for any size; or the number of lists to search.
+ */
+export type IndexUse = 'auto' | boolean | number;
+
+export interface IndexOption {
+  readonly index?: IndexUse;
+}
+
+/** From this number of items on, an index is used without being asked for. */
+const LARGE = 1_000_000;
+
+/** The indexes of a model: built, or in files of its folder, which are read when they are first used. */
+export class ItemIndexes {
+  readonly #factors: FactorModel;
+  readonly #heads = new Map<IndexKind, IndexHeader>();
+  readonly #files = new Map<IndexKind, string>();
+  readonly #read = new Map<IndexKind, Promise<StoredIndex>>();
+  #checksum: Promise<number> | undefined;
+
+  constructor(factors: FactorModel, heads: readonly IndexHead[] = []) {
+    this.#factors = factors;
+    for (const { file, header } of heads) {
+      this.#heads.set(header.kind, header);
+      this.#files.set(header.kind, file);
+    }
+  }
+
+  head(kind: IndexKind): IndexHeader | undefined {
+    return this.#heads.get(kind);
+  }
+
+  get kinds(): readonly IndexKind[] {
+    return [...this.#heads.keys()];
+  }
+
+  /** CRC-32 of the item factors, which an index names. */
+  checksum(): Promise<number> {
+    return (this.#checksum ??= factorsChecksum(this.#factors.itemFactors));
+  }
+
+  set(index: StoredIndex): void {
+    const { kind } = index.header;
+    this.#heads.set(kind, index.header);
+    this.#read.set(kind, Promise.resolve(index));
+  }
+
+  /** The index of a kind. Throws DataError if its file is damaged, or of another model. */
+  stored(kind: IndexKind): Promise<StoredIndex> {
+    let found = this.#read.get(kind);
+    if (found === undefined) {
+      const file = this.#files.get(kind);
+      if (file === undefined) throw missing(kind);
+      found = readIndex(file, () => this.checksum());
+      this.#read.set(kind, found);
+      found.catch(() => this.#read.delete(kind));
+    }
+    return found;
+  }
+
+  /** The number of lists to search; undefined for an exact search. Throws UsageError without an index. */
+  probes(kind: IndexKind, use: IndexUse = 'auto'): number | undefined {
+    const head = this.#heads.get(kind);
+    if (use === false) return undefined;
+    if (use === 'auto')
+      return head !== undefined && keyCount(this.#factors.items) >= LARGE ? head.probes : undefined;
+    if (head === undefined) throw missing(kind);
+    return use === true ? head.probes : Math.min(use, head.lists);
+  }
+}
+
+/** The parts of an index that a search takes. */
+export function listIndexOf({ header, centers, starts, guide, codes }: StoredIndex): ListIndex {
+  const { rank, vectors, normalized, longest } = header;
+  return { rank, vectors, normalized, longest, centers, starts, guide, codes };
+}
+
+/** Throws UsageError unless it is a use of an index. */
+export function checkIndexUse(method: string, use: unknown): void {
+  if (use === undefined || use === 'auto' || typeof use === 'boolean') return;
+  if (Number.isInteger(use) && (use as number) >= 1) return;
+  throw new UsageError(
+    `the option index of ${method} must be 'auto', true, false or a number of lists, got ${shown(use)}`,
+  );
+}
+
+function missing(kind: IndexKind): UsageError {
+  return new UsageError(`the model has no index for ${kind}`, {
+    advice: 'Build one by model.buildIndex() or factorflow index MODEL, or search without index',
+  });
+}

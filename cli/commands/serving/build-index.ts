@@ -1,0 +1,88 @@
+import { counted, formatBytes, formatCount } from '../../../engine/format.ts';
+import { defineCommand } from '../command.ts';
+import { choice, decimal, wholeNumber } from '../../options/kinds.ts';
+import { machineOptions } from '../../options/machine-options.ts';
+import { commonOptions } from '../../options/output-options.ts';
+import { summaryOf } from '../../output/write-output.ts';
+import { seconds3 } from '../../progress/phrases.ts';
+import { openSession } from '../../sessions/open-session.ts';
+
+const { workers } = machineOptions;
+
+export const buildIndex = defineCommand({
+  summary: 'Build the index of a model with a large catalogue',
+  positionals: [{ name: 'model', describe: 'folder of a model', required: true }],
+  options: {
+    searches: choice({
+      describe: 'build it for items of users (recommend), for similar items, or both',
+      group: 'Data:',
+      choices: ['both', 'recommend', 'similar'],
+      fallback: 'both',
+    }),
+    lists: wholeNumber({
+      describe: 'lists over which the items are distributed',
+      group: 'Data:',
+      least: 1,
+      most: 1 << 16,
+      defaultText: '4 times the root of the number of items',
+    }),
+    recall: decimal({
+      describe:
+        'part of the 20 best items that searches find in a sample of users; chooses the lists to search',
+      group: 'Data:',
+      above: 0,
+      most: 1,
+      fallback: 0.97,
+    }),
+    seed: wholeNumber({
+      describe: 'seed of the lists; the same seed gives the same index',
+      group: 'Data:',
+      least: 0,
+      most: Number.MAX_SAFE_INTEGER,
+      fallback: 0,
+    }),
+    workers,
+    ...commonOptions,
+  },
+  examples: [
+    ['index model', 'before "serve model" of a million items and more'],
+    ['index model --searches recommend --recall 0.99', 'more lists are searched, and more is found'],
+  ],
+  epilog:
+    'The files are model/itemIndex/*.lists; a new model in the folder has none. recommend, similar and serve ' +
+    'use them from 1,000,000 items on, and with --index on for fewer.',
+  run: async ({ values, positionals }, { signal, onEvent }) => {
+    const { searches, lists, recall, seed } = values;
+    const [folder] = positionals.model;
+    await using session = await openSession({ ...values, device: 'cpu' }, { signal });
+    const model = await session.loadModel(folder);
+    const built = await model.buildIndex({
+      ...(lists === undefined ? {} : { lists }),
+      ...(searches === 'both' || searches === undefined ? {} : { searches: [searches] }),
+      recall,
+      seed,
+      signal,
+      onEvent,
+    });
+    await model.saveIndex(folder);
+    const seconds = performance.now() / 1000;
+    return {
+      json: {
+        command: 'index',
+        items: model.itemCount,
+        indexes: built.map((one) => ({ ...one })),
+        seconds: { total: seconds },
+        model: folder,
+      },
+      text: summaryOf(folder, [
+        ['items', formatCount(model.itemCount)],
+        ...built.map((one): [string, string] => [
+          one.search,
+          `${counted(one.lists, 'list')}, ${formatCount(one.probes)} searched: ` +
+            `${(100 * one.recall).toFixed(1)} % of the 20 best, ${formatBytes(one.bytes)}`,
+        ]),
+        ['time', seconds3(seconds)],
+      ]),
+    };
+  },
+});

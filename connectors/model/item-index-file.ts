@@ -1,0 +1,269 @@
+/**
+ * The index of a model's items for large catalogues, a file next to the factors:
+ * <model>/itemIndex/recommend.lists and similar.lists.
+ *
+ *     bytes 0 .. 7     the text FFLISTS1
+ *     8 .. 11          H: bytes of the header, Uint32
+ *     12 .. 15         CRC-32 of the header
+ *     16 .. 16 + H     the header, one JSON object (IndexHeader), padded with spaces
+ *     then             centers (Float32), starts (Uint32), guide (Uint32), codes (Int8): see ListParts
+ *
+ * Numbers are little-endian. The file ends with the codes.
+ */
+import { read } from 'node:fs';
+import { mkdir, open, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { crc32 } from 'node:zlib';
+import { DataError } from '../../engine/errors.ts';
+import { closeRead, openRegular } from '../../engine/regular-file.ts';
+import { errorCode, fileProblem } from '../files/file-problem.ts';
+import { syncPath } from '../output/new-file.ts';
+
+export type IndexKind = 'recommend' | 'similar';
+export const indexKinds: readonly IndexKind[] = ['recommend', 'similar'];
+
+const FOLDER = 'itemIndex';
+const MAGIC = 'FFLISTS1';
+const PREFIX = 16;
+const MOST_HEADER = 1 << 20;
+const PIECE = 1 << 26;
+
+export interface IndexHeader {
+  readonly kind: IndexKind;
+  /** Number of items, and of numbers of a vector that are searched. */
+  readonly vectors: number;
+  readonly rank: number;
+  readonly normalized: boolean;
+  readonly longest: number;
+  readonly lists: number;
+  /** Columns of all lists, with unused ones. */
+  readonly columns: number;
+  readonly seed: number;
+  /** Lists that a search probes by default, and the part of the n best items that it then found. */
+  readonly probes: number;
+  readonly recall: number;
+  /** CRC-32 of the item factors that were indexed. */
+  readonly factors: number;
+}
+
+export interface StoredIndex {
+  readonly header: IndexHeader;
+  readonly centers: Float32Array;
+  readonly starts: Uint32Array;
+  readonly guide: Uint32Array;
+  readonly codes: Uint8Array;
+}
+
+type Section = 'centers' | 'starts' | 'guide' | 'codes';
+type Sums = Readonly<Record<Section, number>>;
+
+export interface IndexHead {
+  readonly file: string;
+  readonly header: IndexHeader;
+  readonly bytes: number;
+}
+
+/** The path of the file of a kind in a model folder. */
+export function indexFile(directory: string, kind: IndexKind): string {
+  return join(directory, FOLDER, `${kind}.lists`);
+}
+
+/** True for the relative path of a file that belongs to a model's index. */
+export function isIndexEntry(path: string): boolean {
+  return /^itemIndex\/?((recommend|similar)\.lists(\.\d+\.tmp)?)?$/.test(path);
+}
+
+/** Writes the file of an index into a model folder; it appears whole or not at all. */
+export async function writeIndex(directory: string, index: StoredIndex): Promise<string> {
+  const file = indexFile(directory, index.header.kind);
+  const temporary = `${file}.${process.pid}.tmp`;
+  const sections = sectionsOf(index);
+  const sums = Object.fromEntries(sections.map(([name, bytes]) => [name, checksum(bytes)]));
+  const json = JSON.stringify({ ...index.header, sums });
+  const header = Buffer.from(json.padEnd(64 * Math.ceil((PREFIX + json.length) / 64) - PREFIX));
+  const prefix = Buffer.alloc(PREFIX);
+  prefix.write(MAGIC, 'latin1');
+  prefix.writeUInt32LE(header.length, 8);
+  prefix.writeUInt32LE(crc32(header), 12);
+  try {
+    await mkdir(join(directory, FOLDER), { recursive: true });
+    const handle = await open(temporary, 'w');
+    try {
+      await handle.writeFile(prefix);
+      await handle.writeFile(header);
+      for (const [, bytes] of sections)
+        for (let at = 0; at < bytes.length; at += PIECE)
+          // A copy: files are not written from shared memory.
+          await handle.writeFile(new Uint8Array(bytes.subarray(at, at + PIECE)));
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(temporary, file);
+    await syncPath(join(directory, FOLDER));
+    return file;
+  } catch (error) {
+    await rm(temporary, { force: true }).catch(() => undefined);
+    throw fileProblem(error, 'save', file);
+  }
+}
+
+/** Removes the files of kinds from a model folder. */
+export async function removeIndex(directory: string, kinds: readonly IndexKind[]): Promise<void> {
+  for (const kind of kinds) await rm(indexFile(directory, kind), { force: true });
+}
+
+/**
+ * The headers of a model's indexes. Throws DataError for a file that is cut, damaged or of another program, or
+ * that is an index of other items.
+ */
+export async function readIndexHeads(
+  directory: string,
+  { items, features }: { readonly items: number; readonly features: number },
+): Promise<readonly IndexHead[]> {
+  const heads: IndexHead[] = [];
+  for (const kind of indexKinds) {
+    const file = indexFile(directory, kind);
+    const found = await withFile(file, (fd, size) => readHead(file, fd, size));
+    if (found === undefined) continue;
+    const { header } = found;
+    if (header.kind !== kind || header.vectors !== items || header.rank > features)
+      throw foreign(file, `it has ${header.vectors} items of rank ${header.rank}, the model ${items}`);
+    heads.push({ file, header, bytes: found.size });
+  }
+  return heads;
+}
+
+/**
+ * Reads an index. `factors` returns the CRC-32 of the model's item factors. Throws DataError like
+ * readIndexHeads, and for an index of another model.
+ */
+export async function readIndex(file: string, factors: () => Promise<number>): Promise<StoredIndex> {
+  const found = await withFile(file, async (fd, size) => {
+    const head = await readHead(file, fd, size);
+    const { lists, columns, rank } = head.header;
+    const index: StoredIndex = {
+      header: head.header,
+      centers: new Float32Array(new SharedArrayBuffer(4 * (lists + 1) * rank)),
+      starts: new Uint32Array(new SharedArrayBuffer(4 * (lists + 1))),
+      guide: new Uint32Array(new SharedArrayBuffer(16 * columns)),
+      codes: new Uint8Array(new SharedArrayBuffer(columns * codeBytes(rank))),
+    };
+    let from = head.start;
+    for (const [name, bytes] of sectionsOf(index)) {
+      const sum = await readBytes(fd, bytes, from, file);
+      if (sum !== head.sums[name]) throw damaged(file, `the checksum of its ${name} is wrong`);
+      from += bytes.length;
+    }
+    checkParts(file, index);
+    return index;
+  });
+  if (found === undefined) throw new DataError('the index was removed', { phase: 'load', file });
+  if (found.header.factors !== (await factors()))
+    throw foreign(file, 'its checksum of the item factors is another');
+  return found;
+}
+
+const readSome = promisify(read);
+
+/** Fills an array, which may be in shared memory, from a file. Returns the CRC-32 of its bytes. */
+async function readBytes(fd: number, bytes: Uint8Array, from: number, file: string): Promise<number> {
+  let [at, sum] = [0, 0];
+  while (at < bytes.length) {
+    const piece = bytes.subarray(at, at + PIECE);
+    const { bytesRead } = await readSome(fd, piece, 0, piece.length, from + at);
+    if (bytesRead === 0) throw damaged(file, 'it was cut while it was read');
+    sum = crc32(piece.subarray(0, bytesRead), sum);
+    at += bytesRead;
+  }
+  return sum;
+}
+
+/** CRC-32 of bytes in memory, in pieces between which other work can run. */
+export async function factorsChecksum(values: Float32Array): Promise<number> {
+  const bytes = new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
+  let sum = 0;
+  for (let at = 0; at < bytes.length; at += PIECE) {
+    sum = crc32(bytes.subarray(at, at + PIECE), sum);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  return sum;
+}
+
+function codeBytes(rank: number): number {
+  return 16 * Math.ceil(rank / 16);
+}
+
+function sectionsOf(index: StoredIndex): readonly (readonly [Section, Uint8Array])[] {
+  return (['centers', 'starts', 'guide', 'codes'] as const).map((name) => {
+    const { buffer, byteOffset, byteLength } = index[name];
+    return [name, new Uint8Array(buffer, byteOffset, byteLength)];
+  });
+}
+
+function checksum(bytes: Uint8Array): number {
+  let sum = 0;
+  for (let at = 0; at < bytes.length; at += PIECE) sum = crc32(bytes.subarray(at, at + PIECE), sum);
+  return sum;
+}
+
+/** Runs `use` with an open file; undefined if there is no file. */
+async function withFile<T>(
+  file: string,
+  use: (fd: number, size: number) => Promise<T>,
+): Promise<T | undefined> {
+  try {
+    const { fd, size } = openRegular(file, { phase: 'load' });
+    try {
+      return await use(fd, size);
+    } finally {
+      closeRead(fd);
+    }
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return undefined;
+    throw error instanceof DataError ? error : fileProblem(error, 'load', file);
+  }
+}
+
+async function readHead(file: string, fd: number, size: number) {
+  const prefix = Buffer.alloc(PREFIX);
+  if (size < PREFIX) throw damaged(file, 'it is cut');
+  await readBytes(fd, prefix, 0, file);
+  if (prefix.toString('latin1', 0, 8) !== MAGIC) throw damaged(file, 'it is not an index of this release');
+  const bytes = prefix.readUInt32LE(8);
+  if (bytes > MOST_HEADER || PREFIX + bytes > size) throw damaged(file, 'it is cut');
+  const header = Buffer.alloc(bytes);
+  if ((await readBytes(fd, header, PREFIX, file)) !== prefix.readUInt32LE(12))
+    throw damaged(file, 'the checksum of its header is wrong');
+  const { sums, ...fields } = JSON.parse(header.toString()) as IndexHeader & { readonly sums: Sums };
+  const { lists, columns, rank } = fields;
+  const start = PREFIX + bytes;
+  const expected = start + 4 * (lists + 1) * (rank + 1) + (16 + codeBytes(rank)) * columns;
+  if (size !== expected) throw damaged(file, `it has ${size} bytes, need ${expected}`);
+  return { header: fields, sums, start, size };
+}
+
+/** Searches read the memory that these numbers name. */
+function checkParts(file: string, { header, starts, guide }: StoredIndex): void {
+  const { lists, columns, vectors } = header;
+  let wrong = starts[0] !== 0 || starts[lists] !== columns;
+  for (let list = 0; list < lists; list++)
+    wrong ||= starts[list] > starts[list + 1] || starts[list] % 4 !== 0;
+  let items = 0;
+  for (let at = 3 * columns; at < 4 * columns; at++) {
+    if (guide[at] < vectors) items++;
+    else wrong ||= guide[at] !== 0xffff_ffff;
+  }
+  if (wrong || items !== vectors) throw damaged(file, 'its lists are not those of its items');
+}
+
+const ADVICE = 'Build it again by factorflow index MODEL, or remove the file';
+
+function damaged(file: string, problem: string): DataError {
+  return new DataError(`the index cannot be used: ${problem}`, { phase: 'load', file, advice: ADVICE });
+}
+
+function foreign(file: string, problem: string): DataError {
+  return new DataError(`the index is of another model: ${problem}`, { phase: 'load', file, advice: ADVICE });
+}

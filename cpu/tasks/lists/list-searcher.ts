@@ -1,0 +1,262 @@
+import { UsageError } from '../../../engine/errors.ts';
+import type { ListSearch } from '../../../operators/tasks/list-tasks.ts';
+import { type MatrixView, SCRATCH_BYTES, STRIDE_STEP, type TaskScope } from '../../handler.ts';
+import { roundings, roundQuery } from '../search/search.ts';
+import { vectorReader } from './read-vector.ts';
+
+/**
+ * Lists are probed in the order of xᵀc + REACH ‖x‖ radius: a list with a large radius may have a column far
+ * above its center. The bound of a list would be at 1, which prefers large lists too much.
+ */
+const REACH = 0.3;
+
+/** Candidates that are kept before their exact scores are computed. */
+const MOST_CANDIDATES = 32_768;
+
+/** Rows of θ copied at a time. */
+const ROWS = 256;
+
+export interface SearchedParts {
+  readonly centers: MatrixView;
+  readonly radii: MatrixView;
+  readonly coarse: MatrixView;
+  readonly guide: MatrixView;
+  readonly starts: Uint32Array;
+  readonly vectors: Float32Array;
+  readonly mask: Uint8Array | undefined;
+}
+
+export interface FoundList {
+  /** n entries each; the first `count` are found, best first. Views, valid until the next search. */
+  readonly items: Uint32Array;
+  readonly scores: Float32Array;
+  readonly count: number;
+}
+
+/** Searches lists for one query after the other, in the memory of one task. */
+export class ListSearcher {
+  readonly #scope: TaskScope<ListSearch>;
+  readonly #parts: SearchedParts;
+  readonly #read: ReturnType<typeof vectorReader>;
+  readonly #at: ReturnType<typeof layout>;
+  readonly #lists: number;
+  readonly #rowStride: number;
+  readonly #centers: Float32Array;
+  /** Columns whose bounds were computed, or that were in lists which could not have one of the best. */
+  scanned = 0;
+
+  constructor(scope: TaskScope<ListSearch>, parts: SearchedParts) {
+    const { params, memory } = scope;
+    [this.#scope, this.#parts] = [scope, parts];
+    this.#lists = parts.starts.length - 1;
+    this.#read = vectorReader(parts.vectors, params);
+    this.#rowStride = STRIDE_STEP * Math.ceil(params.rank / STRIDE_STEP);
+    this.#at = layout(scope, this.#rowStride, this.#lists, parts.mask?.length ?? 0);
+    const { pointer, rows, stride } = parts.centers;
+    this.#centers = new Float32Array(memory.buffer, pointer, rows * stride);
+    if (parts.mask !== undefined)
+      new Uint8Array(memory.buffer, this.#at.mask, parts.mask.length).set(parts.mask);
+  }
+
+  /** `left`: items to leave out, ascending. `allowed`: the only items to compare. */
+  search(query: ArrayLike<number>, left: ArrayLike<number>, allowed?: readonly number[]): FoundList {
+    const { memory, kernels, params } = this.#scope;
+    const { n, rank } = params;
+    const at = this.#at;
+    const x = new Float32Array(memory.buffer, at.query, this.#rowStride);
+    x.fill(0);
+    x.set(query);
+    kernels.clearList(at.scores, at.items, n);
+    if (allowed === undefined) this.#searchLists(x.subarray(0, rank), left);
+    else this.#searchChosen(allowed, left);
+    kernels.sortList(at.scores, at.items, n);
+    const items = new Uint32Array(memory.buffer, at.items, n);
+    const scores = new Float32Array(memory.buffer, at.scores, n);
+    // Empty entries are last.
+    let count = n;
+    while (count > 0 && Number.isNaN(scores[count - 1])) count--;
+    return { items, scores, count };
+  }
+
+  #searchLists(x: Float32Array, left: ArrayLike<number>): void {
+    const { memory, kernels, params } = this.#scope;
+    const { n, probes } = params;
+    const [at, parts, lists] = [this.#at, this.#parts, this.#lists];
+    if (left.length > at.mostLeft)
+      throw new UsageError(`a list of ${left.length} items to leave out is too long for one request`, {
+        phase: 'search',
+        advice: 'Search without the index',
+      });
+    new Uint32Array(memory.buffer, at.left, left.length).set(left);
+    kernels.clearList(at.lows, at.lowColumns, n);
+    const differs = this.#centers.subarray(lists * parts.centers.stride);
+    const coarse = new Int16Array(memory.buffer, at.coarse, 4 * parts.coarse.stride);
+    const rounded = roundQuery(x, differs, coarse);
+    const lows = new Float32Array(memory.buffer, at.lows, n);
+    const needed = parts.mask === undefined ? 0 : (probes * parts.guide.stride) / lists;
+    const found: Candidates = { count: 0, left: left.length, ...rounded };
+    let [ranked, seen] = [0, 0];
+    // A filter may leave out most items of the nearest lists. More are then probed, until as many items that
+    // may be found were compared as without the filter.
+    for (let most = probes; ranked < lists; most *= 4) {
+      const count = Math.min(most, lists);
+      this.#rank(x, rounded.length, count);
+      const numbers = new Uint32Array(memory.buffer, at.numbers, count);
+      for (let k = ranked; k < count; k++) {
+        if (k >= probes && seen >= needed && lows[0] > -Infinity) return this.#score(found);
+        seen += this.#scan(numbers[k], x, found);
+      }
+      ranked = count;
+      if (this.#scope.cancelled() || (seen >= needed && lows[0] > -Infinity)) break;
+    }
+    this.#score(found);
+  }
+
+  /** Writes the `count` lists to probe first to scratch. */
+  #rank(x: Float32Array, length: number, count: number): void {
+    const { kernels } = this.#scope;
+    const { centers, radii } = this.#parts;
+    kernels.rankLists(
+      x.byteOffset,
+      centers.pointer,
+      4 * centers.stride,
+      this.#lists,
+      radii.pointer,
+      REACH * length,
+      count,
+      this.#at.ranks,
+      this.#at.numbers,
+    );
+  }
+
+  /** Adds the candidates of one list. Returns the number of its columns that may be found. */
+  #scan(list: number, x: Float32Array, found: Candidates): number {
+    const { memory, kernels, params } = this.#scope;
+    const at = this.#at;
+    const { starts, coarse, guide, mask, centers } = this.#parts;
+    const [from, to] = [starts[list], starts[list + 1]];
+    if (from === to) return 0;
+    let base = 0;
+    for (let k = 0, own = list * centers.stride; k < x.length; k++) base += x[k] * this.#centers[own + k];
+    const slack = 2 * roundings(x.length) * found.all * params.longest;
+    new Float32Array(memory.buffer, at.bound, 5).set([base, found.length, found.missing, found.step, slack]);
+    const next = new Int32Array(memory.buffer, at.next, 1);
+    next[0] = from;
+    for (;;) {
+      found.count = kernels.scanList(
+        at.coarse,
+        4 * coarse.stride,
+        at.bound,
+        coarse.pointer,
+        guide.pointer,
+        4 * guide.stride,
+        next[0],
+        to,
+        at.left,
+        found.left,
+        at.mask,
+        params.n,
+        at.lows,
+        at.lowColumns,
+        at.found,
+        found.count,
+        MOST_CANDIDATES,
+        at.next,
+      );
+      if (next[0] >= to) break;
+      this.#score(found);
+    }
+    this.scanned += to - from;
+    return mask === undefined
+      ? to - from
+      : kernels.countMasked(guide.pointer, 4 * guide.stride, from, to, at.mask);
+  }
+
+  /** Computes the exact scores of the candidates that are still among the best by their bounds. */
+  #score(found: Candidates): void {
+    const { memory } = this.#scope;
+    const { guide } = this.#parts;
+    const at = this.#at;
+    const [worst] = new Float32Array(memory.buffer, at.lows, 1);
+    const columns = new Uint32Array(memory.buffer, at.found, 2 * found.count);
+    const uppers = new Float32Array(memory.buffer, at.found, 2 * found.count);
+    const items = new Uint32Array(memory.buffer, guide.pointer + 12 * guide.stride, guide.stride);
+    const kept: number[] = [];
+    for (let k = 0; k < columns.length; k += 2) if (!(uppers[k + 1] < worst)) kept.push(items[columns[k]]);
+    found.count = 0;
+    this.#offer(kept);
+  }
+
+  #searchChosen(allowed: readonly number[], left: ArrayLike<number>): void {
+    const { mask } = this.#parts;
+    const out = new Set(Array.from(left));
+    this.#offer(allowed.filter((item) => !out.has(item) && (mask === undefined || mask[item] === 1)));
+  }
+
+  /** Computes the exact scores of items, and adds them to the list if they are among its best. */
+  #offer(chosen: readonly number[]): void {
+    const { memory, kernels, params } = this.#scope;
+    const at = this.#at;
+    const rows = new Float32Array(memory.buffer, at.rows, ROWS * this.#rowStride);
+    const numbers = new Uint32Array(memory.buffer, at.rowItems, ROWS);
+    for (let first = 0; first < chosen.length; first += ROWS) {
+      const count = Math.min(ROWS, chosen.length - first);
+      for (let row = 0; row < count; row++) {
+        numbers[row] = chosen[first + row];
+        this.#read(numbers[row], rows, row * this.#rowStride);
+      }
+      kernels.offerRows(
+        at.query,
+        params.rank,
+        at.rows,
+        4 * this.#rowStride,
+        at.rowItems,
+        count,
+        params.n,
+        at.scores,
+        at.items,
+      );
+    }
+  }
+}
+
+/** The candidates of one search, and its rounded query: see roundQuery. */
+interface Candidates extends ReturnType<typeof roundQuery> {
+  count: number;
+  readonly left: number;
+}
+
+/** Addresses of a search's arrays in scratch. Throws UsageError if they do not fit. */
+function layout(scope: TaskScope<ListSearch>, rowStride: number, lists: number, mask: number) {
+  const { n, rank } = scope.params;
+  let end = scope.scratch;
+  const take = (bytes: number) => {
+    const at = end;
+    end += 64 * Math.ceil(bytes / 64);
+    return at;
+  };
+  const at = {
+    query: take(4 * rowStride),
+    coarse: take(2 * 16 * Math.ceil(rank / 16)),
+    bound: take(20),
+    next: take(4),
+    scores: take(4 * n),
+    items: take(4 * n),
+    lows: take(4 * n),
+    lowColumns: take(4 * n),
+    ranks: take(4 * lists),
+    numbers: take(4 * lists),
+    found: take(8 * MOST_CANDIDATES),
+    rows: take(4 * ROWS * rowStride),
+    rowItems: take(4 * ROWS),
+    // An address of 0 for searches without a mask.
+    mask: mask === 0 ? 0 : take(mask),
+  };
+  const left = SCRATCH_BYTES - (end - scope.scratch);
+  if (left < 4 * 1024)
+    throw new UsageError(`a filter of ${mask} items does not fit into the memory of a search`, {
+      phase: 'search',
+      advice: 'Search without the index',
+    });
+  return { ...at, left: end, mostLeft: Math.floor(left / 4) };
+}

@@ -1,0 +1,150 @@
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import { computeDevice } from '../../../engine/run/devices.ts';
+import { dataSetName, type Partition, type PartitionRef } from '../../../engine/partition.ts';
+import { type Given, runSteps } from '../../../engine/run/run-steps.ts';
+import { StepList } from '../../../engine/run/step-list.ts';
+import { factorStride } from '../../planner/sizes.ts';
+import type { ListMatrices, ListParts, ListSearch, SearchedLists } from '../../tasks/list-tasks.ts';
+import { valuesOfStage } from '../../tasks/task-values.ts';
+import { contracts, type TaskOf } from '../../tasks/tasks.ts';
+import { type Found, maskInput, type SearchRequest, type SearchSpace } from '../search.ts';
+
+const STAGE = 'search';
+const STRIDE_STEP = 8;
+
+/** Vectors in lists, in host memory: see ListParts. */
+export interface ListIndex {
+  /** Numbers of a vector that are searched, and the number of vectors. */
+  readonly rank: number;
+  readonly vectors: number;
+  readonly normalized: boolean;
+  /** The largest ‖θ_v‖. */
+  readonly longest: number;
+  readonly centers: Float32Array;
+  readonly starts: Uint32Array;
+  readonly codes: Uint8Array;
+  readonly guide: Uint32Array;
+}
+
+export function listsOf({ starts }: Pick<ListIndex, 'starts'>): number {
+  return starts.length - 1;
+}
+
+/** Bytes of 8-bit numbers of one vector. */
+export function codeWidth(rank: number): number {
+  return 16 * Math.ceil(rank / 16);
+}
+
+/** Bytes of the index in host memory, which are its bytes in a file, too. */
+export function listBytes({ centers, starts, codes, guide }: ListIndex): number {
+  return centers.byteLength + starts.byteLength + codes.byteLength + guide.byteLength;
+}
+
+/** A list index that a device has, with all that a search needs. */
+export interface PlacedLists {
+  readonly parts: Omit<SearchedLists, 'mask'>;
+  readonly search: Omit<ListSearch, 'n' | 'probes'>;
+  readonly lists: number;
+}
+
+/** Copies an index to the CPU device of `ctx`. Throws CapacityError if it does not fit. */
+export async function placeLists(
+  index: ListIndex,
+  { vectors, width }: Pick<SearchSpace, 'vectors' | 'width'>,
+  ctx: ExecutionContext,
+): Promise<PlacedLists> {
+  const { place } = computeDevice(ctx.executor).info;
+  const name = dataSetName('lists');
+  const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition: 0, version: 0 });
+  const { rank, normalized, longest } = index;
+  const [columns, lists] = [index.guide.length / 4, listsOf(index)];
+  const host: ListParts = {
+    centers: ref('centers'),
+    starts: ref('starts'),
+    codes: ref('codes'),
+    guide: ref('guide'),
+  };
+  const matrices: ListMatrices = {
+    centerRows: ref('center-rows'),
+    radii: ref('radii'),
+    coarse: ref('coarse'),
+    columnGuide: ref('column-guide'),
+  };
+  const steps = new StepList(contracts);
+  for (const [part, shape] of Object.entries(shapesOf(columns, lists, rank)))
+    steps.allocate(STAGE, place, matrices[part as keyof ListMatrices], { ...shape, contents: 'any' });
+  const task: TaskOf<'load-lists'> = { kernel: 'load-lists', inputs: host, outputs: matrices, params: {} };
+  steps.task(STAGE, place, task);
+  steps.free(STAGE, place, [host.centers, host.codes, host.guide]);
+  const placed: PlacedLists = {
+    parts: { ...matrices, starts: host.starts, vectors: ref('vectors') },
+    search: { rank, width, normalized, longest },
+    lists,
+  };
+  const given = (Object.keys(host) as (keyof ListParts)[]).map((part): Given => {
+    const values = index[part];
+    return [host[part], { layout: 'list-part', rows: values.length, columns: { values } }, place];
+  });
+  const all: Partition = { layout: 'vectors', rows: index.vectors, columns: { values: vectors } };
+  try {
+    await runSteps(steps.steps, ctx, { given: [...given, [placed.parts.vectors, all, place]] });
+  } catch (error) {
+    await dropLists(placed, ctx);
+    throw error;
+  }
+  return placed;
+}
+
+/** Shapes of the matrices: see ListMatrices. */
+function shapesOf(columns: number, lists: number, rank: number) {
+  const codes = codeWidth(rank) / 4;
+  // Four centers are compared at a time; the row after the centers has the features that differ.
+  const wide = 4 * Math.ceil(lists / 4);
+  return {
+    centerRows: { rows: wide + 4, columns: rank, stride: factorStride(rank, STRIDE_STEP) },
+    radii: { rows: 1, columns: wide, stride: wide },
+    coarse: { rows: columns, columns: codes, stride: codes },
+    columnGuide: { rows: 4, columns, stride: columns },
+  };
+}
+
+/** Frees the memory of an index. */
+export async function dropLists({ parts }: PlacedLists, ctx: ExecutionContext): Promise<void> {
+  const { place } = computeDevice(ctx.executor).info;
+  const steps = new StepList(contracts);
+  steps.free(STAGE, place, Object.values(parts));
+  await runSteps(steps.steps, ctx);
+}
+
+/** Searches for several queries with the same n, probes and mask, in one task. */
+export async function searchInLists(
+  { parts, search }: PlacedLists,
+  probes: number,
+  requests: readonly SearchRequest[],
+  ctx: ExecutionContext,
+): Promise<readonly Found[]> {
+  const { place } = computeDevice(ctx.executor).info;
+  const [{ mask, n }] = requests;
+  const [masked, given] = maskInput(mask, place);
+  const task: TaskOf<'search-lists'> = {
+    kernel: 'search-lists',
+    inputs: { ...parts, ...masked },
+    outputs: {},
+    params: {
+      ...search,
+      n,
+      probes,
+      searches: requests.map(({ query, left = [], allowed }) => ({
+        query: Array.from(query),
+        left: Array.from(left),
+        ...(allowed && { allowed: Array.from(allowed) }),
+      })),
+    },
+  };
+  const steps = new StepList(contracts);
+  steps.task(STAGE, place, task);
+  if (masked.mask !== undefined) steps.free(STAGE, place, [masked.mask]);
+  const results = await runSteps(steps.steps, ctx, { given });
+  const [{ found }] = valuesOfStage(results, STAGE, task.kernel);
+  return found.map(({ items, scores }) => ({ positions: items, scores }));
+}

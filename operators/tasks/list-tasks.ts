@@ -1,0 +1,174 @@
+/**
+ * Tasks of the search in lists, for large catalogues. Together with tasks.ts they are the contract between
+ * operators and devices.
+ */
+import type { PartitionRef } from '../../engine/partition.ts';
+import type { None } from './task-types.ts';
+
+/** Vectors θ_v in host memory: rows of `width` numbers, of which the first `rank` are used. */
+export type VectorShape = {
+  readonly width: number;
+  readonly rank: number;
+  /** Vectors are divided by their length; zeros stay zeros. */
+  readonly normalized: boolean;
+};
+
+/**
+ * Vectors in lists, in host memory. Columns are vectors, list by list, each list by falling distance from its
+ * center; a list takes a multiple of four columns.
+ */
+export type ListParts = {
+  /** `values` Float32[(lists + 1) * rank]: the centers; then 1 for features in which vectors differ, else 0. */
+  readonly centers: PartitionRef;
+  /** `values` Uint32[lists + 1]: the first column of each list. */
+  readonly starts: PartitionRef;
+  /** `values` Uint8[columns * width]: differences from the center as signed bytes, padded to 16 bytes. */
+  readonly codes: PartitionRef;
+  /**
+   * `values` Uint32[4 * columns]: lengths, remainders and scales (cpu/assembly/search.ts) as the bits of
+   * float32 numbers, and the items, 0xffffffff in unused columns.
+   */
+  readonly guide: PartitionRef;
+};
+
+/** The same as matrices of a CPU device. */
+export type ListMatrices = {
+  readonly centerRows: PartitionRef;
+  readonly radii: PartitionRef;
+  readonly coarse: PartitionRef;
+  readonly columnGuide: PartitionRef;
+};
+
+/** What a search in lists reads. */
+export type SearchedLists = ListMatrices & {
+  readonly starts: PartitionRef;
+  /** Layout vectors: θ_v, for exact scores. */
+  readonly vectors: PartitionRef;
+  /** Layout item-mask: a 1 for each item that may be found. */
+  readonly mask?: PartitionRef;
+};
+
+export type ListSearch = VectorShape & {
+  readonly n: number;
+  /** Number of lists that are searched; more if they have fewer items that may be found. */
+  readonly probes: number;
+  /** The largest ‖θ_v‖. */
+  readonly longest: number;
+};
+
+export interface ListTasks {
+  /**
+   * The nearest center of each vector of a range, by Σ w_k² (θ_k - c_k)², ties by lower list. Inputs:
+   * `vectors`; `centers`, a matrix of [w c, -‖w c‖² / 2]; `weights` (`values` Float32[rank]: w); `rows`
+   * (`values` Uint32: vectors to assign; default all). Output `lists` (`values` Uint32, in host memory): the
+   * list of each.
+   */
+  'assign-lists': {
+    inputs: { vectors: PartitionRef; centers: PartitionRef; weights: PartitionRef; rows?: PartitionRef };
+    outputs: { lists: PartitionRef };
+    params: VectorShape & { readonly from: number; readonly to: number };
+    values: None;
+  };
+
+  /**
+   * The mean of the vectors of each list of a range, summed in float64 in the order of `members` (`values` Uint32:
+   * vectors list by list, of which list l has [offsets[l], offsets[l + 1])). Output `means` (`values`
+   * Float32[lists * rank], in host memory); an empty list keeps its numbers.
+   */
+  'average-lists': {
+    inputs: { vectors: PartitionRef; members: PartitionRef; offsets: PartitionRef };
+    outputs: { means: PartitionRef };
+    params: VectorShape & { readonly from: number; readonly to: number };
+    values: None;
+  };
+
+  /** Writes the lists of a range to ListParts. Values: `longest` = the largest ‖θ_v‖. */
+  'encode-lists': {
+    inputs: {
+      vectors: PartitionRef;
+      members: PartitionRef;
+      offsets: PartitionRef;
+      starts: PartitionRef;
+      means: PartitionRef;
+    };
+    outputs: { codes: PartitionRef; guide: PartitionRef };
+    params: VectorShape & { readonly from: number; readonly to: number };
+    values: { readonly longest: number; readonly differs: readonly number[] };
+  };
+
+  /** Copies lists to matrices that are allocated. */
+  'load-lists': {
+    inputs: ListParts;
+    outputs: ListMatrices;
+    params: None;
+    values: None;
+  };
+
+  /**
+   * For each of `searches` the n items with the highest xᵀθ_v among the probed lists, best first, equal scores
+   * by lower item; the scores are exact. If all lists are probed, the same bits as the results of `search`.
+   * `left` and `allowed` as there; `allowed` items are compared without the lists.
+   */
+  'search-lists': {
+    inputs: SearchedLists;
+    outputs: None;
+    params: ListSearch & {
+      readonly searches: readonly {
+        readonly query: readonly number[];
+        readonly left: readonly number[];
+        readonly allowed?: readonly number[];
+      }[];
+    };
+    values: {
+      readonly found: readonly { readonly items: readonly number[]; readonly scores: readonly number[] }[];
+    };
+  };
+
+  /**
+   * The same for the rows [from, to) of `queries` (layout vectors, of `rank` numbers). `exclude`: a block of
+   * pairs that are left out. Output `top`: layout top-n.
+   */
+  'top-n-in-lists': {
+    inputs: SearchedLists & { readonly queries: PartitionRef; readonly exclude?: PartitionRef };
+    outputs: { top: PartitionRef };
+    params: ListSearch & { readonly from: number; readonly to: number };
+    values: None;
+  };
+}
+
+const searched = {
+  centerRows: 'read',
+  radii: 'read',
+  coarse: 'read',
+  columnGuide: 'read',
+  starts: 'read',
+  vectors: 'read',
+  mask: 'read',
+} as const;
+
+/** The use of every input and output: see How. */
+export const listContracts = {
+  'assign-lists': { vectors: 'read', centers: 'read', weights: 'read', rows: 'read', lists: 'write' },
+  'average-lists': { vectors: 'read', members: 'read', offsets: 'read', means: 'write' },
+  'encode-lists': {
+    vectors: 'read',
+    members: 'read',
+    offsets: 'read',
+    starts: 'read',
+    means: 'read',
+    codes: 'write',
+    guide: 'write',
+  },
+  'load-lists': {
+    centers: 'read',
+    starts: 'read',
+    codes: 'read',
+    guide: 'read',
+    centerRows: 'write',
+    radii: 'write',
+    coarse: 'write',
+    columnGuide: 'write',
+  },
+  'search-lists': searched,
+  'top-n-in-lists': { ...searched, queries: 'read', exclude: 'read', top: 'write' },
+} as const;
