@@ -35,6 +35,7 @@ import type { KernelTask, None, Rows, BiasSums, SolvedValues, UpdateParams } fro
 export type { KernelChoice, KernelTuning, UpdateProblem } from './choosing-tasks.ts';
 export type { ImplicitWeights } from './implicit-tasks.ts';
 export type { DuplicatePolicy } from './data-tasks.ts';
+export type { ListSearch, VectorShape } from './list-tasks.ts';
 export type { SgdStep } from './sgd-tasks.ts';
 
 /** Tasks that read a block row by row. */

@@ -1,5 +1,5 @@
 import { UsageError } from '../../../engine/errors.ts';
-import type { ListSearch } from '../../../operators/tasks/list-tasks.ts';
+import type { ListSearch } from '../../../operators/tasks/tasks.ts';
 import { type MatrixView, SCRATCH_BYTES, STRIDE_STEP, type TaskScope } from '../../handler.ts';
 import { roundings, roundQuery } from '../search/search.ts';
 import { vectorReader } from './read-vector.ts';

@@ -1,4 +1,4 @@
-import type { VectorShape } from '../../../operators/tasks/list-tasks.ts';
+import type { VectorShape } from '../../../operators/tasks/tasks.ts';
 
 /**
  * Returns a function that copies a vector of `values` to `target`, divided by its length if the shape is

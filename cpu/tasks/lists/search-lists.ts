@@ -1,5 +1,5 @@
 import { sharedArray } from '../../../engine/partition.ts';
-import type { ListSearch } from '../../../operators/tasks/list-tasks.ts';
+import type { ListSearch } from '../../../operators/tasks/tasks.ts';
 import type { TaskHandler, TaskScope } from '../../handler.ts';
 import { ListSearcher } from './list-searcher.ts';
 

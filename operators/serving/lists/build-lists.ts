@@ -62,7 +62,7 @@ export async function buildLists(
 ): Promise<ListIndex> {
   return Holdings.within(ctx, async (held) => {
     const build = new Build(vectors, { width, rank, normalized }, options, held);
-    return build.run();
+    return build.make();
   });
 }
 
@@ -81,7 +81,7 @@ class Build {
     this.#place = hostDevice(ctx.executor).info.place;
   }
 
-  async run(): Promise<ListIndex> {
+  async make(): Promise<ListIndex> {
     const { lists, seed, weights } = this.#options;
     const { rank } = this.#shape;
     await this.#give('vectors', this.#vectors, 'vectors');
