@@ -167,10 +167,12 @@ function refusal(
   error: CapacityError | undefined,
 ): CapacityError {
   const need = least && neededBudget(least, budget, leastBaseBytes);
+  // Where even the largest budget is not enough, it is a device's own memory that is too small.
+  const most = partedPlan(planOf, { ...budget, memoryBudget: MOST_BUDGET }) === undefined ? 0 : MOST_BUDGET;
   for (let memoryBudget = budget.memoryBudget; ;) {
     memoryBudget = Math.max(2 * memoryBudget, 2 ** 28);
     const larger = { ...budget, memoryBudget };
-    if (memoryBudget > MOST_BUDGET || (need !== undefined && memoryBudget / 2 > need.bytes)) break;
+    if (memoryBudget > most || (need !== undefined && memoryBudget / 2 > need.bytes)) break;
     const found = partedPlan(planOf, larger);
     if (found === undefined) continue;
     const exact = neededBudget(found.plan, budget, baseBytes);

@@ -179,9 +179,13 @@ class PlanSearch {
 
   /** Possible grids on all devices, fastest first. */
   #candidates(): Candidate[] {
-    return candidateGrids(this.#problem, { ...this.#limits(), requested: this.#requested })
+    return this.#grids(this.#requested)
       .map((candidate) => ({ ...candidate, cost: costOf({ ...this.#problem, grid: candidate.grid }) }))
       .sort((left, right) => left.cost.seconds - right.cost.seconds);
+  }
+
+  #grids(requested: RequestedGrids): ReturnType<typeof candidateGrids> {
+    return candidateGrids(this.#problem, { ...this.#limits(), requested });
   }
 
   #limits() {
@@ -242,16 +246,13 @@ class PlanSearch {
 
   #noneFits(candidates: readonly Candidate[]): CapacityError {
     if (candidates.length === 0) requireVertical(this.#requested);
-    return noneFits(
-      this.#problem,
-      candidateGrids(this.#problem, { ...this.#limits(), requested: {} }),
-      this.#requested,
-      {
-        usual: this.#usual.error,
-        reason: this.#rejected[0]?.reason,
-        walked: (grid) => this.#planned.walked(grid),
-      },
-    );
+    // A search with few blocks is one of several, and its error is not shown: no grid is walked for it.
+    const isShown = this.#options.mostBlocks === undefined;
+    return noneFits(this.#problem, isShown ? this.#grids({}) : candidates, this.#requested, {
+      usual: this.#usual.error,
+      reason: this.#rejected[0]?.reason,
+      walked: (grid) => (isShown ? this.#planned.walked(grid) : undefined),
+    });
   }
 }
 
