@@ -6,22 +6,42 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** More than 20 seconds of a processor, the longest first. */
+/** More than 10 seconds of a processor. Files of a few lines are among them, which Vitest would run last, alone. */
 const longest = [
   'api/rows/duckdb-plans',
   'examples',
+  'gpu/kernels/update-kernels',
+  'gpu/large-ranks',
+  'cli/training/checkpoints',
+  'gpu/kernels/soft-tensors',
+  'operators/default-quality',
+  'operators/measured-memory',
+  'engine/bad-conditions',
   'gpu/sgd/sgd-blocks',
   'project/installed',
   'api/rows/exchanges',
-  'engine/bad-conditions',
+  'gpu/out-of-core',
+  'gpu/sgd/sgd-kernels',
+  'reproduce/command',
+  'operators/als/als-vectors',
+  'operators/als/als-large-ranks',
+  'operators/table5',
+  'gpu/als-grids',
+  'gpu/implicit',
+  'gpu/half-iteration',
+  'gpu/kernels/equations',
   'cli/recommend',
   'cli/data/files',
   'cli/evaluate',
   'cli/training/gpu',
   'api/sgd-in-bands-on-a-gpu',
   'cli/training/doctor-gpu',
+  'cli/training/doctor-tune',
+  'cli/training/memory-shapes',
   'cli/training/tune',
   'cli/training/train',
+  'worker/gpu',
+  'api/many-fits',
 ].map((name) => join(import.meta.dirname, '..', `${name}.test.ts`));
 
 export class LongestFirst extends BaseSequencer {
