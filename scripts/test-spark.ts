@@ -2,7 +2,7 @@
  * The tests of the plugin for Apache Spark: `npm run test:spark [-- WORDS]`. Builds the jar and the wheel,
  * installs each version of PySpark in its own environment below build/spark, and runs the Python tests in
  * spark/test: without WORDS, every test of the newest version and a short test of the oldest; with `all`, every
- * test of every version. Other WORDS select runs by parts of their names. Without Java, Maven or Python it prints that and
+ * test of every version with every kind of session. Other WORDS select runs by parts of their names. Without Java, Maven or Python it prints that and
  * runs nothing; the same without network, unless everything is installed already.
  */
 import { spawn, spawnSync } from 'node:child_process';
@@ -35,14 +35,30 @@ const parity = versions.flatMap((version): TestRun[] =>
     })),
   ),
 );
-const runs: readonly TestRun[] = [
-  ...parity,
+/** What needs one version only. */
+const others: readonly TestRun[] = [
   { version: newest, mode: 'classic', master: 'local[2]', files: ['test_data.py', 'test_reach.py'] },
   { version: newest, mode: 'classic', master: 'local[1]', files: ['test_import.py'] },
   { version: newest, mode: 'classic', master: 'local-cluster[2,1,1024]', files: ['test_ends.py'] },
   { version: newest, mode: 'connect', master: 'local[2]', files: ['test_ends.py'] },
   { version: newest, mode: 'classic', master: 'local-cluster[3,1,2048]', files: ['test_hosts.py'] },
   { version: newest, mode: 'classic', master: 'local-cluster[1,2,1024]', files: ['test_settings.py'] },
+];
+const runs: readonly TestRun[] = [...parity, ...others];
+
+/**
+ * All of Spark's interface in both kinds of session, one of them in one process and one on executors; and a
+ * few tests of the client of Connect on executors. A classic session in one process has tests of its own.
+ */
+const shortParity: readonly TestRun[] = [
+  { version: newest, mode: 'classic', master: 'local-cluster[2,1,1024]', files: ['test_parity.py'] },
+  { version: newest, mode: 'connect', master: 'local[2]', files: ['test_parity.py'] },
+  {
+    version: newest,
+    mode: 'connect',
+    master: 'local-cluster[2,1,1024]',
+    files: ['test_parity.py', '-k', 'fit_gives or program or saved or test_recommendations'],
+  },
 ];
 
 /** One fit with the oldest version: its own jar is loaded, and trains. */
@@ -58,7 +74,7 @@ const nameOf = ({ version, mode, master, files }: TestRun) =>
   `${version} ${mode} ${master} ${files.join(' ')}`;
 const chosen =
   process.argv.length === 2
-    ? [...runs.filter(({ version }) => version === newest), smoke]
+    ? [...shortParity, ...others, smoke]
     : runs.filter((run) => words.every((word) => nameOf(run).includes(word)));
 if (chosen.length === 0)
   throw new Error(
