@@ -44,7 +44,7 @@ it('the bold driver continues with the rate of the epoch that was copied', async
     return { rates: iterations.map(({ rate }) => rate), verbs: made.recording.devices[1].verbs };
   };
   const { rates: expected, verbs } = await rates();
-  for (let n = 0; n < verbs; n += 5)
+  for (let n = 0; n < verbs; n += 11)
     expect({ n, rates: (await rates(n)).rates }).toEqual({ n, rates: expected });
 });
 
@@ -81,7 +81,7 @@ describe.each(Object.keys(algorithms))('%s', (name) => {
       return { result, verbs: recording.devices[1].verbs };
     };
     const { verbs } = await run();
-    for (let n = 0; n < verbs; n += name === 'sgd' ? 7 : 1) {
+    for (let n = 0; n < verbs; n += name === 'sgd' ? 17 : 5) {
       const { result } = await run(n);
       expect({
         n,
