@@ -24,7 +24,7 @@ const SEVERAL_RUNS = 180_000;
 
 describe('runs that are killed after their first checkpoint', () => {
   it.each([
-    ['als', ['--rank', '16', '--solver', 'cg', '--max-iter', '30']],
+    ['als', ['--rank', '16', '--solver', 'cg', '--max-iter', '12']],
     [
       'sgd',
       [
@@ -37,7 +37,7 @@ describe('runs that are killed after their first checkpoint', () => {
         '--rank',
         '16',
         '--max-iter',
-        '30',
+        '12',
       ],
     ],
   ])(
@@ -48,13 +48,11 @@ describe('runs that are killed after their first checkpoint', () => {
       const kills = await killedRuns({
         train: ['train', ratings, '--device', 'cpu', ...flags],
         interval: 2,
-        kills: 2,
+        kills: 1,
         seed: 5,
         folder: here(`killed-${name}`),
       });
-      expect(kills).toEqual(
-        Array.from({ length: 2 }, () => expect.objectContaining({ differing: [], left: [] })),
-      );
+      expect(kills).toMatchObject([{ differing: [], left: [] }]);
       // Iterations since the last complete checkpoint: at most one interval, and another one while the next
       // checkpoint was being written.
       for (const { told, resumedFrom } of kills) expect(told - resumedFrom).toBeLessThanOrEqual(4);
@@ -68,7 +66,7 @@ it(
   async () => {
     mkdirSync(here('killed-files'));
     const kills = await killedRuns({
-      train: spillingRun(here('killed-files')),
+      train: spillingRun(here('killed-files'), 10),
       interval: 2,
       kills: 1,
       seed: 6,

@@ -42,7 +42,7 @@ export interface Kill {
  * A command line whose ratings are in spill files while it trains: the budget has no room for both the
  * process and their blocks.
  */
-export function spillingRun(folder: string): string[] {
+export function spillingRun(folder: string, iterations = 30): string[] {
   const count = 400_000;
   const lines = Array.from(
     { length: count },
@@ -62,7 +62,7 @@ export function spillingRun(folder: string): string[] {
     '--rank',
     '4',
     '--max-iter',
-    '30',
+    String(iterations),
   ];
 }
 
