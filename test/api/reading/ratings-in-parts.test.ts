@@ -91,7 +91,9 @@ describe('more ratings than a block has, on a CPU', () => {
   });
 
   it.each(settings)('%s', async (_, options) => {
-    for (const asked of partitions) {
+    // With biases in all partitions, other settings in two each.
+    const at = settings.findIndex(([, one]) => one === options);
+    for (const asked of partitions.filter((_, k) => at === 0 || (at + k) % 2 === 0)) {
       const parts = await fit(2500, { ...options, ...asked });
       const grid = gridOf(parts);
       expect(grid.users.q).toBeGreaterThanOrEqual(4);

@@ -214,17 +214,17 @@ describe('on real ratings', () => {
         join(folder, set === 'douban-monti' ? 'train.parquet' : 'ratings.parquet'),
       );
       const [first, later, held] = await file.randomSplit([0.8, 0.1, 0.1], { seed: 7 });
-      for (const biases of [true, false]) {
-        for (const trainer of [
-          new ALS({ ...settings(biases), rank: 16, seed: 1 }),
-          new SGD({ ...settings(biases), rank: 16, seed: 1 }),
-        ]) {
-          const base = await trainer.fit(first);
-          const updated = await base.update(later);
-          // Over the pairs that the old model knows.
-          const pairs = await knownPairs(base, held);
-          expect((await updated.evaluate(pairs)).rmse).toBeLessThan((await base.evaluate(pairs)).rmse);
-        }
+      // Each has biases on one of the two sets.
+      const biases = set === 'douban-monti';
+      for (const trainer of [
+        new ALS({ ...settings(biases), rank: 16, seed: 1 }),
+        new SGD({ ...settings(!biases), rank: 16, seed: 1 }),
+      ]) {
+        const base = await trainer.fit(first);
+        const updated = await base.update(later);
+        // Over the pairs that the old model knows.
+        const pairs = await knownPairs(base, held);
+        expect((await updated.evaluate(pairs)).rmse).toBeLessThan((await base.evaluate(pairs)).rmse);
       }
     },
   );

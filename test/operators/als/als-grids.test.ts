@@ -59,11 +59,12 @@ describe('grids of ALS on a CPU', () => {
 });
 
 describe('grids of ALS on several devices', () => {
-  it.each([1, 2, 4])('%i in the place of one CPU give the same model', async (fakeDevices) => {
+  it.each([2, 4])('%i in the place of one CPU give the same model', async (fakeDevices) => {
     await using several = await Session.create({ device: 'cpu', workers: 2, fakeDevices });
-    for (const [name, options] of settings) {
+    for (const [at, [name, options]] of settings.entries()) {
       const expected = errorsOf(await fit(session, options));
-      for (const grid of [{}, ...grids.slice(0, 5)]) {
+      // Each setting meets each grid on two devices or on four; one device has them all above.
+      for (const grid of [{}, ...grids.slice(0, 5)].filter((_, k) => (at + k) % 2 === fakeDevices / 2 - 1)) {
         expectErrors(await fit(several, { ...options, ...grid }), expected, { name, grid });
       }
     }

@@ -26,19 +26,19 @@ describe.each(schedules)('sgd by %s', (schedule) => {
   it.each(rates)('finds planted factors and biases with the rate %s', async (rate) => {
     const rows = plantedRatings(3, 300, 200, 20_000);
     const [train, test] = [rows.slice(1500), rows.slice(0, 1500)];
-    for (const biases of [true, false]) {
-      const model = await fit(train, {
-        ...(biases ? undamped : { biases }),
-        rank: biases ? 4 : 6,
-        schedule,
-        rate,
-        regParam: 0.02,
-        learningRate: { paper: 0.15, adagrad: 0.2, constant: 0.03, bold: 0.03 }[rate],
-        maxIter: 40,
-      });
-      // The noise is 0.3, the ratings' deviation about 0.9.
-      expect(await rmse(model, test)).toBeLessThan(biases ? 0.4 : 0.45);
-    }
+    // Each schedule and each rate has both.
+    const biases = (schedules.indexOf(schedule) + rates.indexOf(rate)) % 2 === 0;
+    const model = await fit(train, {
+      ...(biases ? undamped : { biases }),
+      rank: biases ? 4 : 6,
+      schedule,
+      rate,
+      regParam: 0.02,
+      learningRate: { paper: 0.15, adagrad: 0.2, constant: 0.03, bold: 0.03 }[rate],
+      maxIter: 40,
+    });
+    // The noise is 0.3, the ratings' deviation about 0.9.
+    expect(await rmse(model, test)).toBeLessThan(biases ? 0.4 : 0.45);
   });
 
   it('steps every rating exactly once an epoch', async () => {
