@@ -9,7 +9,7 @@ import { temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
-const ROWS = 30_000;
+const ROWS = 12_000;
 const PARTS = 7;
 
 beforeAll(async () => {
@@ -17,7 +17,7 @@ beforeAll(async () => {
   const lines = Array.from({ length: ROWS }, (_, i) => line(i));
   writeFileSync(path('rows.csv'), `row,user,word,rating\n${lines.join('')}`);
   await using session = await open(1);
-  await session.read.csv(path('rows.csv')).write.parquet(path('rows.parquet'), { rowGroupSize: 2000 });
+  await session.read.csv(path('rows.csv')).write.parquet(path('rows.parquet'), { rowGroupSize: 1000 });
 });
 
 const open = (workers: number, memoryBudget?: string) =>
@@ -105,7 +105,7 @@ describe('rows that are divided among parts', () => {
     expect(text).toMatch(/exchange by hash of user to 7 parts, about [\d.]+ KiB in memory/);
     expect(text).toContain('Measured\n');
     expect(text).toMatch(
-      /exchange by hash of user, planned about [\d.]+ KiB of input: 30,000 rows in \d+ tasks, [\d.]+ KiB made/,
+      /exchange by hash of user, planned about [\d.]+ KiB of input: 12,000 rows in \d+ tasks, [\d.]+ KiB made/,
     );
   });
 

@@ -224,23 +224,23 @@ describe('a join', () => {
 
   it('cuts what one batch becomes: by rows, and by the bytes of texts', async () => {
     const many = tableOf({
-      k: ints(...Array.from({ length: 700 }, () => 1)),
-      x: ints(...Array.from({ length: 700 }, (_, i) => i)),
+      k: ints(...Array.from({ length: 400 }, () => 1)),
+      x: ints(...Array.from({ length: 400 }, (_, i) => i)),
     });
     for (const build of sides) {
       const params = { kind: 'inner', build, keys: on('k'), suffix: '_r' } as const;
       const batches = await joined(many, many, params);
       expect(batches.map(({ numRows }) => numRows)).toEqual([
-        ...Array.from({ length: 7 }, () => 1 << 16),
-        700 * 700 - 7 * (1 << 16),
+        ...Array.from({ length: 2 }, () => 1 << 16),
+        400 * 400 - 2 * (1 << 16),
       ]);
       const [probe, held] = build === 'right' ? ['x', 'x_r'] : ['x_r', 'x'];
       const at = (name: string) => batches.flatMap((batch) => [...(batch.getChild(name) as Vector<Int32>)]);
-      expect(at(probe)).toEqual(Array.from({ length: 490_000 }, (_, i) => Math.floor(i / 700)));
-      expect(at(held)).toEqual(Array.from({ length: 490_000 }, (_, i) => i % 700));
+      expect(at(probe)).toEqual(Array.from({ length: 160_000 }, (_, i) => Math.floor(i / 400)));
+      expect(at(held)).toEqual(Array.from({ length: 160_000 }, (_, i) => i % 400));
       const long = tableOf({ k: ints(1, 1), t: texts('y'.repeat(1 << 16), 'z') });
       const pieces = await joined(many, long, { ...params });
-      expect(pieces.reduce((sum, { numRows }) => sum + numRows, 0)).toBe(1400);
+      expect(pieces.reduce((sum, { numRows }) => sum + numRows, 0)).toBe(800);
       for (const { data } of pieces) expect(data.byteLength).toBeLessThan(5 << 20);
     }
   });
