@@ -19,23 +19,25 @@ const folders = {
   ),
 };
 
-function splitsOf(folder: string): (readonly [Dataset, Dataset])[] {
+function splitsOf(folder: string, count: number): (readonly [Dataset, Dataset])[] {
   const read = (name: string) => session.read.parquet(join(folder, name));
   if (existsSync(join(folder, 'train.parquet'))) return [[read('train.parquet'), read('test.parquet')]];
-  return [1, 2, 3].map(
-    (seed) => read('ratings.parquet').randomSplit([0.9, 0.1], { seed }) as [Dataset, Dataset],
-  );
+  return [1, 2, 3]
+    .slice(0, count)
+    .map((seed) => read('ratings.parquet').randomSplit([0.9, 0.1], { seed }) as [Dataset, Dataset]);
 }
 
 /**
- * Test RMSE relative to damped means, after the last iteration and after the third, averaged over the splits.
+ * Test RMSE relative to damped means, after the last iteration and after the third, averaged over at most
+ * `count` splits.
  */
 async function ratiosOf(
   trainer: ALS | SGD,
   folder: string,
+  count = 2,
 ): Promise<{ readonly last: number; readonly third: number }> {
   let [last, third] = [0, 0];
-  const splits = splitsOf(folder);
+  const splits = splitsOf(folder, count);
   for (const [train, test] of splits) {
     const { training } = await trainer.fit(train, { validation: test });
     const damped = training?.baselines?.dampedMeans.rmse ?? Number.NaN;
@@ -45,7 +47,10 @@ async function ratiosOf(
   return { last, third };
 }
 
-describe.each(Object.entries(folders))('on %s', (_, folder) => {
+describe.each(Object.entries(folders))('on %s', (name, folder) => {
+  // The splits of the sparsest set differ by more than what is compared.
+  const splits = name === 'bookcrossing' ? 3 : 1;
+
   it.skipIf(!folder)(
     'ALS is below 0.995 of damped means, and after 3 iterations within 3 % of after 10',
     async () => {
@@ -61,8 +66,8 @@ describe.each(Object.entries(folders))('on %s', (_, folder) => {
     async () => {
       for (const rank of [10, 64]) {
         const [als, sgd] = [
-          await ratiosOf(new ALS({ rank }), folder as string),
-          await ratiosOf(new SGD({ rank }), folder as string),
+          await ratiosOf(new ALS({ rank }), folder as string, splits),
+          await ratiosOf(new SGD({ rank }), folder as string, splits),
         ];
         expect(sgd.last).toBeLessThan(0.995);
         expect(sgd.last / als.last).toBeLessThan(1.02);

@@ -9,12 +9,12 @@ import { noGpu } from '../support/gpu/open-gpu.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
 
 const small = randomRatings(71, 300, 200, 6000);
-const medium = randomRatings(72, 4000, 3000, 150_000);
+const medium = randomRatings(72, 2500, 2000, 60_000);
 
 /** Pairs of the same users and items, for errors and metrics while training. */
 const validations = {
   small: randomRatings(73, 300, 200, 1000),
-  medium: randomRatings(74, 4000, 3000, 30_000),
+  medium: randomRatings(74, 2500, 2000, 12_000),
 };
 
 type Trainer = Pick<ALS, 'fit'>;

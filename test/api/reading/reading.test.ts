@@ -8,10 +8,11 @@ import type { RatingOptions } from '../../../api/rating-options.ts';
 import type { ProgressEvent } from '../../../engine/events.ts';
 import { keyArrays } from '../../../engine/keys/key-column.ts';
 import { Holdings } from '../../../engine/run/holdings.ts';
-import { type Dataset, Session } from '../../../index.ts';
+import type { Dataset, Session } from '../../../index.ts';
 import { oneBlock } from '../../../operators/ratings/ratings.ts';
 import { sortRatings } from '../../../operators/ratings/sort-ratings.ts';
 import { sortedBlocks } from '../../support/blocks.ts';
+import { sharedSession } from '../../support/shared-sessions.ts';
 import { duckdb, temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
 
 const folder = temporaryFolder();
@@ -58,7 +59,7 @@ beforeAll(async () => {
     );
 });
 
-const open = (workers: number, splitBytes: number) => Session.create({ device: 'cpu', workers, splitBytes });
+const open = (workers: number, splitBytes: number) => sharedSession({ device: 'cpu', workers, splitBytes });
 
 /** Everything that training receives from reading, and the number of tasks that read it. */
 async function blocks(dataset: Dataset, options: RatingOptions = {}, ctx = dataset.session.context()) {
@@ -82,11 +83,11 @@ describe('ratings that threads read from splits', () => {
   it.each(Object.keys(kinds))(
     'give the blocks of one stream for any number of threads: %s ids',
     async (kind) => {
-      await using streaming = await open(2, 1e9);
+      const streaming = await open(3, 1e9);
       const stream = await blocks(streaming.read.parquet(path(`${kind}.parquet`)));
       expect(stream.tasks).toBe(0);
-      for (const workers of [1, 2, 5]) {
-        await using session = await open(workers, 1);
+      for (const workers of [1, 3]) {
+        const session = await open(workers, 1);
         const { found, tasks } = await blocks(session.read.parquet(path(`${kind}.parquet`)));
         expect(tasks).toBe(20);
         expect(found).toEqual(stream.found);
@@ -95,10 +96,10 @@ describe('ratings that threads read from splits', () => {
   );
 
   it('give the same blocks for other files, row groups and splits', async () => {
-    await using one = await open(2, 1);
+    const one = await open(1, 1);
     const { found } = await blocks(one.read.parquet(path('near.parquet')));
     for (const splitBytes of [1, 3e4]) {
-      await using session = await open(3, splitBytes);
+      const session = await open(3, splitBytes);
       expect((await blocks(session.read.parquet(path('cut')))).found).toEqual(found);
     }
   });
@@ -110,11 +111,11 @@ describe('ratings that threads read from splits', () => {
       'SELECT * FROM range(300000)',
       'ROW_GROUP_SIZE 40960',
     );
-    await using one = await open(1, 1);
-    await using four = await open(4, 1);
+    const one = await open(1, 1);
+    const three = await open(3, 1);
     const [alone, together] = [
       await blocks(one.read.parquet(path('many.parquet'))),
-      await blocks(four.read.parquet(path('many.parquet'))),
+      await blocks(three.read.parquet(path('many.parquet'))),
     ];
     expect(together.found.byUser[0].length).toBe(150002);
     expect(together.found.byItem[0].length).toBe(140010);
@@ -132,7 +133,7 @@ describe('ratings that threads read from splits', () => {
 
   it('have a test set whose known pairs are those of one stream', async () => {
     const pairs = async (splitBytes: number, kind: string, other: string) => {
-      await using session = await open(3, splitBytes);
+      const session = await open(3, splitBytes);
       const input = new RatingInput({});
       return await Holdings.within(session.context(), async (ctx) => {
         const [train] = session.read.parquet(path(`${kind}.parquet`)).randomSplit([0.02, 0.98]);
@@ -176,7 +177,7 @@ describe('ratings that threads read from splits', () => {
     );
     writeFileSync(path('quoted.csv'), ['user,item,rating,note', ...lines, ''].join('\n'));
     const read = async (splitBytes: number) => {
-      await using session = await open(3, splitBytes);
+      const session = await open(3, splitBytes);
       const warnings: ProgressEvent[] = [];
       const ctx = session.context({
         onEvent: (event) => void (event.type === 'warning' && warnings.push(event)),
@@ -202,8 +203,8 @@ describe('ratings that threads read from splits', () => {
       const [older] = await train.timeSplit({ before: 7 });
       return [test, older, session.read.parquet(path('near.parquet')).kFold(3)[1].train];
     };
-    await using streaming = await open(2, 1e9);
-    await using splitting = await open(2, 1);
+    const streaming = await open(3, 1e9);
+    const splitting = await open(3, 1);
     const [streams, splits] = [await make(streaming), await make(splitting)];
     for (const [i, stream] of streams.entries()) {
       const { found, tasks } = await blocks(splits[i], { onDuplicates: 'last' });
