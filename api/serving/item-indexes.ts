@@ -30,7 +30,7 @@ export class ItemIndexes {
   readonly #factors: FactorModel;
   readonly #heads = new Map<IndexKind, IndexHeader>();
   readonly #files = new Map<IndexKind, string>();
-  readonly #read = new Map<IndexKind, Promise<StoredIndex>>();
+  readonly #built = new Map<IndexKind, StoredIndex>();
   #checksum: Promise<number> | undefined;
 
   constructor(factors: FactorModel, heads: readonly IndexHead[] = []) {
@@ -57,20 +57,19 @@ export class ItemIndexes {
   set(index: StoredIndex): void {
     const { kind } = index.header;
     this.#heads.set(kind, index.header);
-    this.#read.set(kind, Promise.resolve(index));
+    this.#built.set(kind, index);
   }
 
-  /** The index of a kind. Throws DataError if its file is damaged, or of another model. */
-  stored(kind: IndexKind): Promise<StoredIndex> {
-    let found = this.#read.get(kind);
-    if (found === undefined) {
-      const file = this.#files.get(kind);
-      if (file === undefined) throw missing(kind);
-      found = readIndex(file, () => this.checksum());
-      this.#read.set(kind, found);
-      found.catch(() => this.#read.delete(kind));
-    }
-    return found;
+  /**
+   * The index of a kind. Searches copy it once, so an index in a file is not kept: each call reads it. Throws
+   * DataError if the file is damaged, or of another model.
+   */
+  async stored(kind: IndexKind): Promise<StoredIndex> {
+    const built = this.#built.get(kind);
+    if (built !== undefined) return built;
+    const file = this.#files.get(kind);
+    if (file === undefined) throw missing(kind);
+    return readIndex(file, () => this.checksum());
   }
 
   /** The number of lists to search; undefined for an exact search. Throws UsageError without an index. */
