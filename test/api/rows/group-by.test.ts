@@ -23,7 +23,7 @@ import { duckRows, temporaryFolder } from '../../connectors/parquet/parquet-test
 
 const folder = temporaryFolder();
 const path = join(folder, 'rows.parquet');
-const ROWS = 30_000;
+const ROWS = 15_000;
 const sessions: Session[] = [];
 
 /** A user with half of the rows; ids beyond 2^53, nulls, NaN and both zeros. */
@@ -37,13 +37,13 @@ function* rows() {
 }
 
 beforeAll(async () => {
-  for (const workers of [1, 2, 5])
+  for (const workers of [1, 5])
     sessions.push(await Session.create({ device: 'cpu', workers, splitBytes: 20_000 }));
   const types = { row: 'int32', user: 'int32', item: 'int32', big: 'int64', value: 'float64' } as const;
   await sessions[0]
     .fromRows([...rows()])
     .cast(types)
-    .write.parquet(path, { rowGroupSize: 2000 });
+    .write.parquet(path, { rowGroupSize: 1000 });
 });
 
 afterAll(async () => {
