@@ -17,7 +17,7 @@ export interface SessionOptions {
   readonly workers?: number;
   /**
    * Limit of the resident memory of the whole process, in bytes, or a size such as '4GiB'. Default: the
-   * machine's memory.
+   * machine's memory, or 0.8 of the limit of its container.
    */
   readonly memoryBudget?: string | number;
   /**

@@ -18,6 +18,7 @@ import type { ItemNamesOptions } from './serving/read-item-names.ts';
 import type { ItemNames } from '../operators/serving/item-names.ts';
 import type { SessionDevice } from './devices/open-devices.ts';
 import { SessionDevices } from './devices/session-devices.ts';
+import { usableMemory } from './devices/usable-memory.ts';
 import { checkBatches, checkRows, type FromOptions, type FromRowsOptions } from './reading.ts';
 import { Readers } from './readers.ts';
 import type { RunOptions, RunSession } from './run-session.ts';
@@ -63,7 +64,7 @@ export class Session implements RunSession, AsyncDisposable {
     const {
       device = 'auto',
       workers,
-      memoryBudget = totalmem(),
+      memoryBudget = usableMemory(),
       deviceMemory,
       spillDir,
       parquetBackend,
@@ -104,7 +105,7 @@ export class Session implements RunSession, AsyncDisposable {
   ): Session {
     checkOptions('Session.withoutDevices', options, ['parquetBackend', 'profile']);
     const { parquetBackend, profile } = options;
-    return new Session(SessionDevices.none(), totalmem(), { parquetBackend, profile, oneVersion });
+    return new Session(SessionDevices.none(), usableMemory(), { parquetBackend, profile, oneVersion });
   }
 
   /** Readers of files. Nothing is opened until the rows or their schema are requested. */

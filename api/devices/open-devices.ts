@@ -1,4 +1,4 @@
-import { availableParallelism, totalmem } from 'node:os';
+import { availableParallelism } from 'node:os';
 import { checkThreads, openCpus } from '../../cpu/device.ts';
 import type { Device } from '../../engine/run/device.ts';
 import { keepHeapsSmall } from '../../engine/threads/collect-garbage.ts';
@@ -7,6 +7,7 @@ import type { DeviceRequest } from './device-request.ts';
 import { beginGpus, type BegunGpus, type FoundGpus, type Machine, thisMachine } from './find-gpus.ts';
 import { isRepeatable } from './repeatable.ts';
 import { requireLimits } from './system-limits.ts';
+import { usableMemory } from './usable-memory.ts';
 
 /** The devices that a session computes on, and the reason for the choice. */
 export interface SessionDevice {
@@ -94,7 +95,7 @@ export class OpeningDevices implements AsyncDisposable {
   }
 
   #beginCpus(count: number): readonly Device[] {
-    const { device, workers, memoryBudget = totalmem(), loads } = this.#options;
+    const { device, workers, memoryBudget = usableMemory(), loads } = this.#options;
     const threads = workers ?? threadsBeside(device !== 'cpu' && (device !== 'auto' || this.#gpus.known));
     checkThreads(threads);
     requireLimits(threads, count);

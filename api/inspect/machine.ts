@@ -1,5 +1,6 @@
 import { availableParallelism, cpus, freemem, release, totalmem, type } from 'node:os';
 import { availableBuild, type KernelBuild } from '../../cpu/compile-kernels.ts';
+import { memoryLimit } from '../devices/usable-memory.ts';
 import { packageInfo, versionOf } from '../package-info.ts';
 
 export interface Machine {
@@ -19,7 +20,6 @@ export interface Machine {
 export function describeMachine(): Machine {
   const packages = ['apache-arrow', 'parquet-wasm', 'webgpu'];
   const total = totalmem();
-  const limit = process.constrainedMemory();
   return {
     versions: {
       factorflow: packageInfo().version,
@@ -32,7 +32,7 @@ export function describeMachine(): Machine {
       cores: cpus().length,
       usable: availableParallelism(),
     },
-    memory: { total, free: freemem(), limit: limit > 0 && limit < total ? limit : null },
+    memory: { total, free: freemem(), limit: memoryLimit() ?? null },
     webAssembly: buildOrNull(),
   };
 }

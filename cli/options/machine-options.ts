@@ -45,7 +45,7 @@ export const fakeDevicesOption: Option<number | undefined> = {
 export const memoryBudgetOption: Option<number | undefined> = {
   describe: 'limit of the resident memory of the whole process, such as 4GiB',
   group: 'Machine:',
-  defaultText: "the machine's memory",
+  defaultText: "the machine's memory, or 0.8 of a container's limit",
   fallback: undefined,
   read: (given, flag) => parseSize(typeof given === 'number' ? given : textOf(given, flag), flag),
 };
