@@ -1,5 +1,7 @@
 /** The command `serve` as a process: signals under load, and what it refuses to start with. */
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
@@ -25,9 +27,13 @@ interface Serving extends Started {
 const servers: Started[] = [];
 afterAll(() => servers.forEach(({ child }) => child.kill('SIGKILL')));
 
-async function serve(...args: readonly string[]): Promise<Serving> {
+function serve(...args: readonly string[]): Promise<Serving> {
+  return serveWith([], ...args);
+}
+
+async function serveWith(nodeArgs: readonly string[], ...args: readonly string[]): Promise<Serving> {
   let text = '';
-  const started = start(['serve', model, '--port', '0', '--poll', '0', ...args]);
+  const started = start(['serve', model, '--port', '0', '--poll', '0', ...args], { nodeArgs });
   servers.push(started);
   started.child.stderr?.on('data', (chunk: string) => (text += chunk));
   await started.stderrMatches(/serving \S+ at http:\S+:\d+: model/);
@@ -63,17 +69,47 @@ it.each(['SIGTERM', 'SIGINT'] as const)(
   },
 );
 
-it('SIGHUP loads the model again; a second signal ends at once', async () => {
-  const { address, child, outcome, stderrMatches } = await serve('--grace', '3600');
-  child.kill('SIGHUP');
-  await stderrMatches(/loaded \S+ again in/);
-  // A request that never ends.
+/** Sends a request that never ends, and waits until the server has it. */
+async function askForEver(address: string) {
   const { hostname, port } = new URL(address);
   const socket = connect(Number(port), hostname).on('error', () => {});
   await once(socket, 'connect');
   socket.write('POST /fold-in HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n');
   socket.write('content-length: 9\r\n\r\n{');
   while (!(await fetch(`${address}/metrics`).then((one) => one.text())).includes('requests_running 1'));
+  return socket;
+}
+
+it('SIGHUP loads the model again; a second signal ends at once', async () => {
+  const { address, child, outcome, stderrMatches } = await serve('--grace', '3600');
+  child.kill('SIGHUP');
+  await stderrMatches(/loaded \S+ again in/);
+  const socket = await askForEver(address);
+  child.kill('SIGTERM');
+  await stderrMatches(/stopping in order/);
+  child.kill('SIGTERM');
+  expect((await outcome).code).toBe(130);
+  socket.destroy();
+});
+
+it.skipIf(process.platform === 'win32').each([
+  ['this thread', 'read()'],
+  ['another thread', 'new Worker(`const read = ${read}; read()`, { eval: true })'],
+])('a second signal ends at once while %s reads a file that never answers', async (where, work) => {
+  const [pipe, script] = [join(folder, where), join(folder, `${where}.cjs`)];
+  execFileSync('mkfifo', [pipe]);
+  writeFileSync(
+    script,
+    `const { isMainThread, Worker } = require('node:worker_threads');
+     const read = () => void require('node:fs').promises.readFile(${JSON.stringify(pipe)});
+     if (isMainThread) ${work};`,
+  );
+  const { address, child, outcome, stderrMatches } = await serveWith(
+    ['--require', script],
+    '--grace',
+    '3600',
+  );
+  const socket = await askForEver(address);
   child.kill('SIGTERM');
   await stderrMatches(/stopping in order/);
   child.kill('SIGTERM');
