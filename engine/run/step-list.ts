@@ -135,15 +135,16 @@ export class StepList {
   }
 
   /**
-   * Frees partitions. `copies`: true if they were sent here by another device; no allocation waits for their
-   * memory.
+   * Frees partitions; adds no step if there are none. `copies`: true if they were sent here by another device;
+   * no allocation waits for their memory.
    */
   free(
     stage: string,
     at: Place,
     refs: readonly PartitionRef[],
     { ended = [], copies = false }: { readonly ended?: readonly number[]; readonly copies?: boolean } = {},
-  ): number {
+  ): number | undefined {
+    if (refs.length === 0) return undefined;
     const id = this.#add(
       stage,
       at,

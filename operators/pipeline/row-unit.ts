@@ -103,8 +103,11 @@ export class RowUnit {
     if (--this.#uses > 0) return;
     const done = this.parts.flatMap(({ of }) => (--of.left === 0 ? [of] : []));
     const steps = new StepList(contracts);
-    const refs = done.map(({ ref }) => ref);
-    if (refs.length > 0) steps.free(STAGE, this.#place, refs);
+    steps.free(
+      STAGE,
+      this.#place,
+      done.map(({ ref }) => ref),
+    );
     await runSteps(steps.steps, ctx);
     for (const { bytes, spilled } of done) if (!spilled) this.#room.give(bytes);
     for (const { unit } of this.others) await unit.free(ctx);

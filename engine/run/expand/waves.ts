@@ -65,6 +65,6 @@ export class Waves {
   #free(stage: string, { toFree }: Visited): number[] {
     const places = new Map<Place, PartitionRef[]>();
     for (const { at, ref } of toFree) places.set(at, [...(places.get(at) ?? []), ref]);
-    return [...places].map(([at, refs]) => this.#list.free(stage, at, refs));
+    return [...places].flatMap(([at, refs]) => this.#list.free(stage, at, refs) ?? []);
   }
 }

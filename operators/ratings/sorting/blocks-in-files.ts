@@ -62,7 +62,6 @@ async function blockInFile(block: RatingBlock, ctx: ExecutionContext): Promise<B
 
 /** Removes the files of blocks. */
 export async function freeBlocks(blocks: readonly BlockInFile[], ctx: ExecutionContext): Promise<void> {
-  if (blocks.length === 0) return;
   const steps = new StepList({});
   steps.free(
     STAGE,

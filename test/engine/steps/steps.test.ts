@@ -3,6 +3,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { peakOf } from '../../../engine/run/walk.ts';
 import { HOST } from '../../../engine/plan/place.ts';
+import { StepList } from '../../../engine/run/step-list.ts';
 import { contracts } from '../../../operators/tasks/tasks.ts';
 import {
   type BoundProblem,
@@ -149,6 +150,14 @@ function checkPeak(problem: BoundProblem, fate: Fates, seed: number): void {
     }
   }
 }
+
+describe('a list of steps', () => {
+  it('has no step that frees nothing, so that no device is needed', () => {
+    const steps = new StepList(contracts);
+    expect(steps.free('free', 'gpu:0', [])).toBeUndefined();
+    expect(steps.steps).toEqual([]);
+  });
+});
 
 describe('the steps of als', () => {
   it('have edges behind which nothing can go wrong, visit each rating once, and leave nothing', () => {
