@@ -17,12 +17,7 @@ fn main(
   if (first_row >= params.count) {
     return;
   }
-  let own_row = thread / 8;
-  let own_column = thread % 8;
-{%- for i in sums %}
-  var sum_{{ i.name }}_0 = vec4f();
-  var sum_{{ i.name }}_1 = vec4f();
-{%- endfor %}
+{%- render 'parts/slab-sums', sums: sums %}
   // A thread loads four numbers of each of four rows of V, and stores them transposed.
   let load_rows = thread / 4;
   let load_quad = thread % 4;

@@ -30,12 +30,7 @@ fn main(
   let part = work[number / BLOCKS];
   let place = triangle_place(number % BLOCKS);
   let end = part.y + part.z;
-  let own_row = thread / 8;
-  let own_column = thread % 8;
-{%- for i in sums %}
-  var sum_{{ i.name }}_0 = vec4f();
-  var sum_{{ i.name }}_1 = vec4f();
-{%- endfor %}
+{%- render 'parts/slab-sums', sums: sums %}
   for (var row = part.y; row < end; row += SLAB) {
     for (var at = thread; at < SLAB * 16; at += THREADS) {
       left[at] = theta_at(row + at / 16, place.x * 16 + at % 16, end);

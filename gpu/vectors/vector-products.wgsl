@@ -13,12 +13,7 @@ enable subgroups;
 
 var<workgroup> sums: array<vec4f, GROUPS * TEAM_QUADS>;
 
-{% if half -%}
-fn unpacked(packed: vec2u) -> vec4f {
-  return vec4f(unpack2x16float(packed.x), unpack2x16float(packed.y));
-}
-
-{% endif -%}
+{% render 'parts/unpacked', half: half -%}
 // Writes the sum over all groups of threads to `count` quads (four numbers each) of `slots`, from quad
 // `first` on.
 fn sum_groups(thread: u32, first: u32, count: u32) {
@@ -47,19 +42,7 @@ fn main(
   let end = part.y + part.z;
   let team = thread / LANES;
   let lane = thread % LANES;
-{%- for piece in pieces %}
-  let piece_{{ piece.at }} = {% if piece.guarded %}min(lane + {{ piece.first }}, PIECES - 1){% else %}lane + {{ piece.first }}{% endif %};
-{%- for vector in piece.vectors %}
-  {% if piece.guarded %}var{% else %}let{% endif %} p_{{ vector.number }} = vectors[part.x * QUADS + piece_{{ piece.at }} * {{ piece.vectors.size }} + {{ vector.part }}];
-{%- if piece.guarded %}
-  if (lane + {{ piece.first }} >= PIECES) { p_{{ vector.number }} = vec4f(); }
-{%- endif %}
-  var q_{{ vector.number }} = vec4f();
-{%- if sums_rows %}
-  var s_{{ vector.number }} = vec4f();
-{%- endif %}
-{%- endfor %}
-{%- endfor %}
+{%- render 'parts/piece-sums', pieces: pieces, sums_rows: sums_rows %}
 {%- if FIRST %}
   var rated = 0.0;
   var along = 0.0;
@@ -87,7 +70,7 @@ fn main(
 {%- endfor %}
     var products = vec{{ each.size }}f(
 {%- for e in each %}
-      {% for piece in pieces %}{% for vector in piece.vectors %}dot({{ vector.open }}theta_{{ e }}_{{ piece.at }}{{ vector.close }}, p_{{ vector.number }}){% unless forloop.last %} + {% endunless %}{% endfor %}{% unless forloop.last %} + {% endunless %}{% endfor %},
+      {% render 'parts/piece-product', pieces: pieces, e: e %},
 {%- endfor %}
     );
 {%- for distance in distances %}
@@ -102,22 +85,7 @@ fn main(
 {%- else %}
       let weight = one * products[{{ e }}];
 {%- endif %}
-{%- for piece in pieces %}
-{%- for vector in piece.vectors %}
-      q_{{ vector.number }} = fma(
-        vec4f(weight),
-        {{ vector.open }}theta_{{ e }}_{{ piece.at }}{{ vector.close }},
-        q_{{ vector.number }}
-      );
-{%- if sums_rows %}
-      s_{{ vector.number }} = fma(
-        vec4f(one),
-        {{ vector.open }}theta_{{ e }}_{{ piece.at }}{{ vector.close }},
-        s_{{ vector.number }}
-      );
-{%- endif %}
-{%- endfor %}
-{%- endfor %}
+{%- render 'parts/add-pieces', pieces: pieces, sums_rows: sums_rows, e: e, weight: 'weight' %}
     }
 {%- endfor %}
   }

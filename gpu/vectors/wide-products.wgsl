@@ -18,12 +18,7 @@ enable subgroups;
 // Products of each group of threads with EACH ratings. Double-buffered, so that one barrier a turn suffices.
 var<workgroup> shares: array<vec4f, 2 * FOURS * GROUPS>;
 
-{% if half -%}
-fn unpacked(packed: vec2u) -> vec4f {
-  return vec4f(unpack2x16float(packed.x), unpack2x16float(packed.y));
-}
-
-{% endif -%}
+{% render 'parts/unpacked', half: half -%}
 // Adds the groups' shares of four ratings' products. `first`: the share of group 0.
 fn added(first: u32) -> vec4f {
   var sum = shares[first];
@@ -48,19 +43,7 @@ fn main(
   // Entry: row of the vectors, first rating, ratings, slot.
   let part = work[number];
   let end = part.y + part.z;
-{%- for piece in pieces %}
-  let piece_{{ piece.at }} = {% if piece.guarded %}min(lane + {{ piece.first }}, PIECES - 1){% else %}lane + {{ piece.first }}{% endif %};
-{%- for vector in piece.vectors %}
-  {% if piece.guarded %}var{% else %}let{% endif %} p_{{ vector.number }} = vectors[part.x * QUADS + piece_{{ piece.at }} * {{ piece.vectors.size }} + {{ vector.part }}];
-{%- if piece.guarded %}
-  if (lane + {{ piece.first }} >= PIECES) { p_{{ vector.number }} = vec4f(); }
-{%- endif %}
-  var q_{{ vector.number }} = vec4f();
-{%- if sums_rows %}
-  var s_{{ vector.number }} = vec4f();
-{%- endif %}
-{%- endfor %}
-{%- endfor %}
+{%- render 'parts/piece-sums', pieces: pieces, sums_rows: sums_rows %}
 {%- if FIRST %}
   var rated = 0.0;
   var along = 0.0;
@@ -87,7 +70,7 @@ fn main(
 {%- for four in fours %}
     var products_{{ four.at }} = vec4f(
 {%- for e in four.each %}
-      {% for piece in pieces %}{% for vector in piece.vectors %}dot({{ vector.open }}theta_{{ e }}_{{ piece.at }}{{ vector.close }}, p_{{ vector.number }}){% unless forloop.last %} + {% endunless %}{% endfor %}{% unless forloop.last %} + {% endunless %}{% endfor %},
+      {% render 'parts/piece-product', pieces: pieces, e: e %},
 {%- endfor %}
     );
 {%- for distance in distances %}
@@ -136,22 +119,7 @@ fn main(
 {%- else %}
       let factor = one * weight_v * product;
 {%- endif %}
-{%- for piece in pieces %}
-{%- for vector in piece.vectors %}
-      q_{{ vector.number }} = fma(
-        vec4f(factor),
-        {{ vector.open }}theta_{{ e }}_{{ piece.at }}{{ vector.close }},
-        q_{{ vector.number }}
-      );
-{%- if sums_rows %}
-      s_{{ vector.number }} = fma(
-        vec4f(one),
-        {{ vector.open }}theta_{{ e }}_{{ piece.at }}{{ vector.close }},
-        s_{{ vector.number }}
-      );
-{%- endif %}
-{%- endfor %}
-{%- endfor %}
+{%- render 'parts/add-pieces', pieces: pieces, sums_rows: sums_rows, e: e, weight: 'factor' %}
     }
 {%- endfor %}
 {%- endfor %}
