@@ -23,7 +23,12 @@ class Base:
     _algorithm = ""
     _table = {}
 
-    def __init__(self, params, options):
+    def __init__(self, named):
+        """`named`: the local variables of the subclass's constructor: its parameters, and further `options`."""
+        options = named["options"]
+        params = {
+            name: value for name, value in named.items() if name not in ("self", "options", "__class__")
+        }
         for name in options:
             if name not in self._table and name not in _names.MACHINE:
                 raise _names.unknown(name, [*self._table, *_names.MACHINE], type(self).__name__)

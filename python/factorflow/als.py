@@ -42,7 +42,4 @@ class ALS(Model):
         memory_budget=None,
         **options,
     ):
-        given = {
-            name: value for name, value in locals().items() if name not in ("self", "options", "__class__")
-        }
-        super().__init__(given, options)
+        super().__init__(locals())
