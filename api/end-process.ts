@@ -56,8 +56,9 @@ export async function endAtOnce(exitCode: number): Promise<never> {
 }
 
 /**
- * `process.exit` waits for the running file operations of all threads, and a file on a dead network drive never
- * answers. A program that replaces this one does not wait. Windows and Node before 22.15 cannot replace it.
+ * `process.exit` waits for the running file operations of all threads, and a file on a dead network drive
+ * never answers. A program that replaces this one does not wait. Windows and Node before 22.15 cannot replace
+ * it.
  */
 function exitWithoutWaiting(exitCode: number): never {
   if (process.platform !== 'win32')

@@ -106,10 +106,10 @@ export class RequestModel extends StoredModel {
 
   /**
    * Builds an index of the items for large catalogues: k-means distributes them over lists, and a search then
-   * compares only the items of the nearest lists, in 8 bits, and most of the best again exactly. The number of
-   * lists to search is chosen so that a sample of users finds `recall` of their 20 best items. From 1,000,000
-   * items on, requests use it unless their option `index` is false. The same factors and seed give the same
-   * bits for any number of threads. Runs in the threads of the CPU.
+   * compares only the items of the nearest lists, in 8 bits, and most of the best again exactly. The number
+   * of lists to search is chosen so that a sample of users finds `recall` of their 20 best items. From
+   * 1,000,000 items on, requests use it unless their option `index` is false. The same factors and seed give
+   * the same bits for any number of threads. Runs in the threads of the CPU.
    */
   async buildIndex(options: BuildIndexOptions = {}): Promise<BuiltIndex[]> {
     return buildIndex(this.served, options);

@@ -73,8 +73,8 @@ export class GpuStore {
   }
 
   /**
-   * A matrix with its half mirror, a float16 copy. A missing mirror is allocated, and computed from the matrix
-   * unless the current task will write it (`written`).
+   * A matrix with its half mirror, a float16 copy. A missing mirror is allocated, and computed from the
+   * matrix unless the current task will write it (`written`).
    */
   async withHalf(key: string, written: boolean): Promise<DeviceMatrix> {
     const { matrix, shape } = await this.prepare(key);

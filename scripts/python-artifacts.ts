@@ -10,7 +10,10 @@ import type { Run } from './spark-artifacts.ts';
 const root = resolve(import.meta.dirname, '..');
 const program = 'dist/programs/cli/main.js';
 
-/** Platforms of wheels by Node's name of the platform. Of Linux: the oldest C library that Dawn (webgpu) accepts. */
+/**
+ * Platforms of wheels by Node's name of the platform. Of Linux: the oldest C library that Dawn (webgpu)
+ * accepts.
+ */
 const platforms: Readonly<Record<string, string>> = {
   'linux-x64': 'manylinux_2_34_x86_64',
   'linux-arm64': 'manylinux_2_34_aarch64',

@@ -1,9 +1,10 @@
 /**
  * The tests of the plugin for Apache Spark: `npm run test:spark [-- WORDS]`. Builds the jar and the wheel,
  * installs each version of PySpark in its own environment below build/spark, and runs the Python tests in
- * spark/test: without WORDS, every test of the newest version and a short test of the oldest; with `all`, every
- * test of every version with every kind of session. Other WORDS select runs by parts of their names. Without Java, Maven or Python it prints that and
- * runs nothing; the same without network, unless everything is installed already.
+ * spark/test: without WORDS, every test of the newest version and a short test of the oldest; with `all`,
+ * every test of every version with every kind of session. Other WORDS select runs by parts of their names.
+ * Without Java, Maven or Python it prints that and runs nothing; the same without network, unless everything
+ * is installed already.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { join, resolve } from 'node:path';

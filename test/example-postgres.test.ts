@@ -1,4 +1,6 @@
-/** The example that needs a server of Postgres runs with one that this test starts, where its programs are. */
+/**
+ * The example that needs a server of Postgres runs with one that this test starts, where its programs are.
+ */
 import { execFile, execFileSync } from 'node:child_process';
 import { chmodSync, chownSync, globSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

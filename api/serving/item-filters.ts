@@ -60,8 +60,9 @@ export class ItemFilters {
   }
 
   /**
-   * The items for which a condition is true, in SQL or as a column: `genre in ('Drama', 'War') and price < 10`.
-   * An item without attributes meets no condition. Throws UsageError for a condition that is not valid.
+   * The items for which a condition is true, in SQL or as a column:
+   * `genre in ('Drama', 'War') and price < 10`. An item without attributes meets no condition. Throws
+   * UsageError for a condition that is not valid.
    */
   where(condition: string | Column): ItemFilter {
     if (typeof condition !== 'string' && !(condition instanceof Column))

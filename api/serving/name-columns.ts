@@ -68,7 +68,9 @@ export function nameColumns(schema: Schema, given: GivenColumns, isText: boolean
   return { id, name, genre, byPosition: false };
 }
 
-/** The column of item ids of a file with attributes. Throws DataError that lists the columns if it is missing. */
+/**
+ * The column of item ids of a file with attributes. Throws DataError that lists the columns if it is missing.
+ */
 export function itemIdColumn(
   schema: Schema,
   given: Pick<GivenColumns, 'idCol' | 'itemCol'>,

@@ -180,7 +180,9 @@ async function candidatePairs(
   return { block: await sortByUser(indexed, 'keep', ctx), pairs, coldPairs };
 }
 
-/** The baselines to measure. Throws UsageError for others, and for a list without pairs to compute them from. */
+/**
+ * The baselines to measure. Throws UsageError for others, and for a list without pairs to compute them from.
+ */
 function checkBaselines({ baselines, exclude }: RankingOptions): readonly RankingBaseline[] {
   const chosen = chosenBaselines(baselines);
   if (Array.isArray(baselines) && chosen.length > 0 && exclude === undefined)

@@ -28,9 +28,9 @@ export interface RankingOptions extends RunOptions, RankUsersOption {
    */
   readonly coldPairs?: 'drop' | 'miss';
   /**
-   * Rankings to compare the model with, computed from the pairs of `exclude`. True (default): `popularity` and
-   * `item-mean`. A list can also name `item-knn`, the similarity to a user's items, and `ease` (Steck 2019),
-   * for at most 20,000 items; these take as long as a training.
+   * Rankings to compare the model with, computed from the pairs of `exclude`. True (default): `popularity`
+   * and `item-mean`. A list can also name `item-knn`, the similarity to a user's items, and `ease` (Steck
+   * 2019), for at most 20,000 items; these take as long as a training.
    */
   readonly baselines?: boolean | readonly RankingBaseline[];
   /** Resamples of the bootstrap, 0 to 10,000; default 1,000. 0: no intervals. */

@@ -34,7 +34,9 @@ export class FactorSide {
     this.#rows += rows.factors.length / this.#rank;
   }
 
-  /** All rows by ascending id, in shared memory; the parts are forgotten. Throws DataError for repeated ids. */
+  /**
+   * All rows by ascending id, in shared memory; the parts are forgotten. Throws DataError for repeated ids.
+   */
   take(side: string): { readonly ids: KeyColumn; readonly factors: Float32Array; readonly rows: number } {
     const ids = joined(this.#parts.filter(({ factors }) => factors.length > 0).map((part) => part.ids));
     const order = ascendingRows(ids);

@@ -18,14 +18,14 @@ import { nextRequest, type Request, sideOf, whole } from './requests.ts';
 const names = { user: 'user', item: 'item', prediction: 'prediction' } as const;
 
 /**
- * Copies of the factors at the peak: as they arrived, sorted by id, and the items once more by norm, in addition
- * to the lists.
+ * Copies of the factors at the peak: as they arrived, sorted by id, and the items once more by norm, in
+ * addition to the lists.
  */
 const COPIES = 3;
 
 /**
- * Answers requests for lists of the best items until the request `end`. Users are forgotten after their lists;
- * items stay until others arrive.
+ * Answers requests for lists of the best items until the request `end`. Users are forgotten after their
+ * lists; items stay until others arrive.
  */
 export async function serveRecommend(
   parent: Parent,

@@ -1,4 +1,6 @@
-/** The Python packages of bench/quality/time-to-quality.ts, and the settings that it tries for each library. */
+/**
+ * The Python packages of bench/quality/time-to-quality.ts, and the settings that it tries for each library.
+ */
 export type Kind = 'explicit' | 'implicit';
 export type Settings = Readonly<Record<string, string | number | boolean>>;
 

@@ -31,7 +31,9 @@ const [USERS, ITEMS, RANK, EACH] = [20_000, 100_000, 64, 60];
 const root = resolve(import.meta.dirname, '../..');
 const folder = join(root, 'build/bench-server/model');
 
-/** Trains on ratings with a few tastes: a user likes items of some groups, and some items have many ratings. */
+/**
+ * Trains on ratings with a few tastes: a user likes items of some groups, and some items have many ratings.
+ */
 async function train(): Promise<void> {
   const session = await Session.create({ device: 'cpu' });
   const random = new CounterRandom(7);

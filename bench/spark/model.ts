@@ -1,4 +1,6 @@
-/** The model of training on many hosts of a cluster, by the planner's costs and the measured rates of Spark. */
+/**
+ * The model of training on many hosts of a cluster, by the planner's costs and the measured rates of Spark.
+ */
 import { ALS } from '../../api/training/als.ts';
 import { sizedParams } from '../../operators/als/implicit/sized-params.ts';
 import { costOf } from '../../operators/als/plan/cost/cost.ts';
@@ -33,8 +35,8 @@ export function computing(shape: Shape, rank: number, cores: number | 'gpu'): nu
 }
 
 /**
- * The share of a side's rows that each host needs: rows with at least one of their `ratings / rows` ratings in
- * the host's block of the other side, to which a rating belongs with a probability of 1 / hosts.
+ * The share of a side's rows that each host needs: rows with at least one of their `ratings / rows` ratings
+ * in the host's block of the other side, to which a rating belongs with a probability of 1 / hosts.
  */
 export function neededShare(rows: number, { ratings }: Pick<Shape, 'ratings'>, hosts: number): number {
   return 1 - (1 - 1 / hosts) ** (ratings / rows);

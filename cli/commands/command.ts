@@ -30,7 +30,10 @@ export interface CommandContext {
    * Announces the number of units of a phase whose events have no total, so that its counter becomes a bar.
    */
   expect(phase: string, total: number): void;
-  /** Calls the handler at each SIGHUP, which otherwise ends a command. Absent if the caller forwards no signals. */
+  /**
+   * Calls the handler at each SIGHUP, which otherwise ends a command. Absent if the caller forwards no
+   * signals.
+   */
   readonly onHangup?: ((handler: () => void) => void) | undefined;
 }
 

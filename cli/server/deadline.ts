@@ -24,7 +24,9 @@ export class Deadline {
     return this.#controller.signal;
   }
 
-  /** The result of work, or HttpError TIMEOUT if it takes too long. A failure cancels parts that still run. */
+  /**
+   * The result of work, or HttpError TIMEOUT if it takes too long. A failure cancels parts that still run.
+   */
   async within<T>(work: Promise<T>): Promise<T> {
     try {
       return await Promise.race([work, this.#over]);

@@ -3,8 +3,8 @@ import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 
 /**
- * A text that changes when a file of a folder is replaced, added or removed: names, sizes, times and inodes of
- * all files. Undefined while the folder is missing, as between the two renames of a replacement.
+ * A text that changes when a file of a folder is replaced, added or removed: names, sizes, times and inodes
+ * of all files. Undefined while the folder is missing, as between the two renames of a replacement.
  */
 export async function folderState(folder: string): Promise<string | undefined> {
   try {

@@ -170,8 +170,8 @@ class FolderFiles implements BatchOutput {
   }
 
   /**
-   * Checks the memory limit after every `CHECK_ROWS` rows, so that the files do not depend on the sizes of the
-   * batches.
+   * Checks the memory limit after every `CHECK_ROWS` rows, so that the files do not depend on the sizes of
+   * the batches.
    */
   async write(batch: RecordBatch): Promise<void> {
     for (let start = 0; start < batch.numRows;) {

@@ -34,8 +34,8 @@ export class HttpFile {
   }
 
   /**
-   * Throws DataError when the server has no such file or does not serve ranges, or where the file is of another
-   * version than before.
+   * Throws DataError when the server has no such file or does not serve ranges, or where the file is of
+   * another version than before.
    */
   static async open(url: string, versions?: UrlVersions): Promise<HttpFile> {
     const tail = await fetchRange(url, { last: TAIL });

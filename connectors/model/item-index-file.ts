@@ -115,8 +115,8 @@ export async function removeIndex(directory: string, kinds: readonly IndexKind[]
 }
 
 /**
- * The headers of a model's indexes. Throws DataError for a file that is cut, damaged or of another program, or
- * that is an index of other items.
+ * The headers of a model's indexes. Throws DataError for a file that is cut, damaged or of another program,
+ * or that is an index of other items.
  */
 export async function readIndexHeads(
   directory: string,

@@ -12,8 +12,8 @@ import { columnTexts } from './format-value.ts';
 const formula = /^[=+\-@\t\r]/;
 
 /**
- * Encodes batches as lines that TextSource reads back as the same values, unless the dialect escapes formulas.
- * Null is an empty field, "" an empty text.
+ * Encodes batches as lines that TextSource reads back as the same values, unless the dialect escapes
+ * formulas. Null is an empty field, "" an empty text.
  */
 export class SeparatedText implements LineEncoder {
   readonly #names: readonly string[];

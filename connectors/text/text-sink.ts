@@ -17,9 +17,9 @@ export interface TextSinkOptions {
   /** True when the first row names the columns. Default: true, but false for .dat. */
   readonly header?: boolean;
   /**
-   * True for a quote (') before texts and names of columns that begin with = + - @, a tab or a carriage return:
-   * spreadsheets take such a cell for a formula and run it (OWASP, "CSV Injection"). Numbers and dates stay as
-   * they are. Readers keep the quote. Default: false.
+   * True for a quote (') before texts and names of columns that begin with = + - @, a tab or a carriage
+   * return: spreadsheets take such a cell for a formula and run it (OWASP, "CSV Injection"). Numbers and
+   * dates stay as they are. Readers keep the quote. Default: false.
    */
   readonly escapeFormulas?: boolean;
   /** Default: by the path's ending: .gz, .zst or .lz4, else none. zstd needs Node 22.15. */

@@ -135,8 +135,8 @@ export class StepList {
   }
 
   /**
-   * Frees partitions; adds no step if there are none. `copies`: true if they were sent here by another device;
-   * no allocation waits for their memory.
+   * Frees partitions; adds no step if there are none. `copies`: true if they were sent here by another
+   * device; no allocation waits for their memory.
    */
   free(
     stage: string,

@@ -38,8 +38,9 @@ export const UNACCOUNTED = 'unaccounted';
 type Row = { -readonly [Name in keyof PhaseShare]-?: PhaseShare[Name] };
 
 /**
- * Records and times the spans of a run. Each moment belongs to the open span that started last, so overlapping
- * spans count it once: the time of a reader's pull inside its consumer's span counts for the reader.
+ * Records and times the spans of a run. Each moment belongs to the open span that started last, so
+ * overlapping spans count it once: the time of a reader's pull inside its consumer's span counts for the
+ * reader.
  */
 export class Spans {
   /** Receives a copy of all spans: the phases and, through RunMetrics, all work of devices. */

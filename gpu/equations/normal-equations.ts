@@ -45,8 +45,8 @@ type Form = Pick<NormalEquationsParams, 'rank' | 'precision' | 'tile' | 'without
 const MOST = { rows: 8, loads: 4 };
 
 /**
- * Numbers of tiles of a side and of blocks of A, and of 16-byte pieces of θ for a rating: `quads` in workgroup
- * memory, `units` that are loaded.
+ * Numbers of tiles of a side and of blocks of A, and of 16-byte pieces of θ for a rating: `quads` in
+ * workgroup memory, `units` that are loaded.
  */
 function shape({ rank, precision, tile, without }: Form) {
   const side = Math.ceil(rank / tile);

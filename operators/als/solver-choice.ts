@@ -43,8 +43,8 @@ export function mostSteps({ cgSteps }: Pick<AlsParams, 'cgSteps'>): number {
 
 /**
  * True if later iterations need fewer steps: `regOffset` keeps rows near the mean, or rows have on average
- * two ratings or more for each feature. On sparser data with less regularization, fewer steps changed the test
- * RMSE after ten iterations by up to 0.003 (bench/results, `cg-steps-auto`).
+ * two ratings or more for each feature. On sparser data with less regularization, fewer steps changed the
+ * test RMSE after ten iterations by up to 0.003 (bench/results, `cg-steps-auto`).
  */
 export function takesFewer(
   { rank, cgSteps, implicitPrefs, regOffset }: Steps,

@@ -5,8 +5,8 @@ export interface DeviceRates {
   readonly name: string;
   readonly source: string;
   /**
-   * Seconds for each rating in a half-iteration: perRating + min(perFeature f, perSquare f²), with f rounded up
-   * to the padded row length.
+   * Seconds for each rating in a half-iteration: perRating + min(perFeature f, perSquare f²), with f rounded
+   * up to the padded row length.
    */
   readonly perRating: number;
   readonly perFeature: number;

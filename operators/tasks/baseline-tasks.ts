@@ -3,9 +3,10 @@
  * are the contract between operators and devices. Only CPU devices have them.
  *
  * In EASE (Steck 2019, Embarrassingly shallow autoencoders for sparse data), G = XᵀX + λI for the binary
- * matrix X of users and items, P = G⁻¹, and the weight from item i to item j is -P_ij / P_jj. P is computed in
- * place by the sweep operator (Goodnight 1979, A tutorial on the sweep operator), a block of rows and columns
- * at a time; after all blocks the matrix is -P. Until then only its elements on and below the diagonal count.
+ * matrix X of users and items, P = G⁻¹, and the weight from item i to item j is -P_ij / P_jj. P is computed
+ * in place by the sweep operator (Goodnight 1979, A tutorial on the sweep operator), a block of rows and
+ * columns at a time; after all blocks the matrix is -P. Until then only its elements on and below the
+ * diagonal count.
  */
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { How } from '../../engine/run/step.ts';
@@ -18,8 +19,9 @@ export interface BaselineTasks {
   /**
    * For each item of [from, to) the `count` most similar other items by the cosine of their sets of users,
    * n_ij / (√(n_i n_j) + shrink). Ties are ordered by item. Inputs: `byUser` and its transpose `byItem`
-   * (rating-block, without repeated pairs). Output: `similar` (layout similar-items: `items` Uint32[(to - from)
-   * * count], `values` Float32 of the same length), where an item with fewer similar items ends in 0xffffffff.
+   * (rating-block, without repeated pairs). Output: `similar` (layout similar-items: `items` Uint32[(to -
+   * from) * count], `values` Float32 of the same length), where an item with fewer similar items ends in
+   * 0xffffffff.
    */
   'similar-items': {
     inputs: { byUser: PartitionRef; byItem: PartitionRef };

@@ -108,8 +108,8 @@ export interface EquationTasks {
   };
 
   /**
-   * Copies row i of `rows` to the row positions[i] of `whole`, which is allocated already, and skips rows whose
-   * position is UNKNOWN_KEY. `positions`: layout row-positions, `positions` Uint32[rows]. For a CPU.
+   * Copies row i of `rows` to the row positions[i] of `whole`, which is allocated already, and skips rows
+   * whose position is UNKNOWN_KEY. `positions`: layout row-positions, `positions` Uint32[rows]. For a CPU.
    */
   'scatter-rows': {
     inputs: { rows: PartitionRef; positions: PartitionRef };

@@ -18,7 +18,9 @@ export type VectorShape = {
  * center; a list takes a multiple of four columns.
  */
 export type ListParts = {
-  /** `values` Float32[(lists + 1) * rank]: the centers; then 1 for features in which vectors differ, else 0. */
+  /**
+   * `values` Float32[(lists + 1) * rank]: the centers; then 1 for features in which vectors differ, else 0.
+   */
   readonly centers: PartitionRef;
   /** `values` Uint32[lists + 1]: the first column of each list. */
   readonly starts: PartitionRef;
@@ -71,8 +73,8 @@ export interface ListTasks {
   };
 
   /**
-   * The mean of the vectors of each list of a range, summed in float64 in the order of `members` (`values` Uint32:
-   * vectors list by list, of which list l has [offsets[l], offsets[l + 1])). Output `means` (`values`
+   * The mean of the vectors of each list of a range, summed in float64 in the order of `members` (`values`
+   * Uint32: vectors list by list, of which list l has [offsets[l], offsets[l + 1])). Output `means` (`values`
    * Float32[lists * rank], in host memory); an empty list keeps its numbers.
    */
   'average-lists': {
@@ -105,9 +107,9 @@ export interface ListTasks {
   };
 
   /**
-   * For each of `searches` the n items with the highest xᵀθ_v among the probed lists, best first, equal scores
-   * by lower item; the scores are exact. If all lists are probed, the same bits as the results of `search`.
-   * `left` and `allowed` as there; `allowed` items are compared without the lists.
+   * For each of `searches` the n items with the highest xᵀθ_v among the probed lists, best first, equal
+   * scores by lower item; the scores are exact. If all lists are probed, the same bits as the results of
+   * `search`. `left` and `allowed` as there; `allowed` items are compared without the lists.
    */
   'search-lists': {
     inputs: SearchedLists;

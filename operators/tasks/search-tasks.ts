@@ -46,9 +46,10 @@ export interface SearchTasks extends ListTasks {
 
   /**
    * For each of `searches` the n items with the highest xᵀθ_v for its query x, best first, equal scores by
-   * lower item; the same bits as the results of `top-n`. `left`: items to leave out, ascending; `allowed`: the
-   * only items to search. The input `mask` (layout item-mask: `values` Uint8 by item) has a 1 for each item
-   * that may be found by any of them. Values: `items`, `scores`; fewer than n if fewer items are searched.
+   * lower item; the same bits as the results of `top-n`. `left`: items to leave out, ascending; `allowed`:
+   * the only items to search. The input `mask` (layout item-mask: `values` Uint8 by item) has a 1 for each
+   * item that may be found by any of them. Values: `items`, `scores`; fewer than n if fewer items are
+   * searched.
    */
   search: {
     inputs: SearchIndex & Masked;

@@ -32,9 +32,9 @@ export interface SearchPlan {
   /** Flags of `split` that hold out a validation part. */
   readonly heldOut: Readonly<Record<string, number>>;
   /**
-   * Metric of full rankings. A table of 100 candidates asks for a hit rate within 3 % of all items: a positive
-   * is among the first 10 of 100 if it is within about a tenth of all, and first within about a hundredth.
-   * NDCG of full rankings prefers settings with fewer such hits.
+   * Metric of full rankings. A table of 100 candidates asks for a hit rate within 3 % of all items: a
+   * positive is among the first 10 of 100 if it is within about a tenth of all, and first within about a
+   * hundredth. NDCG of full rankings prefers settings with fewer such hits.
    */
   readonly metric: string;
   /** Users whose validation pairs are ranked after each iteration. */

@@ -19,8 +19,8 @@ const { packages } = JSON.parse(
 const entries = Object.entries(packages).filter(([name, { link }]) => name !== '' && !link);
 
 /**
- * Optional packages of the build and of an example for other platforms, whose checksums were not to be had where the lock file
- * was made.
+ * Optional packages of the build and of an example for other platforms, whose checksums were not to be had
+ * where the lock file was made.
  */
 const unknown = [
   ...['darwin-arm64', 'darwin-x64', 'linux-arm64', 'win32-arm64', 'win32-x64'].map(

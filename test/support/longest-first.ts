@@ -6,7 +6,10 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** More than 10 seconds of a processor. Files of a few lines are among them, which Vitest would run last, alone. */
+/**
+ * More than 10 seconds of a processor. Files of a few lines are among them, which Vitest would run last,
+ * alone.
+ */
 const longest = [
   'api/rows/duckdb-plans',
   'examples',

@@ -27,7 +27,8 @@ export interface Calls {
 const small = { rank: 4, maxIter: 3 };
 
 /**
- * Calls on a data set and a model of one session. `saved`: a saved model; `output`: a folder for what they write.
+ * Calls on a data set and a model of one session. `saved`: a saved model; `output`: a folder for what they
+ * write.
  */
 export function callsOf({ session, data, model }: Opened, saved: string, output: string): Calls {
   const [user, item] = [rows[0].user, rows[0].item];

@@ -3,7 +3,9 @@ import { Session, type SessionOptions } from '../../index.ts';
 
 const sessions = new Map<string, Promise<Session>>();
 
-/** A session that the tests of a file share, since opening one starts its threads. It closes with the file. */
+/**
+ * A session that the tests of a file share, since opening one starts its threads. It closes with the file.
+ */
 export function sharedSession(options: SessionOptions): Promise<Session> {
   const key = JSON.stringify(options);
   const session = sessions.get(key) ?? Session.create(options);

@@ -1,4 +1,7 @@
-/** The command `worker` as a parent process sees it: docs/reference/worker-protocol.md, lists of the best items. */
+/**
+ * The command `worker` as a parent process sees it: docs/reference/worker-protocol.md, lists of the best
+ * items.
+ */
 import { type Table, tableFromIPC } from 'apache-arrow';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { ALS, type Model, Session } from '../../index.ts';

@@ -29,8 +29,8 @@ const TIGHT_RATINGS = [2 ** 19, 2 ** 18];
 const SLACK = 1.05;
 
 /**
- * Shares of the memory for data that a device without its own memory may use if parts of factors are in files,
- * in the order to try. The rest is for ratings and for parts on their way.
+ * Shares of the memory for data that a device without its own memory may use if parts of factors are in
+ * files, in the order to try. The rest is for ratings and for parts on their way.
  */
 const DEVICE_SHARES = [1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32];
 

@@ -48,8 +48,8 @@ export class SgdBench extends BenchReport {
   }
 
   /**
-   * Test RMSE after some numbers of epochs, with the seconds of training until then, for the epochs that fit in the
-   * time.
+   * Test RMSE after some numbers of epochs, with the seconds of training until then, for the epochs that fit
+   * in the time.
    */
   async errors(
     run: SgdRun,

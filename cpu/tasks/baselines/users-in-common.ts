@@ -12,7 +12,8 @@ export function pairsOf(scope: Pick<TaskScope, 'partition'>, name: string): Pair
 
 /**
  * Adds to `inCommon`, for each item, the number of users that it has in common with an item. Writes the items
- * with such users to `found`, in any order, and returns that part of it. Both arrays have a place for each item.
+ * with such users to `found`, in any order, and returns that part of it. Both arrays have a place for each
+ * item.
  */
 export function countUsersInCommon(
   item: number,

@@ -5,8 +5,8 @@ import { isFar, lastObjective, type RowChunk, rowChunks, runningSum } from '../r
 import { weighedChunk, WORKSPACE_BYTES, workspaceOf } from './weighed-chunk.ts';
 
 /**
- * See `update-implicit` of KernelTasks. A row that is longer than a chunk is read piece by piece: in each step
- * of CG, or once if it is solved from a formed A.
+ * See `update-implicit` of KernelTasks. A row that is longer than a chunk is read piece by piece: in each
+ * step of CG, or once if it is solved from a formed A.
  */
 export const updateImplicit: TaskHandler<'update-implicit'> = (scope) => {
   const { from, to } = scope.params;

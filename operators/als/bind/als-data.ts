@@ -44,8 +44,8 @@ export interface AlsStart<Values = Float32Array> {
 }
 
 /**
- * The factors of both sides in host memory or in files, in parts, in row order. With biases each part includes its rows'
- * biases.
+ * The factors of both sides in host memory or in files, in parts, in row order. With biases each part
+ * includes its rows' biases.
  */
 export interface TrainedFactors {
   readonly users: readonly RowPart[];

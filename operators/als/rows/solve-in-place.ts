@@ -19,8 +19,8 @@ export function chunksOf(rows: number, stride: number): { readonly from: number;
 /**
  * Solves the rows of a block that is on the device, and writes them over `own`, the rows before. A CPU solves
  * some of them at a time; the ratings are not copied for that. The rows do not depend on each other, so their
- * bits are the same. `fromZeros`: conjugate gradients start from zeros. Returns the first row without a finite
- * solution, or -1; the rows of later chunks are then unchanged.
+ * bits are the same. `fromZeros`: conjugate gradients start from zeros. Returns the first row without a
+ * finite solution, or -1; the rows of later chunks are then unchanged.
  */
 export async function solveInPlace(
   own: Float32Array,

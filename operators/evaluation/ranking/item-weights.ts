@@ -42,9 +42,9 @@ export type ItemWeights = { readonly weights: PartitionRef } | { readonly matrix
 /**
  * Computes the weights of a baseline from the training pairs, a block without repeated pairs.
  *
- * - `item-knn`: the cosine of the two items' sets of users, of the 100 nearest neighbours of each item that is
- *   scored (Sarwar et al. 2001, Item-based collaborative filtering recommendation algorithms), with 10 added
- *   to the denominator
+ * - `item-knn`: the cosine of the two items' sets of users, of the 100 nearest neighbours of each item that
+ *   is scored (Sarwar et al. 2001, Item-based collaborative filtering recommendation algorithms), with 10
+ *   added to the denominator
  * - `ease`: see operators/tasks/baseline-tasks.ts; λ = 500. Throws UsageError for more than 20,000 items.
  */
 export async function itemWeights(

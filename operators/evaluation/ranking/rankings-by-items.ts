@@ -19,8 +19,8 @@ import type { Rankings } from './rankings.ts';
 const STAGE = 'rank-by-items';
 
 /**
- * Rankings for each user by the sum of weights from the items that the user has seen. `most`: the longest list
- * that is counted; 0 if none is.
+ * Rankings for each user by the sum of weights from the items that the user has seen. `most`: the longest
+ * list that is counted; 0 if none is.
  */
 export async function rankingsByItems(
   weights: ItemWeights,

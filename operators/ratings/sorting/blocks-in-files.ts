@@ -25,9 +25,9 @@ export interface BlockInFile {
 
 /**
  * Cuts each part of ratings in files by ranges of columns, and writes each block to a file, under the names
- * `name`: all blocks of the first part, then of the second. Column numbers start at 0 in each block. The files
- * of the parts stay. Memory has one part and its blocks at a time. Throws CapacityError if the disk has too
- * little room.
+ * `name`: all blocks of the first part, then of the second. Column numbers start at 0 in each block. The
+ * files of the parts stay. Memory has one part and its blocks at a time. Throws CapacityError if the disk has
+ * too little room.
  */
 export async function blocksInFiles(
   ratings: Ratings,

@@ -29,7 +29,9 @@ export function firstMembers(sample: Uint32Array, lists: number): ListMembers {
   return { members: sample, offsets };
 }
 
-/** Of two centers of a split list, one is moved by this part of its length along each feature, and one back. */
+/**
+ * Of two centers of a split list, one is moved by this part of its length along each feature, and one back.
+ */
 const SPLIT = 1 / 1024;
 
 /**

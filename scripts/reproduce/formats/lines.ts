@@ -9,7 +9,9 @@ export interface Line {
   readonly line: number;
 }
 
-/** Lines of a text file as fields that are separated by spaces or tabs. Lines without a field are left out. */
+/**
+ * Lines of a text file as fields that are separated by spaces or tabs. Lines without a field are left out.
+ */
 export function* linesOf(file: string): Generator<Line> {
   const texts = readFileSync(file, 'utf8').split('\n');
   for (const [index, text] of texts.entries()) {

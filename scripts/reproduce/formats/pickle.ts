@@ -152,7 +152,9 @@ function setItems({ top }: Tools, values: readonly PickledValue[]): void {
   for (let k = 0; k < values.length; k += 2) map.set(values[k], values[k + 1]);
 }
 
-/** Bytes that Python 3 wrote as text, and NumPy's int64 scalars; other objects stay what they were made of. */
+/**
+ * Bytes that Python 3 wrote as text, and NumPy's int64 scalars; other objects stay what they were made of.
+ */
 function made(name: string, args: PickledValue[]): PickledValue {
   if (name === '_codecs.encode') return Buffer.from(args[0] as string, 'latin1');
   const isInt64 = name === 'numpy.core.multiarray.scalar' && (args[0] as PickledObject).args[0] === 'i8';

@@ -54,7 +54,9 @@ function summaryRow({ label, ratings, points }: Course): string[] {
   ];
 }
 
-/** A row for each iteration: of each variant, seconds since the start, the loss of a rating, the test RMSE. */
+/**
+ * A row for each iteration: of each variant, seconds since the start, the loss of a rating, the test RMSE.
+ */
 export function iterationCells({ ratings, variants }: MeasuredRun): Cells {
   const head = variants.flatMap(({ label }) => [`${label}: seconds`, 'loss a rating', 'test RMSE']);
   const courses = variants.map(({ iterations }) => ({ iterations, points: pointsOf(iterations) }));

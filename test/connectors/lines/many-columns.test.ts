@@ -1,4 +1,6 @@
-/** Lines with new fields each, and rows of very many: more columns than are found by themselves are an error. */
+/**
+ * Lines with new fields each, and rows of very many: more columns than are found by themselves are an error.
+ */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';

@@ -42,8 +42,8 @@ describe.skipIf(noGpu)('kernels on tensor cores, in software', () => {
     });
   }
 
-  // Four of six tiles pass at a time, or the number that fits. Rings are stored after three tiles, or between the
-  // lines of four.
+  // Four of six tiles pass at a time, or the number that fits. Rings are stored after three tiles, or between
+  // the lines of four.
   const rooms: readonly UpdateInt8Params[] = [
     { rank: 33, halfA: true, biases: false, room: 4 },
     { rank: 48, halfA: true, biases: true },

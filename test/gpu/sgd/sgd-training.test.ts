@@ -49,7 +49,9 @@ const fit = (
     ...run,
   });
 const last = (model: Model) => model.training!.iterations.at(-1)!;
-/** The lowest test error. The last one of a run that stops early depends on the order in which threads step. */
+/**
+ * The lowest test error. The last one of a run that stops early depends on the order in which threads step.
+ */
 const lowest = (model: Model) => Math.min(...model.training!.iterations.map(({ testRmse }) => testRmse!));
 const factorsOf = (model: Model) =>
   [model.userFactors, model.itemFactors].map(

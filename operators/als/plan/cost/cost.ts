@@ -44,8 +44,8 @@ const REDUCED = 16;
 
 /**
  * Fixed cost of the exchanges of one part in a step of conjugate gradients, in the same unit and from the
- * same measurements: products are sent to the part's owner and directions from it (`owners`), or products are sent
- * to all devices (`everywhere`).
+ * same measurements: products are sent to the part's owner and directions from it (`owners`), or products are
+ * sent to all devices (`everywhere`).
  */
 const STEPPED = { owners: 5.5, everywhere: 4 };
 
@@ -88,7 +88,8 @@ function kernelSeconds({ kernels, parts, devices }: Pipelined, common: number): 
 
 /**
  * The fraction of the possible overlap of kernels and copies that is lost, probably because a WebGPU device
- * has one queue, in which they take turns. Fitted to iterations on two H200s (bench/results, `cards-all-reduce`).
+ * has one queue, in which they take turns. Fitted to iterations on two H200s (bench/results,
+ * `cards-all-reduce`).
  */
 const IN_TURN = 0.7;
 
