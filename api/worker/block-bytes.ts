@@ -1,5 +1,6 @@
 import { chunkLimit } from '../../operators/als/rows/solve-in-place.ts';
 import { blockBytes, factorBytes } from '../../operators/planner/sizes.ts';
+import { equationColumns } from '../../operators/tasks/equation-tasks.ts';
 
 /**
  * Bytes of host memory that a block of rows takes in its worker, on a CPU:
@@ -14,7 +15,22 @@ export interface BlockBytes {
   readonly kept: number;
   readonly loading: number;
   readonly solving: number;
+  /** Absent where equations are not formed: on a GPU, and above rank 512. */
+  readonly equations?: EquationBytes;
 }
+
+/**
+ * Bytes that a block takes in addition where a side is solved from sums of equations:
+ *
+ * - `kept`: from its first share to the end: its ratings by column
+ * - `forming`: while it forms shares: its rows on the device, and some equations with their frame
+ * - `summing`: while its own rows are solved so: the sums of their equations, and some of them on the device
+ */
+export type EquationBytes = {
+  readonly kept: number;
+  readonly forming: number;
+  readonly summing: number;
+};
 
 /** Bytes of ids and of the tables that find them, for each row of either side. */
 const ID_BYTES = 24;
@@ -24,6 +40,9 @@ const CHUNK_BYTES = 12;
 
 /** Most bytes of frames that are not collected (measured): 13 of 16 MiB. */
 const FRAME_BYTES = 13 * (16 << 20);
+
+/** Frames of equations, of 16 MiB, on the device, on their way and not collected. */
+const EQUATION_FRAMES = 6;
 
 /** `sent`: rows to send, summed over the blocks of the other side. */
 export function bytesOfBlock(
@@ -41,5 +60,18 @@ export function bytesOfBlock(
     loading: CHUNK_BYTES * ratings,
     solving:
       factorBytes(columns, rank) + 3 * Math.min(chunkLimit.bytes, ownBytes) + (implicitPrefs ? ownBytes : 0),
+  };
+}
+
+/** Bytes of a block where equations are formed from it, and where it is solved from sums of equations. */
+export function bytesOfEquations(
+  { rows, columns, ratings }: Record<'rows' | 'columns' | 'ratings', number>,
+  { rank }: { readonly rank: number },
+): EquationBytes {
+  const ownBytes = 4 * equationColumns(rank, false) * rows;
+  return {
+    kept: blockBytes(columns, ratings) + 4 * columns,
+    forming: factorBytes(rows, rank) + EQUATION_FRAMES * (16 << 20),
+    summing: ownBytes + 3 * Math.min(chunkLimit.bytes, ownBytes) + EQUATION_FRAMES * (16 << 20),
   };
 }

@@ -41,6 +41,11 @@ export class FixedRows {
     solver.fix(this.#factors.rows);
   }
 
+  /** Gives up the rows, of any block. */
+  clear(): Promise<void> {
+    return this.drop(this.#block);
+  }
+
   /** Gives up the rows of a block. */
   async drop(block: RowBlock | undefined): Promise<void> {
     if (block === undefined || this.#block !== block) return;

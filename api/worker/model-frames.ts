@@ -11,7 +11,7 @@ import { idColumnOf, keysOf } from '../serving/factor-arrays.ts';
 import { objectOf } from './opening.ts';
 import type { Parent } from './parent-link.ts';
 import { type Request, sideOf, text, whole } from './requests.ts';
-import type { Side } from './row-block.ts';
+import type { Side } from './block-facts.ts';
 
 const sides = ['users', 'items'] as const;
 

@@ -3,7 +3,7 @@ import { CancelledError, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { shown } from '../../engine/shown.ts';
 import { objectOf } from './opening.ts';
-import type { RatingSums, Side } from './row-block.ts';
+import type { RatingSums, Side } from './block-facts.ts';
 
 /** Most bytes of a request's header: it may have a list of ids, or the metadata of a model. */
 const LONGEST_HEADER = 1 << 26;
@@ -58,7 +58,7 @@ export async function* bytesOf(cursor: ByteCursor, id: number): AsyncGenerator<U
   }
 }
 
-export function sums(fields: JsonObject): RatingSums {
+export function sumsOf(fields: JsonObject): RatingSums {
   return { ratings: number(fields, 'ratings'), squares: number(fields, 'squares') };
 }
 

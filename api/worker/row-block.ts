@@ -1,32 +1,30 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
+import { frameRows } from '../../connectors/model/factor-frames.ts';
 import { DataError, UsageError } from '../../engine/errors.ts';
 import { formatCount } from '../../engine/format.ts';
-import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
+import { type KeyColumn, keyCount, takeKeys } from '../../engine/keys/key-column.ts';
 import { KeyLookup } from '../../engine/keys/key-lookup.ts';
 import { UNKNOWN_KEY } from '../../engine/keys/tables/key-table.ts';
 import { dataSetName } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { SizedAlsParams } from '../../operators/als/implicit/sized-params.ts';
 import { unitOfSize } from '../../operators/als/rating-unit.ts';
+import { columnsByOwner, EquationShares } from '../../operators/als/rows/equation-shares.ts';
 import { RowSolver } from '../../operators/als/rows/row-solver.ts';
 import { sortByUser } from '../../operators/ratings/sort-ratings.ts';
 import type { IndexedRatings } from '../../operators/ratings/ids/index-ids.ts';
 import { blockOf, emptyBlock, type RatingBlock } from '../../operators/ratings/rating-block.ts';
+import { equationColumns } from '../../operators/tasks/equation-tasks.ts';
 import { RatingInput } from '../rating-input.ts';
 import type { Session } from '../session.ts';
 import { ArrivingRows, type FactorRows } from './arriving-rows.ts';
 import { BatchChannel } from './batch-channel.ts';
-import { type BlockBytes, bytesOfBlock } from './block-bytes.ts';
+import { bytesOfBlock, bytesOfEquations } from './block-bytes.ts';
+import type { BlockFacts, RatingSums, Side } from './block-facts.ts';
+import { EquationSums } from './equation-sums.ts';
+import { formsEquations } from './forms-equations.ts';
 import type { Opening } from './opening.ts';
 import { blocksOfIds, outRows } from './out-rows.ts';
-
-export type Side = 'users' | 'items';
-
-/** Sums over the ratings of all workers, from which the unit of training is computed. */
-export interface RatingSums {
-  readonly ratings: number;
-  readonly squares: number;
-}
 
 interface Built {
   readonly keys: KeyColumn;
@@ -34,21 +32,12 @@ interface Built {
   readonly columns: KeyColumn;
   readonly lookup: KeyLookup;
   readonly block: RatingBlock;
-  /** For each block of the other side, the rows that it needs; undefined if `build` named no blocks. */
+  /**
+   * The block of the other side to which each column belongs, and for each of these blocks the rows that it
+   * needs; undefined if `build` named no blocks.
+   */
+  readonly owners: Uint32Array | undefined;
   readonly out: readonly Uint32Array[] | undefined;
-}
-
-/** The facts about a block that is built. */
-export interface BlockFacts {
-  readonly rows: number;
-  /** Rows of the other side that occur. */
-  readonly columns: number;
-  readonly ratings: number;
-  readonly sum: number;
-  readonly squares: number;
-  /** For each block of the other side, the number of this block's rows that it needs. */
-  readonly sends?: readonly number[];
-  readonly bytes: BlockBytes;
 }
 
 /**
@@ -65,6 +54,8 @@ export class RowBlock {
   #built: Built | undefined;
   #solver: RowSolver | undefined;
   #unit: number | undefined;
+  #shares: EquationShares | undefined;
+  #sums: EquationSums | undefined;
   /** A version of which some rows have not arrived yet. */
   #previous: { readonly arrived: ArrivingRows; readonly all: Float32Array } | undefined;
 
@@ -118,8 +109,9 @@ export class RowBlock {
         { phase: 'load', file: 'the feed', advice: 'Send them again' },
       );
     const { keys, columns, block } = rows === 0 ? this.#empty() : await this.#sorted();
-    const out = blocks === undefined ? undefined : outRows(block, blocksOfIds(columns, blocks), blocks);
-    this.#built = { keys, columns, lookup: new KeyLookup(columns), block, out };
+    const owners = blocks === undefined ? undefined : blocksOfIds(columns, blocks);
+    const out = owners && outRows(block, owners, blocks ?? 0);
+    this.#built = { keys, columns, lookup: new KeyLookup(columns), block, owners, out };
     let [sum, squares] = [0, 0];
     for (let k = 0; k < block.values.length; k++) {
       sum += block.values[k];
@@ -132,7 +124,12 @@ export class RowBlock {
       sum,
       squares,
       ...(sends ? { sends } : {}),
-      bytes: bytesOfBlock({ ...sizes, sent: sends?.reduce((all, one) => all + one, 0) ?? 0 }, this.#params),
+      bytes: {
+        ...bytesOfBlock({ ...sizes, sent: sends?.reduce((all, one) => all + one, 0) ?? 0 }, this.#params),
+        ...(formsEquations(this.#ctx, this.#params.rank) && {
+          equations: bytesOfEquations(sizes, this.#params),
+        }),
+      },
     };
   }
 
@@ -189,13 +186,62 @@ export class RowBlock {
 
   /** The rows that a block of the other side needs, ascending. Throws UsageError if there is no such block. */
   outTo(block: number): Uint32Array {
-    const { out } = this.#require();
-    if (out === undefined)
+    return this.#outgoing(block).out[block];
+  }
+
+  /**
+   * The columns of a block of the other side, some at a time, with the share of this block's ratings in their
+   * equations. The block must have a version.
+   */
+  async *sharesTo(to: number): AsyncGenerator<{ readonly ids: KeyColumn; readonly equations: Float32Array }> {
+    const { out, owners } = this.#outgoing(to);
+    const solver = this.#solver;
+    if (solver?.version === undefined) throw new Error('the block has no version');
+    if (solver.block.rows === 0) return;
+    this.#shares ??= new EquationShares(
+      columnsByOwner(solver.block, owners, out.length),
+      this.#params,
+      this.#ctx,
+    );
+    await this.#shares.place(solver.version, solver.rows);
+    const width = equationColumns(this.#params.rank, false);
+    for await (const { columns, equations } of this.#shares.form(to, frameRows(width)))
+      yield { ids: takeKeys(this.#require().columns, columns), equations };
+  }
+
+  /** Frees the device's memory in which this block's rows are for `sharesTo`. */
+  async endShares(): Promise<void> {
+    await this.#shares?.rest();
+  }
+
+  /** Adds a share in the equations of this block's rows from a version of the fixed side. */
+  addShare(version: number, share: FactorRows): void {
+    const { keys, block } = this.#require();
+    if (this.#sums?.version !== version)
+      this.#sums = new EquationSums(version, new KeyLookup(keys), block.offsets, this.#params.rank);
+    this.#sums.add(share);
+  }
+
+  /** The version of the fixed side from which equations have arrived. */
+  get summed(): number | undefined {
+    return this.#sums?.version;
+  }
+
+  /** The sums of the equations, which the block gives up. Throws DataError if shares are missing. */
+  takeSums(): Float32Array | undefined {
+    const sums = this.#sums?.complete();
+    this.#sums = undefined;
+    return sums;
+  }
+
+  #outgoing(block: number): { readonly out: readonly Uint32Array[]; readonly owners: Uint32Array } {
+    const { out, owners } = this.#require();
+    if (out === undefined || owners === undefined)
       throw new UsageError('this block was built without the number of blocks of the other side', {
         phase: 'train',
         advice: 'Give build the field blocks',
       });
-    if (block < out.length) return out[block];
+    if (block < out.length) return { out, owners };
     throw new UsageError(`there is no block ${block}: build named ${out.length}`, { phase: 'train' });
   }
 
@@ -236,6 +282,7 @@ export class RowBlock {
 
   async forget(): Promise<void> {
     if (this.#built === undefined) this.#channel.fail(new Error('the block was released'));
+    await this.endShares();
     await this.#solver?.forget();
   }
 

@@ -5,6 +5,7 @@ import type { JsonObject } from '../../engine/json.ts';
 import { keyCount, takeKeys } from '../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
+import { equationColumns } from '../../operators/tasks/equation-tasks.ts';
 import { type SizedAlsParams, sizedParams } from '../../operators/als/implicit/sized-params.ts';
 import { idColumnOf, keysOf } from '../serving/factor-arrays.ts';
 import type { Session } from '../session.ts';
@@ -15,8 +16,12 @@ import type { Opening } from './opening.ts';
 import { FixedRows } from './fixed-rows.ts';
 import type { Parent } from './parent-link.ts';
 import { RatingsFeed, requireWholeIds } from './ratings-feed.ts';
-import { nextRequest, type Request, sideOf, sums, text, whole } from './requests.ts';
+import { nextRequest, type Request, sideOf, sumsOf, text, whole } from './requests.ts';
+import { requireEquations } from './forms-equations.ts';
 import { RowBlock } from './row-block.ts';
+
+const requests =
+  'load, build, start, send, fixed, equations, add, previous, gram, solve, loss, state, release, end';
 
 /** A response: its fields and a payload. */
 interface Answer {
@@ -92,6 +97,8 @@ class RowRequests {
     const name = text(fields, 'block');
     const block = this.#blocks.get(name);
     if (block === undefined) return { fields: { missing: 'block' } };
+    // The rows for equations stay on the device as long as no other request needs its memory.
+    if (type !== 'equations') await block.endShares();
     if (type === 'release') {
       this.#blocks.delete(name);
       await this.#fixed.drop(block);
@@ -99,16 +106,26 @@ class RowRequests {
       return { fields: {} };
     }
     if (type === 'build') return { fields: await this.#build(request, block) };
-    if (type === 'fixed') return { fields: await this.#fix(request, block) };
-    if (type === 'send') return { fields: await this.#send(request, block) };
+    const exchanged = this.#exchange(request, block);
+    if (exchanged !== undefined) return { fields: await exchanged };
     if (type === 'start') return { fields: await this.#start(request, block) };
-    if (type === 'previous') return { fields: await this.#previous(request, block) };
     if (type === 'solve') return { fields: await this.#solve(request, block) };
     if (type === 'gram') return this.#gram(request, block);
     if (type === 'loss') return { fields: await this.#loss(request, block) };
     throw new UsageError(`unknown request ${type}`, {
-      advice: 'There are: load, build, start, fixed, previous, gram, solve, send, loss, state, release, end',
+      advice: `There are: ${requests}`,
     });
+  }
+
+  /** The answer to a request that sends or takes rows or equations; undefined for any other. */
+  #exchange(request: Request, block: RowBlock): Promise<JsonObject> | undefined {
+    const { type } = request;
+    if (type === 'send') return this.#send(request, block);
+    if (type === 'fixed') return this.#fix(request, block);
+    if (type === 'equations') return this.#equations(request, block);
+    if (type === 'add') return this.#add(request, block);
+    if (type === 'previous') return this.#previous(request, block);
+    return undefined;
   }
 
   #state(): JsonObject {
@@ -148,42 +165,54 @@ class RowRequests {
 
   async #fix({ fields, payload }: Request, block: RowBlock): Promise<JsonObject> {
     const { ids, factors } = readFactorFrame(payload, this.#training.params.rank);
-    const solver = await block.solver(sums(fields));
+    const solver = await block.solver(sumsOf(fields));
     await this.#fixed.add(block, solver, whole(fields, 'version'), { ids: keysOf(ids), factors });
     return {};
   }
 
   async #start({ fields, id }: Request, block: RowBlock): Promise<JsonObject> {
-    const solver = await block.solver(sums(fields));
+    const solver = await block.solver(sumsOf(fields));
     await this.#sendFactors(id, block, await solver.start(whole(fields, 'version')));
     return {};
   }
 
   async #previous({ fields, payload }: Request, block: RowBlock): Promise<JsonObject> {
     const { ids, factors } = readFactorFrame(payload, this.#training.params.rank);
-    await block.addPrevious(whole(fields, 'version'), sums(fields), { ids: keysOf(ids), factors });
+    await block.addPrevious(whole(fields, 'version'), sumsOf(fields), { ids: keysOf(ids), factors });
     return {};
   }
 
   async #solve({ fields, id, payload }: Request, block: RowBlock): Promise<JsonObject> {
     const { rank, implicitPrefs } = this.#training.params;
-    const isFixed = this.#fixed.versionOf(block) === whole(fields, 'fixed');
-    if (!isFixed && block.ratings > 0) return { missing: 'fixed' };
-    const { previous } = fields;
-    const fromZeros = previous === null || previous === undefined;
-    if (!fromZeros && block.version !== whole(fields, 'previous')) return { missing: 'previous' };
+    const fromZeros = fields.previous === null || fields.previous === undefined;
+    const missing = this.#lacks(fields, block, fromZeros);
+    if (missing !== undefined) return { missing };
     if (implicitPrefs && payload.length !== 8 * rank * rank)
       throw new UsageError(
         `solve needs G of the fixed side, ${8 * rank * rank} bytes, and ${payload.length} arrived`,
       );
-    const solver = await block.solver(sums(fields));
+    const solver = await block.solver(sumsOf(fields));
     const started = performance.now();
-    if (isFixed) this.#fixed.fix(block, solver);
+    const sums = fields.equations === true ? block.takeSums() : undefined;
+    if (sums === undefined) this.#fixed.fix(block, solver);
     const gram = implicitPrefs ? new Float64Array(payload.slice().buffer) : undefined;
-    const factors = await solver.solve(whole(fields, 'version'), { fromZeros, ...(gram ? { gram } : {}) });
+    const factors = await solver.solve(whole(fields, 'version'), {
+      fromZeros,
+      ...(gram ? { gram } : {}),
+      ...(sums ? { sums } : {}),
+    });
     const seconds = (performance.now() - started) / 1000;
     await this.#sendFactors(id, block, factors);
     return { seconds };
+  }
+
+  /** The name of what a block lacks to be solved, if anything. */
+  #lacks(fields: JsonObject, block: RowBlock, fromZeros: boolean): string | undefined {
+    const summed = fields.equations === true;
+    const arrived = summed ? block.summed : this.#fixed.versionOf(block);
+    if (arrived !== whole(fields, 'fixed') && block.ratings > 0) return summed ? 'equations' : 'fixed';
+    if (!fromZeros && block.version !== whole(fields, 'previous')) return 'previous';
+    return undefined;
   }
 
   /** Sends the rows that one block of the other side needs, in frames. */
@@ -203,6 +232,32 @@ class RowRequests {
         );
     }
     return { rows: rows.length };
+  }
+
+  /** Sends this block's share in the equations of one block of the other side, in frames. */
+  async #equations({ fields, id }: Request, block: RowBlock): Promise<JsonObject> {
+    const { rank } = this.#training.params;
+    requireEquations(this.#ctx, rank);
+    const to = whole(fields, 'to');
+    if (block.started === undefined || block.version !== whole(fields, 'version'))
+      return { missing: 'previous' };
+    await this.#fixed.clear();
+    const side = block.side === 'users' ? 'items' : 'users';
+    let first = 0;
+    for await (const { ids, equations } of block.sharesTo(to)) {
+      const rows = keyCount(ids);
+      for (const { bytes } of factorFrames(idColumnOf(ids), equations, equationColumns(rank, false)))
+        await this.#parent.send({ type: 'equations', id, side, first, rows }, bytes);
+      first += rows;
+    }
+    return { rows: first };
+  }
+
+  async #add({ fields, payload }: Request, block: RowBlock): Promise<JsonObject> {
+    requireEquations(this.#ctx, this.#training.params.rank);
+    const { ids, factors } = readFactorFrame(payload, equationColumns(this.#training.params.rank, false));
+    block.addShare(whole(fields, 'version'), { ids: keysOf(ids), factors });
+    return {};
   }
 
   async #gram({ fields }: Request, block: RowBlock): Promise<Answer> {

@@ -6,8 +6,9 @@ import { sizedParams } from '../../operators/als/implicit/sized-params.ts';
 import { costOf } from '../../operators/als/plan/cost/cost.ts';
 import { usualGrid } from '../../operators/als/plan/grid.ts';
 import { alsProblem } from '../../operators/als/plan/problem.ts';
+import { equationColumns } from '../../operators/tasks/equation-tasks.ts';
 import { assumedDevices } from '../../operators/planner/assumed-devices.ts';
-import { bytesOfBlock } from '../../api/worker/block-bytes.ts';
+import { bytesOfBlock, bytesOfEquations } from '../../api/worker/block-bytes.ts';
 import { baseBytes } from '../../api/training/plans/memory-budget.ts';
 
 /**
@@ -53,16 +54,36 @@ export function receivedBytes(shape: Shape, rank: number, hosts: number): { user
   return { users: of(shape.users), items: of(shape.items) };
 }
 
-/** Bytes of a host's worker with a CPU: for its blocks, the rows that it needs, and the process. */
-export function hostBytes(shape: Shape, rank: number, hosts: number, cores: number) {
+/**
+ * Bytes that each host receives while items are solved from sums of equations: each of the hosts has a share
+ * for the items that its users have rated. As vectors of `steps` CG steps: the items' directions to each host,
+ * and the products back, once for the residuals and once for each step.
+ */
+export function summedBytes(shape: Shape, rank: number, hosts: number) {
+  const shares = shape.items * neededShare(shape.items, shape, hosts);
+  return {
+    equations: shares * (4 * equationColumns(rank, false) + 8),
+    vectors: (steps: number) => 2 * (steps + 1) * shares * sentBytes(rank),
+  };
+}
+
+/**
+ * Bytes of a host's worker with a CPU: for its blocks, the rows that it needs, and the process. `summed`: items
+ * are solved from sums of equations.
+ */
+export function hostBytes(shape: Shape, rank: number, hosts: number, cores: number, summed: boolean) {
   const blockOf = (rows: number, columns: number) => {
     const sent = (rows / hosts) * neededShare(rows, shape, hosts) * hosts;
     const needed = columns * neededShare(columns, shape, hosts);
     const sizes = { rows: rows / hosts, columns: needed, ratings: shape.ratings / hosts, sent };
-    return bytesOfBlock(sizes, { rank, implicitPrefs: false });
+    return {
+      ...bytesOfBlock(sizes, { rank, implicitPrefs: false }),
+      equations: bytesOfEquations(sizes, { rank }),
+    };
   };
   const [users, items] = [blockOf(shape.users, shape.items), blockOf(shape.items, shape.users)];
-  const kept = users.kept + items.kept;
-  const working = Math.max(users.solving, items.solving, items.loading, users.loading - items.kept);
+  const kept = users.kept + items.kept + (summed ? users.equations.kept : 0);
+  const solvingItems = summed ? Math.max(users.equations.forming, items.equations.summing) : items.solving;
+  const working = Math.max(users.solving, solvingItems, items.loading, users.loading - items.kept);
   return { kept, working, all: kept + working + baseBytes(cores) };
 }

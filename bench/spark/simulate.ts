@@ -6,7 +6,7 @@
  */
 import { parseArgs } from 'node:util';
 import { blockLimit, factorBytes } from '../../operators/planner/sizes.ts';
-import { computing, hostBytes, neededShare, receivedBytes, SHUFFLED, STAGE } from './model.ts';
+import { computing, hostBytes, neededShare, receivedBytes, SHUFFLED, STAGE, summedBytes } from './model.ts';
 
 const { values } = parseArgs({
   options: {
@@ -34,15 +34,19 @@ const CPU_MEMORY = 2 ** 32;
 
 const one = computing(shape, rank, cores);
 console.log(
-  '| hosts | users needed | items needed | received an iteration, GB | memory of a worker, GB | computing, s | exchange, s | what ends first |',
+  "| hosts | users needed | users' rows, GB | items' equations, GB | CG vectors of 6 steps, GB | items' rows, GB | items are solved from | memory of a worker, GB | computing, s | exchange, s | what ends first |",
 );
-console.log('|---|---|---|---|---|---|---|---|');
+console.log(`|${'---|'.repeat(11)}`);
 for (const hosts of values.hosts.split(',').map(Number)) {
   const received = receivedBytes(shape, rank, hosts);
-  const bytes = received.users + received.items;
+  const { equations, vectors } = summedBytes(shape, rank, hosts);
+  const summed = equations < received.users;
+  const bytes = (summed ? equations : received.users) + received.items;
   const [users, items] = [shape.users, shape.items].map((rows) => neededShare(rows, shape, hosts));
-  const memory = hostBytes(shape, rank, hosts, cores);
-  const fixed = factorBytes(Math.max(users * shape.users, items * shape.items), rank);
+  const memory = hostBytes(shape, rank, hosts, cores, summed);
+  // Equations are formed from a host's own users.
+  const usersThere = summed ? shape.users / hosts : users * shape.users;
+  const fixed = factorBytes(Math.max(usersThere, items * shape.items), rank);
   const limits = [
     ...(shape.ratings / hosts > blockLimit.ratings ? ['ratings of a block'] : []),
     ...(fixed > CPU_MEMORY ? [`rows needed, ${gb(fixed)} GB, in the 4 GiB of a CPU's kernels`] : []),
@@ -50,8 +54,11 @@ for (const hosts of values.hosts.split(',').map(Number)) {
   const cells = [
     hosts,
     `${(100 * users).toFixed(0)} %`,
-    `${(100 * items).toFixed(0)} %`,
-    gb(bytes),
+    gb(received.users),
+    gb(equations),
+    gb(vectors(6)),
+    gb(received.items),
+    summed ? 'equations' : 'rows',
     gb(memory.all),
     (one / hosts).toFixed(0),
     (4 * STAGE + bytes * (SHUFFLED + 1 / bytesPerSecond)).toFixed(0),

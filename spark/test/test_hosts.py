@@ -18,6 +18,12 @@ def one_host(spark, ratings):
     return factors(on_hosts(spark, 1, lambda: ALS(**PARAMS).fit(ratings)))
 
 
+@pytest.fixture(scope="module")
+def implicit_host(spark, ratings):
+    """The factors of implicit data on one host."""
+    return factors(on_hosts(spark, 1, lambda: ALS(implicitPrefs=True, alpha=2.0, **PARAMS).fit(ratings)))
+
+
 def on_hosts(spark, hosts, fit, exchange="auto", **more):
     with settings(spark, spark__factorflow__workers=str(hosts), spark__factorflow__exchange=exchange, **more):
         return fit()
@@ -29,12 +35,19 @@ def test_the_factors_are_those_of_one_host(spark, ratings, one_host, hosts, exch
     wait_for(lambda: not workers(), 10, "the end of the workers")
 
 
-def test_implicit_data_within_rounding(spark, ratings):
-    als = ALS(implicitPrefs=True, alpha=2.0, **PARAMS)
-    one, three = (factors(on_hosts(spark, hosts, lambda: als.fit(ratings))) for hosts in (1, 3))
-    for side, other in zip(one, three):
-        assert side.keys() == other.keys()
-        assert max(abs(a - b) for key in side for a, b in zip(side[key], other[key])) < 1e-4
+def assert_close(one, other):
+    for side, found in zip(one, other):
+        assert side.keys() == found.keys()
+        assert max(abs(a - b) for key in side for a, b in zip(side[key], found[key])) < 1e-4
+
+
+def test_items_from_sums_of_equations_within_rounding(spark, ratings, one_host):
+    assert_close(one_host, factors(on_hosts(spark, 3, lambda: ALS(**PARAMS).fit(ratings), "equations")))
+
+
+@pytest.mark.parametrize("exchange", ["auto", "shuffle", "equations"])
+def test_implicit_data_within_rounding(spark, ratings, implicit_host, exchange):
+    assert_close(implicit_host, factors(on_hosts(spark, 3, lambda: ALS(implicitPrefs=True, alpha=2.0, **PARAMS).fit(ratings), exchange)))
 
 
 def test_more_hosts_than_users_leave_blocks_empty(spark):
@@ -66,7 +79,7 @@ def test_another_version_on_one_executor_is_named_or_goes_unused(spark, ratings,
     wait_for(lambda: not workers(), 10, "the end of the workers")
 
 
-@pytest.mark.parametrize("exchange", ["broadcast", "shuffle"])
+@pytest.mark.parametrize("exchange", ["broadcast", "shuffle", "equations"])
 def test_an_executor_killed_between_iterations_changes_nothing(spark, ratings, exchange):
     als = ALS(rank=5, maxIter=60, regParam=0.05, seed=3, **BLOCKS)
     expected = factors(on_hosts(spark, 1, lambda: als.fit(ratings)))
@@ -82,7 +95,10 @@ def test_an_executor_killed_between_iterations_changes_nothing(spark, ratings, e
     wait_for(lambda: [job for job in jobs(tracker) if "iteration" in (describe(spark, job) or "")] and len(workers()) >= 1, 60, "an iteration")
     os.kill(executors()[0], signal.SIGKILL)
     training.join(240)
-    assert done["factors"] == expected
+    if exchange == "equations":
+        assert_close(expected, done["factors"])
+    else:
+        assert done["factors"] == expected
     wait_for(lambda: not workers(), 10, "the end of the workers")
 
 
@@ -162,14 +178,6 @@ def test_sparse_ratings_by_needed_rows_are_those_of_one_host(spark):
     sparse = spark.createDataFrame(planted(users=300, items=200, each=2), "user int, item int, rating float").repartition(2)
     one, three = (factors(on_hosts(spark, hosts, lambda: ALS(**PARAMS).fit(sparse), "shuffle")) for hosts in (1, 3))
     assert one == three
-
-
-def test_implicit_data_by_shuffle_within_rounding(spark, ratings):
-    als = ALS(implicitPrefs=True, alpha=2.0, **PARAMS)
-    one, three = (factors(on_hosts(spark, hosts, lambda: als.fit(ratings), "shuffle")) for hosts in (1, 3))
-    for side, other in zip(one, three):
-        assert side.keys() == other.keys()
-        assert max(abs(a - b) for key in side for a, b in zip(side[key], other[key])) < 1e-4
 
 
 def test_an_unfit_executor_sends_whole_blocks(spark, ratings, one_host, folder):

@@ -12,10 +12,13 @@ interface Solved {
   readonly frames: readonly Frame[];
 }
 
+/** `equations`: items are solved from sums of equations, and users as with `shuffle`. */
+export type RowExchange = 'shuffle' | 'broadcast' | 'equations';
+
 /**
  * Trains on N blocks of users and N of items, as a plugin does on many hosts: block k is in worker k, each
  * block gets the rows of the other side that it needs from their workers (`shuffle`), or whole sides
- * (`broadcast`), and a lost worker is replaced by a new one.
+ * (`broadcast`), or shares of its equations, and a lost worker is replaced by a new one.
  */
 export class RowTraining {
   readonly #params: JsonObject;
@@ -26,7 +29,7 @@ export class RowTraining {
   #grams: Record<Side, Float64Array | undefined> = { users: undefined, items: undefined };
 
   readonly #flags: readonly string[] | undefined;
-  readonly #exchange: 'shuffle' | 'broadcast';
+  readonly #exchange: RowExchange;
   /** Rows that were sent to a block to solve it, summed over blocks and iterations. */
   rowsSent = 0;
 
@@ -37,7 +40,7 @@ export class RowTraining {
     {
       flags,
       exchange = 'shuffle',
-    }: { readonly flags?: readonly string[]; readonly exchange?: 'shuffle' | 'broadcast' } = {},
+    }: { readonly flags?: readonly string[]; readonly exchange?: RowExchange } = {},
   ) {
     this.#flags = flags;
     this.#exchange = exchange;
@@ -63,7 +66,7 @@ export class RowTraining {
     for (const side of ['items', 'users'] as const) {
       const version = (this.#solved[side][0]?.version ?? 0) + 1;
       const outgoing = await this.#outgoing(other[side]);
-      await this.#each((k) => this.#fix(k, side, outgoing[k]));
+      if (!this.#isSummed(side)) await this.#each((k) => this.#fix(k, side, outgoing[k]));
       this.#solved[side] = await this.#each(async (k) => ({
         version,
         frames: await this.#solve(k, side, version, outgoing[k]),
@@ -162,7 +165,7 @@ export class RowTraining {
       const frames: (readonly Frame[])[] = [];
       for (let to = 0; to < this.#workers.length; to++)
         frames.push(
-          this.#exchange === 'shuffle' ? await this.#send(k, side, to) : this.#solved[side][k].frames,
+          this.#exchange === 'broadcast' ? this.#solved[side][k].frames : await this.#send(k, side, to),
         );
       return frames;
     });
@@ -173,7 +176,7 @@ export class RowTraining {
     const { version, frames } = this.#solved[side][k];
     for (;;) {
       const { answer, factors } = await this.#workers[k].ask({
-        type: 'send',
+        type: this.#isSummed(other[side]) ? 'equations' : 'send',
         block: `${side}-${k}`,
         version,
         to,
@@ -197,7 +200,8 @@ export class RowTraining {
     const version = this.#solved[other[side]][0].version;
     for (const { header, payload } of frames) {
       this.rowsSent += header.rows as number;
-      await this.#workers[k].ask({ type: 'fixed', block: `${side}-${k}`, version, ...this.#sums }, payload);
+      const type = this.#isSummed(side) ? 'add' : 'fixed';
+      await this.#workers[k].ask({ type, block: `${side}-${k}`, version, ...this.#sums }, payload);
     }
   }
 
@@ -215,6 +219,7 @@ export class RowTraining {
           fixed: this.#solved[other[side]][0].version,
           previous: before?.version ?? null,
           version,
+          ...(this.#isSummed(side) && { equations: true }),
           ...this.#sums,
         },
         payload,
@@ -223,7 +228,7 @@ export class RowTraining {
       if (missing === undefined) return factors;
       if (missing === 'block') await this.#load(k);
       else if (missing === 'previous') await this.#givePrevious(k, side, before);
-      else if (missing === 'fixed') await this.#fix(k, side, fixed);
+      else if (missing === 'fixed' || missing === 'equations') await this.#fix(k, side, fixed);
       else throw new Error(`${String(missing)} is missing`);
     }
   }
@@ -239,6 +244,10 @@ export class RowTraining {
       ...this.#grams,
       [side]: parts.reduce((all, one) => all.map((value, at) => value + one[at])),
     };
+  }
+
+  #isSummed(side: Side): boolean {
+    return this.#exchange === 'equations' && side === 'items';
   }
 
   #each<T>(work: (k: number) => Promise<T>): Promise<T[]> {

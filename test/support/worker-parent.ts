@@ -121,7 +121,10 @@ export class WorkerParent {
       const own = this.frames.slice(from).filter(({ header }) => header.id === id);
       const answer = own.find(({ header }) => header.type === 'answer');
       if (answer !== undefined)
-        return { answer, factors: own.filter(({ header }) => header.type === 'factors') };
+        return {
+          answer,
+          factors: own.filter(({ header }) => header.type === 'factors' || header.type === 'equations'),
+        };
       if (this.#over)
         throw new Error(
           `the worker ended before the answer: ${JSON.stringify(this.frames.at(-1)?.header)} ${(await this.ended).stderr}`,

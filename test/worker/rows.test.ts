@@ -1,11 +1,11 @@
 /** Many hosts: blocks of rows in several workers, docs/reference/worker-protocol.md. */
-import { tableFromIPC } from 'apache-arrow';
 import { afterEach, describe, expect, it } from 'vitest';
-import { ALS, type AlsOptions, Session } from '../../index.ts';
+import type { AlsOptions } from '../../index.ts';
 import { numberedRatings } from '../support/numbered-ratings.ts';
 import { blocksOfIds } from '../../api/worker/out-rows.ts';
 import { RowTraining } from '../support/row-workers.ts';
-import { ratingStream, type Triples } from '../support/worker-parent.ts';
+import { largestDifference, oneHost } from '../support/one-host.ts';
+import type { Triples } from '../support/worker-parent.ts';
 
 const triples = numberedRatings(2400);
 
@@ -25,41 +25,6 @@ function training(
   return made;
 }
 
-/** The training on one host, in this process. */
-async function oneHost(params: AlsOptions, ratings: Triples = triples) {
-  const session = await Session.create({ device: 'cpu', workers: 1 });
-  try {
-    const model = await ALS.spark(params).fit(session.from(tableFromIPC(ratingStream(ratings)).batches));
-    const map = ({ ids, values, columns }: typeof model.userArrays) =>
-      new Map(
-        Array.from(ids as Int32Array, (id, row) => [
-          Number(id),
-          [...values.subarray(row * columns, (row + 1) * columns)],
-        ]),
-      );
-    return {
-      users: map(model.userArrays),
-      items: map(model.itemArrays),
-      last: model.training?.iterations.at(-1),
-    };
-  } finally {
-    await session.close();
-  }
-}
-
-/** The largest difference of two sets of rows, relative to the largest value. */
-function difference(a: Map<number, number[]>, b: Map<number, number[]>): number {
-  expect([...a.keys()]).toEqual([...b.keys()]);
-  let [most, size] = [0, 0];
-  for (const [id, row] of a) {
-    row.forEach((value, k) => {
-      most = Math.max(most, Math.abs(value - (b.get(id)?.[k] ?? Number.NaN)));
-      size = Math.max(size, Math.abs(value));
-    });
-  }
-  return most / size;
-}
-
 describe('blocks of explicit ratings', () => {
   it.each([
     [1, 'exactly', { rank: 6, maxIter: 3, seed: 3, regParam: 0.05, solver: 'cholesky' }],
@@ -73,7 +38,7 @@ describe('blocks of explicit ratings', () => {
   ] as const)(
     'in %d workers, solved %s, give the factors and the loss of one host',
     async (blocks, _, params) => {
-      const expected = await oneHost(params);
+      const expected = await oneHost(params, triples);
       const rows = training(params, blocks);
       await rows.start();
       for (let k = 0; k < params.maxIter; k++) await rows.iterate();
@@ -138,7 +103,7 @@ describe('blocks of explicit ratings', () => {
 
   it('of a worker that was killed between two iterations are loaded into another one, and the factors are the same', async () => {
     const params = { rank: 6, maxIter: 4, seed: 1, solver: 'cg' as const };
-    const expected = await oneHost(params);
+    const expected = await oneHost(params, triples);
     const rows = training(params, 3);
     await rows.start();
     await rows.iterate();
@@ -157,12 +122,12 @@ describe('blocks of implicit data', () => {
     'in %d workers give the factors and the loss of one host within rounding',
     async (blocks) => {
       const params = { rank: 5, maxIter: 3, implicitPrefs: true, alpha: 4, seed: 2 };
-      const expected = await oneHost(params);
+      const expected = await oneHost(params, triples);
       const rows = training(params, blocks);
       await rows.start();
       for (let k = 0; k < params.maxIter; k++) await rows.iterate();
-      expect(difference(rows.factors('users'), expected.users)).toBeLessThan(1e-4);
-      expect(difference(rows.factors('items'), expected.items)).toBeLessThan(1e-4);
+      expect(largestDifference(rows.factors('users'), expected.users)).toBeLessThan(1e-4);
+      expect(largestDifference(rows.factors('items'), expected.items)).toBeLessThan(1e-4);
       expect((await rows.loss()).loss / (expected.last?.loss ?? 0)).toBeCloseTo(1, 5);
     },
   );

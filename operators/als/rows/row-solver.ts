@@ -6,8 +6,7 @@ import { computeDevice } from '../../../engine/run/devices.ts';
 import { type Given, runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
 import { hostForm, largestRating, longestRow, type RatingBlock } from '../../ratings/rating-block.ts';
-import { addSliced } from '../../tasks/run-tasks.ts';
-import { valuesOfStage } from '../../tasks/task-values.ts';
+import type { SolverChoice } from '../../tasks/task-types.ts';
 import { contracts } from '../../tasks/tasks.ts';
 import { drawRows } from '../draw-rows.ts';
 import { implicitWeights, unobservedWeightOf } from '../implicit/weights.ts';
@@ -19,28 +18,19 @@ import { chooseSolver, solverParams } from '../solver-choice.ts';
 import { tilingOf } from '../tiles.ts';
 import { sharedArray } from '../../../engine/partition.ts';
 import { FixedFactors } from './fixed-factors.ts';
+import { lossOfRows, type RowsLoss } from './rows-loss.ts';
 import {
   emptyGram,
-  factorsOf,
   gramOf,
   type PlacedFactors,
-  refsOf,
   type RowRule,
   type RowsSolver,
-  shiftsOf,
   slicesOf,
 } from './solve-rows.ts';
 import { solveInPlace } from './solve-in-place.ts';
+import { solveSummed } from './solve-summed.ts';
 
 const STAGE = 'solve-rows';
-
-/**
- * The contribution of a block of rows to the loss: the errors of its ratings, in the unit of the given
- * ratings, and its penalty. For implicit data, `observed` is the sum over its observed pairs.
- */
-export type RowsLoss =
-  | { readonly squared: number; readonly absolute: number; readonly count: number; readonly penalty: number }
-  | { readonly observed: number; readonly penalty: number };
 
 /**
  * Solves the factors of a block of rows of R (some users with all their ratings, or some items with all
@@ -128,6 +118,11 @@ export class RowSolver {
     this.#hold(version, this.toUnit(factors));
   }
 
+  /** The rows in memory, in the unit of training. */
+  get rows(): Float32Array {
+    return this.#rows;
+  }
+
   /** The rows in memory at these positions, in the unit of the given ratings. */
   rowsAt(positions: Uint32Array): Float32Array {
     const { rank } = this.#params;
@@ -141,11 +136,16 @@ export class RowSolver {
   /**
    * Solves the rows from the fixed side and keeps them under this version number. Conjugate gradients start
    * from the rows in memory, or from zeros. `gram`: for implicit data, the Gram matrix of the whole fixed
-   * side, rank x rank. Throws DivergedError for a row whose equations have no finite solution.
+   * side, rank x rank. `sums`: the rows' equations (see solveSummed), used instead of the fixed side. Throws
+   * DivergedError for a row whose equations have no finite solution.
    */
   async solve(
     version: number,
-    { fromZeros, gram: ofAll }: { readonly fromZeros: boolean; readonly gram?: Float64Array },
+    {
+      fromZeros,
+      gram: ofAll,
+      sums,
+    }: { readonly fromZeros: boolean; readonly gram?: Float64Array; readonly sums?: Float32Array },
   ): Promise<Float32Array> {
     if (this.#isEmpty) return this.#hold(version, new Float32Array(0));
     const { rank } = this.#params;
@@ -153,20 +153,29 @@ export class RowSolver {
     if (ofAll) gram.set(ofAll);
     const isFirst = this.#version === undefined;
     const rows = isFirst ? sharedArray(Float32Array, this.block.rows * rank) : this.#rows;
-    const badRow = await solveInPlace(
-      rows,
-      { block: this.block, columns: this.columns, fixed: this.#fixed, fromZeros: isFirst || fromZeros, gram },
-      { stage: STAGE, rule: this.#rule, solver: await this.#solver(), device: this.#device },
-      this.#ctx,
-    );
+    const { block, columns } = this;
+    const given = { block, columns, fromZeros: isFirst || fromZeros, gram };
+    const solving = { stage: STAGE, rule: this.#rule, device: this.#device };
+    const badRow = sums
+      ? await solveSummed(rows, { ...given, sums }, { ...solving, solver: this.#choice() }, this.#ctx)
+      : await solveInPlace(
+          rows,
+          { ...given, fixed: this.#fixed },
+          { ...solving, solver: await this.#solver() },
+          this.#ctx,
+        );
     const solved = this.#hold(version, rows);
     if (badRow >= 0) throw this.#diverged(badRow);
     return solved;
   }
 
+  #choice(): SolverChoice {
+    return solverParams(chooseSolver(this.#params, this.#device.info.kind));
+  }
+
   async #solver(): Promise<RowsSolver> {
     const [params, { info }] = [this.#params, this.#device];
-    const solver = solverParams(chooseSolver(params, info.kind));
+    const solver = this.#choice();
     const tiled = tilingOf(params, solver, this.columns, info);
     const problem = {
       users: this.block.rows,
@@ -190,64 +199,11 @@ export class RowSolver {
    * The contribution of the rows to the loss. `errors`: true to include the errors of the ratings. Only the
    * blocks of one side may report them, since every rating is in a block of each side.
    */
-  async loss(errors: boolean): Promise<RowsLoss | { readonly penalty: number }> {
-    const [{ implicitPrefs, regParam }, unit] = [this.#params, this.#unit];
-    if (this.#isEmpty)
-      return implicitPrefs ? { observed: 0, penalty: 0 } : { squared: 0, absolute: 0, count: 0, penalty: 0 };
-    const results = await this.#measure(errors);
-    const sum = (values: readonly { readonly sum: number }[]) =>
-      values.reduce((all, one) => all + one.sum, 0);
-    if (implicitPrefs)
-      return {
-        ...(errors ? { observed: sum(valuesOfStage(results, STAGE, 'implicit-error')) } : {}),
-        penalty: sum(valuesOfStage(results, STAGE, 'weighted-norm')),
-      };
-    const penalty = regParam * unit * sum(valuesOfStage(results, STAGE, 'weighted-norm'));
-    if (!errors) return { penalty };
-    const squares = valuesOfStage(results, STAGE, 'squared-error');
-    const total = (name: 'squared' | 'absolute' | 'count') =>
-      squares.reduce((all, values) => all + values[name], 0);
-    return {
-      squared: unit ** 2 * total('squared'),
-      absolute: unit * total('absolute'),
-      count: total('count'),
-      penalty,
-    };
-  }
-
-  /** Runs the tasks that compute the loss. */
-  async #measure(errors: boolean) {
-    const { rank, implicitPrefs, regExponent } = this.#params;
-    const [{ place }, ref, block] = [this.#device.info, refsOf(STAGE), this.block.ref];
-    const [rows, unplaced, shifts] = ['rows', 'fixed', 'shifts'].map(ref);
-    const theta = this.#fixed;
-    const fixed = 'ref' in theta ? theta.ref : unplaced;
-    const inputs = { block, rowFactors: rows, columnFactors: fixed };
-    const given: Given[] = [
-      [rows, factorsOf(this.#rows, rank), place],
-      ...('ref' in theta ? [] : [[fixed, factorsOf(theta, rank), place] satisfies Given]),
-      ...(implicitPrefs
-        ? [[shifts, shiftsOf(this.block, this.columns, this.#rule), place] satisfies Given]
-        : []),
-    ];
-    const steps = new StepList(contracts);
-    const slices = slicesOf(this.block, this.#device);
-    const add = (task: Parameters<typeof addSliced>[3]) => addSliced(steps, STAGE, place, task, slices);
-    if (implicitPrefs) {
-      const params = { rank, ...implicitWeights(this.#params) };
-      if (errors) add({ kernel: 'implicit-error', inputs, outputs: {}, params });
-      add({ kernel: 'weighted-norm', inputs: { shifts, factors: rows }, outputs: {}, params: { rank } });
-    } else {
-      const params = { rank, ...(regExponent === 1 ? {} : { exponent: regExponent }) };
-      if (errors) add({ kernel: 'squared-error', inputs, outputs: {}, params: { rank } });
-      add({ kernel: 'weighted-norm', inputs: { block, factors: rows }, outputs: {}, params });
-    }
-    steps.free(
-      STAGE,
-      place,
-      given.map(([ref]) => ref),
-    );
-    return runSteps(steps.steps, this.#ctx, { given });
+  loss(errors: boolean): Promise<RowsLoss | { readonly penalty: number }> {
+    const [params, rule, unit, device] = [this.#params, this.#rule, this.#unit, this.#device];
+    const { block, columns } = this;
+    const given = { block, columns, rows: this.#rows, fixed: this.#fixed };
+    return lossOfRows(given, { errors, params, rule, unit, device }, this.#ctx);
   }
 
   /** Frees the device's memory. */

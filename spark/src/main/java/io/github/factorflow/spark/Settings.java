@@ -21,11 +21,11 @@ import scala.Tuple2;
  * @param workers hosts that train together
  * @param timeout milliseconds without a sign of life after which a worker is ended
  * @param recommend true: workers search the recommendations of models
- * @param exchange how a solved side travels between hosts: auto, broadcast or shuffle
+ * @param exchange what hosts exchange: auto, broadcast, shuffle or equations
  */
 public record Settings(String node, String executable, String device, int cores, long memory, int workers,
     Exchange exchange, long timeout, boolean recommend) implements Serializable {
-  public enum Exchange { AUTO, BROADCAST, SHUFFLE }
+  public enum Exchange { AUTO, BROADCAST, SHUFFLE, EQUATIONS }
 
   public static final String PREFIX = "spark.factorflow.";
   private static final String PARAMETER = "param.";
@@ -108,7 +108,8 @@ public record Settings(String node, String executable, String device, int cores,
       case "auto" -> Exchange.AUTO;
       case "broadcast" -> Exchange.BROADCAST;
       case "shuffle" -> Exchange.SHUFFLE;
-      default -> throw refused("exchange", text, "auto, broadcast or shuffle");
+      case "equations" -> Exchange.EQUATIONS;
+      default -> throw refused("exchange", text, "auto, broadcast, shuffle or equations");
     };
   }
 

@@ -33,6 +33,7 @@ class SettingsTest {
   void areRead() {
     Settings settings = settings("node", "/n", "executable", "/e", "device", "gpu:0,3", "cores", "4", "memory", "2g",
         "workers", "3", "exchange", "shuffle", "timeout", "5s", "recommend", "false");
+    assertEquals(Settings.Exchange.EQUATIONS, settings("exchange", "equations").exchange());
     assertEquals(new Settings("/n", "/e", "gpu:0,3", 4, 2L << 30, 3, Settings.Exchange.SHUFFLE, 5000, false), settings);
   }
 

@@ -55,6 +55,11 @@ final class Blocks {
     return hosts;
   }
 
+  /** True if no executor is excluded. */
+  boolean haveWorkersEverywhere() {
+    return !executors.areLimited();
+  }
+
   List<SolvedBlock> load(RowTask task) {
     return collect(withCopies(task, null, null));
   }
@@ -78,17 +83,19 @@ final class Blocks {
   }
 
   /**
-   * The rows of a solved side by a shuffle: partition p has the rows that block p of the other side needs. A task on an
-   * excluded executor has no worker, and sends whole blocks.
+   * A solved side by a shuffle: partition p has the rows that block p of the other side needs, or the shares of its
+   * equations in the order of the blocks that formed them, so that their sum has the same bits at every attempt. A task
+   * on an excluded executor has no worker, and sends whole blocks.
    */
   JavaRDD<byte[]> outgoing(RowTask task, JavaRDD<SolvedBlock> solved) {
     ClassTagOf<Tuple2<Integer, byte[]>> tag = new ClassTagOf<>(Tuple2.class);
     var rows = of(task).rdd().zipPartitions(solved.rdd(), false, new Sending(task, executors, hosts),
         new ClassTagOf<SolvedBlock>(SolvedBlock.class).get(), tag.get());
-    return JavaPairRDD.fromRDD(placed(rows, tag.get()), new ClassTagOf<Integer>(Integer.class).get(),
-        new ClassTagOf<byte[]>(byte[].class).get())
-        .partitionBy(new HashPartitioner(hosts))
-        .values();
+    var sent = JavaPairRDD.fromRDD(placed(rows, tag.get()), new ClassTagOf<Integer>(Integer.class).get(),
+        new ClassTagOf<byte[]>(byte[].class).get());
+    // A key modulo hosts is the block that needs the stream.
+    HashPartitioner byBlock = new HashPartitioner(hosts);
+    return (task.sendsEquations() ? sent.repartitionAndSortWithinPartitions(byBlock) : sent.partitionBy(byBlock)).values();
   }
 
   /**

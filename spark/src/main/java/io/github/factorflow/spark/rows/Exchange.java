@@ -1,10 +1,10 @@
 package io.github.factorflow.spark.rows;
 
 import io.github.factorflow.spark.Parameters;
-import io.github.factorflow.spark.Settings;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Set;
 import org.apache.spark.SparkConf;
 import org.apache.spark.api.java.JavaRDD;
 import org.apache.spark.api.java.JavaSparkContext;
@@ -22,36 +22,19 @@ interface Exchange {
   /** Gives up a side that no later task needs. */
   void drop(SolvedSide side);
 
-  /** Nanoseconds for a byte that a host receives, as measured (bench/results, `spark-exchange`). */
-  double SHUFFLED = 13;
-  double BROADCAST = 35;
-
-  /**
-   * Nanoseconds that a broadcast may take longer than a shuffle: it is preferred for small sides, since a lost block is
-   * solved again quickly. A side of 16 MiB that every host needs whole takes this much longer.
-   */
-  double MOST_LONGER = (BROADCAST - SHUFFLED) * (16 << 20);
-
-  /**
-   * Chooses by the setting; auto by the bytes that hosts need of each side, and for broadcasts also by the driver's
-   * memory and the results that it accepts.
-   */
-  static Exchange of(Settings.Exchange setting, ExchangePlan plan, Parameters parameters, Blocks blocks) {
-    SparkConf conf = blocks.context().getConf();
-    long results = conf.getSizeAsBytes("spark.driver.maxResultSize", "1g");
-    long most = Math.min(results == 0 ? Long.MAX_VALUE : results / 2, Runtime.getRuntime().maxMemory() / 8);
-    boolean small = isSmall(plan.users(), most) && isSmall(plan.items(), most);
-    boolean broadcast = setting == Settings.Exchange.AUTO ? small : setting == Settings.Exchange.BROADCAST;
-    String reason = setting == Settings.Exchange.AUTO ? (small ? "both sides are small"
-        : "less time than whole sides by broadcast") : "as set";
-    LoggerFactory.getLogger(Exchange.class).info("FactorFlow: {}. Exchange by {}: {}", plan.text(), broadcast
-        ? "broadcast" : "shuffle", reason);
-    return broadcast ? new ByBroadcast(blocks, parameters) : new ByShuffle(blocks, parameters);
+  static Exchange of(ExchangeChoice choice, Parameters parameters, Blocks blocks) {
+    LoggerFactory.getLogger(Exchange.class).info("FactorFlow: {}. {}", choice.plan().text(), choice.text());
+    return choice.broadcast() ? new ByBroadcast(blocks, parameters)
+        : new ByShuffle(blocks, parameters, choice.plan().formed());
   }
 
-  /** True if a broadcast is preferred for a side. {@code most}: bytes of a side that the driver can hold. */
-  static boolean isSmall(ExchangePlan.Traffic side, long most) {
-    return side.bytes() <= most && BROADCAST * side.bytes() - SHUFFLED * side.neededBytes() <= MOST_LONGER;
+  /**
+   * Bytes of a side that the driver can hold for a broadcast: an eighth of its memory, and half of the results that it
+   * accepts.
+   */
+  static long mostOfSide(SparkConf conf) {
+    long results = conf.getSizeAsBytes("spark.driver.maxResultSize", "1g");
+    return Math.min(results == 0 ? Long.MAX_VALUE : results / 2, Runtime.getRuntime().maxMemory() / 8);
   }
 
   /**
@@ -78,16 +61,16 @@ interface Exchange {
   }
 
   /**
-   * Sends factors from executor to executor: to each host the rows that its ratings name. No host and not the driver
-   * has a whole side. The lineage of a block extends over the iterations back to the last checkpoint, if the
-   * application has a
-   * checkpoint folder.
+   * Sends factors from executor to executor: to each host the rows that its ratings name, or shares of its rows'
+   * equations from the sides {@code formed}. No host and not the driver has a whole side. The lineage of a block extends
+   * over the iterations back to the last checkpoint, if the application has a checkpoint folder.
    */
-  record ByShuffle(Blocks blocks, Parameters parameters) implements Exchange {
+  record ByShuffle(Blocks blocks, Parameters parameters, Set<Side> formed) implements Exchange {
     private static final Logger log = LoggerFactory.getLogger(ByShuffle.class);
 
     @Override
-    public SolvedSide solve(RowTask task, int version, SolvedSide fixed, SolvedSide previous, boolean last) {
+    public SolvedSide solve(RowTask given, int version, SolvedSide fixed, SolvedSide previous, boolean last) {
+      RowTask task = fixed != null && formed.contains(given.side().other()) ? given.fromEquations() : given;
       JavaRDD<byte[]> beside = fixed == null ? blocks.empty() : blocks.outgoing(task.sendFixed(), fixed.blocks());
       JavaRDD<SolvedBlock> solved = blocks.withPartitions(task, beside, previous == null ? blocks.empty()
           : previous.blocks());

@@ -2,6 +2,7 @@ package io.github.factorflow.spark.rows;
 
 import java.util.List;
 import java.util.Locale;
+import java.util.Set;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 
@@ -10,24 +11,46 @@ import java.util.stream.LongStream;
  *
  * @param users rows of users and the hosts that need them; {@code items} likewise
  * @param hosts bytes of each host's worker
+ * @param formed sides from whose rows equations of the other side are formed, which are exchanged instead of the rows
  */
-record ExchangePlan(Traffic users, Traffic items, List<HostBytes> hosts) {
+record ExchangePlan(Traffic users, Traffic items, List<HostBytes> hosts, Set<Side> formed) {
   private static final double MIB = 1 << 20;
 
   /**
    * The rows of one side.
    *
    * @param needed for each host, the rows of this side that its block of the other side needs
-   * @param rowBytes bytes of a row on its way: its id and its factors
+   * @param rank factors of a row
+   * @param equations rows of the other side with ratings in each block of this side, summed over the blocks; -1 where
+   *     workers cannot form equations
    */
-  record Traffic(Side side, long rows, long[] needed, long rowBytes) {
+  record Traffic(Side side, long rows, long[] needed, int rank, long equations) {
+    /** Bytes of a row on its way: its id and its factors. */
+    long rowBytes() {
+      return 4L * rank + 8;
+    }
+
+    /** Bytes of a row's equations on their way: its id, half of A, b and the number of ratings. */
+    long equationBytes() {
+      return 4L * (rank * (rank + 1L) / 2 + rank + 1) + 8;
+    }
+
     long bytes() {
-      return rows * rowBytes;
+      return rows * rowBytes();
     }
 
     /** Bytes that the average host receives if it gets only the rows that it needs. */
     long neededBytes() {
-      return total() / Math.max(1, needed.length) * rowBytes;
+      return total() / Math.max(1, needed.length) * rowBytes();
+    }
+
+    boolean canForm() {
+      return equations >= 0;
+    }
+
+    /** Bytes that the average host receives if it gets shares of its rows' equations instead of this side's rows. */
+    long formedBytes() {
+      return equations / Math.max(1, needed.length) * equationBytes();
     }
 
     long total() {
@@ -35,8 +58,9 @@ record ExchangePlan(Traffic users, Traffic items, List<HostBytes> hosts) {
     }
 
     String text() {
-      return String.format(Locale.ROOT, "%s: %s of %s rows needed by the average host, %s instead of %s", side.label,
-          count(total() / Math.max(1, needed.length)), count(rows), mib(neededBytes()), mib(bytes()));
+      String equal = canForm() ? String.format(Locale.ROOT, ", or %s of equations", mib(formedBytes())) : "";
+      return String.format(Locale.ROOT, "%s: %s of %s rows needed by the average host, %s instead of %s%s", side.label,
+          count(total() / Math.max(1, needed.length)), count(rows), mib(neededBytes()), mib(bytes()), equal);
     }
   }
 
@@ -48,25 +72,39 @@ record ExchangePlan(Traffic users, Traffic items, List<HostBytes> hosts) {
   }
 
   /** The plan for one block of each side per host; lists are in the order of blocks. */
-  static ExchangePlan of(List<SolvedBlock> users, List<SolvedBlock> items, int rank) {
+  static ExchangePlan of(List<SolvedBlock> users, List<SolvedBlock> items, int rank, Set<Side> formed) {
     List<HostBytes> hosts = IntStream.range(0, users.size()).mapToObj(host ->
-        bytes(users.get(host).needs, items.get(host).needs)).toList();
-    return new ExchangePlan(traffic(Side.USERS, users, rank), traffic(Side.ITEMS, items, rank), hosts);
+        bytes(users.get(host).needs, items.get(host).needs, formed)).toList();
+    return new ExchangePlan(traffic(Side.USERS, users, rank), traffic(Side.ITEMS, items, rank), hosts, formed);
+  }
+
+  Traffic of(Side side) {
+    return side == Side.USERS ? users : items;
   }
 
   private static Traffic traffic(Side side, List<SolvedBlock> blocks, int rank) {
     long[] needed = new long[blocks.size()];
     for (SolvedBlock block
         : blocks) for (int host = 0; host < needed.length; host++) needed[host] += block.needs.sends(host);
-    return new Traffic(side, blocks.stream().mapToLong(block -> block.sums.rows).sum(), needed, 4L * rank + 8);
+    boolean canForm = blocks.stream().allMatch(block -> block.needs.equations() != null);
+    long equations = canForm ? blocks.stream().mapToLong(block -> block.needs.columns()).sum() : -1;
+    return new Traffic(side, blocks.stream().mapToLong(block -> block.sums.rows).sum(), needed, rank, equations);
   }
 
   /** Users are loaded before items, so loading a block of users finds no block of items. */
-  private static HostBytes bytes(BlockNeeds users, BlockNeeds items) {
-    long kept = users.kept() + items.kept();
-    long working = Math.max(Math.max(users.solving(), items.solving()),
-        Math.max(items.loading(), users.loading() - items.kept()));
-    return new HostBytes(Math.max(users.process(), items.process()), kept, working);
+  private static HostBytes bytes(BlockNeeds users, BlockNeeds items, Set<Side> formed) {
+    long byColumn = (formed.contains(Side.USERS) ? users.equations().kept() : 0)
+        + (formed.contains(Side.ITEMS) ? items.equations().kept() : 0);
+    long solving = Math.max(solving(items, users, formed.contains(Side.USERS)),
+        solving(users, items, formed.contains(Side.ITEMS)));
+    long loading = Math.max(items.loading(), users.loading() - items.kept());
+    long kept = users.kept() + items.kept() + byColumn;
+    return new HostBytes(Math.max(users.process(), items.process()), kept, Math.max(solving, loading - byColumn));
+  }
+
+  /** Bytes that solving a block takes in addition: from rows of the fixed side, or from equations formed from them. */
+  private static long solving(BlockNeeds solved, BlockNeeds fixed, boolean formed) {
+    return formed ? Math.max(fixed.equations().forming(), solved.equations().summing()) : solved.solving();
   }
 
   /** The host whose worker needs the most memory. */

@@ -64,9 +64,12 @@ public final class ManyHosts {
     if (byUsers.ratings == 0) throw ratings.noRatings();
     List<SolvedBlock> items = blocks.load(RowTask.load(session, Side.ITEMS));
     checked(items);
-    ExchangePlan plan = ExchangePlan.of(users, items, parameters.rank());
+    var limits = new ExchangeChoice.Limits(Exchange.mostOfSide(blocks.context().getConf()),
+        session.placement()::allows, blocks.haveWorkersEverywhere());
+    ExchangeChoice choice = ExchangeChoice.of(settings.exchange(), users, items, parameters.rank(), limits);
+    ExchangePlan plan = choice.plan();
     session.placement().require(plan.largest().all(), plan.text());
-    return iterate(Exchange.of(settings.exchange(), plan, parameters, blocks), byUsers, ratings);
+    return iterate(Exchange.of(choice, parameters, blocks), byUsers, ratings);
   }
 
   private Factors iterate(Exchange exchange, Sums byUsers, Ratings ratings) {

@@ -23,7 +23,7 @@ import scala.Tuple2;
  * says so and receives it.
  */
 final class RowTask implements Serializable {
-  enum Work { LOAD, START, SOLVE, SEND }
+  enum Work { LOAD, START, SOLVE, SOLVE_SUMMED, SEND, SEND_EQUATIONS }
 
   private static final long serialVersionUID = 1;
   private static final byte[] nothing = new byte[0];
@@ -56,9 +56,19 @@ final class RowTask implements Serializable {
     return new RowTask(session, Side.USERS, Work.START, all, 0, null, null, nothing);
   }
 
-  /** Sends the rows of the fixed side to the blocks that this task solves. */
+  /** The same solve from sums of equations. */
+  RowTask fromEquations() {
+    return new RowTask(session, side, Work.SOLVE_SUMMED, all, version, fixedVersion, previousVersion, fixedGram);
+  }
+
+  /** Sends rows of the fixed side, or equations formed from them, to the blocks that this task solves. */
   RowTask sendFixed() {
-    return new RowTask(session, side.other(), Work.SEND, all, fixedVersion, null, fixedVersion, nothing);
+    Work sending = work == Work.SOLVE_SUMMED ? Work.SEND_EQUATIONS : Work.SEND;
+    return new RowTask(session, side.other(), sending, all, fixedVersion, null, fixedVersion, nothing);
+  }
+
+  boolean sendsEquations() {
+    return work == Work.SEND_EQUATIONS;
   }
 
   Side side() {
@@ -92,19 +102,20 @@ final class RowTask implements Serializable {
   }
 
   /**
-   * The rows of a solved block that each block of the other side needs, with that block's number. The worker is asked
-   * for one block after the other, as the rows are read.
+   * The rows of a solved block that each block of the other side needs, or its share of their equations, with their
+   * keys (see Sending). The worker is asked for one block after the other, as the streams are read.
    *
    * @param solved streams of the block's factors; read only where the worker has not solved them
    */
   Iterator<Tuple2<Integer, byte[]>> send(int block, Iterator<RatingBatch> ratings, Supplier<List<byte[]>> solved) {
     if (!ratings.hasNext()) return Collections.emptyIterator();
     RowWorker worker = RowWorkers.of(session);
+    String type = sendsEquations() ? "equations" : "send";
     return IntStream.range(0, session.hosts()).boxed()
         .flatMap(to -> worker.use(TaskContext.get(), session.progress(), () ->
-            answer(worker, block, node("send", block).put("version", version).put("to", to), ratings,
+            answer(worker, block, node(type, block).put("version", version).put("to", to), ratings,
             Collections::emptyIterator, solved))
-            .factors().stream().map(stream -> new Tuple2<>(to, stream)))
+            .factors().stream().map(stream -> new Tuple2<>(block * session.hosts() + to, stream)))
         .iterator();
   }
 
@@ -119,6 +130,8 @@ final class RowTask implements Serializable {
       switch (missing) {
         case "block" -> load(worker, block, ratings);
         case "fixed" -> fixed.get().forEachRemaining(stream -> worker.ask(rows("fixed", block, fixedVersion), stream));
+        case "equations" -> fixed.get().forEachRemaining(stream ->
+            worker.ask(rows("add", block, fixedVersion), stream));
         case "previous" -> previous.get().forEach(stream ->
             worker.ask(rows("previous", block, previousVersion), stream));
         default -> throw new FactorFlowException("FactorFlow's worker lacks " + missing
@@ -150,7 +163,9 @@ final class RowTask implements Serializable {
 
   private ObjectNode request(int block) {
     ObjectNode request = rows(work == Work.START ? "start" : "solve", block, version);
-    return work == Work.START ? request : request.put("fixed", fixedVersion).put("previous", previousVersion);
+    if (work == Work.START) return request;
+    return request.put("fixed", fixedVersion).put("previous", previousVersion)
+        .put("equations", work == Work.SOLVE_SUMMED);
   }
 
   private ObjectNode rows(String type, int block, int version) {

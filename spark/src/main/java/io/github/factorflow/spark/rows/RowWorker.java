@@ -29,7 +29,7 @@ final class RowWorker {
   private long sent = 0;
   private long received = 0;
 
-  /** The last frame of a response, and the factors sent before it. */
+  /** The last frame of a response, and the factors or equations sent before it. */
   record Answer(Frame frame, List<byte[]> factors) {
     String missing() {
       return frame.text("missing");
@@ -111,7 +111,7 @@ final class RowWorker {
     for (Frame frame = process.take(); frame != null; frame = process.take()) {
       received += frame.payload().length;
       switch (frame.type()) {
-        case "factors" -> factors.add(frame.payload());
+        case "factors", "equations" -> factors.add(frame.payload());
         case "answer" -> {
           return new Answer(frame, factors);
         }

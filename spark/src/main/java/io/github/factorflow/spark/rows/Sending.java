@@ -13,7 +13,10 @@ import scala.Tuple2;
 import scala.collection.Iterator;
 import scala.runtime.AbstractFunction2;
 
-/** Sends the rows of a solved block, each stream with the number of the block of the other side that needs it. */
+/**
+ * Sends the rows of a solved block, or its share of equations. Each stream's key is from * hosts + to: the numbers of
+ * this block, and of the block of the other side that needs the stream.
+ */
 final class Sending extends AbstractFunction2<Iterator<RatingBatch>, Iterator<SolvedBlock>, Iterator<Tuple2<Integer,
     byte[]>>> implements Serializable {
   private static final long serialVersionUID = 1;
@@ -34,9 +37,9 @@ final class Sending extends AbstractFunction2<Iterator<RatingBatch>, Iterator<So
       if (read.isEmpty()) read.add(solved.next());
       return read.get(0).factors;
     };
-    if (executors.includeThis()) return Scala.scala(task.send(TaskContext.getPartitionId(), Scala.java(ratings),
-        factors));
+    int from = TaskContext.getPartitionId();
+    if (executors.includeThis()) return Scala.scala(task.send(from, Scala.java(ratings), factors));
     return Scala.scala(factors.get().stream().flatMap(stream ->
-        IntStream.range(0, hosts).mapToObj(to -> new Tuple2<>(to, stream))).iterator());
+        IntStream.range(0, hosts).mapToObj(to -> new Tuple2<>(from * hosts + to, stream))).iterator());
   }
 }

@@ -108,9 +108,14 @@ public record Placement(Settings settings, int localCores, long memory, long jvm
     return settings.cores() > 0 ? settings.cores() : localCores > 0 ? localCores : task.cpus();
   }
 
+  /** True if a worker may have this memory. */
+  public boolean allows(long bytes) {
+    return memory <= 0 || bytes <= memory;
+  }
+
   /** Throws FactorFlowException if a worker may have less memory than it needs. {@code plan}: what needs it. */
   public void require(long bytes, String plan) {
-    if (memory > 0 && bytes > memory)
+    if (!allows(bytes))
       throw new FactorFlowException("A worker needs about " + mib(bytes) + " MiB of memory, and it may have "
           + mib(memory) + " (" + plan + "). " + moreMemory() + ", or set more spark.factorflow.workers");
   }

@@ -219,7 +219,7 @@ public final class WorkerProcess implements AutoCloseable {
     try {
       for (Frame frame = reader.next(); frame != null; frame = reader.next()) {
         switch (frame.type()) {
-          case "hello", "report", "factors", "lists", "answer", "error", "done" -> put(frame);
+          case "hello", "report", "factors", "equations", "lists", "answer", "error", "done" -> put(frame);
           default -> progress.accept(frame);
         }
       }

@@ -3,13 +3,17 @@ package io.github.factorflow.spark.rows;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
+import io.github.factorflow.spark.Settings;
 import io.github.factorflow.spark.rows.ExchangePlan.HostBytes;
 import io.github.factorflow.spark.rows.ExchangePlan.Traffic;
+import io.github.factorflow.spark.worker.FactorFlowException;
 import java.io.IOException;
 import java.util.List;
+import java.util.Set;
 import org.junit.jupiter.api.Test;
 
 class ExchangePlanTest {
@@ -19,16 +23,29 @@ class ExchangePlanTest {
     return SolvedBlock.loaded(block, new Sums(rows, 100, 1), BlockNeeds.of(new ObjectMapper().readTree(answer)));
   }
 
+  private static final String BYTES = ",\"equations\":{\"kept\":5,\"forming\":80,\"summing\":9}}}";
+
   private static ExchangePlan plan() throws IOException {
-    List<SolvedBlock> users = List.of(
+    return ExchangePlan.of(users(), items(), 62, Set.of());
+  }
+
+  private static List<SolvedBlock> users() throws IOException {
+    return List.of(
         block(0, 600_000,
-            "{\"sends\":[600000,200000],\"bytes\":{\"kept\":1000,\"loading\":300,\"solving\":50,\"process\":7}}"),
+            "{\"columns\":30,\"sends\":[600000,200000],\"bytes\":{\"kept\":1000,\"loading\":300,\"solving\":50,\"process\":7" + BYTES),
         block(1, 400_000,
-            "{\"sends\":[100000,300000],\"bytes\":{\"kept\":2000,\"loading\":10,\"solving\":60,\"process\":7}}"));
-    List<SolvedBlock> items = List.of(block(0, 30,
-        "{\"sends\":[20,10],\"bytes\":{\"kept\":100,\"loading\":20,\"solving\":70,\"process\":7}}"),
+            "{\"columns\":20,\"sends\":[100000,300000],\"bytes\":{\"kept\":2000,\"loading\":10,\"solving\":60,\"process\":7" + BYTES));
+  }
+
+  private static List<SolvedBlock> items() throws IOException {
+    return List.of(block(0, 30,
+        "{\"columns\":1000000,\"sends\":[20,10],\"bytes\":{\"kept\":100,\"loading\":20,\"solving\":70,\"process\":7" + BYTES),
         SolvedBlock.empty(1));
-    return ExchangePlan.of(users, items, 62);
+  }
+
+  private static ExchangeChoice choice(Settings.Exchange setting, long memory, boolean everywhere) throws IOException {
+    return ExchangeChoice.of(setting, users(), items(), 62,
+        new ExchangeChoice.Limits(100 * MIB, bytes -> bytes <= memory, everywhere));
   }
 
   @Test
@@ -52,21 +69,54 @@ class ExchangePlanTest {
   @Test
   void givesReasons() throws IOException {
     String text = plan().text();
-    assertTrue(text.startsWith("users: 600 k of 1.0 M rows needed by the average host, 146 MiB instead of 244 MiB; items: 15 of 30 rows"), text);
+    assertTrue(text.startsWith("users: 600 k of 1.0 M rows needed by the average host, 146 MiB instead of 244 MiB, or 0.2 MiB of equations; items: 15 of 30 rows"), text);
     assertTrue(text.contains("memory of the largest worker: 0.0 MiB for ratings and rows"), text);
   }
 
   @Test
   void prefersBroadcastsOfSmallSides() {
-    assertTrue(Exchange.isSmall(side(16 * MIB, 16 * MIB), 100 * MIB));
-    assertFalse(Exchange.isSmall(side(17 * MIB, 17 * MIB), 100 * MIB));
+    assertTrue(isSmall(16 * MIB, 16 * MIB, 100 * MIB));
+    assertFalse(isSmall(17 * MIB, 17 * MIB, 100 * MIB));
     // if hosts need only a part, a shuffle is faster from a smaller side on
-    assertFalse(Exchange.isSmall(side(12 * MIB, 2 * MIB), 100 * MIB));
-    assertTrue(Exchange.isSmall(side(10 * MIB, 2 * MIB), 100 * MIB));
-    assertFalse(Exchange.isSmall(side(16 * MIB, 16 * MIB), 15 * MIB));
+    assertFalse(isSmall(12 * MIB, 2 * MIB, 100 * MIB));
+    assertTrue(isSmall(10 * MIB, 2 * MIB, 100 * MIB));
+    assertFalse(isSmall(16 * MIB, 16 * MIB, 15 * MIB));
   }
 
-  private static Traffic side(long bytes, long needed) {
-    return new Traffic(Side.USERS, bytes / 256, new long[] {needed / 256}, 256);
+  private static boolean isSmall(long bytes, long needed, long most) {
+    Traffic side = new Traffic(Side.USERS, bytes / 256, new long[] {needed / 256}, 62, 0);
+    return ExchangeChoice.isSmall(new ExchangePlan(side, side, List.of(), Set.of()), Side.USERS, most);
+  }
+
+  @Test
+  void exchangesEquationsOfFewItemsOfManyUsers() throws IOException {
+    ExchangeChoice choice = choice(Settings.Exchange.AUTO, Long.MAX_VALUE, true);
+    assertFalse(choice.broadcast());
+    assertEquals(Set.of(Side.USERS), choice.plan().formed());
+    // 25 rows of 62 * 63 / 2 + 62 + 1 numbers, with ids
+    assertEquals(25 * (4 * 2016 + 8), choice.plan().users().formedBytes());
+    assertEquals("Exchange by shuffle, items from sums of equations, 0.2 MiB a host instead of 146 MiB of rows of users: "
+        + "less time than rows", choice.text());
+    assertEquals(List.of(new HostBytes(7, 1105, 195), new HostBytes(7, 2005, 80)), choice.plan().hosts());
+  }
+
+  @Test
+  void exchangesRowsWhereEquationsCannotBeFormedOrDoNotFit() throws IOException {
+    assertEquals(Set.of(), choice(Settings.Exchange.AUTO, Long.MAX_VALUE, false).plan().formed());
+    ExchangeChoice tight = choice(Settings.Exchange.AUTO, 2067, true);
+    assertEquals(Set.of(), tight.plan().formed());
+    assertTrue(tight.text().contains("equations do not fit a worker's memory"), tight.text());
+    String noEquations = "{\"columns\":30,\"sends\":[1],\"bytes\":{\"kept\":1,\"loading\":1,\"solving\":1,\"process\":1}}";
+    List<SolvedBlock> onGpu = List.of(block(0, 9, noEquations));
+    assertThrows(FactorFlowException.class, () -> ExchangeChoice.of(Settings.Exchange.EQUATIONS, onGpu, onGpu, 62,
+        new ExchangeChoice.Limits(MIB, bytes -> true, true)));
+  }
+
+  @Test
+  void followsTheSetting() throws IOException {
+    assertTrue(choice(Settings.Exchange.BROADCAST, Long.MAX_VALUE, true).broadcast());
+    assertEquals(Set.of(), choice(Settings.Exchange.SHUFFLE, Long.MAX_VALUE, true).plan().formed());
+    assertEquals(Set.of(Side.USERS), choice(Settings.Exchange.EQUATIONS, Long.MAX_VALUE, true).plan().formed());
+    assertEquals("Exchange by shuffle: as set", choice(Settings.Exchange.SHUFFLE, Long.MAX_VALUE, true).text());
   }
 }

@@ -1,0 +1,98 @@
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import type { Device } from '../../../engine/run/device.ts';
+import { type Given, runSteps } from '../../../engine/run/run-steps.ts';
+import { StepList } from '../../../engine/run/step-list.ts';
+import type { Partition } from '../../../engine/partition.ts';
+import { factorStride } from '../../planner/sizes.ts';
+import { type RatingBlock, rowsOfBlock } from '../../ratings/rating-block.ts';
+import { equationColumns } from '../../tasks/equation-tasks.ts';
+import { addSliced } from '../../tasks/run-tasks.ts';
+import { valuesOfStage } from '../../tasks/task-values.ts';
+import type { SolverChoice } from '../../tasks/task-types.ts';
+import { contracts } from '../../tasks/tasks.ts';
+import { chunksOf } from './solve-in-place.ts';
+import { factorsOf, refsOf, type RowRule, shiftsOf, slicesOf } from './solve-rows.ts';
+
+/**
+ * Rows whose equations are summed already. `sums`: for each row its A, b and number of ratings (see
+ * equationLayout), without regularization. `block`: the rows' ratings, of which only the numbers are read.
+ */
+export interface SummedRows {
+  readonly block: RatingBlock;
+  readonly columns: number;
+  readonly sums: Float32Array;
+  /** For implicit data the Gram matrix of the whole fixed side, else not read. */
+  readonly gram: Float32Array;
+  readonly fromZeros: boolean;
+}
+
+interface SummedSolving {
+  readonly stage: string;
+  readonly rule: RowRule;
+  readonly solver: SolverChoice;
+  readonly device: Device;
+}
+
+/**
+ * Solves rows from the sums of their equations, and writes them over `own`, the rows before. Regularization and
+ * the Gram matrix are added here, once. Some rows at a time are on the device. Returns the first row without a
+ * finite solution, or -1; the rows of later chunks are then unchanged.
+ */
+export async function solveSummed(
+  own: Float32Array,
+  rows: SummedRows,
+  solving: SummedSolving,
+  ctx: ExecutionContext,
+): Promise<number> {
+  const { rank } = solving.rule;
+  const columns = equationColumns(rank, false);
+  for (const { from, to } of chunksOf(rows.block.rows, columns)) {
+    const block = rowsOfBlock(rows.block, from, to, refsOf(solving.stage)('block'));
+    const sums = rows.sums.subarray(from * columns, to * columns);
+    const before = own.subarray(from * rank, to * rank);
+    const badRow = await solveChunk(before, { ...rows, block, sums }, solving, ctx);
+    if (badRow >= 0) return from + badRow;
+  }
+  return -1;
+}
+
+async function solveChunk(
+  own: Float32Array,
+  { block, columns, sums, gram, fromZeros }: SummedRows,
+  { stage, rule, solver, device }: SummedSolving,
+  ctx: ExecutionContext,
+): Promise<number> {
+  const { implicit, nonnegative: _, ...regularization } = rule;
+  const { rank } = rule;
+  const { place, strideStep } = device.info;
+  const ref = refsOf(stage);
+  const steps = new StepList(contracts);
+  const given: Given[] = [];
+  const put = (part: string, partition: Partition) => {
+    given.push([ref(part), partition, place]);
+    return ref(part);
+  };
+  const make = (part: string) => {
+    const shape = { rows: block.rows, columns: rank, stride: factorStride(rank, strideStep) };
+    steps.allocate(stage, place, ref(part), shape);
+    return ref(part);
+  };
+  const inputs = {
+    equations: put('equations', factorsOf(sums, equationColumns(rank, false))),
+    previous: fromZeros ? make('previous') : put('previous', factorsOf(own, rank)),
+    ...(implicit && {
+      gram: put('gram', factorsOf(gram, rank)),
+      shifts: put('shifts', shiftsOf(block, columns, rule)),
+    }),
+  };
+  const outputs = { factors: make('factors') };
+  const params = { ...regularization, ...solver };
+  const task = { kernel: 'solve-equations' as const, inputs, outputs, params };
+  addSliced(steps, stage, place, task, slicesOf(block, device));
+  steps.handOut(stage, outputs.factors, place);
+  steps.free(stage, place, [...Object.values(inputs), outputs.factors]);
+  const results = await runSteps(steps.steps, ctx, { given });
+  own.set(results.handed[0].columns.values as Float32Array);
+  const solved = valuesOfStage(results, stage, 'solve-equations');
+  return solved.find(({ badRow }) => badRow >= 0)?.badRow ?? -1;
+}
