@@ -95,7 +95,8 @@ final class Blocks {
         new ClassTagOf<byte[]>(byte[].class).get());
     // A key modulo hosts is the block that needs the stream.
     HashPartitioner byBlock = new HashPartitioner(hosts);
-    return (task.sendsEquations() ? sent.repartitionAndSortWithinPartitions(byBlock) : sent.partitionBy(byBlock)).values();
+    if (!task.sendsEquations()) return sent.partitionBy(byBlock).values();
+    return sent.repartitionAndSortWithinPartitions(byBlock).values();
   }
 
   /**
