@@ -2,13 +2,12 @@ import { readIndexHeads } from '../connectors/model/item-index-file.ts';
 import { loadInThread } from '../connectors/model/load-in-thread.ts';
 import type { SavedModel, StoredModel } from '../connectors/model/model-store.ts';
 import { DataError } from '../engine/errors.ts';
-import type { JsonObject } from '../engine/json.ts';
 import { type IdForm, idValues } from '../engine/keys/id-form.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
 import { keysFromVector, keysToVector } from '../engine/keys/arrow-keys.ts';
 import type { DampedMeans } from '../operators/evaluation/baselines.ts';
 import type { FactorModel } from '../operators/serving/factor-model.ts';
-import type { ModelParts } from './model-parts.ts';
+import { hasBiases, type ModelParts } from './model-parts.ts';
 
 /**
  * Reads the parts of a saved model in a thread. Throws DataError naming a missing or wrong file, UsageError
@@ -75,11 +74,6 @@ export function storedParts(
     coldStartStrategy,
     factorflow: metadata,
   };
-}
-
-/** True if the model has biases; they are then stored as its last two features. */
-export function hasBiases({ params }: JsonObject): boolean {
-  return (params as JsonObject | null | undefined)?.biases === true;
 }
 
 /** The damped means that a model was saved with. */

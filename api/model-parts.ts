@@ -64,3 +64,8 @@ export function joinedFactors(
     },
   };
 }
+
+/** True if the model has biases; they are then stored as its last two features. */
+export function hasBiases({ params }: JsonObject): boolean {
+  return (params as JsonObject | null | undefined)?.biases === true;
+}

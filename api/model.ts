@@ -13,9 +13,8 @@ import { ratedPairsOf } from './found-columns.ts';
 import { requireDataset } from './require-dataset.ts';
 import { loadedParts } from './loaded-parts.ts';
 import { recommendAll, recommendSome, recommendUsers } from './serving/recommend-datasets.ts';
+import { checkCount, checkIds } from './serving/request-options.ts';
 import {
-  checkCount,
-  checkIds,
   checkItems,
   checkRecommend,
   checkUsers,
@@ -25,7 +24,8 @@ import {
 } from './serving/recommend-options.ts';
 import { type FoldedCounts, type FoldInOptions, foldInUsers } from './serving/fold-in.ts';
 import { ruleOf } from './serving/served-model.ts';
-import { type SimilarOptions, similarRows } from './serving/similar-rows.ts';
+import type { SimilarOptions } from './serving/search-similar.ts';
+import { similarRows } from './serving/similar-rows.ts';
 import { withNames } from './serving/with-names.ts';
 import { RequestModel } from './request-model.ts';
 import type { RunOptions, RunSession } from './run-session.ts';

@@ -5,19 +5,19 @@ import type { Dataset } from './dataset.ts';
 import { requireDataset } from './require-dataset.ts';
 import type { RunOptions } from './run-session.ts';
 import { type BuildIndexOptions, type BuiltIndex, buildIndex, saveIndexes } from './serving/build-index.ts';
-import { checkIndexUse, type IndexOption } from './serving/item-indexes.ts';
+import { checkIndexUse, type IndexOption } from './serving/index-use.ts';
 import { preparedIndex } from './serving/search-indexed.ts';
 import { type Explanation, explainItem, type ExplainOptions } from './serving/explain.ts';
 import { type RatedItem, recommendFromRatings } from './serving/fold-in-request.ts';
-import type { RatingsOfUser } from './serving/ratings-of-user.ts';
+import { ratingsOfUser, type RatingsOfUser } from './serving/ratings-of-user.ts';
 import { readExclusions } from './serving/recommend-datasets.ts';
-import { checkCount, checkRequest, type RequestOptions } from './serving/recommend-options.ts';
+import { checkCount, checkRequest, type RequestOptions } from './serving/request-options.ts';
 import type { ItemFilters } from './serving/item-filters.ts';
 import { type ItemFiltersOptions, readItemFilters } from './serving/read-item-filters.ts';
 import { recommendToUser, type UserRecommendations } from './serving/request.ts';
 import { scoreOfPair, sideSpace } from './serving/served-model.ts';
 import { findSimilar, type SimilarRows, type SimilarTo } from './serving/similar-to.ts';
-import { checkNames } from './serving/with-names.ts';
+import { checkNames } from './serving/item-name.ts';
 import { StoredModel } from './stored-model.ts';
 
 /** A model that answers requests of a server: for one user or item, with plain objects. */
@@ -74,7 +74,9 @@ export class RequestModel extends StoredModel {
   ): Promise<Explanation> {
     checkOptions('explain', options, ['regParam', 'names', ...runOptionNames], '{ regParam: 0.1 }');
     checkNames('explain', options.names);
-    return explainItem(this.served, ratings, item, options);
+    return explainItem(this.served, ratings, item, options, (rated, run) =>
+      ratingsOfUser(this.served, rated, run),
+    );
   }
 
   /**

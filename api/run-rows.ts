@@ -1,7 +1,8 @@
 import { readSplit } from '../connectors/read-split.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
 import { hostDevice } from '../engine/run/devices.ts';
-import { COLLECT_BYTES, COLLECT_SHARE, keepHeapsSmall } from '../engine/threads/collect-garbage.ts';
+import { COLLECT_BYTES, COLLECT_SHARE } from '../engine/run/garbage.ts';
+import { keepHeapsSmall } from '../engine/threads/collect-garbage.ts';
 import { executePlan, type LogicalPlan } from '../engine/stream/logical-plan.ts';
 import type { BatchStream } from '../engine/stream/stream.ts';
 import { optimize } from '../operators/dataflow/optimize.ts';

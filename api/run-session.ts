@@ -39,3 +39,6 @@ export interface RunSession {
   /** @internal */
   saving(): void;
 }
+
+/** The members of a session that answer requests for single users and items. */
+export type RequestSession = Pick<RunSession, 'ids' | 'closed' | 'requestContext'>;

@@ -1,3 +1,4 @@
+import { bytesOfBase64 } from '../engine/base64.ts';
 import { UsageError } from '../engine/errors.ts';
 import { relaxedSimd, simd } from './generated/kernels-wasm.ts';
 
@@ -21,17 +22,27 @@ function supports(build: KernelBuild): boolean {
   return WebAssembly.validate(Uint8Array.from([...header, ...typeAndFunction, ...probes[build]]));
 }
 
-/** The fastest build that this runtime can run. Throws UsageError if its WebAssembly has no SIMD at all. */
+/** The fastest build that this runtime can run; undefined if its WebAssembly has no SIMD. */
+export function fastestBuild(): KernelBuild | undefined {
+  return (['relaxed-simd', 'simd'] as const).find(supports);
+}
+
+/** Like fastestBuild. Throws UsageError if the runtime has no SIMD. */
 export function availableBuild(): KernelBuild {
-  if (supports('relaxed-simd')) return 'relaxed-simd';
-  if (supports('simd')) return 'simd';
+  const build = fastestBuild();
+  if (build !== undefined) return build;
   throw new UsageError('this runtime has no WebAssembly SIMD, which the CPU kernels need', {
     phase: 'cpu device',
     advice: "Use Node 22.12 or newer on a processor with SSE4.1 or NEON, or a GPU with device: 'gpu'",
   });
 }
 
+/** The bytes of the module, which imports a shared memory. */
+export function kernelBytes(build: KernelBuild): Uint8Array<ArrayBuffer> {
+  return bytesOfBase64(build === 'relaxed-simd' ? relaxedSimd : simd);
+}
+
 /** The kernels compiled, once for all threads. */
 export function compileKernels(build: KernelBuild = availableBuild()): WebAssembly.Module {
-  return new WebAssembly.Module(Buffer.from(build === 'relaxed-simd' ? relaxedSimd : simd, 'base64'));
+  return new WebAssembly.Module(kernelBytes(build));
 }

@@ -1,6 +1,7 @@
 import { counted } from '../engine/format.ts';
 import { availableParallelism } from 'node:os';
-import { COLLECT_BYTES, Garbage } from '../engine/threads/collect-garbage.ts';
+import { COLLECT_BYTES, Garbage, setCollector } from '../engine/run/garbage.ts';
+import { collectGarbage } from '../engine/threads/collect-garbage.ts';
 import { DeviceLostError, UsageError } from '../engine/errors.ts';
 import type { Device } from '../engine/run/device.ts';
 import type { MemoryMeter } from '../engine/run/memory-meter.ts';
@@ -13,7 +14,8 @@ import { shown } from '../engine/shown.ts';
 import { ThreadPool } from '../engine/threads/thread-pool.ts';
 import { workerFile } from '../engine/threads/worker-file.ts';
 import { STRIDE_STEP } from './handler.ts';
-import { CpuStore } from './store.ts';
+import { readSpilled } from './read-spilled.ts';
+import { CpuStore, MAXIMUM_PAGES } from './store.ts';
 import { availableBuild, compileKernels, type KernelBuild } from './compile-kernels.ts';
 import type { CpuRequest, CpuWorkerData } from './worker.ts';
 
@@ -78,9 +80,11 @@ export class CpuDevice implements Device {
     collectBytes = COLLECT_BYTES,
   }: CpuDeviceOptions = {}) {
     checkThreads(threads);
+    setCollector(collectGarbage);
     this.#repeatable = repeatable;
     this.#garbage = new Garbage({ limit: collectBytes, here: collectsHere });
-    this.#store = new CpuStore(threads);
+    const memory = new WebAssembly.Memory({ initial: 2, maximum: MAXIMUM_PAGES, shared: true });
+    this.#store = new CpuStore(threads, { memory, readSpilled });
     this.memory = this.#store.meter;
     this.info = {
       place,

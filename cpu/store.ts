@@ -5,6 +5,7 @@ import {
   partitionBytes,
   partitionKey,
   type PartitionRef,
+  type SpilledPartition,
   pagedArray,
   sharedArray,
 } from '../engine/partition.ts';
@@ -12,10 +13,17 @@ import type { Task } from '../engine/task.ts';
 import { sentPartition, type SentPartition } from '../engine/threads/wide-views.ts';
 import { Arena } from './arena.ts';
 import { type MatrixView, SCRATCH_BYTES, STRIDE_STEP } from './handler.ts';
-import { readSpilled } from './read-spilled.ts';
 
 /** Pages of the largest WebAssembly memory, 4 GiB. */
-const MAXIMUM_PAGES = 65_536;
+export const MAXIMUM_PAGES = 65_536;
+
+/** The parts of a store that differ between Node and a page. */
+export interface StoreHost {
+  /** The memory of the kernels: at least 2 pages, at most MAXIMUM_PAGES. */
+  readonly memory: WebAssembly.Memory;
+  /** Reads a partition from its file; absent where partitions stay in memory. */
+  readonly readSpilled?: (spilled: SpilledPartition) => Partition;
+}
 
 type Stored = { readonly host: Partition } | { readonly matrix: MatrixView };
 
@@ -39,10 +47,12 @@ export class CpuStore {
   readonly capacityBytes: number;
   readonly #arena: Arena;
   readonly #stored = new Map<string, Stored>();
+  readonly #readSpilled: StoreHost['readSpilled'];
   #hostBytes = 0;
 
-  constructor(threads: number) {
-    this.memory = new WebAssembly.Memory({ initial: 2, maximum: MAXIMUM_PAGES, shared: true });
+  constructor(threads: number, { memory, readSpilled }: StoreHost) {
+    this.memory = memory;
+    this.#readSpilled = readSpilled;
     this.#arena = new Arena(this.memory, MAXIMUM_PAGES);
     this.scratch = Array.from({ length: threads }, () => this.#arena.allocate(SCRATCH_BYTES));
     const scratchBytes = threads * SCRATCH_BYTES;
@@ -101,7 +111,8 @@ export class CpuStore {
     const stored = this.get(ref);
     if (stored === undefined) return undefined;
     if ('matrix' in stored) return this.#download(stored.matrix);
-    return stored.host.spilled ? readSpilled(stored.host.spilled) : stored.host;
+    const { spilled } = stored.host;
+    return spilled && this.#readSpilled ? this.#readSpilled(spilled) : stored.host;
   }
 
   /** Removes a partition. Returns the bytes of host memory that garbage collection can now reclaim. */
@@ -159,7 +170,7 @@ export class CpuStore {
   #download(matrix: MatrixView): Partition {
     const { rows, columns, stride } = matrix;
     const padded = this.#numbersOf(matrix);
-    const values = new Float32Array(new SharedArrayBuffer(rows * columns * 4));
+    const values = sharedArray(Float32Array, rows * columns);
     if (stride === columns) values.set(padded);
     else
       for (let row = 0; row < rows; row++)

@@ -1,6 +1,7 @@
 /** Entry of a CPU worker thread: runs one task at a time against the shared WebAssembly memory. */
 import { workerData } from 'node:worker_threads';
-import { Garbage } from '../engine/threads/collect-garbage.ts';
+import { Garbage, setCollector } from '../engine/run/garbage.ts';
+import { collectGarbage } from '../engine/threads/collect-garbage.ts';
 import { serializeError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import { type Partition, pieceOf } from '../engine/partition.ts';
@@ -40,6 +41,7 @@ const { memory, compiled, handlers, loads, flags } = (
 const kernels = loadKernels(memory, compiled);
 if (loads !== undefined) await (await given())?.load?.(loads);
 
+setCollector(collectGarbage);
 const garbage = new Garbage();
 
 export default async function runTask({

@@ -174,12 +174,26 @@ export function pieceOf({ columns, ends }: Pick<Partition, 'columns' | 'ends'>, 
   return ends === undefined ? column : column.subarray(piece === 0 ? 0 : ends[piece - 1], ends[piece]);
 }
 
+const hasSharedMemory = typeof SharedArrayBuffer !== 'undefined';
+
+/**
+ * Zeroed memory that threads can share; on a page that is not cross-origin isolated, which has no shared
+ * memory and one thread, ordinary memory.
+ */
+function sharedBuffer(bytes: number, options?: { readonly maxByteLength: number }): ArrayBufferLike {
+  return hasSharedMemory ? new SharedArrayBuffer(bytes, options) : new ArrayBuffer(bytes);
+}
+
+export function isShared(buffer: ArrayBufferLike): buffer is SharedArrayBuffer {
+  return hasSharedMemory && buffer instanceof SharedArrayBuffer;
+}
+
 /** A zeroed typed array over fresh shared memory. */
 export function sharedArray<T extends SharedColumn>(
-  type: { new (buffer: SharedArrayBuffer): T; readonly BYTES_PER_ELEMENT: number },
+  type: { new (buffer: ArrayBufferLike): T; readonly BYTES_PER_ELEMENT: number },
   length: number,
 ): T {
-  return new type(new SharedArrayBuffer(length * type.BYTES_PER_ELEMENT));
+  return new type(sharedBuffer(length * type.BYTES_PER_ELEMENT));
 }
 
 /** Arrays of at least this size get their own pages. */
@@ -193,7 +207,7 @@ const PAGED_BYTES = 1 << 20;
  */
 export function pagedArray<T extends SharedColumn>(
   type: {
-    new (buffer: SharedArrayBuffer, byteOffset?: number, length?: number): T;
+    new (buffer: ArrayBufferLike, byteOffset?: number, length?: number): T;
     readonly BYTES_PER_ELEMENT: number;
   },
   length: number,
@@ -201,7 +215,7 @@ export function pagedArray<T extends SharedColumn>(
   const bytes = length * type.BYTES_PER_ELEMENT;
   return bytes < PAGED_BYTES
     ? sharedArray(type, length)
-    : new type(new SharedArrayBuffer(bytes, { maxByteLength: bytes }), 0, length);
+    : new type(sharedBuffer(bytes, { maxByteLength: bytes }), 0, length);
 }
 
 let dataSets = 0;

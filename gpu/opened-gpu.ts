@@ -1,4 +1,5 @@
-import { collectGarbage, Garbage } from '../engine/threads/collect-garbage.ts';
+import { Garbage, setCollector } from '../engine/run/garbage.ts';
+import { collectGarbage } from '../engine/threads/collect-garbage.ts';
 import { CancelledError } from '../engine/errors.ts';
 import type { TaskOutcome } from '../engine/task.ts';
 import { receivedPartition } from '../engine/threads/wide-views.ts';
@@ -34,6 +35,7 @@ export class OpenedGpu {
 
   /** `memoryBytes`: see Gpu.open. */
   constructor(acquired: AcquiredGpu, memoryBytes: number | undefined) {
+    setCollector(collectGarbage);
     this.#gpu = new Gpu(acquired, memoryBytes);
     this.#store = new GpuStore(this.#gpu);
   }

@@ -2,7 +2,7 @@ import { DeviceLostError, sessionClosed } from '../engine/errors.ts';
 import type { Place } from '../engine/plan/place.ts';
 import { MemoryMeter } from '../engine/run/memory-meter.ts';
 import type { TaskOutcome } from '../engine/task.ts';
-import { Garbage } from '../engine/threads/collect-garbage.ts';
+import { Garbage } from '../engine/run/garbage.ts';
 import type { ThreadPool } from '../engine/threads/thread-pool.ts';
 import type { GpuCommand, GpuRequest } from './requests.ts';
 import { StoreChanges } from './store-changes.ts';

@@ -1,5 +1,6 @@
 /**
- * Bundles the declarations of build/types/, which have no internal members, into dist/types/index.d.ts.
+ * Bundles the declarations of build/types/, which have no internal members, into dist/types/index.d.ts and
+ * browser.d.ts.
  * Writes dist/.npmignore: modules that no program uses are left out of the package, and so are all other
  * declarations. The code of most modules of dist/ is in the bundles of dist/programs/.
  */
@@ -27,9 +28,10 @@ function references(file: string): string[] {
   return paths.map((path) => posix.join(posix.dirname(file), path)).filter((path) => existsSync(dist + path));
 }
 
-async function bundleTypes(): Promise<void> {
+/** Bundles the declarations of an entry into one file. */
+async function bundleTypes(name: string, entry: string): Promise<void> {
   const bundle = await rolldown({
-    input: { 'index.d': `${root}build/types/index.d.ts` },
+    input: { [`${name}.d`]: `${root}build/types/${entry}.d.ts` },
     external: (id) => /^[@a-z]/.test(id),
     // The input has declarations alone, so that no compiler is asked for them.
     plugins: [dts({ dtsOnly: true, tsconfig: false, generator: 'oxc' })],
@@ -39,13 +41,15 @@ async function bundleTypes(): Promise<void> {
 }
 
 rmSync(`${dist}types`, { recursive: true, force: true });
-await bundleTypes();
+await bundleTypes('index', 'index');
+await bundleTypes('browser', 'browser/index');
 const modules = reached(['require.cjs', ...globSync('programs/**/*.js', { cwd: dist })], references);
 const packed = [
   ...modules.filter((path) => !path.startsWith('programs/')),
   'programs/**/*.js',
   'programs/**/*.cjs',
-  'types/index.d.ts',
+  'page/index.js',
+  'types/*.d.ts',
 ];
 writeFileSync(
   `${dist}.npmignore`,

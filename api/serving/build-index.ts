@@ -15,7 +15,7 @@ import { listBytes, listsOf } from '../../operators/serving/lists/list-index.ts'
 import { unitVector } from '../../operators/serving/unit-vector.ts';
 import { checkOptions, runOptionNames } from '../check-options.ts';
 import type { RunOptions } from '../run-session.ts';
-import { listIndexOf } from './item-indexes.ts';
+import { listIndexOf } from './index-use.ts';
 import { indexSpace } from './search-indexed.ts';
 import type { ServedModel } from './served-model.ts';
 

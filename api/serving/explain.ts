@@ -1,14 +1,22 @@
 import { UsageError } from '../../engine/errors.ts';
 import { findId, type Id } from '../../engine/keys/find-id.ts';
+import type { IdValues } from '../../engine/keys/id-form.ts';
 import { shortestFloat32 } from '../../engine/numbers/shortest.ts';
+import type { ItemNames } from '../../operators/serving/item-names.ts';
 import { sharesOf } from '../../operators/serving/fold-in/solve-users.ts';
-import { givenRow, type RatedItem, requestRatings, unsolved } from './fold-in-request.ts';
-import { ratingsOfUser, type RatingsOfUser } from './ratings-of-user.ts';
-import { idsOf, ruleOf, scoreOf, type ServedModel } from './served-model.ts';
+import {
+  givenRow,
+  type RatedItem,
+  requestRatings,
+  type RequestRatings,
+  unsolved,
+} from './fold-in-request.ts';
+import type { RatingsOfUser } from './ratings-of-user.ts';
+import { idsOf, type RequestedModel, ruleOf, scoreOf } from './served-model.ts';
 import type { RunOptions } from '../run-session.ts';
 import { shown } from '../../engine/shown.ts';
-import { checkId, type NameOptions } from './recommend-options.ts';
-import { nameOf } from './with-names.ts';
+import { checkId, type NameOptions } from './request-options.ts';
+import { nameOf } from './item-name.ts';
 
 /** A score and its parts: `base` + Σ share. */
 export interface Explanation {
@@ -46,15 +54,19 @@ export interface ExplainOptions extends NameOptions, RunOptions {
   readonly regParam?: number;
 }
 
-/** See Model.explain. */
+/** Finds the ratings of one user in a data set. */
+export type FindRatings = (rated: RatingsOfUser, options: RunOptions) => Promise<RatedItem[]>;
+
+/** See Model.explain. A page has no data sets, and gives lists only. */
 export async function explainItem(
-  served: ServedModel,
+  served: RequestedModel,
   rated: readonly RatedItem[] | RatingsOfUser,
   item: Id,
   { regParam, names, ...run }: ExplainOptions,
+  find?: FindRatings,
 ): Promise<Explanation> {
   checkId('explain', item);
-  if (typeof rated !== 'object' || rated === null)
+  if (typeof rated !== 'object' || rated === null || ('user' in rated && find === undefined))
     throw new UsageError(`explain takes a list of ratings, or { user, ratings }, got ${shown(rated)}`);
   const { items } = served.factors;
   const ids = idsOf(served, 'item');
@@ -64,8 +76,7 @@ export async function explainItem(
       'scores of a model with nonnegative factors cannot be explained: they are not linear in the ratings',
       { advice: 'Train a model without nonnegative' },
     );
-  const ofUser = 'user' in rated;
-  const rating = requestRatings(served, rule, ofUser ? await ratingsOfUser(served, rated, run) : rated);
+  const rating = requestRatings(served, rule, 'user' in rated ? ((await find?.(rated, run)) ?? []) : rated);
   const { unknownItems } = rating;
   const position = findId(items, item);
   const own = position < 0 ? ids.given(item) : ids.at(position);
@@ -77,15 +88,8 @@ export async function explainItem(
   if (shares === undefined) throw unsolved();
   const { itemFactors, rank } = served.factors;
   const base = rule.mean === undefined ? 0 : rule.mean + itemFactors[(position + 1) * rank - 1];
-  const contributions = shares
-    .map((share, k) => ({
-      item: ids.at(rating.items[k]),
-      ...nameOf(names, ids.key(rating.items[k])),
-      rating: shortestFloat32(rating.ratings[k]),
-      share,
-    }))
-    .sort((left, right) => right.share - left.share);
-  const user = ofUser ? findId(served.factors.users, rated.user) : -1;
+  const contributions = contributionsOf(rating, shares, ids, names);
+  const user = 'user' in rated ? findId(served.factors.users, rated.user) : -1;
   return {
     ...asked,
     known: true,
@@ -95,4 +99,21 @@ export async function explainItem(
     contributions,
     unknownItems,
   };
+}
+
+/** The largest share first. */
+function contributionsOf(
+  { items, ratings }: RequestRatings,
+  shares: readonly number[],
+  ids: IdValues,
+  names: ItemNames | undefined,
+): Explanation['contributions'] {
+  return shares
+    .map((share, k) => ({
+      item: ids.at(items[k]),
+      ...nameOf(names, ids.key(items[k])),
+      rating: shortestFloat32(ratings[k]),
+      share,
+    }))
+    .sort((left, right) => right.share - left.share);
 }

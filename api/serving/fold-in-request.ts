@@ -12,11 +12,10 @@ import {
   solveUsers,
 } from '../../operators/serving/fold-in/solve-users.ts';
 import { shown } from '../../engine/shown.ts';
-import type { RequestOptions } from './recommend-options.ts';
-import { checkId } from './recommend-options.ts';
+import { checkId, type RequestOptions } from './request-options.ts';
 import { namedItems, recommendToUser, type UserRecommendations } from './request.ts';
 import { searchIndexed } from './search-indexed.ts';
-import { idsOf, ruleOf, type ServedModel, sideSpace } from './served-model.ts';
+import { idsOf, ruleOf, type RequestedModel, sideSpace } from './served-model.ts';
 
 /** A rating of one item. Only implicit data may leave out `rating`; it is then 1. */
 export interface RatedItem {
@@ -37,7 +36,7 @@ export interface RequestRatings {
 
 /** Throws UsageError unless it is a list of ratings. */
 export function requestRatings(
-  { factors }: ServedModel,
+  { factors }: RequestedModel,
   { implicit }: UserRule,
   rated: readonly RatedItem[],
 ): RequestRatings {
@@ -71,7 +70,7 @@ export function requestRatings(
  * The ratings of a request as a block, and the fixed item factors, as Model.foldIn passes them to the solver.
  */
 export function givenRow(
-  { factors, itemCounts, searches }: ServedModel,
+  { factors, itemCounts, searches }: RequestedModel,
   rule: UserRule,
   { items, ratings }: RequestRatings,
 ): readonly [LaterRatings, FixedItems] {
@@ -91,7 +90,7 @@ export function unsolved(): UsageError {
 
 /** See Model.recommend. */
 export async function recommendFromRatings(
-  served: ServedModel,
+  served: RequestedModel,
   rated: readonly RatedItem[],
   n: number,
   options: RequestOptions,

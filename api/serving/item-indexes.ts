@@ -6,27 +6,15 @@ import {
   readIndex,
   type StoredIndex,
 } from '../../connectors/model/item-index-file.ts';
-import { UsageError } from '../../engine/errors.ts';
 import { keyCount } from '../../engine/keys/key-column.ts';
-import { shown } from '../../engine/shown.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
-import type { ListIndex } from '../../operators/serving/lists/list-index.ts';
-
-/**
- * The use of a model's index: `auto` (default) from 1,000,000 items on, if the model has one; true or false
- * for any size; or the number of lists to search.
- */
-export type IndexUse = 'auto' | boolean | number;
-
-export interface IndexOption {
-  readonly index?: IndexUse;
-}
+import { type IndexUse, missingIndex, type UsedIndexes } from './index-use.ts';
 
 /** From this number of items on, an index is used without being asked for. */
 const LARGE = 1_000_000;
 
 /** The indexes of a model: built, or in files of its folder, which are read when they are first used. */
-export class ItemIndexes {
+export class ItemIndexes implements UsedIndexes {
   readonly #factors: FactorModel;
   readonly #heads = new Map<IndexKind, IndexHeader>();
   readonly #files = new Map<IndexKind, string>();
@@ -68,7 +56,7 @@ export class ItemIndexes {
     const built = this.#built.get(kind);
     if (built !== undefined) return built;
     const file = this.#files.get(kind);
-    if (file === undefined) throw missing(kind);
+    if (file === undefined) throw missingIndex(kind);
     return readIndex(file, () => this.checksum());
   }
 
@@ -78,28 +66,7 @@ export class ItemIndexes {
     if (use === false) return undefined;
     if (use === 'auto')
       return head !== undefined && keyCount(this.#factors.items) >= LARGE ? head.probes : undefined;
-    if (head === undefined) throw missing(kind);
+    if (head === undefined) throw missingIndex(kind);
     return use === true ? head.probes : Math.min(use, head.lists);
   }
-}
-
-/** The parts of an index that a search takes. */
-export function listIndexOf({ header, centers, starts, guide, codes }: StoredIndex): ListIndex {
-  const { rank, vectors, normalized, longest } = header;
-  return { rank, vectors, normalized, longest, centers, starts, guide, codes };
-}
-
-/** Throws UsageError unless it is a use of an index. */
-export function checkIndexUse(method: string, use: unknown): void {
-  if (use === undefined || use === 'auto' || typeof use === 'boolean') return;
-  if (Number.isInteger(use) && (use as number) >= 1) return;
-  throw new UsageError(
-    `the option index of ${method} must be 'auto', true, false or a number of lists, got ${shown(use)}`,
-  );
-}
-
-function missing(kind: IndexKind): UsageError {
-  return new UsageError(`the model has no index for ${kind}`, {
-    advice: 'Build one by model.buildIndex() or factorflow index MODEL, or search without index',
-  });
 }

@@ -8,16 +8,16 @@ import {
   searchInLists,
 } from '../../operators/serving/lists/list-index.ts';
 import type { Found, SearchRequest, SearchSpace } from '../../operators/serving/search.ts';
-import type { RunSession } from '../run-session.ts';
+import type { RequestSession } from '../run-session.ts';
 import { SearchBatches } from './search-batches.ts';
 
 /** The indexes of lists of one model in the memory of the session's request threads. */
 export class ListSearches {
-  readonly #session: RunSession;
+  readonly #session: RequestSession;
   readonly #placed = new Map<IndexKind, Promise<PlacedLists>>();
   readonly #batches: SearchBatches;
 
-  constructor(session: RunSession) {
+  constructor(session: RequestSession) {
     this.#session = session;
     let threads = 0;
     this.#batches = new SearchBatches(

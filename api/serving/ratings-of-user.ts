@@ -1,4 +1,4 @@
-import { checkId } from './recommend-options.ts';
+import { checkId } from './request-options.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { keysFromVector } from '../../engine/keys/arrow-keys.ts';
 import { fitsKeys, type Id, idAt } from '../../engine/keys/find-id.ts';

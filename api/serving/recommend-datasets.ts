@@ -10,31 +10,23 @@ import { readKnownPairs } from '../../operators/ratings/ids/known-pairs.ts';
 import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
 import { sortByUser } from '../../operators/ratings/sort-ratings.ts';
 import { SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
-import {
-  type ChosenItems,
-  chooseItems,
-  mergeAscending,
-  withChosenItems,
-} from '../../operators/serving/choose-items.ts';
-import { blockOfExclusions, Exclusions } from '../../operators/serving/exclusions.ts';
+import { chooseItems, withChosenItems } from '../../operators/serving/choose-items.ts';
+import { Exclusions } from '../../operators/serving/exclusions.ts';
+import { blockOfExclusions } from '../../operators/serving/exclusions-block.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
 import { Recommend } from '../../operators/serving/recommend.ts';
 import { RecommendFew } from '../../operators/serving/recommend-few.ts';
 import { RecommendInLists } from '../../operators/serving/lists/recommend-in-lists.ts';
-import { type Found, indexBytes } from '../../operators/serving/search.ts';
+import { indexBytes } from '../../operators/serving/search.ts';
 import { type Dataset, datasetOf } from '../dataset.ts';
 import { pairsOf } from '../found-columns.ts';
-import {
-  type ItemsOptions,
-  type RecommendOptions,
-  UNKNOWN_USER_ADVICE,
-  type UsersOptions,
-} from './recommend-options.ts';
-import type { ItemFilter } from './item-filters.ts';
-import { maskOf, placedIndex, searchIndexed } from './search-indexed.ts';
+import type { ItemsOptions, RecommendOptions, UsersOptions } from './recommend-options.ts';
+import { UNKNOWN_USER_ADVICE } from './request-options.ts';
+import { findItems } from './find-items.ts';
+import { maskOf, placedIndex } from './search-indexed.ts';
 import { reportExclusions } from './report-exclusions.ts';
 import { reportLists, unknownText } from './report-lists.ts';
-import { popularSpace, type ServedModel, sideSpace } from './served-model.ts';
+import type { ServedModel } from './served-model.ts';
 
 /**
  * At most this number of users is searched one by one, with an index. MOST_INDEX_BYTES: the largest index
@@ -169,36 +161,6 @@ export function recommendUsers(
     { user: item, item: user, prediction },
     options,
   );
-}
-
-/** Limits of one search for items. */
-export interface FoundBy extends Pick<ChosenItems, 'denied' | 'allowed'> {
-  readonly exclusions: Exclusions | undefined;
-  readonly filter?: ItemFilter | undefined;
-  /** Number of lists of the index to search; undefined for an exact search. */
-  readonly probes: number | undefined;
-}
-
-/** The best items of a user by position; for an unknown user the most popular items. */
-export async function findItems(
-  served: ServedModel,
-  user: number | undefined,
-  n: number,
-  { denied, allowed, exclusions, filter, probes }: FoundBy,
-  { signal, events }: Pick<ExecutionContext, 'signal' | 'events'>,
-): Promise<Found> {
-  const { factors, itemCounts, searches } = served;
-  const { rank, userFactors } = factors;
-  const { name, space } =
-    user === undefined ? popularSpace(itemCounts ?? new Uint32Array(0)) : sideSpace(served, 'item');
-  const query = user === undefined ? [1] : userFactors.subarray(user * rank, (user + 1) * rank);
-  const left =
-    exclusions === undefined || user === undefined ? denied : mergeAscending(exclusions.of(user), denied);
-  const request = { query, n, left, allowed, mask: filter?.mask };
-  const options = { signal, onEvent: events };
-  return user === undefined || probes === undefined
-    ? searches.search(name, space, request, options)
-    : searchIndexed(served, 'recommend', probes, request, options);
 }
 
 /** Reads pairs to exclude, of users and items of the model, and reports unknown ones. */

@@ -5,10 +5,10 @@ import { noEvents } from '../../engine/events.ts';
 import { chooseItems } from '../../operators/serving/choose-items.ts';
 import type { ItemNames } from '../../operators/serving/item-names.ts';
 import type { Found } from '../../operators/serving/search.ts';
-import { findItems } from './recommend-datasets.ts';
-import { checkedId, type RequestOptions, UNKNOWN_USER_ADVICE } from './recommend-options.ts';
-import { idsOf, type ServedModel } from './served-model.ts';
-import { nameOf } from './with-names.ts';
+import { findItems } from './find-items.ts';
+import { checkedId, type RequestOptions, UNKNOWN_USER_ADVICE } from './request-options.ts';
+import { idsOf, type RequestedModel } from './served-model.ts';
+import { nameOf } from './item-name.ts';
 
 /** An item of a response; `name` if the option `names` has one. */
 export interface RecommendedItem {
@@ -38,7 +38,7 @@ export interface UserRecommendations {
 
 /** See Model.recommend; `user` is undefined if nothing is known of the user. */
 export async function recommendToUser(
-  served: ServedModel,
+  served: RequestedModel,
   user: Id | undefined,
   n: number,
   options: RequestOptions,

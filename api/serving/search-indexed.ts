@@ -5,16 +5,16 @@ import type { ChosenItems } from '../../operators/serving/choose-items.ts';
 import type { PlacedLists } from '../../operators/serving/lists/list-index.ts';
 import type { Found, SearchRequest, SearchSpace } from '../../operators/serving/search.ts';
 import type { RunOptions } from '../run-session.ts';
-import { listIndexOf } from './item-indexes.ts';
-import { type ServedModel, sideSpace, similarSpace } from './served-model.ts';
+import { listIndexOf } from './index-use.ts';
+import { type RequestedModel, sideSpace, similarSpace } from './served-model.ts';
 
 /** The vectors that an index of a kind has. */
-export function indexSpace(served: ServedModel, kind: IndexKind): SearchSpace {
+export function indexSpace(served: RequestedModel, kind: IndexKind): SearchSpace {
   return (kind === 'recommend' ? sideSpace(served, 'item') : similarSpace(served, 'item', true)).space();
 }
 
 /** Reads an index, if it is in a file, and copies it to the request threads, once. */
-export function preparedIndex(served: ServedModel, kind: IndexKind): Promise<PlacedLists> {
+export function preparedIndex(served: RequestedModel, kind: IndexKind): Promise<PlacedLists> {
   return served.searches.prepareLists(
     kind,
     async () => listIndexOf(await served.indexes.stored(kind)),
@@ -24,7 +24,7 @@ export function preparedIndex(served: ServedModel, kind: IndexKind): Promise<Pla
 
 /** The index with a context of the request threads, for work of `ctx`. */
 export async function placedIndex(
-  served: ServedModel,
+  served: RequestedModel,
   kind: IndexKind,
   { signal, events }: Pick<ExecutionContext, 'signal' | 'events'>,
 ) {
@@ -34,7 +34,7 @@ export async function placedIndex(
 
 /** Searches `probes` lists of an index for one query. */
 export async function searchIndexed(
-  served: ServedModel,
+  served: RequestedModel,
   kind: IndexKind,
   probes: number,
   request: SearchRequest,

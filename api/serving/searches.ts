@@ -1,5 +1,5 @@
 import { UsageError } from '../../engine/errors.ts';
-import type { RunOptions, RunSession } from '../run-session.ts';
+import type { RequestSession, RunOptions } from '../run-session.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { computeDevice } from '../../engine/run/devices.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
@@ -22,7 +22,7 @@ import type { SearchIndex } from '../../operators/tasks/search-tasks.ts';
  * the model was garbage-collected.
  */
 interface Indices {
-  readonly session: RunSession;
+  readonly session: RequestSession;
   readonly made: Map<string, Promise<SearchIndex>>;
   readonly lists: ListSearches;
 }
@@ -42,7 +42,7 @@ export class Searches {
   #gram: Promise<Float32Array> | undefined;
   #closed = false;
 
-  constructor(session: RunSession) {
+  constructor(session: RequestSession) {
     this.#indices = { session, made: new Map(), lists: new ListSearches(session) };
     const { made } = this.#indices;
     let threads = 0;

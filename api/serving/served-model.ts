@@ -1,15 +1,17 @@
 import type { JsonObject } from '../../engine/json.ts';
 import { findId, type Id } from '../../engine/keys/find-id.ts';
 import { type IdForm, type IdValues, idValues } from '../../engine/keys/id-form.ts';
+import { sharedArray } from '../../engine/partition.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
 import type { SearchSpace } from '../../operators/serving/search.ts';
 import { type UserRule, userRule } from '../../operators/serving/fold-in/row-rule.ts';
-import type { RunSession } from '../run-session.ts';
+import type { RequestSession, RunSession } from '../run-session.ts';
+import type { UsedIndexes } from './index-use.ts';
 import type { ItemIndexes } from './item-indexes.ts';
 import type { Searches } from './searches.ts';
 
-/** The parts of a model that the methods for recommendations use. */
-export interface ServedModel {
+/** The parts of a model that requests for single users and items use. */
+export interface RequestedModel {
   readonly factors: FactorModel;
   /** f: features without biases. */
   readonly rank: number;
@@ -21,12 +23,18 @@ export interface ServedModel {
     readonly rating: string;
     readonly prediction: string;
   };
-  readonly session: RunSession;
+  readonly session: RequestSession;
   readonly searches: Searches;
   /** Indexes of the items in lists, for large catalogues. */
-  readonly indexes: ItemIndexes;
+  readonly indexes: UsedIndexes;
   /** Facts about the training, from the model's metadata. */
   readonly metadata: JsonObject;
+}
+
+/** The parts of a model that the methods for recommendations use. */
+export interface ServedModel extends RequestedModel {
+  readonly session: RunSession;
+  readonly indexes: ItemIndexes;
 }
 
 /**
@@ -34,14 +42,14 @@ export interface ServedModel {
  * `number` and an id is not a safe integer.
  */
 export function idsOf(
-  { factors, session }: Pick<ServedModel, 'factors' | 'session'>,
+  { factors, session }: Pick<RequestedModel, 'factors' | 'session'>,
   side: 'user' | 'item',
 ): IdValues {
   return idValues(factors[`${side}s`], session.ids, side);
 }
 
 export function idFormsOf(
-  served: Pick<ServedModel, 'factors' | 'session'>,
+  served: Pick<RequestedModel, 'factors' | 'session'>,
 ): Readonly<Record<'user' | 'item', IdForm>> {
   return { user: idsOf(served, 'user').form, item: idsOf(served, 'item').form };
 }
@@ -50,7 +58,7 @@ export function idFormsOf(
  * The rule (see UserRule) by which new users are solved. Throws UsageError for a closed model, and if λ is
  * neither given nor in the model.
  */
-export function ruleOf({ factors, rank, metadata, searches }: ServedModel, regParam?: number): UserRule {
+export function ruleOf({ factors, rank, metadata, searches }: RequestedModel, regParam?: number): UserRule {
   searches.requireOpen();
   return userRule(metadata, rank, () => meanOfColumn(factors.userFactors, factors.rank, rank), regParam);
 }
@@ -63,7 +71,7 @@ function meanOfColumn(values: Float32Array, width: number, column: number): numb
 
 /** x_uᵀθ_v, summed in float64, for positions of the model. */
 export function scoreOf(
-  { factors: { rank, userFactors, itemFactors } }: ServedModel,
+  { factors: { rank, userFactors, itemFactors } }: RequestedModel,
   user: number,
   item: number,
 ): number {
@@ -73,7 +81,7 @@ export function scoreOf(
 }
 
 /** x_uᵀθ_v for ids; undefined if the model does not know one of them. Throws UsageError if it is closed. */
-export function scoreOfPair(served: ServedModel, user: Id, item: Id): number | undefined {
+export function scoreOfPair(served: RequestedModel, user: Id, item: Id): number | undefined {
   served.searches.requireOpen();
   const at = [findId(served.factors.users, user), findId(served.factors.items, item)] as const;
   return at[0] < 0 || at[1] < 0 ? undefined : scoreOf(served, ...at);
@@ -89,7 +97,7 @@ export interface NamedSpace {
  * The factors of all items, or of all users. The product of a query of the other side with one of them is a
  * prediction.
  */
-export function sideSpace({ factors }: ServedModel, side: 'user' | 'item'): NamedSpace {
+export function sideSpace({ factors }: RequestedModel, side: 'user' | 'item'): NamedSpace {
   const { rank } = factors;
   return {
     name: side,
@@ -104,7 +112,7 @@ export function sideSpace({ factors }: ServedModel, side: 'user' | 'item'): Name
 
 /** The factors of one side without biases, for comparing its rows with each other. */
 export function similarSpace(
-  { factors, rank }: ServedModel,
+  { factors, rank }: RequestedModel,
   side: 'user' | 'item',
   cosine: boolean,
 ): NamedSpace {
@@ -127,7 +135,7 @@ export function popularSpace(itemCounts: Uint32Array): NamedSpace {
   return {
     name: 'popular',
     space: () => {
-      const vectors = new Float32Array(new SharedArrayBuffer(4 * itemCounts.length));
+      const vectors = sharedArray(Float32Array, itemCounts.length);
       vectors.set(itemCounts);
       return { vectors, width: 1, rank: 1, normalized: false };
     },

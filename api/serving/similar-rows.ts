@@ -4,66 +4,30 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import { type KeyColumn, keyCount, takeKeys } from '../../engine/keys/key-column.ts';
 import { Recommend } from '../../operators/serving/recommend.ts';
 import { RecommendFew } from '../../operators/serving/recommend-few.ts';
-import {
-  checkSimilarity,
-  type Similarity,
-  similarityModel,
-  withoutThemselves,
-} from '../../operators/serving/similar.ts';
-import type { Found } from '../../operators/serving/search.ts';
-import { unitVector } from '../../operators/serving/unit-vector.ts';
-import type { IndexKind } from '../../connectors/model/item-index-file.ts';
+import { similarityModel, withoutThemselves } from '../../operators/serving/similar.ts';
+import { checkSimilarity, type Similarity } from '../../operators/serving/similarity.ts';
 import { sharedArray } from '../../engine/partition.ts';
 import type { Source } from '../../engine/stream/operator.ts';
 import { RecommendInLists } from '../../operators/serving/lists/recommend-in-lists.ts';
 import { checkOptions } from '../check-options.ts';
-import type { RunOptions } from '../run-session.ts';
 import { type Dataset, datasetOf } from '../dataset.ts';
-import { checkCount, checkIds, type NameOptions } from './recommend-options.ts';
-import { checkIndexUse, type IndexOption, type IndexUse } from './item-indexes.ts';
-import { placedIndex, searchIndexed } from './search-indexed.ts';
-import { type ServedModel, similarSpace } from './served-model.ts';
-import { checkNames, withNames } from './with-names.ts';
-
-export interface SimilarOptions extends NameOptions, IndexOption {
-  /** 'cosine' (default) or 'dot'. Both ignore biases. */
-  readonly similarity?: Similarity;
-}
+import { checkNames } from './item-name.ts';
+import { checkCount, checkIds } from './request-options.ts';
+import { placedIndex } from './search-indexed.ts';
+import {
+  indexKindOf,
+  queryOf,
+  searchSimilar,
+  sideOf,
+  type SimilarOptions,
+  similarProbes,
+  type SimilarSearch,
+} from './search-similar.ts';
+import type { ServedModel } from './served-model.ts';
+import { withNames } from './with-names.ts';
 
 /** At most this number of rows is searched one by one, with an index. */
 const FEW = 256;
-
-/** The rows of one side (users or items) for which similar rows are requested. */
-interface SimilarSearch {
-  readonly side: 'user' | 'item';
-  readonly positions: Uint32Array;
-  readonly n: number;
-  readonly similarity: Similarity;
-  /** Number of lists of the index to search; undefined for an exact search. */
-  readonly probes: number | undefined;
-}
-
-/**
- * The number of lists to search; undefined for an exact search. Throws UsageError for a search that has no
- * index: of users.
- */
-export function similarProbes(
-  { indexes }: ServedModel,
-  method: string,
-  side: 'user' | 'item',
-  similarity: Similarity,
-  use: IndexUse | undefined,
-): number | undefined {
-  checkIndexUse(method, use);
-  if (side === 'item') return indexes.probes(indexKindOf(similarity), use);
-  if (use === undefined || use === 'auto' || use === false) return undefined;
-  throw new UsageError(`the option index of ${method} acts only on items`, { advice: 'Leave it out' });
-}
-
-/** Products of items are searched in the index for users: the items' biases are multiplied by 0. */
-function indexKindOf(similarity: Similarity): IndexKind {
-  return similarity === 'cosine' ? 'similar' : 'recommend';
-}
 
 /** See Model.similarItems. */
 export function similarRows(
@@ -90,12 +54,6 @@ export function similarRows(
   const isMany = ids === 'all' || positions.length > FEW;
   const source = isMany ? searchOfAll(served, search) : searchOfFew(served, search);
   return withNames(datasetOf(served.session, source), options.names, columnsOf(served, side).item);
-}
-
-export function sideOf({ factors }: ServedModel, side: 'user' | 'item') {
-  return side === 'item'
-    ? { keys: factors.items, values: factors.itemFactors }
-    : { keys: factors.users, values: factors.userFactors };
 }
 
 /** Positions of the ids, in the given order. Throws UsageError for an unknown id. */
@@ -146,26 +104,6 @@ function similarQueries({ factors, rank }: ServedModel, positions: Uint32Array, 
     userFactors.set(queryOf(factors.itemFactors, position * factors.rank, rank, similarity), row * width),
   );
   return { users: takeKeys(factors.items, positions), items: factors.items, userFactors, rank: width };
-}
-
-function queryOf(values: Float32Array, at: number, rank: number, similarity: Similarity): Float32Array {
-  return similarity === 'cosine' ? unitVector(values, at, rank) : values.subarray(at, at + rank);
-}
-
-/** The rows most similar to the row at a position, without that row; searched in a request thread. */
-export function searchSimilar(
-  served: ServedModel,
-  { side, position, n, similarity, probes }: Omit<SimilarSearch, 'positions'> & { readonly position: number },
-  options: RunOptions,
-): Promise<Found> {
-  const { factors, rank, searches } = served;
-  const { values } = sideOf(served, side);
-  const { name, space } = similarSpace(served, side, similarity === 'cosine');
-  const query = queryOf(values, position * factors.rank, rank, similarity);
-  const request = { query, n, left: [position] };
-  return probes === undefined
-    ? searches.search(name, space, request, options)
-    : searchIndexed(served, indexKindOf(similarity), probes, request, options);
 }
 
 /** Searches for rows one by one, in the request threads. */

@@ -1,13 +1,13 @@
 import { UsageError } from '../../engine/errors.ts';
 import { findId, type Id } from '../../engine/keys/find-id.ts';
-import { checkSimilarity } from '../../operators/serving/similar.ts';
+import { checkSimilarity } from '../../operators/serving/similarity.ts';
 import { checkOptions, runOptionNames } from '../check-options.ts';
 import { shown } from '../../engine/shown.ts';
 import type { RunOptions } from '../run-session.ts';
-import { checkCount, checkedId } from './recommend-options.ts';
-import { idsOf, type ServedModel } from './served-model.ts';
-import { searchSimilar, sideOf, type SimilarOptions, similarProbes } from './similar-rows.ts';
-import { checkNames, nameOf } from './with-names.ts';
+import { checkCount, checkedId } from './request-options.ts';
+import { idsOf, type RequestedModel } from './served-model.ts';
+import { searchSimilar, sideOf, type SimilarOptions, similarProbes } from './search-similar.ts';
+import { checkNames, nameOf } from './item-name.ts';
 
 /** Options of `Model.similar`. */
 export interface SimilarTo extends SimilarOptions, RunOptions {
@@ -24,7 +24,7 @@ export interface SimilarRows {
 
 /** See Model.similar. */
 export async function findSimilar(
-  served: ServedModel,
+  served: RequestedModel,
   id: Id,
   n: number,
   options: SimilarTo,

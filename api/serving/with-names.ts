@@ -1,24 +1,8 @@
-import { UsageError } from '../../engine/errors.ts';
-import type { Id } from '../../engine/keys/find-id.ts';
-import { ItemNames } from '../../operators/serving/item-names.ts';
+import type { ItemNames } from '../../operators/serving/item-names.ts';
 import { NameItems } from '../../operators/serving/name-items.ts';
-import { shown } from '../../engine/shown.ts';
 import type { Dataset } from '../dataset.ts';
 
 /** Lists with the items' names in an additional column; unchanged without names. */
 export function withNames(lists: Dataset, names: ItemNames | undefined, item: string): Dataset {
   return names === undefined ? lists : lists.pipe(new NameItems(names, item));
-}
-
-/** The field `name` of an item that has one. */
-export function nameOf(names: ItemNames | undefined, item: Id): { readonly name?: string } {
-  const name = names?.get(item);
-  return name === undefined ? {} : { name };
-}
-
-export function checkNames(method: string, names: ItemNames | undefined): void {
-  if (names === undefined || names instanceof ItemNames) return;
-  throw new UsageError(`the option names of ${method} takes ItemNames, got ${shown(names)}`, {
-    advice: 'Read them with session.readItemNames(path), or make them with new ItemNames(entries)',
-  });
 }

@@ -8,7 +8,7 @@ import { shown } from '../../engine/shown.ts';
 import { RowStream } from '../../engine/stream/ipc-bytes.ts';
 import { Recommend } from '../../operators/serving/recommend.ts';
 import { MAXIMUM_RANK } from '../../operators/params/common.ts';
-import { checkCount } from '../serving/recommend-options.ts';
+import { checkCount } from '../serving/request-options.ts';
 import type { Session } from '../session.ts';
 import { FactorSide } from './factor-side.ts';
 import type { Opening } from './opening.ts';

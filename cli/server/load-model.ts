@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { IndexUse } from '../../api/serving/item-indexes.ts';
+import type { IndexUse } from '../../api/serving/index-use.ts';
 import type { Dataset } from '../../api/dataset.ts';
 import { readRegular } from '../../engine/regular-file.ts';
 import type { EventSink, ItemFilters, ItemNames, Model, Session } from '../../index.ts';

@@ -1,6 +1,6 @@
 import { HttpError } from './http-error.ts';
 import type { Exclusions, Id, ItemFilters, ItemNames, Model } from '../../index.ts';
-import type { IndexUse } from '../../api/serving/item-indexes.ts';
+import type { IndexUse } from '../../api/serving/index-use.ts';
 import { jsonId } from '../report/recommendations.ts';
 
 /** A model that is loaded and prepared, with the data that belong to it. */

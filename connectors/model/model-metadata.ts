@@ -1,59 +1,23 @@
 import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { crc32 } from 'node:zlib';
 import { DataError } from '../../engine/errors.ts';
 import { readRegular } from '../../engine/regular-file.ts';
-import type { Json, JsonObject } from '../../engine/json.ts';
+import type { JsonObject } from '../../engine/json.ts';
 import { fileProblem } from '../files/file-problem.ts';
-import type { IdColumn } from './id-column.ts';
-
-export const MODEL_CLASS = 'org.apache.spark.ml.recommendation.ALSModel';
-
-/** Names of the model's columns in training and in predictions. */
-export interface ModelColumns {
-  readonly user: string;
-  readonly item: string;
-  readonly rating: string;
-  readonly prediction: string;
-}
-
-export type ColdStartStrategy = 'nan' | 'drop';
-
-/** A model without its factors. */
-export interface ModelMetadata {
-  readonly rank: number;
-  readonly columns: ModelColumns;
-  readonly coldStartStrategy: ColdStartStrategy;
-  /** FactorFlow's own metadata: configuration of the training, plan, metrics, ... */
-  readonly factorflow: JsonObject;
-}
-
-/** Counts and types of the stored ids; absent from models that Spark wrote. */
-export interface ModelStorage {
-  readonly users: number;
-  readonly items: number;
-  readonly userIdType: IdColumn['type'];
-  readonly itemIdType: IdColumn['type'];
-  /** True if the model has the number of ratings of each item. */
-  readonly itemCounts?: boolean;
-  /** True if the model has damped means. */
-  readonly means?: boolean;
-}
-
-/** Largest accepted rank, above any real model, so that damaged metadata cannot exhaust memory. */
-const LARGEST_RANK = 1 << 16;
+import { crc32 } from './crc-32.ts';
+import {
+  decodeMetadata,
+  defaults,
+  hexOf,
+  MODEL_CLASS,
+  type ModelMetadata,
+  type ModelStorage,
+} from './decode-metadata.ts';
 
 /** Most bytes of a metadata file, far above the size of the largest plan. */
 const MOST_BYTES = 2 ** 28;
 const SPARK_VERSION = '3.5.0';
-const defaults = {
-  userCol: 'user',
-  itemCol: 'item',
-  predictionCol: 'prediction',
-  coldStartStrategy: 'nan',
-  blockSize: 4096,
-} as const;
 
 /** The only line of <model>/metadata/part-00000, without the newline. The same model gives the same line. */
 export function encodeMetadata(
@@ -101,19 +65,6 @@ function withChecksum(metadata: JsonObject): string {
   return `${line.slice(0, -1)},"checksum":"${hexOf(crc32(line))}"}`;
 }
 
-const CHECKSUM = /,"checksum":"([0-9a-f]{8})"\}$/;
-
-/** The checksum in a line, and the checksum computed from it; undefined if the writer stored none. */
-function checksumsOf(line: string): { readonly stored: string; readonly found: string } | undefined {
-  const member = CHECKSUM.exec(line);
-  if (member === null) return undefined;
-  return { stored: member[1], found: hexOf(crc32(`${line.slice(0, member.index)}}`)) };
-}
-
-function hexOf(sum: number): string {
-  return sum.toString(16).padStart(8, '0');
-}
-
 /** Reads the line from the first of the files <folder>/part-* that has one. */
 export async function readMetadata(
   folder: string,
@@ -134,90 +85,4 @@ export async function readMetadata(
     phase: 'load',
     file: folder,
   });
-}
-
-function decodeMetadata(
-  line: string,
-  file: string,
-): { metadata: ModelMetadata; storage: ModelStorage | undefined } {
-  const problem = (summary: string, advice?: string) =>
-    new DataError(summary, { phase: 'load', file, advice });
-  const sums = checksumsOf(line);
-  if (sums !== undefined && sums.found !== sums.stored)
-    throw problem(
-      `the metadata are damaged or were edited: their checksum is ${sums.found}, and they say ${sums.stored}`,
-      'Copy or save the model again',
-    );
-  const all = decodeObject(line, problem);
-  if (all.class !== MODEL_CLASS)
-    throw problem(`the class is ${JSON.stringify(all.class ?? null)}, need ${MODEL_CLASS}`);
-  const rank = decodeRank(all, problem);
-  const { columns, coldStartStrategy } = decodeParams(all, problem);
-  const { storage, ...factorflow } = isObject(all.factorflow) ? all.factorflow : {};
-  const rating = isObject(storage) && typeof storage.ratingCol === 'string' ? storage.ratingCol : 'rating';
-  return {
-    metadata: { rank, columns: { ...columns, rating }, coldStartStrategy, factorflow },
-    storage: decodeStorage(storage),
-  };
-}
-
-type Problem = (summary: string) => DataError;
-
-function decodeObject(line: string, problem: Problem): JsonObject {
-  let all: Json;
-  try {
-    all = JSON.parse(line) as Json;
-  } catch {
-    throw problem('the metadata are not JSON');
-  }
-  if (!isObject(all)) throw problem('the metadata are not a JSON object');
-  return all;
-}
-
-function decodeRank({ rank }: JsonObject, problem: Problem): number {
-  if (typeof rank === 'number' && Number.isInteger(rank) && rank >= 1 && rank <= LARGEST_RANK) return rank;
-  throw problem(`the rank is ${JSON.stringify(rank ?? null)}, need an integer from 1 to ${LARGEST_RANK}`);
-}
-
-/** Spark's parameters: values of the model, else defaults. */
-function decodeParams(
-  { defaultParamMap, paramMap }: JsonObject,
-  problem: Problem,
-): { columns: Omit<ModelColumns, 'rating'>; coldStartStrategy: ColdStartStrategy } {
-  const params: JsonObject = {
-    ...defaults,
-    ...(isObject(defaultParamMap) && defaultParamMap),
-    ...(isObject(paramMap) && paramMap),
-  };
-  const text = (name: keyof typeof defaults) => {
-    const value = params[name];
-    if (typeof value === 'string') return value;
-    throw problem(`the parameter ${name} is ${JSON.stringify(value ?? null)}, need a string`);
-  };
-  const coldStartStrategy = text('coldStartStrategy').toLowerCase();
-  if (coldStartStrategy !== 'nan' && coldStartStrategy !== 'drop')
-    throw problem(`coldStartStrategy is "${coldStartStrategy}", need "nan" or "drop"`);
-  const columns = { user: text('userCol'), item: text('itemCol'), prediction: text('predictionCol') };
-  return { columns, coldStartStrategy };
-}
-
-function decodeStorage(storage: Json | undefined): ModelStorage | undefined {
-  if (!isObject(storage)) return undefined;
-  const { users, items, userIdType, itemIdType, itemCounts, means } = storage;
-  if (
-    typeof users !== 'number' ||
-    typeof items !== 'number' ||
-    !isIdType(userIdType) ||
-    !isIdType(itemIdType)
-  )
-    return undefined;
-  return { users, items, userIdType, itemIdType, itemCounts: itemCounts === true, means: means === true };
-}
-
-function isIdType(value: Json | undefined): value is IdColumn['type'] {
-  return value === 'int32' || value === 'int64' || value === 'utf8';
-}
-
-function isObject(value: Json | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

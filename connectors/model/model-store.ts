@@ -18,7 +18,7 @@ import { readFactors } from './factor-table.ts';
 import { firstDescent, idCount, idText, idTypeOf, idVector, joinIds } from './id-column.ts';
 import { isIndexEntry } from './item-index-file.ts';
 import { encodeMetadata, readMetadata } from './model-metadata.ts';
-import type { ModelMetadata, ModelStorage } from './model-metadata.ts';
+import type { ModelMetadata, ModelStorage } from './decode-metadata.ts';
 import { bytesOf, type SavedSide, saveSides } from './save-sides.ts';
 import type { FactorTable, WrittenTable } from './write-factors.ts';
 

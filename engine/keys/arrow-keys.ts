@@ -163,7 +163,7 @@ export function concatKeys(type: KeyType, parts: readonly KeyColumn[]): KeyColum
 }
 
 function joined<T extends Int32Array | Uint8Array>(
-  type: { new (buffer: SharedArrayBuffer): T; readonly BYTES_PER_ELEMENT: number },
+  type: { new (buffer: ArrayBufferLike): T; readonly BYTES_PER_ELEMENT: number },
   parts: readonly T[],
 ): T {
   const all = sharedArray(

@@ -11,8 +11,8 @@ import { hashHalves } from './tables/words-table.ts';
  */
 export function keyHashes(column: KeyColumn): { low: Uint32Array; high: Uint32Array } {
   const count = keyCount(column);
-  const low = new Uint32Array(new SharedArrayBuffer(4 * count));
-  const high = new Uint32Array(new SharedArrayBuffer(4 * count));
+  const low = sharedArray(Uint32Array, count);
+  const high = sharedArray(Uint32Array, count);
   if (column.type === 'int32') {
     const { values } = column;
     low.set(values.subarray(0, count));

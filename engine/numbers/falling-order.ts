@@ -1,3 +1,5 @@
+import { sharedArray } from '../partition.ts';
+
 /**
  * Returns the positions of numbers >= 0 in descending order of value, ties by position, in shared memory.
  * This takes one native sort of 64-bit integers without a comparison function, because float32 numbers >= 0
@@ -14,7 +16,7 @@ export function fallingOrder(values: Float32Array): Uint32Array {
     halves[2 * i + 1] = ~bits[i];
   }
   keys.sort();
-  const order = new Uint32Array(new SharedArrayBuffer(4 * values.length));
+  const order = sharedArray(Uint32Array, values.length);
   for (let i = 0; i < order.length; i++) order[i] = halves[2 * i];
   return order;
 }

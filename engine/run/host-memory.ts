@@ -1,11 +1,12 @@
 import {
+  isShared,
   type MatrixShape,
   type Partition,
   partitionKey,
   type PartitionRef,
   sharedArray,
 } from '../partition.ts';
-import { Garbage } from '../threads/collect-garbage.ts';
+import { Garbage } from './garbage.ts';
 import type { FileMemories, HostStore, WireMemory } from './device.ts';
 import { hostMeter, type MemoryMeter } from './memory-meter.ts';
 import type { DeviceInfo } from '../plan/device-info.ts';
@@ -94,8 +95,7 @@ export class HostMemory implements HostStore {
     const found = this.#partitions.get(key);
     if (found === undefined) return;
     for (const { buffer } of Object.values(found.columns)) {
-      if (buffer instanceof SharedArrayBuffer && this.#taken.delete(buffer))
-        this.#giveBack(buffer, buffer.byteLength);
+      if (isShared(buffer) && this.#taken.delete(buffer)) this.#giveBack(buffer, buffer.byteLength);
       else if (!found.reused) this.#garbage.add(buffer.byteLength);
     }
     const files = found.inFiles?.memory;

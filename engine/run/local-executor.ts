@@ -1,4 +1,6 @@
 import type { Device, Executor, FileMemories, SpillStore } from './device.ts';
+import { collectGarbage } from '../threads/collect-garbage.ts';
+import { setCollector } from './garbage.ts';
 import { HostMemory } from './host-memory.ts';
 
 /** Runs tasks in worker threads of this process: each device has its own pool (see `ThreadPool`). */
@@ -9,6 +11,7 @@ export class LocalExecutor implements Executor {
   readonly #devices: Device[] = [];
 
   constructor(devices: readonly Device[], spilled?: SpillStore, files?: () => FileMemories) {
+    setCollector(collectGarbage);
     this.memory = new HostMemory(files?.());
     this.files = files;
     this.add(devices);

@@ -1,15 +1,12 @@
 import { hostDevice } from '../../engine/run/devices.ts';
-import { UsageError } from '../../engine/errors.ts';
 import { type KeyColumn, keyCount, takeKeys } from '../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { dataSetName, sharedArray } from '../../engine/partition.ts';
 import { giveTo } from '../../engine/run/hand-over.ts';
 import { type FactorModel, lookupOf } from './factor-model.ts';
+import type { Similarity } from './similarity.ts';
 import { unitVector } from './unit-vector.ts';
 import { blockOf, emptyBlock, type RatingBlock } from '../ratings/rating-block.ts';
-
-/** Similarity of two vectors a and b: a·b / (‖a‖ ‖b‖), or a·b. */
-export type Similarity = 'cosine' | 'dot';
 
 export interface SimilarQuery {
   /** Ids of one side, ascending, and their factors: keyCount(ids) x rank. */
@@ -68,9 +65,4 @@ export async function withoutThemselves(
   const ref = { name: dataSetName('themselves'), partition: 0, version: 0 };
   await giveTo(ctx, hostDevice(ctx.executor).info.place, [[ref, partition]]);
   return blockOf(ref, partition);
-}
-
-export function checkSimilarity(value: string): Similarity {
-  if (value === 'cosine' || value === 'dot') return value;
-  throw new UsageError(`similarity must be cosine or dot, got ${value}`);
 }

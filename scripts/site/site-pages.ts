@@ -22,6 +22,7 @@ export const guide = {
   Quality: ['evaluating', 'ranking', 'summary', 'reports'],
   Production: [
     'serving',
+    'browser',
     'retraining',
     'checkpoints',
     'embedding',

@@ -7,13 +7,24 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 const root = resolve(import.meta.dirname, '../..');
-const folders = ['cli', 'api', 'connectors', 'synthetic', 'operators', 'engine', 'cpu', 'gpu'] as const;
+const folders = [
+  'browser',
+  'cli',
+  'api',
+  'connectors',
+  'synthetic',
+  'operators',
+  'engine',
+  'cpu',
+  'gpu',
+] as const;
 
 /** The folders that each folder may import from, beside itself. */
 const allowed: Readonly<Record<string, readonly string[]>> = {
   'index.ts': ['api', 'connectors', 'operators', 'engine'],
   cli: ['index.ts', 'api'],
   api: ['connectors', 'synthetic', 'operators', 'engine', 'cpu', 'gpu'],
+  browser: ['api', 'connectors', 'operators', 'engine', 'cpu'],
   connectors: ['engine'],
   synthetic: ['connectors', 'engine'],
   operators: ['engine'],
@@ -117,6 +128,20 @@ describe('imports', () => {
     for (const file of next.keys()) visit(file);
     expect(done).toContain('cli/commands/train.ts');
     expect(circles).toEqual([]);
+  });
+
+  it('of the entry for pages reach neither Node nor packages of Node', () => {
+    const reached = new Set(['browser/index.ts']);
+    const packages = new Set<string>();
+    for (const file of reached)
+      for (const { target, typesOnly } of imports.filter((one) => one.file === file)) {
+        if (typesOnly) continue;
+        if (folderOf(target) === 'index.ts' || (folders as readonly string[]).includes(folderOf(target)))
+          reached.add(target);
+        else packages.add(target);
+      }
+    expect(reached.size).toBeGreaterThan(50);
+    expect([...packages].sort()).toEqual(['hyparquet/src/metadata.js', 'hyparquet/src/scan.js']);
   });
 
   it('of operators and kernels name no module of Node', () => {

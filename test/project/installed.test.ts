@@ -84,6 +84,7 @@ describe('the package', () => {
         'LICENSE',
         'CHANGELOG.md',
         'dist/programs/index.js',
+        'dist/page/index.js',
         'dist/types/index.d.ts',
         'docs/README.md',
         'examples/01-train.ts',
@@ -99,11 +100,14 @@ describe('the package', () => {
     expect(mapped).toEqual([]);
   });
 
-  it('holds no module that a bundle has already, and one file of declarations', () => {
-    expect(names().filter((path) => /^dist\/(?!programs\/)(?!.*\/generated\/).*\.js$/.test(path))).toEqual(
-      [],
-    );
-    expect(names().filter((path) => /\.d\.[cm]?ts$/.test(path))).toEqual(['dist/types/index.d.ts']);
+  it('holds no module that a bundle has already, and a file of declarations for each entry', () => {
+    expect(
+      names().filter((path) =>
+        /^dist\/(?!programs\/)(?!.*\/generated\/)(?!page\/index\.js$).*\.js$/.test(path),
+      ),
+    ).toEqual([]);
+    const declared = names().filter((path) => /\.d\.[cm]?ts$/.test(path));
+    expect(declared.sort()).toEqual(['dist/types/browser.d.ts', 'dist/types/index.d.ts']);
   });
 
   it('has no dead links', () => {

@@ -1,4 +1,4 @@
-import type { IndexUse } from '../../../api/serving/item-indexes.ts';
+import type { IndexUse } from '../../../api/serving/index-use.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import { shown } from '../kinds.ts';
 import type { Option } from '../option.ts';

@@ -1,3 +1,4 @@
+import { bytesOfBase64 } from '../../../engine/base64.ts';
 import { loading, type LoadingKernels } from '../../generated/loading-wasm.ts';
 
 const WASM_PAGE = 1 << 16;
@@ -19,7 +20,7 @@ export class LoadingMemory {
   readonly #memory = new WebAssembly.Memory({ initial: 1 });
 
   private constructor() {
-    module ??= new WebAssembly.Module(Buffer.from(loading, 'base64'));
+    module ??= new WebAssembly.Module(bytesOfBase64(loading));
     this.kernels = new WebAssembly.Instance(module, { env: { memory: this.#memory } })
       .exports as unknown as LoadingKernels;
   }

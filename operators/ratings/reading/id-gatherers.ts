@@ -21,7 +21,7 @@ export function withRoom<T extends Int32Array | Uint32Array | Float32Array | Flo
 ): T {
   if (rows <= values.length) return values;
   const type = values.constructor as {
-    new (buffer: SharedArrayBuffer): T;
+    new (buffer: ArrayBufferLike): T;
     readonly BYTES_PER_ELEMENT: number;
   };
   const larger = sharedArray(type, Math.min(most, FIRST_ROWS.find((room) => room >= rows) ?? most));

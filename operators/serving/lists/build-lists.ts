@@ -241,7 +241,7 @@ class Build {
 }
 
 function shared<T extends Float32Array | Uint32Array>(
-  type: { new (buffer: SharedArrayBuffer): T; readonly BYTES_PER_ELEMENT: number },
+  type: { new (buffer: ArrayBufferLike): T; readonly BYTES_PER_ELEMENT: number },
   values: T,
 ): T {
   const copy = sharedArray<T>(type, values.length);

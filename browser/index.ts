@@ -1,0 +1,11 @@
+/** The entry `factorflow/browser`: recommendations in a page, from a model on a web server. */
+export { openModel, type OpenModelOptions } from './open-model.ts';
+export { PageModel, type PageRequestOptions } from './page-model.ts';
+export type { Fetch } from './remote-file.ts';
+export { ItemNames, type ItemNameEntry } from '../operators/serving/item-names.ts';
+export type { RatedItem } from '../api/serving/fold-in-request.ts';
+export type { RecommendedItem, UserRecommendations } from '../api/serving/request.ts';
+export type { Explanation, ExplainOptions } from '../api/serving/explain.ts';
+export type { SimilarRows } from '../api/serving/similar-to.ts';
+export type { Id } from '../engine/keys/find-id.ts';
+export { CapacityError, DataError, FactorFlowError, UsageError } from '../engine/errors.ts';

@@ -1,0 +1,53 @@
+import type { RequestSession, RunOptions } from '../api/run-session.ts';
+import { SessionWork } from '../api/session-work.ts';
+import { noEvents } from '../engine/events.ts';
+import { RunMetrics } from '../engine/metrics.ts';
+import type { ExecutionContext } from '../engine/run/context.ts';
+import type { Executor } from '../engine/run/device.ts';
+import { HostMemory } from '../engine/run/host-memory.ts';
+import { compilePageKernels } from './kernels.ts';
+import { PageDevice, type PageTasks } from './page-device.ts';
+
+/** The session of one model of a page: one device, in the page's own thread. */
+export class PageSession implements RequestSession {
+  readonly ids = undefined;
+  readonly #work = new SessionWork();
+  readonly #executor: Executor;
+
+  private constructor(device: PageDevice) {
+    const memory = new HostMemory();
+    this.#executor = {
+      devices: [device],
+      memory,
+      close: async () => {
+        await device.close();
+        await memory.close();
+      },
+    };
+  }
+
+  /** Throws UsageError if the browser has no WebAssembly SIMD. */
+  static async open(tasks: PageTasks): Promise<PageSession> {
+    return new PageSession(new PageDevice(await compilePageKernels(), tasks));
+  }
+
+  get closed(): boolean {
+    return this.#work.closed;
+  }
+
+  requestContext({ signal, onEvent = noEvents }: RunOptions = {}): ExecutionContext {
+    this.#work.requireOpen();
+    return {
+      signal: this.#work.signalOf(signal),
+      follow: this.#work.follow,
+      executor: this.#executor,
+      events: onEvent,
+      metrics: new RunMetrics(),
+    };
+  }
+
+  async close(): Promise<void> {
+    await this.#work.close();
+    await this.#executor.close();
+  }
+}

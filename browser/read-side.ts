@@ -1,0 +1,160 @@
+import { parquetMetadataAsync } from 'hyparquet/src/metadata.js';
+import { parquetScan } from 'hyparquet/src/scan.js';
+import type { DecodedArray } from 'hyparquet/src/types.js';
+import { partName } from '../connectors/parquet/part-names.ts';
+import type { DataError } from '../engine/errors.ts';
+import { type KeyColumn, type KeyType, keyCount } from '../engine/keys/key-column.ts';
+import { sharedArray } from '../engine/partition.ts';
+import { problem, RemoteFile, type RemoteOptions, TAIL_BYTES } from './remote-file.ts';
+
+/** Ids and their numbers, `width` of each. */
+export interface RemoteSide {
+  readonly ids: KeyColumn;
+  readonly values: Float32Array;
+}
+
+/** A folder of a model: its address, and the shape that the metadata give. */
+export interface SideShape {
+  readonly url: string;
+  readonly rows: number;
+  readonly width: number;
+  readonly type: KeyType;
+}
+
+/** The rows of some part files of a folder. */
+interface Part {
+  readonly rows: number;
+  readonly ids: readonly DecodedArray[];
+}
+
+/**
+ * Reads the part files of one side of a model until it has all rows: a web server does not list folders, and
+ * the names of the files count from 0. Throws DataError for a missing or damaged file.
+ */
+export async function readSide(shape: SideShape, options: RemoteOptions): Promise<RemoteSide> {
+  const { url, rows, width, type } = shape;
+  const values = sharedArray(Float32Array, rows * width);
+  const ids: DecodedArray[] = [];
+  let done = 0;
+  for (let part = 0; done < rows || part === 0; part++) {
+    const file = await RemoteFile.open(`${url}/${partName(part)}`, options);
+    if (file === undefined)
+      throw problem(
+        `${url}/${partName(part)}`,
+        `the file is missing: the model has ${rows} rows, and ${done} were read`,
+        'Copy all files of the model to the server',
+      );
+    const read = await damageAt(file.url, () => readPart(file, width, values.subarray(done * width)));
+    done += read.rows;
+    ids.push(...read.ids);
+  }
+  if (done > rows)
+    throw problem(url, `the files have ${done} rows, and the metadata say ${rows}`, 'Copy the model again');
+  const keys = keysOf(ids, type, rows, url);
+  return { ids: keys, values };
+}
+
+async function readPart(file: RemoteFile, width: number, target: Float32Array): Promise<Part> {
+  const metadata = await parquetMetadataAsync(file, { initialFetchSize: TAIL_BYTES });
+  const names = metadata.schema.map(({ name }) => name);
+  const missing = ['id', 'features'].find((name) => !names.includes(name));
+  if (missing !== undefined) throw problem(file.url, `the file has no column ${missing}`);
+  const parsers = { stringFromBytes: (bytes: Uint8Array) => bytes };
+  const scan = await parquetScan({ file, metadata, columns: ['id', 'features'], parsers });
+  const ids: DecodedArray[] = [];
+  let done = 0;
+  for (const range of scan.ranges) {
+    const [own, features] = await Promise.all(
+      ['id', 'features'].map((column) => scan.readColumn({ column, ...range })),
+    );
+    const rows = range.rowEnd - range.rowStart;
+    if (own.length !== rows || features.length !== rows)
+      throw problem(file.url, `columns have ${own.length} and ${features.length} rows, need ${rows}`);
+    if ((done + rows) * width > target.length)
+      throw problem(file.url, 'the file has more rows than the metadata say', 'Copy the model again');
+    for (let row = 0; row < rows; row++)
+      copyRow(features[row] as ArrayLike<number>, target, (done + row) * width, width, file.url);
+    ids.push(own);
+    done += rows;
+  }
+  return { rows: done, ids };
+}
+
+function copyRow(
+  row: ArrayLike<number> | undefined,
+  target: Float32Array,
+  at: number,
+  width: number,
+  url: string,
+): void {
+  if (row?.length !== width)
+    throw problem(url, `a feature vector has ${row?.length ?? 0} values, and the model's rank is ${width}`);
+  for (let k = 0; k < width; k++) {
+    if (!Number.isFinite(row[k])) throw problem(url, 'a feature is missing, NaN or infinite');
+    target[at + k] = row[k];
+  }
+}
+
+/** Turns errors of the decoder, such as a wrong magic number, into an error that names the file. */
+async function damageAt<T>(url: string, read: () => Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    if (error instanceof Error && 'details' in error) throw error as DataError;
+    if (error instanceof DOMException) throw error;
+    const reason = error instanceof Error ? error.message : String(error);
+    throw problem(url, `the file is damaged: ${reason}`, 'Copy the model again', error);
+  }
+}
+
+/** The ids of all parts as keys, which must ascend. */
+function keysOf(parts: readonly DecodedArray[], type: KeyType, rows: number, url: string): KeyColumn {
+  const keys = joined(parts, type, rows);
+  if (keys === undefined) throw problem(url, `the ids are not ${type}, as the metadata say`);
+  for (let row = 1; row < keyCount(keys); row++)
+    if (!ascends(keys, row)) throw problem(url, `the ids do not ascend in row ${row + 1}`);
+  return keys;
+}
+
+function joined(parts: readonly DecodedArray[], type: KeyType, rows: number): KeyColumn | undefined {
+  if (type === 'int32') {
+    const values = sharedArray(Int32Array, rows);
+    let at = 0;
+    for (const part of parts) for (const id of part) values[at++] = Number(id);
+    return { type, values };
+  }
+  if (type === 'int64') {
+    const halves = sharedArray(Int32Array, 2 * rows);
+    let at = 0;
+    for (const part of parts)
+      for (const id of part) {
+        const value = BigInt(id);
+        halves[at++] = Number(BigInt.asIntN(32, value));
+        halves[at++] = Number(BigInt.asIntN(32, value >> 32n));
+      }
+    return { type, halves };
+  }
+  const texts = parts.flatMap((part) => Array.from(part as ArrayLike<unknown>));
+  if (!texts.every((text) => text instanceof Uint8Array)) return undefined;
+  const offsets = sharedArray(Int32Array, rows + 1);
+  texts.forEach((text, row) => (offsets[row + 1] = offsets[row] + text.length));
+  const bytes = sharedArray(Uint8Array, offsets[rows]);
+  texts.forEach((text, row) => bytes.set(text, offsets[row]));
+  return { type, offsets, bytes };
+}
+
+function ascends(keys: KeyColumn, row: number): boolean {
+  if (keys.type === 'int32') return keys.values[row - 1] < keys.values[row];
+  if (keys.type === 'int64') {
+    const { halves } = keys;
+    const [before, own] = [halves[2 * row - 1], halves[2 * row + 1]];
+    return before < own || (before === own && halves[2 * row - 2] >>> 0 < halves[2 * row] >>> 0);
+  }
+  const { offsets, bytes } = keys;
+  const [from, middle, to] = [offsets[row - 1], offsets[row], offsets[row + 1]];
+  for (let i = 0; i < Math.min(middle - from, to - middle); i++) {
+    const difference = bytes[from + i] - bytes[middle + i];
+    if (difference !== 0) return difference < 0;
+  }
+  return middle - from < to - middle;
+}

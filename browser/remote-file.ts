@@ -1,0 +1,136 @@
+import type { AsyncBuffer } from 'hyparquet/src/types.js';
+import { DataError } from '../engine/errors.ts';
+
+/** Sends the requests; by default the page's own fetch. */
+export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
+
+export interface RemoteOptions {
+  readonly fetch: Fetch;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** Bytes of the first request, at the end of the file: most footers are shorter. */
+export const TAIL_BYTES = 1 << 16;
+
+/** A response with its bytes, and the first of them in the file. */
+interface Received {
+  readonly bytes: ArrayBuffer;
+  readonly from: number;
+  readonly total: number;
+  readonly version: string;
+}
+
+/**
+ * A file on a web server, read by ranges of bytes. If the server ignores ranges, or does not let the page see
+ * them, the whole file is read once. Throws DataError if an answer is cut short, or if the file has another
+ * length or version than at the first request.
+ */
+export class RemoteFile implements AsyncBuffer {
+  readonly url: string;
+  readonly byteLength: number;
+  readonly #options: RemoteOptions;
+  readonly #first: Received;
+
+  private constructor(url: string, options: RemoteOptions, first: Received) {
+    [this.url, this.#options, this.#first] = [url, options, first];
+    this.byteLength = first.total;
+  }
+
+  /** Opens a file. Undefined if the server has none at this URL. */
+  static async open(url: string, options: RemoteOptions): Promise<RemoteFile | undefined> {
+    const response = await request(url, options, `bytes=-${TAIL_BYTES}`);
+    if (response.status === 404 || response.status === 410) return undefined;
+    const first = (await received(url, response)) ?? (await wholeFile(url, options));
+    return new RemoteFile(url, options, first);
+  }
+
+  async slice(start: number, end = this.byteLength): Promise<ArrayBuffer> {
+    const { bytes, from } = this.#first;
+    if (start >= from) return bytes.slice(start - from, end - from);
+    if (end <= from) return this.#read(start, end);
+    // The end of the range has arrived with the first request.
+    const joined = new Uint8Array(end - start);
+    joined.set(new Uint8Array(await this.#read(start, from)));
+    joined.set(new Uint8Array(bytes, 0, end - from), from - start);
+    return joined.buffer;
+  }
+
+  async #read(start: number, end: number): Promise<ArrayBuffer> {
+    const { total, version } = this.#first;
+    const response = await request(this.url, this.#options, `bytes=${start}-${end - 1}`);
+    const found = (await received(this.url, response)) ?? (await wholeFile(this.url, this.#options));
+    if (found.total !== total || (version !== '' && found.version !== '' && found.version !== version))
+      throw problem(this.url, 'the file was changed while it was read', 'Open the model again');
+    if (found.from > start || found.from + found.bytes.byteLength < end)
+      throw problem(this.url, `the server sent other bytes than ${start} to ${end - 1}`);
+    return found.bytes.slice(start - found.from, end - found.from);
+  }
+
+  /** The whole file as text. */
+  async text(): Promise<string> {
+    return new TextDecoder().decode(await this.slice(0));
+  }
+}
+
+export function problem(url: string, summary: string, advice?: string, cause?: unknown): DataError {
+  return new DataError(summary, { phase: 'open', file: url, advice, cause });
+}
+
+async function request(url: string, { fetch, signal }: RemoteOptions, range?: string): Promise<Response> {
+  try {
+    return await fetch(url, { signal, headers: range === undefined ? {} : { Range: range } });
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw problem(
+      url,
+      'the request failed',
+      'Check the connection, and that the server permits requests of this page (CORS)',
+      error,
+    );
+  }
+}
+
+/** Reads the body. Undefined if it is a part of the file and the page cannot see which one. */
+async function received(url: string, response: Response): Promise<Received | undefined> {
+  const { status, headers } = response;
+  if (status === 416) throw problem(url, 'the file is empty or was cut short', 'Copy the model again');
+  if (status !== 200 && status !== 206)
+    throw problem(url, `the server answers ${status} ${response.statusText}`.trim(), 'Check the URL');
+  const version = headers.get('etag') ?? headers.get('last-modified') ?? '';
+  if (status === 206) {
+    const range = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(headers.get('content-range') ?? '');
+    if (range === null) {
+      await response.body?.cancel();
+      return undefined;
+    }
+    const [from, last, total] = range.slice(1).map(Number);
+    return { bytes: await bodyOf(url, response, last + 1 - from), from, total, version };
+  }
+  const length = headers.get('content-length');
+  const encoded = headers.has('content-encoding');
+  const bytes = await bodyOf(url, response, encoded || length === null ? undefined : Number(length));
+  return { bytes, from: 0, total: bytes.byteLength, version };
+}
+
+async function bodyOf(url: string, response: Response, length: number | undefined): Promise<ArrayBuffer> {
+  let bytes: ArrayBuffer;
+  try {
+    bytes = await response.arrayBuffer();
+  } catch (error) {
+    throw problem(url, 'the connection broke off while the file was read', 'Open the model again', error);
+  }
+  if (length !== undefined && bytes.byteLength !== length)
+    throw problem(
+      url,
+      `the file is cut short: ${bytes.byteLength} of ${length} bytes arrived`,
+      'Open the model again',
+    );
+  return bytes;
+}
+
+async function wholeFile(url: string, options: RemoteOptions): Promise<Received> {
+  const found = await received(url, await request(url, options));
+  if (found === undefined)
+    throw problem(url, 'the server sends a part of the file to a request for all of it');
+  return found;
+}

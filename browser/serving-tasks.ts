@@ -1,0 +1,16 @@
+import { gram } from '../cpu/tasks/implicit/gram.ts';
+import { updateImplicit } from '../cpu/tasks/implicit/update-implicit.ts';
+import { prepareSearch } from '../cpu/tasks/search/prepare-search.ts';
+import { searchForRow } from '../cpu/tasks/search/search-for-row.ts';
+import { search } from '../cpu/tasks/search/search.ts';
+import { update } from '../cpu/tasks/update.ts';
+
+/** The handlers of the tasks that requests consist of. Others would only make the page's module larger. */
+export const servingTasks = {
+  gram,
+  update,
+  'update-implicit': updateImplicit,
+  'prepare-search': prepareSearch,
+  search,
+  'search-for-row': searchForRow,
+};

@@ -1,0 +1,56 @@
+/** Bundles the compiled browser/, or a program that imports it, into a module for pages. */
+import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { rolldown } from 'rolldown';
+
+const root = fileURLToPath(new URL('../', import.meta.url));
+
+/** The packages whose code the module contains. */
+const bundled = ['hyparquet'];
+
+/** The name of the package that a module belongs to; undefined for a module of the project. */
+function packageOf(id: string): string | undefined {
+  const installed = id.split('node_modules/').at(-1) ?? '';
+  const name = id.includes('node_modules/') ? installed : id;
+  return /^(?:@[^/]+\/)?[a-z][^/:]*/.exec(name)?.[0];
+}
+
+/**
+ * Bundles a program with everything that it imports into one module. Throws if it imports a module of Node, or
+ * a package that pages do not need.
+ */
+export async function bundlePage(input: string): Promise<string> {
+  const foreign = new Set<string>();
+  const bundle = await rolldown({
+    input,
+    cwd: root,
+    platform: 'browser',
+    external: (id) => {
+      const name = id.startsWith('node:') ? id : packageOf(id);
+      if (name === undefined || bundled.includes(name)) return false;
+      foreign.add(name);
+      return true;
+    },
+    logLevel: 'silent',
+  });
+  const { output } = await bundle.generate({
+    format: 'esm',
+    // Errors are called by the names of their classes.
+    minify: {
+      compress: { keepNames: { function: false, class: true } },
+      mangle: { keepNames: { function: false, class: true } },
+    },
+  });
+  await bundle.close();
+  if (foreign.size > 0) throw new Error(`${input} imports ${[...foreign].sort().join(', ')}`);
+  if (output.length !== 1) throw new Error(`${input} gives ${output.length} files, need 1`);
+  return output[0].code;
+}
+
+/** The licenses of the packages in the module, which must be distributed with their code. */
+export async function pageLicenses(): Promise<string> {
+  const texts = bundled.map(
+    async (name) => `${name}\n\n${await readFile(`${root}node_modules/${name}/LICENSE`, 'utf8')}`,
+  );
+  return (await Promise.all(texts)).join(`\n${'-'.repeat(80)}\n\n`);
+}

@@ -1,0 +1,136 @@
+/** The model of a page gives the results of Node's model, bit for bit, from the same files. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openModel } from '../../browser/index.ts';
+import { ALS, type AlsOptions, ItemNames, Session, SGD } from '../../index.ts';
+import { randomRatings } from '../support/ratings.ts';
+import { PageServer } from './page-server.ts';
+
+const triples = randomRatings(71, 60, 80, 1500);
+const folder = mkdtempSync(join(tmpdir(), 'factorflow-page-'));
+let session: Session;
+let server: PageServer;
+beforeAll(async () => {
+  session = await Session.create({ device: 'cpu', workers: 2 });
+  server = await PageServer.open(folder);
+});
+afterAll(async () => {
+  await server.close();
+  await session.close();
+  rmSync(folder, { recursive: true });
+});
+
+const users = [...new Set(triples.map(({ user }) => user))];
+/** The ratings of the k-th user. */
+const ratedBy = (k: number) =>
+  triples.filter((row) => row.user === users[k]).map(({ item, rating }) => ({ item, rating }));
+
+const kinds: Readonly<Record<string, AlsOptions>> = {
+  'with biases': { biases: true },
+  'without biases': { biases: false },
+  'of a rank that conjugate gradients solve': { rank: 60 },
+  nonnegative: { biases: false, nonnegative: true },
+  implicit: { implicitPrefs: true, biases: false, alpha: 3 },
+};
+
+type ItemId = (item: number) => number | bigint | string;
+
+async function saved(name: string, options: AlsOptions, idOf: ItemId = (item) => item) {
+  const rows = triples.map(({ user, item, rating }) => ({ user, item: idOf(item), rating }));
+  const als = new ALS({ rank: 9, maxIter: 3, seed: 2, regParam: 0.07, ...options });
+  const model = await als.fit(session.fromRows(rows));
+  await model.save(join(folder, name), { overwrite: true });
+  return model;
+}
+
+describe('a model of a page', () => {
+  it.each(Object.entries(kinds))(
+    'recommends, compares and explains as in Node: %s',
+    async (kind, options) => {
+      const name = kind.replaceAll(' ', '-');
+      const model = await saved(name, options);
+      const page = await openModel(`${server.url}/${name}/`);
+      expect([page.rank, page.itemCount]).toEqual([model.rank, model.itemCount]);
+      expect(page.itemCounts).toEqual(model.itemCounts);
+      const names = new ItemNames(page.itemIds().map((id) => [id, `film ${id}`]));
+      for (const user of [3, 17, 40]) {
+        const ratings = ratedBy(user);
+        const visitor = { ratings: [...ratings, { item: 99_999, rating: 3 }] };
+        const given = { names, deny: [ratings[0].item, 5, 7] };
+        expect(await page.recommend(visitor, 10, given)).toEqual(await model.recommend(visitor, 10, given));
+        const best = (await model.recommend({ ratings }, 1)).items[0].item;
+        if (options.nonnegative) continue;
+        expect(await page.explain(ratings, best, { names })).toEqual(
+          await model.explain(ratings, best, { names }),
+        );
+      }
+      const [{ item }] = triples;
+      for (const similarity of ['cosine', 'dot'] as const)
+        expect(await page.similar(item, 12, { similarity, names })).toEqual(
+          await model.similar(item, 12, { similarity, names }),
+        );
+      await page.close();
+      await model.close();
+    },
+  );
+
+  it.each<[string, ItemId]>([
+    ['int64', (item) => 2n ** 60n - BigInt(item * item)],
+    ['int64 below the safe integers', (item) => BigInt(item) * 2n ** 33n - 50n],
+    ['text', (item) => `${item % 2 === 0 ? 'Ö' : '\uFEFFf'}ilm ${item}`],
+  ])('has the ids of the model: %s', async (kind, idOf) => {
+    const model = await saved('ids', {}, idOf);
+    const page = await openModel(`${server.url}/ids`);
+    const ratings = ratedBy(9).map(({ item, rating }) => ({ item: idOf(item), rating }));
+    const own = await model.recommend({ ratings }, 10);
+    expect(own.items, kind).toHaveLength(10);
+    expect(await page.recommend({ ratings }, 10)).toEqual(own);
+    expect(page.itemIds().every((id) => model.hasItem(id) && page.hasItem(id))).toBe(true);
+    await page.close();
+    await model.close();
+  });
+
+  it('takes a model by SGD', async () => {
+    const model = await new SGD({ rank: 8, maxIter: 3, seed: 1 }).fit(session.fromRows(triples));
+    await model.save(join(folder, 'sgd'));
+    const page = await openModel(`${server.url}/sgd`);
+    const visitor = { ratings: ratedBy(20) };
+    expect(await page.recommend(visitor, 7)).toEqual(await model.recommend(visitor, 7));
+    await page.close();
+    await model.close();
+  });
+
+  it('answers a visitor without known items as asked', async () => {
+    const model = await saved('cold', {});
+    const page = await openModel(`${server.url}/cold`);
+    const visitor = { ratings: [{ item: 99_999, rating: 3 }] };
+    for (const unknownUsers of ['empty', 'popular'] as const)
+      expect(await page.recommend(visitor, 4, { unknownUsers })).toEqual(
+        await model.recommend(visitor, 4, { unknownUsers }),
+      );
+    await expect(page.recommend(visitor, 4, { unknownUsers: 'error' })).rejects.toThrow('knows no item');
+    await model.close();
+    await page.close();
+    await expect(page.recommend(visitor, 4)).rejects.toThrow('the model is closed');
+  });
+
+  it('refuses wrong arguments', async () => {
+    const model = await saved('wrong', {});
+    const page = await openModel(`${server.url}/wrong`);
+    const recommend = (visitor: unknown, n: unknown, options: object = {}) =>
+      page.recommend(visitor as { ratings: [] }, n as number, options);
+    await expect(recommend(3, 5)).rejects.toThrow("recommend takes the visitor's ratings, got 3");
+    await expect(recommend({ ratings: [{ item: 1 }] }, 5)).rejects.toThrow('must be a finite number');
+    await expect(recommend({ ratings: [] }, 0)).rejects.toThrow('n must be a whole number');
+    await expect(recommend({ ratings: [] }, 5, { nams: 1 })).rejects.toThrow('unknown option nams');
+    await expect(page.similar(99_999, 5)).rejects.toThrow('the model has no item 99999');
+    await expect(page.explain({ user: 1, ratings: [] } as unknown as readonly [], 1)).rejects.toThrow(
+      'explain takes a list of ratings',
+    );
+    await expect(openModel(5 as unknown as string)).rejects.toThrow('openModel takes the URL');
+    await page.close();
+    await model.close();
+  });
+});
