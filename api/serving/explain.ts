@@ -3,6 +3,7 @@ import { findId, type Id } from '../../engine/keys/find-id.ts';
 import type { IdValues } from '../../engine/keys/id-form.ts';
 import { shortestFloat32 } from '../../engine/numbers/shortest.ts';
 import type { ItemNames } from '../../operators/serving/item-names.ts';
+import type { UserRule } from '../../operators/serving/fold-in/row-rule.ts';
 import { sharesOf } from '../../operators/serving/fold-in/solve-users.ts';
 import {
   givenRow,
@@ -66,17 +67,10 @@ export async function explainItem(
   find?: FindRatings,
 ): Promise<Explanation> {
   checkId('explain', item);
-  if (typeof rated !== 'object' || rated === null || ('user' in rated && find === undefined))
-    throw new UsageError(`explain takes a list of ratings, or { user, ratings }, got ${shown(rated)}`);
   const { items } = served.factors;
   const ids = idsOf(served, 'item');
-  const rule = ruleOf(served, regParam);
-  if (rule.nonnegative)
-    throw new UsageError(
-      'scores of a model with nonnegative factors cannot be explained: they are not linear in the ratings',
-      { advice: 'Train a model without nonnegative' },
-    );
-  const rating = requestRatings(served, rule, 'user' in rated ? ((await find?.(rated, run)) ?? []) : rated);
+  const rule = linearRule(served, regParam);
+  const rating = requestRatings(served, rule, await givenRatings(rated, run, find));
   const { unknownItems } = rating;
   const position = findId(items, item);
   const own = position < 0 ? ids.given(item) : ids.at(position);
@@ -99,6 +93,26 @@ export async function explainItem(
     contributions,
     unknownItems,
   };
+}
+
+/** The rule by which the user is solved. Throws UsageError if scores are not linear in the ratings. */
+function linearRule(served: RequestedModel, regParam: number | undefined): UserRule {
+  const rule = ruleOf(served, regParam);
+  if (!rule.nonnegative) return rule;
+  throw new UsageError(
+    'scores of a model with nonnegative factors cannot be explained: they are not linear in the ratings',
+    { advice: 'Train a model without nonnegative' },
+  );
+}
+
+async function givenRatings(
+  rated: readonly RatedItem[] | RatingsOfUser,
+  run: RunOptions,
+  find: FindRatings | undefined,
+): Promise<readonly RatedItem[]> {
+  if (typeof rated !== 'object' || rated === null || ('user' in rated && find === undefined))
+    throw new UsageError(`explain takes a list of ratings, or { user, ratings }, got ${shown(rated)}`);
+  return 'user' in rated ? ((await find?.(rated, run)) ?? []) : rated;
 }
 
 /** The largest share first. */

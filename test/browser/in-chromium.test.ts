@@ -84,7 +84,9 @@ describe.skipIf(refusal !== undefined)('in Chromium, on a page that is not cross
     expect(await browser?.value(`window.model.recommend(${JSON.stringify({ ratings })}, 5)`)).toEqual(
       await model?.recommend({ ratings }, 5),
     );
-    const error = `window.factorflow.openModel('model/').then(() => '', ({ name, message }) => name + ': ' + message)`;
-    expect(await browser?.value(error)).toContain('DataError: open: the request failed');
+    const opened = "window.factorflow.openModel('model/')";
+    expect(await browser?.value(`${opened}.catch(({ name, message }) => name + ': ' + message)`)).toContain(
+      'DataError: open: the request failed',
+    );
   });
 });
