@@ -15,6 +15,9 @@ import type { Device } from '../engine/run/device.ts';
 import type { MemoryMeter } from '../engine/run/memory-meter.ts';
 import type { Task, TaskOutcome, TaskResult } from '../engine/task.ts';
 
+/** Milliseconds of tasks after which the thread's other events run: messages, input, a cancellation. */
+const MOST_AT_ONCE = 100;
+
 /** Handlers of tasks by name; each takes the parameters of its own task. */
 export type PageTasks = Readonly<Record<string, (scope: TaskScope<never>) => TaskOutcome>>;
 
@@ -34,6 +37,8 @@ export class PageDevice implements Device {
   readonly #store: CpuStore;
   readonly #kernels: Kernels;
   readonly #tasks: PageTasks;
+  /** Milliseconds of tasks since other events ran. */
+  #busy = 0;
 
   constructor({ build, compiled }: Compiled, tasks: PageTasks) {
     this.#tasks = tasks;
@@ -63,6 +68,7 @@ export class PageDevice implements Device {
   }
 
   async run(task: Task, signal?: AbortSignal): Promise<TaskResult> {
+    if (this.#busy > MOST_AT_ONCE) await this.#pause();
     if (signal?.aborted) throw cancelledBy(signal);
     const handler = this.#tasks[task.kernel] as ((scope: TaskScope) => TaskOutcome) | undefined;
     if (handler === undefined) throw new Error(`the page has no handler of the task ${task.kernel}`);
@@ -77,6 +83,7 @@ export class PageDevice implements Device {
     }
     const { rows, bytesUp = 0, bytesDown = 0, values = {} } = outcome;
     const milliseconds = performance.now() - start;
+    this.#busy += milliseconds;
     return { metrics: { rows, bytesUp, bytesDown, milliseconds }, values };
   }
 
@@ -94,6 +101,11 @@ export class PageDevice implements Device {
 
   async close(): Promise<void> {
     this.#store.clear();
+  }
+
+  async #pause(): Promise<void> {
+    this.#busy = 0;
+    await new Promise((resolve) => setTimeout(resolve));
   }
 
   #scopeOf(task: Task, signal: AbortSignal | undefined): TaskScope {

@@ -1,5 +1,6 @@
 import { checkId } from './request-options.ts';
 import { UsageError } from '../../engine/errors.ts';
+import { batchPositions } from '../../engine/keys/batch-positions.ts';
 import { keysFromVector } from '../../engine/keys/arrow-keys.ts';
 import { fitsKeys, type Id, idAt } from '../../engine/keys/find-id.ts';
 import { keysOfIds } from '../../engine/keys/keys-of-ids.ts';
@@ -64,7 +65,7 @@ export async function ratingsOfUsers(
   const found = Array.from({ length: keyCount(users) }, (): Required<RatedItem>[] => []);
   const lookup = new KeyLookup(users);
   for await (const batch of await executePlan(selected, ctx)) {
-    const codes = lookup.positions(batch, 'user');
+    const codes = batchPositions(lookup, batch, 'user');
     const items = batch.getChild('item');
     const values = batch.getChild('rating');
     if (items === null || values === null) throw new Error('select-ratings gave no column item or rating');

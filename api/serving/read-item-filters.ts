@@ -4,6 +4,7 @@ import { openSource } from '../../connectors/open-source.ts';
 import { TextSource } from '../../connectors/text/text-source.ts';
 import { DataError, UsageError } from '../../engine/errors.ts';
 import { counted, formatCount } from '../../engine/format.ts';
+import { batchPositions } from '../../engine/keys/batch-positions.ts';
 import { keyCount } from '../../engine/keys/key-column.ts';
 import { UNKNOWN_KEY } from '../../engine/keys/tables/key-table.ts';
 import { shown } from '../../engine/shown.ts';
@@ -42,7 +43,7 @@ export async function readItemFilters(
   let [known, all] = [0, 0];
   const dataset = datasetOf(served.session, source);
   for await (const batch of await dataset.stream(run)) {
-    const positions = lookup.positions(batch, id);
+    const positions = batchPositions(lookup, batch, id);
     for (const position of positions) if (position !== UNKNOWN_KEY) known++;
     all += batch.numRows;
     rows.push({ batch, positions });

@@ -61,6 +61,17 @@ export function takeKeys(column: KeyColumn, positions: ArrayLike<number>): KeyCo
   return { type: 'utf8', offsets, bytes };
 }
 
+/** int32 keys as int64; others as they are. */
+export function widen(column: KeyColumn): KeyColumn {
+  if (column.type !== 'int32') return column;
+  const halves = new Int32Array(2 * column.values.length);
+  for (let i = 0; i < column.values.length; i++) {
+    halves[2 * i] = column.values[i];
+    halves[2 * i + 1] = column.values[i] >> 31;
+  }
+  return { type: 'int64', halves };
+}
+
 /** A column in shared memory whose keys the caller sets; `textBytes`: bytes of all utf8 keys. */
 export function emptyKeys(type: KeyType, count: number, textBytes: number): KeyColumn {
   if (type === 'int32') return { type, values: sharedArray(Int32Array, count) };

@@ -1,8 +1,6 @@
-import type { RecordBatch } from 'apache-arrow';
 import { DataError } from '../errors.ts';
-import { hasNulls, isNullAt, keysFromData, keyTypeOf, refusedIn } from './arrow-keys.ts';
-import { type KeyColumn, keyCount, type KeyType } from './key-column.ts';
-import { type KeyTable, UNKNOWN_KEY } from './tables/key-table.ts';
+import { type KeyColumn, keyCount, type KeyType, widen } from './key-column.ts';
+import type { KeyTable } from './tables/key-table.ts';
 import { keyTableOf } from './tables/make-key-table.ts';
 
 /**
@@ -17,20 +15,7 @@ export class KeyLookup {
     this.keys = keys;
   }
 
-  /**
-   * Returns the position of each row's key; UNKNOWN_KEY if the row is null or its key is not in the lookup.
-   * Throws DataError for a value that is not an exact id.
-   */
-  positions(batch: RecordBatch, column: string): Uint32Array {
-    const data = batch.data.children[batch.schema.fields.findIndex((field) => field.name === column)];
-    const type = this.requireComparable(keyTypeOf(data.type, column), column);
-    const codes = new Uint32Array(batch.numRows);
-    const keys = keysFromData(data, keyTypeOf(data.type, column), refusedIn(batch, column));
-    this.#table(type).find(type === 'int64' ? widen(keys) : keys, codes);
-    if (hasNulls(data)) for (let i = 0; i < codes.length; i++) if (isNullAt(data, i)) codes[i] = UNKNOWN_KEY;
-    return codes;
-  }
-
+  /** The position of each key of a column of a comparable type; UNKNOWN_KEY for an unknown key. */
   positionsOf(column: KeyColumn): Uint32Array {
     const codes = new Uint32Array(keyCount(column));
     const wide = column.type === 'int64' || this.keys.type === 'int64';
@@ -67,15 +52,4 @@ export class KeyLookup {
     }
     return table;
   }
-}
-
-/** int32 keys as int64; others as they are. */
-export function widen(column: KeyColumn): KeyColumn {
-  if (column.type !== 'int32') return column;
-  const halves = new Int32Array(2 * column.values.length);
-  for (let i = 0; i < column.values.length; i++) {
-    halves[2 * i] = column.values[i];
-    halves[2 * i + 1] = column.values[i] >> 31;
-  }
-  return { type: 'int64', halves };
 }

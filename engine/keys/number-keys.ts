@@ -1,7 +1,6 @@
 import { type Partition, sharedArray } from '../partition.ts';
 import { hashesOf } from './key-hash.ts';
-import { widen } from './key-lookup.ts';
-import { keyArrays, type KeyColumn, takeKeys } from './key-column.ts';
+import { keyArrays, type KeyColumn, takeKeys, widen } from './key-column.ts';
 import type { KeyTable } from './tables/key-table.ts';
 import { makeKeyTable } from './tables/make-key-table.ts';
 

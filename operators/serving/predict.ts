@@ -2,6 +2,7 @@ import { Field, Float32, makeData, RecordBatch, Schema, Struct, type TypeMap } f
 import { computeDevice } from '../../engine/run/devices.ts';
 import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
+import { batchPositions } from '../../engine/keys/batch-positions.ts';
 import { UNKNOWN_KEY } from '../../engine/keys/tables/key-table.ts';
 import { mapOrdered } from '../../engine/stream/map-ordered.ts';
 import type { Operator } from '../../engine/stream/operator.ts';
@@ -132,8 +133,8 @@ export async function scorePairs(
   factors: PairFactors,
   ctx: ExecutionContext,
 ): Promise<ScoredPairs> {
-  const users = lookupOf(model.users).positions(batch, columns.user);
-  const items = lookupOf(model.items).positions(batch, columns.item);
+  const users = batchPositions(lookupOf(model.users), batch, columns.user);
+  const items = batchPositions(lookupOf(model.items), batch, columns.item);
   const known = new Uint32Array(batch.numRows);
   let count = 0;
   for (let i = 0; i < batch.numRows; i++)

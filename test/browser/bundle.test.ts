@@ -23,6 +23,7 @@ describe('factorflow/browser', () => {
       'PageModel',
       'UsageError',
       'openModel',
+      'trainAls',
     ]);
     const declarations = readFileSync(join(root, 'dist/types/browser.d.ts'), 'utf8');
     expect(declarations).not.toMatch(/\bfrom "/);
@@ -37,7 +38,10 @@ describe('factorflow/browser', () => {
       'Id',
       'ItemNameEntry',
       'OpenModelOptions',
+      'PageAlsOptions',
+      'PageRating',
       'PageRequestOptions',
+      'PageTraining',
       'RatedItem',
       'RecommendedItem',
       'SimilarRows',

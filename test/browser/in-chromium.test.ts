@@ -11,6 +11,13 @@ import { Chromium, prepareChromium } from '../support/browser/chromium.ts';
 import { randomRatings } from '../support/ratings.ts';
 import { PageServer } from './page-server.ts';
 
+interface Trained {
+  readonly iterations: readonly { readonly testRmse?: number }[];
+  readonly coldPairs: number;
+  readonly seconds: number;
+  readonly items: readonly object[];
+}
+
 const refusal = prepareChromium();
 if (refusal !== undefined) console.log(`not tested: the entry for pages in a browser. ${refusal}`);
 const ITEMS = 10_000;
@@ -18,6 +25,14 @@ const built = resolve(import.meta.dirname, '../../dist/page/index.js');
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-chromium-'));
 const triples = randomRatings(3, 1500, ITEMS, 60_000);
 const ratings = triples.slice(0, 10).map(({ item, rating }) => ({ item, rating }));
+
+/** Trains on ratings that it makes itself, as a page does on the visitor's own. */
+const WORKER = `import { trainAls } from './index.js';
+onmessage = async ({ data: { ratings, options } }) => {
+  const { model, iterations, coldPairs, seconds } = await trainAls(ratings, options);
+  const { items } = await model.recommend({ ratings: ratings.slice(0, 5) }, 10);
+  postMessage({ iterations, coldPairs, seconds, items });
+};`;
 
 const PAGE = `<!doctype html><html lang="en"><title>Page</title><link rel="icon" href="data:," />
 <script type="module">
@@ -35,6 +50,7 @@ describe.skipIf(refusal !== undefined)('in Chromium, on a page that is not cross
     await model.save(join(folder, 'model'));
     cpSync(built, join(folder, 'index.js'));
     writeFileSync(join(folder, 'index.html'), PAGE);
+    writeFileSync(join(folder, 'worker.js'), WORKER);
     server = await PageServer.open(folder);
     browser = await Chromium.open();
     await browser.show(`${server.url}/`, { width: 360, height: 740 });
@@ -76,6 +92,26 @@ describe.skipIf(refusal !== undefined)('in Chromium, on a page that is not cross
     const [p50, p95] = [0.5, 0.95].map((part) => times?.[Math.floor(part * times.length)] ?? Number.NaN);
     console.log(`10 ratings, ${model?.itemCount} items: p50 ${p50.toFixed(1)} ms, p95 ${p95.toFixed(1)} ms`);
     expect(p50).toBeLessThan(1000);
+  });
+
+  it('trains in a web worker as Node does', async () => {
+    const [train, test] = [triples.slice(0, 54_000), triples.slice(54_000)];
+    const options = { rank: 16, maxIter: 4, seed: 7 };
+    const message = JSON.stringify({ ratings: train, options: { ...options, test } });
+    const trained = await browser?.value<Trained>(`new Promise((resolve, reject) => {
+      const worker = new Worker('worker.js', { type: 'module' });
+      worker.onmessage = ({ data }) => resolve(data);
+      worker.onerror = ({ message }) => reject(new Error(message));
+      worker.postMessage(${message});
+    })`);
+    const own = await new ALS(options).fit(session!.fromRows(train), { validation: session!.fromRows(test) });
+    const last = own.training?.iterations.at(-1);
+    console.log(`54,000 ratings, rank 16, 4 iterations in a worker: ${trained?.seconds.toFixed(1)} s`);
+    expect(trained?.iterations.at(-1)?.testRmse).toBeCloseTo(last?.testRmse ?? 0, 3);
+    expect(trained?.coldPairs).toBe(own.training?.coldPairs);
+    const visitor = train.slice(0, 5).map(({ item, rating }) => ({ item, rating }));
+    expect(trained?.items).toEqual((await own.recommend({ ratings: visitor }, 10)).items);
+    await own.close();
   });
 
   it('works without the server once the model is loaded', async () => {

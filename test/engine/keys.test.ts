@@ -1,9 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { keysToVector } from '../../engine/keys/arrow-keys.ts';
-import { type KeyColumn, keyCount, keyText, type KeyType, takeKeys } from '../../engine/keys/key-column.ts';
+import {
+  type KeyColumn,
+  keyCount,
+  keyText,
+  type KeyType,
+  takeKeys,
+  widen,
+} from '../../engine/keys/key-column.ts';
 import { keyHashes } from '../../engine/keys/key-hash.ts';
-import { KeyLookup, widen } from '../../engine/keys/key-lookup.ts';
+import { KeyLookup } from '../../engine/keys/key-lookup.ts';
 import { UNKNOWN_KEY } from '../../engine/keys/tables/key-table.ts';
 import { codedKeys } from '../../engine/keys/number-keys.ts';
 import { keysOfIds } from '../../engine/keys/keys-of-ids.ts';

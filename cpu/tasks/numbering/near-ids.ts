@@ -1,5 +1,4 @@
-import { keyArrays, type KeyColumn } from '../../../engine/keys/key-column.ts';
-import { widen } from '../../../engine/keys/key-lookup.ts';
+import { keyArrays, type KeyColumn, widen } from '../../../engine/keys/key-column.ts';
 import { sharedArray } from '../../../engine/partition.ts';
 import type { ScopeOf, TaskHandler } from '../../handler.ts';
 import { TABLE, WINDOW, zeroTable } from './near-keys.ts';

@@ -1,6 +1,8 @@
 import type { RecordBatch } from 'apache-arrow';
+import { batchPositions } from '../../../engine/keys/batch-positions.ts';
 import { type KeyColumn, keyCount } from '../../../engine/keys/key-column.ts';
 import { UNKNOWN_KEY } from '../../../engine/keys/tables/key-table.ts';
+import type { KeyLookup } from '../../../engine/keys/key-lookup.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { dataSetName, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
@@ -160,7 +162,7 @@ export async function collectKnownPairs(
   let rows = 0;
   let coldPairs = 0;
   for await (const batch of input) {
-    const [userCodes, itemCodes] = [userLookup.positions(batch, 'user'), itemLookup.positions(batch, 'item')];
+    const [userCodes, itemCodes] = pairPositions(batch, userLookup, itemLookup);
     onCodes?.(batch, userCodes, itemCodes);
     const given = ratingAt < 0 ? undefined : (batch.data.children[ratingAt].values as Float32Array);
     const [knownUsers, knownItems] = [
@@ -201,4 +203,8 @@ export async function collectKnownPairs(
     chunks.push(chunk);
   }
   return { indexed: { users, items, rows, userCounts, itemCounts, chunks }, coldPairs };
+}
+
+function pairPositions(batch: RecordBatch, users: KeyLookup, items: KeyLookup) {
+  return [batchPositions(users, batch, 'user'), batchPositions(items, batch, 'item')] as const;
 }

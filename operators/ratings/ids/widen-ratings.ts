@@ -1,6 +1,5 @@
 import { DataError } from '../../../engine/errors.ts';
-import { type KeyColumn, keyCount } from '../../../engine/keys/key-column.ts';
-import { widen } from '../../../engine/keys/key-lookup.ts';
+import { type KeyColumn, keyCount, widen } from '../../../engine/keys/key-column.ts';
 import { type MergedKeys, mergeKeys } from '../../../engine/keys/merge-keys.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { IndexedRatings } from './index-ids.ts';

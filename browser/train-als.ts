@@ -1,0 +1,152 @@
+import { checkRunOptions } from '../api/check-options.ts';
+import type { RunOptions } from '../api/run-session.ts';
+import { handlers } from '../cpu/generated/tasks.ts';
+import type { JsonObject } from '../engine/json.ts';
+import { keyCount } from '../engine/keys/key-column.ts';
+import type { ExecutionContext } from '../engine/run/context.ts';
+import { planDevices } from '../engine/run/devices.ts';
+import { Holdings } from '../engine/run/holdings.ts';
+import type { AlsParams } from '../operators/als/als-params.ts';
+import { effectiveRatings } from '../operators/als/implicit/effective-ratings.ts';
+import { learnWeight, weightJson } from '../operators/als/implicit/rating-weight.ts';
+import { knownForm, sizedParams, type SizedAlsParams } from '../operators/als/implicit/sized-params.ts';
+import { weightedRatings } from '../operators/als/implicit/weighted-ratings.ts';
+import { checkAlsParams } from '../operators/als/params.ts';
+import { planAls } from '../operators/als/plan/plan-als.ts';
+import { inUnit, levelInUnit, ratingsInUnit, ratingUnit } from '../operators/als/rating-unit.ts';
+import { type AlsResult, trainAls as trainOn } from '../operators/als/train.ts';
+import { sortedRatingFacts, type SortedFacts } from '../operators/evaluation/rating-facts.ts';
+import type { IndexedRatings } from '../operators/ratings/ids/index-ids.ts';
+import { sortByUser, sortRatings } from '../operators/ratings/sort-ratings.ts';
+import type { TrainingIteration } from '../operators/training/iteration.ts';
+import { joinedRows } from '../operators/training/model-rows.ts';
+import { PageModel } from './page-model.ts';
+import { indexKnown, indexPageRatings, type PageRating } from './page-ratings.ts';
+import { PageSession } from './page-session.ts';
+
+/** Options of `trainAls`: the parameters of `ALS`, and test ratings. */
+export interface PageAlsOptions extends Partial<AlsParams>, RunOptions {
+  /** Ratings that measure each iteration (`testRmse`) and are not trained on; for explicit data. */
+  readonly test?: readonly PageRating[];
+}
+
+/** A model that a page has trained, and its course. */
+export interface PageTraining {
+  readonly model: PageModel;
+  readonly iterations: readonly TrainingIteration[];
+  /** The iteration whose factors the model has. */
+  readonly bestIteration: number;
+  /** Test ratings of users or items without training ratings, which are left out. */
+  readonly coldPairs: number;
+  readonly seconds: number;
+}
+
+/**
+ * Trains ALS in the page, by the operators and kernels of Node, from ratings that stay in the page. It takes
+ * seconds for 100,000 ratings and holds the thread meanwhile: call it in a web worker. Throws UsageError for
+ * wrong options and ratings.
+ */
+export async function trainAls(
+  ratings: readonly PageRating[],
+  { test, signal, onEvent, ...given }: PageAlsOptions = {},
+): Promise<PageTraining> {
+  checkRunOptions('trainAls', { signal, onEvent });
+  const asked = checkAlsParams(given, ['test', 'signal', 'onEvent']);
+  const session = await PageSession.open(handlers);
+  try {
+    const started = performance.now();
+    const fit = await Holdings.within(session.requestContext({ signal, onEvent }), (ctx) =>
+      fitRatings(ratings, asked, test, ctx),
+    );
+    const seconds = (performance.now() - started) / 1000;
+    return { ...fit.course, seconds, model: new PageModel(fit.parts, session) };
+  } catch (error) {
+    await session.close();
+    throw error;
+  }
+}
+
+async function fitRatings(
+  ratings: readonly PageRating[],
+  asked: AlsParams,
+  test: readonly PageRating[] | undefined,
+  ctx: ExecutionContext,
+) {
+  const indexed = await indexPageRatings(ratings, asked.implicitPrefs, ctx);
+  const known = test && !asked.implicitPrefs ? await indexKnown(test, indexed, ctx) : undefined;
+  const { users, items, rows, itemCounts } = indexed;
+  const sizes = { users: keyCount(users), items: keyCount(items), ratings: rows };
+  const params = sizedParams(asked, sizes);
+  const sorted = await sortedSides(indexed, params, ctx);
+  const { facts, unit } = sorted;
+  const block = known && known.indexed.rows > 0 ? await sortByUser(known.indexed, 'keep', ctx) : undefined;
+  const devices = planDevices(ctx.executor);
+  const plan = planAls(
+    { ...sizes, ratings: sorted.byUser.ratings, testRatings: block?.ratings },
+    params,
+    devices,
+  );
+  const result = await trainOn(
+    { byUser: sorted.byUser, byItem: sorted.byItem, users, items, test: block && inUnit(block, unit) },
+    params,
+    { unit, level: levelInUnit(facts, unit), devices: devices.compute, plan: () => plan },
+    ctx,
+  );
+  const course = {
+    iterations: result.iterations,
+    bestIteration: result.bestIteration,
+    coldPairs: known?.unknown ?? 0,
+  };
+  return { course, parts: partsOf(indexed, params, result, { ...sorted, itemCounts }) };
+}
+
+/** The ratings by user and by item, divided by their unit, or replaced by the weights of implicit data. */
+async function sortedSides(indexed: IndexedRatings, params: SizedAlsParams, ctx: ExecutionContext) {
+  const read = await sortRatings(indexed, { duplicates: 'keep' }, ctx);
+  const sides = params.implicitPrefs ? (await effectiveRatings(read, ctx)).blocks : read;
+  const facts = await sortedRatingFacts(sides, ctx);
+  if (!params.implicitPrefs) {
+    const unit = ratingUnit(facts, params.biases);
+    const [byUser, byItem] = [
+      await ratingsInUnit(sides.byUser, unit, ctx),
+      await ratingsInUnit(sides.byItem, unit, ctx),
+    ];
+    return { byUser, byItem, facts, unit, weight: undefined };
+  }
+  const { itemCounts: counts } = indexed;
+  const weight = await learnWeight(knownForm(params), sides.byUser, counts, ctx);
+  if (weight.changesNothing) return { ...sides, facts, unit: 1, weight };
+  const options = { counts, keeps: false };
+  const byUser = await weightedRatings({ ratings: sides.byUser, rows: 'users' }, weight, options, ctx);
+  const byItem = await weightedRatings({ ratings: sides.byItem, rows: 'items' }, weight, options, ctx);
+  return { byUser, byItem, facts, unit: 1, weight };
+}
+
+/** The trained model as a page holds it, with the facts that solve new users. */
+function partsOf(
+  { users, items }: IndexedRatings,
+  params: SizedAlsParams,
+  { sides, ratingDeviation }: Pick<AlsResult, 'sides' | 'ratingDeviation'>,
+  found: {
+    readonly facts: SortedFacts;
+    readonly weight: Awaited<ReturnType<typeof learnWeight>> | undefined;
+    readonly itemCounts: Int32Array;
+  },
+) {
+  const { rank, biases } = params;
+  const metadata: JsonObject = {
+    algorithm: 'als',
+    rank,
+    params: { ...params },
+    ...(biases && { meanRating: found.facts.mean }),
+    ...(ratingDeviation !== undefined && { ratingDeviation }),
+    ...(found.weight && { ratingWeight: weightJson(found.weight) }),
+  };
+  return {
+    factors: { rank: rank + (biases ? 2 : 0), users, items, ...joinedRows(sides) },
+    rank,
+    itemCounts: new Uint32Array(found.itemCounts),
+    columns: { user: 'user', item: 'item', rating: 'rating', prediction: 'prediction' },
+    metadata,
+  };
+}

@@ -1,0 +1,108 @@
+/** Training in a page gives the model that Node trains from the same ratings, seed and options. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type PageAlsOptions, type PageRating, trainAls } from '../../browser/index.ts';
+import { ALS, CancelledError, Session, UsageError } from '../../index.ts';
+import { randomRatings } from '../support/ratings.ts';
+
+const all = randomRatings(71, 60, 80, 1900);
+const [train, test] = [all.slice(0, 1700), all.slice(1700)];
+let session: Session;
+beforeAll(async () => {
+  session = await Session.create({ device: 'cpu', workers: 2 });
+});
+afterAll(() => session.close());
+
+const kinds: Readonly<Record<string, PageAlsOptions>> = {
+  'with biases': {},
+  'without biases': { biases: false, regOffset: 0 },
+  'by conjugate gradients': { rank: 20, solver: 'cg' },
+  nonnegative: { biases: false, nonnegative: true },
+  'ending early': { maxIter: 20, earlyStop: 1 },
+};
+
+describe('trainAls', () => {
+  it.each(Object.entries(kinds))("gives Node's model: %s", async (_, given) => {
+    const options = { rank: 7, maxIter: 4, seed: 3, ...given };
+    const page = await trainAls(train, { ...options, test });
+    const model = await new ALS(options).fit(session.fromRows(train), { validation: session.fromRows(test) });
+    const course = (iterations: readonly { readonly seconds: number }[] = []) =>
+      iterations.map(({ seconds: _seconds, ...iteration }) => iteration);
+    expect(course(page.iterations)).toEqual(course(model.training?.iterations));
+    expect([page.bestIteration, page.coldPairs]).toEqual([
+      model.training?.bestIteration,
+      model.training?.coldPairs,
+    ]);
+    expect(page.iterations.at(-1)?.testRmse).toBeGreaterThan(0);
+    const visitor = { ratings: train.slice(0, 6).map(({ item, rating }) => ({ item, rating })) };
+    expect(await page.model.recommend(visitor, 10)).toEqual(await model.recommend(visitor, 10));
+    expect(page.model.itemCounts).toEqual(model.itemCounts);
+    await page.model.close();
+    await model.close();
+  });
+
+  it.each(['auto', 'log', 'bm25'] as const)('takes implicit data with the weight %s', async (weight) => {
+    const options = { rank: 7, maxIter: 3, seed: 5, implicitPrefs: true, biases: false, weight } as const;
+    const page = await trainAls(train, options);
+    const model = await new ALS(options).fit(session.fromRows(train));
+    expect(page.iterations.map(({ loss }) => loss)).toEqual(
+      model.training?.iterations.map(({ loss }) => loss),
+    );
+    const visitor = { ratings: [{ item: train[0].item }, { item: train[9].item, rating: 2 }] };
+    expect(await page.model.recommend(visitor, 20)).toEqual(await model.recommend(visitor, 20));
+    await page.model.close();
+    await model.close();
+  });
+
+  it.each<[string, (id: number) => number | bigint | string]>([
+    ['texts', (id) => `no. ${id % 7} ${id}`],
+    ['beyond 32 bits', (id) => 2n ** 62n - BigInt(id * id)],
+  ])('numbers ids that are %s as Node does', async (_, idOf) => {
+    const rows = train.map(({ user, item, rating }) => ({ user: idOf(user), item: idOf(item), rating }));
+    const page = await trainAls(rows, { rank: 4, maxIter: 2, seed: 1 });
+    const model = await new ALS({ rank: 4, maxIter: 2, seed: 1 }).fit(session.fromRows(rows));
+    const visitor = { ratings: rows.slice(0, 4).map(({ item, rating }) => ({ item, rating })) };
+    expect(await page.model.recommend(visitor, 5)).toEqual(await model.recommend(visitor, 5));
+    expect(page.iterations.at(-1)?.loss).toBe(model.training?.iterations.at(-1)?.loss);
+    await page.model.close();
+    await model.close();
+  });
+
+  it('reports iterations as they end, and ends when it is cancelled', async () => {
+    const aborting = new AbortController();
+    const ended: number[] = [];
+    const training = trainAls(train, {
+      rank: 5,
+      maxIter: 50,
+      signal: aborting.signal,
+      onEvent: (event) => {
+        if (event.type !== 'iteration') return;
+        ended.push(event.iteration);
+        if (ended.length === 2) aborting.abort();
+      },
+    });
+    await expect(training).rejects.toThrow(CancelledError);
+    expect(ended.slice(0, 2)).toEqual([1, 2]);
+    expect(ended.length).toBeLessThan(50);
+  });
+
+  it('refuses wrong ratings and options', async () => {
+    const refuse = async (ratings: unknown, options: object, message: string) => {
+      const error = await trainAls(ratings as PageRating[], options).catch((reason: unknown) => reason);
+      expect(error).toBeInstanceOf(UsageError);
+      expect((error as Error).message).toContain(message);
+    };
+    await refuse('ratings', {}, 'ratings must be a list');
+    await refuse([], {}, 'there are no ratings to train on');
+    await refuse([{ user: 1, item: 2 }], {}, 'a rating is an object such as');
+    await refuse([{ user: 1, item: 2, rating: Number.NaN }], {}, 'a rating is an object such as');
+    await refuse([{ user: 1.5, item: 2, rating: 3 }], {}, '"1.5" is not an id');
+    await refuse(train, { rnak: 3 }, 'rnak');
+    await refuse(train, { rank: 0 }, 'rank');
+    await refuse(train, { signal: 3 }, 'takes an AbortSignal');
+    await refuse(
+      Array.from({ length: 1_000_001 }, () => train[0]),
+      {},
+      'at most 1,000,000 ratings',
+    );
+  });
+});
