@@ -5,7 +5,8 @@ import { ALS, CancelledError, Session, UsageError } from '../../index.ts';
 import { randomRatings } from '../support/ratings.ts';
 
 const all = randomRatings(71, 60, 80, 1900);
-const [train, test] = [all.slice(0, 1700), all.slice(1700)];
+const cut = Math.floor(0.85 * all.length);
+const [train, test] = [all.slice(0, cut), all.slice(cut)];
 let session: Session;
 beforeAll(async () => {
   session = await Session.create({ device: 'cpu', workers: 2 });
