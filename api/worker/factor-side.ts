@@ -1,97 +1,92 @@
-import {
-  ascendingRows,
-  firstDescent,
-  type IdColumn,
-  idText,
-  takeIds,
-} from '../../connectors/model/id-column.ts';
-import { DataError } from '../../engine/errors.ts';
-import type { KeyColumn } from '../../engine/keys/key-column.ts';
+import { sortedById } from '../../connectors/model/factor-table.ts';
+import { idCount } from '../../connectors/model/id-column.ts';
+import type { FactorTable } from '../../connectors/model/write-factors.ts';
+import { DataError, UsageError } from '../../engine/errors.ts';
+import { concatKeys } from '../../engine/keys/arrow-keys.ts';
+import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
 import { sharedArray } from '../../engine/partition.ts';
-import { keysOf } from '../serving/factor-arrays.ts';
+import { idColumnOf, keysOf } from '../serving/factor-arrays.ts';
+import type { Side } from './row-block.ts';
 
-interface Rows {
-  readonly ids: IdColumn;
-  readonly factors: Float32Array;
-}
-
-/** Rows of factors that arrive in parts, in any order. */
+/** One side of a model that the parent sends: factors in parts, in any order, and numbers for each row. */
 export class FactorSide {
-  readonly #rank: number;
-  #parts: Rows[] = [];
-  #rows = 0;
+  readonly #side: Side;
+  readonly #numbers = new Map<string, Float32Array>();
+  #parts: readonly FactorTable[] = [];
+  /** The next rows replace these. */
+  #isComplete = false;
 
-  constructor(rank: number) {
-    this.#rank = rank;
+  constructor(side: Side) {
+    this.#side = side;
   }
 
-  get rows(): number {
-    return this.#rows;
+  /** Number of factors so far. */
+  get values(): number {
+    return this.#parts.reduce((sum, { factors }) => sum + factors.length, 0);
   }
 
-  add(rows: Rows): void {
-    this.#parts.push(rows);
-    this.#rows += rows.factors.length / this.#rank;
+  /** Adds rows. The first ones after `take` replace all earlier ones, and their numbers. */
+  add(rows: FactorTable): void {
+    if (this.#isComplete) this.#numbers.clear();
+    this.#parts = this.#isComplete ? [rows] : [...this.#parts, rows];
+    this.#isComplete = false;
   }
 
-  /**
-   * All rows by ascending id, in shared memory; the parts are forgotten. Throws DataError for repeated ids.
-   */
-  take(side: string): { readonly ids: KeyColumn; readonly factors: Float32Array; readonly rows: number } {
-    const ids = joined(this.#parts.filter(({ factors }) => factors.length > 0).map((part) => part.ids));
-    const order = ascendingRows(ids);
-    const sorted = takeIds(ids, order);
-    const repeated = firstDescent(sorted);
-    if (repeated !== undefined)
-      throw new DataError(`the ${side} have the id ${idText(sorted, repeated)} more than once`, {
-        phase: 'read',
+  setNumbers(name: string, values: Float32Array): void {
+    this.#numbers.set(name, values);
+  }
+
+  /** Numbers of the rows by ascending id. */
+  numbers(name: string): Float32Array | undefined {
+    return this.#numbers.get(name);
+  }
+
+  /** All rows by ascending id, in shared memory. Throws DataError for repeated ids, UsageError for no rows. */
+  take(features: number): { readonly ids: KeyColumn; readonly factors: Float32Array } {
+    this.#isComplete = true;
+    const whole = sortedById(this.#joined(features), features, 'the feed');
+    this.#parts = [whole];
+    const ids = keysOf(whole.ids);
+    for (const [name, { length }] of this.#numbers) {
+      if (length !== keyCount(ids))
+        throw new DataError(`the ${this.#side} have ${length} ${name}, need ${keyCount(ids)}`, {
+          phase: 'load',
+        });
+    }
+    return { ids, factors: whole.factors };
+  }
+
+  #joined(features: number): FactorTable {
+    const parts = this.#parts;
+    if (parts.length === 0)
+      throw new UsageError(`the ${this.#side} of the model are missing`, {
+        advice: 'Send their factors before the request model',
+      });
+    const types = new Set(parts.filter(({ factors }) => factors.length > 0).map(({ ids }) => ids.type));
+    if (types.size > 1)
+      throw new DataError(`ids are ${[...types].join(' and ')}, need one type`, {
+        phase: 'load',
         file: 'the feed',
       });
-    const factors = this.#inOrder(order);
-    this.#parts = [];
-    this.#rows = 0;
-    return { ids: keysOf(sorted), factors, rows: order.length };
-  }
-
-  #inOrder(order: Uint32Array): Float32Array {
-    const rank = this.#rank;
-    const place = new Uint32Array(order.length);
-    order.forEach((row, at) => (place[row] = at));
-    const sorted = sharedArray(Float32Array, order.length * rank);
-    let row = 0;
-    for (const { factors } of this.#parts)
-      for (let at = 0; at < factors.length; at += rank, row++)
-        sorted.set(factors.subarray(at, at + rank), place[row] * rank);
-    return sorted;
-  }
-}
-
-/** Ids of all parts. Throws DataError if they are of several types. */
-function joined(parts: readonly IdColumn[]): IdColumn {
-  const types = new Set(parts.map(({ type }) => type));
-  if (types.size > 1)
-    throw new DataError(`ids are ${[...types].join(' and ')}, need one type`, {
-      phase: 'read',
-      file: 'the feed',
-    });
-  const values = parts.map((part) => (part.type === 'utf8' ? undefined : part.values));
-  if (values.includes(undefined))
-    throw new DataError('ids are text, need int32 or int64', { phase: 'read', file: 'the feed' });
-  const length = values.reduce((sum, one) => sum + (one?.length ?? 0), 0);
-  if (types.has('int64')) {
-    const all = new BigInt64Array(length);
+    const rows = parts.reduce((sum, { ids }) => sum + idCount(ids), 0);
+    if (this.values !== rows * features)
+      throw new DataError(`the factors of the ${this.#side} are not ${features} for each row`, {
+        phase: 'load',
+        file: 'the feed',
+      });
+    const [only] = parts;
+    if (parts.length === 1 && only.factors.buffer instanceof SharedArrayBuffer) return only;
+    const [type = only.ids.type] = types;
+    const keys = concatKeys(
+      type,
+      parts.filter(({ ids }) => ids.type === type).map(({ ids }) => keysOf(ids)),
+    );
+    const factors = sharedArray(Float32Array, this.values);
     let at = 0;
-    for (const one of values as BigInt64Array[]) {
-      all.set(one, at);
-      at += one.length;
+    for (const part of parts) {
+      factors.set(part.factors, at);
+      at += part.factors.length;
     }
-    return { type: 'int64', values: all };
+    return { ids: idColumnOf(keys), factors };
   }
-  const all = new Int32Array(length);
-  let at = 0;
-  for (const one of values as Int32Array[]) {
-    all.set(one, at);
-    at += one.length;
-  }
-  return { type: 'int32', values: all };
 }

@@ -1,13 +1,13 @@
 import { Vector } from 'apache-arrow';
 import { factorFrames, readFactorFrame } from '../../connectors/model/factor-frames.ts';
-import { DataError, UsageError } from '../../engine/errors.ts';
+import { CapacityError } from '../../engine/errors.ts';
+import { formatBytes } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import { concatKeys, keysFromVector } from '../../engine/keys/arrow-keys.ts';
-import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
-import { sharedArray } from '../../engine/partition.ts';
+import { keysFromVector } from '../../engine/keys/arrow-keys.ts';
 import { Model } from '../model.ts';
-import type { RunSession } from '../run-session.ts';
-import { idColumnOf, keysOf } from '../serving/factor-arrays.ts';
+import { idColumnOf } from '../serving/factor-arrays.ts';
+import type { Session } from '../session.ts';
+import { FactorSide } from './factor-side.ts';
 import { objectOf } from './opening.ts';
 import type { Parent } from './parent-link.ts';
 import { type Request, sideOf, text, whole } from './requests.ts';
@@ -15,12 +15,11 @@ import type { Side } from './block-facts.ts';
 
 const sides = ['users', 'items'] as const;
 
-/** The factors of one side, as they arrived. */
-interface GivenSide {
-  readonly ids: KeyColumn[];
-  readonly factors: Float32Array[];
-  readonly numbers: Map<string, Float32Array>;
-}
+/**
+ * Copies of the factors at the peak: as they arrived, sorted by id, and the items once more by norm, in addition
+ * to the lists.
+ */
+const COPIES = 3;
 
 /**
  * Sends a model to the parent: frames `factors` of both sides, and frames `numbers` with one number for each
@@ -56,73 +55,68 @@ export async function sendFactors(parent: Parent, id: number, model: Model, side
     await parent.send({ type: 'factors', id, side, first, rows, of }, bytes);
 }
 
-/** A model that the parent sends in several requests. */
+/**
+ * A model that the parent sends in several requests. After a request `model`, a side stays as it is until
+ * factors arrive for it.
+ */
 export class GivenModel {
-  readonly #sides: Record<Side, GivenSide> = { users: emptySide(), items: emptySide() };
+  readonly #session: Session;
+  readonly #sides = { users: new FactorSide('users'), items: new FactorSide('items') };
 
-  /** Takes a request `factors`. Its field `features` is the number of values of a row. */
+  constructor(session: Session) {
+    this.#session = session;
+  }
+
+  /**
+   * Takes a request `factors`. Its field `features` is the number of values of a row. Throws CapacityError if
+   * the model takes too much memory.
+   */
   factors({ fields, payload }: Request): JsonObject {
-    const side = this.#sides[sideOf(fields)];
-    const { ids, factors } = readFactorFrame(payload, whole(fields, 'features'));
-    side.ids.push(keysOf(ids));
-    side.factors.push(factors);
+    const { users, items } = this.#sides;
+    this.#sides[sideOf(fields)].add(readFactorFrame(payload, whole(fields, 'features')));
+    const [bytes, budget] = [4 * COPIES * (users.values + items.values), this.#session.memoryBudget];
+    if (bytes > budget)
+      throw new CapacityError(
+        `the factors take about ${formatBytes(bytes)}, and the budget is ${formatBytes(budget)}`,
+        { phase: 'load', advice: 'Send fewer users at a time, or raise the budget' },
+      );
     return {};
   }
 
   /** Takes a request `numbers`. */
   numbers({ fields, payload }: Request): JsonObject {
-    const side = this.#sides[sideOf(fields)];
-    side.numbers.set(text(fields, 'name'), new Float32Array(payload.slice().buffer));
+    this.#sides[sideOf(fields)].setNumbers(text(fields, 'name'), new Float32Array(payload.slice().buffer));
     return {};
   }
 
   /** The whole model. Throws if a side is missing. */
-  model({ fields }: Request, session: RunSession): Model {
+  model({ fields }: Request): Model {
     const features = whole(fields, 'features');
     const { users, items } = this.#sides;
+    const [{ ids: userIds, factors: userFactors }, { ids: itemIds, factors: itemFactors }] = [
+      users.take(features),
+      items.take(features),
+    ];
     const [means, counts] = ['means', 'counts'].map((name) => ({
-      users: users.numbers.get(name),
-      items: items.numbers.get(name),
+      users: users.numbers(name),
+      items: items.numbers(name),
     }));
     const { meanRating } = fields;
     return new Model({
       rank: features,
-      ...joined(users, 'users', features),
-      ...joined(items, 'items', features),
+      users: userIds,
+      items: itemIds,
+      userFactors,
+      itemFactors,
       columns: objectOf(fields.columns, 'columns') as unknown as Model['columns'],
       coldStartStrategy: fields.coldStartStrategy === 'drop' ? 'drop' : 'nan',
       metadata: objectOf(fields.metadata, 'metadata'),
-      session,
+      session: this.#session,
       ...(means.users && means.items && typeof meanRating === 'number'
         ? { means: { mean: meanRating, users: means.users, items: means.items } }
         : {}),
       ...(counts.items ? { itemCounts: Uint32Array.from(counts.items) } : {}),
       ...(counts.users ? { userCounts: Uint32Array.from(counts.users) } : {}),
-    } as ConstructorParameters<typeof Model>[0]);
-  }
-}
-
-function emptySide(): GivenSide {
-  return { ids: [], factors: [], numbers: new Map() };
-}
-
-/** Ids and factors of one side, under the names of ModelParts. */
-function joined({ ids, factors, numbers }: GivenSide, side: Side, features: number) {
-  if (ids.length === 0)
-    throw new UsageError(`the ${side} of the model are missing`, {
-      advice: 'Send their factors before the request model',
     });
-  const keys = ids.length === 1 ? ids[0] : concatKeys(ids[0].type, ids);
-  const rows = keyCount(keys);
-  for (const [name, values] of numbers) {
-    if (values.length !== rows)
-      throw new DataError(`the ${side} have ${values.length} ${name}, need ${rows}`, { phase: 'load' });
   }
-  const all = sharedArray(Float32Array, rows * features);
-  let at = 0;
-  for (const part of factors) {
-    all.set(part, at);
-    at += part.length;
-  }
-  return side === 'users' ? { users: keys, userFactors: all } : { items: keys, itemFactors: all };
 }

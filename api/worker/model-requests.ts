@@ -37,7 +37,7 @@ export class ModelRequests {
   readonly #session: Session;
   readonly #options: ServeOptions;
   readonly #rows = new Map<string, HeldRows>();
-  #given = new GivenModel();
+  #given: GivenModel;
   #model: Model | undefined;
 
   readonly #handlers: Readonly<Record<string, Handler>> = {
@@ -66,6 +66,7 @@ export class ModelRequests {
     this.#parent = parent;
     this.#session = session;
     this.#options = options;
+    this.#given = new GivenModel(session);
   }
 
   async answer(request: Request, input: AsyncGenerator<Uint8Array>): Promise<JsonObject> {
@@ -117,10 +118,8 @@ export class ModelRequests {
   }
 
   async #take(request: Request): Promise<JsonObject> {
-    const given = this.#given;
-    this.#given = new GivenModel();
     await this.#drop();
-    this.#model = given.model(request, this.#session);
+    this.#model = this.#given.model(request);
     return {};
   }
 
@@ -128,6 +127,7 @@ export class ModelRequests {
   async #replace(id: number, model: Model): Promise<JsonObject> {
     await this.#drop();
     this.#model = model;
+    this.#given = new GivenModel(this.#session);
     return { model: await sendModel(this.#parent, id, model) };
   }
 

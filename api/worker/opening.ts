@@ -26,7 +26,7 @@ const SHORTEST_BEAT = 10;
 const LONGEST_BEAT = 60_000;
 
 const names = ['protocol', 'version', 'command', 'params', 'columns', 'rows', 'checkpoints', 'heartbeat'];
-const commands = ['train', 'rows', 'recommend', 'model'] as const;
+const commands = ['train', 'rows', 'model'] as const;
 const columnNames = ['user', 'item', 'rating'] as const;
 
 /**
@@ -48,7 +48,7 @@ export async function readOpening(cursor: ByteCursor, own: string): Promise<Open
       advice: `There are: ${names.join(', ')}`,
     });
   if (!isCommand(command))
-    throw new UsageError(`command must be train, rows, recommend or model, got ${shown(command)}`);
+    throw new UsageError(`command must be train, rows or model, got ${shown(command)}`);
   if (rows !== undefined && rows !== null && !(Number.isSafeInteger(rows) && (rows as number) >= 0))
     throw new UsageError(`rows must be a whole number or null, got ${shown(rows)}`);
   return {

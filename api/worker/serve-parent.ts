@@ -8,7 +8,6 @@ import { Parent, type ParentLink } from './parent-link.ts';
 import { RatingsFeed, requireWholeIds } from './ratings-feed.ts';
 import type { ServeOptions } from './serve-options.ts';
 import { serveModel } from './serve-model.ts';
-import { serveRecommend } from './serve-recommend.ts';
 import { serveRows } from './serve-rows.ts';
 
 /**
@@ -26,7 +25,6 @@ export async function serveParent(link: ParentLink, options: ServeOptions): Prom
     const { requested, kind, adapter, description } = session.device;
     await parent.send({ type: 'device', requested, kind, adapter, description });
     if (opening.command === 'rows') await serveRows(parent, opening, session, signal);
-    else if (opening.command === 'recommend') await serveRecommend(parent, opening, session, signal);
     else if (opening.command === 'model') await serveModel(parent, session, { ...options, signal });
     else await trainForParent(parent, opening, session, { ...options, signal });
   } catch (error) {

@@ -51,7 +51,7 @@ export async function readFactors(folder: string, rank: number): Promise<FactorT
     idChunks.push(at('id'));
     done += batch.numRows;
   }
-  return inOrder({ ids: joinIds(type, idChunks), factors }, rank, folder);
+  return sortedById({ ids: joinIds(type, idChunks), factors }, rank, folder);
 }
 
 function copyFeatures(
@@ -101,15 +101,18 @@ function firstNull(data: Data): number {
   return row;
 }
 
-/** The table sorted by id; the same table if it is sorted already. */
-function inOrder(table: FactorTable, rank: number, folder: string): FactorTable {
+/**
+ * The table sorted by id; the same table if it is sorted already. Throws DataError that names the `file` for
+ * repeated ids.
+ */
+export function sortedById(table: FactorTable, rank: number, file: string): FactorTable {
   if (firstDescent(table.ids) === undefined) return table;
   const rows = ascendingRows(table.ids);
   for (let i = 1; i < rows.length; i++) {
     if (compareIds(table.ids, rows[i - 1], rows[i]) === 0)
       throw new DataError(`the id ${idText(table.ids, rows[i])} occurs twice`, {
         phase: 'load',
-        file: folder,
+        file,
       });
   }
   const factors = new Float32Array(new SharedArrayBuffer(table.factors.byteLength));

@@ -214,7 +214,7 @@ describe('a feed is refused', () => {
   it.each([
     ['another protocol', { protocol: 2 }, /protocol 2, this worker 1/],
     ['another version', { version: '9.9.9' }, /expects factorflow "9.9.9", and this is/],
-    ['another command', { command: 'fly' }, /command must be train, rows, recommend or model/],
+    ['another command', { command: 'fly' }, /command must be train, rows or model/],
     ['an unknown field', { rank: 3 }, /unknown field rank/],
     ['an unknown parameter', { params: { rnak: 3 } }, /rnak/],
     ['a parameter that cannot be used', { params: { alpha: 3 } }, /alpha acts only on implicit data/],

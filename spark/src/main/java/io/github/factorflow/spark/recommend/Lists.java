@@ -3,8 +3,10 @@ package io.github.factorflow.spark.recommend;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.io.Serializable;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Iterator;
+import java.util.List;
 import java.util.stream.IntStream;
 import org.apache.arrow.memory.BufferAllocator;
 import org.apache.arrow.vector.Float4Vector;
@@ -35,30 +37,34 @@ final class Lists implements Serializable {
   }
 
   /** The lists of a worker's frame: rows (user, rank, item, prediction), a user's rows one after the other. */
-  static Lists decode(byte[] stream) throws IOException {
+  static List<Lists> decode(byte[] stream) throws IOException {
     try (BufferAllocator allocator = ArrowUtils$.MODULE$.rootAllocator().newChildAllocator("factorflow-lists", 0,
         Long.MAX_VALUE);
         ArrowStreamReader reader = new ArrowStreamReader(new ByteArrayInputStream(stream), allocator)) {
-      VectorSchemaRoot root = reader.getVectorSchemaRoot();
-      if (!reader.loadNextBatch()) return new Lists(new int[0], new int[0], new int[0], new float[0]);
-      int rows = root.getRowCount();
-      IntVector users = (IntVector) root.getVector("user");
-      IntVector ranks = (IntVector) root.getVector("rank");
-      IntVector items = (IntVector) root.getVector("item");
-      Float4Vector scores = (Float4Vector) root.getVector("prediction");
-      int[] ids = new int[rows];
-      int[] ends = new int[rows];
-      int[] item = new int[rows];
-      float[] score = new float[rows];
-      int lists = 0;
-      for (int row = 0; row < rows; row++) {
-        if (ranks.get(row) == 1) ids[lists++] = users.get(row);
-        ends[lists - 1] = row + 1;
-        item[row] = items.get(row);
-        score[row] = scores.get(row);
-      }
-      return new Lists(Arrays.copyOf(ids, lists), Arrays.copyOf(ends, lists), item, score);
+      List<Lists> batches = new ArrayList<>();
+      while (reader.loadNextBatch()) batches.add(ofBatch(reader.getVectorSchemaRoot()));
+      return batches;
     }
+  }
+
+  private static Lists ofBatch(VectorSchemaRoot root) {
+    int rows = root.getRowCount();
+    IntVector users = (IntVector) root.getVector("user");
+    IntVector ranks = (IntVector) root.getVector("rank");
+    IntVector items = (IntVector) root.getVector("item");
+    Float4Vector scores = (Float4Vector) root.getVector("prediction");
+    int[] ids = new int[rows];
+    int[] ends = new int[rows];
+    int[] item = new int[rows];
+    float[] score = new float[rows];
+    int lists = 0;
+    for (int row = 0; row < rows; row++) {
+      if (ranks.get(row) == 1) ids[lists++] = users.get(row);
+      ends[lists - 1] = row + 1;
+      item[row] = items.get(row);
+      score[row] = scores.get(row);
+    }
+    return new Lists(Arrays.copyOf(ids, lists), Arrays.copyOf(ends, lists), item, score);
   }
 
   /** Rows of Spark's schema: id, and an array of (item, rating). */

@@ -57,7 +57,7 @@ final class Probe {
 
   private static Iterator<Integer> started(Launch launch, Placement placement) {
     TaskContext task = TaskContext.get();
-    WorkerProcess.start(launch, placement.flags(task), SearchTask.opening(1), task::isInterrupted, frame -> {}).close();
+    WorkerProcess.start(launch, placement.flags(task), SearchTask.opening(), task::isInterrupted, frame -> {}).close();
     return List.of(1).iterator();
   }
 }

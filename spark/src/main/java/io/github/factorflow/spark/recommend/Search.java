@@ -1,5 +1,6 @@
 package io.github.factorflow.spark.recommend;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.github.factorflow.spark.run.Placement;
@@ -11,6 +12,7 @@ import io.github.factorflow.spark.worker.WorkerProcess;
 import java.io.IOException;
 import java.util.ArrayDeque;
 import java.util.Iterator;
+import java.util.List;
 import java.util.NoSuchElementException;
 import java.util.Queue;
 
@@ -23,15 +25,18 @@ final class Search implements Iterator<Lists> {
   private final Queue<Lists> ready = new ArrayDeque<>();
   private final WorkerProcess worker;
   private final Placement placement;
+  private final int rank;
   private final int n;
   private final Iterator<byte[]> candidates;
   private final Iterator<byte[]> rows;
   private long requests = 0;
   private boolean ended = false;
 
-  Search(WorkerProcess worker, Placement placement, int n, Iterator<byte[]> candidates, Iterator<byte[]> rows) {
+  Search(WorkerProcess worker, Placement placement, int rank, int n, Iterator<byte[]> candidates,
+      Iterator<byte[]> rows) {
     this.worker = worker;
     this.placement = placement;
+    this.rank = rank;
     this.n = n;
     this.candidates = candidates;
     this.rows = rows;
@@ -53,19 +58,35 @@ final class Search implements Iterator<Lists> {
   }
 
   private void searchGroup() {
-    while (candidates.hasNext()) ask(node("factors").put("side", "items"), candidates.next());
+    while (candidates.hasNext()) ask(factors("items"), candidates.next());
     for (long bytes = 0; bytes < GROUP_BYTES && rows.hasNext();) {
       byte[] stream = rows.next();
       bytes += stream.length;
-      ask(node("factors").put("side", "users"), stream);
+      ask(factors("users"), stream);
     }
-    ask(node("recommend").put("n", n), new byte[0]);
+    ask(model(), new byte[0]);
+    ask(node("recommend").put("users", "all").put("n", n), new byte[0]);
+  }
+
+  private ObjectNode factors(String side) {
+    return node("factors").put("side", side).put("features", rank);
+  }
+
+  /** The request for a model of these rows and all candidates, with the names that Lists reads. */
+  private ObjectNode model() {
+    ObjectNode request = node("model").put("features", rank);
+    ObjectNode columns = request.putObject("columns");
+    for (String name : List.of("user", "item", "rating", "prediction")) columns.put(name, name);
+    request.putObject("metadata");
+    return request;
   }
 
   private void end() {
     ended = true;
     send(node("end"), new byte[0]);
-    for (Frame frame = worker.take(); frame != null; frame = worker.take()) if (frame.type().equals("error")) throw Refusal.failure(frame, placement);
+    for (Frame frame = worker.take(); frame != null; frame = worker.take()) {
+      if (frame.type().equals("error")) throw Refusal.failure(frame, placement);
+    }
     worker.finish();
   }
 
@@ -74,8 +95,10 @@ final class Search implements Iterator<Lists> {
     send(request, payload);
     for (Frame frame = worker.take(); frame != null; frame = worker.take()) {
       switch (frame.type()) {
-        case "lists" -> ready.add(decoded(frame));
+        case "lists" -> ready.addAll(decoded(frame));
         case "answer" -> {
+          JsonNode error = frame.header().path("error");
+          if (error.isObject()) throw Refusal.failure(new Frame(error, frame.payload()), placement);
           return;
         }
         case "error" -> throw Refusal.failure(frame, placement);
@@ -96,7 +119,7 @@ final class Search implements Iterator<Lists> {
     }
   }
 
-  private static Lists decoded(Frame frame) {
+  private static List<Lists> decoded(Frame frame) {
     try {
       return Lists.decode(frame.payload());
     } catch (IOException failure) {

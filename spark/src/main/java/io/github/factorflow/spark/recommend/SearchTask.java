@@ -38,19 +38,17 @@ final class SearchTask implements FlatMapFunction2<Iterator<byte[]>, Iterator<by
     task.addTaskCompletionListener((TaskCompletionListener) done -> leave.run());
     WorkerProcess worker = start(task);
     task.addTaskCompletionListener((TaskCompletionListener) done -> worker.close());
-    return new Search(worker, placement, n, candidates, rows);
+    return new Search(worker, placement, rank, n, candidates, rows);
   }
 
   private WorkerProcess start(TaskContext task) {
-    return WorkerProcess.start(launch, placement.flags(task), opening(rank), () -> task.isInterrupted()
-        || task.isCompleted(),
+    return WorkerProcess.start(launch, placement.flags(task), opening(),
+        () -> task.isInterrupted() || task.isCompleted(),
         frame -> log.info("FactorFlow: {}", frame.header()));
   }
 
-  static ObjectNode opening(int rank) {
-    ObjectNode line = JsonNodeFactory.instance.objectNode();
-    line.put("protocol", Launch.PROTOCOL).put("version", Launch.VERSION).put("command", "recommend");
-    line.putObject("params").put("rank", rank);
-    return line;
+  static ObjectNode opening() {
+    return JsonNodeFactory.instance.objectNode().put("protocol", Launch.PROTOCOL).put("version", Launch.VERSION)
+        .put("command", "model");
   }
 }
