@@ -18,8 +18,15 @@ MOVIES = ROOT / "examples/data/movietweetings-100k/ratings.parquet"
 
 
 def base_conf(folder):
-    """Settings for tests. The executable appends a line to the file `started` for each worker, and then runs FactorFlow's."""
-    executable = program(folder / "factorflow", f'#!/bin/sh\necho "$@" >> {folder}/started\nexec {os.environ["FACTORFLOW_NODE"]} {os.environ["FACTORFLOW_MAIN"]} "$@"\n')
+    """
+    Settings for tests. The executable appends a line to the file `started` for each worker, and then runs
+    FactorFlow's.
+    """
+    executable = program(
+        folder / "factorflow",
+        f'#!/bin/sh\necho "$@" >> {folder}/started\n'
+        f'exec {os.environ["FACTORFLOW_NODE"]} {os.environ["FACTORFLOW_MAIN"]} "$@"\n',
+    )
     return {
         "spark.app.name": "factorflow-test",
         "spark.ui.enabled": "false",
@@ -44,7 +51,9 @@ def program(path, text):
 
 def on_the_processor(folder, before="", after=""):
     """An executable that trains on the CPU for any given device, between two shell commands."""
-    worker = f'{os.environ["FACTORFLOW_NODE"]} {os.environ["FACTORFLOW_MAIN"]} worker --device cpu --workers 1'
+    worker = (
+        f"{os.environ['FACTORFLOW_NODE']} {os.environ['FACTORFLOW_MAIN']} worker --device cpu --workers 1"
+    )
     return program(folder / "other", f"#!/bin/sh\n{before}\n{worker} <&0\n{after}\n")
 
 
@@ -76,7 +85,9 @@ def start_session(mode, master, conf):
     else:
         jar = os.environ["FACTORFLOW_JAR"]
         builder = SparkSession.builder.remote(master).config("spark.jars", jar)
-        builder = builder.config("spark.connect.ml.backend.classes", "io.github.factorflow.spark.FactorFlowPlugin")
+        builder = builder.config(
+            "spark.connect.ml.backend.classes", "io.github.factorflow.spark.FactorFlowPlugin"
+        )
     for name, value in conf.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
@@ -94,7 +105,6 @@ process.stdin.resume();
 
 
 def planted(users=60, items=40, each=15, seed=7):
-    """Ratings of a planted signal: (user, item, rating)."""
     draw = random.Random(seed)
     return [
         (u * 3, v * 2 + 1, float(3 + math.sin(u) * math.cos(v) + draw.uniform(-0.2, 0.2)))
@@ -111,7 +121,6 @@ def rmse(model, df):
 
 
 def processes(*marks):
-    """The pids of processes whose command lines contain all these words."""
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -126,8 +135,11 @@ def processes(*marks):
 
 
 def workers():
-    """FactorFlow's worker processes of this run."""
-    return [pid for pid in processes(os.environ["FACTORFLOW_MAIN"] + "\0worker") if RUN.encode() in environment(pid)]
+    return [
+        pid
+        for pid in processes(os.environ["FACTORFLOW_MAIN"] + "\0worker")
+        if RUN.encode() in environment(pid)
+    ]
 
 
 def environment(pid):
@@ -138,12 +150,10 @@ def environment(pid):
 
 
 def executors():
-    """This run's executors, but not the shells that start them."""
     return processes(RUN, "CoarseGrainedExecutorBackend", "java")
 
 
 def wait_for(look, seconds, what):
-    """The first true value of look(). Fails after `seconds`, which only a failure takes."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         found = look()
@@ -154,5 +164,7 @@ def wait_for(look, seconds, what):
 
 
 def factors(model):
-    """Both sides' factors by id."""
-    return [{row.id: list(row.features) for row in side.collect()} for side in (model.userFactors, model.itemFactors)]
+    return [
+        {row.id: list(row.features) for row in side.collect()}
+        for side in (model.userFactors, model.itemFactors)
+    ]

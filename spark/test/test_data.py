@@ -60,14 +60,21 @@ def test_more_partitions_than_ratings_and_empty_ones(spark, ratings):
     model = ALS(rank=2, maxIter=1, seed=1).fit(few)
     assert (model.userFactors.count(), model.itemFactors.count()) == (2, 2)
     gaps = ratings.where("user < 6").repartition(8)
-    assert factors(ALS(rank=2, maxIter=2, seed=1).fit(gaps)) == factors(ALS(rank=2, maxIter=2, seed=1).fit(gaps.coalesce(1)))
+    assert factors(ALS(rank=2, maxIter=2, seed=1).fit(gaps)) == factors(
+        ALS(rank=2, maxIter=2, seed=1).fit(gaps.coalesce(1))
+    )
 
 
 def test_two_jobs_wait_for_each_other_on_a_gpu(spark, ratings, folder):
     executable = on_the_processor(folder, f"echo begin >> {folder}/seen", f"echo end >> {folder}/seen")
     found = []
     with settings(spark, spark__factorflow__executable=executable, spark__factorflow__device="gpu:0"):
-        fits = [threading.Thread(target=lambda: found.append(factors(ALS(rank=3, maxIter=50, seed=1).fit(ratings)))) for _ in range(2)]
+        fits = [
+            threading.Thread(
+                target=lambda: found.append(factors(ALS(rank=3, maxIter=50, seed=1).fit(ratings)))
+            )
+            for _ in range(2)
+        ]
         for fit in fits:
             fit.start()
         for fit in fits:
@@ -94,8 +101,9 @@ def sets(spark):
 @pytest.mark.parametrize("implicit", [False, True], ids=["explicit", "implicit"])
 def test_parity_with_sparks_own_als(spark, implicit):
     """
-    RMSE within 1 % of Spark's own ALS after 10 iterations, in the mean of three seeds: on sparse ratings the seeds of either ALS differ by more than that
-    among themselves. Of implicit data the errors are those of the preference.
+    RMSE within 1 % of Spark's own ALS after 10 iterations, in the mean of three seeds: on sparse ratings the
+    seeds of either ALS differ by more than that among themselves. Of implicit data the errors are those of
+    the preference.
     """
     for name, path in sets(spark):
         df = spark.read.parquet(str(path)).select("user", "item", "rating")
@@ -103,7 +111,16 @@ def test_parity_with_sparks_own_als(spark, implicit):
         seeds = (1,) if implicit else (1, 2, 3)
         errors = {"own": [], "ours": []}
         for seed in seeds:
-            als = ALS(rank=8, maxIter=10, regParam=0.1, seed=seed, coldStartStrategy="drop", implicitPrefs=implicit, numUserBlocks=2, numItemBlocks=2)
+            als = ALS(
+                rank=8,
+                maxIter=10,
+                regParam=0.1,
+                seed=seed,
+                coldStartStrategy="drop",
+                implicitPrefs=implicit,
+                numUserBlocks=2,
+                numItemBlocks=2,
+            )
             for whose, model in (("own", plain(als).fit(train)), ("ours", als.fit(train))):
                 errors[whose].append((rmse(model, test), rmse(model, train)))
         print(name, errors)
@@ -123,8 +140,9 @@ class plain:
         from pyspark.ml.recommendation import ALSModel
 
         als = self.als.copy()
-        als._java_obj = SparkContext._active_spark_context._jvm.org.apache.spark.ml.recommendation.ALS(als.uid)
+        als._java_obj = SparkContext._active_spark_context._jvm.org.apache.spark.ml.recommendation.ALS(
+            als.uid
+        )
         als._transfer_params_to_java()
         assert als._java_obj.getClass().getName() != OURS
         return als._copyValues(ALSModel(als._java_obj.fit(df._jdf)))
-

@@ -22,7 +22,9 @@ class Fit(threading.Thread):
     def __init__(self, spark, als, df, prepare=lambda: None):
         # With Connect each thread has its own session; in classic mode each thread has its own job group.
         connect = os.environ["FACTORFLOW_MODE"] == "connect"
-        super().__init__(target=inheritable_thread_target(spark)(self.fit) if connect else self.fit, daemon=True)
+        super().__init__(
+            target=inheritable_thread_target(spark)(self.fit) if connect else self.fit, daemon=True
+        )
         self.als, self.df, self.prepare = als, df, prepare
         self.model = self.error = None
         self.start()
@@ -56,7 +58,12 @@ def test_interrupted_jobs_end_their_workers(spark, mode, ratings):
         fit = training(spark, ALS(**ENDLESS), ratings)
         spark.interruptAll()
     else:
-        fit = training(spark, ALS(**ENDLESS), ratings, lambda: spark.sparkContext.setJobGroup("mine", "a fit", interruptOnCancel=False))
+        fit = training(
+            spark,
+            ALS(**ENDLESS),
+            ratings,
+            lambda: spark.sparkContext.setJobGroup("mine", "a fit", interruptOnCancel=False),
+        )
         spark.sparkContext.cancelJobGroup("mine")
     gone_within(2)
     fit.join(60)
@@ -116,7 +123,12 @@ from pyspark.ml.recommendation import ALS
 ALS(rank=8, maxIter=500_000).fit(spark.createDataFrame(planted(), "user int, item int, rating float"))
 """
     before = set(workers())
-    driver = subprocess.Popen([sys.executable, "-c", script, str(folder)], cwd=os.path.dirname(__file__), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    driver = subprocess.Popen(
+        [sys.executable, "-c", script, str(folder)],
+        cwd=os.path.dirname(__file__),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     own = wait_for(lambda: set(workers()) - before, 90, "a worker")
     (jvm,) = processes("SparkSubmit", str(folder))
     os.kill(jvm, signal.SIGKILL)

@@ -1,4 +1,7 @@
-"""Many hosts: blocks of rows in the workers of several executors. The runner starts local-cluster[3,1,2048] with spark.factorflow.workers 3."""
+"""
+Many hosts: blocks of rows in the workers of several executors. The runner starts local-cluster[3,1,2048] with
+spark.factorflow.workers 3.
+"""
 
 import os
 import signal
@@ -7,7 +10,18 @@ import threading
 import pytest
 from pyspark.ml.recommendation import ALS
 
-from support import BLOCKS, executors, factors, other_version, planted, program, rmse, settings, wait_for, workers
+from support import (
+    BLOCKS,
+    executors,
+    factors,
+    other_version,
+    planted,
+    program,
+    rmse,
+    settings,
+    wait_for,
+    workers,
+)
 
 PARAMS = {"rank": 5, "maxIter": 6, "regParam": 0.05, "seed": 3, **BLOCKS}
 
@@ -63,13 +77,21 @@ def test_no_ratings(spark):
 
 
 def test_another_version_on_one_executor_is_named_or_goes_unused(spark, ratings, one_host, folder):
-    """Spark runs a task again: the job succeeds if another executor runs it, else its error names the version."""
+    """
+    Spark runs a task again: the job succeeds if another executor runs it, else its error names the version.
+    """
     node, main = os.environ["FACTORFLOW_NODE"], os.environ["FACTORFLOW_MAIN"]
     old = program(folder / "old.js", other_version())
     # The name of an executor's working folder is its number.
-    executable = program(folder / "mixed", f'#!/bin/sh\ncase "$PWD" in */1) echo old >> {folder}/seen; exec {node} {old};; esac\nexec {node} {main} "$@"\n')
+    executable = program(
+        folder / "mixed",
+        f'#!/bin/sh\ncase "$PWD" in */1) echo old >> {folder}/seen; exec {node} {old};; esac\n'
+        f'exec {node} {main} "$@"\n',
+    )
     try:
-        found = factors(on_hosts(spark, 3, lambda: ALS(**PARAMS).fit(ratings), spark__factorflow__executable=executable))
+        found = factors(
+            on_hosts(spark, 3, lambda: ALS(**PARAMS).fit(ratings), spark__factorflow__executable=executable)
+        )
     except Exception as error:
         assert "FactorFlow 0.0.9" in str(error)
         assert "Put the same version on all hosts" in str(error)
@@ -92,7 +114,14 @@ def test_an_executor_killed_between_iterations_changes_nothing(spark, ratings, e
     training.start()
     tracker = spark.sparkContext.statusTracker()
     # Some stages of the iterations have run.
-    wait_for(lambda: [job for job in jobs(tracker) if "iteration" in (describe(spark, job) or "")] and len(workers()) >= 1, 60, "an iteration")
+    wait_for(
+        lambda: (
+            [job for job in jobs(tracker) if "iteration" in (describe(spark, job) or "")]
+            and len(workers()) >= 1
+        ),
+        60,
+        "an iteration",
+    )
     os.kill(executors()[0], signal.SIGKILL)
     training.join(240)
     assert done["factors"] == expected
@@ -118,11 +147,18 @@ def test_the_model_fits(spark, ratings):
 
 
 def on_first_executor(folder, worker):
-    """An executable that runs another program on the executor that starts it first, and FactorFlow on all others."""
+    """
+    An executable that runs another program on the executor that starts it first, and FactorFlow on all
+    others.
+    """
     node, main = os.environ["FACTORFLOW_NODE"], os.environ["FACTORFLOW_MAIN"]
     # Each executor has its own working folder.
     mark = f'mkdir {folder}/unfit 2>/dev/null && echo "$PWD" > {folder}/unfit/folder'
-    return program(folder / "mixed", f'#!/bin/sh\n{mark}\nif [ "$(cat {folder}/unfit/folder)" = "$PWD" ]; then {worker}; fi\nexec {node} {main} "$@"\n')
+    return program(
+        folder / "mixed",
+        f'#!/bin/sh\n{mark}\nif [ "$(cat {folder}/unfit/folder)" = "$PWD" ]; then {worker}; fi\n'
+        f'exec {node} {main} "$@"\n',
+    )
 
 
 def test_a_stopped_worker_is_replaced(spark, ratings):
@@ -131,12 +167,18 @@ def test_a_stopped_worker_is_replaced(spark, ratings):
     done = {}
 
     def fit():
-        done["factors"] = factors(on_hosts(spark, 3, lambda: als.fit(ratings), spark__factorflow__timeout="5s"))
+        done["factors"] = factors(
+            on_hosts(spark, 3, lambda: als.fit(ratings), spark__factorflow__timeout="5s")
+        )
 
     training = threading.Thread(target=fit, daemon=True)
     training.start()
     tracker = spark.sparkContext.statusTracker()
-    wait_for(lambda: [job for job in jobs(tracker) if "iteration" in (describe(spark, job) or "")] and workers(), 60, "an iteration")
+    wait_for(
+        lambda: [job for job in jobs(tracker) if "iteration" in (describe(spark, job) or "")] and workers(),
+        60,
+        "an iteration",
+    )
     stopped = workers()[0]
     os.kill(stopped, signal.SIGSTOP)
     wait_for(lambda: stopped not in workers(), 30, "the end of the stopped worker")
@@ -146,17 +188,33 @@ def test_a_stopped_worker_is_replaced(spark, ratings):
 
 
 BAD_HOSTS = {
-    "an old Node": ("echo 'factorflow needs Node 22.12 or newer, and this is 20.1.0' >&2; exit 2", "22.12 or newer"),
-    "no disk": (f'exec {os.environ["FACTORFLOW_NODE"]} {os.environ["FACTORFLOW_MAIN"]} worker --device cpu --workers 1 --spill-dir /dev/null', "is not a folder"),
+    "an old Node": (
+        "echo 'factorflow needs Node 22.12 or newer, and this is 20.1.0' >&2; exit 2",
+        "22.12 or newer",
+    ),
+    "no disk": (
+        f"exec {os.environ['FACTORFLOW_NODE']} {os.environ['FACTORFLOW_MAIN']} worker "
+        "--device cpu --workers 1 --spill-dir /dev/null",
+        "is not a folder",
+    ),
 }
 
 
 @pytest.mark.parametrize(("worker", "reason"), BAD_HOSTS.values(), ids=BAD_HOSTS)
 @pytest.mark.parametrize("hosts", [1, 3])
-def test_an_executor_that_cannot_run_a_worker_is_left_out(spark, ratings, one_host, folder, capfd, hosts, worker, reason):
+def test_an_executor_that_cannot_run_a_worker_is_left_out(
+    spark, ratings, one_host, folder, capfd, hosts, worker, reason
+):
     """Its blocks are solved on other executors, and the log names its host and the reason."""
     executable = on_first_executor(folder, worker)
-    assert factors(on_hosts(spark, hosts, lambda: ALS(**PARAMS).fit(ratings), spark__factorflow__executable=executable)) == one_host
+    assert (
+        factors(
+            on_hosts(
+                spark, hosts, lambda: ALS(**PARAMS).fit(ratings), spark__factorflow__executable=executable
+            )
+        )
+        == one_host
+    )
     number = (folder / "unfit/folder").read_text().strip().rsplit("/", 1)[1]
     lines = [line for line in capfd.readouterr().err.splitlines() if f"Executor {number} on" in line]
     # Spark itself may have run the task again elsewhere, without a second attempt of FactorFlow.
@@ -165,15 +223,22 @@ def test_an_executor_that_cannot_run_a_worker_is_left_out(spark, ratings, one_ho
 
 
 def test_without_a_fit_executor_the_error_names_host_and_reason(spark, ratings, folder):
-    executable = program(folder / "old", "#!/bin/sh\necho 'factorflow needs Node 22.12 or newer, and this is 20.1.0' >&2\nexit 2\n")
+    executable = program(
+        folder / "old",
+        "#!/bin/sh\necho 'factorflow needs Node 22.12 or newer, and this is 20.1.0' >&2\nexit 2\n",
+    )
     with pytest.raises(Exception, match=r"Executor \d+ on \S+ cannot run FactorFlow: .*22.12 or newer"):
         on_hosts(spark, 3, lambda: ALS(**PARAMS).fit(ratings), spark__factorflow__executable=executable)
 
 
 def test_sparse_ratings_by_needed_rows_are_those_of_one_host(spark):
     """Each host needs few of the other side's rows, and some rows are needed by one host alone."""
-    sparse = spark.createDataFrame(planted(users=300, items=200, each=2), "user int, item int, rating float").repartition(2)
-    one, three = (factors(on_hosts(spark, hosts, lambda: ALS(**PARAMS).fit(sparse), "shuffle")) for hosts in (1, 3))
+    sparse = spark.createDataFrame(
+        planted(users=300, items=200, each=2), "user int, item int, rating float"
+    ).repartition(2)
+    one, three = (
+        factors(on_hosts(spark, hosts, lambda: ALS(**PARAMS).fit(sparse), "shuffle")) for hosts in (1, 3)
+    )
     assert one == three
 
 
@@ -181,7 +246,18 @@ def test_an_unfit_executor_sends_whole_blocks(spark, ratings, one_host, folder):
     """With a shuffle, tasks that send rows may run on an executor without a worker."""
     worker, _ = BAD_HOSTS["an old Node"]
     executable = on_first_executor(folder, worker)
-    assert factors(on_hosts(spark, 3, lambda: ALS(**PARAMS).fit(ratings), "shuffle", spark__factorflow__executable=executable)) == one_host
+    assert (
+        factors(
+            on_hosts(
+                spark,
+                3,
+                lambda: ALS(**PARAMS).fit(ratings),
+                "shuffle",
+                spark__factorflow__executable=executable,
+            )
+        )
+        == one_host
+    )
 
 
 def test_checkpoints_of_a_shuffle_change_nothing(spark, ratings, folder):
@@ -196,7 +272,16 @@ def test_checkpoints_of_a_shuffle_change_nothing(spark, ratings, folder):
 
 
 def test_too_little_memory_is_refused_with_the_plan(spark):
-    """216 MiB are 1 MiB more than the process needs: enough to read these ratings, and 2 MiB less than their rows of rank 500 need."""
-    many = spark.createDataFrame(planted(users=600, items=400, each=5), "user int, item int, rating float").repartition(2)
-    with pytest.raises(Exception, match=r"A worker needs about \d+ MiB of memory, and it may have 216 .*rows needed by the average host.*Raise spark.factorflow.memory"):
+    """
+    216 MiB are 1 MiB more than the process needs: enough to read these ratings, and 2 MiB less than their
+    rows of rank 500 need.
+    """
+    many = spark.createDataFrame(
+        planted(users=600, items=400, each=5), "user int, item int, rating float"
+    ).repartition(2)
+    with pytest.raises(
+        Exception,
+        match=r"A worker needs about \d+ MiB of memory, and it may have 216 .*"
+        "rows needed by the average host.*Raise spark.factorflow.memory",
+    ):
         on_hosts(spark, 3, lambda: ALS(**PARAMS | {"rank": 500}).fit(many), spark__factorflow__memory="216m")

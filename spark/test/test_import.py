@@ -1,4 +1,7 @@
-"""The import of factorflow_spark in applications of other people: their jars stay, and without the plugin's jar Spark's own ALS trains."""
+"""
+The import of factorflow_spark in applications of other people: their jars stay, and without the plugin's jar
+Spark's own ALS trains.
+"""
 
 import json
 import os
@@ -38,10 +41,14 @@ print("FOUND" + json.dumps(found))
 
 
 def application(home, *, first, fits=1, **environment):
-    """The results of a new process that imports factorflow_spark before or after its session begins."""
     script = APPLICATION.format(first=first, fits=fits, conf=json.dumps(base_conf(home)), blocks=BLOCKS)
     ended = subprocess.run(
-        [sys.executable, "-c", script], cwd=os.path.dirname(__file__), env={**os.environ, **environment}, capture_output=True, text=True, timeout=400
+        [sys.executable, "-c", script],
+        cwd=os.path.dirname(__file__),
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=400,
     )
     found = [line for line in ended.stdout.splitlines() if line.startswith("FOUND")]
     assert found, ended.stdout + ended.stderr
@@ -50,7 +57,6 @@ def application(home, *, first, fits=1, **environment):
 
 @pytest.fixture
 def jar(folder):
-    """A jar of another library."""
     import zipfile
 
     with zipfile.ZipFile(folder / "other.jar", "w") as file:
@@ -76,7 +82,6 @@ def test_a_session_without_the_jar_trains_by_spark_and_warns_once(home, jar):
 
 @pytest.fixture
 def merged(monkeypatch, folder):
-    """The function that joins jars, with a folder of settings and PYSPARK_SUBMIT_ARGS."""
     from factorflow_spark._submit import merged_jars
 
     def join(conf=None, defaults="", arguments=""):
@@ -92,17 +97,43 @@ def test_jars_of_every_source_stay(merged, folder):
     assert merged() == "ours.jar"
     assert merged(conf="a.jar", defaults="spark.jars d.jar") == "a.jar,ours.jar"
     assert merged(conf="a.jar,ours.jar") is None
-    for line in ("spark.jars d.jar", "spark.jars=d.jar", "spark.jars: d.jar", "spark.jars  d.ja\\\n  r", "#spark.jars c.jar\nspark.jars\td.jar "):
+    for line in (
+        "spark.jars d.jar",
+        "spark.jars=d.jar",
+        "spark.jars: d.jar",
+        "spark.jars  d.ja\\\n  r",
+        "#spark.jars c.jar\nspark.jars\td.jar ",
+    ):
         assert merged(defaults=line) == "d.jar,ours.jar", line
     (folder / "other.conf").write_text("spark.jars o.jar")
-    assert merged(defaults="spark.jars d.jar", arguments=f"--properties-file {folder}/other.conf pyspark-shell") == "o.jar,ours.jar"
+    assert (
+        merged(defaults="spark.jars d.jar", arguments=f"--properties-file {folder}/other.conf pyspark-shell")
+        == "o.jar,ours.jar"
+    )
     (folder / "other.conf").write_text("spark.app.name x")
-    assert merged(defaults="spark.jars d.jar", arguments=f"--load-spark-defaults --properties-file={folder}/other.conf pyspark-shell") == "d.jar,ours.jar"
+    assert (
+        merged(
+            defaults="spark.jars d.jar",
+            arguments=f"--load-spark-defaults --properties-file={folder}/other.conf pyspark-shell",
+        )
+        == "d.jar,ours.jar"
+    )
 
 
-@pytest.mark.parametrize("arguments", ["--jars a.jar", "--jars=a.jar", "--conf spark.jars=a.jar", "-c spark.jars=a.jar", "--conf=spark.jars=a.jar"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "--jars a.jar",
+        "--jars=a.jar",
+        "--conf spark.jars=a.jar",
+        "-c spark.jars=a.jar",
+        "--conf=spark.jars=a.jar",
+    ],
+)
 def test_submit_args_keep_their_jars(merged, arguments):
-    assert merged(defaults="spark.jars d.jar", arguments=f"--master local[2] {arguments} pyspark-shell") is None
+    assert (
+        merged(defaults="spark.jars d.jar", arguments=f"--master local[2] {arguments} pyspark-shell") is None
+    )
 
 
 def test_each_series_of_spark_has_its_jar(folder):
@@ -111,7 +142,13 @@ def test_each_series_of_spark_has_its_jar(folder):
     names = {"3.5": "factorflow-spark-3.5_2.12-0.1.0.jar", "4": "factorflow-spark-0.1.0.jar"}
     for name in names.values():
         (folder / name).touch()
-    for version, series in {"3.5.0": "3.5", "3.5.9": "3.5", "4.0.1": "4", "4.3.0": "4", "4.4.0.dev1": "4"}.items():
+    for version, series in {
+        "3.5.0": "3.5",
+        "3.5.9": "3.5",
+        "4.0.1": "4",
+        "4.3.0": "4",
+        "4.4.0.dev1": "4",
+    }.items():
         assert jar_for(version, folder) == str(folder / names[series])
     for version in ("3.4.4", "5.0.0", "2.4.8"):
         assert jar_for(version, folder) is None

@@ -1,4 +1,7 @@
-"""ALS of PySpark by FactorFlow: the whole of Spark's interface, in classic sessions and through Spark Connect, in one process and on executors."""
+"""
+ALS of PySpark by FactorFlow: the whole of Spark's interface, in classic sessions and through Spark Connect,
+in one process and on executors.
+"""
 
 import pyspark
 import pytest
@@ -45,7 +48,9 @@ def test_a_session_does_not_choose_the_program(spark, started, ratings):
 
 def test_the_same_seed_gives_the_same_factors(model, ratings):
     again = ALS(rank=4, maxIter=8, regParam=0.05, seed=1, **BLOCKS).fit(ratings.repartition(5))
-    first, second = ({row.id: list(row.features) for row in one.userFactors.collect()} for one in (model, again))
+    first, second = (
+        {row.id: list(row.features) for row in one.userFactors.collect()} for one in (model, again)
+    )
     assert first == second
 
 
@@ -89,7 +94,9 @@ def test_models_and_estimators_are_saved_and_loaded(model, ratings, folder):
     assert (again.getRank(), again.getRegParam(), again.getSeed()) == (3, 0.2, 9)
     metadata = "".join(path.read_text() for path in (folder / "als/metadata").glob("part-*"))
     assert '"class":"org.apache.spark.ml.recommendation.ALS"' in metadata
-    first, second = ({row.id: list(row.features) for row in one.fit(ratings).itemFactors.collect()} for one in (als, again))
+    first, second = (
+        {row.id: list(row.features) for row in one.fit(ratings).itemFactors.collect()} for one in (als, again)
+    )
     assert first == second
 
 
@@ -101,17 +108,35 @@ def test_pipelines(ratings, folder):
 
 def test_cross_validation(mode, ratings):
     if mode == "connect" and pyspark.__version__ == "4.0.1":
-        pytest.skip("this client's CrossValidator asks models for their rank in threads without a session, which fails for ALS of either kind")
+        pytest.skip(
+            "this client's CrossValidator asks models for their rank in threads without a session, "
+            "which fails for ALS of either kind"
+        )
     als = ALS(rank=3, maxIter=4, seed=1, coldStartStrategy="drop", **BLOCKS)
     grid = ParamGridBuilder().addGrid(als.regParam, [0.05, 50.0]).build()
-    found = CrossValidator(estimator=als, estimatorParamMaps=grid, evaluator=RegressionEvaluator(labelCol="rating"), numFolds=2, seed=1).fit(ratings)
+    found = CrossValidator(
+        estimator=als,
+        estimatorParamMaps=grid,
+        evaluator=RegressionEvaluator(labelCol="rating"),
+        numFolds=2,
+        seed=1,
+    ).fit(ratings)
     assert found.avgMetrics[0] < found.avgMetrics[1]
     assert workers() == []
 
 
-@pytest.mark.parametrize("params", [{"implicitPrefs": True, "alpha": 2.0}, {"nonnegative": True}, {"numBlocks": 2, "blockSize": 64}], ids=lambda params: next(iter(params)))
+@pytest.mark.parametrize(
+    "params",
+    [{"implicitPrefs": True, "alpha": 2.0}, {"nonnegative": True}, {"numBlocks": 2, "blockSize": 64}],
+    ids=lambda params: next(iter(params)),
+)
 def test_parameters(ratings, params):
-    als = ALS(rank=3, maxIter=3, seed=1, **{**BLOCKS, **{name: value for name, value in params.items() if name != "numBlocks"}})
+    als = ALS(
+        rank=3,
+        maxIter=3,
+        seed=1,
+        **{**BLOCKS, **{name: value for name, value in params.items() if name != "numBlocks"}},
+    )
     if "numBlocks" in params:
         als.setNumBlocks(params["numBlocks"])
     model = als.fit(ratings)

@@ -1,4 +1,7 @@
-"""FactorFlow's part beyond Spark's ALS: parameters of its own, a summary of a fit, and recommendations by workers. The runner starts local[2]."""
+"""
+FactorFlow's part beyond Spark's ALS: parameters of its own, a summary of a fit, and recommendations by
+workers. The runner starts local[2].
+"""
 
 import pytest
 from pyspark.ml.recommendation import ALS, ALSModel
@@ -25,7 +28,10 @@ def test_biases_are_two_more_features(ratings, folder):
     assert 2.5 < sum(row[3] for row in users.values()) / len(users) < 3.5
     assert rmse(model, ratings) < 0.4
     pair = ratings.first()
-    [found] = [row.prediction for row in model.transform(ratings).where(f"user = {pair.user} and item = {pair.item}").collect()]
+    [found] = [
+        row.prediction
+        for row in model.transform(ratings).where(f"user = {pair.user} and item = {pair.item}").collect()
+    ]
     assert abs(found - sum(a * b for a, b in zip(users[pair.user], items[pair.item]))) < 1e-5
     model.write().overwrite().save(f"{folder}/model")
     assert ALSModel.load(f"{folder}/model").rank == 5
@@ -52,8 +58,12 @@ def test_parameters_are_refused_at_once_in_factorflows_words(spark, started, rat
     assert "biases must be true or false, got 3" in message(lambda: factorflow_spark.options(als, biases=3))
     assert "unknown ALS parameter bias" in message(lambda: factorflow_spark.options(als, bias=True))
     with settings(spark, spark__factorflow__param__cgSteps="0"):
-        assert "cgSteps must be auto or a whole number from 1 to 1,000, got 0" in message(lambda: als.fit(ratings))
-    assert "maxIter is 0, and Spark's own ALS does not have biases" in message(lambda: factorflow_spark.options(als.copy({als.maxIter: 0}), biases=True).fit(ratings))
+        assert "cgSteps must be auto or a whole number from 1 to 1,000, got 0" in message(
+            lambda: als.fit(ratings)
+        )
+    assert "maxIter is 0, and Spark's own ALS does not have biases" in message(
+        lambda: factorflow_spark.options(als.copy({als.maxIter: 0}), biases=True).fit(ratings)
+    )
     assert started() == before
     both = factorflow_spark.options(als.copy({als.implicitPrefs: True}), biases=True)
     assert "implicit data have no level to learn" in message(lambda: both.fit(ratings))
@@ -85,14 +95,21 @@ def test_the_summary_of_a_fit(spark, ratings, hosts):
 
 
 def test_factors_are_persisted_with_sparks_names(spark, ratings):
-    kept = lambda: {rdd.id(): (rdd.name(), rdd.getStorageLevel().toString()) for rdd in spark.sparkContext._jsc.getPersistentRDDs().values()}
+    kept = lambda: {
+        rdd.id(): (rdd.name(), rdd.getStorageLevel().toString())
+        for rdd in spark.sparkContext._jsc.getPersistentRDDs().values()
+    }
     before = kept()
     level = "StorageLevel(disk, memory, deserialized, 1 replicas)"
     models = []
     for hosts in ("1", "2"):
         with settings(spark, spark__factorflow__workers=hosts):
             models.append(ALS(rank=2, maxIter=1, **BLOCKS).fit(ratings))
-    found = [value for rdd, value in kept().items() if rdd not in before and value[0] is not None and value[0].endswith("Factors")]
+    found = [
+        value
+        for rdd, value in kept().items()
+        if rdd not in before and value[0] is not None and value[0].endswith("Factors")
+    ]
     assert sorted(found) == sorted([("itemFactors", level), ("userFactors", level)] * 2)
     assert len(models) == 2
 
@@ -118,7 +135,12 @@ def close(ours, own):
     return True
 
 
-CALLS = [("recommendForAllUsers", None, 60), ("recommendForAllItems", None, 40), ("recommendForUserSubset", "user", 2), ("recommendForItemSubset", "item", 2)]
+CALLS = [
+    ("recommendForAllUsers", None, 60),
+    ("recommendForAllItems", None, 40),
+    ("recommendForUserSubset", "user", 2),
+    ("recommendForItemSubset", "item", 2),
+]
 
 
 @pytest.mark.parametrize("name, column, rows", CALLS, ids=[call[0] for call in CALLS])

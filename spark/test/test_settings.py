@@ -1,11 +1,24 @@
-"""An application with a fake GPU and a small driver: devices, workers that cannot be started, memory that does not suffice. The runner starts local-cluster[1,2,1024]."""
+"""
+An application with a fake GPU and a small driver: devices, workers that cannot be started, memory that does
+not suffice. The runner starts local-cluster[1,2,1024].
+"""
 
 import os
 
 import pytest
 from pyspark.ml.recommendation import ALS
 
-from support import BLOCKS, base_conf, on_the_processor, other_version, planted, program, settings, start_session, workers
+from support import (
+    BLOCKS,
+    base_conf,
+    on_the_processor,
+    other_version,
+    planted,
+    program,
+    settings,
+    start_session,
+    workers,
+)
 
 NODE, MAIN = os.environ["FACTORFLOW_NODE"], os.environ["FACTORFLOW_MAIN"]
 
@@ -13,8 +26,16 @@ NODE, MAIN = os.environ["FACTORFLOW_NODE"], os.environ["FACTORFLOW_MAIN"]
 @pytest.fixture(scope="module")
 def spark(home):
     discovery = program(home / "gpus.sh", '#!/bin/sh\necho \'{"name": "gpu", "addresses": ["3"]}\'\n')
-    resource = {f"spark.{who}.resource.gpu.{what}": value for who in ("worker", "executor") for what, value in (("amount", "1"), ("discoveryScript", discovery))}
-    session = start_session("classic", os.environ["FACTORFLOW_MASTER"], {**base_conf(home), **resource, "spark.task.resource.gpu.amount": "1", "spark.driver.memory": "512m"})
+    resource = {
+        f"spark.{who}.resource.gpu.{what}": value
+        for who in ("worker", "executor")
+        for what, value in (("amount", "1"), ("discoveryScript", discovery))
+    }
+    session = start_session(
+        "classic",
+        os.environ["FACTORFLOW_MASTER"],
+        {**base_conf(home), **resource, "spark.task.resource.gpu.amount": "1", "spark.driver.memory": "512m"},
+    )
     yield session
     session.stop()
 
@@ -51,9 +72,18 @@ def test_the_index_of_a_gpu_becomes_the_workers_device(spark, ratings, folder, d
 def test_a_model_larger_than_the_driver(spark, hosts):
     rank, users = 512, 280_000
     assert 4 * rank * users > spark.sparkContext._jvm.java.lang.Runtime.getRuntime().maxMemory()
-    wide = spark.range(0, users, 1, 4).selectExpr("int(id) user", "int(id % 97) item", "float(1 + id % 5) rating")
+    wide = spark.range(0, users, 1, 4).selectExpr(
+        "int(id) user", "int(id % 97) item", "float(1 + id % 5) rating"
+    )
     with settings(spark, spark__factorflow__workers=str(hosts)):
-        model = ALS(rank=rank, maxIter=1, seed=1, finalStorageLevel="DISK_ONLY", intermediateStorageLevel="DISK_ONLY", **BLOCKS).fit(wide)
+        model = ALS(
+            rank=rank,
+            maxIter=1,
+            seed=1,
+            finalStorageLevel="DISK_ONLY",
+            intermediateStorageLevel="DISK_ONLY",
+            **BLOCKS,
+        ).fit(wide)
     found = model.userFactors.selectExpr("count(*)", "count(distinct id)", "min(size(features))").first()
     assert tuple(found) == (users, users, rank)
 
@@ -67,7 +97,10 @@ def test_without_node_or_the_package(refused, setting):
 
 
 def test_with_a_node_that_is_too_old(refused, folder):
-    old = program(folder / "node", "#!/bin/sh\necho 'factorflow needs Node 22.12 or newer, and this is 18.0.0' >&2\nexit 2\n")
+    old = program(
+        folder / "node",
+        "#!/bin/sh\necho 'factorflow needs Node 22.12 or newer, and this is 18.0.0' >&2\nexit 2\n",
+    )
     assert "22.12 or newer" in refused(spark__factorflow__node=old, spark__factorflow__executable=MAIN)
 
 

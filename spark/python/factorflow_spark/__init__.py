@@ -3,9 +3,11 @@
     import factorflow_spark
     from pyspark.ml.recommendation import ALS, ALSModel
 
-After that, ``ALS().fit(df)`` of classic PySpark trains with FactorFlow, and sessions that Python starts have the plugin's jar, in addition to
-their own. Recommendations of models are FactorFlow's too. An application under spark-submit gets it by ``--jars`` (``factorflow_spark.jar`` is its path). In an application without the jar
-Spark's own ALS trains, with a warning. A client of Spark Connect needs nothing: there the server has the plugin.
+After that, ``ALS().fit(df)`` of classic PySpark trains with FactorFlow, and sessions that Python starts have
+the plugin's jar, in addition to their own. Recommendations of models are FactorFlow's too. An application
+under spark-submit gets it by ``--jars`` (``factorflow_spark.jar`` is its path). In an application without the
+jar Spark's own ALS trains, with a warning. A client of Spark Connect needs nothing: there the server has the
+plugin.
 """
 
 import functools
@@ -30,13 +32,19 @@ _warned = False
 
 
 def options(als, **values):
-    """Sets FactorFlow's own parameters of an ALS, such as ``biases=True``, by the names of FactorFlow's options; returns the ALS.
+    """
+    Sets FactorFlow's own parameters of an ALS, such as ``biases=True``, by the names of FactorFlow's options;
+    returns the ALS.
 
-    They replace those that an earlier call set, and ``spark.factorflow.param.*`` of the application. Copies of the estimator keep them; a saved
-    one does not. Raises IllegalArgumentException for an unknown name or a value out of range.
+    They replace those that an earlier call set, and ``spark.factorflow.param.*`` of the application. Copies
+    of the estimator keep them; a saved one does not. Raises IllegalArgumentException for an unknown name or a
+    value out of range.
     """
     if not hasattr(als, "_java_obj"):
-        raise TypeError("options are for ALS of classic PySpark. On a server of Spark Connect, spark.factorflow.param.* sets them for all")
+        raise TypeError(
+            "options are for ALS of classic PySpark. On a server of Spark Connect, "
+            "spark.factorflow.param.* sets them for all"
+        )
     create = _estimator_class()
     if create is None:
         raise RuntimeError(f"FactorFlow's parameters need its plugin: {_reason()}")
@@ -46,7 +54,9 @@ def options(als, **values):
 
 
 def summary():
-    """The outcome of this application's last fit, and its cost: a dict with iterations (seconds, loss, trainRmse), devices, kernels and bytes.
+    """
+    The outcome of this application's last fit, and its cost: a dict with iterations (seconds, loss,
+    trainRmse), devices, kernels and bytes.
 
     None before the first fit, after one that failed, and after one by Spark's own ALS.
     """
@@ -69,7 +79,10 @@ def _fit(self, dataset):
 
 
 def _recommend_by_workers(name):
-    """Replaces a method of ALSModel by one that gives the JVM's model FactorFlow's methods first: models that were loaded do not have them."""
+    """
+    Replaces a method of ALSModel by one that gives the JVM's model FactorFlow's methods first: models that
+    were loaded do not have them.
+    """
     own = getattr(ALSModel, name)
 
     @functools.wraps(own)
@@ -112,8 +125,8 @@ def _reason():
     if jar is None:
         return f"FactorFlow's plugin is for Spark 3.5 and 4, and this is PySpark {pyspark.__version__}"
     return (
-        "this application has no FactorFlow plugin. Import factorflow_spark before the first session of the process, "
-        f"or, with spark-submit, PYSPARK_SUBMIT_ARGS or a notebook's own session, add --jars {jar}"
+        "this application has no FactorFlow plugin. Import factorflow_spark before the first session of the "
+        f"process, or, with spark-submit, PYSPARK_SUBMIT_ARGS or a notebook's own session, add --jars {jar}"
     )
 
 
@@ -138,6 +151,11 @@ def _bring_jar():
 
 
 ALS._fit_java = _fit
-for _name in ("recommendForAllUsers", "recommendForAllItems", "recommendForUserSubset", "recommendForItemSubset"):
+for _name in (
+    "recommendForAllUsers",
+    "recommendForAllItems",
+    "recommendForUserSubset",
+    "recommendForItemSubset",
+):
     _recommend_by_workers(_name)
 _bring_jar()

@@ -12,5 +12,7 @@ def jar_for(version, folder=_JARS):
     is_old = version.startswith("3.5.")
     if not is_old and not version.startswith("4."):
         return None
-    found = [str(one) for one in sorted(folder.glob("factorflow-spark-*.jar")) if (_MARK in one.name) == is_old]
+    found = [
+        str(one) for one in sorted(folder.glob("factorflow-spark-*.jar")) if (_MARK in one.name) == is_old
+    ]
     return found[-1] if found else None

@@ -1,7 +1,8 @@
 """Reads the jars that a Spark application has without this package.
 
-PySpark starts a JVM with ``spark-submit --conf NAME=VALUE ... $PYSPARK_SUBMIT_ARGS``. A ``--conf spark.jars=...``
-replaces the value in spark-defaults.conf, and options in PYSPARK_SUBMIT_ARGS replace both.
+PySpark starts a JVM with ``spark-submit --conf NAME=VALUE ... $PYSPARK_SUBMIT_ARGS``. A
+``--conf spark.jars=...`` replaces the value in spark-defaults.conf, and options in PYSPARK_SUBMIT_ARGS
+replace both.
 """
 
 import os
@@ -57,7 +58,10 @@ def _defaults_file():
 
 
 def _properties(file):
-    """A file in Java's format: lines of ``name value``, ``name=value`` or ``name: value``; a backslash continues a line."""
+    """
+    A file in Java's format: lines of ``name value``, ``name=value`` or ``name: value``; a backslash continues
+    a line.
+    """
     try:
         text = file.read_text(encoding="utf-8")
     except OSError:

@@ -1,9 +1,9 @@
 package io.github.factorflow.spark;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import io.github.factorflow.spark.rows.ManyHosts;
 import io.github.factorflow.spark.run.Attempts;
 import io.github.factorflow.spark.run.Factors;
-import io.github.factorflow.spark.rows.ManyHosts;
 import io.github.factorflow.spark.run.OneHost;
 import io.github.factorflow.spark.run.Progress;
 import io.github.factorflow.spark.version.Versions;
@@ -29,6 +29,7 @@ import org.slf4j.LoggerFactory;
  * partitions of the factors. Estimators are saved as plain ALS, so they can be loaded without this package.
  */
 public class FactorFlowALS extends ALS {
+
   private static final Logger log = LoggerFactory.getLogger(FactorFlowALS.class);
   /** Ranks above this are trained by Spark. */
   private static final int MAXIMUM_RANK = 512;
@@ -51,10 +52,10 @@ public class FactorFlowALS extends ALS {
   }
 
   /**
-   * Sets a parameter that Spark's ALS does not have, by the name of FactorFlow's option: {@code biases}, {@code
-   * cgSteps} and others (docs/spark.md). It replaces {@code spark.factorflow.param.*} of the application, is
-   * kept by {@code copy}, and is not saved. Throws IllegalArgumentException for an unknown name and for a value
-   * out of range.
+   * Sets a parameter that Spark's ALS does not have, by the name of FactorFlow's option: {@code biases},
+   * {@code cgSteps} and others (docs/spark.md). It replaces {@code spark.factorflow.param.*} of the
+   * application, is kept by {@code copy}, and is not saved. Throws IllegalArgumentException for an unknown
+   * name and for a value out of range.
    */
   public FactorFlowALS setFactorFlowParam(String name, Object value) {
     Map<String, Object> more = new TreeMap<>(factorFlowParams);
@@ -86,8 +87,9 @@ public class FactorFlowALS extends ALS {
     ObjectNode more = Settings.parameters(conf).setAll(FactorFlowParameters.ofValues(factorFlowParams));
     Optional<String> reason = unsupported();
     if (reason.isPresent()) {
-      if (!more.isEmpty()) throw new IllegalArgumentException(reason.get() + ", and Spark's own ALS does not have "
-          + String.join(", ", names(more)));
+      if (!more.isEmpty()) throw new IllegalArgumentException(
+        reason.get() + ", and Spark's own ALS does not have " + String.join(", ", names(more))
+      );
       log.warn("FactorFlow: Spark's own ALS trains {}, since {}", uid(), reason.get());
       return super.fit(dataset);
     }
@@ -98,22 +100,30 @@ public class FactorFlowALS extends ALS {
     Factors factors = Attempts.train(ratings.context(), executors -> {
       Progress progress = Progress.register(ratings.context());
       long start = System.nanoTime();
-      Factors trained = settings.workers() > 1
+      Factors trained =
+        settings.workers() > 1
           ? ManyHosts.train(ratings, parameters, settings, executors, progress)
           : OneHost.train(ratings, parameters, settings, executors, progress);
       last = FitSummary.of(parameters, settings, progress, (System.nanoTime() - start) / 1e9);
       return trained;
     });
     log.info("FactorFlow: {} | {}", uid(), last);
-    FactorFlowALSModel model = new FactorFlowALSModel(uid(), parameters.features(), factors.users(), factors.items());
+    FactorFlowALSModel model = new FactorFlowALSModel(
+      uid(),
+      parameters.features(),
+      factors.users(),
+      factors.items()
+    );
     model.setBlockSize(getBlockSize()).setParent(this);
     return copyValues(model, ParamMap.empty());
   }
 
   @Override
   public MLWriter write() {
-    if (!factorFlowParams.isEmpty()) log.warn("FactorFlow: a saved ALS does not have {}",
-        String.join(", ", factorFlowParams.keySet()));
+    if (!factorFlowParams.isEmpty()) log.warn(
+      "FactorFlow: a saved ALS does not have {}",
+      String.join(", ", factorFlowParams.keySet())
+    );
     return copyValues(new ALS(uid()), ParamMap.empty()).write();
   }
 
@@ -125,7 +135,9 @@ public class FactorFlowALS extends ALS {
 
   private Optional<String> unsupported() {
     if (getMaxIter() == 0) return Optional.of("FactorFlow needs one iteration, and maxIter is 0");
-    if (getRank() > MAXIMUM_RANK) return Optional.of("rank " + getRank() + " is above FactorFlow's " + MAXIMUM_RANK);
+    if (getRank() > MAXIMUM_RANK) return Optional.of(
+      "rank " + getRank() + " is above FactorFlow's " + MAXIMUM_RANK
+    );
     return Optional.empty();
   }
 }

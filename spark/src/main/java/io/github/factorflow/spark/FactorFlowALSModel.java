@@ -8,18 +8,22 @@ import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 
 /**
- * Spark's ALSModel whose recommendations FactorFlow's workers search: the models of FactorFlowALS, and any other
- * by {@link #of}. It is saved as a plain ALSModel, so it can be loaded without this package.
+ * Spark's ALSModel whose recommendations FactorFlow's workers search: the models of FactorFlowALS, and any
+ * other by {@link #of}. It is saved as a plain ALSModel, so it can be loaded without this package.
  */
 public class FactorFlowALSModel extends ALSModel {
+
   FactorFlowALSModel(String uid, int rank, Dataset<Row> userFactors, Dataset<Row> itemFactors) {
     super(uid, rank, userFactors, itemFactors);
   }
 
   /** The same model, such as one that {@code ALSModel.load} returned, with recommendations by FactorFlow. */
   public static FactorFlowALSModel of(ALSModel model) {
-    return copied(model, new FactorFlowALSModel(model.uid(), model.rank(), model.userFactors(), model.itemFactors()),
-        ParamMap.empty());
+    return copied(
+      model,
+      new FactorFlowALSModel(model.uid(), model.rank(), model.userFactors(), model.itemFactors()),
+      ParamMap.empty()
+    );
   }
 
   private static <M extends ALSModel> M copied(ALSModel from, M to, ParamMap extra) {

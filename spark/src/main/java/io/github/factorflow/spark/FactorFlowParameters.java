@@ -18,6 +18,7 @@ import java.util.Map;
  * and single values are checked here; combinations are checked by the worker, before it trains.
  */
 final class FactorFlowParameters {
+
   private static final JsonNodeFactory json = JsonNodeFactory.instance;
   /** Kind, range and meaning of each parameter; generated from FactorFlow's own table. */
   private static final JsonNode table = table();
@@ -27,7 +28,9 @@ final class FactorFlowParameters {
   /** Values of the application's configuration, which are texts: "true", "0.5", "3,5". */
   static ObjectNode ofTexts(Map<String, String> texts) {
     ObjectNode values = json.objectNode();
-    texts.forEach((name, text) -> values.set(name, checked(name, ofText(described(name).path("kind").asText(), text))));
+    texts.forEach((name, text) ->
+      values.set(name, checked(name, ofText(described(name).path("kind").asText(), text)))
+    );
     return values;
   }
 
@@ -57,8 +60,9 @@ final class FactorFlowParameters {
   }
 
   private static JsonNode ofNumber(double value) {
-    return value == Math.rint(value) && Math.abs(value) < 1L << 53 ? json.numberNode((long) value)
-        : json.numberNode(value);
+    return value == Math.rint(value) && Math.abs(value) < 1L << 53
+      ? json.numberNode((long) value)
+      : json.numberNode(value);
   }
 
   private static JsonNode ofValue(String name, Object value) {
@@ -68,7 +72,9 @@ final class FactorFlowParameters {
     if (value instanceof String text) return json.textNode(text);
     if (value instanceof double[] pair) return ofList(name, java.util.Arrays.stream(pair).boxed().toList());
     if (value instanceof List<?> list) return ofList(name, list);
-    throw new IllegalArgumentException(name + " must be " + described(name).path("must").asText() + ", got " + value);
+    throw new IllegalArgumentException(
+      name + " must be " + described(name).path("must").asText() + ", got " + value
+    );
   }
 
   private static JsonNode ofList(String name, List<?> values) {
@@ -82,19 +88,25 @@ final class FactorFlowParameters {
     if (isOf(described, value)) return value;
     String called = described.path("called").asText();
     String got = value.isArray() ? "an array" : value.asText();
-    throw new IllegalArgumentException(called + " must be " + described.path("must").asText() + ", got " + got);
+    throw new IllegalArgumentException(
+      called + " must be " + described.path("must").asText() + ", got " + got
+    );
   }
 
   private static JsonNode described(String name) {
     JsonNode described = table.get(name);
-    if (described == null)
-      throw new IllegalArgumentException("unknown ALS parameter " + name + ". There are: "
-          + String.join(", ", names()));
+    if (described == null) throw new IllegalArgumentException(
+      "unknown ALS parameter " + name + ". There are: " + String.join(", ", names())
+    );
     switch (described.path("kind").asText()) {
-      case "of Spark" -> throw new IllegalArgumentException(name + " is a parameter of Spark's ALS: set it there");
-      case "held out" -> throw new IllegalArgumentException(name
-          + " needs a validation set, which Spark's fit does not have. "
-          + "CrossValidator and TrainValidationSplit compare models");
+      case "of Spark" -> throw new IllegalArgumentException(
+        name + " is a parameter of Spark's ALS: set it there"
+      );
+      case "held out" -> throw new IllegalArgumentException(
+        name +
+          " needs a validation set, which Spark's fit does not have. " +
+          "CrossValidator and TrainValidationSplit compare models"
+      );
       default -> {
         return described;
       }
@@ -103,7 +115,7 @@ final class FactorFlowParameters {
 
   private static List<String> names() {
     List<String> names = new ArrayList<>();
-    for (Iterator<Map.Entry<String, JsonNode>> all = table.fields(); all.hasNext();) {
+    for (Iterator<Map.Entry<String, JsonNode>> all = table.fields(); all.hasNext(); ) {
       Map.Entry<String, JsonNode> entry = all.next();
       if (!entry.getValue().path("kind").asText().matches("of Spark|held out")) names.add(entry.getKey());
     }
@@ -122,8 +134,11 @@ final class FactorFlowParameters {
         return value.isTextual() && !value.asText().isEmpty();
       case "one or two numbers":
         if (!value.isArray()) return isNumber(described, value, false);
-        return value.size() == 2 && isNumber(described, value.get(0), false)
-            && isNumber(described, value.get(1), false);
+        return (
+          value.size() == 2 &&
+          isNumber(described, value.get(0), false) &&
+          isNumber(described, value.get(1), false)
+        );
       default:
         boolean auto = kind.endsWith("or auto") && value.asText().equals("auto");
         return auto || isNumber(described, value, kind.startsWith("whole"));
@@ -134,9 +149,11 @@ final class FactorFlowParameters {
     if (!value.isNumber() || !Double.isFinite(value.asDouble())) return false;
     double number = value.asDouble();
     if (whole && !value.isIntegralNumber()) return false;
-    return !(described.has("least") && number < described.get("least").asDouble())
-        && !(described.has("most") && number > described.get("most").asDouble())
-        && !(described.has("above") && number <= described.get("above").asDouble());
+    return (
+      !(described.has("least") && number < described.get("least").asDouble()) &&
+      !(described.has("most") && number > described.get("most").asDouble()) &&
+      !(described.has("above") && number <= described.get("above").asDouble())
+    );
   }
 
   private static JsonNode table() {

@@ -21,27 +21,50 @@ import java.util.Locale;
  * @param resumedFrom the iteration of the checkpoint from which a lost training went on; 0 if there was none
  * @param seconds from the first job to the factors
  */
-public record FitSummary(int rank, int hosts, List<String> devices, List<String> kernels, long ratings,
-    long bytesToWorkers,
-    long bytesFromWorkers, int resumedFrom, double seconds, List<Iteration> iterations) {
+public record FitSummary(
+  int rank,
+  int hosts,
+  List<String> devices,
+  List<String> kernels,
+  long ratings,
+  long bytesToWorkers,
+  long bytesFromWorkers,
+  int resumedFrom,
+  double seconds,
+  List<Iteration> iterations
+) {
   /** Loss and training RMSE are NaN on several hosts, which do not measure them. */
   public record Iteration(int iteration, double seconds, double loss, double trainRmse) {}
 
   static FitSummary of(Parameters parameters, Settings settings, Progress progress, double seconds) {
-    return new FitSummary(parameters.rank(), settings.workers(), progress.devices(), progress.kernels(),
-        progress.ratings(),
-        progress.bytesToWorkers(), progress.bytesFromWorkers(),
-            progress.report().path("resumedFrom").path("iteration").asInt(), seconds, iterations(progress));
+    return new FitSummary(
+      parameters.rank(),
+      settings.workers(),
+      progress.devices(),
+      progress.kernels(),
+      progress.ratings(),
+      progress.bytesToWorkers(),
+      progress.bytesFromWorkers(),
+      progress.report().path("resumedFrom").path("iteration").asInt(),
+      seconds,
+      iterations(progress)
+    );
   }
 
   private static List<Iteration> iterations(Progress progress) {
     List<Iteration> all = new ArrayList<>();
-    for (double seconds : progress.iterationSeconds()) all.add(new Iteration(all.size() + 1, seconds, Double.NaN,
-        Double.NaN));
+    for (double seconds : progress.iterationSeconds())
+      all.add(new Iteration(all.size() + 1, seconds, Double.NaN, Double.NaN));
     JsonNode report = progress.report();
     for (JsonNode one : report.path("iterations"))
-      all.add(new Iteration(one.path("iteration").asInt(), one.path("seconds").asDouble(), measured(one, "loss"),
-          measured(one, "trainRmse")));
+      all.add(
+        new Iteration(
+          one.path("iteration").asInt(),
+          one.path("seconds").asDouble(),
+          measured(one, "loss"),
+          measured(one, "trainRmse")
+        )
+      );
     return all;
   }
 
@@ -55,8 +78,12 @@ public record FitSummary(int rank, int hosts, List<String> devices, List<String>
     json.put("rank", rank).put("hosts", hosts);
     devices.forEach(json.putArray("devices")::add);
     kernels.forEach(json.putArray("kernels")::add);
-    json.put("ratings", ratings).put("bytesToWorkers", bytesToWorkers).put("bytesFromWorkers",
-        bytesFromWorkers).put("resumedFrom", resumedFrom).put("seconds", seconds);
+    json
+      .put("ratings", ratings)
+      .put("bytesToWorkers", bytesToWorkers)
+      .put("bytesFromWorkers", bytesFromWorkers)
+      .put("resumedFrom", resumedFrom)
+      .put("seconds", seconds);
     ArrayNode list = json.putArray("iterations");
     for (Iteration one : iterations) {
       ObjectNode entry = list.addObject().put("iteration", one.iteration()).put("seconds", one.seconds());
@@ -73,16 +100,31 @@ public record FitSummary(int rank, int hosts, List<String> devices, List<String>
   @Override
   public String toString() {
     double training = iterations.stream().mapToDouble(Iteration::seconds).sum();
-    Iteration last = iterations.isEmpty() ? new Iteration(0, 0, Double.NaN, Double.NaN)
-        : iterations.get(iterations.size() - 1);
+    Iteration last = iterations.isEmpty()
+      ? new Iteration(0, 0, Double.NaN, Double.NaN)
+      : iterations.get(iterations.size() - 1);
     String loss = Double.isNaN(last.loss()) ? "" : text(" | loss %.6g", last.loss());
     String rmse = Double.isNaN(last.trainRmse()) ? "" : text(" | training RMSE %.4f", last.trainRmse());
     String by = kernels.isEmpty() ? "" : " | " + String.join("; ", kernels);
-    return text("rank %d | %,d ratings | %s | %d iterations, %.3f s each", rank, ratings, String.join(", ", devices),
+    return (
+      text(
+        "rank %d | %,d ratings | %s | %d iterations, %.3f s each",
+        rank,
+        ratings,
+        String.join(", ", devices),
         iterations.size(),
-        training / Math.max(1, iterations.size())) + loss + rmse + by
-        + text(" | %.1f MiB to workers, %.1f MiB back | %.1f s in all", mib(bytesToWorkers), mib(bytesFromWorkers),
-            seconds);
+        training / Math.max(1, iterations.size())
+      ) +
+      loss +
+      rmse +
+      by +
+      text(
+        " | %.1f MiB to workers, %.1f MiB back | %.1f s in all",
+        mib(bytesToWorkers),
+        mib(bytesFromWorkers),
+        seconds
+      )
+    );
   }
 
   private static String text(String format, Object... values) {

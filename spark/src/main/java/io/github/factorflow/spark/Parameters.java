@@ -14,38 +14,39 @@ import org.apache.spark.storage.StorageLevel;
  * @param more FactorFlow's own parameters: a JSON object
  */
 public record Parameters(
-    int rank,
-    int maxIter,
-    double regParam,
-    boolean implicitPrefs,
-    double alpha,
-    boolean nonnegative,
-    long seed,
-    int userBlocks,
-    int itemBlocks,
-    int checkpointInterval,
-    String intermediateStorageLevel,
-    String finalStorageLevel,
-    String more)
-    implements Serializable {
+  int rank,
+  int maxIter,
+  double regParam,
+  boolean implicitPrefs,
+  double alpha,
+  boolean nonnegative,
+  long seed,
+  int userBlocks,
+  int itemBlocks,
+  int checkpointInterval,
+  String intermediateStorageLevel,
+  String finalStorageLevel,
+  String more
+) implements Serializable {
   private static final ObjectMapper reader = new ObjectMapper();
 
   /** Values of {@code more} replace Spark's: {@code auto} as regParam or alpha. */
   static Parameters of(ALS als, ObjectNode more) {
     return new Parameters(
-        als.getRank(),
-        als.getMaxIter(),
-        als.getRegParam(),
-        als.getImplicitPrefs(),
-        als.getAlpha(),
-        als.getNonnegative(),
-        als.getSeed(),
-        als.getNumUserBlocks(),
-        als.getNumItemBlocks(),
-        als.getCheckpointInterval(),
-        als.getIntermediateStorageLevel(),
-        als.getFinalStorageLevel(),
-        more.toString());
+      als.getRank(),
+      als.getMaxIter(),
+      als.getRegParam(),
+      als.getImplicitPrefs(),
+      als.getAlpha(),
+      als.getNonnegative(),
+      als.getSeed(),
+      als.getNumUserBlocks(),
+      als.getNumItemBlocks(),
+      als.getCheckpointInterval(),
+      als.getIntermediateStorageLevel(),
+      als.getFinalStorageLevel(),
+      more.toString()
+    );
   }
 
   /** Numbers of a row of factors: with biases, two more than the rank. */

@@ -24,8 +24,8 @@ public record Ratings(SparkSession session, RDD<InternalRow> rows) {
     Column users = als.checkIntegers(dataset, als.getUserCol());
     Column items = als.checkIntegers(dataset, als.getItemCol());
     Column ratings = als.getRatingCol().isEmpty()
-        ? functions.lit(1.0f)
-        : DatasetUtils$.MODULE$.checkNonNanValues(als.getRatingCol(), "Ratings").cast(DataTypes.FloatType);
+      ? functions.lit(1.0f)
+      : DatasetUtils$.MODULE$.checkNonNanValues(als.getRatingCol(), "Ratings").cast(DataTypes.FloatType);
     Dataset<Row> selected = dataset.select(users, items, ratings);
     return new Ratings(selected.sparkSession(), Spark.rows(selected));
   }

@@ -26,6 +26,7 @@ import org.apache.spark.sql.util.ArrowUtils$;
 
 /** Converts factors to and from Arrow streams of (id: int32, features: a list of float32). */
 public final class FactorCodec {
+
   private FactorCodec() {}
 
   /**
@@ -33,8 +34,10 @@ public final class FactorCodec {
    * rank.
    */
   public static FactorBlock decode(byte[] stream, int rank) throws IOException {
-    try (BufferAllocator allocator = allocator();
-        ArrowStreamReader reader = new ArrowStreamReader(new ByteArrayInputStream(stream), allocator)) {
+    try (
+      BufferAllocator allocator = allocator();
+      ArrowStreamReader reader = new ArrowStreamReader(new ByteArrayInputStream(stream), allocator)
+    ) {
       VectorSchemaRoot root = reader.getVectorSchemaRoot();
       List<FactorBlock> batches = new ArrayList<>();
       while (reader.loadNextBatch()) batches.add(batch(root, rank));
@@ -44,8 +47,13 @@ public final class FactorCodec {
 
   /** One complete stream of a block's rows. */
   public static byte[] encode(FactorBlock block) throws IOException {
-    ByteArrayOutputStream bytes = new ByteArrayOutputStream(4 * (block.features.length + block.rows()) + 4096);
-    try (BufferAllocator allocator = allocator(); VectorSchemaRoot root = VectorSchemaRoot.create(schema(block.rank), allocator)) {
+    ByteArrayOutputStream bytes = new ByteArrayOutputStream(
+      4 * (block.features.length + block.rows()) + 4096
+    );
+    try (
+      BufferAllocator allocator = allocator();
+      VectorSchemaRoot root = VectorSchemaRoot.create(schema(block.rank), allocator)
+    ) {
       IntVector ids = (IntVector) root.getVector(0);
       FixedSizeListVector lists = (FixedSizeListVector) root.getVector(1);
       Float4Vector values = (Float4Vector) lists.getDataVector();
@@ -70,20 +78,26 @@ public final class FactorCodec {
 
   private static FactorBlock batch(VectorSchemaRoot root, int rank) throws IOException {
     int rows = root.getRowCount();
-    if (!(root.getVector("id") instanceof IntVector ids) || ids.getNullCount() > 0) throw new IOException("factors have no int32 ids");
+    if (!(root.getVector("id") instanceof IntVector ids) || ids.getNullCount() > 0) throw new IOException(
+      "factors have no int32 ids"
+    );
     FieldVector lists = root.getVector("features");
     FieldVector values;
     if (lists instanceof FixedSizeListVector fixed && fixed.getListSize() == rank) {
       values = fixed.getDataVector();
     } else if (lists instanceof ListVector list) {
       for (int row = 0; row <= rows; row++) {
-        if (list.getOffsetBuffer().getInt(4L * row) != row * rank) throw new IOException("factors of row " + row + " are not " + rank);
+        if (list.getOffsetBuffer().getInt(4L * row) != row * rank) throw new IOException(
+          "factors of row " + row + " are not " + rank
+        );
       }
       values = list.getDataVector();
     } else {
       throw new IOException("factors have no lists of " + rank + " features");
     }
-    if (!(values instanceof Float4Vector) || values.getValueCount() < rows * rank) throw new IOException("features are no float32");
+    if (!(values instanceof Float4Vector) || values.getValueCount() < rows * rank) throw new IOException(
+      "features are no float32"
+    );
     int[] id = new int[rows];
     for (int row = 0; row < rows; row++) id[row] = ids.get(row);
     float[] features = new float[rows * rank];
@@ -92,7 +106,11 @@ public final class FactorCodec {
   }
 
   private static FloatBuffer floats(FieldVector values, int count) {
-    return values.getDataBuffer().nioBuffer(0, 4 * count).order(ByteOrder.LITTLE_ENDIAN).asFloatBuffer();
+    return values
+      .getDataBuffer()
+      .nioBuffer(0, 4 * count)
+      .order(ByteOrder.LITTLE_ENDIAN)
+      .asFloatBuffer();
   }
 
   private static FactorBlock join(List<FactorBlock> blocks, int rank) {
@@ -109,9 +127,19 @@ public final class FactorCodec {
   }
 
   private static Schema schema(int rank) {
-    Field value = new Field("item", FieldType.notNullable(new ArrowType.FloatingPoint(FloatingPointPrecision.SINGLE)), null);
-    Field features = new Field("features", FieldType.notNullable(new ArrowType.FixedSizeList(rank)), List.of(value));
-    return new Schema(List.of(new Field("id", FieldType.notNullable(new ArrowType.Int(32, true)), null), features));
+    Field value = new Field(
+      "item",
+      FieldType.notNullable(new ArrowType.FloatingPoint(FloatingPointPrecision.SINGLE)),
+      null
+    );
+    Field features = new Field(
+      "features",
+      FieldType.notNullable(new ArrowType.FixedSizeList(rank)),
+      List.of(value)
+    );
+    return new Schema(
+      List.of(new Field("id", FieldType.notNullable(new ArrowType.Int(32, true)), null), features)
+    );
   }
 
   private static BufferAllocator allocator() {

@@ -10,6 +10,7 @@ import scala.Tuple2;
  * about a megabyte. Partition p of this side has the number {@code first + p}.
  */
 public final class FactorScatter {
+
   private static final int FLOATS = 1 << 18;
   private final int rank;
   private final int first;
@@ -49,7 +50,16 @@ public final class FactorScatter {
 
   private void flush(int partition) {
     int count = rows[partition];
-    out.add(new Tuple2<>(first + partition, new FactorBlock(rank, Arrays.copyOf(ids[partition], count), Arrays.copyOf(features[partition], count * rank))));
+    out.add(
+      new Tuple2<>(
+        first + partition,
+        new FactorBlock(
+          rank,
+          Arrays.copyOf(ids[partition], count),
+          Arrays.copyOf(features[partition], count * rank)
+        )
+      )
+    );
     rows[partition] = 0;
   }
 }

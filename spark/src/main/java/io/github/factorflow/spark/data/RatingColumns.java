@@ -25,10 +25,13 @@ import org.apache.arrow.vector.types.pojo.Schema;
  * The columns of a batch while it is filled: user: int32, item: int32, rating: float32, all without nulls.
  */
 final class RatingColumns implements AutoCloseable {
+
   static final int ROWS = 65_536;
   private static final ArrowType INT32 = new ArrowType.Int(32, true);
   private static final ArrowType FLOAT32 = new ArrowType.FloatingPoint(FloatingPointPrecision.SINGLE);
-  static final Schema SCHEMA = new Schema(List.of(column("user", INT32), column("item", INT32), column("rating", FLOAT32)));
+  static final Schema SCHEMA = new Schema(
+    List.of(column("user", INT32), column("item", INT32), column("rating", FLOAT32))
+  );
 
   private final IntVector users;
   private final IntVector items;

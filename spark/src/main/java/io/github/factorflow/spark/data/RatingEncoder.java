@@ -17,6 +17,7 @@ import scala.Tuple2;
  * hosts - 1, and to its item's block hosts .. 2 hosts - 1.
  */
 public final class RatingEncoder implements PairFlatMapFunction<Iterator<InternalRow>, Integer, RatingBatch> {
+
   private static final long serialVersionUID = 1;
   private final int hosts;
 
@@ -36,8 +37,13 @@ public final class RatingEncoder implements PairFlatMapFunction<Iterator<Interna
   }
 
   private final class Batches implements Iterator<Tuple2<Integer, RatingBatch>> {
+
     private final Iterator<InternalRow> rows;
-    private final BufferAllocator allocator = ArrowUtils$.MODULE$.rootAllocator().newChildAllocator("factorflow-ratings", 0, Long.MAX_VALUE);
+    private final BufferAllocator allocator = ArrowUtils$.MODULE$.rootAllocator().newChildAllocator(
+      "factorflow-ratings",
+      0,
+      Long.MAX_VALUE
+    );
     private final RatingColumns[] blocks = new RatingColumns[hosts == 1 ? 1 : 2 * hosts];
     private final Queue<Tuple2<Integer, RatingBatch>> ready = new ArrayDeque<>();
     private boolean open = true;
@@ -74,7 +80,9 @@ public final class RatingEncoder implements PairFlatMapFunction<Iterator<Interna
         if (!ready.isEmpty()) return;
       }
       for (int block = 0; block < blocks.length; block++) {
-        if (blocks[block] != null && !blocks[block].isEmpty()) ready.add(new Tuple2<>(block, blocks[block].take()));
+        if (blocks[block] != null && !blocks[block].isEmpty()) ready.add(
+          new Tuple2<>(block, blocks[block].take())
+        );
       }
       close();
     }

@@ -13,8 +13,9 @@ import org.apache.arrow.vector.ipc.message.MessageSerializer;
  * them.
  */
 public final class RatingStream {
+
   private static final byte[] schema = schema();
-  private static final byte[] marker = {-1, -1, -1, -1, 0, 0, 0, 0};
+  private static final byte[] marker = { -1, -1, -1, -1, 0, 0, 0, 0 };
 
   private RatingStream() {}
 

@@ -12,6 +12,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
 
 /** Encodes a partition's rows (id: int, features: array of float) as Arrow streams of about a megabyte. */
 final class FactorStreams implements FlatMapFunction<Iterator<InternalRow>, byte[]> {
+
   private static final long serialVersionUID = 1;
   private static final int FLOATS = 1 << 18;
   private final int rank;
@@ -43,15 +44,16 @@ final class FactorStreams implements FlatMapFunction<Iterator<InternalRow>, byte
     while (count < most && rows.hasNext()) {
       InternalRow row = rows.next();
       float[] values = row.getArray(1).toFloatArray();
-      if (values.length != rank)
-        throw new FactorFlowException("The factors of id " + row.getInt(0) + " are " + values.length
-            + ", and the model's rank is " + rank);
+      if (values.length != rank) throw new FactorFlowException(
+        "The factors of id " + row.getInt(0) + " are " + values.length + ", and the model's rank is " + rank
+      );
       ids[count] = row.getInt(0);
       System.arraycopy(values, 0, features, count++ * rank, rank);
     }
     try {
-      return FactorCodec.encode(new FactorBlock(rank, Arrays.copyOf(ids, count),
-          Arrays.copyOf(features, count * rank)));
+      return FactorCodec.encode(
+        new FactorBlock(rank, Arrays.copyOf(ids, count), Arrays.copyOf(features, count * rank))
+      );
     } catch (IOException failure) {
       throw new UncheckedIOException(failure);
     }

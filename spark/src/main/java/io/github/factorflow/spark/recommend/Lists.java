@@ -19,10 +19,11 @@ import org.apache.spark.sql.catalyst.util.GenericArrayData;
 import org.apache.spark.sql.util.ArrowUtils$;
 
 /**
- * Lists of recommendations: the list of ids[i] has the entries from ends[i - 1] (of the first list 0) to ends[i]
- * of items and scores, best first.
+ * Lists of recommendations: the list of ids[i] has the entries from ends[i - 1] (of the first list 0) to
+ * ends[i] of items and scores, best first.
  */
 final class Lists implements Serializable {
+
   private static final long serialVersionUID = 1;
   final int[] ids;
   final int[] ends;
@@ -36,11 +37,18 @@ final class Lists implements Serializable {
     this.scores = scores;
   }
 
-  /** The lists of a worker's frame: rows (user, rank, item, prediction), a user's rows one after the other. */
+  /**
+   * The lists of a worker's frame: rows (user, rank, item, prediction), a user's rows one after the other.
+   */
   static List<Lists> decode(byte[] stream) throws IOException {
-    try (BufferAllocator allocator = ArrowUtils$.MODULE$.rootAllocator().newChildAllocator("factorflow-lists", 0,
-        Long.MAX_VALUE);
-        ArrowStreamReader reader = new ArrowStreamReader(new ByteArrayInputStream(stream), allocator)) {
+    try (
+      BufferAllocator allocator = ArrowUtils$.MODULE$.rootAllocator().newChildAllocator(
+        "factorflow-lists",
+        0,
+        Long.MAX_VALUE
+      );
+      ArrowStreamReader reader = new ArrowStreamReader(new ByteArrayInputStream(stream), allocator)
+    ) {
       List<Lists> batches = new ArrayList<>();
       while (reader.loadNextBatch()) batches.add(ofBatch(reader.getVectorSchemaRoot()));
       return batches;
@@ -69,13 +77,18 @@ final class Lists implements Serializable {
 
   /** Rows of Spark's schema: id, and an array of (item, rating). */
   Iterator<InternalRow> rows() {
-    return IntStream.range(0, ids.length).mapToObj(list -> {
-      int from = list == 0 ? 0 : ends[list - 1];
-      Object[] entries = new Object[ends[list] - from];
-      for (int at = 0; at < entries.length; at++) {
-        entries[at] = new GenericInternalRow(new Object[] {items[from + at], scores[from + at]});
-      }
-      return (InternalRow) new GenericInternalRow(new Object[] {ids[list], new GenericArrayData(entries)});
-    }).iterator();
+    return IntStream.range(0, ids.length)
+      .mapToObj(list -> {
+        int from = list == 0 ? 0 : ends[list - 1];
+        Object[] entries = new Object[ends[list] - from];
+        for (int at = 0; at < entries.length; at++) {
+          entries[at] = new GenericInternalRow(new Object[] { items[from + at], scores[from + at] });
+        }
+        return (InternalRow) new GenericInternalRow(new Object[] {
+          ids[list],
+          new GenericArrayData(entries),
+        });
+      })
+      .iterator();
   }
 }

@@ -20,10 +20,11 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Starts a worker once for an application and its settings, to know if one can be started: recommendations are
- * computed later, when Spark's own could not replace them any more.
+ * Starts a worker once for an application and its settings, to know if one can be started: recommendations
+ * are computed later, when Spark's own could not replace them any more.
  */
 final class Probe {
+
   private static final Logger log = LoggerFactory.getLogger(Probe.class);
   private static final Map<String, Boolean> known = new ConcurrentHashMap<>();
 
@@ -48,8 +49,9 @@ final class Probe {
   private static Object start(SparkContext context, Launch launch, Placement placement) {
     try (JobDescription job = new JobDescription(context)) {
       job.say("FactorFlow: start of a worker");
-      JavaRDD<Integer> one = JavaSparkContext.fromSparkContext(context).parallelize(List.of(1),
-          1).mapPartitions(each -> started(launch, placement));
+      JavaRDD<Integer> one = JavaSparkContext.fromSparkContext(context)
+        .parallelize(List.of(1), 1)
+        .mapPartitions(each -> started(launch, placement));
       ResourceProfile profile = Placement.wholeExecutor(context);
       return (profile == null ? one : one.withResources(profile)).collect();
     }
@@ -57,7 +59,13 @@ final class Probe {
 
   private static Iterator<Integer> started(Launch launch, Placement placement) {
     TaskContext task = TaskContext.get();
-    WorkerProcess.start(launch, placement.flags(task), SearchTask.opening(), task::isInterrupted, frame -> {}).close();
+    WorkerProcess.start(
+      launch,
+      placement.flags(task),
+      SearchTask.opening(),
+      task::isInterrupted,
+      frame -> {}
+    ).close();
     return List.of(1).iterator();
   }
 }

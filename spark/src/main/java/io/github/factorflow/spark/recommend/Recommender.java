@@ -22,11 +22,12 @@ import org.apache.spark.sql.types.StructType;
 import scala.Tuple2;
 
 /**
- * The recommendations of an ALSModel, searched by workers: Spark's schema and lists, and computed when an action
- * needs them, as Spark's are. Each executor gets a part of the rows and all candidates. Lists end in a shuffle,
- * so further actions on the same DataFrame do not search again.
+ * The recommendations of an ALSModel, searched by workers: Spark's schema and lists, and computed when an
+ * action needs them, as Spark's are. Each executor gets a part of the rows and all candidates. Lists end in a
+ * shuffle, so further actions on the same DataFrame do not search again.
  */
 public final class Recommender {
+
   /** Most entries of a list that FactorFlow's kernels search. */
   private static final int MOST = 1000;
   private static final int MAXIMUM_RANK = 4096;
@@ -60,17 +61,24 @@ public final class Recommender {
     return factors.join(ids, factors.col("id").equalTo(ids.col(column)), "left_semi");
   }
 
-  private Dataset<Row> lists(Dataset<Row> rows, Dataset<Row> candidates, int n, Supplier<Dataset<Row>> sparks) {
+  private Dataset<Row> lists(
+    Dataset<Row> rows,
+    Dataset<Row> candidates,
+    int n,
+    Supplier<Dataset<Row>> sparks
+  ) {
     SparkContext context = rows.sparkSession().sparkContext();
     Settings settings = Settings.of(context.getConf());
-    boolean fits = n >= 1 && n <= MOST && model.rank() <= MAXIMUM_RANK && hasIntegerIds(rows)
-        && hasIntegerIds(candidates);
+    boolean fits =
+      n >= 1 && n <= MOST && model.rank() <= MAXIMUM_RANK && hasIntegerIds(rows) && hasIntegerIds(candidates);
     Placement placement = fits && settings.recommend() ? Probe.placement(context, settings) : null;
     if (placement == null) return sparks.get();
     StructType schema = sparks.get().schema();
     int parts = parts(context);
-    JavaRDD<byte[]> all = streams(candidates).flatMapToPair(stream ->
-        copies(stream, parts)).partitionBy(new HashPartitioner(parts)).values();
+    JavaRDD<byte[]> all = streams(candidates)
+      .flatMapToPair(stream -> copies(stream, parts))
+      .partitionBy(new HashPartitioner(parts))
+      .values();
     JavaRDD<byte[]> own = streams(rows);
     int partitions = Math.max(1, own.getNumPartitions());
     SearchTask task = new SearchTask(Launch.of(settings), placement, model.rank(), n);
@@ -90,19 +98,24 @@ public final class Recommender {
   /** Executors at this time; in local mode one. */
   private static int parts(SparkContext context) {
     if (context.isLocal()) return 1;
-    long executors = Scala.java(context.statusStore().executorList(true)).stream().filter(one ->
-        !one.id().equals("driver")).count();
+    long executors = Scala.java(context.statusStore().executorList(true))
+      .stream()
+      .filter(one -> !one.id().equals("driver"))
+      .count();
     return (int) Math.max(1, executors);
   }
 
   private static Iterator<Tuple2<Integer, byte[]>> copies(byte[] stream, int parts) {
-    return IntStream.range(0, parts).mapToObj(part -> new Tuple2<>(part, stream)).iterator();
+    return IntStream.range(0, parts)
+      .mapToObj(part -> new Tuple2<>(part, stream))
+      .iterator();
   }
 
   /** Distributes elements over partitions in turn, by a shuffle. */
   private static <T> JavaRDD<T> spread(JavaRDD<T> elements, int partitions) {
-    JavaPairRDD<Integer, T> numbered = JavaPairRDD.fromJavaRDD(elements.mapPartitionsWithIndex((partition, each) ->
-        numbered(partition, each), false));
+    JavaPairRDD<Integer, T> numbered = JavaPairRDD.fromJavaRDD(
+      elements.mapPartitionsWithIndex((partition, each) -> numbered(partition, each), false)
+    );
     return numbered.partitionBy(new HashPartitioner(partitions)).values();
   }
 

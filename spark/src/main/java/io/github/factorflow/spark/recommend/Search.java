@@ -17,10 +17,11 @@ import java.util.NoSuchElementException;
 import java.util.Queue;
 
 /**
- * The lists that a worker returns. It gets all candidates first, and then the rows in groups, so that it holds
- * one group at a time.
+ * The lists that a worker returns. It gets all candidates first, and then the rows in groups, so that it
+ * holds one group at a time.
  */
 final class Search implements Iterator<Lists> {
+
   private static final long GROUP_BYTES = 64L << 20;
   private final Queue<Lists> ready = new ArrayDeque<>();
   private final WorkerProcess worker;
@@ -32,8 +33,14 @@ final class Search implements Iterator<Lists> {
   private long requests = 0;
   private boolean ended = false;
 
-  Search(WorkerProcess worker, Placement placement, int rank, int n, Iterator<byte[]> candidates,
-      Iterator<byte[]> rows) {
+  Search(
+    WorkerProcess worker,
+    Placement placement,
+    int rank,
+    int n,
+    Iterator<byte[]> candidates,
+    Iterator<byte[]> rows
+  ) {
     this.worker = worker;
     this.placement = placement;
     this.rank = rank;
@@ -59,7 +66,7 @@ final class Search implements Iterator<Lists> {
 
   private void searchGroup() {
     while (candidates.hasNext()) ask(factors("items"), candidates.next());
-    for (long bytes = 0; bytes < GROUP_BYTES && rows.hasNext();) {
+    for (long bytes = 0; bytes < GROUP_BYTES && rows.hasNext(); ) {
       byte[] stream = rows.next();
       bytes += stream.length;
       ask(factors("users"), stream);
@@ -123,8 +130,10 @@ final class Search implements Iterator<Lists> {
     try {
       return Lists.decode(frame.payload());
     } catch (IOException failure) {
-      throw new FactorFlowException("FactorFlow's worker gave lists that cannot be read: " + failure.getMessage(),
-          failure);
+      throw new FactorFlowException(
+        "FactorFlow's worker gave lists that cannot be read: " + failure.getMessage(),
+        failure
+      );
     }
   }
 

@@ -14,8 +14,11 @@ import org.apache.spark.util.TaskCompletionListener;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** The task that searches: its inputs are streams of all candidates, and of the rows whose lists it returns. */
+/**
+ * The task that searches: its inputs are streams of all candidates, and of the rows whose lists it returns.
+ */
 final class SearchTask implements FlatMapFunction2<Iterator<byte[]>, Iterator<byte[]>, Lists> {
+
   private static final long serialVersionUID = 1;
   private static final Logger log = LoggerFactory.getLogger(SearchTask.class);
   private final Launch launch;
@@ -42,13 +45,20 @@ final class SearchTask implements FlatMapFunction2<Iterator<byte[]>, Iterator<by
   }
 
   private WorkerProcess start(TaskContext task) {
-    return WorkerProcess.start(launch, placement.flags(task), opening(),
-        () -> task.isInterrupted() || task.isCompleted(),
-        frame -> log.info("FactorFlow: {}", frame.header()));
+    return WorkerProcess.start(
+      launch,
+      placement.flags(task),
+      opening(),
+      () -> task.isInterrupted() || task.isCompleted(),
+      frame -> log.info("FactorFlow: {}", frame.header())
+    );
   }
 
   static ObjectNode opening() {
-    return JsonNodeFactory.instance.objectNode().put("protocol", Launch.PROTOCOL).put("version", Launch.VERSION)
-        .put("command", "model");
+    return JsonNodeFactory.instance
+      .objectNode()
+      .put("protocol", Launch.PROTOCOL)
+      .put("version", Launch.VERSION)
+      .put("command", "model");
   }
 }

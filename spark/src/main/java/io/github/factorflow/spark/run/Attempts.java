@@ -15,6 +15,7 @@ import org.slf4j.LoggerFactory;
  * executor, unless {@code spark.excludeOnFailure.enabled} is set.
  */
 public final class Attempts {
+
   private static final Logger log = LoggerFactory.getLogger(Attempts.class);
   private static final int MOST = 8;
 

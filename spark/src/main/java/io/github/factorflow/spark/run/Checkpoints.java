@@ -13,15 +13,20 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Checkpoints of a training on one host, in a folder of its own below the application's checkpoint folder: if the
- * executor is lost, the next attempt continues from the last one. The worker writes them to its host's disk, and
- * the task copies them.
+ * Checkpoints of a training on one host, in a folder of its own below the application's checkpoint folder: if
+ * the executor is lost, the next attempt continues from the last one. The worker writes them to its host's
+ * disk, and the task copies them.
  *
  * @param folder of this training alone, in the file system of the checkpoint folder
  * @param interval iterations between two checkpoints
  * @param last the iteration after which no checkpoint is needed
  */
-record Checkpoints(String folder, int interval, int last, SerializableConfiguration hadoop) implements Serializable {
+record Checkpoints(
+  String folder,
+  int interval,
+  int last,
+  SerializableConfiguration hadoop
+) implements Serializable {
   private static final Logger log = LoggerFactory.getLogger(Checkpoints.class);
 
   /** Null without a checkpoint folder, and where no iteration is due. */
@@ -29,8 +34,12 @@ record Checkpoints(String folder, int interval, int last, SerializableConfigurat
     int interval = parameters.checkpointInterval();
     if (context.getCheckpointDir().isEmpty() || interval < 1 || interval >= parameters.maxIter()) return null;
     String folder = context.getCheckpointDir().get() + "/factorflow-" + UUID.randomUUID();
-    return new Checkpoints(folder, interval, parameters.maxIter(),
-        new SerializableConfiguration(context.hadoopConfiguration()));
+    return new Checkpoints(
+      folder,
+      interval,
+      parameters.maxIter(),
+      new SerializableConfiguration(context.hadoopConfiguration())
+    );
   }
 
   FileSystem files() throws IOException {

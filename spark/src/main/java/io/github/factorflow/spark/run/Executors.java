@@ -28,10 +28,13 @@ public record Executors(List<String> places) implements Serializable {
   /** All running executors except some. Places are empty if none remains. */
   static Executors without(SparkContext context, Set<String> excluded) {
     if (excluded.isEmpty()) return ALL;
-    return new Executors(Scala.java(context.statusStore().executorList(true)).stream()
+    return new Executors(
+      Scala.java(context.statusStore().executorList(true))
+        .stream()
         .filter(executor -> !executor.id().equals("driver") && !excluded.contains(executor.id()))
         .map(executor -> place(executor.id(), executor.hostPort()))
-        .toList());
+        .toList()
+    );
   }
 
   public boolean areLimited() {
@@ -40,7 +43,9 @@ public record Executors(List<String> places) implements Serializable {
 
   /** True if workers can be started on the executor that calls. */
   public boolean includeThis() {
-    return places.isEmpty() || places.stream().anyMatch(place -> place.endsWith("_" + SparkEnv.get().executorId()));
+    return (
+      places.isEmpty() || places.stream().anyMatch(place -> place.endsWith("_" + SparkEnv.get().executorId()))
+    );
   }
 
   /** The same RDD, whose partition p prefers the place p modulo places. */
@@ -49,6 +54,7 @@ public record Executors(List<String> places) implements Serializable {
   }
 
   private static final class Preferring<T> extends RDD<T> {
+
     private static final long serialVersionUID = 1;
     private final ClassTag<T> tag;
     private final List<String> places;

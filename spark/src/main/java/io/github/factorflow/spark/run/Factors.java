@@ -17,7 +17,10 @@ public record Factors(Dataset<Row> users, Dataset<Row> items) {
 
   private static Dataset<Row> rows(SparkSession session, JavaRDD<FactorBlock> blocks) {
     JavaRDD<Tuple2<Object, float[]>> tuples = blocks.flatMap(Factors::tuples);
-    var encoder = Encoders.tuple(session.implicits().newIntEncoder(), session.implicits().newFloatArrayEncoder());
+    var encoder = Encoders.tuple(
+      session.implicits().newIntEncoder(),
+      session.implicits().newFloatArrayEncoder()
+    );
     return session.createDataset(tuples.rdd(), encoder).toDF("id", "features");
   }
 

@@ -7,7 +7,11 @@ import java.util.regex.Pattern;
 
 /** Failures of a job, with FactorFlow's reason first. */
 public final class Failures {
-  private static final Pattern reason = Pattern.compile(Pattern.quote(FactorFlowException.class.getName()) + ": (.*?)(?:\\R\\s*at |\\z)", Pattern.DOTALL);
+
+  private static final Pattern reason = Pattern.compile(
+    Pattern.quote(FactorFlowException.class.getName()) + ": (.*?)(?:\\R\\s*at |\\z)",
+    Pattern.DOTALL
+  );
 
   private Failures() {}
 
@@ -29,7 +33,10 @@ public final class Failures {
 
   private static Throwable clear(Throwable failure) {
     for (Throwable cause = failure; cause != null; cause = cause.getCause()) {
-      if (cause instanceof FactorFlowException known) return new FactorFlowException(known.getMessage(), failure);
+      if (cause instanceof FactorFlowException known) return new FactorFlowException(
+        known.getMessage(),
+        failure
+      );
       Matcher found = reason.matcher(String.valueOf(cause.getMessage()));
       if (found.find()) return new FactorFlowException(found.group(1).strip(), failure);
     }

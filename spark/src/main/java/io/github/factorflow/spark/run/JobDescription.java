@@ -6,6 +6,7 @@ import org.apache.spark.SparkContext;
  * Sets the description of this thread's jobs in Spark's UI; the previous description is restored at the end.
  */
 public final class JobDescription implements AutoCloseable {
+
   private static final String KEY = "spark.job.description";
   private final SparkContext context;
   private final String former;

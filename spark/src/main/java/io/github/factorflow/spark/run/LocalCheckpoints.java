@@ -16,6 +16,7 @@ import org.slf4j.LoggerFactory;
 
 /** The folder of a worker's checkpoints on its host, and the copies of them in the application's folder. */
 final class LocalCheckpoints implements AutoCloseable {
+
   private static final Logger log = LoggerFactory.getLogger(LocalCheckpoints.class);
   /** A checkpoint gets this name when all of it is written. */
   private static final String NAME = "checkpoint-\\d{8}";
@@ -30,12 +31,18 @@ final class LocalCheckpoints implements AutoCloseable {
 
   /** A folder with the newest copy of an earlier attempt, if there is one. */
   static LocalCheckpoints open(Checkpoints all, String files) {
-    LocalCheckpoints local = new LocalCheckpoints(all, new File(files, "factorflow-checkpoints-" + UUID.randomUUID()));
+    LocalCheckpoints local = new LocalCheckpoints(
+      all,
+      new File(files, "factorflow-checkpoints-" + UUID.randomUUID())
+    );
     try {
       FileUtils.forceMkdir(local.folder);
       local.fetch();
     } catch (IOException failure) {
-      log.warn("FactorFlow: the training begins anew, since its checkpoint cannot be read: {}", failure.getMessage());
+      log.warn(
+        "FactorFlow: the training begins anew, since its checkpoint cannot be read: {}",
+        failure.getMessage()
+      );
     }
     return local;
   }
@@ -48,9 +55,18 @@ final class LocalCheckpoints implements AutoCloseable {
     Path from = new Path(all.folder());
     FileSystem files = all.files();
     if (!files.exists(from)) return;
-    Optional<String> newest = Arrays.stream(files.listStatus(from)).map(FileStatus::getPath).map(Path::getName).filter(name -> name.matches(NAME)).max(String::compareTo);
+    Optional<String> newest = Arrays.stream(files.listStatus(from))
+      .map(FileStatus::getPath)
+      .map(Path::getName)
+      .filter(name -> name.matches(NAME))
+      .max(String::compareTo);
     if (newest.isEmpty()) return;
-    files.copyToLocalFile(false, new Path(from, newest.get()), new Path(folder.getPath(), newest.get()), true);
+    files.copyToLocalFile(
+      false,
+      new Path(from, newest.get()),
+      new Path(folder.getPath(), newest.get()),
+      true
+    );
     copied.add(newest.get());
     log.info("FactorFlow: the training continues from {} of an earlier attempt", newest.get());
   }

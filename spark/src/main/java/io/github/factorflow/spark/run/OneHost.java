@@ -30,26 +30,45 @@ import scala.reflect.ClassTag$;
  * it again if its executor is lost, and no side passes through the driver.
  */
 public final class OneHost {
+
   private OneHost() {}
 
-  public static Factors train(Ratings ratings, Parameters parameters, Settings settings, Executors executors,
-      Progress progress) {
+  public static Factors train(
+    Ratings ratings,
+    Parameters parameters,
+    Settings settings,
+    Executors executors,
+    Progress progress
+  ) {
     SparkContext context = ratings.context();
     Placement placement = Placement.of(context, settings);
-    JavaRDD<RatingBatch> batches = ratings.javaRows().mapPartitionsToPair(new RatingEncoder(1)).partitionBy(new HashPartitioner(1)).values();
+    JavaRDD<RatingBatch> batches = ratings
+      .javaRows()
+      .mapPartitionsToPair(new RatingEncoder(1))
+      .partitionBy(new HashPartitioner(1))
+      .values();
     Checkpoints checkpoints = Checkpoints.of(context, parameters);
     TrainTask task = new TrainTask(Launch.of(settings), placement, parameters, progress, checkpoints);
     RDD<Tuple2<Integer, FactorBlock>> trained = inOneTask(context, executors, batches.rdd(), task);
     int userBlocks = parameters.userBlocks();
     int partitions = userBlocks + parameters.itemBlocks();
-    JavaRDD<FactorBlock> factors = JavaPairRDD.fromRDD(trained, ClassTag$.MODULE$.<Integer>apply(Integer.class),
-        ClassTag$.MODULE$.<FactorBlock>apply(FactorBlock.class))
-        .partitionBy(new HashPartitioner(partitions))
-        .values();
+    JavaRDD<FactorBlock> factors = JavaPairRDD.fromRDD(
+      trained,
+      ClassTag$.MODULE$.<Integer>apply(Integer.class),
+      ClassTag$.MODULE$.<FactorBlock>apply(FactorBlock.class)
+    )
+      .partitionBy(new HashPartitioner(partitions))
+      .values();
     JavaRDD<FactorBlock> users = kept(side(factors, 0, userBlocks), "userFactors", parameters);
     JavaRDD<FactorBlock> items = kept(side(factors, userBlocks, partitions), "itemFactors", parameters);
     try (JobDescription job = new JobDescription(context)) {
-      job.say("FactorFlow ALS: " + parameters.maxIter() + " iterations at rank " + parameters.rank() + " on one host");
+      job.say(
+        "FactorFlow ALS: " +
+          parameters.maxIter() +
+          " iterations at rank " +
+          parameters.rank() +
+          " on one host"
+      );
       List<Long> rows = users.union(items).mapPartitions(OneHost::count).collect();
       List<String> refused = progress.refusals();
       if (!refused.isEmpty()) throw new FactorFlowException(refused.get(refused.size() - 1));
@@ -68,13 +87,17 @@ public final class OneHost {
    * A barrier stage with one task, of which Spark never runs a second copy at the same time. Clusters with
    * dynamic allocation have no barriers.
    */
-  private static RDD<Tuple2<Integer, FactorBlock>> inOneTask(SparkContext context, Executors executors,
-      RDD<RatingBatch> batches, TrainTask task) {
+  private static RDD<Tuple2<Integer, FactorBlock>> inOneTask(
+    SparkContext context,
+    Executors executors,
+    RDD<RatingBatch> batches,
+    TrainTask task
+  ) {
     ClassTagOf<Tuple2<Integer, FactorBlock>> tag = new ClassTagOf<>(Tuple2.class);
     boolean barriers = !context.getConf().getBoolean("spark.dynamicAllocation.enabled", false);
     RDD<Tuple2<Integer, FactorBlock>> trained = barriers
-        ? batches.barrier().mapPartitions(task, false, tag.get())
-        : batches.mapPartitions(task, false, tag.get());
+      ? batches.barrier().mapPartitions(task, false, tag.get())
+      : batches.mapPartitions(task, false, tag.get());
     ResourceProfile profile = Placement.wholeExecutor(context);
     RDD<Tuple2<Integer, FactorBlock>> placed = executors.prefer(trained, tag.get());
     return profile == null ? placed : placed.withResources(profile);
@@ -88,7 +111,7 @@ public final class OneHost {
 
   private static JavaRDD<FactorBlock> side(JavaRDD<FactorBlock> factors, int from, int to) {
     Function1<Object, Object> inside = (Function1<Object, Object> & Serializable) partition ->
-        (Integer) partition >= from && (Integer) partition < to;
+      (Integer) partition >= from && (Integer) partition < to;
     return PartitionPruningRDD.create(factors.rdd(), inside).toJavaRDD();
   }
 

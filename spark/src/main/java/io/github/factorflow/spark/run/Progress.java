@@ -19,6 +19,7 @@ import org.slf4j.LoggerFactory;
  * refused the work.
  */
 public final class Progress implements Serializable {
+
   private static final long serialVersionUID = 1;
   private static final Logger log = LoggerFactory.getLogger(Progress.class);
   private final LongAccumulator ratings = new LongAccumulator();
@@ -49,8 +50,12 @@ public final class Progress implements Serializable {
     context.register(progress.training, "FactorFlow: ms of training");
     context.register(progress.sent, "FactorFlow: bytes to workers");
     context.register(progress.received, "FactorFlow: bytes from workers");
-    for (CollectionAccumulator<String> texts : List.of(progress.refusals, progress.devices, progress.kernels,
-        progress.reports))
+    for (CollectionAccumulator<String> texts : List.of(
+      progress.refusals,
+      progress.devices,
+      progress.kernels,
+      progress.reports
+    ))
       context.register(texts);
     return progress;
   }
@@ -59,10 +64,16 @@ public final class Progress implements Serializable {
   public void see(Frame frame) {
     switch (frame.type()) {
       case "iteration" -> iterations.add(1);
-      case "device" -> devices.add((frame.text("adapter").isEmpty() ? frame.text("kind") : frame.text("adapter"))
-          + " on " + HostName.get());
-      case "plan" -> frame.header().path("plan").path("round").forEach(stage ->
-          kernels.add(stage.path("kernel").asText()));
+      case "device" -> devices.add(
+        (frame.text("adapter").isEmpty() ? frame.text("kind") : frame.text("adapter")) +
+          " on " +
+          HostName.get()
+      );
+      case "plan" -> frame
+        .header()
+        .path("plan")
+        .path("round")
+        .forEach(stage -> kernels.add(stage.path("kernel").asText()));
       case "report" -> reports.add(frame.header().toString());
       default -> {
         // for the log alone

@@ -4,8 +4,12 @@ import io.github.factorflow.spark.worker.FactorFlowException;
 import io.github.factorflow.spark.worker.Frame;
 import io.github.factorflow.spark.worker.HostName;
 
-/** Error frames of a worker as messages: the reason and advice first, then the code of FactorFlow's command and the host. */
+/**
+ * Error frames of a worker as messages: the reason and advice first, then the code of FactorFlow's command
+ * and the host.
+ */
 public final class Refusal {
+
   private static final int DOES_NOT_FIT = 4;
 
   /**
@@ -13,6 +17,7 @@ public final class Refusal {
    * would end in the same way.
    */
   public static final class Refused extends RuntimeException {
+
     private static final long serialVersionUID = 1;
 
     Refused(String message) {
@@ -35,7 +40,13 @@ public final class Refusal {
     String advice = code == DOES_NOT_FIT ? placement.moreMemory() : error.text("advice");
     String message = error.text(error.header().hasNonNull("summary") ? "summary" : "message");
     String sentence = message.endsWith(".") || advice.isEmpty() ? message : message + ".";
-    return (advice.isEmpty() ? sentence : sentence + " " + advice) + " (FactorFlow on " + HostName.get() + ", code "
-        + code + ")";
+    return (
+      (advice.isEmpty() ? sentence : sentence + " " + advice) +
+      " (FactorFlow on " +
+      HostName.get() +
+      ", code " +
+      code +
+      ")"
+    );
   }
 }

@@ -27,8 +27,11 @@ import scala.runtime.AbstractFunction1;
  * The task that trains. Its input are batches of all ratings; its output are blocks of both sides' factors,
  * each with its partition.
  */
-final class TrainTask extends AbstractFunction1<Iterator<RatingBatch>, Iterator<Tuple2<Integer,
-    FactorBlock>>> implements Serializable {
+final class TrainTask
+  extends AbstractFunction1<Iterator<RatingBatch>, Iterator<Tuple2<Integer, FactorBlock>>>
+  implements Serializable
+{
+
   private static final long serialVersionUID = 1;
   private static final Logger log = LoggerFactory.getLogger(TrainTask.class);
   private final Launch launch;
@@ -38,7 +41,13 @@ final class TrainTask extends AbstractFunction1<Iterator<RatingBatch>, Iterator<
   private final Checkpoints checkpoints;
 
   /** @param checkpoints null for none */
-  TrainTask(Launch launch, Placement placement, Parameters parameters, Progress progress, Checkpoints checkpoints) {
+  TrainTask(
+    Launch launch,
+    Placement placement,
+    Parameters parameters,
+    Progress progress,
+    Checkpoints checkpoints
+  ) {
     this.checkpoints = checkpoints;
     this.launch = launch;
     this.placement = placement;
@@ -52,10 +61,16 @@ final class TrainTask extends AbstractFunction1<Iterator<RatingBatch>, Iterator<
     TaskContext task = TaskContext.get();
     Runnable leave = DeviceTurns.take(placement.device(task), task::isInterrupted);
     task.addTaskCompletionListener((TaskCompletionListener) done -> leave.run());
-    LocalCheckpoints local = checkpoints == null ? null : LocalCheckpoints.open(checkpoints, Placement.folderOfFiles());
+    LocalCheckpoints local =
+      checkpoints == null ? null : LocalCheckpoints.open(checkpoints, Placement.folderOfFiles());
     if (local != null) task.addTaskCompletionListener((TaskCompletionListener) done -> local.close());
-    WorkerProcess worker = WorkerProcess.start(launch, placement.flags(task), request(local), () ->
-        task.isInterrupted() || task.isCompleted(), frame -> see(frame, local));
+    WorkerProcess worker = WorkerProcess.start(
+      launch,
+      placement.flags(task),
+      request(local),
+      () -> task.isInterrupted() || task.isCompleted(),
+      frame -> see(frame, local)
+    );
     task.addTaskCompletionListener((TaskCompletionListener) done -> worker.close());
     feed(worker, ratings);
     return Scala.scala(new TrainedFactors(worker, parameters, placement, progress));

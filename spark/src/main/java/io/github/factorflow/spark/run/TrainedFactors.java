@@ -18,6 +18,7 @@ import scala.Tuple2;
  * then the items'.
  */
 final class TrainedFactors implements Iterator<Tuple2<Integer, FactorBlock>> {
+
   private final ArrayDeque<Tuple2<Integer, FactorBlock>> ready = new ArrayDeque<>();
   private final WorkerProcess worker;
   private final Parameters parameters;
@@ -74,8 +75,10 @@ final class TrainedFactors implements Iterator<Tuple2<Integer, FactorBlock>> {
     try {
       block = FactorCodec.decode(frame.payload(), parameters.features());
     } catch (IOException failure) {
-      throw new FactorFlowException("FactorFlow's worker gave factors that cannot be read: " + failure.getMessage(),
-          failure);
+      throw new FactorFlowException(
+        "FactorFlow's worker gave factors that cannot be read: " + failure.getMessage(),
+        failure
+      );
     }
     (frame.text("side").equals("users") ? users : items).add(block);
   }

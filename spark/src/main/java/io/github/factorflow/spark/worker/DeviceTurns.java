@@ -11,6 +11,7 @@ import java.util.function.BooleanSupplier;
  * already ensures this; this class is for GPUs that spark.factorflow.device names.
  */
 public final class DeviceTurns {
+
   private static final Map<String, Semaphore> turns = new ConcurrentHashMap<>();
 
   private DeviceTurns() {}
@@ -21,7 +22,9 @@ public final class DeviceTurns {
     Semaphore turn = turns.computeIfAbsent(device, name -> new Semaphore(1));
     try {
       while (!turn.tryAcquire(50, TimeUnit.MILLISECONDS)) {
-        if (cancelled.getAsBoolean()) throw new FactorFlowException("FactorFlow was cancelled while it waited for " + device);
+        if (cancelled.getAsBoolean()) throw new FactorFlowException(
+          "FactorFlow was cancelled while it waited for " + device
+        );
       }
     } catch (InterruptedException interrupt) {
       Thread.currentThread().interrupt();

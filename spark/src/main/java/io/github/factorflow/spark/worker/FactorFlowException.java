@@ -7,6 +7,7 @@ import org.apache.spark.SparkEnv;
 
 /** A failure of training. The message first gives the reason, then what to do. */
 public final class FactorFlowException extends RuntimeException {
+
   private static final long serialVersionUID = 1;
   private static final Pattern unfit = Pattern.compile("^Executor (\\S+) on \\S+ cannot run FactorFlow: ");
 
@@ -22,8 +23,10 @@ public final class FactorFlowException extends RuntimeException {
   public static FactorFlowException ofHost(String reason, Throwable cause) {
     SparkEnv env = SparkEnv.get();
     String executor = env == null ? "driver" : env.executorId();
-    return new FactorFlowException("Executor " + executor + " on " + HostName.get() + " cannot run FactorFlow: "
-        + reason, cause);
+    return new FactorFlowException(
+      "Executor " + executor + " on " + HostName.get() + " cannot run FactorFlow: " + reason,
+      cause
+    );
   }
 
   /** The executor that cannot run a worker, also if only the text of the failure came to the driver. */

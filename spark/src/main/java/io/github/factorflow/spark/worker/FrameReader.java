@@ -13,6 +13,7 @@ import java.nio.ByteOrder;
  * both. Other output, such as from a program that is no worker, is refused at its first bytes.
  */
 public final class FrameReader {
+
   private static final int LONGEST_HEADER = 16 << 20;
   private static final int LONGEST_PAYLOAD = 256 << 20;
   private static final ObjectMapper json = new ObjectMapper();
@@ -30,14 +31,24 @@ public final class FrameReader {
     ByteBuffer buffer = ByteBuffer.wrap(lengths).order(ByteOrder.LITTLE_ENDIAN);
     int header = bounded(buffer.getInt(), LONGEST_HEADER, "header");
     int payload = bounded(buffer.getInt(), LONGEST_PAYLOAD, "payload");
-    if (header < 2) throw new IOException("The worker's output is no frame: its header has " + header + " bytes");
+    if (header < 2) throw new IOException(
+      "The worker's output is no frame: its header has " + header + " bytes"
+    );
     JsonNode object = json.readTree(exactly(header));
-    if (object == null || !object.path("type").isTextual()) throw new IOException("The worker's output is no frame: its header has no type");
+    if (object == null || !object.path("type").isTextual()) throw new IOException(
+      "The worker's output is no frame: its header has no type"
+    );
     return new Frame(object, exactly(payload));
   }
 
   private static int bounded(int length, int most, String name) throws IOException {
-    if (length < 0 || length > most) throw new IOException("The worker's output is no frame: its " + name + " would have " + Integer.toUnsignedString(length) + " bytes");
+    if (length < 0 || length > most) throw new IOException(
+      "The worker's output is no frame: its " +
+        name +
+        " would have " +
+        Integer.toUnsignedString(length) +
+        " bytes"
+    );
     return length;
   }
 

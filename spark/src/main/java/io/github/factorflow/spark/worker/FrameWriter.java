@@ -9,6 +9,7 @@ import java.nio.ByteOrder;
 
 /** Writes messages to a worker: lines of JSON, and frames in the format that {@link FrameReader} reads. */
 public final class FrameWriter {
+
   private static final ObjectMapper json = new ObjectMapper();
   private static final byte[] nothing = new byte[0];
   private final OutputStream out;
@@ -30,7 +31,13 @@ public final class FrameWriter {
 
   public void frame(JsonNode header, byte[] payload) throws IOException {
     byte[] bytes = json.writeValueAsBytes(header);
-    out.write(ByteBuffer.allocate(8).order(ByteOrder.LITTLE_ENDIAN).putInt(bytes.length).putInt(payload.length).array());
+    out.write(
+      ByteBuffer.allocate(8)
+        .order(ByteOrder.LITTLE_ENDIAN)
+        .putInt(bytes.length)
+        .putInt(payload.length)
+        .array()
+    );
     out.write(bytes);
     out.write(payload);
   }

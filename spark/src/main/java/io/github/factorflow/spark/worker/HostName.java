@@ -5,6 +5,7 @@ import java.net.UnknownHostException;
 
 /** The name of the host of this JVM, for messages. */
 public final class HostName {
+
   private HostName() {}
 
   public static String get() {

@@ -5,6 +5,7 @@ package io.github.factorflow.spark.worker;
  * between two looks counts for at most {@code MOST_MILLIS}.
  */
 final class Silence {
+
   private static final long MOST_MILLIS = 200;
   private final long limit;
   private long seen = -1;

@@ -6,6 +6,7 @@ import java.nio.charset.StandardCharsets;
 
 /** Reads a worker's standard error to its end: keeps the last messages, and counts signs of life. */
 final class Tail implements Runnable {
+
   private static final int KEPT = 4096;
   private final InputStream in;
   private final byte[] kept = new byte[2 * KEPT];

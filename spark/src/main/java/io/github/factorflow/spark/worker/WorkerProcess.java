@@ -24,18 +24,17 @@ import org.slf4j.LoggerFactory;
  * end of its standard input and ends by itself.
  */
 public final class WorkerProcess implements AutoCloseable {
+
   private static final Logger log = LoggerFactory.getLogger(WorkerProcess.class);
   private static final long GRACE_MILLIS = 500;
   private static final long POLL_MILLIS = 50;
   private static final long GREETING_MILLIS = 60_000;
-  private static final int DOES_NOT_FIT = 4;
-  private static final int SIGKILLED = 137;
   /** Running processes. When this JVM begins to exit, they are ended at once, before other shutdown work. */
   private static final Set<Process> running = ConcurrentHashMap.newKeySet();
 
   static {
-    Runtime.getRuntime().addShutdownHook(new Thread(() -> running.forEach(Process::destroyForcibly),
-        "factorflow-exit"));
+    Thread ending = new Thread(() -> running.forEach(Process::destroyForcibly), "factorflow-exit");
+    Runtime.getRuntime().addShutdownHook(ending);
   }
 
   /** Most frames that are read ahead; after that the worker waits until one is taken. */
@@ -79,16 +78,16 @@ public final class WorkerProcess implements AutoCloseable {
    * @param cancelled asked twenty times a second: true ends the worker
    * @param progress gets frames of types that need no answer, in a thread of the process
    */
-  public static WorkerProcess start(Launch launch, List<String> flags, ObjectNode request, BooleanSupplier cancelled,
-      Consumer<Frame> progress) {
+  public static WorkerProcess start(Launch launch, List<String> flags, ObjectNode request,
+      BooleanSupplier cancelled, Consumer<Frame> progress) {
     List<String> command = new ArrayList<>(launch.command());
     command.addAll(flags);
     Process process;
     try {
       process = new ProcessBuilder(command).start();
     } catch (IOException failure) {
-      throw FactorFlowException.ofHost("FactorFlow cannot be started: " + failure.getMessage() + ". " + INSTALL,
-          failure);
+      String text = "FactorFlow cannot be started: " + failure.getMessage() + ". " + Advice.INSTALL;
+      throw FactorFlowException.ofHost(text, failure);
     }
     WorkerProcess worker = new WorkerProcess(command, process, launch.timeoutMillis(), cancelled, progress);
     try {
@@ -100,8 +99,6 @@ public final class WorkerProcess implements AutoCloseable {
     }
   }
 
-  private static final String INSTALL = "Ship it by --archives factorflow.tar.gz#factorflow, or name it in spark.factorflow.executable";
-
   private void greet(ObjectNode request, long heartbeat) {
     try {
       new FrameWriter(in).line(request.deepCopy().put("heartbeat", heartbeat));
@@ -109,17 +106,16 @@ public final class WorkerProcess implements AutoCloseable {
       log.debug("FactorFlow ended before its first request", failure);
     }
     Frame hello = take(GREETING_MILLIS);
-    if (hello == null)
-      throw unfit("ended before its greeting",
-        "Its command must be FactorFlow " + Launch.VERSION + ", with Node 22.12 or newer. " + INSTALL);
-    if (!"hello".equals(hello.type()))
-      throw FactorFlowException.ofHost(place() + " gave no greeting, but " + hello.type() + ". " + INSTALL, null);
+    String needed = "Its command must be FactorFlow " + Launch.VERSION + ", with Node 22.12 or newer. ";
+    if (hello == null) throw unfit("ended before its greeting", needed + Advice.INSTALL);
+    String greeting = place() + " gave no greeting, but " + hello.type() + ". ";
+    if (!"hello".equals(hello.type())) throw FactorFlowException.ofHost(greeting + Advice.INSTALL, null);
     String version = hello.text("version");
     if (hello.number("protocol") != Launch.PROTOCOL || !version.equals(Launch.VERSION)) {
-      throw FactorFlowException.ofHost("FactorFlow " + version + " (protocol " + hello.number("protocol")
-          + ") does not fit the plugin's "
-          + Launch.VERSION + " (protocol " + Launch.PROTOCOL + "): " + place()
-              + ". Put the same version on all hosts", null);
+      String theirs = version + " (protocol " + hello.number("protocol") + ")";
+      String ours = Launch.VERSION + " (protocol " + Launch.PROTOCOL + ")";
+      String text = "FactorFlow " + theirs + " does not fit the plugin's " + ours + ": " + place();
+      throw FactorFlowException.ofHost(text + ". Put the same version on all hosts", null);
     }
     greeted = true;
     log.info("FactorFlow {} started, Node {}, process {}", version, hello.text("node"), process.pid());
@@ -169,8 +165,8 @@ public final class WorkerProcess implements AutoCloseable {
       if (frame instanceof Frame read) return read;
       if (frame == end) return null;
       if (killed || hung || frame instanceof EOFException) throw gone("ended inside a frame", "");
-      String reason = place() + " cannot be understood: " + ((IOException) frame).getMessage() + ". " + INSTALL
-          + said();
+      String message = ((IOException) frame).getMessage();
+      String reason = place() + " cannot be understood: " + message + ". " + Advice.INSTALL + said();
       throw greeted ? new FactorFlowException(reason) : FactorFlowException.ofHost(reason, null);
     }
     throw new FactorFlowException(place() + " has not answered for " + millis / 1000 + " s" + said());
@@ -190,19 +186,15 @@ public final class WorkerProcess implements AutoCloseable {
       Thread.currentThread().interrupt();
       status = 0;
     }
-    if (hung)
-      return new FactorFlowException(place() + " gave no sign of life for " + silence.seconds() + " s and was ended. "
-        + "Its process was stopped or its host has too much work; spark.factorflow.timeout is the limit" + said());
-    String how = killed ? "was cancelled" : status > 128 ? when + ", by signal " + (status - 128) : when
-        + ", with status " + status;
-    String memory = killed ? "" : switch (status) {
-      case DOES_NOT_FIT ->
-          "Raise spark.factorflow.memory, or spark.executor.memoryOverhead, which a worker shares with its JVM";
-      case SIGKILLED ->
-          "A worker that grows beyond its container is killed: raise spark.executor.memoryOverhead, or lower spark.factorflow.memory";
-      default -> advice;
-    };
-    return new FactorFlowException(place() + " " + how + (memory.isEmpty() ? "" : ". " + memory) + said());
+    if (hung) {
+      String silent = place() + " gave no sign of life for " + silence.seconds() + " s and was ended. ";
+      return new FactorFlowException(silent + Advice.HANGS + said());
+    }
+    if (killed) return new FactorFlowException(place() + " was cancelled" + said());
+    String how = status > 128 ? ", by signal " + (status - 128) : ", with status " + status;
+    String advised = Advice.afterStatus(status, advice);
+    String ending = advised.isEmpty() ? "" : ". " + advised;
+    return new FactorFlowException(place() + " " + when + how + ending + said());
   }
 
   private String place() {
@@ -282,7 +274,8 @@ public final class WorkerProcess implements AutoCloseable {
   /** Waits for the end of a worker that has reported that it is done. */
   public void finish() {
     try {
-      if (!process.waitFor(10, TimeUnit.SECONDS)) log.warn("{} does not end after its work: it is killed", place());
+      if (!process.waitFor(10, TimeUnit.SECONDS))
+        log.warn("{} does not end after its work: it is killed", place());
     } catch (InterruptedException interrupt) {
       Thread.currentThread().interrupt();
     }

@@ -7,6 +7,7 @@ import scala.collection.Seq;
 
 /** Collections of Scala 2.12 from and to Java. */
 public final class Scala {
+
   private Scala() {}
 
   public static <T> List<T> java(Seq<T> seq) {

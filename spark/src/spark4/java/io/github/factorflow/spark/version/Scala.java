@@ -7,6 +7,7 @@ import scala.jdk.javaapi.CollectionConverters;
 
 /** Collections of Scala 2.13 from and to Java. */
 public final class Scala {
+
   private Scala() {}
 
   public static <T> List<T> java(Seq<T> seq) {

@@ -14,6 +14,7 @@ import scala.reflect.ClassTag$;
 
 /** Spark 4's form of the interfaces that differ between the versions. */
 public final class Spark {
+
   static final String SERIES = "4.";
   static final String SCALA = "2.13.";
 
@@ -30,7 +31,8 @@ public final class Spark {
   /** An RDD with one partition for each pair of an item and its preferred location. */
   public static RDD<String> at(SparkContext context, List<Tuple2<String, String>> items) {
     List<Tuple2<String, scala.collection.immutable.Seq<String>>> pairs = new ArrayList<>();
-    for (Tuple2<String, String> item : items) pairs.add(new Tuple2<>(item._1(), Scala.scala(List.of(item._2()))));
+    for (Tuple2<String, String> item : items)
+      pairs.add(new Tuple2<>(item._1(), Scala.scala(List.of(item._2()))));
     return context.makeRDD(Scala.scala(pairs), ClassTag$.MODULE$.<String>apply(String.class));
   }
 }
