@@ -41,7 +41,9 @@ export class FactorSide {
     return this.#numbers.get(name);
   }
 
-  /** All rows by ascending id, in shared memory. Throws DataError for repeated ids, UsageError for no rows. */
+  /**
+   * All rows by ascending id, in shared memory. Throws DataError for repeated ids, UsageError for no rows.
+   */
   take(features: number): { readonly ids: KeyColumn; readonly factors: Float32Array } {
     this.#isComplete = true;
     const whole = sortedById(this.#joined(features), features, 'the feed');

@@ -16,8 +16,8 @@ import type { Side } from './block-facts.ts';
 const sides = ['users', 'items'] as const;
 
 /**
- * Copies of the factors at the peak: as they arrived, sorted by id, and the items once more by norm, in addition
- * to the lists.
+ * Copies of the factors at the peak: as they arrived, sorted by id, and the items once more by norm, in
+ * addition to the lists.
  */
 const COPIES = 3;
 

@@ -1,4 +1,7 @@
-/** Lists of the best items from factors that the parent sends in parts: docs/reference/worker-protocol.md, `model`. */
+/**
+ * Lists of the best items from factors that the parent sends in parts: docs/reference/worker-protocol.md,
+ * `model`.
+ */
 import { tableFromIPC } from 'apache-arrow';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { ALS, type Model, Session } from '../../index.ts';
