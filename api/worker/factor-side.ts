@@ -6,7 +6,7 @@ import { concatKeys } from '../../engine/keys/arrow-keys.ts';
 import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
 import { sharedArray } from '../../engine/partition.ts';
 import { idColumnOf, keysOf } from '../serving/factor-arrays.ts';
-import type { Side } from './row-block.ts';
+import type { Side } from './block-facts.ts';
 
 /** One side of a model that the parent sends: factors in parts, in any order, and numbers for each row. */
 export class FactorSide {

@@ -24,7 +24,7 @@ class Base:
     _table = {}
 
     def __init__(self, named):
-        """`named`: the local variables of the subclass's constructor: its parameters, and further `options`."""
+        """`named`: local variables of the subclass's constructor: parameters, and further `options`."""
         options = named["options"]
         params = {
             name: value for name, value in named.items() if name not in ("self", "options", "__class__")

@@ -1,7 +1,7 @@
 package io.github.factorflow.spark.recommend;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
@@ -42,10 +42,11 @@ class ListsTest {
 
   @Test
   void areRowsOfSparksSchema() throws IOException {
-    Lists lists = Lists.decode(stream(new int[][] {{-7, 1, 3}, {-7, 2, 1}, {2, 1, 5}, {9, 1, 1}, {9, 2, 3},
-        {9, 3, 4}}));
+    List<Lists> batches = Lists.decode(stream(
+        new int[][] {{-7, 1, 3}, {-7, 2, 1}, {2, 1, 5}, {9, 1, 1}, {9, 2, 3}, {9, 3, 4}}));
+    assertEquals(1, batches.size());
     List<String> found = new ArrayList<>();
-    lists.rows().forEachRemaining(row -> {
+    batches.get(0).rows().forEachRemaining(row -> {
       StringBuilder text = new StringBuilder(row.getInt(0) + ":");
       var entries = row.getArray(1);
       for (int at = 0; at < entries.numElements(); at++) {
@@ -59,6 +60,6 @@ class ListsTest {
 
   @Test
   void mayBeNone() throws IOException {
-    assertFalse(Lists.decode(stream(new int[0][])).rows().hasNext());
+    assertTrue(Lists.decode(stream(new int[0][])).stream().noneMatch(lists -> lists.rows().hasNext()));
   }
 }
