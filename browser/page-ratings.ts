@@ -48,7 +48,7 @@ export async function indexPageRatings(
   };
 }
 
-/** Numbers further ratings, such as those of a test, by the users and items of the training. */
+/** Numbers further ratings, such as test ratings, by the users and items of the training. */
 export async function indexKnown(
   ratings: readonly PageRating[],
   { users, items }: Pick<IndexedRatings, 'users' | 'items'>,

@@ -36,7 +36,7 @@ const parity = versions.flatMap((version): TestRun[] =>
     })),
   ),
 );
-/** What needs one version only. */
+/** Tests that need one version only. */
 const others: readonly TestRun[] = [
   { version: newest, mode: 'classic', master: 'local[2]', files: ['test_data.py', 'test_reach.py'] },
   { version: newest, mode: 'classic', master: 'local[1]', files: ['test_import.py'] },

@@ -158,7 +158,7 @@ export function sortList(scores: usize, items: usize, n: i32): void {
   sortHeap(scores, items, n);
 }
 
-/** Adds those of `count` rows of θ to the list that are among its n best by exact score. */
+/** Adds the rows of θ, of `count`, that are among the list's n best by exact score. */
 export function offerRows(
   query: usize,
   rank: i32,

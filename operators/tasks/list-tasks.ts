@@ -41,7 +41,7 @@ export type ListMatrices = {
   readonly columnGuide: PartitionRef;
 };
 
-/** What a search in lists reads. */
+/** The data that a search in lists reads. */
 export type SearchedLists = ListMatrices & {
   readonly starts: PartitionRef;
   /** Layout vectors: θ_v, for exact scores. */

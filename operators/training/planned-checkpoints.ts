@@ -36,6 +36,7 @@ export function planCheckpoints(plan: PhysicalPlan, every: number | undefined): 
   const inMemory = copies * handedBytes(end, datasets, false);
   const written = copies * handedBytes(end, datasets);
   const inFiles = written - inMemory;
+  const besides = inFiles > 0 ? ` and in files (${formatBytes(inFiles)})` : '';
   // If devices have their own memory, the plan already counts one copy of the factors on the host.
   const copied = inMemory - (devices[0].ownMemory ? handedBytes(end, datasets, false) : 0);
   const stage = {
@@ -44,7 +45,8 @@ export function planCheckpoints(plan: PhysicalPlan, every: number | undefined): 
     work: { kind: 'grown', by: loadingStages.train } as const,
     bytesWritten: written,
     reasons: [
-      `a copy of the factors in host memory (${formatBytes(inMemory)})${inFiles > 0 ? ` and in files (${formatBytes(inFiles)})` : ''} is written while the next rounds run; the last two checkpoints are kept`,
+      `a copy of the factors in host memory (${formatBytes(inMemory)})${besides} is written while the next ` +
+        'rounds run; the last two checkpoints are kept',
     ],
   };
   return {

@@ -167,7 +167,7 @@ function refusal(
   error: CapacityError | undefined,
 ): CapacityError {
   const need = least && neededBudget(least, budget, leastBaseBytes);
-  // Where even the largest budget is not enough, it is a device's own memory that is too small.
+  // If even the largest budget is not enough, a device's own memory is too small.
   const most = partedPlan(planOf, { ...budget, memoryBudget: MOST_BUDGET }) === undefined ? 0 : MOST_BUDGET;
   for (let memoryBudget = budget.memoryBudget; ;) {
     memoryBudget = Math.max(2 * memoryBudget, 2 ** 28);

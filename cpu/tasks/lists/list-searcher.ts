@@ -96,8 +96,8 @@ export class ListSearcher {
     const needed = parts.mask === undefined ? 0 : (probes * parts.guide.stride) / lists;
     const found: Candidates = { count: 0, left: left.length, ...rounded };
     let [ranked, seen] = [0, 0];
-    // A filter may leave out most items of the nearest lists. More are then probed, until as many items that
-    // may be found were compared as without the filter.
+    // A filter may leave out most items of the nearest lists. Then more lists are probed, until the number of
+    // items compared is the same as without the filter.
     for (let most = probes; ranked < lists; most *= 4) {
       const count = Math.min(most, lists);
       this.#rank(x, rounded.length, count);

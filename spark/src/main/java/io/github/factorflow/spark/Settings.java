@@ -23,43 +23,85 @@ import scala.Tuple2;
  * @param recommend true: workers search the recommendations of models
  * @param exchange what hosts exchange: auto, broadcast, shuffle or equations
  */
-public record Settings(String node, String executable, String device, int cores, long memory, int workers,
-    Exchange exchange, long timeout, boolean recommend) implements Serializable {
-  public enum Exchange { AUTO, BROADCAST, SHUFFLE, EQUATIONS }
+public record Settings(
+  String node,
+  String executable,
+  String device,
+  int cores,
+  long memory,
+  int workers,
+  Exchange exchange,
+  long timeout,
+  boolean recommend
+) implements Serializable {
+  public enum Exchange {
+    AUTO,
+    BROADCAST,
+    SHUFFLE,
+    EQUATIONS
+  }
 
   public static final String PREFIX = "spark.factorflow.";
   private static final String PARAMETER = "param.";
   private static final Map<String, String> KEYS = Map.of(
-      "node", "", "executable", "", "device", "auto", "cores", "0", "memory", "0", "workers", "1", "exchange",
-          "auto", "timeout", "30s",
-      "recommend", "true");
+    "node",
+    "",
+    "executable",
+    "",
+    "device",
+    "auto",
+    "cores",
+    "0",
+    "memory",
+    "0",
+    "workers",
+    "1",
+    "exchange",
+    "auto",
+    "timeout",
+    "30s",
+    "recommend",
+    "true"
+  );
 
   public static Settings of(SparkConf conf) {
     for (Tuple2<String, String> entry : conf.getAllWithPrefix(PREFIX)) {
       if (!entry._1().startsWith(PARAMETER) && !KEYS.containsKey(entry._1())) {
-        throw new IllegalArgumentException(PREFIX + entry._1() + " is no setting of FactorFlow. It has "
-            + String.join(", ", new TreeSet<>(KEYS.keySet())) + " and " + PARAMETER + "NAME");
+        throw new IllegalArgumentException(
+          PREFIX +
+            entry._1() +
+            " is no setting of FactorFlow. It has " +
+            String.join(", ", new TreeSet<>(KEYS.keySet())) +
+            " and " +
+            PARAMETER +
+            "NAME"
+        );
       }
     }
     String device = text(conf, "device");
-    if (!device.matches("auto|cpu|gpu|gpu:\\d+(,\\d+)*")) throw refused("device", device,
-        "auto, cpu, gpu, or gpu with indices such as gpu:0,1");
+    if (!device.matches("auto|cpu|gpu|gpu:\\d+(,\\d+)*")) throw refused(
+      "device",
+      device,
+      "auto, cpu, gpu, or gpu with indices such as gpu:0,1"
+    );
     return new Settings(
-        emptyToNull(text(conf, "node")),
-        emptyToNull(text(conf, "executable")),
-        device,
-        number(conf, "cores", 0),
-        bytes(conf),
-        number(conf, "workers", 1),
-        exchange(text(conf, "exchange")),
-        timeout(conf),
-        flag(conf, "recommend"));
+      emptyToNull(text(conf, "node")),
+      emptyToNull(text(conf, "executable")),
+      device,
+      number(conf, "cores", 0),
+      bytes(conf),
+      number(conf, "workers", 1),
+      exchange(text(conf, "exchange")),
+      timeout(conf),
+      flag(conf, "recommend")
+    );
   }
 
   /** FactorFlow's own parameters in the application's configuration: {@code spark.factorflow.param.NAME}. */
   static ObjectNode parameters(SparkConf conf) {
     Map<String, String> texts = new TreeMap<>();
-    for (Tuple2<String, String> entry : conf.getAllWithPrefix(PREFIX + PARAMETER)) texts.put(entry._1(), entry._2());
+    for (Tuple2<String, String> entry : conf.getAllWithPrefix(PREFIX + PARAMETER))
+      texts.put(entry._1(), entry._2());
     try {
       return FactorFlowParameters.ofTexts(texts);
     } catch (IllegalArgumentException wrong) {
@@ -79,8 +121,11 @@ public record Settings(String node, String executable, String device, int cores,
 
   private static int number(SparkConf conf, String key, int least) {
     String text = text(conf, key);
-    if (!text.matches("\\d{1,6}") || Integer.parseInt(text) < least) throw refused(key, text, "a whole number from "
-        + least);
+    if (!text.matches("\\d{1,6}") || Integer.parseInt(text) < least) throw refused(
+      key,
+      text,
+      "a whole number from " + least
+    );
     return Integer.parseInt(text);
   }
 
@@ -99,7 +144,11 @@ public record Settings(String node, String executable, String device, int cores,
     } catch (NumberFormatException failure) {
       // refused below
     }
-    if (millis < 1000) throw refused("timeout", text(conf, "timeout"), "a time of a second or more such as 30s");
+    if (millis < 1000) throw refused(
+      "timeout",
+      text(conf, "timeout"),
+      "a time of a second or more such as 30s"
+    );
     return millis;
   }
 

@@ -10,13 +10,16 @@ import org.apache.spark.ml.recommendation.ALS;
 import org.junit.jupiter.api.Test;
 
 class FactorFlowALSTest {
+
   @Test
   void standsWhereAClientAsksForSparksAls() {
     FactorFlowPlugin plugin = new FactorFlowPlugin();
     assertEquals(Optional.of(FactorFlowALS.class.getName()), plugin.transform(ALS.class.getName()));
     assertEquals(Optional.empty(), plugin.transform("org.apache.spark.ml.recommendation.ALSModel"));
-    assertEquals(Optional.of("org.apache.spark.ml.recommendation.ALSModel"),
-        plugin.transform(FactorFlowALSModel.class.getName()));
+    assertEquals(
+      Optional.of("org.apache.spark.ml.recommendation.ALSModel"),
+      plugin.transform(FactorFlowALSModel.class.getName())
+    );
   }
 
   @Test
@@ -41,11 +44,23 @@ class FactorFlowALSTest {
   @Test
   void sendsSparksModelInFactorFlowsNames() {
     FactorFlowALS als = (FactorFlowALS) new FactorFlowALS().setRank(5).setRegParam(0.25).setSeed(-2);
-    String explicit = "{\"rank\":5,\"maxIter\":10,\"regParam\":0.25,\"seed\":1,\"nonnegative\":false,\"implicitPrefs\":false}";
+    String explicit =
+      "{\"rank\":5,\"maxIter\":10,\"regParam\":0.25,\"seed\":1,\"nonnegative\":false,\"implicitPrefs\":false}";
     assertEquals(explicit, parameters(als).toJson().toString());
-    assertEquals(3.0,
-        parameters((FactorFlowALS) als.setImplicitPrefs(true).setAlpha(3)).toJson().get("alpha").asDouble());
-    assertEquals(42, parameters((FactorFlowALS) als.setSeed(42)).toJson().get("seed").asLong());
+    assertEquals(
+      3.0,
+      parameters((FactorFlowALS) als.setImplicitPrefs(true).setAlpha(3))
+        .toJson()
+        .get("alpha")
+        .asDouble()
+    );
+    assertEquals(
+      42,
+      parameters((FactorFlowALS) als.setSeed(42))
+        .toJson()
+        .get("seed")
+        .asLong()
+    );
   }
 
   private static Parameters parameters(FactorFlowALS als) {
@@ -54,7 +69,9 @@ class FactorFlowALSTest {
 
   @Test
   void hasFactorFlowsOwnParametersWhichCopiesKeep() {
-    FactorFlowALS als = new FactorFlowALS().setFactorFlowParam("biases", true).setFactorFlowParam("regParam", "auto");
+    FactorFlowALS als = new FactorFlowALS()
+      .setFactorFlowParam("biases", true)
+      .setFactorFlowParam("regParam", "auto");
     FactorFlowALS copy = als.copy(new ParamMap().put(als.rank().w(7)));
     assertEquals(Map.of("biases", true, "regParam", "auto"), copy.getFactorFlowParams());
     assertEquals(9, parameters(copy).features());

@@ -9,6 +9,7 @@ import org.apache.spark.SparkConf;
 import org.junit.jupiter.api.Test;
 
 class SettingsTest {
+
   private static Settings settings(String... pairs) {
     SparkConf conf = new SparkConf(false);
     for (int at = 0; at < pairs.length; at += 2) conf.set(Settings.PREFIX + pairs[at], pairs[at + 1]);
@@ -31,17 +32,48 @@ class SettingsTest {
 
   @Test
   void areRead() {
-    Settings settings = settings("node", "/n", "executable", "/e", "device", "gpu:0,3", "cores", "4", "memory", "2g",
-        "workers", "3", "exchange", "shuffle", "timeout", "5s", "recommend", "false");
+    Settings settings = settings(
+      "node",
+      "/n",
+      "executable",
+      "/e",
+      "device",
+      "gpu:0,3",
+      "cores",
+      "4",
+      "memory",
+      "2g",
+      "workers",
+      "3",
+      "exchange",
+      "shuffle",
+      "timeout",
+      "5s",
+      "recommend",
+      "false"
+    );
     assertEquals(Settings.Exchange.EQUATIONS, settings("exchange", "equations").exchange());
-    assertEquals(new Settings("/n", "/e", "gpu:0,3", 4, 2L << 30, 3, Settings.Exchange.SHUFFLE, 5000, false), settings);
+    assertEquals(
+      new Settings("/n", "/e", "gpu:0,3", 4, 2L << 30, 3, Settings.Exchange.SHUFFLE, 5000, false),
+      settings
+    );
   }
 
   @Test
   void thatCannotActAreRefusedWithWhatIsAllowed() {
-    for (String[] wrong : new String[][] {{"device", "tpu"}, {"device", "gpu:"}, {"cores", "-1"}, {"cores", "many"},
-        {"memory", "much"}, {"workers", "0"}, {"exchange", "mail"}, {"timeout", "0"}, {"timeout", "soon"},
-        {"recommend", "no"}, {"exectuable", "/e"}}) {
+    for (String[] wrong : new String[][] {
+      { "device", "tpu" },
+      { "device", "gpu:" },
+      { "cores", "-1" },
+      { "cores", "many" },
+      { "memory", "much" },
+      { "workers", "0" },
+      { "exchange", "mail" },
+      { "timeout", "0" },
+      { "timeout", "soon" },
+      { "recommend", "no" },
+      { "exectuable", "/e" }
+    }) {
       String message = assertThrows(IllegalArgumentException.class, () -> settings(wrong)).getMessage();
       assertTrue(message.startsWith("spark.factorflow." + wrong[0]), message);
     }

@@ -13,9 +13,18 @@ import java.io.Serializable;
  * @param process bytes of the worker without any block
  * @param equations bytes in addition where equations are exchanged; null where a worker cannot form them
  */
-record BlockNeeds(long columns, long[] sends, long kept, long loading, long solving, long process,
-    Equations equations) implements Serializable {
-  /** Bytes kept for a block from which equations are formed, while they are formed, and while they are summed. */
+record BlockNeeds(
+  long columns,
+  long[] sends,
+  long kept,
+  long loading,
+  long solving,
+  long process,
+  Equations equations
+) implements Serializable {
+  /**
+   * Bytes kept for a block from which equations are formed, while they are formed, and while they are summed.
+   */
   record Equations(long kept, long forming, long summing) implements Serializable {}
 
   static final BlockNeeds NONE = new BlockNeeds(0, new long[0], 0, 0, 0, 0, new Equations(0, 0, 0));
@@ -27,10 +36,22 @@ record BlockNeeds(long columns, long[] sends, long kept, long loading, long solv
     for (int block = 0; block < rows.length; block++) rows[block] = sends.get(block).asLong();
     JsonNode bytes = answer.path("bytes");
     JsonNode given = bytes.path("equations");
-    Equations equations = given.isMissingNode() ? null : new Equations(given.path("kept").asLong(),
-        given.path("forming").asLong(), given.path("summing").asLong());
-    return new BlockNeeds(answer.path("columns").asLong(), rows, bytes.path("kept").asLong(),
-        bytes.path("loading").asLong(), bytes.path("solving").asLong(), bytes.path("process").asLong(), equations);
+    Equations equations = given.isMissingNode()
+      ? null
+      : new Equations(
+          given.path("kept").asLong(),
+          given.path("forming").asLong(),
+          given.path("summing").asLong()
+        );
+    return new BlockNeeds(
+      answer.path("columns").asLong(),
+      rows,
+      bytes.path("kept").asLong(),
+      bytes.path("loading").asLong(),
+      bytes.path("solving").asLong(),
+      bytes.path("process").asLong(),
+      equations
+    );
   }
 
   /** Rows that the block is sent for block {@code to} of the other side. */

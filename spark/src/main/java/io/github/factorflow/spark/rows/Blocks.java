@@ -31,6 +31,7 @@ import scala.runtime.AbstractFunction3;
  * rows, the next ones the items' rows.
  */
 final class Blocks {
+
   private final SparkContext context;
   private final JavaRDD<RatingBatch> users;
   private final JavaRDD<RatingBatch> items;
@@ -65,10 +66,18 @@ final class Blocks {
   }
 
   /** Tasks that read the fixed side, and their own previous factors, from copies of all blocks. */
-  JavaRDD<SolvedBlock> withCopies(RowTask task, Broadcast<List<SolvedBlock>> fixed,
-      Broadcast<List<SolvedBlock>> previous) {
-    return placed(of(task).mapPartitionsWithIndex((block, ratings) ->
-        one(task.run(block, ratings, () -> streams(fixed), () -> previous.value().get(block).factors)), false));
+  JavaRDD<SolvedBlock> withCopies(
+    RowTask task,
+    Broadcast<List<SolvedBlock>> fixed,
+    Broadcast<List<SolvedBlock>> previous
+  ) {
+    return placed(
+      of(task).mapPartitionsWithIndex(
+        (block, ratings) ->
+          one(task.run(block, ratings, () -> streams(fixed), () -> previous.value().get(block).factors)),
+        false
+      )
+    );
   }
 
   /**
@@ -76,23 +85,41 @@ final class Blocks {
    * partitions of ratings.
    */
   JavaRDD<SolvedBlock> withPartitions(RowTask task, JavaRDD<byte[]> fixed, JavaRDD<SolvedBlock> previous) {
-    var solved = of(task).rdd().zipPartitions(fixed.rdd(), previous.rdd(), false, new Zipped(task),
-        new ClassTagOf<byte[]>(byte[].class).get(), new ClassTagOf<SolvedBlock>(SolvedBlock.class).get(),
-            new ClassTagOf<SolvedBlock>(SolvedBlock.class).get());
+    var solved = of(task)
+      .rdd()
+      .zipPartitions(
+        fixed.rdd(),
+        previous.rdd(),
+        false,
+        new Zipped(task),
+        new ClassTagOf<byte[]>(byte[].class).get(),
+        new ClassTagOf<SolvedBlock>(SolvedBlock.class).get(),
+        new ClassTagOf<SolvedBlock>(SolvedBlock.class).get()
+      );
     return placed(solved.toJavaRDD());
   }
 
   /**
-   * A solved side by a shuffle: partition p has the rows that block p of the other side needs, or the shares of its
-   * equations in the order of the blocks that formed them, so that their sum has the same bits at every attempt. A task
-   * on an excluded executor has no worker, and sends whole blocks.
+   * A solved side by a shuffle: partition p has the rows that block p of the other side needs, or the shares
+   * of its equations in the order of the blocks that formed them, so that their sum has the same bits at
+   * every attempt. A task on an excluded executor has no worker, and sends whole blocks.
    */
   JavaRDD<byte[]> outgoing(RowTask task, JavaRDD<SolvedBlock> solved) {
     ClassTagOf<Tuple2<Integer, byte[]>> tag = new ClassTagOf<>(Tuple2.class);
-    var rows = of(task).rdd().zipPartitions(solved.rdd(), false, new Sending(task, executors, hosts),
-        new ClassTagOf<SolvedBlock>(SolvedBlock.class).get(), tag.get());
-    var sent = JavaPairRDD.fromRDD(placed(rows, tag.get()), new ClassTagOf<Integer>(Integer.class).get(),
-        new ClassTagOf<byte[]>(byte[].class).get());
+    var rows = of(task)
+      .rdd()
+      .zipPartitions(
+        solved.rdd(),
+        false,
+        new Sending(task, executors, hosts),
+        new ClassTagOf<SolvedBlock>(SolvedBlock.class).get(),
+        tag.get()
+      );
+    var sent = JavaPairRDD.fromRDD(
+      placed(rows, tag.get()),
+      new ClassTagOf<Integer>(Integer.class).get(),
+      new ClassTagOf<byte[]>(byte[].class).get()
+    );
     // A key modulo hosts is the block that needs the stream.
     HashPartitioner byBlock = new HashPartitioner(hosts);
     if (!task.sendsEquations()) return sent.partitionBy(byBlock).values();
@@ -135,21 +162,32 @@ final class Blocks {
 
   private static JavaRDD<RatingBatch> part(JavaRDD<RatingBatch> rated, int from, int to) {
     Function1<Object, Object> inside = (Function1<Object, Object> & Serializable) partition ->
-        (Integer) partition >= from && (Integer) partition < to;
+      (Integer) partition >= from && (Integer) partition < to;
     return PartitionPruningRDD.create(rated.rdd(), inside).toJavaRDD();
   }
 
   private static Iterator<byte[]> streams(Broadcast<List<SolvedBlock>> side) {
-    return side.value().stream().flatMap(block -> block.factors.stream()).iterator();
+    return side
+      .value()
+      .stream()
+      .flatMap(block -> block.factors.stream())
+      .iterator();
   }
 
   private static <T> Iterator<T> one(T value) {
     return List.of(value).iterator();
   }
 
-  private static final class Zipped extends AbstractFunction3<scala.collection.Iterator<RatingBatch>,
-      scala.collection.Iterator<byte[]>, scala.collection.Iterator<SolvedBlock>, scala.collection.Iterator<SolvedBlock>>
-      implements Serializable {
+  private static final class Zipped
+    extends AbstractFunction3<
+      scala.collection.Iterator<RatingBatch>,
+      scala.collection.Iterator<byte[]>,
+      scala.collection.Iterator<SolvedBlock>,
+      scala.collection.Iterator<SolvedBlock>
+    >
+    implements Serializable
+  {
+
     private static final long serialVersionUID = 1;
     private final RowTask task;
 
@@ -158,10 +196,18 @@ final class Blocks {
     }
 
     @Override
-    public scala.collection.Iterator<SolvedBlock> apply(scala.collection.Iterator<RatingBatch> ratings,
-        scala.collection.Iterator<byte[]> fixed, scala.collection.Iterator<SolvedBlock> previous) {
+    public scala.collection.Iterator<SolvedBlock> apply(
+      scala.collection.Iterator<RatingBatch> ratings,
+      scala.collection.Iterator<byte[]> fixed,
+      scala.collection.Iterator<SolvedBlock> previous
+    ) {
       Supplier<List<byte[]>> former = () -> previous.next().factors;
-      SolvedBlock solved = task.run(TaskContext.getPartitionId(), Scala.java(ratings), () -> Scala.java(fixed), former);
+      SolvedBlock solved = task.run(
+        TaskContext.getPartitionId(),
+        Scala.java(ratings),
+        () -> Scala.java(fixed),
+        former
+      );
       return Scala.scala(one(solved));
     }
   }

@@ -24,13 +24,14 @@ interface Exchange {
 
   static Exchange of(ExchangeChoice choice, Parameters parameters, Blocks blocks) {
     LoggerFactory.getLogger(Exchange.class).info("FactorFlow: {}. {}", choice.plan().text(), choice.text());
-    return choice.broadcast() ? new ByBroadcast(blocks, parameters)
-        : new ByShuffle(blocks, parameters, choice.plan().formed());
+    return choice.broadcast()
+      ? new ByBroadcast(blocks, parameters)
+      : new ByShuffle(blocks, parameters, choice.plan().formed());
   }
 
   /**
-   * Bytes of a side that the driver can hold for a broadcast: an eighth of its memory, and half of the results that it
-   * accepts.
+   * Bytes of a side that the driver can hold for a broadcast: an eighth of its memory, and half of the
+   * results that it accepts.
    */
   static long mostOfSide(SparkConf conf) {
     long results = conf.getSizeAsBytes("spark.driver.maxResultSize", "1g");
@@ -44,14 +45,21 @@ interface Exchange {
   record ByBroadcast(Blocks blocks, Parameters parameters) implements Exchange {
     @Override
     public SolvedSide solve(RowTask task, int version, SolvedSide fixed, SolvedSide previous, boolean last) {
-      JavaRDD<SolvedBlock> solved = blocks.withCopies(task, fixed == null ? null : fixed.copies(), previous == null
-          ? null : previous.copies());
+      JavaRDD<SolvedBlock> solved = blocks.withCopies(
+        task,
+        fixed == null ? null : fixed.copies(),
+        previous == null ? null : previous.copies()
+      );
       if (last && ManyHosts.isKept(parameters.finalLevel())) solved.persist(parameters.finalLevel());
       List<SolvedBlock> all = blocks.collect(solved);
       ManyHosts.checked(all);
       all.sort(Comparator.comparingInt(block -> block.block));
-      return new SolvedSide(version, solved, JavaSparkContext.fromSparkContext(blocks.context()).broadcast(all),
-          SolvedSide.gram(all));
+      return new SolvedSide(
+        version,
+        solved,
+        JavaSparkContext.fromSparkContext(blocks.context()).broadcast(all),
+        SolvedSide.gram(all)
+      );
     }
 
     @Override
@@ -61,9 +69,10 @@ interface Exchange {
   }
 
   /**
-   * Sends factors from executor to executor: to each host the rows that its ratings name, or shares of its rows'
-   * equations from the sides {@code formed}. No host and not the driver has a whole side. The lineage of a block extends
-   * over the iterations back to the last checkpoint, if the application has a checkpoint folder.
+   * Sends factors from executor to executor: to each host the rows that its ratings name, or shares of its
+   * rows' equations from the sides {@code formed}. No host and not the driver has a whole side. The lineage
+   * of a block extends over the iterations back to the last checkpoint, if the application has a checkpoint
+   * folder.
    */
   record ByShuffle(Blocks blocks, Parameters parameters, Set<Side> formed) implements Exchange {
     private static final Logger log = LoggerFactory.getLogger(ByShuffle.class);
@@ -71,13 +80,19 @@ interface Exchange {
     @Override
     public SolvedSide solve(RowTask given, int version, SolvedSide fixed, SolvedSide previous, boolean last) {
       RowTask task = fixed != null && formed.contains(given.side().other()) ? given.fromEquations() : given;
-      JavaRDD<byte[]> beside = fixed == null ? blocks.empty() : blocks.outgoing(task.sendFixed(), fixed.blocks());
-      JavaRDD<SolvedBlock> solved = blocks.withPartitions(task, beside, previous == null ? blocks.empty()
-          : previous.blocks());
+      JavaRDD<byte[]> beside =
+        fixed == null ? blocks.empty() : blocks.outgoing(task.sendFixed(), fixed.blocks());
+      JavaRDD<SolvedBlock> solved = blocks.withPartitions(
+        task,
+        beside,
+        previous == null ? blocks.empty() : previous.blocks()
+      );
       if (!last) solved.persist(parameters.intermediateLevel());
       else if (ManyHosts.isKept(parameters.finalLevel())) solved.persist(parameters.finalLevel());
-      boolean due = parameters.checkpointInterval() > 0 && version % (2 * parameters.checkpointInterval()) == 0
-          && version > 0;
+      boolean due =
+        parameters.checkpointInterval() > 0 &&
+        version % (2 * parameters.checkpointInterval()) == 0 &&
+        version > 0;
       if (due && blocks.context().getCheckpointDir().isDefined()) {
         log.info("FactorFlow: version {} is kept as a checkpoint", version);
         solved.checkpoint();

@@ -9,8 +9,8 @@ import java.util.Set;
 import java.util.function.LongPredicate;
 
 /**
- * The data that hosts exchange, and the reason: whole sides by broadcast, the rows that each host needs by shuffle, or
- * for some sides equations that are formed from their rows.
+ * The data that hosts exchange, and the reason: whole sides by broadcast, the rows that each host needs by
+ * shuffle, or for some sides equations that are formed from their rows.
  *
  * @param plan bytes and memory; without {@code broadcast} its {@code formed} says from which sides equations are formed
  */
@@ -20,8 +20,8 @@ record ExchangeChoice(ExchangePlan plan, boolean broadcast, String reason) {
   private static final double BROADCAST = 35;
 
   /**
-   * Nanoseconds that a broadcast may take longer than a shuffle: it is preferred for small sides, since a lost block is
-   * solved again quickly. A side of 16 MiB that every host needs whole takes this much longer.
+   * Nanoseconds that a broadcast may take longer than a shuffle: it is preferred for small sides, since a
+   * lost block is solved again quickly. A side of 16 MiB that every host needs whole takes this much longer.
    */
   private static final double MOST_LONGER = (BROADCAST - SHUFFLED) * (16 << 20);
 
@@ -38,13 +38,22 @@ record ExchangeChoice(ExchangePlan plan, boolean broadcast, String reason) {
     }
   }
 
-  static ExchangeChoice of(Settings.Exchange setting, List<SolvedBlock> users, List<SolvedBlock> items, int rank,
-      Limits limits) {
+  static ExchangeChoice of(
+    Settings.Exchange setting,
+    List<SolvedBlock> users,
+    List<SolvedBlock> items,
+    int rank,
+    Limits limits
+  ) {
     ExchangePlan rows = ExchangePlan.of(users, items, rank, Set.of());
     return switch (setting) {
       case BROADCAST -> new ExchangeChoice(rows, true, "as set");
       case SHUFFLE -> new ExchangeChoice(rows, false, "as set");
-      case EQUATIONS -> new ExchangeChoice(ExchangePlan.of(users, items, rank, larger(rows, limits)), false, "as set");
+      case EQUATIONS -> new ExchangeChoice(
+        ExchangePlan.of(users, items, rank, larger(rows, limits)),
+        false,
+        "as set"
+      );
       case AUTO -> {
         List<ExchangePlan> plans = new ArrayList<>(List.of(rows));
         for (Side side : Side.values()) {
@@ -62,21 +71,43 @@ record ExchangeChoice(ExchangePlan plan, boolean broadcast, String reason) {
     Side side = plan.users().rows() >= plan.items().rows() ? Side.USERS : Side.ITEMS;
     if (!limits.everywhere()) return Set.of();
     if (plan.of(side).canForm()) return Set.of(side);
-    throw new FactorFlowException("spark.factorflow.exchange is equations, which workers form on processors only, and at "
-        + "ranks up to 512. Set it to auto or shuffle");
+    throw new FactorFlowException(
+      "spark.factorflow.exchange is equations, which workers form on processors only, and at " +
+        "ranks up to 512. Set it to auto or shuffle"
+    );
   }
 
-  /** {@code plans}: from the fastest on. If none fits, the one with the least memory, which is then refused. */
+  /**
+   * {@code plans}: from the fastest on. If none fits, the one with the least memory, which is then refused.
+   */
   private static ExchangeChoice fastest(ExchangePlan rows, List<ExchangePlan> plans, Limits limits) {
-    ExchangePlan plan = plans.stream().filter(limits::fits).findFirst().orElseGet(() ->
-        plans.stream().min(Comparator.comparingLong(one -> one.largest().all())).orElseThrow());
-    if (limits.fits(rows) && isSmall(plan, Side.USERS, limits.side()) && isSmall(plan, Side.ITEMS, limits.side()))
-      return new ExchangeChoice(rows, true, "both sides are small");
-    if (plan.formed().isEmpty())
-      return new ExchangeChoice(plan, false, "less time than whole sides by broadcast"
-          + (plan == plans.get(0) ? "" : ", and equations do not fit a worker's memory"));
+    ExchangePlan plan = plans
+      .stream()
+      .filter(limits::fits)
+      .findFirst()
+      .orElseGet(() ->
+        plans
+          .stream()
+          .min(Comparator.comparingLong(one -> one.largest().all()))
+          .orElseThrow()
+      );
+    if (
+      limits.fits(rows) &&
+      isSmall(plan, Side.USERS, limits.side()) &&
+      isSmall(plan, Side.ITEMS, limits.side())
+    ) return new ExchangeChoice(rows, true, "both sides are small");
+    if (plan.formed().isEmpty()) return new ExchangeChoice(
+      plan,
+      false,
+      "less time than whole sides by broadcast" +
+        (plan == plans.get(0) ? "" : ", and equations do not fit a worker's memory")
+    );
     boolean isFastest = nanoseconds(plan) <= nanoseconds(rows);
-    return new ExchangeChoice(plan, false, isFastest ? "less time than rows" : "rows do not fit a worker's memory");
+    return new ExchangeChoice(
+      plan,
+      false,
+      isFastest ? "less time than rows" : "rows do not fit a worker's memory"
+    );
   }
 
   /** Time of both sides' exchange for the average host. */
@@ -101,9 +132,15 @@ record ExchangeChoice(ExchangePlan plan, boolean broadcast, String reason) {
     StringBuilder text = new StringBuilder("Exchange by shuffle");
     for (Side side : plan.formed()) {
       ExchangePlan.Traffic traffic = plan.of(side);
-      text.append(", ").append(side.other().label).append(" from sums of equations, ")
-          .append(ExchangePlan.mib(traffic.formedBytes())).append(" a host instead of ")
-          .append(ExchangePlan.mib(traffic.neededBytes())).append(" of rows of ").append(side.label);
+      text
+        .append(", ")
+        .append(side.other().label)
+        .append(" from sums of equations, ")
+        .append(ExchangePlan.mib(traffic.formedBytes()))
+        .append(" a host instead of ")
+        .append(ExchangePlan.mib(traffic.neededBytes()))
+        .append(" of rows of ")
+        .append(side.label);
     }
     return text + ": " + reason;
   }

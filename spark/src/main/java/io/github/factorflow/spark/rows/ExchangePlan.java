@@ -32,7 +32,7 @@ record ExchangePlan(Traffic users, Traffic items, List<HostBytes> hosts, Set<Sid
 
     /** Bytes of a row's equations on their way: its id, half of A, b and the number of ratings. */
     long equationBytes() {
-      return 4L * (rank * (rank + 1L) / 2 + rank + 1) + 8;
+      return 4L * ((rank * (rank + 1L)) / 2 + rank + 1) + 8;
     }
 
     long bytes() {
@@ -41,16 +41,19 @@ record ExchangePlan(Traffic users, Traffic items, List<HostBytes> hosts, Set<Sid
 
     /** Bytes that the average host receives if it gets only the rows that it needs. */
     long neededBytes() {
-      return total() / Math.max(1, needed.length) * rowBytes();
+      return (total() / Math.max(1, needed.length)) * rowBytes();
     }
 
     boolean canForm() {
       return equations >= 0;
     }
 
-    /** Bytes that the average host receives if it gets shares of its rows' equations instead of this side's rows. */
+    /**
+     * Bytes that the average host receives if it gets shares of its rows' equations instead of this side's
+     * rows.
+     */
     long formedBytes() {
-      return equations / Math.max(1, needed.length) * equationBytes();
+      return (equations / Math.max(1, needed.length)) * equationBytes();
     }
 
     long total() {
@@ -59,12 +62,22 @@ record ExchangePlan(Traffic users, Traffic items, List<HostBytes> hosts, Set<Sid
 
     String text() {
       String equal = canForm() ? String.format(Locale.ROOT, ", or %s of equations", mib(formedBytes())) : "";
-      return String.format(Locale.ROOT, "%s: %s of %s rows needed by the average host, %s instead of %s%s", side.label,
-          count(total() / Math.max(1, needed.length)), count(rows), mib(neededBytes()), mib(bytes()), equal);
+      return String.format(
+        Locale.ROOT,
+        "%s: %s of %s rows needed by the average host, %s instead of %s%s",
+        side.label,
+        count(total() / Math.max(1, needed.length)),
+        count(rows),
+        mib(neededBytes()),
+        mib(bytes()),
+        equal
+      );
     }
   }
 
-  /** Bytes of one worker: its process, its blocks, and the most that loading or solving one takes in addition. */
+  /**
+   * Bytes of one worker: its process, its blocks, and the most that loading or solving one takes in addition.
+   */
   record HostBytes(long process, long kept, long working) {
     long all() {
       return process + kept + working;
@@ -73,9 +86,15 @@ record ExchangePlan(Traffic users, Traffic items, List<HostBytes> hosts, Set<Sid
 
   /** The plan for one block of each side per host; lists are in the order of blocks. */
   static ExchangePlan of(List<SolvedBlock> users, List<SolvedBlock> items, int rank, Set<Side> formed) {
-    List<HostBytes> hosts = IntStream.range(0, users.size()).mapToObj(host ->
-        bytes(users.get(host).needs, items.get(host).needs, formed)).toList();
-    return new ExchangePlan(traffic(Side.USERS, users, rank), traffic(Side.ITEMS, items, rank), hosts, formed);
+    List<HostBytes> hosts = IntStream.range(0, users.size())
+      .mapToObj(host -> bytes(users.get(host).needs, items.get(host).needs, formed))
+      .toList();
+    return new ExchangePlan(
+      traffic(Side.USERS, users, rank),
+      traffic(Side.ITEMS, items, rank),
+      hosts,
+      formed
+    );
   }
 
   Traffic of(Side side) {
@@ -84,40 +103,74 @@ record ExchangePlan(Traffic users, Traffic items, List<HostBytes> hosts, Set<Sid
 
   private static Traffic traffic(Side side, List<SolvedBlock> blocks, int rank) {
     long[] needed = new long[blocks.size()];
-    for (SolvedBlock block
-        : blocks) for (int host = 0; host < needed.length; host++) needed[host] += block.needs.sends(host);
+    for (SolvedBlock block : blocks)
+      for (int host = 0; host < needed.length; host++) needed[host] += block.needs.sends(host);
     boolean canForm = blocks.stream().allMatch(block -> block.needs.equations() != null);
-    long equations = canForm ? blocks.stream().mapToLong(block -> block.needs.columns()).sum() : -1;
-    return new Traffic(side, blocks.stream().mapToLong(block -> block.sums.rows).sum(), needed, rank, equations);
+    long equations = canForm
+      ? blocks
+          .stream()
+          .mapToLong(block -> block.needs.columns())
+          .sum()
+      : -1;
+    return new Traffic(
+      side,
+      blocks
+        .stream()
+        .mapToLong(block -> block.sums.rows)
+        .sum(),
+      needed,
+      rank,
+      equations
+    );
   }
 
   /** Users are loaded before items, so loading a block of users finds no block of items. */
   private static HostBytes bytes(BlockNeeds users, BlockNeeds items, Set<Side> formed) {
-    long byColumn = (formed.contains(Side.USERS) ? users.equations().kept() : 0)
-        + (formed.contains(Side.ITEMS) ? items.equations().kept() : 0);
-    long solving = Math.max(solving(items, users, formed.contains(Side.USERS)),
-        solving(users, items, formed.contains(Side.ITEMS)));
+    long byColumn =
+      (formed.contains(Side.USERS) ? users.equations().kept() : 0) +
+      (formed.contains(Side.ITEMS) ? items.equations().kept() : 0);
+    long solving = Math.max(
+      solving(items, users, formed.contains(Side.USERS)),
+      solving(users, items, formed.contains(Side.ITEMS))
+    );
     long loading = Math.max(items.loading(), users.loading() - items.kept());
     long kept = users.kept() + items.kept() + byColumn;
-    return new HostBytes(Math.max(users.process(), items.process()), kept, Math.max(solving, loading - byColumn));
+    return new HostBytes(
+      Math.max(users.process(), items.process()),
+      kept,
+      Math.max(solving, loading - byColumn)
+    );
   }
 
-  /** Bytes that solving a block takes in addition: from rows of the fixed side, or from equations formed from them. */
+  /**
+   * Bytes that solving a block takes in addition: from rows of the fixed side, or from equations formed from
+   * them.
+   */
   private static long solving(BlockNeeds solved, BlockNeeds fixed, boolean formed) {
     return formed ? Math.max(fixed.equations().forming(), solved.equations().summing()) : solved.solving();
   }
 
   /** The host whose worker needs the most memory. */
   HostBytes largest() {
-    return hosts.stream().max((one, other) -> Long.compare(one.all(), other.all())).orElseThrow();
+    return hosts
+      .stream()
+      .max((one, other) -> Long.compare(one.all(), other.all()))
+      .orElseThrow();
   }
 
   /** Lines for the log. */
   String text() {
     HostBytes host = largest();
-    return String.format(Locale.ROOT,
-        "%s; %s; memory of the largest worker: %s for ratings and rows, %s to solve them from the rows needed, %s for the process",
-        users.text(), items.text(), mib(host.kept()), mib(host.working()), mib(host.process()));
+    return String.format(
+      Locale.ROOT,
+      "%s; %s; memory of the largest worker: %s for ratings and rows, %s to solve them from the rows needed, " +
+        "%s for the process",
+      users.text(),
+      items.text(),
+      mib(host.kept()),
+      mib(host.working()),
+      mib(host.process())
+    );
   }
 
   static String mib(long bytes) {
@@ -126,7 +179,8 @@ record ExchangePlan(Traffic users, Traffic items, List<HostBytes> hosts, Set<Sid
 
   private static String count(long rows) {
     if (rows < 10_000) return String.valueOf(rows);
-    return rows < 1_000_000 ? String.format(Locale.ROOT, "%.0f k", rows / 1e3)
-        : String.format(Locale.ROOT, "%.1f M", rows / 1e6);
+    return rows < 1_000_000
+      ? String.format(Locale.ROOT, "%.0f k", rows / 1e3)
+      : String.format(Locale.ROOT, "%.1f M", rows / 1e6);
   }
 }

@@ -29,6 +29,7 @@ import org.apache.spark.storage.StorageLevel;
  * by its task, from Spark's data. So the blocks of a lost executor are solved on another one.
  */
 public final class ManyHosts {
+
   private final Parameters parameters;
   private final Blocks blocks;
   private final RowSession session;
@@ -41,16 +42,34 @@ public final class ManyHosts {
     this.job = job;
   }
 
-  public static Factors train(Ratings ratings, Parameters parameters, Settings settings, Executors executors,
-      Progress progress) {
+  public static Factors train(
+    Ratings ratings,
+    Parameters parameters,
+    Settings settings,
+    Executors executors,
+    Progress progress
+  ) {
     SparkContext context = ratings.context();
     int hosts = settings.workers();
-    RowSession session = new RowSession(UUID.randomUUID().toString(), hosts, Launch.of(settings),
-        Placement.of(context, settings), parameters, progress);
-    var rated = ratings.javaRows().mapPartitionsToPair(new RatingEncoder(hosts)).partitionBy(new HashPartitioner(2 * hosts)).values().persist(parameters.intermediateLevel());
+    RowSession session = new RowSession(
+      UUID.randomUUID().toString(),
+      hosts,
+      Launch.of(settings),
+      Placement.of(context, settings),
+      parameters,
+      progress
+    );
+    var rated = ratings
+      .javaRows()
+      .mapPartitionsToPair(new RatingEncoder(hosts))
+      .partitionBy(new HashPartitioner(2 * hosts))
+      .values()
+      .persist(parameters.intermediateLevel());
     try (JobDescription job = new JobDescription(context)) {
-      return new ManyHosts(parameters, new Blocks(context, rated, hosts, executors), session, job).run(ratings,
-          settings);
+      return new ManyHosts(parameters, new Blocks(context, rated, hosts, executors), session, job).run(
+        ratings,
+        settings
+      );
     } finally {
       rated.unpersist(false);
       Release.start(context, session.id());
@@ -64,8 +83,11 @@ public final class ManyHosts {
     if (byUsers.ratings == 0) throw ratings.noRatings();
     List<SolvedBlock> items = blocks.load(RowTask.load(session, Side.ITEMS));
     checked(items);
-    var limits = new ExchangeChoice.Limits(Exchange.mostOfSide(blocks.context().getConf()),
-        session.placement()::allows, blocks.haveWorkersEverywhere());
+    var limits = new ExchangeChoice.Limits(
+      Exchange.mostOfSide(blocks.context().getConf()),
+      session.placement()::allows,
+      blocks.haveWorkersEverywhere()
+    );
     ExchangeChoice choice = ExchangeChoice.of(settings.exchange(), users, items, parameters.rank(), limits);
     ExchangePlan plan = choice.plan();
     session.placement().require(plan.largest().all(), plan.text());
@@ -81,13 +103,27 @@ public final class ManyHosts {
       long began = System.nanoTime();
       SolvedSide formerItems = items;
       describe("iteration " + iteration + " of " + parameters.maxIter() + ", items");
-      RowTask byFixedUsers = RowTask.solve(session, Side.ITEMS, byUsers, 2 * iteration - 1, users.version(),
-          items == null ? null : items.version(), users.gram());
+      RowTask byFixedUsers = RowTask.solve(
+        session,
+        Side.ITEMS,
+        byUsers,
+        2 * iteration - 1,
+        users.version(),
+        items == null ? null : items.version(),
+        users.gram()
+      );
       items = exchange.solve(byFixedUsers, 2 * iteration - 1, users, items, last);
       SolvedSide formerUsers = users;
       describe("iteration " + iteration + " of " + parameters.maxIter() + ", users");
-      RowTask byFixedItems = RowTask.solve(session, Side.USERS, byUsers, 2 * iteration, items.version(),
-          users.version(), items.gram());
+      RowTask byFixedItems = RowTask.solve(
+        session,
+        Side.USERS,
+        byUsers,
+        2 * iteration,
+        items.version(),
+        users.version(),
+        items.gram()
+      );
       users = exchange.solve(byFixedItems, 2 * iteration, items, users, last);
       session.progress().iterated((System.nanoTime() - began) / 1e9);
       if (last) continue;
@@ -114,16 +150,25 @@ public final class ManyHosts {
 
   private JavaRDD<FactorBlock> decoded(SolvedSide side, String name) {
     int rank = parameters.rank();
-    return side.blocks().setName(name).flatMap(block -> block.factors.stream().map(stream ->
-        decoded(stream, rank)).iterator());
+    return side
+      .blocks()
+      .setName(name)
+      .flatMap(block ->
+        block.factors
+          .stream()
+          .map(stream -> decoded(stream, rank))
+          .iterator()
+      );
   }
 
   private static FactorBlock decoded(byte[] stream, int rank) {
     try {
       return FactorCodec.decode(stream, rank);
     } catch (IOException failure) {
-      throw new UncheckedIOException("FactorFlow's worker gave factors that cannot be read: " + failure.getMessage(),
-          failure);
+      throw new UncheckedIOException(
+        "FactorFlow's worker gave factors that cannot be read: " + failure.getMessage(),
+        failure
+      );
     }
   }
 

@@ -15,6 +15,7 @@ import scala.Tuple2;
  * continues. A worker that the job does not reach ends by itself after a minute without work.
  */
 final class Release {
+
   private static final Logger log = LoggerFactory.getLogger(Release.class);
 
   private Release() {}
@@ -39,7 +40,9 @@ final class Release {
     }
     if (places.isEmpty()) return;
     try {
-      Spark.at(context, places).toJavaRDD().foreach(executor -> RowWorkers.end(id));
+      Spark.at(context, places)
+        .toJavaRDD()
+        .foreach(executor -> RowWorkers.end(id));
     } catch (RuntimeException failure) {
       log.info("FactorFlow's workers end by themselves: {}", failure.getMessage());
     }

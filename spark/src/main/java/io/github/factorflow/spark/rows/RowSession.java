@@ -14,8 +14,14 @@ import java.io.Serializable;
  *
  * @param hosts the number of blocks of each side
  */
-record RowSession(String id, int hosts, Launch launch, Placement placement, Parameters parameters,
-    Progress progress) implements Serializable {
+record RowSession(
+  String id,
+  int hosts,
+  Launch launch,
+  Placement placement,
+  Parameters parameters,
+  Progress progress
+) implements Serializable {
   ObjectNode opening() {
     ObjectNode line = JsonNodeFactory.instance.objectNode();
     line.put("protocol", Launch.PROTOCOL).put("version", Launch.VERSION).put("command", "rows");

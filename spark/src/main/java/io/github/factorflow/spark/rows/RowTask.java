@@ -18,12 +18,20 @@ import org.apache.spark.TaskContext;
 import scala.Tuple2;
 
 /**
- * The work on each block of a side: load, start, solve, or send. It is pure: the block's ratings, the fixed side
- * and the block's previous factors determine the result on every executor. If a worker lacks one of them, it
- * says so and receives it.
+ * The work on each block of a side: load, start, solve, or send. It is pure: the block's ratings, the fixed
+ * side and the block's previous factors determine the result on every executor. If a worker lacks one of
+ * them, it says so and receives it.
  */
 final class RowTask implements Serializable {
-  enum Work { LOAD, START, SOLVE, SOLVE_SUMMED, SEND, SEND_EQUATIONS }
+
+  enum Work {
+    LOAD,
+    START,
+    SOLVE,
+    SOLVE_SUMMED,
+    SEND,
+    SEND_EQUATIONS
+  }
 
   private static final long serialVersionUID = 1;
   private static final byte[] nothing = new byte[0];
@@ -36,8 +44,16 @@ final class RowTask implements Serializable {
   private final Integer previousVersion;
   private final byte[] fixedGram;
 
-  private RowTask(RowSession session, Side side, Work work, Sums all, int version, Integer fixedVersion,
-      Integer previousVersion, byte[] fixedGram) {
+  private RowTask(
+    RowSession session,
+    Side side,
+    Work work,
+    Sums all,
+    int version,
+    Integer fixedVersion,
+    Integer previousVersion,
+    byte[] fixedGram
+  ) {
     this.session = session;
     this.side = side;
     this.work = work;
@@ -58,7 +74,16 @@ final class RowTask implements Serializable {
 
   /** The same solve from sums of equations. */
   RowTask fromEquations() {
-    return new RowTask(session, side, Work.SOLVE_SUMMED, all, version, fixedVersion, previousVersion, fixedGram);
+    return new RowTask(
+      session,
+      side,
+      Work.SOLVE_SUMMED,
+      all,
+      version,
+      fixedVersion,
+      previousVersion,
+      fixedGram
+    );
   }
 
   /** Sends rows of the fixed side, or equations formed from them, to the blocks that this task solves. */
@@ -76,8 +101,15 @@ final class RowTask implements Serializable {
   }
 
   /** {@code previousVersion} is null if the rows have not been solved before. */
-  static RowTask solve(RowSession session, Side side, Sums all, int version, int fixedVersion,
-      Integer previousVersion, byte[] fixedGram) {
+  static RowTask solve(
+    RowSession session,
+    Side side,
+    Sums all,
+    int version,
+    int fixedVersion,
+    Integer previousVersion,
+    byte[] fixedGram
+  ) {
     return new RowTask(session, side, Work.SOLVE, all, version, fixedVersion, previousVersion, fixedGram);
   }
 
@@ -86,8 +118,12 @@ final class RowTask implements Serializable {
    * @param fixed streams of the other side's factors; read only where the worker has another version
    * @param previous streams of the block's own former factors; read only where the worker has not solved them
    */
-  SolvedBlock run(int block, Iterator<RatingBatch> ratings, Supplier<Iterator<byte[]>> fixed,
-      Supplier<List<byte[]>> previous) {
+  SolvedBlock run(
+    int block,
+    Iterator<RatingBatch> ratings,
+    Supplier<Iterator<byte[]>> fixed,
+    Supplier<List<byte[]>> previous
+  ) {
     if (!ratings.hasNext()) return SolvedBlock.empty(block);
     RowWorker worker = RowWorkers.of(session);
     try {
@@ -102,40 +138,69 @@ final class RowTask implements Serializable {
   }
 
   /**
-   * The rows of a solved block that each block of the other side needs, or its share of their equations, with their
-   * keys (see Sending). The worker is asked for one block after the other, as the streams are read.
+   * The rows of a solved block that each block of the other side needs, or its share of their equations, with
+   * their keys (see Sending). The worker is asked for one block after the other, as the streams are read.
    *
    * @param solved streams of the block's factors; read only where the worker has not solved them
    */
-  Iterator<Tuple2<Integer, byte[]>> send(int block, Iterator<RatingBatch> ratings, Supplier<List<byte[]>> solved) {
+  Iterator<Tuple2<Integer, byte[]>> send(
+    int block,
+    Iterator<RatingBatch> ratings,
+    Supplier<List<byte[]>> solved
+  ) {
     if (!ratings.hasNext()) return Collections.emptyIterator();
     RowWorker worker = RowWorkers.of(session);
     String type = sendsEquations() ? "equations" : "send";
-    return IntStream.range(0, session.hosts()).boxed()
-        .flatMap(to -> worker.use(TaskContext.get(), session.progress(), () ->
-            answer(worker, block, node(type, block).put("version", version).put("to", to), ratings,
-            Collections::emptyIterator, solved))
-            .factors().stream().map(stream -> new Tuple2<>(block * session.hosts() + to, stream)))
-        .iterator();
+    return IntStream.range(0, session.hosts())
+      .boxed()
+      .flatMap(to ->
+        worker
+          .use(TaskContext.get(), session.progress(), () ->
+            answer(
+              worker,
+              block,
+              node(type, block).put("version", version).put("to", to),
+              ratings,
+              Collections::emptyIterator,
+              solved
+            )
+          )
+          .factors()
+          .stream()
+          .map(stream -> new Tuple2<>(block * session.hosts() + to, stream))
+      )
+      .iterator();
   }
 
   /** The answer to a request, after the worker has been given the data that it lacks. */
-  private RowWorker.Answer answer(RowWorker worker, int block, ObjectNode request, Iterator<RatingBatch> ratings,
-      Supplier<Iterator<byte[]>> fixed, Supplier<List<byte[]>> previous) {
+  private RowWorker.Answer answer(
+    RowWorker worker,
+    int block,
+    ObjectNode request,
+    Iterator<RatingBatch> ratings,
+    Supplier<Iterator<byte[]>> fixed,
+    Supplier<List<byte[]>> previous
+  ) {
     RowWorker.Answer answer = worker.ask(request, fixedGram);
     Set<String> given = new HashSet<>();
     for (String missing = answer.missing(); !missing.isEmpty(); missing = answer.missing()) {
-      if (!given.add(missing))
-        throw new FactorFlowException("FactorFlow's worker lacks " + missing + ", which it has been given");
+      if (!given.add(missing)) throw new FactorFlowException(
+        "FactorFlow's worker lacks " + missing + ", which it has been given"
+      );
       switch (missing) {
         case "block" -> load(worker, block, ratings);
-        case "fixed" -> fixed.get().forEachRemaining(stream -> worker.ask(rows("fixed", block, fixedVersion), stream));
-        case "equations" -> fixed.get().forEachRemaining(stream ->
-            worker.ask(rows("add", block, fixedVersion), stream));
-        case "previous" -> previous.get().forEach(stream ->
-            worker.ask(rows("previous", block, previousVersion), stream));
-        default -> throw new FactorFlowException("FactorFlow's worker lacks " + missing
-            + ", which the plugin does not know");
+        case "fixed" -> fixed
+          .get()
+          .forEachRemaining(stream -> worker.ask(rows("fixed", block, fixedVersion), stream));
+        case "equations" -> fixed
+          .get()
+          .forEachRemaining(stream -> worker.ask(rows("add", block, fixedVersion), stream));
+        case "previous" -> previous
+          .get()
+          .forEach(stream -> worker.ask(rows("previous", block, previousVersion), stream));
+        default -> throw new FactorFlowException(
+          "FactorFlow's worker lacks " + missing + ", which the plugin does not know"
+        );
       }
       answer = worker.ask(request, fixedGram);
     }
@@ -150,22 +215,31 @@ final class RowTask implements Serializable {
       worker.ask(node("load", block).put("side", side.label), RatingStream.whole(batch));
       rows += batch.rows;
     }
-    var built = worker.ask(node("build", block).put("rows", rows).put("blocks", session.hosts()), nothing).frame();
+    var built = worker
+      .ask(node("build", block).put("rows", rows).put("blocks", session.hosts()), nothing)
+      .frame();
     if (side == Side.USERS && work == Work.LOAD) session.progress().ratings(rows);
-    Sums sums = new Sums(built.number("rows"), built.number("ratings"), built.header().path("squares").asDouble());
+    Sums sums = new Sums(
+      built.number("rows"),
+      built.number("ratings"),
+      built.header().path("squares").asDouble()
+    );
     return SolvedBlock.loaded(block, sums, BlockNeeds.of(built.header()));
   }
 
   private byte[] gram(RowWorker worker, int block) {
-    return session.parameters().implicitPrefs() ? worker.ask(node("gram", block).put("version", version),
-        nothing).frame().payload() : null;
+    return session.parameters().implicitPrefs()
+      ? worker.ask(node("gram", block).put("version", version), nothing).frame().payload()
+      : null;
   }
 
   private ObjectNode request(int block) {
     ObjectNode request = rows(work == Work.START ? "start" : "solve", block, version);
     if (work == Work.START) return request;
-    return request.put("fixed", fixedVersion).put("previous", previousVersion)
-        .put("equations", work == Work.SOLVE_SUMMED);
+    return request
+      .put("fixed", fixedVersion)
+      .put("previous", previousVersion)
+      .put("equations", work == Work.SOLVE_SUMMED);
   }
 
   private ObjectNode rows(String type, int block, int version) {
@@ -173,6 +247,9 @@ final class RowTask implements Serializable {
   }
 
   private ObjectNode node(String type, int block) {
-    return JsonNodeFactory.instance.objectNode().put("type", type).put("block", side.label + "-" + block);
+    return JsonNodeFactory.instance
+      .objectNode()
+      .put("type", type)
+      .put("block", side.label + "-" + block);
   }
 }

@@ -21,6 +21,7 @@ import org.apache.spark.TaskContext;
  * cancelled, and after a minute without a task.
  */
 final class RowWorker {
+
   private static final long IDLE_NANOS = TimeUnit.SECONDS.toNanos(60);
   private final RowSession session;
   private final ReentrantLock turn = new ReentrantLock();
@@ -40,7 +41,9 @@ final class RowWorker {
     this.session = session;
   }
 
-  /** Does a task's work with the worker, which is started if there is none. {@code progress} is the task's. */
+  /**
+   * Does a task's work with the worker, which is started if there is none. {@code progress} is the task's.
+   */
   <T> T use(TaskContext task, Progress progress, Supplier<T> work) {
     takeTurn(task);
     sent = 0;
@@ -64,7 +67,10 @@ final class RowWorker {
       while (!turn.tryLock(50, TimeUnit.MILLISECONDS)) task.killTaskIfInterrupted();
     } catch (InterruptedException interrupt) {
       Thread.currentThread().interrupt();
-      throw new FactorFlowException("FactorFlow's task was interrupted while it waited for its worker", interrupt);
+      throw new FactorFlowException(
+        "FactorFlow's task was interrupted while it waited for its worker",
+        interrupt
+      );
     }
   }
 
@@ -73,8 +79,13 @@ final class RowWorker {
       process.watchedBy(() -> task.isInterrupted());
       if (process.isAlive()) return;
     }
-    process = WorkerProcess.start(session.launch(), session.placement().flags(task), session.opening(), () ->
-        task.isInterrupted(), session.progress()::see);
+    process = WorkerProcess.start(
+      session.launch(),
+      session.placement().flags(task),
+      session.opening(),
+      () -> task.isInterrupted(),
+      session.progress()::see
+    );
   }
 
   private void rest() {

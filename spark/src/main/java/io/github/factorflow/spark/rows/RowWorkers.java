@@ -5,6 +5,7 @@ import java.util.concurrent.ConcurrentHashMap;
 
 /** The workers of this JVM, an executor's, by fit. */
 final class RowWorkers {
+
   private static final Map<String, RowWorker> workers = new ConcurrentHashMap<>();
 
   private RowWorkers() {}

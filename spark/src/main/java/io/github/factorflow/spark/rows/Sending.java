@@ -14,11 +14,14 @@ import scala.collection.Iterator;
 import scala.runtime.AbstractFunction2;
 
 /**
- * Sends the rows of a solved block, or its share of equations. Each stream's key is from * hosts + to: the numbers of
- * this block, and of the block of the other side that needs the stream.
+ * Sends the rows of a solved block, or its share of equations. Each stream's key is from * hosts + to: the
+ * numbers of this block, and of the block of the other side that needs the stream.
  */
-final class Sending extends AbstractFunction2<Iterator<RatingBatch>, Iterator<SolvedBlock>, Iterator<Tuple2<Integer,
-    byte[]>>> implements Serializable {
+final class Sending
+  extends AbstractFunction2<Iterator<RatingBatch>, Iterator<SolvedBlock>, Iterator<Tuple2<Integer, byte[]>>>
+  implements Serializable
+{
+
   private static final long serialVersionUID = 1;
   private final RowTask task;
   private final Executors executors;
@@ -31,7 +34,10 @@ final class Sending extends AbstractFunction2<Iterator<RatingBatch>, Iterator<So
   }
 
   @Override
-  public Iterator<Tuple2<Integer, byte[]>> apply(Iterator<RatingBatch> ratings, Iterator<SolvedBlock> solved) {
+  public Iterator<Tuple2<Integer, byte[]>> apply(
+    Iterator<RatingBatch> ratings,
+    Iterator<SolvedBlock> solved
+  ) {
     List<SolvedBlock> read = new ArrayList<>();
     Supplier<List<byte[]>> factors = () -> {
       if (read.isEmpty()) read.add(solved.next());
@@ -39,7 +45,12 @@ final class Sending extends AbstractFunction2<Iterator<RatingBatch>, Iterator<So
     };
     int from = TaskContext.getPartitionId();
     if (executors.includeThis()) return Scala.scala(task.send(from, Scala.java(ratings), factors));
-    return Scala.scala(factors.get().stream().flatMap(stream ->
-        IntStream.range(0, hosts).mapToObj(to -> new Tuple2<>(from * hosts + to, stream))).iterator());
+    return Scala.scala(
+      factors
+        .get()
+        .stream()
+        .flatMap(stream -> IntStream.range(0, hosts).mapToObj(to -> new Tuple2<>(from * hosts + to, stream)))
+        .iterator()
+    );
   }
 }

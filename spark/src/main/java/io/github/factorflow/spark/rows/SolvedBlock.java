@@ -5,6 +5,7 @@ import java.util.List;
 
 /** The result of a task for one block of rows: the factors that a worker sent, and sums over the block. */
 final class SolvedBlock implements Serializable {
+
   private static final long serialVersionUID = 1;
   final int block;
   /** Arrow streams of (id, features). */
@@ -17,7 +18,14 @@ final class SolvedBlock implements Serializable {
   /** The reason why a worker refused the work, or null. */
   final String refusal;
 
-  private SolvedBlock(int block, List<byte[]> factors, Sums sums, byte[] gram, BlockNeeds needs, String refusal) {
+  private SolvedBlock(
+    int block,
+    List<byte[]> factors,
+    Sums sums,
+    byte[] gram,
+    BlockNeeds needs,
+    String refusal
+  ) {
     this.block = block;
     this.factors = factors;
     this.sums = sums;

@@ -13,7 +13,12 @@ import org.apache.spark.broadcast.Broadcast;
  * @param copies of all blocks on the executors, or null where they travel by a shuffle
  * @param gram the side's Gram matrix, rank² float64; empty without implicit data
  */
-record SolvedSide(int version, JavaRDD<SolvedBlock> blocks, Broadcast<List<SolvedBlock>> copies, byte[] gram) {
+record SolvedSide(
+  int version,
+  JavaRDD<SolvedBlock> blocks,
+  Broadcast<List<SolvedBlock>> copies,
+  byte[] gram
+) {
   /**
    * The sum of the blocks' matrices, in the order of blocks: it does not depend on the hosts that solved
    * them.

@@ -7,6 +7,7 @@ import java.io.Serializable;
  * squares.
  */
 final class Sums implements Serializable {
+
   private static final long serialVersionUID = 1;
   static final Sums NONE = new Sums(0, 0, 0);
   final long rows;

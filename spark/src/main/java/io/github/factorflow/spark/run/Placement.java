@@ -27,14 +27,23 @@ import org.slf4j.LoggerFactory;
  * @param memory bytes of a worker, 0 without a limit
  * @param jvmShare bytes that the JVM itself takes outside of its heap
  */
-public record Placement(Settings settings, int localCores, long memory, long jvmShare) implements Serializable {
+public record Placement(
+  Settings settings,
+  int localCores,
+  long memory,
+  long jvmShare
+) implements Serializable {
   private static final Logger log = LoggerFactory.getLogger(Placement.class);
   private static final long MIB = 1L << 20;
   private static final long LEAST_MEMORY = 256 * MIB;
 
   public static Placement of(SparkContext context, Settings settings) {
-    return new Placement(settings, context.isLocal() ? context.defaultParallelism() : 0, memory(context, settings),
-        jvmShare(context.getConf()));
+    return new Placement(
+      settings,
+      context.isLocal() ? context.defaultParallelism() : 0,
+      memory(context, settings),
+      jvmShare(context.getConf())
+    );
   }
 
   /**
@@ -64,24 +73,31 @@ public record Placement(Settings settings, int localCores, long memory, long jvm
   private static int executorCores(SparkContext context) {
     int set = context.getConf().getInt("spark.executor.cores", 0);
     if (set > 0) return set;
-    return Scala.java(context.statusStore().executorList(true)).stream()
-        .filter(executor -> !executor.id().equals("driver"))
-        .mapToInt(executor -> executor.totalCores())
-        .filter(cores -> cores > 0)
-        .min()
-        .orElse(1);
+    return Scala.java(context.statusStore().executorList(true))
+      .stream()
+      .filter(executor -> !executor.id().equals("driver"))
+      .mapToInt(executor -> executor.totalCores())
+      .filter(cores -> cores > 0)
+      .min()
+      .orElse(1);
   }
 
   /** The device of a worker of this task: cpu, gpu, or gpu with indices. */
   public String device(TaskContext task) {
     String device = settings.device();
     ResourceInformation gpus = task.resourcesJMap().get("gpu");
-    if (gpus == null || !(device.equals("auto") || device.equals("gpu"))) return device.equals("auto") ? "cpu" : device;
+    if (gpus == null || !(device.equals("auto") || device.equals("gpu"))) return device.equals("auto")
+      ? "cpu"
+      : device;
     List<String> addresses = Arrays.asList(gpus.addresses());
     for (String address : addresses) {
       if (!address.matches("\\d+")) {
-        throw new FactorFlowException("The GPU " + address
-            + " of this task has no index. Let spark.executor.resource.gpu.discoveryScript print indices, or set spark.factorflow.device");
+        throw new FactorFlowException(
+          "The GPU " +
+            address +
+            " of this task has no index. Let spark.executor.resource.gpu.discoveryScript print indices, or set " +
+            "spark.factorflow.device"
+        );
       }
     }
     return "gpu:" + String.join(",", addresses);
@@ -93,8 +109,9 @@ public record Placement(Settings settings, int localCores, long memory, long jvm
    */
   public List<String> flags(TaskContext task) {
     String files = folderOfFiles();
-    List<String> flags = new ArrayList<>(List.of("--device", device(task), "--workers", String.valueOf(cores(task)),
-        "--spill-dir", files));
+    List<String> flags = new ArrayList<>(
+      List.of("--device", device(task), "--workers", String.valueOf(cores(task)), "--spill-dir", files)
+    );
     if (memory > 0) flags.addAll(List.of("--memory-budget", memory / MIB + "MiB"));
     return flags;
   }
@@ -113,18 +130,30 @@ public record Placement(Settings settings, int localCores, long memory, long jvm
     return memory <= 0 || bytes <= memory;
   }
 
-  /** Throws FactorFlowException if a worker may have less memory than it needs. {@code plan}: what needs it. */
+  /**
+   * Throws FactorFlowException if a worker may have less memory than it needs. {@code plan}: what needs it.
+   */
   public void require(long bytes, String plan) {
-    if (!allows(bytes))
-      throw new FactorFlowException("A worker needs about " + mib(bytes) + " MiB of memory, and it may have "
-          + mib(memory) + " (" + plan + "). " + moreMemory() + ", or set more spark.factorflow.workers");
+    if (!allows(bytes)) throw new FactorFlowException(
+      "A worker needs about " +
+        mib(bytes) +
+        " MiB of memory, and it may have " +
+        mib(memory) +
+        " (" +
+        plan +
+        "). " +
+        moreMemory() +
+        ", or set more spark.factorflow.workers"
+    );
   }
 
   /** The setting that gives workers more memory. */
   String moreMemory() {
     if (settings.memory() > 0 || localCores > 0) return "Raise spark.factorflow.memory";
-    return "Raise spark.executor.memoryOverhead, which a worker shares with its JVM"
-        + (memory > 0 ? ": the JVM keeps " + mib(jvmShare) + " MiB of it" : "");
+    return (
+      "Raise spark.executor.memoryOverhead, which a worker shares with its JVM" +
+      (memory > 0 ? ": the JVM keeps " + mib(jvmShare) + " MiB of it" : "")
+    );
   }
 
   private static long memory(SparkContext context, Settings settings) {
@@ -133,14 +162,19 @@ public record Placement(Settings settings, int localCores, long memory, long jvm
     boolean set = conf.contains("spark.executor.memoryOverhead");
     if (!set && !context.master().matches("(?s)(yarn|k8s).*")) return 0;
     long overhead = set
-        ? conf.getSizeAsMb("spark.executor.memoryOverhead", "0") * MIB
-        : Math.max(384 * MIB, (long) (conf.getDouble("spark.executor.memoryOverheadFactor", 0.1) * heap(conf)));
+      ? conf.getSizeAsMb("spark.executor.memoryOverhead", "0") * MIB
+      : Math.max(384 * MIB, (long) (conf.getDouble("spark.executor.memoryOverheadFactor", 0.1) * heap(conf)));
     long left = overhead - jvmShare(conf);
     if (left >= LEAST_MEMORY) return left;
-    throw new FactorFlowException("FactorFlow's workers have no memory: executors have " + mib(overhead)
-        + " MiB outside of the heap, and the JVM needs " + mib(jvmShare(conf))
-        + " of them. Set spark.executor.memoryOverhead to " + mib(jvmShare(conf) + 1024 * MIB)
-            + "m or more, by the size of the data, or spark.factorflow.memory");
+    throw new FactorFlowException(
+      "FactorFlow's workers have no memory: executors have " +
+        mib(overhead) +
+        " MiB outside of the heap, and the JVM needs " +
+        mib(jvmShare(conf)) +
+        " of them. Set spark.executor.memoryOverhead to " +
+        mib(jvmShare(conf) + 1024 * MIB) +
+        "m or more, by the size of the data, or spark.factorflow.memory"
+    );
   }
 
   /** The part of the memory overhead that the JVM itself uses: Spark's default for it. */

@@ -23,26 +23,38 @@ import org.junit.jupiter.api.Test;
 import scala.Tuple2;
 
 class RatingEncoderTest {
+
   private record Rating(int block, int user, int item, float rating) {}
 
   private static Iterator<InternalRow> rows(int count) {
-    return IntStream.range(0, count).mapToObj(row -> (InternalRow) new GenericInternalRow(new Object[] {row * 7 - 3,
-        -row, row / 2f})).iterator();
+    return IntStream.range(0, count)
+      .mapToObj(row -> (InternalRow) new GenericInternalRow(new Object[] { row * 7 - 3, -row, row / 2f }))
+      .iterator();
   }
 
   private static List<Rating> read(Iterator<Tuple2<Integer, RatingBatch>> batches) throws IOException {
     List<Rating> read = new ArrayList<>();
     while (batches.hasNext()) {
       Tuple2<Integer, RatingBatch> batch = batches.next();
-      try (RootAllocator allocator = new RootAllocator();
-          ArrowStreamReader reader = new ArrowStreamReader(new ByteArrayInputStream(RatingStream.whole(batch._2())),
-              allocator)) {
+      try (
+        RootAllocator allocator = new RootAllocator();
+        ArrowStreamReader reader = new ArrowStreamReader(
+          new ByteArrayInputStream(RatingStream.whole(batch._2())),
+          allocator
+        )
+      ) {
         assertTrue(reader.loadNextBatch());
         var root = reader.getVectorSchemaRoot();
         assertEquals(batch._2().rows, root.getRowCount());
         for (int row = 0; row < root.getRowCount(); row++) {
-          read.add(new Rating(batch._1(), ((IntVector) root.getVector("user")).get(row),
-              ((IntVector) root.getVector("item")).get(row), ((Float4Vector) root.getVector("rating")).get(row)));
+          read.add(
+            new Rating(
+              batch._1(),
+              ((IntVector) root.getVector("user")).get(row),
+              ((IntVector) root.getVector("item")).get(row),
+              ((Float4Vector) root.getVector("rating")).get(row)
+            )
+          );
         }
         assertFalse(reader.loadNextBatch());
       }
@@ -52,11 +64,20 @@ class RatingEncoderTest {
 
   @Test
   void encodesEveryRowInOrder() throws IOException {
-    for (int count : new int[] {1, RatingColumns.ROWS - 1, RatingColumns.ROWS, RatingColumns.ROWS + 1,
-        2 * RatingColumns.ROWS + 5}) {
+    for (int count : new int[] {
+      1,
+      RatingColumns.ROWS - 1,
+      RatingColumns.ROWS,
+      RatingColumns.ROWS + 1,
+      2 * RatingColumns.ROWS + 5
+    }) {
       List<Rating> read = read(new RatingEncoder(1).call(rows(count)));
-      assertEquals(IntStream.range(0, count).mapToObj(row -> new Rating(0, row * 7 - 3, -row, row / 2f)).toList(),
-          read);
+      assertEquals(
+        IntStream.range(0, count)
+          .mapToObj(row -> new Rating(0, row * 7 - 3, -row, row / 2f))
+          .toList(),
+        read
+      );
     }
   }
 
@@ -81,18 +102,33 @@ class RatingEncoderTest {
     assertEquals(expected, new HashSet<>(read));
     for (int block = 0; block < 2 * hosts; block++) {
       int wanted = block;
-      assertTrue(read.stream().filter(rating -> rating.block() == wanted).count() > 200, "block " + block
-          + " has its share");
+      assertTrue(
+        read
+          .stream()
+          .filter(rating -> rating.block() == wanted)
+          .count() > 200,
+        "block " + block + " has its share"
+      );
     }
   }
 
-  /** Workers find the block of an id by the same function: test/worker/out-rows.test.ts has the same numbers. */
+  /**
+   * Workers find the block of an id by the same function: test/worker/out-rows.test.ts has the same numbers.
+   */
   @Test
   void findsTheBlocksThatWorkersFind() {
-    int[] ids = {0, 1, 2, 3, 100, -1, -7, 1_000_000, Integer.MAX_VALUE, Integer.MIN_VALUE};
-    assertArrayEquals(new int[] {0, 2, 2, 2, 0, 0, 0, 2, 2, 2},
-        IntStream.of(ids).map(id -> RatingEncoder.blockOf(id, 3)).toArray());
-    assertArrayEquals(new int[] {0, 223, 191, 95, 115, 222, 222, 122, 222, 0},
-        IntStream.of(ids).map(id -> RatingEncoder.blockOf(id, 256)).toArray());
+    int[] ids = { 0, 1, 2, 3, 100, -1, -7, 1_000_000, Integer.MAX_VALUE, Integer.MIN_VALUE };
+    assertArrayEquals(
+      new int[] { 0, 2, 2, 2, 0, 0, 0, 2, 2, 2 },
+      IntStream.of(ids)
+        .map(id -> RatingEncoder.blockOf(id, 3))
+        .toArray()
+    );
+    assertArrayEquals(
+      new int[] { 0, 223, 191, 95, 115, 222, 222, 122, 222, 0 },
+      IntStream.of(ids)
+        .map(id -> RatingEncoder.blockOf(id, 256))
+        .toArray()
+    );
   }
 }

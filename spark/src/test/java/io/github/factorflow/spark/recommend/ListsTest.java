@@ -16,14 +16,17 @@ import org.apache.arrow.vector.ipc.ArrowStreamWriter;
 import org.junit.jupiter.api.Test;
 
 class ListsTest {
+
   /** Rows (user, rank, item); the prediction is the item / 2. */
   private static byte[] stream(int[][] rows) throws IOException {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    try (RootAllocator allocator = new RootAllocator();
-        IntVector users = new IntVector("user", allocator);
-        IntVector ranks = new IntVector("rank", allocator);
-        IntVector items = new IntVector("item", allocator);
-        Float4Vector scores = new Float4Vector("prediction", allocator)) {
+    try (
+      RootAllocator allocator = new RootAllocator();
+      IntVector users = new IntVector("user", allocator);
+      IntVector ranks = new IntVector("rank", allocator);
+      IntVector items = new IntVector("item", allocator);
+      Float4Vector scores = new Float4Vector("prediction", allocator)
+    ) {
       for (int row = 0; row < rows.length; row++) {
         users.setSafe(row, rows[row][0]);
         ranks.setSafe(row, rows[row][1]);
@@ -31,8 +34,10 @@ class ListsTest {
         scores.setSafe(row, rows[row][2] / 2f);
       }
       for (var column : List.of(users, ranks, items, scores)) column.setValueCount(rows.length);
-      try (VectorSchemaRoot root = VectorSchemaRoot.of(users, ranks, items, scores);
-          ArrowStreamWriter writer = new ArrowStreamWriter(root, null, Channels.newChannel(bytes))) {
+      try (
+        VectorSchemaRoot root = VectorSchemaRoot.of(users, ranks, items, scores);
+        ArrowStreamWriter writer = new ArrowStreamWriter(root, null, Channels.newChannel(bytes))
+      ) {
         writer.writeBatch();
         writer.end();
       }
@@ -42,24 +47,32 @@ class ListsTest {
 
   @Test
   void areRowsOfSparksSchema() throws IOException {
-    List<Lists> batches = Lists.decode(stream(
-        new int[][] {{-7, 1, 3}, {-7, 2, 1}, {2, 1, 5}, {9, 1, 1}, {9, 2, 3}, {9, 3, 4}}));
+    List<Lists> batches = Lists.decode(
+      stream(new int[][] { { -7, 1, 3 }, { -7, 2, 1 }, { 2, 1, 5 }, { 9, 1, 1 }, { 9, 2, 3 }, { 9, 3, 4 } })
+    );
     assertEquals(1, batches.size());
     List<String> found = new ArrayList<>();
-    batches.get(0).rows().forEachRemaining(row -> {
-      StringBuilder text = new StringBuilder(row.getInt(0) + ":");
-      var entries = row.getArray(1);
-      for (int at = 0; at < entries.numElements(); at++) {
-        var entry = entries.getStruct(at, 2);
-        text.append(" ").append(entry.getInt(0)).append("=").append(entry.getFloat(1));
-      }
-      found.add(text.toString());
-    });
+    batches
+      .get(0)
+      .rows()
+      .forEachRemaining(row -> {
+        StringBuilder text = new StringBuilder(row.getInt(0) + ":");
+        var entries = row.getArray(1);
+        for (int at = 0; at < entries.numElements(); at++) {
+          var entry = entries.getStruct(at, 2);
+          text.append(" ").append(entry.getInt(0)).append("=").append(entry.getFloat(1));
+        }
+        found.add(text.toString());
+      });
     assertEquals(List.of("-7: 3=1.5 1=0.5", "2: 5=2.5", "9: 1=0.5 3=1.5 4=2.0"), found);
   }
 
   @Test
   void mayBeNone() throws IOException {
-    assertTrue(Lists.decode(stream(new int[0][])).stream().noneMatch(lists -> lists.rows().hasNext()));
+    assertTrue(
+      Lists.decode(stream(new int[0][]))
+        .stream()
+        .noneMatch(lists -> lists.rows().hasNext())
+    );
   }
 }

@@ -17,10 +17,15 @@ import java.util.Set;
 import org.junit.jupiter.api.Test;
 
 class ExchangePlanTest {
+
   private static final long MIB = 1 << 20;
 
   private static SolvedBlock block(int block, long rows, String answer) throws IOException {
-    return SolvedBlock.loaded(block, new Sums(rows, 100, 1), BlockNeeds.of(new ObjectMapper().readTree(answer)));
+    return SolvedBlock.loaded(
+      block,
+      new Sums(rows, 100, 1),
+      BlockNeeds.of(new ObjectMapper().readTree(answer))
+    );
   }
 
   private static final String BYTES = ",\"equations\":{\"kept\":5,\"forming\":80,\"summing\":9}}}";
@@ -31,31 +36,52 @@ class ExchangePlanTest {
 
   private static List<SolvedBlock> users() throws IOException {
     return List.of(
-        block(0, 600_000,
-            "{\"columns\":30,\"sends\":[600000,200000],\"bytes\":{\"kept\":1000,\"loading\":300,\"solving\":50,\"process\":7" + BYTES),
-        block(1, 400_000,
-            "{\"columns\":20,\"sends\":[100000,300000],\"bytes\":{\"kept\":2000,\"loading\":10,\"solving\":60,\"process\":7" + BYTES));
+      block(
+        0,
+        600_000,
+        "{\"columns\":30,\"sends\":[600000,200000],\"bytes\":{\"kept\":1000,\"loading\":300,\"solving\":50,\"process\":7" +
+          BYTES
+      ),
+      block(
+        1,
+        400_000,
+        "{\"columns\":20,\"sends\":[100000,300000],\"bytes\":{\"kept\":2000,\"loading\":10,\"solving\":60,\"process\":7" +
+          BYTES
+      )
+    );
   }
 
   private static List<SolvedBlock> items() throws IOException {
-    return List.of(block(0, 30,
-        "{\"columns\":1000000,\"sends\":[20,10],\"bytes\":{\"kept\":100,\"loading\":20,\"solving\":70,\"process\":7" + BYTES),
-        SolvedBlock.empty(1));
+    return List.of(
+      block(
+        0,
+        30,
+        "{\"columns\":1000000,\"sends\":[20,10],\"bytes\":{\"kept\":100,\"loading\":20,\"solving\":70,\"process\":7" +
+          BYTES
+      ),
+      SolvedBlock.empty(1)
+    );
   }
 
-  private static ExchangeChoice choice(Settings.Exchange setting, long memory, boolean everywhere) throws IOException {
-    return ExchangeChoice.of(setting, users(), items(), 62,
-        new ExchangeChoice.Limits(100 * MIB, bytes -> bytes <= memory, everywhere));
+  private static ExchangeChoice choice(Settings.Exchange setting, long memory, boolean everywhere)
+    throws IOException {
+    return ExchangeChoice.of(
+      setting,
+      users(),
+      items(),
+      62,
+      new ExchangeChoice.Limits(100 * MIB, bytes -> bytes <= memory, everywhere)
+    );
   }
 
   @Test
   void sumsTheRowsThatEachHostNeeds() throws IOException {
     ExchangePlan plan = plan();
-    assertArrayEquals(new long[] {700_000, 500_000}, plan.users().needed());
+    assertArrayEquals(new long[] { 700_000, 500_000 }, plan.users().needed());
     assertEquals(1_000_000, plan.users().rows());
     assertEquals(256_000_000, plan.users().bytes());
     assertEquals(600_000 * 256L, plan.users().neededBytes());
-    assertArrayEquals(new long[] {20, 10}, plan.items().needed());
+    assertArrayEquals(new long[] { 20, 10 }, plan.items().needed());
   }
 
   @Test
@@ -69,7 +95,13 @@ class ExchangePlanTest {
   @Test
   void givesReasons() throws IOException {
     String text = plan().text();
-    assertTrue(text.startsWith("users: 600 k of 1.0 M rows needed by the average host, 146 MiB instead of 244 MiB, or 0.2 MiB of equations; items: 15 of 30 rows"), text);
+    assertTrue(
+      text.startsWith(
+        "users: 600 k of 1.0 M rows needed by the average host, 146 MiB instead of 244 MiB, or 0.2 MiB of " +
+          "equations; items: 15 of 30 rows"
+      ),
+      text
+    );
     assertTrue(text.contains("memory of the largest worker: 0.0 MiB for ratings and rows"), text);
   }
 
@@ -84,7 +116,7 @@ class ExchangePlanTest {
   }
 
   private static boolean isSmall(long bytes, long needed, long most) {
-    Traffic side = new Traffic(Side.USERS, bytes / 256, new long[] {needed / 256}, 62, 0);
+    Traffic side = new Traffic(Side.USERS, bytes / 256, new long[] { needed / 256 }, 62, 0);
     return ExchangeChoice.isSmall(new ExchangePlan(side, side, List.of(), Set.of()), Side.USERS, most);
   }
 
@@ -95,8 +127,11 @@ class ExchangePlanTest {
     assertEquals(Set.of(Side.USERS), choice.plan().formed());
     // 25 rows of 62 * 63 / 2 + 62 + 1 numbers, with ids
     assertEquals(25 * (4 * 2016 + 8), choice.plan().users().formedBytes());
-    assertEquals("Exchange by shuffle, items from sums of equations, 0.2 MiB a host instead of 146 MiB of rows of users: "
-        + "less time than rows", choice.text());
+    assertEquals(
+      "Exchange by shuffle, items from sums of equations, 0.2 MiB a host instead of 146 MiB of rows of users: " +
+        "less time than rows",
+      choice.text()
+    );
     assertEquals(List.of(new HostBytes(7, 1105, 195), new HostBytes(7, 2005, 80)), choice.plan().hosts());
   }
 
@@ -106,17 +141,31 @@ class ExchangePlanTest {
     ExchangeChoice tight = choice(Settings.Exchange.AUTO, 2067, true);
     assertEquals(Set.of(), tight.plan().formed());
     assertTrue(tight.text().contains("equations do not fit a worker's memory"), tight.text());
-    String noEquations = "{\"columns\":30,\"sends\":[1],\"bytes\":{\"kept\":1,\"loading\":1,\"solving\":1,\"process\":1}}";
+    String noEquations =
+      "{\"columns\":30,\"sends\":[1],\"bytes\":{\"kept\":1,\"loading\":1,\"solving\":1,\"process\":1}}";
     List<SolvedBlock> onGpu = List.of(block(0, 9, noEquations));
-    assertThrows(FactorFlowException.class, () -> ExchangeChoice.of(Settings.Exchange.EQUATIONS, onGpu, onGpu, 62,
-        new ExchangeChoice.Limits(MIB, bytes -> true, true)));
+    assertThrows(FactorFlowException.class, () ->
+      ExchangeChoice.of(
+        Settings.Exchange.EQUATIONS,
+        onGpu,
+        onGpu,
+        62,
+        new ExchangeChoice.Limits(MIB, bytes -> true, true)
+      )
+    );
   }
 
   @Test
   void followsTheSetting() throws IOException {
     assertTrue(choice(Settings.Exchange.BROADCAST, Long.MAX_VALUE, true).broadcast());
     assertEquals(Set.of(), choice(Settings.Exchange.SHUFFLE, Long.MAX_VALUE, true).plan().formed());
-    assertEquals(Set.of(Side.USERS), choice(Settings.Exchange.EQUATIONS, Long.MAX_VALUE, true).plan().formed());
-    assertEquals("Exchange by shuffle: as set", choice(Settings.Exchange.SHUFFLE, Long.MAX_VALUE, true).text());
+    assertEquals(
+      Set.of(Side.USERS),
+      choice(Settings.Exchange.EQUATIONS, Long.MAX_VALUE, true).plan().formed()
+    );
+    assertEquals(
+      "Exchange by shuffle: as set",
+      choice(Settings.Exchange.SHUFFLE, Long.MAX_VALUE, true).text()
+    );
   }
 }

@@ -16,10 +16,14 @@ import java.util.Arrays;
 import org.junit.jupiter.api.Test;
 
 class FrameReaderTest {
+
   private static byte[] written() throws IOException {
     ByteArrayOutputStream out = new ByteArrayOutputStream();
     FrameWriter writer = new FrameWriter(out);
-    writer.frame(JsonNodeFactory.instance.objectNode().put("type", "factors").put("side", "users"), new byte[] {1, 2, 3});
+    writer.frame(
+      JsonNodeFactory.instance.objectNode().put("type", "factors").put("side", "users"),
+      new byte[] { 1, 2, 3 }
+    );
     writer.frame(JsonNodeFactory.instance.objectNode().put("type", "done"));
     return out.toByteArray();
   }
@@ -34,7 +38,7 @@ class FrameReaderTest {
     Frame factors = reader.next();
     assertEquals("factors", factors.type());
     assertEquals("users", factors.text("side"));
-    assertArrayEquals(new byte[] {1, 2, 3}, factors.payload());
+    assertArrayEquals(new byte[] { 1, 2, 3 }, factors.payload());
     assertEquals("done", reader.next().type());
     assertNull(reader.next());
   }
@@ -46,17 +50,23 @@ class FrameReaderTest {
     for (int length = 1; length < whole.length; length++) {
       if (length == second) continue;
       FrameReader reader = reader(Arrays.copyOf(whole, length));
-      assertThrows(EOFException.class, () -> {
-        while (reader.next() != null) continue;
-      }, "cut to " + length + " bytes");
+      assertThrows(
+        EOFException.class,
+        () -> {
+          while (reader.next() != null) continue;
+        },
+        "cut to " + length + " bytes"
+      );
     }
   }
 
   @Test
   void refusesOutputOfOtherPrograms() {
-    IOException failure = assertThrows(IOException.class, () -> reader("Usage: something else\n".getBytes(StandardCharsets.UTF_8)).next());
+    IOException failure = assertThrows(IOException.class, () ->
+      reader("Usage: something else\n".getBytes(StandardCharsets.UTF_8)).next()
+    );
     assertTrue(failure.getMessage().contains("is no frame"), failure.getMessage());
-    assertThrows(IOException.class, () -> reader(new byte[] {2, 0, 0, 0, 0, 0, 0, 0, '{', '}'}).next());
+    assertThrows(IOException.class, () -> reader(new byte[] { 2, 0, 0, 0, 0, 0, 0, 0, '{', '}' }).next());
     assertThrows(IOException.class, () -> reader(new byte[8]).next());
   }
 }

@@ -21,14 +21,18 @@ import org.junit.jupiter.api.io.TempDir;
 
 /** Shell processes act as workers: they write frames with printf. */
 class WorkerProcessTest {
-  private static final ObjectNode REQUEST = JsonNodeFactory.instance.objectNode().put("command", "train");
-  private static final String HELLO = "{\"type\":\"hello\",\"protocol\":1,\"version\":\"" + Launch.VERSION
-      + "\",\"node\":\"v24\"}";
 
-  @TempDir Path folder;
+  private static final ObjectNode REQUEST = JsonNodeFactory.instance.objectNode().put("command", "train");
+  private static final String HELLO =
+    "{\"type\":\"hello\",\"protocol\":1,\"version\":\"" + Launch.VERSION + "\",\"node\":\"v24\"}";
+
+  @TempDir
+  Path folder;
 
   private static String frame(String header) {
-    return "printf '\\" + Integer.toOctalString(header.length()) + "\\0\\0\\0\\0\\0\\0\\0%s' '" + header + "'\n";
+    return (
+      "printf '\\" + Integer.toOctalString(header.length()) + "\\0\\0\\0\\0\\0\\0\\0%s' '" + header + "'\n"
+    );
   }
 
   private Launch script(String body) throws IOException {
@@ -49,10 +53,18 @@ class WorkerProcessTest {
   @Test
   void greetsAndGivesFramesAndProgress() throws IOException {
     List<String> seen = Collections.synchronizedList(new ArrayList<>());
-    Launch launch = script(frame(HELLO) + "read line\n" + frame("{\"type\":\"iteration\"}")
-        + frame("{\"type\":\"done\"}"));
-    try (WorkerProcess worker = WorkerProcess.start(launch, List.of(), REQUEST, () -> false, frame ->
-        seen.add(frame.type()))) {
+    Launch launch = script(
+      frame(HELLO) + "read line\n" + frame("{\"type\":\"iteration\"}") + frame("{\"type\":\"done\"}")
+    );
+    try (
+      WorkerProcess worker = WorkerProcess.start(
+        launch,
+        List.of(),
+        REQUEST,
+        () -> false,
+        frame -> seen.add(frame.type())
+      )
+    ) {
       assertEquals("done", worker.take().type());
       assertNull(worker.take());
       assertEquals(List.of("iteration"), seen);
@@ -68,16 +80,26 @@ class WorkerProcessTest {
   @Test
   void saysThatAProgramEndedBeforeItsGreeting() throws IOException {
     String message = failure(script("echo 'unknown command worker' >&2\nexit 2\n"));
-    assertTrue(message.contains("status 2") && message.contains("unknown command worker")
-        && message.contains(Launch.VERSION), message);
+    assertTrue(
+      message.contains("status 2") &&
+        message.contains("unknown command worker") &&
+        message.contains(Launch.VERSION),
+      message
+    );
   }
 
   @Test
   void refusesAnotherVersionAndAnotherProtocol() throws IOException {
-    String version = failure(script(frame(HELLO.replace(Launch.VERSION, "0.0.9")) + "read line; read line\n"));
-    assertTrue(version.contains("FactorFlow 0.0.9") && version.contains("same version on all hosts"), version);
-    String protocol = failure(script(frame(HELLO.replace("\"protocol\":1", "\"protocol\":7"))
-        + "read line; read line\n"));
+    String version = failure(
+      script(frame(HELLO.replace(Launch.VERSION, "0.0.9")) + "read line; read line\n")
+    );
+    assertTrue(
+      version.contains("FactorFlow 0.0.9") && version.contains("same version on all hosts"),
+      version
+    );
+    String protocol = failure(
+      script(frame(HELLO.replace("\"protocol\":1", "\"protocol\":7")) + "read line; read line\n")
+    );
     assertTrue(protocol.contains("protocol 7"), protocol);
   }
 
@@ -103,21 +125,29 @@ class WorkerProcessTest {
 
   @Test
   void keepsTheLastOfStandardError() throws IOException {
-    Launch launch = script(frame(HELLO)
-        + "i=0; while [ $i -lt 5000 ]; do echo \"line $i of many\" >&2; i=$((i+1)); done; kill -9 $$\n");
+    Launch launch = script(
+      frame(HELLO) +
+        "i=0; while [ $i -lt 5000 ]; do echo \"line $i of many\" >&2; i=$((i+1)); done; kill -9 $$\n"
+    );
     try (WorkerProcess worker = start(launch)) {
       assertNull(worker.take());
       String message = worker.gone("ended before its factors were whole", "").getMessage();
-      assertTrue(message.contains("line 4999 of many") && !message.contains("line 10 of many")
-          && message.length() < 6000, message);
+      assertTrue(
+        message.contains("line 4999 of many") &&
+          !message.contains("line 10 of many") &&
+          message.length() < 6000,
+        message
+      );
       assertTrue(message.contains("memoryOverhead"), message);
     }
   }
 
   @Test
   void endsAProcessThatGivesNoSignOfLife() throws IOException {
-    Launch beating = script(frame(HELLO)
-        + "read line\ni=0; while [ $i -lt 8 ]; do sleep 0.2; printf '\\0' >&2; i=$((i+1)); done\nkill -STOP $$\n");
+    Launch beating = script(
+      frame(HELLO) +
+        "read line\ni=0; while [ $i -lt 8 ]; do sleep 0.2; printf '\\0' >&2; i=$((i+1)); done\nkill -STOP $$\n"
+    );
     Launch launch = new Launch(beating.node(), beating.executable(), 1000);
     long start = System.nanoTime();
     try (WorkerProcess worker = start(launch)) {
@@ -126,8 +156,10 @@ class WorkerProcessTest {
       assertTrue(millis > 2400, "signs of life extend the time: " + millis);
       String message = worker.gone("ended", "").getMessage();
       assertFalse(worker.isAlive());
-      assertTrue(message.contains("gave no sign of life for 1 s") && message.contains("spark.factorflow.timeout"),
-          message);
+      assertTrue(
+        message.contains("gave no sign of life for 1 s") && message.contains("spark.factorflow.timeout"),
+        message
+      );
     }
   }
 
@@ -136,7 +168,9 @@ class WorkerProcessTest {
     Launch launch = script("echo 'needs Node 22.12 or newer' >&2\nexit 2\n");
     FactorFlowException failure = assertThrows(FactorFlowException.class, () -> start(launch));
     assertEquals(java.util.Optional.of("driver"), failure.unfitExecutor());
-    assertTrue(failure.getMessage().contains(HostName.get()) && failure.getMessage().contains("22.12"),
-        failure.getMessage());
+    assertTrue(
+      failure.getMessage().contains(HostName.get()) && failure.getMessage().contains("22.12"),
+      failure.getMessage()
+    );
   }
 }
