@@ -107,7 +107,16 @@ export class Chromium {
   }
 
   /** Loads an address; resolves after its load event. */
-  async show(url: string, { width, height, dark = false }: View): Promise<void> {
+  async show(url: string, view: View): Promise<void> {
+    await this.resize(view);
+    const loaded = this.#tools.once('Page.loadEventFired');
+    const { errorText } = await this.#send<{ errorText?: string }>('Page.navigate', { url });
+    if (errorText !== undefined) throw new Error(`${url}: ${errorText}`);
+    await loaded;
+  }
+
+  /** Changes the size and the color scheme of the view. */
+  async resize({ width, height, dark = false }: View): Promise<void> {
     const features = [{ name: 'prefers-color-scheme', value: dark ? 'dark' : 'light' }];
     await this.#send('Emulation.setDeviceMetricsOverride', {
       width,
@@ -116,10 +125,6 @@ export class Chromium {
       mobile: false,
     });
     await this.#send('Emulation.setEmulatedMedia', { features });
-    const loaded = this.#tools.once('Page.loadEventFired');
-    const { errorText } = await this.#send<{ errorText?: string }>('Page.navigate', { url });
-    if (errorText !== undefined) throw new Error(`${url}: ${errorText}`);
-    await loaded;
   }
 
   /** The value of an expression in the page; it must be JSON. */
@@ -133,6 +138,20 @@ export class Chromium {
   /** Moves the mouse to a point of the view. */
   async pointAt(x: number, y: number): Promise<void> {
     await this.#send('Input.dispatchMouseEvent', { type: 'mouseMoved', x, y });
+  }
+
+  /** Types text where the focus is. */
+  async type(text: string): Promise<void> {
+    await this.#send('Input.insertText', { text });
+  }
+
+  /** Presses and releases a key, such as Enter or ArrowDown. */
+  async press(key: string): Promise<void> {
+    const text = key === 'Enter' ? '\r' : key === ' ' ? ' ' : undefined;
+    const windowsVirtualKeyCode = { Enter: 13, Tab: 9, ' ': 32, Escape: 27, ArrowUp: 38, ArrowDown: 40 }[key];
+    const about = { key, code: key === ' ' ? 'Space' : key, windowsVirtualKeyCode };
+    await this.#send('Input.dispatchKeyEvent', { type: text ? 'keyDown' : 'rawKeyDown', text, ...about });
+    await this.#send('Input.dispatchKeyEvent', { type: 'keyUp', ...about });
   }
 
   /** A picture of the view as PNG. */
