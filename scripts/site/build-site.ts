@@ -1,7 +1,7 @@
 /**
  * The documentation as a site: `npm run site`. Writes pages (docs/, the folders' READMEs, the examples, and
- * an API reference from the types) into build/site/pages and the site into build/site/html, and checks every
- * link of it.
+ * an API reference from the types) into build/site/pages and the site into build/site/html, with the example
+ * page in its folder films, and checks every link of it.
  */
 import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -21,6 +21,7 @@ rmSync(html, { recursive: true, force: true });
 writePages();
 run('typedoc', '--options', join(tools, 'typedoc.json'));
 run('vitepress', 'build', tools);
+execFileSync(process.execPath, [join(root, 'examples/browser/make-page.ts'), join(html, 'films')]);
 const broken = brokenLinks(html);
 for (const line of broken) console.error(line);
 if (broken.length > 0) process.exitCode = 1;

@@ -51,6 +51,9 @@ const searching = {
   },
 };
 
+/** It is built next to the pages, so that the site's router must not open it. */
+const livePage = { text: 'Live: films in a page', link: '/films/', target: '_self' };
+
 export default defineConfig({
   title: 'FactorFlow',
   description: 'Matrix factorization at any scale, from TypeScript',
@@ -81,7 +84,7 @@ export default defineConfig({
       { text: 'Examples', link: '/examples/01-train' },
     ],
     sidebar: {
-      '/examples/': [{ text: 'Examples', items: folder('examples') }],
+      '/examples/': [{ text: 'Examples', items: [...folder('examples'), livePage] }],
       '/decisions/': [{ ...decisions, items: folder('decisions') }],
       '/api/': Object.entries(kinds).map(([text, kind]) => ({
         text,
