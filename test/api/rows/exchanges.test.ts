@@ -1,7 +1,17 @@
 /** Operators over all rows, in memory and through files, and the absence of leftovers if they end early. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { col, count, type Dataset, last, mean, Session } from '../../../index.ts';
@@ -232,6 +242,13 @@ describe('budgets', () => {
   });
 });
 
+/** Changes all bytes of a file, which is never shorter meanwhile. */
+function overwrite(file: string): void {
+  const open = openSync(file, 'r+');
+  writeSync(open, 'x'.repeat(statSync(file).size));
+  closeSync(open);
+}
+
 describe('the files of exchanges', () => {
   it('that the disk does not hold are an error of capacity', async ({ skip }) => {
     await withTmpfs(skip, path('full'), 'size=64k', async (spillDir) => {
@@ -253,7 +270,7 @@ describe('the files of exchanges', () => {
 
   it.each([
     ['cut', 'is cut off', (file: string) => truncateSync(file, 100)],
-    ['written to', 'has another checksum', (file: string) => writeFileSync(file, 'x'.repeat(1 << 20))],
+    ['written to', 'has another checksum', overwrite],
   ])('that are %s by another program are an error of data', async (_how, text, change) => {
     await using session = await open(1, { inFiles: true });
     let seen = 0;
