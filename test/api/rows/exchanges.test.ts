@@ -1,17 +1,7 @@
 /** Operators over all rows, in memory and through files, and the absence of leftovers if they end early. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  closeSync,
-  existsSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  statSync,
-  truncateSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { col, count, type Dataset, last, mean, Session } from '../../../index.ts';
@@ -20,6 +10,7 @@ import { ExchangeRoom } from '../../../operators/exchange/exchange-room.ts';
 import { hostMeter } from '../../../engine/run/memory-meter.ts';
 import { temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
 import { withTmpfs } from '../../support/tmpfs.ts';
+import { overwrite } from '../../support/overwrite.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
@@ -241,13 +232,6 @@ describe('budgets', () => {
     expect(room.bytes).toBe(free);
   });
 });
-
-/** Changes all bytes of a file, which is never shorter meanwhile. */
-function overwrite(file: string): void {
-  const open = openSync(file, 'r+');
-  writeSync(open, 'x'.repeat(statSync(file).size));
-  closeSync(open);
-}
 
 describe('the files of exchanges', () => {
   it('that the disk does not hold are an error of capacity', async ({ skip }) => {
