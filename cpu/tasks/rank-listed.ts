@@ -1,5 +1,6 @@
 import { sharedArray } from '../../engine/partition.ts';
 import { SCRATCH_BYTES, type ScopeOf, type TaskHandler } from '../handler.ts';
+import { ScratchAddresses } from '../scratch-addresses.ts';
 
 /** Most rows in a group; the rows of a group share one pass over the columns. */
 const GROUP_ROWS = 512;
@@ -90,12 +91,8 @@ class Ranking {
     this.#scope = scope;
     this.#rows = scope.matrix('rowFactors');
     this.#columns = scope.matrix('columnFactors');
-    let next = scope.scratch;
-    const take = (bytes: number) => {
-      const at = next;
-      next += Math.ceil(bytes / 64) * 64;
-      return at;
-    };
+    const addresses = new ScratchAddresses(scope.scratch);
+    const { take } = addresses;
     const { rank } = scope.params;
     this.#at = {
       scores: take(4 * GROUP_LISTED),
@@ -112,7 +109,7 @@ class Ranking {
       work: take(32 * rank + 128),
       rowPanels: take(4 * rank * GROUP_ROWS),
     };
-    if (next > scope.scratch + SCRATCH_BYTES)
+    if (addresses.bytes > SCRATCH_BYTES)
       throw new Error('the scratch memory is too small for a group of rows');
   }
 

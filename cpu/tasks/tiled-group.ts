@@ -2,6 +2,7 @@ import type { ScopeOf } from '../handler.ts';
 import { biasColumn, subtractFixed } from './biases.ts';
 import { rowChunks, rowColumn } from './row-chunks.ts';
 import { biasShift, rowShift } from './row-shifts.ts';
+import { ScratchAddresses } from '../scratch-addresses.ts';
 
 /** Bytes of a list of ratings, see cpu/assembly/solve/tiled/products.ts. */
 const LIST_BYTES = 256;
@@ -50,12 +51,8 @@ export function layoutOf(
     readonly biased: boolean;
   },
 ): Layout {
-  let next = workspace;
-  const take = (bytes: number) => {
-    const at = next;
-    next += Math.ceil(bytes / 64) * 64;
-    return at;
-  };
+  const addresses = new ScratchAddresses(workspace);
+  const { take } = addresses;
   const [work, x, r, p, q] = [
     take(LIST_BYTES + size),
     take(rows * size),
@@ -74,7 +71,7 @@ export function layoutOf(
     starts: take(4 * rows * (tiles + 1)),
     ratings: take(4 * ratings + 16),
     locals: take(2 * ratings),
-    end: next,
+    end: addresses.end,
   };
 }
 

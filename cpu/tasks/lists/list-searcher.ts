@@ -3,6 +3,7 @@ import type { ListSearch } from '../../../operators/tasks/tasks.ts';
 import { type MatrixView, SCRATCH_BYTES, STRIDE_STEP, type TaskScope } from '../../handler.ts';
 import { roundings, roundQuery } from '../search/search.ts';
 import { vectorReader } from './read-vector.ts';
+import { ScratchAddresses } from '../../scratch-addresses.ts';
 
 /**
  * Lists are probed in the order of xᵀc + REACH ‖x‖ radius: a list with a large radius may have a column far
@@ -229,12 +230,8 @@ interface Candidates extends ReturnType<typeof roundQuery> {
 /** Addresses of a search's arrays in scratch. Throws UsageError if they do not fit. */
 function layout(scope: TaskScope<ListSearch>, rowStride: number, lists: number, mask: number) {
   const { n, rank } = scope.params;
-  let end = scope.scratch;
-  const take = (bytes: number) => {
-    const at = end;
-    end += 64 * Math.ceil(bytes / 64);
-    return at;
-  };
+  const addresses = new ScratchAddresses(scope.scratch);
+  const { take } = addresses;
   const at = {
     query: take(4 * rowStride),
     coarse: take(2 * 16 * Math.ceil(rank / 16)),
@@ -252,11 +249,11 @@ function layout(scope: TaskScope<ListSearch>, rowStride: number, lists: number, 
     // An address of 0 for searches without a mask.
     mask: mask === 0 ? 0 : take(mask),
   };
-  const left = SCRATCH_BYTES - (end - scope.scratch);
+  const left = SCRATCH_BYTES - addresses.bytes;
   if (left < 4 * 1024)
     throw new UsageError(`a filter of ${mask} items does not fit into the memory of a search`, {
       phase: 'search',
       advice: 'Search without the index',
     });
-  return { ...at, left: end, mostLeft: Math.floor(left / 4) };
+  return { ...at, left: addresses.end, mostLeft: Math.floor(left / 4) };
 }

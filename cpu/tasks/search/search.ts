@@ -6,6 +6,7 @@ import {
   type TaskScope,
   SCRATCH_BYTES,
 } from '../../handler.ts';
+import { ScratchAddresses } from '../../scratch-addresses.ts';
 
 /** Largest number in the rounded query x̂. With |d̂| <= 127, sums over the features then fit 32 bits. */
 const MOST_QUERY = 16_383;
@@ -201,12 +202,8 @@ function layout(
     readonly mask: number;
   },
 ) {
-  let end = scope.scratch;
-  const take = (bytes: number) => {
-    const at = end;
-    end += 64 * Math.ceil(bytes / 64);
-    return at;
-  };
+  const addresses = new ScratchAddresses(scope.scratch);
+  const { take } = addresses;
   const at = {
     query: take(4 * rank),
     coarse: take(2 * width),
@@ -218,7 +215,7 @@ function layout(
     // An address of 0 for searches without a mask.
     mask: mask === 0 ? 0 : take(mask),
   };
-  if (end - scope.scratch > SCRATCH_BYTES)
+  if (addresses.bytes > SCRATCH_BYTES)
     throw new UsageError(`lists of ${left + allowed} items are too long for one request`, {
       phase: 'search',
       advice: 'Ask for all users, whose lists are read from a data set',
