@@ -101,9 +101,10 @@ def test_another_version_on_one_executor_is_named_or_goes_unused(spark, ratings,
     wait_for(lambda: not workers(), 10, "the end of the workers")
 
 
-@pytest.mark.parametrize("exchange", ["broadcast", "shuffle"])
+@pytest.mark.parametrize("exchange", ["broadcast", "shuffle", "equations"])
 def test_an_executor_killed_between_iterations_changes_nothing(spark, ratings, exchange):
-    als = ALS(rank=5, maxIter=60, regParam=0.05, seed=3, **BLOCKS)
+    iterations = 30 if exchange == "equations" else 60
+    als = ALS(rank=5, maxIter=iterations, regParam=0.05, seed=3, **BLOCKS)
     expected = factors(on_hosts(spark, 1, lambda: als.fit(ratings)))
     done = {}
 
@@ -124,7 +125,10 @@ def test_an_executor_killed_between_iterations_changes_nothing(spark, ratings, e
     )
     os.kill(executors()[0], signal.SIGKILL)
     training.join(240)
-    assert done["factors"] == expected
+    if exchange == "equations":
+        assert_close(expected, done["factors"])
+    else:
+        assert done["factors"] == expected
     wait_for(lambda: not workers(), 10, "the end of the workers")
 
 
