@@ -25,7 +25,7 @@ try {
   const entries = await response.json();
   [model, names] = [opened, new ItemNames(entries)];
   films = entries.map(([item, title]) => ({ item, title, words: searched(title) }));
-  search.placeholder = `Search ${films.length.toLocaleString('en')} films`;
+  search.labels[0].textContent = `Add one of ${films.length.toLocaleString('en')} films`;
   search.disabled = false;
   await recommend();
 } catch (error) {
