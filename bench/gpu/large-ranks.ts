@@ -23,7 +23,12 @@ import { newResult } from '../new-result.ts';
 
 interface TrainResult {
   readonly ratings: number;
-  readonly iterations: readonly { readonly seconds: number; readonly testRmse?: number }[];
+  readonly iterations: readonly {
+    readonly seconds: number;
+    readonly loss: number;
+    readonly testRmse?: number;
+  }[];
+  readonly memory: Readonly<Record<string, { readonly measured: number }>>;
 }
 
 const STEPS = 6;
@@ -48,7 +53,7 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
 });
 const folder = resolve(positionals[0] ?? join(root, 'build/bench'));
-const print = values.json ? () => {} : console.log;
+const print = values.json ? console.error : console.log;
 const rows: Cell[][] = [];
 mkdirSync(folder, { recursive: true });
 
@@ -56,7 +61,9 @@ for (const preset of values.presets.split(',')) {
   const data = join(folder, preset);
   if (!existsSync(data)) factorflow(['generate', '--preset', preset, '--seed', '1', '--output', data]);
   print(`\n${preset}: ${describeMachine()}`);
-  print(`rank  form       θ    s an iteration (min-max)    θ GB/s   test RMSE after ${ITERATIONS}`);
+  print(
+    `rank  form       θ    s an iteration (min-max)    θ GB/s   GiB    loss after ${ITERATIONS}   test RMSE`,
+  );
   for (const rank of values.ranks.split(',').map(Number))
     for (const form of forms)
       for (const precision of values.precision.split(',')) bench(preset, data, rank, form, precision);
@@ -78,6 +85,8 @@ if (values.json)
         { name: 'θ' },
         { name: 'time', unit: 's an iteration' },
         { name: 'θ read', unit: 'GB/s' },
+        { name: 'memory', unit: 'GiB' },
+        { name: `loss after ${ITERATIONS}` },
         { name: 'test RMSE' },
       ],
       rows,
@@ -106,8 +115,10 @@ function bench(
     const median = (seconds[1] + seconds[2]) / 2;
     const bytes = 2 * (STEPS + 1) * result.ratings * rank * (precision === 'f16' ? 2 : 4);
     const rate = bytes / median / 1e9;
-    const { testRmse } = result.iterations[ITERATIONS - 1];
-    rows.push([preset, rank, name, precision, seconds, rate, testRmse ?? '-']);
+    const { loss, testRmse } = result.iterations[ITERATIONS - 1];
+    const { host: _, ...devices } = result.memory;
+    const memory = Math.max(...Object.values(devices).map((one) => one.measured)) / 2 ** 30;
+    rows.push([preset, rank, name, precision, seconds, rate, memory, loss, testRmse ?? '-']);
     const range = `(${seconds[0].toFixed(2)}-${seconds[ITERATIONS - 1].toFixed(2)})`;
     print(
       [
@@ -116,6 +127,8 @@ function bench(
         precision.padEnd(4),
         `${median.toFixed(2)} ${range}`.padEnd(27),
         rate.toFixed(0).padEnd(8),
+        memory.toFixed(2).padEnd(6),
+        loss.toExponential(5).padEnd(14),
         testRmse?.toFixed(4) ?? '-',
       ].join(' '),
     );

@@ -18,7 +18,7 @@ export function gramProductsWorkgroups({ rank }: GramProductsParams, rows: numbe
 
 /**
  * Multiplies the vectors of `count` rows by the Gram matrix, for CG without A of implicit data at ranks above
- * 512. The product of row `first` is the first one of `products`.
+ * 128. The product of row `first` is the first one of `products`.
  */
 export const gramProductsKernel = kernelOf<GramProductsParams>()({
   name: 'gram-products',
@@ -37,5 +37,5 @@ export const gramProductsKernel = kernelOf<GramProductsParams>()({
     components: ['x', 'y', 'z', 'w'],
   }),
   workgroup: () => ({ threads: TILE_THREADS, bytes: 2 * SLAB * 256 }),
-  samples: [{ rank: 528 }],
+  samples: [{ rank: 144 }, { rank: 528 }],
 });

@@ -55,15 +55,14 @@ export async function ratingProducts(gpu: Gpu, shape: ProductShape): Promise<(of
 /** One kernel serves ranks above 512. Up to 512 it is the one with subgroups, if the adapter has them. */
 function compileProducts(gpu: Gpu, shape: ProductShape): Promise<CompiledKernel> {
   const { rank, precision, biases, first, teams } = shape;
-  const common = { rank, precision, biases, first };
-  const parts = { ...common, implicit: shape.implicit !== undefined };
+  const parts = { rank, precision, biases, implicit: shape.implicit !== undefined, first };
   if (rank > MOST_FORMED) {
     const widths = teams === undefined ? WIDTHS : [teams.width];
     const width = widths.find((one) => gpu.admits(wideProductsKernel, { ...parts, width: one })) ?? 1;
     return gpu.compile(wideProductsKernel, { ...parts, width });
   }
-  const byTeams = { ...common, ...(teams ?? chooseVectorProducts(rank, precision)) };
-  return !parts.implicit && gpu.admits(vectorProductsKernel, byTeams)
+  const byTeams = { ...parts, ...(teams ?? chooseVectorProducts(rank, precision)) };
+  return gpu.admits(vectorProductsKernel, byTeams)
     ? gpu.compile(vectorProductsKernel, byTeams)
     : gpu.compile(partProductsKernel, parts);
 }

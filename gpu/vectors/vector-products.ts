@@ -10,6 +10,8 @@ export type VectorProductsParams = {
   /** Precision of `fixed`: the float32 matrix or its float16 mirror. Sums are float32. */
   readonly precision: 'f32' | 'f16';
   readonly biases: boolean;
+  /** With the weights of implicit data. */
+  readonly implicit: boolean;
   /** Computes the residual b - A x instead of A p. */
   readonly first: boolean;
   readonly threads: number;
@@ -51,7 +53,7 @@ export const vectorProductsKernel = kernelOf<VectorProductsParams>()({
   bindings: productBindings,
   uniforms: productUniforms,
   needs: ({ width }) => teamNeeds(Math.max(2, width)),
-  values({ rank, precision, biases, first, threads, lanes, width }) {
+  values({ rank, precision, biases, implicit, first, threads, lanes, width }) {
     const quads = paddedRank(rank) / 4;
     const pieces = productPieces({ rank, precision, lanes });
     const each = 2 * pieces.pieces.length <= IN_FLIGHT / 2 ? 4 : 2;
@@ -66,6 +68,8 @@ export const vectorProductsKernel = kernelOf<VectorProductsParams>()({
       WIDTH: width,
       EACH: each,
       FIRST: first,
+      implicit,
+      rates: first || implicit,
       sums_rows: first && biases,
       each: range(each),
       distances: range(Math.log2(lanes)).map((bit) => 2 ** bit),
@@ -76,17 +80,12 @@ export const vectorProductsKernel = kernelOf<VectorProductsParams>()({
     threads,
     bytes: (threads / width) * (4 * paddedRank(rank) + 16),
   }),
-  samples: [
-    { rank: 512, precision: 'f16', biases: true, first: true, threads: 64, lanes: 16, width: 32 },
-    { rank: 264, precision: 'f32', biases: false, first: false, threads: 64, lanes: 32, width: 32 },
-    {
-      rank: 100,
-      precision: 'f32',
-      biases: false,
-      first: false,
-      threads: 64,
-      lanes: 8,
-      width: 32,
-    },
-  ],
+  samples: (
+    [
+      { rank: 512, precision: 'f16', biases: true, implicit: false, first: true },
+      { rank: 264, precision: 'f32', biases: false, implicit: false, first: false },
+      { rank: 264, precision: 'f16', biases: false, implicit: true, first: true },
+      { rank: 512, precision: 'f32', biases: false, implicit: true, first: false },
+    ] as const
+  ).map((shape) => ({ ...shape, ...chooseVectorProducts(shape.rank, shape.precision) })),
 });

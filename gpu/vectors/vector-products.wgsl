@@ -1,13 +1,14 @@
 // Template: loops are unrolled, so that a thread's features stay in registers.
-// The matrix-free product A p: sums (theta_v^T p) theta_v over the ratings of a part of a row, and writes the
-// sum to the part's slot (layout: vectors.ts). One workgroup per part.
+// The matrix-free product A p: sums w_v (theta_v^T p) theta_v over the ratings of a part of a row, and writes
+// the sum to the part's slot (layout: vectors.ts). One workgroup per part.
 //
 // The workgroup is divided into teams of LANES threads. A team loads EACH ratings at a time. Each of its
 // threads has some features: the same ones of theta_v, of p and of the sum. At the end, each group of WIDTH
 // threads adds its sums by subgroup operations, and the groups' sums are added through workgroup memory.
 //
-// With FIRST, the vector is x, and the factor of theta_v is r_v - theta_v^T x, which sums to the residual.
-// The sums of r_v, of r_v theta_v^T x and, with biases, of theta_v are written too.
+// With FIRST, the vector is x, and the factor of theta_v is g_v - w_v theta_v^T x, which sums to the
+// residual. The sums of g_v, of g_v theta_v^T x and, with biases, of theta_v are written too. For the weights
+// w_v and the right sides g_v of explicit and implicit data see parts/cg/tile-product.wgsl.
 diagnostic(off, subgroup_uniformity);
 enable subgroups;
 
@@ -60,8 +61,8 @@ fn main(
 {%- for piece in pieces %}
     let theta_{{ e }}_{{ piece.at }} = fixed[column_{{ e }} * PIECES + piece_{{ piece.at }}];
 {%- endfor %}
-{%- if FIRST %}
-    let rated_{{ e }} = values[min(at + {{ e }}, final_at)];
+{%- if rates %}
+    let rating_{{ e }} = values[min(at + {{ e }}, final_at)];
 {%- endif %}
 {%- endfor %}
     // Loads the columns of the next ratings, while the factors of these arrive.
@@ -78,14 +79,9 @@ fn main(
 {%- endfor %}
 {%- for e in each %}
     { let one = select(0.0, 1.0, at + {{ e }} < end);
-{%- if FIRST %}
-      let weight = one * (rated_{{ e }} - products[{{ e }}]);
-      rated = fma(one, rated_{{ e }}, rated);
-      along = fma(one * rated_{{ e }}, products[{{ e }}], along);
-{%- else %}
-      let weight = one * products[{{ e }}];
-{%- endif %}
-{%- render 'parts/add-pieces', pieces: pieces, sums_rows: sums_rows, e: e, weight: 'weight' %}
+      let product = products[{{ e }}];
+{%- render 'parts/rating-factor', first: FIRST, implicit: implicit, e: e %}
+{%- render 'parts/add-pieces', pieces: pieces, sums_rows: sums_rows, e: e, weight: 'factor' %}
     }
 {%- endfor %}
   }

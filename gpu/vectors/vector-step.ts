@@ -1,4 +1,3 @@
-import { MOST_FORMED } from '../device/slots.ts';
 import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 import { shiftValues } from '../solve/row-shifts.ts';
 import { laneValues, rowLanes } from './row-lanes.ts';
@@ -24,7 +23,7 @@ export type VectorStepParams = {
  *
  * | rank | `gram` |
  * |---|---|
- * | to 512 | the Gram matrix, which each row multiplies by its vector |
+ * | to 128 | the Gram matrix, which each row multiplies by its vector |
  * | above | products of the Gram matrix and the directions of these rows, from gram-products |
  */
 export const vectorStepKernel = kernelOf<VectorStepParams>()({
@@ -68,14 +67,18 @@ export const vectorStepKernel = kernelOf<VectorStepParams>()({
   samples: (['gather', 'begin', 'step'] as const).flatMap((phase) => [
     { rank: 264, biases: true, implicit: false, listed: true, phase },
     { rank: 40, biases: false, implicit: true, listed: false, phase },
+    { rank: 264, biases: false, implicit: true, listed: true, phase },
     { rank: 4096, biases: false, implicit: true, listed: true, phase },
   ]),
 });
+
+/** The largest rank at which rows multiply the Gram matrix by their own vectors; it then fits a fast cache. */
+const MOST_IN_ROW = 128;
 
 /**
  * True at ranks at which gram-products multiplies the vectors of many rows by the Gram matrix. A row alone
  * would read the whole matrix for one product.
  */
 export function isMultiplied(rank: number): boolean {
-  return rank > MOST_FORMED;
+  return rank > MOST_IN_ROW;
 }

@@ -102,23 +102,7 @@ fn main(
 {%- for e in four.each %}
     { let one = select(0.0, 1.0, at + {{ e }} < end);
       let product = sums_{{ four.at }}[{{ forloop.index0 }}];
-{%- if implicit %}
-      let weight_v = params.alpha * abs(rating_{{ e }});
-{%- else %}
-      let weight_v = 1.0;
-{%- endif %}
-{%- if FIRST %}
-{%- if implicit %}
-      let goal = one * select(0.0, params.base + params.alpha * rating_{{ e }}, rating_{{ e }} > 0.0);
-{%- else %}
-      let goal = one * rating_{{ e }};
-{%- endif %}
-      rated += goal;
-      along = fma(goal, product, along);
-      let factor = fma(-one * weight_v, product, goal);
-{%- else %}
-      let factor = one * weight_v * product;
-{%- endif %}
+{%- render 'parts/rating-factor', first: FIRST, implicit: implicit, e: e %}
 {%- render 'parts/add-pieces', pieces: pieces, sums_rows: sums_rows, e: e, weight: 'factor' %}
     }
 {%- endfor %}

@@ -67,7 +67,7 @@ export function implicitChecks(
     }).map((variant) => ({
       name: 'implicit-half-iteration',
       variant: `${variant.name}, rank ${shape.rank}, ${shape.solver}, alpha ${shape.alpha}`,
-      run: (gpu: Gpu) => check(gpu, variant, shape, longest),
+      run: (gpu: Gpu) => checkImplicit(gpu, variant, shape, longest),
     })),
   );
 }
@@ -80,7 +80,8 @@ const kept = keptBy((key) => {
   return { problem, twin: gramMatrix(theta, stride, rank, columns, WEIGHT) };
 });
 
-async function check(
+/** Solves the rows of a small problem with one variant and compares them with float64. */
+export async function checkImplicit(
   gpu: Gpu,
   given: UpdateVariant,
   shape: ImplicitShape,

@@ -1,6 +1,7 @@
 /** Checks of whole half-iterations by matrix-free CG, with various numbers of threads that share a rating. */
 import type { UpdateVariant } from '../../update/choice/variant.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
+import { checkImplicit } from '../implicit/half-iteration.check.ts';
 import { type KernelCheck, variantOf } from '../support/check.ts';
 import { checkHalfIteration } from '../update/half-iteration.check.ts';
 import {
@@ -9,7 +10,7 @@ import {
   type VectorProductsParams,
 } from '../../vectors/vector-products.ts';
 
-type Case = Pick<VectorProductsParams, 'rank' | 'precision' | 'biases' | 'threads' | 'lanes' | 'width'>;
+type Case = Omit<VectorProductsParams, 'first' | 'implicit'> & { readonly implicit?: boolean };
 
 const narrow = { threads: 64, lanes: 4, width: 4 } as const;
 
@@ -26,6 +27,15 @@ const cases: readonly Case[] = [
     biases: rank === 264,
   })),
   { ...chooseVectorProducts(300, 'f32'), rank: 300, precision: 'f32', biases: true },
+  { ...narrow, rank: 50, precision: 'f16', biases: false, implicit: true },
+  { ...narrow, rank: 140, precision: 'f32', biases: false, implicit: true },
+  ...[200, 512].map((rank) => ({
+    ...chooseVectorProducts(rank, 'f16'),
+    rank,
+    precision: 'f16' as const,
+    biases: false,
+    implicit: true,
+  })),
 ];
 
 /**
@@ -37,9 +47,10 @@ const LONGEST = 1500;
 export const vectorChecks: readonly KernelCheck[] = cases.map((params) => ({
   name: vectorProductsKernel.name,
   variant: variantOf(params),
-  admitted: (gpu: Gpu) => gpu.admits(vectorProductsKernel, { ...params, first: true }),
+  admitted: (gpu: Gpu) =>
+    gpu.admits(vectorProductsKernel, { ...params, implicit: params.implicit === true, first: true }),
   run: (gpu: Gpu) => {
-    const { rank, biases, precision, threads, lanes, width } = params;
+    const { rank, biases, implicit = false, precision, threads, lanes, width } = params;
     const variant: UpdateVariant = {
       name: 'vectors',
       precision,
@@ -53,6 +64,8 @@ export const vectorChecks: readonly KernelCheck[] = cases.map((params) => ({
       regionRatings: 0,
       sorted: true,
     };
-    return checkHalfIteration(gpu, variant, { rank, solver: 'cg', biases }, LONGEST);
+    return implicit
+      ? checkImplicit(gpu, variant, { rank, solver: 'cg', alpha: 3 }, LONGEST)
+      : checkHalfIteration(gpu, variant, { rank, solver: 'cg', biases }, LONGEST);
   },
 }));

@@ -65,12 +65,16 @@ type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'biases' | 'implicit'>;
  * 2. tensor cores with θ in 8 bits (preferred to float16 where possible)
  * 3. CG by vectors, without computing A
  * 4. register tiles, without tensor cores, with θ in float32, then in float16
+ *
+ * Of implicit data, A is not kept in float16, so that it fits no registers at the ranks of CG by vectors,
+ * which is then first: on an H100 it took 0.77 of the time of tensor cores at rank 144 and 0.14 at rank 256
+ * (bench/results, `als-gpu-implicit-vectors`).
  */
 export function updateVariants(info: GpuInfo, shape: Shape): UpdateVariant[] {
+  const vectors = vectorVariants(info, shape);
+  const onTensorCores = [...tensorVariants(info, shape), ...int8Variants(info, shape)];
   return [
-    ...tensorVariants(info, shape),
-    ...int8Variants(info, shape),
-    ...vectorVariants(info, shape),
+    ...(shape.implicit === true ? [...vectors, ...onTensorCores] : [...onTensorCores, ...vectors]),
     ...tiledVariants(info, shape),
   ];
 }
@@ -204,7 +208,7 @@ export function summingVariant(info: GpuInfo, variant: UpdateVariant, shape: Sha
  */
 function vectorVariants(info: GpuInfo, shape: Shape): UpdateVariant[] {
   const { rank, solver, biases, implicit = false } = shape;
-  if (rank < VECTOR_RANKS || solver !== 'cg' || (implicit && rank <= MOST_FORMED)) return [];
+  if (rank < VECTOR_RANKS || solver !== 'cg') return [];
   if (!admits(info, vectorStepKernel, { rank, biases, implicit, listed: true, phase: 'step' })) return [];
   return (['f16', 'f32'] as const).flatMap((precision): UpdateVariant[] => {
     const teams = teamsOf(info, shape, precision);
@@ -232,12 +236,12 @@ function teamsOf(
   { rank, biases, implicit = false }: Shape,
   precision: 'f32' | 'f16',
 ): Omit<Extract<SumKernel, { readonly kernel: 'vectors' }>, 'kernel'> | undefined {
-  const shape = { rank, precision, biases, first: true };
+  const shape = { rank, precision, biases, implicit, first: true };
   if (rank <= MOST_FORMED) {
     const teams = chooseVectorProducts(rank, precision);
     return admits(info, vectorProductsKernel, { ...shape, ...teams }) ? teams : undefined;
   }
-  const width = WIDTHS.find((one) => admits(info, wideProductsKernel, { ...shape, implicit, width: one }));
+  const width = WIDTHS.find((one) => admits(info, wideProductsKernel, { ...shape, width: one }));
   return width === undefined ? undefined : { threads: wideThreads(rank), lanes: wideThreads(rank), width };
 }
 

@@ -85,6 +85,7 @@ function addKernels(
         rank,
         precision,
         biases,
+        implicit: false,
         first,
         threads: sum.threads,
         lanes: sum.lanes,

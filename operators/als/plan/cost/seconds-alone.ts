@@ -19,6 +19,15 @@ const IMPLICIT = 1.13;
 /** The largest rank at which kernels in 8 bits are the rule on tensor cores. */
 const EIGHT_BIT_RANKS = 256;
 
+/** The largest rank at which the rule on GPUs forms A of implicit data for CG. */
+const LARGEST_IMPLICIT_FORMED = 128;
+
+/**
+ * Products of many rows' vectors with the Gram matrix relative to the rate of exact solves: 22 to 27 TFLOP/s
+ * on an H100.
+ */
+const GRAM_SPEED = 3;
+
 /**
  * Vectors of a row that a GPU reads or writes for a step of CG without A: the sum over the row's ratings, x,
  * the residual and the direction twice each, and the direction once more for the product with θ.
@@ -46,7 +55,7 @@ export function secondsAlone(problem: Costed, side: Side): number[] {
     const rates = ratesFor(problem, device);
     const { perRating, perSquare } = (inEightBits ? rates.eightBits : undefined) ?? rates;
     const stride = Math.ceil(rank / device.strideStep) * device.strideStep;
-    if (device.kind === 'gpu' && rank > MAXIMUM_FORMED_RANK) return freeSeconds(problem, side, rates, stride);
+    if (device.kind === 'gpu' && formsNoMatrix(problem)) return freeSeconds(problem, side, rates, stride);
     const square = stride ** 2;
     const products =
       implicitPrefs && device.kind === 'cpu' && solver.cgBelow > 0 ? costedSteps(problem) + 1 : 0;
@@ -58,10 +67,16 @@ export function secondsAlone(problem: Costed, side: Side): number[] {
   });
 }
 
+/** True if a GPU solves rows by CG that does not form A, at the rates of the vectors that it reads. */
+function formsNoMatrix({ params: { rank, implicitPrefs }, solver }: Costed): boolean {
+  return rank > (implicitPrefs && solver.cgBelow > 0 ? LARGEST_IMPLICIT_FORMED : MAXIMUM_FORMED_RANK);
+}
+
 /**
  * Estimated seconds of a GPU for a side whose A is too large to form. The first residual and each step read θ
  * of every rating once and some vectors of every row. With implicit data they also multiply the vectors by
- * the Gram matrix. These times have not been measured.
+ * the Gram matrix. On an H100, Netflix's shape took 0.5 to 0.9 of these times at ranks 512 to 4,096
+ * (bench/results, `als-gpu-above-512`).
  */
 function freeSeconds(problem: Costed, side: Side, rates: DeviceRates, stride: number): number {
   const {
@@ -74,7 +89,7 @@ function freeSeconds(problem: Costed, side: Side, rates: DeviceRates, stride: nu
   const bytes = (choices?.[side].precision ?? precision) === 'f32' ? 4 : 2;
   const gathering = (ratings * (bytes * stride + 8)) / rates.gathers;
   const stepping = (rows[side] * STEP_VECTORS * 4 * stride) / rates.memory;
-  const gram = implicitPrefs ? (rows[side] * 2 * stride ** 2) / rates.solves : 0;
+  const gram = implicitPrefs ? (rows[side] * 2 * stride ** 2) / (GRAM_SPEED * rates.solves) : 0;
   return passes * (gathering + stepping + gram);
 }
 
