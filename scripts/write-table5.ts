@@ -1,4 +1,4 @@
-/** Writes docs/measured/table5.md, which takes a minute or two. */
+/** Writes docs/measured/table5.md, which takes half a minute. */
 import { writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { table5Line, table5Machines, table5Page, table5Sets } from './docs/table5-page.ts';

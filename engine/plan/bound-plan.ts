@@ -26,7 +26,7 @@ export interface BoundPlan {
   readonly blockSizes?: Readonly<Record<string, readonly (readonly number[])[]>>;
   /**
    * Set for plans that are expanded only to compute memory: the largest number of blocks to visit in each row
-   * of a grid.
+   * of a grid. The steps then have no edges.
    */
   readonly visitsARow?: number;
   /**

@@ -73,7 +73,7 @@ class Expansion {
     round: Round,
     keep: readonly Versions[],
   ) {
-    this.list = new StepList(contracts);
+    this.list = new StepList(contracts, { edges: bound.visitsARow === undefined });
     [this.#bound, this.#round] = [bound, round];
     this.versions = new WrittenVersions(bound, this.list, versions, keep);
     this.#visits = new Visits({ bound, contracts, list: this.list, versions: this.versions }, round);

@@ -43,9 +43,11 @@ export class StepList {
    * they wait for it.
    */
   readonly #freed = new Map<Place, number>();
+  readonly #hasEdges: boolean;
 
-  constructor(contracts: TaskContracts) {
-    this.#contracts = contracts;
+  /** `edges`: false to leave the edges out, for steps that are only read in list order. */
+  constructor(contracts: TaskContracts, { edges = true }: { readonly edges?: boolean } = {}) {
+    [this.#contracts, this.#hasEdges] = [contracts, edges];
   }
 
   get steps(): readonly Step[] {
@@ -164,6 +166,10 @@ export class StepList {
     given: readonly number[] = [],
   ): number {
     const id = this.#steps.length;
+    if (!this.#hasEdges) {
+      this.#steps.push({ id, stage, at, after: [], ended: [], do: action });
+      return id;
+    }
     const after = new Set<number>();
     const ended = new Set<number>(given);
     for (const use of uses) {

@@ -1,6 +1,8 @@
 import { partitionKey, type PartitionRef } from '../partition.ts';
+import type { DeviceInfo } from '../plan/device-info.ts';
 import { HOST, type Place, SPILL } from '../plan/place.ts';
 import { expand, expandFree } from './expand.ts';
+import { type Allocation, LiveParts, partNumber } from './live-parts.ts';
 import type { Step, TaskContracts } from './step.ts';
 import {
   type BoundPlan,
@@ -21,19 +23,25 @@ const SAMPLED_VISITS = 4;
 /** Two parts can reuse each other's memory if their bytes differ by less than 1/POOL_SIZES. */
 const POOL_SIZES = 32;
 
+interface PlannedPart {
+  readonly set: DataSet;
+  readonly partition: number;
+}
+
 /**
  * Computes the bytes that are allocated at each place, and their peaks, while steps are added in list order.
  */
 export class MemoryWalk {
   readonly #bound: BoundPlan;
   readonly #keeps: boolean;
+  readonly #devices: ReadonlyMap<Place, DeviceInfo>;
   readonly #sets = new Map<string, DataSet>();
-  readonly #given = new Map<string, { readonly set: DataSet; readonly partition: number }>();
-  readonly #live = new Map<
-    string,
-    { readonly place: Place; readonly bytes: number; readonly pooled: boolean }
-  >();
+  /** The parts of data sets that exist before the first step, by name, partition and version. */
+  readonly #given = new Map<string, Map<number, PlannedPart>>();
+  readonly #live = new LiveParts();
   readonly #stages: ReadonlyMap<string, Stage>;
+  /** The stages whose `heldBytes` are counted, by place and name. */
+  readonly #held = new Set<string>();
   /** Bytes of the scratch buffers, by place and name. */
   readonly #scratch = new Map<string, number>();
   /** Freed matrices that devices with their own memory keep for reuse: the bytes of each, by place. */
@@ -49,6 +57,7 @@ export class MemoryWalk {
   constructor(bound: BoundPlan, { pools = true }: { readonly pools?: boolean } = {}) {
     this.#bound = bound;
     this.#keeps = pools;
+    this.#devices = new Map(bound.devices.map((device) => [device.place, device]));
     this.#stages = new Map(
       Object.values(bound.phases).flatMap((stages) => stages.map((stage) => [stage.name, stage] as const)),
     );
@@ -59,7 +68,9 @@ export class MemoryWalk {
       }
       set.parts.forEach(({ at: [home] }, partition) => {
         const ref = partRef(bound, set, partition, 0);
-        this.#given.set(partitionKey(ref), { set, partition });
+        let named = this.#given.get(ref.name);
+        if (named === undefined) this.#given.set(ref.name, (named = new Map()));
+        named.set(partNumber(ref), { set, partition });
         this.#add(home, ref);
       });
     }
@@ -69,7 +80,7 @@ export class MemoryWalk {
     for (const { stage, at, do: action } of steps) {
       this.#hold(at, this.#stages.get(stage));
       if (action.kind === 'allocate' && action.shape.isSent)
-        this.#note(`${at} ${partitionKey(action.ref)}`, HOST, 4 * action.shape.rows * action.shape.stride);
+        this.#live.add(at, action.ref, this.#allocate(HOST, 4 * action.shape.rows * action.shape.stride));
       else if (action.kind === 'allocate') this.#add(at, action.ref);
       else if (action.kind === 'move') this.#move(action);
       else if (action.kind === 'task')
@@ -89,13 +100,16 @@ export class MemoryWalk {
 
   /** Adds the bytes that a stage keeps at a place from its first step on. */
   #hold(at: Place, stage: Stage | undefined): void {
-    if (stage?.heldBytes !== undefined && !this.#live.has(`${at} ${stage.name}`))
-      this.#note(`${at} ${stage.name}`, at, stage.heldBytes);
-    for (const [name, bytes] of Object.entries(stage?.scratchBytes ?? {})) {
+    if (stage?.heldBytes !== undefined && !this.#held.has(`${at} ${stage.name}`)) {
+      this.#held.add(`${at} ${stage.name}`);
+      this.#allocate(at, stage.heldBytes);
+    }
+    if (stage?.scratchBytes === undefined) return;
+    for (const [name, bytes] of Object.entries(stage.scratchBytes)) {
       const [key, old] = [`${at} ${name}`, this.#scratch.get(`${at} ${name}`) ?? 0];
       if (bytes <= old) continue;
       this.#scratch.set(key, bytes);
-      this.#note(`${key} ${bytes}`, at, bytes - old);
+      this.#allocate(at, bytes - old);
     }
   }
 
@@ -104,8 +118,7 @@ export class MemoryWalk {
    * with its own memory allocates nothing for them.
    */
   #move({ to, as, wire }: Extract<Step['do'], { readonly kind: 'move' }>): void {
-    if (wire === undefined || !this.#bound.devices.some(({ place, ownMemory }) => place === to && ownMemory))
-      this.#add(to, as);
+    if (wire === undefined || !this.#devices.get(to)?.ownMemory) this.#add(to, as);
   }
 
   /** The peaks by place: of the devices that hold factors, and of the host. */
@@ -119,15 +132,11 @@ export class MemoryWalk {
   }
 
   #add(place: Place, ref: PartitionRef): void {
-    const key = `${place} ${partitionKey(ref)}`;
-    if (this.#live.has(key)) return;
+    if (this.#live.has(place, ref)) return;
     const { set, partition } = this.#find(ref);
     // A device without its own memory allocates matrices and copies vectors that it is given; it reads
     // everything else in host memory.
-    const owns =
-      place === HOST ||
-      set.layout === 'factors' ||
-      this.#bound.devices.find((one) => one.place === place)?.ownMemory;
+    const owns = place === HOST || set.layout === 'factors' || this.#devices.get(place)?.ownMemory;
     const [home] = set.parts[partition].at;
     if (!owns && place !== home && home !== SPILL && set.columns === undefined) return;
     // A block that is at this place only for a time is assumed to have the bytes of the largest block: in a
@@ -137,12 +146,15 @@ export class MemoryWalk {
         ? this.#largestPart(set, place)
         : partition;
     if (isStaged(set, home, place))
-      this.#note(`${key} staged`, HOST, partBytes(this.#bound, set, counted, HOST));
-    this.#note(
-      key,
-      owns || place === SPILL ? place : HOST,
-      partBytes(this.#bound, set, counted, place),
-      set.columns !== undefined,
+      this.#live.add(place, ref, this.#allocate(HOST, partBytes(this.#bound, set, counted, HOST)));
+    this.#live.add(
+      place,
+      ref,
+      this.#allocate(
+        owns || place === SPILL ? place : HOST,
+        partBytes(this.#bound, set, counted, place),
+        set.columns !== undefined,
+      ),
     );
   }
 
@@ -157,38 +169,38 @@ export class MemoryWalk {
   }
 
   /**
-   * Records that memory is allocated at a place. `pooled`: true if a device with its own memory keeps it
+   * Counts memory that is allocated at a place. `pooled`: true if a device with its own memory keeps it
    * after it is freed, for the next matrix of about the same size, as long as there is room.
    */
-  #note(key: string, place: Place, bytes: number, pooled = false): void {
-    const device = this.#bound.devices.find((one) => one.place === place && one.ownMemory);
-    this.#live.set(key, { place, bytes, pooled: this.#keeps && pooled && device !== undefined });
+  #allocate(place: Place, bytes: number, pooled = false): Allocation {
+    const device = this.#devices.get(place);
+    const ownMemory = device?.ownMemory ?? false;
     const pool = this.#pools.get(place) ?? [];
     const again = pooled ? pool.findIndex((free) => Math.abs(free - bytes) <= bytes / POOL_SIZES) : -1;
     if (again >= 0) pool.splice(again, 1);
     const now = (this.#now.get(place) ?? 0) + bytes;
     this.#now.set(place, now);
-    if (now + sum(pool) > (device?.capacityBytes ?? Number.POSITIVE_INFINITY)) pool.length = 0;
+    const capacity = ownMemory ? (device?.capacityBytes ?? Infinity) : Infinity;
+    if (now + sum(pool) > capacity) pool.length = 0;
     this.#peak.set(place, Math.max(this.#peak.get(place) ?? 0, now + sum(pool)));
+    return { place, bytes, pooled: this.#keeps && pooled && ownMemory };
   }
 
+  /** A matrix that is staged in host memory is freed there after it is freed at its place. */
   #remove(at: Place, ref: PartitionRef): void {
-    const key = `${at} ${partitionKey(ref)}`;
-    this.#forget(key);
-    this.#forget(`${key} staged`);
+    for (const { place, bytes, pooled } of this.#live.remove(at, ref)) {
+      this.#now.set(place, (this.#now.get(place) ?? 0) - bytes);
+      if (!pooled) continue;
+      const pool = this.#pools.get(place);
+      if (pool === undefined) this.#pools.set(place, [bytes]);
+      else pool.push(bytes);
+    }
   }
 
-  #forget(key: string): void {
-    const found = this.#live.get(key);
-    if (found === undefined) return;
-    this.#live.delete(key);
-    this.#now.set(found.place, (this.#now.get(found.place) ?? 0) - found.bytes);
-    if (found.pooled) this.#pools.set(found.place, [...(this.#pools.get(found.place) ?? []), found.bytes]);
-  }
-
-  #find(ref: PartitionRef): { readonly set: DataSet; readonly partition: number } {
+  #find(ref: PartitionRef): PlannedPart {
     const set = this.#sets.get(ref.name);
-    const found = set === undefined ? this.#given.get(partitionKey(ref)) : { set, partition: ref.partition };
+    const found =
+      set === undefined ? this.#given.get(ref.name)?.get(partNumber(ref)) : { set, partition: ref.partition };
     if (found === undefined) throw new Error(`${partitionKey(ref)} is of no data set of the plan`);
     return found;
   }

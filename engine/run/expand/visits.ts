@@ -2,11 +2,12 @@ import type { JsonObject } from '../../json.ts';
 import { type BoundPlan, dataSetOf } from '../../plan/bound-plan.ts';
 import { partOf, useOf, type Visit } from '../../plan/data-uses.ts';
 import { type GridBlock, gridOrder, turnsOf } from '../../plan/grid-order.ts';
-import type { BlockGrid, DataSet, Stage, TaskPlan, Work } from '../../plan/stages.ts';
+import type { DataSet, Stage, TaskPlan, Work } from '../../plan/stages.ts';
 import { partitionKey, type PartitionRef } from '../../partition.ts';
 import type { Place } from '../../plan/place.ts';
 import { passRows } from '../exchanges/pass.ts';
 import type { StepList } from '../step-list.ts';
+import { placeOfBlock, sampleOf } from './sampled-blocks.ts';
 import { type Expansion, resolveUse, StageVisit } from './stage-visit.ts';
 import type { StageParts } from './stage-parts.ts';
 import { Waves } from './waves.ts';
@@ -21,11 +22,6 @@ export interface Round {
   readonly params?: JsonObject;
   readonly brief?: boolean;
 }
-
-/**
- * Most blocks of each row that are visited in an expansion that only computes memory, if the order is `rows`.
- */
-const SAMPLED_COLUMNS = 64;
 
 /**
  * Adds the visits of stages: tasks for each part of the data sets, or for each block of a grid, with the
@@ -116,6 +112,8 @@ export class Visits {
   blocks(stage: Stage, work: Extract<Work, { readonly kind: 'blocks' }>, waves: Waves): StageParts {
     const { order, grid } = work;
     const visit = this.#blockVisits(stage, work, waves);
+    const sample =
+      this.#bound.visitsARow !== undefined && order === 'rows' ? sampleOf(this.#bound, stage) : undefined;
     const spentSets = this.#spentBy(work.tasks);
     const end = () => {
       waves.end();
@@ -132,20 +130,20 @@ export class Visits {
         });
       return { at: [stage.at[0]], run, end };
     }
-    const rows = Array.from({ length: grid.rows }, (_, row) =>
-      inOrder.slice(row * grid.columns, (row + 1) * grid.columns),
-    );
+    const rowOf = (row: number) => inOrder.slice(row * grid.columns, (row + 1) * grid.columns);
     const run = (row: number) => {
-      rows[row].forEach(visit);
+      if (sample === undefined) rowOf(row).forEach(visit);
+      else if (sample.rows.has(row)) sample.columns.forEach((column) => visit({ row, column }));
       for (const set of spentSets) {
         const parts = new Set(
-          rows[row].map((block) => partOf(set, { ...block, columns: grid.columns, fields: {} }).partition),
+          rowOf(row).map((block) => partOf(set, { ...block, columns: grid.columns, fields: {} }).partition),
         );
         for (const part of parts)
           this.#list.free(stage.name, set.parts[part].at[0], [this.#versions.current(set, part)]);
       }
     };
-    return { at: rows.map((_, row) => placeOfBlock(stage, grid, { row, column: 0 })), run, end };
+    const at = Array.from({ length: grid.rows }, (_, row) => placeOfBlock(stage, grid, { row, column: 0 }));
+    return { at, run, end };
   }
 
   /**
@@ -218,14 +216,10 @@ export class Visits {
     const { visitsARow } = this.#bound;
     const sizes = this.#bound.blockSizes?.[grid.of];
     const visits = new Int32Array(grid.rows);
-    // Evenly spaced columns: adjacent parts are at the same place, and the sample of a row should have
-    // blocks of all places. Columns that are sent from place to place are never skipped, because each place
-    // needs the columns that the previous place updated.
-    const step = Math.ceil(grid.columns / SAMPLED_COLUMNS);
-    const isSampled = ({ row, column }: GridBlock) => {
-      if (visitsARow === undefined || order === 'turns') return true;
-      return order === 'rows' ? column % step === 0 : visits[row] < visitsARow;
-    };
+    // Columns that are sent from place to place are never skipped, because each place needs the columns that
+    // the previous place updated. For the order `rows`, see sampleOf.
+    const isSampled = ({ row }: GridBlock) =>
+      visitsARow === undefined || order === 'turns' || order === 'rows' || visits[row] < visitsARow;
     return (block) => {
       if (sizes?.[block.row][block.column] === 0 || !isSampled(block)) return true;
       visits[block.row]++;
@@ -247,12 +241,4 @@ export class Visits {
       columnFrom: columns?.from,
     };
   }
-}
-
-/**
- * The place at which a block is visited: its own place if the stage lists one for each block, else the place
- * of its row.
- */
-function placeOfBlock({ at }: Stage, { rows, columns }: BlockGrid, { row, column }: GridBlock): Place {
-  return (at.length > rows ? at[row * columns + column] : at[row]) ?? at[0];
 }

@@ -1,0 +1,60 @@
+/** The memory of a plan is computed from some of its blocks; it is the memory of all of them. */
+import { describe, expect, it } from 'vitest';
+import { unbound } from '../../engine/plan/physical-plan.ts';
+import { peakOf } from '../../engine/run/walk.ts';
+import { checkAlsParams } from '../../operators/als/params.ts';
+import type { SideGrid } from '../../operators/als/plan/grid.ts';
+import { planAls } from '../../operators/als/plan/plan-als.ts';
+import { assumedDevices } from '../../operators/planner/assumed-devices.ts';
+import { contracts } from '../../operators/tasks/tasks.ts';
+
+const parts = { fixed: 'parts', factors: 'device', ratings: 'device' } as const;
+
+/** Ways to store the users and the items of a grid. */
+const layouts: Readonly<Record<string, Omit<SideGrid, 'q'>>> = {
+  'equations of parts on devices': parts,
+  'vectors of parts on devices': { ...parts, sums: 'vectors' },
+  'partial equations': { ...parts, sums: 'partial-equations' },
+  'vectors, ratings at the host': { ...parts, sums: 'vectors', ratings: 'host' },
+  'equations of parts at the host': { ...parts, factors: 'host', ratings: 'host' },
+};
+
+const inFiles = { ...parts, sums: 'vectors', factors: 'spill', ratings: 'spill' } as const;
+
+const [q, p] = [32, 24];
+
+/** Ratings of each block. If they are known, no block is left out. */
+const sizes = (rows: number, columns: number) =>
+  Array.from({ length: rows }, () => Array.from({ length: columns }, () => 1));
+
+function peaks(side: Omit<SideGrid, 'q'>, devices: number, extra: number) {
+  const plan = planAls(
+    { users: q * 400 + extra, items: p * 50 + extra, ratings: 1_000_000 },
+    checkAlsParams({ rank: 8, solver: 'cg', earlyStop: 2 }),
+    assumedDevices(Array.from({ length: devices }, () => 1e9)),
+    undefined,
+    { grid: { users: { ...side, q }, items: { ...side, q: p } } },
+  );
+  const bound = unbound(plan);
+  const blockSizes = { 'ratings-by-user': sizes(q, p), 'ratings-by-item': sizes(p, q) };
+  return {
+    sampled: peakOf(bound, contracts, plan.keep),
+    whole: peakOf({ ...bound, blockSizes }, contracts, plan.keep),
+  };
+}
+
+describe.each([1, 2])('the memory of a plan for %i devices', (devices) => {
+  it.each(Object.keys(layouts))('is the memory of all its blocks: %s', (name) => {
+    const { sampled, whole } = peaks(layouts[name], devices, 0);
+    expect(sampled).toEqual(whole);
+  });
+
+  it.each([
+    ['their rows differ by one', layouts['vectors, ratings at the host'], 17],
+    ['factors are in files', inFiles, 0],
+  ] as const)('is nearly the memory of all its blocks if %s', (_, side, extra) => {
+    const { sampled, whole } = peaks(side, devices, extra);
+    for (const [place, bytes] of Object.entries(whole))
+      expect(Math.abs(sampled[place] / bytes - 1)).toBeLessThan(0.03);
+  });
+});
