@@ -1,6 +1,6 @@
 /** The entry `factorflow/browser`: recommendations in a page, from a model on a web server. */
 export { openModel, type OpenModelOptions } from './open-model.ts';
-export { type PageAlsOptions, type PageTraining, trainAls } from './train-als.ts';
+export { type PageAlsOptions, type PageDeviceName, type PageTraining, trainAls } from './train-als.ts';
 export type { PageRating } from './page-ratings.ts';
 export { PageModel, type PageRequestOptions } from './page-model.ts';
 export type { Fetch } from './remote-file.ts';

@@ -3,7 +3,7 @@ import { SessionWork } from '../api/session-work.ts';
 import { noEvents } from '../engine/events.ts';
 import { RunMetrics } from '../engine/metrics.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
-import type { Executor } from '../engine/run/device.ts';
+import type { Device, Executor } from '../engine/run/device.ts';
 import { HostMemory } from '../engine/run/host-memory.ts';
 import { compilePageKernels } from './kernels.ts';
 import { PageDevice, type PageTasks } from './page-device.ts';
@@ -35,12 +35,13 @@ export class PageSession implements RequestSession {
     return this.#work.closed;
   }
 
-  requestContext({ signal, onEvent = noEvents }: RunOptions = {}): ExecutionContext {
+  /** `gpu`: a further device, for this request alone. */
+  requestContext({ signal, onEvent = noEvents }: RunOptions = {}, gpu?: Device): ExecutionContext {
     this.#work.requireOpen();
     return {
       signal: this.#work.signalOf(signal),
       follow: this.#work.follow,
-      executor: this.#executor,
+      executor: gpu ? { ...this.#executor, devices: [...this.#executor.devices, gpu] } : this.#executor,
       events: onEvent,
       metrics: new RunMetrics(),
     };

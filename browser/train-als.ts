@@ -1,12 +1,17 @@
 import { checkRunOptions } from '../api/check-options.ts';
 import type { RunOptions } from '../api/run-session.ts';
 import { handlers } from '../cpu/generated/tasks.ts';
+import { UsageError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
+import type { DeviceInfo } from '../engine/plan/device-info.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
+import type { Device } from '../engine/run/device.ts';
 import { planDevices } from '../engine/run/devices.ts';
 import { Holdings } from '../engine/run/holdings.ts';
+import { shown } from '../engine/shown.ts';
 import type { AlsParams } from '../operators/als/als-params.ts';
+import { chooseKernels, profileOfSorted } from '../operators/als/kernel-choices.ts';
 import { effectiveRatings } from '../operators/als/implicit/effective-ratings.ts';
 import { learnWeight, weightJson } from '../operators/als/implicit/rating-weight.ts';
 import { knownForm, sizedParams, type SizedAlsParams } from '../operators/als/implicit/sized-params.ts';
@@ -28,7 +33,14 @@ import { PageSession } from './page-session.ts';
 export interface PageAlsOptions extends Partial<AlsParams>, RunOptions {
   /** Ratings that measure each iteration (`testRmse`) and are not trained on; for explicit data. */
   readonly test?: readonly PageRating[];
+  /**
+   * `cpu`: WebAssembly, with the bits of Node's model. `gpu`: WebGPU. `auto`: WebGPU if the browser has it on a
+   * graphics card, else the CPU. Default: cpu.
+   */
+  readonly device?: PageDeviceName;
 }
+
+export type PageDeviceName = 'auto' | 'cpu' | 'gpu';
 
 /** A model that a page has trained, and its course. */
 export interface PageTraining {
@@ -39,6 +51,8 @@ export interface PageTraining {
   /** Test ratings of users or items without training ratings, which are left out. */
   readonly coldPairs: number;
   readonly seconds: number;
+  /** The device that trained. */
+  readonly device: string;
 }
 
 /**
@@ -48,22 +62,40 @@ export interface PageTraining {
  */
 export async function trainAls(
   ratings: readonly PageRating[],
-  { test, signal, onEvent, ...given }: PageAlsOptions = {},
+  { test, signal, onEvent, device = 'cpu', ...given }: PageAlsOptions = {},
 ): Promise<PageTraining> {
   checkRunOptions('trainAls', { signal, onEvent });
-  const asked = checkAlsParams(given, ['test', 'signal', 'onEvent']);
+  const asked = checkAlsParams(given, ['test', 'signal', 'onEvent', 'device']);
+  const gpu = await gpuFor(device);
   const session = await PageSession.open(handlers);
   try {
     const started = performance.now();
-    const fit = await Holdings.within(session.requestContext({ signal, onEvent }), (ctx) =>
+    const fit = await Holdings.within(session.requestContext({ signal, onEvent }, gpu), (ctx) =>
       fitRatings(ratings, asked, test, ctx),
     );
     const seconds = (performance.now() - started) / 1000;
-    return { ...fit.course, seconds, model: new PageModel(fit.parts, session) };
+    return { ...fit.course, seconds, device: fit.device, model: new PageModel(fit.parts, session) };
   } catch (error) {
     await session.close();
     throw error;
+  } finally {
+    await gpu?.close();
   }
+}
+
+/** The page's GPU, if it is asked for. Its code is loaded with it. */
+async function gpuFor(device: PageDeviceName): Promise<Device | undefined> {
+  if (!['auto', 'cpu', 'gpu'].includes(device))
+    throw new UsageError(`device must be 'auto', 'cpu' or 'gpu', got ${shown(device)}`);
+  if (device === 'cpu') return undefined;
+  const { openPageGpu } = await import('./page-gpu.ts');
+  const gpu = await openPageGpu({ software: device === 'gpu' });
+  if (gpu === undefined && device === 'gpu')
+    throw new UsageError('this browser gives the page no WebGPU adapter', {
+      phase: 'open',
+      advice: "Use device 'auto', which then computes on the processor",
+    });
+  return gpu;
 }
 
 async function fitRatings(
@@ -81,15 +113,15 @@ async function fitRatings(
   const { facts, unit } = sorted;
   const block = known && known.indexed.rows > 0 ? await sortByUser(known.indexed, 'keep', ctx) : undefined;
   const devices = planDevices(ctx.executor);
-  const plan = planAls(
-    { ...sizes, ratings: sorted.byUser.ratings, testRatings: block?.ratings },
-    params,
-    devices,
-  );
+  const profile = { ...profileOfSorted(sorted, sorted.largest), testRatings: block?.ratings };
+  const choices = await chooseKernels(profile, params, ctx);
+  // After a GPU is lost, the CPU continues with a plan of its own.
+  const plan = (compute: readonly DeviceInfo[]) =>
+    planAls(profile, params, { ...devices, compute }, compute[0].choosesKernels ? choices : undefined);
   const result = await trainOn(
     { byUser: sorted.byUser, byItem: sorted.byItem, users, items, test: block && inUnit(block, unit) },
     params,
-    { unit, level: levelInUnit(facts, unit), devices: devices.compute, plan: () => plan },
+    { unit, level: levelInUnit(facts, unit), devices: devices.compute, plan },
     ctx,
   );
   const course = {
@@ -97,7 +129,8 @@ async function fitRatings(
     bestIteration: result.bestIteration,
     coldPairs: known?.unknown ?? 0,
   };
-  return { course, parts: partsOf(indexed, params, result, { ...sorted, itemCounts }) };
+  const device = devices.compute[0].description;
+  return { course, device, parts: partsOf(indexed, params, result, { ...sorted, itemCounts }) };
 }
 
 /** The ratings by user and by item, divided by their unit, or replaced by the weights of implicit data. */
@@ -105,21 +138,22 @@ async function sortedSides(indexed: IndexedRatings, params: SizedAlsParams, ctx:
   const read = await sortRatings(indexed, { duplicates: 'keep' }, ctx);
   const sides = params.implicitPrefs ? (await effectiveRatings(read, ctx)).blocks : read;
   const facts = await sortedRatingFacts(sides, ctx);
+  const largest = Math.max(Math.abs(facts.least), Math.abs(facts.most));
   if (!params.implicitPrefs) {
     const unit = ratingUnit(facts, params.biases);
     const [byUser, byItem] = [
       await ratingsInUnit(sides.byUser, unit, ctx),
       await ratingsInUnit(sides.byItem, unit, ctx),
     ];
-    return { byUser, byItem, facts, unit, weight: undefined };
+    return { byUser, byItem, facts, unit, weight: undefined, largest: largest / unit };
   }
   const { itemCounts: counts } = indexed;
   const weight = await learnWeight(knownForm(params), sides.byUser, counts, ctx);
-  if (weight.changesNothing) return { ...sides, facts, unit: 1, weight };
+  if (weight.changesNothing) return { ...sides, facts, unit: 1, weight, largest };
   const options = { counts, keeps: false };
   const byUser = await weightedRatings({ ratings: sides.byUser, rows: 'users' }, weight, options, ctx);
   const byItem = await weightedRatings({ ratings: sides.byItem, rows: 'items' }, weight, options, ctx);
-  return { byUser, byItem, facts, unit: 1, weight };
+  return { byUser, byItem, facts, unit: 1, weight, largest: weight.largest };
 }
 
 /** The trained model as a page holds it, with the facts that solve new users. */

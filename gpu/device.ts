@@ -12,36 +12,33 @@ import {
 } from '../engine/partition.ts';
 import type { Place } from '../engine/plan/place.ts';
 import type { Task, TaskMetrics, TaskResult } from '../engine/task.ts';
-import type { ThreadPool } from '../engine/threads/thread-pool.ts';
 import { sentPartition } from '../engine/threads/wide-views.ts';
 import { bindingBytesOf, infoOf } from './device-info.ts';
 import { type HeldPartition, HeldPartitions } from './device/held-partitions.ts';
 import { deviceBytes, sharedCopy, wireIn } from './device/host-columns.ts';
 import { strideOf, WIRE_ROWS, wireRows } from './device/resources.ts';
-import { GpuThread, type GpuThreadOptions } from './gpu-thread.ts';
 import type { GpuInfo } from './webgpu/gpu-info.ts';
 import type { TaskOf } from '../operators/tasks/tasks.ts';
 import type { TimeVariantsTask } from './own-tasks.ts';
 import { KernelTuner, type TunedKernels } from './update/choice/tuner.ts';
-import { TunerCache } from './update/choice/tuner-cache.ts';
-import { ThreadRequests } from './thread-requests.ts';
+import { type RequestPool, ThreadRequests } from './thread-requests.ts';
 
-export interface GpuDeviceOptions extends GpuThreadOptions {
+export interface GpuDeviceOptions {
   /** Default: gpu:0. */
-  readonly place?: Place;
+  readonly place?: Place | undefined;
+  /** See GpuThreadOptions. */
+  readonly memoryBytes?: number | undefined;
   /** GPUs near the same processor socket have the same number; undefined if unknown. See DeviceInfo. */
   readonly group?: number | undefined;
-  /** The folder of measured kernel choices; default: the user's cache folder. */
-  readonly tunedKernels?: TunedKernels;
-  /** A thread that is already opening such a GPU. */
-  readonly thread?: GpuThread | undefined;
+  /** Measured kernel choices of earlier runs. */
+  readonly tunedKernels: TunedKernels;
 }
 
 const noWork: TaskMetrics = { rows: 0, bytesUp: 0, bytesDown: 0, milliseconds: 0 };
 
 /**
- * One GPU, as the main thread sees it. A thread of its own owns the WebGPU device and executes the requests
- * that this class sends (gpu/worker.ts).
+ * One GPU, as the engine sees it. The WebGPU device and all data on it belong to an OpenedGpu, which executes
+ * the requests that this class sends: in Node in a thread of its own (gpu/worker.ts).
  *
  * `put` leaves a partition in host memory; it is uploaded when the first task names it. Puts, allocations and
  * releases are not sent at once but together with the next request, in order. Several tasks may be sent
@@ -71,12 +68,11 @@ export class GpuDevice implements Device {
   #closed: Promise<void> | undefined;
   readonly #ended: () => void;
 
-  private constructor(
-    pool: ThreadPool,
+  /** `adapter`: the GPU that executes the requests of `pool`. */
+  constructor(
+    pool: RequestPool,
     adapter: GpuInfo,
-    place: Place,
-    { memoryBytes, group }: Pick<GpuDeviceOptions, 'memoryBytes' | 'group'>,
-    tunedKernels: TunedKernels,
+    { place = 'gpu:0', memoryBytes, group, tunedKernels }: GpuDeviceOptions,
   ) {
     this.#requests = new ThreadRequests(pool);
     this.memory = this.#requests.memory;
@@ -93,17 +89,9 @@ export class GpuDevice implements Device {
     });
   }
 
-  /** Throws UsageError with the reason when there is no adapter. */
-  static async open({
-    place = 'gpu:0',
-    tunedKernels = new TunerCache(),
-    thread: begun,
-    ...options
-  }: GpuDeviceOptions = {}): Promise<GpuDevice> {
-    const thread = begun ?? new GpuThread(options);
-    const device = new GpuDevice(thread.pool, await thread.info, place, options, tunedKernels);
-    thread.crashed = (cause) => device.#requests.lose(cause, { name: device.adapter.name, place });
-    return device;
+  /** Fails all requests from now on, since the GPU's thread has ended. Returns the error. */
+  lost(cause: unknown): Error {
+    return this.#requests.lose(cause, { name: this.adapter.name, place: this.info.place });
   }
 
   put(ref: PartitionRef, partition: Partition): void {

@@ -1,15 +1,13 @@
 import { Garbage, setCollector } from '../engine/run/garbage.ts';
-import { collectGarbage } from '../engine/threads/collect-garbage.ts';
 import { CancelledError } from '../engine/errors.ts';
 import type { TaskOutcome } from '../engine/task.ts';
 import { receivedPartition } from '../engine/threads/wide-views.ts';
-import type { AcquiredGpu } from './webgpu/acquire.ts';
 import { Gpu } from './webgpu/gpu.ts';
+import type { AcquiredGpu } from './webgpu/open-adapter.ts';
 import type { Turn } from './webgpu/pass.ts';
 import { WIRE_ROWS, wireRows } from './device/resources.ts';
-import { copiesEnded } from './exchange/copy-files.ts';
 import type { GpuTaskScope } from './handler.ts';
-import { handle } from './registry.ts';
+import type { Handle } from './registry.ts';
 import { GpuStore } from './store.ts';
 import type { Turns } from './turns.ts';
 import type { GpuCommand, GpuRequest } from './requests.ts';
@@ -32,10 +30,12 @@ export class OpenedGpu {
   readonly #gpu: Gpu;
   readonly #store: GpuStore;
   readonly #garbage = new Garbage();
+  readonly #handle: Handle;
 
-  /** `memoryBytes`: see Gpu.open. */
-  constructor(acquired: AcquiredGpu, memoryBytes: number | undefined) {
-    setCollector(collectGarbage);
+  /** `handle` runs tasks by name. `memoryBytes`: see Gpu. */
+  constructor(acquired: AcquiredGpu, handle: Handle, memoryBytes: number | undefined) {
+    setCollector(() => acquired.host.collectGarbage());
+    this.#handle = handle;
     this.#gpu = new Gpu(acquired, memoryBytes);
     this.#store = new GpuStore(this.#gpu);
   }
@@ -67,51 +67,53 @@ export class OpenedGpu {
       moved ??= gpu.counters.since(before);
       place.pass();
     };
-    const outcome = await obey(command, gpu, store, { ...place, pass });
+    const outcome = await this.#obey(command, { ...place, pass });
     // Spans are the timed sections of a trace. Only replies to tasks contain spans; the spans of a fetch wait
     // for the next task's reply.
     const spans = command.type === 'task' ? gpu.journal.take() : [];
     const counts = moved ?? gpu.counters.since(before);
     return { ...outcome, ...counts, ended: turn.ended, spans, memory: gpu.takeMemory() };
   }
-}
 
-async function obey(command: Command, gpu: Gpu, store: GpuStore, place: RequestPlace): Promise<TaskOutcome> {
-  switch (command.type) {
-    case 'task':
-      return runTask(command, gpu, store, place);
-    case 'fetch':
-      if (command.into) return { rows: await store.fetchWire(command.key, command.into, place.pass) };
-      return { rows: 0, partitions: { fetched: await store.fetch(command.key, place.pass) } };
-    case 'collect':
-      collectGarbage();
-      return { rows: 0 };
-    case 'trim':
-      store.trim();
-      collectGarbage();
-      return { rows: 0 };
-    case 'lose':
-      if (command.what === 'thread') process.exit(1);
-      // Closing the device unmaps memory that copies in progress still use.
-      await copiesEnded();
-      gpu.device.destroy();
-      await gpu.device.lost;
-      return { rows: 0 };
-    case 'close':
-      await place.turns.othersEnded();
-      await copiesEnded();
-      store.trim();
-      await gpu.close();
-      return { rows: 0 };
+  async #obey(command: Command, place: RequestPlace): Promise<TaskOutcome> {
+    const [gpu, store] = [this.#gpu, this.#store];
+    const { host } = gpu;
+    switch (command.type) {
+      case 'task':
+        return this.#handle(command.kernel, await scopeOf(command, gpu, store, place));
+      case 'fetch':
+        if (command.into) return { rows: await store.fetchWire(command.key, command.into, place.pass) };
+        return { rows: 0, partitions: { fetched: await store.fetch(command.key, place.pass) } };
+      case 'collect':
+        host.collectGarbage();
+        return { rows: 0 };
+      case 'trim':
+        store.trim();
+        host.collectGarbage();
+        return { rows: 0 };
+      case 'lose':
+        // Closing the device unmaps memory that copies in progress still use.
+        await host.pieces.ended();
+        gpu.device.destroy();
+        await gpu.device.lost;
+        return { rows: 0 };
+      case 'close':
+        await place.turns.othersEnded();
+        await host.pieces.ended();
+        store.trim();
+        await gpu.close();
+        return { rows: 0 };
+    }
   }
 }
 
-async function runTask(
+/** The data and services of one task. Uploads inputs that are not on the GPU. */
+async function scopeOf(
   { kernel, params, inputs, outputs }: Extract<Command, { readonly type: 'task' }>,
   gpu: Gpu,
   store: GpuStore,
   { flags, slot, pass }: RequestPlace,
-): Promise<TaskOutcome> {
+): Promise<GpuTaskScope> {
   const cancelled = () => Atomics.load(flags, slot) !== 0;
   // A request may be cancelled while it waits for its turn.
   if (cancelled()) throw new CancelledError();
@@ -126,7 +128,7 @@ async function runTask(
     return found;
   };
   const entry = (name: string) => (name in keys && store.has(keys[name]) ? store.get(keys[name]) : undefined);
-  const scope: GpuTaskScope = {
+  return {
     gpu,
     params,
     hasMatrix: (name) => entry(name)?.matrix !== undefined,
@@ -152,5 +154,4 @@ async function runTask(
     cancelled,
     submitted: pass,
   };
-  return handle(kernel, scope);
 }

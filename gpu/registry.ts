@@ -1,14 +1,20 @@
 import type { TaskOutcome } from '../engine/task.ts';
-import { handlers } from './generated/tasks.ts';
 import type { GpuTaskScope } from './handler.ts';
 
-const byName: Readonly<Record<string, ((scope: GpuTaskScope<never>) => Promise<TaskOutcome>) | undefined>> =
-  handlers;
+/** Handlers of tasks by name; each takes the parameters of its own task. */
+export type GpuHandlers = Readonly<
+  Record<string, ((scope: GpuTaskScope<never>) => Promise<TaskOutcome>) | undefined>
+>;
 
-/** Runs a task received as a message. */
-export async function handle(kernel: string, scope: GpuTaskScope): Promise<TaskOutcome> {
-  const handler = byName[kernel];
-  if (handler === undefined) throw new Error(`no GPU handler is registered for the task ${kernel}`);
-  // A task is built from its kernel's contract, so the scope's parameters have that kernel's type.
-  return handler(scope as GpuTaskScope<never>);
+/** Runs a task by its name. */
+export type Handle = (kernel: string, scope: GpuTaskScope) => Promise<TaskOutcome>;
+
+/** Runs tasks by these handlers. */
+export function handleBy(handlers: GpuHandlers): Handle {
+  return async (kernel, scope) => {
+    const handler = handlers[kernel];
+    if (handler === undefined) throw new Error(`no GPU handler is registered for the task ${kernel}`);
+    // A task is built from its kernel's contract, so the scope's parameters have that kernel's type.
+    return handler(scope as GpuTaskScope<never>);
+  };
 }

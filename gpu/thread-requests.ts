@@ -3,9 +3,14 @@ import type { Place } from '../engine/plan/place.ts';
 import { MemoryMeter } from '../engine/run/memory-meter.ts';
 import type { TaskOutcome } from '../engine/task.ts';
 import { Garbage } from '../engine/run/garbage.ts';
-import type { ThreadPool } from '../engine/threads/thread-pool.ts';
+import type { ThreadOutcome, ThreadPool } from '../engine/threads/thread-pool.ts';
 import type { GpuCommand, GpuRequest } from './requests.ts';
 import { StoreChanges } from './store-changes.ts';
+
+/** Executes requests, in the order in which they are made. */
+export type RequestPool = Pick<ThreadPool, 'returnEarly' | 'close'> & {
+  run(makeRequest: () => GpuRequest, signal?: AbortSignal): Promise<ThreadOutcome>;
+};
 
 /**
  * Sends requests to a GPU's thread. Each carries the pending changes of partitions (StoreChanges). After the
@@ -15,12 +20,12 @@ export class ThreadRequests {
   readonly changes = new StoreChanges();
   /** Memory of the GPU, as the thread reports it. */
   readonly memory = new MemoryMeter();
-  readonly #pool: ThreadPool;
+  readonly #pool: RequestPool;
   readonly #garbage = new Garbage();
   #lost: DeviceLostError | undefined;
   #closing = false;
 
-  constructor(pool: ThreadPool) {
+  constructor(pool: RequestPool) {
     this.#pool = pool;
   }
 

@@ -49,13 +49,14 @@ async function execute(request: GpuRequest, slot: number, pass: () => void): Pro
     const { memoryBytes, ...options } = command.options;
     const acquired = await acquireGpu(options);
     // Kernels and tasks are loaded after the answer has been sent, while the calling thread processes it.
-    opened = setImmediate().then(
-      async () => new (await import('./opened-gpu.ts')).OpenedGpu(acquired, memoryBytes),
+    opened = setImmediate().then(async () =>
+      (await import('./open-in-thread.ts')).openInThread(acquired, memoryBytes),
     );
     return { rows: 0, values: { ...acquired.info } as unknown as JsonObject };
   }
   if (opened === undefined)
     throw new DeviceLostError('the thread of the GPU ended, and what it held is gone', { phase: 'gpu' });
+  if (command.type === 'lose' && command.what === 'thread') process.exit(1);
   return (await opened).execute(request, command, { slot, flags, turns, pass });
 }
 

@@ -87,7 +87,7 @@ const bundles: readonly Bundle[] = [
       'api/worker/stdin-thread',
       'api/stall-watcher',
     ],
-    files: { open: await importsOf('gpu/worker'), gpu: ['gpu/opened-gpu'] },
+    files: { open: await importsOf('gpu/worker'), gpu: ['gpu/open-in-thread'] },
   },
 ];
 const bundled = [

@@ -1,4 +1,4 @@
-/** Bundles the compiled browser/, or a program that imports it, into a module for pages. */
+/** Bundles the compiled browser/ into modules for pages. */
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
@@ -6,7 +6,7 @@ import { rolldown } from 'rolldown';
 const root = fileURLToPath(new URL('../', import.meta.url));
 
 /** The packages whose code the module contains. */
-const bundled = ['hyparquet'];
+const bundled = ['hyparquet', 'liquidjs'];
 
 /** The name of the package that a module belongs to; undefined for a module of the project. */
 function packageOf(id: string): string | undefined {
@@ -16,13 +16,13 @@ function packageOf(id: string): string | undefined {
 }
 
 /**
- * Bundles a program with everything that it imports into one module. Throws if it imports a module of Node, or
- * a package that pages do not need.
+ * Bundles a program with everything that it imports: into index.js, and a module for each `import()`. Throws
+ * if it imports a module of Node, or a package that pages do not need. Returns the modules' texts by file name.
  */
-export async function bundlePage(input: string): Promise<string> {
+export async function bundlePage(input: string): Promise<Readonly<Record<string, string>>> {
   const foreign = new Set<string>();
   const bundle = await rolldown({
-    input,
+    input: { index: input },
     cwd: root,
     platform: 'browser',
     external: (id) => {
@@ -32,9 +32,13 @@ export async function bundlePage(input: string): Promise<string> {
       return true;
     },
     logLevel: 'silent',
+    // Modules that are loaded later take what they share with index.js from it.
+    preserveEntrySignatures: 'allow-extension',
   });
   const { output } = await bundle.generate({
     format: 'esm',
+    entryFileNames: '[name].js',
+    chunkFileNames: '[name].js',
     // Errors are called by the names of their classes.
     minify: {
       compress: { keepNames: { function: false, class: true } },
@@ -43,8 +47,9 @@ export async function bundlePage(input: string): Promise<string> {
   });
   await bundle.close();
   if (foreign.size > 0) throw new Error(`${input} imports ${[...foreign].sort().join(', ')}`);
-  if (output.length !== 1) throw new Error(`${input} gives ${output.length} files, need 1`);
-  return output[0].code;
+  return Object.fromEntries(
+    output.flatMap((file) => (file.type === 'chunk' ? [[file.fileName, file.code]] : [])),
+  );
 }
 
 /** The licenses of the packages in the module, which must be distributed with their code. */

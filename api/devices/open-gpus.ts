@@ -33,8 +33,8 @@ export const gpusOfThisMachine: GpuMachine = {
   open: async (options) => {
     const thread = new GpuThread(options);
     // Imported while the GPU's thread opens the GPU, since most runs never need this module.
-    const { GpuDevice } = await import('../../gpu/device.ts');
-    return GpuDevice.open({ ...options, thread });
+    const { openGpuDevice } = await import('../../gpu/open-gpu-device.ts');
+    return openGpuDevice({ ...options, thread });
   },
   findCards,
   memoryUsed,

@@ -13,7 +13,7 @@ import { addHalf } from '../../gpu/copies/to-half.ts';
 import { updateRows } from '../../gpu/update/half-iteration.ts';
 import type { UpdateVariant } from '../../gpu/update/choice/variant.ts';
 import { updateVariants } from '../../gpu/update/choice/variants.ts';
-import { Gpu } from '../../gpu/webgpu/gpu.ts';
+import { openGpu } from '../../gpu/webgpu/open-gpu.ts';
 import type { KernelTimes } from '../../gpu/webgpu/pass.ts';
 import { equationColumns } from '../../operators/tasks/equation-tasks.ts';
 
@@ -34,7 +34,7 @@ const {
 } = JSON.parse(given) as Record<string, number>;
 const lambda = 0.05;
 
-const gpu = await Gpu.open();
+const gpu = await openGpu();
 const block = await drawBlock();
 const stride = strideOf(rank);
 const fixed = await matrix(columns, rank, true);

@@ -2,7 +2,8 @@
  * ALS on a GPU without the engine: ratings and factors stay in place, and half-iterations run one after the
  * other.
  */
-import { Gpu } from '../../gpu/webgpu/gpu.ts';
+import type { Gpu } from '../../gpu/webgpu/gpu.ts';
+import { openGpu } from '../../gpu/webgpu/open-gpu.ts';
 import type { GpuScopeOf } from '../../gpu/handler.ts';
 import type { KernelTimes } from '../../gpu/webgpu/pass.ts';
 import type { DeviceBlock, DeviceMatrix } from '../../gpu/device/resources.ts';
@@ -79,7 +80,7 @@ export class HalfIterations {
 
   /** Opens the GPU and uploads a data set. */
   static async open(folder: string): Promise<HalfIterations> {
-    const gpu = await Gpu.open();
+    const gpu = await openGpu();
     const { info } = gpu;
     const { byUser, byItem, test, seconds } = await loadBlocks(folder);
     const start = performance.now();

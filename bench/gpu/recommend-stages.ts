@@ -3,7 +3,8 @@ import { Field, Float32, Int32, Schema } from 'apache-arrow';
 import { keyCount } from '../../engine/keys/key-column.ts';
 import { spinKernel } from '../../gpu/copies/spin.ts';
 import { TOP_N_ROWS, topNKernel } from '../../gpu/serving/top-n.ts';
-import { Gpu } from '../../gpu/webgpu/gpu.ts';
+import type { Gpu } from '../../gpu/webgpu/gpu.ts';
+import { openGpu } from '../../gpu/webgpu/open-gpu.ts';
 import { uploadRows } from '../../gpu/copies/matrix-rows.ts';
 import { type DeviceMatrix, strideOf } from '../../gpu/device/resources.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
@@ -29,7 +30,7 @@ export async function recommendStages(
   n: number,
 ): Promise<readonly [StageTimes, StageTimes]> {
   const times: Record<string, number> = {};
-  const gpu = await timed(times, 'open the GPU', () => Gpu.open());
+  const gpu = await timed(times, 'open the GPU', () => openGpu());
   const first = await round(gpu, given, n, times);
   const second = await round(gpu, given, n, {});
   await gpu.close();

@@ -1,8 +1,9 @@
 /**
  * Milliseconds of a monotonic clock shared by all threads of this process; performance.now() has a different
- * zero in each thread.
+ * zero in each thread. A page, whose tasks run in one thread, has that clock only.
  */
 export function sharedClock(): number {
+  if (typeof process === 'undefined') return performance.now();
   const [seconds, nanoseconds] = process.hrtime();
   return 1000 * seconds + nanoseconds / 1e6;
 }

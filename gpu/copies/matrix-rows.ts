@@ -1,6 +1,5 @@
 import type { Gpu } from '../webgpu/gpu.ts';
 import { type PieceTaker, READBACK_BYTES, STAGING_BYTES } from '../webgpu/staging.ts';
-import { FreshMemory } from '../exchange/fresh-memory.ts';
 import { unpaddedRowsKernel, unpaddedRowsWorkgroups } from './unpadded-rows.ts';
 import type { DeviceMatrix } from '../device/resources.ts';
 
@@ -42,7 +41,7 @@ export async function downloadRows(
   { rows, columns, stride, values }: DeviceMatrix,
   submitted?: () => void,
 ): Promise<Float32Array> {
-  const memory = new FreshMemory(rows * columns);
+  const memory = gpu.host.awaitedValues(rows * columns);
   const target = memory.values;
   const bytes = target.byteLength;
   if (bytes === 0) return target;

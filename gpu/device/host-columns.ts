@@ -1,4 +1,4 @@
-import { type Partition, partitionBytes, type SharedColumn } from '../../engine/partition.ts';
+import { type Partition, partitionBytes, sharedArray, type SharedColumn } from '../../engine/partition.ts';
 import type { WireMemory } from '../../engine/run/device.ts';
 import { strideOf, vectorLayouts } from './resources.ts';
 
@@ -21,7 +21,7 @@ export function wireIn(
   form: 'f32' | 'f16',
   bytes: number,
 ): Pick<Partition, 'columns' | 'inFiles'> {
-  if (!(memory instanceof SharedArrayBuffer)) return { columns: {}, inFiles: { memory, form, bytes } };
+  if ('files' in memory) return { columns: {}, inFiles: { memory, form, bytes } };
   return {
     columns: {
       values: form === 'f16' ? new Uint16Array(memory, 0, bytes / 2) : new Float32Array(memory, 0, bytes / 4),
@@ -29,10 +29,10 @@ export function wireIn(
   };
 }
 
-/** The column itself when its memory is shared, else a copy in shared memory. */
+/** The column itself when its memory is shared, else a copy, in shared memory where the program has it. */
 export function sharedCopy<Column extends SharedColumn>(column: Column): Column {
-  if (column.buffer instanceof SharedArrayBuffer) return column;
-  const memory = new SharedArrayBuffer(column.byteLength);
-  new Uint8Array(memory).set(new Uint8Array(column.buffer, column.byteOffset, column.byteLength));
-  return new (column.constructor as new (buffer: SharedArrayBuffer) => Column)(memory);
+  if (typeof SharedArrayBuffer !== 'undefined' && column.buffer instanceof SharedArrayBuffer) return column;
+  const bytes = sharedArray(Uint8Array, column.byteLength);
+  bytes.set(new Uint8Array(column.buffer, column.byteOffset, column.byteLength));
+  return new (column.constructor as new (buffer: ArrayBufferLike) => Column)(bytes.buffer);
 }

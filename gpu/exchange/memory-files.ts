@@ -3,12 +3,10 @@ import { closeSync, openSync, statfsSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import type { FileMemory } from '../../engine/partition.ts';
 import type { FileMemories } from '../../engine/run/device.ts';
+import { PIECE_BYTES } from './piece-bytes.ts';
 
 /** The folder whose files Linux keeps in memory. */
 const FOLDER = '/dev/shm';
-
-/** Bytes of a piece, the unit that one thread copies. */
-export const PIECE_BYTES = 2 << 20;
 
 /** Number of files over which one FileMemory is spread: the system executes writes to one file one by one. */
 const FILES = 8;

@@ -4,7 +4,7 @@
  */
 import { Worker } from 'node:worker_threads';
 import { workerFile } from '../../engine/threads/worker-file.ts';
-import { isSoftware } from '../webgpu/acquire.ts';
+import { isSoftware } from '../webgpu/open-adapter.ts';
 
 interface ProbeReport {
   readonly adapter: {

@@ -1,5 +1,6 @@
 import { CapacityError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
+import { sharedArray } from '../../engine/partition.ts';
 import { TOP_N_ROWS, topNKernel } from './top-n.ts';
 import type { GpuScopeOf, GpuTaskHandler } from '../handler.ts';
 
@@ -28,7 +29,7 @@ export const topN: GpuTaskHandler<'top-n'> = async (scope) => {
       `a list of ${n} columns does not fit ${formatBytes(Math.min(LIST_BYTES, bufferBytes, bindingBytes))}`,
       { phase: 'top-n' },
     );
-  const both = new SharedArrayBuffer(8 * count * n);
+  const both = sharedArray(Uint8Array, 8 * count * n).buffer;
   const items = new Uint32Array(both, 0, count * n);
   const scores = new Float32Array(both, 4 * count * n, count * n);
   const bytes = 8 * partRows * n;

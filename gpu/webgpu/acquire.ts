@@ -1,19 +1,8 @@
 import { UsageError } from '../../engine/errors.ts';
-import type { AcquireOptions, GpuFeature, GpuInfo } from './gpu-info.ts';
+import type { AcquireOptions } from './gpu-info.ts';
+import { nodeHost } from './node-host.ts';
+import { type AcquiredGpu, openAdapter, usedFeatures } from './open-adapter.ts';
 import { pacePolls } from './polls.ts';
-
-/**
- * Objects that must stay referenced while the device is used: if the instance, the adapter or the device is
- * garbage-collected, the process ends with a segmentation fault.
- */
-export interface AcquiredGpu {
-  readonly instance: GPU;
-  readonly adapter: GPUAdapter;
-  readonly device: GPUDevice;
-  readonly info: GpuInfo;
-}
-
-const alive: AcquiredGpu[] = [];
 
 /** Opens the best adapter. Throws UsageError with the reason when there is none. */
 export async function acquireGpu({
@@ -39,29 +28,9 @@ export async function acquireGpu({
         'factorflow doctor, or use device cpu',
     });
   }
-  const wanted: readonly GPUFeatureName[] = [
-    'shader-f16',
-    'subgroups',
-    'timestamp-query',
-    'chromium-experimental-subgroup-matrix' as GPUFeatureName,
-  ];
-  const requiredFeatures = wanted.filter((feature) => adapter.features.has(feature));
-  const device = await adapter.requestDevice({
-    label: 'factorflow',
-    requiredFeatures,
-    requiredLimits: requiredLimits(adapter.limits),
-  });
-  const acquired = { instance, adapter, device, info: describe(adapter, device, without) };
-  alive.push(acquired);
+  const acquired = await openAdapter({ instance, adapter, host: nodeHost }, usedFeatures, { without });
   pacePolls(acquired.info.software);
   return acquired;
-}
-
-/** Destroys the device, which frees its memory. */
-export function releaseGpu(acquired: AcquiredGpu): void {
-  acquired.device.destroy();
-  const at = alive.indexOf(acquired);
-  if (at >= 0) alive.splice(at, 1);
 }
 
 async function loadWebGpu(): Promise<typeof import('webgpu')> {
@@ -78,88 +47,4 @@ async function loadWebGpu(): Promise<typeof import('webgpu')> {
       },
     );
   }
-}
-
-const limitNames = [
-  'maxBufferSize',
-  'maxStorageBufferBindingSize',
-  'maxComputeWorkgroupStorageSize',
-  'maxComputeInvocationsPerWorkgroup',
-  'maxComputeWorkgroupSizeX',
-  'maxStorageBuffersPerShaderStage',
-  'maxComputeWorkgroupsPerDimension',
-] as const;
-
-function requiredLimits(limits: GPUSupportedLimits): Record<string, number> {
-  return Object.fromEntries(limitNames.map((name) => [name, limits[name]]));
-}
-
-/** True when the adapter computes on the processor. */
-export function isSoftware({ isFallbackAdapter, device, description }: GPUAdapterInfo): boolean {
-  return isFallbackAdapter || /swiftshader|llvmpipe|software/i.test(`${device} ${description}`);
-}
-
-interface ExtendedInfo extends GPUAdapterInfo {
-  readonly subgroupMatrixConfigs?: readonly {
-    readonly componentType: string;
-    readonly resultComponentType: string;
-    readonly M: number;
-    readonly N: number;
-    readonly K: number;
-  }[];
-}
-
-function describe(adapter: GPUAdapter, device: GPUDevice, without: readonly GpuFeature[]): GpuInfo {
-  const info = adapter.info as ExtendedInfo;
-  const { limits } = device;
-  const subgroupSize = info.subgroupMinSize === info.subgroupMaxSize ? info.subgroupMinSize : 0;
-  const tensor = (info.subgroupMatrixConfigs ?? []).some(
-    (config) =>
-      config.componentType === 'f16' &&
-      config.resultComponentType === 'f32' &&
-      config.M === 16 &&
-      config.N === 16 &&
-      config.K === 16,
-  );
-  const whole = (info.subgroupMatrixConfigs ?? []).some(
-    (config) =>
-      config.componentType === 'i8' &&
-      config.resultComponentType === 'i32' &&
-      config.M === 16 &&
-      config.N === 16 &&
-      config.K === 32,
-  );
-  const has = (name: string) => device.features.has(name);
-  const f16 = has('shader-f16');
-  // Kernels with subgroups require 32 threads.
-  const subgroups = has('subgroups') && subgroupSize === 32;
-  const quads = has('subgroups') && info.subgroupMinSize >= 4;
-  const matrices = f16 && subgroups && has('chromium-experimental-subgroup-matrix');
-  const found: Record<GpuFeature, boolean> = {
-    f16,
-    quads,
-    subgroups,
-    tensor: matrices && tensor,
-    int8: matrices && whole,
-  };
-  const name = [info.device, info.description].find((part) => part !== '');
-  return {
-    name: name ?? 'unnamed adapter',
-    vendor: info.vendor,
-    architecture: info.architecture,
-    software: isSoftware(info),
-    features: (Object.keys(found) as GpuFeature[]).filter(
-      (feature) => found[feature] && !without.includes(feature),
-    ),
-    subgroupSize,
-    timestamps: has('timestamp-query'),
-    limits: {
-      bufferBytes: limits.maxBufferSize,
-      bindingBytes: limits.maxStorageBufferBindingSize,
-      workgroupBytes: limits.maxComputeWorkgroupStorageSize,
-      workgroupThreads: Math.min(limits.maxComputeInvocationsPerWorkgroup, limits.maxComputeWorkgroupSizeX),
-      workgroupsPerDimension: limits.maxComputeWorkgroupsPerDimension,
-      storageBuffers: limits.maxStorageBuffersPerShaderStage,
-    },
-  };
 }

@@ -3,15 +3,16 @@ import { MemoryMeter } from '../../engine/run/memory-meter.ts';
 import { formatBytes } from '../../engine/format.ts';
 import { spinKernel } from '../copies/spin.ts';
 import { admits, type KernelDescriptor, type KernelParams } from './kernel.ts';
-import { type AcquiredGpu, acquireGpu, releaseGpu } from './acquire.ts';
 import { BindGroups } from './bind-groups.ts';
 import { compileKernel } from './compile-kernel.ts';
 import { TransferCounters } from './counters.ts';
 import { IdleSpin } from './idle-spin.ts';
 import { Journal } from './journal.ts';
-import type { AcquireOptions, GpuInfo } from './gpu-info.ts';
+import type { GpuInfo } from './gpu-info.ts';
+import type { GpuHost } from './host.ts';
 import type { CompiledKernel } from './compiled-kernel.ts';
 import { Pass, type Turn } from './pass.ts';
+import { type AcquiredGpu, releaseGpu } from './open-adapter.ts';
 import { PassBuffers } from './pass-buffers.ts';
 import { hurryPolls } from './polls.ts';
 import type { WireRows } from '../device/resources.ts';
@@ -22,6 +23,7 @@ import { KernelClock, TimedPass } from './timed-pass.ts';
 export class Gpu {
   readonly info: GpuInfo;
   readonly device: GPUDevice;
+  readonly host: GpuHost;
   readonly counters = new TransferCounters();
   readonly clock = new KernelClock();
   readonly journal = new Journal();
@@ -42,32 +44,24 @@ export class Gpu {
   #lost: string | undefined;
   #closing = false;
 
-  /** `memoryBytes`: see open. */
+  /**
+   * `memoryBytes`: the GPU memory that may be used; freed buffers are kept for reuse within it.
+   */
   constructor(acquired: AcquiredGpu, memoryBytes = Number.POSITIVE_INFINITY) {
     this.#memoryBytes = memoryBytes;
     this.#acquired = acquired;
     this.device = acquired.device;
     this.info = acquired.info;
+    this.host = acquired.host;
     this.passBuffers = new PassBuffers(this.device);
     this.bindGroups = new BindGroups(this.device);
-    this.#staging = new Staging(this.device, this.counters);
-    this.#exchange = new Staging(this.device, this.counters, EXCHANGE);
+    this.#staging = new Staging(this, this.counters);
+    this.#exchange = new Staging(this, this.counters, EXCHANGE);
     void this.device.lost.then(({ reason, message }) => {
       if (!this.#closing) this.#lost = `${reason}${message === '' ? '' : `: ${message}`}`;
     });
     // An error outside all scopes must not end the process; passes have scopes for their own errors.
     this.device.onuncapturederror = ({ error }) => console.error(`gpu: ${error.message}`);
-  }
-
-  /**
-   * Opens a GPU. `memoryBytes`: the GPU memory that may be used; freed buffers are kept for reuse within it.
-   * Throws UsageError with the reason if there is no adapter.
-   */
-  static async open({
-    memoryBytes,
-    ...options
-  }: AcquireOptions & { readonly memoryBytes?: number | undefined } = {}): Promise<Gpu> {
-    return new Gpu(await acquireGpu(options), memoryBytes);
   }
 
   /**

@@ -12,9 +12,10 @@
 const PAUSES = { card: 0.05, software: 1 } as const;
 
 /** Polls pause by waiting for this number to change (Atomics.wait); it never does. */
-const quiet = new Int32Array(new SharedArrayBuffer(4));
+let quiet: Int32Array;
 
-const unpaced = setImmediate;
+/** Undefined in a page, whose browser needs no polling. */
+const unpaced = globalThis.setImmediate as typeof setImmediate | undefined;
 
 let pause = 0;
 let urgent = 0;
@@ -28,16 +29,20 @@ export function pacePolls(software: boolean): void {
   pause = software ? PAUSES.software : PAUSES.card;
   if (paced) return;
   paced = true;
+  quiet = new Int32Array(new SharedArrayBuffer(4));
   globalThis.setImmediate = new Proxy(setImmediate, {
     apply: (target, self, [poll, ...given]: [() => void, ...unknown[]]) =>
       Reflect.apply(target, self, [pacedPoll(poll), ...given]) as NodeJS.Immediate,
   });
 }
 
-/** The next turn of the event loop; a poll in that turn does not pause. */
+/**
+ * The next turn of the event loop; a poll in that turn does not pause. Resolves at once in a page: its GPU has
+ * no thread of its own, from which answers would have to be sent.
+ */
 export function nextTurn(): Promise<void> {
   hurryPolls();
-  return new Promise((resolve) => unpaced(resolve));
+  return unpaced === undefined ? Promise.resolve() : new Promise((resolve) => unpaced(resolve));
 }
 
 /** Makes the next polls skip their pause, because an answer is expected at once. */

@@ -1,7 +1,7 @@
 import type { FileMemory } from '../../engine/partition.ts';
-import { PIECE_BYTES } from '../exchange/memory-files.ts';
-import { readPiece, writePiece } from '../exchange/copy-files.ts';
+import { PIECE_BYTES } from '../exchange/piece-bytes.ts';
 import type { TransferCounters } from './counters.ts';
+import type { GpuHost, PieceCopies } from './host.ts';
 import { nextTurn } from './polls.ts';
 import { StagingPool, type StagingSize } from './staging-pool.ts';
 
@@ -77,6 +77,7 @@ export type HostBytes = ArrayBufferView<ArrayBufferLike>;
  */
 export class Staging {
   readonly #device: GPUDevice;
+  readonly #pieces: PieceCopies;
   readonly #counters: TransferCounters;
   readonly #sizes: StagingSizes;
   readonly #up: StagingPool;
@@ -84,8 +85,13 @@ export class Staging {
   /** Resolves when all pieces so far have been taken. */
   #taken: Promise<void> = Promise.resolve();
 
-  constructor(device: GPUDevice, counters: TransferCounters, sizes = BULK) {
+  constructor(
+    { device, host }: { readonly device: GPUDevice; readonly host: GpuHost },
+    counters: TransferCounters,
+    sizes = BULK,
+  ) {
     this.#device = device;
+    this.#pieces = host.pieces;
     this.#counters = counters;
     this.#sizes = sizes;
     const { MAP_READ, MAP_WRITE, COPY_SRC, COPY_DST } = GPUBufferUsage;
@@ -204,7 +210,7 @@ export class Staging {
       this.#counters.down(length);
       parts.push(
         this.#mapped(staging, length, () =>
-          writePiece(target, new Uint8Array(staging.getMappedRange(0, length)), at),
+          this.#pieces.write(target, new Uint8Array(staging.getMappedRange(0, length)), at),
         ),
       );
     }
@@ -237,7 +243,11 @@ export class Staging {
 
   async #fillFrom(source: FileMemory, staging: GPUBuffer, at: number, length: number): Promise<void> {
     if (staging.mapState !== 'mapped') await staging.mapAsync(GPUMapMode.WRITE, 0, this.#sizes.up.bytes);
-    await readPiece(source, new Uint8Array(staging.getMappedRange(0, this.#sizes.up.bytes), 0, length), at);
+    await this.#pieces.read(
+      source,
+      new Uint8Array(staging.getMappedRange(0, this.#sizes.up.bytes), 0, length),
+      at,
+    );
     staging.unmap();
   }
 

@@ -6,7 +6,7 @@ import { computeDevices } from '../../engine/run/devices.ts';
 import type { Device } from '../../engine/run/device.ts';
 import { hostMeter } from '../../engine/run/memory-meter.ts';
 import { partitionKey, type PartitionRef } from '../../engine/partition.ts';
-import { GpuDevice } from '../../gpu/device.ts';
+import { openGpuDevice } from '../../gpu/open-gpu-device.ts';
 import { CancelledError, Model, Session, SGD, type SgdOptions } from '../../index.ts';
 import { blockLimit } from '../../operators/planner/sizes.ts';
 import type { SgdSchedule } from '../../operators/sgd/schedules/schedule.ts';
@@ -168,7 +168,7 @@ describe.skipIf(noGpu)('ratings that one block does not have, on a GPU', () => {
 async function sessionWith(memoryBytes: number | undefined): Promise<Session> {
   const made = await Session.create({ device: 'cpu', workers: 2 });
   (made.context().executor.devices as Device[]).push(
-    await GpuDevice.open({ memoryBytes: memoryBytes && Math.floor(memoryBytes), place: 'gpu:0' }),
+    await openGpuDevice({ memoryBytes: memoryBytes && Math.floor(memoryBytes), place: 'gpu:0' }),
   );
   return made;
 }

@@ -49,6 +49,7 @@ describe.skipIf(refusal !== undefined)('in Chromium, on a page that is not cross
     model = await new ALS({ rank: 64, maxIter: 1, seed: 2 }).fit(session.fromRows(triples));
     await model.save(join(folder, 'model'));
     cpSync(built, join(folder, 'index.js'));
+    cpSync(join(built, '../page-gpu.js'), join(folder, 'page-gpu.js'));
     writeFileSync(join(folder, 'index.html'), PAGE);
     writeFileSync(join(folder, 'worker.js'), WORKER);
     server = await PageServer.open(folder);
@@ -112,6 +113,15 @@ describe.skipIf(refusal !== undefined)('in Chromium, on a page that is not cross
     const visitor = train.slice(0, 5).map(({ item, rating }) => ({ item, rating }));
     expect(trained?.items).toEqual((await own.recommend({ ratings: visitor }, 10)).items);
     await own.close();
+  });
+
+  it('computes on the processor where the browser has no WebGPU', async () => {
+    const few = JSON.stringify(triples.slice(0, 300));
+    const train = (device: string) =>
+      `window.factorflow.trainAls(${few}, { rank: 2, maxIter: 1, device: '${device}' })`;
+    expect(await browser?.value(`${train('auto')}.then(({ device }) => device)`)).toContain('WebAssembly');
+    const failed = `${train('gpu')}.catch(({ name, message }) => name + ': ' + message)`;
+    expect(await browser?.value(failed)).toContain('UsageError: open: this browser gives the page no WebGPU');
   });
 
   it('works without the server once the model is loaded', async () => {

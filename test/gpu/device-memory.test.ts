@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Partition, sharedArray } from '../../engine/partition.ts';
 import type { Task } from '../../engine/task.ts';
-import { GpuDevice } from '../../gpu/device.ts';
+import type { GpuDevice } from '../../gpu/device.ts';
+import { openGpuDevice } from '../../gpu/open-gpu-device.ts';
 import { noGpu } from '../support/gpu/open-gpu.ts';
 
 const ref = (name: string, version = 0) => ({ name, partition: 0, version });
@@ -35,7 +36,7 @@ describe.skipIf(noGpu)('the memory of a GPU device', () => {
   let device: GpuDevice;
 
   beforeAll(async () => {
-    device = await GpuDevice.open({ robust: true });
+    device = await openGpuDevice({ robust: true });
     device.put(ref('block'), block);
     // The tests count the bytes of their own partitions.
     await device.run({ kernel: 'upload', inputs: { data: ref('block') }, outputs: {}, params: {} });

@@ -6,7 +6,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CancelledError, CapacityError, DeviceLostError, UsageError } from '../../engine/errors.ts';
 import { type Partition, sharedArray } from '../../engine/partition.ts';
 import type { Task } from '../../engine/task.ts';
-import { GpuDevice } from '../../gpu/device.ts';
+import type { GpuDevice } from '../../gpu/device.ts';
+import { openGpuDevice } from '../../gpu/open-gpu-device.ts';
 import { noGpu } from '../support/gpu/open-gpu.ts';
 
 const ref = (name: string, version = 0) => ({ name, partition: 0, version });
@@ -40,7 +41,7 @@ describe.skipIf(noGpu)('a GPU device', () => {
   let device: GpuDevice;
 
   beforeAll(async () => {
-    device = await GpuDevice.open({ robust: true });
+    device = await openGpuDevice({ robust: true });
     device.put(ref('block'), block);
   });
   afterAll(() => device?.close());
@@ -142,7 +143,7 @@ describe.skipIf(noGpu)('a GPU device', () => {
   });
 
   it('keeps within the memory it is given', async () => {
-    const bounded = await GpuDevice.open({ robust: true, memoryBytes: 3000 });
+    const bounded = await openGpuDevice({ robust: true, memoryBytes: 3000 });
     try {
       const shape = { rows: 16, columns: 16, stride: 16 };
       bounded.allocate(ref('one'), shape);
@@ -175,7 +176,7 @@ describe.skipIf(noGpu)('a GPU that is lost', () => {
   ] as const)(
     'by its %s ends every task with DeviceLostError, and closes all the same',
     async (what, message) => {
-      const device = await GpuDevice.open({ robust: true });
+      const device = await openGpuDevice({ robust: true });
       device.put(ref('block'), block);
       device.put(ref('a'), factors(2, 5));
       const lost = device.lose(what).catch((error: unknown) => error);
@@ -196,7 +197,7 @@ describe.skipIf(noGpu)('without an adapter', () => {
     const driver = process.env.VK_DRIVER_FILES;
     process.env.VK_DRIVER_FILES = '/dev/null';
     try {
-      const opening = GpuDevice.open();
+      const opening = openGpuDevice();
       await expect(opening).rejects.toBeInstanceOf(UsageError);
       await expect(opening).rejects.toThrow(
         /no GPU: WebGPU found no adapter on this machine\. Install the driver/,

@@ -9,7 +9,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { toHalf } from '../../engine/numbers/half.ts';
 import { type FileMemory, type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
 import { HostMemory } from '../../engine/run/host-memory.ts';
-import { GpuDevice } from '../../gpu/device.ts';
+import type { GpuDevice } from '../../gpu/device.ts';
+import { openGpuDevice } from '../../gpu/open-gpu-device.ts';
 import { MemoryFiles } from '../../gpu/exchange/memory-files.ts';
 import { ALS, type AlsOptions, Session } from '../../index.ts';
 import { noGpu } from '../support/gpu/open-gpu.ts';
@@ -69,8 +70,8 @@ describe.skipIf(noGpu !== undefined).each([
   let from: GpuDevice;
   let to: GpuDevice;
   beforeAll(async () => {
-    from = await GpuDevice.open({ robust: true });
-    to = await GpuDevice.open({ robust: true, place: 'gpu:1' });
+    from = await openGpuDevice({ robust: true });
+    to = await openGpuDevice({ robust: true, place: 'gpu:1' });
   });
   afterAll(async () => void (await Promise.all([from?.close(), to?.close()])));
 

@@ -16,7 +16,7 @@
  * are left out.
  */
 import { parseArgs } from 'node:util';
-import { Gpu } from '../../../gpu/webgpu/gpu.ts';
+import { openGpu } from '../../../gpu/webgpu/open-gpu.ts';
 import { describeMachine } from '../../machine.ts';
 import { copyRate } from '../bandwidth.ts';
 import { chosenTables } from '../tables/bench-report.ts';
@@ -50,7 +50,7 @@ const { values, positionals } = parseArgs({
 });
 const { folder, names } = chosenTables(positionals[0], values.tables, tables);
 const settings = JSON.parse(values.settings) as SgdSetting[];
-const gpu = await Gpu.open();
+const gpu = await openGpu();
 const rate = (await copyRate(gpu)) / 1e6;
 await gpu.close();
 const training = await SgdTraining.open(folder);

@@ -10,7 +10,7 @@ import type { Device, HostStore } from '../../../engine/run/device.ts';
 import { Scope } from '../../../engine/run/scope.ts';
 import { Holdings } from '../../../engine/run/holdings.ts';
 import { LocalExecutor } from '../../../engine/run/local-executor.ts';
-import { GpuDevice } from '../../../gpu/device.ts';
+import { openGpuDevice } from '../../../gpu/open-gpu-device.ts';
 import { hasGraphicsDevice } from '../../../gpu/probe/graphics-device.ts';
 import { type ProbeOutcome, probeWebGpu } from '../../../gpu/probe/probe-webgpu.ts';
 import { cpuInfo, h200Info } from '../../support/devices/device-info.ts';
@@ -65,7 +65,7 @@ describe('device auto', () => {
   });
 
   it.skipIf(noGpu)('takes the GPU where there is one', async () => {
-    const machine = machineWith({ adapter: card, messages: '' }, () => GpuDevice.open());
+    const machine = machineWith({ adapter: card, messages: '' }, () => openGpuDevice());
     await using opening = new OpeningDevices({ device: 'auto', workers: 1 }, machine);
     const { devices, device } = await opening.all();
     expect(devices.map(({ info }) => info.kind)).toEqual(['cpu', 'gpu']);

@@ -7,7 +7,7 @@ import { CpuDevice } from '../../../cpu/device.ts';
 import { handlers as cpuTasks } from '../../../cpu/generated/tasks.ts';
 import type { Device } from '../../../engine/run/device.ts';
 import type { JsonObject } from '../../../engine/json.ts';
-import { GpuDevice } from '../../../gpu/device.ts';
+import { openGpuDevice } from '../../../gpu/open-gpu-device.ts';
 import { handlers as gpuTasks } from '../../../gpu/generated/tasks.ts';
 import { contracts, type UpdateProblem } from '../../../operators/tasks/tasks.ts';
 import { valuesOfTask } from '../../support/devices/values-of-task.ts';
@@ -22,7 +22,7 @@ describe.each([
     open: async () => new CpuDevice({ threads: 2 }),
     skip: undefined,
   },
-  { kind: 'GPU', tasks: Object.keys(gpuTasks), open: () => GpuDevice.open(), skip: noGpu },
+  { kind: 'GPU', tasks: Object.keys(gpuTasks), open: () => openGpuDevice(), skip: noGpu },
 ])('the tasks of a $kind', ({ kind, tasks, open, skip }) => {
   let device: Device;
   beforeAll(async () => {

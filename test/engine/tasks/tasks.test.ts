@@ -9,7 +9,7 @@ import { runSteps } from '../../../engine/run/run-steps.ts';
 import type { Step } from '../../../engine/run/step.ts';
 import { LocalExecutor } from '../../../engine/run/local-executor.ts';
 import type { Task } from '../../../engine/task.ts';
-import { GpuDevice } from '../../../gpu/device.ts';
+import { openGpuDevice } from '../../../gpu/open-gpu-device.ts';
 import { ALS, Session } from '../../../index.ts';
 import { noGpu } from '../../support/gpu/open-gpu.ts';
 import { randomRatings, ratingBatches } from '../../support/ratings.ts';
@@ -65,7 +65,7 @@ const unknown: Task = { kernel: 'no-such', inputs: {}, outputs: {}, params: {} }
 
 describe.each([
   { kind: 'cpu', open: async () => new CpuDevice({ threads: 2 }), skip: undefined },
-  { kind: 'gpu', open: () => GpuDevice.open({ robust: true }), skip: noGpu },
+  { kind: 'gpu', open: () => openGpuDevice({ robust: true }), skip: noGpu },
 ])('a $kind device', ({ kind, open, skip }) => {
   let device: Device;
   beforeAll(async () => {

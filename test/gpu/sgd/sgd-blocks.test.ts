@@ -5,7 +5,8 @@ import { computeDevices } from '../../../engine/run/devices.ts';
 import type { Device } from '../../../engine/run/device.ts';
 import { type PhysicalPlan, stageNamed } from '../../../engine/plan/physical-plan.ts';
 import { partitionKey, type PartitionRef } from '../../../engine/partition.ts';
-import { GpuDevice } from '../../../gpu/device.ts';
+import type { GpuDevice } from '../../../gpu/device.ts';
+import { openGpuDevice } from '../../../gpu/open-gpu-device.ts';
 import {
   CancelledError,
   CapacityError,
@@ -34,7 +35,7 @@ const options: SgdOptions = {
 
 const openGpus = (count: number, memoryBytes?: number) =>
   Promise.all(
-    Array.from({ length: count }, (_, number) => GpuDevice.open({ memoryBytes, place: `gpu:${number}` })),
+    Array.from({ length: count }, (_, number) => openGpuDevice({ memoryBytes, place: `gpu:${number}` })),
   );
 const devicesOf = (session: Session) => session.context().executor.devices as Device[];
 

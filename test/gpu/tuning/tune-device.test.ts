@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { sharedArray } from '../../../engine/partition.ts';
 import type { Partition } from '../../../engine/partition.ts';
 import { randomBlock } from '../../../gpu/checks/support/task-scope.ts';
-import { GpuDevice } from '../../../gpu/device.ts';
+import type { GpuDevice } from '../../../gpu/device.ts';
+import { openGpuDevice } from '../../../gpu/open-gpu-device.ts';
 import { chooseUpdate, type TunedVariant } from '../../../gpu/update/choice/choose.ts';
 import { valuesOfTask } from '../../support/devices/values-of-task.ts';
 import type { UpdateProblem } from '../../../operators/tasks/tasks.ts';
@@ -35,7 +36,7 @@ describe.skipIf(noGpu)('a GPU device that tunes', () => {
   const count = block.columns.indices.length;
   let device: GpuDevice;
   beforeAll(async () => {
-    device = await GpuDevice.open({ tunedKernels });
+    device = await openGpuDevice({ tunedKernels });
     device.put(ref, block);
   });
   afterAll(() => device?.close());

@@ -12,16 +12,25 @@ import { makeFolder, packed, unpackTar } from './unpack-chromium.ts';
 
 const folder = resolve(import.meta.dirname, '../../../build/chromium');
 const program = join(folder, 'chromium');
+const vulkan = join(folder, 'vk_swiftshader_icd.json');
 
 const flags = [
   '--no-sandbox',
   '--single-process',
   '--no-zygote',
-  '--disable-gpu',
-  '--disable-software-rasterizer',
   '--disable-dev-shm-usage',
   '--hide-scrollbars',
   '--remote-debugging-pipe',
+];
+
+const withoutGpu = ['--disable-gpu', '--disable-software-rasterizer'];
+/** Gives pages WebGPU on SwiftShader, which computes on the processor. */
+const softwareGpu = [
+  '--in-process-gpu',
+  '--enable-unsafe-webgpu',
+  '--use-webgpu-adapter=swiftshader',
+  '--enable-features=Vulkan',
+  '--use-vulkan=swiftshader',
 ];
 
 export interface View {
@@ -37,7 +46,7 @@ export function prepareChromium(): string | undefined {
     return `Chromium is unpacked on Linux x64 only, not on ${process.platform} ${process.arch}`;
   }
   try {
-    if (!existsSync(program)) makeFolder(folder, unpack);
+    if (!existsSync(program) || !existsSync(vulkan)) makeFolder(folder, unpack);
   } catch (error) {
     return `Chromium could not be unpacked: ${error instanceof Error ? error.message : String(error)}`;
   }
@@ -55,6 +64,7 @@ function unpack(fresh: string): void {
   chmodSync(join(fresh, 'chromium'), 0o755);
   unpackTar('al2023.tar.br', fresh);
   unpackTar('fonts.tar.br', fresh);
+  unpackTar('swiftshader.tar.br', fresh);
   // Fonts of the system are left out: pages look the same on any machine.
   const [fonts, cache] = [join(folder, 'fonts'), join(folder, 'fonts-cache')];
   writeFileSync(
@@ -67,7 +77,8 @@ function environment(): Record<string, string> {
   return {
     HOME: folder,
     PATH: process.env.PATH ?? '/usr/bin:/bin',
-    LD_LIBRARY_PATH: join(folder, 'lib'),
+    LD_LIBRARY_PATH: `${join(folder, 'lib')}:${folder}`,
+    VK_ICD_FILENAMES: vulkan,
     FONTCONFIG_PATH: folder,
   };
 }
@@ -86,11 +97,12 @@ export class Chromium {
     this.#profile = profile;
   }
 
-  /** Starts the browser; `prepareChromium` must have returned no reason. */
-  static async open(): Promise<Chromium> {
+  /** Starts the browser; `prepareChromium` must have returned no reason. `webGpu`: see softwareGpu. */
+  static async open({ webGpu = false } = {}): Promise<Chromium> {
     const profile = mkdtempSync(join(tmpdir(), 'factorflow-browser-'));
     mkdirSync(join(profile, 'data'));
-    const child = spawn(program, [...flags, `--user-data-dir=${join(profile, 'data')}`, 'about:blank'], {
+    const given = [...flags, ...(webGpu ? softwareGpu : withoutGpu)];
+    const child = spawn(program, [...given, `--user-data-dir=${join(profile, 'data')}`, 'about:blank'], {
       env: environment(),
       stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'pipe'],
     });

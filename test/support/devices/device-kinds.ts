@@ -1,9 +1,9 @@
 import { CpuDevice } from '../../../cpu/device.ts';
-import { GpuDevice } from '../../../gpu/device.ts';
+import { openGpuDevice } from '../../../gpu/open-gpu-device.ts';
 import { noGpu } from '../gpu/open-gpu.ts';
 
 /** The kinds of device that tests of tasks go over. `skip`: the reason why a kind can't be opened here. */
 export const deviceKinds = [
   { kind: 'CPU', open: async () => new CpuDevice({ threads: 2 }), skip: undefined },
-  { kind: 'GPU', open: () => GpuDevice.open(), skip: noGpu },
+  { kind: 'GPU', open: () => openGpuDevice(), skip: noGpu },
 ];

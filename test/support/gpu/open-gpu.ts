@@ -1,4 +1,5 @@
-import { Gpu } from '../../../gpu/webgpu/gpu.ts';
+import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
+import { openGpu } from '../../../gpu/webgpu/open-gpu.ts';
 import type { AcquireOptions } from '../../../gpu/webgpu/gpu-info.ts';
 
 /** The reason why GPU tests cannot run here, or undefined. Tests that are skipped for it say so. */
@@ -11,5 +12,5 @@ if (noGpu !== undefined) console.warn(`GPU TESTS ARE SKIPPED: ${noGpu}`);
  * faster, and workgroup memory is undefined at first.
  */
 export function openTestGpu(options: AcquireOptions = {}): Promise<Gpu> {
-  return Gpu.open(options);
+  return openGpu(options);
 }

@@ -1,0 +1,69 @@
+import { addRows } from '../gpu/copies/add-rows.task.ts';
+import { copyRows } from '../gpu/copies/copy-rows.task.ts';
+import { placeRows } from '../gpu/copies/place-rows.task.ts';
+import { upload } from '../gpu/copies/upload.task.ts';
+import { GpuDevice } from '../gpu/device.ts';
+import { normalEquations } from '../gpu/equations/normal-equations.task.ts';
+import { solveEquations } from '../gpu/equations/solve-equations.task.ts';
+import { gram } from '../gpu/implicit/gram.task.ts';
+import { implicitError } from '../gpu/implicit/implicit-error.task.ts';
+import { updateImplicit } from '../gpu/implicit/update-implicit.task.ts';
+import { squaredError } from '../gpu/loss/squared-error.task.ts';
+import { weightedNorm } from '../gpu/loss/weighted-norm.task.ts';
+import { OpenedGpu } from '../gpu/opened-gpu.ts';
+import { type GpuHandlers, handleBy } from '../gpu/registry.ts';
+import { compileAhead } from '../gpu/update/compile-update.task.ts';
+import { update } from '../gpu/update/update.task.ts';
+import type { GpuHost } from '../gpu/webgpu/host.ts';
+import { openAdapter } from '../gpu/webgpu/open-adapter.ts';
+import { sharedArray } from '../engine/partition.ts';
+import { PageGpuRequests } from './page-gpu-requests.ts';
+
+/** The tasks of training by ALS on one GPU. */
+const handlers: GpuHandlers = {
+  upload,
+  update,
+  gram,
+  'add-rows': addRows,
+  'copy-rows': copyRows,
+  'place-rows': placeRows,
+  'normal-equations': normalEquations,
+  'solve-equations': solveEquations,
+  'update-implicit': updateImplicit,
+  'implicit-error': implicitError,
+  'squared-error': squaredError,
+  'weighted-norm': weightedNorm,
+  'compile-update': compileAhead,
+};
+
+const oneGpu = () => Promise.reject(new Error('a page has one GPU, and exchanges no data between GPUs'));
+
+const pageHost: GpuHost = {
+  pieces: { write: oneGpu, read: oneGpu, ended: async () => {} },
+  awaitedValues: (length) => ({ values: sharedArray(Float32Array, length), ready: async () => {} }),
+  collectGarbage: () => {},
+};
+
+/**
+ * Opens the page's GPU, in the thread that calls this. Undefined if the browser has no WebGPU, or gives the
+ * page no adapter. `software`: takes an adapter that computes on the processor, too.
+ */
+export async function openPageGpu({
+  software,
+}: {
+  readonly software: boolean;
+}): Promise<GpuDevice | undefined> {
+  const { navigator } = globalThis as { readonly navigator?: { readonly gpu?: GPU } };
+  const instance = navigator?.gpu;
+  const adapter = await instance?.requestAdapter({ powerPreference: 'high-performance' });
+  if (!instance || !adapter) return undefined;
+  // These features are part of WebGPU; the experimental one of matrices, which Node uses, is not.
+  const acquired = await openAdapter({ instance, adapter, host: pageHost }, ['shader-f16', 'subgroups']);
+  if (acquired.info.software && !software) {
+    acquired.device.destroy();
+    return undefined;
+  }
+  const requests = new PageGpuRequests(new OpenedGpu(acquired, handleBy(handlers), undefined));
+  const tunedKernels = { find: async () => undefined, keep: async () => undefined };
+  return new GpuDevice(requests, acquired.info, { tunedKernels });
+}
