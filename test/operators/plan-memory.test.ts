@@ -1,5 +1,6 @@
 /** The memory of a plan is computed from some of its blocks; it is the memory of all of them. */
 import { describe, expect, it } from 'vitest';
+import { CapacityError } from '../../engine/errors.ts';
 import { unbound } from '../../engine/plan/physical-plan.ts';
 import { peakOf } from '../../engine/run/walk.ts';
 import { checkAlsParams } from '../../operators/als/params.ts';
@@ -56,5 +57,33 @@ describe.each([1, 2])('the memory of a plan for %i devices', (devices) => {
     const { sampled, whole } = peaks(side, devices, extra);
     for (const [place, bytes] of Object.entries(whole))
       expect(Math.abs(sampled[place] / bytes - 1)).toBeLessThan(0.03);
+  });
+});
+
+describe('a plan that fits no device', () => {
+  const planOn = (bytes: number, devices: number) =>
+    planAls(
+      { users: 6_040, items: 3_706, ratings: 1_000_209 },
+      checkAlsParams({ rank: 32 }),
+      assumedDevices(Array.from({ length: devices }, () => bytes)),
+      undefined,
+      { compares: true },
+    );
+
+  it.each([1, 2])('is refused with the least memory that works, devices: %i', (devices) => {
+    const errorOf = (bytes: number) => {
+      try {
+        planOn(bytes, devices);
+      } catch (error) {
+        if (error instanceof CapacityError) return error.message;
+        throw error;
+      }
+      return undefined;
+    };
+    const least = Number(
+      /the least that a device needs is .*? \((\d+) bytes\)/.exec(errorOf(50_000) ?? '')?.[1],
+    );
+    expect(errorOf(least)).toBeUndefined();
+    expect(errorOf(Math.floor(0.95 * least))).toContain('the least that a device needs is');
   });
 });

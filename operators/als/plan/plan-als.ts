@@ -6,16 +6,17 @@ import { ratesOf } from '../../planner/device-rates.ts';
 import type { RatingsProfile } from '../../planner/profile.ts';
 import { rankingMetricOf } from '../../params/common.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
-import { type SizedAlsParams, sizedParams } from '../implicit/sized-params.ts';
+import { sizedParams } from '../implicit/sized-params.ts';
 import type { AlsParams } from '../als-params.ts';
 import { type RequestedGrids, requestedGrids, requireGroupsOf, requireRowsForParts } from '../partitions.ts';
 import { candidateGrids, describeGrid } from './cost/candidates.ts';
 import { costOf, type IterationCost } from './cost/cost.ts';
 import { blockShare } from './cost/device-bytes.ts';
 import { type AlsGrid, type Side, type SideGrid, sides, suits } from './grid.ts';
-import { planOfGrid } from './plan-of-grid.ts';
-import { type AlsPlanOptions, type AlsProblem, alsProblem, limitedDevices } from './problem.ts';
-import { fitting, noneFits, requireHost, requireVectorSums, requireVertical, tooLarge } from './refusals.ts';
+import { type LeastMemory, leastMemory } from './least-memory.ts';
+import { PlannedGrids } from './planned-grids.ts';
+import { type AlsPlanOptions, type AlsProblem, limitedDevices } from './problem.ts';
+import { fitting, noneFits, requireVectorSums, requireVertical, tooLarge } from './refusals.ts';
 import { fewerReason, type UsualWay, usualWays } from './usual-ways.ts';
 
 /**
@@ -47,53 +48,6 @@ export function planAls(
   const planned = new PlannedGrids(profile, sizedParams(given, profile), limited, choices, options);
   if (options.grid !== undefined) return planned.planOf(options.grid);
   return new PlanSearch(planned, options).best();
-}
-
-/** Makes plans of one training for different grids and devices. */
-class PlannedGrids {
-  readonly params: SizedAlsParams;
-  readonly #profile: RatingsProfile;
-  readonly #devices: PlanDevices;
-  readonly #choices: AlsChoices | undefined;
-  readonly #options: AlsPlanOptions;
-
-  constructor(
-    profile: RatingsProfile,
-    params: SizedAlsParams,
-    devices: PlanDevices,
-    choices: AlsChoices | undefined,
-    options: AlsPlanOptions,
-  ) {
-    this.params = params;
-    this.#profile = profile;
-    this.#devices = devices;
-    this.#choices = choices;
-    this.#options = options;
-  }
-
-  problemOn(compute = this.#devices.compute): AlsProblem {
-    const devices = { ...this.#devices, compute };
-    return alsProblem(this.#profile, this.params, devices, this.#choices, this.#options);
-  }
-
-  /** The plan of a grid (default: the usual grid). Throws CapacityError if it does not fit. */
-  planOf(grid?: AlsGrid, compute = this.#devices.compute): PhysicalPlan {
-    return requireHost(this.#plan(grid, { ...this.#devices, compute }), this.#options.hostBytes);
-  }
-
-  /**
-   * Peak bytes at each place that the steps of a grid's plan need, computed as if no device had a limit.
-   * Undefined if the plan cannot be made for another reason.
-   */
-  walked(grid: AlsGrid): PhysicalPlan['memory'] | undefined {
-    const compute = this.#devices.compute.map((device) => ({ ...device, capacityBytes: null }));
-    return fitting(() => this.#plan(grid, { ...this.#devices, compute })).plan?.memory;
-  }
-
-  #plan(grid: AlsGrid | undefined, devices: PlanDevices): PhysicalPlan {
-    const options = { ...this.#options, grid };
-    return planOfGrid(this.#profile, this.params, devices, this.#choices, options);
-  }
 }
 
 interface PricedPlan {
@@ -184,8 +138,8 @@ class PlanSearch {
       .sort((left, right) => left.cost.seconds - right.cost.seconds);
   }
 
-  #grids(requested: RequestedGrids): ReturnType<typeof candidateGrids> {
-    return candidateGrids(this.#problem, { ...this.#limits(), requested });
+  #grids(requested: RequestedGrids, problem = this.#problem): ReturnType<typeof candidateGrids> {
+    return candidateGrids(problem, { ...this.#limits(), requested });
   }
 
   #limits() {
@@ -232,12 +186,16 @@ class PlanSearch {
 
   #choose(grid: AlsGrid, name: string, cost: IterationCost): void {
     const problem = this.#problem;
-    const planOf = (cut: AlsGrid) => this.#planned.planOf(cut);
-    const tried = finer(grid, problem.rows, planOf, (cut) => suits(cut, this.#requested));
+    const tried = this.#tried(this.#planned, grid, this.#requested);
     if (tried.plan === undefined) return this.#reject(name, cost, tried.reason);
     if (this.#chosen !== undefined) this.#reject(this.#usual.way.name, this.#chosen.cost, 'slower');
     const used = problem.compute.length;
     this.#chosen = { plan: tried.plan, cost: costOf({ ...problem, grid: tried.grid }), used };
+  }
+
+  #tried(planned: PlannedGrids, grid: AlsGrid, requested: RequestedGrids): ReturnType<typeof finer> {
+    const planOf = (cut: AlsGrid) => planned.planOf(cut);
+    return finer(grid, this.#problem.rows, planOf, (cut) => suits(cut, requested));
   }
 
   #reject(name: string, { seconds }: IterationCost, reason: string): void {
@@ -246,12 +204,28 @@ class PlanSearch {
 
   #noneFits(candidates: readonly Candidate[]): CapacityError {
     if (candidates.length === 0) requireVertical(this.#requested);
-    // A search with few blocks is one of several, and its error is not shown: no grid is walked for it.
+    // A search with few blocks is one of several, and its error is not shown: its memory is only estimated.
     const isShown = this.#options.mostBlocks === undefined;
     return noneFits(this.#problem, isShown ? this.#grids({}) : candidates, this.#requested, {
       usual: this.#usual.error,
       reason: this.#rejected[0]?.reason,
-      walked: (grid) => (isShown ? this.#planned.walked(grid) : undefined),
+      walked: (grid) => (isShown ? fitting(() => this.#planned.planOf(grid)).plan?.memory : undefined),
+      least: (estimate) => (isShown ? this.#least(estimate) : undefined),
+    });
+  }
+
+  /** The least memory of a device with which a grid fits that the planner may choose without requests. */
+  #least(estimate: number): LeastMemory | undefined {
+    const capacities = this.#problem.compute.map(({ capacityBytes }) => capacityBytes ?? Infinity);
+    return leastMemory(Math.min(...capacities), estimate, (bytes) => {
+      const planned = this.#planned.onDevicesOf(bytes);
+      const grids = this.#grids({}, planned.problemOn()).filter(({ fits }) => fits);
+      const blocks = ({ grid }: { readonly grid: AlsGrid }) => grid.users.q * grid.items.q;
+      for (const { grid } of grids.sort((left, right) => blocks(left) - blocks(right))) {
+        const tried = this.#tried(planned, grid, {});
+        if (tried.plan !== undefined) return tried.grid;
+      }
+      return undefined;
     });
   }
 }

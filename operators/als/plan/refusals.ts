@@ -8,14 +8,9 @@ import type { RequestedGrids } from '../partitions.ts';
 import { ALL_ROWS } from '../solver-choice.ts';
 import { describeGrid, HEADROOM } from './cost/candidates.ts';
 import { blockShare, leastBytes } from './cost/device-bytes.ts';
-import { type AlsGrid, sides, verticalParts } from './grid.ts';
+import type { AlsGrid } from './grid.ts';
+import type { LeastMemory } from './least-memory.ts';
 import type { AlsProblem } from './problem.ts';
-
-/**
- * If a half-iteration has more blocks of ratings than this, an error reports only an estimate of the memory.
- * Computing the exact bytes from all steps of the plan would take too long.
- */
-const MOST_WALKED = 4096;
 
 /** Throws UsageError if devices are to exchange CG vectors but the solver needs whole normal equations. */
 export function requireVectorSums({ sums }: RequestedGrids, { solver }: AlsProblem): void {
@@ -94,7 +89,7 @@ export function noneFits(
   problem: AlsProblem,
   grids: readonly { readonly grid: AlsGrid; readonly fits: boolean }[],
   requested: RequestedGrids,
-  { usual, reason = 'no grid has such parts', walked }: Refused,
+  { usual, reason = 'no grid has such parts', walked, least }: Refused,
 ): CapacityError {
   const sized = grids
     .map(({ grid, fits }) => ({ grid, fits, need: leastBytes({ ...problem, grid }).device }))
@@ -104,25 +99,27 @@ export function noneFits(
     usual ?? new CapacityError(`no grid fits: ${reason}`, { phase: 'plan', advice: 'Use a smaller rank' });
   if (best === undefined) return usual ?? new CapacityError(summary, details);
   const isRequested = Object.keys(requested).length > 0;
-  // `walked` expands all steps of a plan, which takes too long for a grid with very many blocks.
-  const memory = sides.some((side) => best.grid[side].q * verticalParts(best.grid, side) > MOST_WALKED)
-    ? undefined
-    : walked(best.grid);
-  const bytes = memory && Math.max(...problem.places.map((place) => memory[place] ?? 0));
+  const withOthers = best.fits && isRequested;
+  const memory = withOthers ? walked(best.grid) : undefined;
+  const { bytes, grid } = withOthers
+    ? { bytes: memory && Math.max(...problem.places.map((place) => memory[place] ?? 0)), grid: best.grid }
+    : (least(best.need / HEADROOM) ?? { bytes: undefined, grid: best.grid });
   const need =
     bytes === undefined ? `about ${formatBytes(best.need)}` : `${formatBytes(bytes)} (${bytes} bytes)`;
   return new CapacityError(
-    `${summary}; ${best.fits && isRequested ? 'with other parts a device needs' : 'the least that a device needs is'} ${need}, with ${describeGrid(best.grid)}`,
-    { ...details, ...(best.fits && isRequested ? { advice: 'Leave the partitions to the planner' } : {}) },
+    `${summary}; ${withOthers ? 'with other parts a device needs' : 'the least that a device needs is'} ${need}, with ${describeGrid(grid)}`,
+    { ...details, ...(withOthers ? { advice: 'Leave the partitions to the planner' } : {}) },
   );
 }
 
 /**
- * Inputs of noneFits: the error of the usual grid, the reason against the first rejected grid, and a function
- * that computes the bytes at each place from the steps of a grid's plan.
+ * Inputs of noneFits: the error of the usual grid, the reason against the first rejected grid, the memory of a
+ * grid's plan on these devices, and a function that finds the least memory of a device by making plans, from
+ * an estimate.
  */
 interface Refused {
   readonly usual: CapacityError | undefined;
   readonly reason: string | undefined;
   readonly walked: (grid: AlsGrid) => PhysicalPlan['memory'] | undefined;
+  readonly least: (estimate: number) => LeastMemory | undefined;
 }
