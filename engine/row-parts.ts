@@ -166,6 +166,17 @@ export function storedParts(
   }));
 }
 
+/** A part with other own numbers. The values of a part in a file are read, and kept, by the given part. */
+export function withOwn(part: RowPart, own: Float32Array): RowPart {
+  return {
+    own,
+    ...(part.rows !== undefined && { rows: part.rows }),
+    get values() {
+      return part.values;
+    },
+  };
+}
+
 /** Copies rows in another order, or stored after two numbers. */
 function gatherRows(matrix: RowParts, from: number, to: number, read: Float32Array): void {
   const { columns, parts, tail, scale = UNSCALED, lead, order } = matrix;

@@ -2,7 +2,7 @@
  * Converts ALS factors on the host between three forms: the parts of each side, one matrix per side, and the
  * named matrices of a checkpoint. Factors in files stay there.
  */
-import { areStored, type RowPart, storedNumbers, storedParts } from '../../engine/row-parts.ts';
+import { areStored, type RowPart, storedNumbers, storedParts, withOwn } from '../../engine/row-parts.ts';
 import { joined } from '../training/joined-parts.ts';
 import { isStored, type Matrices, partsOfMatrix } from '../training/host-copy.ts';
 import type { AlsStart, FactorValues, TrainedFactors, TrainedSide } from './bind/als-data.ts';
@@ -44,16 +44,11 @@ export function fromMatrices(matrices: Matrices, rank: number, inFiles: boolean)
 /** Factors that stay as they are when a later round overwrites the memory of these. */
 export function keptFactors({ users, items }: TrainedFactors): TrainedFactors {
   const side = (parts: readonly RowPart[]): RowPart[] => {
+    if (areStored({ parts }))
+      return parts.map((part) => (part.own ? withOwn(part, Float32Array.from(part.own)) : part));
     const bias = biasOf(parts);
-    if (!areStored({ parts })) {
-      const values = joined(parts.map((part) => part.values));
-      return [{ values, ...(bias && { own: bias }) }];
-    }
-    const own = parts.flatMap((part) => (part.own ? [Float32Array.from(part.own)] : []));
-    return storedParts(
-      parts.map((part) => ({ rows: part.rows ?? 0, read: () => part.values })),
-      own.length > 0 ? own : undefined,
-    );
+    const values = joined(parts.map((part) => part.values));
+    return [{ values, ...(bias && { own: bias }) }];
   };
   return { users: side(users), items: side(items) };
 }

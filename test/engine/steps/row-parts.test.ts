@@ -1,6 +1,13 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { JoinedRows, readRows, type RowParts, wholeRows } from '../../../engine/row-parts.ts';
+import {
+  JoinedRows,
+  readRows,
+  type RowParts,
+  storedParts,
+  wholeRows,
+  withOwn,
+} from '../../../engine/row-parts.ts';
 
 /** Rows as they are read, one by one. */
 function slowRows({
@@ -81,4 +88,28 @@ it('a whole matrix is read without a copy', () => {
   const values = new Float32Array(12);
   expect(new JoinedRows(wholeRows(values, 3)).whole).toBe(values);
   expect(readRows(wholeRows(values, 3), 1, 2).buffer).toBe(values.buffer);
+});
+
+it('of files keep one part in memory, also where parts have been given other own numbers', () => {
+  const reads: number[] = [];
+  const given = storedParts(
+    [0, 1].map((part) => ({
+      rows: 2,
+      read: () => {
+        reads.push(part);
+        return Float32Array.of(part, part);
+      },
+    })),
+    [Float32Array.of(1, 2), Float32Array.of(3, 4)],
+  );
+  const kept = given.map((part) => withOwn(part, Float32Array.of(5, 6)));
+  expect(kept.map(({ rows, own }) => [rows, ...(own ?? [])])).toEqual([
+    [2, 5, 6],
+    [2, 5, 6],
+  ]);
+  expect(kept[0].values).toBe(given[0].values);
+  expect(kept[1].values).toEqual(Float32Array.of(1, 1));
+  // The first part was given up for the second one.
+  expect(given[0].values).toEqual(Float32Array.of(0, 0));
+  expect(reads).toEqual([0, 1, 0]);
 });
