@@ -8,11 +8,11 @@ const MEMORY = 2;
 const [HAS_MAXIMUM, SHARED] = [1, 2];
 
 /**
- * The kernels as a module that imports an ordinary memory: only pages that are cross-origin isolated can
- * share memory among threads. The code is the same for both. Throws UsageError if the browser has no
+ * The kernels as a module that imports a shared memory, or an ordinary one: only pages that are cross-origin
+ * isolated can share memory among threads. The code is the same for both. Throws UsageError if the browser has no
  * WebAssembly SIMD.
  */
-export async function compilePageKernels(): Promise<{
+export async function compilePageKernels(shared: boolean): Promise<{
   readonly build: KernelBuild;
   readonly compiled: WebAssembly.Module;
 }> {
@@ -22,7 +22,8 @@ export async function compilePageKernels(): Promise<{
       phase: 'open',
       advice: 'Use Chrome 91, Firefox 89, Safari 16.4 or newer',
     });
-  return { build, compiled: await WebAssembly.compile(withOwnMemory(kernelBytes(build))) };
+  const bytes = kernelBytes(build);
+  return { build, compiled: await WebAssembly.compile(shared ? bytes : withOwnMemory(bytes)) };
 }
 
 /**

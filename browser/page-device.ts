@@ -1,19 +1,17 @@
 import type { KernelBuild } from '../cpu/compile-kernels.ts';
-import { type MatrixView, STRIDE_STEP, type TaskScope } from '../cpu/handler.ts';
+import { STRIDE_STEP, type TaskScope } from '../cpu/handler.ts';
 import { type Kernels, loadKernels } from '../cpu/kernels.ts';
 import { CpuStore, MAXIMUM_PAGES } from '../cpu/store.ts';
 import { cancelledBy } from '../engine/errors.ts';
-import {
-  type MatrixShape,
-  type Partition,
-  partitionKey,
-  type PartitionRef,
-  pieceOf,
-} from '../engine/partition.ts';
+import { counted } from '../engine/format.ts';
+import { type MatrixShape, type Partition, partitionKey, type PartitionRef } from '../engine/partition.ts';
 import type { DeviceInfo } from '../engine/plan/device-info.ts';
 import type { Device } from '../engine/run/device.ts';
 import type { MemoryMeter } from '../engine/run/memory-meter.ts';
 import type { Task, TaskOutcome, TaskResult } from '../engine/task.ts';
+import { compilePageKernels } from './kernels.ts';
+import { type PageRequest, scopeOf } from './page-scope.ts';
+import { PageThreads } from './page-threads.ts';
 
 /** Milliseconds of tasks after which the thread's other events run: messages, input, a cancellation. */
 const MOST_AT_ONCE = 100;
@@ -27,9 +25,23 @@ interface Compiled {
   readonly compiled: WebAssembly.Module;
 }
 
+function ownMemory(): WebAssembly.Memory {
+  return new WebAssembly.Memory({ initial: 2, maximum: MAXIMUM_PAGES });
+}
+
+/** Undefined if the browser does not give the page shared memory. */
+function sharedMemory(): WebAssembly.Memory | undefined {
+  try {
+    return new WebAssembly.Memory({ initial: 2, maximum: MAXIMUM_PAGES, shared: true });
+  } catch {
+    return undefined;
+  }
+}
+
 /**
- * The CPU of a page: runs tasks in the thread that made it, one after the other, by the handlers and kernels
- * of Node's CPU device. Its memory is not shared, so a page need not be cross-origin isolated.
+ * The CPU of a page, with the handlers and kernels of Node's CPU device: runs tasks in the thread that made it,
+ * one after the other, or in web workers that share its memory. With one thread its memory is not shared, so a
+ * page need not be cross-origin isolated.
  */
 export class PageDevice implements Device {
   readonly info: DeviceInfo;
@@ -37,26 +49,44 @@ export class PageDevice implements Device {
   readonly #store: CpuStore;
   readonly #kernels: Kernels;
   readonly #tasks: PageTasks;
+  #threads: PageThreads | undefined;
   /** Milliseconds of tasks since other events ran. */
   #busy = 0;
 
-  constructor({ build, compiled }: Compiled, tasks: PageTasks) {
+  private constructor(
+    { build, compiled }: Compiled,
+    memory: WebAssembly.Memory,
+    tasks: PageTasks,
+    { count, threads }: { readonly count: number; readonly threads?: PageThreads | undefined },
+  ) {
     this.#tasks = tasks;
-    const memory = new WebAssembly.Memory({ initial: 2, maximum: MAXIMUM_PAGES });
-    this.#store = new CpuStore(1, { memory });
+    this.#threads = threads;
+    this.#store = new CpuStore(count, { memory });
     this.#kernels = loadKernels(memory, compiled);
     this.memory = this.#store.meter;
     this.info = {
       place: 'cpu',
       kind: 'cpu',
-      parallelism: 1,
+      parallelism: count,
       inOrder: false,
       wholePasses: false,
       ownMemory: false,
       capacityBytes: this.#store.capacityBytes,
       strideStep: STRIDE_STEP,
-      description: `the page's thread, WebAssembly ${build}`,
+      description: `${threads ? counted(count, 'thread') : "the page's thread"}, WebAssembly ${build}`,
     };
+  }
+
+  /**
+   * Opens the device. `threads`: workers for tasks; more than one need a page that is cross-origin isolated.
+   * Throws UsageError if the browser has no WebAssembly SIMD.
+   */
+  static async open(tasks: PageTasks, threads: number): Promise<PageDevice> {
+    const memory = threads > 1 ? sharedMemory() : undefined;
+    const kernels = await compilePageKernels(memory !== undefined);
+    if (memory === undefined) return new PageDevice(kernels, ownMemory(), tasks, { count: 1 });
+    const opened = await PageThreads.open(threads, { memory, compiled: kernels.compiled });
+    return new PageDevice(kernels, memory, tasks, { count: opened ? threads : 1, threads: opened });
   }
 
   put(ref: PartitionRef, partition: Partition): void {
@@ -68,12 +98,10 @@ export class PageDevice implements Device {
   }
 
   async run(task: Task, signal?: AbortSignal): Promise<TaskResult> {
-    if (this.#busy > MOST_AT_ONCE) await this.#pause();
-    if (signal?.aborted) throw cancelledBy(signal);
-    const handler = this.#tasks[task.kernel] as ((scope: TaskScope) => TaskOutcome) | undefined;
-    if (handler === undefined) throw new Error(`the page has no handler of the task ${task.kernel}`);
     const start = performance.now();
-    const outcome = handler(this.#scopeOf(task, signal));
+    const outcome = this.#threads
+      ? await this.#threads.run((slot) => this.#requestOf(task, slot), signal)
+      : await this.#runHere(task, signal);
     if (signal?.aborted) throw cancelledBy(signal);
     for (const [name, partition] of Object.entries(outcome.partitions ?? {})) {
       const ref = task.outputs[name];
@@ -83,8 +111,25 @@ export class PageDevice implements Device {
     }
     const { rows, bytesUp = 0, bytesDown = 0, values = {} } = outcome;
     const milliseconds = performance.now() - start;
-    this.#busy += milliseconds;
     return { metrics: { rows, bytesUp, bytesDown, milliseconds }, values };
+  }
+
+  async #runHere(task: Task, signal: AbortSignal | undefined): Promise<TaskOutcome> {
+    if (this.#busy > MOST_AT_ONCE) await this.#pause();
+    if (signal?.aborted) throw cancelledBy(signal);
+    const handler = this.#tasks[task.kernel] as ((scope: TaskScope) => TaskOutcome) | undefined;
+    if (handler === undefined) throw new Error(`the page has no handler of the task ${task.kernel}`);
+    const start = performance.now();
+    const data = { memory: this.#store.memory, kernels: this.#kernels };
+    const outcome = handler(scopeOf(this.#requestOf(task, 0), data, () => signal?.aborted === true));
+    this.#busy += performance.now() - start;
+    return outcome;
+  }
+
+  /** Ends the threads; later tasks run in the page's own thread. */
+  endThreads(): void {
+    this.#threads?.close();
+    this.#threads = undefined;
   }
 
   async fetch(ref: PartitionRef): Promise<Partition> {
@@ -100,6 +145,7 @@ export class PageDevice implements Device {
   async trim(): Promise<void> {}
 
   async close(): Promise<void> {
+    this.endThreads();
     this.#store.clear();
   }
 
@@ -108,33 +154,12 @@ export class PageDevice implements Device {
     await new Promise((resolve) => setTimeout(resolve));
   }
 
-  #scopeOf(task: Task, signal: AbortSignal | undefined): TaskScope {
-    const partitions: Record<string, Partition> = {};
-    const matrices: Record<string, MatrixView> = {};
-    for (const [name, ref] of Object.entries({ ...task.inputs, ...task.outputs })) {
-      const stored = this.#store.get(ref);
-      if (stored === undefined) {
-        if (name in task.inputs)
-          throw this.#absent(`task ${task.kernel}: input ${name} (${partitionKey(ref)})`);
-      } else if ('host' in stored) partitions[name] = stored.host;
-      else matrices[name] = stored.matrix;
-    }
-    const named = <T>(from: Readonly<Record<string, T>>, kind: string, name: string): T => {
-      if (name in from) return from[name];
-      throw new Error(`task ${task.kernel}: no ${kind} named ${name}`);
-    };
-    return {
-      params: task.params,
-      partition: (name) => named(partitions, 'partition', name),
-      piece: (name, piece) => pieceOf(named(partitions, 'partition', name), piece),
-      hasInput: (name) => name in partitions || name in matrices,
-      hasMatrix: (name) => name in matrices,
-      matrix: (name) => named(matrices, 'matrix', name),
-      scratch: this.#store.scratch[0],
-      memory: this.#store.memory,
-      kernels: this.#kernels,
-      cancelled: () => signal?.aborted === true,
-    };
+  #requestOf(task: Task, slot: number): PageRequest {
+    for (const [name, ref] of Object.entries(task.inputs))
+      if (this.#store.get(ref) === undefined)
+        throw this.#absent(`task ${task.kernel}: input ${name} (${partitionKey(ref)})`);
+    const { kernel, params } = task;
+    return { kernel, params, ...this.#store.dataOf(task), scratch: this.#store.scratch[slot] };
   }
 
   #absent(what: string): Error {

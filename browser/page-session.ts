@@ -5,16 +5,17 @@ import { RunMetrics } from '../engine/metrics.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
 import type { Device, Executor } from '../engine/run/device.ts';
 import { HostMemory } from '../engine/run/host-memory.ts';
-import { compilePageKernels } from './kernels.ts';
 import { PageDevice, type PageTasks } from './page-device.ts';
 
-/** The session of one model of a page: one device, in the page's own thread. */
+/** The session of one model of a page, with its device. */
 export class PageSession implements RequestSession {
   readonly ids = undefined;
   readonly #work = new SessionWork();
+  readonly #device: PageDevice;
   readonly #executor: Executor;
 
   private constructor(device: PageDevice) {
+    this.#device = device;
     const memory = new HostMemory();
     this.#executor = {
       devices: [device],
@@ -26,9 +27,9 @@ export class PageSession implements RequestSession {
     };
   }
 
-  /** Throws UsageError if the browser has no WebAssembly SIMD. */
-  static async open(tasks: PageTasks): Promise<PageSession> {
-    return new PageSession(new PageDevice(await compilePageKernels(), tasks));
+  /** See PageDevice.open. */
+  static async open(tasks: PageTasks, threads = 1): Promise<PageSession> {
+    return new PageSession(await PageDevice.open(tasks, threads));
   }
 
   get closed(): boolean {
@@ -45,6 +46,11 @@ export class PageSession implements RequestSession {
       events: onEvent,
       metrics: new RunMetrics(),
     };
+  }
+
+  /** Ends the threads of a training. */
+  endThreads(): void {
+    this.#device.endThreads();
   }
 
   async close(): Promise<void> {

@@ -27,6 +27,7 @@ import type { TrainingIteration } from '../operators/training/iteration.ts';
 import { joinedRows } from '../operators/training/model-rows.ts';
 import { PageModel } from './page-model.ts';
 import { indexKnown, indexPageRatings, type PageRating } from './page-ratings.ts';
+import { defaultThreads } from './page-threads.ts';
 import { PageSession } from './page-session.ts';
 
 /** Options of `trainAls`: the parameters of `ALS`, and test ratings. */
@@ -38,6 +39,11 @@ export interface PageAlsOptions extends Partial<AlsParams>, RunOptions {
    * graphics card, else the CPU. Default: cpu.
    */
   readonly device?: PageDeviceName;
+  /**
+   * Threads of the CPU; more than 1 need a page that is cross-origin isolated. Default: all of the processor,
+   * at most 8, where the page is isolated, else 1.
+   */
+  readonly threads?: number;
 }
 
 export type PageDeviceName = 'auto' | 'cpu' | 'gpu';
@@ -62,12 +68,14 @@ export interface PageTraining {
  */
 export async function trainAls(
   ratings: readonly PageRating[],
-  { test, signal, onEvent, device = 'cpu', ...given }: PageAlsOptions = {},
+  { test, signal, onEvent, device = 'cpu', threads = defaultThreads(), ...given }: PageAlsOptions = {},
 ): Promise<PageTraining> {
   checkRunOptions('trainAls', { signal, onEvent });
-  const asked = checkAlsParams(given, ['test', 'signal', 'onEvent', 'device']);
+  const asked = checkAlsParams(given, ['test', 'signal', 'onEvent', 'device', 'threads']);
+  if (!Number.isInteger(threads) || threads < 1)
+    throw new UsageError(`threads must be a whole number of at least 1, got ${shown(threads)}`);
   const gpu = await gpuFor(device);
-  const session = await PageSession.open(handlers);
+  const session = await PageSession.open(handlers, threads);
   try {
     const started = performance.now();
     const fit = await Holdings.within(session.requestContext({ signal, onEvent }, gpu), (ctx) =>
@@ -79,6 +87,7 @@ export async function trainAls(
     await session.close();
     throw error;
   } finally {
+    session.endThreads();
     await gpu?.close();
   }
 }

@@ -1,6 +1,6 @@
 /**
  * Writes dist/page/index.js, the entry factorflow/browser: one module without static imports, which a page
- * loads from any file server and every bundler takes. page-gpu.js there is loaded where WebGPU is used.
+ * loads from any file server and every bundler takes. page-gpu.js there is loaded where WebGPU is used, and page-worker.js by threads.
  */
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
@@ -8,7 +8,10 @@ import { gzipSync } from 'node:zlib';
 import { bundlePage, pageLicenses } from './bundle-page.ts';
 
 const target = fileURLToPath(new URL('../dist/page/', import.meta.url));
-const modules = await bundlePage('dist/browser/index.js');
+const modules = {
+  ...(await bundlePage('dist/browser/index.js', 'index')),
+  ...(await bundlePage('dist/browser/page-worker.js', 'page-worker')),
+};
 await rm(target, { recursive: true, force: true });
 await mkdir(target, { recursive: true });
 await writeFile(`${target}LICENSES.txt`, await pageLicenses());

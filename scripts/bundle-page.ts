@@ -16,13 +16,13 @@ function packageOf(id: string): string | undefined {
 }
 
 /**
- * Bundles a program with everything that it imports: into index.js, and a module for each `import()`. Throws
+ * Bundles a program with everything that it imports: into `name`.js, and a module for each `import()`. Throws
  * if it imports a module of Node, or a package that pages do not need. Returns the modules' texts by file name.
  */
-export async function bundlePage(input: string): Promise<Readonly<Record<string, string>>> {
+export async function bundlePage(input: string, name: string): Promise<Readonly<Record<string, string>>> {
   const foreign = new Set<string>();
   const bundle = await rolldown({
-    input: { index: input },
+    input: { [name]: input },
     cwd: root,
     platform: 'browser',
     external: (id) => {
@@ -32,7 +32,7 @@ export async function bundlePage(input: string): Promise<Readonly<Record<string,
       return true;
     },
     logLevel: 'silent',
-    // Modules that are loaded later take what they share with index.js from it.
+    // Modules that are loaded later take what they share with the first one from it.
     preserveEntrySignatures: 'allow-extension',
   });
   const { output } = await bundle.generate({

@@ -13,6 +13,11 @@ const types: Readonly<Record<string, string>> = {
   '.webmanifest': 'application/manifest+json',
 };
 
+const isolation = {
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Embedder-Policy': 'require-corp',
+};
+
 /** A request for a file that exists. */
 export interface Asked {
   readonly path: string;
@@ -25,7 +30,7 @@ export interface Asked {
 
 /**
  * A plain file server for pages, as most hosts run one: it sends neither COOP nor COEP, so pages are not
- * cross-origin isolated. `answer` may answer a request in its own way; it then returns true.
+ * cross-origin isolated unless `isolated` is true. `answer` may answer a request in its own way; it then returns true.
  */
 export class PageServer {
   readonly #folder: string;
@@ -34,6 +39,7 @@ export class PageServer {
   readonly sent = new Map<string, number>();
   readonly #requests = new Map<string, number>();
   answer: (asked: Asked) => boolean = () => false;
+  isolated = false;
 
   private constructor(folder: string) {
     this.#folder = folder;
@@ -74,6 +80,7 @@ export class PageServer {
       'Content-Type': types[extname(file)] ?? 'application/octet-stream',
       ETag: `"${found.size}-${found.mtimeMs}"`,
       'Cache-Control': 'no-cache',
+      ...(this.isolated && isolation),
     };
     const bytes = sendRange(request, response, content, headers);
     this.sent.set(path, (this.sent.get(path) ?? 0) + bytes);
