@@ -38,26 +38,36 @@ export function bitsOf(values: Float32Array): Int32Array {
   return new Int32Array(values.buffer, values.byteOffset, values.length);
 }
 
-/** For fewer values than this, the table costs more than it saves. */
-const LEAST_MAPPED = 4096;
+/** Places for recent values, a power of two. If an array has few distinct values, most are found there. */
+const RECENT = 1024;
+const RECENT_SHIFT = 32 - Math.log2(RECENT);
+
+function recentPlace(bits: number): number {
+  return Math.imul(bits, 0x9e3779b1) >>> RECENT_SHIFT;
+}
+
+/** The bits of the value at each place, at first of a value that belongs to another place. */
+function noRecent(): Int32Array {
+  const recent = new Int32Array(RECENT);
+  recent[recentPlace(0)] = 1;
+  return recent;
+}
 
 /**
- * Applies a function to values, in place or into other memory. If there are many, `of` is called once for
- * each distinct value, as far as the table has room.
+ * Applies a function to values, in place or into other memory. `of` is called for a value whose result is not
+ * among those of recent values.
  */
 export function mapValues(values: Float32Array, target: Float32Array, of: (value: number) => number): void {
-  if (values.length < LEAST_MAPPED) {
-    for (let k = 0; k < values.length; k++) target[k] = of(values[k]);
-    return;
-  }
-  const index = new ValueIndex();
-  const results: number[] = [];
   const bits = bitsOf(values);
+  const [recent, results] = [noRecent(), new Float32Array(RECENT)];
   for (let k = 0; k < values.length; k++) {
-    const before = index.size;
-    const number = index.numberOf(bits[k]);
-    if (number === before) results.push(of(values[k]));
-    target[k] = number < 0 ? of(values[k]) : results[number];
+    const own = bits[k];
+    const place = recentPlace(own);
+    if (recent[place] !== own) {
+      results[place] = of(values[k]);
+      recent[place] = own;
+    }
+    target[k] = results[place];
   }
 }
 
@@ -72,24 +82,33 @@ export class ValueCounts {
 
   add(values: Float32Array): void {
     const bits = bitsOf(values);
-    for (let k = 0; k < values.length && !this.#tooMany; k++) {
-      const before = this.#index.size;
-      const number = this.#index.numberOf(bits[k]);
-      if (number < 0) this.#tooMany = true;
-      else if (number === before) {
-        this.#values.push(values[k]);
-        this.#counts.push(1);
-      } else this.#counts[number]++;
+    const [recent, counts] = [noRecent(), new Int32Array(RECENT)];
+    for (let k = 0; k < values.length; k++) {
+      const own = bits[k];
+      const place = recentPlace(own);
+      if (recent[place] !== own) {
+        this.#addBits(recent[place], counts[place]);
+        if (this.#tooMany) return;
+        recent[place] = own;
+        counts[place] = 0;
+      }
+      counts[place]++;
     }
+    for (let place = 0; place < RECENT; place++) this.#addBits(recent[place], counts[place]);
   }
 
   /** Counts a value as `count` occurrences. */
   addCount(value: number, count: number): void {
-    const number = this.#index.numberOf(bitsOf(Float32Array.of(value))[0]);
+    this.#addBits(bitsOf(Float32Array.of(value))[0], count);
+  }
+
+  #addBits(bits: number, count: number): void {
+    if (count === 0) return;
+    const number = this.#index.numberOf(bits);
     if (number < 0) this.#tooMany = true;
     else if (number < this.#values.length) this.#counts[number] += count;
     else {
-      this.#values.push(value);
+      this.#values.push(new Float32Array(Int32Array.of(bits).buffer)[0]);
       this.#counts.push(count);
     }
   }

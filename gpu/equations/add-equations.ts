@@ -3,11 +3,11 @@ import { addSlotsKernel } from './exchange/add-slots.ts';
 import { addCentred } from '../update/centred.ts';
 import { variantNamed } from '../update/choice/choose.ts';
 import { type PreparedRows, prepareRows } from '../update/prepared-rows.ts';
-import { compileSum, type SizedKernel } from './slot-kernels.ts';
+import { compileSum } from './slot-kernels.ts';
 import type { UpdateSettings, UpdateVariant } from '../update/choice/variant.ts';
 import { summingVariant } from '../update/choice/variants.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
-import type { CompiledKernel } from '../webgpu/compiled-kernel.ts';
+import type { CompiledKernel, SizedKernel } from '../webgpu/compiled-kernel.ts';
 import type { KernelTimes, SubmitOptions } from '../webgpu/pass.ts';
 
 export interface AddInputs {

@@ -45,6 +45,12 @@ type Form = Pick<NormalEquationsParams, 'rank' | 'precision' | 'tile' | 'without
 const MOST = { rows: 8, loads: 4 };
 
 /**
+ * Most ratings whose products are unrolled. Measured on an H100: with one row in a workgroup it is faster,
+ * with several rows it gains nothing.
+ */
+const MOST_UNROLLED = 16;
+
+/**
  * Numbers of tiles of a side and of blocks of A, and of 16-byte pieces of θ for a rating: `quads` in
  * workgroup memory, `units` that are loaded.
  */
@@ -70,16 +76,17 @@ export function normalEquationsWorkgroups(params: NormalEquationsParams, count: 
 /**
  * Chooses settings for workgroups of at most `threads` threads and `bytes` bytes of workgroup memory, by
  * default what every GPU has: the number of rows that leaves the fewest threads of subgroups of 32 idle, and
- * then the number of ratings at a time for which there is memory.
+ * then the number of ratings at a time for which there is memory. With θ in float16 and several rows in a
+ * workgroup, half as many threads were faster on an H100 (rank 64: 32.0 ms of sums an iteration, not 38.0).
  */
 export function chooseNormalEquations(
   rank: number,
   precision: 'f32' | 'f16',
   biases: boolean,
   {
-    threads = 256,
-    bytes = 16384,
     tile = rank <= 32 ? 4 : 8,
+    threads = precision === 'f16' && tile === 8 && rank <= 64 ? 128 : 256,
+    bytes = 16384,
     without,
   }: {
     readonly threads?: number;
@@ -151,6 +158,8 @@ export const normalEquationsKernel = kernelOf<NormalEquationsParams>()({
       THREADS: lanes * rows,
       TEAMS: teams,
       BIN: teams * loads,
+      UNROLLED: unrolledOf(params),
+      unrolled: range(unrolledOf(params)),
       UNITS: units,
       UNITS_OF_ROW: stride / (precision === 'f32' ? 4 : 8),
       UNIT_STEP: precision === 'f16' && tile === 4 ? 2 : 1,
@@ -193,6 +202,15 @@ export const normalEquationsKernel = kernelOf<NormalEquationsParams>()({
     chooseNormalEquations(512, 'f32', true, { without: 'registers' }),
   ],
 });
+
+/** Number of ratings whose products are unrolled: a divisor of the bin. */
+function unrolledOf({ rows, teams, loads }: NormalEquationsParams): number {
+  if (rows > 1) return 1;
+  const bin = teams * loads;
+  let most = Math.min(bin, MOST_UNROLLED);
+  while (bin % most !== 0) most--;
+  return most;
+}
 
 /** A thread's block of sums, row by row, and the columns of the block as rows of its mirror image. */
 function blockOf(tile: number) {

@@ -160,21 +160,25 @@ fn main(
     column_{{ load }} = index_at(part.y + next + BIN + at_{{ load }}, next + BIN + at_{{ load }} < count);
 {% endfor %}
     workgroupBarrier();
-    for (var k = 0u; k < BIN; k++) {
-      let at = base + k * QUADS;
+    for (var k = 0u; k < BIN; k += UNROLLED) {
+{% for step in unrolled %}
+      {
+        let at = base + (k + {{ step }}) * QUADS;
 {% for q in quads_of_tile %}
-      let left_{{ q }} = staged[at + {{ q }} * TILES_OF_SIDE + place.x];
-      let right_{{ q }} = staged[at + {{ q }} * TILES_OF_SIDE + place.y];
+        let left_{{ q }} = staged[at + {{ q }} * TILES_OF_SIDE + place.x];
+        let right_{{ q }} = staged[at + {{ q }} * TILES_OF_SIDE + place.y];
 {% endfor %}
 {% for sum in sums %}
 {% if without == 'registers' %}
-      if (kept) {
-        slots[corner + {{ sum.offset }}] =
-          fma(vec4f(left_{{ sum.left }}), right_{{ sum.right }}, slots[corner + {{ sum.offset }}]);
-      }
+        if (kept) {
+          slots[corner + {{ sum.offset }}] =
+            fma(vec4f(left_{{ sum.left }}), right_{{ sum.right }}, slots[corner + {{ sum.offset }}]);
+        }
 {% else %}
-      {{ sum.name }} = fma(vec4f(left_{{ sum.left }}), right_{{ sum.right }}, {{ sum.name }});
+        {{ sum.name }} = fma(vec4f(left_{{ sum.left }}), right_{{ sum.right }}, {{ sum.name }});
 {% endif %}
+{% endfor %}
+      }
 {% endfor %}
     }
   }

@@ -9,17 +9,8 @@ import { solveCgKernel, type SolveCgParams, solveCgWorkgroups } from '../solve/s
 import { solveCgRegistersKernel } from '../solve/solve-cg-registers.ts';
 import { exactSolvers } from '../solve/exact-solvers.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
-import type { CompiledKernel } from '../webgpu/compiled-kernel.ts';
+import type { SizedKernel } from '../webgpu/compiled-kernel.ts';
 import type { UpdateSettings } from '../update/choice/variant.ts';
-
-/**
- * A compiled kernel, and a function that returns the number of workgroups to dispatch for `count` rows (or
- * parts of rows, if the kernel computes A and b).
- */
-export interface SizedKernel {
-  readonly compiled: CompiledKernel;
-  workgroups(count: number): number;
-}
 
 export async function compileSum(
   gpu: Gpu,
@@ -61,13 +52,11 @@ export async function compileSolve(
   biases: boolean,
 ): Promise<SizedKernel> {
   const half = variant.precision !== 'f32';
-  const one = (rows: number) => rows;
-  if (typeof solver === 'string')
-    return { compiled: await exactSolvers[solver].compile(gpu, { rank, biases, half }), workgroups: one };
+  if (typeof solver === 'string') return exactSolvers[solver].compile(gpu, { rank, biases, half });
   if (variant.registers)
     return {
       compiled: await gpu.compile(solveCgRegistersKernel, { rank, halfA: variant.halfA, biases, half }),
-      workgroups: one,
+      workgroups: (rows) => rows,
     };
   const params: SolveCgParams = { rank, a: variant.halfA ? 'f16' : 'f32', biases, half };
   return {

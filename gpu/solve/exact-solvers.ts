@@ -1,7 +1,13 @@
 import type { ExactSolver } from '../../operators/tasks/task-types.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
-import type { CompiledKernel } from '../webgpu/compiled-kernel.ts';
-import { chooseSolveCholesky, solveCholeskyKernel } from './solve-cholesky.ts';
+import type { SizedKernel } from '../webgpu/compiled-kernel.ts';
+import { solveCholeskyKernel } from './solve-cholesky.ts';
+import {
+  CHOLESKY_REGISTER_RANKS,
+  chooseSolveCholeskyRegisters,
+  solveCholeskyRegistersKernel,
+  solveCholeskyRegistersWorkgroups,
+} from './solve-cholesky-registers.ts';
 import { solveNonnegativeKernel } from './solve-nonnegative.ts';
 
 /**
@@ -12,8 +18,8 @@ type SolvedForm = { readonly rank: number; readonly biases: boolean; readonly ha
 
 /** An exact solver of a row's normal equations on a GPU, as opposed to a number of CG steps. */
 interface GpuSolver {
-  /** Compiles the solver's kernel, in which one workgroup solves one row. */
-  readonly compile: (gpu: Gpu, form: SolvedForm) => Promise<CompiledKernel>;
+  /** Compiles the solver's kernel. */
+  readonly compile: (gpu: Gpu, form: SolvedForm) => Promise<SizedKernel>;
   /**
    * True if the kernel also writes each row's objective xᵀA x - 2 bᵀx, from whose sum the loss is computed.
    */
@@ -27,18 +33,28 @@ interface GpuSolver {
 
 export const exactSolvers: Readonly<Record<ExactSolver, GpuSolver>> = {
   cholesky: {
-    compile: (gpu, { rank, biases, half }) =>
-      gpu.compile(
-        solveCholeskyKernel,
-        chooseSolveCholesky(rank, biases, half, { bytes: gpu.info.limits.workgroupBytes }),
-      ),
+    async compile(gpu, { rank, biases, half }) {
+      if (rank > CHOLESKY_REGISTER_RANKS)
+        return {
+          compiled: await gpu.compile(solveCholeskyKernel, { rank, biases, half }),
+          workgroups: (rows) => rows,
+        };
+      const params = chooseSolveCholeskyRegisters(rank, biases, half);
+      return {
+        compiled: await gpu.compile(solveCholeskyRegistersKernel, params),
+        workgroups: (rows) => solveCholeskyRegistersWorkgroups(params, rows),
+      };
+    },
     writesObjective: true,
     dual: true,
   },
   // Dual systems cannot be used: their unknowns are not x, so each condition x_k >= 0 would become an
   // inequality between all unknowns.
   nonnegative: {
-    compile: (gpu, form) => gpu.compile(solveNonnegativeKernel, form),
+    compile: async (gpu, form) => ({
+      compiled: await gpu.compile(solveNonnegativeKernel, form),
+      workgroups: (rows) => rows,
+    }),
     writesObjective: false,
     dual: false,
   },

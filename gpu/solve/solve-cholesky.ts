@@ -8,27 +8,12 @@ export type SolveCholeskyParams = {
   readonly biases: boolean;
   /** True: the float16 copy of the factors is written too. */
   readonly half: boolean;
-  /**
-   * Memory in which A is factorized. `workgroup`: a copy in workgroup memory. `global`: the row's first slot
-   * in device memory.
-   */
-  readonly where: 'workgroup' | 'global';
 };
 
-/** Chooses workgroup memory if A fits `bytes` bytes of it, else device memory. */
-export function chooseSolveCholesky(
-  rank: number,
-  biases: boolean,
-  half: boolean,
-  { bytes = 16384 }: { readonly bytes?: number } = {},
-): SolveCholeskyParams {
-  const within = { rank, biases, half, where: 'workgroup' } as const;
-  return workgroup(within).bytes <= bytes ? within : { ...within, where: 'global' };
-}
-
 /**
- * Solves (A + λ n_u I) x = b of rows by a Cholesky factorization. A workgroup has one row. A and b are read
- * from slots, scratch memory in which another kernel has summed them.
+ * Solves (A + λ n_u I) x = b of rows by a Cholesky factorization in the row's first slot. A workgroup has one
+ * row. A and b are read from slots, scratch memory in which another kernel has summed them. For ranks whose A
+ * does not fit the registers of a workgroup; for others see solve-cholesky-registers.
  *
  * | buffer | content |
  * |---|---|
@@ -61,7 +46,7 @@ export const solveCholeskyKernel = kernelOf<SolveCholeskyParams>()({
   },
   needs: () => [],
   values(params) {
-    const { rank, where, biases } = params;
+    const { rank, biases } = params;
     const stride = paddedRank(rank);
     const { threads } = workgroup(params);
     const elements = range(16).map((at) => ({
@@ -84,7 +69,6 @@ export const solveCholeskyKernel = kernelOf<SolveCholeskyParams>()({
       LAST_TILES: ((tilesOf(rank) * (tilesOf(rank) - 1)) / 2) * 64,
       BIAS_START: matrixElements(rank) / 4,
       THREADS: threads,
-      barrier: where === 'workgroup' ? 'workgroupBarrier' : 'storageBarrier',
       // For each row of a panel (16 columns of A, with b as one more row) that a thread keeps: its number 0,
       // 1, ...
       owned: range(Math.ceil((stride + 1) / threads)),
@@ -93,18 +77,16 @@ export const solveCholeskyKernel = kernelOf<SolveCholeskyParams>()({
     };
   },
   workgroup,
-  samples: [chooseSolveCholesky(64, true, true), chooseSolveCholesky(512, false, false)],
+  samples: [
+    { rank: 200, biases: true, half: true },
+    { rank: 512, biases: false, half: false },
+  ],
 });
 
-function workgroup({ rank, where, biases }: SolveCholeskyParams) {
+function workgroup({ rank, biases }: SolveCholeskyParams) {
   const stride = paddedRank(rank);
   return {
     threads: Math.min(256, Math.ceil((stride + 1) / 32) * 32),
-    bytes:
-      128 +
-      4 * stride +
-      16 +
-      (biases ? 4 * stride + 16 : 0) +
-      (where === 'workgroup' ? 4 * slotElements(rank, false) : 0),
+    bytes: 128 + 4 * stride + 16 + (biases ? 4 * stride + 16 : 0),
   };
 }

@@ -4,10 +4,10 @@
 // Solves (A + lambda n I) x = b of one row by a Cholesky factorization A = L L^T. A workgroup has one row
 // (cuMF, eq. 2).
 //
-// A is stored in 16 x 16 tiles (gpu/device/slots.ts). L overwrites A from left to right, one panel of 16
-// columns at a time. While a panel is factorized, each thread keeps the panel's 16 elements of its rows in
-// registers. b is treated as one more row below A, which becomes y with L y = b. The diagonal of L holds the
-// reciprocals 1 / L_cc. Beyond the rank, the diagonal is 1 and everything else 0.
+// A stays in the row's first slot, in 16 x 16 tiles (gpu/device/slots.ts). L overwrites it from left to
+// right, one panel of 16 columns at a time. While a panel is factorized, each thread keeps the panel's 16
+// elements of its rows in registers. b is treated as one more row below A, which becomes y with L y = b. The
+// diagonal of L holds the reciprocals 1 / L_cc. Beyond the rank, the diagonal is 1 and everything else 0.
 
 // Rounding error of A, divided by A's largest element and by the square root of f. If the number that
 // regularization adds to the diagonal (the shift) is smaller than the rounding error, it is raised to it, so
@@ -56,9 +56,9 @@ fn main(
 {% else %}
   gather(base, entry.w, 0.0, thread);
 {% endif %}
-  {{ barrier }}();
+  storageBarrier();
   for (var i = thread; i < RANK; i += THREADS) {
-    var element = read_quad(base, row_start(i, i / 16) + shuffled(i % 16, i % 16 / 4))[i % 4];
+    var element = read_quad(base, row_start(i, i / 16) + i % 16 / 4)[i % 4];
 {% if biases %}
     element += ones[i / 4][i % 4] * ones[i / 4][i % 4] / weight;
 {% endif %}
@@ -70,25 +70,24 @@ fn main(
   let asked = shift_of(entry.x);
   let shift = select(max(asked, rounding), 1.0, asked == 0.0 && greatest == 0.0);
   for (var i = thread; i < STRIDE; i += THREADS) {
-    let at = row_start(i, i / 16) + shuffled(i % 16, i % 16 / 4);
+    let at = row_start(i, i / 16) + i % 16 / 4;
     var quad = read_quad(base, at);
     quad[i % 4] = select(1.0, quad[i % 4] + shift, i < RANK);
     keep_quad(base, at, quad);
   }
-  {{ barrier }}();
+  storageBarrier();
 
   var bad = false;
   for (var panel = 0u; panel < TILES; panel++) {
 {% for k in owned %}
     let row_{{ k }} = 16 * panel + thread + {{ k }} * THREADS;
     let start_{{ k }} = row_start(row_{{ k }}, panel);
-    let within_{{ k }} = row_in_tile(row_{{ k }});
 {% for quad in (0..3) %}
     var quad_{{ k }}_{{ quad }} = vec4f();
 {% endfor %}
     if (row_{{ k }} <= STRIDE) {
 {% for quad in (0..3) %}
-      quad_{{ k }}_{{ quad }} = read_quad(base, start_{{ k }} + shuffled(within_{{ k }}, {{ quad }}));
+      quad_{{ k }}_{{ quad }} = read_quad(base, start_{{ k }} + {{ quad }});
 {% endfor %}
     }
 {% for element in elements %}
@@ -121,13 +120,13 @@ fn main(
 {% for quad in (0..3) %}
       keep_quad(
         base,
-        start_{{ k }} + shuffled(within_{{ k }}, {{ quad }}),
+        start_{{ k }} + {{ quad }},
         vec4f({% for i in (0..3) %}a_{{ k }}_{{ quad | times: 4 | plus: i }}, {% endfor %})
       );
 {% endfor %}
     }
 {% endfor %}
-    {{ barrier }}();
+    storageBarrier();
 
     // Updates the rest of the matrix, to the right of the panel: subtracts the products of the panel's
     // columns, from blocks of 4 x 4 elements of A and groups of four elements of b.
@@ -138,27 +137,25 @@ fn main(
       let is_bias = at >= triangle;
       let block = select(triangle_place(at), vec2u(0, at - triangle), is_bias);
       let across = first + 4 * block.y;
-      let row_right = across % 16;
       let right = row_start(across, panel);
       if (is_bias) {
         var sum = vec4f();
         for (var quad = 0u; quad < 4; quad++) {
           let y = read_quad(base, BIAS_START + 4 * panel + quad);
-          let from_right = right + shuffled(row_right, quad);
+          let from_right = right + quad;
           sum += vec4f({% for j in (0..3) %}dot(y, read_quad(base, from_right + 4 * {{ j }})), {% endfor %});
         }
         let kept = BIAS_START + across / 4;
         keep_quad(base, kept, read_quad(base, kept) - sum);
       } else {
         let down = first + 4 * block.x;
-        let row_left = down % 16;
         let left = row_start(down, panel);
 {% for i in (0..3) %}
         var sum_{{ i }} = vec4f();
 {% endfor %}
         for (var quad = 0u; quad < 4; quad++) {
-          let from_left = left + shuffled(row_left, quad);
-          let from_right = right + shuffled(row_right, quad);
+          let from_left = left + quad;
+          let from_right = right + quad;
 {% for j in (0..3) %}
           let right_{{ j }} = read_quad(base, from_right + 4 * {{ j }});
 {% endfor %}
@@ -167,13 +164,13 @@ fn main(
           sum_{{ i }} += vec4f({% for j in (0..3) %}dot(left_{{ i }}, right_{{ j }}), {% endfor %});
 {% endfor %}
         }
-        let kept = row_start(down, across / 16) + shuffled(row_left, row_right / 4);
+        let kept = row_start(down, across / 16) + across % 16 / 4;
 {% for i in (0..3) %}
         keep_quad(base, kept + 4 * {{ i }}, read_quad(base, kept + 4 * {{ i }}) - sum_{{ i }});
 {% endfor %}
       }
     }
-    {{ barrier }}();
+    storageBarrier();
   }
 
   // Since A x = b, the objective x^T A x - 2 b^T x is -b^T x, which is -|y|^2.
@@ -204,10 +201,7 @@ fn main(
 {% endfor %}
 {% for step in upwards %}
 {% for quad in step.quads %}
-    let l_{{ step.at }}_{{ quad }} = read_quad(
-      base,
-      diagonal + 4 * {{ step.at }} + shuffled({{ step.at }}, {{ quad }})
-    );
+    let l_{{ step.at }}_{{ quad }} = read_quad(base, diagonal + 4 * {{ step.at }} + {{ quad }});
 {% endfor %}
     let x_{{ step.at }} = y_{{ step.name }} * l_{{ step.at }}_{{ step.name }};
 {% for quad in step.quads %}
@@ -227,13 +221,13 @@ fn main(
 {% for step in upwards %}
       y = fma(
         vec4f(-x_{{ step.at }}),
-        read_quad(base, left + 4 * {{ step.at }} + shuffled({{ step.at }}, quad % 4)),
+        read_quad(base, left + 4 * {{ step.at }} + quad % 4),
         y
       );
 {% endfor %}
       keep_quad(base, BIAS_START + quad, y);
     }
-    {{ barrier }}();
+    storageBarrier();
   }
 
   workgroupBarrier();

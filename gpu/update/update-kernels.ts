@@ -10,11 +10,11 @@ import { updateMatrixFreeKernel, updateMatrixFreeWorkgroups } from '../vectors/u
 import { updateShortKernel } from './update-short.ts';
 import { updateTensorKernel } from './update-tensor.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
-import type { CompiledKernel } from '../webgpu/compiled-kernel.ts';
+import type { CompiledKernel, SizedKernel } from '../webgpu/compiled-kernel.ts';
 import { needsCentred } from './centred.ts';
 import { SHORT_LENGTHS } from './deal-rows.ts';
 import { freeParams } from './prepared-rows.ts';
-import { compileSolve, compileSum, type SizedKernel } from '../equations/slot-kernels.ts';
+import { compileSolve, compileSum } from '../equations/slot-kernels.ts';
 import { stepsOf, type UpdateSettings } from './choice/variant.ts';
 import { compileVectorSteps } from '../vectors/steps.ts';
 

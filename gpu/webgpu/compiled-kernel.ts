@@ -15,3 +15,12 @@ export interface CompiledKernel<Buffers extends string = string, Uniforms extend
 export type Binding =
   | GPUBuffer
   | { readonly buffer: GPUBuffer; readonly offset?: number; readonly size?: number };
+
+/**
+ * A compiled kernel, and a function that returns the number of workgroups to dispatch for `count` rows (or
+ * parts of rows, if the kernel computes A and b).
+ */
+export interface SizedKernel {
+  readonly compiled: CompiledKernel;
+  workgroups(count: number): number;
+}

@@ -45,8 +45,6 @@ fn gather(base: u32, slot_count: u32, scale: f32, thread: u32) {
     sum -= of_bias(at, scale);
 {% endif %}
     sum = select(vec4f(), sum, is_feature(at));
-    let within = at % 64;
-    let kept = select(at, at - within % 4 + shuffled(within / 4, within % 4), at < BIAS_START);
-    keep_quad(base, kept, sum);
+    keep_quad(base, at, sum);
   }
 }

@@ -38,7 +38,7 @@ describe('mapValues', () => {
     expect(values).toEqual(expected);
   });
 
-  it('computes a value once if there are many', () => {
+  it('computes a repeated value once', () => {
     let calls = 0;
     mapValues(new Float32Array(5000).fill(7), new Float32Array(5000), () => ++calls);
     expect(calls).toBe(1);
