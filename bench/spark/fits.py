@@ -4,8 +4,8 @@
     build/spark/python-4.3.0/bin/python bench/spark/fits.py RATINGS [--fits alone:3,plugin:3,own:3] [--rank 64] [--hosts 2 --conf NAME=VALUE]
 
 Each fit is a kind and its iterations. `own` is Spark's ALS, which takes minutes on some millions of ratings; `plugin` is FactorFlowALS on the same
-DataFrame; `broadcast` and `shuffle` are the same on so many hosts, which --master local-cluster[2,1,2048] pretends to be; `alone` is the command `train` on
-an Arrow file of that DataFrame, with Spark's model and start. Prints wall seconds and CPU seconds, of the driver's JVM and of FactorFlow's process, and the
+DataFrame; `broadcast`, `shuffle`, `equations` and `auto` are the same on --hosts hosts, which --master local-cluster[2,1,2048] pretends to be, each with
+--cores processors (by a cgroup, as root; cgroup v1); `alone` is the command `train` on an Arrow file of that DataFrame, with Spark's model and start. Prints wall seconds and CPU seconds, of the driver's JVM and of FactorFlow's process, and the
 rate at which ratings go into the worker.
 """
 
@@ -32,6 +32,7 @@ options.add_argument("--main", default=str(ROOT / "dist/programs/cli/main.js"))
 options.add_argument("--master", default="local[2]")
 options.add_argument("--rank", type=int, default=64)
 options.add_argument("--hosts", default="2")
+options.add_argument("--cores", type=float, help="processors of each host: of an executor and its worker")
 options.add_argument("--conf", action="append", default=[])
 given = options.parse_args()
 fits = [(kind, int(iterations)) for kind, iterations in (one.split(":") for one in given.fits.split(","))]
@@ -57,6 +58,28 @@ pid = jvm.java.lang.ProcessHandle.current().pid()
 df = spark.read.parquet(given.ratings).select("user", "item", "rating").cache()
 rows = df.count()
 print(f"{rows:,} ratings in the cache; Spark {spark.version}, {given.master}, rank {given.rank}", flush=True)
+
+
+def limit_hosts(cores):
+    """Gives each executor of this driver, with the workers that it starts later, so many processors."""
+    number = 0
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (process / "cmdline").read_bytes()
+        except FileNotFoundError:
+            continue
+        if b"CoarseGrainedExecutorBackend" not in command or spark.sparkContext.applicationId.encode() not in command:
+            continue
+        group = Path(f"/sys/fs/cgroup/cpu/factorflow-{pid}-{number}")
+        group.mkdir()
+        (group / "cpu.cfs_quota_us").write_text(str(round(cores * 100_000)))
+        (group / "cgroup.procs").write_text(process.name)
+        number += 1
+    print(f"{number} executors with {cores} processors each", flush=True)
+
+
+if given.cores is not None:
+    limit_hosts(given.cores)
 
 
 def jvm_seconds():

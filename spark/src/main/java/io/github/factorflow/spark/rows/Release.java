@@ -43,7 +43,8 @@ final class Release {
       Spark.at(context, places)
         .toJavaRDD()
         .foreach(executor -> RowWorkers.end(id));
-    } catch (RuntimeException failure) {
+    } catch (Exception failure) {
+      // Scala throws checked exceptions undeclared: an application that stops after its fit cancels the job
       log.info("FactorFlow's workers end by themselves: {}", failure.getMessage());
     }
   }
