@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { prepareSwiftShader } from './test/support/gpu/swiftshader.ts';
 import { LongestFirst } from './test/support/longest-first.ts';
+import { ownProcess, sharedProcess } from './test/support/processes.ts';
 
 // The tests' own processes start with this environment; tests that need a GPU say why where there is none.
 process.env.FACTORFLOW_TEST_NO_GPU = prepareSwiftShader(process.env) ?? '';
@@ -16,7 +17,10 @@ process.env.NODE_COMPILE_CACHE = resolve(import.meta.dirname, 'build/test-compil
 
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
+    projects: [
+      { extends: true, test: { name: 'own process', ...ownProcess } },
+      { extends: true, test: { name: 'shared process', ...sharedProcess, isolate: false } },
+    ],
     globalSetup: ['test/support/run-folder.ts', 'test/support/threads/bundle-threads.ts'],
     alias: [
       {

@@ -25,6 +25,7 @@ beforeAll(async () => {
   vi.spyOn(console, 'log').mockReturnValue(undefined);
 });
 afterAll(async () => {
+  vi.restoreAllMocks();
   await session.close();
   rmSync(folder, { recursive: true, force: true });
 });

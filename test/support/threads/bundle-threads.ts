@@ -6,12 +6,13 @@ import { rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { rolldown } from 'rolldown';
-import { bundles, programs } from './programs.ts';
+import { bundlesOf, programs } from './programs.ts';
 
 const root = resolve(import.meta.dirname, '../../..');
 
-export default async function setup(): Promise<void> {
-  rmSync(bundles, { recursive: true, force: true });
+export default async function setup(): Promise<() => void> {
+  process.env.FACTORFLOW_TEST_RUN = `${process.pid}`;
+  const bundles = bundlesOf(process.env.FACTORFLOW_TEST_RUN);
   const bundle = await rolldown({
     input: Object.fromEntries(programs.map((name) => [name, join(root, `${name}.ts`)])),
     platform: 'node',
@@ -35,4 +36,5 @@ export default async function setup(): Promise<void> {
     chunkFileNames: 'chunks/[name]-[hash].js',
   });
   await bundle.close();
+  return () => rmSync(bundles, { recursive: true, force: true });
 }

@@ -12,5 +12,9 @@ export const programs = [
   'test/support/damage/failing-reader',
 ] as const;
 
-/** The folder of their bundles, which have the same paths. */
-export const bundles = resolve(import.meta.dirname, '../../../build/test-threads');
+/**
+ * The folder of their bundles, which have the same paths. Each run of tests has its own: bundle-threads.ts
+ * writes its number into the environment before the tests' processes start.
+ */
+export const bundlesOf = (run: string): string =>
+  resolve(import.meta.dirname, '../../../build/test-threads', run);

@@ -1,0 +1,58 @@
+/**
+ * Test files that share processes, and files that each have an own process. A shared process loads the
+ * sources once for all of its files, about 0.7 seconds of a processor per file.
+ */
+
+/** Folders whose files share processes. */
+const folders = ['api', 'cli', 'connectors', 'cpu', 'engine', 'operators', 'synthetic'];
+
+/** Files of these folders that need an own process. */
+const exceptions = [
+  // They change environment variables or modules of their process, or measure its memory.
+  'test/api/devices/driver-probe.test.ts',
+  'test/api/served-lists.test.ts',
+  'test/cli/completion.test.ts',
+  'test/connectors/declared-sizes.test.ts',
+  'test/connectors/files/failing-reads.test.ts',
+  'test/connectors/fuzz.test.ts',
+  'test/connectors/parquet/parquet-footer.test.ts',
+  'test/operators/measured-memory.test.ts',
+  // Helpers that register hooks, or have a folder or a session: a shared process would load them for its first
+  // file only.
+  'test/api/checkpoints.test.ts',
+  'test/api/item-genres.test.ts',
+  'test/api/item-names.test.ts',
+  'test/api/reading/reading-shapes.test.ts',
+  'test/api/reading/reading.test.ts',
+  'test/api/reading/written-splits.test.ts',
+  'test/api/requests.test.ts',
+  'test/api/resume.test.ts',
+  'test/api/sgd-in-bands-on-a-gpu.test.ts',
+  'test/api/sgd-in-bands.test.ts',
+  'test/cli/report.test.ts',
+  'test/cli/reports-of-commands.test.ts',
+  'test/cli/server/*.test.ts',
+  'test/connectors/arrow/arrow-damage.test.ts',
+  'test/connectors/arrow/arrow-ipc.test.ts',
+  'test/connectors/http/bad-servers.test.ts',
+  'test/connectors/http/http.test.ts',
+  'test/connectors/http/lying-servers.test.ts',
+  'test/connectors/lines/many-columns.test.ts',
+  'test/connectors/model/model-store.test.ts',
+  'test/connectors/model/refused-models.test.ts',
+  'test/connectors/model/spark-models.test.ts',
+  'test/connectors/ndjson/bad-ndjson.test.ts',
+  'test/connectors/ndjson/ndjson-sink.test.ts',
+  'test/connectors/ndjson/ndjson.test.ts',
+  'test/connectors/parquet/parquet-outputs.test.ts',
+  'test/connectors/parquet/parquet-sink.test.ts',
+];
+
+export const sharedProcess = {
+  include: folders.map((folder) => `test/${folder}/**/*.test.ts`),
+  exclude: exceptions,
+};
+
+export const ownProcess = {
+  include: ['test/*.test.ts', `test/!(${folders.join('|')})/**/*.test.ts`, ...exceptions],
+};
