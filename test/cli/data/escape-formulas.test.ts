@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Session } from '../../../index.ts';
-import { factorflow, fails, json, runHere, temporaryFolder, trainedModel } from '../run-cli.ts';
+import { factorflow, fails, jsonHere, runHere, temporaryFolder, trainedModel } from '../run-cli.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
@@ -16,13 +16,22 @@ describe('--escape-formulas', () => {
   it('of convert, to stdout and to folders', async () => {
     const { stdout } = await factorflow('convert', input, '-', '--to', 'csv', '--escape-formulas', '--quiet');
     expect(stdout).toBe(escaped);
-    await json('convert', input, path('by'), '--to', 'csv', '--partition-by', 'user', '--escape-formulas');
+    await jsonHere(
+      'convert',
+      input,
+      path('by'),
+      '--to',
+      'csv',
+      '--partition-by',
+      'user',
+      '--escape-formulas',
+    );
     expect(readFileSync(path('by/user=3/part-00000.csv'), 'utf8')).toBe("item,rating,'=title\n4,5.0,'-1\n");
   });
 
   it('of split, and of predict for the columns that it passes on', async () => {
     const parts = path('parts');
-    await json('split', input, '--output', parts, '--folds', '2', '--to', 'csv', '--escape-formulas');
+    await jsonHere('split', input, '--output', parts, '--folds', '2', '--to', 'csv', '--escape-formulas');
     const tests = [1, 2].map((fold) =>
       readFileSync(join(parts, `fold-${fold}/test.csv`), 'utf8').split('\n'),
     );

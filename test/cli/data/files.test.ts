@@ -2,10 +2,19 @@ import { spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { zstdCompressSync } from 'node:zlib';
-import { describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { hasZstd } from '../../../connectors/compression/compressions.ts';
 import { packLz4Bytes } from '../../../connectors/compression/lz4-frame.ts';
-import { factorflow, fails, json, program, quick, ratings, temporaryFolder } from '../run-cli.ts';
+import {
+  factorflow,
+  fails,
+  jsonHere,
+  program,
+  quick,
+  ratings,
+  runHere,
+  temporaryFolder,
+} from '../run-cli.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
@@ -44,6 +53,13 @@ describe('ratings in files as people have them', () => {
   const ndjson = rows.map(([user, item, rating]) => JSON.stringify({ user, item, rating })).join('\n');
   const european = `user;item;rating\n${rows.map(([user, item, rating]) => `${user};${item};${String(rating).replace('.', ',')}`).join('\n')}\n`;
 
+  const errorOf = async (...args: [string, ...string[]]) =>
+    ((await jsonHere(...train(...args))).iterations as { trainRmse: number }[])[1].trainRmse;
+  let reference: number;
+  beforeAll(async () => {
+    reference = await errorOf(put('reference.csv', csv));
+  });
+
   test.each([
     ['a.csv', csv, []],
     ['a.csv.lz4', packLz4Bytes(Buffer.from(csv)), []],
@@ -58,13 +74,7 @@ describe('ratings in files as people have them', () => {
         ] as const)
       : []),
   ] as const)('%s trains to the same error', async (name, content, flags) => {
-    const { trainRmse } = (
-      (await json(...train(put(name, content), ...flags))).iterations as { trainRmse: number }[]
-    )[1];
-    const reference = (
-      (await json(...train(put('reference.csv', csv)))).iterations as { trainRmse: number }[]
-    )[1];
-    expect(trainRmse).toBe(reference.trainRmse);
+    expect(await errorOf(put(name, content), ...flags)).toBe(reference);
   });
 
   test('stdin and stdout, by the names of formats', async () => {
@@ -131,7 +141,7 @@ describe('ratings in files as people have them', () => {
   });
 
   test('an Arrow stream on stdin that ends without its mark is cut off', async () => {
-    await json('convert', ratings, path('r.arrows'));
+    await jsonHere('convert', ratings, path('r.arrows'));
     const stream = readFileSync(path('r.arrows'));
     const { code, stderr } = await piped(
       stream.subarray(0, -8),
@@ -177,12 +187,12 @@ describe('bad values obey --on-bad-rows, wherever they stand', () => {
     ],
   ])('%s', async (_name, text, reason) => {
     const file = put('bad.csv', text);
-    const strict = await factorflow(...train(file));
+    const strict = await runHere(...train(file));
     expect(strict.code).toBe(3);
     expect(strict.stderr).toContain(
       `1 bad row, the first in ${file}, ${reason}. Clean the data, or leave such rows out with --on-bad-rows skip`,
     );
-    const skipped = await factorflow(...train(file, '--on-bad-rows', 'skip'));
+    const skipped = await runHere(...train(file, '--on-bad-rows', 'skip'));
     expect(skipped.code).toBe(0);
     expect(skipped.stderr).toContain(`warning: left out 1 bad row, the first in ${file}, ${reason}`);
   });
@@ -193,7 +203,7 @@ describe('bad values obey --on-bad-rows, wherever they stand', () => {
       `${'{"user":1,"item":2,"rating":3}\n{"user":2,"item":1,"rating":4}\n'.repeat(5)}{"user":1,"item":1}\n{"user":1,"item":1,"rating":{"stars":3}}\n{"user":1,"it`,
     );
     await fails(3, /3 bad rows, the first in .*bad\.ndjson, line 11: rating is null/, ...train(file));
-    expect((await factorflow(...train(file, '--on-bad-rows', 'skip'))).code).toBe(0);
+    expect((await runHere(...train(file, '--on-bad-rows', 'skip'))).code).toBe(0);
     await fails(
       3,
       /line 13: the line is not a complete JSON object: /,
@@ -211,7 +221,7 @@ describe('bad values obey --on-bad-rows, wherever they stand', () => {
       path('x.csv'),
       '--quiet',
     );
-    expect((await factorflow('convert', nested, path('x.csv'), '--columns', 'user', '--quiet')).code).toBe(0);
+    expect((await runHere('convert', nested, path('x.csv'), '--columns', 'user', '--quiet')).code).toBe(0);
   });
 
   test('behind a split of the ratings too', async () => {
@@ -221,9 +231,7 @@ describe('bad values obey --on-bad-rows, wherever they stand', () => {
       /1 bad row, the first in .*split\.csv, line 302: rating "bad" is not a number/,
       ...train(file, '--test-fraction', '0.5'),
     );
-    expect((await factorflow(...train(file, '--test-fraction', '0.5', '--on-bad-rows', 'skip'))).code).toBe(
-      0,
-    );
+    expect((await runHere(...train(file, '--test-fraction', '0.5', '--on-bad-rows', 'skip'))).code).toBe(0);
   });
 
   test('a header only, lz4 and zstd that end early', async () => {

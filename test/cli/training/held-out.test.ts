@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { factorflow, json, quick, ratings, temporaryFolder, writeParquet } from '../run-cli.ts';
+import { jsonHere, quick, ratings, runHere, temporaryFolder, writeParquet } from '../run-cli.ts';
 
 const folder = temporaryFolder();
 const training = ['train', ratings, '--test-fraction', '0.1', '--seed', '7', ...quick];
@@ -9,7 +9,7 @@ const training = ['train', ratings, '--test-fraction', '0.1', '--seed', '7', ...
 describe.concurrent('held-out ratings of train', () => {
   it('measures implicit data by rankings next to popularity, whose warning says what to try', async () => {
     const model = join(folder, 'implicit');
-    const { stdout, stderr } = await factorflow(
+    const { stdout, stderr } = await runHere(
       ...training,
       '--implicit',
       '--weight',
@@ -30,13 +30,13 @@ describe.concurrent('held-out ratings of train', () => {
       /\nwarning: the model's ndcg@10, .* by popularity, .* Try other values of --weight \(now spark\), --alpha \(now 40\), --reg-param \(now 4\), or search for them \(tune\)\n$/,
     );
     expect(stderr).not.toContain('popularity');
-    expect((await factorflow('evaluate', model, ratings, '--quiet')).stdout).toMatch(
+    expect((await runHere('evaluate', model, ratings, '--quiet')).stdout).toMatch(
       /\nThe model is of implicit data: .*Measure it with --ranking\n$/,
     );
   });
 
   it('ranks held-out ratings of other data where that is asked for, by some users alone', async () => {
-    const report = await json(
+    const report = await jsonHere(
       ...training,
       '--ranking',
       '--rank-users',
@@ -51,7 +51,7 @@ describe.concurrent('held-out ratings of train', () => {
       warnings: [{ code: 'no-better-than-popularity' }],
     });
     expect(
-      await json(
+      await jsonHere(
         ...training,
         '--implicit',
         '--no-ranking',
@@ -76,7 +76,7 @@ describe.concurrent('held-out ratings of train', () => {
         '--ranking cannot be used with --init-model',
       ],
     ] as const) {
-      const { code, stderr } = await factorflow(
+      const { code, stderr } = await runHere(
         'train',
         ratings,
         '--model-dir',
@@ -90,7 +90,7 @@ describe.concurrent('held-out ratings of train', () => {
   it('reports null where a text file of held-out ratings has a header only', async () => {
     const empty = join(folder, 'empty.csv');
     writeFileSync(empty, 'user,item,rating\n');
-    const report = await json(
+    const report = await jsonHere(
       'train',
       ratings,
       '--test',
@@ -113,7 +113,7 @@ describe.concurrent('held-out ratings of train', () => {
       join(folder, 'strangers.parquet'),
       `SELECT 900000000 + "user" AS "user", item, rating FROM '${ratings}' LIMIT 50`,
     );
-    const report = await json(
+    const report = await jsonHere(
       'train',
       ratings,
       '--test',
