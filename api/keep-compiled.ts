@@ -1,4 +1,4 @@
-import { enableCompileCache } from 'node:module';
+import nodeModule from 'node:module';
 import { join } from 'node:path';
 import { cacheFolder, makeOwnFolder } from '../gpu/probe/cache-folder.ts';
 
@@ -10,7 +10,8 @@ export function keepCompiled(): void {
   try {
     const folder = join(cacheFolder(), 'compiled');
     makeOwnFolder(folder);
-    enableCompileCache(folder);
+    // Deno has no such cache.
+    nodeModule.enableCompileCache?.(folder);
     // Threads read this variable.
     process.env.NODE_COMPILE_CACHE ??= folder;
   } catch {}

@@ -1,7 +1,8 @@
 /** Training in a page gives the model that Node trains from the same ratings, seed and options. */
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type PageAlsOptions, type PageRating, trainAls } from '../../browser/index.ts';
-import { ALS, CancelledError, Session, UsageError } from '../../index.ts';
+import { type PageAlsOptions, type PageModel, type PageRating, trainAls } from '../../browser/index.ts';
+import { ALS, CancelledError, col, Session, UsageError } from '../../index.ts';
 import { randomRatings } from '../support/ratings.ts';
 
 const all = randomRatings(71, 60, 80, 1900);
@@ -50,6 +51,35 @@ describe('trainAls', () => {
     );
     const visitor = { ratings: [{ item: train[0].item }, { item: train[9].item, rating: 2 }] };
     expect(await page.model.recommend(visitor, 20)).toEqual(await model.recommend(visitor, 20));
+    await page.model.close();
+    await model.close();
+  });
+
+  it("has Node's NDCG@20 of films that users chose", async () => {
+    const file = join(import.meta.dirname, '../../examples/data/movietweetings-100k/ratings.parquet');
+    const chosen = await session.read.parquet(file).filter(col('rating').ge(7)).toArray();
+    const rows = chosen.map(({ user, item }) => ({ user: Number(user), item: Number(item), rating: 1 }));
+    const byUser = Map.groupBy(rows, ({ user }) => user);
+    const tested = [...byUser.values()].filter(({ length }) => length >= 10).slice(0, 100);
+    // The last film of each of these users is the one to find.
+    const wanted = new Set(tested.map((own) => own.at(-1)));
+    const known = rows.filter((row) => !wanted.has(row));
+    const options = { rank: 16, maxIter: 3, seed: 3, implicitPrefs: true } as const;
+    const page = await trainAls(known, options);
+    const model = await new ALS(options).fit(session.fromRows(known));
+    const ndcg = async (one: Pick<PageModel, 'recommend'>) => {
+      let sum = 0;
+      for (const own of tested) {
+        const ratings = own.slice(0, -1).map(({ item, rating }) => ({ item, rating }));
+        const { items } = await one.recommend({ ratings }, 20);
+        const at = items.findIndex(({ item }) => item === own.at(-1)?.item);
+        if (at >= 0) sum += 1 / Math.log2(at + 2);
+      }
+      return sum / tested.length;
+    };
+    const [inPage, inNode] = [await ndcg(page.model), await ndcg(model)];
+    expect(inPage).toBeGreaterThan(0.02);
+    expect(Math.abs(inPage - inNode)).toBeLessThan(1e-3);
     await page.model.close();
     await model.close();
   });
