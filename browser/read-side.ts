@@ -1,3 +1,4 @@
+import { parseFloat16 } from 'hyparquet/src/convert.js';
 import { parquetMetadataAsync } from 'hyparquet/src/metadata.js';
 import { parquetScan } from 'hyparquet/src/scan.js';
 import type { DecodedArray } from 'hyparquet/src/types.js';
@@ -60,12 +61,13 @@ async function readPart(file: RemoteFile, width: number, target: Float32Array): 
   const missing = ['id', 'features'].find((name) => !names.includes(name));
   if (missing !== undefined) throw problem(file.url, `the file has no column ${missing}`);
   const parsers = { stringFromBytes: (bytes: Uint8Array) => bytes };
-  const scan = await parquetScan({ file, metadata, columns: ['id', 'features'], parsers });
+  const columns = ['id', 'features', ...(names.includes('scale') ? ['scale'] : [])];
+  const scan = await parquetScan({ file, metadata, columns, parsers });
   const ids: DecodedArray[] = [];
   let done = 0;
   for (const range of scan.ranges) {
-    const [own, features] = await Promise.all(
-      ['id', 'features'].map((column) => scan.readColumn({ column, ...range })),
+    const [own, features, scales] = await Promise.all(
+      columns.map((column) => scan.readColumn({ column, ...range })),
     );
     const rows = range.rowEnd - range.rowStart;
     if (own.length !== rows || features.length !== rows)
@@ -73,11 +75,31 @@ async function readPart(file: RemoteFile, width: number, target: Float32Array): 
     if ((done + rows) * width > target.length)
       throw problem(file.url, 'the file has more rows than the metadata say', 'Copy the model again');
     for (let row = 0; row < rows; row++)
-      copyRow(features[row] as ArrayLike<number>, target, (done + row) * width, width, file.url);
+      copyRow(
+        plainFeatures(features[row], width, scales?.[row]),
+        target,
+        (done + row) * width,
+        width,
+        file.url,
+      );
     ids.push(own);
     done += rows;
   }
   return { rows: done, ids };
+}
+
+/**
+ * The features of a row as numbers. Files for pages (examples/browser/small-items.ts) have them as bytes: one
+ * for each feature, in units of the row's scale, or two, a float16 number.
+ */
+function plainFeatures(row: unknown, width: number, scale: unknown): ArrayLike<number> {
+  if (!(row instanceof Uint8Array) || typeof scale !== 'number') return row as ArrayLike<number>;
+  if (row.length === 2 * width)
+    return Float32Array.from(
+      { length: width },
+      (_, k) => parseFloat16(row.subarray(2 * k, 2 * k + 2)) ?? Number.NaN,
+    );
+  return Float32Array.from(row, (byte) => ((byte << 24) >> 24) * scale);
 }
 
 function copyRow(

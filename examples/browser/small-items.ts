@@ -1,0 +1,69 @@
+/**
+ * Makes the items of a model small for pages: each feature takes 8 bits, or 16 with --float16, and not 32. The
+ * copy is for factorflow/browser; Node loads the model that it was made from.
+ *
+ *   npm run build && npx node examples/browser/small-items.ts MODEL OUT [--float16]
+ *
+ * --float16 needs Node 24.
+ */
+import { cpSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Binary, Int32, Int64, Table, tableToIPC, Utf8, vectorFromArray } from 'apache-arrow';
+import { Session } from 'factorflow';
+import { Compression, Table as ParquetTable, writeParquet, WriterPropertiesBuilder } from 'parquet-wasm/node';
+
+const [model, out, form] = process.argv.slice(2);
+if (out === undefined || (form !== undefined && form !== '--float16'))
+  throw new Error('give the folder of a model and the folder for its copy, and perhaps --float16');
+
+const session = await Session.create({ device: 'cpu', workers: 1 });
+const items = await session.read.parquet(join(model, 'itemFactors')).toArray();
+await session.close();
+const ids = items.map(({ id }) => id as number | bigint | string);
+const features = items.map((row) => Float32Array.from(row.features as Iterable<number>));
+
+/** Multiples of `scale` from -127 to 127, one byte each. */
+function inBytes(values: Float32Array): { readonly scale: number; readonly bytes: Uint8Array } {
+  const scale = Math.max(...values.map(Math.abs)) / 127 || 1;
+  return {
+    scale,
+    bytes: new Uint8Array(Int8Array.from(values, (value) => Math.round(value / scale)).buffer),
+  };
+}
+
+const inHalves = (values: Float32Array) => new Uint8Array(Float16Array.from(values).buffer);
+
+const small = features.map((values) =>
+  form === undefined ? inBytes(values) : { scale: 1, bytes: inHalves(values) },
+);
+const idType = () => {
+  if (ids.some((id) => typeof id === 'string')) return new Utf8();
+  return ids.some((id) => typeof id === 'bigint' || (id as number) !== ((id as number) | 0))
+    ? new Int64()
+    : new Int32();
+};
+const type = idType();
+const table = new Table({
+  id: vectorFromArray(type instanceof Int64 ? ids.map(BigInt) : ids, type),
+  features: vectorFromArray(
+    small.map(({ bytes }) => bytes),
+    new Binary(),
+  ),
+  scale: vectorFromArray(Float32Array.from(small, ({ scale }) => scale)),
+});
+const plain = new WriterPropertiesBuilder()
+  .setCompression(Compression.UNCOMPRESSED)
+  .setDictionaryEnabled(false);
+const file = writeParquet(ParquetTable.fromIPCStream(tableToIPC(table, 'stream')), plain.build());
+
+rmSync(out, { recursive: true, force: true });
+cpSync(model, out, { recursive: true, filter: (path) => !/(?:user|item)Factors$|userMeans$/.test(path) });
+cpSync(join(model, 'itemFactors'), join(out, 'itemFactors'), {
+  recursive: true,
+  filter: (path) => !/part-\d+\.parquet$/.test(path),
+});
+writeFileSync(join(out, 'itemFactors/part-00000.parquet'), file);
+const before = items.length * features[0].byteLength;
+console.log(
+  `${items.length} items: features of ${before} bytes are a file of ${statSync(join(out, 'itemFactors/part-00000.parquet')).size} bytes`,
+);
