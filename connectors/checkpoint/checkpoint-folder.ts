@@ -88,14 +88,16 @@ export class CheckpointFolder {
   }
 
   /**
-   * The matrices, which are read from their files at each use. Throws DataError for a checkpoint that is
-   * damaged, or whose matrices have other lengths.
+   * The matrices, which are read from their files at each use. `keptBytes`: if all of them take at most this,
+   * they are kept in memory until their first use, so that no file is read twice. Throws DataError for a
+   * checkpoint that is damaged, or whose matrices have other lengths.
    */
   async matrices(
     { path, state }: StoredCheckpoint,
     lengths: Readonly<Record<string, number>>,
+    keptBytes = 0,
   ): Promise<Record<string, StoredNumbers>> {
-    return checkedMatrices(path, state, lengths);
+    return checkedMatrices(path, state, lengths, keptBytes);
   }
 
   /**

@@ -52,14 +52,15 @@ export async function readState(folder: string): Promise<StoredState> {
 }
 
 /**
- * Checks the matrices of a checkpoint, which stay in their files: they are read into shared memory at each
- * use. Throws DataError that names a part that is missing, damaged, of another length than given, or has NaN
- * or infinite numbers.
+ * Checks the matrices of a checkpoint. If all of them take at most `keptBytes`, they are kept in shared memory
+ * until they are first read as a whole; else they are read from their files at each use. Throws DataError that
+ * names a part that is missing, damaged, of another length than given, or has NaN or infinite numbers.
  */
 export async function checkedMatrices(
   folder: string,
   { matrices }: StoredState,
   lengths: Readonly<Record<string, number>>,
+  keptBytes: number,
 ): Promise<Record<string, StoredNumbers>> {
   const sums = await sumsOf(folder);
   const other = [...new Set([...Object.keys(lengths), ...Object.keys(matrices)])].find(
@@ -71,23 +72,43 @@ export async function checkedMatrices(
       STATE,
       `the matrix ${other.replaceAll(/[^\w-]/g, '').slice(0, 60)} has ${matrices[other] ?? 'no'} numbers, and ${lengths[other] ?? 'none'} belong there`,
     );
+  const bytes = 4 * Object.values(lengths).reduce((sum, length) => sum + length, 0);
   const piece = Buffer.alloc(PIECE_BYTES);
+  const checked: Record<string, StoredNumbers> = {};
   for (const [name, length] of Object.entries(lengths)) {
-    for (const { part, from, to } of partsOf(name, length)) {
-      await requireSize(folder, part, 4 * (to - from));
-      await readPieces(folder, part, sums, 4 * (to - from), piece, (bytes, at) =>
-        requireFinite(
-          folder,
-          part,
-          new Float32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4),
-          at / 4,
-        ),
-      );
-    }
+    const kept = bytes <= keptBytes ? sharedArray(Float32Array, length) : undefined;
+    for (const part of partsOf(name, length)) await checkPart(folder, part, sums, piece, kept);
+    const fromFiles = readerOf(folder, name, length);
+    checked[name] = { length, read: kept === undefined ? fromFiles : keptReader(kept, fromFiles) };
   }
-  return Object.fromEntries(
-    Object.entries(lengths).map(([name, length]) => [name, { length, read: readerOf(folder, name, length) }]),
-  );
+  return checked;
+}
+
+/** Checks one part of a matrix, and copies it to its place in `kept`. */
+async function checkPart(
+  folder: string,
+  { part, from, to }: ReturnType<typeof partsOf>[number],
+  sums: ReadonlyMap<string, string>,
+  piece: Uint8Array,
+  kept: Float32Array | undefined,
+): Promise<void> {
+  await requireSize(folder, part, 4 * (to - from));
+  await readPieces(folder, part, sums, 4 * (to - from), piece, (bytes, at) => {
+    const values = new Float32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
+    requireFinite(folder, part, values, at / 4);
+    kept?.set(values, from + at / 4);
+  });
+}
+
+/** Returns the kept numbers when they are first read as a whole, and keeps them no longer. */
+function keptReader(numbers: Float32Array, fromFiles: StoredNumbers['read']): StoredNumbers['read'] {
+  let kept: Float32Array | undefined = numbers;
+  return (from, to) => {
+    if (kept === undefined || from > 0 || to < kept.length) return fromFiles(from, to);
+    const whole = kept;
+    kept = undefined;
+    return whole;
+  };
 }
 
 /** Reads numbers of a matrix whose files were checked. */

@@ -125,17 +125,21 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
 
   /**
    * Loads the checkpoint to continue from, once the data are known; `lengths`: numbers in each matrix of the
-   * factors. Returns its plan. Throws UsageError for other data, DataError if no checkpoint is usable,
+   * factors. `keptBytes`: see CheckpointFolder.matrices. Returns its plan. Throws UsageError for other data, DataError if no checkpoint is usable,
    * CapacityError if the disk has no room for new checkpoints.
    */
-  async begin(data: Fingerprint, lengths: Readonly<Record<string, number>>): Promise<GivenPlan | undefined> {
+  async begin(
+    data: Fingerprint,
+    lengths: Readonly<Record<string, number>>,
+    keptBytes: number,
+  ): Promise<GivenPlan | undefined> {
     this.#data = data;
     let plan: GivenPlan | undefined;
     while (this.#candidate !== undefined) {
       const found = this.#candidate;
       const differences = fingerprintDifferences(found.state.data as JsonObject, data);
       if (differences.length > 0) throw misfit(found.path, differences);
-      plan = await this.#load(found, lengths).catch((error: unknown) => this.#pass(error));
+      plan = await this.#load(found, lengths, keptBytes).catch((error: unknown) => this.#pass(error));
       if (this.#resumed !== undefined) break;
       await this.#next();
     }
@@ -155,6 +159,7 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
   async #load(
     found: StoredCheckpoint,
     lengths: Readonly<Record<string, number>>,
+    keptBytes: number,
   ): Promise<GivenPlan | undefined> {
     const { iteration, path, state } = found;
     const best = state.bestIteration as number;
@@ -162,7 +167,7 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
       best === iteration
         ? {}
         : Object.fromEntries(Object.entries(lengths).map(([name, length]) => [`${BEST}${name}`, length]));
-    const read = await this.#folder.matrices(found, { ...lengths, ...ofBest });
+    const read = await this.#folder.matrices(found, { ...lengths, ...ofBest }, keptBytes);
     const pick = (prefix: string): Matrices =>
       Object.fromEntries(Object.keys(lengths).map((name) => [name, read[`${prefix}${name}`]]));
     this.#resumed = {

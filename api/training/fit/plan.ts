@@ -2,10 +2,15 @@ import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { ScopeStage } from '../../../engine/run/scope.ts';
 import type { RatingsProfile } from '../../../operators/planner/profile.ts';
 import { fingerprintOf } from '../checkpoints/data-fingerprint.ts';
+import { budgetOf } from '../kept-ratings.ts';
+import { dataBytes } from '../plans/memory-budget.ts';
 import { ifFits, requireFits, requireSizes, type GivenPlan } from '../plans/given-plan.ts';
 import type { ChosenPlan, FitAlgorithm, FitTypes, InspectedData } from './algorithm.ts';
 import type { FitRun } from './fit-run.ts';
 import type { InspectPhase } from './inspect.ts';
+
+/** A checkpoint is kept in memory while the plan is made if it takes at most this share of the memory for data. */
+const KEPT_SHARE = 1 / 8;
 
 /**
  * Makes the final plan: the given plan, or the plan of a resumed checkpoint, or one chosen for the ratings.
@@ -21,7 +26,8 @@ export function planPhase<Types extends FitTypes>(
     const { read, sorted, test } = found;
     const { users, items } = read.indexed;
     const fingerprint = await fingerprintOf({ users, items, ratings: sorted.byRow, test: test?.block }, ctx);
-    return checkpoints.begin(fingerprint, algorithm.matrices(found));
+    const keptBytes = KEPT_SHARE * dataBytes(budgetOf(run.ratings));
+    return checkpoints.begin(fingerprint, algorithm.matrices(found), keptBytes);
   });
   // The training may overwrite the ratings. So their means are computed before it, unless the algorithm keeps
   // the ratings.

@@ -64,6 +64,21 @@ function restate(change: object): void {
 }
 
 describe('a folder of checkpoints', () => {
+  it('reads files once where memory holds their numbers meanwhile, and at each use where it does not', async () => {
+    await within((folder) => folder.write(2, { note: 'state' }, matrices));
+    for (const keptBytes of [24, 23]) {
+      const stored = await within(async (folder) =>
+        folder.matrices(await folder.read(2), lengths, keptBytes),
+      );
+      writeFileSync(join(one(), 'users-00000.f32'), new Float32Array(4));
+      const isKept = keptBytes === 24;
+      expect(stored.users.read(1, 2)).toEqual(Float32Array.of(0));
+      expect(stored.users.read(0, 4)).toEqual(isKept ? matrices.users : new Float32Array(4));
+      expect(stored.users.read(0, 4)).toEqual(new Float32Array(4));
+      writeFileSync(join(one(), 'users-00000.f32'), matrices.users);
+    }
+  });
+
   it('gives back what was written, in files that other programs read', async () => {
     await within((folder) => folder.write(2, { note: 'state' }, matrices));
     expect(await read()).toEqual(matrices);
