@@ -1,8 +1,9 @@
 /** The same model, within float32, from every grid of R on 1, 2 and 4 devices, on the software adapter. */
 import { describe, expect, it } from 'vitest';
-import { ALS, type AlsOptions, Session } from '../../index.ts';
+import { ALS, type AlsOptions, type Session } from '../../index.ts';
 import { noGpu } from '../support/gpu/open-gpu.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
+import { sharedSession } from '../support/shared-sessions.ts';
 
 const sets = [
   randomRatings(51, 120, 80, 3000),
@@ -57,8 +58,8 @@ describe.skipIf(noGpu)('grids of ALS on GPUs', () => {
   ] as const)(
     '%i in the place of one give what a CPU gives: settings %i',
     async (fakeDevices, at, some) => {
-      await using cpu = await Session.create({ device: 'cpu', workers: 1 });
-      await using gpus = await Session.create({ device: 'gpu', workers: 1, fakeDevices });
+      const cpu = await sharedSession({ device: 'cpu', workers: 1 });
+      const gpus = await sharedSession({ device: 'gpu', workers: 1, fakeDevices });
       const expected = await errorOf(cpu, at % sets.length, settings[at]);
       for (const grid of some)
         expect({

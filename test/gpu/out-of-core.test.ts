@@ -10,11 +10,12 @@ import { baseBytes } from '../../api/training/plans/memory-budget.ts';
 import { ALS, CapacityError, type Model, Session, type SessionOptions } from '../../index.ts';
 import { noGpu } from '../support/gpu/open-gpu.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
+import { sharedSession } from '../support/shared-sessions.ts';
 
 const rows = randomRatings(81, 700, 300, 60_000);
 const held = randomRatings(82, 700, 300, 500);
 /** Few rows, so that the finest grid, a row a part, is planned and run quickly. */
-const few = randomRatings(84, 30, 20, 300);
+const few = randomRatings(84, 15, 10, 80);
 /** More than the smallest part in a file has. */
 const many = randomRatings(83, 2500, 1500, 400_000);
 
@@ -26,12 +27,19 @@ const factorsOf = (model: Model) =>
     (batch) => batch.data.children[1].children[0].values as Float32Array,
   );
 
+const onGpu = { device: 'gpu', workers: 1 } as const;
+
+const fit = (session: Session, ratings = rows, maxIter = 2): Promise<Model> =>
+  new ALS({ rank: 4, maxIter, seed: 5, solver: 'cholesky' }).fit(session.from(ratingBatches(ratings)), {
+    validation: session.from(ratingBatches(held)),
+  });
+
+/** Trains without limits of memory, in a session that all tests share: its kernels are compiled once. */
+const trainWhole = async (ratings = rows, maxIter = 2) => fit(await sharedSession(onGpu), ratings, maxIter);
+
 async function train(options: SessionOptions, ratings = rows, maxIter = 2): Promise<Model> {
-  await using session = await Session.create({ device: 'gpu', workers: 1, ...options });
-  return await new ALS({ rank: 4, maxIter, seed: 5, solver: 'cholesky' }).fit(
-    session.from(ratingBatches(ratings)),
-    { validation: session.from(ratingBatches(held)) },
-  );
+  await using session = await Session.create({ ...onGpu, ...options });
+  return await fit(session, ratings, maxIter);
 }
 
 function expectSame(got: Model, expected: Model): void {
@@ -45,7 +53,7 @@ function expectSame(got: Model, expected: Model): void {
 
 describe.skipIf(noGpu)('a GPU with less memory than the ratings take', () => {
   it('is given them part by part from host memory, and holds no more than was walked', async () => {
-    const whole = await train({});
+    const whole = await trainWhole();
     const need = whole.training!.plan.memory['gpu:0'];
     const deviceMemory = Math.floor(0.2 * need);
     const staged = await train({ deviceMemory });
@@ -69,7 +77,7 @@ describe.skipIf(noGpu)('a GPU with less memory than the ratings take', () => {
     expect(least).toBeGreaterThan(500);
     // The walk does not yet count test pairs, or kernels with their lists.
     const deviceMemory = Math.ceil(1.25 * least);
-    const [whole, finest] = [await train({}, few), await train({ deviceMemory }, few)];
+    const [whole, finest] = [await trainWhole(few), await train({ deviceMemory }, few)];
     expect(finest.training!.plan.choices.grid).toMatchObject({
       users: { factors: 'host', ratings: 'host' },
       items: { factors: 'host', ratings: 'host' },
@@ -80,7 +88,7 @@ describe.skipIf(noGpu)('a GPU with less memory than the ratings take', () => {
 
   it('is given them from files where host memory does not hold them either, which are gone at the end', async () => {
     const [whole, spilled] = [
-      await train({}, many, 1),
+      await trainWhole(many, 1),
       await train({ memoryBudget: baseBytes(1), spillDir: folder }, many, 1),
     ];
     expect(spilled.training!.plan.choices.grid).toMatchObject({

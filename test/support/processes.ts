@@ -1,6 +1,6 @@
 /**
  * Test files that share processes, and files that each have an own process. A shared process loads the
- * sources once for all of its files, about 0.7 seconds of a processor per file.
+ * sources once for all of its files, about 0.4 seconds of a processor per file.
  */
 
 /** Folders whose files share processes. */
