@@ -123,11 +123,17 @@ export interface FileMemory {
   readonly bytes: number;
 }
 
-/** Rows in memory files, as float32 or float16 numbers. */
+/** Rows in memory files, as float32, float16 or 8-bit numbers. */
 export interface InFiles {
   readonly memory: FileMemory;
-  readonly form: 'f32' | 'f16';
+  readonly form: 'f32' | 'f16' | 'i8';
   readonly bytes: number;
+  /**
+   * A number for each piece, in shared memory: 0 until the piece has been written, then 1. A device can read
+   * the first pieces while later ones are still written. -1: the piece will not arrive, since the sender
+   * failed.
+   */
+  readonly arrived?: Int32Array;
 }
 
 /**

@@ -15,8 +15,8 @@ import type { Task, TaskMetrics, TaskResult } from '../engine/task.ts';
 import { sentPartition } from '../engine/threads/wide-views.ts';
 import { bindingBytesOf, infoOf } from './device-info.ts';
 import { type HeldPartition, HeldPartitions } from './device/held-partitions.ts';
-import { deviceBytes, sharedCopy, wireIn } from './device/host-columns.ts';
-import { strideOf, WIRE_ROWS, wireRows } from './device/resources.ts';
+import { deviceBytes, deviceStride, sharedCopy, wireIn } from './device/host-columns.ts';
+import { packedBytes, strideOf, WIRE_ROWS, wireRows } from './device/resources.ts';
 import type { GpuInfo } from './webgpu/gpu-info.ts';
 import type { TaskOf } from '../operators/tasks/tasks.ts';
 import type { TimeVariantsTask } from './own-tasks.ts';
@@ -65,6 +65,8 @@ export class GpuDevice implements Device {
     'tune-update': ({ inputs, params }, signal) => this.#tune(inputs, params, signal),
   };
   readonly #held: HeldPartitions;
+  /** Number of fetches of rows for other devices. */
+  #fetches = 0;
   #closed: Promise<void> | undefined;
   readonly #ended: () => void;
 
@@ -112,7 +114,7 @@ export class GpuDevice implements Device {
         Object.entries(partition.columns).map(([name, column]) => [name, sharedCopy(column)]),
       ),
     };
-    this.#held.hold(key, { host, changed: false, bytes });
+    this.#held.hold(key, { host, changed: false, bytes, stride: deviceStride(partition) });
     this.#requests.changes.note({ put: key, partition: sentPartition(host) });
   }
 
@@ -126,6 +128,7 @@ export class GpuDevice implements Device {
       changed: true,
       bytes,
       ...(halfOnly ? { halfBytes: rows * strideOf(columns) * 2 } : {}),
+      stride: strideOf(columns),
     });
     this.#requests.changes.note({ allocate: key, shape: { rows, columns, contents, halfOnly } });
   }
@@ -191,13 +194,22 @@ export class GpuDevice implements Device {
    */
   async #fetchWire(
     key: string,
-    { bytes, halfBytes = bytes / 2 }: HeldPartition,
-    { form, take }: WireRequest,
+    { bytes, halfBytes = bytes / 2, stride = 0 }: HeldPartition,
+    { form, take, arriving }: WireRequest,
   ): Promise<Partition> {
-    const own = form === 'f16' ? halfBytes : bytes;
+    const own = { f32: bytes, f16: halfBytes, i8: packedBytes(halfBytes / 2 / stride, stride) }[form];
     const memory = take(own);
     const came = { layout: WIRE_ROWS, rows: 0, ...wireIn(memory, form, own) };
-    const { outcome } = await this.#requests.send({ type: 'fetch', key, into: wireRows(came) });
+    const number = this.#fetches++;
+    const { outcome } = await this.#requests.send({ type: 'fetch', key, into: wireRows(came), number });
+    const { arrived } = came.inFiles ?? {};
+    if (arrived !== undefined) {
+      const ended = this.#requests.send({ type: 'await-fetch', number }).then(() => undefined);
+      arriving?.(ended);
+      // After `arriving`, so that the sender's error is known before a receiver fails for lack of rows.
+      ended.catch(() => void arrived.fill(-1));
+      if (arriving === undefined) await ended;
+    }
     return { ...came, rows: outcome.rows };
   }
 

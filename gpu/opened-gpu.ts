@@ -5,7 +5,7 @@ import { receivedPartition } from '../engine/threads/wide-views.ts';
 import { Gpu } from './webgpu/gpu.ts';
 import type { AcquiredGpu } from './webgpu/open-adapter.ts';
 import type { Turn } from './webgpu/pass.ts';
-import { WIRE_ROWS, wireRows } from './device/resources.ts';
+import { WIRE_ROWS, type WireRows, wireRows } from './device/resources.ts';
 import type { GpuTaskScope } from './handler.ts';
 import type { Handle } from './registry.ts';
 import { GpuStore } from './store.ts';
@@ -31,6 +31,8 @@ export class OpenedGpu {
   readonly #store: GpuStore;
   readonly #garbage = new Garbage();
   readonly #handle: Handle;
+  /** Fetches that write rows to memory files, by number, until a request has awaited them. */
+  readonly #fetches = new Map<number, Promise<number>>();
 
   /** `handle` runs tasks by name. `memoryBytes`: see Gpu. */
   constructor(acquired: AcquiredGpu, handle: Handle, memoryBytes: number | undefined) {
@@ -82,8 +84,10 @@ export class OpenedGpu {
       case 'task':
         return this.#handle(command.kernel, await scopeOf(command, gpu, store, place));
       case 'fetch':
-        if (command.into) return { rows: await store.fetchWire(command.key, command.into, place.pass) };
+        if (command.into) return this.#fetchWire(command, command.into, place.pass);
         return { rows: 0, partitions: { fetched: await store.fetch(command.key, place.pass) } };
+      case 'await-fetch':
+        return this.#awaitFetch(command.number, place.pass);
       case 'collect':
         host.collectGarbage();
         return { rows: 0 };
@@ -99,10 +103,39 @@ export class OpenedGpu {
         return { rows: 0 };
       case 'close':
         await place.turns.othersEnded();
+        await Promise.allSettled(this.#fetches.values());
         await host.pieces.ended();
         store.trim();
         await gpu.close();
         return { rows: 0 };
+    }
+  }
+
+  async #fetchWire(
+    { key, number }: Extract<Command, { readonly type: 'fetch' }>,
+    into: WireRows,
+    pass: () => void,
+  ): Promise<TaskOutcome> {
+    const submitted = Promise.withResolvers<void>();
+    const fetched = this.#store.fetchWire(key, into, () => {
+      pass();
+      submitted.resolve();
+    });
+    if (into.arrived === undefined || number === undefined) return { rows: await fetched };
+    this.#fetches.set(number, fetched);
+    // The request `await-fetch` reports a failure.
+    fetched.catch(() => undefined);
+    const { matrix } = await this.#store.prepare(key);
+    await Promise.race([submitted.promise, fetched]);
+    return { rows: matrix?.rows ?? 0 };
+  }
+
+  async #awaitFetch(number: number, pass: () => void): Promise<TaskOutcome> {
+    pass();
+    try {
+      return { rows: (await this.#fetches.get(number)) ?? 0 };
+    } finally {
+      this.#fetches.delete(number);
     }
   }
 }

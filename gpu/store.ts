@@ -3,6 +3,7 @@ import { BufferPool } from './device/buffer-pool.ts';
 import type { Gpu } from './webgpu/gpu.ts';
 import { downloadRows, uploadRows } from './copies/matrix-rows.ts';
 import { transposedValues } from './copies/upload-transposed.ts';
+import { addPacked } from './copies/packed-rows.ts';
 import { addHalf } from './copies/to-half.ts';
 import {
   destroyBuffers,
@@ -114,14 +115,22 @@ export class GpuStore {
   }
 
   /**
-   * Copies the rows of a matrix for another device: with padding, as float32 numbers or as float16 numbers
-   * from the half mirror. Returns the number of rows.
+   * Copies the rows of a matrix for another device: with padding, as float32 numbers, or the half mirror as
+   * float16 or 8-bit numbers. Returns the number of rows.
    */
   async fetchWire(key: string, into: WireRows, submitted?: () => void): Promise<number> {
     const { matrix } = await this.prepare(key);
     if (matrix === undefined) throw new Error(`partition ${key} is not a matrix`);
+    if (into.form === 'i8') return this.#sendPacked(await this.withHalf(key, false), into, submitted);
     const source = into.form === 'f16' ? (await this.withHalf(key, false)).half : matrix.values;
     if (into.bytes > 0) await this.#gpu.sendOut(source as GPUBuffer, into, submitted);
+    return matrix.rows;
+  }
+
+  async #sendPacked(matrix: DeviceMatrix, into: WireRows, submitted?: () => void): Promise<number> {
+    const pass = this.#gpu.pass('rows in 8 bits');
+    const packed = await addPacked(this.#gpu, pass, matrix);
+    await Promise.all([pass.submit(), this.#gpu.sendOut(packed, into, submitted)]);
     return matrix.rows;
   }
 

@@ -58,6 +58,11 @@ export interface DataSet {
    * original.
    */
   readonly half?: boolean | 'only';
+  /**
+   * With `half: 'only'`: devices send each other the rows in 8 bits, with a scale for each column of a part.
+   * All devices then have the rounded rows.
+   */
+  readonly sentAs?: 'i8';
   readonly by?: 'row' | 'column' | 'block';
   /**
    * With `by: 'block'`: the part that each block uses, in row-major order. Default: each block has its own

@@ -63,6 +63,11 @@ export interface WireRequest {
   readonly form: Wire;
   /** Memory of at least `bytes` bytes for the rows. */
   take(bytes: number): WireMemory;
+  /**
+   * If present, `fetch` may return while rows are still written to memory files (see InFiles.arrived). It
+   * then first calls `arriving` with a promise for the end of the writes, which rejects if they fail.
+   */
+  arriving?(ended: Promise<void>): void;
 }
 
 /**

@@ -31,7 +31,8 @@ export class LocalExecutor implements Executor {
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.devices.map((device) => device.close()));
+    // One after the other: with two GPUs that closed at the same time, the process sometimes crashed.
+    for (const device of this.devices) await device.close();
     await this.spilled?.close();
     await this.memory.close();
   }

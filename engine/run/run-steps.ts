@@ -3,29 +3,19 @@ import { cancelledBy } from '../errors.ts';
 import type { Device } from './device.ts';
 import type { JsonObject } from '../json.ts';
 import type { ExecutionContext } from './context.ts';
-import { type Partition, partitionBytes, type PartitionRef } from '../partition.ts';
+import { partitionBytes, type PartitionRef } from '../partition.ts';
 import type { Task, TaskMetrics } from '../task.ts';
 import { HOST, type Place, SPILL } from '../plan/place.ts';
 import type { Tracer } from '../trace/trace.ts';
 import { markedTracer, traceStep, traceTask } from '../trace/trace-steps.ts';
 import { spilledSize } from '../spill/spilled-partition.ts';
+import type { Given, RunStepsOptions } from './run-options.ts';
 import { spillFrom, writeFrom } from './spill-from.ts';
 import { StageClocks } from './stage-clocks.ts';
 import type { Step } from './step.ts';
 import { type HandedOut, StepResults } from './step-results.ts';
 
-export type { StepResults };
-
-export type Given = readonly [ref: PartitionRef, partition: Partition, at?: Place];
-
-export interface RunStepsOptions {
-  /** Partitions that exist before the steps, in host memory or at the given place. */
-  readonly given?: readonly Given[];
-  /** Called with the number of ended slices and the number of all slices, over all tasks. */
-  readonly onProgress?: (finished: number, of: number) => void;
-  /** True to add the end time of each device's last kernel, by the device's clock. Default: false. */
-  readonly clocked?: boolean;
-}
+export type { Given, RunStepsOptions, StepResults };
 
 /**
  * Executes a list of steps. A step starts as soon as its edges allow; if several are ready, they start in
@@ -136,16 +126,20 @@ class StepRun {
       this.#ended(step, start);
       return;
     }
-    this.#running++;
-    working
-      .then(
+    this.#track(
+      working.then(
         (bytes) => this.#ended(step, start, bytes ?? undefined),
         (error: unknown) => this.#fail(error, step),
-      )
-      .finally(() => {
-        this.#running--;
-        this.#start();
-      });
+      ),
+    );
+  }
+
+  #track(work: Promise<void>): void {
+    this.#running++;
+    void work.finally(() => {
+      this.#running--;
+      this.#start();
+    });
   }
 
   #ended(step: Step, start: number, bytes?: number): void {
@@ -260,7 +254,14 @@ class StepRun {
       from === HOST
         ? memory.get(ref)
         : await source
-            .fetch(ref, wire && { form: wire, take: (bytes) => memory.take(bytes) })
+            .fetch(
+              ref,
+              wire && {
+                form: wire,
+                take: (bytes) => memory.take(bytes),
+                arriving: (ended) => this.#track(ended.catch((error: unknown) => this.#fail(error, step))),
+              },
+            )
             .catch((error: unknown) => Promise.reject(lostAt(error, from)));
     const bytes = partitionBytes(partition);
     if (from === SPILL) spilled?.copies.put(target, as, partition);

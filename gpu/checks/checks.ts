@@ -3,6 +3,7 @@ import type { GpuInfo } from '../webgpu/gpu-info.ts';
 import type { KernelCheck } from './support/check.ts';
 import { LONGEST } from './support/rated-problem.ts';
 import { fromHalfChecks } from './copies/from-half.check.ts';
+import { packedRowsChecks } from './copies/packed-rows.check.ts';
 import { subtractBiasChecks } from './copies/subtract-bias.check.ts';
 import { toHalfChecks } from './copies/to-half.check.ts';
 import { transposedValuesChecks } from './copies/transposed-values.check.ts';
@@ -77,6 +78,7 @@ export const sgdChecks: readonly KernelCheck[] = [
   ...sgdTileScatterChecks,
   ...sgdListChecks,
   ...fromHalfChecks,
+  ...packedRowsChecks,
   ...sgdWavesChecks,
   ...shrinkRowsChecks,
 ];

@@ -1,6 +1,7 @@
 import { type DeviceMatrix, numberBytes, type WireRows } from '../device/resources.ts';
 import type { GpuScopeOf, GpuTaskHandler } from '../handler.ts';
 import { fromHalfKernel, fromHalfWorkgroups } from './from-half.ts';
+import { addPacked, addUnpacked } from './packed-rows.ts';
 import { addHalf } from './to-half.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 
@@ -13,6 +14,7 @@ export const placeRows: GpuTaskHandler<'place-rows'> = async (scope) => {
   const { gpu } = scope;
   const [came, whole] = [scope.wire('rows'), scope.matrixOrHalf('whole')];
   if (whole === undefined) return placeNumbers(scope);
+  if (scope.params.rounded) return placeRounded(scope, whole, came);
   if (came !== undefined)
     return placeWire(
       scope,
@@ -32,6 +34,29 @@ export const placeRows: GpuTaskHandler<'place-rows'> = async (scope) => {
   if (part.half === undefined && whole.half !== undefined) await mirror(gpu, whole, scope.submitted);
   return { rows: part.rows };
 };
+
+/** Writes rows to the half mirror as if they had been sent in 8 bits; if they come from another GPU, they were. */
+async function placeRounded(
+  scope: GpuScopeOf<'place-rows'>,
+  whole: DeviceMatrix,
+  came: WireRows | undefined,
+): Promise<{ readonly rows: number }> {
+  const { gpu, params, submitted } = scope;
+  const pass = gpu.pass('rows from 8 bits');
+  if (came === undefined) {
+    const part = await scope.matrixWithHalf('rows');
+    const packed = await addPacked(gpu, pass, part);
+    await addUnpacked(gpu, pass, { packed, rows: part.rows }, whole, params.rowFrom);
+    await pass.submit({ submitted });
+    return { rows: part.rows };
+  }
+  const rows = came.bytes / whole.stride - 4;
+  const packed = await gpu.scratch('received rows in 8 bits', came.bytes, { passage: true });
+  await gpu.takeIn(packed, came);
+  await addUnpacked(gpu, pass, { packed, rows }, whole, params.rowFrom);
+  await pass.submit({ submitted });
+  return { rows };
+}
 
 /** Copies some rows' biases into the vector of all rows' biases. */
 function placeNumbers({ gpu, params: { rowFrom }, partition, vector }: GpuScopeOf<'place-rows'>): {

@@ -14,6 +14,8 @@ export interface HeldPartition {
   readonly bytes: number;
   /** For a matrix that is stored only in float16: the bytes of its rows. */
   readonly halfBytes?: number;
+  /** For a matrix: numbers of a row, with padding. */
+  readonly stride?: number | undefined;
   /**
    * For a matrix whose host memory was given up here after the upload: that memory, so that `hasSame` can
    * recognize it. Absent once a task has written the matrix.
@@ -87,11 +89,12 @@ export class HeldPartitions {
    * copy.
    */
   leaveHost(key: string): number {
-    const { host, bytes, changed } = this.#held.get(key) ?? {};
+    const { host, bytes, changed, stride } = this.#held.get(key) ?? {};
     if (host === undefined || bytes === undefined) return 0;
     this.#held.set(key, {
       changed: true,
       bytes,
+      stride,
       ...(isMatrixOfItsOwn(host) &&
         !changed && { source: { memory: new WeakRef(host.columns.values.buffer), ...shapeOf(host) } }),
     });

@@ -18,31 +18,41 @@ export const vectorLayouts: readonly string[] = [
 ];
 
 /**
- * Layout of rows that are sent from one GPU to another: padded as in a matrix, in float32, or in float16 as
- * in its half mirror. See Device.fetch.
+ * Layout of rows that are sent from one GPU to another: padded as in a matrix, in float32, in float16 as in
+ * its half mirror, or in 8 bits (copies/packed-rows.ts). See Device.fetch.
  */
 export const WIRE_ROWS = 'wire-rows';
 
 /** The bytes of rows in this layout, in host memory or in memory files. */
 export interface WireRows {
-  readonly form: 'f32' | 'f16';
+  readonly form: 'f32' | 'f16' | 'i8';
   readonly bytes: number;
-  readonly source: Float32Array | Uint16Array | FileMemory;
+  readonly source: Float32Array | Uint16Array | Uint8Array | FileMemory;
+  /** See InFiles. */
+  readonly arrived?: Int32Array | undefined;
 }
 
 /** The rows of a partition of that layout. */
 export function wireRows({ columns: { values }, inFiles }: Partition): WireRows {
-  if (inFiles !== undefined) return { form: inFiles.form, bytes: inFiles.bytes, source: inFiles.memory };
+  if (inFiles !== undefined) {
+    const { form, bytes, memory, arrived } = inFiles;
+    return { form, bytes, source: memory, arrived };
+  }
   return {
-    form: values instanceof Uint16Array ? 'f16' : 'f32',
+    form: values instanceof Uint8Array ? 'i8' : values instanceof Uint16Array ? 'f16' : 'f32',
     bytes: values.byteLength,
-    source: values as Float32Array | Uint16Array,
+    source: values as Float32Array | Uint16Array | Uint8Array,
   };
 }
 
-/** Bytes of each number of such rows. */
+/** Bytes of each number of such rows in float32 or float16. */
 export function numberBytes({ form }: Pick<WireRows, 'form'>): number {
   return form === 'f16' ? 2 : 4;
+}
+
+/** Bytes of rows in 8 bits, with the largest |x| of each column. */
+export function packedBytes(rows: number, stride: number): number {
+  return rows * stride + 4 * stride;
 }
 
 /** A row-major matrix: `values` float32[rows * stride], padding 0. */

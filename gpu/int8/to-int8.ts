@@ -62,18 +62,11 @@ export async function addInt8(
 ): Promise<{ readonly rounded: GPUBuffer; readonly scales: GPUBuffer }> {
   if (half === undefined) throw new Error('this matrix has no half mirror to round to 8 bits');
   const stride = paddedRank(rank);
-  const [maxima, scales, rounded] = [
-    await gpu.scratch('column maxima', 4 * stride),
+  const [scales, rounded] = [
     await gpu.scratch('scales of columns', 4 * stride),
     await gpu.scratch('mirror in 8 bits', int8Bytes(rows, rank)),
   ];
-  gpu.device.queue.writeBuffer(maxima, 0, new Uint32Array(stride));
-  pass.dispatch(
-    await gpu.compile(columnMaximaKernel, { rank }),
-    { half, maxima },
-    { rows },
-    Math.ceil(rows / ROWS),
-  );
+  const maxima = await addColumnMaxima(gpu, pass, { rows, rank, half });
   pass.dispatch(
     await gpu.compile(toInt8Kernel, { rank }),
     { half, maxima, rounded, scales },
@@ -81,4 +74,25 @@ export async function addInt8(
     Math.ceil(((rows + 1) * int8Pieces(rank)) / THREADS),
   );
   return { rounded, scales };
+}
+
+/**
+ * Adds to a pass the kernel that finds the largest |x| of each column of a half mirror. Returns its output, a
+ * scratch buffer that the next use overwrites.
+ */
+export async function addColumnMaxima(
+  gpu: Gpu,
+  pass: Pass,
+  { rows, rank, half }: { readonly rows: number; readonly rank: number; readonly half: GPUBuffer },
+): Promise<GPUBuffer> {
+  const stride = paddedRank(rank);
+  const maxima = await gpu.scratch('column maxima', 4 * stride);
+  gpu.device.queue.writeBuffer(maxima, 0, new Uint32Array(stride));
+  pass.dispatch(
+    await gpu.compile(columnMaximaKernel, { rank }),
+    { half, maxima },
+    { rows },
+    Math.ceil(rows / ROWS),
+  );
+  return maxima;
 }

@@ -192,20 +192,20 @@ export class Gpu {
   /** Fills `target` with rows for another GPU; see Staging.download. */
   async sendOut(
     buffer: GPUBuffer,
-    { source: target, bytes }: WireRows,
+    { source: target, bytes, arrived }: WireRows,
     submitted?: () => void,
   ): Promise<void> {
     const sent = ArrayBuffer.isView(target)
       ? this.#exchange.download(buffer, target, 0, submitted)
-      : this.#exchange.downloadToFiles(buffer, target, bytes, submitted);
+      : this.#exchange.downloadToFiles(buffer, { memory: target, bytes, arrived }, submitted);
     await this.journal.during('readbacks', buffer.label, this.#guard(`rows of ${buffer.label}`, sent), bytes);
   }
 
   /** Copies rows from another GPU to a buffer; see Staging.upload. */
-  async takeIn(target: GPUBuffer, { source, bytes }: WireRows, offset = 0): Promise<void> {
+  async takeIn(target: GPUBuffer, { source, bytes, arrived }: WireRows, offset = 0): Promise<void> {
     const taken = ArrayBuffer.isView(source)
       ? this.#exchange.upload(target, source, offset)
-      : this.#exchange.uploadFromFiles(target, source, bytes, offset);
+      : this.#exchange.uploadFromFiles(target, { memory: source, bytes, arrived }, offset);
     await this.journal.during('uploads', target.label, this.#guard(`rows for ${target.label}`, taken), bytes);
   }
 
@@ -265,17 +265,17 @@ export class Gpu {
   }
 
   /**
-   * Closes the device once pending compilations have ended: a thread that ends before one of Dawn's promises
-   * settles crashes the process.
+   * Closes the device once pending compilations and copies have ended: a thread that ends before one of Dawn's
+   * promises settles crashes the process.
    */
   async close(): Promise<void> {
     this.#closing = true;
     await Promise.allSettled(this.#kernels.values());
     await this.#idleSpin.ended();
-    this.#staging.destroy();
-    this.#exchange.destroy();
+    await Promise.all([this.#staging.destroy(), this.#exchange.destroy()]);
     this.passBuffers.destroy();
     releaseGpu(this.#acquired);
+    await this.device.lost;
   }
 
   async #guard(doing: string, work: Promise<void>): Promise<void> {

@@ -45,6 +45,11 @@ export function nextTurn(): Promise<void> {
   return unpaced === undefined ? Promise.resolve() : new Promise((resolve) => unpaced(resolve));
 }
 
+/** The next turn of the event loop, after the pause of a poll. */
+export function pacedTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
 /** Makes the next polls skip their pause, because an answer is expected at once. */
 export function hurryPolls(polls = 1): void {
   urgent = Math.max(urgent, polls);

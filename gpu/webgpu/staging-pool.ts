@@ -61,7 +61,9 @@ export class StagingPool {
     this.#ready.push(ready);
   }
 
-  destroy(): void {
+  /** Resolves when no promise of a buffer is pending. */
+  async destroy(): Promise<void> {
     for (const buffer of this.#all) buffer.destroy();
+    await Promise.all(this.#ready.map(({ when }) => when));
   }
 }

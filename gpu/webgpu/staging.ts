@@ -2,7 +2,7 @@ import type { FileMemory } from '../../engine/partition.ts';
 import { PIECE_BYTES } from '../exchange/piece-bytes.ts';
 import type { TransferCounters } from './counters.ts';
 import type { GpuHost, PieceCopies } from './host.ts';
-import { nextTurn } from './polls.ts';
+import { nextTurn, pacedTurn } from './polls.ts';
 import { StagingPool, type StagingSize } from './staging-pool.ts';
 
 /**
@@ -66,6 +66,13 @@ export interface PieceTaker {
   ready?(at: number, bytes: number): Promise<void>;
   /** Receives a piece, which starts at byte `at` of the range. */
   take(piece: ArrayBuffer, at: number): void;
+}
+
+/** Rows in memory files that are sent to another device; `arrived`: see InFiles. */
+interface RowsInFiles {
+  readonly memory: FileMemory;
+  readonly bytes: number;
+  readonly arrived?: Int32Array | undefined;
 }
 
 /** Any view of host memory, shared or not. */
@@ -194,12 +201,12 @@ export class Staging {
 
   /**
    * Copies `bytes` bytes to memory files, which Linux keeps in memory. Threads of Node's pool write the
-   * pieces, several at a time, also for concurrent downloads.
+   * pieces, several at a time, also for concurrent downloads. Each piece that was written is marked in
+   * `arrived`.
    */
   async downloadToFiles(
     source: GPUBuffer,
-    target: FileMemory,
-    bytes: number,
+    { memory: target, bytes, arrived }: RowsInFiles,
     submitted?: () => void,
   ): Promise<void> {
     const parts: Promise<void>[] = [];
@@ -209,9 +216,10 @@ export class Staging {
       this.#copy(source, at, staging, 0, length);
       this.#counters.down(length);
       parts.push(
-        this.#mapped(staging, length, () =>
-          this.#pieces.write(target, new Uint8Array(staging.getMappedRange(0, length)), at),
-        ),
+        this.#mapped(staging, length, async () => {
+          await this.#pieces.write(target, new Uint8Array(staging.getMappedRange(0, length)), at);
+          if (arrived !== undefined) Atomics.store(arrived, at / target.pieceBytes, 1);
+        }),
       );
     }
     submitted?.();
@@ -220,13 +228,18 @@ export class Staging {
 
   /**
    * Copies `bytes` bytes from memory files (see downloadToFiles) to `target` from byte `offset` on; otherwise
-   * like upload.
+   * like upload. Waits for each piece until it is marked in `arrived`, if pieces are marked.
    */
-  async uploadFromFiles(target: GPUBuffer, source: FileMemory, bytes: number, offset = 0): Promise<void> {
+  async uploadFromFiles(
+    target: GPUBuffer,
+    { memory: source, bytes, arrived }: RowsInFiles,
+    offset = 0,
+  ): Promise<void> {
     const parts: Promise<void>[] = [];
     for (let at = 0; at < bytes; at += source.pieceBytes) {
       const length = Math.min(source.pieceBytes, bytes - at);
       if (parts.length >= READS) await parts[parts.length - READS];
+      if (arrived !== undefined) await pieceArrived(arrived, at / source.pieceBytes);
       const staging = await this.#up.take();
       const part = this.#fillFrom(source, staging, at, length).then(() =>
         this.#copy(staging, 0, target, offset + at, length),
@@ -251,9 +264,8 @@ export class Staging {
     staging.unmap();
   }
 
-  destroy(): void {
-    this.#up.destroy();
-    this.#down.destroy();
+  async destroy(): Promise<void> {
+    await Promise.all([this.#up.destroy(), this.#down.destroy()]);
   }
 
   #copy(from: GPUBuffer, fromOffset: number, to: GPUBuffer, toOffset: number, bytes: number): void {
@@ -261,6 +273,15 @@ export class Staging {
     encoder.copyBufferToBuffer(from, fromOffset, to, toOffset, bytes);
     this.#device.queue.submit([encoder.finish()]);
   }
+}
+
+/**
+ * Resolves when a piece is marked as arrived (see InFiles). The event loop polls, as it does for the GPU's
+ * events. Throws an error if the sender failed.
+ */
+async function pieceArrived(arrived: Int32Array, piece: number): Promise<void> {
+  while (Atomics.load(arrived, piece) === 0) await pacedTurn();
+  if (Atomics.load(arrived, piece) < 0) throw new Error('rows of another device did not arrive');
 }
 
 /** Resolves when all have settled; then throws the first failure. */

@@ -98,12 +98,13 @@ export interface EquationTasks {
 
   /**
    * Copies all rows of a part into a matrix with the rows of all parts, or a part's biases into the biases of
-   * all parts. Row 0 of the part becomes row `rowFrom`.
+   * all parts. Row 0 of the part becomes row `rowFrom`. `rounded`: the rows are rounded to 8 bits before, as
+   * they are for other devices (see Wire).
    */
   'place-rows': {
     inputs: { rows: PartitionRef };
     outputs: { whole: PartitionRef };
-    params: { readonly rowFrom: number };
+    params: { readonly rowFrom: number; readonly rounded?: boolean };
     values: None;
   };
 

@@ -2,13 +2,12 @@
  * Rows between two GPUs: with padding, in float32 or only in float16, in reused memory; and training on
  * several GPUs by parts.
  */
-import { fstatSync, mkdtempSync, readdirSync, readSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { toHalf } from '../../engine/numbers/half.ts';
-import { type FileMemory, type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
+import { type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
 import { HostMemory } from '../../engine/run/host-memory.ts';
+import { halfValue } from '../../gpu/checks/support/float16.ts';
 import type { GpuDevice } from '../../gpu/device.ts';
 import { openGpuDevice } from '../../gpu/open-gpu-device.ts';
 import { MemoryFiles } from '../../gpu/exchange/memory-files.ts';
@@ -154,6 +153,59 @@ describe.skipIf(noGpu !== undefined).each([
     from.release(ref('a'));
   });
 
+  it('are a quarter of the bytes in 8 bits, and both GPUs then have the same rounded rows', async () => {
+    const a = matrix(3);
+    await make(a);
+    const came = await from.fetch(ref('a'), { form: 'i8', take });
+    to.put(ref('a'), came);
+    const all = { rows: ROWS, columns: COLUMNS, stride: STRIDE, halfOnly: true };
+    const rounded: number[][] = [];
+    for (const device of [from, to]) {
+      device.allocate(ref('all'), all);
+      const { metrics } = await device.run({
+        kernel: 'place-rows',
+        inputs: { rows: ref('a') },
+        outputs: { whole: ref('all') },
+        params: { rowFrom: 0, rounded: true },
+      });
+      // With the largest number of each column.
+      expect(metrics.bytesUp).toBe(device === to ? ROWS * STRIDE + 4 * STRIDE : 0);
+      const found = await device.fetch(ref('all'), { form: 'f16', take });
+      rounded.push([...halves(found).subarray(0, ROWS * STRIDE)].map(halfValue));
+      for (const name of ['a', 'all']) device.release(ref(name));
+    }
+    expect(rounded[1]).toEqual(rounded[0]);
+    const expected = padded(a);
+    const largest = Math.max(...expected.map(Math.abs));
+    rounded[0].forEach((x, at) => expect(Math.abs(x - expected[at])).toBeLessThan(largest / 200));
+  });
+
+  it('may be placed while later ones are still written', async () => {
+    const a = matrix(7);
+    await make(a);
+    const endings: Promise<void>[] = [];
+    const came = await from.fetch(ref('a'), {
+      form: 'f32',
+      take,
+      arriving: (ended) => void endings.push(ended),
+    });
+    expect(endings).toHaveLength(inFiles ? 1 : 0);
+    to.put(ref('a'), came);
+    to.allocate(ref('all'), { rows: ROWS, columns: COLUMNS, stride: STRIDE });
+    await place('a', 'all', 0);
+    await Promise.all(endings);
+    expect([...((await to.fetch(ref('all'))).columns.values as Float32Array)]).toEqual([
+      ...(a.columns.values as Float32Array),
+    ]);
+    if (came.inFiles?.arrived !== undefined) {
+      expect([...came.inFiles.arrived]).toEqual([1]);
+      to.put(ref('lost'), { ...came, inFiles: { ...came.inFiles, arrived: Int32Array.of(-1) } });
+      await expect(place('lost', 'all', 0)).rejects.toThrow('rows of another device did not arrive');
+      to.release(ref('lost'));
+    }
+    for (const device of [from, to]) for (const name of ['a', 'all']) device.release(ref(name));
+  });
+
   it('of many pieces come whole, several matrices at once', async () => {
     const rows = 150_001;
     const wide = (name: string): Partition => {
@@ -207,49 +259,6 @@ describe.skipIf(noGpu !== undefined).each([
     expect([...((await to.fetch(ref('b'))).columns.values as Float32Array)]).toEqual([...sum]);
     for (const name of ['a', 'b']) to.release(ref(name));
     from.release(ref('a'));
-  });
-});
-
-describe('files in memory', () => {
-  it('have no names, serve again once their rows are released, and are closed with the store', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'factorflow-files-'));
-    const memory = new HostMemory(new MemoryFiles(folder));
-    const first = memory.take(20 << 20) as FileMemory;
-    expect(first.files).toHaveLength(8);
-    expect(readdirSync(folder)).toEqual([]);
-    memory.put(ref('a'), {
-      layout: 'wire-rows',
-      rows: 1,
-      columns: {},
-      inFiles: { memory: first, form: 'f32', bytes: 4 },
-    });
-    memory.release(ref('a'));
-    expect(memory.take(20 << 20)).toBe(first);
-    await memory.close();
-    expect(() => fstatSync(first.files[0])).toThrow('EBADF');
-    rmSync(folder, { recursive: true });
-  });
-
-  it('give way to arrays where the system has no such folder', () => {
-    expect(new HostMemory(new MemoryFiles('/no/such/folder')).take(1000)).toBeInstanceOf(SharedArrayBuffer);
-  });
-});
-
-describe('host memory', () => {
-  it('gives memory that was released again, to partitions of nearly the same size', () => {
-    const memory = new HostMemory();
-    const [first, second] = [memory.take(1000), memory.take(1000)] as [SharedArrayBuffer, SharedArrayBuffer];
-    expect(second).not.toBe(first);
-    memory.put(ref('a'), {
-      layout: 'wire-rows',
-      rows: 1,
-      columns: { values: new Float32Array(first, 0, 250) },
-    });
-    memory.put(ref('b'), { layout: 'factors', rows: 1, columns: { values: sharedArray(Float32Array, 250) } });
-    memory.release(ref('a'));
-    memory.release(ref('b'));
-    expect(memory.take(1200)).toBe(first);
-    expect(memory.take(1000)).not.toBe(first);
   });
 });
 

@@ -44,7 +44,7 @@ export function allGather(
           kernel: 'place-rows',
           inputs: { rows: located.ref },
           outputs: { whole: into },
-          params: { rowFrom },
+          params: { rowFrom, ...(wire === 'i8' ? { rounded: true } : {}) },
         },
         { bands: { whole: part } },
       ),

@@ -126,7 +126,7 @@ export class Exchanges {
         also: set.parts[part].at.slice(1),
       }),
       places: whole.parts[0].at,
-      wire: this.#wire(whole.half === 'only' ? 'f16' : 'f32'),
+      wire: this.#wire(whole.sentAs ?? (whole.half === 'only' ? 'f16' : 'f32')),
       whole: () => this.#versions.next(stage, whole, 0),
       shape: (place) => shapeAt(this.#bound, whole, 0, place),
     });

@@ -19,7 +19,15 @@ import {
   verticalParts,
 } from './grid.ts';
 import { hasTotals } from './half-iteration.ts';
-import { allPlaces, type AlsProblem, blockPlaces, isHalfOnly, partPlaces, sideNames } from './problem.ts';
+import {
+  allPlaces,
+  type AlsProblem,
+  blockPlaces,
+  isHalfOnly,
+  isSentInEightBits,
+  partPlaces,
+  sideNames,
+} from './problem.ts';
 
 /** Roles of data sets that exist before the first step of a run and never change. */
 export type GivenRole = 'ratings' | 'tests' | 'keys' | 'lengths' | 'totals' | 'shifts';
@@ -174,7 +182,9 @@ function sideSets(problem: AlsProblem, side: Side, rows: readonly number[]): Als
   const gathered = grid[side].fixed === 'whole' && names.whole !== names.factors;
   const factors = { side, layout: 'factors', columns: params.rank };
   const bias = { role: 'bias', side, layout: 'bias', columns: 1 } as const;
-  const half = isHalfOnly(problem, side) ? { half: 'only' as const } : {};
+  const half = isHalfOnly(problem, side)
+    ? { half: 'only' as const, ...(isSentInEightBits(problem, side) ? { sentAs: 'i8' as const } : {}) }
+    : {};
   const given = (name: string, role: GivenRole, layout: string, extra: number): AlsDataSet => ({
     name,
     role,

@@ -193,6 +193,14 @@ export function isHalfOnly({ choices, places }: Pick<AlsProblem, 'choices' | 'pl
 }
 
 /**
+ * True if devices send each other the rows of this side in 8 bits, since the kernels that read them round them
+ * to 8 bits anyway.
+ */
+export function isSentInEightBits(problem: Pick<AlsProblem, 'choices' | 'places'>, side: Side): boolean {
+  return isHalfOnly(problem, side) && problem.choices?.[otherSide[side]].precision === 'int8';
+}
+
+/**
  * The other side as an input of tasks that read ratings sorted by `side`: the data set `whole`, or in blocks,
  * the block's part of the data set `parts`.
  */

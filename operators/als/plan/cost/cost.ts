@@ -12,10 +12,10 @@ import {
   sumsOf,
   verticalParts,
 } from '../grid.ts';
-import { isHalfOnly } from '../problem.ts';
+import { isHalfOnly, isSentInEightBits } from '../problem.ts';
 import { reduceWay, spreadSeconds } from './groups.ts';
 import { SPILL_BYTES_A_SECOND } from '../../../planner/device-rates.ts';
-import { type Costed, costedSteps, ratesFor, secondsAlone } from './seconds-alone.ts';
+import { type Costed, costedSteps, isReadInEightBits, ratesFor, secondsAlone } from './seconds-alone.ts';
 import { blockBytes, factorBytes, factorStride } from '../../../planner/sizes.ts';
 
 /**
@@ -141,9 +141,11 @@ export function pipelinedOf(problem: Costed, side: Side, kernels: number): Pipel
   const { q, common, fixed, factors } = grid[side];
   if (devices === 1 || fixed !== 'whole' || factors !== 'device') return undefined;
   const { exchange, perPart } = ratesFor(problem, device);
-  // If kernels are not chosen yet, GPUs are assumed to read users in float16, which is the usual choice.
-  const half = choices === undefined ? side === 'users' && device.ownMemory : isHalfOnly(problem, side);
-  const bytes = factorBytes(rows[side], rank, device.strideStep) * (half ? 0.5 : 1);
+  // If kernels are not chosen yet, GPUs are assumed to read users in float16 or in 8 bits, as they usually do.
+  const isUnknown = choices === undefined && side === 'users' && device.ownMemory;
+  const half = isUnknown || isHalfOnly(problem, side);
+  const eighth = isUnknown ? isReadInEightBits(problem, 'items') : isSentInEightBits(problem, side);
+  const bytes = factorBytes(rows[side], rank, device.strideStep) * (eighth ? 0.25 : half ? 0.5 : 1);
   return {
     kernels,
     copies: bytes / exchange,

@@ -34,22 +34,28 @@ const GRAM_SPEED = 3;
  */
 const STEP_VECTORS = 9;
 
-/** For each device, the estimated seconds to solve the whole side alone. */
-export function secondsAlone(problem: Costed, side: Side): number[] {
-  const {
-    profile: { ratings: nz },
-    params: { rank, implicitPrefs, precision },
-    compute,
-    rows,
-    solver,
-    grid,
-  } = problem;
-  const inEightBits =
+/** True if kernels that solve the side usually read the other side's factors in 8 bits on tensor cores. */
+export function isReadInEightBits({ params, solver, grid }: Costed, side: Side): boolean {
+  const { rank, implicitPrefs, precision } = params;
+  return (
     solver.cgBelow > 0 &&
     rank <= EIGHT_BIT_RANKS &&
     !implicitPrefs &&
     !isInBlocks(grid, side) &&
-    (precision === 'auto' || precision === 'int8');
+    (precision === 'auto' || precision === 'int8')
+  );
+}
+
+/** For each device, the estimated seconds to solve the whole side alone. */
+export function secondsAlone(problem: Costed, side: Side): number[] {
+  const {
+    profile: { ratings: nz },
+    params: { rank, implicitPrefs },
+    compute,
+    rows,
+    solver,
+  } = problem;
+  const inEightBits = isReadInEightBits(problem, side);
   return compute.map((device) => {
     const more = implicitPrefs && device.kind === 'gpu' ? IMPLICIT : 1;
     const rates = ratesFor(problem, device);

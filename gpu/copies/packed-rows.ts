@@ -1,0 +1,75 @@
+import { type DeviceMatrix, packedBytes } from '../device/resources.ts';
+import { addColumnMaxima } from '../int8/to-int8.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
+import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
+import type { Pass } from '../webgpu/pass.ts';
+
+const THREADS = 256;
+
+/**
+ * Rounds a float16 matrix to 8 bits, as one GPU sends it to another: `rows` rows of `quads` groups of four
+ * features, each divided by the column's largest |x| (`maxima`), then the largest |x| of all columns as
+ * float32.
+ */
+export const packRowsKernel = kernelOf<Record<string, never>>()({
+  name: 'pack-rows',
+  bindings: [...reads({ half: 'array<vec2u>', maxima: 'array<vec4f>' }), ...writes({ packed: 'array<u32>' })],
+  uniforms: { rows: 'u32', quads: 'u32' },
+  needs: () => [],
+  values: () => ({ THREADS }),
+  workgroup: () => ({ threads: THREADS, bytes: 0 }),
+  samples: [{}],
+});
+
+/** Converts the output of pack-rows to float16. `first`: index of its first group of features in `half`. */
+export const unpackRowsKernel = kernelOf<Record<string, never>>()({
+  name: 'unpack-rows',
+  bindings: [...reads({ packed: 'array<u32>' }), ...writes({ half: 'array<vec2u>' })],
+  uniforms: { rows: 'u32', quads: 'u32', first: 'u32' },
+  needs: () => [],
+  values: () => ({ THREADS }),
+  workgroup: () => ({ threads: THREADS, bytes: 0 }),
+  samples: [{}],
+});
+
+/** Workgroups of both kernels, for a number of groups of four features. */
+export function packedRowsWorkgroups(quads: number): number {
+  return Math.ceil(quads / THREADS);
+}
+
+/** Adds to a pass the kernels that round a matrix to 8 bits. Returns their output, a scratch buffer. */
+export async function addPacked(
+  gpu: Gpu,
+  pass: Pass,
+  { rows, stride, half }: Pick<DeviceMatrix, 'rows' | 'stride' | 'half'>,
+): Promise<GPUBuffer> {
+  if (half === undefined) throw new Error('this matrix has no half mirror to round to 8 bits');
+  const packed = await gpu.scratch('rows in 8 bits', packedBytes(rows, stride), { passage: true });
+  const maxima = await addColumnMaxima(gpu, pass, { rows, rank: stride, half });
+  const quads = stride / 4;
+  pass.dispatch(
+    await gpu.compile(packRowsKernel, {}),
+    { half, maxima, packed },
+    { rows, quads },
+    packedRowsWorkgroups(Math.max(1, rows) * quads),
+  );
+  return packed;
+}
+
+/** Adds to a pass the kernel that writes rows in 8 bits to a half mirror, from row `rowFrom` on. */
+export async function addUnpacked(
+  gpu: Gpu,
+  pass: Pass,
+  { packed, rows }: { readonly packed: GPUBuffer; readonly rows: number },
+  { stride, half }: Pick<DeviceMatrix, 'stride' | 'half'>,
+  rowFrom: number,
+): Promise<void> {
+  if (half === undefined) throw new Error('task place-rows: rows in 8 bits need a half mirror');
+  const quads = stride / 4;
+  pass.dispatch(
+    await gpu.compile(unpackRowsKernel, {}),
+    { packed, half },
+    { rows, quads, first: rowFrom * quads },
+    packedRowsWorkgroups(rows * quads),
+  );
+}
