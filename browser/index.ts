@@ -1,4 +1,6 @@
 /** The entry `factorflow/browser`: recommendations in a page, from a model on a web server. */
+// oxlint-disable-next-line import/no-unassigned-import -- First, for its effect.
+import './dispose-symbols.ts';
 export { openModel, type OpenModelOptions } from './open-model.ts';
 export { type PageAlsOptions, type PageDeviceName, type PageTraining, trainAls } from './train-als.ts';
 export type { PageRating } from './page-ratings.ts';

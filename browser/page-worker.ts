@@ -1,4 +1,6 @@
 /** Entry of a thread of a page that trains: runs tasks on the memory that it shares with the page. */
+// oxlint-disable-next-line import/no-unassigned-import -- First, for its effect.
+import './dispose-symbols.ts';
 import { handlers } from '../cpu/generated/tasks.ts';
 import type { TaskScope } from '../cpu/handler.ts';
 import { loadKernels } from '../cpu/kernels.ts';

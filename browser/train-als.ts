@@ -74,9 +74,10 @@ export async function trainAls(
   const asked = checkAlsParams(given, ['test', 'signal', 'onEvent', 'device', 'threads']);
   if (!Number.isInteger(threads) || threads < 1)
     throw new UsageError(`threads must be a whole number of at least 1, got ${shown(threads)}`);
-  const gpu = await gpuFor(device);
   const session = await PageSession.open(handlers, threads);
+  let gpu: Device | undefined;
   try {
+    gpu = await gpuFor(device);
     const started = performance.now();
     const fit = await Holdings.within(session.requestContext({ signal, onEvent }, gpu), (ctx) =>
       fitRatings(ratings, asked, test, ctx),

@@ -1,6 +1,8 @@
 /** The built entry for pages: its size and its names. */
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import * as entry from '../../browser/index.ts';
@@ -51,5 +53,23 @@ describe('factorflow/browser', () => {
     expect(code.toString()).not.toMatch(/(?:^|;)\s*import[\s{*"']/);
     expect(code.toString().match(/\bimport\([^)]*\)/g)).toEqual(['import(`./page-gpu.js`)']);
     expect(`${code}${gpu}`).not.toMatch(/\brequire\(|node:|\beval\(/);
+  });
+
+  it('runs in browsers without Symbol.dispose', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'factorflow-symbols-'));
+    const older = join(folder, 'index.mjs');
+    // The name Symbol of this module is a function with the older symbols only.
+    const symbols = ['for', 'iterator', 'asyncIterator'].map((name) => `${name}: globalThis.Symbol.${name}`);
+    const shadow = `const Symbol = Object.assign((name) => globalThis.Symbol(name), { ${symbols.join()} });\n`;
+    writeFileSync(older, shadow + readFileSync(file, 'utf8'));
+    try {
+      const { trainAls } = (await import(pathToFileURL(older).href)) as typeof entry;
+      const ratings = [1, 2, 3, 4].map((user) => ({ user, item: user % 3, rating: user }));
+      const { model, iterations } = await trainAls(ratings, { rank: 2, maxIter: 2 });
+      expect(iterations).toHaveLength(2);
+      await model.close();
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
 });
