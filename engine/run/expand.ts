@@ -51,7 +51,7 @@ export function expandFree(
   versions: Versions,
   keep: readonly Versions[],
 ): readonly Step[] {
-  const list = new StepList(contracts);
+  const list = new StepList(contracts, { edges: bound.visitsARow === undefined });
   const freeing = new WrittenVersions(bound, list, versions, keep);
   for (const [data, version] of Object.entries(versions))
     freeing.freeVersion(stage, dataSetOf(bound, data), version);

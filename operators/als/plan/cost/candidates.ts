@@ -123,17 +123,26 @@ function waysToAdd(
 
 /** The fastest way to a cut that fits; if it ends at too many blocks, the way with the fewest blocks. */
 function fittingCut(problem: AlsProblem, layout: Layout, limits: GridLimits): ReturnType<typeof smallestCut> {
-  const cut = smallestCut(problem, layout, limits);
+  const needs = new Map<string, number>();
+  // Both ways begin with the same cuts.
+  const need = (grid: AlsGrid) => {
+    const key = `${grid.users.q} ${grid.items.q}`;
+    const known = needs.get(key) ?? needOf(problem, grid);
+    needs.set(key, known);
+    return known;
+  };
+  const cut = smallestCut(problem, layout, limits, need);
   if (cut === undefined || cut.fits) return cut;
-  const other = smallestCut(problem, layout, limits, true);
+  const other = smallestCut(problem, layout, limits, need, true);
   return other?.fits ? other : cut;
 }
 
-/** `frugal`: the memory that a cut saves is weighed against the number of blocks that it adds. */
+/** `needOfCut`: see needOf. `frugal`: the memory that a cut saves is weighed against the number of blocks that it adds. */
 function smallestCut(
   problem: AlsProblem,
   layout: Layout,
   { requested, mostBlocks = MOST_BLOCKS }: GridLimits,
+  needOfCut: (grid: AlsGrid) => number,
   frugal?: boolean,
 ): { readonly grid: AlsGrid; readonly fits: boolean } | undefined {
   const fixedCut = (side: Side) =>
@@ -149,7 +158,7 @@ function smallestCut(
   };
   // Other numbers of parts, or other sums, than the caller requested are no candidates.
   if (!suits(grid, requested)) return undefined;
-  for (let need = needOf(problem, grid); ;) {
+  for (let need = needOfCut(grid); ;) {
     if (need <= 1) return { grid, fits: true };
     const finer = (side: Side): SideGrid => ({
       ...grid[side],
@@ -166,7 +175,7 @@ function smallestCut(
     ]
       .flatMap((cut: AlsGrid) => {
         const beyond = sides.some((one) => cut[one].q * verticalParts(cut, one) > mostBlocks);
-        return beyond ? [] : [{ cut, need: needOf(problem, cut) }];
+        return beyond ? [] : [{ cut, need: needOfCut(cut) }];
       })
       .sort((left, right) => weightOf(left) - weightOf(right))[0];
     if (next === undefined || next.need >= need * 0.999) return { grid, fits: false };
