@@ -86,4 +86,16 @@ describe('a plan that fits no device', () => {
     expect(errorOf(least)).toBeUndefined();
     expect(errorOf(Math.floor(0.95 * least))).toContain('the least that a device needs is');
   });
+
+  it('is refused without such an amount where host memory is too small', () => {
+    expect(() =>
+      planAls(
+        { users: 6_040, items: 3_706, ratings: 1_000_209 },
+        checkAlsParams({ rank: 32 }),
+        assumedDevices([50_000]),
+        undefined,
+        { hostBytes: 100_000 },
+      ),
+    ).toThrow('more memory of devices alone does not help');
+  });
 });

@@ -210,7 +210,7 @@ class PlanSearch {
       usual: this.#usual.error,
       reason: this.#rejected[0]?.reason,
       walked: (grid) => (isShown ? fitting(() => this.#planned.planOf(grid)).plan?.memory : undefined),
-      least: (estimate) => (isShown ? this.#least(estimate) : undefined),
+      ...(isShown && { least: (estimate: number) => this.#least(estimate) }),
     });
   }
 

@@ -95,21 +95,40 @@ export function noneFits(
     .map(({ grid, fits }) => ({ grid, fits, need: leastBytes({ ...problem, grid }).device }))
     .sort((left, right) => Number(right.fits) - Number(left.fits) || left.need - right.need);
   const [best] = sized;
-  const { summary, details } =
+  const error =
     usual ?? new CapacityError(`no grid fits: ${reason}`, { phase: 'plan', advice: 'Use a smaller rank' });
-  if (best === undefined) return usual ?? new CapacityError(summary, details);
-  const isRequested = Object.keys(requested).length > 0;
-  const withOthers = best.fits && isRequested;
-  const memory = withOthers ? walked(best.grid) : undefined;
-  const { bytes, grid } = withOthers
-    ? { bytes: memory && Math.max(...problem.places.map((place) => memory[place] ?? 0)), grid: best.grid }
-    : (least(best.need / HEADROOM) ?? { bytes: undefined, grid: best.grid });
-  const need =
-    bytes === undefined ? `about ${formatBytes(best.need)}` : `${formatBytes(bytes)} (${bytes} bytes)`;
+  if (best === undefined) return error;
+  if (!best.fits || Object.keys(requested).length === 0) return withLeast(error, best, least);
+  const memory = walked(best.grid);
+  const bytes = memory && Math.max(...problem.places.map((place) => memory[place] ?? 0));
   return new CapacityError(
-    `${summary}; ${withOthers ? 'with other parts a device needs' : 'the least that a device needs is'} ${need}, with ${describeGrid(grid)}`,
-    { ...details, ...(withOthers ? { advice: 'Leave the partitions to the planner' } : {}) },
+    `${error.summary}; with other parts a device needs ${needText(bytes, best.need)}, with ${describeGrid(best.grid)}`,
+    { ...error.details, advice: 'Leave the partitions to the planner' },
   );
+}
+
+/** Adds the least memory that a device must have to an error. `best`: the grid with the least estimate. */
+function withLeast(
+  { summary, details }: CapacityError,
+  best: { readonly grid: AlsGrid; readonly need: number },
+  least: Refused['least'],
+): CapacityError {
+  const found = least?.(best.need / HEADROOM);
+  if (least !== undefined && found === undefined)
+    return new CapacityError(`${summary}; more memory of devices alone does not help`, {
+      ...details,
+      advice: 'Raise memoryBudget, or use a smaller rank',
+    });
+  const need = needText(found?.bytes, best.need);
+  return new CapacityError(
+    `${summary}; the least that a device needs is ${need}, with ${describeGrid((found ?? best).grid)}`,
+    details,
+  );
+}
+
+/** Bytes for an error: exact, or if unknown, an estimate. */
+function needText(bytes: number | undefined, estimate: number): string {
+  return bytes === undefined ? `about ${formatBytes(estimate)}` : `${formatBytes(bytes)} (${bytes} bytes)`;
 }
 
 /**
@@ -121,5 +140,6 @@ interface Refused {
   readonly usual: CapacityError | undefined;
   readonly reason: string | undefined;
   readonly walked: (grid: AlsGrid) => PhysicalPlan['memory'] | undefined;
-  readonly least: (estimate: number) => LeastMemory | undefined;
+  /** Absent if the memory is only estimated. Undefined if no memory of devices is enough. */
+  readonly least?: (estimate: number) => LeastMemory | undefined;
 }
