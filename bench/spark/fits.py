@@ -109,7 +109,7 @@ def by_spark(name, iterations, hosts="1", exchange="auto"):
     als.fit(df._jdf)
     wall, after = time.monotonic() - start, jvm_seconds()
     known = counters() if "factorflow" in name else {}
-    rate = f"; handed over at {known['ratings'] / known['ms of handing over'] / 1000:.2f} M ratings/s {known}" if known.get("ms of handing over") else ""
+    rate = f"; handed over at {known['ratings'] / known['ms of handing over'] / 1000:.2f} M ratings/s {known}" if known.get("ms of handing over") and "ratings" in known else ""
     return wall, f"CPU s: JVM {after[0] - before[0]:.1f}, FactorFlow {after[1] - before[1]:.1f}{rate}"
 
 
