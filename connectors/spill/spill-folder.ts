@@ -52,8 +52,12 @@ export class SpillFolder {
     return join(await this.open(), `${this.#files++}`);
   }
 
-  /** Throws CapacityError with both figures if the disk is known to have less free space. */
+  /**
+   * Throws CapacityError with both figures if the disk is known to have less free space. For 0 bytes it does
+   * nothing: a run that needs no files makes no folder.
+   */
   async requireRoom(bytes: number): Promise<void> {
+    if (bytes === 0) return;
     const path = await this.open();
     const free = await freeBytes(path);
     if (free === undefined || free >= bytes) return;

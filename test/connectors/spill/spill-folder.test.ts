@@ -12,6 +12,7 @@ afterAll(() => rmSync(parent, { recursive: true }));
 describe('a spill folder', () => {
   it('is made with its first file and goes with everything in it', async () => {
     const folder = new SpillFolder(parent);
+    await folder.requireRoom(0);
     expect(readdirSync(parent)).toEqual([]);
     const [first, second] = [await folder.newFile(), await folder.newFile()];
     expect(first).not.toBe(second);
