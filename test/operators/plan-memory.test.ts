@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { CapacityError } from '../../engine/errors.ts';
 import { unbound } from '../../engine/plan/physical-plan.ts';
 import { peakOf } from '../../engine/run/walk.ts';
+import type { AlsParams } from '../../operators/als/als-params.ts';
 import { checkAlsParams } from '../../operators/als/params.ts';
 import type { SideGrid } from '../../operators/als/plan/grid.ts';
 import { planAls } from '../../operators/als/plan/plan-als.ts';
@@ -61,10 +62,10 @@ describe.each([1, 2])('the memory of a plan for %i devices', (devices) => {
 });
 
 describe('a plan that fits no device', () => {
-  const planOn = (bytes: number, devices: number) =>
+  const planOn = (bytes: number, devices: number, params: Partial<AlsParams> = {}) =>
     planAls(
       { users: 6_040, items: 3_706, ratings: 1_000_209 },
-      checkAlsParams({ rank: 32 }),
+      checkAlsParams({ rank: 32, ...params }),
       assumedDevices(Array.from({ length: devices }, () => bytes)),
       undefined,
       { compares: true },
@@ -86,6 +87,15 @@ describe('a plan that fits no device', () => {
     expect(errorOf(least)).toBeUndefined();
     expect(errorOf(Math.floor(0.95 * least))).toContain('the least that a device needs is');
   });
+
+  it.each([{ partitionItems: '2,2' }, { partitionSums: 'vectors', solver: 'cg' }] as const)(
+    'is refused with the least memory of other parts than requested: %j',
+    (requested) => {
+      const refused = () => planOn(50_000, 2, requested);
+      expect(refused).toThrow('with other parts the least that a device needs is');
+      expect(refused).toThrow('Leave the partitions to the planner');
+    },
+  );
 
   it('is refused without such an amount where host memory is too small', () => {
     expect(() =>

@@ -98,7 +98,8 @@ export function noneFits(
   const error =
     usual ?? new CapacityError(`no grid fits: ${reason}`, { phase: 'plan', advice: 'Use a smaller rank' });
   if (best === undefined) return error;
-  if (!best.fits || Object.keys(requested).length === 0) return withLeast(error, best, least);
+  const isRequested = Object.keys(requested).length > 0;
+  if (!best.fits || !isRequested) return withLeast(error, best, isRequested, least);
   const memory = walked(best.grid);
   const bytes = memory && Math.max(...problem.places.map((place) => memory[place] ?? 0));
   return new CapacityError(
@@ -107,10 +108,14 @@ export function noneFits(
   );
 }
 
-/** Adds the least memory that a device must have to an error. `best`: the grid with the least estimate. */
+/**
+ * Adds the least memory that a device must have to an error. `best`: the grid with the least estimate.
+ * `isRequested`: the caller requested parts, which a grid of the least memory need not have.
+ */
 function withLeast(
   { summary, details }: CapacityError,
   best: { readonly grid: AlsGrid; readonly need: number },
+  isRequested: boolean,
   least: Refused['least'],
 ): CapacityError {
   const found = least?.(best.need / HEADROOM);
@@ -120,10 +125,12 @@ function withLeast(
       advice: 'Raise memoryBudget, or use a smaller rank',
     });
   const need = needText(found?.bytes, best.need);
-  return new CapacityError(
-    `${summary}; the least that a device needs is ${need}, with ${describeGrid((found ?? best).grid)}`,
-    details,
-  );
+  const where = `is ${need}, with ${describeGrid((found ?? best).grid)}`;
+  if (!isRequested) return new CapacityError(`${summary}; the least that a device needs ${where}`, details);
+  return new CapacityError(`${summary}; with other parts the least that a device needs ${where}`, {
+    ...details,
+    advice: 'Leave the partitions to the planner, and give devices that memory',
+  });
 }
 
 /** Bytes for an error: exact, or if unknown, an estimate. */
