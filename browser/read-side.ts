@@ -76,7 +76,7 @@ async function readPart(file: RemoteFile, width: number, target: Float32Array): 
       throw problem(file.url, 'the file has more rows than the metadata say', 'Copy the model again');
     for (let row = 0; row < rows; row++)
       copyRow(
-        plainFeatures(features[row], width, scales?.[row]),
+        plainFeatures(features[row], width, scales?.[row], file.url),
         target,
         (done + row) * width,
         width,
@@ -92,8 +92,10 @@ async function readPart(file: RemoteFile, width: number, target: Float32Array): 
  * The features of a row as numbers. Files for pages (examples/browser/small-items.ts) have them as bytes: one
  * for each feature, in units of the row's scale, or two, a float16 number.
  */
-function plainFeatures(row: unknown, width: number, scale: unknown): ArrayLike<number> {
-  if (!(row instanceof Uint8Array) || typeof scale !== 'number') return row as ArrayLike<number>;
+function plainFeatures(row: unknown, width: number, scale: unknown, url: string): ArrayLike<number> {
+  if (!(row instanceof Uint8Array)) return row as ArrayLike<number>;
+  if (typeof scale !== 'number')
+    throw problem(url, 'features are bytes, and a row has no number in a column scale');
   if (row.length === 2 * width)
     return Float32Array.from(
       { length: width },

@@ -1,8 +1,10 @@
 /** Items of 8 and 16 bits a feature: the files are smaller, and lists stay nearly the same. */
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { cpSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { Binary, Table, tableToIPC, Utf8, vectorFromArray } from 'apache-arrow';
+import { Table as ParquetTable, writeParquet } from 'parquet-wasm/node';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openModel } from '../../browser/index.ts';
 import { ALS, type Model, Session } from '../../index.ts';
@@ -46,5 +48,21 @@ describe('a copy of a model for pages', () => {
     expect(items.filter(({ item }) => best.has(item)).length).toBeGreaterThanOrEqual(same);
     for (const { item, score } of items) expect(score).toBeCloseTo(scores.get(item)!, digits);
     await page.close();
+  });
+
+  it('is refused if its rows of bytes have no scale', async () => {
+    cpSync(join(folder, 'model'), join(folder, 'bare'), { recursive: true });
+    const page = await openModel(`${server!.url}/model`);
+    const ids = page.itemIds() as string[];
+    await page.close();
+    const table = new Table({
+      id: vectorFromArray(ids, new Utf8()),
+      features: vectorFromArray(
+        ids.map(() => new Uint8Array(32).fill(7)),
+        new Binary(),
+      ),
+    });
+    writeFileSync(file('bare'), writeParquet(ParquetTable.fromIPCStream(tableToIPC(table, 'stream'))));
+    await expect(openModel(`${server!.url}/bare`)).rejects.toThrow('no number in a column scale');
   });
 });
