@@ -1,5 +1,5 @@
 /** The entry `factorflow/browser`: recommendations in a page, from a model on a web server. */
-// oxlint-disable-next-line import/no-unassigned-import -- First, for its effect.
+// oxlint-disable-next-line import/no-unassigned-import -- Must run before the modules below.
 import './dispose-symbols.ts';
 export { openModel, type OpenModelOptions } from './open-model.ts';
 export { type PageAlsOptions, type PageDeviceName, type PageTraining, trainAls } from './train-als.ts';

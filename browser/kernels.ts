@@ -8,9 +8,9 @@ const MEMORY = 2;
 const [HAS_MAXIMUM, SHARED] = [1, 2];
 
 /**
- * The kernels as a module that imports a shared memory, or an ordinary one: only pages that are cross-origin
- * isolated can share memory among threads. The code is the same for both. Throws UsageError if the browser has no
- * WebAssembly SIMD.
+ * The kernels as a module that imports a shared memory (`shared`) or an ordinary one: only pages that are
+ * cross-origin isolated can share memory among threads. The code is the same for both. Throws UsageError if
+ * the browser has no WebAssembly SIMD.
  */
 export async function compilePageKernels(shared: boolean): Promise<{
   readonly build: KernelBuild;

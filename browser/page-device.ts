@@ -39,9 +39,9 @@ function sharedMemory(): WebAssembly.Memory | undefined {
 }
 
 /**
- * The CPU of a page, with the handlers and kernels of Node's CPU device: runs tasks in the thread that made it,
- * one after the other, or in web workers that share its memory. With one thread its memory is not shared, so a
- * page need not be cross-origin isolated.
+ * The CPU of a page, with the handlers and kernels of Node's CPU device. With one thread it runs tasks one
+ * after the other in the thread that made it, and its memory is not shared, so the page need not be
+ * cross-origin isolated. With more threads it runs tasks in web workers that share its memory.
  */
 export class PageDevice implements Device {
   readonly info: DeviceInfo;
@@ -78,8 +78,9 @@ export class PageDevice implements Device {
   }
 
   /**
-   * Opens the device. `threads`: workers for tasks; more than one need a page that is cross-origin isolated.
-   * Throws UsageError if the browser has no WebAssembly SIMD.
+   * Opens the device. `threads`: the number of threads for tasks. It is 1 where the page has no shared
+   * memory, since it is not cross-origin isolated, or where the workers do not start. Throws UsageError if
+   * the browser has no WebAssembly SIMD.
    */
   static async open(tasks: PageTasks, threads: number): Promise<PageDevice> {
     const memory = threads > 1 ? sharedMemory() : undefined;

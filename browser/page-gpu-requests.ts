@@ -5,11 +5,11 @@ import type { GpuRequest } from '../gpu/requests.ts';
 import type { RequestPool } from '../gpu/thread-requests.ts';
 import { Turns } from '../gpu/turns.ts';
 
-/** Executes requests to a GPU in the thread that makes them: a page has no other thread for it. */
+/** Executes requests to a GPU in the thread that makes them; in Node a GPU has a thread of its own. */
 export class PageGpuRequests implements RequestPool {
   readonly #opened: OpenedGpu;
   readonly #turns = new Turns();
-  /** The flag of each running request that cancels it: see RequestPlace. */
+  /** For each running request, the flag that cancels it: see RequestPlace. */
   readonly #running = new Set<Int32Array>();
 
   constructor(opened: OpenedGpu) {

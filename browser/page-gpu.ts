@@ -46,7 +46,7 @@ const pageHost: GpuHost = {
 
 /**
  * Opens the page's GPU, in the thread that calls this. Undefined if the browser has no WebGPU, or gives the
- * page no adapter. `software`: takes an adapter that computes on the processor, too.
+ * page no adapter. `software`: false to also return undefined for an adapter that computes on the processor.
  */
 export async function openPageGpu({
   software,

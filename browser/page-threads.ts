@@ -41,7 +41,7 @@ export class PageThreads {
   }
 
   /**
-   * Starts threads. Undefined if the browser does not load page-worker.js, for example since it was not
+   * Starts threads. Undefined if the browser cannot load page-worker.js, for example because it was not
    * copied to the server.
    */
   static async open(count: number, memory: ThreadMemory): Promise<PageThreads | undefined> {
@@ -93,7 +93,7 @@ async function answerOf(worker: Worker, message: ThreadMessage): Promise<ThreadA
     ({ message: reason }: ErrorEvent) => reject(new Error(`a thread of the page failed: ${reason}`)),
     { signal },
   );
-  // The list of what is transferred is empty: the data are copied or shared.
+  // Nothing is transferred: the data are copied or shared.
   worker.postMessage(message, []);
   return promise.finally(() => answered.abort());
 }

@@ -1,5 +1,5 @@
 /** Entry of a thread of a page that trains: runs tasks on the memory that it shares with the page. */
-// oxlint-disable-next-line import/no-unassigned-import -- First, for its effect.
+// oxlint-disable-next-line import/no-unassigned-import -- Must run before the modules below.
 import './dispose-symbols.ts';
 import { handlers } from '../cpu/generated/tasks.ts';
 import type { TaskScope } from '../cpu/handler.ts';
@@ -9,7 +9,7 @@ import type { TaskOutcome } from '../engine/task.ts';
 import { type PageMemory, scopeOf } from './page-scope.ts';
 import type { ThreadMessage, ThreadAnswer } from './page-threads.ts';
 
-/** The worker's side of its messages. */
+/** The worker's global object, with the types of its messages. */
 const page = globalThis as unknown as {
   addEventListener: (type: 'message', listener: (event: { readonly data: ThreadMessage }) => void) => void;
   /** `transferred`: objects that move to the page and are not copied. */

@@ -89,8 +89,8 @@ async function readPart(file: RemoteFile, width: number, target: Float32Array): 
 }
 
 /**
- * The features of a row as numbers. Files for pages (examples/browser/small-items.ts) have them as bytes: one
- * for each feature, in units of the row's scale, or two, a float16 number.
+ * The features of a row as numbers. Files for pages (examples/browser/small-items.ts) store each
+ * feature as one byte, in units of the row's scale, or as the two bytes of a float16 number.
  */
 function plainFeatures(row: unknown, width: number, scale: unknown, url: string): ArrayLike<number> {
   if (!(row instanceof Uint8Array)) return row as ArrayLike<number>;

@@ -35,13 +35,13 @@ export interface PageAlsOptions extends Partial<AlsParams>, RunOptions {
   /** Ratings that measure each iteration (`testRmse`) and are not trained on; for explicit data. */
   readonly test?: readonly PageRating[];
   /**
-   * `cpu`: WebAssembly, with the bits of Node's model. `gpu`: WebGPU. `auto`: WebGPU if the browser has it on a
-   * graphics card, else the CPU. Default: cpu.
+   * `cpu`: WebAssembly; the model has the same bits as Node's. `gpu`: WebGPU; throws UsageError where the
+   * browser has none. `auto`: WebGPU if the browser has it on a graphics card, else the CPU. Default: cpu.
    */
   readonly device?: PageDeviceName;
   /**
-   * Threads of the CPU; more than 1 need a page that is cross-origin isolated. Default: all of the processor,
-   * at most 8, where the page is isolated, else 1.
+   * Number of threads on the CPU. A page that is not cross-origin isolated uses 1. Default: the number of
+   * threads that the processor has, at most 8.
    */
   readonly threads?: number;
 }

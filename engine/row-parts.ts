@@ -166,7 +166,7 @@ export function storedParts(
   }));
 }
 
-/** A part with other own numbers. The values of a part in a file are read, and kept, by the given part. */
+/** The same part with other own numbers. The given part still reads its values, and keeps them in memory. */
 export function withOwn(part: RowPart, own: Float32Array): RowPart {
   return {
     own,

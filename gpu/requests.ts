@@ -28,8 +28,8 @@ export type GpuCommand =
     }
   /**
    * Returns the partition as `fetched`. `into`: memory to which a matrix is copied, with the padding that it
-   * has on the device. If this has a list of arrived pieces, the request ends when all copies are submitted to
-   * the GPU, and a request `await-fetch` with the same `number` must follow.
+   * has on the device. If this has a list of arrived pieces, the request ends when all copies are submitted
+   * to the GPU, and a request `await-fetch` with the same `number` must follow.
    */
   | { readonly type: 'fetch'; readonly key: string; readonly into?: WireRows; readonly number?: number }
   /** Ends when the fetch with this number has written all its rows to memory files. */

@@ -1,6 +1,7 @@
 /**
  * Writes dist/page/index.js, the entry factorflow/browser: one module without static imports, which a page
- * loads from any file server and every bundler takes. page-gpu.js there is loaded where WebGPU is used, and page-worker.js by threads.
+ * loads from any file server and every bundler takes. It loads two more modules of that folder if they are
+ * needed: page-gpu.js for WebGPU, and page-worker.js in each thread.
  */
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';

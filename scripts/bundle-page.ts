@@ -16,8 +16,9 @@ function packageOf(id: string): string | undefined {
 }
 
 /**
- * Bundles a program with everything that it imports: into `name`.js, and a module for each `import()`. Throws
- * if it imports a module of Node, or a package that pages do not need. Returns the modules' texts by file name.
+ * Bundles a program with everything that it imports: into `name`.js, and a module for each `import()`.
+ * Throws if it imports a module of Node, or a package that pages do not need. Returns the modules' texts by
+ * file name.
  */
 export async function bundlePage(input: string, name: string): Promise<Readonly<Record<string, string>>> {
   const foreign = new Set<string>();
@@ -32,7 +33,7 @@ export async function bundlePage(input: string, name: string): Promise<Readonly<
       return true;
     },
     logLevel: 'silent',
-    // Modules that are loaded later take what they share with the first one from it.
+    // Modules that are loaded later import the code that they share with the first one from there.
     preserveEntrySignatures: 'allow-extension',
   });
   const { output } = await bundle.generate({

@@ -1,12 +1,13 @@
 """ALS on the ratings of a Parquet folder, in one session of Spark on this machine: Spark's own, through the plugin, and FactorFlow alone.
 
     npm run test:spark -- settings                                        makes the jar and PySpark's environment
-    build/spark/python-4.3.0/bin/python bench/spark/fits.py RATINGS [--fits alone:3,plugin:3,own:3] [--rank 64] [--hosts 2 --conf NAME=VALUE]
+    build/spark/python-4.3.0/bin/python bench/spark/fits.py RATINGS [--fits alone:3,plugin:3,own:3] [--rank 64] [--hosts 2 --cores 0.4 --conf NAME=VALUE]
 
 Each fit is a kind and its iterations. `own` is Spark's ALS, which takes minutes on some millions of ratings; `plugin` is FactorFlowALS on the same
-DataFrame; `broadcast`, `shuffle`, `equations` and `auto` are the same on --hosts hosts, which --master local-cluster[2,1,2048] pretends to be, each with
---cores processors (by a cgroup, as root; cgroup v1); `alone` is the command `train` on an Arrow file of that DataFrame, with Spark's model and start. Prints wall seconds and CPU seconds, of the driver's JVM and of FactorFlow's process, and the
-rate at which ratings go into the worker.
+DataFrame; `broadcast`, `shuffle`, `equations` and `auto` are the same with that exchange on --hosts hosts, for example the executors of --master
+local-cluster[2,1,2048] on this machine. --cores limits each host to a number of processors (cgroup v1, as root). `alone` is the command `train` on an
+Arrow file of that DataFrame, with Spark's model and start. Prints wall seconds and CPU seconds, of the driver's JVM and of FactorFlow's process, and
+the rate at which ratings are sent to the worker.
 """
 
 import argparse
@@ -61,7 +62,7 @@ print(f"{rows:,} ratings in the cache; Spark {spark.version}, {given.master}, ra
 
 
 def limit_hosts(cores):
-    """Gives each executor of this driver, with the workers that it starts later, so many processors."""
+    """Limits each executor of this driver, with the workers that it starts later, to `cores` processors."""
     number = 0
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -109,7 +110,9 @@ def by_spark(name, iterations, hosts="1", exchange="auto"):
     als.fit(df._jdf)
     wall, after = time.monotonic() - start, jvm_seconds()
     known = counters() if "factorflow" in name else {}
-    rate = f"; handed over at {known['ratings'] / known['ms of handing over'] / 1000:.2f} M ratings/s {known}" if known.get("ms of handing over") and "ratings" in known else ""
+    rate = ""
+    if known.get("ms of handing over") and "ratings" in known:
+        rate = f"; handed over at {known['ratings'] / known['ms of handing over'] / 1000:.2f} M ratings/s {known}"
     return wall, f"CPU s: JVM {after[0] - before[0]:.1f}, FactorFlow {after[1] - before[1]:.1f}{rate}"
 
 

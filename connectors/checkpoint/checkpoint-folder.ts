@@ -88,9 +88,9 @@ export class CheckpointFolder {
   }
 
   /**
-   * The matrices, which are read from their files at each use. `keptBytes`: if all of them take at most this,
-   * they are kept in memory until their first use, so that no file is read twice. Throws DataError for a
-   * checkpoint that is damaged, or whose matrices have other lengths.
+   * Checks the matrices, which are then read from their files at each use. If all of them take at most
+   * `keptBytes` bytes, they are kept in memory from this check to their first use, so that no file is read
+   * twice. Throws DataError for a checkpoint that is damaged, or whose matrices have other lengths.
    */
   async matrices(
     { path, state }: StoredCheckpoint,

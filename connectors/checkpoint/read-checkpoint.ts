@@ -52,9 +52,10 @@ export async function readState(folder: string): Promise<StoredState> {
 }
 
 /**
- * Checks the matrices of a checkpoint. If all of them take at most `keptBytes`, they are kept in shared memory
- * until they are first read as a whole; else they are read from their files at each use. Throws DataError that
- * names a part that is missing, damaged, of another length than given, or has NaN or infinite numbers.
+ * Checks the matrices of a checkpoint. If all of them take at most `keptBytes`, they are kept in shared
+ * memory until they are first read as a whole; else they are read from their files at each use. Throws
+ * DataError that names a part that is missing, damaged, of another length than given, or has NaN or infinite
+ * numbers.
  */
 export async function checkedMatrices(
   folder: string,
@@ -100,7 +101,10 @@ async function checkPart(
   });
 }
 
-/** Returns the kept numbers when they are first read as a whole, and keeps them no longer. */
+/**
+ * A reader that returns the kept numbers when they are first read as a whole, and then releases them. Other
+ * reads use the files.
+ */
 function keptReader(numbers: Float32Array, fromFiles: StoredNumbers['read']): StoredNumbers['read'] {
   let kept: Float32Array | undefined = numbers;
   return (from, to) => {

@@ -38,7 +38,10 @@ export function bitsOf(values: Float32Array): Int32Array {
   return new Int32Array(values.buffer, values.byteOffset, values.length);
 }
 
-/** Places for recent values, a power of two. If an array has few distinct values, most are found there. */
+/**
+ * Number of places in a table of recent values, a power of two. Most values of an array with few distinct
+ * values are found there.
+ */
 const RECENT = 1024;
 const RECENT_SHIFT = 32 - Math.log2(RECENT);
 
@@ -46,7 +49,10 @@ function recentPlace(bits: number): number {
   return Math.imul(bits, 0x9e3779b1) >>> RECENT_SHIFT;
 }
 
-/** The bits of the value at each place, at first of a value that belongs to another place. */
+/**
+ * Bits of the latest value at each place. At first they are bits that belong at another place, so that no
+ * value matches them.
+ */
 function noRecent(): Int32Array {
   const recent = new Int32Array(RECENT);
   recent[recentPlace(0)] = 1;
@@ -54,8 +60,8 @@ function noRecent(): Int32Array {
 }
 
 /**
- * Applies a function to values, in place or into other memory. `of` is called for a value whose result is not
- * among those of recent values.
+ * Applies a function to values, in place or into other memory. Results of recent values are
+ * reused, so `of` must be pure; if there are few distinct values, it is called about once for each.
  */
 export function mapValues(values: Float32Array, target: Float32Array, of: (value: number) => number): void {
   const bits = bitsOf(values);

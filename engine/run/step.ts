@@ -5,9 +5,9 @@ import type { Place } from '../plan/place.ts';
 
 /**
  * The form in which rows of a matrix are sent between devices that have their own memory and the same stride:
- * rows with padding, as in device memory, either as float32 or as only the float16 copy, or this copy rounded
- * to 8 bits with a scale for each column. The rows stay in host memory until a task of the receiving device reads them, and take no device memory. Devices that
- * compute in host memory send whole matrices without this form.
+ * rows with padding, as in device memory, as float32, as only the float16 copy, or as this copy rounded to 8
+ * bits with a scale for each column. The rows stay in host memory until a task of the receiving device reads
+ * them, and take no device memory. Devices that compute in host memory send whole matrices without this form.
  */
 export type Wire = 'f32' | 'f16' | 'i8';
 

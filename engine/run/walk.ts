@@ -186,7 +186,7 @@ export class MemoryWalk {
     return { place, bytes, pooled: this.#keeps && pooled && ownMemory };
   }
 
-  /** A matrix that is staged in host memory is freed there after it is freed at its place. */
+  /** Frees a part at a place, with its staged copy in host memory. */
   #remove(at: Place, ref: PartitionRef): void {
     for (const { place, bytes, pooled } of this.#live.remove(at, ref)) {
       this.#now.set(place, (this.#now.get(place) ?? 0) - bytes);

@@ -1,6 +1,6 @@
 /**
  * Milliseconds of a monotonic clock shared by all threads of this process; performance.now() has a different
- * zero in each thread. A page, whose tasks run in one thread, has that clock only.
+ * zero in each thread. In a page it is performance.now(), since only the page's own thread reports times.
  */
 export function sharedClock(): number {
   if (typeof process === 'undefined') return performance.now();

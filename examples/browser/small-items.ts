@@ -1,6 +1,6 @@
 /**
- * Makes the items of a model small for pages: each feature takes 8 bits, or 16 with --float16, and not 32. The
- * copy is for factorflow/browser; Node loads the model that it was made from.
+ * Copies a model for pages with smaller items: each feature takes 8 bits, or 16 with --float16, in place of
+ * 32. Only factorflow/browser reads the copy; keep the model for Node.
  *
  *   npm run build && npx node examples/browser/small-items.ts MODEL OUT [--float16]
  *
@@ -22,7 +22,7 @@ await session.close();
 const ids = items.map(({ id }) => id as number | bigint | string);
 const features = items.map((row) => Float32Array.from(row.features as Iterable<number>));
 
-/** Multiples of `scale` from -127 to 127, one byte each. */
+/** The values as multiples of `scale`, rounded to whole numbers from -127 to 127, one byte each. */
 function inBytes(values: Float32Array): { readonly scale: number; readonly bytes: Uint8Array } {
   const scale = Math.max(...values.map(Math.abs)) / 127 || 1;
   return {
@@ -62,8 +62,9 @@ cpSync(join(model, 'itemFactors'), join(out, 'itemFactors'), {
   recursive: true,
   filter: (path) => !/part-\d+\.parquet$/.test(path),
 });
-writeFileSync(join(out, 'itemFactors/part-00000.parquet'), file);
+const part = join(out, 'itemFactors/part-00000.parquet');
+writeFileSync(part, file);
 const before = items.length * features[0].byteLength;
 console.log(
-  `${items.length} items: features of ${before} bytes are a file of ${statSync(join(out, 'itemFactors/part-00000.parquet')).size} bytes`,
+  `${items.length} items: features of ${before} bytes are now a file of ${statSync(part).size} bytes`,
 );

@@ -8,7 +8,7 @@ const THREADS = 256;
 
 /**
  * Rounds a float16 matrix to 8 bits, as one GPU sends it to another: `rows` rows of `quads` groups of four
- * features, each divided by the column's largest |x| (`maxima`), then the largest |x| of all columns as
+ * features, each divided by the column's largest |x| (`maxima`), then the largest |x| of each column as
  * float32.
  */
 export const packRowsKernel = kernelOf<Record<string, never>>()({

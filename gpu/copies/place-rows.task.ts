@@ -35,7 +35,10 @@ export const placeRows: GpuTaskHandler<'place-rows'> = async (scope) => {
   return { rows: part.rows };
 };
 
-/** Writes rows to the half mirror as if they had been sent in 8 bits; if they come from another GPU, they were. */
+/**
+ * Writes rows, rounded to 8 bits, to the half mirror. Rows from another GPU are in 8 bits already; this GPU's
+ * own rows are rounded here, so that all GPUs compute with the same numbers.
+ */
 async function placeRounded(
   scope: GpuScopeOf<'place-rows'>,
   whole: DeviceMatrix,
@@ -50,6 +53,7 @@ async function placeRounded(
     await pass.submit({ submitted });
     return { rows: part.rows };
   }
+  // See packedBytes.
   const rows = came.bytes / whole.stride - 4;
   const packed = await gpu.scratch('received rows in 8 bits', came.bytes, { passage: true });
   await gpu.takeIn(packed, came);

@@ -1,4 +1,5 @@
-// Converts rows in 8 bits (see pack-rows) to float16, four features a thread, from group `first` of `half` on.
+// Converts rows in 8 bits (see pack-rows) to float16, four features a thread. `first`: index in `half` of the
+// first group of four.
 
 @compute @workgroup_size(THREADS)
 fn main(

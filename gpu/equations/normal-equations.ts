@@ -45,8 +45,8 @@ type Form = Pick<NormalEquationsParams, 'rank' | 'precision' | 'tile' | 'without
 const MOST = { rows: 8, loads: 4 };
 
 /**
- * Most ratings whose products are unrolled. Measured on an H100: with one row in a workgroup it is faster,
- * with several rows it gains nothing.
+ * Most ratings whose products are unrolled. On an H100 unrolling is faster with one row in a workgroup, and
+ * gains nothing with several rows (docs/decisions/gpu-register-tiles.md).
  */
 const MOST_UNROLLED = 16;
 
@@ -76,8 +76,8 @@ export function normalEquationsWorkgroups(params: NormalEquationsParams, count: 
 /**
  * Chooses settings for workgroups of at most `threads` threads and `bytes` bytes of workgroup memory, by
  * default what every GPU has: the number of rows that leaves the fewest threads of subgroups of 32 idle, and
- * then the number of ratings at a time for which there is memory. With θ in float16 and several rows in a
- * workgroup, half as many threads were faster on an H100 (rank 64: 32.0 ms of sums an iteration, not 38.0).
+ * then the number of ratings at a time for which there is memory. With θ in float16, tiles of 8 and ranks to
+ * 64, workgroups of at most 128 threads are faster: on an H100 sums at rank 64 take 32.0 ms, not 38.0.
  */
 export function chooseNormalEquations(
   rank: number,

@@ -1,5 +1,5 @@
 import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
-import { matrixElements, paddedRank, slotElements, tilesOf } from '../device/slots.ts';
+import { matrixElements, paddedRank, slotElements } from '../device/slots.ts';
 import { shiftValues } from './row-shifts.ts';
 
 export type SolveCholeskyRegistersParams = {
@@ -53,8 +53,9 @@ function blocksOf(rank: number): number {
 }
 
 /**
- * Solves (A + λ n_u I) x = b of rows by a Cholesky factorization, with A in registers: a thread has one block
- * of 8 x 8 elements. Its buffers are described at solve-cholesky, which has the same and solves larger ranks.
+ * Solves (A + λ n_u I) x = b of rows by a Cholesky factorization, with A in registers: a thread has one
+ * block of 8 x 8 elements. Larger ranks are solved by solve-cholesky, whose table describes the buffers;
+ * this kernel only reads `slots`.
  */
 export const solveCholeskyRegistersKernel = kernelOf<SolveCholeskyRegistersParams>()({
   name: 'solve-cholesky-registers',
@@ -101,7 +102,6 @@ export const solveCholeskyRegistersKernel = kernelOf<SolveCholeskyRegistersParam
       QUADS: paddedRank(rank) / 4,
       SLOT_QUADS: slotElements(rank, biases) / 4,
       BIAS_START: matrixElements(rank) / 4,
-      TILES: tilesOf(rank),
       columns: elements,
       upwards: elements.toReversed(),
       // Rows of the last blocks that are beyond the rank.

@@ -1,7 +1,7 @@
 // Template: a thread keeps a block of A in registers, so loops over its elements must be unrolled.
 //
-// Solves (A + lambda n I) x = b of rows by a Cholesky factorization A = L L^T, with A in registers. LANES
-// threads solve one row, and ROWS rows share a workgroup, all of which have the same work. A thread has one block of 8 x 8 elements of the
+// Solves (A + lambda n I) x = b of rows by a Cholesky factorization A = L L^T, with A in registers. A row
+// has LANES threads, and ROWS rows share a workgroup. Each thread has one block of 8 x 8 elements of the
 // lower triangle of A. Blocks are numbered from left to right, and from top to bottom in a column of blocks,
 // so that whole subgroups are done when their columns are.
 //
@@ -101,38 +101,7 @@ fn main(
   }
 {% endif %}
 
-  // Column c of the block, rows 0 to 3 and 4 to 7: a_c_0 and a_c_1.
-{% for c in columns %}
-  var a_{{ c.at }}_0 = vec4f();
-  var a_{{ c.at }}_1 = vec4f();
-{% endfor %}
-  let tile = vec2u(down, across) / 2;
-  let first = base + (tile.x * (tile.x + 1) / 2 + tile.y) * 64 + down % 2 * 32 + across % 2 * 2;
-  for (var slot = 0u; slot < slot_count; slot++) {
-    let at = first + slot * SLOT_QUADS;
-{% for quad in (0..1) %}
-    {
-{% for r in columns %}
-      let row_{{ r.at }} = slots[at + {{ r.at | times: 4 | plus: quad }}];
-{% endfor %}
-{% for i in (0..3) %}
-{% assign c = quad | times: 4 | plus: i %}
-      a_{{ c }}_0 += vec4f(row_0[{{ i }}], row_1[{{ i }}], row_2[{{ i }}], row_3[{{ i }}]);
-      a_{{ c }}_1 += vec4f(row_4[{{ i }}], row_5[{{ i }}], row_6[{{ i }}], row_7[{{ i }}]);
-{% endfor %}
-    }
-{% endfor %}
-  }
-{% if OUTSIDE > 0 %}
-  // Slots are undefined beyond the rank. Columns beyond it are right of the diagonal and never read.
-  if (down == SIDE - 1) {
-{% for c in columns %}
-{% for r in outside %}
-    a_{{ c.at }}_{{ r.name }} = 0.0;
-{% endfor %}
-{% endfor %}
-  }
-{% endif %}
+{% render 'parts/read-block', columns: columns, outside: outside %}
   workgroupBarrier();
   if (on_diagonal) {
     var most = 0.0;

@@ -72,7 +72,10 @@ export const vectorStepKernel = kernelOf<VectorStepParams>()({
   ]),
 });
 
-/** The largest rank at which rows multiply the Gram matrix by their own vectors; it then fits a fast cache. */
+/**
+ * The largest rank at which each row multiplies the Gram matrix by its own vector: it then fits a fast
+ * cache.
+ */
 const MOST_IN_ROW = 128;
 
 /**

@@ -265,8 +265,8 @@ export class Gpu {
   }
 
   /**
-   * Closes the device once pending compilations and copies have ended: a thread that ends before one of Dawn's
-   * promises settles crashes the process.
+   * Closes the device once pending compilations and copies have ended: a thread that ends before one of
+   * Dawn's promises settles crashes the process.
    */
   async close(): Promise<void> {
     this.#closing = true;

@@ -7,7 +7,7 @@ export interface AwaitedValues {
   ready(from: number, to: number): Promise<void>;
 }
 
-/** Copies pieces of data to and from memory files, through which processes with several GPUs exchange data. */
+/** Copies pieces of data to and from memory files, through which the GPUs of a process exchange data. */
 export interface PieceCopies {
   /** `at`: index of the piece's first byte in all the data. */
   write(memory: FileMemory, piece: Uint8Array, at: number): Promise<void>;

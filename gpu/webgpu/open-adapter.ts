@@ -76,26 +76,23 @@ interface ExtendedInfo extends GPUAdapterInfo {
   }[];
 }
 
+/** True if subgroups multiply 16 x `depth` by `depth` x 16 matrices of these types. */
+function multiplies(
+  { subgroupMatrixConfigs = [] }: ExtendedInfo,
+  type: string,
+  resultType: string,
+  depth: number,
+): boolean {
+  return subgroupMatrixConfigs.some(
+    ({ componentType, resultComponentType, M, N, K }) =>
+      componentType === type && resultComponentType === resultType && M === 16 && N === 16 && K === depth,
+  );
+}
+
 function describe(adapter: GPUAdapter, device: GPUDevice, without: readonly GpuFeature[]): GpuInfo {
   const info = adapter.info as ExtendedInfo;
   const { limits } = device;
   const subgroupSize = info.subgroupMinSize === info.subgroupMaxSize ? info.subgroupMinSize : 0;
-  const tensor = (info.subgroupMatrixConfigs ?? []).some(
-    (config) =>
-      config.componentType === 'f16' &&
-      config.resultComponentType === 'f32' &&
-      config.M === 16 &&
-      config.N === 16 &&
-      config.K === 16,
-  );
-  const whole = (info.subgroupMatrixConfigs ?? []).some(
-    (config) =>
-      config.componentType === 'i8' &&
-      config.resultComponentType === 'i32' &&
-      config.M === 16 &&
-      config.N === 16 &&
-      config.K === 32,
-  );
   const has = (name: string) => device.features.has(name);
   const f16 = has('shader-f16');
   // Kernels with subgroups require 32 threads.
@@ -106,8 +103,8 @@ function describe(adapter: GPUAdapter, device: GPUDevice, without: readonly GpuF
     f16,
     quads,
     subgroups,
-    tensor: matrices && tensor,
-    int8: matrices && whole,
+    tensor: matrices && multiplies(info, 'f16', 'f32', 16),
+    int8: matrices && multiplies(info, 'i8', 'i32', 32),
   };
   // Browsers leave the device out; then the maker and the kind, such as "nvidia hopper", are the name.
   const kind = `${info.vendor} ${info.architecture}`.trim();

@@ -37,8 +37,8 @@ export function pacePolls(software: boolean): void {
 }
 
 /**
- * The next turn of the event loop; a poll in that turn does not pause. Resolves at once in a page: its GPU has
- * no thread of its own, from which answers would have to be sent.
+ * The next turn of the event loop; a poll in that turn does not pause. Resolves at once in a page: its GPU
+ * has no thread of its own, from which answers would have to be sent.
  */
 export function nextTurn(): Promise<void> {
   hurryPolls();

@@ -30,7 +30,8 @@ export interface Asked {
 
 /**
  * A plain file server for pages, as most hosts run one: it sends neither COOP nor COEP, so pages are not
- * cross-origin isolated unless `isolated` is true. `answer` may answer a request in its own way; it then returns true.
+ * cross-origin isolated unless `isolated` is true. `answer` may answer a request itself; it then
+ * returns true.
  */
 export class PageServer {
   readonly #folder: string;

@@ -1,4 +1,7 @@
-/** Test files that share a process import no helper that registers hooks as it loads: see test/support/processes.ts. */
+/**
+ * Test files that share a process import no helper that registers hooks as it loads: see
+ * test/support/processes.ts.
+ */
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { expect, it } from 'vitest';

@@ -125,8 +125,8 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
 
   /**
    * Loads the checkpoint to continue from, once the data are known; `lengths`: numbers in each matrix of the
-   * factors. `keptBytes`: see CheckpointFolder.matrices. Returns its plan. Throws UsageError for other data, DataError if no checkpoint is usable,
-   * CapacityError if the disk has no room for new checkpoints.
+   * factors. `keptBytes`: see CheckpointFolder.matrices. Returns its plan. Throws UsageError for other data,
+   * DataError if no checkpoint is usable, CapacityError if the disk has no room for new checkpoints.
    */
   async begin(
     data: Fingerprint,

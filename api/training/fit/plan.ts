@@ -9,7 +9,10 @@ import type { ChosenPlan, FitAlgorithm, FitTypes, InspectedData } from './algori
 import type { FitRun } from './fit-run.ts';
 import type { InspectPhase } from './inspect.ts';
 
-/** A checkpoint is kept in memory while the plan is made if it takes at most this share of the memory for data. */
+/**
+ * The largest share of the memory for data that a checkpoint may take to be kept in memory from its check to
+ * its first use.
+ */
 const KEPT_SHARE = 1 / 8;
 
 /**

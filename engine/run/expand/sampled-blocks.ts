@@ -13,10 +13,14 @@ const SAMPLED_COLUMNS = 64;
  */
 const ENDS = 3;
 
-/** Parts of nearly equal size: a side is cut into parts whose rows differ by one. */
+/**
+ * Largest differences between parts that count as equal: a side is cut into parts whose rows differ by one.
+ */
 const EQUAL = { rows: 1, bytes: 8 };
 
-/** The rows of a grid that are visited to compute memory, and the columns that are visited in each of them. */
+/**
+ * The rows of a grid that are visited to compute memory, and the columns that are visited in each of them.
+ */
 export interface SampledBlocks {
   readonly rows: ReadonlySet<number>;
   readonly columns: readonly number[];
@@ -32,10 +36,11 @@ interface Line {
 }
 
 /**
- * Selects the blocks that a stage with the order `rows` visits in an expansion that only computes memory: all
- * whose rows or columns differ from their neighbours in size or place, and a few of the others. The memory that
- * a row leaves allocated after it is the same for equal rows, so the peak of equal rows is at their first or
- * their last one. Stages of a pipeline visit the same blocks, since they use each other's copies.
+ * Selects the blocks that a stage with the order `rows` visits in an expansion that only computes memory:
+ * all whose rows or columns differ from their neighbours in size or place, and a few of the others. The
+ * memory that a row leaves allocated after it is the same for equal rows, so the peak of equal rows is at
+ * their first or their last one. Stages of a pipeline visit the same blocks, since they use each other's
+ * copies.
  */
 export function sampleOf(bound: BoundPlan, stage: Stage): SampledBlocks {
   const { grid } = stage.work as Blocks;
@@ -75,8 +80,8 @@ export function sampleOf(bound: BoundPlan, stage: Stage): SampledBlocks {
     return { ...line, places: `${line.places} ${owners.map((at) => at[row]).join(' ')}` };
   });
   const columns = spaced.map((column) => lineOf({ row: 0, column }, { row: lastRow, column }));
-  const shown = endsOfRuns(columns);
-  return { rows: endsOfRuns(rows), columns: spaced.filter((_, k) => shown.has(k)) };
+  const visited = endsOfRuns(columns);
+  return { rows: endsOfRuns(rows), columns: spaced.filter((_, k) => visited.has(k)) };
 }
 
 function stagesOf({ phases }: BoundPlan, pipeline: string): Stage[] {
@@ -85,7 +90,10 @@ function stagesOf({ phases }: BoundPlan, pipeline: string): Stage[] {
     .filter((stage) => stage.pipeline === pipeline);
 }
 
-/** The lines to visit: of each run of equal lines, ENDS at both ends, and the ENDS adjacent ones with most rows. */
+/**
+ * The lines to visit: of each run of equal lines, ENDS at both ends, and the ENDS adjacent lines with the
+ * most rows.
+ */
 function endsOfRuns(lines: readonly Line[]): Set<number> {
   const visited = new Set<number>();
   const visit = (from: number, to: number) => {

@@ -13,9 +13,9 @@ const ROWS = 37;
 const BEFORE = 3;
 
 /**
- * Rounds a matrix to 8 bits and back, to rows BEFORE and later of another one. An element may differ by half a
+ * Rounds a matrix to 8 bits and back, into another matrix from row BEFORE on. An element may differ by half a
  * step, 1/254 of its column's largest |x|, and by the rounding to float16. `error`: the largest difference in
- * these units; elements of rows before must stay as they are.
+ * these units. The first BEFORE rows must not change.
  */
 async function checkRounding(gpu: Gpu): Promise<{ error: number; limit: number }> {
   const columns = 20;

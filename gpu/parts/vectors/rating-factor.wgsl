@@ -1,8 +1,14 @@
-// Template: it stands for code of a function's body.
+// Template: its text is part of a function's body.
 {%- comment -%}
-The factor of theta_v of rating `e` in A p, from its product with p: w_v theta_v^T p. With `first` the factor
-in the residual, g_v - w_v theta_v^T x; it also adds g_v to `rated` and g_v theta_v^T x to `along`. For w_v
-and g_v see cg/tile-product.wgsl. `one` is 0 for a rating beyond the part's last one, else 1.
+Computes `factor`, by which theta_v of rating `e` is multiplied in a sum over ratings, from `product`:
+
+| sum | product | factor |
+|---|---|---|
+| A p | theta_v^T p | w_v theta_v^T p |
+| residual (`first`) | theta_v^T x | g_v - w_v theta_v^T x |
+
+With `first`, also adds g_v to `rated` and g_v theta_v^T x to `along`. For w_v and g_v see
+cg/tile-product.wgsl. `one` is 0 for a rating beyond the part's last one, else 1.
 {%- endcomment %}
 {%- if implicit %}
       let weight_v = params.alpha * abs(rating_{{ e }});

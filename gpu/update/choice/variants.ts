@@ -66,8 +66,8 @@ type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'biases' | 'implicit'>;
  * 3. CG by vectors, without computing A
  * 4. register tiles, without tensor cores, with θ in float32, then in float16
  *
- * Of implicit data, A is not kept in float16, so that it fits no registers at the ranks of CG by vectors,
- * which is then first: on an H100 it took 0.77 of the time of tensor cores at rank 144 and 0.14 at rank 256
+ * For implicit data, CG by vectors is first: A is then float32, and too large for registers at these ranks.
+ * On an H100 CG by vectors took 0.77 of the time of tensor cores at rank 144, and 0.14 at rank 256
  * (bench/results, `als-gpu-implicit-vectors`).
  */
 export function updateVariants(info: GpuInfo, shape: Shape): UpdateVariant[] {

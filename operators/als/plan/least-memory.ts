@@ -1,9 +1,9 @@
 import type { AlsGrid } from './grid.ts';
 
-/** The named amount of memory is at most this factor above one that is too little. */
+/** The amount that is found is at most this factor above an amount that is too little. */
 const PRECISION = 1.03;
 
-/** Factor by which the search raises an amount that is too little, and the number of times that it does. */
+/** Factor by which the search raises an amount that is too little, and the most times that it does. */
 const RAISE = { factor: 1.25, times: 12 };
 
 /** A grid, and the bytes of a device with which its plan fits. */
@@ -13,9 +13,11 @@ export interface LeastMemory {
 }
 
 /**
- * Finds the least memory of a device with which some plan fits, to a few percent, by trying amounts. `tooFew`:
- * bytes with which no plan fits. `estimate`: bytes with which one may fit. `fitting`: returns a grid whose plan
- * fits into devices of that memory. Undefined if more memory does not help.
+ * Finds the least memory of a device with which some plan fits, to a few percent, by trying amounts.
+ * Undefined if more memory does not help.
+ *
+ * `tooFew`: bytes with which no plan fits. `estimate`: bytes with which a plan may fit. `fitting`: returns a
+ * grid whose plan fits devices with that number of bytes.
  */
 export function leastMemory(
   tooFew: number,

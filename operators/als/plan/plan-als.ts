@@ -214,7 +214,10 @@ class PlanSearch {
     });
   }
 
-  /** The least memory of a device with which a grid fits that the planner may choose without requests. */
+  /**
+   * The least memory of a device with which the planner finds a grid that fits, if no partitions are
+   * requested.
+   */
   #least(estimate: number): LeastMemory | undefined {
     const capacities = this.#problem.compute.map(({ capacityBytes }) => capacityBytes ?? Infinity);
     return leastMemory(Math.min(...capacities), estimate, (bytes) => {

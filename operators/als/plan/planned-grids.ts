@@ -40,7 +40,7 @@ export class PlannedGrids {
     return requireHost(this.#plan(grid, { ...this.#devices, compute }), this.#options.hostBytes);
   }
 
-  /** The same training on devices of this memory. */
+  /** The same training on devices that each have `bytes` bytes of memory. */
   onDevicesOf(bytes: number): PlannedGrids {
     const compute = this.#devices.compute.map((device) => ({ ...device, capacityBytes: bytes }));
     const host = compute.find(({ place }) => place === this.#devices.host.place) ?? this.#devices.host;

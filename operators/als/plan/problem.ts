@@ -193,8 +193,8 @@ export function isHalfOnly({ choices, places }: Pick<AlsProblem, 'choices' | 'pl
 }
 
 /**
- * True if devices send each other the rows of this side in 8 bits, since the kernels that read them round them
- * to 8 bits anyway.
+ * True if devices send each other this side's rows in 8 bits, because the kernels that read the rows round
+ * them to 8 bits anyway.
  */
 export function isSentInEightBits(problem: Pick<AlsProblem, 'choices' | 'places'>, side: Side): boolean {
   return isHalfOnly(problem, side) && problem.choices?.[otherSide[side]].precision === 'int8';

@@ -102,10 +102,11 @@ export function noneFits(
   if (!best.fits || !isRequested) return withLeast(error, best, isRequested, least);
   const memory = walked(best.grid);
   const bytes = memory && Math.max(...problem.places.map((place) => memory[place] ?? 0));
-  return new CapacityError(
-    `${error.summary}; with other parts a device needs ${needText(bytes, best.need)}, with ${describeGrid(best.grid)}`,
-    { ...error.details, advice: 'Leave the partitions to the planner' },
-  );
+  const need = `${needText(bytes, best.need)}, with ${describeGrid(best.grid)}`;
+  return new CapacityError(`${error.summary}; with other parts a device needs ${need}`, {
+    ...error.details,
+    advice: 'Leave the partitions to the planner',
+  });
 }
 
 /**
@@ -138,15 +139,17 @@ function needText(bytes: number | undefined, estimate: number): string {
   return bytes === undefined ? `about ${formatBytes(estimate)}` : `${formatBytes(bytes)} (${bytes} bytes)`;
 }
 
-/**
- * Inputs of noneFits: the error of the usual grid, the reason against the first rejected grid, the memory of a
- * grid's plan on these devices, and a function that finds the least memory of a device by making plans, from
- * an estimate.
- */
+/** Inputs of noneFits. */
 interface Refused {
+  /** The error of the usual grid. */
   readonly usual: CapacityError | undefined;
+  /** The reason why the first rejected grid was not used. */
   readonly reason: string | undefined;
+  /** Bytes at each place that a grid's plan takes on these devices; undefined if it does not fit them. */
   readonly walked: (grid: AlsGrid) => PhysicalPlan['memory'] | undefined;
-  /** Absent if the memory is only estimated. Undefined if no memory of devices is enough. */
+  /**
+   * Finds the least memory of a device by making plans, from an estimate; undefined if no memory of devices
+   * is enough. If absent, the error names the estimate.
+   */
   readonly least?: (estimate: number) => LeastMemory | undefined;
 }

@@ -137,7 +137,10 @@ function fittingCut(problem: AlsProblem, layout: Layout, limits: GridLimits): Re
   return other?.fits ? other : cut;
 }
 
-/** `needOfCut`: see needOf. `frugal`: the memory that a cut saves is weighed against the number of blocks that it adds. */
+/**
+ * `needOfCut`: see needOf. `frugal`: the memory that a cut saves is weighed against the number of blocks that
+ * it adds.
+ */
 function smallestCut(
   problem: AlsProblem,
   layout: Layout,

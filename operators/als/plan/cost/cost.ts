@@ -141,11 +141,12 @@ export function pipelinedOf(problem: Costed, side: Side, kernels: number): Pipel
   const { q, common, fixed, factors } = grid[side];
   if (devices === 1 || fixed !== 'whole' || factors !== 'device') return undefined;
   const { exchange, perPart } = ratesFor(problem, device);
-  // If kernels are not chosen yet, GPUs are assumed to read users in float16 or in 8 bits, as they usually do.
+  // If kernels are not chosen yet, GPUs are assumed to read users in float16 or in 8 bits, as they usually
+  // do.
   const isUnknown = choices === undefined && side === 'users' && device.ownMemory;
   const half = isUnknown || isHalfOnly(problem, side);
-  const eighth = isUnknown ? isReadInEightBits(problem, 'items') : isSentInEightBits(problem, side);
-  const bytes = factorBytes(rows[side], rank, device.strideStep) * (eighth ? 0.25 : half ? 0.5 : 1);
+  const inEightBits = isUnknown ? isReadInEightBits(problem, 'items') : isSentInEightBits(problem, side);
+  const bytes = factorBytes(rows[side], rank, device.strideStep) * (inEightBits ? 0.25 : half ? 0.5 : 1);
   return {
     kernels,
     copies: bytes / exchange,

@@ -73,7 +73,7 @@ export function secondsAlone(problem: Costed, side: Side): number[] {
   });
 }
 
-/** True if a GPU solves rows by CG that does not form A, at the rates of the vectors that it reads. */
+/** True if a GPU solves rows by CG without forming A, whose time freeSeconds estimates. */
 function formsNoMatrix({ params: { rank, implicitPrefs }, solver }: Costed): boolean {
   return rank > (implicitPrefs && solver.cgBelow > 0 ? LARGEST_IMPLICIT_FORMED : MAXIMUM_FORMED_RANK);
 }

@@ -44,7 +44,8 @@ final class Release {
         .toJavaRDD()
         .foreach(executor -> RowWorkers.end(id));
     } catch (Exception failure) {
-      // Scala throws checked exceptions undeclared: an application that stops after its fit cancels the job
+      // Not only RuntimeException: Scala throws checked exceptions without declaring them, for example when an
+      // application that stops after its fit cancels this job.
       log.info("FactorFlow's workers end by themselves: {}", failure.getMessage());
     }
   }
