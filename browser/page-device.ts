@@ -2,6 +2,7 @@ import type { KernelBuild } from '../cpu/compile-kernels.ts';
 import { STRIDE_STEP, type TaskScope } from '../cpu/handler.ts';
 import { type Kernels, loadKernels } from '../cpu/kernels.ts';
 import { CpuStore, MAXIMUM_PAGES } from '../cpu/store.ts';
+import { scopeOf, type TaskRequest } from '../cpu/task-scope.ts';
 import { cancelledBy } from '../engine/errors.ts';
 import { counted } from '../engine/format.ts';
 import { type MatrixShape, type Partition, partitionKey, type PartitionRef } from '../engine/partition.ts';
@@ -10,7 +11,6 @@ import type { Device } from '../engine/run/device.ts';
 import type { MemoryMeter } from '../engine/run/memory-meter.ts';
 import type { Task, TaskOutcome, TaskResult } from '../engine/task.ts';
 import { compilePageKernels } from './kernels.ts';
-import { type PageRequest, scopeOf } from './page-scope.ts';
 import { PageThreads } from './page-threads.ts';
 
 /** Milliseconds of tasks after which the thread's other events run: messages, input, a cancellation. */
@@ -121,8 +121,9 @@ export class PageDevice implements Device {
     const handler = this.#tasks[task.kernel] as ((scope: TaskScope) => TaskOutcome) | undefined;
     if (handler === undefined) throw new Error(`the page has no handler of the task ${task.kernel}`);
     const start = performance.now();
-    const data = { memory: this.#store.memory, kernels: this.#kernels };
-    const outcome = handler(scopeOf(this.#requestOf(task, 0), data, () => signal?.aborted === true));
+    const cancelled = () => signal?.aborted === true;
+    const given = { memory: this.#store.memory, kernels: this.#kernels, cancelled };
+    const outcome = handler(scopeOf(this.#requestOf(task, 0), given));
     this.#busy += performance.now() - start;
     return outcome;
   }
@@ -155,7 +156,7 @@ export class PageDevice implements Device {
     await new Promise((resolve) => setTimeout(resolve));
   }
 
-  #requestOf(task: Task, slot: number): PageRequest {
+  #requestOf(task: Task, slot: number): TaskRequest {
     for (const [name, ref] of Object.entries(task.inputs))
       if (this.#store.get(ref) === undefined)
         throw this.#absent(`task ${task.kernel}: input ${name} (${partitionKey(ref)})`);

@@ -1,6 +1,6 @@
 import { deserializeError, type SerializedError } from '../engine/errors.ts';
 import type { TaskOutcome } from '../engine/task.ts';
-import type { PageRequest } from './page-scope.ts';
+import type { TaskRequest } from '../cpu/task-scope.ts';
 
 /** The memory and kernels that the threads of a page share. */
 export interface ThreadMemory {
@@ -10,7 +10,7 @@ export interface ThreadMemory {
 
 export type ThreadMessage =
   | (ThreadMemory & { readonly flags: Int32Array })
-  | { readonly request: PageRequest; readonly slot: number };
+  | { readonly request: TaskRequest; readonly slot: number };
 
 export type ThreadAnswer = 'ready' | { readonly outcome: TaskOutcome } | { readonly error: SerializedError };
 
@@ -59,7 +59,7 @@ export class PageThreads {
   }
 
   /** `requestOf` makes the request for the thread that takes it. */
-  async run(requestOf: (slot: number) => PageRequest, signal?: AbortSignal): Promise<TaskOutcome> {
+  async run(requestOf: (slot: number) => TaskRequest, signal?: AbortSignal): Promise<TaskOutcome> {
     const slot = this.#free.pop() ?? (await new Promise<number>((take) => this.#waiting.push(take)));
     const cancel = () => void Atomics.store(this.#flags, slot, 1);
     Atomics.store(this.#flags, slot, signal?.aborted ? 1 : 0);

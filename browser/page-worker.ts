@@ -4,9 +4,9 @@ import './dispose-symbols.ts';
 import { handlers } from '../cpu/generated/tasks.ts';
 import type { TaskScope } from '../cpu/handler.ts';
 import { loadKernels } from '../cpu/kernels.ts';
+import { scopeOf } from '../cpu/task-scope.ts';
 import { serializeError } from '../engine/errors.ts';
 import type { TaskOutcome } from '../engine/task.ts';
-import { type PageMemory, scopeOf } from './page-scope.ts';
 import type { ThreadMessage, ThreadAnswer } from './page-threads.ts';
 
 /** The worker's global object, with the types of its messages. */
@@ -17,7 +17,7 @@ const page = globalThis as unknown as {
 };
 const byName: Readonly<Record<string, (scope: TaskScope<never>) => TaskOutcome>> = handlers;
 
-let shared: (PageMemory & { readonly flags: Int32Array }) | undefined;
+let shared: (Pick<TaskScope, 'memory' | 'kernels'> & { readonly flags: Int32Array }) | undefined;
 
 page.addEventListener('message', ({ data }) => {
   try {
@@ -28,8 +28,8 @@ page.addEventListener('message', ({ data }) => {
     }
     if (shared === undefined) throw new Error('a thread got a task before its memory');
     const { request, slot } = data;
-    const { flags } = shared;
-    const scope = scopeOf(request, shared, () => Atomics.load(flags, slot) !== 0);
+    const { memory, kernels, flags } = shared;
+    const scope = scopeOf(request, { memory, kernels, cancelled: () => Atomics.load(flags, slot) !== 0 });
     page.postMessage({ outcome: byName[request.kernel](scope as TaskScope<never>) }, []);
   } catch (error) {
     page.postMessage({ error: serializeError(error) }, []);

@@ -3,15 +3,13 @@ import { workerData } from 'node:worker_threads';
 import { Garbage, setCollector } from '../engine/run/garbage.ts';
 import { collectGarbage } from '../engine/threads/collect-garbage.ts';
 import { serializeError } from '../engine/errors.ts';
-import type { JsonObject } from '../engine/json.ts';
-import { type Partition, pieceOf } from '../engine/partition.ts';
-import { receivedPartition, type SentPartition } from '../engine/threads/wide-views.ts';
 import { readSpilled, readSpilledPiece } from './read-spilled.ts';
 import { sharedClock } from '../engine/threads/shared-clock.ts';
 import type { WorkerReply } from '../engine/threads/thread-pool.ts';
-import type { GivenHandlers, GivenTasks, MatrixView, TaskScope } from './handler.ts';
+import type { GivenHandlers, GivenTasks } from './handler.ts';
 import { loadKernels } from './kernels.ts';
 import { handlerOf } from './registry.ts';
+import { scopeOf, type TaskRequest } from './task-scope.ts';
 
 export interface CpuWorkerData {
   readonly memory: WebAssembly.Memory;
@@ -22,12 +20,7 @@ export interface CpuWorkerData {
   readonly loads?: string | undefined;
 }
 
-export interface CpuRequest {
-  readonly kernel: string;
-  readonly params: JsonObject;
-  readonly partitions: Readonly<Record<string, SentPartition>>;
-  readonly matrices: Readonly<Record<string, MatrixView>>;
-  readonly scratch: number;
+export interface CpuRequest extends TaskRequest {
   readonly collection: number;
 }
 
@@ -43,6 +36,7 @@ if (loads !== undefined) await (await given())?.load?.(loads);
 
 setCollector(collectGarbage);
 const garbage = new Garbage();
+const spilled = { whole: readSpilled, piece: readSpilledPiece };
 
 export default async function runTask({
   slot,
@@ -55,7 +49,8 @@ export default async function runTask({
   garbage.follow(request.collection);
   try {
     const handler = handlerOf(request.kernel) ?? (await givenHandler(request.kernel));
-    const outcome = await handler(scopeOf(request, slot));
+    const cancelled = () => Atomics.load(flags, slot) !== 0;
+    const outcome = await handler(scopeOf(request, { memory, kernels, cancelled }, spilled));
     return { outcome, start, milliseconds: sharedClock() - start };
   } catch (error) {
     return { error: serializeError(error) };
@@ -71,36 +66,4 @@ async function givenHandler(kernel: string): Promise<GivenHandlers[string]> {
 
 async function given(): Promise<GivenTasks | undefined> {
   return handlers === undefined ? undefined : ((await import(handlers)) as GivenTasks);
-}
-
-function scopeOf(request: CpuRequest, slot: number): TaskScope {
-  const named = <T>(from: Readonly<Record<string, T>>, kind: string, name: string): T => {
-    const found = from[name];
-    if (found === undefined) throw new Error(`task ${request.kernel}: no ${kind} named ${name}`);
-    return found;
-  };
-  const read = new Map<string, Partition>();
-  return {
-    params: request.params,
-    partition: (name) => {
-      const sent = named(request.partitions, 'partition', name);
-      if (sent.spilled === undefined) return receivedPartition(sent);
-      // Read when the task first requests it.
-      const partition = read.get(name) ?? readSpilled(sent.spilled);
-      read.set(name, partition);
-      return partition;
-    },
-    piece: (name, piece) => {
-      const sent = named(request.partitions, 'partition', name);
-      if (sent.spilled !== undefined) return readSpilledPiece(sent.spilled, piece);
-      return pieceOf(receivedPartition(sent), piece);
-    },
-    hasInput: (name) => name in request.partitions || name in request.matrices,
-    hasMatrix: (name) => name in request.matrices,
-    matrix: (name) => named(request.matrices, 'matrix', name),
-    scratch: request.scratch,
-    memory,
-    kernels,
-    cancelled: () => Atomics.load(flags, slot) !== 0,
-  };
 }

@@ -1,6 +1,8 @@
 // Rounds a float16 matrix to 8 bits, four features a thread. Each column is divided by its largest |x|, and
 // these divisors are stored after the last row.
 
+#import parts/rounded-quad
+
 @compute @workgroup_size(THREADS)
 fn main(
   @builtin(workgroup_id) group: vec3u,
@@ -10,12 +12,7 @@ fn main(
   let at = (group.y * groups.x + group.x) * THREADS + thread;
   let count = params.rows * params.quads;
   if (at < count) {
-    let words = half[at];
-    // The minimum avoids a division by 0 in columns of zeros.
-    packed[at] = pack4x8snorm(
-      vec4f(unpack2x16float(words.x), unpack2x16float(words.y)) /
-        max(maxima[at % params.quads], vec4f(1e-30))
-    );
+    packed[at] = rounded_quad(half[at], maxima[at % params.quads]);
   }
   if (at < params.quads) {
     let bits = bitcast<vec4u>(maxima[at]);

@@ -1,15 +1,13 @@
 // Rounds a float16 matrix to 8 bits, 16 features in each thread. Each column is divided by its scale, 1/127
 // of its largest |x|. One more row, after the last, becomes 0.
 
+#import parts/rounded-quad
+
 fn quad_of(row: u32, quad: u32) -> u32 {
   if (row >= params.rows || quad >= QUADS) {
     return 0;
   }
-  // The minimum avoids a division by 0 in columns of zeros.
-  let packed = half[row * QUADS + quad];
-  return pack4x8snorm(
-    vec4f(unpack2x16float(packed.x), unpack2x16float(packed.y)) / max(maxima[quad], vec4f(1e-30))
-  );
+  return rounded_quad(half[row * QUADS + quad], maxima[quad]);
 }
 
 @compute @workgroup_size(THREADS)
