@@ -8,13 +8,14 @@ const folders = ['api', 'cli', 'connectors', 'cpu', 'engine', 'operators', 'synt
 
 /** Files of these folders that need an own process. */
 const exceptions = [
-  // They change environment variables or modules of their process, or measure its memory.
+  // They change environment variables, timers or modules of their process, or measure its memory.
   'test/api/devices/driver-probe.test.ts',
   'test/api/served-lists.test.ts',
   'test/cli/completion.test.ts',
   'test/connectors/declared-sizes.test.ts',
   'test/connectors/files/failing-reads.test.ts',
   'test/connectors/fuzz.test.ts',
+  'test/connectors/output/process-spaces.test.ts',
   'test/connectors/parquet/parquet-footer.test.ts',
   'test/operators/measured-memory.test.ts',
   // Helpers that register hooks, or have a folder or a session: a shared process would load them for its first

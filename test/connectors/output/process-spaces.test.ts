@@ -168,7 +168,9 @@ it('a process gives signs of life for an unfinished output, for as long as that 
       age(output.temporary, 70);
       const before = statSync(output.temporary).mtimeMs;
       vi.advanceTimersByTime(BEAT_MILLISECONDS);
-      await expect.poll(() => statSync(output.temporary).mtimeMs).toBeGreaterThan(before + 60_000);
+      await expect
+        .poll(() => statSync(output.temporary).mtimeMs, { timeout: 60_000 })
+        .toBeGreaterThan(before + 60_000);
     }
     await output.discard();
     expect(vi.getTimerCount()).toBe(0);
