@@ -1,5 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import { CancelledError } from '../../engine/errors.ts';
+import { missingFile } from '../../engine/threads/missing-file.ts';
 import { workerFile } from '../../engine/threads/worker-file.ts';
 import type { FromStdin, StdinData, ToStdin } from './stdin-thread.ts';
 
@@ -25,7 +26,7 @@ export class ParentInput {
       this.#wake?.();
     });
     this.#thread.on('error', (error) => {
-      this.#failure = error;
+      this.#failure = missingFile(error) ?? error;
       this.#wake?.();
     });
   }

@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { deserializeError, type SerializedError } from '../../engine/errors.ts';
 import { receivedView, type SentView } from '../../engine/threads/wide-views.ts';
+import { missingFile } from '../../engine/threads/missing-file.ts';
 import { workerFile } from '../../engine/threads/worker-file.ts';
 import { type IdColumn, idVector } from './id-column.ts';
 import type { StoredModel } from './model-store.ts';
@@ -24,7 +25,8 @@ export async function loadInThread(directory: string): Promise<StoredModel> {
     workerData: directory,
   });
   const reply = await new Promise<LoadReply>((resolve, reject) => {
-    thread.once('message', resolve).once('error', reject);
+    thread.once('message', resolve);
+    thread.once('error', (cause) => reject(missingFile(cause) ?? cause));
     thread.once('exit', (code) => reject(new Error(`the thread that loads the model ended with ${code}`)));
   }).finally(() => void thread.terminate());
   if ('error' in reply) throw deserializeError(reply.error);

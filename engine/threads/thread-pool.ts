@@ -2,6 +2,7 @@ import { Piscina } from 'piscina';
 import { deserializeError, type SerializedError, sessionClosed, throwIfAborted } from '../errors.ts';
 import type { TaskOutcome } from '../task.ts';
 import { CANCEL_MILLISECONDS } from '../waits.ts';
+import { missingFile } from './missing-file.ts';
 import { workerFile } from './worker-file.ts';
 
 /** An outcome with its duration; `start` is by sharedClock(). */
@@ -46,6 +47,8 @@ export class ThreadPool {
   readonly #waiting: ((slot: number) => void)[] = [];
   readonly #crashed: (cause: unknown) => Error;
   readonly #running = new Map<Promise<WorkerReply>, RunningRequest>();
+  /** The error of the last thread that ended without a request. */
+  #lastCause: unknown = new Error('no thread is left');
   #closed = false;
 
   constructor(
@@ -69,7 +72,11 @@ export class ThreadPool {
     });
     this.#crashed = crashed ?? ((cause) => cause as Error);
     // Without a listener, an idle thread that ends would end the process.
-    if (crashed) this.#piscina.on('error', (cause: unknown) => void crashed(cause));
+    this.#piscina.on('error', (cause: unknown) => {
+      this.#lastCause = cause;
+      crashed?.(cause);
+    });
+    this.#piscina.on('workerDestroy', () => queueMicrotask(() => this.#rejectWithoutThreads()));
   }
 
   requireOpen(): void {
@@ -81,7 +88,8 @@ export class ThreadPool {
     signal?: AbortSignal,
   ): Promise<ThreadOutcome & { readonly slot: number }> {
     const slot = this.#free.pop() ?? (await new Promise<number>((resolve) => this.#waiting.push(resolve)));
-    const running: RunningRequest = { signal };
+    const { promise: request, resolve, reject } = Promise.withResolvers<WorkerReply>();
+    const running: RunningRequest = { signal, reject };
     const cancel = () => {
       running.cancelled = performance.now();
       Atomics.store(this.#flags, slot, 1);
@@ -92,11 +100,13 @@ export class ThreadPool {
       this.requireOpen();
       Atomics.store(this.#flags, slot, 0);
       signal?.addEventListener('abort', cancel, { once: true });
-      const request = this.#piscina.run({ slot, request: makeRequest(slot) }).catch((cause: unknown) => {
-        throw this.#crashed(cause);
-      });
+      this.#piscina.run({ slot, request: makeRequest(slot) }).then(resolve, reject);
       this.#running.set(request, running);
-      const reply = await request.finally(() => this.#running.delete(request));
+      const reply = await request
+        .catch((cause: unknown) => {
+          throw missingFile(cause) ?? this.#crashed(cause);
+        })
+        .finally(() => this.#running.delete(request));
       throwIfAborted(signal);
       if ('error' in reply) throw deserializeError(reply.error);
       return { ...reply, slot };
@@ -106,6 +116,15 @@ export class ThreadPool {
       if (next) next(slot);
       else this.#free.push(slot);
     }
+  }
+
+  /**
+   * Piscina does not replace a thread that ends while it loads, and its queued requests then wait for a
+   * thread that never starts. The next request starts a thread again.
+   */
+  #rejectWithoutThreads(): void {
+    if (this.#piscina.threads.length > 0) return;
+    for (const { reject } of this.#running.values()) reject(this.#lastCause);
   }
 
   /** Asks running requests to return early; their outcomes are not used. */
@@ -129,6 +148,7 @@ export class ThreadPool {
 
 interface RunningRequest {
   readonly signal: AbortSignal | undefined;
+  readonly reject: (cause: unknown) => void;
   /** When it was cancelled, by performance.now(). */
   cancelled?: number;
 }
