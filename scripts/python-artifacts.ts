@@ -1,27 +1,33 @@
 /**
- * Builds the Python package: `node scripts/python-artifacts.ts [FOLDER]`, by default build/python/wheel. The
- * wheel has this checkout as it is built, with its dependencies; of native packages it has the files of this
- * platform.
+ * Builds the Python package: `node scripts/python-artifacts.ts [FOLDER] [--own]`, by default all wheels in
+ * build/python/wheel. A wheel has this checkout as it is built, with its dependencies. Only WebGPU is native:
+ * each platform has a wheel with its files, and one wheel without WebGPU is for all other systems. pip takes
+ * the one that fits. `--own` builds the wheel of this platform alone.
  */
 import { cpSync, existsSync, globSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
 import type { Run } from './spark-artifacts.ts';
 
 const root = resolve(import.meta.dirname, '..');
 const program = 'dist/programs/cli/main.js';
+const WEBGPU = 'node_modules/webgpu';
+const PARQUET_WASM = 'node_modules/parquet-wasm';
 
 /**
- * Platforms of wheels by Node's name of the platform. Of Linux: the oldest C library that Dawn (webgpu)
- * accepts.
+ * Platforms of wheels by the folder of their files in the package webgpu. Of Linux: the oldest C library that
+ * these files accept.
  */
-const platforms: Readonly<Record<string, string>> = {
-  'linux-x64': 'manylinux_2_34_x86_64',
-  'linux-arm64': 'manylinux_2_34_aarch64',
-  'darwin-x64': 'macosx_12_0_x86_64',
-  'darwin-arm64': 'macosx_12_0_arm64',
-  'win32-x64': 'win_amd64',
-  'win32-arm64': 'win_arm64',
+export const platforms: Readonly<Record<string, readonly string[]>> = {
+  'linux-x64': ['manylinux_2_34_x86_64'],
+  'linux-arm64': ['manylinux_2_34_aarch64'],
+  'darwin-universal': ['macosx_12_0_x86_64', 'macosx_12_0_arm64'],
+  'win32-x64': ['win_amd64'],
+  'win32-arm64': ['win_arm64'],
 };
+
+/** Packages for one platform that no program needs: Piscina uses this one for threads of low priority. */
+const unneeded = /^node_modules\/@napi-rs\//;
 
 /** Parts of the npm package that no program reads. */
 const unused = ['docs', 'examples', 'engine', 'gpu', 'operators', 'dist/types'];
@@ -29,30 +35,44 @@ const unused = ['docs', 'examples', 'engine', 'gpu', 'operators', 'dist/types'];
 /** Files of packages that no program reads. */
 const unread = /\.(map|d\.[cm]?ts|md|markdown|test\.js)$|\/(test|tests|docs|examples|coverage|\.github)\//;
 
-/** Builds the wheel in `folder`, which is emptied; returns its path. */
-export function buildPythonWheel(run: Run, folder: string): string {
+/** Builds a wheel for each platform and one for all others in `folder`, which is emptied; returns their paths. */
+export function buildPythonWheels(run: Run, folder: string): string[] {
+  rmSync(folder, { recursive: true, force: true });
+  for (const files of [...Object.keys(platforms), undefined]) buildWheels(run, folder, files);
+  return globSync('*.whl', { cwd: folder })
+    .sort()
+    .map((wheel) => join(folder, wheel));
+}
+
+/** Builds the wheel of this platform in `folder`, which is emptied; returns its path. */
+export function buildOwnWheel(run: Run, folder: string): string {
+  rmSync(folder, { recursive: true, force: true });
+  const files = `${process.platform}-${process.platform === 'darwin' ? 'universal' : process.arch}`;
+  buildWheels(run, folder, files in platforms ? files : undefined);
+  return join(folder, globSync('*.whl', { cwd: folder })[0]);
+}
+
+/** Builds the wheels with one folder of WebGPU's files, or the wheel without WebGPU. */
+function buildWheels(run: Run, folder: string, files: string | undefined): void {
   const target = join(root, 'python/factorflow/js');
   // setuptools keeps files of earlier builds there.
-  for (const old of [target, join(root, 'python/build'), join(root, 'python/factorflow.egg-info'), folder])
+  for (const old of [target, join(root, 'python/build'), join(root, 'python/factorflow.egg-info')])
     rmSync(old, { recursive: true, force: true });
   copyPackage(run, target);
-  copyDependencies(target);
+  copyDependencies(target, files);
   mkdirSync(folder, { recursive: true });
-  const platform = platforms[`${process.platform}-${process.arch}`];
-  if (platform === undefined) throw new Error(`there is no wheel for ${process.platform}-${process.arch}`);
-  run('python3', [
-    '-m',
-    'pip',
-    'wheel',
-    '-q',
-    '--no-deps',
-    '-w',
-    folder,
-    `--config-settings=--build-option=--plat-name=${platform}`,
-    join(root, 'python'),
-  ]);
-  const [wheel] = globSync('*.whl', { cwd: folder });
-  return join(folder, wheel);
+  for (const platform of files === undefined ? ['any'] : platforms[files])
+    run('python3', [
+      '-m',
+      'pip',
+      'wheel',
+      '-q',
+      '--no-deps',
+      '-w',
+      folder,
+      `--config-settings=--build-option=--plat-name=${platform}`,
+      join(root, 'python'),
+    ]);
 }
 
 /** The files of the npm package, without those for people and compilers. */
@@ -68,12 +88,13 @@ function copyPackage(run: Run, target: string): void {
 }
 
 /** The packages of package-lock.json that are installed with this one, in its versions. */
-function copyDependencies(target: string): void {
+function copyDependencies(target: string, platform: string | undefined): void {
   const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as {
     readonly packages: Readonly<Record<string, LockedPackage>>;
   };
   for (const [path, { dev, optional, devOptional, version }] of Object.entries(packages)) {
-    if (path === '' || dev || devOptional) continue;
+    if (path === '' || dev || devOptional || unneeded.test(path)) continue;
+    if (path === WEBGPU && platform === undefined) continue;
     const from = join(root, path);
     if (!existsSync(from)) {
       if (optional) continue;
@@ -84,7 +105,7 @@ function copyDependencies(target: string): void {
       throw new Error(`${path} is ${installed.version}, and package-lock.json has ${version}: npm ci`);
     cpSync(from, join(target, path), {
       recursive: true,
-      filter: (file) => isRead(path, file.slice(from.length)),
+      filter: (file) => isRead(path, file.slice(from.length), platform),
     });
   }
 }
@@ -97,26 +118,31 @@ interface LockedPackage {
 }
 
 /** False for files that the program never reads, and for native files of other platforms. */
-function isRead(path: string, file: string): boolean {
+function isRead(path: string, file: string, platform: string | undefined): boolean {
   if (file.includes('/node_modules')) return false;
-  if (path === 'node_modules/webgpu') return isOwnPlatform(file);
+  if (path === WEBGPU) return isOfPlatform(file, platform);
+  if (path === PARQUET_WASM && /^\/(bundler|esm)\b/.test(file)) return false;
   if (unread.test(file) && !/licen[cs]e/i.test(file)) return false;
   return true;
 }
 
-function isOwnPlatform(file: string): boolean {
-  const arch = process.platform === 'darwin' ? 'universal' : process.arch;
+function isOfPlatform(file: string, platform: string | undefined): boolean {
   const [, folder] = /^\/dist\/([^/]+)/.exec(file) ?? [];
   if (file.startsWith('/build')) return false;
-  return folder === undefined || folder === `${process.platform}-${arch}`;
+  return folder === undefined || folder === platform;
 }
 
 if (process.argv[1] === import.meta.filename) {
   const { execFileSync } = await import('node:child_process');
+  const { statSync } = await import('node:fs');
   const run: Run = (command, args) => {
     execFileSync(command, args, { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] });
   };
-  const wheel = buildPythonWheel(run, resolve(process.argv[2] ?? join(root, 'build/python/wheel')));
-  const { statSync } = await import('node:fs');
-  console.log(`${wheel}  ${(statSync(wheel).size / 1e6).toFixed(1)} MB`);
+  const { values, positionals } = parseArgs({
+    options: { own: { type: 'boolean' } },
+    allowPositionals: true,
+  });
+  const folder = resolve(positionals[0] ?? join(root, 'build/python/wheel'));
+  for (const wheel of values.own ? [buildOwnWheel(run, folder)] : buildPythonWheels(run, folder))
+    console.log(`${wheel}  ${(statSync(wheel).size / 1e6).toFixed(1)} MB`);
 }

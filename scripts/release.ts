@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
-import { buildPythonWheel } from './python-artifacts.ts';
+import { buildPythonWheels } from './python-artifacts.ts';
 import { buildJars, buildWheel } from './spark-artifacts.ts';
 
 const root = resolve(import.meta.dirname, '..');
@@ -32,8 +32,8 @@ const jars = buildJars(run);
 for (const jar of Object.values(jars) as string[]) cpSync(jar, join(target, basename(jar)));
 const wheel = buildWheel(run, { jars, folder: join(root, 'build/spark/wheel') });
 cpSync(wheel, join(target, basename(wheel)));
-const pythonWheel = buildPythonWheel(run, join(root, 'build/python/wheel'));
-cpSync(pythonWheel, join(target, basename(pythonWheel)));
+for (const one of buildPythonWheels(run, join(root, 'build/python/wheel')))
+  cpSync(one, join(target, basename(one)));
 run('spark/make-archive.sh', [
   join(target, `factorflow-${version}.tgz`),
   join(target, `factorflow-${version}-${process.platform}-${process.arch}.tar.gz`),

@@ -6,7 +6,7 @@
 import { spawnSync } from 'node:child_process';
 import { join, resolve } from 'node:path';
 import { environment, hasPython, notRun, runner } from './optional-tests.ts';
-import { buildPythonWheel } from './python-artifacts.ts';
+import { buildOwnWheel } from './python-artifacts.ts';
 
 const root = resolve(import.meta.dirname, '..');
 const work = join(root, 'build/python');
@@ -14,7 +14,7 @@ const tests = 'the tests of the Python package';
 
 if (!hasPython([3, 11])) notRun(tests, 'there is no Python 3.11 or newer with venv');
 const run = runner(tests);
-const wheel = buildPythonWheel(run, join(work, 'wheel'));
+const wheel = buildOwnWheel(run, join(work, 'wheel'));
 const requirements = join(root, 'python/test/requirements.txt');
 const python = environment(run, join(work, 'environment'), requirements, wheel);
 const { status } = spawnSync(

@@ -1,15 +1,19 @@
 /** Checks of the Python package that need no Python: its own tests are in python/test. */
 import { globSync, readFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ratingOptionNames } from '../../api/rating-options.ts';
 import { alsTable } from '../../operators/als/params.ts';
 import { namesOf } from '../../operators/params/table.ts';
 import { sgdTable } from '../../operators/sgd/params.ts';
+import { platforms } from '../../scripts/python-artifacts.ts';
 
 const root = resolve(import.meta.dirname, '../..');
 const textOf = (file: string) => readFileSync(join(root, file), 'utf8');
 const project = textOf('python/pyproject.toml');
+
+const webgpuFiles = globSync('node_modules/webgpu/dist/*', { cwd: root });
+if (webgpuFiles.length === 0) console.log('not tested: the platforms of wheels. webgpu is not installed');
 
 /** Names that a table of python/factorflow/_names.py maps to. */
 function mapped(table: string): string[] {
@@ -39,6 +43,11 @@ describe('the Python package', () => {
     expect(textOf('python/factorflow/_node.py')).toContain(
       `OLDEST = (${engines.node.replace('>=', '').replace('.', ', ')})`,
     );
+  });
+
+  it.skipIf(webgpuFiles.length === 0)('has a wheel for each platform of WebGPU', () => {
+    const files = webgpuFiles.map((path) => basename(path));
+    expect(Object.keys(platforms).sort()).toEqual(files.sort());
   });
 
   it('pins what it is tested with', () => {
