@@ -4,12 +4,19 @@ import './dispose-symbols.ts';
 export { openModel, type OpenModelOptions } from './open-model.ts';
 export { type PageAlsOptions, type PageDeviceName, type PageTraining, trainAls } from './train-als.ts';
 export type { PageRating } from './page-ratings.ts';
-export { PageModel, type PageRequestOptions } from './page-model.ts';
+export {
+  PageModel,
+  type PageExplainOptions,
+  type PageNames,
+  type PageRequestOptions,
+  type PageSimilarOptions,
+} from './page-model.ts';
+export { type ItemRow, openNames, type OpenNamesOptions, RemoteNames } from './remote-names.ts';
 export type { Fetch } from './remote-file.ts';
 export { ItemNames, type ItemNameEntry } from '../operators/serving/item-names.ts';
 export type { RatedItem } from '../api/serving/fold-in-request.ts';
 export type { RecommendedItem, UserRecommendations } from '../api/serving/request.ts';
-export type { Explanation, ExplainOptions } from '../api/serving/explain.ts';
+export type { Explanation } from '../api/serving/explain.ts';
 export type { SimilarRows } from '../api/serving/similar-to.ts';
 export type { Id } from '../engine/keys/find-id.ts';
 export { CapacityError, DataError, FactorFlowError, UsageError } from '../engine/errors.ts';

@@ -2,9 +2,8 @@ import { checkOptions } from '../api/check-options.ts';
 import { hasBiases } from '../api/model-parts.ts';
 import { decodeMetadata, type ModelStorage } from '../connectors/model/decode-metadata.ts';
 import { wholeCounts } from '../connectors/model/whole-counts.ts';
-import { UsageError } from '../engine/errors.ts';
 import { emptyKeys } from '../engine/keys/key-column.ts';
-import { shown } from '../engine/shown.ts';
+import { addressOf } from './page-address.ts';
 import { PageModel } from './page-model.ts';
 import { PageSession } from './page-session.ts';
 import { readSide } from './read-side.ts';
@@ -25,22 +24,11 @@ export interface OpenModelOptions {
  */
 export async function openModel(url: string | URL, options: OpenModelOptions = {}): Promise<PageModel> {
   checkOptions('openModel', options, ['fetch', 'signal'], '{ signal }');
-  const folder = folderOf(url);
+  const folder = addressOf('openModel', url, "openModel('model/')").replace(/\/+$/, '');
   const { fetch = (address, init) => globalThis.fetch(address, init), signal } = options;
   const remote = { fetch, signal };
   const [session, parts] = await Promise.all([PageSession.open(servingTasks), readParts(folder, remote)]);
   return new PageModel(parts, session);
-}
-
-/** The address without a slash at its end, relative to the page. */
-function folderOf(url: string | URL): string {
-  if (typeof url !== 'string' && !(url instanceof URL))
-    throw new UsageError(`openModel takes the URL of a model folder, got ${shown(url)}`, {
-      advice: "openModel('model/')",
-    });
-  const base = (globalThis as { readonly location?: { readonly href: string } }).location?.href;
-  const { href } = new URL(url, base);
-  return href.replace(/\/+$/, '');
 }
 
 async function readParts(folder: string, remote: RemoteOptions) {

@@ -1,7 +1,7 @@
 import { explainItem, type Explanation, type ExplainOptions } from '../api/serving/explain.ts';
 import { type RatedItem, recommendFromRatings } from '../api/serving/fold-in-request.ts';
 import { missingIndex, type UsedIndexes } from '../api/serving/index-use.ts';
-import { checkNames } from '../api/serving/item-name.ts';
+import { checkNames, nameOf } from '../api/serving/item-name.ts';
 import { checkOptions, runOptionNames } from '../api/check-options.ts';
 import type { UserRecommendations } from '../api/serving/request.ts';
 import { checkCount, checkRequest, type RequestOptions } from '../api/serving/request-options.ts';
@@ -13,10 +13,33 @@ import type { JsonObject } from '../engine/json.ts';
 import { findId, type Id } from '../engine/keys/find-id.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
 import { shown } from '../engine/shown.ts';
+import type { ItemNames } from '../operators/serving/item-names.ts';
 import type { PageSession } from './page-session.ts';
+import { RemoteNames } from './remote-names.ts';
+
+/** Names of items in memory, or on a web server. */
+export interface PageNames {
+  readonly names?: ItemNames | RemoteNames;
+}
 
 /** Options of `PageModel.recommend`. */
-export type PageRequestOptions = Omit<RequestOptions, 'exclude' | 'filter' | 'index'>;
+export type PageRequestOptions = Omit<RequestOptions, 'exclude' | 'filter' | 'index' | 'names'> & PageNames;
+
+/** Options of `PageModel.similar`. */
+export type PageSimilarOptions = Omit<SimilarTo, 'side' | 'index' | 'names'> & PageNames;
+
+/** Options of `PageModel.explain`. */
+export type PageExplainOptions = Omit<ExplainOptions, 'names'> & PageNames;
+
+/** The options without names on a server, which are read for the found items alone, and these names. */
+function splitNames<Options extends PageNames>({
+  names,
+  ...options
+}: Options): readonly [Omit<Options, 'names'> & { readonly names?: ItemNames }, RemoteNames | undefined] {
+  return names instanceof RemoteNames
+    ? [options, names]
+    : [{ ...options, ...(names !== undefined && { names }) }, undefined];
+}
 
 /** A page searches exactly: it does not load the indexes of large catalogues. */
 const noIndexes: UsedIndexes = {
@@ -76,22 +99,49 @@ export class PageModel {
       throw new UsageError(`recommend takes the visitor's ratings, got ${shown(visitor)}`, {
         advice: 'For example { ratings: [{ item: 5, rating: 4 }] }',
       });
-    checkRequest(options, this.#served);
+    const [given, remote] = splitNames(options);
+    checkRequest(given, this.#served);
     checkCount(n);
-    return recommendFromRatings(this.#served, visitor.ratings, n, options);
+    const found = await recommendFromRatings(this.#served, visitor.ratings, n, given);
+    return { ...found, items: await this.#named(remote, found.items, ({ item }) => item) };
   }
 
   /** The n items most similar to one item. Throws UsageError for an unknown id. */
-  async similar(id: Id, n: number, options: Omit<SimilarTo, 'side' | 'index'> = {}): Promise<SimilarRows> {
+  async similar(id: Id, n: number, options: PageSimilarOptions = {}): Promise<SimilarRows> {
     checkOptions('similar', options, ['similarity', 'names', ...runOptionNames], "{ similarity: 'dot' }");
-    return findSimilar(this.#served, id, n, options);
+    const [given, remote] = splitNames(options);
+    const found = await findSimilar(this.#served, id, n, given);
+    return { ...found, similar: await this.#named(remote, found.similar, (row) => row.id) };
   }
 
   /** Splits a score exactly into the contributions of the visitor's ratings, as `Model.explain` does. */
-  async explain(ratings: readonly RatedItem[], item: Id, options: ExplainOptions = {}): Promise<Explanation> {
+  async explain(
+    ratings: readonly RatedItem[],
+    item: Id,
+    options: PageExplainOptions = {},
+  ): Promise<Explanation> {
     checkOptions('explain', options, ['regParam', 'names', ...runOptionNames], '{ regParam: 0.1 }');
-    checkNames('explain', options.names);
-    return explainItem(this.#served, ratings, item, options);
+    const [given, remote] = splitNames(options);
+    checkNames('explain', given.names);
+    const found = await explainItem(this.#served, ratings, item, given);
+    const [asked, ...contributions] = await this.#named(
+      remote,
+      [found, ...found.contributions],
+      (row) => row.item,
+    );
+    return { ...(asked as Explanation), contributions: contributions as typeof found.contributions };
+  }
+
+  /** The rows with the names that a file on the server has for them. */
+  async #named<Row extends object>(
+    names: RemoteNames | undefined,
+    rows: readonly Row[],
+    idOf: (row: Row) => Id,
+  ): Promise<readonly Row[]> {
+    if (names === undefined) return rows;
+    const { items } = this.#served.factors;
+    const found = await names.names(rows.map(idOf), (id) => findId(items, id));
+    return rows.map((row) => ({ ...row, ...nameOf(found, idOf(row)) }));
   }
 
   /** Builds the index of the items. Without this call the first recommendation builds it. */

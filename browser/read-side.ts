@@ -1,12 +1,11 @@
-import { parseFloat16 } from 'hyparquet/src/convert.js';
-import { parquetMetadataAsync } from 'hyparquet/src/metadata.js';
-import { parquetScan } from 'hyparquet/src/scan.js';
-import type { DecodedArray } from 'hyparquet/src/types.js';
 import { partName } from '../connectors/parquet/part-names.ts';
 import type { DataError } from '../engine/errors.ts';
 import { type KeyColumn, type KeyType, keyCount } from '../engine/keys/key-column.ts';
 import { sharedArray } from '../engine/partition.ts';
-import { problem, RemoteFile, type RemoteOptions, TAIL_BYTES } from './remote-file.ts';
+import { readArrowPart } from './arrow/read-arrow-part.ts';
+import type { ArrowValues } from './arrow/arrow-values.ts';
+import { readParquetPart } from './read-parquet-part.ts';
+import { problem, RemoteFile, type RemoteOptions } from './remote-file.ts';
 
 /** Ids and their numbers, `width` of each. */
 export interface RemoteSide {
@@ -23,10 +22,13 @@ export interface SideShape {
 }
 
 /** The rows of some part files of a folder. */
-interface Part {
+export interface Part {
   readonly rows: number;
-  readonly ids: readonly DecodedArray[];
+  readonly ids: readonly ArrowValues[];
 }
+
+const formats = ['parquet', 'arrow'] as const;
+const readers = { parquet: readParquetPart, arrow: readArrowPart };
 
 /**
  * Reads the part files of one side of a model until it has all rows: a web server does not list folders, and
@@ -35,17 +37,18 @@ interface Part {
 export async function readSide(shape: SideShape, options: RemoteOptions): Promise<RemoteSide> {
   const { url, rows, width, type } = shape;
   const values = sharedArray(Float32Array, rows * width);
-  const ids: DecodedArray[] = [];
+  const ids: ArrowValues[] = [];
   let done = 0;
   for (let part = 0; done < rows || part === 0; part++) {
-    const file = await RemoteFile.open(`${url}/${partName(part)}`, options);
-    if (file === undefined)
+    const found = await openPart(`${url}/${partName(part)}`, options);
+    if (found === undefined)
       throw problem(
         `${url}/${partName(part)}`,
         `the file is missing: the model has ${rows} rows, and ${done} were read`,
         'Copy all files of the model to the server',
       );
-    const read = await damageAt(file.url, () => readPart(file, width, values.subarray(done * width)));
+    const { file, read: reader } = found;
+    const read = await damageAt(file.url, () => reader(file, width, values.subarray(done * width)));
     done += read.rows;
     ids.push(...read.ids);
   }
@@ -55,68 +58,14 @@ export async function readSide(shape: SideShape, options: RemoteOptions): Promis
   return { ids: keys, values };
 }
 
-async function readPart(file: RemoteFile, width: number, target: Float32Array): Promise<Part> {
-  const metadata = await parquetMetadataAsync(file, { initialFetchSize: TAIL_BYTES });
-  const names = metadata.schema.map(({ name }) => name);
-  const missing = ['id', 'features'].find((name) => !names.includes(name));
-  if (missing !== undefined) throw problem(file.url, `the file has no column ${missing}`);
-  const parsers = { stringFromBytes: (bytes: Uint8Array) => bytes };
-  const columns = ['id', 'features', ...(names.includes('scale') ? ['scale'] : [])];
-  const scan = await parquetScan({ file, metadata, columns, parsers });
-  const ids: DecodedArray[] = [];
-  let done = 0;
-  for (const range of scan.ranges) {
-    const [own, features, scales] = await Promise.all(
-      columns.map((column) => scan.readColumn({ column, ...range })),
-    );
-    const rows = range.rowEnd - range.rowStart;
-    if (own.length !== rows || features.length !== rows)
-      throw problem(file.url, `columns have ${own.length} and ${features.length} rows, need ${rows}`);
-    if ((done + rows) * width > target.length)
-      throw problem(file.url, 'the file has more rows than the metadata say', 'Copy the model again');
-    for (let row = 0; row < rows; row++)
-      copyRow(
-        plainFeatures(features[row], width, scales?.[row], file.url),
-        target,
-        (done + row) * width,
-        width,
-        file.url,
-      );
-    ids.push(own);
-    done += rows;
+/** The part file of this name, or else the Arrow file in its place. Undefined if the server has neither. */
+export async function openPart(url: string, options: RemoteOptions) {
+  for (const format of formats) {
+    const address = url.replace(/parquet$/, format);
+    const file = await RemoteFile.open(address, options);
+    if (file !== undefined) return { file, format, read: readers[format] };
   }
-  return { rows: done, ids };
-}
-
-/**
- * The features of a row as numbers. Files for pages (examples/browser/small-items.ts) store each
- * feature as one byte, in units of the row's scale, or as the two bytes of a float16 number.
- */
-function plainFeatures(row: unknown, width: number, scale: unknown, url: string): ArrayLike<number> {
-  if (!(row instanceof Uint8Array)) return row as ArrayLike<number>;
-  if (typeof scale !== 'number')
-    throw problem(url, 'features are bytes, and a row has no number in a column scale');
-  if (row.length === 2 * width)
-    return Float32Array.from(
-      { length: width },
-      (_, k) => parseFloat16(row.subarray(2 * k, 2 * k + 2)) ?? Number.NaN,
-    );
-  return Float32Array.from(row, (byte) => ((byte << 24) >> 24) * scale);
-}
-
-function copyRow(
-  row: ArrayLike<number> | undefined,
-  target: Float32Array,
-  at: number,
-  width: number,
-  url: string,
-): void {
-  if (row?.length !== width)
-    throw problem(url, `a feature vector has ${row?.length ?? 0} values, and the model's rank is ${width}`);
-  for (let k = 0; k < width; k++) {
-    if (!Number.isFinite(row[k])) throw problem(url, 'a feature is missing, NaN or infinite');
-    target[at + k] = row[k];
-  }
+  return undefined;
 }
 
 /** Turns errors of the decoder, such as a wrong magic number, into an error that names the file. */
@@ -132,7 +81,7 @@ async function damageAt<T>(url: string, read: () => Promise<T>): Promise<T> {
 }
 
 /** The ids of all parts as keys, which must ascend. */
-function keysOf(parts: readonly DecodedArray[], type: KeyType, rows: number, url: string): KeyColumn {
+function keysOf(parts: readonly ArrowValues[], type: KeyType, rows: number, url: string): KeyColumn {
   const keys = joined(parts, type, rows);
   if (keys === undefined) throw problem(url, `the ids are not ${type}, as the metadata say`);
   for (let row = 1; row < keyCount(keys); row++)
@@ -140,7 +89,7 @@ function keysOf(parts: readonly DecodedArray[], type: KeyType, rows: number, url
   return keys;
 }
 
-function joined(parts: readonly DecodedArray[], type: KeyType, rows: number): KeyColumn | undefined {
+function joined(parts: readonly ArrowValues[], type: KeyType, rows: number): KeyColumn | undefined {
   if (type === 'int32') {
     const values = sharedArray(Int32Array, rows);
     let at = 0;
@@ -152,7 +101,7 @@ function joined(parts: readonly DecodedArray[], type: KeyType, rows: number): Ke
     let at = 0;
     for (const part of parts)
       for (const id of part) {
-        const value = BigInt(id);
+        const value = BigInt(id as number | bigint);
         halves[at++] = Number(BigInt.asIntN(32, value));
         halves[at++] = Number(BigInt.asIntN(32, value >> 32n));
       }

@@ -18,8 +18,10 @@ describe('factorflow/browser', () => {
       'FactorFlowError',
       'ItemNames',
       'PageModel',
+      'RemoteNames',
       'UsageError',
       'openModel',
+      'openNames',
       'trainAls',
     ]);
     const declarations = readFileSync(join(root, 'dist/types/browser.d.ts'), 'utf8');
@@ -29,16 +31,20 @@ describe('factorflow/browser', () => {
       .split(',')
       .map((name) => name.trim());
     expect(listed?.sort()).toEqual([
-      'ExplainOptions',
       'Explanation',
       'Fetch',
       'Id',
       'ItemNameEntry',
+      'ItemRow',
       'OpenModelOptions',
+      'OpenNamesOptions',
       'PageAlsOptions',
       'PageDeviceName',
+      'PageExplainOptions',
+      'PageNames',
       'PageRating',
       'PageRequestOptions',
+      'PageSimilarOptions',
       'PageTraining',
       'RatedItem',
       'RecommendedItem',

@@ -50,6 +50,16 @@ describe('a copy of a model for pages', () => {
     await page.close();
   });
 
+  it('with all bits in an Arrow file gives the results of Node', async () => {
+    const program = join(root, 'examples/browser/small-items.ts');
+    execFileSync(process.execPath, [program, join(folder, 'model'), join(folder, 'arrow'), '--arrow'], {
+      cwd: root,
+    });
+    const page = await openModel(`${server!.url}/arrow`);
+    expect(await page.recommend({ ratings }, 10)).toEqual(await model!.recommend({ ratings }, 10));
+    await page.close();
+  });
+
   it('is refused if its rows of bytes have no scale', async () => {
     cpSync(join(folder, 'model'), join(folder, 'bare'), { recursive: true });
     const page = await openModel(`${server!.url}/model`);

@@ -141,12 +141,7 @@ describe('imports', () => {
         else packages.add(target);
       }
     expect(reached.size).toBeGreaterThan(50);
-    expect([...packages].sort()).toEqual([
-      'hyparquet/src/convert.js',
-      'hyparquet/src/metadata.js',
-      'hyparquet/src/scan.js',
-      'liquidjs',
-    ]);
+    expect([...packages].sort()).toEqual(['hyparquet/src/metadata.js', 'hyparquet/src/scan.js', 'liquidjs']);
   });
 
   it('of operators and kernels name no module of Node', () => {

@@ -1,0 +1,291 @@
+/** Models and names in Arrow files: pages read the bytes that they need, and refuse what they cannot read. */
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  Binary,
+  FixedSizeList,
+  Float16,
+  Float32,
+  Int32,
+  Int64,
+  List,
+  Field,
+  makeData,
+  Struct,
+  RecordBatch,
+  Schema,
+  Table,
+  tableToIPC,
+  Utf8,
+  type Vector,
+  vectorFromArray,
+} from 'apache-arrow';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { DataError, openModel, openNames, type PageModel } from '../../browser/index.ts';
+import { ALS, ItemNames, type Model, Session } from '../../index.ts';
+import { randomRatings } from '../support/ratings.ts';
+import { PageServer } from './page-server.ts';
+
+const RANK = 12;
+const folder = mkdtempSync(join(tmpdir(), 'factorflow-arrow-pages-'));
+const triples = randomRatings(23, 120, 600, 6000);
+const ratings = triples.slice(0, 6).map(({ item, rating }) => ({ item, rating }));
+let [session, server, model]: [Session?, PageServer?, Model?] = [];
+let items: { readonly id: number; readonly features: Float32Array }[] = [];
+
+beforeAll(async () => {
+  session = await Session.create({ device: 'cpu', workers: 1 });
+  model = await new ALS({ rank: RANK, maxIter: 2, seed: 5 }).fit(session.fromRows(triples));
+  await model.save(join(folder, 'model'));
+  const rows = await session.read.parquet(join(folder, 'model/itemFactors')).toArray();
+  items = rows.map((row) => ({
+    id: Number(row.id),
+    features: Float32Array.from(row.features as Iterable<number>),
+  }));
+  server = await PageServer.open(folder);
+});
+beforeEach(() => server?.reset());
+afterAll(async () => {
+  await server?.close();
+  await session?.close();
+  rmSync(folder, { recursive: true });
+});
+
+/** A copy of the model whose item factors are Arrow files; other files stay Parquet. */
+function copied(name: string, parts: readonly Uint8Array[]): string {
+  cpSync(join(folder, 'model'), join(folder, name), { recursive: true });
+  rmSync(join(folder, name, 'itemFactors/part-00000.parquet'));
+  parts.forEach((part, i) => writeFileSync(join(folder, name, `itemFactors/part-0000${i}.arrow`), part));
+  return `${server?.url}/${name}`;
+}
+
+const width = () => items[0].features.length;
+const ids = (rows = items) =>
+  vectorFromArray(
+    rows.map(({ id }) => id),
+    new Int32(),
+  );
+
+function floatRows(kind: 'list' | 'fixed' | 'half', rows = items): Vector {
+  const floats = kind === 'half' ? new Float16() : new Float32();
+  const field = new Field('element', floats, false);
+  const type = kind === 'list' ? new List(field) : new FixedSizeList(width(), field);
+  return vectorFromArray(
+    rows.map(({ features }) => Array.from(features)),
+    type,
+  );
+}
+
+function ipc(columns: Readonly<Record<string, Vector>>, batch = Infinity): Uint8Array {
+  const table = new Table(columns);
+  if (batch === Infinity) return tableToIPC(table, 'file');
+  const cuts = Array.from({ length: Math.ceil(table.numRows / batch) }, (_, i) => i * batch);
+  const parts = cuts.map((from) => table.slice(from, from + batch));
+  const batches = parts.map((part) => copyOf(part));
+  return tableToIPC(new Table(batches), 'file');
+}
+
+/** The rows of a slice as a batch that begins at its first row. */
+function copyOf(part: Table): RecordBatch {
+  const { fields } = part.schema;
+  const children = fields.map(({ name, type }) => {
+    const values = Array.from(part.getChild(name) as Iterable<unknown>, (value) =>
+      typeof value === 'object' && value !== null ? Array.from(value as Iterable<number>) : value,
+    );
+    return vectorFromArray(values, type).data[0];
+  });
+  const data = makeData({ type: new Struct(fields), length: part.numRows, nullCount: 0, children });
+  return new RecordBatch(new Schema(fields), data as never);
+}
+
+const recommended = async (url: string) => {
+  const page = await openModel(url);
+  const found = await page.recommend({ ratings }, 10);
+  await page.close();
+  return found;
+};
+
+describe('a model in Arrow files', () => {
+  it.each(['list', 'fixed'] as const)('gives the results of Node: %s, in batches and parts', async (kind) => {
+    const own = await model?.recommend({ ratings }, 10);
+    const rows = [items.slice(0, 250), items.slice(250)];
+    const parts = rows.map((part) => ipc({ id: ids(part), features: floatRows(kind, part) }, 100));
+    expect(await recommended(copied(`parts-${kind}`, parts))).toEqual(own);
+  });
+
+  it('is written by Node', async () => {
+    const url = copied('written', []);
+    const rows = session!.read.parquet(join(folder, 'model/itemFactors'));
+    await rows.write.arrow(join(folder, 'items.arrow'));
+    cpSync(join(folder, 'items.arrow'), join(folder, 'written/itemFactors/part-00000.arrow'));
+    expect(await recommended(url)).toEqual(await model?.recommend({ ratings }, 10));
+  });
+
+  it('reads the columns that it needs, each byte at most once', async () => {
+    const other = vectorFromArray(
+      items.map(({ id }) => `${id}`.padEnd(500, '.')),
+      new Utf8(),
+    );
+    const file = ipc({ id: ids(), title: other, features: floatRows('fixed') });
+    await recommended(copied('columns', [file]));
+    const sent = server?.sent.get('/columns/itemFactors/part-00000.arrow') as number;
+    expect(file.length).toBeGreaterThan(items.length * 500);
+    // The end of the file comes first: 64 KiB.
+    expect(sent).toBeLessThan(65_536 + items.length * (4 + 4 * width()) + 4000);
+  });
+
+  it.each([
+    ['half', 2],
+    ['bytes', 1],
+  ] as const)('may have smaller numbers: %s', async (kind, digits) => {
+    const scales = items.map(({ features }) => Math.max(...features.map(Math.abs)) / 127);
+    const bytes = items.map(
+      ({ features }, row) =>
+        new Uint8Array(Int8Array.from(features, (one) => Math.round(one / scales[row])).buffer),
+    );
+    const columns: Readonly<Record<string, Vector>> =
+      kind === 'half'
+        ? { id: ids(), features: floatRows('half') }
+        : {
+            id: ids(),
+            features: vectorFromArray(bytes, new Binary()),
+            scale: vectorFromArray(scales, new Float32()),
+          };
+    const found = await recommended(copied(kind, [ipc(columns)]));
+    const own = await model!.recommend({ ratings }, items.length);
+    const scores = new Map(own.items.map(({ item, score }) => [item, score]));
+    expect(found.items).toHaveLength(10);
+    for (const { item, score } of found.items) expect(score).toBeCloseTo(scores.get(item)!, digits);
+  });
+
+  it('is refused if it is cut short, compressed, or has other columns', async () => {
+    const whole = ipc({ id: ids(), features: floatRows('list') });
+    const refused: readonly [string, Uint8Array, string][] = [
+      ['cut', whole.subarray(0, 5000), 'the Arrow file is cut short or damaged'],
+      ['no-features', ipc({ id: ids() }), 'the file has no column features'],
+      [
+        'text',
+        ipc({
+          id: ids(),
+          features: vectorFromArray(
+            items.map(() => 'x'),
+            new Utf8(),
+          ),
+        }),
+        'no number',
+      ],
+      ['short', ipc({ id: ids(items.slice(1)), features: floatRows('list', items.slice(1)) }), 'is missing'],
+    ];
+    for (const [name, file, message] of refused) {
+      const error = await recommended(copied(name, [file])).catch((reason: unknown) => reason);
+      expect(error, name).toBeInstanceOf(DataError);
+      expect((error as Error).message, name).toContain(message);
+    }
+    const url = copied('packed', []);
+    const rows = session!.read.parquet(join(folder, 'model/itemFactors'));
+    await rows.write.arrow(join(folder, 'packed.arrow'), { codec: 'lz4' });
+    cpSync(join(folder, 'packed.arrow'), join(folder, 'packed/itemFactors/part-00000.arrow'));
+    await expect(recommended(url)).rejects.toThrow('its buffers are compressed');
+  });
+
+  it('gives a result or a DataError when bytes of its end are damaged', async () => {
+    const whole = ipc({ id: ids(), features: floatRows('list') });
+    const url = copied('damaged', [whole]);
+    for (let at = 3; at < 1200; at += 97) {
+      const damaged = whole.slice();
+      damaged[damaged.length - at] ^= 0x5a;
+      server!.answer = ({ path, response }) => {
+        if (!path.endsWith('.arrow')) return false;
+        response.writeHead(200).end(damaged);
+        return true;
+      };
+      const outcome = await recommended(url).then(
+        () => 'read',
+        (error: unknown) => error,
+      );
+      if (outcome !== 'read') expect(outcome, `byte ${at} from the end`).toBeInstanceOf(DataError);
+    }
+  });
+});
+
+describe('names on a server', () => {
+  const ROWS = 40_000;
+  const title = (id: number) => `Film ${id}, ${'a long title '.repeat(1 + (id % 5))}`.trim();
+  let page: PageModel | undefined;
+  beforeAll(async () => {
+    const known = Array.from({ length: ROWS }, (_, id) => id);
+    const write = (name: string, id: Vector) =>
+      writeFileSync(
+        join(folder, name),
+        ipc({
+          id,
+          title: vectorFromArray(
+            known.map((one) => (one % 7 === 3 ? null : title(one))),
+            new Utf8(),
+          ),
+          year: vectorFromArray(
+            known.map((one) => 1900 + (one % 120)),
+            new Int32(),
+          ),
+          poster: vectorFromArray(
+            known.map((one) => `${one}`.padEnd(40, 'x')),
+            new Utf8(),
+          ),
+        }),
+      );
+    write('films.arrow', vectorFromArray(known, new Int32()));
+    write(
+      'wide.arrow',
+      vectorFromArray(
+        known.map((id) => BigInt(id) * 2n ** 40n),
+        new Int64(),
+      ),
+    );
+    page = await openModel(`${server?.url}/model`);
+  });
+  afterAll(() => page?.close());
+
+  it('are read for the items that are shown', async () => {
+    const names = await openNames(`${server?.url}/films.arrow`, { name: 'title' });
+    expect(names.size).toBe(ROWS);
+    const all = new ItemNames(
+      Array.from({ length: ROWS }, (_, id) => [id, id % 7 === 3 ? null : title(id)] as const),
+    );
+    expect(await page?.recommend({ ratings }, 10, { names })).toEqual(
+      await model?.recommend({ ratings }, 10, { names: all }),
+    );
+    const [{ item }] = ratings;
+    expect(await page?.similar(item, 10, { names })).toEqual(await model?.similar(item, 10, { names: all }));
+    expect(await page?.explain(ratings, item, { names })).toEqual(
+      await model?.explain(ratings, item, { names: all }),
+    );
+    expect(server?.sent.get('/films.arrow')).toBeLessThan(
+      0.25 * readFileSync(join(folder, 'films.arrow')).length,
+    );
+  });
+
+  it('have attributes, and leave out ids that are not in the file', async () => {
+    const names = await openNames(`${server?.url}/films.arrow`, { name: 'title', attributes: ['year'] });
+    expect(await names.rows([39_999, -4, 3, 0, 1e9])).toEqual([
+      { id: 39_999, name: title(39_999), attributes: { year: 1939 } },
+      { id: 3, attributes: { year: 1903 } },
+      { id: 0, name: title(0), attributes: { year: 1900 } },
+    ]);
+    const wide = await openNames(`${server?.url}/wide.arrow`, { name: 'title' });
+    const [row] = await wide.rows([5n * 2n ** 40n]);
+    expect(row.name).toBe(title(5));
+  });
+
+  it('are refused without the file or its columns', async () => {
+    await expect(openNames(`${server?.url}/none.arrow`)).rejects.toThrow('there is no file at this URL');
+    await expect(openNames(`${server?.url}/films.arrow`)).rejects.toThrow('the file has no column name');
+    await expect(openNames(3 as unknown as string)).rejects.toThrow('openNames takes the URL, got 3');
+    const names = await openNames(`${server?.url}/films.arrow`, { name: 'title' });
+    await expect(names.rows(5 as unknown as [])).rejects.toThrow('rows takes a list of ids');
+    writeFileSync(join(folder, 'changed.arrow'), readFileSync(join(folder, 'films.arrow')));
+    const changed = await openNames(`${server?.url}/changed.arrow`, { name: 'title' });
+    writeFileSync(join(folder, 'changed.arrow'), readFileSync(join(folder, 'wide.arrow')));
+    await expect(changed.rows([1])).rejects.toThrow('the file was changed while it was read');
+  });
+});
