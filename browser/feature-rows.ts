@@ -1,5 +1,12 @@
 import { fromHalf } from '../engine/numbers/half.ts';
+import type { ArrowValues } from './arrow/arrow-values.ts';
 import { problem } from './remote-file.ts';
+
+/** The number of rows of a part file, and their ids. */
+export interface Part {
+  readonly rows: number;
+  readonly ids: readonly ArrowValues[];
+}
 
 /**
  * The features of a row as numbers. Files for pages (examples/browser/small-items.ts) store each

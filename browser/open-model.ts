@@ -2,8 +2,9 @@ import { checkOptions } from '../api/check-options.ts';
 import { hasBiases } from '../api/model-parts.ts';
 import { decodeMetadata, type ModelStorage } from '../connectors/model/decode-metadata.ts';
 import { wholeCounts } from '../connectors/model/whole-counts.ts';
-import { emptyKeys } from '../engine/keys/key-column.ts';
+import { emptyKeys, keyCount } from '../engine/keys/key-column.ts';
 import { addressOf } from './page-address.ts';
+import { PageIndexes } from './page-indexes.ts';
 import { PageModel } from './page-model.ts';
 import { PageSession } from './page-session.ts';
 import { readSide } from './read-side.ts';
@@ -28,7 +29,12 @@ export async function openModel(url: string | URL, options: OpenModelOptions = {
   const { fetch = (address, init) => globalThis.fetch(address, init), signal } = options;
   const remote = { fetch, signal };
   const [session, parts] = await Promise.all([PageSession.open(servingTasks), readParts(folder, remote)]);
-  return new PageModel(parts, session);
+  const { items, itemFactors, rank } = parts.factors;
+  const indexes = new PageIndexes(
+    { folder, items: keyCount(items), itemFactors, rank },
+    { fetch, signal: undefined },
+  );
+  return new PageModel(parts, session, indexes);
 }
 
 async function readParts(folder: string, remote: RemoteOptions) {

@@ -1,6 +1,6 @@
 import { explainItem, type Explanation, type ExplainOptions } from '../api/serving/explain.ts';
 import { type RatedItem, recommendFromRatings } from '../api/serving/fold-in-request.ts';
-import { missingIndex, type UsedIndexes } from '../api/serving/index-use.ts';
+import { checkIndexUse, missingIndex, type UsedIndexes } from '../api/serving/index-use.ts';
 import { checkNames, nameOf } from '../api/serving/item-name.ts';
 import { checkOptions, runOptionNames } from '../api/check-options.ts';
 import type { UserRecommendations } from '../api/serving/request.ts';
@@ -8,12 +8,15 @@ import { checkCount, checkRequest, type RequestOptions } from '../api/serving/re
 import { Searches } from '../api/serving/searches.ts';
 import { idsOf, type RequestedModel, sideSpace } from '../api/serving/served-model.ts';
 import { findSimilar, type SimilarRows, type SimilarTo } from '../api/serving/similar-to.ts';
+import { indexKindOf } from '../api/serving/search-similar.ts';
+import { checkSimilarity } from '../operators/serving/similarity.ts';
 import { UsageError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import { findId, type Id } from '../engine/keys/find-id.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
 import { shown } from '../engine/shown.ts';
 import type { ItemNames } from '../operators/serving/item-names.ts';
+import type { PageIndexes } from './page-indexes.ts';
 import type { PageSession } from './page-session.ts';
 import { RemoteNames } from './remote-names.ts';
 
@@ -23,10 +26,10 @@ export interface PageNames {
 }
 
 /** Options of `PageModel.recommend`. */
-export type PageRequestOptions = Omit<RequestOptions, 'exclude' | 'filter' | 'index' | 'names'> & PageNames;
+export type PageRequestOptions = Omit<RequestOptions, 'exclude' | 'filter' | 'names'> & PageNames;
 
 /** Options of `PageModel.similar`. */
-export type PageSimilarOptions = Omit<SimilarTo, 'side' | 'index' | 'names'> & PageNames;
+export type PageSimilarOptions = Omit<SimilarTo, 'side' | 'names'> & PageNames;
 
 /** Options of `PageModel.explain`. */
 export type PageExplainOptions = Omit<ExplainOptions, 'names'> & PageNames;
@@ -41,7 +44,7 @@ function splitNames<Options extends PageNames>({
     : [{ ...options, ...(names !== undefined && { names }) }, undefined];
 }
 
-/** A page searches exactly: it does not load the indexes of large catalogues. */
+/** A model that was trained in the page has no index. */
 const noIndexes: UsedIndexes = {
   stored: (kind) => Promise.reject(missingIndex(kind)),
   probes: (kind, use = 'auto') => {
@@ -62,14 +65,21 @@ export class PageModel {
   readonly itemCounts: Uint32Array | undefined;
   readonly #served: RequestedModel;
   readonly #session: PageSession;
+  readonly #indexes: PageIndexes | undefined;
 
   /** @internal */
-  constructor(parts: Omit<RequestedModel, 'session' | 'searches' | 'indexes'>, session: PageSession) {
+  constructor(
+    parts: Omit<RequestedModel, 'session' | 'searches' | 'indexes'>,
+    session: PageSession,
+    indexes?: PageIndexes,
+  ) {
+    this.#indexes = indexes;
     this.rank = parts.rank;
     this.metadata = parts.metadata;
     this.itemCounts = parts.itemCounts;
     this.#session = session;
-    this.#served = { ...parts, session, searches: new Searches(session), indexes: noIndexes };
+    this.#served = { ...parts, session, searches: new Searches(session), indexes: indexes ?? noIndexes };
+    indexes?.serve(this.#served);
   }
 
   get itemCount(): number {
@@ -100,6 +110,8 @@ export class PageModel {
         advice: 'For example { ratings: [{ item: 5, rating: 4 }] }',
       });
     const [given, remote] = splitNames(options);
+    checkIndexUse('recommend', given.index);
+    await this.#indexes?.open('recommend', given.index);
     checkRequest(given, this.#served);
     checkCount(n);
     const found = await recommendFromRatings(this.#served, visitor.ratings, n, given);
@@ -108,8 +120,12 @@ export class PageModel {
 
   /** The n items most similar to one item. Throws UsageError for an unknown id. */
   async similar(id: Id, n: number, options: PageSimilarOptions = {}): Promise<SimilarRows> {
-    checkOptions('similar', options, ['similarity', 'names', ...runOptionNames], "{ similarity: 'dot' }");
+    const known = ['similarity', 'names', 'index', ...runOptionNames] as const;
+    checkOptions('similar', options, known, "{ similarity: 'dot' }");
     const [given, remote] = splitNames(options);
+    const { similarity = 'cosine', index } = given;
+    checkIndexUse('similar', index);
+    await this.#indexes?.open(indexKindOf(checkSimilarity(similarity)), index);
     const found = await findSimilar(this.#served, id, n, given);
     return { ...found, similar: await this.#named(remote, found.similar, (row) => row.id) };
   }

@@ -1,9 +1,8 @@
 import { parquetMetadataAsync } from 'hyparquet/src/metadata.js';
 import { parquetScan } from 'hyparquet/src/scan.js';
 import type { DecodedArray } from 'hyparquet/src/types.js';
-import { copyRow, plainFeatures } from './feature-rows.ts';
+import { copyRow, type Part, plainFeatures } from './feature-rows.ts';
 import { problem, type RemoteFile, TAIL_BYTES } from './remote-file.ts';
-import type { Part } from './read-side.ts';
 
 /** Reads the ids of a Parquet file, and the numbers of their rows into `target`. */
 export async function readParquetPart(file: RemoteFile, width: number, target: Float32Array): Promise<Part> {

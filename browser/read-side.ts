@@ -21,12 +21,6 @@ export interface SideShape {
   readonly type: KeyType;
 }
 
-/** The rows of some part files of a folder. */
-export interface Part {
-  readonly rows: number;
-  readonly ids: readonly ArrowValues[];
-}
-
 const formats = ['parquet', 'arrow'] as const;
 const readers = { parquet: readParquetPart, arrow: readArrowPart };
 

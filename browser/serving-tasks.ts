@@ -1,5 +1,7 @@
 import { gram } from '../cpu/tasks/implicit/gram.ts';
 import { updateImplicit } from '../cpu/tasks/implicit/update-implicit.ts';
+import { loadLists } from '../cpu/tasks/lists/encode-lists.ts';
+import { rankLists, searchLists } from '../cpu/tasks/lists/search-lists.ts';
 import { prepareSearch } from '../cpu/tasks/search/prepare-search.ts';
 import { searchForRow } from '../cpu/tasks/search/search-for-row.ts';
 import { search } from '../cpu/tasks/search/search.ts';
@@ -10,6 +12,9 @@ export const servingTasks = {
   gram,
   update,
   'update-implicit': updateImplicit,
+  'load-lists': loadLists,
+  'rank-lists': rankLists,
+  'search-lists': searchLists,
   'prepare-search': prepareSearch,
   search,
   'search-for-row': searchForRow,

@@ -1,10 +1,5 @@
-import {
-  type IndexHeader,
-  type IndexKind,
-  indexKinds,
-  type StoredIndex,
-  writeIndex,
-} from '../../connectors/model/item-index-file.ts';
+import type { IndexHeader, IndexKind } from '../../connectors/model/index-layout.ts';
+import { indexKinds, type StoredIndex, writeIndex } from '../../connectors/model/item-index-file.ts';
 import { readModelHead } from '../../connectors/model/model-store.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { keyCount } from '../../engine/keys/key-column.ts';

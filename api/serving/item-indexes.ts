@@ -1,17 +1,13 @@
 import {
   factorsChecksum,
   type IndexHead,
-  type IndexHeader,
-  type IndexKind,
   readIndex,
   type StoredIndex,
 } from '../../connectors/model/item-index-file.ts';
+import type { IndexHeader, IndexKind } from '../../connectors/model/index-layout.ts';
 import { keyCount } from '../../engine/keys/key-column.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
-import { type IndexUse, missingIndex, type UsedIndexes } from './index-use.ts';
-
-/** From this number of items on, an index is used without being asked for. */
-const LARGE = 1_000_000;
+import { type IndexUse, missingIndex, probesOf, type UsedIndexes } from './index-use.ts';
 
 /** The indexes of a model: built, or in files of its folder, which are read when they are first used. */
 export class ItemIndexes implements UsedIndexes {
@@ -62,11 +58,6 @@ export class ItemIndexes implements UsedIndexes {
 
   /** The number of lists to search; undefined for an exact search. Throws UsageError without an index. */
   probes(kind: IndexKind, use: IndexUse = 'auto'): number | undefined {
-    const head = this.#heads.get(kind);
-    if (use === false) return undefined;
-    if (use === 'auto')
-      return head !== undefined && keyCount(this.#factors.items) >= LARGE ? head.probes : undefined;
-    if (head === undefined) throw missingIndex(kind);
-    return use === true ? head.probes : Math.min(use, head.lists);
+    return probesOf(this.#heads.get(kind), kind, use, keyCount(this.#factors.items));
   }
 }

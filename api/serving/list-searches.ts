@@ -1,4 +1,4 @@
-import type { IndexKind } from '../../connectors/model/item-index-file.ts';
+import type { IndexKind } from '../../connectors/model/index-layout.ts';
 import { computeDevice } from '../../engine/run/devices.ts';
 import {
   dropLists,

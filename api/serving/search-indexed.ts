@@ -1,4 +1,4 @@
-import type { IndexKind } from '../../connectors/model/item-index-file.ts';
+import type { IndexKind } from '../../connectors/model/index-layout.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { sharedArray } from '../../engine/partition.ts';
 import type { ChosenItems } from '../../operators/serving/choose-items.ts';
@@ -40,6 +40,7 @@ export async function searchIndexed(
   request: SearchRequest,
   options: RunOptions,
 ): Promise<Found> {
+  if (served.indexes.search) return served.indexes.search(kind, probes, request, options);
   await preparedIndex(served, kind);
   return served.searches.searchLists(kind, probes, request, options);
 }

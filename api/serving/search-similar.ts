@@ -1,4 +1,4 @@
-import type { IndexKind } from '../../connectors/model/item-index-file.ts';
+import type { IndexKind } from '../../connectors/model/index-layout.ts';
 import { UsageError } from '../../engine/errors.ts';
 import type { Found } from '../../operators/serving/search.ts';
 import type { Similarity } from '../../operators/serving/similarity.ts';

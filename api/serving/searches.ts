@@ -11,7 +11,7 @@ import {
   type SearchSpace,
   searchIndex,
 } from '../../operators/serving/search.ts';
-import type { IndexKind } from '../../connectors/model/item-index-file.ts';
+import type { IndexKind } from '../../connectors/model/index-layout.ts';
 import type { ListIndex, PlacedLists } from '../../operators/serving/lists/list-index.ts';
 import { SearchBatches } from './search-batches.ts';
 import { ListSearches } from './list-searches.ts';

@@ -35,7 +35,7 @@ export interface ArrowField {
   readonly isDictionary: boolean;
   readonly children: readonly ArrowField[];
   /** Its position among the field nodes of a batch, and of its first buffer, the validity bits. */
-  readonly node: number;
+  readonly entry: number;
   readonly buffer: number;
 }
 
@@ -47,21 +47,21 @@ export function arrowFields(footer: Uint8Array): ArrowField[] {
   const schema = FlatTable.root(footer).table(1);
   if (schema === undefined) throw new Error('its footer has no schema');
   if (schema.short(0) !== 0) throw new Error('its numbers are big-endian');
-  const next = { node: 0, buffer: 0 };
+  const next = { entry: 0, buffer: 0 };
   return schema.tables(1).map((field) => fieldOf(field, next));
 }
 
-function fieldOf(table: FlatTable, next: { node: number; buffer: number }): ArrowField {
+function fieldOf(table: FlatTable, next: { entry: number; buffer: number }): ArrowField {
   const [name, type] = [table.text(0), table.byte(2)];
-  const { node, buffer } = next;
+  const { entry, buffer } = next;
   const isDictionary = table.has(4);
-  next.node++;
+  next.entry++;
   next.buffer += isDictionary ? 2 : buffersOf(name, type);
   const details = table.table(3);
   const size = type === arrowTypes.float ? (details?.short(0) ?? 0) : (details?.int(0) ?? 0);
   const signed = type === arrowTypes.int && details?.byte(1) === 1;
   const children = isDictionary ? [] : table.tables(5).map((child) => fieldOf(child, next));
-  return { name, type, size, signed, isDictionary, children, node, buffer };
+  return { name, type, size, signed, isDictionary, children, entry, buffer };
 }
 
 /** The number of buffers of a field, without its children's. */

@@ -60,10 +60,10 @@ function integers(bytes: ArrayBuffer, bits: number, signed: boolean): Numbers {
 export async function validRows(
   file: ArrowFile,
   { batch, from, to }: ArrowPiece,
-  { node, buffer }: ArrowField,
+  { entry, buffer }: ArrowField,
 ): Promise<readonly boolean[]> {
   const rows = Array.from({ length: to - from }, () => true);
-  if ((batch.nulls[node] ?? 0) === 0) return rows;
+  if ((batch.nulls[entry] ?? 0) === 0) return rows;
   const start = from >> 3;
   const bits = new Uint8Array(await file.bytes(batch, buffer, start, (to + 7) >> 3));
   return rows.map((_, i) => ((bits[((from + i) >> 3) - start] >> ((from + i) & 7)) & 1) === 1);
@@ -73,9 +73,9 @@ export async function validRows(
 export function requireValues(
   file: ArrowFile,
   batch: ArrowBatch,
-  { name, node, children }: ArrowField,
+  { name, entry, children }: ArrowField,
 ): void {
-  if ([node, ...children.map((child) => child.node)].some((one) => (batch.nulls[one] ?? 0) > 0))
+  if ([entry, ...children.map((child) => child.entry)].some((one) => (batch.nulls[one] ?? 0) > 0))
     throw problem(file.file.url, `the column ${name} has nulls`);
 }
 

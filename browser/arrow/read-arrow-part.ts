@@ -1,5 +1,4 @@
-import { copyRow, plainFeatures } from '../feature-rows.ts';
-import type { Part } from '../read-side.ts';
+import { copyRow, type Part, plainFeatures } from '../feature-rows.ts';
 import { problem } from '../remote-file.ts';
 import { ArrowFile, type ArrowPiece, type RangedFile } from './arrow-file.ts';
 import { type ArrowValues, isList, readLists, readValues, requireValues } from './arrow-values.ts';

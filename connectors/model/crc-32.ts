@@ -8,7 +8,12 @@ const table = Uint32Array.from({ length: 256 }, (_, byte) => {
 
 /** The CRC-32 of a text in UTF-8, as zlib computes it; pages have no zlib. */
 export function crc32(text: string): number {
-  let sum = 0xffff_ffff;
-  for (const byte of new TextEncoder().encode(text)) sum = table[(sum ^ byte) & 255] ^ (sum >>> 8);
-  return (sum ^ 0xffff_ffff) >>> 0;
+  return crc32OfBytes(new TextEncoder().encode(text));
+}
+
+/** The CRC-32 of bytes that follow bytes of which `sum` is the CRC-32. */
+export function crc32OfBytes(bytes: Uint8Array, sum = 0): number {
+  let rest = sum ^ 0xffff_ffff;
+  for (const byte of bytes) rest = table[(rest ^ byte) & 255] ^ (rest >>> 8);
+  return (rest ^ 0xffff_ffff) >>> 0;
 }

@@ -1,15 +1,3 @@
-/**
- * The index of a model's items for large catalogues, a file next to the factors:
- * <model>/itemIndex/recommend.lists and similar.lists.
- *
- *     bytes 0 .. 7     the text FFLISTS1
- *     8 .. 11          H: bytes of the header, Uint32
- *     12 .. 15         CRC-32 of the header
- *     16 .. 16 + H     the header, one JSON object (IndexHeader), padded with spaces
- *     then             centers (Float32), starts (Uint32), guide (Uint32), codes (Int8): see ListParts
- *
- * Numbers are little-endian. The file ends with the codes.
- */
 import { read } from 'node:fs';
 import { mkdir, open, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -17,35 +5,25 @@ import { promisify } from 'node:util';
 import { crc32 } from 'node:zlib';
 import { DataError } from '../../engine/errors.ts';
 import { closeRead, openRegular } from '../../engine/regular-file.ts';
-import { errorCode, fileProblem } from '../files/file-problem.ts';
+import { errorCode, fileProblem, messageOf } from '../files/file-problem.ts';
 import { syncPath } from '../output/new-file.ts';
+import {
+  codeBytes,
+  decodeHeader,
+  headerSize,
+  INDEX_ADVICE,
+  INDEX_FOLDER,
+  INDEX_MAGIC,
+  INDEX_PREFIX,
+  type IndexHeader,
+  type IndexKind,
+  type IndexSection,
+  otherItems,
+} from './index-layout.ts';
 
-export type IndexKind = 'recommend' | 'similar';
 export const indexKinds: readonly IndexKind[] = ['recommend', 'similar'];
 
-const FOLDER = 'itemIndex';
-const MAGIC = 'FFLISTS1';
-const PREFIX = 16;
-const MOST_HEADER = 1 << 20;
 const PIECE = 1 << 26;
-
-export interface IndexHeader {
-  readonly kind: IndexKind;
-  /** Number of items, and of numbers of a vector that are searched. */
-  readonly vectors: number;
-  readonly rank: number;
-  readonly normalized: boolean;
-  readonly longest: number;
-  readonly lists: number;
-  /** Columns of all lists, with unused ones. */
-  readonly columns: number;
-  readonly seed: number;
-  /** Lists that a search probes by default, and the part of the n best items that it then found. */
-  readonly probes: number;
-  readonly recall: number;
-  /** CRC-32 of the item factors that were indexed. */
-  readonly factors: number;
-}
 
 export interface StoredIndex {
   readonly header: IndexHeader;
@@ -55,9 +33,6 @@ export interface StoredIndex {
   readonly codes: Uint8Array;
 }
 
-type Section = 'centers' | 'starts' | 'guide' | 'codes';
-type Sums = Readonly<Record<Section, number>>;
-
 export interface IndexHead {
   readonly file: string;
   readonly header: IndexHeader;
@@ -66,7 +41,7 @@ export interface IndexHead {
 
 /** The path of the file of a kind in a model folder. */
 export function indexFile(directory: string, kind: IndexKind): string {
-  return join(directory, FOLDER, `${kind}.lists`);
+  return join(directory, INDEX_FOLDER, `${kind}.lists`);
 }
 
 /** True for the relative path of a file that belongs to a model's index. */
@@ -81,13 +56,13 @@ export async function writeIndex(directory: string, index: StoredIndex): Promise
   const sections = sectionsOf(index);
   const sums = Object.fromEntries(sections.map(([name, bytes]) => [name, checksum(bytes)]));
   const json = JSON.stringify({ ...index.header, sums });
-  const header = Buffer.from(json.padEnd(64 * Math.ceil((PREFIX + json.length) / 64) - PREFIX));
-  const prefix = Buffer.alloc(PREFIX);
-  prefix.write(MAGIC, 'latin1');
+  const header = Buffer.from(json.padEnd(64 * Math.ceil((INDEX_PREFIX + json.length) / 64) - INDEX_PREFIX));
+  const prefix = Buffer.alloc(INDEX_PREFIX);
+  prefix.write(INDEX_MAGIC, 'latin1');
   prefix.writeUInt32LE(header.length, 8);
   prefix.writeUInt32LE(crc32(header), 12);
   try {
-    await mkdir(join(directory, FOLDER), { recursive: true });
+    await mkdir(join(directory, INDEX_FOLDER), { recursive: true });
     const handle = await open(temporary, 'w');
     try {
       await handle.writeFile(prefix);
@@ -101,7 +76,7 @@ export async function writeIndex(directory: string, index: StoredIndex): Promise
       await handle.close();
     }
     await rename(temporary, file);
-    await syncPath(join(directory, FOLDER));
+    await syncPath(join(directory, INDEX_FOLDER));
     return file;
   } catch (error) {
     await rm(temporary, { force: true }).catch(() => undefined);
@@ -128,8 +103,8 @@ export async function readIndexHeads(
     const found = await withFile(file, (fd, size) => readHead(file, fd, size));
     if (found === undefined) continue;
     const { header } = found;
-    if (header.kind !== kind || header.vectors !== items || header.rank > features)
-      throw foreign(file, `it has ${header.vectors} items of rank ${header.rank}, the model ${items}`);
+    const other = otherItems(header, kind, items, features);
+    if (other !== undefined) throw foreign(file, other);
     heads.push({ file, header, bytes: found.size });
   }
   return heads;
@@ -150,7 +125,7 @@ export async function readIndex(file: string, factors: () => Promise<number>): P
       guide: new Uint32Array(new SharedArrayBuffer(16 * columns)),
       codes: new Uint8Array(new SharedArrayBuffer(columns * codeBytes(rank))),
     };
-    let from = head.start;
+    let from = head.at.centers;
     for (const [name, bytes] of sectionsOf(index)) {
       const sum = await readBytes(fd, bytes, from, file);
       if (sum !== head.sums[name]) throw damaged(file, `the checksum of its ${name} is wrong`);
@@ -191,11 +166,7 @@ export async function factorsChecksum(values: Float32Array): Promise<number> {
   return sum;
 }
 
-function codeBytes(rank: number): number {
-  return 16 * Math.ceil(rank / 16);
-}
-
-function sectionsOf(index: StoredIndex): readonly (readonly [Section, Uint8Array])[] {
+function sectionsOf(index: StoredIndex): readonly (readonly [IndexSection, Uint8Array])[] {
   return (['centers', 'starts', 'guide', 'codes'] as const).map((name) => {
     const { buffer, byteOffset, byteLength } = index[name];
     return [name, new Uint8Array(buffer, byteOffset, byteLength)];
@@ -227,21 +198,21 @@ async function withFile<T>(
 }
 
 async function readHead(file: string, fd: number, size: number) {
-  const prefix = Buffer.alloc(PREFIX);
-  if (size < PREFIX) throw damaged(file, 'it is cut');
+  const prefix = Buffer.alloc(Math.min(INDEX_PREFIX, size));
   await readBytes(fd, prefix, 0, file);
-  if (prefix.toString('latin1', 0, 8) !== MAGIC) throw damaged(file, 'it is not an index of this release');
-  const bytes = prefix.readUInt32LE(8);
-  if (bytes > MOST_HEADER || PREFIX + bytes > size) throw damaged(file, 'it is cut');
+  const { bytes, sum } = orDamaged(file, () => headerSize(prefix, size));
   const header = Buffer.alloc(bytes);
-  if ((await readBytes(fd, header, PREFIX, file)) !== prefix.readUInt32LE(12))
+  if ((await readBytes(fd, header, INDEX_PREFIX, file)) !== sum)
     throw damaged(file, 'the checksum of its header is wrong');
-  const { sums, ...fields } = JSON.parse(header.toString()) as IndexHeader & { readonly sums: Sums };
-  const { lists, columns, rank } = fields;
-  const start = PREFIX + bytes;
-  const expected = start + 4 * (lists + 1) * (rank + 1) + (16 + codeBytes(rank)) * columns;
-  if (size !== expected) throw damaged(file, `it has ${size} bytes, need ${expected}`);
-  return { header: fields, sums, start, size };
+  return { ...orDamaged(file, () => decodeHeader(header.toString('latin1'), size)), size };
+}
+
+function orDamaged<T>(file: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw damaged(file, messageOf(error));
+  }
 }
 
 /** Searches read the memory that these numbers name. */
@@ -258,12 +229,14 @@ function checkParts(file: string, { header, starts, guide }: StoredIndex): void 
   if (wrong || items !== vectors) throw damaged(file, 'its lists are not those of its items');
 }
 
-const ADVICE = 'Build it again by factorflow index MODEL, or remove the file';
-
 function damaged(file: string, problem: string): DataError {
-  return new DataError(`the index cannot be used: ${problem}`, { phase: 'load', file, advice: ADVICE });
+  return new DataError(`the index cannot be used: ${problem}`, { phase: 'load', file, advice: INDEX_ADVICE });
 }
 
 function foreign(file: string, problem: string): DataError {
-  return new DataError(`the index is of another model: ${problem}`, { phase: 'load', file, advice: ADVICE });
+  return new DataError(`the index is of another model: ${problem}`, {
+    phase: 'load',
+    file,
+    advice: INDEX_ADVICE,
+  });
 }

@@ -106,6 +106,14 @@ export interface ListTasks {
     values: None;
   };
 
+  /** Numbers of the lists, in the order in which a search for the query probes them. */
+  'rank-lists': {
+    inputs: SearchedLists;
+    outputs: None;
+    params: ListSearch & { readonly query: readonly number[] };
+    values: { readonly lists: readonly number[] };
+  };
+
   /**
    * For each of `searches` the n items with the highest xᵀθ_v among the probed lists, best first, equal
    * scores by lower item; the scores are exact. If all lists are probed, the same bits as the results of
@@ -171,6 +179,7 @@ export const listContracts = {
     coarse: 'write',
     columnGuide: 'write',
   },
+  'rank-lists': searched,
   'search-lists': searched,
   'top-n-in-lists': { ...searched, queries: 'read', exclude: 'read', top: 'write' },
 } as const;

@@ -64,9 +64,7 @@ export class ListSearcher {
     const { memory, kernels, params } = this.#scope;
     const { n, rank } = params;
     const at = this.#at;
-    const x = new Float32Array(memory.buffer, at.query, this.#rowStride);
-    x.fill(0);
-    x.set(query);
+    const x = this.#queryIn(query);
     kernels.clearList(at.scores, at.items, n);
     if (allowed === undefined) this.#searchLists(x.subarray(0, rank), left);
     else this.#searchChosen(allowed, left);
@@ -77,6 +75,25 @@ export class ListSearcher {
     let count = n;
     while (count > 0 && Number.isNaN(scores[count - 1])) count--;
     return { items, scores, count };
+  }
+
+  /** All lists, in the order in which they are probed for a query. */
+  rank(query: ArrayLike<number>): number[] {
+    const { memory, params } = this.#scope;
+    const x = this.#queryIn(query).subarray(0, params.rank);
+    const [parts, lists] = [this.#parts, this.#lists];
+    const coarse = new Int16Array(memory.buffer, this.#at.coarse, 4 * parts.coarse.stride);
+    const { length } = roundQuery(x, this.#centers.subarray(lists * parts.centers.stride), coarse);
+    this.#rank(x, length, lists);
+    return Array.from(new Uint32Array(memory.buffer, this.#at.numbers, lists));
+  }
+
+  /** Copies a query to scratch. */
+  #queryIn(query: ArrayLike<number>): Float32Array {
+    const x = new Float32Array(this.#scope.memory.buffer, this.#at.query, this.#rowStride);
+    x.fill(0);
+    x.set(query);
+    return x;
   }
 
   #searchLists(x: Float32Array, left: ArrayLike<number>): void {

@@ -3,6 +3,12 @@ import type { ListSearch } from '../../../operators/tasks/tasks.ts';
 import type { TaskHandler, TaskScope } from '../../handler.ts';
 import { ListSearcher } from './list-searcher.ts';
 
+/** See `rank-lists` of KernelTasks. */
+export const rankLists: TaskHandler<'rank-lists'> = (scope) => {
+  const lists = searcherOf(scope).rank(scope.params.query);
+  return { rows: lists.length, values: { lists } };
+};
+
 /** See `search-lists` of KernelTasks. */
 export const searchLists: TaskHandler<'search-lists'> = (scope) => {
   const searcher = searcherOf(scope);

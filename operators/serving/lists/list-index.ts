@@ -116,6 +116,25 @@ export async function dropLists({ parts }: PlacedLists, ctx: ExecutionContext): 
   await runSteps(steps.steps, ctx);
 }
 
+/** Numbers of the lists, in the order in which a search probes them. */
+export async function rankLists(
+  { parts, search }: PlacedLists,
+  query: ArrayLike<number>,
+  ctx: ExecutionContext,
+): Promise<readonly number[]> {
+  const task: TaskOf<'rank-lists'> = {
+    kernel: 'rank-lists',
+    inputs: parts,
+    outputs: {},
+    params: { ...search, n: 1, probes: 1, query: Array.from(query) },
+  };
+  const steps = new StepList(contracts);
+  steps.task(STAGE, computeDevice(ctx.executor).info.place, task);
+  const results = await runSteps(steps.steps, ctx);
+  const [{ lists }] = valuesOfStage(results, STAGE, task.kernel);
+  return lists;
+}
+
 /** Searches for several queries with the same n, probes and mask, in one task. */
 export async function searchInLists(
   { parts, search }: PlacedLists,

@@ -94,6 +94,7 @@ export const searchCases: Readonly<Record<string, Case>> = {
       columnGuide: { rows: 4, columns: PLACES, stride: PLACES },
     },
   },
+  'rank-lists': { params: { ...search, query }, inputs: searched },
   'search-lists': { params: { ...search, searches: [{ query, left: [3] }] }, inputs: searched },
   'top-n-in-lists': {
     params: { ...search, from: 0, to: COLUMNS },

@@ -1,0 +1,182 @@
+import { crc32OfBytes } from '../connectors/model/crc-32.ts';
+import {
+  codeBytes,
+  decodeHeader,
+  headerSize,
+  INDEX_ADVICE,
+  INDEX_FOLDER,
+  INDEX_PREFIX,
+  type IndexHeader,
+  type IndexKind,
+  otherItems,
+} from '../connectors/model/index-layout.ts';
+import { sharedArray } from '../engine/partition.ts';
+import type { ListIndex } from '../operators/serving/lists/list-index.ts';
+import { problem, RemoteFile, type RemoteOptions } from './remote-file.ts';
+
+/** The columns of one list: see ListParts. */
+export interface ListColumns {
+  readonly items: Uint32Array;
+  readonly remainders: Float32Array;
+  readonly scales: Float32Array;
+  /** `width` bytes a column. */
+  readonly codes: Int8Array;
+  readonly width: number;
+}
+
+/** Bytes that the header and the numbers before it have at most, usually. */
+const FIRST_BYTES = 1024;
+
+/**
+ * An index of items on a web server. The centers of all lists are read when it is opened, and their radii,
+ * with 4 bytes of each item; a list is read when it is first probed. Throws DataError for a file that is cut
+ * short, damaged, changed meanwhile, or of other items.
+ */
+export class PageLists {
+  readonly header: IndexHeader;
+  readonly #file: RemoteFile;
+  readonly #at: ReturnType<typeof decodeHeader>['at'];
+  readonly #starts: Uint32Array;
+  readonly #centers: Float32Array;
+  readonly #radii: Float32Array;
+  readonly #lists = new Map<number, Promise<ListColumns>>();
+
+  private constructor(
+    file: RemoteFile,
+    { header, at }: Pick<ReturnType<typeof decodeHeader>, 'header' | 'at'>,
+    parts: Readonly<Record<'centers' | 'radii', Float32Array>> & { readonly starts: Uint32Array },
+  ) {
+    [this.header, this.#file, this.#at] = [header, file, at];
+    [this.#starts, this.#centers, this.#radii] = [parts.starts, parts.centers, parts.radii];
+  }
+
+  /** Undefined if the model has no index of this kind. */
+  static async open(
+    folder: string,
+    kind: IndexKind,
+    { items, features }: { readonly items: number; readonly features: number },
+    remote: RemoteOptions,
+  ): Promise<PageLists | undefined> {
+    const file = await RemoteFile.open(`${folder}/${INDEX_FOLDER}/${kind}.lists`, remote);
+    if (file === undefined) return undefined;
+    const head = await readHead(file);
+    const other = otherItems(head.header, kind, items, features);
+    if (other !== undefined) throw problem(file.url, `the index is of another model: ${other}`, INDEX_ADVICE);
+    const { at, header, sums } = head;
+    const { lists, rank, columns } = header;
+    const [first, lengths] = await Promise.all([
+      file.slice(at.centers, at.guide),
+      file.slice(at.guide, at.guide + 4 * columns),
+    ]);
+    const [own, numbers] = [new Uint8Array(first), 4 * (lists + 1) * rank];
+    for (const [name, bytes] of [
+      ['centers', own.subarray(0, numbers)],
+      ['starts', own.subarray(numbers)],
+    ] as const)
+      if (crc32OfBytes(bytes) !== sums[name]) throw damaged(file, `the checksum of its ${name} is wrong`);
+    const starts = new Uint32Array(first, numbers);
+    checkStarts(file, starts, columns);
+    const longest = new Float32Array(lengths);
+    const radii = Float32Array.from({ length: lists }, (_, list) =>
+      starts[list] < starts[list + 1] ? longest[starts[list]] : 0,
+    );
+    return new PageLists(file, head, { centers: new Float32Array(first, 0, numbers / 4), starts, radii });
+  }
+
+  /**
+   * The centers and radii as an index of one column a list, for `rank-lists`: it has no items, so that only
+   * chosen items are compared by it.
+   */
+  get ranking(): ListIndex {
+    const { rank, vectors, normalized, longest, lists } = this.header;
+    const starts = sharedArray(Uint32Array, lists + 1);
+    for (let list = 0; list <= lists; list++) starts[list] = list;
+    const guide = sharedArray(Uint32Array, 4 * lists);
+    new Float32Array(guide.buffer, 0, lists).set(this.#radii);
+    const centers = sharedArray(Float32Array, this.#centers.length);
+    centers.set(this.#centers);
+    const codes = sharedArray(Uint8Array, lists * codeBytes(rank));
+    return { rank, vectors, normalized, longest, centers, starts, guide, codes };
+  }
+
+  center(list: number): Float32Array {
+    const { rank } = this.header;
+    return this.#centers.subarray(list * rank, (list + 1) * rank);
+  }
+
+  /** The columns of a list, which are read once. */
+  columns(list: number): Promise<ListColumns> {
+    let found = this.#lists.get(list);
+    if (found === undefined) {
+      found = this.#read(list);
+      this.#lists.set(list, found);
+      found.catch(() => this.#lists.delete(list));
+    }
+    return found;
+  }
+
+  async #read(list: number): Promise<ListColumns> {
+    const [from, to] = [this.#starts[list], this.#starts[list + 1]];
+    const { columns, rank, vectors } = this.header;
+    const width = codeBytes(rank);
+    if (from === to)
+      return {
+        items: new Uint32Array(),
+        remainders: new Float32Array(),
+        scales: new Float32Array(),
+        codes: new Int8Array(),
+        width,
+      };
+    const guide = (row: number) =>
+      this.#file.slice(
+        this.#at.guide + 4 * (row * columns + from),
+        this.#at.guide + 4 * (row * columns + to),
+      );
+    const [remainders, scales, numbers, codes] = await Promise.all([
+      guide(1),
+      guide(2),
+      guide(3),
+      this.#file.slice(this.#at.codes + width * from, this.#at.codes + width * to),
+    ]);
+    const items = new Uint32Array(numbers);
+    if (items.some((item) => item >= vectors && item !== NO_ITEM))
+      throw damaged(this.#file, 'a list has items that the model does not have');
+    return {
+      items,
+      remainders: new Float32Array(remainders),
+      scales: new Float32Array(scales),
+      codes: new Int8Array(codes),
+      width,
+    };
+  }
+}
+
+/** In unused columns of a list. */
+export const NO_ITEM = 0xffff_ffff;
+
+async function readHead(file: RemoteFile): Promise<ReturnType<typeof decodeHeader>> {
+  const { byteLength } = file;
+  const start = new Uint8Array(await file.slice(0, Math.min(FIRST_BYTES, byteLength)));
+  try {
+    const { bytes, sum } = headerSize(start.subarray(0, INDEX_PREFIX), byteLength);
+    const end = INDEX_PREFIX + bytes;
+    const all = end <= start.length ? start : new Uint8Array(await file.slice(0, end));
+    const header = all.subarray(INDEX_PREFIX, end);
+    if (crc32OfBytes(header) !== sum) throw new Error('the checksum of its header is wrong');
+    return decodeHeader(new TextDecoder('latin1').decode(header), byteLength);
+  } catch (error) {
+    if (error instanceof Error && 'details' in error) throw error;
+    throw damaged(file, error instanceof Error ? error.message : String(error), error);
+  }
+}
+
+function checkStarts(file: RemoteFile, starts: Uint32Array, columns: number): void {
+  const last = starts.length - 1;
+  const ascend = starts.every((start, list) => start % 4 === 0 && (list === 0 || start >= starts[list - 1]));
+  if (starts[0] !== 0 || starts[last] !== columns || !ascend)
+    throw damaged(file, 'its lists are not those of its items');
+}
+
+function damaged({ url }: RemoteFile, fault: string, cause?: unknown): Error {
+  return problem(url, `the index cannot be used: ${fault}`, INDEX_ADVICE, cause);
+}
