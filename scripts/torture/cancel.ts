@@ -1,6 +1,7 @@
 /**
- * Sends one signal at random moments to train, tune and convert on Parquet, CSV and a web server, and to the
- * example server, and prints how long each takes to end. Beyond half a second, and with leftovers, it fails.
+ * Sends one signal at random moments to train, tune and convert on Parquet, CSV and a web server, to `serve`
+ * and to the example server, and prints how long each takes to end. Beyond half a second, and with leftovers,
+ * it fails.
  * Times hold on an idle machine: the load is printed with them.
  *
  *     npm run build && node scripts/torture/cancel.ts [--moments 200] [--seed 1] [--ratings 400000]
@@ -121,8 +122,13 @@ function casesOf(address: string): Case[] {
       return { name: `${name}, ${kind}`, args: name === 'convert' ? args.filter(notDevice) : args, span: 0 };
     }),
   );
-  const serve = [join(root, 'examples/08-serve-with-fastify.ts')];
-  return [...all, { name: 'example server', args: serve, env: { PORT: '0' }, span: 4000 }];
+  const example = [join(root, 'examples/08-serve-with-fastify.ts')];
+  const serve = [program, 'serve', join(outputs, 'model'), '--port', '0'];
+  return [
+    ...all,
+    { name: 'example server', args: example, env: { PORT: '0' }, span: 4000 },
+    { name: 'serve', args: serve, span: 2000 },
+  ];
 }
 
 const notDevice = (word: string) => word !== '--device' && word !== 'cpu';
