@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import type { FastifyHttpOptions, RawServerDefault } from 'fastify';
 import { HttpError, refusalOf } from './http-error.ts';
 
@@ -17,8 +18,14 @@ const MOST_HEADER_BYTES = 16 * 1024;
 /** A connection that sends and reads nothing for this time is closed. */
 const IDLE_MILLISECONDS = 30_000;
 
-/** Open connections for each request that may run: most of them wait for their next request. */
-const CONNECTIONS_PER_REQUEST = 8;
+/**
+ * Most open connections: one takes about 14 kB. Clients that send slowly hold theirs for the time to receive a
+ * request, and others must still find a place.
+ */
+const MOST_CONNECTIONS = 16_384;
+
+/** Open files that are left for models, libraries and threads. */
+const RESERVED_FILES = 512;
 
 /** Fastify's options: limits for slow and large requests, and errors of one form. */
 export function listenerOptions(limits: ServerLimits) {
@@ -55,8 +62,18 @@ export function listenerOptions(limits: ServerLimits) {
 }
 
 /** Most connections that are open at a time; further ones are closed at once. */
-export function mostConnections({ mostRequests }: ServerLimits): number {
-  return CONNECTIONS_PER_REQUEST * mostRequests + 64;
+export function mostConnections(openFiles = mostOpenFiles()): number {
+  return Math.max(RESERVED_FILES / 2, Math.min(MOST_CONNECTIONS, openFiles - RESERVED_FILES));
+}
+
+/** Most files that this process may open; infinite where the system does not say so. */
+function mostOpenFiles(): number {
+  try {
+    const [, most] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
+    return Number(most ?? Number.POSITIVE_INFINITY);
+  } catch {
+    return Number.POSITIVE_INFINITY;
+  }
 }
 
 function clientProblem(code: string | undefined): readonly [status: string, message: string] {

@@ -40,17 +40,14 @@ export async function openServer(
   options: ServerOptions,
 ): Promise<OpenServer> {
   const server = make(listenerOptions(options));
-  server.server.maxConnections = mostConnections(options);
+  server.server.maxConnections = mostConnections();
   server.server.on('checkExpectation', refuseExpectation);
   const requests = new Requests(models, options);
   let ending = false;
   const check = options.token === undefined ? () => {} : tokenCheck(options.token);
   server.removeContentTypeParser('text/plain');
   server.setErrorHandler((error, _request, reply) => refuse(error, reply, options.onFailure));
-  server.setNotFoundHandler((request, reply) => {
-    const problem = `there is no ${request.method} ${request.url.split('?')[0].slice(0, 100)}`;
-    return refuse(new HttpError('NOT_FOUND', `${problem}; /docs has the routes`), reply, options.onFailure);
-  });
+  server.setNotFoundHandler((request, reply) => refuse(notFound(request), reply, options.onFailure));
   server.addHook('onRequest', async (request, reply) => {
     measure(request, reply, metrics);
     requireHost(request);
@@ -58,6 +55,8 @@ export async function openServer(
     const isOpen = openPaths.includes(request.routeOptions.url ?? '');
     if (!isOpen) check(request.headers.authorization);
     if (ending && !isOpen) throw new HttpError('ENDING', 'the server is ending');
+    // Refused here, so that no body is received for it.
+    if (request.is404) throw notFound(request);
   });
   server.addHook('onSend', async (_request, reply) => {
     if (ending) void reply.header('connection', 'close');
@@ -116,6 +115,11 @@ function refuse(error: unknown, reply: FastifyReply, onFailure: ServerOptions['o
   const { status, headers, body, internal } = refusalOf(error);
   if (internal) onFailure(error);
   return reply.code(status).headers(headers).send(body);
+}
+
+function notFound({ method, url }: FastifyRequest): HttpError {
+  const path = url.split('?')[0].slice(0, 100);
+  return new HttpError('NOT_FOUND', `there is no ${method} ${path}; /docs has the routes`);
 }
 
 /** HTTP/1.1 demands the header; Node.js refuses requests without it by an empty answer. */

@@ -1,40 +1,19 @@
-/** Requests that the server refuses: malformed, too large, too slow, too many, or without the token. */
+/** Requests that the server refuses: malformed, or without the token. */
 import { gzipSync } from 'node:zlib';
-import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { Deadline } from '../../../cli/server/deadline.ts';
-import { HttpError, refusalOf } from '../../../cli/server/http-error.ts';
+import { refusalOf } from '../../../cli/server/http-error.ts';
 import { loadFastify } from '../../../cli/server/load-fastify.ts';
 import { readToken } from '../../../cli/server/token.ts';
 import { closeAll, errorOf, saveModel, scratch, startServer } from './running-server.ts';
+import { allOf, connected } from './sockets.ts';
 
 afterAll(closeAll);
 
 const folder = await saveModel('refusals');
 const server = await startServer(folder);
 afterAll(() => server.end());
-
-const json = { 'content-type': 'application/json' };
-
-/** Opens a connection to a server. */
-async function connected(address: string): Promise<Socket> {
-  const { hostname, port } = new URL(address);
-  const socket = connect(Number(port), hostname).setEncoding('utf8');
-  socket.on('error', () => {});
-  await once(socket, 'connect');
-  return socket;
-}
-
-/** All that a server sends until it closes the connection. */
-async function allOf(socket: Socket): Promise<string> {
-  let text = '';
-  socket.on('data', (chunk: string) => (text += chunk));
-  await new Promise((resolve) => socket.on('close', resolve));
-  return text;
-}
 
 const bodies: Readonly<Record<string, string>> = {
   'no JSON': '{"ratings":',
@@ -190,92 +169,6 @@ describe('a request without a right', () => {
     }
     expect(readToken(undefined, { FACTORFLOW_TOKEN: '0123456789abcdef' })).toBe('0123456789abcdef');
     expect(readToken(undefined, {})).toBeUndefined();
-  });
-});
-
-describe('a request that takes too much', () => {
-  it('a body of 100 MB, announced or in chunks', async () => {
-    const announced = await connected(server.address);
-    const refused = allOf(announced);
-    announced.write(
-      `POST /fold-in HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 100000000\r\n\r\n`,
-    );
-    announced.end('{');
-    expect(await refused).toMatch(/^HTTP\/1.1 413 [^]*"TOO_LARGE"/);
-    const chunked = await connected(server.address);
-    const answer = allOf(chunked);
-    chunked.write('POST /fold-in HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n');
-    chunked.write('transfer-encoding: chunked\r\n\r\n');
-    const chunk = `10000\r\n${'x'.repeat(0x10000)}\r\n`;
-    for (let sent = 0; sent < 1600 && !chunked.destroyed; sent++)
-      await new Promise((resolve) => chunked.write(chunk, resolve));
-    expect(await answer).toMatch(/^HTTP\/1.1 413 [^]*"TOO_LARGE"|^$/);
-    expect((await server.get('/recommend/1')).status).toBe(200);
-  });
-
-  it('a client that sends slowly loses its connection', async () => {
-    const strict = await startServer(folder, { receiveMilliseconds: 100 });
-    try {
-      const [body, head] = await Promise.all([connected(strict.address), connected(strict.address)]);
-      const answers = [allOf(body), allOf(head)];
-      body.write('POST /fold-in HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n');
-      body.write('content-length: 100\r\n\r\n{');
-      head.write('GET / HTTP/1.1\r\nhost:');
-      for (const answer of await Promise.all(answers)) expect(answer).toMatch(/^HTTP\/1.1 408 |^$/);
-      expect((await strict.get('/recommend/1')).status).toBe(200);
-    } finally {
-      await strict.end();
-    }
-  });
-
-  it('more requests than the limit get 503 with Retry-After', async () => {
-    const small = await startServer(folder, { mostRequests: 1 });
-    try {
-      const body = '{"ratings":[{"item":40,"rating":4}]}';
-      const slow = await connected(small.address);
-      const answer = allOf(slow);
-      slow.write('POST /fold-in HTTP/1.1\r\nhost: x\r\nconnection: close\r\n');
-      slow.write(`content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n{`);
-      while ((await small.metric('factorflow_requests_running')) === 0);
-      const refused = await fetch(`${small.address}/recommend/1`, { headers: json });
-      expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1']);
-      expect(await refused.json()).toEqual(errorOf('BUSY', /answers 1 requests already/));
-      slow.write(body.slice(1));
-      expect(await answer).toMatch(/^HTTP\/1.1 200 /);
-      while ((await small.metric('factorflow_requests_running')) > 0);
-      expect((await small.get('/recommend/1')).status).toBe(200);
-    } finally {
-      await small.end();
-    }
-  });
-
-  it('a server that ends waits for running requests, and for no connection beside', async () => {
-    const ending = await startServer(folder);
-    const body = '{"ratings":[{"item":40,"rating":4}]}';
-    const [slow, silent] = [await connected(ending.address), await connected(ending.address)];
-    const answer = allOf(slow);
-    slow.write('POST /fold-in HTTP/1.1\r\nhost: x\r\n');
-    slow.write(`content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n{`);
-    while ((await ending.metric('factorflow_requests_running')) === 0);
-    const start = performance.now();
-    const ended = ending.end();
-    await new Promise((resolve) => setTimeout(resolve, 200));
-    slow.write(body.slice(1));
-    expect(await answer).toMatch(/^HTTP\/1.1 200 [^]*connection: close[^]*"items":/i);
-    await ended;
-    expect(performance.now() - start).toBeLessThan(30_000);
-    silent.destroy();
-  });
-
-  it('an answer that takes too long becomes an error, and its work is cancelled', async () => {
-    const deadline = new Deadline(1);
-    await expect(deadline.within(new Promise(() => {}))).rejects.toMatchObject({ code: 'TIMEOUT' });
-    expect(deadline.signal.aborted).toBe(true);
-    const failed = new Deadline(60_000);
-    await expect(failed.within(Promise.reject(new Error('no')))).rejects.toThrow('no');
-    expect(failed.signal.aborted).toBe(true);
-    const { status, headers } = refusalOf(new HttpError('TIMEOUT', 'late'));
-    expect([status, headers]).toEqual([503, expect.objectContaining({ 'retry-after': '1' })]);
   });
 });
 
