@@ -9,6 +9,8 @@ export const PROTOCOL = 1;
 /** The first line that a parent process sends: a JSON object with the command and its options. */
 export interface Opening {
   readonly command: (typeof commands)[number];
+  /** Of the command train. */
+  readonly algorithm: (typeof algorithms)[number];
   readonly params: Partial<AlsParams>;
   readonly columns: { readonly user: string; readonly item: string; readonly rating: string };
   /** Number of ratings to expect; undefined if only the trailer contains it. */
@@ -25,7 +27,18 @@ const LONGEST = 1 << 20;
 const SHORTEST_BEAT = 10;
 const LONGEST_BEAT = 60_000;
 
-const names = ['protocol', 'version', 'command', 'params', 'columns', 'rows', 'checkpoints', 'heartbeat'];
+const names = [
+  'protocol',
+  'version',
+  'command',
+  'algorithm',
+  'params',
+  'columns',
+  'rows',
+  'checkpoints',
+  'heartbeat',
+];
+const algorithms = ['als', 'sgd'] as const;
 const commands = ['train', 'rows', 'model'] as const;
 const columnNames = ['user', 'item', 'rating'] as const;
 
@@ -53,6 +66,7 @@ export async function readOpening(cursor: ByteCursor, own: string): Promise<Open
     throw new UsageError(`rows must be a whole number or null, got ${shown(rows)}`);
   return {
     command,
+    algorithm: algorithmOf(given.algorithm, command),
     params: objectOf(params, 'params') as Partial<AlsParams>,
     columns: columnsOf(objectOf(columns, 'columns')),
     rows: typeof rows === 'number' ? rows : undefined,
@@ -63,6 +77,16 @@ export async function readOpening(cursor: ByteCursor, own: string): Promise<Open
 
 function isCommand(value: unknown): value is Opening['command'] {
   return (commands as readonly unknown[]).includes(value);
+}
+
+function algorithmOf(value: unknown, command: Opening['command']): Opening['algorithm'] {
+  if (value === undefined || value === null) return 'als';
+  const algorithm = algorithms.find((one) => one === value);
+  if (algorithm === undefined) throw new UsageError(`algorithm must be als or sgd, got ${shown(value)}`);
+  if (algorithm === 'als' || command === 'train') return algorithm;
+  throw new UsageError(`the first line has algorithm sgd, which the command ${command} does not have`, {
+    advice: 'SGD is trained on one host, by the command train',
+  });
 }
 
 function checkpointsOf(value: unknown): Opening['checkpoints'] {

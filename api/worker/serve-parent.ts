@@ -3,6 +3,7 @@ import type { IdColumn } from '../../connectors/model/id-column.ts';
 import { throwIfAborted } from '../../engine/errors.ts';
 import { Session } from '../session.ts';
 import { ALS } from '../training/als.ts';
+import { SGD, type SgdOptions } from '../training/sgd.ts';
 import { type Opening, readOpening } from './opening.ts';
 import { Parent, type ParentLink } from './parent-link.ts';
 import { RatingsFeed, requireWholeIds } from './ratings-feed.ts';
@@ -37,18 +38,22 @@ export async function serveParent(link: ParentLink, options: ServeOptions): Prom
 
 async function trainForParent(
   parent: Parent,
-  { params, columns: { user, item, rating }, rows, checkpoints }: Opening,
+  { algorithm, params, columns: { user, item, rating }, rows, checkpoints }: Opening,
   session: Session,
   { signal, report }: ServeOptions,
 ): Promise<void> {
-  const als = ALS.spark({ ...params, userCol: user, itemCol: item, ratingCol: rating });
+  const columns = { userCol: user, itemCol: item, ratingCol: rating };
+  const trainer =
+    algorithm === 'sgd'
+      ? new SGD({ biases: false, ...(params as SgdOptions), ...columns })
+      : ALS.spark({ ...params, ...columns });
   const feed = await RatingsFeed.open(parent.cursor);
   requireWholeIds(feed, [user, item]);
   const batches = async function* () {
     yield* feed.batchesAndTrailer(rows);
     parent.watch();
   };
-  const model = await als.fit(session.from(batches(), feed.schema), {
+  const model = await trainer.fit(session.from(batches(), feed.schema), {
     signal,
     onEvent: parent.onEvent,
     ...(checkpoints && {

@@ -13,6 +13,7 @@ import { ALS } from '../training/als.ts';
 import { baseBytes } from '../training/plans/memory-budget.ts';
 import { trainingDevice } from '../training/training-device.ts';
 import type { Opening } from './opening.ts';
+import { lossOfBlock } from './block-loss.ts';
 import { FixedRows } from './fixed-rows.ts';
 import type { Parent } from './parent-link.ts';
 import { RatingsFeed, requireWholeIds } from './ratings-feed.ts';
@@ -111,7 +112,8 @@ class RowRequests {
     if (type === 'start') return { fields: await this.#start(request, block) };
     if (type === 'solve') return { fields: await this.#solve(request, block) };
     if (type === 'gram') return this.#gram(request, block);
-    if (type === 'loss') return { fields: await this.#loss(request, block) };
+    if (type === 'loss')
+      return { fields: await lossOfBlock(block, this.#fixed.versionOf(block), request.fields) };
     throw new UsageError(`unknown request ${type}`, {
       advice: `There are: ${requests}`,
     });
@@ -203,7 +205,7 @@ class RowRequests {
     });
     const seconds = (performance.now() - started) / 1000;
     await this.#sendFactors(id, block, factors);
-    return { seconds };
+    return { seconds, kernel: solver.kernelName(sums !== undefined) };
   }
 
   /** The name of what a block lacks to be solved, if anything. */
@@ -266,15 +268,6 @@ class RowRequests {
       return { fields: { missing: 'version' } };
     const gram = await solver.gram();
     return { fields: {}, payload: new Uint8Array(gram.buffer) };
-  }
-
-  async #loss({ fields }: Request, block: RowBlock): Promise<JsonObject> {
-    const solver = block.started;
-    if (solver === undefined || block.version !== whole(fields, 'version')) return { missing: 'version' };
-    const errors = block.side === 'users';
-    if (errors && block.ratings > 0 && this.#fixed.versionOf(block) !== whole(fields, 'fixed'))
-      return { missing: 'fixed' };
-    return { ...(await solver.loss(errors)) };
   }
 
   async #sendFactors(id: number, block: RowBlock, factors: Float32Array): Promise<void> {

@@ -19,6 +19,17 @@ export function solvedObjective(round: StepResults): number {
   const values = (['update', 'update-implicit', 'solve-equations'] as const).flatMap((kernel) =>
     round.byPart('update-users', kernel, 'factors').flat(),
   );
+  return sumOfObjectives(values);
+}
+
+/** The objective of a task's rows, as one number or, with rows in groups, one for each group. */
+export interface ReportedObjective {
+  readonly objective?: unknown;
+  readonly objectives?: unknown;
+}
+
+/** Adds up the objectives that tasks reported for their rows. NaN if a task did not, or without tasks. */
+export function sumOfObjectives(values: readonly ReportedObjective[]): number {
   if (values.length === 0) return NaN;
   // Objectives of long rows that are solved in groups are added separately. A part's values begin with its
   // groups, and the order of summation must not depend on the number of parts.

@@ -56,7 +56,7 @@ def test_parameters_are_refused_at_once_in_factorflows_words(spark, started, rat
     als = ALS(rank=3, maxIter=1, **BLOCKS)
     before = started()
     assert "biases must be true or false, got 3" in message(lambda: factorflow_spark.options(als, biases=3))
-    assert "unknown ALS parameter bias" in message(lambda: factorflow_spark.options(als, bias=True))
+    assert "unknown parameter bias" in message(lambda: factorflow_spark.options(als, bias=True))
     with settings(spark, spark__factorflow__param__cgSteps="0"):
         assert "cgSteps must be auto or a whole number from 1 to 1,000, got 0" in message(
             lambda: als.fit(ratings)
@@ -67,6 +67,39 @@ def test_parameters_are_refused_at_once_in_factorflows_words(spark, started, rat
     assert started() == before
     both = factorflow_spark.options(als.copy({als.implicitPrefs: True}), biases=True)
     assert "implicit data have no level to learn" in message(lambda: both.fit(ratings))
+
+
+@pytest.mark.parametrize("biases", [False, True])
+def test_sgd_trains_on_one_host(spark, ratings, biases):
+    import factorflow_spark
+
+    als = ALS(rank=3, maxIter=20, regParam=0.02, seed=1, coldStartStrategy="drop", **BLOCKS)
+    sgd = {"algorithm": "sgd", "biases": biases, "learningRate": 0.1}
+    with settings(spark, spark__factorflow__workers="2"):
+        model = factorflow_spark.options(als.copy(), **sgd).fit(ratings)
+    found = factorflow_spark.summary()
+    assert (found["algorithm"], found["hosts"], len(found["iterations"])) == ("sgd", 1, 20)
+    assert found["kernels"][0].startswith("sgd")
+    assert model.rank == (5 if biases else 3)
+    assert rmse(model, ratings) < 0.5
+    with settings(spark, spark__factorflow__param__algorithm="sgd"):
+        assert factors(als.fit(ratings)) != factors(model)
+        assert factorflow_spark.summary()["algorithm"] == "sgd"
+
+
+def test_parameters_that_the_algorithm_does_not_have_are_refused(spark, started, ratings):
+    import factorflow_spark
+
+    als = ALS(rank=3, maxIter=1, **BLOCKS)
+    before = started()
+    fit = lambda als, **own: message(lambda: factorflow_spark.options(als.copy(), **own).fit(ratings))
+    assert "cgSteps is a parameter of als, and algorithm is sgd" in fit(als, algorithm="sgd", cgSteps=3)
+    assert "learningRate is a parameter of sgd, and algorithm is als" in fit(als, learningRate=0.1)
+    assert "implicitPrefs cannot be used with algorithm sgd" in fit(
+        als.copy({als.implicitPrefs: True}), algorithm="sgd"
+    )
+    assert "algorithm must be als or sgd, got svd" in fit(als, algorithm="svd")
+    assert started() == before
 
 
 @pytest.mark.parametrize("hosts", [1, 2])
@@ -84,14 +117,34 @@ def test_the_summary_of_a_fit(spark, ratings, hosts):
     assert found["bytesToWorkers"] > 12 * 900
     assert found["bytesFromWorkers"] > 16 * 100
     losses = [one["loss"] for one in found["iterations"]]
-    if hosts == 1:
-        assert losses == sorted(losses, reverse=True)
-        assert found["kernels"][0].startswith("update")
-        assert 0 < found["iterations"][-1]["trainRmse"] < 1
-    else:
-        assert losses == [None] * 4
+    assert losses == sorted(losses, reverse=True)
+    assert found["kernels"][0].startswith("update")
+    assert 0 < found["iterations"][-1]["trainRmse"] < 1
     ALS(rank=3, maxIter=0, **BLOCKS).fit(ratings)
     assert factorflow_spark.summary() is None
+
+
+def same(one, other):
+    return (one is None and other is None) or abs(one / other - 1) < 1e-3
+
+
+@pytest.mark.parametrize("implicit", [False, True])
+def test_losses_of_several_hosts_are_those_of_one(spark, ratings, implicit):
+    """Also with sums of the users' equations, where the items are more than the users."""
+    import factorflow_spark
+
+    swapped = ratings.selectExpr("item user", "user item", "rating")
+    for data, exchange in ((ratings, "shuffle"), (ratings, "equations"), (swapped, "equations")):
+        found = []
+        for hosts in ("1", "2"):
+            with settings(spark, spark__factorflow__workers=hosts, spark__factorflow__exchange=exchange):
+                ALS(rank=3, maxIter=3, seed=1, implicitPrefs=implicit, **BLOCKS).fit(data)
+            found.append(factorflow_spark.summary()["iterations"])
+        for one, two in zip(*found):
+            if implicit and data is swapped:
+                assert (two["loss"], two["trainRmse"]) == (None, None)
+            else:
+                assert same(one["loss"], two["loss"]) and same(one["trainRmse"], two["trainRmse"])
 
 
 def test_factors_are_persisted_with_sparks_names(spark, ratings):

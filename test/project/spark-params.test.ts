@@ -5,6 +5,7 @@
 import { join, resolve } from 'node:path';
 import { expect, it } from 'vitest';
 import { alsTable } from '../../operators/als/params.ts';
+import { sgdTable } from '../../operators/sgd/params.ts';
 import { meaningOf, type Param } from '../../operators/params/table.ts';
 
 const file = 'spark/src/main/resources/io/github/factorflow/spark/als-parameters.json';
@@ -12,18 +13,28 @@ const file = 'spark/src/main/resources/io/github/factorflow/spark/als-parameters
 const ofSpark = new Set(['rank', 'maxIter', 'regParam', 'implicitPrefs', 'alpha', 'nonnegative', 'seed']);
 const heldOut = new Set(['earlyStop', 'earlyStopMetric', 'targetRmse']);
 
+const tables = { als: alsTable.params, sgd: sgdTable.params } as const;
+
+/** The algorithm that has the parameter, if only one has it. */
+function only(name: string): 'als' | 'sgd' | undefined {
+  if (name in tables.als && name in tables.sgd) return undefined;
+  return name in tables.als ? 'als' : 'sgd';
+}
+
 function entry([name, param]: [string, Param]) {
   const { kind, called = name } = param;
   if (heldOut.has(name)) return [name, { kind: 'held out' }];
   if (ofSpark.has(name) && kind !== 'number or auto') return [name, { kind: 'of Spark' }];
   if (ofSpark.has(name))
-    return [name, { kind: 'choice', choices: ['auto'], called: name, must: 'auto here' }];
+    return [name, { kind: 'choice', choices: ['auto'], called: name, must: 'auto here', of: only(name) }];
   const { least, most, above, choices } = { ...param } as Readonly<Record<string, unknown>>;
-  return [name, { kind, called, must: meaningOf(param), least, most, above, choices }];
+  return [name, { kind, called, must: meaningOf(param), least, most, above, choices, of: only(name) }];
 }
 
-it('has every parameter of ALS, with the values that it may have', async () => {
-  const table = Object.fromEntries(Object.entries(alsTable.params as Record<string, Param>).map(entry));
+it('has every parameter of ALS and SGD, with the values that it may have', async () => {
+  const params: Record<string, Param> = { ...tables.sgd, ...tables.als };
+  const algorithm = { kind: 'choice', called: 'algorithm', must: 'als or sgd', choices: ['als', 'sgd'] };
+  const table = Object.fromEntries([['algorithm', algorithm], ...Object.entries(params).map(entry)]);
   const root = resolve(import.meta.dirname, '../..');
   await expect(`${JSON.stringify(table, null, 2)}\n`).toMatchFileSnapshot(join(root, file));
 });

@@ -75,7 +75,8 @@ export class RowTraining {
     }
   }
 
-  async loss(): Promise<{ loss: number; trainRmse: number }> {
+  /** `solved`: from the objective of the solve, if it suffices. */
+  async loss(solved = false): Promise<{ loss: number; trainRmse: number }> {
     const [users, items] = sides.map((side) => this.#solved[side][0].version);
     const answers = await this.#each(async (k) => {
       const ofUsers = await this.#workers[k].ask({
@@ -83,6 +84,7 @@ export class RowTraining {
         block: `users-${k}`,
         version: users,
         fixed: items,
+        solved,
       });
       const ofItems = await this.#workers[k].ask({ type: 'loss', block: `items-${k}`, version: items });
       return [ofUsers.answer.header, ofItems.answer.header];

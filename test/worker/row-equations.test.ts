@@ -103,6 +103,31 @@ describe('a share of equations', () => {
     expect(found.get(6)?.[equationLayout(2).n]).toBe(1);
   });
 
+  it('gives users whose loss is known without rows of items', async () => {
+    const worker = await begun();
+    const start = await worker.ask({ type: 'start', block: 'users', version: 0, ...sums });
+    const fixed = { block: 'items', version: 0, ...sums };
+    await worker.ask({ type: 'fixed', ...fixed }, start.factors[0].payload);
+    const items = await worker.ask({ type: 'solve', block: 'items', fixed: 0, version: 1, ...sums });
+    const share = await worker.ask({ type: 'equations', block: 'items', version: 1, to: 0 });
+    await worker.ask({ type: 'add', block: 'users', version: 1 }, share.factors[0].payload);
+    const solve = { type: 'solve', block: 'users', fixed: 1, version: 2, equations: true, ...sums };
+    const { factors, answer } = await worker.ask(solve);
+    expect(answer.header).toMatchObject({ kernel: expect.stringMatching(/^solve-equations ./) });
+    const loss = { type: 'loss', block: 'users', version: 2, fixed: 1 };
+    expect((await worker.ask(loss)).answer.header).toMatchObject({ missing: 'fixed' });
+    const found = (await worker.ask({ ...loss, solved: true })).answer.header;
+    const [x, theta] = [rowsOf(factors), rowsOf(items.factors)];
+    const product = (user: number, item: number) =>
+      (x.get(user) ?? []).reduce((sum, value, k) => sum + value * (theta.get(item)?.[k] ?? NaN), 0);
+    const errors = [1 - product(1, 5), 2 - product(1, 6), 3 - product(2, 5)];
+    expect(found.count).toBe(3);
+    expect(found.squared).toBeCloseTo(
+      errors.reduce((sum, error) => sum + error ** 2, 0),
+      4,
+    );
+  });
+
   it('is asked for where it is missing', async () => {
     const worker = await begun();
     const ask = async (request: Parameters<WorkerParent['ask']>[0]) =>

@@ -47,6 +47,9 @@ describe('blocks of explicit ratings', () => {
       const { loss, trainRmse } = await rows.loss();
       expect(loss / (expected.last?.loss ?? 0)).toBeCloseTo(1, 9);
       expect(trainRmse / (expected.last?.trainRmse ?? 0)).toBeCloseTo(1, 9);
+      const ofSolve = await rows.loss(true);
+      expect(ofSolve.loss / loss).toBeCloseTo(1, 5);
+      expect(ofSolve.trainRmse / trainRmse).toBeCloseTo(1, 5);
       expect(await rows.end()).toEqual(Array.from({ length: blocks }, () => 0));
     },
   );
@@ -59,7 +62,9 @@ describe('blocks of explicit ratings', () => {
     await rows.start();
     for (let k = 0; k < 2; k++) await rows.iterate();
     expect(rows.factors('users')).toEqual(expected.users);
-    expect((await rows.loss()).loss / (expected.last?.loss ?? 0)).toBeCloseTo(1, 9);
+    const { loss } = await rows.loss();
+    expect(loss / (expected.last?.loss ?? 0)).toBeCloseTo(1, 9);
+    expect((await rows.loss(true)).loss / loss).toBeCloseTo(1, 5);
   });
 
   it('may be empty, where a host has no rows', async () => {

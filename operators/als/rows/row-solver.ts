@@ -18,7 +18,7 @@ import { chooseSolver, solverParams } from '../solver-choice.ts';
 import { tilingOf } from '../tiles.ts';
 import { sharedArray } from '../../../engine/partition.ts';
 import { FixedFactors } from './fixed-factors.ts';
-import { lossOfRows, type RowsLoss } from './rows-loss.ts';
+import { lossOfRows, type RowsLoss, type SolvedRowsLoss, squaresOf } from './rows-loss.ts';
 import {
   emptyGram,
   gramOf,
@@ -54,6 +54,8 @@ export class RowSolver {
   #fixed: Float32Array | PlacedFactors = new Float32Array(0);
   #rows: Float32Array = new Float32Array(0);
   #version: number | undefined;
+  /** The objective of the rows in memory, if they were solved here by a kernel that computes it. */
+  #objective = NaN;
 
   /**
    * `block`: the ratings. Its rows belong to `keys`; its columns are row numbers of the other side, below
@@ -156,7 +158,7 @@ export class RowSolver {
     const { block, columns } = this;
     const given = { block, columns, fromZeros: isFirst || fromZeros, gram };
     const solving = { stage: STAGE, rule: this.#rule, device: this.#device };
-    const badRow = sums
+    const { badRow, objective } = sums
       ? await solveSummed(rows, { ...given, sums }, { ...solving, solver: this.#choice() }, this.#ctx)
       : await solveInPlace(
           rows,
@@ -165,12 +167,19 @@ export class RowSolver {
           this.#ctx,
         );
     const solved = this.#hold(version, rows);
+    this.#objective = objective;
     if (badRow >= 0) throw this.#diverged(badRow);
     return solved;
   }
 
   #choice(): SolverChoice {
     return solverParams(chooseSolver(this.#params, this.#device.info.kind));
+  }
+
+  /** The solver's name, as in plans; `summed`: of rows solved from sums of equations. */
+  kernelName(summed: boolean): string {
+    const task = summed ? 'solve-equations' : this.#params.implicitPrefs ? 'update-implicit' : 'update';
+    return `${task} ${chooseSolver(this.#params, this.#device.info.kind).kernel}`;
   }
 
   async #solver(): Promise<RowsSolver> {
@@ -206,6 +215,21 @@ export class RowSolver {
     return lossOfRows(given, { errors, params, rule, unit, device }, this.#ctx);
   }
 
+  /**
+   * The contribution of solved rows to the loss, from the objective of their solve: without a pass over the
+   * ratings, and without the fixed side. Undefined for implicit data, where the kernel does not compute the
+   * objective, and where Σ r² is more than `most` times the squared error, since cancellation leaves few digits.
+   */
+  async solvedLoss(most: number): Promise<SolvedRowsLoss | undefined> {
+    if (this.#isEmpty) return { squared: 0, count: 0, penalty: 0 };
+    if (Number.isNaN(this.#objective) || this.#params.implicitPrefs) return undefined;
+    const { penalty } = await this.loss(false);
+    const squares = this.#unit ** 2 * squaresOf(this.block);
+    const squared = squares + this.#unit ** 2 * this.#objective - penalty;
+    if (!(squared * most > squares)) return undefined;
+    return { squared, count: this.block.ratings, penalty };
+  }
+
   /** Frees the device's memory. */
   async forget(): Promise<void> {
     if (this.#isEmpty) return;
@@ -230,6 +254,7 @@ export class RowSolver {
   #hold(version: number, values: Float32Array): Float32Array {
     this.#version = version;
     this.#rows = values;
+    this.#objective = NaN;
     return this.#given(values);
   }
 

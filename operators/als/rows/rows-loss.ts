@@ -20,6 +20,16 @@ export type RowsLoss =
   | { readonly squared: number; readonly absolute: number; readonly count: number; readonly penalty: number }
   | { readonly observed: number; readonly penalty: number };
 
+/** The contribution of explicit ratings, from the objective of the solve. */
+export type SolvedRowsLoss = { readonly squared: number; readonly count: number; readonly penalty: number };
+
+/** Σ r² of a block, in the unit of training. */
+export function squaresOf({ values }: RatingBlock): number {
+  let squares = 0;
+  for (let k = 0; k < values.length; k++) squares += values[k] ** 2;
+  return squares;
+}
+
 /** A block that is on the device, its rows, and the rows of the fixed side, in the unit of training. */
 interface MeasuredRows {
   readonly block: RatingBlock;

@@ -2,7 +2,7 @@ import { dataSetName } from '../../../engine/partition.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { factorStride } from '../../planner/sizes.ts';
 import { type RatingBlock, rowsOfBlock } from '../../ratings/rating-block.ts';
-import { type GivenRows, solveRows, type RowsSolving } from './solve-rows.ts';
+import { type GivenRows, type SolveOutcome, solveRows, type RowsSolving } from './solve-rows.ts';
 
 /** Most bytes of the rows that a CPU solves at a time. Tests lower it. */
 export const chunkLimit = { bytes: 32 << 20 };
@@ -19,15 +19,15 @@ export function chunksOf(rows: number, stride: number): { readonly from: number;
 /**
  * Solves the rows of a block that is on the device, and writes them over `own`, the rows before. A CPU solves
  * some of them at a time; the ratings are not copied for that. The rows do not depend on each other, so their
- * bits are the same. `fromZeros`: conjugate gradients start from zeros. Returns the first row without a
- * finite solution, or -1; the rows of later chunks are then unchanged.
+ * bits are the same. `fromZeros`: conjugate gradients start from zeros. After a row without a finite solution
+ * the rows of later chunks are unchanged.
  */
 export async function solveInPlace(
   own: Float32Array,
   { fromZeros, ...rows }: Omit<GivenRows, 'previous' | 'placed'> & { readonly fromZeros: boolean },
   solving: RowsSolving,
   ctx: ExecutionContext,
-): Promise<number> {
+): Promise<SolveOutcome> {
   const { kind, strideStep } = solving.device.info;
   const { rank } = solving.rule;
   const chunks = kind === 'cpu' ? chunksOf(rows.block.rows, factorStride(rank, strideStep)) : [];
@@ -35,20 +35,22 @@ export async function solveInPlace(
     part: { readonly block: RatingBlock; readonly placed: boolean },
     before: Float32Array,
   ) => {
-    const { factors, badRow } = await solveRows(
+    const { factors, badRow, objective } = await solveRows(
       { ...rows, ...part, ...(fromZeros ? {} : { previous: before }) },
       solving,
       ctx,
     );
     before.set(factors);
-    return badRow;
+    return { badRow, objective };
   };
   if (chunks.length <= 1) return solve({ block: rows.block, placed: true }, own);
   const name = dataSetName('rows-chunk');
+  let objective = 0;
   for (const [partition, { from, to }] of chunks.entries()) {
     const block = rowsOfBlock(rows.block, from, to, { name, partition, version: 0 });
-    const badRow = await solve({ block, placed: false }, own.subarray(from * rank, to * rank));
-    if (badRow >= 0) return from + badRow;
+    const solved = await solve({ block, placed: false }, own.subarray(from * rank, to * rank));
+    objective += solved.objective;
+    if (solved.badRow >= 0) return { badRow: from + solved.badRow, objective };
   }
-  return -1;
+  return { badRow: -1, objective };
 }

@@ -18,6 +18,7 @@ import { valuesOfStage } from '../../tasks/task-values.ts';
 import { contracts, type ImplicitWeights, type KernelChoice, type TaskOf } from '../../tasks/tasks.ts';
 import { gramSlices } from '../implicit/stages.ts';
 import { rowShifts } from '../implicit/weights.ts';
+import { type ReportedObjective, sumOfObjectives } from '../solved-loss.ts';
 import { tiledSlices } from '../tiles.ts';
 import type { RowRegularization, SolverChoice, Tiling } from '../../tasks/task-types.ts';
 
@@ -62,12 +63,18 @@ export interface GivenRows {
 export type RowsSolver = SolverChoice &
   Partial<Pick<KernelChoice, 'variant' | 'precision' | 'ratingScale'>> & { readonly tiled?: Tiling };
 
-export interface SolvedRows {
+export interface SolvedRows extends SolveOutcome {
   readonly factors: Float32Array;
   /** β, for rules with biases. */
   readonly biases?: Float32Array;
+}
+
+/** The result of solving some rows, without the rows. */
+export interface SolveOutcome {
   /** The first row without a finite solution, or -1. */
   readonly badRow: number;
+  /** Σ xᵀA x - 2 bᵀx over the rows, with their penalty in A; NaN where the kernel does not compute it. */
+  readonly objective: number;
 }
 
 /** Returns a function that names the partitions of one run; no other run uses the same names. */
@@ -149,7 +156,17 @@ export async function solveRows(
   return {
     factors: valuesOf(factors),
     ...(bias && { biases: valuesOf(bias) }),
-    badRow: valuesOfStage(results, stage, task.kernel).find(({ badRow }) => badRow >= 0)?.badRow ?? -1,
+    ...outcomeOf(valuesOfStage(results, stage, task.kernel)),
+  };
+}
+
+/** The outcome of rows that several tasks solved. */
+export function outcomeOf(
+  values: readonly (ReportedObjective & { readonly badRow: number })[],
+): SolveOutcome {
+  return {
+    badRow: values.find(({ badRow }) => badRow >= 0)?.badRow ?? -1,
+    objective: sumOfObjectives(values),
   };
 }
 

@@ -11,7 +11,15 @@ import { valuesOfStage } from '../../tasks/task-values.ts';
 import type { SolverChoice } from '../../tasks/task-types.ts';
 import { contracts } from '../../tasks/tasks.ts';
 import { chunksOf } from './solve-in-place.ts';
-import { factorsOf, refsOf, type RowRule, shiftsOf, slicesOf } from './solve-rows.ts';
+import {
+  factorsOf,
+  outcomeOf,
+  refsOf,
+  type RowRule,
+  shiftsOf,
+  slicesOf,
+  type SolveOutcome,
+} from './solve-rows.ts';
 
 /**
  * Rows whose equations are summed already. `sums`: for each row its A, b and number of ratings (see
@@ -35,25 +43,27 @@ interface SummedSolving {
 
 /**
  * Solves rows from the sums of their equations, and writes them over `own`, the rows before. Regularization and
- * the Gram matrix are added here, once. Some rows at a time are on the device. Returns the first row without a
- * finite solution, or -1; the rows of later chunks are then unchanged.
+ * the Gram matrix are added here, once. Some rows at a time are on the device. After a row without a finite
+ * solution the rows of later chunks are unchanged.
  */
 export async function solveSummed(
   own: Float32Array,
   rows: SummedRows,
   solving: SummedSolving,
   ctx: ExecutionContext,
-): Promise<number> {
+): Promise<SolveOutcome> {
   const { rank } = solving.rule;
+  let objective = 0;
   const columns = equationColumns(rank, false);
   for (const { from, to } of chunksOf(rows.block.rows, columns)) {
     const block = rowsOfBlock(rows.block, from, to, refsOf(solving.stage)('block'));
     const sums = rows.sums.subarray(from * columns, to * columns);
     const before = own.subarray(from * rank, to * rank);
-    const badRow = await solveChunk(before, { ...rows, block, sums }, solving, ctx);
-    if (badRow >= 0) return from + badRow;
+    const solved = await solveChunk(before, { ...rows, block, sums }, solving, ctx);
+    objective += solved.objective;
+    if (solved.badRow >= 0) return { badRow: from + solved.badRow, objective };
   }
-  return -1;
+  return { badRow: -1, objective };
 }
 
 async function solveChunk(
@@ -61,7 +71,7 @@ async function solveChunk(
   { block, columns, sums, gram, fromZeros }: SummedRows,
   { stage, rule, solver, device }: SummedSolving,
   ctx: ExecutionContext,
-): Promise<number> {
+): Promise<SolveOutcome> {
   const { implicit, nonnegative: _, ...regularization } = rule;
   const { rank } = rule;
   const { place, strideStep } = device.info;
@@ -93,6 +103,5 @@ async function solveChunk(
   steps.free(stage, place, [...Object.values(inputs), outputs.factors]);
   const results = await runSteps(steps.steps, ctx, { given });
   own.set(results.handed[0].columns.values as Float32Array);
-  const solved = valuesOfStage(results, stage, 'solve-equations');
-  return solved.find(({ badRow }) => badRow >= 0)?.badRow ?? -1;
+  return outcomeOf(valuesOfStage(results, stage, 'solve-equations'));
 }

@@ -85,6 +85,7 @@ public class FactorFlowALS extends ALS {
     last = null;
     SparkConf conf = dataset.sparkSession().sparkContext().getConf();
     ObjectNode more = Settings.parameters(conf).setAll(FactorFlowParameters.ofValues(factorFlowParams));
+    FactorFlowParameters.requireOneAlgorithm(more);
     Optional<String> reason = unsupported();
     if (reason.isPresent()) {
       if (!more.isEmpty()) throw new IllegalArgumentException(
@@ -97,14 +98,20 @@ public class FactorFlowALS extends ALS {
     Ratings ratings = Ratings.of(this, dataset);
     Parameters parameters = Parameters.of(this, more);
     Settings settings = Settings.of(conf);
+    boolean many = settings.workers() > 1 && !parameters.isSgd();
+    if (settings.workers() > 1 && !many) log.warn(
+      "FactorFlow: SGD trains on one host. spark.factorflow.workers {} does not act on {}",
+      settings.workers(),
+      uid()
+    );
     Factors factors = Attempts.train(ratings.context(), executors -> {
       Progress progress = Progress.register(ratings.context());
       long start = System.nanoTime();
       Factors trained =
-        settings.workers() > 1
+        many
           ? ManyHosts.train(ratings, parameters, settings, executors, progress)
           : OneHost.train(ratings, parameters, settings, executors, progress);
-      last = FitSummary.of(parameters, settings, progress, (System.nanoTime() - start) / 1e9);
+      last = FitSummary.of(parameters, many ? settings.workers() : 1, progress, (System.nanoTime() - start) / 1e9);
       return trained;
     });
     log.info("FactorFlow: {} | {}", uid(), last);

@@ -14,8 +14,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * FactorFlow's parameters of ALS that Spark's ALS does not have, by the names of FactorFlow's options. Names
- * and single values are checked here; combinations are checked by the worker, before it trains.
+ * FactorFlow's parameters of ALS and SGD that Spark's ALS does not have, by the names of FactorFlow's options.
+ * Names and single values are checked here; combinations are checked by the worker, before it trains.
  */
 final class FactorFlowParameters {
 
@@ -39,6 +39,21 @@ final class FactorFlowParameters {
     ObjectNode values = json.objectNode();
     given.forEach((name, value) -> values.set(name, checked(name, ofValue(name, value))));
     return values;
+  }
+
+  /** Throws IllegalArgumentException for a parameter that the chosen algorithm does not have. */
+  static void requireOneAlgorithm(ObjectNode values) {
+    String algorithm = values.path("algorithm").asText("als");
+    values
+      .fieldNames()
+      .forEachRemaining(name -> {
+        // SGD's own default is taken
+        if (name.equals("regParam")) return;
+        String of = described(name).path("of").asText(algorithm);
+        if (!of.equals(algorithm)) throw new IllegalArgumentException(
+          name + " is a parameter of " + of + ", and algorithm is " + algorithm + ". Leave one of them out"
+        );
+      });
   }
 
   private static JsonNode ofText(String kind, String text) {
@@ -96,7 +111,7 @@ final class FactorFlowParameters {
   private static JsonNode described(String name) {
     JsonNode described = table.get(name);
     if (described == null) throw new IllegalArgumentException(
-      "unknown ALS parameter " + name + ". There are: " + String.join(", ", names())
+      "unknown parameter " + name + ". There are: " + String.join(", ", names())
     );
     switch (described.path("kind").asText()) {
       case "of Spark" -> throw new IllegalArgumentException(

@@ -12,16 +12,18 @@ import java.util.Locale;
 /**
  * The outcome of a fit, and its cost.
  *
+ * @param algorithm als or sgd
  * @param rank features of a row, without the two of biases
  * @param hosts workers that trained together
  * @param devices each with its host, such as "cpu on node1"
- * @param kernels of the plan; empty on several hosts, whose blocks have no common plan
+ * @param kernels of the plan; on several hosts those that solved their blocks
  * @param bytesToWorkers ratings and factors that were sent to workers
  * @param bytesFromWorkers factors that they sent back
  * @param resumedFrom the iteration of the checkpoint from which a lost training went on; 0 if there was none
  * @param seconds from the first job to the factors
  */
 public record FitSummary(
+  String algorithm,
   int rank,
   int hosts,
   List<String> devices,
@@ -33,13 +35,14 @@ public record FitSummary(
   double seconds,
   List<Iteration> iterations
 ) {
-  /** Loss and training RMSE are NaN on several hosts, which do not measure them. */
+  /** Loss and training RMSE are NaN where they were not measured (docs/spark.md). */
   public record Iteration(int iteration, double seconds, double loss, double trainRmse) {}
 
-  static FitSummary of(Parameters parameters, Settings settings, Progress progress, double seconds) {
+  static FitSummary of(Parameters parameters, int hosts, Progress progress, double seconds) {
     return new FitSummary(
+      parameters.algorithm(),
       parameters.rank(),
-      settings.workers(),
+      hosts,
       progress.devices(),
       progress.kernels(),
       progress.ratings(),
@@ -53,8 +56,8 @@ public record FitSummary(
 
   private static List<Iteration> iterations(Progress progress) {
     List<Iteration> all = new ArrayList<>();
-    for (double seconds : progress.iterationSeconds())
-      all.add(new Iteration(all.size() + 1, seconds, Double.NaN, Double.NaN));
+    for (Progress.Iteration one : progress.measured())
+      all.add(new Iteration(all.size() + 1, one.seconds(), one.loss(), one.trainRmse()));
     JsonNode report = progress.report();
     for (JsonNode one : report.path("iterations"))
       all.add(
@@ -75,7 +78,7 @@ public record FitSummary(
   /** The fields by their names, and NaN as null. */
   public String toJson() {
     ObjectNode json = JsonNodeFactory.instance.objectNode();
-    json.put("rank", rank).put("hosts", hosts);
+    json.put("algorithm", algorithm).put("rank", rank).put("hosts", hosts);
     devices.forEach(json.putArray("devices")::add);
     kernels.forEach(json.putArray("kernels")::add);
     json
@@ -108,7 +111,8 @@ public record FitSummary(
     String by = kernels.isEmpty() ? "" : " | " + String.join("; ", kernels);
     return (
       text(
-        "rank %d | %,d ratings | %s | %d iterations, %.3f s each",
+        "%s of rank %d | %,d ratings | %s | %d iterations, %.3f s each",
+        algorithm.toUpperCase(Locale.ROOT),
         rank,
         ratings,
         String.join(", ", devices),

@@ -29,9 +29,17 @@ public record Parameters(
   String more
 ) implements Serializable {
   private static final ObjectMapper reader = new ObjectMapper();
+  private static final String SGD = "sgd";
 
-  /** Values of {@code more} replace Spark's: {@code auto} as regParam or alpha. */
+  /**
+   * Values of {@code more} replace Spark's: {@code auto} as regParam or alpha. Throws IllegalArgumentException
+   * for parameters of Spark's ALS that SGD does not have.
+   */
   static Parameters of(ALS als, ObjectNode more) {
+    if (more.path("algorithm").asText().equals(SGD)) {
+      if (als.getImplicitPrefs()) throw notOfSgd("implicitPrefs");
+      if (als.getNonnegative()) throw notOfSgd("nonnegative");
+    }
     return new Parameters(
       als.getRank(),
       als.getMaxIter(),
@@ -47,6 +55,20 @@ public record Parameters(
       als.getFinalStorageLevel(),
       more.toString()
     );
+  }
+
+  private static IllegalArgumentException notOfSgd(String name) {
+    return new IllegalArgumentException(
+      name + " cannot be used with algorithm sgd, which trains on explicit ratings alone, with factors of any sign"
+    );
+  }
+
+  public String algorithm() {
+    return own().path("algorithm").asText("als");
+  }
+
+  public boolean isSgd() {
+    return algorithm().equals(SGD);
   }
 
   /** Numbers of a row of factors: with biases, two more than the rank. */
@@ -69,9 +91,18 @@ public record Parameters(
   public ObjectNode toJson() {
     ObjectNode json = JsonNodeFactory.instance.objectNode();
     json.put("rank", rank).put("maxIter", maxIter).put("regParam", regParam).put("seed", foldedSeed());
-    json.put("nonnegative", nonnegative).put("implicitPrefs", implicitPrefs);
+    if (!isSgd()) json.put("nonnegative", nonnegative).put("implicitPrefs", implicitPrefs);
     if (implicitPrefs) json.put("alpha", alpha);
-    return json.setAll(own());
+    json.setAll(own());
+    json.remove("algorithm");
+    return isSgd() ? withLambdasOfSgd(json) : json;
+  }
+
+  /** Without Spark's λ where it does not act: {@code auto} is SGD's default, and both sides may have an own λ. */
+  private static ObjectNode withLambdasOfSgd(ObjectNode json) {
+    boolean both = json.has("regParamUsers") && json.has("regParamItems");
+    if (both || json.path("regParam").asText().equals("auto")) json.remove("regParam");
+    return json;
   }
 
   private ObjectNode own() {

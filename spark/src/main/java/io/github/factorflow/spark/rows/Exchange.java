@@ -58,7 +58,8 @@ interface Exchange {
         version,
         solved,
         JavaSparkContext.fromSparkContext(blocks.context()).broadcast(all),
-        SolvedSide.gram(all)
+        SolvedSide.gram(all),
+        SolvedSide.loss(all)
       );
     }
 
@@ -100,7 +101,13 @@ interface Exchange {
       List<SolvedBlock> summaries = blocks.collect(solved.map(SolvedBlock::summary));
       ManyHosts.checked(summaries);
       summaries.sort(Comparator.comparingInt(block -> block.block));
-      return new SolvedSide(version, solved, null, SolvedSide.gram(summaries));
+      return new SolvedSide(
+        version,
+        solved,
+        null,
+        SolvedSide.gram(summaries),
+        SolvedSide.loss(summaries)
+      );
     }
 
     @Override

@@ -125,7 +125,7 @@ public final class ManyHosts {
         items.gram()
       );
       users = exchange.solve(byFixedItems, 2 * iteration, items, users, last);
-      session.progress().iterated((System.nanoTime() - began) / 1e9);
+      session.progress().iterated((System.nanoTime() - began) / 1e9, users.loss(items), users.loss().rmse());
       if (last) continue;
       // the last iteration's inputs stay: its results may have to be solved again
       exchange.drop(formerUsers);

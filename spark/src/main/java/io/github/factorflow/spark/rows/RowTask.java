@@ -130,7 +130,7 @@ final class RowTask implements Serializable {
       return worker.use(TaskContext.get(), session.progress(), () -> {
         if (work == Work.LOAD) return load(worker, block, ratings);
         RowWorker.Answer answer = answer(worker, block, request(block), ratings, fixed, previous);
-        return SolvedBlock.solved(block, answer.factors(), gram(worker, block));
+        return SolvedBlock.solved(block, answer.factors(), gram(worker, block), loss(worker, block, answer));
       });
     } catch (Refusal.Refused refused) {
       return SolvedBlock.refused(block, refused.getMessage());
@@ -231,6 +231,19 @@ final class RowTask implements Serializable {
     return session.parameters().implicitPrefs()
       ? worker.ask(node("gram", block).put("version", version), nothing).frame().payload()
       : null;
+  }
+
+  /**
+   * The block's part of the loss. The last iteration's errors are measured by a pass over the ratings, as on
+   * one host, and others come from the solve, except where it does not compute them.
+   */
+  private BlockLoss loss(RowWorker worker, int block, RowWorker.Answer solved) {
+    if (work == Work.START) return BlockLoss.NONE;
+    session.progress().solvedBy(solved.frame().text("kernel"));
+    boolean last = version == 2 * session.parameters().maxIter();
+    ObjectNode request = node("loss", block).put("version", version).put("fixed", fixedVersion);
+    request.put("solved", !last || work == Work.SOLVE_SUMMED);
+    return BlockLoss.of(worker.ask(request, nothing).frame().header());
   }
 
   private ObjectNode request(int block) {

@@ -13,6 +13,8 @@ final class SolvedBlock implements Serializable {
   final Sums sums;
   /** The block's part of the Gram matrix, rank² float64; null without implicit data. */
   final byte[] gram;
+  /** The block's part of the loss; zeros where the task did not solve it. */
+  final BlockLoss loss;
   /** The facts about the block that was loaded. */
   final BlockNeeds needs;
   /** The reason why a worker refused the work, or null. */
@@ -23,6 +25,7 @@ final class SolvedBlock implements Serializable {
     List<byte[]> factors,
     Sums sums,
     byte[] gram,
+    BlockLoss loss,
     BlockNeeds needs,
     String refusal
   ) {
@@ -30,28 +33,29 @@ final class SolvedBlock implements Serializable {
     this.factors = factors;
     this.sums = sums;
     this.gram = gram;
+    this.loss = loss;
     this.needs = needs;
     this.refusal = refusal;
   }
 
   static SolvedBlock empty(int block) {
-    return new SolvedBlock(block, List.of(), Sums.NONE, null, BlockNeeds.NONE, null);
+    return new SolvedBlock(block, List.of(), Sums.NONE, null, BlockLoss.NONE, BlockNeeds.NONE, null);
   }
 
   static SolvedBlock loaded(int block, Sums sums, BlockNeeds needs) {
-    return new SolvedBlock(block, List.of(), sums, null, needs, null);
+    return new SolvedBlock(block, List.of(), sums, null, BlockLoss.NONE, needs, null);
   }
 
-  static SolvedBlock solved(int block, List<byte[]> factors, byte[] gram) {
-    return new SolvedBlock(block, factors, Sums.NONE, gram, BlockNeeds.NONE, null);
+  static SolvedBlock solved(int block, List<byte[]> factors, byte[] gram, BlockLoss loss) {
+    return new SolvedBlock(block, factors, Sums.NONE, gram, loss, BlockNeeds.NONE, null);
   }
 
   static SolvedBlock refused(int block, String reason) {
-    return new SolvedBlock(block, List.of(), Sums.NONE, null, BlockNeeds.NONE, reason);
+    return new SolvedBlock(block, List.of(), Sums.NONE, null, BlockLoss.NONE, BlockNeeds.NONE, reason);
   }
 
   /** The block without its factors, for the driver if the factors stay on the executors. */
   SolvedBlock summary() {
-    return new SolvedBlock(block, List.of(), sums, gram, needs, refusal);
+    return new SolvedBlock(block, List.of(), sums, gram, loss, needs, refusal);
   }
 }

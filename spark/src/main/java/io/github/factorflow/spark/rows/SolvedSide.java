@@ -2,6 +2,7 @@ package io.github.factorflow.spark.rows;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.DoubleBuffer;
 import java.util.List;
 import org.apache.spark.api.java.JavaRDD;
 import org.apache.spark.broadcast.Broadcast;
@@ -12,12 +13,14 @@ import org.apache.spark.broadcast.Broadcast;
  * @param blocks one partition for each block
  * @param copies of all blocks on the executors, or null where they travel by a shuffle
  * @param gram the side's Gram matrix, rank² float64; empty without implicit data
+ * @param loss the sum of its blocks' parts of the loss
  */
 record SolvedSide(
   int version,
   JavaRDD<SolvedBlock> blocks,
   Broadcast<List<SolvedBlock>> copies,
-  byte[] gram
+  byte[] gram,
+  BlockLoss loss
 ) {
   /**
    * The sum of the blocks' matrices, in the order of blocks: it does not depend on the hosts that solved
@@ -27,7 +30,7 @@ record SolvedSide(
     double[] sum = null;
     for (SolvedBlock block : blocks) {
       if (block.gram == null) continue;
-      var part = ByteBuffer.wrap(block.gram).order(ByteOrder.LITTLE_ENDIAN).asDoubleBuffer();
+      DoubleBuffer part = doubles(block.gram);
       if (sum == null) sum = new double[part.remaining()];
       for (int at = 0; at < sum.length; at++) sum[at] += part.get(at);
     }
@@ -35,5 +38,30 @@ record SolvedSide(
     ByteBuffer bytes = ByteBuffer.allocate(8 * sum.length).order(ByteOrder.LITTLE_ENDIAN);
     bytes.asDoubleBuffer().put(sum);
     return bytes.array();
+  }
+
+  /** The sum of the blocks' parts of the loss, in the order of blocks. */
+  static BlockLoss loss(List<SolvedBlock> blocks) {
+    BlockLoss sum = BlockLoss.NONE;
+    for (SolvedBlock block : blocks) sum = sum.plus(block.loss);
+    return sum;
+  }
+
+  /** The loss after an iteration, whose users are this side. */
+  double loss(SolvedSide items) {
+    return loss.with(items.loss, product(gram, items.gram));
+  }
+
+  /** The sum of (xᵀθ)² over all pairs of implicit data, by both Gram matrices; 0 for empty ones. */
+  private static double product(byte[] one, byte[] other) {
+    DoubleBuffer ones = doubles(one);
+    DoubleBuffer others = doubles(other);
+    double sum = 0;
+    for (int at = 0; at < ones.limit(); at++) sum += ones.get(at) * others.get(at);
+    return sum;
+  }
+
+  private static DoubleBuffer doubles(byte[] bytes) {
+    return ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN).asDoubleBuffer();
   }
 }

@@ -11,6 +11,7 @@ import io.github.factorflow.spark.worker.Launch;
 import java.io.Serializable;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Locale;
 import java.util.stream.IntStream;
 import org.apache.spark.HashPartitioner;
 import org.apache.spark.SparkContext;
@@ -63,7 +64,9 @@ public final class OneHost {
     JavaRDD<FactorBlock> items = kept(side(factors, userBlocks, partitions), "itemFactors", parameters);
     try (JobDescription job = new JobDescription(context)) {
       job.say(
-        "FactorFlow ALS: " +
+        "FactorFlow " +
+          parameters.algorithm().toUpperCase(Locale.ROOT) +
+          ": " +
           parameters.maxIter() +
           " iterations at rank " +
           parameters.rank() +

@@ -37,8 +37,11 @@ public final class Progress implements Serializable {
   private final CollectionAccumulator<String> kernels = new CollectionAccumulator<>();
   /** Reports of trainings as JSON: the last one is of the attempt that succeeded. */
   private final CollectionAccumulator<String> reports = new CollectionAccumulator<>();
-  /** Of iterations that the driver measures. */
-  private final transient List<Double> iterationSeconds = new ArrayList<>();
+  /** Iterations of several hosts, which the driver measures. */
+  private final transient List<Iteration> measured = new ArrayList<>();
+
+  /** An iteration of a fit. Values that were not measured are NaN. */
+  public record Iteration(double seconds, double loss, double trainRmse) {}
 
   private Progress() {}
 
@@ -110,12 +113,17 @@ public final class Progress implements Serializable {
   }
 
   /** On the driver: an iteration has ended. */
-  public void iterated(double seconds) {
-    iterationSeconds.add(seconds);
+  public void iterated(double seconds, double loss, double trainRmse) {
+    measured.add(new Iteration(seconds, loss, trainRmse));
   }
 
-  public List<Double> iterationSeconds() {
-    return iterationSeconds;
+  public List<Iteration> measured() {
+    return measured;
+  }
+
+  /** On several hosts, whose blocks have no common plan: the kernel that solved a block. */
+  public void solvedBy(String kernel) {
+    kernels.add(kernel);
   }
 
   public List<String> devices() {

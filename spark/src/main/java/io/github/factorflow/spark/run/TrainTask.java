@@ -85,6 +85,7 @@ final class TrainTask
   private ObjectNode request(LocalCheckpoints local) {
     ObjectNode request = JsonNodeFactory.instance.objectNode();
     request.put("protocol", Launch.PROTOCOL).put("version", Launch.VERSION).put("command", "train");
+    request.put("algorithm", parameters.algorithm());
     request.set("params", parameters.toJson());
     if (local != null) checkpoints.name(request, local);
     return request.putNull("rows");
