@@ -4,7 +4,7 @@
 import { tableFromIPC, tableToIPC } from 'apache-arrow';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { ALS, Session } from '../../index.ts';
+import { ALS, Session, SGD } from '../../index.ts';
 import { packageInfo } from '../../api/package-info.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { type Ended, ratingStream, rowsOf, WorkerParent } from '../support/worker-parent.ts';
@@ -21,10 +21,10 @@ async function fed(opening: JsonObject, bytes: Uint8Array = stream, told = rows)
 const factorsOf = ({ frames }: Ended, side: string) =>
   rowsOf(frames.filter(({ header }) => header.type === 'factors' && header.side === side));
 
-async function direct(bytes: Uint8Array, params: ConstructorParameters<typeof ALS>[0]) {
+async function direct(bytes: Uint8Array, trainer: ALS | SGD) {
   const session = await Session.create({ device: 'cpu', workers: 1 });
   try {
-    const { userArrays, itemArrays } = await ALS.spark(params).fit(session.from(tableFromIPC(bytes).batches));
+    const { userArrays, itemArrays } = await trainer.fit(session.from(tableFromIPC(bytes).batches));
     const map = ({ ids, values, columns }: typeof userArrays) =>
       new Map(
         Array.from(ids as Int32Array, (id, row) => [
@@ -46,7 +46,16 @@ describe('a whole feed', () => {
   ] as const)('of %s gives the factors of ALS.spark, bit for bit', async (_, params) => {
     const ended = await fed({ params, rows });
     expect({ code: ended.code, stderr: ended.stderr }).toEqual({ code: 0, stderr: '' });
-    const expected = await direct(stream, params);
+    const expected = await direct(stream, ALS.spark(params));
+    expect(factorsOf(ended, 'users')).toEqual(expected.users);
+    expect(factorsOf(ended, 'items')).toEqual(expected.items);
+  });
+
+  it('trains by SGD where the first line asks for it', async () => {
+    const params = { rank: 3, maxIter: 4, seed: 7, regParam: 0.05, learningRate: 0.1 };
+    const ended = await fed({ algorithm: 'sgd', params, rows });
+    expect({ code: ended.code, stderr: ended.stderr }).toEqual({ code: 0, stderr: '' });
+    const expected = await direct(stream, new SGD({ biases: false, ...params }));
     expect(factorsOf(ended, 'users')).toEqual(expected.users);
     expect(factorsOf(ended, 'items')).toEqual(expected.items);
   });
@@ -101,7 +110,10 @@ describe('a whole feed', () => {
       { params: { rank: 3, maxIter: 2 }, columns: { user: 'item', item: 'user' }, rows: null },
       tableToIPC(renamed, 'stream'),
     );
-    const expected = await direct(stream, { rank: 3, maxIter: 2, userCol: 'item', itemCol: 'user' });
+    const expected = await direct(
+      stream,
+      ALS.spark({ rank: 3, maxIter: 2, userCol: 'item', itemCol: 'user' }),
+    );
     expect(factorsOf(ended, 'users')).toEqual(expected.users);
     const frame = ended.frames.find(({ header }) => header.type === 'factors')?.payload ?? [];
     expect(String(tableFromIPC(frame).schema.fields[0].type)).toBe('Int64');
@@ -214,6 +226,8 @@ describe('a feed is refused', () => {
   it.each([
     ['another protocol', { protocol: 2 }, /protocol 2, this worker 1/],
     ['another version', { version: '9.9.9' }, /expects factorflow "9.9.9", and this is/],
+    ['another algorithm', { algorithm: 'svd' }, /algorithm must be als or sgd, got "?svd/],
+    ['blocks of SGD', { command: 'rows', algorithm: 'sgd' }, /algorithm sgd, which the command rows/],
     ['another command', { command: 'fly' }, /command must be train, rows or model/],
     ['an unknown field', { rank: 3 }, /unknown field rank/],
     ['an unknown parameter', { params: { rnak: 3 } }, /rnak/],
