@@ -79,7 +79,7 @@ def test_sgd_trains_on_one_host(spark, ratings, biases):
         model = factorflow_spark.options(als.copy(), **sgd).fit(ratings)
     found = factorflow_spark.summary()
     assert (found["algorithm"], found["hosts"], len(found["iterations"])) == ("sgd", 1, 20)
-    assert found["kernels"][0].startswith("sgd")
+    assert any("sgd" in kernel for kernel in found["kernels"])
     assert model.rank == (5 if biases else 3)
     assert rmse(model, ratings) < 0.5
     with settings(spark, spark__factorflow__param__algorithm="sgd"):
