@@ -88,8 +88,8 @@ export class CheckpointFolder {
   }
 
   /**
-   * Checks the matrices, which are then read from their files at each use. If all of them take at most
-   * `keptBytes` bytes, they are kept in memory from this check to their first use, so that no file is read
+   * Checks the matrices, which are then read from their files at each use. Matrices that fit into `keptBytes`
+   * bytes together are kept in memory from this check to their first use, so that their files are not read
    * twice. Throws DataError for a checkpoint that is damaged, or whose matrices have other lengths.
    */
   async matrices(

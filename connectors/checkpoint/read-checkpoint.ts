@@ -52,10 +52,10 @@ export async function readState(folder: string): Promise<StoredState> {
 }
 
 /**
- * Checks the matrices of a checkpoint. If all of them take at most `keptBytes`, they are kept in shared
- * memory until they are first read as a whole; else they are read from their files at each use. Throws
- * DataError that names a part that is missing, damaged, of another length than given, or has NaN or infinite
- * numbers.
+ * Checks the matrices of a checkpoint. Those that fit into `keptBytes` together, in the order of `lengths`, are
+ * kept in shared memory until they are first read as a whole; the others are read from their files at each
+ * use. Throws DataError that names a part that is missing, damaged, of another length than given, or has NaN
+ * or infinite numbers.
  */
 export async function checkedMatrices(
   folder: string,
@@ -73,11 +73,12 @@ export async function checkedMatrices(
       STATE,
       `the matrix ${other.replaceAll(/[^\w-]/g, '').slice(0, 60)} has ${matrices[other] ?? 'no'} numbers, and ${lengths[other] ?? 'none'} belong there`,
     );
-  const bytes = 4 * Object.values(lengths).reduce((sum, length) => sum + length, 0);
+  let left = keptBytes;
   const piece = Buffer.alloc(PIECE_BYTES);
   const checked: Record<string, StoredNumbers> = {};
   for (const [name, length] of Object.entries(lengths)) {
-    const kept = bytes <= keptBytes ? sharedArray(Float32Array, length) : undefined;
+    const kept = 4 * length <= left ? sharedArray(Float32Array, length) : undefined;
+    if (kept !== undefined) left -= kept.byteLength;
     for (const part of partsOf(name, length)) await checkPart(folder, part, sums, piece, kept);
     const fromFiles = readerOf(folder, name, length);
     checked[name] = { length, read: kept === undefined ? fromFiles : keptReader(kept, fromFiles) };

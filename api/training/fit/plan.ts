@@ -10,8 +10,8 @@ import type { FitRun } from './fit-run.ts';
 import type { InspectPhase } from './inspect.ts';
 
 /**
- * The largest share of the memory for data that a checkpoint may take to be kept in memory from its check to
- * its first use.
+ * The largest share of the memory for data that matrices of a checkpoint may take from its check to their
+ * first use.
  */
 const KEPT_SHARE = 1 / 8;
 

@@ -64,18 +64,20 @@ function restate(change: object): void {
 }
 
 describe('a folder of checkpoints', () => {
-  it('reads files once where memory holds their numbers meanwhile, and at each use where it does not', async () => {
+  it.each([
+    ['all matrices', 24, ['users', 'users-bias']],
+    ['the first matrix', 23, ['users']],
+    ['a small matrix', 15, ['users-bias']],
+    ['no matrix', 7, []],
+  ])('reads %s once where memory holds its numbers meanwhile', async (_, keptBytes, once) => {
     await within((folder) => folder.write(2, { note: 'state' }, matrices));
-    for (const keptBytes of [24, 23]) {
-      const stored = await within(async (folder) =>
-        folder.matrices(await folder.read(2), lengths, keptBytes),
-      );
-      writeFileSync(join(one(), 'users-00000.f32'), new Float32Array(4));
-      const isKept = keptBytes === 24;
-      expect(stored.users.read(1, 2)).toEqual(Float32Array.of(0));
-      expect(stored.users.read(0, 4)).toEqual(isKept ? matrices.users : new Float32Array(4));
-      expect(stored.users.read(0, 4)).toEqual(new Float32Array(4));
-      writeFileSync(join(one(), 'users-00000.f32'), matrices.users);
+    const stored = await within(async (folder) => folder.matrices(await folder.read(2), lengths, keptBytes));
+    for (const [name, values] of Object.entries(matrices)) {
+      const later = new Float32Array(values.length);
+      writeFileSync(join(one(), `${name}-00000.f32`), later);
+      expect(stored[name].read(1, 2)).toEqual(Float32Array.of(0));
+      expect(stored[name].read(0, values.length)).toEqual(once.includes(name) ? values : later);
+      expect(stored[name].read(0, values.length)).toEqual(later);
     }
   });
 
