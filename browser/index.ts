@@ -2,7 +2,9 @@
 // oxlint-disable-next-line import/no-unassigned-import -- Must run before the modules below.
 import './dispose-symbols.ts';
 export { openModel, type OpenModelOptions } from './open-model.ts';
-export { type PageAlsOptions, type PageDeviceName, type PageTraining, trainAls } from './train-als.ts';
+export type { PageDeviceName, PageTraining } from './page-training.ts';
+export { type PageAlsOptions, trainAls } from './train-als.ts';
+export { type PageSgdOptions, trainSgd } from './train-sgd.ts';
 export type { PageRating } from './page-ratings.ts';
 export {
   PageModel,
@@ -19,4 +21,4 @@ export type { RecommendedItem, UserRecommendations } from '../api/serving/reques
 export type { Explanation } from '../api/serving/explain.ts';
 export type { SimilarRows } from '../api/serving/similar-to.ts';
 export type { Id } from '../engine/keys/find-id.ts';
-export { CapacityError, DataError, FactorFlowError, UsageError } from '../engine/errors.ts';
+export { CapacityError, DataError, DivergedError, FactorFlowError, UsageError } from '../engine/errors.ts';

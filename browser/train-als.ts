@@ -1,15 +1,9 @@
-import { checkRunOptions } from '../api/check-options.ts';
 import type { RunOptions } from '../api/run-session.ts';
-import { handlers } from '../cpu/generated/tasks.ts';
-import { UsageError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
 import type { DeviceInfo } from '../engine/plan/device-info.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
-import type { Device } from '../engine/run/device.ts';
 import { planDevices } from '../engine/run/devices.ts';
-import { Holdings } from '../engine/run/holdings.ts';
-import { shown } from '../engine/shown.ts';
 import type { AlsParams } from '../operators/als/als-params.ts';
 import { chooseKernels, profileOfSorted } from '../operators/als/kernel-choices.ts';
 import { effectiveRatings } from '../operators/als/implicit/effective-ratings.ts';
@@ -23,12 +17,10 @@ import { type AlsResult, trainAls as trainOn } from '../operators/als/train.ts';
 import { sortedRatingFacts, type SortedFacts } from '../operators/evaluation/rating-facts.ts';
 import type { IndexedRatings } from '../operators/ratings/ids/index-ids.ts';
 import { sortByUser, sortRatings } from '../operators/ratings/sort-ratings.ts';
-import type { TrainingIteration } from '../operators/training/iteration.ts';
 import { joinedRows } from '../operators/training/model-rows.ts';
-import { PageModel } from './page-model.ts';
 import { indexKnown, indexPageRatings, type PageRating } from './page-ratings.ts';
 import { defaultThreads } from './page-threads.ts';
-import { PageSession } from './page-session.ts';
+import { type EndedFit, type PageDeviceName, type PageTraining, runTraining } from './page-training.ts';
 
 /** Options of `trainAls`: the parameters of `ALS`, and test ratings. */
 export interface PageAlsOptions extends Partial<AlsParams>, RunOptions {
@@ -46,21 +38,6 @@ export interface PageAlsOptions extends Partial<AlsParams>, RunOptions {
   readonly threads?: number;
 }
 
-export type PageDeviceName = 'auto' | 'cpu' | 'gpu';
-
-/** A model that a page has trained, and its course. */
-export interface PageTraining {
-  readonly model: PageModel;
-  readonly iterations: readonly TrainingIteration[];
-  /** The iteration whose factors the model has. */
-  readonly bestIteration: number;
-  /** Test ratings of users or items without training ratings, which are left out. */
-  readonly coldPairs: number;
-  readonly seconds: number;
-  /** The device that trained. */
-  readonly device: string;
-}
-
 /**
  * Trains ALS in the page, by the operators and kernels of Node, from ratings that stay in the page. It takes
  * seconds for 100,000 ratings and holds the thread meanwhile: call it in a web worker. Throws UsageError for
@@ -70,42 +47,10 @@ export async function trainAls(
   ratings: readonly PageRating[],
   { test, signal, onEvent, device = 'cpu', threads = defaultThreads(), ...given }: PageAlsOptions = {},
 ): Promise<PageTraining> {
-  checkRunOptions('trainAls', { signal, onEvent });
   const asked = checkAlsParams(given, ['test', 'signal', 'onEvent', 'device', 'threads']);
-  if (!Number.isInteger(threads) || threads < 1)
-    throw new UsageError(`threads must be a whole number of at least 1, got ${shown(threads)}`);
-  const session = await PageSession.open(handlers, threads);
-  let gpu: Device | undefined;
-  try {
-    gpu = await gpuFor(device);
-    const started = performance.now();
-    const fit = await Holdings.within(session.requestContext({ signal, onEvent }, gpu), (ctx) =>
-      fitRatings(ratings, asked, test, ctx),
-    );
-    const seconds = (performance.now() - started) / 1000;
-    return { ...fit.course, seconds, device: fit.device, model: new PageModel(fit.parts, session) };
-  } catch (error) {
-    await session.close();
-    throw error;
-  } finally {
-    session.endThreads();
-    await gpu?.close();
-  }
-}
-
-/** The page's GPU, if it is asked for. Its code is loaded with it. */
-async function gpuFor(device: PageDeviceName): Promise<Device | undefined> {
-  if (!['auto', 'cpu', 'gpu'].includes(device))
-    throw new UsageError(`device must be 'auto', 'cpu' or 'gpu', got ${shown(device)}`);
-  if (device === 'cpu') return undefined;
-  const { openPageGpu } = await import('./page-gpu.ts');
-  const gpu = await openPageGpu({ software: device === 'gpu' });
-  if (gpu === undefined && device === 'gpu')
-    throw new UsageError('this browser gives the page no WebGPU adapter', {
-      phase: 'open',
-      advice: "Use device 'auto', which then computes on the processor",
-    });
-  return gpu;
+  return runTraining('trainAls', { signal, onEvent, device, threads }, (ctx) =>
+    fitRatings(ratings, asked, test, ctx),
+  );
 }
 
 async function fitRatings(
@@ -113,7 +58,7 @@ async function fitRatings(
   asked: AlsParams,
   test: readonly PageRating[] | undefined,
   ctx: ExecutionContext,
-) {
+): Promise<EndedFit> {
   const indexed = await indexPageRatings(ratings, asked.implicitPrefs, ctx);
   const known = test && !asked.implicitPrefs ? await indexKnown(test, indexed, ctx) : undefined;
   const { users, items, rows, itemCounts } = indexed;
