@@ -46,6 +46,15 @@ it('refuses a link to a file that does not exist', () => {
   );
 });
 
+it.each([...pages.keys()].filter((file) => file.endsWith('.md')))(
+  '%s has no link to a server of the reader, which VitePress refuses',
+  (file) => {
+    const text = pageText(root, file).replaceAll(/```.*?```|`[^`\n]*`/gs, '');
+    const prose = text.split('\n').filter((line) => !line.startsWith('    '));
+    expect(prose.filter((line) => /https?:\/\/(localhost|127\.0\.0\.1)/.test(line))).toEqual([]);
+  },
+);
+
 it('shows an example as code', () => {
   const code = readFileSync(join(root, 'examples/01-train.ts'), 'utf8');
   expect(pageText(root, 'examples/01-train.ts')).toContain(`# 01-train.ts\n\n\`\`\`ts\n${code}\`\`\`\n`);
