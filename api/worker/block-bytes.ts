@@ -41,8 +41,8 @@ const CHUNK_BYTES = 12;
 /** Most bytes of frames that are not collected (measured): 13 of 16 MiB. */
 const FRAME_BYTES = 13 * (16 << 20);
 
-/** Frames of equations, of 16 MiB, on the device, on their way and not collected. */
-const EQUATION_FRAMES = 6;
+/** Most bytes of frames of equations on the device, on their way and not collected: 6 of 16 MiB. */
+const EQUATION_FRAMES = 6 * (16 << 20);
 
 /** `sent`: rows to send, summed over the blocks of the other side. */
 export function bytesOfBlock(
@@ -68,10 +68,11 @@ export function bytesOfEquations(
   { rows, columns, ratings }: Record<'rows' | 'columns' | 'ratings', number>,
   { rank }: { readonly rank: number },
 ): EquationBytes {
-  const ownBytes = 4 * equationColumns(rank, false) * rows;
+  const rowBytes = 4 * equationColumns(rank, false);
+  const ownBytes = rowBytes * rows;
   return {
     kept: blockBytes(columns, ratings) + 4 * columns,
-    forming: factorBytes(rows, rank) + EQUATION_FRAMES * (16 << 20),
-    summing: ownBytes + 3 * Math.min(chunkLimit.bytes, ownBytes) + EQUATION_FRAMES * (16 << 20),
+    forming: factorBytes(rows, rank) + Math.min(EQUATION_FRAMES, rowBytes * columns),
+    summing: ownBytes + 3 * Math.min(chunkLimit.bytes, ownBytes) + Math.min(EQUATION_FRAMES, ownBytes),
   };
 }

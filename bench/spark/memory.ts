@@ -3,7 +3,7 @@
  * by which a cluster plans a fit: with the rows that each block needs, and with sums of the items' equations. The
  * worker's peak is VmHWM of Linux.
  *
- *     npm run build && node bench/spark/memory.ts [--users 600000] [--items 6000] [--ratings 3000000] [--rank 64]
+ *     npm run build && node bench/spark/memory.ts [--users 600000] [--items 6000] [--ratings 3000000] [--rank 64] [--exchange rows | equations]
  */
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -19,6 +19,7 @@ const { values } = parseArgs({
     items: { type: 'string', default: '6000' },
     ratings: { type: 'string', default: '3000000' },
     rank: { type: 'string', default: '64' },
+    exchange: { type: 'string' },
   },
 });
 const [users, items, ratings, rank] = [values.users, values.items, values.ratings, values.rank].map(Number);
@@ -117,7 +118,7 @@ function peak(worker: WorkerParent): number {
   return Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) * 1024;
 }
 
-for (const summed of [false, true]) {
+for (const summed of values.exchange === undefined ? [false, true] : [values.exchange === 'equations']) {
   const workers = Array.from({ length: HOSTS }, () => new WorkerParent());
   for (const worker of workers)
     worker.write(`${JSON.stringify({ protocol: 1, command: 'rows', params: { rank } })}\n`);
