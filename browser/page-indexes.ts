@@ -73,8 +73,9 @@ export class PageIndexes implements UsedIndexes {
   }
 
   /**
-   * The result of Node's search of the same lists, bit for bit: the lists are ranked by the same kernel, and
-   * the exact scores of all items that can be among the best are compared by the same kernel.
+   * The best items of the lists that Node searches: the lists are ranked by the same kernel, and the exact
+   * scores of all items that can be among the best are computed by the same kernel. Node leaves out items by
+   * their signs (cpu/assembly/list-signs.ts), so it may miss a few of them; the page misses none.
    */
   readonly search = async (
     kind: IndexKind,

@@ -1,8 +1,9 @@
 """Searches of bench/serving/lists.ts by faiss: a line `KIND PROBES` in, a line of JSON out.
 
-    faiss-lists.py ARRAYS LISTS QUERIES N
+    faiss-lists.py ARRAYS recommend|similar RANK LISTS QUERIES N
 
-ARRAYS: a folder of `factorflow export`. Users are evenly spaced, and searched one at a time in one thread.
+ARRAYS: a folder of `factorflow export`. Queries (users, or items) are evenly spaced, and searched one at a time
+in one thread.
 """
 
 import json
@@ -13,7 +14,7 @@ import faiss
 import numpy
 
 
-def main(folder, lists, queries, n):
+def main(folder, search, rank, lists, queries, n):
     faiss.omp_set_num_threads(1)
     items = numpy.load(f"{folder}/item_factors.npy")
     ids = numpy.load(f"{folder}/item_ids.npy")
@@ -21,7 +22,13 @@ def main(folder, lists, queries, n):
     # A feature that is the same for all items, of biases, changes no order, but it would change the lists.
     varying = items.min(axis=0) != items.max(axis=0)
     items, users = items[:, varying].copy(), users[:, varying].copy()
-    chosen = users[[index * len(users) // queries for index in range(queries)]]
+    if search == "similar":
+        # The features after RANK are biases, which similarities ignore.
+        items = items[:, :rank].copy()
+        items /= numpy.maximum(numpy.linalg.norm(items, axis=1, keepdims=True), 1e-30)
+        users = items
+    places = [index * len(users) // queries for index in range(queries)]
+    chosen = users[places]
     width = items.shape[1]
     inner = faiss.METRIC_INNER_PRODUCT
     kinds = {
@@ -42,6 +49,9 @@ def main(folder, lists, queries, n):
         indexes[kind] = index
         seconds[kind] = round(time.process_time() - start, 1)
     say({"version": faiss.__version__, "lists": lists, "seconds": seconds})
+    # The item itself is not one of those most similar to it.
+    similar = search == "similar"
+    asked = n + 1 if similar else n
     for line in sys.stdin:
         kind, probes = line.split()
         index = indexes[kind]
@@ -49,9 +59,11 @@ def main(folder, lists, queries, n):
         found = []
         start, before = time.perf_counter(), time.process_time()
         for query in chosen:
-            found.append(index.search(query[None, :], n)[1][0])
+            found.append(index.search(query[None, :], asked)[1][0])
         busy = 1000 * (time.process_time() - before) / queries
         milliseconds = 1000 * (time.perf_counter() - start) / queries
+        if similar:
+            found = [row[row != place][:n] for row, place in zip(found, places)]
         lists_found = [ids[row[row >= 0]].tolist() for row in found]
         say({"busy": busy, "milliseconds": milliseconds, "items": lists_found})
 
@@ -61,5 +73,5 @@ def say(answer):
 
 
 if __name__ == "__main__":
-    folder, *numbers = sys.argv[1:]
-    main(folder, *(int(number) for number in numbers))
+    folder, search, *numbers = sys.argv[1:]
+    main(folder, search, *(int(number) for number in numbers))

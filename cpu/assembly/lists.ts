@@ -10,13 +10,16 @@
  *
  *     centers    Float32[lists][size / 4], padding 0
  *     radii      Float32[lists]: ‖d_v‖ of the first column of each list
- *     coarse, guide, x̂, bound, left, mask: as in search.ts; `base` in `bound` is xᵀc. The columns of a list
- *                start at a multiple of four; the last ones, up to a multiple of four, have the item NONE
+ *     coarse, guide, x̂, left, mask: as in search.ts. The columns of a list start at a multiple of four; the
+ *                last ones, up to a multiple of four, have the item NONE
+ *     starts     Int32[lists + 1]: the first column of each list
+ *     bound      ‖x‖, ‖x - x̂‖, step of x̂, slack, and shift and inverse step of `table` (list-signs.ts)
  *     found      {Uint32 column, Float32 upper bound}[room]
  */
 import { NONE, clearHeap, replaceRoot, sortHeap } from './heap';
+import { BLOCK, likelyColumns } from './list-signs';
 import { coarseProducts, isLeftOut, offer } from './search';
-import { multiplyAdd, sumLanesOfFour } from './simd';
+import { multiplyAdd, sumLanes, sumLanesOfFour } from './simd';
 
 /**
  * Finds the n lists with the highest xᵀc + reach * radius, best first, equal ones by lower number. `query`
@@ -71,20 +74,69 @@ function laneOf(all: v128, lane: i32): f32 {
   return f32x4.extract_lane(all, 3);
 }
 
+/** xᵀc */
+@inline
+function centerProduct(query: usize, center: usize, size: usize): f32 {
+  let sum = f32x4.splat(0);
+  for (let k: usize = 0; k < size; k += 16)
+    sum = multiplyAdd(v128.load(query + k), v128.load(center + k), sum);
+  return sumLanes(sum);
+}
+
+/** Adds those of four columns, by the bits of `reach`, that may be found. `items`: of the four columns. */
+@inline
+function addCandidates(
+  reach: i32,
+  uppers: v128,
+  lowers: v128,
+  column: i32,
+  items: usize,
+  left: usize,
+  leftCount: i32,
+  mask: usize,
+  n: i32,
+  lows: usize,
+  columns: usize,
+  found: usize,
+  count: i32,
+): i32 {
+  while (reach != 0) {
+    const lane = ctz(reach);
+    reach &= reach - 1;
+    const item = load<u32>(items + ((<usize>lane) << 2));
+    if (item == NONE || (mask != 0 && load<u8>(mask + <usize>item) == 0)) continue;
+    if (isLeftOut(item, left, leftCount)) continue;
+    const entry = found + ((<usize>count) << 3);
+    store<u32>(entry, column + lane);
+    store<f32>(entry, laneOf(uppers, lane), 4);
+    count++;
+    const low = laneOf(lowers, lane);
+    if (low > load<f32>(lows)) replaceRoot(lows, columns, n, low, column + lane);
+  }
+  return count;
+}
+
 /**
- * Adds the candidates among the columns from .. to - 1 of one list to `found`, after the `count` candidates
- * that are there, and stops early if `room` is reached. Returns the number of candidates then; `next`
- * receives the first column that was not scanned. `lows`, `columns`: the heap of lower bounds.
+ * Adds the candidates among the columns of the lists numbers[first] .. numbers[end - 1] to `found`, after the
+ * `count` candidates that are there, and stops early if `room` is reached. Returns the number of candidates
+ * then; `next` (Int32[2]) has the list and its column to begin with (0: the first one), and receives the
+ * list and column that were not scanned. `lows`, `columns`: the heap of lower bounds.
  */
-export function scanList(
+export function scanLists(
   query: usize,
+  centers: usize,
+  size: usize,
+  coarseQuery: usize,
   width: usize,
   bound: usize,
   coarse: usize,
   guide: usize,
   stride: usize,
-  from: i32,
-  to: i32,
+  starts: usize,
+  numbers: usize,
+  end: i32,
+  signs: usize,
+  table: usize,
   left: usize,
   leftCount: i32,
   mask: usize,
@@ -96,45 +148,66 @@ export function scanList(
   room: i32,
   next: usize,
 ): i32 {
-  const base = load<f32>(bound);
-  const slack = load<f32>(bound, 16);
-  const length = load<f32>(bound, 4);
-  const bases = f32x4.splat(base);
+  const length = load<f32>(bound);
+  const slack = load<f32>(bound, 12);
   const slacks = f32x4.splat(slack);
   const lengths = f32x4.splat(length);
-  const missing = f32x4.splat(load<f32>(bound, 8));
-  const step = f32x4.splat(load<f32>(bound, 12));
-  let column = from;
-  for (; column < to && count + 4 <= room; column += 4) {
-    const at = guide + ((<usize>column) << 2);
-    const worst = load<f32>(lows);
-    if (base + slack + length * load<f32>(at) < worst) {
-      column = to;
-      break;
+  const missing = f32x4.splat(load<f32>(bound, 4));
+  const step = f32x4.splat(load<f32>(bound, 8));
+  let k = load<i32>(next);
+  let column = load<i32>(next, 4);
+  for (; k < end; k++) {
+    const list = load<i32>(numbers + (<usize>k << 2));
+    const to = load<i32>(starts + (<usize>list << 2), 4);
+    if (column == 0) column = load<i32>(starts + (<usize>list << 2));
+    const base = centerProduct(query, centers + <usize>list * size, size);
+    const bases = f32x4.splat(base);
+    while (column < to) {
+      const radius = load<f32>(guide + (<usize>column << 2));
+      let worst = load<f32>(lows);
+      if (base + slack + length * radius < worst) break;
+      if (count + BLOCK > room) {
+        store<i32>(next, k);
+        store<i32>(next, column, 4);
+        return count;
+      }
+      let likely = likelyColumns(column, worst - base, radius, signs, width >> 3, table, bound);
+      likely >>= column % BLOCK;
+      const stop = min(to, (column / BLOCK + 1) * BLOCK);
+      for (; column < stop; column += 4, likely >>= 4) {
+        if ((likely & 15) == 0) continue;
+        const at = guide + (<usize>column << 2);
+        const products = coarseProducts(coarseQuery, coarse + <usize>column * width, width);
+        const scores = f32x4.add(bases, f32x4.mul(products, f32x4.mul(step, v128.load(at + 2 * stride))));
+        let errors = f32x4.add(slacks, f32x4.mul(lengths, v128.load(at + stride)));
+        errors = f32x4.add(errors, f32x4.mul(missing, v128.load(at)));
+        const uppers = f32x4.add(scores, errors);
+        const lowers = f32x4.sub(scores, errors);
+        worst = load<f32>(lows);
+        // "Not below" instead of "at least", so that columns with a NaN bound are candidates.
+        let reach = likely & i32x4.bitmask(v128.not(f32x4.lt(uppers, f32x4.splat(worst))));
+        reach &= 15;
+        count = addCandidates(
+          reach,
+          uppers,
+          lowers,
+          column,
+          at + 3 * stride,
+          left,
+          leftCount,
+          mask,
+          n,
+          lows,
+          columns,
+          found,
+          count,
+        );
+      }
     }
-    const products = coarseProducts(query, coarse + <usize>column * width, width);
-    const scores = f32x4.add(bases, f32x4.mul(products, f32x4.mul(step, v128.load(at + 2 * stride))));
-    let errors = f32x4.add(slacks, f32x4.mul(lengths, v128.load(at + stride)));
-    errors = f32x4.add(errors, f32x4.mul(missing, v128.load(at)));
-    const uppers = f32x4.add(scores, errors);
-    const lowers = f32x4.sub(scores, errors);
-    // "Not below" instead of "at least", so that columns with a NaN bound are candidates.
-    let reach = i32x4.bitmask(v128.not(f32x4.lt(uppers, f32x4.splat(worst))));
-    while (reach != 0) {
-      const lane = ctz(reach);
-      reach &= reach - 1;
-      const item = load<u32>(at + 3 * stride + ((<usize>lane) << 2));
-      if (item == NONE || (mask != 0 && load<u8>(mask + <usize>item) == 0)) continue;
-      if (isLeftOut(item, left, leftCount)) continue;
-      const entry = found + ((<usize>count) << 3);
-      store<u32>(entry, column + lane);
-      store<f32>(entry, laneOf(uppers, lane), 4);
-      count++;
-      const low = laneOf(lowers, lane);
-      if (low > load<f32>(lows)) replaceRoot(lows, columns, n, low, column + lane);
-    }
+    column = 0;
   }
-  store<i32>(next, column);
+  store<i32>(next, k);
+  store<i32>(next, 0, 4);
   return count;
 }
 

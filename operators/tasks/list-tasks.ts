@@ -39,6 +39,10 @@ export type ListMatrices = {
   readonly radii: PartitionRef;
   readonly coarse: PartitionRef;
   readonly columnGuide: PartitionRef;
+  /** Signs of `coarse`, in blocks of 16 columns: see cpu/assembly/list-signs.ts. */
+  readonly signs: PartitionRef;
+  /** Two rows: for each feature the mean of |d_k| / ‖d‖, and the variance of d_k / ‖d‖ if its sign is known. */
+  readonly spreads: PartitionRef;
 };
 
 /** The data that a search in lists reads. */
@@ -151,6 +155,8 @@ const searched = {
   radii: 'read',
   coarse: 'read',
   columnGuide: 'read',
+  signs: 'read',
+  spreads: 'read',
   starts: 'read',
   vectors: 'read',
   mask: 'read',
@@ -178,6 +184,8 @@ export const listContracts = {
     radii: 'write',
     coarse: 'write',
     columnGuide: 'write',
+    signs: 'write',
+    spreads: 'write',
   },
   'rank-lists': searched,
   'search-lists': searched,

@@ -51,6 +51,23 @@ describe('an index', () => {
     expect(recall).toBeGreaterThan(recallOf((await allOf(false)).map(idsOf), (await allOf(1)).map(idsOf)));
   });
 
+  it.each([12, 80])('leaves out few of the best items by their signs, at rank %i', async (rank) => {
+    const data = session.read.parquet(ratings);
+    const signed = await new ALS({ rank, maxIter: 2, seed: 4 }).fit(data);
+    await signed.buildIndex({ lists: 32 });
+    // All lists but one: items are left out by their signs alone, or are in the list of the fewest.
+    const [exact, found] = await Promise.all(
+      [false, 31].map((index) => Promise.all(users.map((user) => signed.recommend(user, 10, { index })))),
+    );
+    expect(recallOf(exact.map(idsOf), found.map(idsOf))).toBeGreaterThan(0.95);
+    const similar = (index: boolean | number) =>
+      Promise.all(
+        items.map(async (id) => (await signed.similar(id, 10, { index })).similar.map((one) => one.id)),
+      );
+    expect(recallOf(await similar(false), await similar(31))).toBeGreaterThan(0.95);
+    await signed.close();
+  });
+
   it('gives the exact lists, bit by bit, if all lists are searched', async () => {
     const exclude = await model.exclusions(session.read.parquet(ratings));
     const deny = items.slice(0, 9);

@@ -1,9 +1,10 @@
 import { UsageError } from '../../../engine/errors.ts';
 import type { ListSearch } from '../../../operators/tasks/tasks.ts';
-import { type MatrixView, SCRATCH_BYTES, STRIDE_STEP, type TaskScope } from '../../handler.ts';
+import { type MatrixView, STRIDE_STEP, type TaskScope } from '../../handler.ts';
 import { roundings, roundQuery } from '../search/search.ts';
+import { listScratch, MOST_CANDIDATES, ROWS } from './list-scratch.ts';
 import { vectorReader } from './read-vector.ts';
-import { ScratchAddresses } from '../../scratch-addresses.ts';
+import { fillSignTable, type Spreads } from './sign-table.ts';
 
 /**
  * Lists are probed in the order of xᵀc + REACH ‖x‖ radius: a list with a large radius may have a column far
@@ -11,17 +12,13 @@ import { ScratchAddresses } from '../../scratch-addresses.ts';
  */
 const REACH = 0.3;
 
-/** Candidates that are kept before their exact scores are computed. */
-const MOST_CANDIDATES = 32_768;
-
-/** Rows of θ copied at a time. */
-const ROWS = 256;
-
 export interface SearchedParts {
   readonly centers: MatrixView;
   readonly radii: MatrixView;
   readonly coarse: MatrixView;
   readonly guide: MatrixView;
+  readonly signs: MatrixView;
+  readonly spreads: MatrixView;
   readonly starts: Uint32Array;
   readonly vectors: Float32Array;
   readonly mask: Uint8Array | undefined;
@@ -39,10 +36,11 @@ export class ListSearcher {
   readonly #scope: TaskScope<ListSearch>;
   readonly #parts: SearchedParts;
   readonly #read: ReturnType<typeof vectorReader>;
-  readonly #at: ReturnType<typeof layout>;
+  readonly #at: ReturnType<typeof listScratch>;
   readonly #lists: number;
   readonly #rowStride: number;
-  readonly #centers: Float32Array;
+  readonly #differs: Float32Array;
+  readonly #spreads: Spreads;
   /** Columns whose bounds were computed, or that were in lists which could not have one of the best. */
   scanned = 0;
 
@@ -52,9 +50,12 @@ export class ListSearcher {
     this.#lists = parts.starts.length - 1;
     this.#read = vectorReader(parts.vectors, params);
     this.#rowStride = STRIDE_STEP * Math.ceil(params.rank / STRIDE_STEP);
-    this.#at = layout(scope, this.#rowStride, this.#lists, parts.mask?.length ?? 0);
-    const { pointer, rows, stride } = parts.centers;
-    this.#centers = new Float32Array(memory.buffer, pointer, rows * stride);
+    this.#at = listScratch(scope, this.#rowStride, this.#lists, parts.mask?.length ?? 0);
+    const { pointer, stride } = parts.centers;
+    this.#differs = new Float32Array(memory.buffer, pointer + 4 * this.#lists * stride, stride);
+    const spreads = new Float32Array(memory.buffer, parts.spreads.pointer, 2 * params.rank);
+    this.#spreads = { means: spreads.subarray(0, params.rank), variances: spreads.subarray(params.rank) };
+    new Uint32Array(memory.buffer, this.#at.starts, this.#lists + 1).set(parts.starts);
     if (parts.mask !== undefined)
       new Uint8Array(memory.buffer, this.#at.mask, parts.mask.length).set(parts.mask);
   }
@@ -83,7 +84,7 @@ export class ListSearcher {
     const x = this.#queryIn(query).subarray(0, params.rank);
     const [parts, lists] = [this.#parts, this.#lists];
     const coarse = new Int16Array(memory.buffer, this.#at.coarse, 4 * parts.coarse.stride);
-    const { length } = roundQuery(x, this.#centers.subarray(lists * parts.centers.stride), coarse);
+    const { length } = roundQuery(x, this.#differs, coarse);
     this.#rank(x, length, lists);
     return Array.from(new Uint32Array(memory.buffer, this.#at.numbers, lists));
   }
@@ -107,9 +108,19 @@ export class ListSearcher {
       });
     new Uint32Array(memory.buffer, at.left, left.length).set(left);
     kernels.clearList(at.lows, at.lowColumns, n);
-    const differs = this.#centers.subarray(lists * parts.centers.stride);
     const coarse = new Int16Array(memory.buffer, at.coarse, 4 * parts.coarse.stride);
-    const rounded = roundQuery(x, differs, coarse);
+    const rounded = roundQuery(x, this.#differs, coarse);
+    const table = new Uint8Array(memory.buffer, at.table, 16 * parts.coarse.stride);
+    const { shift, inverse } = fillSignTable(x, this.#spreads, table);
+    const slack = 2 * roundings(x.length) * rounded.all * params.longest;
+    new Float32Array(memory.buffer, at.bound, 6).set([
+      rounded.length,
+      rounded.missing,
+      rounded.step,
+      slack,
+      shift,
+      inverse,
+    ]);
     const lows = new Float32Array(memory.buffer, at.lows, n);
     const needed = parts.mask === undefined ? 0 : (probes * parts.guide.stride) / lists;
     const found: Candidates = { count: 0, left: left.length, ...rounded };
@@ -119,12 +130,12 @@ export class ListSearcher {
     for (let most = probes; ranked < lists; most *= 4) {
       const count = Math.min(most, lists);
       this.#rank(x, rounded.length, count);
-      const numbers = new Uint32Array(memory.buffer, at.numbers, count);
-      for (let k = ranked; k < count; k++) {
-        if (k >= probes && seen >= needed && lows[0] > -Infinity) return this.#score(found);
-        seen += this.#scan(numbers[k], x, found);
+      while (ranked < count) {
+        if (ranked >= probes && seen >= needed && lows[0] > -Infinity) return this.#score(found);
+        const end = Math.max(ranked + 1, Math.min(probes, count));
+        seen += this.#scan(ranked, end, found);
+        ranked = end;
       }
-      ranked = count;
       if (this.#scope.cancelled() || (seen >= needed && lows[0] > -Infinity)) break;
     }
     this.#score(found);
@@ -147,29 +158,30 @@ export class ListSearcher {
     );
   }
 
-  /** Adds the candidates of one list. Returns the number of its columns that may be found. */
-  #scan(list: number, x: Float32Array, found: Candidates): number {
+  /** Adds the candidates of ranked lists. Returns the number of their columns that may be found. */
+  #scan(first: number, end: number, found: Candidates): number {
     const { memory, kernels, params } = this.#scope;
     const at = this.#at;
-    const { starts, coarse, guide, mask, centers } = this.#parts;
-    const [from, to] = [starts[list], starts[list + 1]];
-    if (from === to) return 0;
-    let base = 0;
-    for (let k = 0, own = list * centers.stride; k < x.length; k++) base += x[k] * this.#centers[own + k];
-    const slack = 2 * roundings(x.length) * found.all * params.longest;
-    new Float32Array(memory.buffer, at.bound, 5).set([base, found.length, found.missing, found.step, slack]);
-    const next = new Int32Array(memory.buffer, at.next, 1);
-    next[0] = from;
+    const { coarse, guide, mask, centers, signs } = this.#parts;
+    const next = new Int32Array(memory.buffer, at.next, 2);
+    next.set([first, 0]);
     for (;;) {
-      found.count = kernels.scanList(
+      found.count = kernels.scanLists(
+        at.query,
+        centers.pointer,
+        4 * centers.stride,
         at.coarse,
         4 * coarse.stride,
         at.bound,
         coarse.pointer,
         guide.pointer,
         4 * guide.stride,
-        next[0],
-        to,
+        at.starts,
+        at.numbers,
+        end,
+        // Searches of all lists are exact.
+        params.probes < this.#lists ? signs.pointer : 0,
+        at.table,
         at.left,
         found.left,
         at.mask,
@@ -181,13 +193,20 @@ export class ListSearcher {
         MOST_CANDIDATES,
         at.next,
       );
-      if (next[0] >= to) break;
+      if (next[0] >= end) break;
       this.#score(found);
     }
+    const numbers = new Uint32Array(memory.buffer, at.numbers, end).subarray(first);
+    return numbers.reduce((sum, list) => sum + this.#columnsOf(list, mask !== undefined), 0);
+  }
+
+  /** The number of columns of a list, or of those in the mask. */
+  #columnsOf(list: number, masked: boolean): number {
+    const { starts, guide } = this.#parts;
+    const [from, to] = [starts[list], starts[list + 1]];
     this.scanned += to - from;
-    return mask === undefined
-      ? to - from
-      : kernels.countMasked(guide.pointer, 4 * guide.stride, from, to, at.mask);
+    if (!masked) return to - from;
+    return this.#scope.kernels.countMasked(guide.pointer, 4 * guide.stride, from, to, this.#at.mask);
   }
 
   /** Computes the exact scores of the candidates that are still among the best by their bounds. */
@@ -242,35 +261,4 @@ export class ListSearcher {
 interface Candidates extends ReturnType<typeof roundQuery> {
   count: number;
   readonly left: number;
-}
-
-/** Addresses of a search's arrays in scratch. Throws UsageError if they do not fit. */
-function layout(scope: TaskScope<ListSearch>, rowStride: number, lists: number, mask: number) {
-  const { n, rank } = scope.params;
-  const addresses = new ScratchAddresses(scope.scratch);
-  const { take } = addresses;
-  const at = {
-    query: take(4 * rowStride),
-    coarse: take(2 * 16 * Math.ceil(rank / 16)),
-    bound: take(20),
-    next: take(4),
-    scores: take(4 * n),
-    items: take(4 * n),
-    lows: take(4 * n),
-    lowColumns: take(4 * n),
-    ranks: take(4 * lists),
-    numbers: take(4 * lists),
-    found: take(8 * MOST_CANDIDATES),
-    rows: take(4 * ROWS * rowStride),
-    rowItems: take(4 * ROWS),
-    // An address of 0 for searches without a mask.
-    mask: mask === 0 ? 0 : take(mask),
-  };
-  const left = SCRATCH_BYTES - addresses.bytes;
-  if (left < 4 * 1024)
-    throw new UsageError(`a filter of ${mask} items does not fit into the memory of a search`, {
-      phase: 'search',
-      advice: 'Search without the index',
-    });
-  return { ...at, left: addresses.end, mostLeft: Math.floor(left / 4) };
 }

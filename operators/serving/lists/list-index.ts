@@ -69,6 +69,8 @@ export async function placeLists(
     radii: ref('radii'),
     coarse: ref('coarse'),
     columnGuide: ref('column-guide'),
+    signs: ref('signs'),
+    spreads: ref('spreads'),
   };
   const steps = new StepList(contracts);
   for (const [part, shape] of Object.entries(shapesOf(columns, lists, rank)))
@@ -105,6 +107,9 @@ function shapesOf(columns: number, lists: number, rank: number) {
     radii: { rows: 1, columns: wide, stride: wide },
     coarse: { rows: columns, columns: codes, stride: codes },
     columnGuide: { rows: 4, columns, stride: columns },
+    // 16 columns have a bit for each number: 4 * codes / 8 bytes each.
+    signs: { rows: Math.ceil(columns / 16), columns: 2 * codes, stride: 2 * codes },
+    spreads: { rows: 2, columns: rank, stride: rank },
   };
 }
 
