@@ -20,3 +20,13 @@ export interface BlockFacts {
   readonly sends?: readonly number[];
   readonly bytes: BlockBytes;
 }
+
+/** Σ r and Σ r² of a block's ratings. */
+export function sumsOfValues(values: Float32Array): Pick<BlockFacts, 'sum' | 'squares'> {
+  let [sum, squares] = [0, 0];
+  for (let k = 0; k < values.length; k++) {
+    sum += values[k];
+    squares += values[k] ** 2;
+  }
+  return { sum, squares };
+}

@@ -13,7 +13,7 @@ export class FixedRows {
   #factors: FixedFactors | undefined;
 
   /**
-   * Adds rows of a version for a block. Rows of another version or another block are given up. Rows that the
+   * Adds rows of a version for a block, in the unit of training. Rows of another version or another block are given up. Rows that the
    * block does not need are skipped.
    */
   async add(
@@ -26,7 +26,7 @@ export class FixedRows {
     this.#block = block;
     if (this.#arrived?.version !== version) this.#arrived = new ArrivingRows(version, block.columns);
     this.#factors ??= await solver.fixedFactors();
-    await this.#factors.place(this.#arrived.add(ids), solver.toUnit(factors));
+    await this.#factors.place(this.#arrived.add(ids), factors);
   }
 
   /** The version of the rows of a block; undefined if the rows of another block are in memory. */

@@ -19,7 +19,11 @@ export interface Opening {
   readonly checkpoints: { readonly dir: string; readonly interval: number } | undefined;
   /** Milliseconds between signs of life on stderr; undefined for none. */
   readonly heartbeat: number | undefined;
+  /** Numbers of rows that workers exchange, of the command rows. */
+  readonly exchange: RowPrecision;
 }
+
+export type RowPrecision = 'float32' | 'float16';
 
 /** Most bytes of the line. */
 const LONGEST = 1 << 20;
@@ -37,6 +41,7 @@ const names = [
   'rows',
   'checkpoints',
   'heartbeat',
+  'exchange',
 ];
 const algorithms = ['als', 'sgd'] as const;
 const commands = ['train', 'rows', 'model'] as const;
@@ -72,6 +77,7 @@ export async function readOpening(cursor: ByteCursor, own: string): Promise<Open
     rows: typeof rows === 'number' ? rows : undefined,
     checkpoints: checkpointsOf(given.checkpoints),
     heartbeat: heartbeatOf(heartbeat),
+    exchange: exchangeOf(given.exchange),
   };
 }
 
@@ -97,6 +103,12 @@ function checkpointsOf(value: unknown): Opening['checkpoints'] {
   if (Number.isSafeInteger(interval) && (interval as number) >= 1)
     return { dir, interval: interval as number };
   throw new UsageError(`checkpoints need a whole number interval from 1, got ${shown(interval)}`);
+}
+
+function exchangeOf(value: unknown): RowPrecision {
+  if (value === undefined || value === null) return 'float32';
+  if (value === 'float32' || value === 'float16') return value;
+  throw new UsageError(`exchange must be float32 or float16, got ${shown(value)}`);
 }
 
 function heartbeatOf(value: unknown): number | undefined {

@@ -62,3 +62,8 @@ function eachOut(
     }
   }
 }
+
+/** Rows that are sent to a block; undefined for all, if the block needs more than this share of them. */
+export function mostOrAll(needed: Uint32Array, rows: number, most: number): Uint32Array | undefined {
+  return needed.length > most * rows ? undefined : needed;
+}

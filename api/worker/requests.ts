@@ -85,3 +85,10 @@ export function whole(fields: JsonObject, name: string): number {
   if (Number.isSafeInteger(value) && value >= 0) return value;
   throw new UsageError(`the request ${shown(fields.type)} needs a whole number ${name}, got ${shown(value)}`);
 }
+
+/** A number from 0 to 1. */
+export function share(fields: JsonObject, name: string): number {
+  const value = number(fields, name);
+  if (value >= 0 && value <= 1) return value;
+  throw new UsageError(`the request ${shown(fields.type)} needs a ${name} from 0 to 1, got ${shown(value)}`);
+}

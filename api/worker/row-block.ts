@@ -20,11 +20,11 @@ import type { Session } from '../session.ts';
 import { ArrivingRows, type FactorRows } from './arriving-rows.ts';
 import { BatchChannel } from './batch-channel.ts';
 import { bytesOfBlock, bytesOfEquations } from './block-bytes.ts';
-import type { BlockFacts, RatingSums, Side } from './block-facts.ts';
+import { type BlockFacts, type RatingSums, type Side, sumsOfValues } from './block-facts.ts';
 import { EquationSums } from './equation-sums.ts';
 import { formsEquations } from './forms-equations.ts';
 import type { Opening } from './opening.ts';
-import { blocksOfIds, outRows } from './out-rows.ts';
+import { blocksOfIds, mostOrAll, outRows } from './out-rows.ts';
 
 interface Built {
   readonly keys: KeyColumn;
@@ -34,10 +34,10 @@ interface Built {
   readonly block: RatingBlock;
   /**
    * The block of the other side to which each column belongs, and for each of these blocks the rows that it
-   * needs; undefined if `build` named no blocks.
+   * needs; undefined if `build` named no blocks. Rows are undefined if the block is sent all of them.
    */
   readonly owners: Uint32Array | undefined;
-  readonly out: readonly Uint32Array[] | undefined;
+  readonly out: readonly (Uint32Array | undefined)[] | undefined;
 }
 
 /**
@@ -100,9 +100,10 @@ export class RowBlock {
 
   /**
    * Sorts the ratings into rows. `blocks`: the number of blocks of the other side, to which rows can be sent
-   * then. Throws DataError if the number of ratings differs.
+   * then. A block that needs more than the share `most` of the rows is sent all of them. Throws DataError if
+   * the number of ratings differs.
    */
-  async build(rows: number, blocks?: number): Promise<BlockFacts> {
+  async build(rows: number, blocks?: number, most = 1): Promise<BlockFacts> {
     if (rows !== this.#rows)
       throw new DataError(
         `${formatCount(this.#rows)} ratings arrived, but the block should have ${formatCount(rows)}`,
@@ -110,22 +111,20 @@ export class RowBlock {
       );
     const { keys, columns, block } = rows === 0 ? this.#empty() : await this.#sorted();
     const owners = blocks === undefined ? undefined : blocksOfIds(columns, blocks);
-    const out = owners && outRows(block, owners, blocks ?? 0);
+    const out =
+      owners && outRows(block, owners, blocks ?? 0).map((rows) => mostOrAll(rows, block.rows, most));
     this.#built = { keys, columns, lookup: new KeyLookup(columns), block, owners, out };
-    let [sum, squares] = [0, 0];
-    for (let k = 0; k < block.values.length; k++) {
-      sum += block.values[k];
-      squares += block.values[k] ** 2;
-    }
-    const sends = out?.map(({ length }) => length);
+    const sends = out?.map((rows) => rows?.length ?? block.rows);
     const sizes = { rows: block.rows, columns: keyCount(columns), ratings: block.ratings };
     return {
       ...sizes,
-      sum,
-      squares,
+      ...sumsOfValues(block.values),
       ...(sends ? { sends } : {}),
       bytes: {
-        ...bytesOfBlock({ ...sizes, sent: sends?.reduce((all, one) => all + one, 0) ?? 0 }, this.#params),
+        ...bytesOfBlock(
+          { ...sizes, sent: out?.reduce((all, rows) => all + (rows?.length ?? 0), 0) ?? 0 },
+          this.#params,
+        ),
         ...(formsEquations(this.#ctx, this.#params.rank) && {
           equations: bytesOfEquations(sizes, this.#params),
         }),
@@ -184,8 +183,11 @@ export class RowBlock {
     return this.#require().lookup;
   }
 
-  /** The rows that a block of the other side needs, ascending. Throws UsageError if there is no such block. */
-  outTo(block: number): Uint32Array {
+  /**
+   * The rows that are sent to a block of the other side, ascending; undefined for all. Throws UsageError if
+   * there is no such block.
+   */
+  outTo(block: number): Uint32Array | undefined {
     return this.#outgoing(block).out[block];
   }
 
@@ -234,7 +236,10 @@ export class RowBlock {
     return sums;
   }
 
-  #outgoing(block: number): { readonly out: readonly Uint32Array[]; readonly owners: Uint32Array } {
+  #outgoing(block: number): {
+    readonly out: readonly (Uint32Array | undefined)[];
+    readonly owners: Uint32Array;
+  } {
     const { out, owners } = this.#require();
     if (out === undefined || owners === undefined)
       throw new UsageError('this block was built without the number of blocks of the other side', {
@@ -255,10 +260,10 @@ export class RowBlock {
   }
 
   /**
-   * Adds rows of an earlier version of this block. Once all of its rows have arrived, they are the solver's
-   * current factors.
+   * Adds rows of an earlier version of this block, in the unit of training. Once all of its rows have
+   * arrived, they are the solver's current factors.
    */
-  async addPrevious(version: number, sums: RatingSums, { ids, factors }: FactorRows): Promise<void> {
+  addPrevious(version: number, solver: RowSolver, { ids, factors }: FactorRows): void {
     const { rank } = this.#params;
     if (this.#previous?.arrived.version !== version)
       this.#previous = {
@@ -277,7 +282,7 @@ export class RowBlock {
     );
     if (arrived.missing > 0) return;
     this.#previous = undefined;
-    (await this.solver(sums)).give(version, all);
+    solver.give(version, all);
   }
 
   async forget(): Promise<void> {

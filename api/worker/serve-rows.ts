@@ -1,28 +1,24 @@
 import { ByteCursor } from '../../connectors/compression/byte-cursor.ts';
-import { factorFrames, frameRows, readFactorFrame } from '../../connectors/model/factor-frames.ts';
 import { throwIfAborted, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import { keyCount, takeKeys } from '../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
-import { equationColumns } from '../../operators/tasks/equation-tasks.ts';
 import { type SizedAlsParams, sizedParams } from '../../operators/als/implicit/sized-params.ts';
-import { idColumnOf, keysOf } from '../serving/factor-arrays.ts';
 import type { Session } from '../session.ts';
 import { ALS } from '../training/als.ts';
 import { baseBytes } from '../training/plans/memory-budget.ts';
 import { trainingDevice } from '../training/training-device.ts';
-import type { Opening } from './opening.ts';
 import { lossOfBlock } from './block-loss.ts';
+import type { Opening, RowPrecision } from './opening.ts';
 import { FixedRows } from './fixed-rows.ts';
 import type { Parent } from './parent-link.ts';
 import { RatingsFeed, requireWholeIds } from './ratings-feed.ts';
-import { nextRequest, type Request, sideOf, sumsOf, text, whole } from './requests.ts';
-import { requireEquations } from './forms-equations.ts';
+import { nextRequest, type Request, share, sideOf, sumsOf, text, whole } from './requests.ts';
 import { RowBlock } from './row-block.ts';
+import { RowExchange } from './row-exchange.ts';
 
 const requests =
-  'load, build, start, send, fixed, equations, add, previous, gram, solve, loss, state, release, end';
+  'load, build, start, send, take, fixed, equations, add, previous, gram, solve, loss, state, release, end';
 
 /** A response: its fields and a payload. */
 interface Answer {
@@ -56,7 +52,7 @@ export async function serveRows(
   const context = session.context({ signal });
   const { executor } = trainingDevice(session.device, context.executor, params);
   await Holdings.ofRun({ ...context, executor }, async (ctx) => {
-    const rows = new RowRequests(parent, { params, columns: opening.columns }, session, ctx);
+    const rows = new RowRequests(parent, { ...opening, params }, session, ctx);
     for (;;) {
       const request = await nextRequest(parent.cursor);
       if (request.type === 'end') return;
@@ -72,23 +68,27 @@ export async function serveRows(
  * them.
  */
 class RowRequests {
-  readonly #parent: Parent;
   readonly #training: { readonly params: SizedAlsParams; readonly columns: Opening['columns'] };
   readonly #session: Session;
   readonly #ctx: ExecutionContext;
   readonly #blocks = new Map<string, RowBlock>();
   readonly #fixed = new FixedRows();
+  readonly #exchange: RowExchange;
 
   constructor(
     parent: Parent,
-    training: { readonly params: SizedAlsParams; readonly columns: Opening['columns'] },
+    training: {
+      readonly params: SizedAlsParams;
+      readonly columns: Opening['columns'];
+      readonly exchange: RowPrecision;
+    },
     session: Session,
     ctx: ExecutionContext,
   ) {
-    this.#parent = parent;
     this.#training = training;
     this.#session = session;
     this.#ctx = ctx;
+    this.#exchange = new RowExchange(parent, training, this.#fixed, ctx);
   }
 
   async answer(request: Request): Promise<Answer> {
@@ -107,7 +107,7 @@ class RowRequests {
       return { fields: {} };
     }
     if (type === 'build') return { fields: await this.#build(request, block) };
-    const exchanged = this.#exchange(request, block);
+    const exchanged = this.#exchange.answer(request, block, this.#blocks);
     if (exchanged !== undefined) return { fields: await exchanged };
     if (type === 'start') return { fields: await this.#start(request, block) };
     if (type === 'solve') return { fields: await this.#solve(request, block) };
@@ -117,17 +117,6 @@ class RowRequests {
     throw new UsageError(`unknown request ${type}`, {
       advice: `There are: ${requests}`,
     });
-  }
-
-  /** The answer to a request that sends or takes rows or equations; undefined for any other. */
-  #exchange(request: Request, block: RowBlock): Promise<JsonObject> | undefined {
-    const { type } = request;
-    if (type === 'send') return this.#send(request, block);
-    if (type === 'fixed') return this.#fix(request, block);
-    if (type === 'equations') return this.#equations(request, block);
-    if (type === 'add') return this.#add(request, block);
-    if (type === 'previous') return this.#previous(request, block);
-    return undefined;
   }
 
   #state(): JsonObject {
@@ -161,26 +150,15 @@ class RowRequests {
     const blocks = fields.blocks === undefined ? undefined : whole(fields, 'blocks');
     if (blocks === 0) throw new UsageError('the request "build" needs at least one block, got 0');
     const { workers } = this.#session;
-    const { bytes, ...facts } = await block.build(whole(fields, 'rows'), blocks);
+    const most = fields.most === undefined ? 1 : share(fields, 'most');
+    const { bytes, ...facts } = await block.build(whole(fields, 'rows'), blocks, most);
     return { ...facts, bytes: { ...bytes, process: baseBytes(workers) } };
-  }
-
-  async #fix({ fields, payload }: Request, block: RowBlock): Promise<JsonObject> {
-    const { ids, factors } = readFactorFrame(payload, this.#training.params.rank);
-    const solver = await block.solver(sumsOf(fields));
-    await this.#fixed.add(block, solver, whole(fields, 'version'), { ids: keysOf(ids), factors });
-    return {};
   }
 
   async #start({ fields, id }: Request, block: RowBlock): Promise<JsonObject> {
     const solver = await block.solver(sumsOf(fields));
-    await this.#sendFactors(id, block, await solver.start(whole(fields, 'version')));
-    return {};
-  }
-
-  async #previous({ fields, payload }: Request, block: RowBlock): Promise<JsonObject> {
-    const { ids, factors } = readFactorFrame(payload, this.#training.params.rank);
-    await block.addPrevious(whole(fields, 'version'), sumsOf(fields), { ids: keysOf(ids), factors });
+    await solver.start(whole(fields, 'version'));
+    await this.#exchange.sendAll(id, block, solver, false);
     return {};
   }
 
@@ -198,13 +176,13 @@ class RowRequests {
     const sums = fields.equations === true ? block.takeSums() : undefined;
     if (sums === undefined) this.#fixed.fix(block, solver);
     const gram = implicitPrefs ? new Float64Array(payload.slice().buffer) : undefined;
-    const factors = await solver.solve(whole(fields, 'version'), {
+    await solver.solve(whole(fields, 'version'), {
       fromZeros,
       ...(gram ? { gram } : {}),
       ...(sums ? { sums } : {}),
     });
     const seconds = (performance.now() - started) / 1000;
-    await this.#sendFactors(id, block, factors);
+    await this.#exchange.sendAll(id, block, solver, fields.exact === true);
     return { seconds, kernel: solver.kernelName(sums !== undefined) };
   }
 
@@ -217,68 +195,12 @@ class RowRequests {
     return undefined;
   }
 
-  /** Sends the rows that one block of the other side needs, in frames. */
-  async #send({ fields, id }: Request, block: RowBlock): Promise<JsonObject> {
-    const rows = block.outTo(whole(fields, 'to'));
-    const solver = block.started;
-    if (solver === undefined || block.version !== whole(fields, 'version')) return { missing: 'previous' };
-    const { rank } = this.#training.params;
-    const most = frameRows(rank);
-    for (let first = 0; first < rows.length; first += most) {
-      const some = rows.subarray(first, first + most);
-      const ids = idColumnOf(takeKeys(block.keys, some));
-      for (const { bytes } of factorFrames(ids, solver.rowsAt(some), rank))
-        await this.#parent.send(
-          { type: 'factors', id, side: block.side, first, rows: some.length, of: rows.length },
-          bytes,
-        );
-    }
-    return { rows: rows.length };
-  }
-
-  /** Sends this block's share in the equations of one block of the other side, in frames. */
-  async #equations({ fields, id }: Request, block: RowBlock): Promise<JsonObject> {
-    const { rank } = this.#training.params;
-    requireEquations(this.#ctx, rank);
-    const to = whole(fields, 'to');
-    if (block.started === undefined || block.version !== whole(fields, 'version'))
-      return { missing: 'previous' };
-    await this.#fixed.clear();
-    const side = block.side === 'users' ? 'items' : 'users';
-    let first = 0;
-    for await (const { ids, equations } of block.sharesTo(to)) {
-      const rows = keyCount(ids);
-      for (const { bytes } of factorFrames(idColumnOf(ids), equations, equationColumns(rank, false)))
-        await this.#parent.send({ type: 'equations', id, side, first, rows }, bytes);
-      first += rows;
-    }
-    return { rows: first };
-  }
-
-  async #add({ fields, payload }: Request, block: RowBlock): Promise<JsonObject> {
-    requireEquations(this.#ctx, this.#training.params.rank);
-    const { ids, factors } = readFactorFrame(payload, equationColumns(this.#training.params.rank, false));
-    block.addShare(whole(fields, 'version'), { ids: keysOf(ids), factors });
-    return {};
-  }
-
   async #gram({ fields }: Request, block: RowBlock): Promise<Answer> {
     const solver = block.started;
     if (solver === undefined || block.version !== whole(fields, 'version'))
       return { fields: { missing: 'version' } };
     const gram = await solver.gram();
     return { fields: {}, payload: new Uint8Array(gram.buffer) };
-  }
-
-  async #sendFactors(id: number, block: RowBlock, factors: Float32Array): Promise<void> {
-    const of = keyCount(block.keys);
-    for (const { first, rows, bytes } of factorFrames(
-      idColumnOf(block.keys),
-      factors,
-      this.#training.params.rank,
-    )) {
-      await this.#parent.send({ type: 'factors', id, side: block.side, first, rows, of }, bytes);
-    }
   }
 }
 

@@ -7,7 +7,7 @@ Each fit is a kind and its iterations. `own` is Spark's ALS, which takes minutes
 DataFrame; `broadcast`, `shuffle`, `equations` and `auto` are the same with that exchange on --hosts hosts, for example the executors of --master
 local-cluster[2,1,2048] on this machine. --cores limits each host to a number of processors (cgroup v1, as root). `alone` is the command `train` on an
 Arrow file of that DataFrame, with Spark's model and start. Prints wall seconds and CPU seconds, of the driver's JVM and of FactorFlow's process, and
-the rate at which ratings are sent to the worker.
+the rate at which ratings are sent to the worker. With `--fits shuffle:12,shuffle:2,shuffle:12` the first fit is for JVMs to compile.
 """
 
 import argparse
@@ -89,9 +89,18 @@ def jvm_seconds():
     return user + system, its_user + its_system
 
 
-def counters():
+def stages_done():
     base = f"{spark.sparkContext.uiWebUrl}/api/v1/applications/{spark.sparkContext.applicationId}/stages?status=complete"
-    stages = json.load(urllib.request.urlopen(base))
+    return json.load(urllib.request.urlopen(base))
+
+
+def shuffled():
+    """Bytes that were read from shuffles so far, of the stages that the UI keeps."""
+    return sum(stage["shuffleReadBytes"] for stage in stages_done())
+
+
+def counters():
+    stages = stages_done()
     found = [one for stage in stages for one in stage["accumulatorUpdates"] if one["name"].startswith("FactorFlow")]
     newest = max((one["id"] for one in found), default=0)
     return {one["name"][12:]: int(one["value"]) for one in found if one["id"] > newest - 5}
@@ -106,6 +115,7 @@ def by_spark(name, iterations, hosts="1", exchange="auto"):
         made = getattr(made, part)
     als = made()
     als.setRank(given.rank).setMaxIter(iterations).setRegParam(REG).setSeed(SEED)
+    read = shuffled()
     before, start = jvm_seconds(), time.monotonic()
     als.fit(df._jdf)
     wall, after = time.monotonic() - start, jvm_seconds()
@@ -113,7 +123,7 @@ def by_spark(name, iterations, hosts="1", exchange="auto"):
     rate = ""
     if known.get("ms of handing over") and "ratings" in known:
         rate = f"; handed over at {known['ratings'] / known['ms of handing over'] / 1000:.2f} M ratings/s {known}"
-    return wall, f"CPU s: JVM {after[0] - before[0]:.1f}, FactorFlow {after[1] - before[1]:.1f}{rate}"
+    return wall, f"CPU s: JVM {after[0] - before[0]:.1f}, FactorFlow {after[1] - before[1]:.1f}; shuffled {(shuffled() - read) / 1e6:.1f} MB{rate}"
 
 
 def alone(iterations, folder):

@@ -43,27 +43,28 @@ export function neededShare(rows: number, { ratings }: Pick<Shape, 'ratings'>, h
   return 1 - (1 - 1 / hosts) ** (ratings / rows);
 }
 
-/** Bytes of a row in an Arrow stream: factors, id and offset. */
+/** Bytes of a row in an Arrow stream: factors in float16, and an id. */
 export function sentBytes(rank: number): number {
-  return 4 * rank + 8;
+  return 2 * rank + 4;
 }
 
-/** Bytes that each host receives in an iteration, by side. */
+/** Bytes that each host receives from others in an iteration, by side. */
 export function receivedBytes(shape: Shape, rank: number, hosts: number): { users: number; items: number } {
-  const of = (rows: number) => rows * neededShare(rows, shape, hosts) * sentBytes(rank);
+  const others = (hosts - 1) / hosts;
+  const of = (rows: number) => others * rows * neededShare(rows, shape, hosts) * sentBytes(rank);
   return { users: of(shape.users), items: of(shape.items) };
 }
 
 /**
  * Bytes that each host receives while items are solved from sums of equations: each of the hosts has a share
  * for the items that its users have rated. As vectors of `steps` CG steps: the items' directions to each host,
- * and the products back, once for the residuals and once for each step.
+ * and the products back, once for the residuals and once for each step. Both are in float32.
  */
 export function summedBytes(shape: Shape, rank: number, hosts: number) {
   const shares = shape.items * neededShare(shape.items, shape, hosts);
   return {
     equations: shares * (4 * equationColumns(rank, false) + 8),
-    vectors: (steps: number) => 2 * (steps + 1) * shares * sentBytes(rank),
+    vectors: (steps: number) => 2 * (steps + 1) * shares * (4 * rank + 8),
   };
 }
 

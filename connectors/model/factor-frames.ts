@@ -1,6 +1,8 @@
 import {
   DataType,
   Field,
+  FixedSizeList,
+  Float16,
   Float32,
   Int32,
   Int64,
@@ -15,9 +17,13 @@ import {
 import type { Data } from 'apache-arrow';
 import { RowStream } from '../../engine/stream/ipc-bytes.ts';
 import { DataError } from '../../engine/errors.ts';
+import { fromHalves } from '../../engine/numbers/half.ts';
 import { type IdColumn, idCount, idData, idTypeOf, joinIds } from './id-column.ts';
 
-/** Rows of factors as a complete Arrow IPC stream {id, features: list<float32>}. */
+/**
+ * Rows of factors as a complete Arrow IPC stream {id, features: list<float32>}, or for bits of float16 {id,
+ * features: fixed-size list<float16>}.
+ */
 export interface FactorFrame {
   /** Position of the first row. */
   readonly first: number;
@@ -28,20 +34,28 @@ export interface FactorFrame {
 /** Most bytes of factors in a frame. */
 const FRAME_BYTES = 15 << 20;
 
-/** Most rows of a frame. */
-export function frameRows(rank: number): number {
-  return Math.max(1, Math.floor(FRAME_BYTES / (4 * rank + 12)));
+/** Most rows of a frame. `bytes`: of a factor. */
+export function frameRows(rank: number, bytes = 4): number {
+  return Math.max(1, Math.floor(FRAME_BYTES / (bytes * rank + 12)));
 }
 
-/** Splits the rows of a side into frames of at most 16 MiB. A side without rows is one frame without rows. */
-export function* factorFrames(ids: IdColumn, factors: Float32Array, rank: number): Generator<FactorFrame> {
+/**
+ * Splits the rows of a side into frames of at most 16 MiB. A side without rows is one frame without rows.
+ * `factors`: rows x rank, as numbers or as bits of float16.
+ */
+export function* factorFrames(
+  ids: IdColumn,
+  factors: Float32Array | Uint16Array,
+  rank: number,
+): Generator<FactorFrame> {
   const idType = { int32: new Int32(), int64: new Int64(), utf8: new Utf8() }[ids.type];
-  const schema = new Schema([
-    new Field('id', idType, false),
-    new Field('features', new List(new Field('element', new Float32(), false)), false),
-  ]);
+  const features =
+    factors instanceof Uint16Array
+      ? new FixedSizeList(rank, new Field('element', new Float16(), false))
+      : new List(new Field('element', new Float32(), false));
+  const schema = new Schema([new Field('id', idType, false), new Field('features', features, false)]);
   const rows = idCount(ids);
-  const most = frameRows(rank);
+  const most = frameRows(rank, factors.BYTES_PER_ELEMENT);
   for (let first = 0; first === 0 || first < rows; first += most) {
     const to = Math.min(rows, first + most);
     const frame = new RowStream(schema, false);
@@ -50,28 +64,41 @@ export function* factorFrames(ids: IdColumn, factors: Float32Array, rank: number
   }
 }
 
-function factorBatch(schema: Schema, id: Data, values: Float32Array, rank: number): RecordBatch {
+function factorBatch(
+  schema: Schema,
+  id: Data,
+  values: Float32Array | Uint16Array,
+  rank: number,
+): RecordBatch {
   const length = id.length;
-  const child = makeData({ type: new Float32(), length: values.length, nullCount: 0, data: values });
-  const valueOffsets = Int32Array.from({ length: length + 1 }, (_, row) => row * rank);
-  const features = makeData({
-    type: schema.fields[1].type as List<Float32>,
-    length,
-    nullCount: 0,
-    valueOffsets,
-    child,
-  });
+  const shape = { length, nullCount: 0 };
+  const features =
+    values instanceof Uint16Array
+      ? makeData({
+          type: schema.fields[1].type as FixedSizeList<Float16>,
+          ...shape,
+          child: makeData({ type: new Float16(), length: values.length, nullCount: 0, data: values }),
+        })
+      : makeData({
+          type: schema.fields[1].type as List<Float32>,
+          ...shape,
+          valueOffsets: Int32Array.from({ length: length + 1 }, (_, row) => row * rank),
+          child: makeData({ type: new Float32(), length: values.length, nullCount: 0, data: values }),
+        });
   return new RecordBatch(
     schema,
-    makeData({ type: new Struct(schema.fields), length, nullCount: 0, children: [id, features] }),
+    makeData({ type: new Struct(schema.fields), ...shape, children: [id, features] }),
   );
 }
 
-/** Ids and row-major factors of a frame. Throws DataError for bytes that are not a frame of this rank. */
+/**
+ * Ids and row-major factors of a frame; `isHalf`: they were float16. Throws DataError for bytes that are not a
+ * frame of this rank.
+ */
 export function readFactorFrame(
   bytes: Uint8Array,
   rank: number,
-): { readonly ids: IdColumn; readonly factors: Float32Array } {
+): { readonly ids: IdColumn; readonly factors: Float32Array; readonly isHalf: boolean } {
   const fault = (summary: string) =>
     new DataError(`the factors cannot be used: ${summary}`, { phase: 'read', file: 'the feed' });
   let batches: readonly RecordBatch[];
@@ -89,6 +116,7 @@ export function readFactorFrame(
     parts.some(([id, features]) => id === undefined || id.nullCount > 0 || features === undefined)
   )
     throw fault('the columns are not id and features');
+  const isHalf = parts.length > 0 && parts.every(([, features]) => isListOf(features as Data, 0));
   const values = parts.map(([, features]) => valuesOf(features as Data, rank));
   const wrong = values.find((one) => typeof one === 'string');
   if (wrong !== undefined) throw fault(wrong as string);
@@ -104,6 +132,7 @@ export function readFactorFrame(
       parts.map(([id]) => id as Data),
     ),
     factors,
+    isHalf,
   };
 }
 
@@ -115,20 +144,27 @@ function columnOf(batch: RecordBatch, name: string): Data | undefined {
 
 /** The values of a column of vectors; if it is invalid, a description of the fault. */
 function valuesOf(features: Data, rank: number): Float32Array | string {
-  const [child] = features.children;
   const { type, valueOffsets, length } = features;
-  if (
-    !(DataType.isList(type) || DataType.isFixedSizeList(type)) ||
-    !DataType.isFloat(child.type) ||
-    child.type.precision !== 1
-  )
-    return `features are ${String(type)}, need a list of float`;
+  const isHalf = isListOf(features, 0);
+  if (!isHalf && !isListOf(features, 1)) return `features are ${String(type)}, need a list of float`;
+  const { values } = features.children[0];
+  const numbers = (from: number, to: number) => {
+    const some = (values as Float32Array | Uint16Array).subarray(from, to);
+    return some instanceof Uint16Array ? fromHalves(some) : some;
+  };
   if (DataType.isFixedSizeList(type))
     return type.listSize === rank
-      ? (child.values as Float32Array).subarray(0, length * rank)
+      ? numbers(0, length * rank)
       : `vectors have ${type.listSize} values, and the rank is ${rank}`;
   for (let row = 0; row < length; row++)
     if (valueOffsets[row + 1] - valueOffsets[row] !== rank)
       return `a vector has ${valueOffsets[row + 1] - valueOffsets[row]} values, and the rank is ${rank}`;
-  return (child.values as Float32Array).subarray(valueOffsets[0], valueOffsets[length]);
+  return numbers(valueOffsets[0], valueOffsets[length]);
+}
+
+/** True for lists of floats. `precision`: Arrow's, 0 for float16, 1 for float32. */
+function isListOf({ type, children }: Data, precision: number): boolean {
+  if (!DataType.isList(type) && !DataType.isFixedSizeList(type)) return false;
+  const [{ type: element }] = children;
+  return DataType.isFloat(element) && element.precision === precision;
 }

@@ -42,3 +42,13 @@ export function fromHalf(bits: number): number {
   if (exponent === 31) return fraction ? Number.NaN : sign * Number.POSITIVE_INFINITY;
   return exponent === 0 ? sign * fraction * 2 ** -24 : sign * (1024 + fraction) * 2 ** (exponent - 25);
 }
+
+let numbers: Float32Array | undefined;
+
+/** The numbers that float16 bits represent. */
+export function fromHalves(halves: Uint16Array): Float32Array {
+  numbers ??= Float32Array.from({ length: 1 << 16 }, (_, bits) => fromHalf(bits));
+  const values = new Float32Array(halves.length);
+  for (let i = 0; i < values.length; i++) values[i] = numbers[halves[i]];
+  return values;
+}

@@ -38,8 +38,14 @@ def implicit_host(spark, ratings):
     return factors(on_hosts(spark, 1, lambda: ALS(implicitPrefs=True, alpha=2.0, **PARAMS).fit(ratings)))
 
 
-def on_hosts(spark, hosts, fit, exchange="auto", **more):
-    with settings(spark, spark__factorflow__workers=str(hosts), spark__factorflow__exchange=exchange, **more):
+def on_hosts(spark, hosts, fit, exchange="auto", precision="float32", **more):
+    with settings(
+        spark,
+        spark__factorflow__workers=str(hosts),
+        spark__factorflow__exchange=exchange,
+        spark__factorflow__exchangePrecision=precision,
+        **more,
+    ):
         return fit()
 
 
@@ -49,10 +55,29 @@ def test_the_factors_are_those_of_one_host(spark, ratings, one_host, hosts, exch
     wait_for(lambda: not workers(), 10, "the end of the workers")
 
 
-def assert_close(one, other):
+@pytest.mark.parametrize("implicit", [False, True])
+def test_rows_in_16_bits_give_close_factors_that_hosts_and_exchange_do_not_change(spark, ratings, one_host, implicit_host, implicit):
+    als = ALS(implicitPrefs=True, alpha=2.0, **PARAMS) if implicit else ALS(**PARAMS)
+
+    def fit():
+        return als.fit(ratings)
+
+    two, three, copied = (
+        factors(on_hosts(spark, hosts, fit, exchange, "float16"))
+        for hosts, exchange in [(2, "shuffle"), (3, "shuffle"), (3, "broadcast")]
+    )
+    one = implicit_host if implicit else one_host
+    assert three != one
+    assert_close(one, three, 5e-3)
+    assert copied == three
+    if not implicit:
+        assert two == three
+
+
+def assert_close(one, other, most=1e-4):
     for side, found in zip(one, other):
         assert side.keys() == found.keys()
-        assert max(abs(a - b) for key in side for a, b in zip(side[key], found[key])) < 1e-4
+        assert max(abs(a - b) for key in side for a, b in zip(side[key], found[key])) < most
 
 
 def test_items_from_sums_of_equations_within_rounding(spark, ratings, one_host):
@@ -101,15 +126,19 @@ def test_another_version_on_one_executor_is_named_or_goes_unused(spark, ratings,
     wait_for(lambda: not workers(), 10, "the end of the workers")
 
 
-@pytest.mark.parametrize("exchange", ["broadcast", "shuffle", "equations"])
-def test_an_executor_killed_between_iterations_changes_nothing(spark, ratings, exchange):
+@pytest.mark.parametrize(
+    ("exchange", "precision"), [("broadcast", "float32"), ("shuffle", "float16"), ("equations", "float32")]
+)
+def test_an_executor_killed_between_iterations_changes_nothing(spark, ratings, exchange, precision):
     iterations = 30 if exchange == "equations" else 60
     als = ALS(rank=5, maxIter=iterations, regParam=0.05, seed=3, **BLOCKS)
-    expected = factors(on_hosts(spark, 1, lambda: als.fit(ratings)))
+    # with 16 bits two hosts give the factors of three
+    hosts = 1 if precision == "float32" else 2
+    expected = factors(on_hosts(spark, hosts, lambda: als.fit(ratings), "shuffle", precision))
     done = {}
 
     def fit():
-        done["factors"] = factors(on_hosts(spark, 3, lambda: als.fit(ratings), exchange))
+        done["factors"] = factors(on_hosts(spark, 3, lambda: als.fit(ratings), exchange, precision))
 
     training = threading.Thread(target=fit)
     training.start()
@@ -286,6 +315,6 @@ def test_too_little_memory_is_refused_with_the_plan(spark):
     with pytest.raises(
         Exception,
         match=r"A worker needs about \d+ MiB of memory, and it may have 216 .*"
-        "rows needed by the average host.*Raise spark.factorflow.memory",
+        "rows sent to the average host.*Raise spark.factorflow.memory",
     ):
         on_hosts(spark, 3, lambda: ALS(**PARAMS | {"rank": 500}).fit(many), spark__factorflow__memory="216m")

@@ -1,3 +1,4 @@
+import type { RowPrecision } from '../../api/worker/opening.ts';
 import { blocksOfIds } from '../../api/worker/out-rows.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { type Frame, ratingStream, rowsOf, type Triples, WorkerParent } from './worker-parent.ts';
@@ -30,6 +31,7 @@ export class RowTraining {
 
   readonly #flags: readonly string[] | undefined;
   readonly #exchange: RowExchange;
+  readonly #precision: RowPrecision;
   /** Rows that were sent to a block to solve it, summed over blocks and iterations. */
   rowsSent = 0;
 
@@ -40,8 +42,14 @@ export class RowTraining {
     {
       flags,
       exchange = 'shuffle',
-    }: { readonly flags?: readonly string[]; readonly exchange?: RowExchange } = {},
+      precision = 'float32',
+    }: {
+      readonly flags?: readonly string[];
+      readonly exchange?: RowExchange;
+      readonly precision?: RowPrecision;
+    } = {},
   ) {
+    this.#precision = precision;
     this.#flags = flags;
     this.#exchange = exchange;
     this.#params = params;
@@ -61,15 +69,15 @@ export class RowTraining {
     await this.#gram('users', 0);
   }
 
-  /** Items, then users. */
-  async iterate(): Promise<void> {
+  /** Items, then users. `exact`: the rows are those of the model. */
+  async iterate(exact = false): Promise<void> {
     for (const side of ['items', 'users'] as const) {
       const version = (this.#solved[side][0]?.version ?? 0) + 1;
       const outgoing = await this.#outgoing(other[side]);
       if (!this.#isSummed(side)) await this.#each((k) => this.#fix(k, side, outgoing[k]));
       this.#solved[side] = await this.#each(async (k) => ({
         version,
-        frames: await this.#solve(k, side, version, outgoing[k]),
+        frames: await this.#solve(k, side, { version, exact }, outgoing[k]),
       }));
       await this.#gram(side, version);
     }
@@ -124,7 +132,8 @@ export class RowTraining {
 
   #open(): WorkerParent {
     const worker = new WorkerParent(this.#flags === undefined ? {} : { flags: this.#flags });
-    worker.write(`${JSON.stringify({ protocol: 1, command: 'rows', params: this.#params })}\n`);
+    const opening = { protocol: 1, command: 'rows', params: this.#params, exchange: this.#precision };
+    worker.write(`${JSON.stringify(opening)}\n`);
     return worker;
   }
 
@@ -208,7 +217,12 @@ export class RowTraining {
   }
 
   /** Gives what a new worker lacks, as its answers ask for it. */
-  async #solve(k: number, side: Side, version: number, fixed: readonly Frame[]): Promise<readonly Frame[]> {
+  async #solve(
+    k: number,
+    side: Side,
+    { version, exact }: { readonly version: number; readonly exact: boolean },
+    fixed: readonly Frame[],
+  ): Promise<readonly Frame[]> {
     const block = `${side}-${k}`;
     const before = this.#solved[side][k];
     const gram = this.#grams[other[side]];
@@ -221,6 +235,7 @@ export class RowTraining {
           fixed: this.#solved[other[side]][0].version,
           previous: before?.version ?? null,
           version,
+          exact,
           ...(this.#isSummed(side) && { equations: true }),
           ...this.#sums,
         },

@@ -58,6 +58,38 @@ describe('a session of rows', () => {
     expect(await ask({ type: 'state' })).toMatchObject({ blocks: {} });
   });
 
+  it('sends all rows where a block needs most of them, and takes those of its own worker', async () => {
+    const worker = await begun();
+    const sums = { ratings: triples.users.length, squares: 9 * triples.users.length };
+    for (const side of ['users', 'items'] as const) {
+      await worker.ask({ type: 'load', block: side, side }, ratingStream(triples));
+      const { answer } = await worker.ask({
+        type: 'build',
+        block: side,
+        rows: triples.users.length,
+        blocks: 2,
+        most: 0.5,
+      });
+      const { rows } = answer.header;
+      expect(answer.header).toMatchObject({ sends: [rows, rows] });
+    }
+    const { factors } = await worker.ask({ type: 'start', block: 'users', version: 0, ...sums });
+    const send = { type: 'send', block: 'users', version: 0, to: 1 };
+    const whole = await worker.ask({ ...send, whole: true });
+    expect(whole.answer.header).toMatchObject({ rows: 120, whole: true });
+    expect(whole.factors).toEqual([]);
+    expect(rowsOf((await worker.ask(send)).factors)).toEqual(rowsOf(factors));
+    const take = { type: 'take', block: 'items', from: 'users', to: 0, ...sums };
+    expect((await worker.ask({ ...take, version: 5 })).answer.header).toMatchObject({ missing: 'version' });
+    const taken = await worker.ask({ ...take, version: 0 });
+    expect(taken.answer.header.missing).toBe(undefined);
+    const solve = { type: 'solve', block: 'items', fixed: 0, previous: null, ...sums };
+    const solved = await worker.ask({ ...solve, version: 1 });
+    await worker.ask({ type: 'fixed', block: 'items', version: 0, ...sums }, factors[0].payload);
+    const again = await worker.ask({ ...solve, version: 3 });
+    expect(rowsOf(solved.factors)).toEqual(rowsOf(again.factors));
+  });
+
   it.each([
     ['an unknown request', [{ type: 'fly', block: 'a' }], 2, /unknown request fly/],
     [
@@ -76,6 +108,7 @@ describe('a session of rows', () => {
       /built already/,
     ],
     ['a block of two sides', [{ type: 'load', block: 'a', side: 'items' }], 2, /the block a is one of users/],
+    ['a share above 1', [{ type: 'build', block: 'a', rows: 2400, most: 2 }], 2, /a most from 0 to 1, got 2/],
     ['no blocks', [{ type: 'build', block: 'a', rows: 2400, blocks: 0 }], 2, /at least one block, got 0/],
     [
       'rows for a block that there is not',

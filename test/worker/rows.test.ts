@@ -122,6 +122,46 @@ describe('blocks of explicit ratings', () => {
   });
 });
 
+describe('rows in float16', () => {
+  /** Factors after three iterations, in which some workers may be lost. */
+  async function trained(
+    params: AlsOptions,
+    blocks: number,
+    exchange: 'shuffle' | 'broadcast',
+    { ratings = triples, lost }: { readonly ratings?: Triples; readonly lost?: number } = {},
+  ) {
+    const rows = new RowTraining({ ...params }, ratings, blocks, { exchange, precision: 'float16' });
+    open.push(rows);
+    await rows.start();
+    await rows.iterate();
+    if (lost !== undefined) await rows.lose(lost);
+    await rows.iterate();
+    await rows.iterate(true);
+    return { users: rows.factors('users'), items: rows.factors('items') };
+  }
+
+  it.each(['cg', 'cholesky'] as const)(
+    'give factors close to those of one host by %s, whatever the hosts, the exchange and a lost worker',
+    async (solver) => {
+      const params = { rank: 6, maxIter: 3, seed: 3, regParam: 0.05, solver };
+      const expected = await oneHost(params, triples);
+      const three = await trained(params, 3, 'shuffle');
+      expect(largestDifference(three.users, expected.users)).toBeLessThan(5e-3);
+      expect(largestDifference(three.items, expected.items)).toBeLessThan(5e-3);
+      expect(three.users).not.toEqual(expected.users);
+      expect(await trained(params, 2, 'broadcast')).toEqual(three);
+      expect(await trained(params, 3, 'shuffle', { lost: 1 })).toEqual(three);
+    },
+  );
+
+  it('are within its range for ratings of any size', async () => {
+    const params = { rank: 4, maxIter: 3, regParam: 1e8 };
+    const ratings = numberedRatings(2400, { scale: 4 ** 18 });
+    const large = await trained(params, 2, 'shuffle', { ratings });
+    expect(largestDifference(large.users, (await oneHost(params, ratings)).users)).toBeLessThan(5e-3);
+  });
+});
+
 describe('blocks of implicit data', () => {
   it.each([1, 3])(
     'in %d workers give the factors and the loss of one host within rounding',

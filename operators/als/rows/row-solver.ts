@@ -17,6 +17,7 @@ import { inUnit } from '../rating-unit.ts';
 import { chooseSolver, solverParams } from '../solver-choice.ts';
 import { tilingOf } from '../tiles.ts';
 import { sharedArray } from '../../../engine/partition.ts';
+import { fromHalves, toHalf } from '../../../engine/numbers/half.ts';
 import { FixedFactors } from './fixed-factors.ts';
 import { lossOfRows, type RowsLoss, type SolvedRowsLoss, squaresOf } from './rows-loss.ts';
 import {
@@ -39,7 +40,7 @@ const STAGE = 'solve-rows';
  * tilingOf), the same bits require that `columns` counts all rows of the other side.
  *
  * The ratings stay on the device. The current version of the rows, and the fixed side, stay in host memory.
- * There are no biases. Matrices are row-major without padding, in the unit of the given ratings.
+ * There are no biases. Matrices are row-major without padding, in the unit of training (see toUnit).
  */
 export class RowSolver {
   /** Ids of the rows, ascending. */
@@ -56,6 +57,7 @@ export class RowSolver {
   #version: number | undefined;
   /** The objective of the rows in memory, if they were solved here by a kernel that computes it. */
   #objective = NaN;
+  #isRounded = false;
 
   /**
    * `block`: the ratings. Its rows belong to `keys`; its columns are row numbers of the other side, below
@@ -115,9 +117,14 @@ export class RowSolver {
     return FixedFactors.of({ rows: this.columns, rank: this.#params.rank }, this.#device, this.#ctx);
   }
 
-  /** Takes rows that another RowSolver has solved, and keeps them under this version number. */
-  give(version: number, factors: Float32Array): void {
-    this.#hold(version, this.toUnit(factors));
+  /** Factors in the unit of the given ratings. */
+  ofUnit(values: Float32Array): Float32Array {
+    return this.#unit === 1 ? values : values.map((value) => value * Math.sqrt(this.#unit));
+  }
+
+  /** Keeps rows of another RowSolver, in the unit of training, under this version number. */
+  give(version: number, rows: Float32Array): void {
+    this.#hold(version, rows);
   }
 
   /** The rows in memory, in the unit of training. */
@@ -125,14 +132,27 @@ export class RowSolver {
     return this.#rows;
   }
 
-  /** The rows in memory at these positions, in the unit of the given ratings. */
+  /** The rows in memory at these positions, in the unit of training. */
   rowsAt(positions: Uint32Array): Float32Array {
     const { rank } = this.#params;
     const rows = new Float32Array(positions.length * rank);
     positions.forEach((position, at) => {
       rows.set(this.#rows.subarray(position * rank, (position + 1) * rank), at * rank);
     });
-    return this.#given(rows);
+    return rows;
+  }
+
+  /** True if the rows in memory were rounded to float16. */
+  get isRounded(): boolean {
+    return this.#isRounded;
+  }
+
+  /** Rounds the rows in memory to float16, and returns the bits, in the unit of training. */
+  roundToHalf(): Uint16Array {
+    const halves = toHalf(this.#rows);
+    this.#rows.set(fromHalves(halves));
+    this.#isRounded = true;
+    return halves;
   }
 
   /**
@@ -250,17 +270,13 @@ export class RowSolver {
     return this.block.rows === 0;
   }
 
-  /** Keeps the rows, and returns them in the unit of the given ratings. */
+  /** Keeps the rows, and returns them. */
   #hold(version: number, values: Float32Array): Float32Array {
     this.#version = version;
+    this.#isRounded = false;
     this.#rows = values;
     this.#objective = NaN;
-    return this.#given(values);
-  }
-
-  /** Rows in the unit of the given ratings. */
-  #given(values: Float32Array): Float32Array {
-    return this.#unit === 1 ? values : values.map((value) => value * Math.sqrt(this.#unit));
+    return values;
   }
 
   #diverged(row: number): DivergedError {

@@ -22,6 +22,7 @@ import scala.Tuple2;
  * @param timeout milliseconds without a sign of life after which a worker is ended
  * @param recommend true: workers search the recommendations of models
  * @param exchange what hosts exchange: auto, broadcast, shuffle or equations
+ * @param half true: hosts exchange rows in float16, false: in float32
  */
 public record Settings(
   String node,
@@ -32,7 +33,8 @@ public record Settings(
   int workers,
   Exchange exchange,
   long timeout,
-  boolean recommend
+  boolean recommend,
+  boolean half
 ) implements Serializable {
   public enum Exchange {
     AUTO,
@@ -61,7 +63,9 @@ public record Settings(
     "timeout",
     "30s",
     "recommend",
-    "true"
+    "true",
+    "exchangePrecision",
+    "float16"
   );
 
   public static Settings of(SparkConf conf) {
@@ -93,7 +97,8 @@ public record Settings(
       number(conf, "workers", 1),
       exchange(text(conf, "exchange")),
       timeout(conf),
-      flag(conf, "recommend")
+      flag(conf, "recommend"),
+      half(text(conf, "exchangePrecision"))
     );
   }
 
@@ -159,6 +164,14 @@ public record Settings(
       case "shuffle" -> Exchange.SHUFFLE;
       case "equations" -> Exchange.EQUATIONS;
       default -> throw refused("exchange", text, "auto, broadcast, shuffle or equations");
+    };
+  }
+
+  private static boolean half(String text) {
+    return switch (text) {
+      case "float16" -> true;
+      case "float32" -> false;
+      default -> throw refused("exchangePrecision", text, "float16 or float32");
     };
   }
 

@@ -28,6 +28,7 @@ class SettingsTest {
     assertEquals(Settings.Exchange.AUTO, settings.exchange());
     assertEquals(30_000, settings.timeout());
     assertTrue(settings.recommend());
+    assertTrue(settings.half());
   }
 
   @Test
@@ -50,11 +51,13 @@ class SettingsTest {
       "timeout",
       "5s",
       "recommend",
-      "false"
+      "false",
+      "exchangePrecision",
+      "float32"
     );
     assertEquals(Settings.Exchange.EQUATIONS, settings("exchange", "equations").exchange());
     assertEquals(
-      new Settings("/n", "/e", "gpu:0,3", 4, 2L << 30, 3, Settings.Exchange.SHUFFLE, 5000, false),
+      new Settings("/n", "/e", "gpu:0,3", 4, 2L << 30, 3, Settings.Exchange.SHUFFLE, 5000, false, false),
       settings
     );
   }
@@ -72,6 +75,7 @@ class SettingsTest {
       { "timeout", "0" },
       { "timeout", "soon" },
       { "recommend", "no" },
+      { "exchangePrecision", "float8" },
       { "exectuable", "/e" }
     }) {
       String message = assertThrows(IllegalArgumentException.class, () -> settings(wrong)).getMessage();

@@ -24,7 +24,8 @@ import org.apache.spark.resource.ResourceProfile;
 import scala.Function1;
 import scala.Tuple2;
 import scala.reflect.ClassTag;
-import scala.runtime.AbstractFunction3;
+import scala.reflect.ClassTag$;
+import scala.runtime.AbstractFunction4;
 
 /**
  * The blocks of ratings of both sides, and the tasks on them. Partitions 0 .. hosts - 1 have the users'
@@ -38,9 +39,11 @@ final class Blocks {
   private final int hosts;
   private final ResourceProfile profile;
   private final Executors executors;
+  private final BlockPlaces places;
 
   Blocks(SparkContext context, JavaRDD<RatingBatch> rated, int hosts, Executors executors) {
     this.executors = executors;
+    places = new BlockPlaces(context, hosts);
     this.context = context;
     this.hosts = hosts;
     users = part(rated, 0, hosts);
@@ -74,7 +77,15 @@ final class Blocks {
     return placed(
       of(task).mapPartitionsWithIndex(
         (block, ratings) ->
-          one(task.run(block, ratings, () -> streams(fixed), () -> previous.value().get(block).factors)),
+          one(
+            task.run(
+              block,
+              ratings,
+              () -> streams(fixed, block),
+              () -> fixed.value().get(block).factors,
+              () -> previous.value().get(block).factors
+            )
+          ),
         false
       )
     );
@@ -82,17 +93,25 @@ final class Blocks {
 
   /**
    * Tasks that read the fixed side, and their own previous factors, from partitions that are joined with the
-   * partitions of ratings.
+   * partitions of ratings. {@code beside}: the fixed side's blocks, of which each task reads the one of its
+   * number if no task before it on this executor has solved it.
    */
-  JavaRDD<SolvedBlock> withPartitions(RowTask task, JavaRDD<byte[]> fixed, JavaRDD<SolvedBlock> previous) {
+  JavaRDD<SolvedBlock> withPartitions(
+    RowTask task,
+    JavaRDD<byte[]> fixed,
+    JavaRDD<SolvedBlock> beside,
+    JavaRDD<SolvedBlock> previous
+  ) {
     var solved = of(task)
       .rdd()
       .zipPartitions(
         fixed.rdd(),
+        beside.rdd(),
         previous.rdd(),
         false,
         new Zipped(task),
         new ClassTagOf<byte[]>(byte[].class).get(),
+        new ClassTagOf<SolvedBlock>(SolvedBlock.class).get(),
         new ClassTagOf<SolvedBlock>(SolvedBlock.class).get(),
         new ClassTagOf<SolvedBlock>(SolvedBlock.class).get()
       );
@@ -117,7 +136,8 @@ final class Blocks {
       );
     var sent = JavaPairRDD.fromRDD(
       placed(rows, tag.get()),
-      new ClassTagOf<Integer>(Integer.class).get(),
+      // Spark's serializer for arrays of numbers is chosen by these tags. Java's copies them byte by byte.
+      keys(),
       new ClassTagOf<byte[]>(byte[].class).get()
     );
     // A key modulo hosts is the block that needs the stream.
@@ -156,7 +176,8 @@ final class Blocks {
 
   /** The same RDD, whose tasks take whole executors that run workers. */
   private <T> RDD<T> placed(RDD<T> work, ClassTag<T> tag) {
-    RDD<T> preferring = executors.prefer(work, tag);
+    Executors preferred = executors.areLimited() ? executors : places.now();
+    RDD<T> preferring = preferred.prefer(work, tag);
     return profile == null ? preferring : preferring.withResources(profile);
   }
 
@@ -166,12 +187,18 @@ final class Blocks {
     return PartitionPruningRDD.create(rated.rdd(), inside).toJavaRDD();
   }
 
-  private static Iterator<byte[]> streams(Broadcast<List<SolvedBlock>> side) {
+  private static Iterator<byte[]> streams(Broadcast<List<SolvedBlock>> side, int except) {
     return side
       .value()
       .stream()
+      .filter(block -> block.block != except)
       .flatMap(block -> block.factors.stream())
       .iterator();
+  }
+
+  @SuppressWarnings("unchecked")
+  private static ClassTag<Integer> keys() {
+    return (ClassTag<Integer>) (ClassTag<?>) ClassTag$.MODULE$.Int();
   }
 
   private static <T> Iterator<T> one(T value) {
@@ -179,9 +206,10 @@ final class Blocks {
   }
 
   private static final class Zipped
-    extends AbstractFunction3<
+    extends AbstractFunction4<
       scala.collection.Iterator<RatingBatch>,
       scala.collection.Iterator<byte[]>,
+      scala.collection.Iterator<SolvedBlock>,
       scala.collection.Iterator<SolvedBlock>,
       scala.collection.Iterator<SolvedBlock>
     >
@@ -199,6 +227,7 @@ final class Blocks {
     public scala.collection.Iterator<SolvedBlock> apply(
       scala.collection.Iterator<RatingBatch> ratings,
       scala.collection.Iterator<byte[]> fixed,
+      scala.collection.Iterator<SolvedBlock> beside,
       scala.collection.Iterator<SolvedBlock> previous
     ) {
       Supplier<List<byte[]>> former = () -> previous.next().factors;
@@ -206,6 +235,7 @@ final class Blocks {
         TaskContext.getPartitionId(),
         Scala.java(ratings),
         () -> Scala.java(fixed),
+        () -> beside.next().factors,
         former
       );
       return Scala.scala(one(solved));

@@ -81,11 +81,12 @@ interface Exchange {
     @Override
     public SolvedSide solve(RowTask given, int version, SolvedSide fixed, SolvedSide previous, boolean last) {
       RowTask task = fixed != null && formed.contains(given.side().other()) ? given.fromEquations() : given;
-      JavaRDD<byte[]> beside =
+      JavaRDD<byte[]> sent =
         fixed == null ? blocks.empty() : blocks.outgoing(task.sendFixed(), fixed.blocks());
       JavaRDD<SolvedBlock> solved = blocks.withPartitions(
         task,
-        beside,
+        sent,
+        fixed == null ? blocks.empty() : fixed.blocks(),
         previous == null ? blocks.empty() : previous.blocks()
       );
       if (!last) solved.persist(parameters.intermediateLevel());

@@ -42,15 +42,15 @@ record ExchangeChoice(ExchangePlan plan, boolean broadcast, String reason) {
     Settings.Exchange setting,
     List<SolvedBlock> users,
     List<SolvedBlock> items,
-    int rank,
+    ExchangePlan.Row row,
     Limits limits
   ) {
-    ExchangePlan rows = ExchangePlan.of(users, items, rank, Set.of());
+    ExchangePlan rows = ExchangePlan.of(users, items, row, Set.of());
     return switch (setting) {
       case BROADCAST -> new ExchangeChoice(rows, true, "as set");
       case SHUFFLE -> new ExchangeChoice(rows, false, "as set");
       case EQUATIONS -> new ExchangeChoice(
-        ExchangePlan.of(users, items, rank, larger(rows, limits)),
+        ExchangePlan.of(users, items, row, larger(rows, limits)),
         false,
         "as set"
       );
@@ -58,7 +58,7 @@ record ExchangeChoice(ExchangePlan plan, boolean broadcast, String reason) {
         List<ExchangePlan> plans = new ArrayList<>(List.of(rows));
         for (Side side : Side.values()) {
           if (!limits.everywhere() || !rows.of(side).canForm()) continue;
-          plans.add(ExchangePlan.of(users, items, rank, Set.of(side)));
+          plans.add(ExchangePlan.of(users, items, row, Set.of(side)));
         }
         plans.sort(Comparator.comparingDouble(ExchangeChoice::nanoseconds));
         yield fastest(rows, plans, limits);

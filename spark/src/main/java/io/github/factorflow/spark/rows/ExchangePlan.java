@@ -19,27 +19,28 @@ record ExchangePlan(Traffic users, Traffic items, List<HostBytes> hosts, Set<Sid
   /**
    * The rows of one side.
    *
-   * @param needed for each host, the rows of this side that its block of the other side needs
-   * @param rank factors of a row
+   * @param needed for each host, the rows of this side that other hosts send it
+   * @param row their form
    * @param equations rows of the other side with ratings in each block of this side, summed over the blocks; -1 where
    *     workers cannot form equations
    */
-  record Traffic(Side side, long rows, long[] needed, int rank, long equations) {
-    /** Bytes of a row on its way: its id and its factors. */
+  record Traffic(Side side, long rows, long[] needed, Row row, long equations) {
+    /** Bytes of a row on its way: its id and its factors, and in float32 its offset. */
     long rowBytes() {
-      return 4L * rank + 8;
+      return row.half() ? 2L * row.rank() + 4 : 4L * row.rank() + 8;
     }
 
     /** Bytes of a row's equations on their way: its id, half of A, b and the number of ratings. */
     long equationBytes() {
-      return 4L * ((rank * (rank + 1L)) / 2 + rank + 1) + 8;
+      long rank = row.rank();
+      return 4L * ((rank * (rank + 1)) / 2 + rank + 1) + 8;
     }
 
     long bytes() {
       return rows * rowBytes();
     }
 
-    /** Bytes that the average host receives if it gets only the rows that it needs. */
+    /** Bytes that the average host receives if it gets the rows that it needs, most of which may be all. */
     long neededBytes() {
       return (total() / Math.max(1, needed.length)) * rowBytes();
     }
@@ -64,7 +65,7 @@ record ExchangePlan(Traffic users, Traffic items, List<HostBytes> hosts, Set<Sid
       String equal = canForm() ? String.format(Locale.ROOT, ", or %s of equations", mib(formedBytes())) : "";
       return String.format(
         Locale.ROOT,
-        "%s: %s of %s rows needed by the average host, %s instead of %s%s",
+        "%s: %s of %s rows sent to the average host, %s instead of %s%s",
         side.label,
         count(total() / Math.max(1, needed.length)),
         count(rows),
@@ -74,6 +75,9 @@ record ExchangePlan(Traffic users, Traffic items, List<HostBytes> hosts, Set<Sid
       );
     }
   }
+
+  /** Rows as they are exchanged: {@code rank} factors in float16 or float32. */
+  record Row(int rank, boolean half) {}
 
   /**
    * Bytes of one worker: its process, its blocks, and the most that loading or solving one takes in addition.
@@ -85,13 +89,13 @@ record ExchangePlan(Traffic users, Traffic items, List<HostBytes> hosts, Set<Sid
   }
 
   /** The plan for one block of each side per host; lists are in the order of blocks. */
-  static ExchangePlan of(List<SolvedBlock> users, List<SolvedBlock> items, int rank, Set<Side> formed) {
+  static ExchangePlan of(List<SolvedBlock> users, List<SolvedBlock> items, Row row, Set<Side> formed) {
     List<HostBytes> hosts = IntStream.range(0, users.size())
       .mapToObj(host -> bytes(users.get(host).needs, items.get(host).needs, formed))
       .toList();
     return new ExchangePlan(
-      traffic(Side.USERS, users, rank),
-      traffic(Side.ITEMS, items, rank),
+      traffic(Side.USERS, users, row),
+      traffic(Side.ITEMS, items, row),
       hosts,
       formed
     );
@@ -101,10 +105,11 @@ record ExchangePlan(Traffic users, Traffic items, List<HostBytes> hosts, Set<Sid
     return side == Side.USERS ? users : items;
   }
 
-  private static Traffic traffic(Side side, List<SolvedBlock> blocks, int rank) {
+  private static Traffic traffic(Side side, List<SolvedBlock> blocks, Row row) {
     long[] needed = new long[blocks.size()];
-    for (SolvedBlock block : blocks)
-      for (int host = 0; host < needed.length; host++) needed[host] += block.needs.sends(host);
+    for (int from = 0; from < needed.length; from++)
+      for (int host = 0; host < needed.length; host++)
+        if (host != from) needed[host] += blocks.get(from).needs.sends(host);
     boolean canForm = blocks.stream().allMatch(block -> block.needs.equations() != null);
     long equations = canForm
       ? blocks
@@ -119,7 +124,7 @@ record ExchangePlan(Traffic users, Traffic items, List<HostBytes> hosts, Set<Sid
         .mapToLong(block -> block.sums.rows)
         .sum(),
       needed,
-      rank,
+      row,
       equations
     );
   }

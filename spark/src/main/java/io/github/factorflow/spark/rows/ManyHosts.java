@@ -57,7 +57,8 @@ public final class ManyHosts {
       Launch.of(settings),
       Placement.of(context, settings),
       parameters,
-      progress
+      progress,
+      settings.half()
     );
     var rated = ratings
       .javaRows()
@@ -88,7 +89,13 @@ public final class ManyHosts {
       session.placement()::allows,
       blocks.haveWorkersEverywhere()
     );
-    ExchangeChoice choice = ExchangeChoice.of(settings.exchange(), users, items, parameters.rank(), limits);
+    ExchangeChoice choice = ExchangeChoice.of(
+      settings.exchange(),
+      users,
+      items,
+      new ExchangePlan.Row(parameters.rank(), settings.half()),
+      limits
+    );
     ExchangePlan plan = choice.plan();
     session.placement().require(plan.largest().all(), plan.text());
     return iterate(Exchange.of(choice, parameters, blocks), byUsers, ratings);
@@ -110,7 +117,8 @@ public final class ManyHosts {
         2 * iteration - 1,
         users.version(),
         items == null ? null : items.version(),
-        users.gram()
+        users.gram(),
+        last
       );
       items = exchange.solve(byFixedUsers, 2 * iteration - 1, users, items, last);
       SolvedSide formerUsers = users;
@@ -122,7 +130,8 @@ public final class ManyHosts {
         2 * iteration,
         items.version(),
         users.version(),
-        items.gram()
+        items.gram(),
+        last
       );
       users = exchange.solve(byFixedItems, 2 * iteration, items, users, last);
       session.progress().iterated((System.nanoTime() - began) / 1e9, users.loss(items), users.loss().rmse());

@@ -13,6 +13,7 @@ import java.io.Serializable;
  * fits' workers.
  *
  * @param hosts the number of blocks of each side
+ * @param half true: rows are exchanged in float16
  */
 record RowSession(
   String id,
@@ -20,11 +21,13 @@ record RowSession(
   Launch launch,
   Placement placement,
   Parameters parameters,
-  Progress progress
+  Progress progress,
+  boolean half
 ) implements Serializable {
   ObjectNode opening() {
     ObjectNode line = JsonNodeFactory.instance.objectNode();
     line.put("protocol", Launch.PROTOCOL).put("version", Launch.VERSION).put("command", "rows");
+    line.put("exchange", half ? "float16" : "float32");
     line.set("params", parameters.toJson());
     return line;
   }

@@ -35,6 +35,8 @@ final class RowTask implements Serializable {
 
   private static final long serialVersionUID = 1;
   private static final byte[] nothing = new byte[0];
+  /** A block that needs a larger share of another block's rows is sent all of them, as they were solved. */
+  private static final double MOST = 0.75;
   private final RowSession session;
   private final Side side;
   private final Work work;
@@ -43,6 +45,7 @@ final class RowTask implements Serializable {
   private final Integer fixedVersion;
   private final Integer previousVersion;
   private final byte[] fixedGram;
+  private final boolean last;
 
   private RowTask(
     RowSession session,
@@ -52,7 +55,8 @@ final class RowTask implements Serializable {
     int version,
     Integer fixedVersion,
     Integer previousVersion,
-    byte[] fixedGram
+    byte[] fixedGram,
+    boolean last
   ) {
     this.session = session;
     this.side = side;
@@ -62,14 +66,15 @@ final class RowTask implements Serializable {
     this.fixedVersion = fixedVersion;
     this.previousVersion = previousVersion;
     this.fixedGram = fixedGram;
+    this.last = last;
   }
 
   static RowTask load(RowSession session, Side side) {
-    return new RowTask(session, side, Work.LOAD, Sums.NONE, 0, null, null, nothing);
+    return new RowTask(session, side, Work.LOAD, Sums.NONE, 0, null, null, nothing, false);
   }
 
   static RowTask start(RowSession session, Sums all) {
-    return new RowTask(session, Side.USERS, Work.START, all, 0, null, null, nothing);
+    return new RowTask(session, Side.USERS, Work.START, all, 0, null, null, nothing, false);
   }
 
   /** The same solve from sums of equations. */
@@ -82,14 +87,15 @@ final class RowTask implements Serializable {
       version,
       fixedVersion,
       previousVersion,
-      fixedGram
+      fixedGram,
+      last
     );
   }
 
   /** Sends rows of the fixed side, or equations formed from them, to the blocks that this task solves. */
   RowTask sendFixed() {
     Work sending = work == Work.SOLVE_SUMMED ? Work.SEND_EQUATIONS : Work.SEND;
-    return new RowTask(session, side.other(), sending, all, fixedVersion, null, fixedVersion, nothing);
+    return new RowTask(session, side.other(), sending, all, fixedVersion, null, fixedVersion, nothing, last);
   }
 
   boolean sendsEquations() {
@@ -100,7 +106,10 @@ final class RowTask implements Serializable {
     return side;
   }
 
-  /** {@code previousVersion} is null if the rows have not been solved before. */
+  /**
+   * {@code previousVersion} is null if the rows have not been solved before. {@code last}: a task of the last
+   * iteration, whose rows are those of the model.
+   */
   static RowTask solve(
     RowSession session,
     Side side,
@@ -108,20 +117,35 @@ final class RowTask implements Serializable {
     int version,
     int fixedVersion,
     Integer previousVersion,
-    byte[] fixedGram
+    byte[] fixedGram,
+    boolean last
   ) {
-    return new RowTask(session, side, Work.SOLVE, all, version, fixedVersion, previousVersion, fixedGram);
+    return new RowTask(
+      session,
+      side,
+      Work.SOLVE,
+      all,
+      version,
+      fixedVersion,
+      previousVersion,
+      fixedGram,
+      last
+    );
   }
 
   /**
    * @param ratings of the block; read only where the worker does not hold them
-   * @param fixed streams of the other side's factors; read only where the worker has another version
+   * @param fixed streams of the other side's factors, without the block of this number; read only where the
+   *     worker has another version
+   * @param beside streams of the other side's block of this number; read only where this worker has not solved
+   *     it. With equations all streams are in {@code fixed}
    * @param previous streams of the block's own former factors; read only where the worker has not solved them
    */
   SolvedBlock run(
     int block,
     Iterator<RatingBatch> ratings,
     Supplier<Iterator<byte[]>> fixed,
+    Supplier<List<byte[]>> beside,
     Supplier<List<byte[]>> previous
   ) {
     if (!ratings.hasNext()) return SolvedBlock.empty(block);
@@ -129,7 +153,8 @@ final class RowTask implements Serializable {
     try {
       return worker.use(TaskContext.get(), session.progress(), () -> {
         if (work == Work.LOAD) return load(worker, block, ratings);
-        RowWorker.Answer answer = answer(worker, block, request(block), ratings, fixed, previous);
+        Factors given = new Factors(fixed, beside, previous);
+        RowWorker.Answer answer = answer(worker, block, request(block), ratings, given);
         return SolvedBlock.solved(block, answer.factors(), gram(worker, block), loss(worker, block, answer));
       });
     } catch (Refusal.Refused refused) {
@@ -138,10 +163,12 @@ final class RowTask implements Serializable {
   }
 
   /**
-   * The rows of a solved block that each block of the other side needs, or its share of their equations, with
-   * their keys (see Sending). The worker is asked for one block after the other, as the streams are read.
+   * The rows of a solved block that each other block of the other side needs, or its share of their equations,
+   * with their keys (see Sending). The worker is asked for one block after the other, as the streams are read;
+   * a block that needs most rows is sent the streams {@code solved}. The block of the same number takes its
+   * rows from the worker or from {@code solved}.
    *
-   * @param solved streams of the block's factors; read only where the worker has not solved them
+   * @param solved streams of the block's factors
    */
   Iterator<Tuple2<Integer, byte[]>> send(
     int block,
@@ -150,27 +177,32 @@ final class RowTask implements Serializable {
   ) {
     if (!ratings.hasNext()) return Collections.emptyIterator();
     RowWorker worker = RowWorkers.of(session);
+    Factors held = new Factors(Collections::emptyIterator, List::of, solved);
+    // the rows of the last version are sent in the exact form of the model, which may be longer
+    boolean whole = !last || !session.half();
     String type = sendsEquations() ? "equations" : "send";
     return IntStream.range(0, session.hosts())
+      .filter(to -> to != block || sendsEquations())
       .boxed()
-      .flatMap(to ->
-        worker
-          .use(TaskContext.get(), session.progress(), () ->
-            answer(
-              worker,
-              block,
-              node(type, block).put("version", version).put("to", to),
-              ratings,
-              Collections::emptyIterator,
-              solved
-            )
-          )
-          .factors()
+      .flatMap(to -> {
+        ObjectNode request = node(type, block).put("version", version).put("to", to).put("whole", whole);
+        RowWorker.Answer answer = worker.use(TaskContext.get(), session.progress(), () ->
+          answer(worker, block, request, ratings, held)
+        );
+        boolean all = answer.frame().header().path("whole").asBoolean();
+        return (all ? solved.get() : answer.factors())
           .stream()
-          .map(stream -> new Tuple2<>(block * session.hosts() + to, stream))
-      )
+          .map(stream -> new Tuple2<>(block * session.hosts() + to, stream));
+      })
       .iterator();
   }
+
+  /** Streams of factors for a worker that lacks them, see {@link #run}. */
+  private record Factors(
+    Supplier<Iterator<byte[]>> fixed,
+    Supplier<List<byte[]>> beside,
+    Supplier<List<byte[]>> previous
+  ) {}
 
   /** The answer to a request, after the worker has been given the data that it lacks. */
   private RowWorker.Answer answer(
@@ -178,24 +210,23 @@ final class RowTask implements Serializable {
     int block,
     ObjectNode request,
     Iterator<RatingBatch> ratings,
-    Supplier<Iterator<byte[]>> fixed,
-    Supplier<List<byte[]>> previous
+    Factors given
   ) {
     RowWorker.Answer answer = worker.ask(request, fixedGram);
-    Set<String> given = new HashSet<>();
+    Set<String> lacked = new HashSet<>();
     for (String missing = answer.missing(); !missing.isEmpty(); missing = answer.missing()) {
-      if (!given.add(missing)) throw new FactorFlowException(
+      if (!lacked.add(missing)) throw new FactorFlowException(
         "FactorFlow's worker lacks " + missing + ", which it has been given"
       );
       switch (missing) {
         case "block" -> load(worker, block, ratings);
-        case "fixed" -> fixed
-          .get()
-          .forEachRemaining(stream -> worker.ask(rows("fixed", block, fixedVersion), stream));
-        case "equations" -> fixed
+        case "fixed" -> fix(worker, block, given);
+        case "equations" -> given
+          .fixed()
           .get()
           .forEachRemaining(stream -> worker.ask(rows("add", block, fixedVersion), stream));
-        case "previous" -> previous
+        case "previous" -> given
+          .previous()
           .get()
           .forEach(stream -> worker.ask(rows("previous", block, previousVersion), stream));
         default -> throw new FactorFlowException(
@@ -207,6 +238,19 @@ final class RowTask implements Serializable {
     return answer;
   }
 
+  private void fix(RowWorker worker, int block, Factors given) {
+    ObjectNode request = rows("fixed", block, fixedVersion);
+    given
+      .fixed()
+      .get()
+      .forEachRemaining(stream -> worker.ask(request, stream));
+    ObjectNode take = rows("take", block, fixedVersion)
+      .put("from", side.other().label + "-" + block)
+      .put("to", block);
+    if (worker.ask(take, nothing).missing().isEmpty()) return;
+    for (byte[] stream : given.beside().get()) worker.ask(request, stream);
+  }
+
   private SolvedBlock load(RowWorker worker, int block, Iterator<RatingBatch> ratings) {
     worker.ask(node("release", block), nothing);
     long rows = 0;
@@ -216,7 +260,7 @@ final class RowTask implements Serializable {
       rows += batch.rows;
     }
     var built = worker
-      .ask(node("build", block).put("rows", rows).put("blocks", session.hosts()), nothing)
+      .ask(node("build", block).put("rows", rows).put("blocks", session.hosts()).put("most", MOST), nothing)
       .frame();
     if (side == Side.USERS && work == Work.LOAD) session.progress().ratings(rows);
     Sums sums = new Sums(
@@ -252,7 +296,8 @@ final class RowTask implements Serializable {
     return request
       .put("fixed", fixedVersion)
       .put("previous", previousVersion)
-      .put("equations", work == Work.SOLVE_SUMMED);
+      .put("equations", work == Work.SOLVE_SUMMED)
+      .put("exact", last);
   }
 
   private ObjectNode rows(String type, int block, int version) {

@@ -49,7 +49,11 @@ final class Sending
       factors
         .get()
         .stream()
-        .flatMap(stream -> IntStream.range(0, hosts).mapToObj(to -> new Tuple2<>(from * hosts + to, stream)))
+        .flatMap(stream ->
+          IntStream.range(0, hosts)
+            .filter(to -> to != from)
+            .mapToObj(to -> new Tuple2<>(from * hosts + to, stream))
+        )
         .iterator()
     );
   }

@@ -15,7 +15,7 @@ import scala.reflect.ClassTag;
 /**
  * The executors on which workers can be started.
  *
- * @param places Spark's names of their locations; empty as long as no executor is excluded
+ * @param places Spark's names of their locations, "" for any; an empty list if no executor is excluded
  */
 public record Executors(List<String> places) implements Serializable {
   public static final Executors ALL = new Executors(List.of());
@@ -27,14 +27,20 @@ public record Executors(List<String> places) implements Serializable {
 
   /** All running executors except some. Places are empty if none remains. */
   static Executors without(SparkContext context, Set<String> excluded) {
-    if (excluded.isEmpty()) return ALL;
-    return new Executors(
-      Scala.java(context.statusStore().executorList(true))
-        .stream()
-        .filter(executor -> !executor.id().equals("driver") && !excluded.contains(executor.id()))
-        .map(executor -> place(executor.id(), executor.hostPort()))
-        .toList()
-    );
+    return excluded.isEmpty() ? ALL : new Executors(running(context, excluded));
+  }
+
+  private static List<String> running(SparkContext context, Set<String> excluded) {
+    return Scala.java(context.statusStore().executorList(true))
+      .stream()
+      .filter(executor -> !executor.id().equals("driver") && !excluded.contains(executor.id()))
+      .map(executor -> place(executor.id(), executor.hostPort()))
+      .toList();
+  }
+
+  /** The locations of all running executors. */
+  public static List<String> running(SparkContext context) {
+    return running(context, Set.of());
   }
 
   public boolean areLimited() {
@@ -50,7 +56,7 @@ public record Executors(List<String> places) implements Serializable {
 
   /** The same RDD, whose partition p prefers the place p modulo places. */
   public <T> RDD<T> prefer(RDD<T> rdd, ClassTag<T> tag) {
-    return areLimited() ? new Preferring<>(rdd, tag, places) : rdd;
+    return places.isEmpty() ? rdd : new Preferring<>(rdd, tag, places);
   }
 
   private static final class Preferring<T> extends RDD<T> {
@@ -77,7 +83,8 @@ public record Executors(List<String> places) implements Serializable {
 
     @Override
     public scala.collection.immutable.List<String> getPreferredLocations(Partition split) {
-      return Scala.scala(List.of(places.get(split.index() % places.size())));
+      String place = places.get(split.index() % places.size());
+      return Scala.scala(place.isEmpty() ? List.of() : List.of(place));
     }
   }
 }

@@ -53,8 +53,9 @@ public final class FrameReader {
   }
 
   private byte[] exactly(int length) throws IOException {
-    byte[] bytes = in.readNBytes(length);
-    if (bytes.length < length) throw new EOFException("The worker's output ends inside a frame");
+    // unlike readNBytes(length), this reads without copying pieces together
+    byte[] bytes = new byte[length];
+    if (in.readNBytes(bytes, 0, length) < length) throw new EOFException("The worker's output ends inside a frame");
     return bytes;
   }
 }

@@ -19,6 +19,7 @@ import org.junit.jupiter.api.Test;
 class ExchangePlanTest {
 
   private static final long MIB = 1 << 20;
+  private static final ExchangePlan.Row SINGLE = new ExchangePlan.Row(62, false);
 
   private static SolvedBlock block(int block, long rows, String answer) throws IOException {
     return SolvedBlock.loaded(
@@ -31,7 +32,7 @@ class ExchangePlanTest {
   private static final String BYTES = ",\"equations\":{\"kept\":5,\"forming\":80,\"summing\":9}}}";
 
   private static ExchangePlan plan() throws IOException {
-    return ExchangePlan.of(users(), items(), 62, Set.of());
+    return ExchangePlan.of(users(), items(), SINGLE, Set.of());
   }
 
   private static List<SolvedBlock> users() throws IOException {
@@ -39,13 +40,13 @@ class ExchangePlanTest {
       block(
         0,
         600_000,
-        "{\"columns\":30,\"sends\":[600000,200000],\"bytes\":{\"kept\":1000,\"loading\":300,\"solving\":50,\"process\":7" +
+        "{\"columns\":30,\"sends\":[600000,500000],\"bytes\":{\"kept\":1000,\"loading\":300,\"solving\":50,\"process\":7" +
           BYTES
       ),
       block(
         1,
         400_000,
-        "{\"columns\":20,\"sends\":[100000,300000],\"bytes\":{\"kept\":2000,\"loading\":10,\"solving\":60,\"process\":7" +
+        "{\"columns\":20,\"sends\":[300000,300000],\"bytes\":{\"kept\":2000,\"loading\":10,\"solving\":60,\"process\":7" +
           BYTES
       )
     );
@@ -69,19 +70,28 @@ class ExchangePlanTest {
       setting,
       users(),
       items(),
-      62,
+      SINGLE,
       new ExchangeChoice.Limits(100 * MIB, bytes -> bytes <= memory, everywhere)
     );
   }
 
   @Test
-  void sumsTheRowsThatEachHostNeeds() throws IOException {
+  void sumsTheRowsThatOtherHostsSend() throws IOException {
     ExchangePlan plan = plan();
-    assertArrayEquals(new long[] { 700_000, 500_000 }, plan.users().needed());
+    assertArrayEquals(new long[] { 300_000, 500_000 }, plan.users().needed());
     assertEquals(1_000_000, plan.users().rows());
     assertEquals(256_000_000, plan.users().bytes());
-    assertEquals(600_000 * 256L, plan.users().neededBytes());
-    assertArrayEquals(new long[] { 20, 10 }, plan.items().needed());
+    assertEquals(400_000 * 256L, plan.users().neededBytes());
+    assertArrayEquals(new long[] { 0, 10 }, plan.items().needed());
+  }
+
+  @Test
+  void countsTheBytesOfHalfPrecision() throws IOException {
+    ExchangePlan plan = ExchangePlan.of(users(), items(), new ExchangePlan.Row(62, true), Set.of());
+    assertEquals(128_000_000, plan.users().bytes());
+    assertEquals(400_000 * 128L, plan.users().neededBytes());
+    // equations are not rounded
+    assertEquals(plan().users().formedBytes(), plan.users().formedBytes());
   }
 
   @Test
@@ -97,8 +107,8 @@ class ExchangePlanTest {
     String text = plan().text();
     assertTrue(
       text.startsWith(
-        "users: 600 k of 1.0 M rows needed by the average host, 146 MiB instead of 244 MiB, or 0.2 MiB of " +
-          "equations; items: 15 of 30 rows"
+        "users: 400 k of 1.0 M rows sent to the average host, 98 MiB instead of 244 MiB, or 0.2 MiB of " +
+          "equations; items: 5 of 30 rows"
       ),
       text
     );
@@ -116,7 +126,7 @@ class ExchangePlanTest {
   }
 
   private static boolean isSmall(long bytes, long needed, long most) {
-    Traffic side = new Traffic(Side.USERS, bytes / 256, new long[] { needed / 256 }, 62, 0);
+    Traffic side = new Traffic(Side.USERS, bytes / 256, new long[] { needed / 256 }, SINGLE, 0);
     return ExchangeChoice.isSmall(new ExchangePlan(side, side, List.of(), Set.of()), Side.USERS, most);
   }
 
@@ -128,7 +138,7 @@ class ExchangePlanTest {
     // 25 rows of 62 * 63 / 2 + 62 + 1 numbers, with ids
     assertEquals(25 * (4 * 2016 + 8), choice.plan().users().formedBytes());
     assertEquals(
-      "Exchange by shuffle, items from sums of equations, 0.2 MiB a host instead of 146 MiB of rows of users: " +
+      "Exchange by shuffle, items from sums of equations, 0.2 MiB a host instead of 98 MiB of rows of users: " +
         "less time than rows",
       choice.text()
     );
@@ -149,7 +159,7 @@ class ExchangePlanTest {
         Settings.Exchange.EQUATIONS,
         onGpu,
         onGpu,
-        62,
+        SINGLE,
         new ExchangeChoice.Limits(MIB, bytes -> true, true)
       )
     );
