@@ -25,7 +25,7 @@ final class BlockPlaces {
   /** The executors that run now. A lost one's blocks move; all others stay. */
   Executors now() {
     List<String> running = Executors.running(context);
-    if (places == null) places = running.size() < blocks ? List.of() : running.subList(0, blocks);
+    if (places == null) places = running.size() < blocks ? List.of() : List.copyOf(running.subList(0, blocks));
     else if (!places.isEmpty()) places = withoutLost(places, running);
     return new Executors(places);
   }
