@@ -121,7 +121,9 @@ function peak(worker: WorkerParent): number {
 for (const summed of values.exchange === undefined ? [false, true] : [values.exchange === 'equations']) {
   const workers = Array.from({ length: HOSTS }, () => new WorkerParent());
   for (const worker of workers)
-    worker.write(`${JSON.stringify({ protocol: 1, command: 'rows', params: { rank } })}\n`);
+    worker.write(
+      `${JSON.stringify({ protocol: 1, command: 'rows', exchange: 'float16', params: { rank } })}\n`,
+    );
   const built: Built[][] = await each(async () => []);
   for (const side of sides)
     for (const [host, worker] of workers.entries()) built[host].push(await load(worker, host, side));

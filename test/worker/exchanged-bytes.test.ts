@@ -16,7 +16,9 @@ describe('of the users of one of two blocks', () => {
 
   beforeAll(async () => {
     worker = new WorkerParent();
-    worker.write(`${JSON.stringify({ protocol: 1, command: 'rows', params: { rank } })}\n`);
+    worker.write(
+      `${JSON.stringify({ protocol: 1, command: 'rows', exchange: 'float16', params: { rank } })}\n`,
+    );
     const owners = blocksOfIds({ type: 'int32', values: Int32Array.from(ratings.users as number[]) }, blocks);
     const own = <T>(values: readonly T[]) => values.filter((_, at) => owners[at] === 0);
     const users = own(ratings.users);
