@@ -153,7 +153,7 @@ final class RowTask implements Serializable {
     try {
       return worker.use(TaskContext.get(), session.progress(), () -> {
         if (work == Work.LOAD) return load(worker, block, ratings);
-        Factors given = new Factors(fixed, beside, previous);
+        GivenFactors given = new GivenFactors(fixed, beside, previous);
         RowWorker.Answer answer = answer(worker, block, request(block), ratings, given);
         return SolvedBlock.solved(block, answer.factors(), gram(worker, block), loss(worker, block, answer));
       });
@@ -177,7 +177,7 @@ final class RowTask implements Serializable {
   ) {
     if (!ratings.hasNext()) return Collections.emptyIterator();
     RowWorker worker = RowWorkers.of(session);
-    Factors held = new Factors(Collections::emptyIterator, List::of, solved);
+    GivenFactors held = new GivenFactors(Collections::emptyIterator, List::of, solved);
     // the rows of the last version are sent in the exact form of the model, which may be longer
     boolean whole = !last || !session.half();
     String type = sendsEquations() ? "equations" : "send";
@@ -197,20 +197,13 @@ final class RowTask implements Serializable {
       .iterator();
   }
 
-  /** Streams of factors for a worker that lacks them, see {@link #run}. */
-  private record Factors(
-    Supplier<Iterator<byte[]>> fixed,
-    Supplier<List<byte[]>> beside,
-    Supplier<List<byte[]>> previous
-  ) {}
-
   /** The answer to a request, after the worker has been given the data that it lacks. */
   private RowWorker.Answer answer(
     RowWorker worker,
     int block,
     ObjectNode request,
     Iterator<RatingBatch> ratings,
-    Factors given
+    GivenFactors given
   ) {
     RowWorker.Answer answer = worker.ask(request, fixedGram);
     Set<String> lacked = new HashSet<>();
@@ -220,7 +213,7 @@ final class RowTask implements Serializable {
       );
       switch (missing) {
         case "block" -> load(worker, block, ratings);
-        case "fixed" -> fix(worker, block, given);
+        case "fixed" -> given.fix(worker, rows("fixed", block, fixedVersion), take(block));
         case "equations" -> given
           .fixed()
           .get()
@@ -238,17 +231,8 @@ final class RowTask implements Serializable {
     return answer;
   }
 
-  private void fix(RowWorker worker, int block, Factors given) {
-    ObjectNode request = rows("fixed", block, fixedVersion);
-    given
-      .fixed()
-      .get()
-      .forEachRemaining(stream -> worker.ask(request, stream));
-    ObjectNode take = rows("take", block, fixedVersion)
-      .put("from", side.other().label + "-" + block)
-      .put("to", block);
-    if (worker.ask(take, nothing).missing().isEmpty()) return;
-    for (byte[] stream : given.beside().get()) worker.ask(request, stream);
+  private ObjectNode take(int block) {
+    return rows("take", block, fixedVersion).put("from", side.other().label + "-" + block).put("to", block);
   }
 
   private SolvedBlock load(RowWorker worker, int block, Iterator<RatingBatch> ratings) {
