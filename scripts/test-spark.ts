@@ -45,7 +45,11 @@ const others: readonly TestRun[] = [
   { version: newest, mode: 'classic', master: 'local-cluster[3,1,2048]', files: ['test_hosts.py'] },
   { version: newest, mode: 'classic', master: 'local-cluster[1,2,1024]', files: ['test_settings.py'] },
 ];
-const runs: readonly TestRun[] = [...parity, ...others];
+/** FactorFlow's parameters, SGD, summaries and recommendations on the other versions. */
+const reach = versions
+  .filter((version) => version !== newest)
+  .map((version): TestRun => ({ version, mode: 'classic', master: 'local[2]', files: ['test_reach.py'] }));
+const runs: readonly TestRun[] = [...parity, ...others, ...reach];
 
 /**
  * All of Spark's interface in both kinds of session, one of them in one process and one on executors; and a

@@ -65,6 +65,15 @@ def test_more_partitions_than_ratings_and_empty_ones(spark, ratings):
     )
 
 
+@pytest.mark.parametrize("device", ["auto", "cpu"])
+def test_in_local_mode_auto_leaves_the_choice_to_the_worker(spark, ratings, folder, device):
+    executable = on_the_processor(folder, f'echo "$@" >> {folder}/seen')
+    with settings(spark, spark__factorflow__executable=executable, spark__factorflow__device=device):
+        ALS(rank=3, maxIter=2, seed=1).fit(ratings)
+    flags = (folder / "seen").read_text().split()
+    assert flags[flags.index("--device") + 1] == device
+
+
 def test_two_jobs_wait_for_each_other_on_a_gpu(spark, ratings, folder):
     executable = on_the_processor(folder, f"echo begin >> {folder}/seen", f"echo end >> {folder}/seen")
     found = []

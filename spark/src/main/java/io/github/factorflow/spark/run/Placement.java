@@ -82,13 +82,16 @@ public record Placement(
       .orElse(1);
   }
 
-  /** The device of a worker of this task: cpu, gpu, or gpu with indices. */
+  /**
+   * The device of a worker of this task: cpu, gpu, or gpu with indices. In local mode, where tasks have no
+   * GPUs, also auto: the GPU of the machine if there is one.
+   */
   public String device(TaskContext task) {
     String device = settings.device();
     ResourceInformation gpus = task.resourcesJMap().get("gpu");
-    if (gpus == null || !(device.equals("auto") || device.equals("gpu"))) return device.equals("auto")
-      ? "cpu"
-      : device;
+    boolean isAuto = device.equals("auto");
+    if (gpus == null) return isAuto && localCores == 0 ? "cpu" : device;
+    if (!isAuto && !device.equals("gpu")) return device;
     List<String> addresses = Arrays.asList(gpus.addresses());
     for (String address : addresses) {
       if (!address.matches("\\d+")) {

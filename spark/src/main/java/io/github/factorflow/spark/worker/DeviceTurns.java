@@ -8,7 +8,8 @@ import java.util.function.BooleanSupplier;
 
 /**
  * Lets one worker at a time use each GPU of this JVM. If GPUs are resources of the tasks, Spark's scheduler
- * already ensures this; this class is for GPUs that spark.factorflow.device names.
+ * already ensures this; this class is for GPUs that spark.factorflow.device names, and for auto in local
+ * mode.
  */
 public final class DeviceTurns {
 
@@ -18,7 +19,7 @@ public final class DeviceTurns {
 
   /** Waits for the device; the returned action releases it. */
   public static Runnable take(String device, BooleanSupplier cancelled) {
-    if (!device.startsWith("gpu")) return () -> {};
+    if (device.equals("cpu")) return () -> {};
     Semaphore turn = turns.computeIfAbsent(device, name -> new Semaphore(1));
     try {
       while (!turn.tryAcquire(50, TimeUnit.MILLISECONDS)) {
