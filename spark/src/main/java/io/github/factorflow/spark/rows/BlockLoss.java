@@ -8,13 +8,27 @@ import java.io.Serializable;
  * errors of their ratings and their penalty, of items their penalty alone. Values that were not measured are
  * NaN.
  *
- * @param squared sum of the squared errors of explicit ratings
- * @param count the number of ratings in it
- * @param observed sum over the rated pairs of implicit data
+ * <p>A class, since Kryo as in Spark 3.5 cannot copy records.
  */
-record BlockLoss(double squared, long count, double observed, double penalty) implements Serializable {
+final class BlockLoss implements Serializable {
+
+  private static final long serialVersionUID = 1;
   static final BlockLoss NONE = new BlockLoss(0, 0, 0, 0);
   static final BlockLoss UNKNOWN = new BlockLoss(Double.NaN, 0, Double.NaN, Double.NaN);
+  /** Sum of the squared errors of explicit ratings. */
+  private final double squared;
+  /** The number of ratings in it. */
+  private final long count;
+  /** Sum over the rated pairs of implicit data. */
+  private final double observed;
+  private final double penalty;
+
+  private BlockLoss(double squared, long count, double observed, double penalty) {
+    this.squared = squared;
+    this.count = count;
+    this.observed = observed;
+    this.penalty = penalty;
+  }
 
   /** From the answer to the request {@code loss}. */
   static BlockLoss of(JsonNode answer) {

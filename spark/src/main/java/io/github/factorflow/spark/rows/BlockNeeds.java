@@ -6,28 +6,61 @@ import java.io.Serializable;
 /**
  * The facts about a loaded block from which the exchange is planned, as its worker reported them.
  *
- * @param columns rows of the other side that occur in the block
- * @param sends for each block of the other side, the number of this block's rows that it needs
- * @param kept bytes of the worker for the block from loading to the end
- * @param loading bytes that loading takes in addition, and {@code solving} that solving takes
- * @param process bytes of the worker without any block
- * @param equations bytes in addition where equations are exchanged; null where a worker cannot form them
+ * <p>A class, since Kryo as in Spark 3.5 cannot copy records.
  */
-record BlockNeeds(
-  long columns,
-  long[] sends,
-  long kept,
-  long loading,
-  long solving,
-  long process,
-  Equations equations
-) implements Serializable {
-  /**
-   * Bytes kept for a block from which equations are formed, while they are formed, and while they are summed.
-   */
-  record Equations(long kept, long forming, long summing) implements Serializable {}
+final class BlockNeeds implements Serializable {
 
+  private static final long serialVersionUID = 1;
   static final BlockNeeds NONE = new BlockNeeds(0, new long[0], 0, 0, 0, 0, new Equations(0, 0, 0));
+  /** Rows of the other side that occur in the block. */
+  final long columns;
+  /** For each block of the other side, the number of this block's rows that it is sent. */
+  private final long[] sends;
+  /** Bytes of the worker for the block from loading to the end. */
+  final long kept;
+  /** Bytes in addition while it is loaded. */
+  final long loading;
+  /** Bytes in addition while it is solved. */
+  final long solving;
+  /** Bytes of the worker without any block. */
+  final long process;
+  /** Bytes in addition where equations are exchanged; null where a worker cannot form them. */
+  final Equations equations;
+
+  BlockNeeds(
+    long columns,
+    long[] sends,
+    long kept,
+    long loading,
+    long solving,
+    long process,
+    Equations equations
+  ) {
+    this.columns = columns;
+    this.sends = sends;
+    this.kept = kept;
+    this.loading = loading;
+    this.solving = solving;
+    this.process = process;
+    this.equations = equations;
+  }
+
+  /** Bytes of a block from which equations are formed. */
+  static final class Equations implements Serializable {
+
+    private static final long serialVersionUID = 1;
+    final long kept;
+    /** In addition while they are formed. */
+    final long forming;
+    /** In addition while they are summed. */
+    final long summing;
+
+    Equations(long kept, long forming, long summing) {
+      this.kept = kept;
+      this.forming = forming;
+      this.summing = summing;
+    }
+  }
 
   /** From the answer of the request {@code build}. */
   static BlockNeeds of(JsonNode answer) {

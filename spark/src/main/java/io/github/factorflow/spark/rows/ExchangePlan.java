@@ -110,11 +110,11 @@ record ExchangePlan(Traffic users, Traffic items, List<HostBytes> hosts, Set<Sid
     for (int from = 0; from < needed.length; from++)
       for (int host = 0; host < needed.length; host++)
         if (host != from) needed[host] += blocks.get(from).needs.sends(host);
-    boolean canForm = blocks.stream().allMatch(block -> block.needs.equations() != null);
+    boolean canForm = blocks.stream().allMatch(block -> block.needs.equations != null);
     long equations = canForm
       ? blocks
           .stream()
-          .mapToLong(block -> block.needs.columns())
+          .mapToLong(block -> block.needs.columns)
           .sum()
       : -1;
     return new Traffic(
@@ -132,16 +132,16 @@ record ExchangePlan(Traffic users, Traffic items, List<HostBytes> hosts, Set<Sid
   /** Users are loaded before items, so loading a block of users finds no block of items. */
   private static HostBytes bytes(BlockNeeds users, BlockNeeds items, Set<Side> formed) {
     long byColumn =
-      (formed.contains(Side.USERS) ? users.equations().kept() : 0) +
-      (formed.contains(Side.ITEMS) ? items.equations().kept() : 0);
+      (formed.contains(Side.USERS) ? users.equations.kept : 0) +
+      (formed.contains(Side.ITEMS) ? items.equations.kept : 0);
     long solving = Math.max(
       solving(items, users, formed.contains(Side.USERS)),
       solving(users, items, formed.contains(Side.ITEMS))
     );
-    long loading = Math.max(items.loading(), users.loading() - items.kept());
-    long kept = users.kept() + items.kept() + byColumn;
+    long loading = Math.max(items.loading, users.loading - items.kept);
+    long kept = users.kept + items.kept + byColumn;
     return new HostBytes(
-      Math.max(users.process(), items.process()),
+      Math.max(users.process, items.process),
       kept,
       Math.max(solving, loading - byColumn)
     );
@@ -152,7 +152,7 @@ record ExchangePlan(Traffic users, Traffic items, List<HostBytes> hosts, Set<Sid
    * them.
    */
   private static long solving(BlockNeeds solved, BlockNeeds fixed, boolean formed) {
-    return formed ? Math.max(fixed.equations().forming(), solved.equations().summing()) : solved.solving();
+    return formed ? Math.max(fixed.equations.forming, solved.equations.summing) : solved.solving;
   }
 
   /** The host whose worker needs the most memory. */

@@ -1,6 +1,7 @@
 package io.github.factorflow.spark.rows;
 
 import java.io.Serializable;
+import java.util.ArrayList;
 import java.util.List;
 
 /** The result of a task for one block of rows: the factors that a worker sent, and sums over the block. */
@@ -30,7 +31,8 @@ final class SolvedBlock implements Serializable {
     String refusal
   ) {
     this.block = block;
-    this.factors = factors;
+    // Kryo cannot copy Java's unmodifiable lists.
+    this.factors = new ArrayList<>(factors);
     this.sums = sums;
     this.gram = gram;
     this.loss = loss;
