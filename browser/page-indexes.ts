@@ -4,10 +4,10 @@ import { indexSpace } from '../api/serving/search-indexed.ts';
 import type { RequestedModel } from '../api/serving/served-model.ts';
 import { crc32OfBytes } from '../connectors/model/crc-32.ts';
 import { INDEX_ADVICE, type IndexKind } from '../connectors/model/index-layout.ts';
-import { rankLists } from '../operators/serving/lists/list-index.ts';
+import { placeLists, rankLists, searchInLists } from '../operators/serving/lists/list-index.ts';
 import type { Found, SearchRequest } from '../operators/serving/search.ts';
-import { candidatesOf, type ProbedList } from './list-candidates.ts';
-import { PageLists } from './page-lists.ts';
+import { NO_ITEM, PageLists } from './page-lists.ts';
+import { partOfLists } from './part-of-lists.ts';
 import { problem, type RemoteOptions } from './remote-file.ts';
 
 /** The model that the indexes are of. */
@@ -73,9 +73,8 @@ export class PageIndexes implements UsedIndexes {
   }
 
   /**
-   * The best items of the lists that Node searches: the lists are ranked by the same kernel, and the exact
-   * scores of all items that can be among the best are computed by the same kernel. Node leaves out items by
-   * their signs (cpu/assembly/list-signs.ts), so it may miss a few of them; the page misses none.
+   * The results of Node, bit for bit: the same kernels rank all lists by their centers, then search the lists
+   * that are probed.
    */
   readonly search = async (
     kind: IndexKind,
@@ -88,46 +87,35 @@ export class PageIndexes implements UsedIndexes {
     const served = this.#served;
     if (served === undefined) throw new Error('the indexes have no model');
     const { session, searches } = served;
-    const placed = await searches.prepareLists(
-      kind,
-      async () => lists.ranking,
-      () => indexSpace(served, kind),
-    );
-    const ctx = session.requestContext(options);
-    let { allowed } = request;
-    if (allowed === undefined) {
-      const order = await rankLists(placed, request.query, ctx);
-      allowed = await candidatesIn(lists, order, probes, request);
-    }
-    return searches.searchLists(kind, probes, { ...request, allowed }, options);
+    const space = () => indexSpace(served, kind);
+    const placed = await searches.prepareLists(kind, async () => lists.ranking, space);
+    if (request.allowed !== undefined) return searches.searchLists(kind, probes, request, options);
+    const order = await rankLists(placed, request.query, session.requestContext(options));
+    const part = await partOfLists(lists, await probedLists(lists, order, probes, request));
+    return searches.compute(async (ctx) => {
+      const [found] = await searchInLists(await placeLists(part, space(), ctx), probes, [request], ctx);
+      return found;
+    }, options);
   };
 }
 
 /**
- * The candidates in the first `probes` lists; if these have fewer than n items that are not left out, in
- * further ones, too, as in Node.
+ * The first `probes` lists; if these have fewer than n items that are not left out, further ones, too, as in
+ * Node.
  */
-async function candidatesIn(
+async function probedLists(
   lists: PageLists,
   order: readonly number[],
   probes: number,
-  { query, n, left = [] }: SearchRequest,
+  { n, left = [] }: SearchRequest,
 ): Promise<readonly number[]> {
-  const probed: ProbedList[] = [];
-  for (let next = Math.min(probes, order.length); ; next = 1) {
-    const numbers = order.slice(probed.length, probed.length + next);
-    const columns = await Promise.all(numbers.map((list) => lists.columns(list)));
-    numbers.forEach((list, i) =>
-      probed.push({ base: productOf(query, lists.center(list)), columns: columns[i] }),
-    );
-    const found = candidatesOf(query, probed, { n, left, longest: lists.header.longest });
-    if (found.compared >= n || probed.length === order.length) return found.items;
+  const out = new Set(Array.from(left));
+  let [probed, items] = [0, 0];
+  for (let next = probes; probed < order.length && (probed === 0 || items < n); next = 1) {
+    const columns = await Promise.all(order.slice(probed, probed + next).map((list) => lists.columns(list)));
+    probed += columns.length;
+    for (const own of columns)
+      items += own.items.reduce((sum, item) => sum + (item === NO_ITEM || out.has(item) ? 0 : 1), 0);
   }
-}
-
-/** xᵀc, where x may have fewer features: the others are 0. */
-function productOf(query: ArrayLike<number>, center: Float32Array): number {
-  let sum = 0;
-  for (let k = 0; k < query.length; k++) sum += query[k] * center[k];
-  return sum;
+  return order.slice(0, probed);
 }

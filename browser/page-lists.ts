@@ -16,11 +16,14 @@ import { problem, RemoteFile, type RemoteOptions } from './remote-file.ts';
 
 /** The columns of one list: see ListParts. */
 export interface ListColumns {
+  /** The place of the first one in the whole index. */
+  readonly start: number;
   readonly items: Uint32Array;
+  readonly lengths: Float32Array;
   readonly remainders: Float32Array;
   readonly scales: Float32Array;
   /** `width` bytes a column. */
-  readonly codes: Int8Array;
+  readonly codes: Uint8Array;
   readonly width: number;
 }
 
@@ -38,16 +41,17 @@ export class PageLists {
   readonly #at: ReturnType<typeof decodeHeader>['at'];
   readonly #starts: Uint32Array;
   readonly #centers: Float32Array;
-  readonly #radii: Float32Array;
+  /** Of all columns. */
+  readonly #lengths: Float32Array;
   readonly #lists = new Map<number, Promise<ListColumns>>();
 
   private constructor(
     file: RemoteFile,
     { header, at }: Pick<ReturnType<typeof decodeHeader>, 'header' | 'at'>,
-    parts: Readonly<Record<'centers' | 'radii', Float32Array>> & { readonly starts: Uint32Array },
+    parts: Readonly<Record<'centers' | 'lengths', Float32Array>> & { readonly starts: Uint32Array },
   ) {
     [this.header, this.#file, this.#at] = [header, file, at];
-    [this.#starts, this.#centers, this.#radii] = [parts.starts, parts.centers, parts.radii];
+    [this.#starts, this.#centers, this.#lengths] = [parts.starts, parts.centers, parts.lengths];
   }
 
   /** Undefined if the model has no index of this kind. */
@@ -68,7 +72,7 @@ export class PageLists {
       file.slice(at.centers, at.guide),
       file.slice(at.guide, at.guide + 4 * columns),
     ]);
-    const [own, numbers] = [new Uint8Array(first), 4 * (lists + 1) * rank];
+    const [own, numbers] = [new Uint8Array(first), 4 * (lists + 3) * rank];
     for (const [name, bytes] of [
       ['centers', own.subarray(0, numbers)],
       ['starts', own.subarray(numbers)],
@@ -76,11 +80,11 @@ export class PageLists {
       if (crc32OfBytes(bytes) !== sums[name]) throw damaged(file, `the checksum of its ${name} is wrong`);
     const starts = new Uint32Array(first, numbers);
     checkStarts(file, starts, columns);
-    const longest = new Float32Array(lengths);
-    const radii = Float32Array.from({ length: lists }, (_, list) =>
-      starts[list] < starts[list + 1] ? longest[starts[list]] : 0,
-    );
-    return new PageLists(file, head, { centers: new Float32Array(first, 0, numbers / 4), starts, radii });
+    return new PageLists(file, head, {
+      centers: new Float32Array(first, 0, numbers / 4),
+      lengths: new Float32Array(lengths),
+      starts,
+    });
   }
 
   /**
@@ -92,7 +96,9 @@ export class PageLists {
     const starts = sharedArray(Uint32Array, lists + 1);
     for (let list = 0; list <= lists; list++) starts[list] = list;
     const guide = sharedArray(Uint32Array, 4 * lists);
-    new Float32Array(guide.buffer, 0, lists).set(this.#radii);
+    const radii = new Float32Array(guide.buffer, 0, lists);
+    for (let list = 0; list < lists; list++)
+      if (this.#starts[list] < this.#starts[list + 1]) radii[list] = this.#lengths[this.#starts[list]];
     const centers = sharedArray(Float32Array, this.#centers.length);
     centers.set(this.#centers);
     const codes = sharedArray(Uint8Array, lists * codeBytes(rank));
@@ -102,6 +108,11 @@ export class PageLists {
   center(list: number): Float32Array {
     const { rank } = this.header;
     return this.#centers.subarray(list * rank, (list + 1) * rank);
+  }
+
+  /** The rows after the centers: see ListParts. */
+  get features(): Float32Array {
+    return this.#centers.subarray(this.header.lists * this.header.rank);
   }
 
   /** The columns of a list, which are read once. */
@@ -121,10 +132,12 @@ export class PageLists {
     const width = codeBytes(rank);
     if (from === to)
       return {
+        start: from,
         items: new Uint32Array(),
+        lengths: new Float32Array(),
         remainders: new Float32Array(),
         scales: new Float32Array(),
-        codes: new Int8Array(),
+        codes: new Uint8Array(),
         width,
       };
     const guide = (row: number) =>
@@ -142,10 +155,12 @@ export class PageLists {
     if (items.some((item) => item >= vectors && item !== NO_ITEM))
       throw damaged(this.#file, 'a list has items that the model does not have');
     return {
+      start: from,
       items,
+      lengths: this.#lengths.subarray(from, to),
       remainders: new Float32Array(remainders),
       scales: new Float32Array(scales),
-      codes: new Int8Array(codes),
+      codes: new Uint8Array(codes),
       width,
     };
   }

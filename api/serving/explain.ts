@@ -78,7 +78,7 @@ export async function explainItem(
   const [row, fixed] = givenRow(served, rule, rating);
   if (position < 0 || rating.items.length === 0)
     return { ...asked, known: false, score: Number.NaN, base: 0, contributions: [], unknownItems };
-  const shares = await served.searches.solve((ctx) => sharesOf(row, position, fixed, ctx), run);
+  const shares = await served.searches.compute((ctx) => sharesOf(row, position, fixed, ctx), run);
   if (shares === undefined) throw unsolved();
   const { itemFactors, rank } = served.factors;
   const base = rule.mean === undefined ? 0 : rule.mean + itemFactors[(position + 1) * rank - 1];

@@ -128,7 +128,7 @@ export async function recommendFromRatings(
   };
   if (ratings.items.length === 0)
     return { ...(await recommendToUser(served, undefined, n, options)), unknownItems };
-  const found = await searches.solve(search, { signal, onEvent });
+  const found = await searches.compute(search, { signal, onEvent });
   if (found === undefined) throw unsolved();
   return {
     user: null,

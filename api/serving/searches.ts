@@ -126,11 +126,11 @@ export class Searches {
     return this.#run(() => this.#indices.lists.search(kind, probes, request, options.signal));
   }
 
-  /** Solves rows in the request threads, and releases the memory used there. */
-  async solve<Solved>(
-    work: (ctx: ExecutionContext) => Promise<Solved>,
+  /** Runs work in the request threads, and releases the memory used there. */
+  async compute<Result>(
+    work: (ctx: ExecutionContext) => Promise<Result>,
     options: RunOptions,
-  ): Promise<Solved> {
+  ): Promise<Result> {
     return this.#run(() => Holdings.within(this.#indices.session.requestContext(options), work));
   }
 

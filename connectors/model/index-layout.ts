@@ -65,7 +65,7 @@ export function decodeHeader(text: string, size: number) {
   const { sums, ...header } = JSON.parse(text) as IndexHeader & { readonly sums: IndexSums };
   const { lists, columns, rank } = header;
   const centers = INDEX_PREFIX + text.length;
-  const starts = centers + 4 * (lists + 1) * rank;
+  const starts = centers + 4 * (lists + 3) * rank;
   const guide = starts + 4 * (lists + 1);
   const codes = guide + 16 * columns;
   const expected = codes + codeBytes(rank) * columns;

@@ -120,7 +120,7 @@ export async function readIndex(file: string, factors: () => Promise<number>): P
     const { lists, columns, rank } = head.header;
     const index: StoredIndex = {
       header: head.header,
-      centers: new Float32Array(new SharedArrayBuffer(4 * (lists + 1) * rank)),
+      centers: new Float32Array(new SharedArrayBuffer(4 * (lists + 3) * rank)),
       starts: new Uint32Array(new SharedArrayBuffer(4 * (lists + 1))),
       guide: new Uint32Array(new SharedArrayBuffer(16 * columns)),
       codes: new Uint8Array(new SharedArrayBuffer(columns * codeBytes(rank))),

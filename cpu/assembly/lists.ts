@@ -83,131 +83,140 @@ function centerProduct(query: usize, center: usize, size: usize): f32 {
   return sumLanes(sum);
 }
 
-/** Adds those of four columns, by the bits of `reach`, that may be found. `items`: of the four columns. */
+/**
+ * The arguments of scanLists, 4 bytes each, in the order of SCAN_FIELDS (cpu/tasks/lists/list-scratch.ts).
+ * `size`, `width` and `stride`: bytes of a center, of a column in `coarse`, and of a row of `guide`.
+ */
+@unmanaged
+class Scan {
+  query: usize;
+  centers: usize;
+  size: usize;
+  coarseQuery: usize;
+  width: usize;
+  bound: usize;
+  coarse: usize;
+  guide: usize;
+  stride: usize;
+  starts: usize;
+  /** Int32: the lists to scan, in this order. */
+  numbers: usize;
+  /** 0: no column is left out by its signs. */
+  signs: usize;
+  table: usize;
+  left: usize;
+  leftCount: i32;
+  mask: usize;
+  n: i32;
+  /** The heap of lower bounds. */
+  lows: usize;
+  columns: usize;
+  found: usize;
+  room: i32;
+  /** The place in `numbers` of the list to scan next, and its column to begin with (0: the first one). */
+  next: i32;
+  column: i32;
+}
+
+/** Adds the columns among four that may be found to the candidates. `reach`: a bit for each that may be. */
 @inline
 function addCandidates(
+  scan: Scan,
   reach: i32,
   uppers: v128,
   lowers: v128,
   column: i32,
   items: usize,
-  left: usize,
-  leftCount: i32,
-  mask: usize,
-  n: i32,
-  lows: usize,
-  columns: usize,
-  found: usize,
   count: i32,
 ): i32 {
+  const mask = scan.mask;
   while (reach != 0) {
     const lane = ctz(reach);
     reach &= reach - 1;
     const item = load<u32>(items + ((<usize>lane) << 2));
     if (item == NONE || (mask != 0 && load<u8>(mask + <usize>item) == 0)) continue;
-    if (isLeftOut(item, left, leftCount)) continue;
-    const entry = found + ((<usize>count) << 3);
+    if (isLeftOut(item, scan.left, scan.leftCount)) continue;
+    const entry = scan.found + ((<usize>count) << 3);
     store<u32>(entry, column + lane);
     store<f32>(entry, laneOf(uppers, lane), 4);
     count++;
     const low = laneOf(lowers, lane);
-    if (low > load<f32>(lows)) replaceRoot(lows, columns, n, low, column + lane);
+    if (low > load<f32>(scan.lows)) replaceRoot(scan.lows, scan.columns, scan.n, low, column + lane);
   }
   return count;
 }
 
 /**
- * Adds the candidates among the columns of the lists numbers[first] .. numbers[end - 1] to `found`, after the
- * `count` candidates that are there, and stops early if `room` is reached. Returns the number of candidates
- * then; `next` (Int32[2]) has the list and its column to begin with (0: the first one), and receives the
- * list and column that were not scanned. `lows`, `columns`: the heap of lower bounds.
+ * Adds the candidates among the columns column .. stop - 1 of one block. `likely`: a bit for each that is not
+ * left out by its signs. `base`: xᵀc of their list. Returns the number of candidates.
  */
-export function scanLists(
-  query: usize,
-  centers: usize,
-  size: usize,
-  coarseQuery: usize,
-  width: usize,
-  bound: usize,
-  coarse: usize,
-  guide: usize,
-  stride: usize,
-  starts: usize,
-  numbers: usize,
-  end: i32,
-  signs: usize,
-  table: usize,
-  left: usize,
-  leftCount: i32,
-  mask: usize,
-  n: i32,
-  lows: usize,
-  columns: usize,
-  found: usize,
-  count: i32,
-  room: i32,
-  next: usize,
-): i32 {
-  const length = load<f32>(bound);
-  const slack = load<f32>(bound, 12);
-  const slacks = f32x4.splat(slack);
-  const lengths = f32x4.splat(length);
-  const missing = f32x4.splat(load<f32>(bound, 4));
-  const step = f32x4.splat(load<f32>(bound, 8));
-  let k = load<i32>(next);
-  let column = load<i32>(next, 4);
-  for (; k < end; k++) {
-    const list = load<i32>(numbers + (<usize>k << 2));
-    const to = load<i32>(starts + (<usize>list << 2), 4);
-    if (column == 0) column = load<i32>(starts + (<usize>list << 2));
-    const base = centerProduct(query, centers + <usize>list * size, size);
-    const bases = f32x4.splat(base);
+@inline
+function scanBlock(scan: Scan, base: f32, column: i32, stop: i32, likely: i32, count: i32): i32 {
+  const stride = scan.stride;
+  const width = scan.width;
+  const bases = f32x4.splat(base);
+  const lengths = f32x4.splat(load<f32>(scan.bound));
+  const missing = f32x4.splat(load<f32>(scan.bound, 4));
+  const step = f32x4.splat(load<f32>(scan.bound, 8));
+  const slacks = f32x4.splat(load<f32>(scan.bound, 12));
+  for (; column < stop; column += 4, likely >>= 4) {
+    if ((likely & 15) == 0) continue;
+    const at = scan.guide + (<usize>column << 2);
+    const products = coarseProducts(scan.coarseQuery, scan.coarse + <usize>column * width, width);
+    const scores = f32x4.add(bases, f32x4.mul(products, f32x4.mul(step, v128.load(at + 2 * stride))));
+    let errors = f32x4.add(slacks, f32x4.mul(lengths, v128.load(at + stride)));
+    errors = f32x4.add(errors, f32x4.mul(missing, v128.load(at)));
+    const uppers = f32x4.add(scores, errors);
+    const lowers = f32x4.sub(scores, errors);
+    const worst = f32x4.splat(load<f32>(scan.lows));
+    // "Not below" instead of "at least", so that columns with a NaN bound are candidates.
+    const reach = likely & 15 & i32x4.bitmask(v128.not(f32x4.lt(uppers, worst)));
+    count = addCandidates(scan, reach, uppers, lowers, column, at + 3 * stride, count);
+  }
+  return count;
+}
+
+/**
+ * Adds the candidates among the columns of the lists numbers[next] .. numbers[end - 1] to `found`, after the
+ * `count` candidates that are there, and stops early if `room` is reached. Returns the number of candidates
+ * then; `next` and `column` of the arguments are the list and column that were not scanned. `address`: see
+ * Scan.
+ */
+export function scanLists(address: usize, end: i32, count: i32): i32 {
+  const scan = changetype<Scan>(address);
+  const guide = scan.guide;
+  const lows = scan.lows;
+  const room = scan.room;
+  const length = load<f32>(scan.bound);
+  const slack = load<f32>(scan.bound, 12);
+  const bytes = scan.width >> 3;
+  let next = scan.next;
+  let column = scan.column;
+  for (; next < end; next++) {
+    const list = load<i32>(scan.numbers + (<usize>next << 2));
+    const start = scan.starts + (<usize>list << 2);
+    const to = load<i32>(start, 4);
+    if (column == 0) column = load<i32>(start);
+    const base = centerProduct(scan.query, scan.centers + <usize>list * scan.size, scan.size);
     while (column < to) {
       const radius = load<f32>(guide + (<usize>column << 2));
-      let worst = load<f32>(lows);
+      const worst = load<f32>(lows);
       if (base + slack + length * radius < worst) break;
       if (count + BLOCK > room) {
-        store<i32>(next, k);
-        store<i32>(next, column, 4);
+        scan.next = next;
+        scan.column = column;
         return count;
       }
-      let likely = likelyColumns(column, worst - base, radius, signs, width >> 3, table, bound);
+      let likely = likelyColumns(column, worst - base, radius, scan.signs, bytes, scan.table, scan.bound);
       likely >>= column % BLOCK;
       const stop = min(to, (column / BLOCK + 1) * BLOCK);
-      for (; column < stop; column += 4, likely >>= 4) {
-        if ((likely & 15) == 0) continue;
-        const at = guide + (<usize>column << 2);
-        const products = coarseProducts(coarseQuery, coarse + <usize>column * width, width);
-        const scores = f32x4.add(bases, f32x4.mul(products, f32x4.mul(step, v128.load(at + 2 * stride))));
-        let errors = f32x4.add(slacks, f32x4.mul(lengths, v128.load(at + stride)));
-        errors = f32x4.add(errors, f32x4.mul(missing, v128.load(at)));
-        const uppers = f32x4.add(scores, errors);
-        const lowers = f32x4.sub(scores, errors);
-        worst = load<f32>(lows);
-        // "Not below" instead of "at least", so that columns with a NaN bound are candidates.
-        let reach = likely & i32x4.bitmask(v128.not(f32x4.lt(uppers, f32x4.splat(worst))));
-        reach &= 15;
-        count = addCandidates(
-          reach,
-          uppers,
-          lowers,
-          column,
-          at + 3 * stride,
-          left,
-          leftCount,
-          mask,
-          n,
-          lows,
-          columns,
-          found,
-          count,
-        );
-      }
+      if (likely != 0) count = scanBlock(scan, base, column, stop, likely, count);
+      column = stop;
     }
     column = 0;
   }
-  store<i32>(next, k);
-  store<i32>(next, 0, 4);
+  scan.next = next;
+  scan.column = 0;
   return count;
 }
 

@@ -19,7 +19,9 @@ export type VectorShape = {
  */
 export type ListParts = {
   /**
-   * `values` Float32[(lists + 1) * rank]: the centers; then 1 for features in which vectors differ, else 0.
+   * `values` Float32[(lists + 3) * rank]: the centers, then three rows with a number for each feature: 1 if
+   * vectors differ in it, else 0; the mean of |d_k| / ‖d‖; and the variance of d_k / ‖d‖ if its sign is known
+   * (d: a difference in `codes`).
    */
   readonly centers: PartitionRef;
   /** `values` Uint32[lists + 1]: the first column of each list. */
@@ -41,8 +43,6 @@ export type ListMatrices = {
   readonly columnGuide: PartitionRef;
   /** Signs of `coarse`, in blocks of 16 columns: see cpu/assembly/list-signs.ts. */
   readonly signs: PartitionRef;
-  /** Two rows: for each feature the mean of |d_k| / ‖d‖, and the variance of d_k / ‖d‖ if its sign is known. */
-  readonly spreads: PartitionRef;
 };
 
 /** The data that a search in lists reads. */
@@ -60,6 +60,8 @@ export type ListSearch = VectorShape & {
   readonly probes: number;
   /** The largest ‖θ_v‖. */
   readonly longest: number;
+  /** Lists of the whole index, of which a page has a part. If all are searched, the search is exact. */
+  readonly wholeLists: number;
 };
 
 export interface ListTasks {
@@ -156,7 +158,6 @@ const searched = {
   coarse: 'read',
   columnGuide: 'read',
   signs: 'read',
-  spreads: 'read',
   starts: 'read',
   vectors: 'read',
   mask: 'read',
@@ -185,7 +186,6 @@ export const listContracts = {
     coarse: 'write',
     columnGuide: 'write',
     signs: 'write',
-    spreads: 'write',
   },
   'rank-lists': searched,
   'search-lists': searched,

@@ -8,10 +8,10 @@ import { ALS, type Model, Session } from '../../index.ts';
 import { randomRatings } from '../support/ratings.ts';
 import { PageServer } from './page-server.ts';
 
-const ITEMS = 3000;
+const ITEMS = 9000;
 const LISTS = 60;
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-page-lists-'));
-const triples = randomRatings(91, 300, ITEMS, 30_000);
+const triples = randomRatings(91, 300, ITEMS, 10 * ITEMS);
 const users = [...new Set(triples.map(({ user }) => user))].slice(0, 12);
 const ratedBy = (user: number) =>
   triples.filter((row) => row.user === user).map(({ item, rating }) => ({ item, rating }));
@@ -48,19 +48,13 @@ describe('the list index in a page', () => {
     }
   });
 
-  it('gives the similar items of Node, and those that Node leaves out by their signs', async () => {
-    let [shared, all] = [0, 0];
+  it('gives the similar items of Node', async () => {
     for (const { item } of triples.slice(0, 12))
       for (const similarity of ['cosine', 'dot'] as const)
-        for (const index of [2, 11]) {
-          const own = (await page?.similar(item, 10, { similarity, index }))?.similar ?? [];
-          const nodes = (await model?.similar(item, 10, { similarity, index }))?.similar ?? [];
-          expect(own).toHaveLength(nodes.length);
-          own.forEach((one, k) => expect(one.similarity).toBeGreaterThanOrEqual(nodes[k].similarity));
-          all += own.length;
-          shared += own.filter(({ id }) => nodes.some((node) => node.id === id)).length;
-        }
-    expect(shared / all).toBeGreaterThan(0.97);
+        for (const index of [2, 11])
+          expect(await page?.similar(item, 10, { similarity, index })).toEqual(
+            await model?.similar(item, 10, { similarity, index }),
+          );
   });
 
   it('probes further lists until the list is full, and takes allowed items, as in Node', async () => {

@@ -83,13 +83,8 @@ export const encodeLists: TaskHandler<'encode-lists'> = (scope) => {
 /** See `load-lists` of KernelTasks. */
 export const loadLists: TaskHandler<'load-lists'> = (scope) => {
   const { buffer } = scope.memory;
-  const [rows, radii, coarse, columnGuide, signs] = [
-    'centerRows',
-    'radii',
-    'coarse',
-    'columnGuide',
-    'signs',
-  ].map((name) => scope.matrix(name));
+  const names = ['centerRows', 'radii', 'coarse', 'columnGuide', 'signs'];
+  const [rows, radii, coarse, columnGuide, signs] = names.map((name) => scope.matrix(name));
   const centers = column<Float32Array>(scope, 'centers');
   const target = new Float32Array(buffer, rows.pointer, rows.rows * rows.stride);
   target.fill(0);
@@ -106,37 +101,8 @@ export const loadLists: TaskHandler<'load-lists'> = (scope) => {
   const codes = column<Uint8Array>(scope, 'codes');
   new Uint8Array(buffer, coarse.pointer, codes.length).set(codes);
   scope.kernels.packSigns(coarse.pointer, 4 * coarse.stride, coarse.rows, signs.pointer);
-  const spreads = scope.matrix('spreads');
-  const signed = new Int8Array(buffer, coarse.pointer, codes.length);
-  measureSpreads(signed, numbers, new Float32Array(buffer, spreads.pointer, 2 * spreads.stride));
   return { rows: starts.length - 1, bytesUp: codes.length + 4 * (guide.length + centers.length) };
 };
-
-/** Columns whose spreads are measured. */
-const MEASURED = 65_536;
-
-/** Writes the spreads of each feature (Spreads of sign-table.ts) over evenly spaced columns: a row each. */
-function measureSpreads(codes: Int8Array, guide: Float32Array, spreads: Float32Array): void {
-  const [columns, rank] = [guide.length / 4, spreads.length / 2];
-  const width = columns > 0 ? codes.length / columns : 0;
-  const step = Math.max(1, Math.floor(columns / MEASURED));
-  const [sums, squares] = [new Float64Array(rank), new Float64Array(rank)];
-  let count = 0;
-  for (let place = 0; place < columns; place += step) {
-    const scale = guide[2 * columns + place] / guide[place];
-    if (!(scale > 0 && scale < Infinity)) continue;
-    count++;
-    for (let k = 0; k < rank; k++) {
-      const value = codes[place * width + k] * scale;
-      sums[k] += Math.abs(value);
-      squares[k] += value * value;
-    }
-  }
-  for (let k = 0; k < rank; k++) {
-    spreads[k] = count > 0 ? sums[k] / count : 0;
-    spreads[rank + k] = count > 0 ? Math.max(0, squares[k] / count - spreads[k] ** 2) : 0;
-  }
-}
 
 function column<T>(scope: Pick<TaskScope, 'partition'>, name: string): T {
   return scope.partition(name).columns.values as T;

@@ -9,6 +9,33 @@ export const MOST_CANDIDATES = 32_768;
 /** Rows of θ copied at a time. */
 export const ROWS = 256;
 
+/** The arguments of the kernel scanLists, in the order in which it reads them (cpu/assembly/lists.ts). */
+export const SCAN_FIELDS = [
+  'query',
+  'centers',
+  'size',
+  'coarseQuery',
+  'width',
+  'bound',
+  'coarse',
+  'guide',
+  'stride',
+  'starts',
+  'numbers',
+  'signs',
+  'table',
+  'left',
+  'leftCount',
+  'mask',
+  'n',
+  'lows',
+  'columns',
+  'found',
+  'room',
+  'next',
+  'column',
+] as const;
+
 /** Addresses of a search's arrays in scratch. Throws UsageError if they do not fit. */
 export function listScratch(scope: TaskScope<ListSearch>, rowStride: number, lists: number, mask: number) {
   const { n, rank } = scope.params;
@@ -19,7 +46,7 @@ export function listScratch(scope: TaskScope<ListSearch>, rowStride: number, lis
     coarse: take(2 * 16 * Math.ceil(rank / 16)),
     table: take(64 * Math.ceil(rank / 16)),
     bound: take(24),
-    next: take(8),
+    scan: take(4 * SCAN_FIELDS.length),
     starts: take(4 * (lists + 1)),
     scores: take(4 * n),
     items: take(4 * n),

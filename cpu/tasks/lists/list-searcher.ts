@@ -2,7 +2,7 @@ import { UsageError } from '../../../engine/errors.ts';
 import type { ListSearch } from '../../../operators/tasks/tasks.ts';
 import { type MatrixView, STRIDE_STEP, type TaskScope } from '../../handler.ts';
 import { roundings, roundQuery } from '../search/search.ts';
-import { listScratch, MOST_CANDIDATES, ROWS } from './list-scratch.ts';
+import { listScratch, MOST_CANDIDATES, ROWS, SCAN_FIELDS } from './list-scratch.ts';
 import { vectorReader } from './read-vector.ts';
 import { fillSignTable, type Spreads } from './sign-table.ts';
 
@@ -18,7 +18,6 @@ export interface SearchedParts {
   readonly coarse: MatrixView;
   readonly guide: MatrixView;
   readonly signs: MatrixView;
-  readonly spreads: MatrixView;
   readonly starts: Uint32Array;
   readonly vectors: Float32Array;
   readonly mask: Uint8Array | undefined;
@@ -52,9 +51,11 @@ export class ListSearcher {
     this.#rowStride = STRIDE_STEP * Math.ceil(params.rank / STRIDE_STEP);
     this.#at = listScratch(scope, this.#rowStride, this.#lists, parts.mask?.length ?? 0);
     const { pointer, stride } = parts.centers;
-    this.#differs = new Float32Array(memory.buffer, pointer + 4 * this.#lists * stride, stride);
-    const spreads = new Float32Array(memory.buffer, parts.spreads.pointer, 2 * params.rank);
-    this.#spreads = { means: spreads.subarray(0, params.rank), variances: spreads.subarray(params.rank) };
+    // Three rows after the centers: see ListParts.
+    const [differs, means, variances] = [0, 1, 2].map(
+      (row) => new Float32Array(memory.buffer, pointer + 4 * (this.#lists + row) * stride, params.rank),
+    );
+    [this.#differs, this.#spreads] = [differs, { means, variances }];
     new Uint32Array(memory.buffer, this.#at.starts, this.#lists + 1).set(parts.starts);
     if (parts.mask !== undefined)
       new Uint8Array(memory.buffer, this.#at.mask, parts.mask.length).set(parts.mask);
@@ -160,44 +161,53 @@ export class ListSearcher {
 
   /** Adds the candidates of ranked lists. Returns the number of their columns that may be found. */
   #scan(first: number, end: number, found: Candidates): number {
-    const { memory, kernels, params } = this.#scope;
+    const { memory, kernels } = this.#scope;
     const at = this.#at;
-    const { coarse, guide, mask, centers, signs } = this.#parts;
-    const next = new Int32Array(memory.buffer, at.next, 2);
-    next.set([first, 0]);
+    const { mask } = this.#parts;
+    this.#writeScan(first, found.left);
+    const next = new Int32Array(memory.buffer, at.scan + 4 * SCAN_FIELDS.indexOf('next'), 1);
     for (;;) {
-      found.count = kernels.scanLists(
-        at.query,
-        centers.pointer,
-        4 * centers.stride,
-        at.coarse,
-        4 * coarse.stride,
-        at.bound,
-        coarse.pointer,
-        guide.pointer,
-        4 * guide.stride,
-        at.starts,
-        at.numbers,
-        end,
-        // Searches of all lists are exact.
-        params.probes < this.#lists ? signs.pointer : 0,
-        at.table,
-        at.left,
-        found.left,
-        at.mask,
-        params.n,
-        at.lows,
-        at.lowColumns,
-        at.found,
-        found.count,
-        MOST_CANDIDATES,
-        at.next,
-      );
+      found.count = kernels.scanLists(at.scan, end, found.count);
       if (next[0] >= end) break;
       this.#score(found);
     }
     const numbers = new Uint32Array(memory.buffer, at.numbers, end).subarray(first);
     return numbers.reduce((sum, list) => sum + this.#columnsOf(list, mask !== undefined), 0);
+  }
+
+  /** Writes the arguments of scanLists. `next`: the place of the first list to scan. */
+  #writeScan(next: number, leftCount: number): void {
+    const { memory, params } = this.#scope;
+    const { centers, coarse, guide, signs } = this.#parts;
+    const at = this.#at;
+    const scan: Record<(typeof SCAN_FIELDS)[number], number> = {
+      query: at.query,
+      centers: centers.pointer,
+      size: 4 * centers.stride,
+      coarseQuery: at.coarse,
+      width: 4 * coarse.stride,
+      bound: at.bound,
+      coarse: coarse.pointer,
+      guide: guide.pointer,
+      stride: 4 * guide.stride,
+      starts: at.starts,
+      numbers: at.numbers,
+      // Searches of all lists are exact.
+      signs: params.probes < params.wholeLists ? signs.pointer : 0,
+      table: at.table,
+      left: at.left,
+      leftCount,
+      mask: at.mask,
+      n: params.n,
+      lows: at.lows,
+      columns: at.lowColumns,
+      found: at.found,
+      room: MOST_CANDIDATES,
+      next,
+      column: 0,
+    };
+    const values = SCAN_FIELDS.map((field) => scan[field]);
+    new Uint32Array(memory.buffer, at.scan, values.length).set(values);
   }
 
   /** The number of columns of a list, or of those in the mask. */

@@ -55,7 +55,6 @@ function searcherOf(scope: TaskScope<ListSearch>): ListSearcher {
     coarse: scope.matrix('coarse'),
     guide: scope.matrix('columnGuide'),
     signs: scope.matrix('signs'),
-    spreads: scope.matrix('spreads'),
     starts: values('starts') as Uint32Array,
     vectors: values('vectors') as Float32Array,
     mask: scope.hasInput('mask') ? (values('mask') as Uint8Array) : undefined,

@@ -13,6 +13,7 @@ import { contracts, type TaskOf } from '../../tasks/tasks.ts';
 import type { SearchSpace } from '../search.ts';
 import { byList, firstMembers, splitEmpty } from './list-members.ts';
 import { codeWidth, type ListIndex } from './list-index.ts';
+import { measureSpreads } from './measure-spreads.ts';
 
 const STAGE = 'lists';
 
@@ -198,8 +199,9 @@ class Build {
       outputs: { codes: this.#ref('codes'), guide: this.#ref('guide') },
       params: { ...this.#shape, ...range },
     }));
-    const centers = sharedArray(Float32Array, (lists + 1) * rank);
+    const centers = sharedArray(Float32Array, (lists + 3) * rank);
     centers.set(means);
+    centers.set(measureSpreads({ codes, guide, rank }), (lists + 1) * rank);
     let longest = 0;
     for (const one of values) {
       longest = Math.max(longest, one.longest);

@@ -20,6 +20,8 @@ export interface ListIndex {
   readonly normalized: boolean;
   /** The largest ‖θ_v‖. */
   readonly longest: number;
+  /** Lists of the index that these lists are a part of. Default: they are all. */
+  readonly wholeLists?: number;
   readonly centers: Float32Array;
   readonly starts: Uint32Array;
   readonly codes: Uint8Array;
@@ -70,7 +72,6 @@ export async function placeLists(
     coarse: ref('coarse'),
     columnGuide: ref('column-guide'),
     signs: ref('signs'),
-    spreads: ref('spreads'),
   };
   const steps = new StepList(contracts);
   for (const [part, shape] of Object.entries(shapesOf(columns, lists, rank)))
@@ -80,7 +81,7 @@ export async function placeLists(
   steps.free(STAGE, place, [host.centers, host.codes, host.guide]);
   const placed: PlacedLists = {
     parts: { ...matrices, starts: host.starts, vectors: ref('vectors') },
-    search: { rank, width, normalized, longest },
+    search: { rank, width, normalized, longest, wholeLists: index.wholeLists ?? lists },
     lists,
   };
   const given = (Object.keys(host) as (keyof ListParts)[]).map((part): Given => {
@@ -100,7 +101,7 @@ export async function placeLists(
 /** Shapes of the matrices: see ListMatrices. */
 function shapesOf(columns: number, lists: number, rank: number) {
   const codes = codeWidth(rank) / 4;
-  // Four centers are compared at a time; the row after the centers has the features that differ.
+  // Four centers are compared at a time; three rows of other numbers are stored after the centers.
   const wide = 4 * Math.ceil(lists / 4);
   return {
     centerRows: { rows: wide + 4, columns: rank, stride: factorStride(rank, STRIDE_STEP) },
@@ -109,7 +110,6 @@ function shapesOf(columns: number, lists: number, rank: number) {
     columnGuide: { rows: 4, columns, stride: columns },
     // 16 columns have a bit for each number: 4 * codes / 8 bytes each.
     signs: { rows: Math.ceil(columns / 16), columns: 2 * codes, stride: 2 * codes },
-    spreads: { rows: 2, columns: rank, stride: rank },
   };
 }
 

@@ -26,15 +26,18 @@ const listed = {
   offsets: numbers([0, 8, COLUMNS]),
 };
 const starts = numbers([0, 8, PLACES]);
+/** Blocks of the signs of 16 columns, a bit for each of 16 numbers. */
+const BLOCKS = Math.ceil(PLACES / 16);
 const searched = {
   centerRows: zeros(8, RANK),
   radii: zeros(1, 4),
   coarse: zeros(PLACES, 4),
   columnGuide: zeros(4, PLACES),
+  signs: zeros(BLOCKS, 8),
   starts,
   vectors,
 };
-const search = { ...shape, n: 5, probes: 1, longest: 3 };
+const search = { ...shape, n: 5, probes: 1, longest: 3, wholeLists: 2 };
 const query = Array.from({ length: RANK }, (_, k) => k - 4);
 
 /** The tasks of searches for single rows, and of lists. */
@@ -82,7 +85,7 @@ export const searchCases: Readonly<Record<string, Case>> = {
   'load-lists': {
     params: {},
     inputs: {
-      centers: part(sharedArray(Float32Array, 3 * RANK)),
+      centers: part(sharedArray(Float32Array, 5 * RANK)),
       starts,
       codes: part(sharedArray(Uint8Array, 16 * PLACES)),
       guide: part(sharedArray(Uint32Array, 4 * PLACES)),
@@ -92,6 +95,7 @@ export const searchCases: Readonly<Record<string, Case>> = {
       radii: { rows: 1, columns: 4, stride: 4 },
       coarse: { rows: PLACES, columns: 4, stride: 4 },
       columnGuide: { rows: 4, columns: PLACES, stride: PLACES },
+      signs: { rows: BLOCKS, columns: 8, stride: 8 },
     },
   },
   'rank-lists': { params: { ...search, query }, inputs: searched },
