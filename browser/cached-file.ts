@@ -19,11 +19,12 @@ export class CachedFile implements RangedFile {
     if (bytes.length === 0) return bytes.buffer;
     const [first, last] = [Math.floor(start / BLOCK), Math.floor((end - 1) / BLOCK)];
     this.#readMissing(first, last);
-    for (let block = first; block <= last; block++) {
-      const own = (await this.#blocks.get(block)) as Uint8Array;
-      const from = Math.max(0, start - block * BLOCK);
-      bytes.set(own.subarray(from, end - block * BLOCK), Math.max(0, block * BLOCK - start));
-    }
+    // Blocks whose requests fail are removed from the map, so all of them are looked up before the first wait.
+    const blocks = Array.from({ length: last - first + 1 }, (_, k) => this.#blocks.get(first + k));
+    (await Promise.all(blocks)).forEach((own, k) => {
+      const at = (first + k) * BLOCK;
+      bytes.set((own as Uint8Array).subarray(Math.max(0, start - at), end - at), Math.max(0, at - start));
+    });
     return bytes.buffer;
   }
 

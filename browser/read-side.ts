@@ -83,11 +83,17 @@ function keysOf(parts: readonly ArrowValues[], type: KeyType, rows: number, url:
   return keys;
 }
 
+/** Undefined if the ids are not all of the type. */
 function joined(parts: readonly ArrowValues[], type: KeyType, rows: number): KeyColumn | undefined {
   if (type === 'int32') {
     const values = sharedArray(Int32Array, rows);
     let at = 0;
-    for (const part of parts) for (const id of part) values[at++] = Number(id);
+    for (const part of parts)
+      for (const id of part) {
+        const value = typeof id === 'object' ? NaN : Number(id);
+        if (value !== (value | 0)) return undefined;
+        values[at++] = value;
+      }
     return { type, values };
   }
   if (type === 'int64') {
@@ -95,7 +101,9 @@ function joined(parts: readonly ArrowValues[], type: KeyType, rows: number): Key
     let at = 0;
     for (const part of parts)
       for (const id of part) {
+        if (typeof id !== 'bigint' && !Number.isInteger(id)) return undefined;
         const value = BigInt(id as number | bigint);
+        if (BigInt.asIntN(64, value) !== value) return undefined;
         halves[at++] = Number(BigInt.asIntN(32, value));
         halves[at++] = Number(BigInt.asIntN(32, value >> 32n));
       }

@@ -1,6 +1,6 @@
 import { checkOptions } from '../api/check-options.ts';
 import { UsageError } from '../engine/errors.ts';
-import { type Id, isId } from '../engine/keys/find-id.ts';
+import { type Id, isId, wholeOf } from '../engine/keys/find-id.ts';
 import { shown } from '../engine/shown.ts';
 import { ItemNames } from '../operators/serving/item-names.ts';
 import { ArrowFile } from './arrow/arrow-file.ts';
@@ -31,7 +31,7 @@ type Value = ItemRow['attributes'][string];
 /**
  * Opens names and attributes of items on a web server: an Arrow IPC file whose rows ascend by id, without
  * compression. Only the rows that are asked for are read, by HTTP ranges. Throws DataError for a file that is
- * missing, damaged, compressed or without the columns.
+ * missing, damaged, compressed or without the columns; `rows` does so where it meets ids that do not ascend.
  */
 export async function openNames(url: string | URL, options: OpenNamesOptions = {}): Promise<RemoteNames> {
   const known = ['id', 'name', 'attributes', 'fetch', 'signal'] as const;
@@ -96,16 +96,35 @@ export class RemoteNames {
     return { id, ...(name !== undefined && { name: String(name) }), attributes };
   }
 
-  /** Position of an id by binary search, which begins at row `near`; -1 if the file does not have it. */
+  /**
+   * Position of an id by binary search, which begins at row `near`; -1 if the file does not have it. Throws
+   * DataError where the ids that are read do not ascend: an id could be missed otherwise.
+   */
   async #find(id: Id, near: number): Promise<number> {
     let [low, high] = [0, this.size - 1];
+    let [before, after]: [Value?, Value?] = [];
     for (let at = Math.max(0, Math.min(near, high)); low <= high; at = (low + high) >> 1) {
-      const order = compared((await this.#value(this.#columns.id, at)) as Value, id);
+      const stored = await this.#id(at);
+      const isBetween =
+        (before === undefined || compared(before, stored) < 0) &&
+        (after === undefined || compared(stored, after) < 0);
+      if (!isBetween)
+        throw problem(this.#file.file.url, `the ids do not ascend at row ${at + 1}`, 'Sort the rows by id');
+      const asked = typeof stored === 'string' ? String(id) : wholeOf(id);
+      if (asked === undefined) return -1;
+      const order = compared(stored, asked);
       if (order === 0) return at;
-      if (order < 0) low = at + 1;
-      else high = at - 1;
+      if (order < 0) [low, before] = [at + 1, stored];
+      else [high, after] = [at - 1, stored];
     }
     return -1;
+  }
+
+  async #id(row: number): Promise<Value> {
+    const id = (await this.#value(this.#columns.id, row)) as Value;
+    if (typeof id === 'number' && !Number.isInteger(id))
+      throw problem(this.#file.file.url, `the id of row ${row + 1} is ${id}`, 'Use whole numbers or texts');
+    return id;
   }
 
   async #value(column: string, row: number): Promise<Value | undefined> {
@@ -123,13 +142,10 @@ export class RemoteNames {
   }
 }
 
-/** Below, equal to or above 0 as the stored id is before, at or after another: texts by their UTF-8 bytes. */
-function compared(stored: Value, id: Id): number {
-  if (typeof stored !== 'string') {
-    const asked = typeof id === 'string' ? Number(id) : id;
-    return stored < asked ? -1 : stored > asked ? 1 : Number.isNaN(asked) ? 1 : 0;
-  }
-  const [left, right] = [Array.from(stored), Array.from(String(id))];
+/** Below, equal to or above 0 as one value is before, at or after another: texts by their UTF-8 bytes. */
+function compared(one: Value, other: Value): number {
+  if (typeof one !== 'string' || typeof other !== 'string') return one < other ? -1 : one > other ? 1 : 0;
+  const [left, right] = [Array.from(one), Array.from(other)];
   const at = left.findIndex((point, k) => point !== right[k]);
   if (at < 0) return left.length - right.length;
   if (right[at] === undefined) return 1;

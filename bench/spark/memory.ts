@@ -24,6 +24,8 @@ const { values } = parseArgs({
 });
 const [users, items, ratings, rank] = [values.users, values.items, values.ratings, values.rank].map(Number);
 const HOSTS = 2;
+/** As in the plugin's RowTask: a block that needs a larger share of another one's rows is sent all of them. */
+const MOST = 0.75;
 const MIB = 1 << 20;
 type Side = 'users' | 'items';
 const sides = ['users', 'items'] as const;
@@ -74,26 +76,34 @@ async function load(worker: WorkerParent, host: number, side: Side): Promise<Bui
     if (part.users.length === 200_000) await send();
   }
   await send();
-  return (await worker.ask({ type: 'build', block, rows, blocks: HOSTS })).answer.header as Built;
+  return (await worker.ask({ type: 'build', block, rows, blocks: HOSTS, most: MOST })).answer.header as Built;
 }
 
 const each = <T>(work: (host: number) => Promise<T>) => Promise.all([...Array(HOSTS).keys()].map(work));
 const sizeOf = (frames: readonly Frame[]) => frames.reduce((all, { payload }) => all + payload.length, 0);
 const sum = (values: readonly number[]) => values.reduce((all, one) => all + one, 0);
 
-/** Solves a side from the other one; returns the bytes that the hosts received for it. */
+/**
+ * Solves a side from the other one; returns the bytes that the hosts received for it. A host takes its own rows
+ * from its worker, but is sent its own equations, as in Spark.
+ */
 async function solve(workers: readonly WorkerParent[], side: Side, version: number, summed: boolean) {
   const from = side === 'users' ? 'items' : 'users';
   let bytes = 0;
   // One destination after the other, so that this process holds few frames.
   for (let to = 0; to < HOSTS; to++) {
+    const given = { block: `${side}-${to}`, version: version - 1, ...sums };
     for (const [host, worker] of workers.entries()) {
+      if (host === to && !summed) {
+        await worker.ask({ ...given, type: 'take', from: `${from}-${host}`, to });
+        continue;
+      }
       const type = summed ? 'equations' : 'send';
       const request = { type, block: `${from}-${host}`, version: version - 1, to };
       const { factors } = await worker.ask(request);
       bytes += sizeOf(factors);
-      const given = { type: summed ? 'add' : 'fixed', block: `${side}-${to}`, version: version - 1, ...sums };
-      for (const { payload } of factors) await workers[to].ask(given, payload);
+      for (const { payload } of factors)
+        await workers[to].ask({ ...given, type: summed ? 'add' : 'fixed' }, payload);
       worker.frames.length = 0;
     }
     const request = { type: 'solve', block: `${side}-${to}`, fixed: version - 1, previous: null, version };
@@ -134,7 +144,8 @@ for (const summed of values.exchange === undefined ? [false, true] : [values.exc
     bytes.items = await solve(workers, 'items', 2 * iteration - 1, summed);
     bytes.users = await solve(workers, 'users', 2 * iteration, false);
   }
-  const rowsOf = (side: 0 | 1) => sum(built.flatMap((blocks) => blocks[side].sends));
+  const rowsOf = (side: 0 | 1) =>
+    sum(built.flatMap((blocks, host) => blocks[side].sends.filter((_, to) => to !== host)));
   const shares = sum(built.map(([ofUsers]) => ofUsers.columns)) * (4 * equationColumns(rank, false) + 8);
   const model = { items: summed ? shares : rowsOf(0) * sentBytes(rank), users: rowsOf(1) * sentBytes(rank) };
   console.log(summed ? 'items from sums of equations' : 'items from the rows needed');

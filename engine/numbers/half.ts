@@ -45,10 +45,12 @@ export function fromHalf(bits: number): number {
 
 let numbers: Float32Array | undefined;
 
-/** The numbers that float16 bits represent. */
-export function fromHalves(halves: Uint16Array): Float32Array {
+/** The numbers that float16 bits represent, in `values`. */
+export function fromHalves(
+  halves: Uint16Array,
+  values: Float32Array = new Float32Array(halves.length),
+): Float32Array {
   numbers ??= Float32Array.from({ length: 1 << 16 }, (_, bits) => fromHalf(bits));
-  const values = new Float32Array(halves.length);
-  for (let i = 0; i < values.length; i++) values[i] = numbers[halves[i]];
+  for (let i = 0; i < halves.length; i++) values[i] = numbers[halves[i]];
   return values;
 }

@@ -150,7 +150,7 @@ export class RowSolver {
   /** Rounds the rows in memory to float16, and returns the bits, in the unit of training. */
   roundToHalf(): Uint16Array {
     const halves = toHalf(this.#rows);
-    this.#rows.set(fromHalves(halves));
+    fromHalves(halves, this.#rows);
     this.#isRounded = true;
     return halves;
   }

@@ -6,8 +6,8 @@ import java.util.List;
 import org.apache.spark.SparkContext;
 
 /**
- * The executor that each block's stages prefer, for both sides the same, so that a worker holds both blocks of
- * a number and needs not to send itself rows. Spark by itself would place a stage near its shuffle's data, where
+ * The executor that each block's stages prefer, for both sides the same, so that one worker holds both blocks
+ * of a number, and takes the rows of one for the other from its memory. Spark by itself would place a stage near its shuffle's data, where
  * other blocks are.
  */
 final class BlockPlaces {

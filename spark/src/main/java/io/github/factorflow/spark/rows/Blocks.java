@@ -93,20 +93,20 @@ final class Blocks {
 
   /**
    * Tasks that read the fixed side, and their own previous factors, from partitions that are joined with the
-   * partitions of ratings. {@code beside}: the fixed side's blocks, of which each task reads the one of its
-   * number if no task before it on this executor has solved it.
+   * partitions of ratings. {@code local}: the fixed side's blocks, of which each task reads the one of its
+   * number if its executor's worker has not solved that block.
    */
   JavaRDD<SolvedBlock> withPartitions(
     RowTask task,
     JavaRDD<byte[]> fixed,
-    JavaRDD<SolvedBlock> beside,
+    JavaRDD<SolvedBlock> local,
     JavaRDD<SolvedBlock> previous
   ) {
     var solved = of(task)
       .rdd()
       .zipPartitions(
         fixed.rdd(),
-        beside.rdd(),
+        local.rdd(),
         previous.rdd(),
         false,
         new Zipped(task),
@@ -227,7 +227,7 @@ final class Blocks {
     public scala.collection.Iterator<SolvedBlock> apply(
       scala.collection.Iterator<RatingBatch> ratings,
       scala.collection.Iterator<byte[]> fixed,
-      scala.collection.Iterator<SolvedBlock> beside,
+      scala.collection.Iterator<SolvedBlock> local,
       scala.collection.Iterator<SolvedBlock> previous
     ) {
       Supplier<List<byte[]>> former = () -> previous.next().factors;
@@ -235,7 +235,7 @@ final class Blocks {
         TaskContext.getPartitionId(),
         Scala.java(ratings),
         () -> Scala.java(fixed),
-        () -> beside.next().factors,
+        () -> local.next().factors,
         former
       );
       return Scala.scala(one(solved));

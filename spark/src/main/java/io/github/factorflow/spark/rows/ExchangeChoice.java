@@ -21,7 +21,7 @@ record ExchangeChoice(ExchangePlan plan, boolean broadcast, String reason) {
 
   /**
    * Nanoseconds that a broadcast may take longer than a shuffle: it is preferred for small sides, since a
-   * lost block is solved again quickly. A side of 16 MiB that every host needs whole takes this much longer.
+   * lost block is solved again quickly. A side of 16 MiB that every host receives whole takes this much longer.
    */
   private static final double MOST_LONGER = (BROADCAST - SHUFFLED) * (16 << 20);
 

@@ -40,7 +40,7 @@ record ExchangePlan(Traffic users, Traffic items, List<HostBytes> hosts, Set<Sid
       return rows * rowBytes();
     }
 
-    /** Bytes that the average host receives if it gets the rows that it needs, most of which may be all. */
+    /** Bytes that the average host receives from others if it gets the rows that it needs (or all, see RowTask.MOST). */
     long neededBytes() {
       return (total() / Math.max(1, needed.length)) * rowBytes();
     }

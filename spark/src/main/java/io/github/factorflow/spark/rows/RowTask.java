@@ -108,7 +108,7 @@ final class RowTask implements Serializable {
 
   /**
    * {@code previousVersion} is null if the rows have not been solved before. {@code last}: a task of the last
-   * iteration, whose rows are those of the model.
+   * iteration, which solves the model's rows.
    */
   static RowTask solve(
     RowSession session,
@@ -137,7 +137,7 @@ final class RowTask implements Serializable {
    * @param ratings of the block; read only where the worker does not hold them
    * @param fixed streams of the other side's factors, without the block of this number; read only where the
    *     worker has another version
-   * @param beside streams of the other side's block of this number; read only where this worker has not solved
+   * @param local streams of the other side's block of this number; read only where this worker has not solved
    *     it. With equations all streams are in {@code fixed}
    * @param previous streams of the block's own former factors; read only where the worker has not solved them
    */
@@ -145,7 +145,7 @@ final class RowTask implements Serializable {
     int block,
     Iterator<RatingBatch> ratings,
     Supplier<Iterator<byte[]>> fixed,
-    Supplier<List<byte[]>> beside,
+    Supplier<List<byte[]>> local,
     Supplier<List<byte[]>> previous
   ) {
     if (!ratings.hasNext()) return SolvedBlock.empty(block);
@@ -153,7 +153,7 @@ final class RowTask implements Serializable {
     try {
       return worker.use(TaskContext.get(), session.progress(), () -> {
         if (work == Work.LOAD) return load(worker, block, ratings);
-        GivenFactors given = new GivenFactors(fixed, beside, previous);
+        GivenFactors given = new GivenFactors(fixed, local, previous);
         RowWorker.Answer answer = answer(worker, block, request(block), ratings, given);
         return SolvedBlock.solved(block, answer.factors(), gram(worker, block), loss(worker, block, answer));
       });
@@ -178,7 +178,7 @@ final class RowTask implements Serializable {
     if (!ratings.hasNext()) return Collections.emptyIterator();
     RowWorker worker = RowWorkers.of(session);
     GivenFactors held = new GivenFactors(Collections::emptyIterator, List::of, solved);
-    // the rows of the last version are sent in the exact form of the model, which may be longer
+    // In the last iteration solved streams may be the model's, in float32: the worker rounds the rows that it sends.
     boolean whole = !last || !session.half();
     String type = sendsEquations() ? "equations" : "send";
     return IntStream.range(0, session.hosts())
@@ -268,7 +268,6 @@ final class RowTask implements Serializable {
   private BlockLoss loss(RowWorker worker, int block, RowWorker.Answer solved) {
     if (work == Work.START) return BlockLoss.NONE;
     session.progress().solvedBy(solved.frame().text("kernel"));
-    boolean last = version == 2 * session.parameters().maxIter();
     ObjectNode request = node("loss", block).put("version", version).put("fixed", fixedVersion);
     request.put("solved", !last || work == Work.SOLVE_SUMMED);
     return BlockLoss.of(worker.ask(request, nothing).frame().header());
