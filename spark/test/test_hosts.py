@@ -56,7 +56,9 @@ def test_the_factors_are_those_of_one_host(spark, ratings, one_host, hosts, exch
 
 
 @pytest.mark.parametrize("implicit", [False, True])
-def test_rows_in_16_bits_give_close_factors_that_hosts_and_exchange_do_not_change(spark, ratings, one_host, implicit_host, implicit):
+def test_rows_in_16_bits_give_close_factors_that_hosts_and_exchange_do_not_change(
+    spark, ratings, one_host, implicit_host, implicit
+):
     als = ALS(implicitPrefs=True, alpha=2.0, **PARAMS) if implicit else ALS(**PARAMS)
 
     def fit():
@@ -86,7 +88,8 @@ def test_items_from_sums_of_equations_within_rounding(spark, ratings, one_host):
 
 @pytest.mark.parametrize("exchange", ["auto", "shuffle", "equations"])
 def test_implicit_data_within_rounding(spark, ratings, implicit_host, exchange):
-    assert_close(implicit_host, factors(on_hosts(spark, 3, lambda: ALS(implicitPrefs=True, alpha=2.0, **PARAMS).fit(ratings), exchange)))
+    als = ALS(implicitPrefs=True, alpha=2.0, **PARAMS)
+    assert_close(implicit_host, factors(on_hosts(spark, 3, lambda: als.fit(ratings), exchange)))
 
 
 def test_more_hosts_than_users_leave_blocks_empty(spark):
@@ -158,6 +161,31 @@ def test_an_executor_killed_between_iterations_changes_nothing(spark, ratings, e
         assert_close(expected, done["factors"])
     else:
         assert done["factors"] == expected
+    wait_for(lambda: not workers(), 10, "the end of the workers")
+
+
+@pytest.mark.parametrize("exchange", ["broadcast", "shuffle"])
+def test_executors_killed_in_the_last_iteration_and_after_the_fit_change_nothing(spark, ratings, one_host, exchange):
+    done = {}
+
+    def fit():
+        done["model"] = on_hosts(spark, 3, lambda: ALS(**PARAMS).fit(ratings), exchange)
+
+    training = threading.Thread(target=fit)
+    training.start()
+    tracker = spark.sparkContext.statusTracker()
+    last = f"iteration {PARAMS['maxIter']} of {PARAMS['maxIter']}, users"
+    # If the job ends before it is seen, the first executor is killed after the fit, too.
+    wait_for(
+        lambda: not training.is_alive() or any(last in (describe(spark, job) or "") for job in jobs(tracker)),
+        120,
+        "the last iteration",
+    )
+    os.kill(executors()[0], signal.SIGKILL)
+    training.join(240)
+    wait_for(executors, 60, "another executor")
+    os.kill(executors()[0], signal.SIGKILL)
+    assert factors(done["model"]) == one_host
     wait_for(lambda: not workers(), 10, "the end of the workers")
 
 
