@@ -164,31 +164,6 @@ def test_an_executor_killed_between_iterations_changes_nothing(spark, ratings, e
     wait_for(lambda: not workers(), 10, "the end of the workers")
 
 
-@pytest.mark.parametrize("exchange", ["broadcast", "shuffle"])
-def test_executors_killed_in_the_last_iteration_and_after_the_fit_change_nothing(spark, ratings, one_host, exchange):
-    done = {}
-
-    def fit():
-        done["model"] = on_hosts(spark, 3, lambda: ALS(**PARAMS).fit(ratings), exchange)
-
-    training = threading.Thread(target=fit)
-    training.start()
-    tracker = spark.sparkContext.statusTracker()
-    last = f"iteration {PARAMS['maxIter']} of {PARAMS['maxIter']}, users"
-    # If the job ends before it is seen, the first executor is killed after the fit, too.
-    wait_for(
-        lambda: not training.is_alive() or any(last in (describe(spark, job) or "") for job in jobs(tracker)),
-        120,
-        "the last iteration",
-    )
-    os.kill(executors()[0], signal.SIGKILL)
-    training.join(240)
-    wait_for(executors, 60, "another executor")
-    os.kill(executors()[0], signal.SIGKILL)
-    assert factors(done["model"]) == one_host
-    wait_for(lambda: not workers(), 10, "the end of the workers")
-
-
 def jobs(tracker):
     return tracker.getActiveJobsIds()
 
@@ -346,3 +321,33 @@ def test_too_little_memory_is_refused_with_the_plan(spark):
         "rows sent to the average host.*Raise spark.factorflow.memory",
     ):
         on_hosts(spark, 3, lambda: ALS(**PARAMS | {"rank": 500}).fit(many), spark__factorflow__memory="216m")
+
+
+@pytest.mark.parametrize("exchange", ["broadcast", "shuffle"])
+def test_executors_killed_in_the_last_iteration_and_after_the_fit_change_nothing(
+    spark, ratings, one_host, exchange
+):
+    """
+    Last in this file: workers that solve blocks again after the fit end after a minute without work, or with
+    their executor.
+    """
+    done = {}
+
+    def fit():
+        done["model"] = on_hosts(spark, 3, lambda: ALS(**PARAMS).fit(ratings), exchange)
+
+    training = threading.Thread(target=fit)
+    training.start()
+    tracker = spark.sparkContext.statusTracker()
+    last = f"iteration {PARAMS['maxIter']} of {PARAMS['maxIter']}, users"
+    # If the job ends before it is seen, the first executor is killed after the fit, too.
+    wait_for(
+        lambda: not training.is_alive() or any(last in (describe(spark, job) or "") for job in jobs(tracker)),
+        120,
+        "the last iteration",
+    )
+    os.kill(executors()[0], signal.SIGKILL)
+    training.join(240)
+    wait_for(executors, 60, "another executor")
+    os.kill(executors()[0], signal.SIGKILL)
+    assert factors(done["model"]) == one_host
