@@ -5,11 +5,12 @@ import { equationColumns } from '../../operators/tasks/equation-tasks.ts';
 /**
  * Bytes of host memory that a block of rows takes in its worker, on a CPU:
  *
- * - `kept`: from loading to the end: ratings, ids, lists of the rows to send, the rows themselves, and frames of
- *   them that were sent and are not collected yet;
+ * - `kept`: from loading to the end: ratings, ids, lists of the rows to send, the rows themselves, frames of them
+ *   that were sent and are not collected yet, and their bits where rows are exchanged in float16;
  * - `loading`: in addition while it is loaded: the chunks from which its ratings are sorted;
- * - `solving`: in addition while it is solved: the rows of the fixed side that it needs, some of its rows
- *   before and after; with implicit data also a copy of its rows for their Gram matrix.
+ * - `solving`: in addition while it is solved: the rows of the fixed side that it needs, frames of them that are
+ *   not collected yet, some of its rows before and after; with implicit data also a copy of its rows for their
+ *   Gram matrix.
  */
 export interface BlockBytes {
   readonly kept: number;
@@ -44,22 +45,43 @@ const FRAME_BYTES = 13 * (16 << 20);
 /** Most bytes of frames of equations on the device, on their way and not collected: 6 of 16 MiB. */
 const EQUATION_FRAMES = 6 * (16 << 20);
 
-/** `sent`: rows to send, summed over the blocks of the other side. */
+/** Most bytes of frames of received rows that are not collected (measured): 4 of 16 MiB. */
+const RECEIVED_BYTES = 4 * (16 << 20);
+
+/**
+ * `sent`: rows to send, summed over the blocks of the other side; `received`: rows of the fixed side that other
+ * workers send. `isHalf`: rows are exchanged in float16; a frame of them is kept in float32, too.
+ */
 export function bytesOfBlock(
-  { rows, columns, ratings, sent }: Record<'rows' | 'columns' | 'ratings' | 'sent', number>,
-  { rank, implicitPrefs }: { readonly rank: number; readonly implicitPrefs: boolean },
+  {
+    rows,
+    columns,
+    ratings,
+    sent,
+    received,
+  }: Record<'rows' | 'columns' | 'ratings' | 'sent' | 'received', number>,
+  {
+    rank,
+    implicitPrefs,
+    isHalf,
+  }: { readonly rank: number; readonly implicitPrefs: boolean; readonly isHalf: boolean },
 ): BlockBytes {
   const ownBytes = factorBytes(rows, rank);
+  const [frameBytes, forms] = isHalf ? [2 * rank, 3] : [4 * rank, 1];
   return {
     kept:
       blockBytes(rows, ratings) +
       ID_BYTES * (rows + columns) +
       4 * sent +
       4 * rank * rows +
-      Math.min(FRAME_BYTES, ownBytes),
+      Math.min(FRAME_BYTES, ownBytes) +
+      (isHalf ? 2 * rank * rows : 0),
     loading: CHUNK_BYTES * ratings,
     solving:
-      factorBytes(columns, rank) + 3 * Math.min(chunkLimit.bytes, ownBytes) + (implicitPrefs ? ownBytes : 0),
+      factorBytes(columns, rank) +
+      forms * Math.min(RECEIVED_BYTES, frameBytes * received) +
+      3 * Math.min(chunkLimit.bytes, ownBytes) +
+      (implicitPrefs ? ownBytes : 0),
   };
 }
 

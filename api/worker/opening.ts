@@ -2,6 +2,7 @@ import type { ByteCursor } from '../../connectors/compression/byte-cursor.ts';
 import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { AlsParams } from '../../operators/als/als-params.ts';
+import type { SizedAlsParams } from '../../operators/als/implicit/sized-params.ts';
 import { shown } from '../../engine/shown.ts';
 
 export const PROTOCOL = 1;
@@ -24,6 +25,9 @@ export interface Opening {
 }
 
 export type RowPrecision = 'float32' | 'float16';
+
+/** The facts about a training of which a worker holds blocks of rows. */
+export type RowTraining = Pick<Opening, 'columns' | 'exchange'> & { readonly params: SizedAlsParams };
 
 /** Most bytes of the line. */
 const LONGEST = 1 << 20;

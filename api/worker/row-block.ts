@@ -23,7 +23,7 @@ import { bytesOfBlock, bytesOfEquations } from './block-bytes.ts';
 import { type BlockFacts, type RatingSums, type Side, sumsOfValues } from './block-facts.ts';
 import { EquationSums } from './equation-sums.ts';
 import { formsEquations } from './forms-equations.ts';
-import type { Opening } from './opening.ts';
+import type { RowTraining } from './opening.ts';
 import { blocksOfIds, mostOrAll, outRows } from './out-rows.ts';
 
 interface Built {
@@ -47,6 +47,7 @@ interface Built {
 export class RowBlock {
   readonly side: Side;
   readonly #params: SizedAlsParams;
+  readonly #isHalf: boolean;
   readonly #ctx: ExecutionContext;
   readonly #channel: BatchChannel;
   readonly #indexed: Promise<IndexedRatings>;
@@ -62,12 +63,13 @@ export class RowBlock {
   constructor(
     side: Side,
     schema: Schema,
-    { columns, params }: { readonly columns: Opening['columns']; readonly params: SizedAlsParams },
+    { columns, params, exchange }: RowTraining,
     session: Session,
     ctx: ExecutionContext,
   ) {
     this.side = side;
     this.#params = params;
+    this.#isHalf = exchange === 'float16';
     this.#ctx = ctx;
     this.#channel = new BatchChannel();
     // A block has its own side as rows; for a block of items, items are read into the column of users.
@@ -114,17 +116,16 @@ export class RowBlock {
     const out =
       owners && outRows(block, owners, blocks ?? 0).map((rows) => mostOrAll(rows, block.rows, most));
     this.#built = { keys, columns, lookup: new KeyLookup(columns), block, owners, out };
-    const sends = out?.map((rows) => rows?.length ?? block.rows);
     const sizes = { rows: block.rows, columns: keyCount(columns), ratings: block.ratings };
+    const sent = out?.reduce((all, rows) => all + (rows?.length ?? 0), 0) ?? 0;
+    // This worker has one of the other side's blocks itself.
+    const received = Math.ceil(sizes.columns * (1 - 1 / (blocks ?? Infinity)));
     return {
       ...sizes,
       ...sumsOfValues(block.values),
-      ...(sends ? { sends } : {}),
+      ...(out ? { sends: out.map((rows) => rows?.length ?? block.rows) } : {}),
       bytes: {
-        ...bytesOfBlock(
-          { ...sizes, sent: out?.reduce((all, rows) => all + (rows?.length ?? 0), 0) ?? 0 },
-          this.#params,
-        ),
+        ...bytesOfBlock({ ...sizes, sent, received }, { ...this.#params, isHalf: this.#isHalf }),
         ...(formsEquations(this.#ctx, this.#params.rank) && {
           equations: bytesOfEquations(sizes, this.#params),
         }),

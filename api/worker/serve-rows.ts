@@ -3,13 +3,13 @@ import { throwIfAborted, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
-import { type SizedAlsParams, sizedParams } from '../../operators/als/implicit/sized-params.ts';
+import { sizedParams } from '../../operators/als/implicit/sized-params.ts';
 import type { Session } from '../session.ts';
 import { ALS } from '../training/als.ts';
 import { baseBytes } from '../training/plans/memory-budget.ts';
 import { trainingDevice } from '../training/training-device.ts';
 import { lossOfBlock } from './block-loss.ts';
-import type { Opening, RowPrecision } from './opening.ts';
+import type { Opening, RowTraining } from './opening.ts';
 import { FixedRows } from './fixed-rows.ts';
 import type { Parent } from './parent-link.ts';
 import { RatingsFeed, requireWholeIds } from './ratings-feed.ts';
@@ -68,23 +68,14 @@ export async function serveRows(
  * them.
  */
 class RowRequests {
-  readonly #training: { readonly params: SizedAlsParams; readonly columns: Opening['columns'] };
+  readonly #training: RowTraining;
   readonly #session: Session;
   readonly #ctx: ExecutionContext;
   readonly #blocks = new Map<string, RowBlock>();
   readonly #fixed = new FixedRows();
   readonly #exchange: RowExchange;
 
-  constructor(
-    parent: Parent,
-    training: {
-      readonly params: SizedAlsParams;
-      readonly columns: Opening['columns'];
-      readonly exchange: RowPrecision;
-    },
-    session: Session,
-    ctx: ExecutionContext,
-  ) {
+  constructor(parent: Parent, training: RowTraining, session: Session, ctx: ExecutionContext) {
     this.#training = training;
     this.#session = session;
     this.#ctx = ctx;

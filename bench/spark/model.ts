@@ -76,9 +76,10 @@ export function hostBytes(shape: Shape, rank: number, hosts: number, cores: numb
   const blockOf = (rows: number, columns: number) => {
     const sent = (rows / hosts) * neededShare(rows, shape, hosts) * hosts;
     const needed = columns * neededShare(columns, shape, hosts);
-    const sizes = { rows: rows / hosts, columns: needed, ratings: shape.ratings / hosts, sent };
+    const received = needed * (1 - 1 / hosts);
+    const sizes = { rows: rows / hosts, columns: needed, ratings: shape.ratings / hosts, sent, received };
     return {
-      ...bytesOfBlock(sizes, { rank, implicitPrefs: false }),
+      ...bytesOfBlock(sizes, { rank, implicitPrefs: false, isHalf: true }),
       equations: bytesOfEquations(sizes, { rank }),
     };
   };
