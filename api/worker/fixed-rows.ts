@@ -13,8 +13,8 @@ export class FixedRows {
   #factors: FixedFactors | undefined;
 
   /**
-   * Adds rows of a version for a block, in the unit of training. Rows of another version or another block are given up. Rows that the
-   * block does not need are skipped.
+   * Adds rows of a version for a block, in the unit of training. Rows of another version or another block
+   * are given up. Rows that the block does not need are skipped.
    */
   async add(
     block: RowBlock,

@@ -1,10 +1,10 @@
 /**
  * The ten best items of users, or the ten items most similar to an item by cosine, in one thread: the exact
  * search, the index of lists, and faiss (IndexIVFFlat and IndexIVFScalarQuantizer with 8 bits, by inner
- * product, with the same number of lists), in turn on the same factors and queries. Prints recall@10 against the exact lists, milliseconds of the processor for each
- * query (of all threads of the process), the rate against the exact one, and milliseconds on the clock; the
- * first are less disturbed by other work of the machine. Requests of the library come 32 at a time, and
- * include the messages to its thread.
+ * product, with the same number of lists), in turn on the same factors and queries. Prints recall@10 against
+ * the exact lists, milliseconds of the processor for each query (of all threads of the process), the rate
+ * against the exact one, and milliseconds on the clock; the first are less disturbed by other work of the
+ * machine. Requests of the library come 32 at a time, and include the messages to its thread.
  *
  *     node bench/serving/lists.ts MODEL [recommend|similar [ROUNDS [QUERIES [LISTS]]]]
  *

@@ -58,7 +58,8 @@ for (const bits of ['8', '16']) {
   const part = kept.reduce((sum, count) => sum + count, 0) / (10 * visitors.length);
   const { size } = statSync(join(folder, bits, 'itemFactors/part-00000.parquet'));
   console.log(
-    `${bits} bits: ${(100 * part).toFixed(2)} % of the 10 best for ${visitors.length} users, ${(size / 1e6).toFixed(2)} MB`,
+    `${bits} bits: ${(100 * part).toFixed(2)} % of the 10 best for ${visitors.length} users, ` +
+      `${(size / 1e6).toFixed(2)} MB`,
   );
 }
 server.closeAllConnections();

@@ -3,7 +3,8 @@
  * by which a cluster plans a fit: with the rows that each block needs, and with sums of the items' equations. The
  * worker's peak is VmHWM of Linux.
  *
- *     npm run build && node bench/spark/memory.ts [--users 600000] [--items 6000] [--ratings 3000000] [--rank 64] [--exchange rows | equations]
+ *     npm run build && node bench/spark/memory.ts [--users 600000] [--items 6000] [--ratings 3000000] [--rank 64]
+ *         [--exchange rows | equations]
  */
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -155,7 +156,8 @@ for (const summed of values.exchange === undefined ? [false, true] : [values.exc
     );
   for (const [host, worker] of workers.entries())
     console.log(
-      `  worker ${host}: ${(peak(worker) / MIB).toFixed(0)} MiB, by the model ${(planned(built[host], summed) / MIB).toFixed(0)}`,
+      `  worker ${host}: ${(peak(worker) / MIB).toFixed(0)} MiB, ` +
+        `by the model ${(planned(built[host], summed) / MIB).toFixed(0)}`,
     );
   for (const worker of workers) worker.request({ type: 'end' });
   await each((host) => workers[host].ended);
