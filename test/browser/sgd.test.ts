@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type PageRating, type PageSgdOptions, trainSgd } from '../../browser/index.ts';
 import { CancelledError, Session, SGD, UsageError } from '../../index.ts';
 import { randomRatings } from '../support/ratings.ts';
+import { expectSameTraining } from './same-training.ts';
 
 const all = randomRatings(73, 70, 90, 2400);
 const cut = Math.floor(0.85 * all.length);
@@ -26,21 +27,7 @@ describe('trainSgd', () => {
     const options = { rank: 7, maxIter: 5, seed: 3, ...given };
     const page = await trainSgd(train, { ...options, test });
     const model = await new SGD(options).fit(session.fromRows(train), { validation: session.fromRows(test) });
-    const course = (iterations: readonly { readonly seconds: number }[] = []) =>
-      iterations.map(({ seconds: _seconds, ...iteration }) => iteration);
-    expect(course(page.iterations)).toEqual(course(model.training?.iterations));
-    expect([page.bestIteration, page.coldPairs]).toEqual([
-      model.training?.bestIteration,
-      model.training?.coldPairs,
-    ]);
-    expect(page.iterations.at(-1)?.testRmse).toBeGreaterThan(0);
-    const visitor = { ratings: train.slice(0, 6).map(({ item, rating }) => ({ item, rating })) };
-    expect(await page.model.recommend(visitor, 10)).toEqual(await model.recommend(visitor, 10));
-    const [{ item }] = train;
-    expect(await page.model.similar(item, 10)).toEqual(await model.similar(item, 10));
-    expect(page.model.itemCounts).toEqual(model.itemCounts);
-    await page.model.close();
-    await model.close();
+    await expectSameTraining(page, model, train);
   });
 
   it('ends when it is cancelled', async () => {

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type PageAlsOptions, type PageModel, type PageRating, trainAls } from '../../browser/index.ts';
 import { ALS, CancelledError, col, Session, UsageError } from '../../index.ts';
 import { randomRatings } from '../support/ratings.ts';
+import { expectSameTraining } from './same-training.ts';
 
 const all = randomRatings(71, 60, 80, 1900);
 const cut = Math.floor(0.85 * all.length);
@@ -27,19 +28,7 @@ describe('trainAls', () => {
     const options = { rank: 7, maxIter: 4, seed: 3, ...given };
     const page = await trainAls(train, { ...options, test });
     const model = await new ALS(options).fit(session.fromRows(train), { validation: session.fromRows(test) });
-    const course = (iterations: readonly { readonly seconds: number }[] = []) =>
-      iterations.map(({ seconds: _seconds, ...iteration }) => iteration);
-    expect(course(page.iterations)).toEqual(course(model.training?.iterations));
-    expect([page.bestIteration, page.coldPairs]).toEqual([
-      model.training?.bestIteration,
-      model.training?.coldPairs,
-    ]);
-    expect(page.iterations.at(-1)?.testRmse).toBeGreaterThan(0);
-    const visitor = { ratings: train.slice(0, 6).map(({ item, rating }) => ({ item, rating })) };
-    expect(await page.model.recommend(visitor, 10)).toEqual(await model.recommend(visitor, 10));
-    expect(page.model.itemCounts).toEqual(model.itemCounts);
-    await page.model.close();
-    await model.close();
+    await expectSameTraining(page, model, train);
   });
 
   it.each(['auto', 'log', 'bm25'] as const)('takes implicit data with the weight %s', async (weight) => {
