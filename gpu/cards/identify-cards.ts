@@ -22,10 +22,11 @@ const SEEN_BYTES = (MARK.rows * MARK.columns * 4) / 2;
 const ATTEMPTS = 3;
 
 /**
- * Finds, for each wanted card, the PCI address that opens it. That is not always its own address: Mesa's
- * device-select layer, which selects a card by address, has been seen to open the other card of two. So each
- * card is opened, memory is allocated on it, and the card whose used memory grows is the opened one.
- * Processes that start together do this one after the other.
+ * Finds, for each wanted card, the PCI address that opens it. That is not always its own address: Mesa 22's
+ * device-select layer opens the last card whose address differs from the given one (a comparison is inverted
+ * there). Of two cards it opens the other one; of four it can open only the last two. So each card is opened,
+ * memory is allocated on it, and the card whose used memory grows is the opened one. Processes that start
+ * together do this one after the other.
  *
  * `wanted`: indices in `cards`. Returns the address by index. Throws UsageError if no address opens a card.
  */
@@ -55,7 +56,8 @@ async function allocateOnEach(
   throw cannotIdentify(
     'no address opened ' +
       `${missing.map((number) => `gpu:${number} (${cards[number].address})`).join(', ')}; that takes ` +
-      "Mesa's device-select layer (Debian, Ubuntu: apt install mesa-vulkan-drivers)",
+      "Mesa's device-select layer (Debian, Ubuntu: apt install mesa-vulkan-drivers). Version 22 opens only " +
+      'the last two of several cards; Debian 12 has a newer one in bookworm-backports',
   );
 }
 
