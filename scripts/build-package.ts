@@ -48,7 +48,7 @@ const packed = [
   ...modules.filter((path) => !path.startsWith('programs/')),
   'programs/**/*.js',
   'programs/**/*.cjs',
-  'page/index.js',
+  'page/*.js',
   'types/*.d.ts',
 ];
 writeFileSync(

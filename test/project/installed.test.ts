@@ -85,6 +85,8 @@ describe('the package', () => {
         'CHANGELOG.md',
         'dist/programs/index.js',
         'dist/page/index.js',
+        'dist/page/page-gpu.js',
+        'dist/page/page-worker.js',
         'dist/types/index.d.ts',
         'docs/README.md',
         'examples/01-train.ts',
@@ -103,7 +105,7 @@ describe('the package', () => {
   it('holds no module that a bundle has already, and a file of declarations for each entry', () => {
     expect(
       names().filter((path) =>
-        /^dist\/(?!programs\/)(?!.*\/generated\/)(?!page\/index\.js$).*\.js$/.test(path),
+        /^dist\/(?!programs\/)(?!.*\/generated\/)(?!page\/[\w-]+\.js$).*\.js$/.test(path),
       ),
     ).toEqual([]);
     const declared = names().filter((path) => /\.d\.[cm]?ts$/.test(path));
