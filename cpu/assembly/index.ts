@@ -60,7 +60,7 @@ export {
   shortenLists,
 } from './rank-listed';
 export { searchChosen, searchColumns } from './search';
-export { clearList, countMasked, offerRows, rankLists, scanLists, sortList } from './lists';
+export { clearList, offerRows, rankLists, scanLists, sortList } from './lists';
 export { packSigns } from './list-signs';
 export { stepRatings, stepRows } from './sgd/sgd';
 export { adaptRatings, adaptRows } from './sgd/sgd-adaptive';

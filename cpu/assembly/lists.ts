@@ -10,8 +10,9 @@
  *
  *     centers    Float32[lists][size / 4], padding 0
  *     radii      Float32[lists]: ‖d_v‖ of the first column of each list
- *     coarse, guide, x̂, left, mask: as in search.ts. The columns of a list start at a multiple of four; the
- *                last ones, up to a multiple of four, have the item NONE
+ *     coarse, guide, x̂, left: as in search.ts. The columns of a list start at a multiple of four; the last
+ *                ones, up to a multiple of four, have the item NONE
+ *     mask       Uint8: a 1 for each column from `masked` on that may be found
  *     starts     Int32[lists + 1]: the first column of each list
  *     bound      ‖x‖, ‖x - x̂‖, step of x̂, slack, and shift and inverse step of `table` (list-signs.ts)
  *     found      {Uint32 column, Float32 upper bound}[room]
@@ -106,7 +107,9 @@ class Scan {
   table: usize;
   left: usize;
   leftCount: i32;
+  /** 0: all columns may be found. */
   mask: usize;
+  masked: i32;
   n: i32;
   /** The heap of lower bounds. */
   lows: usize;
@@ -116,6 +119,8 @@ class Scan {
   /** The place in `numbers` of the list to scan next, and its column to begin with (0: the first one). */
   next: i32;
   column: i32;
+  /** The column to end before. */
+  stop: i32;
 }
 
 /** Adds the columns among four that may be found to the candidates. `reach`: a bit for each that may be. */
@@ -134,7 +139,7 @@ function addCandidates(
     const lane = ctz(reach);
     reach &= reach - 1;
     const item = load<u32>(items + ((<usize>lane) << 2));
-    if (item == NONE || (mask != 0 && load<u8>(mask + <usize>item) == 0)) continue;
+    if (item == NONE || (mask != 0 && load<u8>(mask + <usize>(column + lane - scan.masked)) == 0)) continue;
     if (isLeftOut(item, scan.left, scan.leftCount)) continue;
     const entry = scan.found + ((<usize>count) << 3);
     store<u32>(entry, column + lane);
@@ -195,7 +200,7 @@ export function scanLists(address: usize, end: i32, count: i32): i32 {
   for (; next < end; next++) {
     const list = load<i32>(scan.numbers + (<usize>next << 2));
     const start = scan.starts + (<usize>list << 2);
-    const to = load<i32>(start, 4);
+    const to = min(load<i32>(start, 4), scan.stop);
     if (column == 0) column = load<i32>(start);
     const base = centerProduct(scan.query, scan.centers + <usize>list * scan.size, scan.size);
     while (column < to) {
@@ -217,16 +222,6 @@ export function scanLists(address: usize, end: i32, count: i32): i32 {
   }
   scan.next = next;
   scan.column = 0;
-  return count;
-}
-
-/** The number of the columns from .. to - 1 whose items have a 1 in `mask`. */
-export function countMasked(guide: usize, stride: usize, from: i32, to: i32, mask: usize): i32 {
-  let count = 0;
-  for (let column = from; column < to; column++) {
-    const item = load<u32>(guide + 3 * stride + ((<usize>column) << 2));
-    if (item != NONE) count += <i32>load<u8>(mask + <usize>item);
-  }
   return count;
 }
 

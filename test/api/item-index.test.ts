@@ -3,6 +3,7 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { MASKED_COLUMNS } from '../../cpu/tasks/lists/list-scratch.ts';
 import { ALS, col, type Model, Session } from '../../index.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-index-'));
@@ -114,6 +115,23 @@ describe('an index', () => {
     found.forEach((list, i) => expect(list.items.length).toBe(exact[i].items.length));
     expect(recallOf(exact.map(idsOf), found.map(idsOf))).toBeGreaterThan(0.9);
     expect(await allOf(64, { filter })).toEqual(exact);
+  });
+
+  it('gathers the mask of a long list in parts', async () => {
+    const long = await new ALS({ rank: 4, maxIter: 1 }).fit(session.read.parquet(ratings));
+    await long.buildIndex({ lists: 2, searches: ['recommend'] });
+    // One of the two lists is longer than the part.
+    expect(long.itemCount).toBeGreaterThan(2 * MASKED_COLUMNS);
+    const filters = await long.readItemFilters(
+      join(import.meta.dirname, '../../examples/data/movietweetings-100k/titles.parquet'),
+    );
+    const filter = filters.where("startsWith(title, 'T')");
+    const find = (index: boolean | number) =>
+      Promise.all(users.map((user) => long.recommend(user, 10, { filter, index })));
+    const exact = await find(false);
+    expect(await find(2)).toEqual(exact);
+    expect(recallOf(exact.map(idsOf), (await find(1)).map(idsOf))).toBeGreaterThan(0.9);
+    await long.close();
   });
 
   it('answers for ratings of a user who is not in the model', async () => {

@@ -6,6 +6,9 @@ import { ScratchAddresses } from '../../scratch-addresses.ts';
 /** Candidates that are kept before their exact scores are computed. */
 export const MOST_CANDIDATES = 32_768;
 
+/** Columns of a list whose masks are gathered at a time. */
+export const MASKED_COLUMNS = 4096;
+
 /** Rows of θ copied at a time. */
 export const ROWS = 256;
 
@@ -27,6 +30,7 @@ export const SCAN_FIELDS = [
   'left',
   'leftCount',
   'mask',
+  'masked',
   'n',
   'lows',
   'columns',
@@ -34,10 +38,11 @@ export const SCAN_FIELDS = [
   'room',
   'next',
   'column',
+  'stop',
 ] as const;
 
 /** Addresses of a search's arrays in scratch. Throws UsageError if they do not fit. */
-export function listScratch(scope: TaskScope<ListSearch>, rowStride: number, lists: number, mask: number) {
+export function listScratch(scope: TaskScope<ListSearch>, rowStride: number, lists: number) {
   const { n, rank } = scope.params;
   const addresses = new ScratchAddresses(scope.scratch);
   const { take } = addresses;
@@ -57,12 +62,11 @@ export function listScratch(scope: TaskScope<ListSearch>, rowStride: number, lis
     found: take(8 * MOST_CANDIDATES),
     rows: take(4 * ROWS * rowStride),
     rowItems: take(4 * ROWS),
-    // An address of 0 for searches without a mask.
-    mask: mask === 0 ? 0 : take(mask),
+    mask: take(MASKED_COLUMNS),
   };
   const left = SCRATCH_BYTES - addresses.bytes;
   if (left < 4 * 1024)
-    throw new UsageError(`a filter of ${mask} items does not fit into the memory of a search`, {
+    throw new UsageError(`a list of ${n} items does not fit into the memory of a search`, {
       phase: 'search',
       advice: 'Search without the index',
     });

@@ -2,7 +2,7 @@ import { UsageError } from '../../../engine/errors.ts';
 import type { ListSearch } from '../../../operators/tasks/tasks.ts';
 import { type MatrixView, STRIDE_STEP, type TaskScope } from '../../handler.ts';
 import { roundings, roundQuery } from '../search/search.ts';
-import { listScratch, MOST_CANDIDATES, ROWS, SCAN_FIELDS } from './list-scratch.ts';
+import { listScratch, MASKED_COLUMNS, MOST_CANDIDATES, ROWS, SCAN_FIELDS } from './list-scratch.ts';
 import { vectorReader } from './read-vector.ts';
 import { fillSignTable, type Spreads } from './sign-table.ts';
 
@@ -49,7 +49,7 @@ export class ListSearcher {
     this.#lists = parts.starts.length - 1;
     this.#read = vectorReader(parts.vectors, params);
     this.#rowStride = STRIDE_STEP * Math.ceil(params.rank / STRIDE_STEP);
-    this.#at = listScratch(scope, this.#rowStride, this.#lists, parts.mask?.length ?? 0);
+    this.#at = listScratch(scope, this.#rowStride, this.#lists);
     const { pointer, stride } = parts.centers;
     // Three rows after the centers: see ListParts.
     const [differs, means, variances] = [0, 1, 2].map(
@@ -57,8 +57,6 @@ export class ListSearcher {
     );
     [this.#differs, this.#spreads] = [differs, { means, variances }];
     new Uint32Array(memory.buffer, this.#at.starts, this.#lists + 1).set(parts.starts);
-    if (parts.mask !== undefined)
-      new Uint8Array(memory.buffer, this.#at.mask, parts.mask.length).set(parts.mask);
   }
 
   /** `left`: items to leave out, ascending. `allowed`: the only items to compare. */
@@ -161,24 +159,56 @@ export class ListSearcher {
 
   /** Adds the candidates of ranked lists. Returns the number of their columns that may be found. */
   #scan(first: number, end: number, found: Candidates): number {
-    const { memory, kernels } = this.#scope;
-    const at = this.#at;
-    const { mask } = this.#parts;
-    this.#writeScan(first, found.left);
-    const next = new Int32Array(memory.buffer, at.scan + 4 * SCAN_FIELDS.indexOf('next'), 1);
-    for (;;) {
-      found.count = kernels.scanLists(at.scan, end, found.count);
-      if (next[0] >= end) break;
-      this.#score(found);
+    const numbers = new Uint32Array(this.#scope.memory.buffer, this.#at.numbers, end);
+    const { starts, mask } = this.#parts;
+    let columns = 0;
+    for (let next = first; next < end; next++) columns += starts[numbers[next] + 1] - starts[numbers[next]];
+    this.scanned += columns;
+    if (mask === undefined) {
+      this.#scanColumns({ next: first, end, column: 0, stop: this.#parts.guide.stride }, found);
+      return columns;
     }
-    const numbers = new Uint32Array(memory.buffer, at.numbers, end).subarray(first);
-    return numbers.reduce((sum, list) => sum + this.#columnsOf(list, mask !== undefined), 0);
+    let seen = 0;
+    for (let next = first; next < end; next++) {
+      const [from, to] = [starts[numbers[next]], starts[numbers[next] + 1]];
+      for (let column = from; column < to; column += MASKED_COLUMNS) {
+        const stop = Math.min(to, column + MASKED_COLUMNS);
+        seen += this.#gatherMask(mask, column, stop);
+        this.#scanColumns({ next, end: next + 1, column, stop }, found);
+      }
+    }
+    return seen;
   }
 
-  /** Writes the arguments of scanLists. `next`: the place of the first list to scan. */
-  #writeScan(next: number, leftCount: number): void {
+  /** Writes the mask of the columns from .. to - 1 to scratch. Returns the number that may be found. */
+  #gatherMask(mask: Uint8Array, from: number, to: number): number {
+    const { memory } = this.#scope;
+    const { guide } = this.#parts;
+    const items = new Uint32Array(memory.buffer, guide.pointer + 4 * (3 * guide.stride + from), to - from);
+    const gathered = new Uint8Array(memory.buffer, this.#at.mask, to - from);
+    let count = 0;
+    // An unused column has no item of the mask.
+    for (let k = 0; k < items.length; k++) count += gathered[k] = mask[items[k]] ?? 0;
+    return count;
+  }
+
+  /** Adds the candidates of a range of columns. */
+  #scanColumns(range: ColumnRange, found: Candidates): void {
+    const { memory, kernels } = this.#scope;
+    const { scan } = this.#at;
+    this.#writeScan(range, found.left);
+    const next = new Int32Array(memory.buffer, scan + 4 * SCAN_FIELDS.indexOf('next'), 1);
+    for (;;) {
+      found.count = kernels.scanLists(scan, range.end, found.count);
+      if (next[0] >= range.end) return;
+      this.#score(found);
+    }
+  }
+
+  /** Writes the arguments of scanLists. */
+  #writeScan({ next, column, stop }: ColumnRange, leftCount: number): void {
     const { memory, params } = this.#scope;
-    const { centers, coarse, guide, signs } = this.#parts;
+    const { centers, coarse, guide, signs, mask } = this.#parts;
     const at = this.#at;
     const scan: Record<(typeof SCAN_FIELDS)[number], number> = {
       query: at.query,
@@ -197,26 +227,19 @@ export class ListSearcher {
       table: at.table,
       left: at.left,
       leftCount,
-      mask: at.mask,
+      mask: mask === undefined ? 0 : at.mask,
+      masked: column,
       n: params.n,
       lows: at.lows,
       columns: at.lowColumns,
       found: at.found,
       room: MOST_CANDIDATES,
       next,
-      column: 0,
+      column,
+      stop,
     };
     const values = SCAN_FIELDS.map((field) => scan[field]);
     new Uint32Array(memory.buffer, at.scan, values.length).set(values);
-  }
-
-  /** The number of columns of a list, or of those in the mask. */
-  #columnsOf(list: number, masked: boolean): number {
-    const { starts, guide } = this.#parts;
-    const [from, to] = [starts[list], starts[list + 1]];
-    this.scanned += to - from;
-    if (!masked) return to - from;
-    return this.#scope.kernels.countMasked(guide.pointer, 4 * guide.stride, from, to, this.#at.mask);
   }
 
   /** Computes the exact scores of the candidates that are still among the best by their bounds. */
@@ -265,6 +288,17 @@ export class ListSearcher {
       );
     }
   }
+}
+
+/**
+ * Columns of the ranked lists next .. end - 1: those from `column` of the first list (0: from its first) and
+ * before `stop`.
+ */
+interface ColumnRange {
+  readonly next: number;
+  readonly end: number;
+  readonly column: number;
+  readonly stop: number;
 }
 
 /** The candidates of one search, and its rounded query: see roundQuery. */
