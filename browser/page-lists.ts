@@ -92,7 +92,7 @@ export class PageLists {
    * chosen items are compared by it.
    */
   get ranking(): ListIndex {
-    const { rank, vectors, normalized, longest, lists } = this.header;
+    const { rank, vectors, normalized, longest, margin, lists } = this.header;
     const starts = sharedArray(Uint32Array, lists + 1);
     for (let list = 0; list <= lists; list++) starts[list] = list;
     const guide = sharedArray(Uint32Array, 4 * lists);
@@ -102,7 +102,7 @@ export class PageLists {
     const centers = sharedArray(Float32Array, this.#centers.length);
     centers.set(this.#centers);
     const codes = sharedArray(Uint8Array, lists * codeBytes(rank));
-    return { rank, vectors, normalized, longest, centers, starts, guide, codes };
+    return { rank, vectors, normalized, longest, margin, centers, starts, guide, codes };
   }
 
   center(list: number): Float32Array {

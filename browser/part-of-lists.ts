@@ -11,14 +11,15 @@ const BLOCK = 16;
  * columns are left out by their signs. Lists are in ascending order, as equal ones are ranked.
  */
 export async function partOfLists(lists: PageLists, numbers: readonly number[]): Promise<ListIndex> {
-  const { rank, vectors, normalized, longest, lists: wholeLists } = lists.header;
+  const { rank, vectors, normalized, longest, margin, lists: wholeLists } = lists.header;
   const order = numbers.toSorted((a, b) => a - b);
   const columns = await Promise.all(order.map((list) => lists.columns(list)));
   const starts = placesOf(columns);
   const centers = sharedArray(Float32Array, (order.length + 3) * rank);
   order.forEach((list, i) => centers.set(lists.center(list), i * rank));
   centers.set(lists.features, order.length * rank);
-  return { rank, vectors, normalized, longest, wholeLists, centers, starts, ...joined(columns, starts) };
+  const shape = { rank, vectors, normalized, longest, margin, wholeLists };
+  return { ...shape, centers, starts, ...joined(columns, starts) };
 }
 
 /** The first column of each list, and the end. */

@@ -7,12 +7,12 @@ import { followed } from '../../engine/run/context.ts';
 import { shown } from '../../engine/shown.ts';
 import { buildLists, defaultLists, queryWeights } from '../../operators/serving/lists/build-lists.ts';
 import { listBytes, listsOf } from '../../operators/serving/lists/list-index.ts';
-import { unitVector } from '../../operators/serving/unit-vector.ts';
 import { checkOptions, runOptionNames } from '../check-options.ts';
 import type { RunOptions } from '../run-session.ts';
 import { listIndexOf } from './index-use.ts';
 import { indexSpace } from './search-indexed.ts';
 import type { ServedModel } from './served-model.ts';
+import { tuneIndex } from './tune-index.ts';
 
 export interface BuildIndexOptions extends RunOptions {
   /** Number of lists; default: 4 times the root of the number of items. */
@@ -34,10 +34,6 @@ export interface BuiltIndex {
   readonly bytes: number;
   readonly seconds: number;
 }
-
-/** Queries by which the default number of lists to search is chosen, and the length of their lists. */
-const QUERIES = 256;
-const BEST = 20;
 
 /** See Model.buildIndex. */
 export async function buildIndex(served: ServedModel, options: BuildIndexOptions): Promise<BuiltIndex[]> {
@@ -82,6 +78,7 @@ async function buildOne(
     rank: index.rank,
     normalized: index.normalized,
     longest: index.longest,
+    margin: index.margin,
     lists: listsOf(index),
     columns: index.guide.length / 4,
     seed,
@@ -92,8 +89,8 @@ async function buildOne(
   const { centers, starts, guide, codes } = index;
   const stored: StoredIndex = { header, centers, starts, guide, codes };
   await searches.replaceLists(kind, listIndexOf(stored), space);
-  const measured = await chooseProbes(served, kind, header.lists, recall, options);
-  indexes.set({ ...stored, header: { ...header, ...measured } });
+  const { margin, ...measured } = await tuneIndex(served, kind, header.lists, recall, options);
+  indexes.set({ ...stored, header: { ...header, margin, ...measured } });
   const seconds = (performance.now() - start) / 1000;
   return { search: kind, lists: header.lists, ...measured, bytes: listBytes(index), seconds };
 }
@@ -111,44 +108,6 @@ export async function saveIndexes({ indexes, factors }: ServedModel, directory: 
       advice: 'Save this model there first',
     });
   for (const kind of indexes.kinds) await writeIndex(directory, await indexes.stored(kind));
-}
-
-/** The smallest number of lists in which the wanted part of the best items of sampled queries is found. */
-async function chooseProbes(
-  served: ServedModel,
-  kind: IndexKind,
-  lists: number,
-  wanted: number,
-  { signal, onEvent }: RunOptions,
-): Promise<{ readonly probes: number; readonly recall: number }> {
-  const queries = sampledQueries(served, kind);
-  const { searches } = served;
-  const find = (probes: number) =>
-    Promise.all(
-      queries.map((query) => searches.searchLists(kind, probes, { query, n: BEST }, { signal, onEvent })),
-    );
-  const best = (await find(lists)).map(({ positions }) => new Set(positions));
-  const total = best.reduce((sum, { size }) => sum + size, 0);
-  for (let probes = 1; probes < lists; probes = Math.ceil(probes * 1.3)) {
-    const found = await find(probes);
-    const hits = found.reduce(
-      (sum, list, q) => sum + list.positions.filter((at) => best[q].has(at)).length,
-      0,
-    );
-    if (hits >= wanted * total) return { probes, recall: total === 0 ? 1 : hits / total };
-  }
-  return { probes: lists, recall: 1 };
-}
-
-/** Users, or items for similar items, evenly spaced. */
-function sampledQueries(served: ServedModel, kind: IndexKind): Float32Array[] {
-  const { factors, rank } = served;
-  const values = kind === 'recommend' ? factors.userFactors : factors.itemFactors;
-  const rows = values.length / factors.rank;
-  return Array.from({ length: Math.min(QUERIES, rows) }, (_, i) => {
-    const at = Math.floor((i * rows) / Math.min(QUERIES, rows)) * factors.rank;
-    return kind === 'recommend' ? values.slice(at, at + factors.rank) : unitVector(values, at, rank);
-  });
 }
 
 function checked({ lists, seed = 0, recall = 0.97 }: BuildIndexOptions, items: number) {

@@ -49,8 +49,8 @@ export function probesOf(
 
 /** The parts of an index that a search takes. */
 export function listIndexOf({ header, centers, starts, guide, codes }: StoredIndex): ListIndex {
-  const { rank, vectors, normalized, longest } = header;
-  return { rank, vectors, normalized, longest, centers, starts, guide, codes };
+  const { rank, vectors, normalized, longest, margin } = header;
+  return { rank, vectors, normalized, longest, margin, centers, starts, guide, codes };
 }
 
 /** Throws UsageError unless it is a use of an index. */

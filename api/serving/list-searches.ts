@@ -3,6 +3,7 @@ import { computeDevice } from '../../engine/run/devices.ts';
 import {
   dropLists,
   type ListIndex,
+  type ListTuning,
   type PlacedLists,
   placeLists,
   searchInLists,
@@ -40,6 +41,13 @@ export class ListSearches {
       placed.catch(() => this.#placed.delete(kind));
     }
     return placed;
+  }
+
+  /** Changes how an index is searched. */
+  async tune(kind: IndexKind, change: ListTuning): Promise<void> {
+    const placed = await this.#placed.get(kind);
+    if (placed === undefined) throw new Error(`there is no index ${kind}`);
+    this.#placed.set(kind, Promise.resolve({ ...placed, search: { ...placed.search, ...change } }));
   }
 
   /** Searches of one kind, number of lists and length run together: see SearchBatches. */

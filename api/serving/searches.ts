@@ -12,7 +12,7 @@ import {
   searchIndex,
 } from '../../operators/serving/search.ts';
 import type { IndexKind } from '../../connectors/model/index-layout.ts';
-import type { ListIndex, PlacedLists } from '../../operators/serving/lists/list-index.ts';
+import type { ListIndex, ListTuning, PlacedLists } from '../../operators/serving/lists/list-index.ts';
 import { SearchBatches } from './search-batches.ts';
 import { ListSearches } from './list-searches.ts';
 import type { SearchIndex } from '../../operators/tasks/search-tasks.ts';
@@ -113,6 +113,11 @@ export class Searches {
       async () => index,
       () => space,
     );
+  }
+
+  /** Changes how an index that was prepared is searched. */
+  tuneLists(kind: IndexKind, change: ListTuning): Promise<void> {
+    return this.#indices.lists.tune(kind, change);
   }
 
   /** Searches `probes` lists of an index that was prepared. */

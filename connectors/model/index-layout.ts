@@ -2,7 +2,7 @@
  * The layout of an index of a model's items for large catalogues, a file next to the factors:
  * <model>/itemIndex/recommend.lists and similar.lists.
  *
- *     bytes 0 .. 7     the text FFLISTS1
+ *     bytes 0 .. 7     the text FFLISTS2
  *     8 .. 11          H: bytes of the header, Uint32
  *     12 .. 15         CRC-32 of the header
  *     16 .. 16 + H     the header, one JSON object (IndexHeader), padded with spaces
@@ -13,7 +13,7 @@
 export type IndexKind = 'recommend' | 'similar';
 
 export const INDEX_FOLDER = 'itemIndex';
-export const INDEX_MAGIC = 'FFLISTS1';
+export const INDEX_MAGIC = 'FFLISTS2';
 /** Bytes before the header. */
 export const INDEX_PREFIX = 16;
 const MOST_HEADER = 1 << 20;
@@ -25,6 +25,8 @@ export interface IndexHeader {
   readonly rank: number;
   readonly normalized: boolean;
   readonly longest: number;
+  /** The margin of searches by signs, in standard deviations (cpu/tasks/lists/sign-table.ts); null: none. */
+  readonly margin: number | null;
   readonly lists: number;
   /** Columns of all lists, with unused ones. */
   readonly columns: number;

@@ -8,7 +8,7 @@
  *     table      Uint8[width / 4][16]: for features 4g .. 4g + 3
  *
  * ("Fast scan" with codes of a bit: André, Kermarrec, Le Scouarnec, "Quicker ADC", TPAMI 2021, and Gao, Long,
- * "RaBitQ", SIGMOD 2024, whose random rotation is left out.)
+ * "RaBitQ", SIGMOD 2024, which rotates, too: x is the rotated query here.)
  */
 
 /** Columns of one block of signs. */

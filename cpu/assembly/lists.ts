@@ -1,9 +1,10 @@
 /**
  * Searches vectors that are stored in lists. A list has the vectors nearest to its center c, as differences
- * d_v = θ_v - c in 8 bits, d̂_v, by falling ‖d_v‖. The bounds are the bounds of search.ts with the list's
+ * d_v = R (θ_v - c) in 8 bits, d̂_v, by falling ‖d_v‖. R is a rotation (cpu/tasks/lists/rotate.ts), and x̂ is R x
+ * in 16 bits, so that x̂ᵀd̂_v approximates xᵀ(θ_v - c). The bounds are the bounds of search.ts with the list's
  * center in place of the mean, and there is a lower bound, too:
  *
- *     | xᵀθ_v - (xᵀc + x̂ᵀd̂_v) |  <=  ‖x‖ ‖d_v - d̂_v‖ + ‖x - x̂‖ ‖d̂_v‖ + slack
+ *     | xᵀθ_v - (xᵀc + x̂ᵀd̂_v) |  <=  ‖x‖ ‖d_v - d̂_v‖ + ‖R x - x̂‖ ‖d̂_v‖ + slack
  *
  * A heap has the n highest lower bounds. A column whose upper bound is below all of them is not among the n
  * best; all others are returned as candidates, whose exact scores are computed later.
@@ -14,7 +15,7 @@
  *                ones, up to a multiple of four, have the item NONE
  *     mask       Uint8: a 1 for each column from `masked` on that may be found
  *     starts     Int32[lists + 1]: the first column of each list
- *     bound      ‖x‖, ‖x - x̂‖, step of x̂, slack, and shift and inverse step of `table` (list-signs.ts)
+ *     bound      ‖x‖, ‖R x - x̂‖, step of x̂, slack, and shift and inverse step of `table` (list-signs.ts)
  *     found      {Uint32 column, Float32 upper bound}[room]
  */
 import { NONE, clearHeap, replaceRoot, sortHeap } from './heap';

@@ -21,12 +21,15 @@ export type ListParts = {
   /**
    * `values` Float32[(lists + 3) * rank]: the centers, then three rows with a number for each feature: 1 if
    * vectors differ in it, else 0; the mean of |d_k| / ‖d‖; and the variance of d_k / ‖d‖ if its sign is known
-   * (d: a difference in `codes`).
+   * (d: a rotated difference, as in `codes`).
    */
   readonly centers: PartitionRef;
   /** `values` Uint32[lists + 1]: the first column of each list. */
   readonly starts: PartitionRef;
-  /** `values` Uint8[columns * width]: differences from the center as signed bytes, padded to 16 bytes. */
+  /**
+   * `values` Uint8[columns * width]: rotated differences from the center (cpu/tasks/lists/rotate.ts) as signed
+   * bytes, padded to 16 bytes.
+   */
   readonly codes: PartitionRef;
   /**
    * `values` Uint32[4 * columns]: lengths, remainders and scales (cpu/assembly/search.ts) as the bits of
@@ -60,6 +63,8 @@ export type ListSearch = VectorShape & {
   readonly probes: number;
   /** The largest ‖θ_v‖. */
   readonly longest: number;
+  /** The margin by which columns are left out by their signs (cpu/tasks/lists/sign-table.ts); null: none are. */
+  readonly margin: number | null;
   /** Lists of the whole index, of which a page has a part. If all are searched, the search is exact. */
   readonly wholeLists: number;
 };

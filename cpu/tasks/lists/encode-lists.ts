@@ -2,6 +2,7 @@ import { fallingOrder } from '../../../engine/numbers/falling-order.ts';
 import type { TaskHandler, TaskScope } from '../../handler.ts';
 import { toBytes } from '../search/prepare-search.ts';
 import { vectorReader } from './read-vector.ts';
+import { rotation } from './rotate.ts';
 
 const ROUND_UP = 1 + 1e-6;
 const NO_ITEM = 0xffff_ffff;
@@ -42,6 +43,8 @@ export const encodeLists: TaskHandler<'encode-lists'> = (scope) => {
   const read = vectorReader(column<Float32Array>(scope, 'vectors'), scope.params);
   const width = 16 * Math.ceil(rank / 16);
   const vector = new Float32Array(rank);
+  const rotate = rotation(rank);
+  const zeros = new Float32Array(rank);
   const differs = new Uint8Array(rank);
   let longest = 0;
   for (let list = from; list < to && !scope.cancelled(); list++) {
@@ -65,7 +68,9 @@ export const encodeLists: TaskHandler<'encode-lists'> = (scope) => {
     for (let at = 0; at < own.length; at++) {
       const place = start + at;
       read(own[order[at]], vector, 0);
-      const { scale, remainder } = toBytes(vector, mean, codes, place * width);
+      for (let k = 0; k < rank; k++) vector[k] -= mean[k];
+      rotate(vector);
+      const { scale, remainder } = toBytes(vector, zeros, codes, place * width);
       numbers[place] = (lengths[order[at]] + remainder) * ROUND_UP;
       numbers[columns + place] = remainder * ROUND_UP;
       numbers[2 * columns + place] = scale;

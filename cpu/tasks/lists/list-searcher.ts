@@ -1,10 +1,9 @@
 import { UsageError } from '../../../engine/errors.ts';
 import type { ListSearch } from '../../../operators/tasks/tasks.ts';
 import { type MatrixView, STRIDE_STEP, type TaskScope } from '../../handler.ts';
-import { roundings, roundQuery } from '../search/search.ts';
 import { listScratch, MASKED_COLUMNS, MOST_CANDIDATES, ROWS, SCAN_FIELDS } from './list-scratch.ts';
 import { vectorReader } from './read-vector.ts';
-import { fillSignTable, type Spreads } from './sign-table.ts';
+import { ListQuery } from './list-query.ts';
 
 /**
  * Lists are probed in the order of xᵀc + REACH ‖x‖ radius: a list with a large radius may have a column far
@@ -38,8 +37,7 @@ export class ListSearcher {
   readonly #at: ReturnType<typeof listScratch>;
   readonly #lists: number;
   readonly #rowStride: number;
-  readonly #differs: Float32Array;
-  readonly #spreads: Spreads;
+  readonly #query: ListQuery;
   /** Columns whose bounds were computed, or that were in lists which could not have one of the best. */
   scanned = 0;
 
@@ -50,23 +48,18 @@ export class ListSearcher {
     this.#read = vectorReader(parts.vectors, params);
     this.#rowStride = STRIDE_STEP * Math.ceil(params.rank / STRIDE_STEP);
     this.#at = listScratch(scope, this.#rowStride, this.#lists);
-    const { pointer, stride } = parts.centers;
-    // Three rows after the centers: see ListParts.
-    const [differs, means, variances] = [0, 1, 2].map(
-      (row) => new Float32Array(memory.buffer, pointer + 4 * (this.#lists + row) * stride, params.rank),
-    );
-    [this.#differs, this.#spreads] = [differs, { means, variances }];
+    this.#query = new ListQuery(scope, this.#at, parts.centers, this.#lists);
     new Uint32Array(memory.buffer, this.#at.starts, this.#lists + 1).set(parts.starts);
   }
 
   /** `left`: items to leave out, ascending. `allowed`: the only items to compare. */
   search(query: ArrayLike<number>, left: ArrayLike<number>, allowed?: readonly number[]): FoundList {
     const { memory, kernels, params } = this.#scope;
-    const { n, rank } = params;
+    const { n } = params;
     const at = this.#at;
-    const x = this.#queryIn(query);
+    this.#queryIn(query);
     kernels.clearList(at.scores, at.items, n);
-    if (allowed === undefined) this.#searchLists(x.subarray(0, rank), left);
+    if (allowed === undefined) this.#searchLists(left);
     else this.#searchChosen(allowed, left);
     kernels.sortList(at.scores, at.items, n);
     const items = new Uint32Array(memory.buffer, at.items, n);
@@ -79,24 +72,19 @@ export class ListSearcher {
 
   /** All lists, in the order in which they are probed for a query. */
   rank(query: ArrayLike<number>): number[] {
-    const { memory, params } = this.#scope;
-    const x = this.#queryIn(query).subarray(0, params.rank);
-    const [parts, lists] = [this.#parts, this.#lists];
-    const coarse = new Int16Array(memory.buffer, this.#at.coarse, 4 * parts.coarse.stride);
-    const { length } = roundQuery(x, this.#differs, coarse);
-    this.#rank(x, length, lists);
-    return Array.from(new Uint32Array(memory.buffer, this.#at.numbers, lists));
+    this.#queryIn(query);
+    this.#rank(this.#query.write().length, this.#lists);
+    return Array.from(new Uint32Array(this.#scope.memory.buffer, this.#at.numbers, this.#lists));
   }
 
   /** Copies a query to scratch. */
-  #queryIn(query: ArrayLike<number>): Float32Array {
+  #queryIn(query: ArrayLike<number>): void {
     const x = new Float32Array(this.#scope.memory.buffer, this.#at.query, this.#rowStride);
     x.fill(0);
     x.set(query);
-    return x;
   }
 
-  #searchLists(x: Float32Array, left: ArrayLike<number>): void {
+  #searchLists(left: ArrayLike<number>): void {
     const { memory, kernels, params } = this.#scope;
     const { n, probes } = params;
     const [at, parts, lists] = [this.#at, this.#parts, this.#lists];
@@ -107,28 +95,16 @@ export class ListSearcher {
       });
     new Uint32Array(memory.buffer, at.left, left.length).set(left);
     kernels.clearList(at.lows, at.lowColumns, n);
-    const coarse = new Int16Array(memory.buffer, at.coarse, 4 * parts.coarse.stride);
-    const rounded = roundQuery(x, this.#differs, coarse);
-    const table = new Uint8Array(memory.buffer, at.table, 16 * parts.coarse.stride);
-    const { shift, inverse } = fillSignTable(x, this.#spreads, table);
-    const slack = 2 * roundings(x.length) * rounded.all * params.longest;
-    new Float32Array(memory.buffer, at.bound, 6).set([
-      rounded.length,
-      rounded.missing,
-      rounded.step,
-      slack,
-      shift,
-      inverse,
-    ]);
+    const { length } = this.#query.write();
     const lows = new Float32Array(memory.buffer, at.lows, n);
     const needed = parts.mask === undefined ? 0 : (probes * parts.guide.stride) / lists;
-    const found: Candidates = { count: 0, left: left.length, ...rounded };
+    const found: Candidates = { count: 0, left: left.length };
     let [ranked, seen] = [0, 0];
     // A filter may leave out most items of the nearest lists. Then more lists are probed, until the number of
     // items compared is the same as without the filter.
     for (let most = probes; ranked < lists; most *= 4) {
       const count = Math.min(most, lists);
-      this.#rank(x, rounded.length, count);
+      this.#rank(length, count);
       while (ranked < count) {
         if (ranked >= probes && seen >= needed && lows[0] > -Infinity) return this.#score(found);
         const end = Math.max(ranked + 1, Math.min(probes, count));
@@ -140,12 +116,12 @@ export class ListSearcher {
     this.#score(found);
   }
 
-  /** Writes the `count` lists to probe first to scratch. */
-  #rank(x: Float32Array, length: number, count: number): void {
+  /** Writes the `count` lists to probe first to scratch. `length`: of the query, in features that differ. */
+  #rank(length: number, count: number): void {
     const { kernels } = this.#scope;
     const { centers, radii } = this.#parts;
     kernels.rankLists(
-      x.byteOffset,
+      this.#at.query,
       centers.pointer,
       4 * centers.stride,
       this.#lists,
@@ -223,7 +199,7 @@ export class ListSearcher {
       starts: at.starts,
       numbers: at.numbers,
       // Searches of all lists are exact.
-      signs: params.probes < params.wholeLists ? signs.pointer : 0,
+      signs: params.margin !== null && params.probes < params.wholeLists ? signs.pointer : 0,
       table: at.table,
       left: at.left,
       leftCount,
@@ -301,8 +277,8 @@ interface ColumnRange {
   readonly stop: number;
 }
 
-/** The candidates of one search, and its rounded query: see roundQuery. */
-interface Candidates extends ReturnType<typeof roundQuery> {
+/** The candidates of one search, and the number of items to leave out. */
+interface Candidates {
   count: number;
   readonly left: number;
 }

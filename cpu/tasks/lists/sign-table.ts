@@ -1,9 +1,3 @@
-/**
- * Columns are left out if their estimate is this many standard deviations below the estimate expected of the
- * worst of the best.
- */
-const MARGIN = 1.5;
-
 /** The highest entry of a table: 16 of them fit in a byte. */
 const MOST_ENTRY = 15;
 
@@ -17,9 +11,15 @@ export interface Spreads {
  * Writes sums of ±x_k m_k to `table`: for each four features the 16 sums, as whole numbers of a step from the
  * lowest sum. A bit of 1 in the pattern is a minus. A column whose score xᵀd / ‖d‖ is t has a sum of about
  * ρ² t, where ρ² is the part of the variance of scores that sums explain. Returns numbers by which t is
- * compared with sums of table entries: (t + shift) inverse is the least sum that a column needs.
+ * compared with sums of table entries: (t + shift) inverse is the least sum that a column needs, which is
+ * `margin` standard deviations below the sum expected of a column with score t.
  */
-export function fillSignTable(x: ArrayLike<number>, { means, variances }: Spreads, table: Uint8Array) {
+export function fillSignTable(
+  x: ArrayLike<number>,
+  { means, variances }: Spreads,
+  margin: number,
+  table: Uint8Array,
+) {
   let [range, all, known, unknown] = [0, 0, 0, 0];
   for (let k = 0; k < x.length; k += 4) {
     let sum = 0;
@@ -36,7 +36,7 @@ export function fillSignTable(x: ArrayLike<number>, { means, variances }: Spread
   // Of the sum, for a given score: its mean is ρ² t.
   const explained = known / (known + unknown);
   const deviation = Math.sqrt(known * (1 - explained));
-  return { shift: (all - MARGIN * deviation) / explained, inverse: inverse * explained };
+  return { shift: (all - margin * deviation) / explained, inverse: inverse * explained };
 }
 
 const sums = new Float64Array(16);

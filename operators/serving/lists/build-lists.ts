@@ -212,6 +212,7 @@ class Build {
       vectors: this.#count,
       normalized,
       longest: Math.fround(longest * (1 + 1e-6)),
+      margin: null,
       centers,
       starts,
       codes,

@@ -20,6 +20,8 @@ export interface ListIndex {
   readonly normalized: boolean;
   /** The largest ‖θ_v‖. */
   readonly longest: number;
+  /** See ListSearch. */
+  readonly margin: number | null;
   /** Lists of the index that these lists are a part of. Default: they are all. */
   readonly wholeLists?: number;
   readonly centers: Float32Array;
@@ -49,6 +51,9 @@ export interface PlacedLists {
   readonly lists: number;
 }
 
+/** Parameters of searches that may change while a device has the index. */
+export type ListTuning = Partial<Pick<ListSearch, 'margin' | 'wholeLists'>>;
+
 /** Copies an index to the CPU device of `ctx`. Throws CapacityError if it does not fit. */
 export async function placeLists(
   index: ListIndex,
@@ -58,7 +63,7 @@ export async function placeLists(
   const { place } = computeDevice(ctx.executor).info;
   const name = dataSetName('lists');
   const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition: 0, version: 0 });
-  const { rank, normalized, longest } = index;
+  const { rank, normalized, longest, margin } = index;
   const [columns, lists] = [index.guide.length / 4, listsOf(index)];
   const host: ListParts = {
     centers: ref('centers'),
@@ -81,7 +86,7 @@ export async function placeLists(
   steps.free(STAGE, place, [host.centers, host.codes, host.guide]);
   const placed: PlacedLists = {
     parts: { ...matrices, starts: host.starts, vectors: ref('vectors') },
-    search: { rank, width, normalized, longest, wholeLists: index.wholeLists ?? lists },
+    search: { rank, width, normalized, longest, margin, wholeLists: index.wholeLists ?? lists },
     lists,
   };
   const given = (Object.keys(host) as (keyof ListParts)[]).map((part): Given => {

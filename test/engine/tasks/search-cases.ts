@@ -37,7 +37,7 @@ const searched = {
   starts,
   vectors,
 };
-const search = { ...shape, n: 5, probes: 1, longest: 3, wholeLists: 2 };
+const search = { ...shape, n: 5, probes: 1, longest: 3, margin: 1.5, wholeLists: 2 };
 const query = Array.from({ length: RANK }, (_, k) => k - 4);
 
 /** The tasks of searches for single rows, and of lists. */
