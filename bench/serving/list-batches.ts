@@ -19,7 +19,10 @@ const SINGLE = 32;
 await using session = await Session.create({ device: 'cpu', workers: 1 });
 const model = await session.loadModel(folder);
 const { ids } = model.userArrays;
-const asked = Array.from({ length: Number(users) }, (_, i) => ids[Math.floor((i * ids.length) / Number(users))]);
+const asked = Array.from(
+  { length: Number(users) },
+  (_, i) => ids[Math.floor((i * ids.length) / Number(users))],
+);
 const uses = [...(wanted?.split(',').map(Number) ?? []), true];
 console.log(
   `${describeMachine()}, 1 thread; ${model.itemCount} items, ${model.features} features, ${users} users`,

@@ -8,7 +8,8 @@ const product = (left: Float32Array, right: Float32Array) =>
 describe('the rotation of differences', () => {
   it.each([1, 2, 3, 12, 34, 64, 100])('keeps products, at rank %i', (rank) => {
     const random = new CounterRandom(rank);
-    const numbers = (from: number) => Float32Array.from({ length: rank }, (_, k) => random.uniform(from + k) - 0.5);
+    const numbers = (from: number) =>
+      Float32Array.from({ length: rank }, (_, k) => random.uniform(from + k) - 0.5);
     const rotate = rotation(rank);
     for (let pair = 0; pair < 20; pair++) {
       const [left, right] = [numbers(2 * pair * rank), numbers((2 * pair + 1) * rank)];

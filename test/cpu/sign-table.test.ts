@@ -55,7 +55,9 @@ function keptOf(x: Float32Array, columns: readonly Float32Array[], margin: numbe
 describe('the table of signs', () => {
   it('keeps the best of rotated differences, and leaves out most others', () => {
     const columns = differences();
-    const x = Float32Array.from({ length: RANK }, (_, k) => (k === RANK - 1 ? 1 : 0.3 * random.gaussian(9e6 + 2 * k)));
+    const x = Float32Array.from({ length: RANK }, (_, k) =>
+      k === RANK - 1 ? 1 : 0.3 * random.gaussian(9e6 + 2 * k),
+    );
     const unrotated = keptOf(x, columns, 1.5);
     const rotate = rotation(RANK);
     for (const one of [x, ...columns]) rotate(one);
