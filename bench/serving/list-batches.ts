@@ -1,6 +1,6 @@
 /**
- * The ten best items of many users in one call, with one thread: the exact search, and the index of lists with
- * several numbers of lists, in turn on the same users. Prints recall@10 against the exact lists, milliseconds
+ * The ten best items of many users in one call, with one thread: the exact search, and the index of lists
+ * with several numbers of lists, in turn on the same users. Prints recall@10 against the exact lists, milliseconds
  * of the processor for each user (of all threads of the process), the rate against the exact one, and
  * milliseconds on the clock. Checks that some lists equal the lists of single requests.
  *
@@ -72,7 +72,8 @@ for (let round = 1; round <= Number(rounds); round++) {
     const found = await measure(index);
     console.log(
       `${String(index).padStart(5)} lists  recall@${N} ${recallOf(exact.lists, found.lists).toFixed(4)}` +
-        `  ${found.busy.toFixed(3)} ms  ${(exact.busy / found.busy).toFixed(1)} x  (${found.milliseconds.toFixed(3)})`,
+        `  ${found.busy.toFixed(3)} ms  ${(exact.busy / found.busy).toFixed(1)} x` +
+        `  (${found.milliseconds.toFixed(3)})`,
     );
     await checkSingle(index, found);
   }

@@ -1,8 +1,8 @@
 /**
- * Searches vectors that are stored in lists. A list has the vectors nearest to its center c, as differences
- * d_v = R (θ_v - c) in 8 bits, d̂_v, by falling ‖d_v‖. R is a rotation (cpu/tasks/lists/rotate.ts), and x̂ is R x
- * in 16 bits, so that x̂ᵀd̂_v approximates xᵀ(θ_v - c). The bounds are the bounds of search.ts with the list's
- * center in place of the mean, and there is a lower bound, too:
+ * Searches vectors that are stored in lists. A list has the vectors nearest to its center c, as
+ * differences d_v = R (θ_v - c) in 8 bits, d̂_v, by falling ‖d_v‖. R is a rotation
+ * (cpu/tasks/lists/rotate.ts), and x̂ is R x in 16 bits, so that x̂ᵀd̂_v approximates xᵀ(θ_v - c). The bounds
+ * are the bounds of search.ts with the list's center in place of the mean, and there is a lower bound, too:
  *
  *     | xᵀθ_v - (xᵀc + x̂ᵀd̂_v) |  <=  ‖x‖ ‖d_v - d̂_v‖ + ‖R x - x̂‖ ‖d̂_v‖ + slack
  *

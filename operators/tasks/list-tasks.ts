@@ -27,8 +27,8 @@ export type ListParts = {
   /** `values` Uint32[lists + 1]: the first column of each list. */
   readonly starts: PartitionRef;
   /**
-   * `values` Uint8[columns * width]: rotated differences from the center (cpu/tasks/lists/rotate.ts) as signed
-   * bytes, padded to 16 bytes.
+   * `values` Uint8[columns * width]: rotated differences from the center (cpu/tasks/lists/rotate.ts) as
+   * signed bytes, padded to 16 bytes.
    */
   readonly codes: PartitionRef;
   /**
@@ -63,7 +63,7 @@ export type ListSearch = VectorShape & {
   readonly probes: number;
   /** The largest ‖θ_v‖. */
   readonly longest: number;
-  /** The margin by which columns are left out by their signs (cpu/tasks/lists/sign-table.ts); null: none are. */
+  /** The margin by which signs leave out columns (cpu/tasks/lists/sign-table.ts); null: none are left out. */
   readonly margin: number | null;
   /** Lists of the whole index, of which a page has a part. If all are searched, the search is exact. */
   readonly wholeLists: number;
