@@ -16,19 +16,21 @@ import numpy
 
 def main(folder, search, rank, lists, queries, n):
     faiss.omp_set_num_threads(1)
-    items = numpy.load(f"{folder}/item_factors.npy")
+    items = numpy.load(f"{folder}/item_factors.npy", mmap_mode="r")
     ids = numpy.load(f"{folder}/item_ids.npy")
-    users = numpy.load(f"{folder}/user_factors.npy")
+    users = numpy.load(f"{folder}/user_factors.npy", mmap_mode="r")
     # A feature that is the same for all items, of biases, changes no order, but it would change the lists.
-    varying = items.min(axis=0) != items.max(axis=0)
-    items, users = items[:, varying].copy(), users[:, varying].copy()
+    varying = numpy.flatnonzero(items.min(axis=0) != items.max(axis=0))
     if search == "similar":
         # The features after RANK are biases, which similarities ignore.
-        items = items[:, :rank].copy()
+        varying = varying[varying < rank]
+    items = items[:, varying]
+    if search == "similar":
         items /= numpy.maximum(numpy.linalg.norm(items, axis=1, keepdims=True), 1e-30)
-        users = items
-    places = [index * len(users) // queries for index in range(queries)]
-    chosen = users[places]
+    asked_of = items if search == "similar" else users[:, varying]
+    places = [index * len(asked_of) // queries for index in range(queries)]
+    chosen = asked_of[places]
+    del users, asked_of
     width = items.shape[1]
     inner = faiss.METRIC_INNER_PRODUCT
     kinds = {
@@ -48,6 +50,7 @@ def main(folder, search, rank, lists, queries, n):
         index.add(items)
         indexes[kind] = index
         seconds[kind] = round(time.process_time() - start, 1)
+    del items
     say({"version": faiss.__version__, "lists": lists, "seconds": seconds})
     # The item itself is not one of those most similar to it.
     similar = search == "similar"
