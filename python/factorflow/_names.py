@@ -69,8 +69,20 @@ _SHOWN.update({"userCol": "user", "itemCol": "item", "ratingCol": "rating"})
 _WORDS = re.compile(rf"\b({'|'.join(_SHOWN)})\b")
 
 
+# Advice about the JavaScript package webgpu, which pip installs as a part of most wheels.
+_NPM_ADVICE = re.compile(
+    r"(?:Add it|Install it again) with npm install webgpu@[\d.]*\d(?:, or install without --omit=optional)?"
+)
+_PIP_ADVICE = (
+    "Wheels for Linux (glibc 2.34 or newer), macOS and Windows have it, the wheel for any system does not. "
+    "A new pip takes the right one: pip install --upgrade pip, then pip install --force-reinstall --no-deps "
+    "factorflow, with the index or --find-links of before"
+)
+
+
 def to_python(text):
-    """A message of the worker with the parameters under Python's names."""
+    """A message of the worker with the parameters under Python's names, and advice for pip instead of npm."""
+    text = _NPM_ADVICE.sub(_PIP_ADVICE, text)
     return _WORDS.sub(lambda found: _SHOWN[found.group(1)], text)
 
 

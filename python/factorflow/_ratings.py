@@ -10,6 +10,8 @@ from ._matrix import MatrixRatings, is_matrix
 # Rows of a batch.
 BATCH = 1 << 18
 
+_ROLES = ("user", "item", "rating")
+
 
 def ratings_of(given, names=("user", "item", "rating"), ones=False):
     """The ratings in `given`: a scipy matrix, a table, a stream, a structured array, or three arrays.
@@ -20,7 +22,7 @@ def ratings_of(given, names=("user", "item", "rating"), ones=False):
         return MatrixRatings(given)
     if isinstance(given, pa.RecordBatchReader):
         return TableRatings(given.schema, given, names, ones, once=True)
-    table = _table_of(given, names)
+    table = _table_of(given, names, ones)
     if table is None:
         raise TypeError(
             f"ratings are a {type(given).__name__}, need a scipy matrix of users by items, a DataFrame, an "
@@ -29,7 +31,7 @@ def ratings_of(given, names=("user", "item", "rating"), ones=False):
     return TableRatings(table.schema, table, names, ones)
 
 
-def _table_of(given, names):
+def _table_of(given, names, ones):
     """A pyarrow Table; None for what is no table."""
     if isinstance(given, pa.Table):
         return given
@@ -48,9 +50,9 @@ def _table_of(given, names):
     try:
         if kind == "polars":
             given = given.lazy().collect()
-            return given.select(_named(given, names)).to_arrow()
+            return given.select(_named(given, names, ones)).to_arrow()
         if kind == "pandas" and getattr(given, "ndim", 0) == 2:
-            return pa.Table.from_pandas(given[_named(given, names)], preserve_index=False)
+            return pa.Table.from_pandas(given[_named(given, names, ones)], preserve_index=False)
         if hasattr(given, "__arrow_c_stream__"):
             return pa.table(given)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
@@ -58,9 +60,12 @@ def _table_of(given, names):
     return None
 
 
-def _named(frame, names):
+def _named(frame, names, ones):
     """The columns that are read; converting the others would take time."""
-    return [name for name in frame.columns if name in names] or list(frame.columns)
+    columns = list(frame.columns)
+    for name, role in zip(names, _ROLES):
+        _column(columns, name, role, ones)
+    return [name for name in columns if name in names]
 
 
 def _of_arrays(arrays, names):
@@ -79,9 +84,8 @@ class TableRatings:
     def __init__(self, schema, source, names, ones, once=False):
         self._source = source
         self.once = once
-        self._columns = [
-            _column(schema, name, role, ones) for name, role in zip(names, ("user", "item", "rating"))
-        ]
+        columns = schema.names
+        self._columns = [_column(columns, name, role, ones) for name, role in zip(names, _ROLES)]
         self.rows = None if once else source.num_rows
         # The numpy types of the ids, as callers get them back.
         self.dtypes = []
@@ -111,15 +115,14 @@ class TableRatings:
                 yield pa.RecordBatch.from_arrays([*ids, ratings], schema=self.schema)
 
 
-def _column(schema, name, role, ones):
-    """The position of a column; None for ratings that are all 1."""
-    at = -1 if name is None else schema.get_field_index(name)
-    if at >= 0:
-        return at
+def _column(columns, name, role, ones):
+    """The position of a column in a list of names; None for ratings that are all 1."""
+    if name is not None and columns.count(name) == 1:
+        return columns.index(name)
     if role == "rating" and (name is None or ones):
         return None
     raise DataError(
-        f"there is no column {name!r} of {role}s: the columns are {', '.join(map(repr, schema.names))}. "
+        f"there is no column {name!r} of {role}s: the columns are {', '.join(map(repr, columns))}. "
         f"Name it: {role}='...'"
     )
 

@@ -1,17 +1,22 @@
 """Later ratings: fold-in, updates and evaluation."""
 
 import re
+import warnings
 
 import numpy as np
 import pyarrow as pa
 
-from ._errors import DataError, UsageError
+from ._errors import DataError, FactorFlowWarning, UsageError
 from ._ids import Ids
 from ._liked import matrix_entries, rating_batch
 from ._matrix import is_matrix
 from ._recommend import ask_with
 from ._state import Side, State, read_factors, received
 
+_IMPLICIT_NOTE = (
+    "the model is of implicit data: it predicts preferences from 0 to 1, and their errors (rmse, mae) say "
+    "little. Measure it with evaluate_ranking"
+)
 _COLUMNS = ("user", "item", "rating")
 
 
@@ -71,7 +76,13 @@ class Updating:
         return self
 
     def evaluate(self, ratings, *, user="user", item="item", rating="rating"):
-        """Errors of the predictions of ratings: {'rmse', 'mae', 'pairs', 'cold_pairs', ...}."""
+        """Errors of the predictions of ratings: {'rmse', 'mae', 'pairs', 'cold_pairs', ...}.
+
+        A model of implicit data predicts preferences from 0 to 1, so a FactorFlowWarning says that its errors
+        mean little: use `evaluate_ranking`.
+        """
+        if (self._fitted.head["metadata"].get("params") or {}).get("implicitPrefs"):
+            warnings.warn(_IMPLICIT_NOTE, FactorFlowWarning, stacklevel=2)
         return self._evaluate({}, {"ratings": self._same_form(ratings, (user, item, rating))})
 
     def evaluate_ranking(

@@ -50,6 +50,11 @@ def refused(error, message):
             factorflow.DataError,
             "whole numbers or text",
         ),
+        (
+            pd.DataFrame({"user": [1], "film": [2], "stars": [3]}),
+            factorflow.DataError,
+            "no column 'item' .* the columns are 'user', 'film', 'stars'",
+        ),
         (pd.DataFrame({"user": [1, "a"], "item": [1, 2], "rating": [1, 2]}), factorflow.DataError, "Arrow"),
         (([1, 2], [3], [1.0, 2.0]), factorflow.DataError, "one length"),
         (np.zeros((3, 3)), TypeError, "shape .3, 3."),
@@ -134,6 +139,19 @@ def test_node_that_is_missing_or_old(monkeypatch, tmp_path):
     monkeypatch.setenv("FACTORFLOW_MAIN", str(tmp_path / "absent.js"))
     with refused(factorflow.NodeError, "no file"):
         _node.program()
+
+
+def test_a_gpu_without_webgpu(monkeypatch, tmp_path):
+    """The files of the wheel for any system: those of this wheel, as links, without WebGPU."""
+    files = Path(factorflow.__file__).parent / "js"
+    without = shutil.ignore_patterns("webgpu")
+    shutil.copytree(files, tmp_path / "js", copy_function=os.link, ignore=without)
+    program = "node_modules/factorflow/dist/programs/cli/main.js"
+    monkeypatch.setenv("FACTORFLOW_MAIN", str(tmp_path / "js" / program))
+    with factorflow.ALS(device="gpu") as model:
+        with refused(factorflow.UsageError, "webgpu, .* is missing .* pip install .* device cpu") as error:
+            model.fit(sparse.csr_matrix([[1.0]]))
+    assert "npm" not in str(error.value)
 
 
 def test_a_worker_that_dies(triples, machine):

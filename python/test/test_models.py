@@ -1,6 +1,7 @@
 """Parameters, predictions, recommendations, similar rows, files, and later ratings."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pyarrow as pa
@@ -120,6 +121,19 @@ def test_implicit_data(matrix, machine):
             model.fit(disliked)
         ranking = model.fit(clicks).evaluate_ranking(clicks[:5], train=clicks[5:], k=5, resamples=0)
         assert 0 <= ranking["metrics"]["ndcg@5"] <= 1
+
+
+def test_errors_of_implicit_data_say_little(matrix, model, machine, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.evaluate(matrix)
+    with factorflow.ALS(factors=4, iterations=2, implicit=True, **machine).fit(matrix) as implicit:
+        implicit.save(tmp_path / "model")
+        with factorflow.load(tmp_path / "model", **machine) as loaded:
+            for one in (implicit, loaded, pickle.loads(pickle.dumps(implicit))):
+                with one, pytest.warns(factorflow.FactorFlowWarning, match="evaluate_ranking") as seen:
+                    assert one.evaluate(matrix)["rmse"] > 1.5
+                assert seen[0].filename == __file__
 
 
 def test_sgd_and_early_stop(triples, matrix, machine):
