@@ -34,6 +34,7 @@ SETS = {
     "epinions-770k": ("ratings", "rating", 0.3, None),
     "steam-200k": ("play-hours", "ln(1 + rating)", 0.3, None),
     "citeulike-a": ("ratings", "1", 0.1, 10.0),
+    "retailrocket": ("views", "1", 0.1, 10.0),
 }
 
 options = argparse.ArgumentParser()
