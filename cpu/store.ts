@@ -9,6 +9,7 @@ import {
   pagedArray,
   sharedArray,
 } from '../engine/partition.ts';
+import { copyNumbers } from '../engine/numbers/half.ts';
 import type { Task } from '../engine/task.ts';
 import { sentPartition, type SentPartition } from '../engine/threads/wide-views.ts';
 import { Arena } from './arena.ts';
@@ -157,14 +158,17 @@ export class CpuStore {
   }
 
   #upload(ref: PartitionRef, { rows, columns, packed }: Partition): void {
-    const values = columns.values as Float32Array;
+    const values = columns.values as Float32Array | Uint16Array;
     const rank = rows === 0 ? 0 : values.length / rows;
     const stride = packed ? rank : Math.ceil(rank / STRIDE_STEP) * STRIDE_STEP;
     const target = this.#numbersOf(this.#allocateMatrix(ref, { rows, columns: rank, stride }));
-    if (stride === rank) return target.set(values);
+    if (stride === rank) return copyNumbers(values, target);
     target.fill(0);
     for (let row = 0; row < rows; row++)
-      target.set(values.subarray(row * rank, (row + 1) * rank), row * stride);
+      copyNumbers(
+        values.subarray(row * rank, (row + 1) * rank),
+        target.subarray(row * stride, row * stride + rank),
+      );
   }
 
   #download(matrix: MatrixView): Partition {

@@ -2,10 +2,10 @@ import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
 import type { KeyLookup } from '../../engine/keys/key-lookup.ts';
 import { UNKNOWN_KEY } from '../../engine/keys/tables/key-table.ts';
 
-/** Rows of factors with their ids. */
-export interface FactorRows {
+/** Rows of factors with their ids. `Factors`: numbers alone, or also bits of float16. */
+export interface FactorRows<Factors = Float32Array> {
   readonly ids: KeyColumn;
-  readonly factors: Float32Array;
+  readonly factors: Factors;
 }
 
 /** Counts the rows of one version of factors, which arrive in one or more frames, in any order. */

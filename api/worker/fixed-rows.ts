@@ -20,7 +20,7 @@ export class FixedRows {
     block: RowBlock,
     solver: RowSolver,
     version: number,
-    { ids, factors }: FactorRows,
+    { ids, factors }: FactorRows<Float32Array | Uint16Array>,
   ): Promise<void> {
     if (this.#block !== block) await this.drop(this.#block);
     this.#block = block;

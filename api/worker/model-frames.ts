@@ -4,6 +4,7 @@ import { CapacityError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { keysFromVector } from '../../engine/keys/arrow-keys.ts';
+import { numbersOf } from '../../engine/numbers/half.ts';
 import { Model } from '../model.ts';
 import { idColumnOf } from '../serving/factor-arrays.ts';
 import type { Session } from '../session.ts';
@@ -73,7 +74,8 @@ export class GivenModel {
    */
   factors({ fields, payload }: Request): JsonObject {
     const { users, items } = this.#sides;
-    this.#sides[sideOf(fields)].add(readFactorFrame(payload, whole(fields, 'features')));
+    const { ids, factors } = readFactorFrame(payload, whole(fields, 'features'));
+    this.#sides[sideOf(fields)].add({ ids, factors: numbersOf(factors) });
     const [bytes, budget] = [4 * COPIES * (users.values + items.values), this.#session.memoryBudget];
     if (bytes > budget)
       throw new CapacityError(

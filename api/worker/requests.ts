@@ -18,8 +18,31 @@ export interface Request {
   readonly payload: Uint8Array;
 }
 
-/** Reads the next request. Throws CancelledError if stdin ends, UsageError for bytes that are no request. */
-export async function nextRequest(cursor: ByteCursor): Promise<Request> {
+/** Requests whose payload is no longer used once they are answered. */
+const BRIEF: ReadonlySet<unknown> = new Set(['fixed', 'previous', 'add']);
+
+/** Most bytes that are kept for payloads: a frame of factors with its ids. */
+const MOST_KEPT = 1 << 24;
+
+/**
+ * Memory for payloads of these requests, one at a time: allocating memory for each costs more than filling it.
+ */
+export class PayloadMemory {
+  #bytes = new Uint8Array(0);
+
+  /** Memory for the next payload, which replaces the one before; undefined if it is too long. */
+  take(length: number): Uint8Array | undefined {
+    if (length > MOST_KEPT) return undefined;
+    if (length > this.#bytes.length) this.#bytes = new Uint8Array(length);
+    return this.#bytes.subarray(0, length);
+  }
+}
+
+/**
+ * Reads the next request. Throws CancelledError if stdin ends, UsageError for bytes that are no request.
+ * `memory`: for payloads that are used only until the next call.
+ */
+export async function nextRequest(cursor: ByteCursor, memory?: PayloadMemory): Promise<Request> {
   const head = await cursor.take(8);
   const view = new DataView(head.buffer);
   if (head.length < 8) throw new CancelledError({ phase: 'train', cause: new Error('stdin has ended') });
@@ -27,19 +50,28 @@ export async function nextRequest(cursor: ByteCursor): Promise<Request> {
   if (headerBytes > LONGEST_HEADER)
     throw new UsageError(`a request's header has ${headerBytes} bytes`, { advice: ADVICE });
   const header = await cursor.take(headerBytes);
-  const payload = await cursor.take(payloadBytes);
-  if (header.length < headerBytes || payload.length < payloadBytes)
-    throw new CancelledError({ phase: 'train', cause: new Error('stdin ended inside a request') });
-  let fields: JsonObject;
-  try {
-    fields = objectOf(JSON.parse(Buffer.from(header).toString('utf8')), 'a request');
-  } catch {
-    throw new UsageError("a request's header is no JSON object", { advice: ADVICE });
-  }
+  if (header.length < headerBytes) throw endedInside();
+  const fields = fieldsOf(header);
   const { type, id } = fields;
+  const kept = BRIEF.has(type) ? memory?.take(payloadBytes) : undefined;
+  const payload = kept ?? (await cursor.take(payloadBytes));
+  const arrived = kept ? await cursor.fill(kept) : payload.length;
+  if (arrived < payloadBytes) throw endedInside();
   if (typeof type !== 'string' || !Number.isSafeInteger(id))
     throw new UsageError(`a request needs a type and a number id, got ${JSON.stringify(fields)}`);
   return { type, id: id as number, fields, payload };
+}
+
+function endedInside(): CancelledError {
+  return new CancelledError({ phase: 'train', cause: new Error('stdin ended inside a request') });
+}
+
+function fieldsOf(header: Uint8Array): JsonObject {
+  try {
+    return objectOf(JSON.parse(Buffer.from(header).toString('utf8')), 'a request');
+  } catch {
+    throw new UsageError("a request's header is no JSON object", { advice: ADVICE });
+  }
 }
 
 /**

@@ -1,7 +1,7 @@
 import { factorFrames, frameRows, readFactorFrame } from '../../connectors/model/factor-frames.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { keyCount, takeKeys } from '../../engine/keys/key-column.ts';
-import { fromHalves, toHalf } from '../../engine/numbers/half.ts';
+import { numbersOf, toHalf } from '../../engine/numbers/half.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { SizedAlsParams } from '../../operators/als/implicit/sized-params.ts';
 import type { RowSolver } from '../../operators/als/rows/row-solver.ts';
@@ -112,26 +112,27 @@ export class RowExchange {
 
   async #fix({ fields, payload }: Request, block: RowBlock): Promise<JsonObject> {
     const solver = await block.solver(sumsOf(fields));
-    const { ids, factors, isHalf } = this.#read(payload, solver);
-    const rows = { ids, factors: isHalf ? factors : this.#rounded(factors) };
+    const { ids, factors } = this.#read(payload, solver);
+    const rows = { ids, factors: factors instanceof Uint16Array ? factors : this.#rounded(factors) };
     await this.#fixed.add(block, solver, whole(fields, 'version'), rows);
     return {};
   }
 
   async #previous({ fields, payload }: Request, block: RowBlock): Promise<JsonObject> {
     const solver = await block.solver(sumsOf(fields));
-    block.addPrevious(whole(fields, 'version'), solver, this.#read(payload, solver));
+    const { ids, factors } = this.#read(payload, solver);
+    block.addPrevious(whole(fields, 'version'), solver, { ids, factors: numbersOf(factors) });
     return {};
   }
 
   /** The rows of a frame in the unit of training. */
-  #read(payload: Uint8Array, solver: RowSolver): FactorRows & { readonly isHalf: boolean } {
-    const { ids, factors, isHalf } = readFactorFrame(payload, this.#params.rank);
-    return { ids: keysOf(ids), factors: isHalf ? factors : solver.toUnit(factors), isHalf };
+  #read(payload: Uint8Array, solver: RowSolver): FactorRows<Float32Array | Uint16Array> {
+    const { ids, factors } = readFactorFrame(payload, this.#params.rank);
+    return { ids: keysOf(ids), factors: factors instanceof Uint16Array ? factors : solver.toUnit(factors) };
   }
 
-  #rounded(rows: Float32Array): Float32Array {
-    return this.#isHalf ? fromHalves(toHalf(rows)) : rows;
+  #rounded(rows: Float32Array): Float32Array | Uint16Array {
+    return this.#isHalf ? toHalf(rows) : rows;
   }
 
   /** Sends this block's share in the equations of one block of the other side, in frames. */
@@ -156,7 +157,7 @@ export class RowExchange {
   async #add({ fields, payload }: Request, block: RowBlock): Promise<JsonObject> {
     requireEquations(this.#ctx, this.#params.rank);
     const { ids, factors } = readFactorFrame(payload, equationColumns(this.#params.rank, false));
-    block.addShare(whole(fields, 'version'), { ids: keysOf(ids), factors });
+    block.addShare(whole(fields, 'version'), { ids: keysOf(ids), factors: numbersOf(factors) });
     return {};
   }
 }

@@ -13,7 +13,7 @@ import type { Opening, RowTraining } from './opening.ts';
 import { FixedRows } from './fixed-rows.ts';
 import type { Parent } from './parent-link.ts';
 import { RatingsFeed, requireWholeIds } from './ratings-feed.ts';
-import { nextRequest, type Request, share, sideOf, sumsOf, text, whole } from './requests.ts';
+import { nextRequest, PayloadMemory, type Request, share, sideOf, sumsOf, text, whole } from './requests.ts';
 import { RowBlock } from './row-block.ts';
 import { RowExchange } from './row-exchange.ts';
 
@@ -53,8 +53,9 @@ export async function serveRows(
   const { executor } = trainingDevice(session.device, context.executor, params);
   await Holdings.ofRun({ ...context, executor }, async (ctx) => {
     const rows = new RowRequests(parent, { ...opening, params }, session, ctx);
+    const memory = new PayloadMemory();
     for (;;) {
-      const request = await nextRequest(parent.cursor);
+      const request = await nextRequest(parent.cursor, memory);
       if (request.type === 'end') return;
       const { fields, payload } = await rows.answer(request);
       await parent.send({ type: 'answer', id: request.id, ...fields }, payload);

@@ -11,6 +11,18 @@ export class ByteCursor {
     this.#chunks = chunks;
   }
 
+  /** Fills memory with the next bytes; returns their number, which is smaller at the end of the stream. */
+  async fill(bytes: Uint8Array): Promise<number> {
+    let at = 0;
+    while (at < bytes.length) {
+      const part = await this.some(bytes.length - at);
+      if (part === undefined) break;
+      bytes.set(part, at);
+      at += part.length;
+    }
+    return at;
+  }
+
   /** The next `length` bytes in new memory; fewer at the end of the stream. */
   async take(length: number): Promise<Uint8Array<ArrayBuffer>> {
     const parts: Uint8Array[] = [];

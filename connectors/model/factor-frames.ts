@@ -17,7 +17,7 @@ import {
 import type { Data } from 'apache-arrow';
 import { RowStream } from '../../engine/stream/ipc-bytes.ts';
 import { DataError } from '../../engine/errors.ts';
-import { fromHalves } from '../../engine/numbers/half.ts';
+import { numbersOf } from '../../engine/numbers/half.ts';
 import { type IdColumn, idCount, idData, idTypeOf, joinIds } from './id-column.ts';
 
 /**
@@ -28,6 +28,7 @@ export interface FactorFrame {
   /** Position of the first row. */
   readonly first: number;
   readonly rows: number;
+  /** Valid until the next frame is requested. */
   readonly bytes: Uint8Array;
 }
 
@@ -58,9 +59,10 @@ export function* factorFrames(
   const most = frameRows(rank, factors.BYTES_PER_ELEMENT);
   for (let first = 0; first === 0 || first < rows; first += most) {
     const to = Math.min(rows, first + most);
-    const frame = new RowStream(schema, false);
+    const frame = new RowStream(schema, true);
     frame.add(factorBatch(schema, idData(ids, first, to), factors.subarray(first * rank, to * rank), rank));
     yield { first, rows: to - first, bytes: frame.take() };
+    frame.giveBack();
   }
 }
 
@@ -92,13 +94,13 @@ function factorBatch(
 }
 
 /**
- * Ids and row-major factors of a frame; `isHalf`: they were float16. Throws DataError for bytes that are not a
- * frame of this rank.
+ * Ids and row-major factors of a frame, of one in float16 their bits. Both may be views of `bytes`. Throws
+ * DataError for bytes that are not a frame of this rank.
  */
 export function readFactorFrame(
   bytes: Uint8Array,
   rank: number,
-): { readonly ids: IdColumn; readonly factors: Float32Array; readonly isHalf: boolean } {
+): { readonly ids: IdColumn; readonly factors: Float32Array | Uint16Array } {
   const fault = (summary: string) =>
     new DataError(`the factors cannot be used: ${summary}`, { phase: 'read', file: 'the feed' });
   let batches: readonly RecordBatch[];
@@ -116,24 +118,29 @@ export function readFactorFrame(
     parts.some(([id, features]) => id === undefined || id.nullCount > 0 || features === undefined)
   )
     throw fault('the columns are not id and features');
-  const isHalf = parts.length > 0 && parts.every(([, features]) => isListOf(features as Data, 0));
   const values = parts.map(([, features]) => valuesOf(features as Data, rank));
   const wrong = values.find((one) => typeof one === 'string');
   if (wrong !== undefined) throw fault(wrong as string);
-  const factors = new Float32Array(values.reduce((sum, one) => sum + one.length, 0));
-  let at = 0;
-  for (const one of values as Float32Array[]) {
-    factors.set(one, at);
-    at += one.length;
-  }
   return {
     ids: joinIds(
       type,
       parts.map(([id]) => id as Data),
     ),
-    factors,
-    isHalf,
+    factors: joinFactors(values as (Float32Array | Uint16Array)[]),
   };
+}
+
+function joinFactors(parts: readonly (Float32Array | Uint16Array)[]): Float32Array | Uint16Array {
+  if (parts.length === 1) return parts[0];
+  const length = parts.reduce((sum, part) => sum + part.length, 0);
+  const isHalf = parts.length > 0 && parts.every((part) => part instanceof Uint16Array);
+  const factors = isHalf ? new Uint16Array(length) : new Float32Array(length);
+  let at = 0;
+  for (const part of parts) {
+    factors.set(isHalf ? part : numbersOf(part), at);
+    at += part.length;
+  }
+  return factors;
 }
 
 function columnOf(batch: RecordBatch, name: string): Data | undefined {
@@ -143,15 +150,12 @@ function columnOf(batch: RecordBatch, name: string): Data | undefined {
 }
 
 /** The values of a column of vectors; if it is invalid, a description of the fault. */
-function valuesOf(features: Data, rank: number): Float32Array | string {
+function valuesOf(features: Data, rank: number): Float32Array | Uint16Array | string {
   const { type, valueOffsets, length } = features;
   const isHalf = isListOf(features, 0);
   if (!isHalf && !isListOf(features, 1)) return `features are ${String(type)}, need a list of float`;
   const { values } = features.children[0];
-  const numbers = (from: number, to: number) => {
-    const some = (values as Float32Array | Uint16Array).subarray(from, to);
-    return some instanceof Uint16Array ? fromHalves(some) : some;
-  };
+  const numbers = (from: number, to: number) => (values as Float32Array | Uint16Array).subarray(from, to);
   if (DataType.isFixedSizeList(type))
     return type.listSize === rank
       ? numbers(0, length * rank)

@@ -1,17 +1,39 @@
-const bits = new Uint32Array(1);
-const number = new Float32Array(bits.buffer);
-
 /**
  * The bits of float32 numbers rounded to float16, to nearest, ties to even. Numbers above 65,504 that do not
- * round to it become infinite.
+ * round to it become infinite. `halves`: memory for the result.
  */
-export function toHalf(values: Float32Array): Uint16Array {
-  const halves = new Uint16Array(values.length);
-  for (let i = 0; i < values.length; i++) {
-    number[0] = values[i];
-    halves[i] = halfOf(bits[0]);
+export function toHalf(
+  values: Float32Array,
+  halves: Uint16Array = new Uint16Array(values.length),
+): Uint16Array {
+  const bits = new Int32Array(values.buffer, values.byteOffset, values.length);
+  for (let i = 0; i < bits.length; i++) {
+    const single = bits[i];
+    const magnitude = single & 0x7fff_ffff;
+    // Most numbers are in float16's normal range: a shorter form of `halfOf` for them.
+    halves[i] =
+      magnitude >= 0x3880_0000 && magnitude < 0x477f_f000
+        ? ((single >>> 16) & 0x8000) | ((magnitude - 0x3800_0000 + 0xfff + ((magnitude >>> 13) & 1)) >>> 13)
+        : halfOf(single);
   }
   return halves;
+}
+
+/** Rounds numbers to float16 in place, and writes their bits to `halves`; the same numbers as by `toHalf`. */
+export function roundToHalf(values: Float32Array, halves: Uint16Array): void {
+  const bits = new Int32Array(values.buffer, values.byteOffset, values.length);
+  for (let i = 0; i < bits.length; i++) {
+    const single = bits[i];
+    const magnitude = single & 0x7fff_ffff;
+    if (magnitude >= 0x3880_0000 && magnitude < 0x477f_f000) {
+      const whole = (magnitude - 0x3800_0000 + 0xfff + ((magnitude >>> 13) & 1)) >>> 13;
+      halves[i] = ((single >>> 16) & 0x8000) | whole;
+      bits[i] = (single & ~0x7fff_ffff) | ((whole << 13) + 0x3800_0000);
+    } else {
+      halves[i] = halfOf(single);
+      values[i] = fromHalf(halves[i]);
+    }
+  }
 }
 
 function halfOf(single: number): number {
@@ -53,4 +75,15 @@ export function fromHalves(
   numbers ??= Float32Array.from({ length: 1 << 16 }, (_, bits) => fromHalf(bits));
   for (let i = 0; i < halves.length; i++) values[i] = numbers[halves[i]];
   return values;
+}
+
+/** Copies numbers, or the numbers that float16 bits represent, into memory of the same length. */
+export function copyNumbers(from: Float32Array | Uint16Array, to: Float32Array): void {
+  if (from instanceof Uint16Array) fromHalves(from, to);
+  else to.set(from);
+}
+
+/** The numbers themselves, or the numbers that float16 bits represent, in new memory. */
+export function numbersOf(values: Float32Array | Uint16Array): Float32Array {
+  return values instanceof Uint16Array ? fromHalves(values) : values;
 }

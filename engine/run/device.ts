@@ -21,7 +21,7 @@ export interface Device {
   readonly memory?: MemoryMeter;
   /**
    * Registers a host partition under `ref` without copying it; a partition of layout `factors` is copied to
-   * the device's own memory.
+   * the device's own memory. A CPU also takes factors as bits of float16 (Uint16Array).
    */
   put(ref: PartitionRef, partition: Partition): void;
   /**

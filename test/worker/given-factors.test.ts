@@ -43,7 +43,8 @@ function parts(side: Side, rows: number): Uint8Array[] {
   for (let from = 0; from < ids.length; from += rows) {
     const some = Int32Array.from(ids.slice(from, from + rows) as Int32Array);
     const factors = values.slice(from * RANK, (from + some.length) * RANK);
-    all.push(...[...factorFrames({ type: 'int32', values: some }, factors, RANK)].map(({ bytes }) => bytes));
+    for (const { bytes } of factorFrames({ type: 'int32', values: some }, factors, RANK))
+      all.push(bytes.slice());
   }
   return all.toReversed();
 }

@@ -1,3 +1,4 @@
+import { copyNumbers } from '../../../engine/numbers/half.ts';
 import { UNKNOWN_KEY } from '../../../engine/keys/tables/key-table.ts';
 import { dataSetName, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
@@ -44,13 +45,18 @@ export class FixedFactors {
     return this.#collected ?? { ref: this.#ref('all'), rows: this.#rows };
   }
 
-  /** Copies row i of `factors` to the row positions[i], unless that is UNKNOWN_KEY. */
-  async place(positions: Uint32Array, factors: Float32Array): Promise<void> {
+  /**
+   * Copies row i of `factors`, numbers or bits of float16, to the row positions[i], unless that is UNKNOWN_KEY.
+   */
+  async place(positions: Uint32Array, factors: Float32Array | Uint16Array): Promise<void> {
     if (this.#collected === undefined) return this.#copy(positions, factors);
     const rank = this.#rank;
     for (let row = 0; row < positions.length; row++)
       if (positions[row] !== UNKNOWN_KEY)
-        this.#collected.set(factors.subarray(row * rank, (row + 1) * rank), positions[row] * rank);
+        copyNumbers(
+          factors.subarray(row * rank, (row + 1) * rank),
+          this.#collected.subarray(positions[row] * rank, (positions[row] + 1) * rank),
+        );
   }
 
   /** Frees the device's memory. */
@@ -69,7 +75,7 @@ export class FixedFactors {
     await runSteps(steps.steps, this.#ctx);
   }
 
-  async #copy(positions: Uint32Array, factors: Float32Array): Promise<void> {
+  async #copy(positions: Uint32Array, factors: Float32Array | Uint16Array): Promise<void> {
     if (positions.length === 0) return;
     const { place } = this.#device.info;
     const [rows, at] = ['rows', 'at'].map((part) => this.#ref(part));

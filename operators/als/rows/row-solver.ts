@@ -17,7 +17,7 @@ import { inUnit } from '../rating-unit.ts';
 import { chooseSolver, solverParams } from '../solver-choice.ts';
 import { tilingOf } from '../tiles.ts';
 import { sharedArray } from '../../../engine/partition.ts';
-import { fromHalves, toHalf } from '../../../engine/numbers/half.ts';
+import { roundToHalf } from '../../../engine/numbers/half.ts';
 import { FixedFactors } from './fixed-factors.ts';
 import { lossOfRows, type RowsLoss, type SolvedRowsLoss, squaresOf } from './rows-loss.ts';
 import {
@@ -58,6 +58,10 @@ export class RowSolver {
   /** The objective of the rows in memory, if they were solved here by a kernel that computes it. */
   #objective = NaN;
   #isRounded = false;
+  /** Memory for the bits of the rows in float16. */
+  #halves: Uint16Array | undefined;
+  /** The largest rating and Σ r², once they are needed. */
+  readonly #known: { largest?: number; squares?: number } = {};
 
   /**
    * `block`: the ratings. Its rows belong to `keys`; its columns are row numbers of the other side, below
@@ -147,12 +151,12 @@ export class RowSolver {
     return this.#isRounded;
   }
 
-  /** Rounds the rows in memory to float16, and returns the bits, in the unit of training. */
+  /** Rounds the rows in memory to float16; returns the bits, in the unit of training, until the next call. */
   roundToHalf(): Uint16Array {
-    const halves = toHalf(this.#rows);
-    fromHalves(halves, this.#rows);
+    if (this.#halves?.length !== this.#rows.length) this.#halves = new Uint16Array(this.#rows.length);
+    roundToHalf(this.#rows, this.#halves);
     this.#isRounded = true;
-    return halves;
+    return this.#halves;
   }
 
   /**
@@ -211,7 +215,7 @@ export class RowSolver {
       items: this.columns,
       ratings: this.block.ratings,
       longestUser: longestRow(this.block),
-      largestRating: largestRating(this.block),
+      largestRating: (this.#known.largest ??= largestRating(this.block)),
     };
     const choices = await chooseKernels(problem, params, this.#ctx);
     return { ...solver, ...kernelOf(choices?.users), ...(tiled ? { tiled } : {}) };
@@ -244,7 +248,7 @@ export class RowSolver {
     if (this.#isEmpty) return { squared: 0, count: 0, penalty: 0 };
     if (Number.isNaN(this.#objective) || this.#params.implicitPrefs) return undefined;
     const { penalty } = await this.loss(false);
-    const squares = this.#unit ** 2 * squaresOf(this.block);
+    const squares = this.#unit ** 2 * (this.#known.squares ??= squaresOf(this.block));
     const squared = squares + this.#unit ** 2 * this.#objective - penalty;
     if (!(squared * most > squares)) return undefined;
     return { squared, count: this.block.ratings, penalty };

@@ -83,7 +83,8 @@ export function refsOf(stage: string): (part: string) => PartitionRef {
   return (part) => ({ name: `${name}/${part}`, partition: 0, version: 0 });
 }
 
-export function factorsOf(values: Float32Array, rank: number): Partition {
+/** Rows for a device; a CPU also takes them as bits of float16. */
+export function factorsOf(values: Float32Array | Uint16Array, rank: number): Partition {
   return { layout: 'factors', rows: values.length / rank, columns: { values } };
 }
 
