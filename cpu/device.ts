@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os';
 import { COLLECT_BYTES, Garbage, setCollector } from '../engine/run/garbage.ts';
 import { collectGarbage } from '../engine/threads/collect-garbage.ts';
 import { DeviceLostError, UsageError } from '../engine/errors.ts';
-import type { Device } from '../engine/run/device.ts';
+import type { Device, WireRequest } from '../engine/run/device.ts';
 import type { MemoryMeter } from '../engine/run/memory-meter.ts';
 import type { DeviceInfo } from '../engine/plan/device-info.ts';
 import type { MatrixShape, Partition, PartitionRef } from '../engine/partition.ts';
@@ -173,9 +173,9 @@ export class CpuDevice implements Device {
     }
   }
 
-  async fetch(ref: PartitionRef): Promise<Partition> {
+  async fetch(ref: PartitionRef, _wire?: WireRequest, into?: Float32Array): Promise<Partition> {
     this.#pool.requireOpen();
-    const found = this.#store.read(ref);
+    const found = this.#store.read(ref, into);
     if (found === undefined) throw this.#absent(`partition ${partitionKey(ref)}`);
     return found;
   }

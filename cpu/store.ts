@@ -107,11 +107,14 @@ export class CpuStore {
     return { partitions, matrices };
   }
 
-  /** Returns a partition as host memory: a copy if it is a matrix. Undefined if it is not stored here. */
-  read(ref: PartitionRef): Partition | undefined {
+  /**
+   * Returns a partition as host memory: a copy if it is a matrix, `into` this memory if given. Undefined if it
+   * is not stored here.
+   */
+  read(ref: PartitionRef, into?: Float32Array): Partition | undefined {
     const stored = this.get(ref);
     if (stored === undefined) return undefined;
-    if ('matrix' in stored) return this.#download(stored.matrix);
+    if ('matrix' in stored) return this.#download(stored.matrix, into);
     const { spilled } = stored.host;
     return spilled && this.#readSpilled ? this.#readSpilled(spilled) : stored.host;
   }
@@ -171,10 +174,10 @@ export class CpuStore {
       );
   }
 
-  #download(matrix: MatrixView): Partition {
+  #download(matrix: MatrixView, into?: Float32Array): Partition {
     const { rows, columns, stride } = matrix;
     const padded = this.#numbersOf(matrix);
-    const values = sharedArray(Float32Array, rows * columns);
+    const values = into ?? sharedArray(Float32Array, rows * columns);
     if (stride === columns) values.set(padded);
     else
       for (let row = 0; row < rows; row++)

@@ -38,8 +38,10 @@ export interface Device {
    * `wire` is for matrices that a task has written, on devices with their own memory: the rows are returned
    * with padding (layout `wire-rows`), as `put` of another such device accepts them. They are in `values`
    * (Float32Array or Uint16Array of rows x stride) or in memory files.
+   *
+   * `into` is memory of rows x columns numbers for a matrix, which may be used instead of new memory.
    */
-  fetch(ref: PartitionRef, wire?: WireRequest): Promise<Partition>;
+  fetch(ref: PartitionRef, wire?: WireRequest, into?: Float32Array): Promise<Partition>;
   release(ref: PartitionRef): void;
   /**
    * Frees the host memory of partitions that are also in the device's own memory, where tasks continue to

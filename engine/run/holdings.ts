@@ -50,8 +50,8 @@ class HeldDevice<Held extends Device = Device> implements Device {
     }
   }
 
-  fetch(ref: PartitionRef, wire?: WireRequest): Promise<Partition> {
-    return this.#device.fetch(ref, wire);
+  fetch(ref: PartitionRef, wire?: WireRequest, into?: Float32Array): Promise<Partition> {
+    return this.#device.fetch(ref, wire, into);
   }
 
   release(ref: PartitionRef): void {

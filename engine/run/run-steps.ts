@@ -288,10 +288,10 @@ class StepRun {
   async #handOut(
     device: Device,
     { id, stage }: Step,
-    { ref, given }: Extract<Step['do'], { readonly kind: 'hand-out' }>,
+    { ref, given, into }: Extract<Step['do'], { readonly kind: 'hand-out' }>,
   ): Promise<number> {
     const files = device.info.place === SPILL ? this.#ctx.executor.spilled : undefined;
-    const partition = files?.keep(ref) ?? (await device.fetch(ref));
+    const partition = files?.keep(ref) ?? (await device.fetch(ref, undefined, into));
     this.#handed.push({ id, name: ref.name, partition });
     const bytes = partitionBytes(partition);
     if (device.info.ownMemory && !given) this.#count(stage, { bytesDown: bytes }, 0);

@@ -127,6 +127,17 @@ export class StepList {
     );
   }
 
+  /** Adds a matrix to the results of the run, in memory that a device may use (see Action). */
+  handOutInto(into: Float32Array, stage: string, ref: PartitionRef, from: Place): number {
+    return this.#add(
+      stage,
+      from,
+      { kind: 'hand-out', ref, given: false, into },
+      [{ at: from, ref, writes: false }],
+      [],
+    );
+  }
+
   spill(stage: string, at: Place, refs: readonly PartitionRef[]): number {
     return this.#add(
       stage,

@@ -19,7 +19,8 @@ export type Wire = 'f32' | 'f16' | 'i8';
  *     move       copies a partition to another place, where it can have another name. `load`: immediately, while
  *                a device otherwise waits with the transfer for the first task that needs it; `wire`: see Wire
  *     hand-out   adds a partition, in host memory, to the results of the run. `given`: a task of the list has
- *                already returned it to the host, and has counted its bytes
+ *                already returned it to the host, and has counted its bytes. `into`: memory that a device which
+ *                computes in host memory uses for a matrix instead of new memory
  *     spill      moves partitions of the step's place to a file, where tasks read them
  *     free       releases partitions at the step's place
  */
@@ -35,7 +36,12 @@ export type Action =
       readonly load: boolean;
       readonly wire?: Wire;
     }
-  | { readonly kind: 'hand-out'; readonly ref: PartitionRef; readonly given: boolean }
+  | {
+      readonly kind: 'hand-out';
+      readonly ref: PartitionRef;
+      readonly given: boolean;
+      readonly into?: Float32Array;
+    }
   | { readonly kind: 'spill'; readonly refs: readonly PartitionRef[] }
   | { readonly kind: 'free'; readonly refs: readonly PartitionRef[] };
 

@@ -36,11 +36,11 @@ export async function solveInPlace(
     before: Float32Array,
   ) => {
     const { factors, badRow, objective } = await solveRows(
-      { ...rows, ...part, ...(fromZeros ? {} : { previous: before }) },
+      { ...rows, ...part, into: before, ...(fromZeros ? {} : { previous: before }) },
       solving,
       ctx,
     );
-    before.set(factors);
+    if (factors !== before) before.set(factors);
     return { badRow, objective };
   };
   if (chunks.length <= 1) return solve({ block: rows.block, placed: true }, own);

@@ -51,6 +51,8 @@ export interface GivenRows {
   readonly fixedBiases?: Float32Array;
   /** Start of conjugate gradients; default: zeros. */
   readonly previous?: Float32Array;
+  /** Shared memory that may be used for the solved factors, also if it has `previous`. */
+  readonly into?: Float32Array;
   /**
    * For implicit data: the Gram matrix of all rows of the fixed side (see gramOf), and the number of these
    * rows.
@@ -118,7 +120,7 @@ export async function solveRows(
   { stage, rule, solver, device }: RowsSolving,
   ctx: ExecutionContext,
 ): Promise<SolvedRows> {
-  const { block, placed, fixed, previous } = rows;
+  const { block, placed, fixed, previous, into } = rows;
   const { rank } = rule;
   const { place, strideStep, parallelism } = device.info;
   const columns = 'ref' in fixed ? fixed.rows : fixed.length / rank;
@@ -148,7 +150,10 @@ export async function solveRows(
   const tiled = { tiling: solver.tiled, fixedRows: columns, parallelism };
   addSliced(steps, stage, place, task, tiledSlices(block.offsets, slicesOf(block, device), tiled));
   const solved = Object.values(task.outputs);
-  for (const output of solved) steps.handOut(stage, output, place);
+  for (const output of solved) {
+    if (into !== undefined && output === outputs.factors) steps.handOutInto(into, stage, output, place);
+    else steps.handOut(stage, output, place);
+  }
   const { block: own, fixed: theta, ...others } = task.inputs;
   const freed = [...('ref' in fixed ? [] : [theta]), ...(placed ? [] : [own])];
   steps.free(stage, place, [...Object.values(others), ...solved, ...freed]);
