@@ -1,52 +1,112 @@
-import type { RangedFile } from './arrow/arrow-file.ts';
+import type { RangedFile } from './ranged-file.ts';
+import { type ByteRange, joinRanges } from './read-ranges.ts';
+import { RequestCache, SharedRequest } from './shared-request.ts';
 
-const BLOCK = 1 << 14;
+/** Bytes of names or factors that stay in memory. */
+const MOST_BYTES = 1 << 24;
 
-/** A file whose bytes are read in blocks, each once: neighbouring values share a request. */
+/** Blocks of one or several files. */
+export class BlockCache {
+  readonly blockBytes: number;
+  readonly blocks: RequestCache<string, Uint8Array>;
+  #files = 0;
+
+  constructor(blockBytes: number, most = MOST_BYTES) {
+    this.blockBytes = blockBytes;
+    this.blocks = new RequestCache(most);
+  }
+
+  open(file: RangedFile): CachedFile {
+    return new CachedFile(file, this, this.#files++);
+  }
+}
+
+/** Blocks between two that are read in the same request, if they are not more than this number. */
+const GAP_BLOCKS = 4;
+
+/** A file that is read in blocks, which are kept: neighbouring values share a request. */
 export class CachedFile implements RangedFile {
   readonly url: string;
   readonly byteLength: number;
   readonly #file: RangedFile;
-  readonly #blocks = new Map<number, Promise<Uint8Array>>();
+  readonly #cache: BlockCache;
+  readonly #number: number;
 
-  constructor(file: RangedFile) {
-    this.#file = file;
+  constructor(file: RangedFile, cache: BlockCache, number: number) {
+    [this.#file, this.#cache, this.#number] = [file, cache, number];
     [this.url, this.byteLength] = [file.url, file.byteLength];
   }
 
-  async slice(start: number, end = this.byteLength): Promise<ArrayBuffer> {
-    const bytes = new Uint8Array(Math.max(0, end - start));
-    if (bytes.length === 0) return bytes.buffer;
-    const [first, last] = [Math.floor(start / BLOCK), Math.floor((end - 1) / BLOCK)];
-    this.#readMissing(first, last);
-    // Blocks whose requests fail are removed from the map, so all of them are looked up before the first wait.
-    const blocks = Array.from({ length: last - first + 1 }, (_, k) => this.#blocks.get(first + k));
-    (await Promise.all(blocks)).forEach((own, k) => {
-      const at = (first + k) * BLOCK;
-      bytes.set((own as Uint8Array).subarray(Math.max(0, start - at), end - at), Math.max(0, at - start));
+  async slice(start: number, end = this.byteLength, signal?: AbortSignal): Promise<ArrayBuffer> {
+    if (end <= start) return new ArrayBuffer(0);
+    return (await this.gather([{ from: start, to: end }], signal))[0].buffer;
+  }
+
+  /** The bytes of several ranges. Blocks near each other are read in one request. */
+  async gather(
+    ranges: readonly ByteRange[],
+    signal?: AbortSignal,
+  ): Promise<readonly Uint8Array<ArrayBuffer>[]> {
+    const size = this.#cache.blockBytes;
+    const numbers = new Set<number>();
+    for (const { from, to } of ranges)
+      for (let block = Math.floor(from / size); block * size < to; block++) numbers.add(block);
+    const requests = this.#requests([...numbers]);
+    const read = new Map<number, Uint8Array>();
+    await Promise.all(
+      Array.from(requests, async ([block, request]) => read.set(block, await request.wait(signal))),
+    );
+    return ranges.map(({ from, to }) => {
+      const bytes = new Uint8Array(to - from);
+      for (let block = Math.floor(from / size); block * size < to; block++) {
+        const own = read.get(block) as Uint8Array;
+        const at = block * size;
+        bytes.set(own.subarray(Math.max(0, from - at), to - at), Math.max(0, at - from));
+      }
+      return bytes;
     });
-    return bytes.buffer;
   }
 
-  /** Sends one request for each run of blocks that were not read. */
-  #readMissing(first: number, last: number): void {
-    for (let block = first; block <= last; block++) {
-      if (this.#blocks.has(block)) continue;
-      let to = block + 1;
-      while (to <= last && !this.#blocks.has(to)) to++;
-      this.#read(block, to);
-      block = to - 1;
+  /** The requests of blocks, of which those are sent that are not in the cache. */
+  #requests(blocks: readonly number[]): Map<number, SharedRequest<Uint8Array>> {
+    const { blocks: cache } = this.#cache;
+    const found = new Map<number, SharedRequest<Uint8Array>>();
+    const missing: number[] = [];
+    for (const block of blocks) {
+      const request = cache.get(this.#key(block));
+      if (request) found.set(block, request);
+      else missing.push(block);
     }
+    const single = missing.map((block) => ({ from: block, to: block + 1 }));
+    for (const { from, to } of joinRanges(single, GAP_BLOCKS)) {
+      const asked = missing.filter((block) => from <= block && block < to);
+      for (const [block, request] of this.#send(from, to, asked)) {
+        found.set(block, request);
+        cache.set(this.#key(block), request, this.#cache.blockBytes);
+      }
+    }
+    return found;
   }
 
-  #read(from: number, to: number): void {
-    const bytes = this.#file
-      .slice(from * BLOCK, Math.min(this.byteLength, to * BLOCK))
-      .then((read) => new Uint8Array(read));
-    for (let block = from; block < to; block++) {
-      const own = bytes.then((all) => all.subarray((block - from) * BLOCK, (block - from + 1) * BLOCK));
-      this.#blocks.set(block, own);
-      own.catch(() => this.#blocks.delete(block));
-    }
+  /** One request for blocks from .. to - 1. It is cancelled when the readers of all asked blocks are. */
+  #send(
+    from: number,
+    to: number,
+    asked: readonly number[],
+  ): (readonly [number, SharedRequest<Uint8Array>])[] {
+    const size = this.#cache.blockBytes;
+    const all = new SharedRequest((signal) =>
+      this.#file.slice(from * size, Math.min(this.byteLength, to * size), signal),
+    );
+    return asked.map((block) => {
+      const at = (block - from) * size;
+      const cut = async (signal: AbortSignal) =>
+        new Uint8Array((await all.wait(signal)).slice(at, at + size));
+      return [block, new SharedRequest(cut)] as const;
+    });
+  }
+
+  #key(block: number): string {
+    return `${this.#number}:${block}`;
   }
 }

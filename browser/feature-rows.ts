@@ -1,11 +1,39 @@
 import { fromHalf } from '../engine/numbers/half.ts';
 import type { ArrowValues } from './arrow/arrow-values.ts';
-import { problem } from './remote-file.ts';
+import type { RangedFile } from './ranged-file.ts';
+import type { CachedFile } from './cached-file.ts';
+import { problem, type RemoteFile } from './remote-file.ts';
 
-/** The number of rows of a part file, and their ids. */
-export interface Part {
+/** A part file of one side of a model, whose columns are read as they are needed. */
+export interface PartFile {
+  readonly file: RemoteFile;
   readonly rows: number;
-  readonly ids: readonly ArrowValues[];
+  ids(): Promise<readonly ArrowValues[]>;
+  /** Reads the numbers of all rows. `through`: this file, with the signal that cancels. */
+  readAll(target: Float32Array, through: RangedFile): Promise<void>;
+  /**
+   * Reads the numbers of rows, ascending, one row after the other. `file`: this file with a cache. Throws
+   * DataError unless they are float32 numbers.
+   */
+  readRows(rows: readonly number[], file: CachedFile, signal: AbortSignal): Promise<Float32Array>;
+}
+
+/** The error for a column of which a page cannot read single rows. */
+export function noSingleRows(url: string): Error {
+  return problem(
+    url,
+    'the list index needs features of 32 bits, and these have fewer',
+    'Open the model without index, or copy the files of the full model',
+  );
+}
+
+/** Copies rows that were read, in pieces of one row each. Throws DataError for numbers that are not finite. */
+export function joinedRows(pieces: readonly Uint8Array[], width: number, url: string): Float32Array {
+  const rows = new Float32Array(pieces.length * width);
+  const bytes = new Uint8Array(rows.buffer);
+  pieces.forEach((piece, row) => bytes.set(piece, 4 * row * width));
+  if (!rows.every(Number.isFinite)) throw problem(url, 'a feature is NaN or infinite');
+  return rows;
 }
 
 /**

@@ -2,12 +2,16 @@ import { checkOptions } from '../api/check-options.ts';
 import { hasBiases } from '../api/model-parts.ts';
 import { decodeMetadata, type ModelStorage } from '../connectors/model/decode-metadata.ts';
 import { wholeCounts } from '../connectors/model/whole-counts.ts';
-import { emptyKeys, keyCount } from '../engine/keys/key-column.ts';
+import { LARGE, missingIndex } from '../api/serving/index-use.ts';
+import { UsageError } from '../engine/errors.ts';
+import { emptyKeys } from '../engine/keys/key-column.ts';
+import { shown } from '../engine/shown.ts';
 import { addressOf } from './page-address.ts';
 import { PageIndexes } from './page-indexes.ts';
+import { PageItems } from './page-items.ts';
 import { PageModel } from './page-model.ts';
 import { PageSession } from './page-session.ts';
-import { readSide } from './read-side.ts';
+import { openSide, readAllRows, readIds, type SideShape } from './read-side.ts';
 import { servingTasks } from './serving-tasks.ts';
 import { type Fetch, problem, RemoteFile, type RemoteOptions } from './remote-file.ts';
 
@@ -16,28 +20,34 @@ export interface OpenModelOptions {
   readonly fetch?: Fetch;
   /** Cancels the loading. */
   readonly signal?: AbortSignal;
+  /**
+   * True: searches use the list index of the model, and the factors of items stay on the server but for the
+   * rows that requests need. False: all factors are loaded. Default (`auto`): as true from 1,000,000 items on,
+   * if the model has an index.
+   */
+  readonly index?: 'auto' | boolean;
 }
 
 /**
- * Opens a model folder that `Model.save` wrote, on a web server. Reads the metadata and the items; the
- * factors of users stay on the server. Throws DataError that names a missing, damaged or changed file,
- * UsageError if the browser has no WebAssembly SIMD.
+ * Opens a model folder that `Model.save` wrote, on a web server. Reads the metadata and the items, or with
+ * `index` their ids alone; the factors of users stay on the server. Throws DataError that names a missing,
+ * damaged or changed file, UsageError if the browser has no WebAssembly SIMD, or if `index` is true and the
+ * model has no index for recommendations.
  */
 export async function openModel(url: string | URL, options: OpenModelOptions = {}): Promise<PageModel> {
-  checkOptions('openModel', options, ['fetch', 'signal'], '{ signal }');
+  checkOptions('openModel', options, ['fetch', 'signal', 'index'], '{ signal }');
   const folder = addressOf('openModel', url, "openModel('model/')").replace(/\/+$/, '');
-  const { fetch = (address, init) => globalThis.fetch(address, init), signal } = options;
-  const remote = { fetch, signal };
-  const [session, parts] = await Promise.all([PageSession.open(servingTasks), readParts(folder, remote)]);
-  const { items, itemFactors, rank } = parts.factors;
-  const indexes = new PageIndexes(
-    { folder, items: keyCount(items), itemFactors, rank },
-    { fetch, signal: undefined },
-  );
-  return new PageModel(parts, session, indexes);
+  const { fetch = (address, init) => globalThis.fetch(address, init), signal, index = 'auto' } = options;
+  if (index !== 'auto' && typeof index !== 'boolean')
+    throw new UsageError(`the option index of openModel must be 'auto', true or false, got ${shown(index)}`);
+  const [session, { items, indexes, ...parts }] = await Promise.all([
+    PageSession.open(servingTasks),
+    readParts(folder, index, { fetch, signal }),
+  ]);
+  return new PageModel(parts, session, { items, indexes });
 }
 
-async function readParts(folder: string, remote: RemoteOptions) {
+async function readParts(folder: string, index: 'auto' | boolean, remote: RemoteOptions) {
   const file = `${folder}/metadata/part-00000`;
   const line = await metadataLine(file, remote);
   const { metadata, storage } = decodeMetadata(line, file);
@@ -45,9 +55,9 @@ async function readParts(folder: string, remote: RemoteOptions) {
   checkStored(factorflow, storage, file);
   const { items: rows, itemIdType: type } = storage;
   const shape = { url: `${folder}/itemFactors`, rows, width, type };
-  const [items, counts] = await Promise.all([
-    readSide(shape, remote),
-    storage.itemCounts ? readSide({ ...shape, url: `${folder}/itemCounts`, width: 1 }, remote) : undefined,
+  const [{ items, indexes, ids }, counts] = await Promise.all([
+    readItems(folder, shape, index, remote),
+    storage.itemCounts ? readCounts({ ...shape, url: `${folder}/itemCounts`, width: 1 }, remote) : undefined,
   ]);
   if ((await metadataLine(file, remote)) !== line)
     throw problem(folder, 'the model was replaced while it was read', 'Open it again');
@@ -56,14 +66,44 @@ async function readParts(folder: string, remote: RemoteOptions) {
       rank: width,
       users: emptyKeys(storage.userIdType, 0, 0),
       userFactors: new Float32Array(0),
-      items: items.ids,
-      itemFactors: items.values,
+      items: ids,
+      get itemFactors() {
+        if (items.loaded === undefined) throw new Error('the factors of the items were not read');
+        return items.loaded;
+      },
     },
     rank: width - (hasBiases(factorflow) ? 2 : 0),
-    itemCounts: counts && wholeCounts(counts.values, `${folder}/itemCounts`),
+    itemCounts: counts && wholeCounts(counts, `${folder}/itemCounts`),
     columns,
     metadata: factorflow,
+    ...(items.loaded === undefined && { remoteItems: items }),
+    items,
+    indexes,
   };
+}
+
+/** Reads the ids of the items, and their factors unless an index takes the place of these. */
+async function readItems(folder: string, shape: SideShape, index: 'auto' | boolean, remote: RemoteOptions) {
+  const side = await openSide(shape, remote);
+  const items = new PageItems(side);
+  const indexes = new PageIndexes(folder, items, remote.fetch);
+  items.openLists = (signal) => indexes.open('recommend', signal);
+  const asked = index === true || (index === 'auto' && shape.rows >= LARGE);
+  const [ids, lists] = await Promise.all([
+    readIds(side),
+    asked ? indexes.open('recommend', remote.signal) : undefined,
+    asked ? undefined : items.load(remote.signal),
+  ]);
+  if (index === true && lists === undefined) throw missingIndex('recommend');
+  if (asked && lists === undefined) await items.load(remote.signal);
+  // The signal cancels the loading, not the requests of later searches.
+  for (const { file } of side.parts) file.forgetSignal();
+  return { ids, items, indexes };
+}
+
+async function readCounts(shape: SideShape, remote: RemoteOptions): Promise<Float32Array> {
+  const side = await openSide(shape, remote);
+  return readAllRows(side, remote.signal ?? new AbortController().signal);
 }
 
 /** The line of the metadata; asked for anew, whatever the browser has stored. */

@@ -8,11 +8,15 @@ import {
   INDEX_PREFIX,
   type IndexHeader,
   type IndexKind,
+  type IndexSums,
+  gramSize,
   otherItems,
 } from '../connectors/model/index-layout.ts';
 import { sharedArray } from '../engine/partition.ts';
 import type { ListIndex } from '../operators/serving/lists/list-index.ts';
+import { type ByteRange, readRanges } from './read-ranges.ts';
 import { problem, RemoteFile, type RemoteOptions } from './remote-file.ts';
+import { RequestCache, SharedRequest } from './shared-request.ts';
 
 /** The columns of one list: see ListParts. */
 export interface ListColumns {
@@ -30,6 +34,12 @@ export interface ListColumns {
 /** Bytes that the header and the numbers before it have at most, usually. */
 const FIRST_BYTES = 1024;
 
+/** Bytes of lists that stay in memory. */
+const MOST_BYTES = 1 << 26;
+
+/** Ranges with at most this number of bytes between them are read in one request. */
+const GAP_BYTES = 1 << 14;
+
 /**
  * An index of items on a web server. The centers of all lists are read when it is opened, and their radii,
  * with 4 bytes of each item; a list is read when it is first probed. Throws DataError for a file that is cut
@@ -43,14 +53,15 @@ export class PageLists {
   readonly #centers: Float32Array;
   /** Of all columns. */
   readonly #lengths: Float32Array;
-  readonly #lists = new Map<number, Promise<ListColumns>>();
+  readonly #sums: IndexSums;
+  readonly #lists = new RequestCache<number, ListColumns>(MOST_BYTES);
 
   private constructor(
     file: RemoteFile,
-    { header, at }: Pick<ReturnType<typeof decodeHeader>, 'header' | 'at'>,
+    { header, at, sums }: ReturnType<typeof decodeHeader>,
     parts: Readonly<Record<'centers' | 'lengths', Float32Array>> & { readonly starts: Uint32Array },
   ) {
-    [this.header, this.#file, this.#at] = [header, file, at];
+    [this.header, this.#file, this.#at, this.#sums] = [header, file, at, sums];
     [this.#starts, this.#centers, this.#lengths] = [parts.starts, parts.centers, parts.lengths];
   }
 
@@ -115,42 +126,66 @@ export class PageLists {
     return this.#centers.subarray(this.header.lists * this.header.rank);
   }
 
-  /** The columns of a list, which are read once. */
-  columns(list: number): Promise<ListColumns> {
-    let found = this.#lists.get(list);
-    if (found === undefined) {
-      found = this.#read(list);
-      this.#lists.set(list, found);
-      found.catch(() => this.#lists.delete(list));
-    }
-    return found;
+  /** The Gram matrix of all items, if the file has the matrix with this weight. */
+  async gram(unobserved: number, signal: AbortSignal): Promise<Float32Array | undefined> {
+    const { gram, rank } = this.header;
+    if (gram?.unobserved !== unobserved) return undefined;
+    const bytes = await this.#file.slice(this.#at.gram, this.#at.gram + 4 * gramSize(rank), signal);
+    if (crc32OfBytes(new Uint8Array(bytes)) !== this.#sums.gram)
+      throw damaged(this.#file, 'the checksum of its Gram matrix is wrong');
+    const values = sharedArray(Float32Array, gramSize(rank));
+    values.set(new Float32Array(bytes));
+    return values;
   }
 
-  async #read(list: number): Promise<ListColumns> {
-    const [from, to] = [this.#starts[list], this.#starts[list + 1]];
-    const { columns, rank, vectors } = this.header;
-    const width = codeBytes(rank);
-    if (from === to)
-      return {
-        start: from,
-        items: new Uint32Array(),
-        lengths: new Float32Array(),
-        remainders: new Float32Array(),
-        scales: new Float32Array(),
-        codes: new Uint8Array(),
-        width,
-      };
-    const guide = (row: number) =>
-      this.#file.slice(
-        this.#at.guide + 4 * (row * columns + from),
-        this.#at.guide + 4 * (row * columns + to),
+  /** The columns of lists. Lists that are not in memory are read, those near each other in one request. */
+  async columns(lists: readonly number[], signal: AbortSignal): Promise<ListColumns[]> {
+    const found = new Map<number, SharedRequest<ListColumns>>();
+    const missing: number[] = [];
+    for (const list of lists) {
+      const request = this.#lists.get(list);
+      if (request) found.set(list, request);
+      else missing.push(list);
+    }
+    for (const [list, request] of this.#send(missing)) found.set(list, request);
+    return Promise.all(lists.map((list) => (found.get(list) as SharedRequest<ListColumns>).wait(signal)));
+  }
+
+  /** Reads lists together. */
+  #send(lists: readonly number[]): (readonly [number, SharedRequest<ListColumns>])[] {
+    const ranges = lists.map((list) => this.#rangesOf(list));
+    const all = new SharedRequest((signal) => readRanges(this.#file, ranges.flat(), GAP_BYTES, signal));
+    return lists.map((list, i) => {
+      const request = new SharedRequest(async (signal) =>
+        this.#decode(list, (await all.wait(signal)).slice(4 * i, 4 * i + 4)),
       );
-    const [remainders, scales, numbers, codes] = await Promise.all([
-      guide(1),
-      guide(2),
-      guide(3),
-      this.#file.slice(this.#at.codes + width * from, this.#at.codes + width * to),
-    ]);
+      this.#lists.set(
+        list,
+        request,
+        ranges[i].reduce((sum, { from, to }) => sum + to - from, 0),
+      );
+      return [list, request] as const;
+    });
+  }
+
+  /** The remainders, scales and items of a list, and its codes. */
+  #rangesOf(list: number): readonly ByteRange[] {
+    const [from, to] = [this.#starts[list], this.#starts[list + 1]];
+    const { columns, rank } = this.header;
+    const width = codeBytes(rank);
+    const { guide, codes } = this.#at;
+    return [
+      ...[1, 2, 3].map((row) => ({
+        from: guide + 4 * (row * columns + from),
+        to: guide + 4 * (row * columns + to),
+      })),
+      { from: codes + width * from, to: codes + width * to },
+    ];
+  }
+
+  #decode(list: number, [remainders, scales, numbers, codes]: readonly ArrayBuffer[]): ListColumns {
+    const [from, to] = [this.#starts[list], this.#starts[list + 1]];
+    const { rank, vectors } = this.header;
     const items = new Uint32Array(numbers);
     if (items.some((item) => item >= vectors && item !== NO_ITEM))
       throw damaged(this.#file, 'a list has items that the model does not have');
@@ -161,8 +196,13 @@ export class PageLists {
       remainders: new Float32Array(remainders),
       scales: new Float32Array(scales),
       codes: new Uint8Array(codes),
-      width,
+      width: codeBytes(rank),
     };
+  }
+
+  /** The error for an index whose items have other factors than the model's. */
+  foreign(fault: string): Error {
+    return problem(this.#file.url, `the index is of another model: ${fault}`, INDEX_ADVICE);
   }
 }
 
@@ -172,15 +212,18 @@ export const NO_ITEM = 0xffff_ffff;
 async function readHead(file: RemoteFile): Promise<ReturnType<typeof decodeHeader>> {
   const { byteLength } = file;
   const start = new Uint8Array(await file.slice(0, Math.min(FIRST_BYTES, byteLength)));
+  const { bytes, sum } = orDamaged(file, () => headerSize(start.subarray(0, INDEX_PREFIX), byteLength));
+  const end = INDEX_PREFIX + bytes;
+  const all = end <= start.length ? start : new Uint8Array(await file.slice(0, end));
+  const header = all.subarray(INDEX_PREFIX, end);
+  if (crc32OfBytes(header) !== sum) throw damaged(file, 'the checksum of its header is wrong');
+  return orDamaged(file, () => decodeHeader(new TextDecoder('latin1').decode(header), byteLength));
+}
+
+function orDamaged<Result>(file: RemoteFile, read: () => Result): Result {
   try {
-    const { bytes, sum } = headerSize(start.subarray(0, INDEX_PREFIX), byteLength);
-    const end = INDEX_PREFIX + bytes;
-    const all = end <= start.length ? start : new Uint8Array(await file.slice(0, end));
-    const header = all.subarray(INDEX_PREFIX, end);
-    if (crc32OfBytes(header) !== sum) throw new Error('the checksum of its header is wrong');
-    return decodeHeader(new TextDecoder('latin1').decode(header), byteLength);
+    return read();
   } catch (error) {
-    if (error instanceof Error && 'details' in error) throw error;
     throw damaged(file, error instanceof Error ? error.message : String(error), error);
   }
 }

@@ -1,6 +1,6 @@
 import { explainItem, type Explanation, type ExplainOptions } from '../api/serving/explain.ts';
 import { type RatedItem, recommendFromRatings } from '../api/serving/fold-in-request.ts';
-import { checkIndexUse, missingIndex, type UsedIndexes } from '../api/serving/index-use.ts';
+import { checkIndexUse, type IndexUse, missingIndex, type UsedIndexes } from '../api/serving/index-use.ts';
 import { checkNames, nameOf } from '../api/serving/item-name.ts';
 import { checkOptions, runOptionNames } from '../api/check-options.ts';
 import type { UserRecommendations } from '../api/serving/request.ts';
@@ -9,6 +9,8 @@ import { Searches } from '../api/serving/searches.ts';
 import { idsOf, type RequestedModel, sideSpace } from '../api/serving/served-model.ts';
 import { findSimilar, type SimilarRows, type SimilarTo } from '../api/serving/similar-to.ts';
 import { indexKindOf } from '../api/serving/search-similar.ts';
+import type { RunOptions } from '../api/run-session.ts';
+import type { IndexKind } from '../connectors/model/index-layout.ts';
 import { checkSimilarity } from '../operators/serving/similarity.ts';
 import { UsageError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
@@ -17,8 +19,9 @@ import { keyCount } from '../engine/keys/key-column.ts';
 import { shown } from '../engine/shown.ts';
 import type { ItemNames } from '../operators/serving/item-names.ts';
 import type { PageIndexes } from './page-indexes.ts';
+import type { PageItems } from './page-items.ts';
 import type { PageSession } from './page-session.ts';
-import { RemoteNames } from './remote-names.ts';
+import { RemoteNames } from './names/remote-names.ts';
 
 /** Names of items in memory, or on a web server. */
 export interface PageNames {
@@ -44,6 +47,12 @@ function splitNames<Options extends PageNames>({
     : [{ ...options, ...(names !== undefined && { names }) }, undefined];
 }
 
+/** The parts of a model that stay on a server. */
+interface RemoteParts {
+  readonly items: PageItems;
+  readonly indexes: PageIndexes;
+}
+
 /** A model that was trained in the page has no index. */
 const noIndexes: UsedIndexes = {
   stored: (kind) => Promise.reject(missingIndex(kind)),
@@ -65,21 +74,26 @@ export class PageModel {
   readonly itemCounts: Uint32Array | undefined;
   readonly #served: RequestedModel;
   readonly #session: PageSession;
-  readonly #indexes: PageIndexes | undefined;
+  readonly #remote: RemoteParts | undefined;
 
   /** @internal */
   constructor(
     parts: Omit<RequestedModel, 'session' | 'searches' | 'indexes'>,
     session: PageSession,
-    indexes?: PageIndexes,
+    remote?: RemoteParts,
   ) {
-    this.#indexes = indexes;
+    this.#remote = remote;
     this.rank = parts.rank;
     this.metadata = parts.metadata;
     this.itemCounts = parts.itemCounts;
     this.#session = session;
-    this.#served = { ...parts, session, searches: new Searches(session), indexes: indexes ?? noIndexes };
-    indexes?.serve(this.#served);
+    this.#served = {
+      ...parts,
+      session,
+      searches: new Searches(session),
+      indexes: remote?.indexes ?? noIndexes,
+    };
+    remote?.indexes.serve(this.#served);
   }
 
   get itemCount(): number {
@@ -111,11 +125,11 @@ export class PageModel {
       });
     const [given, remote] = splitNames(options);
     checkIndexUse('recommend', given.index);
-    await this.#indexes?.open('recommend', given.index);
+    await this.#prepareSearch('recommend', given.index, given);
     checkRequest(given, this.#served);
     checkCount(n);
     const found = await recommendFromRatings(this.#served, visitor.ratings, n, given);
-    return { ...found, items: await this.#named(remote, found.items, ({ item }) => item) };
+    return { ...found, items: await this.#named(remote, found.items, ({ item }) => item, given.signal) };
   }
 
   /** The n items most similar to one item. Throws UsageError for an unknown id. */
@@ -125,9 +139,9 @@ export class PageModel {
     const [given, remote] = splitNames(options);
     const { similarity = 'cosine', index } = given;
     checkIndexUse('similar', index);
-    await this.#indexes?.open(indexKindOf(checkSimilarity(similarity)), index);
+    await this.#prepareSearch(indexKindOf(checkSimilarity(similarity)), index, given);
     const found = await findSimilar(this.#served, id, n, given);
-    return { ...found, similar: await this.#named(remote, found.similar, (row) => row.id) };
+    return { ...found, similar: await this.#named(remote, found.similar, (row) => row.id, given.signal) };
   }
 
   /** Splits a score exactly into the contributions of the visitor's ratings, as `Model.explain` does. */
@@ -144,6 +158,7 @@ export class PageModel {
       remote,
       [found, ...found.contributions],
       (row) => row.item,
+      given.signal,
     );
     return { ...(asked as Explanation), contributions: contributions as typeof found.contributions };
   }
@@ -153,15 +168,26 @@ export class PageModel {
     names: RemoteNames | undefined,
     rows: readonly Row[],
     idOf: (row: Row) => Id,
+    signal: AbortSignal | undefined,
   ): Promise<readonly Row[]> {
     if (names === undefined) return rows;
     const { items } = this.#served.factors;
-    const found = await names.names(rows.map(idOf), (id) => findId(items, id));
+    const found = await names.names(rows.map(idOf), (id) => findId(items, id), signal);
     return rows.map((row) => ({ ...row, ...nameOf(found, idOf(row)) }));
   }
 
-  /** Builds the index of the items. Without this call the first recommendation builds it. */
+  /** Reads what a search with this option needs. */
+  async #prepareSearch(kind: IndexKind, index: IndexUse | undefined, run: RunOptions): Promise<void> {
+    const { signal } = this.#session.requestContext(run);
+    await this.#remote?.indexes.prepare(kind, index, signal);
+  }
+
+  /**
+   * Builds the index of the items, for exact searches. Without this call the first recommendation builds it. A
+   * model that was opened with its list index needs no such call.
+   */
   async prepare(): Promise<void> {
+    if (this.#remote && !this.#remote.items.loaded) return;
     const { name, space } = sideSpace(this.#served, 'item');
     await this.#served.searches.prepare(name, space);
   }

@@ -10,10 +10,14 @@ const BLOCK = 16;
  * of the best so far, so each list begins at the same place of a block as in the whole index: then the same
  * columns are left out by their signs. Lists are in ascending order, as equal ones are ranked.
  */
-export async function partOfLists(lists: PageLists, numbers: readonly number[]): Promise<ListIndex> {
+export async function partOfLists(
+  lists: PageLists,
+  numbers: readonly number[],
+  signal: AbortSignal,
+): Promise<ListIndex> {
   const { rank, vectors, normalized, longest, margin, lists: wholeLists } = lists.header;
   const order = numbers.toSorted((a, b) => a - b);
-  const columns = await Promise.all(order.map((list) => lists.columns(list)));
+  const columns = await lists.columns(order, signal);
   const starts = placesOf(columns);
   const centers = sharedArray(Float32Array, (order.length + 3) * rank);
   order.forEach((list, i) => centers.set(lists.center(list), i * rank));

@@ -1,17 +1,12 @@
 import { partName } from '../connectors/parquet/part-names.ts';
-import type { DataError } from '../engine/errors.ts';
+import { FactorFlowError } from '../engine/errors.ts';
 import { type KeyColumn, type KeyType, keyCount } from '../engine/keys/key-column.ts';
 import { sharedArray } from '../engine/partition.ts';
-import { readArrowPart } from './arrow/read-arrow-part.ts';
 import type { ArrowValues } from './arrow/arrow-values.ts';
-import { readParquetPart } from './read-parquet-part.ts';
-import { problem, RemoteFile, type RemoteOptions } from './remote-file.ts';
-
-/** Ids and their numbers, `width` of each. */
-export interface RemoteSide {
-  readonly ids: KeyColumn;
-  readonly values: Float32Array;
-}
+import { openArrowPart } from './arrow/read-arrow-part.ts';
+import type { PartFile } from './feature-rows.ts';
+import { openParquetPart } from './read-parquet-part.ts';
+import { cancelledBy, problem, RemoteFile, type RemoteOptions } from './remote-file.ts';
 
 /** A folder of a model: its address, and the shape that the metadata give. */
 export interface SideShape {
@@ -21,53 +16,81 @@ export interface SideShape {
   readonly type: KeyType;
 }
 
+/** One side of a model, of which columns are read as they are needed. */
+export interface RemoteSide {
+  readonly shape: SideShape;
+  readonly parts: readonly PartFile[];
+}
+
 const formats = ['parquet', 'arrow'] as const;
-const readers = { parquet: readParquetPart, arrow: readArrowPart };
+const openers = { parquet: openParquetPart, arrow: openArrowPart };
 
 /**
- * Reads the part files of one side of a model until it has all rows: a web server does not list folders, and
- * the names of the files count from 0. Throws DataError for a missing or damaged file.
+ * Opens the part files of one side of a model until they have all rows: a web server does not list folders,
+ * and the names of the files count from 0. Throws DataError for a missing or damaged file.
  */
-export async function readSide(shape: SideShape, options: RemoteOptions): Promise<RemoteSide> {
-  const { url, rows, width, type } = shape;
-  const values = sharedArray(Float32Array, rows * width);
-  const ids: ArrowValues[] = [];
-  let done = 0;
-  for (let part = 0; done < rows || part === 0; part++) {
-    const found = await openPart(`${url}/${partName(part)}`, options);
+export async function openSide(shape: SideShape, options: RemoteOptions): Promise<RemoteSide> {
+  const { url, rows, width } = shape;
+  const parts: PartFile[] = [];
+  let [done, format]: [number, (typeof formats)[number]] = [0, 'parquet'];
+  while (done < rows || parts.length === 0) {
+    const name = `${url}/${partName(parts.length)}`;
+    const found = await openPart(name, format, options);
     if (found === undefined)
       throw problem(
-        `${url}/${partName(part)}`,
+        name,
         `the file is missing: the model has ${rows} rows, and ${done} were read`,
         'Copy all files of the model to the server',
       );
-    const { file, read: reader } = found;
-    const read = await damageAt(file.url, () => reader(file, width, values.subarray(done * width)));
-    done += read.rows;
-    ids.push(...read.ids);
+    ({ format } = found);
+    const { file } = found;
+    const part = await damageAt(file.url, () => openers[found.format](file, width));
+    parts.push(part);
+    done += part.rows;
   }
   if (done > rows)
     throw problem(url, `the files have ${done} rows, and the metadata say ${rows}`, 'Copy the model again');
-  const keys = keysOf(ids, type, rows, url);
-  return { ids: keys, values };
+  return { shape, parts };
 }
 
-/** The part file of this name, or else the Arrow file in its place. Undefined if the server has neither. */
-export async function openPart(url: string, options: RemoteOptions) {
-  for (const format of formats) {
-    const address = url.replace(/parquet$/, format);
-    const file = await RemoteFile.open(address, options);
-    if (file !== undefined) return { file, format, read: readers[format] };
+/**
+ * The part file of this name, or else the Arrow file in its place; `first`: the format of the part before.
+ * Undefined if the server has neither.
+ */
+async function openPart(url: string, first: (typeof formats)[number], options: RemoteOptions) {
+  for (const format of first === 'arrow' ? formats.toReversed() : formats) {
+    const file = await RemoteFile.open(url.replace(/parquet$/, format), options);
+    if (file !== undefined) return { file, format };
   }
   return undefined;
 }
 
+/** The ids of all parts, which must ascend. */
+export async function readIds({ shape, parts }: RemoteSide): Promise<KeyColumn> {
+  const { url, rows, type } = shape;
+  const ids = await Promise.all(parts.map((part) => damageAt(part.file.url, () => part.ids())));
+  return keysOf(ids.flat(), type, rows, url);
+}
+
+/** The numbers of all rows. */
+export async function readAllRows({ shape, parts }: RemoteSide, signal: AbortSignal): Promise<Float32Array> {
+  const values = sharedArray(Float32Array, shape.rows * shape.width);
+  let done = 0;
+  // One after the other: the bytes of a part take memory, too.
+  for (const part of parts) {
+    const own = values.subarray(done * shape.width, (done + part.rows) * shape.width);
+    await damageAt(part.file.url, () => part.readAll(own, cancelledBy(part.file, signal)));
+    done += part.rows;
+  }
+  return values;
+}
+
 /** Turns errors of the decoder, such as a wrong magic number, into an error that names the file. */
-async function damageAt<T>(url: string, read: () => Promise<T>): Promise<T> {
+export async function damageAt<T>(url: string, read: () => Promise<T>): Promise<T> {
   try {
     return await read();
   } catch (error) {
-    if (error instanceof Error && 'details' in error) throw error as DataError;
+    if (error instanceof FactorFlowError) throw error;
     if (error instanceof DOMException) throw error;
     const reason = error instanceof Error ? error.message : String(error);
     throw problem(url, `the file is damaged: ${reason}`, 'Copy the model again', error);

@@ -1,5 +1,6 @@
 import type { AsyncBuffer } from 'hyparquet/src/types.js';
 import { DataError } from '../engine/errors.ts';
+import type { RangedFile } from './ranged-file.ts';
 
 /** Sends the requests; by default the page's own fetch. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
@@ -28,7 +29,7 @@ interface Received {
 export class RemoteFile implements AsyncBuffer {
   readonly url: string;
   readonly byteLength: number;
-  readonly #options: RemoteOptions;
+  #options: RemoteOptions;
   readonly #first: Received;
 
   private constructor(url: string, options: RemoteOptions, first: Received) {
@@ -40,25 +41,32 @@ export class RemoteFile implements AsyncBuffer {
   static async open(url: string, options: RemoteOptions): Promise<RemoteFile | undefined> {
     const response = await request(url, options, `bytes=-${TAIL_BYTES}`);
     if (response.status === 404 || response.status === 410) return undefined;
-    const first = (await received(url, response)) ?? (await wholeFile(url, options));
+    const first = (await received(url, response, options.signal)) ?? (await wholeFile(url, options));
     return new RemoteFile(url, options, first);
   }
 
-  async slice(start: number, end = this.byteLength): Promise<ArrayBuffer> {
+  /** Later requests are not cancelled by the signal of `open`. */
+  forgetSignal(): void {
+    this.#options = { ...this.#options, signal: undefined };
+  }
+
+  /** `signal`: cancels this request; by default the signal of `open` does. */
+  async slice(start: number, end = this.byteLength, signal?: AbortSignal): Promise<ArrayBuffer> {
     const { bytes, from } = this.#first;
     if (start >= from) return bytes.slice(start - from, end - from);
-    if (end <= from) return this.#read(start, end);
+    if (end <= from) return this.#read(start, end, signal);
     // The end of the range has arrived with the first request.
     const joined = new Uint8Array(end - start);
-    joined.set(new Uint8Array(await this.#read(start, from)));
+    joined.set(new Uint8Array(await this.#read(start, from, signal)));
     joined.set(new Uint8Array(bytes, 0, end - from), from - start);
     return joined.buffer;
   }
 
-  async #read(start: number, end: number): Promise<ArrayBuffer> {
+  async #read(start: number, end: number, signal = this.#options.signal): Promise<ArrayBuffer> {
+    const options = { ...this.#options, signal };
     const { total, version } = this.#first;
-    const response = await request(this.url, this.#options, `bytes=${start}-${end - 1}`);
-    const found = (await received(this.url, response)) ?? (await wholeFile(this.url, this.#options));
+    const response = await request(this.url, options, `bytes=${start}-${end - 1}`);
+    const found = (await received(this.url, response, signal)) ?? (await wholeFile(this.url, options));
     if (found.total !== total || (version !== '' && found.version !== '' && found.version !== version))
       throw problem(this.url, 'the file was changed while it was read', 'Open the model again');
     if (found.from > start || found.from + found.bytes.byteLength < end)
@@ -70,6 +78,12 @@ export class RemoteFile implements AsyncBuffer {
   async text(): Promise<string> {
     return new TextDecoder().decode(await this.slice(0));
   }
+}
+
+/** The file, whose requests this signal cancels. */
+export function cancelledBy(file: RangedFile, signal: AbortSignal): RangedFile {
+  const { url, byteLength } = file;
+  return { url, byteLength, slice: (start, end) => file.slice(start, end, signal) };
 }
 
 export function problem(url: string, summary: string, advice?: string, cause?: unknown): DataError {
@@ -91,7 +105,11 @@ async function request(url: string, { fetch, signal }: RemoteOptions, range?: st
 }
 
 /** Reads the body. Undefined if it is a part of the file and the page cannot see which one. */
-async function received(url: string, response: Response): Promise<Received | undefined> {
+async function received(
+  url: string,
+  response: Response,
+  signal: AbortSignal | undefined,
+): Promise<Received | undefined> {
   const { status, headers } = response;
   if (status === 416) throw problem(url, 'the file is empty or was cut short', 'Copy the model again');
   if (status !== 200 && status !== 206)
@@ -104,19 +122,26 @@ async function received(url: string, response: Response): Promise<Received | und
       return undefined;
     }
     const [from, last, total] = range.slice(1).map(Number);
-    return { bytes: await bodyOf(url, response, last + 1 - from), from, total, version };
+    return { bytes: await bodyOf(url, response, last + 1 - from, signal), from, total, version };
   }
   const length = headers.get('content-length');
   const encoded = headers.has('content-encoding');
-  const bytes = await bodyOf(url, response, encoded || length === null ? undefined : Number(length));
+  const whole = encoded || length === null ? undefined : Number(length);
+  const bytes = await bodyOf(url, response, whole, signal);
   return { bytes, from: 0, total: bytes.byteLength, version };
 }
 
-async function bodyOf(url: string, response: Response, length: number | undefined): Promise<ArrayBuffer> {
+async function bodyOf(
+  url: string,
+  response: Response,
+  length: number | undefined,
+  signal: AbortSignal | undefined,
+): Promise<ArrayBuffer> {
   let bytes: ArrayBuffer;
   try {
     bytes = await response.arrayBuffer();
   } catch (error) {
+    if (signal?.aborted) throw error;
     throw problem(url, 'the connection broke off while the file was read', 'Open the model again', error);
   }
   if (length !== undefined && bytes.byteLength !== length)
@@ -129,7 +154,7 @@ async function bodyOf(url: string, response: Response, length: number | undefine
 }
 
 async function wholeFile(url: string, options: RemoteOptions): Promise<Received> {
-  const found = await received(url, await request(url, options));
+  const found = await received(url, await request(url, options), options.signal);
   if (found === undefined)
     throw problem(url, 'the server sends a part of the file to a request for all of it');
   return found;

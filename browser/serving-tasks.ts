@@ -1,7 +1,7 @@
 import { gram } from '../cpu/tasks/implicit/gram.ts';
 import { updateImplicit } from '../cpu/tasks/implicit/update-implicit.ts';
 import { loadLists } from '../cpu/tasks/lists/encode-lists.ts';
-import { rankLists, searchLists } from '../cpu/tasks/lists/search-lists.ts';
+import { listCandidates, rankLists, searchLists } from '../cpu/tasks/lists/search-lists.ts';
 import { prepareSearch } from '../cpu/tasks/search/prepare-search.ts';
 import { searchForRow } from '../cpu/tasks/search/search-for-row.ts';
 import { search } from '../cpu/tasks/search/search.ts';
@@ -14,6 +14,7 @@ export const servingTasks = {
   'update-implicit': updateImplicit,
   'load-lists': loadLists,
   'rank-lists': rankLists,
+  'list-candidates': listCandidates,
   'search-lists': searchLists,
   'prepare-search': prepareSearch,
   search,

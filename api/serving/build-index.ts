@@ -5,6 +5,8 @@ import { UsageError } from '../../engine/errors.ts';
 import { keyCount } from '../../engine/keys/key-column.ts';
 import { followed } from '../../engine/run/context.ts';
 import { shown } from '../../engine/shown.ts';
+import { unobservedWeight } from '../../operators/serving/fold-in/row-rule.ts';
+import { gramOfItems } from '../../operators/serving/fold-in/solve-users.ts';
 import { buildLists, defaultLists, queryWeights } from '../../operators/serving/lists/build-lists.ts';
 import { listBytes, listsOf } from '../../operators/serving/lists/list-index.ts';
 import { checkOptions, runOptionNames } from '../check-options.ts';
@@ -87,12 +89,27 @@ async function buildOne(
     factors: await indexes.checksum(),
   };
   const { centers, starts, guide, codes } = index;
-  const stored: StoredIndex = { header, centers, starts, guide, codes };
+  const gram = kind === 'recommend' ? await storedGram(served) : undefined;
+  const stored: StoredIndex = {
+    header: { ...header, ...(gram && { gram: { unobserved: gram.unobserved } }) },
+    centers,
+    starts,
+    guide,
+    codes,
+    ...(gram && { gram: gram.values }),
+  };
   await searches.replaceLists(kind, listIndexOf(stored), space);
   const { margin, ...measured } = await tuneIndex(served, kind, header.lists, recall, options);
-  indexes.set({ ...stored, header: { ...header, margin, ...measured } });
+  indexes.set({ ...stored, header: { ...stored.header, margin, ...measured } });
   const seconds = (performance.now() - start) / 1000;
   return { search: kind, lists: header.lists, ...measured, bytes: listBytes(index), seconds };
+}
+
+/** The Gram matrix by which pages solve new users of implicit data without the factors of all items. */
+async function storedGram({ factors, metadata, searches }: ServedModel) {
+  const unobserved = unobservedWeight(metadata);
+  if (unobserved === undefined) return undefined;
+  return { unobserved, values: await searches.gram((ctx) => gramOfItems(factors, unobserved, ctx)) };
 }
 
 /** See Model.saveIndex. */

@@ -13,7 +13,7 @@ import {
   unsolved,
 } from './fold-in-request.ts';
 import type { RatingsOfUser } from './ratings-of-user.ts';
-import { idsOf, type RequestedModel, ruleOf, scoreOf } from './served-model.ts';
+import { idsOf, itemRowsOf, type RequestedModel, ruleOf, scoreOf } from './served-model.ts';
 import type { RunOptions } from '../run-session.ts';
 import { shown } from '../../engine/shown.ts';
 import { checkId, type NameOptions } from './request-options.ts';
@@ -80,8 +80,7 @@ export async function explainItem(
     return { ...asked, known: false, score: Number.NaN, base: 0, contributions: [], unknownItems };
   const shares = await served.searches.compute((ctx) => sharesOf(row, position, fixed, ctx), run);
   if (shares === undefined) throw unsolved();
-  const { itemFactors, rank } = served.factors;
-  const base = rule.mean === undefined ? 0 : rule.mean + itemFactors[(position + 1) * rank - 1];
+  const base = rule.mean === undefined ? 0 : rule.mean + (await biasOf(served, position, run));
   const contributions = contributionsOf(rating, shares, ids, names);
   const user = 'user' in rated ? findId(served.factors.users, rated.user) : -1;
   return {
@@ -93,6 +92,13 @@ export async function explainItem(
     contributions,
     unknownItems,
   };
+}
+
+async function biasOf(served: RequestedModel, position: number, run: RunOptions): Promise<number> {
+  const rows = itemRowsOf(served);
+  const { signal } = served.session.requestContext(run);
+  const [bias] = await rows.read(Uint32Array.of(position), { first: rows.rank - 1, count: 1 }, signal);
+  return bias;
 }
 
 /** The rule by which the user is solved. Throws UsageError if scores are not linear in the ratings. */

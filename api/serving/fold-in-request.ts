@@ -15,7 +15,7 @@ import { shown } from '../../engine/shown.ts';
 import { checkId, type RequestOptions } from './request-options.ts';
 import { namedItems, recommendToUser, type UserRecommendations } from './request.ts';
 import { searchIndexed } from './search-indexed.ts';
-import { idsOf, ruleOf, type RequestedModel, sideSpace } from './served-model.ts';
+import { idsOf, itemRowsOf, ruleOf, type RequestedModel, sideSpace } from './served-model.ts';
 
 /** A rating of one item. Only implicit data may leave out `rating`; it is then 1. */
 export interface RatedItem {
@@ -70,14 +70,18 @@ export function requestRatings(
  * The ratings of a request as a block, and the fixed item factors, as Model.foldIn passes them to the solver.
  */
 export function givenRow(
-  { factors, itemCounts, searches }: RequestedModel,
+  served: RequestedModel,
   rule: UserRule,
   { items, ratings }: RequestRatings,
 ): readonly [LaterRatings, FixedItems] {
-  const gram = rule.implicit && (() => searches.gram((ctx) => gramOfItems(factors, rule, ctx)));
+  const { factors, itemCounts, searches, remoteItems } = served;
+  const { unobserved = 0 } = rule.implicit ?? {};
+  const make = (ctx: ExecutionContext) =>
+    remoteItems?.gram(unobserved, ctx) ?? gramOfItems(factors, unobserved, ctx);
+  const gram = rule.implicit && (() => searches.gram(make));
   return [
     { block: rowOf(ratings), items },
-    { model: factors, itemCounts, rule, gram },
+    { model: itemRowsOf(served), itemCounts, rule, gram },
   ];
 }
 

@@ -8,6 +8,7 @@ import { type BadRowPolicy } from '../../operators/ratings/rows/bad-rows.ts';
 import { knownRatings } from '../../operators/serving/fold-in/known-ratings.ts';
 import type { UserRule } from '../../operators/serving/fold-in/row-rule.ts';
 import { gramOfItems, solveUsers } from '../../operators/serving/fold-in/solve-users.ts';
+import { rowsInMemory } from '../../operators/serving/item-rows.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
 import type { Dataset } from '../dataset.ts';
 import type { ModelParts } from '../model-parts.ts';
@@ -51,8 +52,10 @@ export async function foldInUsers<Made>(
     const known = knownRatings({ users: indexed.users, items: indexed.items, byUser }, parts, rule);
     const { rows } = known.block;
     const phase = startPhase(ctx.events, 'fold-in', 'users', rows);
-    const gram = rule.implicit && (() => gramOfItems(parts, rule, ctx));
-    const solved = await solveUsers(known, { model: parts, itemCounts: parts.itemCounts, rule, gram }, ctx);
+    const { unobserved = 0 } = rule.implicit ?? {};
+    const gram = rule.implicit && (() => gramOfItems(parts, unobserved, ctx));
+    const fixed = { model: rowsInMemory(parts), itemCounts: parts.itemCounts, rule, gram };
+    const solved = await solveUsers(known, fixed, ctx);
     phase.end(rows);
     const left = solved.rows.length === rows ? known.users : takeKeys(known.users, solved.rows);
     if (rows > 0 && solved.rows.length === 0)

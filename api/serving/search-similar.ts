@@ -46,10 +46,24 @@ export function indexKindOf(similarity: Similarity): IndexKind {
   return similarity === 'cosine' ? 'similar' : 'recommend';
 }
 
-export function sideOf({ factors }: RequestedModel, side: 'user' | 'item') {
+export function sideOf({ factors }: Pick<RequestedModel, 'factors'>, side: 'user' | 'item') {
   return side === 'item'
     ? { keys: factors.items, values: factors.itemFactors }
     : { keys: factors.users, values: factors.userFactors };
+}
+
+async function rowOf(
+  { factors, session, remoteItems }: RequestedModel,
+  side: 'user' | 'item',
+  position: number,
+  options: RunOptions,
+): Promise<Float32Array> {
+  const { rank } = factors;
+  if (side === 'item' && remoteItems) {
+    const { signal } = session.requestContext(options);
+    return remoteItems.read(Uint32Array.of(position), { first: 0, count: rank }, signal);
+  }
+  return sideOf({ factors }, side).values.subarray(position * rank, (position + 1) * rank);
 }
 
 /** The query for the rows most similar to the row that begins at a number. */
@@ -63,15 +77,15 @@ export function queryOf(
 }
 
 /** The rows most similar to the row at a position, without that row; searched in a request thread. */
-export function searchSimilar(
+export async function searchSimilar(
   served: RequestedModel,
   { side, position, n, similarity, probes }: Omit<SimilarSearch, 'positions'> & { readonly position: number },
   options: RunOptions,
 ): Promise<Found> {
-  const { factors, rank, searches } = served;
-  const { values } = sideOf(served, side);
+  const { rank, searches } = served;
   const { name, space } = similarSpace(served, side, similarity === 'cosine');
-  const query = queryOf(values, position * factors.rank, rank, similarity);
+  const row = await rowOf(served, side, position, options);
+  const query = queryOf(row, 0, rank, similarity);
   const request = { query, n, left: [position] };
   return probes === undefined
     ? searches.search(name, space, request, options)

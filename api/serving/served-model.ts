@@ -2,7 +2,9 @@ import type { JsonObject } from '../../engine/json.ts';
 import { findId, type Id } from '../../engine/keys/find-id.ts';
 import { type IdForm, type IdValues, idValues } from '../../engine/keys/id-form.ts';
 import { sharedArray } from '../../engine/partition.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
+import { type ItemRows, rowsInMemory } from '../../operators/serving/item-rows.ts';
 import type { SearchSpace } from '../../operators/serving/search.ts';
 import { type UserRule, userRule } from '../../operators/serving/fold-in/row-rule.ts';
 import type { RequestSession, RunSession } from '../run-session.ts';
@@ -29,6 +31,19 @@ export interface RequestedModel {
   readonly indexes: UsedIndexes;
   /** Facts about the training, from the model's metadata. */
   readonly metadata: JsonObject;
+  /** The item factors, if `factors.itemFactors` cannot be read yet: they are in a file on a server. */
+  readonly remoteItems?: RemoteItems;
+}
+
+/** Item factors that are read as requests need them. */
+export interface RemoteItems extends ItemRows {
+  /** The matrix of gramOfItems. */
+  gram(unobserved: number, ctx: ExecutionContext): Promise<Float32Array>;
+}
+
+/** Reads rows of the item factors. */
+export function itemRowsOf({ factors, remoteItems }: RequestedModel): ItemRows {
+  return remoteItems ?? rowsInMemory(factors);
 }
 
 /** The parts of a model that the methods for recommendations use. */

@@ -6,7 +6,7 @@ import { shown } from '../../engine/shown.ts';
 import type { RunOptions } from '../run-session.ts';
 import { checkCount, checkedId } from './request-options.ts';
 import { idsOf, type RequestedModel } from './served-model.ts';
-import { searchSimilar, sideOf, type SimilarOptions, similarProbes } from './search-similar.ts';
+import { searchSimilar, type SimilarOptions, similarProbes } from './search-similar.ts';
 import { checkNames, nameOf } from './item-name.ts';
 
 /** Options of `Model.similar`. */
@@ -42,7 +42,7 @@ export async function findSimilar(
   checkCount(n);
   served.searches.requireOpen();
   const similarity = checkSimilarity(options.similarity ?? 'cosine');
-  const position = findId(sideOf(served, side).keys, checkedId('similar', id));
+  const position = findId(served.factors[`${side}s`], checkedId('similar', id));
   if (position < 0) throw new UsageError(`the model has no ${side} ${String(id)}`);
   const probes = similarProbes(served, 'similar', side, similarity, options.index);
   const search = { side, position, n, similarity, probes };

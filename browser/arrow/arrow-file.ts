@@ -1,14 +1,8 @@
 import { footerBlocks, verifyFooter, verifyMetadata } from '../../connectors/arrow/verify-metadata.ts';
+import type { RangedFile } from '../ranged-file.ts';
 import { problem } from '../remote-file.ts';
 import { type ArrowField, arrowFields } from './arrow-fields.ts';
 import { FlatTable } from './flat-table.ts';
-
-/** A file that is read by ranges of bytes. */
-export interface RangedFile {
-  readonly url: string;
-  readonly byteLength: number;
-  slice(start: number, end?: number): Promise<ArrayBuffer>;
-}
 
 /** Rows `from` .. `to - 1` of one batch, which hold the rows of the file from `first` on. */
 export interface ArrowPiece {
@@ -62,6 +56,11 @@ export class ArrowFile {
       start += head.rows;
     }
     return new ArrowFile(file, fields, batches);
+  }
+
+  /** The same file, which is read in another way. */
+  through(file: RangedFile): ArrowFile {
+    return new ArrowFile(file, this.fields, this.batches);
   }
 
   /** Throws DataError unless the file has the column. */

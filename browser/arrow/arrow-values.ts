@@ -80,30 +80,40 @@ export function requireValues(
 }
 
 /**
- * Rows of `width` floats of a list column, one row after the other. Throws DataError for a row of another
- * length.
+ * The first value of a list column in rows of one batch, of which each has `width` floats. Throws DataError
+ * for a row of another length.
  */
+export async function firstValue(
+  file: ArrowFile,
+  piece: ArrowPiece,
+  field: ArrowField,
+  width: number,
+): Promise<number> {
+  const { url } = file.file;
+  const wrong = (length: number) =>
+    problem(url, `a feature vector has ${length} values, and the model's rank is ${width}`);
+  if (field.children[0]?.type !== float)
+    throw problem(url, `the column ${field.name} has no lists of floats`);
+  if (field.type === fixedList) {
+    if (field.size !== width) throw wrong(field.size);
+    return piece.from * width;
+  }
+  const offsets = await offsetsOf(file, piece, field);
+  const other = offsets.findIndex((start, row) => row > 0 && start - offsets[row - 1] !== width);
+  if (other > 0) throw wrong(offsets[other] - offsets[other - 1]);
+  return offsets[0];
+}
+
+/** Rows of `width` floats of a list column, one row after the other: see firstValue. */
 export async function readLists(
   file: ArrowFile,
   piece: ArrowPiece,
   field: ArrowField,
   width: number,
 ): Promise<ArrayLike<number>> {
-  const { url } = file.file;
-  const [child] = field.children;
-  const wrong = (length: number) =>
-    problem(url, `a feature vector has ${length} values, and the model's rank is ${width}`);
-  if (child?.type !== float) throw problem(url, `the column ${field.name} has no lists of floats`);
-  let [from, to] = [piece.from * width, piece.to * width];
-  if (field.type === fixedList) {
-    if (field.size !== width) throw wrong(field.size);
-  } else {
-    const offsets = await offsetsOf(file, piece, field);
-    const other = offsets.findIndex((start, row) => row > 0 && start - offsets[row - 1] !== width);
-    if (other > 0) throw wrong(offsets[other] - offsets[other - 1]);
-    [from, to] = [offsets[0], offsets[0] + (piece.to - piece.from) * width];
-  }
-  const values = await readValues(file, { ...piece, from, to }, child);
+  const from = await firstValue(file, piece, field, width);
+  const to = from + (piece.to - piece.from) * width;
+  const values = await readValues(file, { ...piece, from, to }, field.children[0]);
   return values as ArrayLike<number>;
 }
 

@@ -1,30 +1,76 @@
-import { copyRow, type Part, plainFeatures } from '../feature-rows.ts';
-import { problem } from '../remote-file.ts';
-import { ArrowFile, type ArrowPiece, type RangedFile } from './arrow-file.ts';
-import { type ArrowValues, isList, readLists, readValues, requireValues } from './arrow-values.ts';
+import { copyRow, joinedRows, noSingleRows, type PartFile, plainFeatures } from '../feature-rows.ts';
+import type { RangedFile } from '../ranged-file.ts';
+import { cancelledBy, problem, type RemoteFile } from '../remote-file.ts';
+import { SharedValue } from '../shared-request.ts';
+import { arrowTypes } from './arrow-fields.ts';
+import { ArrowFile, type ArrowPiece } from './arrow-file.ts';
+import {
+  type ArrowValues,
+  firstValue,
+  isList,
+  readLists,
+  readValues,
+  requireValues,
+} from './arrow-values.ts';
 
-/** Reads the ids of an Arrow file, and the numbers of their rows into `target`; other columns are not read. */
-export async function readArrowPart(ranged: RangedFile, width: number, target: Float32Array): Promise<Part> {
-  const file = await ArrowFile.open(ranged);
-  if (file.rows * width > target.length)
-    throw problem(ranged.url, 'the file has more rows than the metadata say', 'Copy the model again');
+/** Opens an Arrow file with the columns id and features; other columns are not read. */
+export async function openArrowPart(remote: RemoteFile, width: number): Promise<PartFile> {
+  const file = await ArrowFile.open(remote);
   const pieces = file.pieces(0, file.rows);
-  const ids = file.field('id');
-  const read = await Promise.all(
-    pieces.map(async (piece) => {
-      requireValues(file, piece.batch, ids);
-      const [own] = await Promise.all([
-        readValues(file, piece, ids),
-        readFeatures(file, piece, width, target),
-      ]);
-      return own;
-    }),
-  );
-  return { rows: file.rows, ids: read };
+  const ids = () =>
+    Promise.all(
+      pieces.map((piece) => {
+        requireValues(file, piece.batch, file.field('id'));
+        return readValues(file, piece, file.field('id'));
+      }),
+    );
+  const readAll = async (target: Float32Array, through: RangedFile) => {
+    const own = file.through(through);
+    await Promise.all(pieces.map((piece) => readFeatures(own, piece, width, target)));
+  };
+  const opened = new SharedValue((signal) => {
+    const own = file.through(cancelledBy(remote, signal));
+    return Promise.all(pieces.map((piece) => placesOf(own, piece, width)));
+  });
+  return {
+    file: remote,
+    rows: file.rows,
+    ids,
+    readAll,
+    readRows: async (rows, cached, signal) => {
+      const places = await opened.get(signal);
+      const ranges = rows.map((row) => {
+        const own = places.findLast(({ first }) => first <= row) as RowPlaces;
+        const from = own.at + 4 * width * (row - own.first);
+        return { from, to: from + 4 * width };
+      });
+      return joinedRows(await cached.gather(ranges, signal), width, remote.url);
+    },
+  };
+}
+
+/** The rows of a batch in the file: the number of the first one, and its place. */
+interface RowPlaces {
+  readonly first: number;
+  readonly at: number;
+}
+
+/** Throws DataError unless the features are lists of `width` float32 numbers. */
+async function placesOf(file: ArrowFile, piece: ArrowPiece, width: number): Promise<RowPlaces> {
+  const { url } = file.file;
+  const features = file.field('features');
+  requireValues(file, piece.batch, features);
+  const [child] = features.children;
+  if (!isList(features) || child?.type !== arrowTypes.float || child.size !== 1) throw noSingleRows(url);
+  const value = await firstValue(file, piece, features, width);
+  const { at, bytes } = piece.batch.buffers[child.buffer + 1];
+  const end = 4 * (value + width * (piece.to - piece.from));
+  if (end > bytes) throw problem(url, `a buffer has ${bytes} bytes, need ${end}: the file is damaged`);
+  return { first: piece.first, at: at + 4 * value };
 }
 
 /** Reads the features of rows of one batch to their places in `target`, which has the file's first row first. */
-export async function readFeatures(
+async function readFeatures(
   file: ArrowFile,
   piece: ArrowPiece,
   width: number,

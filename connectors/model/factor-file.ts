@@ -9,11 +9,13 @@ import { type IdColumn, idCount, idData } from './id-column.ts';
  * factors. The values are views of the factors' own memory, so writing costs only the system's copy. Format:
  * parquet.thrift and Encodings.md of apache/parquet-format. Columns are id and features, a list of floats:
  *
- *     "PAR1",   for each row group: pages of id, pages of features,   footer, its length, "PAR1"
+ *     "PAR1",   for each row group: pages of id, pages of features
+ *     for each row group: places of the pages of features (offset index),   footer, its length, "PAR1"
  *     page:     header with a checksum, [bytes of repetition levels, the levels, bytes of definition levels, the
  *               levels,] values
  *
- * Features of a row have the repetition levels 0 1 1 … 1 and the definition level 1: runs of the RLE
+ * Pages (browser/) read single rows: a row's numbers are at a fixed distance from the end of its page. Features
+ * of a row have the repetition levels 0 1 1 … 1 and the definition level 1: runs of the RLE
  * encoding.
  */
 
@@ -36,6 +38,8 @@ const UNCOMPRESSED = 0;
 
 interface Chunk {
   readonly pieces: readonly Uint8Array[];
+  /** Rows and bytes of each page. */
+  readonly pages: readonly { readonly rows: number; readonly bytes: number }[];
   readonly metadata: (start: number) => ThriftValue;
   readonly bytes: number;
 }
@@ -51,20 +55,23 @@ export function* factorFile(
   yield [MAGIC];
   let position = MAGIC.length;
   const groups: ThriftStruct[] = [];
+  const indexes: { readonly chunk: ThriftStruct; readonly index: Uint8Array }[] = [];
   const step = Math.max(1, Math.floor(ROW_GROUP_FLOATS / rank));
   for (let start = from; start < to; start += step) {
     const end = Math.min(to, start + step);
-    const columns: ThriftValue[] = [];
+    const columns: ThriftStruct[] = [];
     const begins = position;
-    for (const chunk of [idChunk(ids, start, end), featureChunk(factors, start, end)]) {
-      columns.push(struct({ 2: i64(0), 3: chunk.metadata(position) }));
+    const features = featureChunk(factors, start, end);
+    for (const chunk of [idChunk(ids, start, end), features]) {
+      columns.push(fieldsOf({ 2: i64(0), 3: chunk.metadata(position) }));
+      if (chunk === features) indexes.push({ chunk: columns[1], index: offsetIndex(chunk, position) });
       position += chunk.bytes;
       yield [...chunk.pieces];
     }
     const bytes = i64(position - begins);
     groups.push(
       fieldsOf({
-        1: list(columns),
+        1: thrift.structs(columns),
         2: bytes,
         3: i64(end - start),
         5: i64(begins),
@@ -72,6 +79,11 @@ export function* factorFile(
         7: i16(groups.length),
       }),
     );
+  }
+  for (const { chunk, index } of indexes) {
+    chunk.set(4, i64(position)).set(5, i32(index.length));
+    position += index.length;
+    yield [index];
   }
   const footer = encodeThrift(
     fieldsOf({
@@ -86,6 +98,17 @@ export function* factorFile(
   const length = Buffer.alloc(4);
   length.writeUInt32LE(footer.length);
   yield [footer, length, MAGIC];
+}
+
+/** The place, bytes and first row of each page of a chunk that begins at a place of the file. */
+function offsetIndex({ pages }: Chunk, start: number): Uint8Array {
+  let [at, row] = [start, 0];
+  const places = pages.map(({ rows, bytes }) => {
+    const place = fieldsOf({ 1: i64(at), 2: i32(bytes), 3: i64(row) });
+    [at, row] = [at + bytes, row + rows];
+    return place;
+  });
+  return encodeThrift(fieldsOf({ 1: thrift.structs(places) }));
 }
 
 function schemaOf(type: IdColumn['type']): ThriftValue[] {
@@ -113,7 +136,8 @@ function idChunk(ids: IdColumn, from: number, to: number): Chunk {
   const values =
     ids.type === 'utf8' ? lengthsAndTexts(ids, from, to) : bytesOf(ids.values.subarray(from, to));
   const type = { int32: INT32, int64: INT64, utf8: BYTE_ARRAY }[ids.type];
-  return chunkOf(type, ['id'], to - from, [[values, to - from]], boundsOf(ids, from, to));
+  const page = { values, count: to - from, rows: to - from };
+  return chunkOf(type, ['id'], to - from, [page], boundsOf(ids, from, to));
 }
 
 /** Ids ascend, so the first and the last are the minimum and maximum. */
@@ -144,11 +168,12 @@ function featureChunk(factors: RowParts, from: number, to: number): Chunk {
   const { columns: rank } = factors;
   const step = Math.max(1, Math.floor(PAGE_FLOATS / rank));
   const whole = levelsOf(rank, Math.min(step, to - from));
-  const pages: (readonly [Uint8Array, number, Uint8Array])[] = [];
+  const pages: Page[] = [];
   for (let start = from; start < to; start += step) {
     const end = Math.min(to, start + step);
     const levels = end - start === step ? whole : levelsOf(rank, end - start);
-    pages.push([bytesOf(readRows(factors, start, end)), (end - start) * rank, levels]);
+    const rows = end - start;
+    pages.push({ values: bytesOf(readRows(factors, start, end)), count: rows * rank, rows, levels });
   }
   return chunkOf(FLOAT, ['features', 'list', 'element'], (to - from) * rank, pages);
 }
@@ -175,15 +200,22 @@ function varint(value: number): number[] {
   return [...bytes, rest];
 }
 
-/** Each page has values, their number, and the levels before them. */
+/** Values of a page, their number, the number of rows, and the levels before the values. */
+interface Page {
+  readonly values: Uint8Array;
+  readonly count: number;
+  readonly rows: number;
+  readonly levels?: Uint8Array;
+}
+
 function chunkOf(
   type: number,
   path: readonly string[],
   count: number,
-  pages: readonly (readonly [values: Uint8Array, count: number, levels?: Uint8Array])[],
+  pages: readonly Page[],
   statistics?: ThriftValue,
 ): Chunk {
-  const pieces = pages.flatMap(([values, valueCount, levels = new Uint8Array(0)]) => {
+  const written = pages.map(({ values, count: valueCount, rows, levels = new Uint8Array(0) }) => {
     const size = i32(levels.length + values.length);
     const header = encodeThrift(
       fieldsOf({
@@ -194,9 +226,10 @@ function chunkOf(
         5: struct({ 1: i32(valueCount), 2: i32(PLAIN), 3: i32(RLE), 4: i32(RLE) }),
       }),
     );
-    return [header, levels, values];
+    const pieces = [header, levels, values];
+    return { pieces, rows, bytes: pieces.reduce((sum, { length }) => sum + length, 0) };
   });
-  const bytes = pieces.reduce((sum, { length }) => sum + length, 0);
+  const bytes = written.reduce((sum, page) => sum + page.bytes, 0);
   const metadata = (start: number) =>
     struct({
       1: i32(type),
@@ -209,7 +242,7 @@ function chunkOf(
       9: i64(start),
       12: statistics,
     });
-  return { pieces, metadata, bytes };
+  return { pieces: written.flatMap(({ pieces }) => pieces), pages: written, metadata, bytes };
 }
 
 function bytesOf({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array {

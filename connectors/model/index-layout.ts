@@ -7,8 +7,9 @@
  *     12 .. 15         CRC-32 of the header
  *     16 .. 16 + H     the header, one JSON object (IndexHeader), padded with spaces
  *     then             centers (Float32), starts (Uint32), guide (Uint32), codes (Int8): see ListParts
+ *     then             of implicit data: the Gram matrix of all items (Float32), see gramOfItems
  *
- * Numbers are little-endian. The file ends with the codes.
+ * Numbers are little-endian.
  */
 export type IndexKind = 'recommend' | 'similar';
 
@@ -36,16 +37,23 @@ export interface IndexHeader {
   readonly recall: number;
   /** CRC-32 of the item factors that were indexed. */
   readonly factors: number;
+  /** The factor in the Gram matrix, if the file has one. */
+  readonly gram?: { readonly unobserved: number };
 }
 
-export type IndexSection = 'centers' | 'starts' | 'guide' | 'codes';
+export type IndexSection = 'centers' | 'starts' | 'guide' | 'codes' | 'gram';
 
 /** CRC-32 of each section. */
-export type IndexSums = Readonly<Record<IndexSection, number>>;
+export type IndexSums = Readonly<Record<Exclude<IndexSection, 'gram'>, number> & { gram?: number }>;
 
 /** Bytes of the codes of one vector. */
 export function codeBytes(rank: number): number {
   return 16 * Math.ceil(rank / 16);
+}
+
+/** Numbers of a Gram matrix: see emptyGram. */
+export function gramSize(rank: number): number {
+  return 16 * Math.ceil(rank / 16) * rank;
 }
 
 /** Size and CRC-32 of the header, from the first bytes of a file. Throws an Error that names the fault. */
@@ -70,9 +78,10 @@ export function decodeHeader(text: string, size: number) {
   const starts = centers + 4 * (lists + 3) * rank;
   const guide = starts + 4 * (lists + 1);
   const codes = guide + 16 * columns;
-  const expected = codes + codeBytes(rank) * columns;
+  const gram = codes + codeBytes(rank) * columns;
+  const expected = gram + (header.gram ? 4 * gramSize(rank) : 0);
   if (size !== expected) throw new Error(`it has ${size} bytes, need ${expected}`);
-  return { header: header as IndexHeader, sums, at: { centers, starts, guide, codes } };
+  return { header: header as IndexHeader, sums, at: { centers, starts, guide, codes, gram } };
 }
 
 /** The index is of other items if this is a text, which says why. */

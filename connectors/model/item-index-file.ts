@@ -10,6 +10,7 @@ import { syncPath } from '../output/new-file.ts';
 import {
   codeBytes,
   decodeHeader,
+  gramSize,
   headerSize,
   INDEX_ADVICE,
   INDEX_FOLDER,
@@ -31,6 +32,8 @@ export interface StoredIndex {
   readonly starts: Uint32Array;
   readonly guide: Uint32Array;
   readonly codes: Uint8Array;
+  /** Of implicit data, in the index for recommendations: see gramOfItems. */
+  readonly gram?: Float32Array;
 }
 
 export interface IndexHead {
@@ -124,6 +127,7 @@ export async function readIndex(file: string, factors: () => Promise<number>): P
       starts: new Uint32Array(new SharedArrayBuffer(4 * (lists + 1))),
       guide: new Uint32Array(new SharedArrayBuffer(16 * columns)),
       codes: new Uint8Array(new SharedArrayBuffer(columns * codeBytes(rank))),
+      ...(head.header.gram && { gram: new Float32Array(new SharedArrayBuffer(4 * gramSize(rank))) }),
     };
     let from = head.at.centers;
     for (const [name, bytes] of sectionsOf(index)) {
@@ -167,9 +171,10 @@ export async function factorsChecksum(values: Float32Array): Promise<number> {
 }
 
 function sectionsOf(index: StoredIndex): readonly (readonly [IndexSection, Uint8Array])[] {
-  return (['centers', 'starts', 'guide', 'codes'] as const).map((name) => {
-    const { buffer, byteOffset, byteLength } = index[name];
-    return [name, new Uint8Array(buffer, byteOffset, byteLength)];
+  return (['centers', 'starts', 'guide', 'codes', 'gram'] as const).flatMap((name) => {
+    const values = index[name];
+    if (values === undefined) return [];
+    return [[name, new Uint8Array(values.buffer, values.byteOffset, values.byteLength)] as const];
   });
 }
 

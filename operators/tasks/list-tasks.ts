@@ -117,12 +117,20 @@ export interface ListTasks {
     values: None;
   };
 
-  /** Numbers of the lists, in the order in which a search for the query probes them. */
+  /** Numbers of the first `probes` lists, in the order in which a search for the query probes them. */
   'rank-lists': {
     inputs: SearchedLists;
     outputs: None;
     params: ListSearch & { readonly query: readonly number[] };
     values: { readonly lists: readonly number[] };
+  };
+
+  /** The columns, ascending, of which a search for the query would compute the exact scores. */
+  'list-candidates': {
+    inputs: SearchedLists;
+    outputs: None;
+    params: ListSearch & { readonly query: readonly number[]; readonly left: readonly number[] };
+    values: { readonly columns: readonly number[] };
   };
 
   /**
@@ -193,6 +201,7 @@ export const listContracts = {
     signs: 'write',
   },
   'rank-lists': searched,
+  'list-candidates': searched,
   'search-lists': searched,
   'top-n-in-lists': { ...searched, queries: 'read', exclude: 'read', top: 'write' },
 } as const;

@@ -1,5 +1,5 @@
-/** Models and names in Arrow files: pages read the bytes that they need, and refuse what they cannot read. */
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+/** Models in Arrow files: pages read the bytes that they need, and refuse what they cannot read. */
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
@@ -8,7 +8,6 @@ import {
   Float16,
   Float32,
   Int32,
-  Int64,
   List,
   Field,
   makeData,
@@ -22,8 +21,8 @@ import {
   vectorFromArray,
 } from 'apache-arrow';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { DataError, openModel, openNames, type PageModel } from '../../browser/index.ts';
-import { ALS, ItemNames, type Model, Session } from '../../index.ts';
+import { DataError, openModel } from '../../browser/index.ts';
+import { ALS, type Model, Session } from '../../index.ts';
 import { randomRatings } from '../support/ratings.ts';
 import { PageServer } from './page-server.ts';
 
@@ -112,6 +111,8 @@ describe('a model in Arrow files', () => {
     const rows = [items.slice(0, 250), items.slice(250)];
     const parts = rows.map((part) => ipc({ id: ids(part), features: floatRows(kind, part) }, 100));
     expect(await recommended(copied(`parts-${kind}`, parts))).toEqual(own);
+    // Later parts are first asked for in the format of the first one.
+    expect(server?.missed).toEqual([`/parts-${kind}/itemFactors/part-00000.parquet`]);
   });
 
   it('is written by Node', async () => {
@@ -206,86 +207,5 @@ describe('a model in Arrow files', () => {
       );
       if (outcome !== 'read') expect(outcome, `byte ${at} from the end`).toBeInstanceOf(DataError);
     }
-  });
-});
-
-describe('names on a server', () => {
-  const ROWS = 40_000;
-  const title = (id: number) => `Film ${id}, ${'a long title '.repeat(1 + (id % 5))}`.trim();
-  let page: PageModel | undefined;
-  beforeAll(async () => {
-    const known = Array.from({ length: ROWS }, (_, id) => id);
-    const write = (name: string, id: Vector) =>
-      writeFileSync(
-        join(folder, name),
-        ipc({
-          id,
-          title: vectorFromArray(
-            known.map((one) => (one % 7 === 3 ? null : title(one))),
-            new Utf8(),
-          ),
-          year: vectorFromArray(
-            known.map((one) => 1900 + (one % 120)),
-            new Int32(),
-          ),
-          poster: vectorFromArray(
-            known.map((one) => `${one}`.padEnd(40, 'x')),
-            new Utf8(),
-          ),
-        }),
-      );
-    write('films.arrow', vectorFromArray(known, new Int32()));
-    write(
-      'wide.arrow',
-      vectorFromArray(
-        known.map((id) => BigInt(id) * 2n ** 40n),
-        new Int64(),
-      ),
-    );
-    page = await openModel(`${server?.url}/model`);
-  });
-  afterAll(() => page?.close());
-
-  it('are read for the items that are shown', async () => {
-    const names = await openNames(`${server?.url}/films.arrow`, { name: 'title' });
-    expect(names.size).toBe(ROWS);
-    const all = new ItemNames(
-      Array.from({ length: ROWS }, (_, id) => [id, id % 7 === 3 ? null : title(id)] as const),
-    );
-    expect(await page?.recommend({ ratings }, 10, { names })).toEqual(
-      await model?.recommend({ ratings }, 10, { names: all }),
-    );
-    const [{ item }] = ratings;
-    expect(await page?.similar(item, 10, { names })).toEqual(await model?.similar(item, 10, { names: all }));
-    expect(await page?.explain(ratings, item, { names })).toEqual(
-      await model?.explain(ratings, item, { names: all }),
-    );
-    expect(server?.sent.get('/films.arrow')).toBeLessThan(
-      0.25 * readFileSync(join(folder, 'films.arrow')).length,
-    );
-  });
-
-  it('have attributes, and leave out ids that are not in the file', async () => {
-    const names = await openNames(`${server?.url}/films.arrow`, { name: 'title', attributes: ['year'] });
-    expect(await names.rows([39_999, -4, 3, 0, 1e9])).toEqual([
-      { id: 39_999, name: title(39_999), attributes: { year: 1939 } },
-      { id: 3, attributes: { year: 1903 } },
-      { id: 0, name: title(0), attributes: { year: 1900 } },
-    ]);
-    const wide = await openNames(`${server?.url}/wide.arrow`, { name: 'title' });
-    const [row] = await wide.rows([5n * 2n ** 40n]);
-    expect(row.name).toBe(title(5));
-  });
-
-  it('are refused without the file or its columns', async () => {
-    await expect(openNames(`${server?.url}/none.arrow`)).rejects.toThrow('there is no file at this URL');
-    await expect(openNames(`${server?.url}/films.arrow`)).rejects.toThrow('the file has no column name');
-    await expect(openNames(3 as unknown as string)).rejects.toThrow('openNames takes the URL, got 3');
-    const names = await openNames(`${server?.url}/films.arrow`, { name: 'title' });
-    await expect(names.rows(5 as unknown as [])).rejects.toThrow('rows takes a list of ids');
-    writeFileSync(join(folder, 'changed.arrow'), readFileSync(join(folder, 'films.arrow')));
-    const changed = await openNames(`${server?.url}/changed.arrow`, { name: 'title' });
-    writeFileSync(join(folder, 'changed.arrow'), readFileSync(join(folder, 'wide.arrow')));
-    await expect(changed.rows([1])).rejects.toThrow('the file was changed while it was read');
   });
 });

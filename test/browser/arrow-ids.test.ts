@@ -18,7 +18,7 @@ import {
   vectorFromArray,
 } from 'apache-arrow';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CachedFile } from '../../browser/cached-file.ts';
+import { BlockCache } from '../../browser/cached-file.ts';
 import { DataError, openModel, openNames } from '../../browser/index.ts';
 import { ALS, Session } from '../../index.ts';
 import { randomRatings } from '../support/ratings.ts';
@@ -117,7 +117,7 @@ describe('ids of a model in Arrow files', () => {
 it('a file in blocks reports the failed request of any block', async () => {
   let release = () => {};
   const slow = new Promise<void>((resolve) => (release = resolve));
-  const file = new CachedFile({
+  const file = new BlockCache(1 << 14).open({
     url: 'file',
     byteLength: 2 << 14,
     slice: async (start, end = 2 << 14) => {

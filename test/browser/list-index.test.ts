@@ -2,9 +2,10 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { DataError, openModel, type PageModel } from '../../browser/index.ts';
-import { ALS, type Model, Session } from '../../index.ts';
+import { DataError, openModel, type PageModel, UsageError } from '../../browser/index.ts';
+import { ALS, CancelledError, type Dataset, type Model, Session } from '../../index.ts';
 import { randomRatings } from '../support/ratings.ts';
 import { PageServer } from './page-server.ts';
 
@@ -153,3 +154,134 @@ describe('the list index in a page', () => {
     await own.close();
   });
 });
+
+type Write = (items: Dataset, path: string) => Promise<unknown>;
+const toArrow: Write = (items, path) => items.write.arrow(path);
+
+describe('a model that is opened with its index', () => {
+  const FACTORS = 'itemFactors/part-00000.parquet';
+  const arrowOf = (name: string) => `/${name}/${FACTORS.replace('parquet', 'arrow')}`;
+
+  /** A copy of the model; `write` writes its item factors to a path, in place of the file of Model.save. */
+  async function copied(name: string, format = 'parquet', write?: Write) {
+    cpSync(join(folder, 'model'), join(folder, name), { recursive: true });
+    if (write) {
+      // Files are not written into a model.
+      const written = join(folder, `${name}.${format}`);
+      await write(session!.read.parquet(join(folder, 'model', FACTORS)), written);
+      rmSync(join(folder, name, FACTORS));
+      cpSync(written, join(folder, name, FACTORS.replace('parquet', format)));
+    }
+    return `${server?.url}/${name}`;
+  }
+
+  it.each<[string, string, Write | undefined]>([
+    ['of Model.save', 'parquet', undefined],
+    ['in Arrow', 'arrow', toArrow],
+    [
+      'in Parquet of another writer',
+      'parquet',
+      (items, path) => items.write.parquet(path, { codec: 'snappy' }),
+    ],
+  ])('gives the results of Node: files %s', async (kind, format, write) => {
+    const own = await openModel(await copied(kind.replaceAll(' ', '-'), format, write), { index: true });
+    const visitor = { ratings: ratedBy(users[3]) };
+    for (const given of [
+      {},
+      { index: 2 },
+      { index: 4, allow: triples.slice(40, 90).map(({ item }) => item) },
+    ])
+      expect(await own.recommend(visitor, 10, given)).toEqual(
+        await model?.recommend(visitor, 10, { index: true, ...given }),
+      );
+    const [{ item }] = triples;
+    for (const similarity of ['cosine', 'dot'] as const)
+      expect(await own.similar(item, 10, { similarity })).toEqual(
+        await model?.similar(item, 10, { similarity, index: true }),
+      );
+    expect(await own.explain(visitor.ratings, item)).toEqual(await model?.explain(visitor.ratings, item));
+    // An exact search loads the factors of all items.
+    expect(await own.recommend(visitor, 10, { index: false })).toEqual(await model?.recommend(visitor, 10));
+    expect(await own.recommend(visitor, 10)).toEqual(await model?.recommend(visitor, 10));
+    await own.close();
+  });
+
+  it('loads its factors for new users of implicit data only if the index has no Gram matrix', async () => {
+    const implicit = await new ALS({ rank: 12, maxIter: 1, seed: 6, implicitPrefs: true }).fit(
+      session!.fromRows(triples),
+    );
+    const [file, path] = [join(folder, 'implicit'), `/implicit/${FACTORS}`];
+    await implicit.save(file);
+    await implicit.buildIndex({ lists: LISTS, seed: 4, searches: ['recommend'] });
+    await implicit.saveIndex(file);
+    const visitor = { ratings: ratedBy(users[3]) };
+    const expected = await implicit.recommend(visitor, 10, { index: 3 });
+    const read = async () => {
+      server?.reset();
+      const own = await openModel(`${server?.url}/implicit`, { index: true });
+      expect(await own.recommend(visitor, 10, { index: 3 })).toEqual(expected);
+      await own.close();
+      return server?.sent.get(path) as number;
+    };
+    const rows = await read();
+    const index = join(file, 'itemIndex/recommend.lists');
+    writeFileSync(index, withoutGram(readFileSync(index)));
+    expect(await read()).toBeGreaterThan(rows + 3 * ITEMS * 12);
+  });
+
+  it('is refused without an index, or with an index of other factors', async () => {
+    await expect(openModel(`${server?.url}/model`, { index: 3 as never })).rejects.toThrow(UsageError);
+    const bare = await copied('bare');
+    rmSync(join(folder, 'bare/itemIndex'), { recursive: true });
+    await expect(openModel(bare, { index: true })).rejects.toThrow('the model has no index for recommend');
+    const foreign = await copied('other-factors');
+    const other = await new ALS({ rank: 12, maxIter: 1, seed: 8 }).fit(session!.fromRows(triples));
+    await other.save(join(folder, 'other-factors'), { overwrite: true });
+    cpSync(join(folder, 'model/itemIndex'), join(folder, 'other-factors/itemIndex'), { recursive: true });
+    const own = await openModel(foreign, { index: true });
+    const error = await own.recommend({ ratings: ratedBy(users[0]) }, 5).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(DataError);
+    expect((error as Error).message).toContain('its items have other factors');
+    await own.close();
+  });
+
+  it('is refused if the factors are replaced after it was opened, and ends when it is cancelled', async () => {
+    const own = await openModel(await copied('replaced', 'arrow', toArrow), { index: true });
+    const visitor = { ratings: ratedBy(users[4]) };
+    const aborting = new AbortController();
+    server!.answer = () => {
+      aborting.abort();
+      return true;
+    };
+    await expect(own.recommend(visitor, 5, { signal: aborting.signal })).rejects.toThrow(CancelledError);
+    server!.answer = () => false;
+    const path = join(folder, arrowOf('replaced'));
+    writeFileSync(path, Buffer.concat([readFileSync(path), Buffer.alloc(8)]));
+    await expect(own.recommend(visitor, 5)).rejects.toThrow('the file was changed while it was read');
+    await own.close();
+  });
+
+  it('ends when it is cancelled while the index is read', async () => {
+    const aborting = new AbortController();
+    server!.answer = ({ path, before }) => {
+      if (path !== INDEX || before === 0) return false;
+      aborting.abort();
+      return true;
+    };
+    const opening = openModel(`${server?.url}/model`, { index: true, signal: aborting.signal });
+    const error = await opening.catch((reason: unknown) => reason);
+    expect(error).not.toBeInstanceOf(DataError);
+    expect(aborting.signal.aborted).toBe(true);
+  });
+});
+
+/** The file of an index as releases wrote it that stored no Gram matrix. */
+function withoutGram(bytes: Buffer): Buffer {
+  const end = 16 + bytes.readUInt32LE(8);
+  const { gram, sums, ...header } = JSON.parse(bytes.toString('latin1', 16, end)) as Record<string, object>;
+  expect(gram).toEqual({ unobserved: expect.any(Number) as number });
+  const json = JSON.stringify({ ...header, sums: { ...sums, gram: undefined } }).padEnd(end - 16);
+  const head = Buffer.concat([bytes.subarray(0, 16), Buffer.from(json, 'latin1')]);
+  head.writeUInt32LE(crc32(head.subarray(16)), 12);
+  return Buffer.concat([head, bytes.subarray(end, -4 * 16 * 12)]);
+}

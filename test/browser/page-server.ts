@@ -38,7 +38,10 @@ export class PageServer {
   readonly #server: Server;
   /** Bytes sent, by path. */
   readonly sent = new Map<string, number>();
-  readonly #requests = new Map<string, number>();
+  /** Requests for files that do not exist. */
+  readonly missed: string[] = [];
+  /** Number of requests, by path. */
+  readonly requests = new Map<string, number>();
   answer: (asked: Asked) => boolean = () => false;
   isolated = false;
 
@@ -60,7 +63,8 @@ export class PageServer {
   reset(): void {
     this.answer = () => false;
     this.sent.clear();
-    this.#requests.clear();
+    this.missed.length = 0;
+    this.requests.clear();
   }
 
   async close(): Promise<void> {
@@ -72,10 +76,13 @@ export class PageServer {
     const path = decodeURIComponent(new URL(request.url ?? '/', 'http://host').pathname);
     const file = join(this.#folder, path.endsWith('/') ? `${path}index.html` : path);
     const found = statSync(file, { throwIfNoEntry: false });
-    if (found?.isFile() !== true) return void response.writeHead(404).end();
+    if (found?.isFile() !== true) {
+      this.missed.push(path);
+      return void response.writeHead(404).end();
+    }
     const content = readFileSync(file);
-    const before = this.#requests.get(path) ?? 0;
-    this.#requests.set(path, before + 1);
+    const before = this.requests.get(path) ?? 0;
+    this.requests.set(path, before + 1);
     if (this.answer({ path, content, request, response, before })) return;
     const headers = {
       'Content-Type': types[extname(file)] ?? 'application/octet-stream',

@@ -18,6 +18,7 @@ export interface SearchedParts {
   readonly guide: MatrixView;
   readonly signs: MatrixView;
   readonly starts: Uint32Array;
+  /** Not needed for `candidates`. */
   readonly vectors: Float32Array;
   readonly mask: Uint8Array | undefined;
 }
@@ -38,6 +39,8 @@ export class ListSearcher {
   readonly #lists: number;
   readonly #rowStride: number;
   readonly #query: ListQuery;
+  /** Collects columns in place of their exact scores. */
+  #candidates: number[] | undefined;
   /** Columns whose bounds were computed, or that were in lists which could not have one of the best. */
   scanned = 0;
 
@@ -70,11 +73,22 @@ export class ListSearcher {
     return { items, scores, count };
   }
 
-  /** All lists, in the order in which they are probed for a query. */
-  rank(query: ArrayLike<number>): number[] {
+  /** The columns whose exact scores `search` would compute, ascending. */
+  candidates(query: ArrayLike<number>, left: ArrayLike<number>): number[] {
+    const found: number[] = [];
+    this.#candidates = found;
     this.#queryIn(query);
-    this.#rank(this.#query.write().length, this.#lists);
-    return Array.from(new Uint32Array(this.#scope.memory.buffer, this.#at.numbers, this.#lists));
+    this.#searchLists(left);
+    this.#candidates = undefined;
+    return found.sort((one, other) => one - other);
+  }
+
+  /** The first `count` lists, in the order in which they are probed for a query. */
+  rank(query: ArrayLike<number>, count: number): number[] {
+    const ranked = Math.min(count, this.#lists);
+    this.#queryIn(query);
+    this.#rank(this.#query.write().length, ranked);
+    return Array.from(new Uint32Array(this.#scope.memory.buffer, this.#at.numbers, ranked));
   }
 
   /** Copies a query to scratch. */
@@ -228,9 +242,10 @@ export class ListSearcher {
     const uppers = new Float32Array(memory.buffer, at.found, 2 * found.count);
     const items = new Uint32Array(memory.buffer, guide.pointer + 12 * guide.stride, guide.stride);
     const kept: number[] = [];
-    for (let k = 0; k < columns.length; k += 2) if (!(uppers[k + 1] < worst)) kept.push(items[columns[k]]);
+    for (let k = 0; k < columns.length; k += 2) if (!(uppers[k + 1] < worst)) kept.push(columns[k]);
     found.count = 0;
-    this.#offer(kept);
+    if (this.#candidates) for (const column of kept) this.#candidates.push(column);
+    else this.#offer(kept.map((column) => items[column]));
   }
 
   #searchChosen(allowed: readonly number[], left: ArrayLike<number>): void {

@@ -5,8 +5,15 @@ import { ListSearcher } from './list-searcher.ts';
 
 /** See `rank-lists` of KernelTasks. */
 export const rankLists: TaskHandler<'rank-lists'> = (scope) => {
-  const lists = searcherOf(scope).rank(scope.params.query);
+  const lists = searcherOf(scope).rank(scope.params.query, scope.params.probes);
   return { rows: lists.length, values: { lists } };
+};
+
+/** See `list-candidates` of KernelTasks. */
+export const listCandidates: TaskHandler<'list-candidates'> = (scope) => {
+  const searcher = searcherOf(scope);
+  const columns = searcher.candidates(scope.params.query, scope.params.left);
+  return { rows: searcher.scanned, values: { columns } };
 };
 
 /** See `search-lists` of KernelTasks. */

@@ -40,10 +40,9 @@ export function userRule(
     exponent: numberOr(params.regExponent, 1),
   };
   if (params.implicitPrefs === true) {
-    const { unobservedWeight: own } = params;
     const alpha = numberOr(params.alpha, 1);
-    const implicit =
-      typeof own === 'number' ? { alpha, base: 0, unobserved: own } : { alpha, base: 1, unobserved: 1 };
+    const base = typeof params.unobservedWeight === 'number' ? 0 : 1;
+    const implicit = { alpha, base, unobserved: numberOr(params.unobservedWeight, 1) };
     return { ...rule, implicit, weight: readWeight(metadata.ratingWeight) };
   }
   if (params.biases !== true) return { ...rule, offset };
@@ -59,6 +58,12 @@ export function userRule(
     // ratings' own scale, with standard deviation σ, that is λ for factors and λ / σ for biases.
     biasLambda: metadata.algorithm === 'sgd' && deviation > 0 ? lambda / deviation : lambda,
   };
+}
+
+/** The weight of pairs without a rating; undefined for explicit data. */
+export function unobservedWeight({ params }: JsonObject): number | undefined {
+  const own = (params ?? {}) as JsonObject;
+  return own.implicitPrefs === true ? numberOr(own.unobservedWeight, 1) : undefined;
 }
 
 function numberOr(value: Json | undefined, fallback: number): number {

@@ -8,7 +8,7 @@ import type { SearchIndex } from '../../tasks/search-tasks.ts';
 import { valuesOfStage } from '../../tasks/task-values.ts';
 import { contracts, type TaskOf } from '../../tasks/tasks.ts';
 import { type Found, maskInput, searchParams, type SearchRequest } from '../search.ts';
-import { type FixedItems, itemsOf, type LaterRatings, solverOf, weighted } from './solve-users.ts';
+import { type FixedItems, type LaterRatings, solverOf, weighted } from './solve-users.ts';
 
 const STAGE = 'search';
 
@@ -31,7 +31,7 @@ export async function searchForUser(
   const block = weighted(ratings, fixed);
   const ref = refsOf(STAGE);
   const [rows, gram] = [ref('rows'), ref('gram')];
-  const shifts = rule.implicit && shiftsOf(block, itemsOf(model), rule).columns.values;
+  const shifts = rule.implicit && shiftsOf(block, model.items, rule).columns.values;
   const [masked, given] = maskInput(request.mask, place);
   const task: TaskOf<'search-for-row'> = {
     kernel: 'search-for-row',

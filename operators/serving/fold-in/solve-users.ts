@@ -10,6 +10,7 @@ import { MAXIMUM_FORMED_RANK } from '../../params/common.ts';
 import { longestRow, type RatingBlock } from '../../ratings/rating-block.ts';
 import { runTasks } from '../../tasks/run-tasks.ts';
 import type { FactorModel } from '../factor-model.ts';
+import type { ItemRows } from '../item-rows.ts';
 import type { UserRule } from './row-rule.ts';
 
 const STAGE = 'fold-in';
@@ -26,7 +27,7 @@ export interface LaterRatings {
 
 /** The item factors of a model, which stay fixed, and the rule by which users are computed from them. */
 export interface FixedItems {
-  readonly model: Pick<FactorModel, 'rank' | 'itemFactors'>;
+  readonly model: ItemRows;
   /** Number of ratings of each item, needed for weights by `bm25`. */
   readonly itemCounts: Uint32Array | undefined;
   readonly rule: UserRule;
@@ -43,12 +44,11 @@ export interface SolvedUsers {
 
 /** The Gram matrix Σ θ_v θ_vᵀ of all items, which the equations of implicit data contain. */
 export async function gramOfItems(
-  { itemFactors, rank }: FixedItems['model'],
-  { implicit }: UserRule,
+  { itemFactors, rank }: Pick<FactorModel, 'rank' | 'itemFactors'>,
+  unobserved: number,
   ctx: ExecutionContext,
 ): Promise<Float32Array> {
-  const weight = implicit?.unobserved ?? 0;
-  return gramOf(itemFactors, { rank, weight }, deviceOf(rank, ctx.executor), ctx);
+  return gramOf(itemFactors, { rank, weight: unobserved }, deviceOf(rank, ctx.executor), ctx);
 }
 
 /**
@@ -68,9 +68,9 @@ export async function solveUsers(
   const block = weighted(ratings, fixed);
   const rows: GivenRows = {
     block,
-    fixed: featuresOf(model, ratings.items, 0, rank),
-    ...(mean === undefined ? {} : { fixedBiases: featuresOf(model, ratings.items, rank + 1, 1) }),
-    ...(fixed.gram && { gram: await fixed.gram(), columns: itemsOf(model) }),
+    fixed: await model.read(ratings.items, { first: 0, count: rank }, ctx.signal),
+    ...(mean === undefined ? {} : { fixedBiases: await biasesOf(ratings.items, fixed, ctx) }),
+    ...(fixed.gram && { gram: await fixed.gram(), columns: model.items }),
   };
   const solver = { ...solverOf(rank, device), ...(await kernelFor(block, rule, device, ctx)) };
   const solved = await solveRows(rows, { stage: STAGE, rule, solver, device }, ctx);
@@ -97,10 +97,11 @@ export async function sharesOf(
   const rank = f + (mean === undefined ? 0 : 1);
   const { alpha, base, unobserved } = implicit ?? { alpha: 1, base: 1, unobserved: 0 };
   const { values } = weighted(ratings, fixed);
-  const features = featuresOf(model, Uint32Array.of(...items, asked), 0, rank);
+  const columns = { first: 0, count: rank };
+  const features = await model.read(Uint32Array.of(...items, asked), columns, ctx.signal);
   const sizes = values.map((value) => (implicit ? -alpha * Math.abs(value) : -1));
   const positive = values.reduce((count, value) => count + (value > 0 ? 1 : 0), 0);
-  const n = implicit ? positive + (base === 0 ? unobserved * itemsOf(model) : 0) : values.length;
+  const n = implicit ? positive + (base === 0 ? unobserved * model.items : 0) : values.length;
   const shift = rule.lambda * n ** (rule.exponent ?? 1) + (rule.offset ?? 0);
   const gram = (await fixed.gram?.()) ?? emptyGram(rank);
   // Only the last diagonal element belongs to the bias: corrects it, since biases are regularized differently
@@ -118,7 +119,7 @@ export async function sharesOf(
     ctx,
   );
   if (!factors.every(Number.isFinite)) return undefined;
-  const biases = mean === undefined ? undefined : featuresOf(model, items, f + 1, 1);
+  const biases = mean === undefined ? undefined : await biasesOf(items, fixed, ctx);
   return Array.from(values, (value, k) => {
     const target = implicit
       ? value > 0
@@ -149,23 +150,13 @@ export function rowOf(values: ArrayLike<number>): RatingBlock {
   };
 }
 
-export function itemsOf({ itemFactors, rank }: FixedItems['model']): number {
-  return itemFactors.length / rank;
-}
-
-/** Copies `count` numbers of the factors of each item, starting at number `first`. */
-function featuresOf(
-  { itemFactors, rank: width }: FixedItems['model'],
+/** The biases of items. */
+function biasesOf(
   positions: Uint32Array,
-  first: number,
-  count: number,
-): Float32Array {
-  const features = sharedArray(Float32Array, positions.length * count);
-  positions.forEach((position, at) => {
-    const from = position * width + first;
-    for (let k = 0; k < count; k++) features[at * count + k] = itemFactors[from + k];
-  });
-  return features;
+  { model, rule }: FixedItems,
+  ctx: ExecutionContext,
+): Promise<Float32Array> {
+  return model.read(positions, { first: rule.rank + 1, count: 1 }, ctx.signal);
 }
 
 /** Replaces ratings by the weights of implicit data. */

@@ -126,23 +126,70 @@ export async function dropLists({ parts }: PlacedLists, ctx: ExecutionContext): 
   await runSteps(steps.steps, ctx);
 }
 
-/** Numbers of the lists, in the order in which a search probes them. */
+/** Numbers of the first `count` lists, in the order in which a search probes them. */
 export async function rankLists(
   { parts, search }: PlacedLists,
   query: ArrayLike<number>,
+  count: number,
   ctx: ExecutionContext,
 ): Promise<readonly number[]> {
   const task: TaskOf<'rank-lists'> = {
     kernel: 'rank-lists',
     inputs: parts,
     outputs: {},
-    params: { ...search, n: 1, probes: 1, query: Array.from(query) },
+    params: { ...search, n: 1, probes: count, query: Array.from(query) },
   };
   const steps = new StepList(contracts);
   steps.task(STAGE, computeDevice(ctx.executor).info.place, task);
   const results = await runSteps(steps.steps, ctx);
   const [{ lists }] = valuesOfStage(results, STAGE, task.kernel);
   return lists;
+}
+
+/** Columns of which a search computes the exact scores, ascending. */
+export async function candidatesInLists(
+  { parts, search }: PlacedLists,
+  probes: number,
+  { query, n, left = [] }: SearchRequest,
+  ctx: ExecutionContext,
+): Promise<readonly number[]> {
+  const task: TaskOf<'list-candidates'> = {
+    kernel: 'list-candidates',
+    inputs: parts,
+    outputs: {},
+    params: { ...search, n, probes, query: Array.from(query), left: Array.from(left) },
+  };
+  const steps = new StepList(contracts);
+  steps.task(STAGE, computeDevice(ctx.executor).info.place, task);
+  const results = await runSteps(steps.steps, ctx);
+  const [{ columns }] = valuesOfStage(results, STAGE, task.kernel);
+  return columns;
+}
+
+/** The n of these rows with the highest products with the query, by the numbers of the rows. */
+export async function bestOfRows(
+  { parts, search }: PlacedLists,
+  rows: Float32Array,
+  { query, n }: Pick<SearchRequest, 'query' | 'n'>,
+  ctx: ExecutionContext,
+): Promise<Found> {
+  const { place } = computeDevice(ctx.executor).info;
+  const vectors: PartitionRef = { name: dataSetName('rows'), partition: 0, version: 0 };
+  const count = rows.length / search.width;
+  const allowed = Array.from({ length: count }, (_, row) => row);
+  const task: TaskOf<'search-lists'> = {
+    kernel: 'search-lists',
+    inputs: { ...parts, vectors },
+    outputs: {},
+    params: { ...search, n, probes: 1, searches: [{ query: Array.from(query), left: [], allowed }] },
+  };
+  const steps = new StepList(contracts);
+  steps.task(STAGE, place, task);
+  steps.free(STAGE, place, [vectors]);
+  const values: Partition = { layout: 'vectors', rows: count, columns: { values: rows } };
+  const results = await runSteps(steps.steps, ctx, { given: [[vectors, values, place]] });
+  const [{ found }] = valuesOfStage(results, STAGE, task.kernel);
+  return { positions: found[0].items, scores: found[0].scores };
 }
 
 /** Searches for several queries with the same n, probes and mask, in one task. */

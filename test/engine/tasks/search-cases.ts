@@ -99,6 +99,7 @@ export const searchCases: Readonly<Record<string, Case>> = {
     },
   },
   'rank-lists': { params: { ...search, query }, inputs: searched },
+  'list-candidates': { params: { ...search, query, left: [3] }, inputs: searched },
   'search-lists': { params: { ...search, searches: [{ query, left: [3] }] }, inputs: searched },
   'top-n-in-lists': {
     params: { ...search, from: 0, to: COLUMNS },
