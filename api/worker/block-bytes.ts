@@ -7,6 +7,7 @@ import { equationColumns } from '../../operators/tasks/equation-tasks.ts';
  *
  * - `kept`: from loading to the end: ratings, ids, lists of the rows to send, the rows themselves, frames of them
  *   that were sent and are not collected yet, and their bits where rows are exchanged in float16;
+ * - `rows`: the part of `kept` for its rows, which are given up where memory is short (see HeldBlocks);
  * - `loading`: in addition while it is loaded: the chunks from which its ratings are sorted;
  * - `solving`: in addition while it is solved: the rows of the fixed side that it needs, frames of them that are
  *   not collected yet, some of its rows before and after; with implicit data also a copy of its rows for their
@@ -14,6 +15,7 @@ import { equationColumns } from '../../operators/tasks/equation-tasks.ts';
  */
 export interface BlockBytes {
   readonly kept: number;
+  readonly rows: number;
   readonly loading: number;
   readonly solving: number;
   /** Absent where equations are not formed: on a GPU, and above rank 512. */
@@ -37,7 +39,7 @@ export type EquationBytes = {
 const ID_BYTES = 24;
 
 /** Bytes of a rating in the chunks: two numbers and the value. */
-const CHUNK_BYTES = 12;
+export const CHUNK_BYTES = 12;
 
 /** Most bytes of frames that are not collected (measured): 13 of 16 MiB. */
 const FRAME_BYTES = 13 * (16 << 20);
@@ -68,14 +70,10 @@ export function bytesOfBlock(
 ): BlockBytes {
   const ownBytes = factorBytes(rows, rank);
   const [frameBytes, forms] = isHalf ? [2 * rank, 3] : [4 * rank, 1];
+  const rowBytes = (isHalf ? 6 : 4) * rank * rows + Math.min(FRAME_BYTES, ownBytes);
   return {
-    kept:
-      blockBytes(rows, ratings) +
-      ID_BYTES * (rows + columns) +
-      4 * sent +
-      4 * rank * rows +
-      Math.min(FRAME_BYTES, ownBytes) +
-      (isHalf ? 2 * rank * rows : 0),
+    kept: blockBytes(rows, ratings) + ID_BYTES * (rows + columns) + 4 * sent + rowBytes,
+    rows: rowBytes,
     loading: CHUNK_BYTES * ratings,
     solving:
       factorBytes(columns, rank) +

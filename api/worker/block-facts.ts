@@ -1,4 +1,5 @@
-import type { BlockBytes } from './block-bytes.ts';
+import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
+import { type BlockBytes, bytesOfBlock, bytesOfEquations } from './block-bytes.ts';
 
 export type Side = 'users' | 'items';
 
@@ -21,8 +22,37 @@ export interface BlockFacts {
   readonly bytes: BlockBytes;
 }
 
+interface BuiltBlock {
+  readonly block: RatingBlock;
+  readonly columns: number;
+  /** The number of blocks of the other side, and for each of them the rows that it is sent (see outRows). */
+  readonly blocks: number | undefined;
+  readonly out: readonly (Uint32Array | undefined)[] | undefined;
+}
+
+/** `forms`: true if equations can be formed on the device. */
+export function factsOfBlock(
+  { block, columns, blocks = Infinity, out }: BuiltBlock,
+  params: { readonly rank: number; readonly implicitPrefs: boolean; readonly isHalf: boolean },
+  forms: boolean,
+): BlockFacts {
+  const sizes = { rows: block.rows, columns, ratings: block.ratings };
+  const sent = out?.reduce((all, rows) => all + (rows?.length ?? 0), 0) ?? 0;
+  // This worker has one of the other side's blocks itself.
+  const received = Math.ceil(columns * (1 - 1 / blocks));
+  return {
+    ...sizes,
+    ...sumsOfValues(block.values),
+    ...(out ? { sends: out.map((rows) => rows?.length ?? block.rows) } : {}),
+    bytes: {
+      ...bytesOfBlock({ ...sizes, sent, received }, params),
+      ...(forms && { equations: bytesOfEquations(sizes, params) }),
+    },
+  };
+}
+
 /** Σ r and Σ r² of a block's ratings. */
-export function sumsOfValues(values: Float32Array): Pick<BlockFacts, 'sum' | 'squares'> {
+function sumsOfValues(values: Float32Array): Pick<BlockFacts, 'sum' | 'squares'> {
   let [sum, squares] = [0, 0];
   for (let k = 0; k < values.length; k++) {
     sum += values[k];

@@ -19,8 +19,8 @@ import { RatingInput } from '../rating-input.ts';
 import type { Session } from '../session.ts';
 import { ArrivingRows, type FactorRows } from './arriving-rows.ts';
 import { BatchChannel } from './batch-channel.ts';
-import { bytesOfBlock, bytesOfEquations } from './block-bytes.ts';
-import { type BlockFacts, type RatingSums, type Side, sumsOfValues } from './block-facts.ts';
+import type { BlockBytes } from './block-bytes.ts';
+import { type BlockFacts, factsOfBlock, type RatingSums, type Side } from './block-facts.ts';
 import { EquationSums } from './equation-sums.ts';
 import { formsEquations } from './forms-equations.ts';
 import type { RowTraining } from './opening.ts';
@@ -46,12 +46,14 @@ interface Built {
  */
 export class RowBlock {
   readonly side: Side;
+  ratings = 0;
+  /** By the model; undefined before the block is built. */
+  bytes: BlockBytes | undefined;
   readonly #params: SizedAlsParams;
   readonly #isHalf: boolean;
   readonly #ctx: ExecutionContext;
   readonly #channel: BatchChannel;
   readonly #indexed: Promise<IndexedRatings>;
-  #rows = 0;
   #built: Built | undefined;
   #solver: RowSolver | undefined;
   #unit: number | undefined;
@@ -79,16 +81,13 @@ export class RowBlock {
     this.#indexed.catch((error: unknown) => this.#channel.fail(error));
   }
 
-  get ratings(): number {
-    return this.#rows;
-  }
-
   get version(): number | undefined {
     return this.#solver?.version;
   }
 
-  get isBuilt(): boolean {
-    return this.#built !== undefined;
+  /** True if the block's ratings are held by column too, for shares of equations. */
+  get hasShares(): boolean {
+    return this.#shares !== undefined;
   }
 
   async load(batches: AsyncIterable<RecordBatch>): Promise<void> {
@@ -96,7 +95,7 @@ export class RowBlock {
       throw new UsageError('this block is built already', { phase: 'load', advice: 'Release it first' });
     for await (const batch of batches) {
       await this.#channel.push(batch);
-      this.#rows += batch.numRows;
+      this.ratings += batch.numRows;
     }
   }
 
@@ -106,9 +105,9 @@ export class RowBlock {
    * the number of ratings differs.
    */
   async build(rows: number, blocks?: number, most = 1): Promise<BlockFacts> {
-    if (rows !== this.#rows)
+    if (rows !== this.ratings)
       throw new DataError(
-        `${formatCount(this.#rows)} ratings arrived, but the block should have ${formatCount(rows)}`,
+        `${formatCount(this.ratings)} ratings arrived, but the block should have ${formatCount(rows)}`,
         { phase: 'load', file: 'the feed', advice: 'Send them again' },
       );
     const { keys, columns, block } = rows === 0 ? this.#empty() : await this.#sorted();
@@ -116,21 +115,13 @@ export class RowBlock {
     const out =
       owners && outRows(block, owners, blocks ?? 0).map((rows) => mostOrAll(rows, block.rows, most));
     this.#built = { keys, columns, lookup: new KeyLookup(columns), block, owners, out };
-    const sizes = { rows: block.rows, columns: keyCount(columns), ratings: block.ratings };
-    const sent = out?.reduce((all, rows) => all + (rows?.length ?? 0), 0) ?? 0;
-    // This worker has one of the other side's blocks itself.
-    const received = Math.ceil(sizes.columns * (1 - 1 / (blocks ?? Infinity)));
-    return {
-      ...sizes,
-      ...sumsOfValues(block.values),
-      ...(out ? { sends: out.map((rows) => rows?.length ?? block.rows) } : {}),
-      bytes: {
-        ...bytesOfBlock({ ...sizes, sent, received }, { ...this.#params, isHalf: this.#isHalf }),
-        ...(formsEquations(this.#ctx, this.#params.rank) && {
-          equations: bytesOfEquations(sizes, this.#params),
-        }),
-      },
-    };
+    const facts = factsOfBlock(
+      { block, columns: keyCount(columns), blocks, out },
+      { ...this.#params, isHalf: this.#isHalf },
+      formsEquations(this.#ctx, this.#params.rank),
+    );
+    this.bytes = facts.bytes;
+    return facts;
   }
 
   async #sorted(): Promise<Pick<Built, 'keys' | 'columns' | 'block'>> {
@@ -284,6 +275,13 @@ export class RowBlock {
     if (arrived.missing > 0) return;
     this.#previous = undefined;
     solver.give(version, all);
+  }
+
+  /** Gives up the block's rows, which the parent can send again. */
+  async giveUpRows(): Promise<void> {
+    this.#previous = undefined;
+    await this.endShares();
+    this.#solver?.giveUp();
   }
 
   async forget(): Promise<void> {

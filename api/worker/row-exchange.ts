@@ -9,6 +9,7 @@ import { equationColumns } from '../../operators/tasks/equation-tasks.ts';
 import { idColumnOf, keysOf } from '../serving/factor-arrays.ts';
 import type { FactorRows } from './arriving-rows.ts';
 import type { FixedRows } from './fixed-rows.ts';
+import type { HeldBlocks } from './held-blocks.ts';
 import { requireEquations } from './forms-equations.ts';
 import type { RowPrecision } from './opening.ts';
 import type { Parent } from './parent-link.ts';
@@ -41,7 +42,7 @@ export class RowExchange {
   answer(
     request: Request,
     block: RowBlock,
-    blocks: ReadonlyMap<string, RowBlock>,
+    blocks: Pick<HeldBlocks, 'get'>,
   ): Promise<JsonObject> | undefined {
     const { type } = request;
     if (type === 'send') return this.#send(request, block);
@@ -90,11 +91,7 @@ export class RowExchange {
   }
 
   /** Gives a block the rows that it needs of a block of the other side in this worker. */
-  async #take(
-    { fields }: Request,
-    block: RowBlock,
-    blocks: ReadonlyMap<string, RowBlock>,
-  ): Promise<JsonObject> {
+  async #take({ fields }: Request, block: RowBlock, blocks: Pick<HeldBlocks, 'get'>): Promise<JsonObject> {
     const from = blocks.get(text(fields, 'from'));
     const [version, to] = [whole(fields, 'version'), whole(fields, 'to')];
     const held = from?.started;

@@ -6,9 +6,10 @@ import { Holdings } from '../../engine/run/holdings.ts';
 import { sizedParams } from '../../operators/als/implicit/sized-params.ts';
 import type { Session } from '../session.ts';
 import { ALS } from '../training/als.ts';
-import { baseBytes } from '../training/plans/memory-budget.ts';
+import { baseBytes, dataBytes } from '../training/plans/memory-budget.ts';
 import { trainingDevice } from '../training/training-device.ts';
 import { lossOfBlock } from './block-loss.ts';
+import { HeldBlocks } from './held-blocks.ts';
 import type { Opening, RowTraining } from './opening.ts';
 import { FixedRows } from './fixed-rows.ts';
 import type { Parent } from './parent-link.ts';
@@ -72,7 +73,7 @@ class RowRequests {
   readonly #training: RowTraining;
   readonly #session: Session;
   readonly #ctx: ExecutionContext;
-  readonly #blocks = new Map<string, RowBlock>();
+  readonly #blocks: HeldBlocks;
   readonly #fixed = new FixedRows();
   readonly #exchange: RowExchange;
 
@@ -80,22 +81,24 @@ class RowRequests {
     this.#training = training;
     this.#session = session;
     this.#ctx = ctx;
+    this.#blocks = new HeldBlocks(dataBytes(session));
     this.#exchange = new RowExchange(parent, training, this.#fixed, ctx);
   }
 
   async answer(request: Request): Promise<Answer> {
     const { type, fields } = request;
     if (type === 'state') return { fields: this.#state() };
-    if (type === 'load') return { fields: await this.#load(request) };
     const name = text(fields, 'block');
+    if (type !== 'release')
+      await this.#blocks.makeRoom(type, name, type === 'take' ? text(fields, 'from') : undefined);
+    if (type === 'load') return { fields: await this.#load(request) };
     const block = this.#blocks.get(name);
     if (block === undefined) return { fields: { missing: 'block' } };
     // The rows for equations stay on the device as long as no other request needs its memory.
     if (type !== 'equations') await block.endShares();
     if (type === 'release') {
-      this.#blocks.delete(name);
       await this.#fixed.drop(block);
-      await block.forget();
+      await this.#blocks.remove(name);
       return { fields: {} };
     }
     if (type === 'build') return { fields: await this.#build(request, block) };
@@ -114,12 +117,12 @@ class RowRequests {
   #state(): JsonObject {
     const stateOf = (block: RowBlock) => ({
       side: block.side,
-      built: block.isBuilt,
+      built: block.bytes !== undefined,
       version: block.version ?? null,
       fixed: this.#fixed.versionOf(block) ?? null,
     });
     return {
-      blocks: Object.fromEntries([...this.#blocks].map(([name, block]) => [name, stateOf(block)])),
+      blocks: Object.fromEntries([...this.#blocks.entries()].map(([name, block]) => [name, stateOf(block)])),
     };
   }
 
@@ -131,7 +134,7 @@ class RowRequests {
     let block = this.#blocks.get(name);
     if (block === undefined) {
       block = new RowBlock(side, feed.schema, this.#training, this.#session, this.#ctx);
-      this.#blocks.set(name, block);
+      this.#blocks.add(name, block);
     }
     if (block.side !== side) throw new UsageError(`the block ${name} is one of ${block.side}`);
     await block.load(feed.batches());

@@ -327,10 +327,7 @@ def test_too_little_memory_is_refused_with_the_plan(spark):
 def test_executors_killed_in_the_last_iteration_and_after_the_fit_change_nothing(
     spark, ratings, one_host, exchange
 ):
-    """
-    Last in this file: workers that solve blocks again after the fit end after a minute without work, or with
-    their executor.
-    """
+    """Workers that solve blocks again after the fit end too, some seconds after their last task."""
     done = {}
 
     def fit():
@@ -351,3 +348,9 @@ def test_executors_killed_in_the_last_iteration_and_after_the_fit_change_nothing
     wait_for(executors, 60, "another executor")
     os.kill(executors()[0], signal.SIGKILL)
     assert factors(done["model"]) == one_host
+    wait_for(lambda: not workers(), 10, "the end of the workers")
+
+
+def test_more_blocks_than_executors_have_several_each(spark, ratings, one_host):
+    assert factors(on_hosts(spark, 7, lambda: ALS(**PARAMS).fit(ratings), "shuffle")) == one_host
+    wait_for(lambda: not workers(), 10, "the end of the workers")

@@ -25,6 +25,10 @@ export class RowTraining {
   readonly #params: JsonObject;
   readonly #triples: Triples;
   readonly #workers: WorkerParent[];
+  /** True if a worker has several blocks, which take turns. */
+  readonly #isShared: boolean;
+  /** Requests that were answered by what the worker lacks. */
+  readonly missing: Record<string, number> = {};
   readonly #solved: Record<Side, Solved[]> = { users: [], items: [] };
   #sums = { ratings: 0, squares: 0 };
   #grams: Record<Side, Float64Array | undefined> = { users: undefined, items: undefined };
@@ -43,10 +47,13 @@ export class RowTraining {
       flags,
       exchange = 'shuffle',
       precision = 'float32',
+      processes = blocks,
     }: {
       readonly flags?: readonly string[];
       readonly exchange?: RowExchange;
       readonly precision?: RowPrecision;
+      /** Fewer than blocks: block k is in worker k modulo processes. */
+      readonly processes?: number;
     } = {},
   ) {
     this.#precision = precision;
@@ -54,17 +61,22 @@ export class RowTraining {
     this.#exchange = exchange;
     this.#params = params;
     this.#triples = triples;
-    this.#workers = Array.from({ length: blocks }, () => this.#open());
+    const workers = Array.from({ length: processes }, () => this.#open());
+    this.#workers = Array.from({ length: blocks }, (_, k) => workers[k % processes]);
+    this.#isShared = processes < blocks;
   }
 
   async start(): Promise<void> {
-    const built = await this.#each(async (k) => (await this.#load(k))[0]);
+    const built = await this.#each(async (k) => {
+      const users = await this.#load(k, 'users');
+      await this.#load(k, 'items');
+      return users;
+    });
     for (const { ratings, squares } of built as { ratings: number; squares: number }[])
       this.#sums = { ratings: this.#sums.ratings + ratings, squares: this.#sums.squares + squares };
     this.#solved.users = await this.#each(async (k) => ({
       version: 0,
-      frames: (await this.#workers[k].ask({ type: 'start', block: `users-${k}`, version: 0, ...this.#sums }))
-        .factors,
+      frames: await this.#begin(k),
     }));
     await this.#gram('users', 0);
   }
@@ -137,25 +149,21 @@ export class RowTraining {
     return worker;
   }
 
-  async #load(k: number): Promise<JsonObject[]> {
+  async #load(k: number, side: Side): Promise<JsonObject> {
     const worker = this.#workers[k];
-    const built: JsonObject[] = [];
-    for (const side of sides) {
-      const block = `${side}-${k}`;
-      const own = this.#ratingsOf(side, k);
-      const half = Math.floor(own.users.length / 2);
-      const part = (from: number, to?: number) =>
-        ratingStream({
-          users: own.users.slice(from, to),
-          items: own.items.slice(from, to),
-          ratings: own.ratings.slice(from, to),
-        });
-      await worker.ask({ type: 'load', block, side }, part(0, half));
-      await worker.ask({ type: 'load', block, side }, part(half));
-      const blocks = this.#workers.length;
-      built.push((await worker.ask({ type: 'build', block, rows: own.users.length, blocks })).answer.header);
-    }
-    return built;
+    const block = `${side}-${k}`;
+    const own = this.#ratingsOf(side, k);
+    const half = Math.floor(own.users.length / 2);
+    const part = (from: number, to?: number) =>
+      ratingStream({
+        users: own.users.slice(from, to),
+        items: own.items.slice(from, to),
+        ratings: own.ratings.slice(from, to),
+      });
+    await worker.ask({ type: 'load', block, side }, part(0, half));
+    await worker.ask({ type: 'load', block, side }, part(half));
+    const blocks = this.#workers.length;
+    return (await worker.ask({ type: 'build', block, rows: own.users.length, blocks })).answer.header;
   }
 
   #ratingsOf(side: Side, k: number): Triples {
@@ -183,6 +191,22 @@ export class RowTraining {
     return this.#workers.map((_, to) => sent.flatMap((frames) => frames[to]));
   }
 
+  async #begin(k: number): Promise<readonly Frame[]> {
+    for (;;) {
+      const request = { type: 'start', block: `users-${k}`, version: 0, ...this.#sums };
+      const { answer, factors } = await this.#workers[k].ask(request);
+      if (!this.#lacks(answer)) return factors;
+      await this.#load(k, 'users');
+    }
+  }
+
+  /** Counts what a worker lacked for a request. */
+  #lacks({ header: { missing } }: Frame): boolean {
+    if (typeof missing !== 'string') return false;
+    this.missing[missing] = (this.missing[missing] ?? 0) + 1;
+    return true;
+  }
+
   async #send(k: number, side: Side, to: number): Promise<readonly Frame[]> {
     const { version, frames } = this.#solved[side][k];
     for (;;) {
@@ -192,9 +216,9 @@ export class RowTraining {
         version,
         to,
       });
+      if (!this.#lacks(answer)) return factors;
       const { missing } = answer.header;
-      if (missing === undefined) return factors;
-      if (missing === 'block') await this.#load(k);
+      if (missing === 'block') await this.#load(k, side);
       else await this.#givePrevious(k, side, { version, frames });
     }
   }
@@ -241,9 +265,9 @@ export class RowTraining {
         },
         payload,
       );
+      if (!this.#lacks(answer)) return factors;
       const { missing } = answer.header;
-      if (missing === undefined) return factors;
-      if (missing === 'block') await this.#load(k);
+      if (missing === 'block') await this.#load(k, side);
       else if (missing === 'previous') await this.#givePrevious(k, side, before);
       else if (missing === 'fixed' || missing === 'equations') await this.#fix(k, side, fixed);
       else throw new Error(`${String(missing)} is missing`);
@@ -267,7 +291,10 @@ export class RowTraining {
     return this.#exchange === 'equations' && side === 'items';
   }
 
-  #each<T>(work: (k: number) => Promise<T>): Promise<T[]> {
-    return Promise.all(this.#workers.map((_, k) => work(k)));
+  async #each<T>(work: (k: number) => Promise<T>): Promise<T[]> {
+    if (!this.#isShared) return Promise.all(this.#workers.map((_, k) => work(k)));
+    const done: T[] = [];
+    for (let k = 0; k < this.#workers.length; k++) done.push(await work(k));
+    return done;
   }
 }

@@ -131,6 +131,12 @@ export class RowSolver {
     this.#hold(version, rows);
   }
 
+  /** Gives up the rows in memory; `give` sets them again. */
+  giveUp(): void {
+    this.#version = undefined;
+    this.#rows = new Float32Array(0);
+  }
+
   /** The rows in memory, in the unit of training. */
   get rows(): Float32Array {
     return this.#rows;

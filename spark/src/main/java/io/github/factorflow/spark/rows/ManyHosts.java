@@ -66,7 +66,10 @@ public final class ManyHosts {
       .partitionBy(new HashPartitioner(2 * hosts))
       .values()
       .persist(parameters.intermediateLevel());
-    try (JobDescription job = new JobDescription(context)) {
+    try (
+      JobDescription job = new JobDescription(context);
+      RunningFit running = new RunningFit(context, session.id())
+    ) {
       return new ManyHosts(parameters, new Blocks(context, rated, hosts, executors), session, job).run(
         ratings,
         settings

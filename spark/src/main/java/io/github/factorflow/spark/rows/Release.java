@@ -12,7 +12,7 @@ import scala.Tuple2;
 
 /**
  * Ends the workers of a fit on all executors, with a job of one task for each, which runs while the caller
- * continues. A worker that the job does not reach ends by itself after a minute without work.
+ * continues. A worker that the job does not reach ends by itself (see {@link RowWorker}).
  */
 final class Release {
 

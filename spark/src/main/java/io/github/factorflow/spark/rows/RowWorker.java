@@ -18,11 +18,13 @@ import org.apache.spark.TaskContext;
 /**
  * The long-lived worker of one fit on one executor. It serves one task at a time. Its data are only a cache:
  * a task sends it the data that it lacks. It ends with its fit, when a task that uses it fails or is
- * cancelled, and after a minute without a task.
+ * cancelled, and after a minute without a task. A worker that solves blocks again after the fit ends after some
+ * seconds without a task.
  */
 final class RowWorker {
 
   private static final long IDLE_NANOS = TimeUnit.SECONDS.toNanos(60);
+  private static final long IDLE_NANOS_AFTER_FIT = TimeUnit.SECONDS.toNanos(3);
   private final RowSession session;
   private final ReentrantLock turn = new ReentrantLock();
   private WorkerProcess process;
@@ -56,7 +58,7 @@ final class RowWorker {
       done = true;
       return result;
     } finally {
-      if (done) rest();
+      if (done) rest(task);
       else end();
       turn.unlock();
     }
@@ -88,8 +90,9 @@ final class RowWorker {
     );
   }
 
-  private void rest() {
-    long until = System.nanoTime() + IDLE_NANOS;
+  private void rest(TaskContext task) {
+    boolean fits = RunningFit.hasTask(session.id(), task);
+    long until = System.nanoTime() + (fits ? IDLE_NANOS : IDLE_NANOS_AFTER_FIT);
     process.watchedBy(() -> System.nanoTime() > until);
   }
 

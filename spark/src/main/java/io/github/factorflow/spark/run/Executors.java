@@ -54,7 +54,10 @@ public record Executors(List<String> places) implements Serializable {
     );
   }
 
-  /** The same RDD, whose partition p prefers the place p modulo places. */
+  /**
+   * The same RDD, whose partition p prefers the place p modulo places, as long as its executor runs: Spark would
+   * wait some seconds for a lost one in each stage.
+   */
   public <T> RDD<T> prefer(RDD<T> rdd, ClassTag<T> tag) {
     return places.isEmpty() ? rdd : new Preferring<>(rdd, tag, places);
   }
@@ -84,7 +87,7 @@ public record Executors(List<String> places) implements Serializable {
     @Override
     public scala.collection.immutable.List<String> getPreferredLocations(Partition split) {
       String place = places.get(split.index() % places.size());
-      return Scala.scala(place.isEmpty() ? List.of() : List.of(place));
+      return Scala.scala(running(context()).contains(place) ? List.of(place) : List.of());
     }
   }
 }

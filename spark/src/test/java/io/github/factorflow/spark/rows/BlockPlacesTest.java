@@ -10,9 +10,25 @@ class BlockPlacesTest {
   @Test
   void aLostExecutorsBlockMovesToANewOneOrToAny() {
     List<String> places = List.of("a", "b", "c");
-    assertEquals(places, BlockPlaces.withoutLost(places, List.of("d", "c", "b", "a")));
-    assertEquals(List.of("a", "d", "c"), BlockPlaces.withoutLost(places, List.of("a", "c", "d")));
-    assertEquals(List.of("a", "", "c"), BlockPlaces.withoutLost(places, List.of("a", "c")));
-    assertEquals(List.of("", "", ""), BlockPlaces.withoutLost(places, List.of()));
+    assertEquals(places, BlockPlaces.of(3, places, List.of("d", "c", "b", "a"), 1));
+    assertEquals(List.of("a", "d", "c"), BlockPlaces.of(3, places, List.of("a", "c", "d"), 1));
+    assertEquals(List.of("a", "", "c"), BlockPlaces.of(3, places, List.of("a", "c"), 1));
+    assertEquals(List.of("", "", ""), BlockPlaces.of(3, places, List.of(), 1));
+  }
+
+  @Test
+  void fewerExecutorsThanBlocksHaveSeveralEach() {
+    List<String> places = BlockPlaces.of(6, List.of(), List.of("a", "b"), 3);
+    assertEquals(List.of("a", "a", "a", "b", "b", "b"), places);
+    assertEquals(
+      List.of("c", "c", "c", "b", "b", "b"),
+      BlockPlaces.of(6, places, List.of("b", "c"), 3)
+    );
+    assertEquals(List.of("", "", "", "b", "b", "b"), BlockPlaces.of(6, places, List.of("b"), 3));
+    // An executor that comes later takes the blocks that others have too many of.
+    assertEquals(
+      List.of("a", "a", "c", "b", "b", "c"),
+      BlockPlaces.of(6, places, List.of("a", "b", "c"), 2)
+    );
   }
 }

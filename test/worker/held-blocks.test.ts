@@ -1,0 +1,48 @@
+/** Blocks of rows that do not fit a worker's memory together, docs/reference/worker-protocol.md. */
+import { afterEach, describe, expect, it } from 'vitest';
+import type { RowExchange } from '../support/row-workers.ts';
+import { numberedRatings } from '../support/numbered-ratings.ts';
+import { RowTraining } from '../support/row-workers.ts';
+
+const BLOCKS = 4;
+const params = { rank: 64, maxIter: 2, seed: 3, regParam: 0.05 };
+const triples = numberedRatings(20_000, { users: 3000, items: 200 });
+
+const open: { kill(): void }[] = [];
+afterEach(() => {
+  for (const one of open.splice(0)) one.kill();
+});
+
+/** Trains with one worker for all blocks. */
+async function trained(exchange: RowExchange, budget?: string) {
+  const flags = ['--device', 'cpu', '--workers', '1', ...(budget ? ['--memory-budget', budget] : [])];
+  const rows = new RowTraining({ ...params }, triples, BLOCKS, {
+    flags,
+    exchange,
+    precision: 'float16',
+    processes: 1,
+  });
+  open.push(rows);
+  await rows.start();
+  await rows.iterate();
+  await rows.iterate(true);
+  const { missing } = rows;
+  return { factors: { users: rows.factors('users'), items: rows.factors('items') }, missing };
+}
+
+describe('a worker with several blocks', () => {
+  it.each(['shuffle', 'equations'] as const)(
+    'gives up rows, then ratings, where they do not fit, and the factors are the same with the exchange %s',
+    async (exchange) => {
+      const all = await trained(exchange);
+      expect(all.missing).not.toHaveProperty('previous');
+      const some = await trained(exchange, '219MiB');
+      expect(some.missing).toMatchObject({ previous: expect.any(Number) as number });
+      expect(some.missing).not.toHaveProperty('block');
+      const one = await trained(exchange, '216MiB');
+      expect(one.missing).toMatchObject({ block: expect.any(Number) as number });
+      expect(some.factors).toEqual(all.factors);
+      expect(one.factors).toEqual(all.factors);
+    },
+  );
+});
