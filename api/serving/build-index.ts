@@ -98,8 +98,15 @@ async function buildOne(
     codes,
     ...(gram && { gram: gram.values }),
   };
-  await searches.replaceLists(kind, listIndexOf(stored), space);
-  const { margin, ...measured } = await tuneIndex(served, kind, header.lists, recall, options);
+  const tune = async () => {
+    await searches.replaceLists(kind, listIndexOf(stored), space);
+    return tuneIndex(served, kind, header.lists, recall, options);
+  };
+  const { margin, ...measured } = await tune().catch(async (error: unknown) => {
+    // Later searches use the index that the model had before.
+    await searches.dropLists(kind);
+    throw error;
+  });
   indexes.set({ ...stored, header: { ...stored.header, margin, ...measured } });
   const seconds = (performance.now() - start) / 1000;
   return { search: kind, lists: header.lists, ...measured, bytes: listBytes(index), seconds };

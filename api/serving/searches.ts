@@ -115,6 +115,11 @@ export class Searches {
     );
   }
 
+  /** Frees an index; the next search prepares it again. */
+  dropLists(kind: IndexKind): Promise<void> {
+    return this.#indices.lists.drop(kind);
+  }
+
   /** Changes how an index that was prepared is searched. */
   tuneLists(kind: IndexKind, change: ListTuning): Promise<void> {
     return this.#indices.lists.tune(kind, change);

@@ -51,6 +51,8 @@ export class FixedRows {
     if (block === undefined || this.#block !== block) return;
     const factors = this.#factors;
     this.#block = this.#arrived = this.#factors = undefined;
+    // On a GPU a solver refers to the rows in host memory.
+    block.started?.fix(new Float32Array(0));
     await factors?.free();
   }
 }

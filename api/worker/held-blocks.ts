@@ -1,4 +1,5 @@
 import { type BlockBytes, CHUNK_BYTES } from './block-bytes.ts';
+import type { FixedRows } from './fixed-rows.ts';
 import type { RowBlock } from './row-block.ts';
 
 /** The requests for which a block has rows of the fixed side. */
@@ -12,15 +13,16 @@ const solves = new Set(['take', 'fixed', 'add', 'solve', 'loss']);
  */
 export class HeldBlocks {
   readonly #budget: number;
+  readonly #fixed: Pick<FixedRows, 'drop'>;
   /** In the order of use. */
   readonly #blocks = new Map<string, RowBlock>();
   /** The most bytes that a request has needed in addition: a CPU's kernels do not return memory. */
   #working = 0;
   #gaveUp = false;
 
-  /** `budget`: bytes for all blocks, without the process itself. */
-  constructor(budget: number) {
-    this.#budget = budget;
+  /** `budget`: bytes for all blocks, without the process itself. `fixed`: has rows for one of the blocks. */
+  constructor(budget: number, fixed: Pick<FixedRows, 'drop'>) {
+    [this.#budget, this.#fixed] = [budget, fixed];
   }
 
   get(name: string): RowBlock | undefined {
@@ -38,6 +40,7 @@ export class HeldBlocks {
   async remove(name: string): Promise<void> {
     const block = this.#blocks.get(name);
     this.#blocks.delete(name);
+    await this.#fixed.drop(block);
     await block?.forget();
   }
 

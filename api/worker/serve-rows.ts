@@ -81,7 +81,7 @@ class RowRequests {
     this.#training = training;
     this.#session = session;
     this.#ctx = ctx;
-    this.#blocks = new HeldBlocks(dataBytes(session));
+    this.#blocks = new HeldBlocks(dataBytes(session), this.#fixed);
     this.#exchange = new RowExchange(parent, training, this.#fixed, ctx);
   }
 
@@ -97,7 +97,6 @@ class RowRequests {
     // The rows for equations stay on the device as long as no other request needs its memory.
     if (type !== 'equations') await block.endShares();
     if (type === 'release') {
-      await this.#fixed.drop(block);
       await this.#blocks.remove(name);
       return { fields: {} };
     }

@@ -27,7 +27,8 @@ options.add_argument("--iterations", type=int, default=10)
 options.add_argument("--conf", action="append", default=[])
 given = options.parse_args()
 
-builder = SparkSession.builder.master(given.master).config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
+builder = SparkSession.builder.master(given.master).config("spark.ui.enabled", "false")
+builder = builder.config("spark.ui.showConsoleProgress", "false")
 if given.master.startswith("spark:"):
     builder = builder.config("spark.executor.resource.gpu.amount", "1").config("spark.task.resource.gpu.amount", "1")
 for setting in given.conf:
@@ -71,7 +72,8 @@ def report(device, model, wall):
 
 def recommend(device, model):
     start = time.monotonic()
-    lists = model.recommendForAllUsers(10).selectExpr("user", "transform(recommendations, one -> one.item) items").cache()
+    lists = model.recommendForAllUsers(10)
+    lists = lists.selectExpr("user", "transform(recommendations, one -> one.item) items").cache()
     users = lists.count()
     print(f"{device}: 10 items for each of {users:,} users: {time.monotonic() - start:.2f} s", flush=True)
     return lists

@@ -52,7 +52,7 @@ export class CsvNames implements NamesFile {
 
   async find(ids: readonly Id[]): Promise<readonly (ItemRow | undefined)[]> {
     return ids.map((id) => {
-      const row = this.#rows.get(String(id).trim());
+      const row = this.#rows.get(String(id));
       if (row === undefined) return undefined;
       const [name, ...values] = row;
       const typed = values.map((value, k): Value | undefined =>

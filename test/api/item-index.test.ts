@@ -2,9 +2,10 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { Searches } from '../../api/serving/searches.ts';
 import { MASKED_COLUMNS } from '../../cpu/tasks/lists/list-scratch.ts';
-import { ALS, col, type Model, Session } from '../../index.ts';
+import { ALS, CancelledError, col, type Model, Session } from '../../index.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-index-'));
 const ratings = join(import.meta.dirname, '../../examples/data/movietweetings-100k/ratings.parquet');
@@ -50,6 +51,20 @@ describe('an index', () => {
     const recall = recallOf((await allOf(false)).map(idsOf), (await allOf(true)).map(idsOf));
     expect(recall).toBeGreaterThan(0.95);
     expect(recall).toBeGreaterThan(recallOf((await allOf(false)).map(idsOf), (await allOf(1)).map(idsOf)));
+  });
+
+  it('is the one before if another one is cancelled while its searches are tuned', async () => {
+    const before = await allOf(1);
+    const controller = new AbortController();
+    const tuned = vi.spyOn(Searches.prototype, 'tuneLists').mockImplementationOnce(async () => {
+      controller.abort();
+    });
+    const options = { lists: 200, seed: 9, searches: ['recommend'] } as const;
+    const building = model.buildIndex({ ...options, signal: controller.signal });
+    await expect(building).rejects.toThrow(CancelledError);
+    expect(tuned).toHaveBeenCalledOnce();
+    tuned.mockRestore();
+    expect(await allOf(1)).toEqual(before);
   });
 
   it.each([12, 80])('leaves out few of the best items by their signs, at rank %i', async (rank) => {

@@ -148,14 +148,15 @@ describe('names on a server', () => {
       writeFileSync(join(folder, 'wrong.csv'), text);
       await expect(open('wrong.csv')).rejects.toThrow(message);
     }
-    const lines = ['\ufeffid\ttitle', 'b\t"Two ""2"""', 'a\t', 'b\tlater', ''];
+    const lines = ['\ufeffid\ttitle', 'b\t"Two ""2"""', 'a\t', 'b\tlater', ' c\tThird', ''];
     writeFileSync(join(folder, 'names.tsv'), lines.join('\r\n'));
     const names = await open('names.tsv');
-    expect([names.size, await names.rows(['a', 'b', 'c'])]).toEqual([
-      2,
+    expect([names.size, await names.rows(['a', 'b', 'c', ' c'])]).toEqual([
+      3,
       [
         { id: 'a', attributes: {} },
         { id: 'b', name: 'Two "2"', attributes: {} },
+        { id: ' c', name: 'Third', attributes: {} },
       ],
     ]);
   });

@@ -1,5 +1,7 @@
 /** Blocks of rows that do not fit a worker's memory together, docs/reference/worker-protocol.md. */
 import { afterEach, describe, expect, it } from 'vitest';
+import { HeldBlocks } from '../../api/worker/held-blocks.ts';
+import type { RowBlock } from '../../api/worker/row-block.ts';
 import type { RowExchange } from '../support/row-workers.ts';
 import { numberedRatings } from '../support/numbered-ratings.ts';
 import { RowTraining } from '../support/row-workers.ts';
@@ -45,4 +47,21 @@ describe('a worker with several blocks', () => {
       expect(one.factors).toEqual(all.factors);
     },
   );
+
+  it('gives up the fixed rows of a block that it gives up', async () => {
+    const forgotten: string[] = [];
+    const blockOf = (name: string) =>
+      ({
+        bytes: { kept: 60, rows: 0, loading: 0, solving: 0 },
+        forget: async () => void forgotten.push(name),
+        name,
+      }) as unknown as RowBlock & { readonly name: string };
+    const drop = async (block: unknown) =>
+      void forgotten.push(`fixed of ${(block as { name: string }).name}`);
+    const blocks = new HeldBlocks(100, { drop });
+    for (const name of ['a', 'b']) blocks.add(name, blockOf(name));
+    await blocks.makeRoom('build', 'b');
+    expect(forgotten).toEqual(['fixed of a', 'a']);
+    expect(blocks.get('a')).toBeUndefined();
+  });
 });

@@ -1,5 +1,4 @@
-import { DivergedError } from '../../../engine/errors.ts';
-import { type KeyColumn, keyCount, keyText } from '../../../engine/keys/key-column.ts';
+import type { KeyColumn } from '../../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { Device } from '../../../engine/run/device.ts';
 import { computeDevice } from '../../../engine/run/devices.ts';
@@ -18,6 +17,7 @@ import { chooseSolver, solverParams } from '../solver-choice.ts';
 import { tilingOf } from '../tiles.ts';
 import { sharedArray } from '../../../engine/partition.ts';
 import { roundToHalf } from '../../../engine/numbers/half.ts';
+import { divergedRow } from './diverged-row.ts';
 import { FixedFactors } from './fixed-factors.ts';
 import { lossOfRows, type RowsLoss, type SolvedRowsLoss, squaresOf } from './rows-loss.ts';
 import {
@@ -133,7 +133,7 @@ export class RowSolver {
 
   /** Gives up the rows in memory; `give` sets them again. */
   giveUp(): void {
-    this.#version = undefined;
+    this.#version = this.#halves = undefined;
     this.#rows = new Float32Array(0);
   }
 
@@ -198,7 +198,7 @@ export class RowSolver {
         );
     const solved = this.#hold(version, rows);
     this.#objective = objective;
-    if (badRow >= 0) throw this.#diverged(badRow);
+    if (badRow >= 0) throw divergedRow(badRow, this, this.#params.regParam);
     return solved;
   }
 
@@ -287,18 +287,5 @@ export class RowSolver {
     this.#rows = values;
     this.#objective = NaN;
     return values;
-  }
-
-  #diverged(row: number): DivergedError {
-    const { offsets } = this.block;
-    const id = keyText(this.keys, Math.min(row, keyCount(this.keys) - 1));
-    return new DivergedError(
-      `the normal equations of the row ${id} (${offsets[row + 1] - offsets[row]} ratings) are singular or not finite`,
-      {
-        phase: 'train',
-        id,
-        advice: `Raise regParam (λ), which is ${this.#params.regParam}, or scale the ratings down`,
-      },
-    );
   }
 }
