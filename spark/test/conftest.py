@@ -10,8 +10,9 @@ import os
 from pathlib import Path
 
 import pytest
+from pyspark.ml.recommendation import ALS
 
-from support import base_conf, start_session
+from support import HOST_PARAMS, base_conf, factors, on_hosts, planted, start_session
 
 
 @pytest.fixture(scope="session")
@@ -39,9 +40,19 @@ def spark(mode, home):
 
 @pytest.fixture(scope="session")
 def ratings(spark):
-    from support import planted
-
     return spark.createDataFrame(planted(), "user int, item int, rating float").repartition(2).cache()
+
+
+@pytest.fixture(scope="session")
+def one_host(spark, ratings):
+    """The factors of one host, by the worker itself."""
+    return factors(on_hosts(spark, 1, lambda: ALS(**HOST_PARAMS).fit(ratings)))
+
+
+@pytest.fixture(scope="session")
+def implicit_host(spark, ratings):
+    """The factors of implicit data on one host."""
+    return factors(on_hosts(spark, 1, lambda: ALS(implicitPrefs=True, alpha=2.0, **HOST_PARAMS).fit(ratings)))
 
 
 @pytest.fixture

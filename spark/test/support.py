@@ -12,6 +12,8 @@ ROOT = Path(__file__).resolve().parents[2]
 OURS = "io.github.factorflow.spark.FactorFlowALS"
 # Few partitions of factors, because each is one task in every test.
 BLOCKS = {"numUserBlocks": 2, "numItemBlocks": 2}
+# Of the fits on several hosts.
+HOST_PARAMS = {"rank": 5, "maxIter": 6, "regParam": 0.05, "seed": 3, **BLOCKS}
 # Identifies this run: on its executors' command lines, and in the environment of all its processes.
 RUN = os.environ.setdefault("FACTORFLOW_TEST_RUN", f"factorflow.test.run={os.getpid()}")
 MOVIES = ROOT / "examples/data/movietweetings-100k/ratings.parquet"
@@ -168,3 +170,41 @@ def factors(model):
         {row.id: list(row.features) for row in side.collect()}
         for side in (model.userFactors, model.itemFactors)
     ]
+
+
+def on_hosts(spark, hosts, fit, exchange="auto", precision="float32", **more):
+    """A fit with the settings of several hosts."""
+    with settings(
+        spark,
+        spark__factorflow__workers=str(hosts),
+        spark__factorflow__exchange=exchange,
+        spark__factorflow__exchangePrecision=precision,
+        **more,
+    ):
+        return fit()
+
+
+def assert_close(one, other, most=1e-4):
+    """Compares the factors of both sides, which `factors` returns."""
+    for side, found in zip(one, other):
+        assert side.keys() == found.keys()
+        assert max(abs(a - b) for key in side for a, b in zip(side[key], found[key])) < most
+
+
+class plain:
+    """Spark's own ALS with the parameters of another estimator."""
+
+    def __init__(self, als):
+        self.als = als
+
+    def fit(self, df):
+        from pyspark import SparkContext
+        from pyspark.ml.recommendation import ALSModel
+
+        als = self.als.copy()
+        als._java_obj = SparkContext._active_spark_context._jvm.org.apache.spark.ml.recommendation.ALS(
+            als.uid
+        )
+        als._transfer_params_to_java()
+        assert als._java_obj.getClass().getName() != OURS
+        return als._copyValues(ALSModel(als._java_obj.fit(df._jdf)))

@@ -7,7 +7,7 @@ import threading
 import pytest
 from pyspark.ml.recommendation import ALS
 
-from support import MOVIES, OURS, factors, on_the_processor, rmse, settings, workers
+from support import MOVIES, factors, on_the_processor, plain, rmse, settings, workers
 
 SCHEMA = "user {0}, item {0}, rating double"
 
@@ -136,22 +136,3 @@ def test_parity_with_sparks_own_als(spark, implicit):
         for part in (0, 1):
             own, ours = (sum(each[part] for each in errors[whose]) / len(seeds) for whose in ("own", "ours"))
             assert abs(ours / own - 1) < 0.01, (name, ("test", "training")[part], own, ours)
-
-
-class plain:
-    """Spark's own ALS with the parameters of another estimator."""
-
-    def __init__(self, als):
-        self.als = als
-
-    def fit(self, df):
-        from pyspark import SparkContext
-        from pyspark.ml.recommendation import ALSModel
-
-        als = self.als.copy()
-        als._java_obj = SparkContext._active_spark_context._jvm.org.apache.spark.ml.recommendation.ALS(
-            als.uid
-        )
-        als._transfer_params_to_java()
-        assert als._java_obj.getClass().getName() != OURS
-        return als._copyValues(ALSModel(als._java_obj.fit(df._jdf)))
