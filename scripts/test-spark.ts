@@ -3,6 +3,8 @@
  * installs each version of PySpark in its own environment below build/spark, and runs the Python tests in
  * spark/test: without WORDS, every test of the newest version and a short test of the oldest; with `all`,
  * every test of every version with every kind of session. Other WORDS select runs by parts of their names.
+ * `seeds` compares FactorFlow with Spark's own ALS at 20 seeds, in 10 minutes a version, and is not part of
+ * `all`: `npm run test:spark -- seeds 4.3.0`.
  * Without Java, Maven or Python it prints that and runs nothing; the same without network, unless everything
  * is installed already.
  */
@@ -36,20 +38,49 @@ const parity = versions.flatMap((version): TestRun[] =>
     })),
   ),
 );
+/** Cases of the tests of Spark's own ALS, and the examples in PySpark's documentation of it. */
+const sparksOwn = ['test_als_cases.py', 'test_als_lists.py', 'test_doctest.py'];
 /** Tests that need one version only. */
 const others: readonly TestRun[] = [
-  { version: newest, mode: 'classic', master: 'local[2]', files: ['test_data.py', 'test_reach.py'] },
+  {
+    version: newest,
+    mode: 'classic',
+    master: 'local[2]',
+    files: ['test_data.py', 'test_reach.py', ...sparksOwn],
+  },
   { version: newest, mode: 'classic', master: 'local[1]', files: ['test_import.py'] },
   { version: newest, mode: 'classic', master: 'local-cluster[2,1,1024]', files: ['test_ends.py'] },
   { version: newest, mode: 'connect', master: 'local[2]', files: ['test_ends.py'] },
-  { version: newest, mode: 'classic', master: 'local-cluster[3,1,2048]', files: ['test_hosts.py'] },
+  {
+    version: newest,
+    mode: 'classic',
+    master: 'local-cluster[3,1,2048]',
+    files: ['test_hosts.py', 'test_host_failures.py'],
+  },
   { version: newest, mode: 'classic', master: 'local-cluster[1,2,1024]', files: ['test_settings.py'] },
 ];
-/** FactorFlow's parameters, SGD, summaries and recommendations on the other versions. */
-const reach = versions
+/** Parameters, SGD, summaries, recommendations and the cases of Spark itself on the other versions. */
+const otherVersions = versions
   .filter((version) => version !== newest)
-  .map((version): TestRun => ({ version, mode: 'classic', master: 'local[2]', files: ['test_reach.py'] }));
-const runs: readonly TestRun[] = [...parity, ...others, ...reach];
+  .map((version): TestRun => ({
+    version,
+    mode: 'classic',
+    master: 'local[2]',
+    files: ['test_reach.py', ...sparksOwn],
+  }));
+/** Spark's own cases through Connect. */
+const ofConnect = versions
+  .filter((version) => version !== oldest)
+  .map((version): TestRun => ({ version, mode: 'connect', master: 'local[2]', files: sparksOwn }));
+const runs: readonly TestRun[] = [...parity, ...others, ...otherVersions, ...ofConnect];
+
+/** Chosen by the word `seeds` alone. */
+const seeds = versions.map((version): TestRun => ({
+  version,
+  mode: 'classic',
+  master: 'local[2]',
+  files: ['test_als_seeds.py', '-s'],
+}));
 
 /**
  * All of Spark's interface in both kinds of session, one of them in one process and one on executors; and a
@@ -80,7 +111,9 @@ const nameOf = ({ version, mode, master, files }: TestRun) =>
 const chosen =
   process.argv.length === 2
     ? [...shortParity, ...others, smoke]
-    : runs.filter((run) => words.every((word) => nameOf(run).includes(word)));
+    : (words.includes('seeds') ? seeds : runs).filter((run) =>
+        words.every((word) => nameOf(run).includes(word)),
+      );
 if (chosen.length === 0)
   throw new Error(
     `no run has all of these words: ${words.join(' ')}. There are:\n${runs.map(nameOf).join('\n')}`,
