@@ -1,10 +1,10 @@
 """
 The examples in the documentation of the installed pyspark.ml.recommendation, with FactorFlow as the ALS.
 
-They have six ratings, rank 10 and 5 iterations. Predictions of rated pairs hardly depend on the random start,
-and must be the documented ones within 0.01. Those of the three other pairs do: over 100 starts Spark's
-algorithm predicts -0.3 to 4.5 for the first, 2.5 to 4.2 for the second and -1.6 to 3.0 for the third. Such
-numbers are printed, and must only be finite.
+They have six ratings, rank 10 and 5 iterations. Predictions of rated pairs depend little on the random start:
+over 100 starts of Spark's algorithm they differ from the documented ones by at most 0.031 (1.053 to 1.107 for
+1.076), so they must agree within 0.04. Those of the three other pairs depend on it: -0.3 to 4.5 for the first,
+2.5 to 4.2 for the second and -1.6 to 3.0 for the third. Such numbers are printed, and must only be finite.
 """
 
 import doctest
@@ -13,7 +13,7 @@ import re
 
 import pyspark.ml.recommendation
 
-TOLERANCE = 0.01
+TOLERANCE = 0.04
 #: Documented predictions of pairs without a rating: user 0 and item 2, user 1 and item 0, user 2 and item 0.
 UNRATED = (0.6929, 3.47356, -0.899198)
 SEEDS = (0, 1, 2)
