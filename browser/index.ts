@@ -2,17 +2,20 @@
 // oxlint-disable-next-line import/no-unassigned-import -- Must run before the modules below.
 import './dispose-symbols.ts';
 export { openModel, type OpenModelOptions } from './open-model.ts';
-export type { PageDeviceName, PageTraining } from './page-training.ts';
+export type { PageDeviceName } from './device-choice.ts';
+export { webGpu, type WebGpuCode } from './web-gpu.ts';
+export type { PageTraining } from './page-training.ts';
 export { type PageAlsOptions, trainAls } from './train-als.ts';
 export { type PageSgdOptions, trainSgd } from './train-sgd.ts';
 export type { PageRating } from './page-ratings.ts';
 export {
   PageModel,
+  type PageDeviceOption,
   type PageExplainOptions,
-  type PageNames,
   type PageRequestOptions,
   type PageSimilarOptions,
 } from './page-model.ts';
+export type { PageNames } from './page-names.ts';
 export { type ItemRow, openNames, type OpenNamesOptions, RemoteNames } from './names/remote-names.ts';
 export type { Fetch } from './remote-file.ts';
 export { ItemNames, type ItemNameEntry } from '../operators/serving/item-names.ts';

@@ -13,6 +13,7 @@ import { PageModel } from './page-model.ts';
 import { PageSession } from './page-session.ts';
 import { openSide, readAllRows, readIds, type SideShape } from './read-side.ts';
 import { servingTasks } from './serving-tasks.ts';
+import type { WebGpuCode } from './web-gpu.ts';
 import { type Fetch, problem, RemoteFile, type RemoteOptions } from './remote-file.ts';
 
 export interface OpenModelOptions {
@@ -26,6 +27,11 @@ export interface OpenModelOptions {
    * if the model has an index.
    */
   readonly index?: 'auto' | boolean;
+  /**
+   * `webGpu` of this module, to search by WebGPU: see PageDeviceOption. Default: the model has no code of
+   * WebGPU.
+   */
+  readonly webGpu?: WebGpuCode;
 }
 
 /**
@@ -35,16 +41,25 @@ export interface OpenModelOptions {
  * model has no index for recommendations.
  */
 export async function openModel(url: string | URL, options: OpenModelOptions = {}): Promise<PageModel> {
-  checkOptions('openModel', options, ['fetch', 'signal', 'index'], '{ signal }');
+  checkOptions('openModel', options, ['fetch', 'signal', 'index', 'webGpu'], '{ signal }');
   const folder = addressOf('openModel', url, "openModel('model/')").replace(/\/+$/, '');
-  const { fetch = (address, init) => globalThis.fetch(address, init), signal, index = 'auto' } = options;
+  const {
+    fetch = (address, init) => globalThis.fetch(address, init),
+    signal,
+    index = 'auto',
+    webGpu,
+  } = options;
   if (index !== 'auto' && typeof index !== 'boolean')
     throw new UsageError(`the option index of openModel must be 'auto', true or false, got ${shown(index)}`);
+  if (webGpu !== undefined && typeof webGpu !== 'function')
+    throw new UsageError(`the option webGpu of openModel takes webGpu, got ${shown(webGpu)}`, {
+      advice: "Import it from factorflow/browser: openModel('model/', { webGpu })",
+    });
   const [session, { items, indexes, ...parts }] = await Promise.all([
     PageSession.open(servingTasks),
     readParts(folder, index, { fetch, signal }),
   ]);
-  return new PageModel(parts, session, { items, indexes });
+  return new PageModel(parts, session, { remote: { items, indexes }, webGpu });
 }
 
 async function readParts(folder: string, index: 'auto' | boolean, remote: RemoteOptions) {

@@ -12,6 +12,7 @@ import { squaredError } from '../gpu/loss/squared-error.task.ts';
 import { weightedNorm } from '../gpu/loss/weighted-norm.task.ts';
 import { OpenedGpu } from '../gpu/opened-gpu.ts';
 import { type GpuHandlers, handleBy } from '../gpu/registry.ts';
+import { topN } from '../gpu/serving/top-n.task.ts';
 import { compileAhead } from '../gpu/update/compile-update.task.ts';
 import { update } from '../gpu/update/update.task.ts';
 import type { GpuHost } from '../gpu/webgpu/host.ts';
@@ -19,7 +20,9 @@ import { openAdapter } from '../gpu/webgpu/open-adapter.ts';
 import { sharedArray } from '../engine/partition.ts';
 import { PageGpuRequests } from './page-gpu-requests.ts';
 
-/** The tasks of training by ALS on one GPU. */
+export { GpuSearches } from './gpu-searches.ts';
+
+/** The tasks of training by ALS and of recommendations on one GPU. */
 const handlers: GpuHandlers = {
   upload,
   update,
@@ -34,6 +37,7 @@ const handlers: GpuHandlers = {
   'squared-error': squaredError,
   'weighted-norm': weightedNorm,
   'compile-update': compileAhead,
+  'top-n': topN,
 };
 
 const oneGpu = () => Promise.reject(new Error('a page has one GPU, and exchanges no data between GPUs'));

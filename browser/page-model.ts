@@ -1,13 +1,13 @@
 import { explainItem, type Explanation, type ExplainOptions } from '../api/serving/explain.ts';
-import { type RatedItem, recommendFromRatings } from '../api/serving/fold-in-request.ts';
-import { checkIndexUse, type IndexUse, missingIndex, type UsedIndexes } from '../api/serving/index-use.ts';
-import { checkNames, nameOf } from '../api/serving/item-name.ts';
+import type { RatedItem } from '../api/serving/fold-in-request.ts';
+import { type IndexUse, missingIndex, type UsedIndexes } from '../api/serving/index-use.ts';
+import { checkNames } from '../api/serving/item-name.ts';
 import { checkOptions, runOptionNames } from '../api/check-options.ts';
-import type { UserRecommendations } from '../api/serving/request.ts';
-import { checkCount, checkRequest, type RequestOptions } from '../api/serving/request-options.ts';
+import type { RecommendedItem, UserRecommendations } from '../api/serving/request.ts';
+import { checkCount, checkedId, checkRequest, type RequestOptions } from '../api/serving/request-options.ts';
 import { Searches } from '../api/serving/searches.ts';
 import { idsOf, type RequestedModel, sideSpace } from '../api/serving/served-model.ts';
-import { findSimilar, type SimilarRows, type SimilarTo } from '../api/serving/similar-to.ts';
+import type { SimilarRows, SimilarTo } from '../api/serving/similar-to.ts';
 import { indexKindOf } from '../api/serving/search-similar.ts';
 import type { RunOptions } from '../api/run-session.ts';
 import type { IndexKind } from '../connectors/model/index-layout.ts';
@@ -17,35 +17,36 @@ import type { JsonObject } from '../engine/json.ts';
 import { findId, type Id } from '../engine/keys/find-id.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
 import { shown } from '../engine/shown.ts';
-import type { ItemNames } from '../operators/serving/item-names.ts';
+import type { RemoteNames } from './names/remote-names.ts';
+import { checkDevice, type PageDeviceName } from './device-choice.ts';
+import { ModelGpu } from './model-gpu.ts';
 import type { PageIndexes } from './page-indexes.ts';
 import type { PageItems } from './page-items.ts';
+import { NamesOfRequest, type PageNames, splitNames } from './page-names.ts';
+import { checkIndexDevice, recommendToVisitors, similarToItems, type Visitors } from './page-requests.ts';
 import type { PageSession } from './page-session.ts';
-import { RemoteNames } from './names/remote-names.ts';
+import type { WebGpuCode } from './web-gpu.ts';
 
-/** Names of items in memory, or on a web server. */
-export interface PageNames {
-  readonly names?: ItemNames | RemoteNames;
+/** The device that searches. */
+export interface PageDeviceOption {
+  /**
+   * `cpu`: WebAssembly. `gpu`: WebGPU; throws UsageError where the browser has none. `auto`: WebGPU for
+   * searches that take the processor long, if the browser has it on a graphics card; else WebAssembly.
+   * Default: auto.
+   */
+  readonly device?: PageDeviceName;
 }
 
-/** Options of `PageModel.recommend`. */
-export type PageRequestOptions = Omit<RequestOptions, 'exclude' | 'filter' | 'names'> & PageNames;
+/** Options of `PageModel.recommend` and `PageModel.recommendToVisitors`. */
+export type PageRequestOptions = Omit<RequestOptions, 'exclude' | 'filter' | 'names'> &
+  PageNames &
+  PageDeviceOption;
 
-/** Options of `PageModel.similar`. */
-export type PageSimilarOptions = Omit<SimilarTo, 'side' | 'names'> & PageNames;
+/** Options of `PageModel.similar` and `PageModel.similarItems`. */
+export type PageSimilarOptions = Omit<SimilarTo, 'side' | 'names'> & PageNames & PageDeviceOption;
 
 /** Options of `PageModel.explain`. */
 export type PageExplainOptions = Omit<ExplainOptions, 'names'> & PageNames;
-
-/** The options without names on a server, which are read for the found items alone, and these names. */
-function splitNames<Options extends PageNames>({
-  names,
-  ...options
-}: Options): readonly [Omit<Options, 'names'> & { readonly names?: ItemNames }, RemoteNames | undefined] {
-  return names instanceof RemoteNames
-    ? [options, names]
-    : [{ ...options, ...(names !== undefined && { names }) }, undefined];
-}
 
 /** The parts of a model that stay on a server. */
 interface RemoteParts {
@@ -74,13 +75,14 @@ export class PageModel {
   readonly itemCounts: Uint32Array | undefined;
   readonly #served: RequestedModel;
   readonly #session: PageSession;
+  readonly #gpu: ModelGpu;
   readonly #remote: RemoteParts | undefined;
 
   /** @internal */
   constructor(
     parts: Omit<RequestedModel, 'session' | 'searches' | 'indexes'>,
     session: PageSession,
-    remote?: RemoteParts,
+    { remote, webGpu }: { readonly remote?: RemoteParts; readonly webGpu?: WebGpuCode | undefined } = {},
   ) {
     this.#remote = remote;
     this.rank = parts.rank;
@@ -93,6 +95,7 @@ export class PageModel {
       searches: new Searches(session),
       indexes: remote?.indexes ?? noIndexes,
     };
+    this.#gpu = new ModelGpu({ served: this.#served, session, items: remote?.items }, webGpu);
     remote?.indexes.serve(this.#served);
   }
 
@@ -123,25 +126,91 @@ export class PageModel {
       throw new UsageError(`recommend takes the visitor's ratings, got ${shown(visitor)}`, {
         advice: 'For example { ratings: [{ item: 5, rating: 4 }] }',
       });
+    const [list] = await this.#recommend('recommend', [visitor], n, options);
+    return list;
+  }
+
+  /**
+   * The n best items for each of several visitors, in their order: see `recommend`. Throws UsageError if the
+   * ratings of one of them have no finite solution.
+   */
+  async recommendToVisitors(
+    visitors: readonly { readonly ratings: readonly RatedItem[] }[],
+    n: number,
+    options: PageRequestOptions = {},
+  ): Promise<UserRecommendations[]> {
+    const method = 'recommendToVisitors';
+    const isVisitor = (one: unknown): boolean => typeof one === 'object' && one !== null;
+    if (!Array.isArray(visitors) || !visitors.every(isVisitor)) {
+      const wrong: unknown = Array.isArray(visitors) ? visitors.find((one) => !isVisitor(one)) : visitors;
+      throw new UsageError(`${method} takes a list of visitors, got ${shown(wrong)}`, {
+        advice: 'For example [{ ratings: [{ item: 5, rating: 4 }] }]',
+      });
+    }
+    return this.#recommend(method, visitors, n, options);
+  }
+
+  async #recommend(
+    method: string,
+    visitors: Visitors,
+    n: number,
+    { device = 'auto', ...options }: PageRequestOptions,
+  ): Promise<UserRecommendations[]> {
     const [given, remote] = splitNames(options);
-    checkIndexUse('recommend', given.index);
-    await this.#prepareSearch('recommend', given.index, given);
+    checkDevice(device);
+    checkIndexDevice(method, given.index, device);
+    await this.#prepareSearch('recommend', { ...given, device });
     checkRequest(given, this.#served);
     checkCount(n);
-    const found = await recommendFromRatings(this.#served, visitor.ratings, n, given);
-    return { ...found, items: await this.#named(remote, found.items, ({ item }) => item, given.signal) };
+    const searched = { served: this.#served, gpu: this.#gpu };
+    const lists = await recommendToVisitors(searched, visitors, n, { ...given, device });
+    return this.#namesOf(remote, given).namedLists<'items', RecommendedItem, UserRecommendations>(
+      lists,
+      'items',
+      ({ item }) => item,
+    );
   }
 
   /** The n items most similar to one item. Throws UsageError for an unknown id. */
   async similar(id: Id, n: number, options: PageSimilarOptions = {}): Promise<SimilarRows> {
-    const known = ['similarity', 'names', 'index', ...runOptionNames] as const;
-    checkOptions('similar', options, known, "{ similarity: 'dot' }");
-    const [given, remote] = splitNames(options);
+    const [rows] = await this.#similar('similar', () => [checkedId('similar', id)], n, options);
+    return rows;
+  }
+
+  /**
+   * The n items most similar to each of several items, in their order, or to all items of the model. Throws
+   * UsageError for an unknown id.
+   */
+  async similarItems(
+    ids: readonly Id[] | 'all',
+    n: number,
+    options: PageSimilarOptions = {},
+  ): Promise<SimilarRows[]> {
+    return this.#similar('similarItems', () => (ids === 'all' ? this.itemIds() : ids), n, options);
+  }
+
+  async #similar(
+    method: string,
+    ids: () => readonly Id[],
+    n: number,
+    options: PageSimilarOptions,
+  ): Promise<SimilarRows[]> {
+    const known = ['similarity', 'names', 'index', 'device', ...runOptionNames] as const;
+    checkOptions(method, options, known, "{ similarity: 'dot' }");
+    const { device = 'auto', ...others } = options;
+    const [given, remote] = splitNames(others);
     const { similarity = 'cosine', index } = given;
-    checkIndexUse('similar', index);
-    await this.#prepareSearch(indexKindOf(checkSimilarity(similarity)), index, given);
-    const found = await findSimilar(this.#served, id, n, given);
-    return { ...found, similar: await this.#named(remote, found.similar, (row) => row.id, given.signal) };
+    checkDevice(device);
+    checkIndexDevice(method, index, device);
+    const kind = indexKindOf(checkSimilarity(similarity));
+    await this.#prepareSearch(kind, { ...given, device });
+    const searched = { served: this.#served, gpu: this.#gpu };
+    const found = await similarToItems(searched, method, ids(), n, { ...given, device });
+    return this.#namesOf(remote, given).namedLists<'similar', SimilarRows['similar'][number], SimilarRows>(
+      found,
+      'similar',
+      ({ id }) => id,
+    );
   }
 
   /** Splits a score exactly into the contributions of the visitor's ratings, as `Model.explain` does. */
@@ -154,32 +223,26 @@ export class PageModel {
     const [given, remote] = splitNames(options);
     checkNames('explain', given.names);
     const found = await explainItem(this.#served, ratings, item, given);
-    const [asked, ...contributions] = await this.#named(
-      remote,
+    const [asked, ...contributions] = await this.#namesOf(remote, given).named(
       [found, ...found.contributions],
       (row) => row.item,
-      given.signal,
     );
     return { ...(asked as Explanation), contributions: contributions as typeof found.contributions };
   }
 
-  /** The rows with the names that a file on the server has for them. */
-  async #named<Row extends object>(
-    names: RemoteNames | undefined,
-    rows: readonly Row[],
-    idOf: (row: Row) => Id,
-    signal: AbortSignal | undefined,
-  ): Promise<readonly Row[]> {
-    if (names === undefined) return rows;
-    const { items } = this.#served.factors;
-    const found = await names.names(rows.map(idOf), (id) => findId(items, id), signal);
-    return rows.map((row) => ({ ...row, ...nameOf(found, idOf(row)) }));
-  }
-
-  /** Reads what a search with this option needs. */
-  async #prepareSearch(kind: IndexKind, index: IndexUse | undefined, run: RunOptions): Promise<void> {
+  /** Reads what a search on the processor needs; for searches on the GPU see ModelGpu. */
+  async #prepareSearch(
+    kind: IndexKind,
+    { index, device, ...run }: RunOptions & { readonly index?: IndexUse; readonly device: PageDeviceName },
+  ): Promise<void> {
+    this.#served.searches.requireOpen();
+    if (device === 'gpu') return;
     const { signal } = this.#session.requestContext(run);
     await this.#remote?.indexes.prepare(kind, index, signal);
+  }
+
+  #namesOf(names: RemoteNames | undefined, { signal }: RunOptions): NamesOfRequest {
+    return new NamesOfRequest(names, this.#served.factors.items, signal);
   }
 
   /**
@@ -196,5 +259,6 @@ export class PageModel {
   async close(): Promise<void> {
     await this.#served.searches.close();
     await this.#session.close();
+    await this.#gpu.close();
   }
 }

@@ -7,10 +7,10 @@ import type { Device } from '../engine/run/device.ts';
 import { Holdings } from '../engine/run/holdings.ts';
 import { shown } from '../engine/shown.ts';
 import type { TrainingIteration } from '../operators/training/iteration.ts';
+import { checkDevice, noWebGpu, type PageDeviceName } from './device-choice.ts';
 import { PageModel } from './page-model.ts';
 import { PageSession } from './page-session.ts';
-
-export type PageDeviceName = 'auto' | 'cpu' | 'gpu';
+import { loadWebGpu, webGpu } from './web-gpu.ts';
 
 /** A model that a page has trained, and its course. */
 export interface PageTraining {
@@ -53,7 +53,8 @@ export async function runTraining(
     const started = performance.now();
     const ended = await Holdings.within(session.requestContext({ signal, onEvent }, gpu), fit);
     const seconds = (performance.now() - started) / 1000;
-    return { ...ended.course, seconds, device: ended.device, model: new PageModel(ended.parts, session) };
+    const model = new PageModel(ended.parts, session, { webGpu });
+    return { ...ended.course, seconds, device: ended.device, model };
   } catch (error) {
     await session.close();
     throw error;
@@ -65,15 +66,10 @@ export async function runTraining(
 
 /** The page's GPU, if it is asked for. Its code is loaded with it. */
 async function gpuFor(device: PageDeviceName): Promise<Device | undefined> {
-  if (!['auto', 'cpu', 'gpu'].includes(device))
-    throw new UsageError(`device must be 'auto', 'cpu' or 'gpu', got ${shown(device)}`);
+  checkDevice(device);
   if (device === 'cpu') return undefined;
-  const { openPageGpu } = await import('./page-gpu.ts');
+  const { openPageGpu } = await loadWebGpu(webGpu);
   const gpu = await openPageGpu({ software: device === 'gpu' });
-  if (gpu === undefined && device === 'gpu')
-    throw new UsageError('this browser gives the page no WebGPU adapter', {
-      phase: 'open',
-      advice: "Use device 'auto', which then computes on the processor",
-    });
+  if (gpu === undefined && device === 'gpu') throw noWebGpu();
   return gpu;
 }

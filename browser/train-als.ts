@@ -18,9 +18,10 @@ import { sortedRatingFacts, type SortedFacts } from '../operators/evaluation/rat
 import type { IndexedRatings } from '../operators/ratings/ids/index-ids.ts';
 import { sortByUser, sortRatings } from '../operators/ratings/sort-ratings.ts';
 import { joinedRows } from '../operators/training/model-rows.ts';
+import type { PageDeviceName } from './device-choice.ts';
 import { indexKnown, indexPageRatings, type PageRating } from './page-ratings.ts';
 import { defaultThreads } from './page-threads.ts';
-import { type EndedFit, type PageDeviceName, type PageTraining, runTraining } from './page-training.ts';
+import { type EndedFit, type PageTraining, runTraining } from './page-training.ts';
 
 /** Options of `trainAls`: the parameters of `ALS`, and test ratings. */
 export interface PageAlsOptions extends Partial<AlsParams>, RunOptions {

@@ -12,6 +12,9 @@ import {
   solveUsers,
 } from '../../operators/serving/fold-in/solve-users.ts';
 import { shown } from '../../engine/shown.ts';
+import type { IdValues } from '../../engine/keys/id-form.ts';
+import type { ItemNames } from '../../operators/serving/item-names.ts';
+import type { Found } from '../../operators/serving/search.ts';
 import { checkId, type RequestOptions } from './request-options.ts';
 import { namedItems, recommendToUser, type UserRecommendations } from './request.ts';
 import { searchIndexed } from './search-indexed.ts';
@@ -66,6 +69,16 @@ export function requestRatings(
   };
 }
 
+/** The item factors of a model, as the solver takes them. The Gram matrix is computed once for all requests. */
+export function fixedItems(served: RequestedModel, rule: UserRule): FixedItems {
+  const { factors, itemCounts, searches, remoteItems } = served;
+  const { unobserved = 0 } = rule.implicit ?? {};
+  const make = (ctx: ExecutionContext) =>
+    remoteItems?.gram(unobserved, ctx) ?? gramOfItems(factors, unobserved, ctx);
+  const gram = rule.implicit && (() => searches.gram(make));
+  return { model: itemRowsOf(served), itemCounts, rule, gram };
+}
+
 /**
  * The ratings of a request as a block, and the fixed item factors, as Model.foldIn passes them to the solver.
  */
@@ -74,15 +87,7 @@ export function givenRow(
   rule: UserRule,
   { items, ratings }: RequestRatings,
 ): readonly [LaterRatings, FixedItems] {
-  const { factors, itemCounts, searches, remoteItems } = served;
-  const { unobserved = 0 } = rule.implicit ?? {};
-  const make = (ctx: ExecutionContext) =>
-    remoteItems?.gram(unobserved, ctx) ?? gramOfItems(factors, unobserved, ctx);
-  const gram = rule.implicit && (() => searches.gram(make));
-  return [
-    { block: rowOf(ratings), items },
-    { model: itemRowsOf(served), itemCounts, rule, gram },
-  ];
+  return [{ block: rowOf(ratings), items }, fixedItems(served, rule)];
 }
 
 /** The error for a user whose equations have no finite solution. */
@@ -133,12 +138,20 @@ export async function recommendFromRatings(
   if (ratings.items.length === 0)
     return { ...(await recommendToUser(served, undefined, n, options)), unknownItems };
   const found = await searches.compute(search, { signal, onEvent });
-  if (found === undefined) throw unsolved();
-  return {
-    user: null,
-    known: true,
-    items: namedItems(found, ids, names),
-    short: found.positions.length < n,
+  return givenUser(found, n, { ids, names, unknownItems });
+}
+
+/** The response for a user given by ratings. Throws UsageError if the user's equations have no solution. */
+export function givenUser(
+  found: Found | undefined,
+  n: number,
+  {
+    ids,
+    names,
     unknownItems,
-  };
+  }: { readonly ids: IdValues; readonly names: ItemNames | undefined; readonly unknownItems: number },
+): UserRecommendations {
+  if (found === undefined) throw unsolved();
+  const items = namedItems(found, ids, names);
+  return { user: null, known: true, items, short: found.positions.length < n, unknownItems };
 }

@@ -3,6 +3,7 @@ import { findId, type Id } from '../../engine/keys/find-id.ts';
 import { checkSimilarity } from '../../operators/serving/similarity.ts';
 import { checkOptions, runOptionNames } from '../check-options.ts';
 import { shown } from '../../engine/shown.ts';
+import type { Found } from '../../operators/serving/search.ts';
 import type { RunOptions } from '../run-session.ts';
 import { checkCount, checkedId } from './request-options.ts';
 import { idsOf, type RequestedModel } from './served-model.ts';
@@ -47,6 +48,22 @@ export async function findSimilar(
   const probes = similarProbes(served, 'similar', side, similarity, options.index);
   const search = { side, position, n, similarity, probes };
   const found = await searchSimilar(served, search, { signal, onEvent });
+  return similarTo(served, { side, position, names }, found);
+}
+
+/** The found rows as the response for the row at a position. */
+export function similarTo(
+  served: RequestedModel,
+  {
+    side,
+    position,
+    names,
+  }: Pick<SimilarTo, 'names'> & {
+    readonly side: 'item' | 'user';
+    readonly position: number;
+  },
+  found: Found,
+): SimilarRows {
   const ids = idsOf(served, side);
   return {
     id: ids.at(position),

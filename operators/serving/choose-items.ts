@@ -30,21 +30,29 @@ export function chooseItems(items: KeyColumn, { deny, allow }: ItemLists): Chose
   };
 }
 
-/** The model with only the items that may be recommended; the model itself if all may be. */
-export function withChosenItems(model: FactorModel, { denied, allowed }: ChosenItems): FactorModel {
-  if (denied.length === 0 && allowed === undefined) return model;
-  const { rank, items, itemFactors } = model;
-  const left = new Uint8Array(keyCount(items)).fill(allowed === undefined ? 1 : 0);
+/** The positions of the items that may be recommended, ascending; undefined if all may be. */
+export function chosenPositions(items: number, { denied, allowed }: ChosenItems): Uint32Array | undefined {
+  if (denied.length === 0 && allowed === undefined) return undefined;
+  const left = new Uint8Array(items).fill(allowed === undefined ? 1 : 0);
   for (const item of allowed ?? []) left[item] = 1;
   for (const item of denied) left[item] = 0;
-  const positions = Uint32Array.from({ length: left.length }, (_, item) => item).filter(
-    (item) => left[item] === 1,
-  );
+  return Uint32Array.from({ length: items }, (_, item) => item).filter((item) => left[item] === 1);
+}
+
+/** The model with only the items at these positions. */
+export function withItemsAt(model: FactorModel, positions: Uint32Array): FactorModel {
+  const { rank, items, itemFactors } = model;
   const factors = sharedArray(Float32Array, positions.length * rank);
   positions.forEach((item, at) =>
     factors.set(itemFactors.subarray(item * rank, (item + 1) * rank), at * rank),
   );
   return { ...model, items: takeKeys(items, positions), itemFactors: factors };
+}
+
+/** The model with only the items that may be recommended; the model itself if all may be. */
+export function withChosenItems(model: FactorModel, chosen: ChosenItems): FactorModel {
+  const positions = chosenPositions(keyCount(model.items), chosen);
+  return positions === undefined ? model : withItemsAt(model, positions);
 }
 
 /** Union of two ascending lists, ascending. */

@@ -5,7 +5,8 @@ import { mapOrdered } from '../../engine/stream/map-ordered.ts';
 import type { Source } from '../../engine/stream/operator.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
-import { listSchema, NO_ITEM, type RecommendOptions, topBatch } from './recommend.ts';
+import { listSchema, type RecommendOptions, topBatch } from './recommend.ts';
+import { NO_ITEM } from './top-lists.ts';
 import type { Found } from './search.ts';
 
 /** Number of requests in progress at the same time, and of lists in a batch of the result. */

@@ -1,38 +1,20 @@
 import { Field, Float32, Int32, makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
 import { computeDevice } from '../../engine/run/devices.ts';
-import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { keysToVector } from '../../engine/keys/arrow-keys.ts';
 import { keyCount, type KeyColumn, takeKeys } from '../../engine/keys/key-column.ts';
 import { mapOrdered } from '../../engine/stream/map-ordered.ts';
 import type { Source } from '../../engine/stream/operator.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { dataSetName, type Partition, type PartitionRef } from '../../engine/partition.ts';
 import { startPhase } from '../../engine/phase.ts';
-import { giveTo } from '../../engine/run/hand-over.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
-import { type Given, runSteps } from '../../engine/run/run-steps.ts';
-import { StepList } from '../../engine/run/step-list.ts';
 import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
 import { arrowTypeOf } from '../ratings/rows/columns.ts';
 import { announceSearch } from './announce-search.ts';
-import { type FactorModel, placeFactors } from './factor-model.ts';
+import type { FactorModel } from './factor-model.ts';
 import { itemsByNorm } from './items-by-norm.ts';
-import { type RatingBlock, rowsOfBlock, withoutValues } from '../ratings/rating-block.ts';
-import { contracts, type TaskOf } from '../tasks/tasks.ts';
-
-const STAGE = 'top-n';
-
-/**
- * Number of users of one task. A batch of the result has n rows for each of them. A device that divides a
- * task's users itself is busy only with many; the memory of their lists limits the number.
- */
-export function usersPerTask({ wholePasses }: DeviceInfo, n: number): number {
-  return wholePasses ? Math.min(32_768, Math.max(256, Math.floor(2 ** 20 / n))) : 1024;
-}
-
-/** Fills the rest of a list that has fewer than n items. */
-export const NO_ITEM = 0xffff_ffff;
+import type { RatingBlock } from '../ratings/rating-block.ts';
+import { inFlight, NO_ITEM, placeItems, ranges, topLists, usersPerTask } from './top-lists.ts';
 
 export interface RecommendOptions {
   readonly n: number;
@@ -84,10 +66,11 @@ export class Recommend implements Source {
       const { info } = computeDevice(ctx.executor);
       const { exclude: exclusions, n, unit = 'users', onEnd } = this.#options;
       announceSearch('top-n', exclusions !== undefined, info, holdings.ctx);
-      const { model, bounds, order } = itemsByNorm(this.#model);
+      const sorted = itemsByNorm(this.#model);
       const exclude = await exclusions?.(holdings.ctx, this.#model);
-      const top = await topOf(model, n, { bounds, order }, exclude, info, holdings.ctx);
-      const users = keyCount(model.users);
+      const items = await placeItems(sorted.model, sorted, info.place, holdings.ctx);
+      const top = await topLists(items, { model: this.#model, n, exclude }, info, holdings.ctx);
+      const users = keyCount(this.#model.users);
       const phase = startPhase(ctx.events, 'recommend', unit, users);
       let short = 0;
       for await (const { from, to, items, scores } of mapOrdered(
@@ -122,86 +105,6 @@ export function listSchema(
 }
 
 type Sides = Pick<FactorModel, 'users' | 'items'>;
-
-interface Range {
-  readonly from: number;
-  readonly to: number;
-}
-
-export async function* ranges(users: number, step: number): AsyncGenerator<Range> {
-  for (let from = 0; from < users; from += step) yield { from, to: Math.min(users, from + step) };
-}
-
-/**
- * Number of ranges of users in progress at the same time. A device that works in order needs three: it
- * searches for one while it uploads the users of the next and downloads the lists of the previous one.
- */
-export function inFlight({ inOrder, parallelism }: DeviceInfo): number {
-  return inOrder ? 3 : 2 * parallelism;
-}
-
-/**
- * Returns a function that searches for the users of a range. A device with its own memory gets the users and
- * exclusions of one range at a time, so that it uploads some while it searches for others; threads of the
- * host read all in shared memory. `bounds` and `order` are given if items are sorted by norm (see
- * itemsByNorm).
- */
-export async function topOf(
-  model: FactorModel,
-  n: number,
-  { bounds, order }: { readonly bounds?: Partition; readonly order?: Partition },
-  exclude: RatingBlock | undefined,
-  { place, ownMemory }: DeviceInfo,
-  ctx: ExecutionContext,
-) {
-  const { rank, userFactors } = model;
-  const name = dataSetName('top');
-  const ref = (part: string, partition = 0): PartitionRef => ({
-    name: `${name}/${part}`,
-    partition,
-    version: 0,
-  });
-  const { users, items } = await placeFactors(model, place, ctx, ownMemory ? ['items'] : ['users', 'items']);
-  await giveTo(ctx, place, [
-    ...(bounds ? [[ref('bounds'), bounds] as const] : []),
-    ...(order ? [[ref('order'), order] as const] : []),
-  ]);
-  const common = {
-    columnFactors: items,
-    ...(bounds ? { bounds: ref('bounds') } : {}),
-    ...(order ? { order: ref('order') } : {}),
-  };
-  return async ({ from, to }: Range) => {
-    const [top, own, left] = [ref('lists', from), ref('users', from), ref('exclude', from)];
-    const given: Given[] = ownMemory
-      ? [
-          [
-            own,
-            {
-              layout: 'factors',
-              rows: to - from,
-              columns: { values: userFactors.subarray(from * rank, to * rank) },
-            },
-            place,
-          ],
-        ]
-      : [];
-    if (ownMemory && exclude) given.push([left, withoutValues(rowsOfBlock(exclude, from, to, left)), place]);
-    const excluded = exclude ? { exclude: ownMemory ? left : exclude.ref } : {};
-    const task: TaskOf<'top-n'> = {
-      kernel: 'top-n',
-      inputs: { ...common, ...excluded, rowFactors: ownMemory ? own : users },
-      outputs: { top },
-      params: { ...(ownMemory ? { from: 0, to: to - from } : { from, to }), rank, n },
-    };
-    const steps = new StepList(contracts);
-    steps.handOut(STAGE, top, place, steps.task(STAGE, place, task));
-    steps.free(STAGE, place, [top, ...(ownMemory ? [own, ...(exclude ? [left] : [])] : [])]);
-    const [lists] = (await runSteps(steps.steps, ctx, { given })).handed;
-    const { items: found, scores } = lists.columns as { items: Uint32Array; scores: Float32Array };
-    return { from, to, items: found, scores };
-  };
-}
 
 /** A batch of lists of n items and scores, for users from `firstUser` on. */
 export function topBatch(

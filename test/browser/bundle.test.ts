@@ -25,6 +25,7 @@ describe('factorflow/browser', () => {
       'openNames',
       'trainAls',
       'trainSgd',
+      'webGpu',
     ]);
     const declarations = readFileSync(join(root, 'dist/types/browser.d.ts'), 'utf8');
     expect(declarations).not.toMatch(/\bfrom "/);
@@ -42,6 +43,7 @@ describe('factorflow/browser', () => {
       'OpenNamesOptions',
       'PageAlsOptions',
       'PageDeviceName',
+      'PageDeviceOption',
       'PageExplainOptions',
       'PageNames',
       'PageRating',
@@ -53,6 +55,7 @@ describe('factorflow/browser', () => {
       'RecommendedItem',
       'SimilarRows',
       'UserRecommendations',
+      'WebGpuCode',
     ]);
   });
 

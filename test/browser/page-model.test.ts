@@ -116,6 +116,50 @@ describe('a model of a page', () => {
     await expect(page.recommend(visitor, 4)).rejects.toThrow('the model is closed');
   });
 
+  it('answers several visitors and items at once as one by one', async () => {
+    const model = await saved('several', { biases: true });
+    const page = await openModel(`${server.url}/several`);
+    const visitors = [3, 17, 40].map((user) => ({ ratings: ratedBy(user) }));
+    visitors.splice(1, 0, { ratings: [{ item: 99_999, rating: 3 }] });
+    const names = new ItemNames(page.itemIds().map((id) => [id, `film ${id}`]));
+    const options = { names, deny: [5, 7], unknownUsers: 'popular' } as const;
+    expect(await page.recommendToVisitors(visitors, 6, options)).toEqual(
+      await Promise.all(visitors.map((visitor) => model.recommend(visitor, 6, options))),
+    );
+    const ids = page.itemIds();
+    const similar = await page.similarItems('all', 4, { similarity: 'dot', names });
+    expect(similar).toEqual(
+      await Promise.all(ids.map((id) => model.similar(id, 4, { similarity: 'dot', names }))),
+    );
+    expect(await page.similarItems([ids[7], ids[2]], 4)).toEqual([
+      await page.similar(ids[7], 4),
+      await page.similar(ids[2], 4),
+    ]);
+    expect(await page.recommendToVisitors([], 6)).toEqual([]);
+    expect(await page.similarItems([], 6)).toEqual([]);
+    await page.close();
+    await model.close();
+  });
+
+  it('says that it has no code of WebGPU', async () => {
+    const model = await saved('no-gpu', {});
+    const page = await openModel(`${server.url}/no-gpu`);
+    const visitor = { ratings: ratedBy(5) };
+    const [{ item }] = visitor.ratings;
+    const problem = 'the model was opened without the code of WebGPU';
+    await expect(page.recommend(visitor, 5, { device: 'gpu' })).rejects.toThrow(problem);
+    await expect(page.recommendToVisitors([visitor], 5, { device: 'gpu' })).rejects.toThrow(problem);
+    await expect(page.similar(item, 5, { device: 'gpu' })).rejects.toThrow(problem);
+    const own = await model.recommend(visitor, 5);
+    for (const device of ['auto', 'cpu'] as const)
+      expect(await page.recommend(visitor, 5, { device })).toEqual(own);
+    await expect(openModel(`${server.url}/no-gpu`, { webGpu: true as never })).rejects.toThrow(
+      'the option webGpu of openModel takes webGpu, got true',
+    );
+    await model.close();
+    await page.close();
+  });
+
   it('refuses wrong arguments', async () => {
     const model = await saved('wrong', {});
     const page = await openModel(`${server.url}/wrong`);
@@ -126,6 +170,25 @@ describe('a model of a page', () => {
     await expect(recommend({ ratings: [] }, 0)).rejects.toThrow('n must be a whole number');
     await expect(recommend({ ratings: [] }, 5, { nams: 1 })).rejects.toThrow('unknown option nams');
     await expect(page.similar(99_999, 5)).rejects.toThrow('the model has no item 99999');
+    await expect(page.similar({} as unknown as string, 5)).rejects.toThrow('similar takes an id');
+    await expect(page.similarItems([triples[0].item, 99_999], 5)).rejects.toThrow(
+      'the model has no item 99999',
+    );
+    await expect(page.similarItems(3 as unknown as [], 5)).rejects.toThrow(
+      'similarItems takes a list of ids',
+    );
+    await expect(page.recommendToVisitors(3 as unknown as [], 5)).rejects.toThrow(
+      'recommendToVisitors takes a list of visitors, got 3',
+    );
+    await expect(page.recommendToVisitors([null as unknown as { ratings: [] }], 5)).rejects.toThrow(
+      'recommendToVisitors takes a list of visitors, got null',
+    );
+    await expect(recommend({ ratings: [] }, 5, { device: 'tpu' })).rejects.toThrow(
+      "device must be 'auto', 'cpu' or 'gpu', got \"tpu\"",
+    );
+    await expect(recommend({ ratings: [] }, 5, { device: 'gpu', index: 3 })).rejects.toThrow(
+      "recommend searches an index on the processor, and device is 'gpu'",
+    );
     await expect(page.explain({ user: 1, ratings: [] } as unknown as readonly [], 1)).rejects.toThrow(
       'explain takes a list of ratings',
     );

@@ -5,7 +5,7 @@ import { Holdings } from '../../../engine/run/holdings.ts';
 import { mapOrdered } from '../../../engine/stream/map-ordered.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
 import type { FactorModel } from '../../serving/factor-model.ts';
-import { inFlight, ranges, topOf, usersPerTask } from '../../serving/recommend.ts';
+import { inFlight, placeItems, ranges, topLists, usersPerTask } from '../../serving/top-lists.ts';
 
 /** Fills the places of a list that has too few items. */
 export const NO_ITEM = 0xffff_ffff;
@@ -30,7 +30,8 @@ export async function listCounts(
   const n = Math.min(items, Math.max(...ks));
   const { info } = computeDevice(ctx.executor);
   await Holdings.within(ctx, async (held) => {
-    const top = await topOf(model, n, {}, exclude, info, held);
+    const placed = await placeItems(model, {}, info.place, held);
+    const top = await topLists(placed, { model, n, exclude }, info, held);
     for await (const { from, to, items: found } of mapOrdered(
       ranges(positives.rows, usersPerTask(info, n)),
       inFlight(info),

@@ -14,7 +14,8 @@ import type { Source } from '../../../engine/stream/operator.ts';
 import { batchStream, type BatchStream } from '../../../engine/stream/stream.ts';
 import { contracts, type TaskOf } from '../../tasks/tasks.ts';
 import type { FactorModel } from '../factor-model.ts';
-import { inFlight, listSchema, NO_ITEM, ranges, type RecommendOptions, topBatch } from '../recommend.ts';
+import { listSchema, type RecommendOptions, topBatch } from '../recommend.ts';
+import { inFlight, NO_ITEM, ranges } from '../top-lists.ts';
 import type { PlacedLists } from './list-index.ts';
 
 const STAGE = 'top-n';

@@ -1,0 +1,119 @@
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { dataSetName, type Partition, type PartitionRef } from '../../engine/partition.ts';
+import type { DeviceInfo } from '../../engine/plan/device-info.ts';
+import type { Place } from '../../engine/plan/place.ts';
+import { giveTo } from '../../engine/run/hand-over.ts';
+import { type Given, runSteps } from '../../engine/run/run-steps.ts';
+import { StepList } from '../../engine/run/step-list.ts';
+import { type RatingBlock, rowsOfBlock, withoutValues } from '../ratings/rating-block.ts';
+import { contracts, type TaskOf } from '../tasks/tasks.ts';
+import { type FactorModel, placeFactors } from './factor-model.ts';
+
+const STAGE = 'top-n';
+
+/**
+ * Number of users of one task. A batch of the result has n rows for each of them. A device that divides a
+ * task's users itself is busy only with many; the memory of their lists limits the number.
+ */
+export function usersPerTask({ wholePasses }: DeviceInfo, n: number): number {
+  return wholePasses ? Math.min(32_768, Math.max(256, Math.floor(2 ** 20 / n))) : 1024;
+}
+
+/** Fills the rest of a list that has fewer than n items. */
+export const NO_ITEM = 0xffff_ffff;
+
+interface Range {
+  readonly from: number;
+  readonly to: number;
+}
+
+export async function* ranges(users: number, step: number): AsyncGenerator<Range> {
+  for (let from = 0; from < users; from += step) yield { from, to: Math.min(users, from + step) };
+}
+
+/**
+ * Number of ranges of users in progress at the same time. A device that works in order needs three: it
+ * searches for one while it uploads the users of the next and downloads the lists of the previous one.
+ */
+export function inFlight({ inOrder, parallelism }: DeviceInfo): number {
+  return inOrder ? 3 : 2 * parallelism;
+}
+
+/** The items of a model on a device: the inputs that all tasks of a search have in common. */
+export type PlacedItems = Pick<TaskOf<'top-n'>['inputs'], 'columnFactors' | 'bounds' | 'order'>;
+
+/**
+ * Copies the items of a model to a device, where they stay while the holdings of `ctx` are open. `bounds` and
+ * `order` are given if the items are sorted by norm (see itemsByNorm).
+ */
+export async function placeItems(
+  model: FactorModel,
+  { bounds, order }: { readonly bounds?: Partition; readonly order?: Partition },
+  place: Place,
+  ctx: ExecutionContext,
+): Promise<PlacedItems> {
+  const name = dataSetName('top-items');
+  const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition: 0, version: 0 });
+  const { items } = await placeFactors(model, place, ctx, ['items']);
+  await giveTo(ctx, place, [
+    ...(bounds ? [[ref('bounds'), bounds] as const] : []),
+    ...(order ? [[ref('order'), order] as const] : []),
+  ]);
+  return {
+    columnFactors: items,
+    ...(bounds ? { bounds: ref('bounds') } : {}),
+    ...(order ? { order: ref('order') } : {}),
+  };
+}
+
+/** The users whose lists are searched, and the pairs that must not be in them. */
+export interface ListedUsers {
+  readonly model: Pick<FactorModel, 'rank' | 'userFactors'>;
+  readonly n: number;
+  readonly exclude: RatingBlock | undefined;
+}
+
+/**
+ * Returns a function that searches for the users of a range. A device with its own memory gets the users and
+ * exclusions of one range at a time, so that it uploads some while it searches for others; threads of the
+ * host read all in shared memory.
+ */
+export async function topLists(
+  items: PlacedItems,
+  { model, n, exclude }: ListedUsers,
+  { place, ownMemory }: DeviceInfo,
+  ctx: ExecutionContext,
+) {
+  const { rank, userFactors } = model;
+  const name = dataSetName('top');
+  const ref = (part: string, partition = 0): PartitionRef => ({
+    name: `${name}/${part}`,
+    partition,
+    version: 0,
+  });
+  const rows = (from: number, to: number): Partition => ({
+    layout: 'factors',
+    rows: to - from,
+    columns: { values: userFactors.subarray(from * rank, to * rank) },
+  });
+  const users = ref('users');
+  if (!ownMemory) await giveTo(ctx, place, [[users, rows(0, userFactors.length / rank)]]);
+  return async ({ from, to }: Range) => {
+    const [top, own, left] = [ref('lists', from), ref('users', from), ref('exclude', from)];
+    const given: Given[] = ownMemory ? [[own, rows(from, to), place]] : [];
+    if (ownMemory && exclude) given.push([left, withoutValues(rowsOfBlock(exclude, from, to, left)), place]);
+    const excluded = exclude ? { exclude: ownMemory ? left : exclude.ref } : {};
+    const task: TaskOf<'top-n'> = {
+      kernel: 'top-n',
+      inputs: { ...items, ...excluded, rowFactors: ownMemory ? own : users },
+      outputs: { top },
+      params: { ...(ownMemory ? { from: 0, to: to - from } : { from, to }), rank, n },
+    };
+    const steps = new StepList(contracts);
+    steps.handOut(STAGE, top, place, steps.task(STAGE, place, task));
+    steps.free(STAGE, place, [top, ...(ownMemory ? [own, ...(exclude ? [left] : [])] : [])]);
+    const [lists] = (await runSteps(steps.steps, ctx, { given })).handed;
+    const { items: found, scores } = lists.columns as { items: Uint32Array; scores: Float32Array };
+    return { from, to, items: found, scores };
+  };
+}
