@@ -144,12 +144,14 @@ if given.cores is not None:
 
 def jvm_seconds():
     """CPU seconds of the JVM, and of the processes that it has started and that have ended."""
-    user, system, its_user, its_system = (int(field) / TICKS for field in open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[11:15])
+    fields = open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()
+    user, system, its_user, its_system = (int(field) / TICKS for field in fields[11:15])
     return user + system, its_user + its_system
 
 
 def stages_done():
-    base = f"{spark.sparkContext.uiWebUrl}/api/v1/applications/{spark.sparkContext.applicationId}/stages?status=complete"
+    address = f"{spark.sparkContext.uiWebUrl}/api/v1/applications/{spark.sparkContext.applicationId}"
+    base = f"{address}/stages?status=complete"
     return json.load(urllib.request.urlopen(base))
 
 
@@ -182,7 +184,8 @@ def by_spark(name, iterations, hosts="1", exchange="auto"):
     rate = ""
     if known.get("ms of handing over") and "ratings" in known:
         rate = f"; handed over at {known['ratings'] / known['ms of handing over'] / 1000:.2f} M ratings/s {known}"
-    return wall, f"CPU s: JVM {after[0] - before[0]:.1f}, FactorFlow {after[1] - before[1]:.1f}; shuffled {(shuffled() - read) / 1e6:.1f} MB{rate}"
+    cpu = f"CPU s: JVM {after[0] - before[0]:.1f}, FactorFlow {after[1] - before[1]:.1f}"
+    return wall, f"{cpu}; shuffled {(shuffled() - read) / 1e6:.1f} MB{rate}"
 
 
 def alone(iterations, folder):
@@ -192,7 +195,8 @@ def alone(iterations, folder):
         with pyarrow.ipc.new_stream(stream, table.schema) as out:
             out.write_table(table, 1 << 16)
         del table
-    command = [given.node, given.main, "train", stream, "--model-dir", folder / "model", "--force", "--no-biases", "--start", "spark", "--device", "cpu", "--quiet"]
+    command = [given.node, given.main, "train", stream, "--model-dir", folder / "model", "--force"]
+    command += ["--no-biases", "--start", "spark", "--device", "cpu", "--quiet"]
     command += ["--rank", str(given.rank), "--max-iter", str(iterations), "--reg-param", str(REG), "--seed", str(SEED)]
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)

@@ -24,7 +24,8 @@ ROOT = Path(__file__).resolve().parents[2]
 RANK, ASKED, LENGTH = 16, 2000, 10
 OWN, PLUGIN = "org.apache.spark.ml.recommendation.ALS", "io.github.factorflow.spark.FactorFlowALS"
 
-# Set: files, SQL expression of the rating, λ (for explicit ratings the best of those that --scan prints), and α of implicit data.
+# Set: files, SQL expression of the rating, λ (for explicit ratings the best of those that --scan prints), and α of
+# implicit data.
 SETS = {
     "ml-latest-small": ("ratings", "rating", 0.2, None),
     "movietweetings-100k": ("ratings", "rating", 0.5, None),
