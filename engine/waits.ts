@@ -11,6 +11,19 @@ export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve));
 }
 
+/** The outcome of work that others wait for, too; throws the error of `cancelledBy` once the signal fires. */
+export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal, phase: string): Promise<T> {
+  throwIfAborted(signal, phase);
+  const { promise, reject } = Promise.withResolvers<never>();
+  const cancel = () => reject(cancelledBy(signal, { phase }));
+  signal.addEventListener('abort', cancel, { once: true });
+  try {
+    return await Promise.race([work, promise]);
+  } finally {
+    signal.removeEventListener('abort', cancel);
+  }
+}
+
 /**
  * Waits for code that may never respond, such as a caller's source: after a cancel, a wait is abandoned soon.
  */

@@ -75,7 +75,7 @@ export function fixedItems(served: RequestedModel, rule: UserRule): FixedItems {
   const { unobserved = 0 } = rule.implicit ?? {};
   const make = (ctx: ExecutionContext) =>
     remoteItems?.gram(unobserved, ctx) ?? gramOfItems(factors, unobserved, ctx);
-  const gram = rule.implicit && (() => searches.gram(make));
+  const gram = rule.implicit && ((signal: AbortSignal) => searches.gram(make, signal));
   return { model: itemRowsOf(served), itemCounts, rule, gram };
 }
 

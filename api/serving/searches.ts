@@ -3,6 +3,7 @@ import type { RequestSession, RunOptions } from '../run-session.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { computeDevice } from '../../engine/run/devices.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
+import { untilAborted } from '../../engine/waits.ts';
 import {
   dropIndex,
   type Found,
@@ -144,11 +145,14 @@ export class Searches {
     return this.#run(() => Holdings.within(this.#indices.session.requestContext(options), work));
   }
 
-  /** The Gram matrix of all items, computed once. */
-  async gram(make: (ctx: ExecutionContext) => Promise<Float32Array>): Promise<Float32Array> {
+  /** The Gram matrix of all items, computed once. The signal ends the wait for it, not the work. */
+  async gram(
+    make: (ctx: ExecutionContext) => Promise<Float32Array>,
+    signal?: AbortSignal,
+  ): Promise<Float32Array> {
     this.#gram ??= Holdings.within(this.#indices.session.requestContext(), make);
     this.#gram.catch(() => (this.#gram = undefined));
-    return this.#gram;
+    return signal ? untilAborted(this.#gram, signal, 'search') : this.#gram;
   }
 
   async #run<Result>(begin: () => Promise<Result>): Promise<Result> {

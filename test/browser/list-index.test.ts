@@ -227,6 +227,19 @@ describe('a model that is opened with its index', () => {
     const index = join(file, 'itemIndex/recommend.lists');
     writeFileSync(index, withoutGram(readFileSync(index)));
     expect(await read()).toBeGreaterThan(rows + 3 * ITEMS * 12);
+    // A request that is cancelled while all factors are read: its second large read, after the visitor's items.
+    const own = await openModel(`${server?.url}/implicit`, { index: true });
+    const aborting = new AbortController();
+    let large = 0;
+    server!.answer = ({ path: asked, request }) => {
+      const [from, to] = (request.headers.range ?? '').replace('bytes=', '').split('-').map(Number);
+      if (asked !== path || to - from < 12 * ITEMS || large++ === 0) return false;
+      aborting.abort();
+      return true;
+    };
+    const cancelled = own.recommend(visitor, 10, { index: 3, signal: aborting.signal });
+    await expect(cancelled).rejects.toThrow(CancelledError);
+    await own.close();
   });
 
   it('is refused without an index, or with an index of other factors', async () => {

@@ -46,7 +46,7 @@ export async function searchForUser(
     },
   };
   const all: Given[] = [...given];
-  if (fixed.gram) all.push([gram, factorsOf(await fixed.gram(), rank), place]);
+  if (fixed.gram) all.push([gram, factorsOf(await fixed.gram(ctx.signal), rank), place]);
   const steps = new StepList(contracts);
   const stride = factorStride(rank, strideStep);
   steps.allocate(STAGE, place, rows, { rows: block.ratings + 2, columns: rank, stride });

@@ -32,7 +32,7 @@ export interface FixedItems {
   readonly itemCounts: Uint32Array | undefined;
   readonly rule: UserRule;
   /** Returns the Gram matrix of gramOfItems; present for implicit data. */
-  readonly gram: (() => Promise<Float32Array>) | undefined;
+  readonly gram: ((signal: AbortSignal) => Promise<Float32Array>) | undefined;
 }
 
 /** Factors of users in the layout of the model: [x], or with biases [x, β + μ, 1]. */
@@ -70,7 +70,7 @@ export async function solveUsers(
     block,
     fixed: await model.read(ratings.items, { first: 0, count: rank }, ctx.signal),
     ...(mean === undefined ? {} : { fixedBiases: await biasesOf(ratings.items, fixed, ctx) }),
-    ...(fixed.gram && { gram: await fixed.gram(), columns: model.items }),
+    ...(fixed.gram && { gram: await fixed.gram(ctx.signal), columns: model.items }),
   };
   const solver = { ...solverOf(rank, device), ...(await kernelFor(block, rule, device, ctx)) };
   const solved = await solveRows(rows, { stage: STAGE, rule, solver, device }, ctx);
@@ -103,7 +103,7 @@ export async function sharesOf(
   const positive = values.reduce((count, value) => count + (value > 0 ? 1 : 0), 0);
   const n = implicit ? positive + (base === 0 ? unobserved * model.items : 0) : values.length;
   const shift = rule.lambda * n ** (rule.exponent ?? 1) + (rule.offset ?? 0);
-  const gram = (await fixed.gram?.()) ?? emptyGram(rank);
+  const gram = (await fixed.gram?.(ctx.signal)) ?? emptyGram(rank);
   // Only the last diagonal element belongs to the bias: corrects it, since biases are regularized differently
   // from factors.
   if (rank > f) gram[rank * rank - 1] = (rule.biasLambda ?? 0) * n + (rule.damping ?? 0) - shift;
