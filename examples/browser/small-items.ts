@@ -1,14 +1,14 @@
 /**
  * Copies a model for pages with smaller items: each feature takes 8 bits, or 16 with --float16, in place of
  * 32. With --arrow the items keep their 32 bits, in an Arrow file whose rows a page can read alone. Only
- * factorflow/browser reads the copy; keep the model for Node.
+ * factorflow/browser reads the copy; keep the model for Node. The folder OUT must not exist yet.
  *
  *   npm run build && npx node examples/browser/small-items.ts MODEL OUT [--float16 | --arrow]
  *
  * --float16 needs Node 24.
  */
-import { cpSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { cpSync, existsSync, statSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
 import {
   Binary,
   Field,
@@ -27,6 +27,8 @@ import { Compression, Table as ParquetTable, writeParquet, WriterPropertiesBuild
 const [model, out, form] = process.argv.slice(2);
 if (out === undefined || ![undefined, '--float16', '--arrow'].includes(form))
   throw new Error('give the folder of a model and the folder for its copy, and perhaps --float16 or --arrow');
+if (existsSync(out)) throw new Error(`${out} exists already: give a new folder for the copy`);
+if (!relative(model, out).startsWith('..')) throw new Error(`${out} is in the folder of the model`);
 
 const session = await Session.create({ device: 'cpu', workers: 1 });
 const items = await session.read.parquet(join(model, 'itemFactors')).toArray();
@@ -80,7 +82,6 @@ function parquetFile(): Uint8Array {
   return writeParquet(ParquetTable.fromIPCStream(tableToIPC(table, 'stream')), plain.build());
 }
 
-rmSync(out, { recursive: true, force: true });
 cpSync(model, out, { recursive: true, filter: (path) => !/(?:user|item)Factors$|userMeans$/.test(path) });
 cpSync(join(model, 'itemFactors'), join(out, 'itemFactors'), {
   recursive: true,

@@ -1,6 +1,6 @@
 /** Items of 8 and 16 bits a feature: the files are smaller, and lists stay nearly the same. */
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { Binary, Table, tableToIPC, Utf8, vectorFromArray } from 'apache-arrow';
@@ -36,11 +36,12 @@ describe('a copy of a model for pages', () => {
     { form: ['--float16'], share: 0.7, digits: 2, same: 9 },
   ])('with features in $form', async ({ form, share, digits, same }) => {
     const program = join(root, 'examples/browser/small-items.ts');
-    execFileSync(process.execPath, [program, join(folder, 'model'), join(folder, 'small'), ...form], {
+    const copy = `small${digits}`;
+    execFileSync(process.execPath, [program, join(folder, 'model'), join(folder, copy), ...form], {
       cwd: root,
     });
-    expect(statSync(file('small')).size).toBeLessThan(share * statSync(file('model')).size);
-    const page = await openModel(`${server!.url}/small`);
+    expect(statSync(file(copy)).size).toBeLessThan(share * statSync(file('model')).size);
+    const page = await openModel(`${server!.url}/${copy}`);
     const { items } = await page.recommend({ ratings }, 10);
     const own = await model!.recommend({ ratings }, 400);
     const scores = new Map(own.items.map(({ item, score }) => [item, score]));
@@ -58,6 +59,18 @@ describe('a copy of a model for pages', () => {
     const page = await openModel(`${server!.url}/arrow`);
     expect(await page.recommend({ ratings }, 10)).toEqual(await model!.recommend({ ratings }, 10));
     await page.close();
+  });
+
+  it.each(['model', 'model/copy', '.'])('is not written to %s, where files are', (target) => {
+    const program = join(root, 'examples/browser/small-items.ts');
+    const run = () =>
+      execFileSync(process.execPath, [program, join(folder, 'model'), join(folder, target)], {
+        cwd: root,
+        stdio: 'pipe',
+      });
+    expect(run).toThrow(/exists already|is in the folder of the model/);
+    expect(statSync(file('model')).size).toBeGreaterThan(0);
+    expect(existsSync(join(folder, 'model/copy'))).toBe(false);
   });
 
   it('is refused if its rows of bytes have no scale', async () => {
