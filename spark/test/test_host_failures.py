@@ -141,14 +141,8 @@ def test_another_version_on_one_executor_is_named_or_goes_unused(spark, ratings,
     """
     Spark runs a task again: the job succeeds if another executor runs it, else its error names the version.
     """
-    node, main = os.environ["FACTORFLOW_NODE"], os.environ["FACTORFLOW_MAIN"]
     old = program(folder / "old.js", other_version())
-    # The name of an executor's working folder is its number.
-    executable = program(
-        folder / "mixed",
-        f'#!/bin/sh\ncase "$PWD" in */1) echo old >> {folder}/seen; exec {node} {old};; esac\n'
-        f'exec {node} {main} "$@"\n',
-    )
+    executable = on_first_executor(folder, f"exec {os.environ['FACTORFLOW_NODE']} {old}")
     try:
         found = factors(fit_by(spark, 3, ratings, executable))
     except Exception as error:
@@ -156,7 +150,7 @@ def test_another_version_on_one_executor_is_named_or_goes_unused(spark, ratings,
         assert "Put the same version on all hosts" in str(error)
     else:
         assert found == one_host
-    assert (folder / "seen").exists()
+    assert (folder / "unfit/folder").exists()
     wait_for(lambda: not workers(), 10, "the end of the workers")
 
 
