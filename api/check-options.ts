@@ -1,4 +1,5 @@
 import { UsageError } from '../engine/errors.ts';
+import { oneOf } from '../engine/one-of.ts';
 import { shown } from '../engine/shown.ts';
 import { spelled } from '../engine/nearest.ts';
 import { nearestName } from '../operators/params/nearest-name.ts';
@@ -65,6 +66,5 @@ export function checkColumnNames(what: string, columns: ColumnNames): void {
 
 /** Throws UsageError for an unknown form of ids. */
 export function checkIdForm(ids: IdForm | undefined): void {
-  if (ids !== undefined && !idForms.includes(ids))
-    throw new UsageError(`ids must be one of ${idForms.join(', ')}, got ${shown(ids)}`);
+  if (ids !== undefined) oneOf('ids', ids, idForms);
 }

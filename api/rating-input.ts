@@ -1,8 +1,8 @@
-import { shown } from '../engine/shown.ts';
 import type { RatingOptions } from './rating-options.ts';
 import { counted } from '../engine/format.ts';
 import { DataType } from 'apache-arrow';
 import { DataError, UsageError } from '../engine/errors.ts';
+import { oneOf } from '../engine/one-of.ts';
 import { idValues } from '../engine/keys/id-form.ts';
 import type { KeyType } from '../engine/keys/key-column.ts';
 import {
@@ -260,13 +260,6 @@ export function describeInput(plan: LogicalPlan): string {
     ...operatorsOf(plan).map((operator) => operator.name),
     'select-ratings',
   ].join(' > ');
-}
-
-function oneOf<T extends string>(name: string, value: T, allowed: readonly T[]): T {
-  if (allowed.includes(value)) return value;
-  throw new UsageError(
-    `${name} must be one of ${allowed.join(', ')}, got ${typeof value === 'string' ? value : shown(value)}`,
-  );
 }
 
 /** Throws CapacityError if the spill folder has no room for the rows that do not fit into memory. */

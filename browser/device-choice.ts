@@ -1,14 +1,9 @@
 import { UsageError } from '../engine/errors.ts';
-import { shown } from '../engine/shown.ts';
 
 /** A device of a page: its processor, its GPU, or the faster one. */
 export type PageDeviceName = 'auto' | 'cpu' | 'gpu';
 
-/** Throws UsageError unless it is the name of a device. */
-export function checkDevice(device: unknown): asserts device is PageDeviceName {
-  if (!['auto', 'cpu', 'gpu'].includes(device as string))
-    throw new UsageError(`device must be 'auto', 'cpu' or 'gpu', got ${shown(device)}`);
-}
+export const pageDevices: readonly PageDeviceName[] = ['auto', 'cpu', 'gpu'];
 
 /** The error for `device: 'gpu'` where WebGPU is missing. */
 export function noWebGpu(): UsageError {

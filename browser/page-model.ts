@@ -13,12 +13,13 @@ import type { RunOptions } from '../api/run-session.ts';
 import type { IndexKind } from '../connectors/model/index-layout.ts';
 import { checkSimilarity } from '../operators/serving/similarity.ts';
 import { UsageError } from '../engine/errors.ts';
+import { oneOf } from '../engine/one-of.ts';
 import type { JsonObject } from '../engine/json.ts';
 import { findId, type Id } from '../engine/keys/find-id.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
 import { shown } from '../engine/shown.ts';
 import type { RemoteNames } from './names/remote-names.ts';
-import { checkDevice, type PageDeviceName } from './device-choice.ts';
+import { pageDevices, type PageDeviceName } from './device-choice.ts';
 import { ModelGpu } from './model-gpu.ts';
 import type { PageIndexes } from './page-indexes.ts';
 import type { PageItems } from './page-items.ts';
@@ -157,7 +158,7 @@ export class PageModel {
     { device = 'auto', ...options }: PageRequestOptions,
   ): Promise<UserRecommendations[]> {
     const [given, remote] = splitNames(options);
-    checkDevice(device);
+    oneOf('device', device, pageDevices);
     checkIndexDevice(method, given.index, device);
     await this.#prepareSearch('recommend', { ...given, device });
     checkRequest(given, this.#served);
@@ -200,7 +201,7 @@ export class PageModel {
     const { device = 'auto', ...others } = options;
     const [given, remote] = splitNames(others);
     const { similarity = 'cosine', index } = given;
-    checkDevice(device);
+    oneOf('device', device, pageDevices);
     checkIndexDevice(method, index, device);
     const kind = indexKindOf(checkSimilarity(similarity));
     await this.#prepareSearch(kind, { ...given, device });

@@ -2,12 +2,13 @@ import { checkRunOptions } from '../api/check-options.ts';
 import type { RunOptions } from '../api/run-session.ts';
 import { handlers } from '../cpu/generated/tasks.ts';
 import { UsageError } from '../engine/errors.ts';
+import { oneOf } from '../engine/one-of.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
 import type { Device } from '../engine/run/device.ts';
 import { Holdings } from '../engine/run/holdings.ts';
 import { shown } from '../engine/shown.ts';
 import type { TrainingIteration } from '../operators/training/iteration.ts';
-import { checkDevice, noWebGpu, type PageDeviceName } from './device-choice.ts';
+import { pageDevices, noWebGpu, type PageDeviceName } from './device-choice.ts';
 import { PageModel } from './page-model.ts';
 import { PageSession } from './page-session.ts';
 import { loadWebGpu, webGpu } from './web-gpu.ts';
@@ -66,7 +67,7 @@ export async function runTraining(
 
 /** The page's GPU, if it is asked for. Its code is loaded with it. */
 async function gpuFor(device: PageDeviceName): Promise<Device | undefined> {
-  checkDevice(device);
+  oneOf('device', device, pageDevices);
   if (device === 'cpu') return undefined;
   const { openPageGpu } = await loadWebGpu(webGpu);
   const gpu = await openPageGpu({ software: device === 'gpu' });

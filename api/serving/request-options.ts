@@ -1,4 +1,5 @@
 import { UsageError } from '../../engine/errors.ts';
+import { oneOf } from '../../engine/one-of.ts';
 import { type Id, isId } from '../../engine/keys/find-id.ts';
 import { Exclusions } from '../../operators/serving/exclusions.ts';
 import type { ItemLists } from '../../operators/serving/choose-items.ts';
@@ -107,8 +108,7 @@ export function checkExclusions(method: string, exclude: Exclusions, { factors }
 }
 
 export function checkUnknown(unknownUsers: UnknownUsers = 'empty', { itemCounts }: RequestedModel): void {
-  if (!['empty', 'popular', 'error'].includes(unknownUsers))
-    throw new UsageError(`unknownUsers must be one of empty, popular, error, got ${shown(unknownUsers)}`);
+  oneOf('unknownUsers', unknownUsers, ['empty', 'popular', 'error']);
   if (unknownUsers === 'popular' && itemCounts === undefined)
     throw new UsageError(
       'the model does not contain the number of ratings of its items, so popular items are unknown',

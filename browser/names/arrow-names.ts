@@ -1,10 +1,11 @@
 import type { Id } from '../../engine/keys/find-id.ts';
 import { ArrowFile } from '../arrow/arrow-file.ts';
 import { readValues, requireValues, validRows } from '../arrow/arrow-values.ts';
-import { BlockCache, type CachedFile } from '../cached-file.ts';
+import type { CachedFile } from '../cached-file.ts';
 import { cancelledBy, type RemoteFile } from '../remote-file.ts';
 import {
   askedAs,
+  cachedNames,
   checkedId,
   compared,
   type ItemRow,
@@ -15,9 +16,6 @@ import {
   plainValue,
   type Value,
 } from './names-file.ts';
-
-/** Bytes of a block: values near each other share a request. */
-const BLOCK_BYTES = 1 << 14;
 
 /** Names in an Arrow file whose rows ascend by id: each id is found by binary search. */
 export class ArrowNames implements NamesFile {
@@ -30,7 +28,7 @@ export class ArrowNames implements NamesFile {
   }
 
   static async open(remote: RemoteFile, columns: NamesColumns): Promise<ArrowNames> {
-    const cached = new BlockCache(BLOCK_BYTES).open(remote);
+    const cached = cachedNames(remote);
     const file = await ArrowFile.open(cached);
     for (const column of [columns.id, columns.name, ...columns.attributes]) file.field(column);
     for (const { batch } of file.pieces(0, file.rows)) requireValues(file, batch, file.field(columns.id));

@@ -1,5 +1,6 @@
 import { type Id, wholeOf } from '../../engine/keys/find-id.ts';
-import { problem } from '../remote-file.ts';
+import { BlockCache, type CachedFile } from '../cached-file.ts';
+import { problem, type RemoteFile } from '../remote-file.ts';
 
 /** A row of the names: `name` and attributes that are null are left out. */
 export interface ItemRow {
@@ -30,6 +31,14 @@ export interface NamesFile {
     near: (id: Id) => number,
     signal: AbortSignal | undefined,
   ): Promise<readonly (ItemRow | undefined)[]>;
+}
+
+/** Bytes of a block of a file of names: values near each other share a request. */
+const BLOCK_BYTES = 1 << 14;
+
+/** A file of names whose blocks stay in memory. */
+export function cachedNames(remote: RemoteFile): CachedFile {
+  return new BlockCache(BLOCK_BYTES).open(remote);
 }
 
 /** The row of an id, from its name and attributes in the order of the columns; null where there is none. */

@@ -2,10 +2,11 @@ import { parquetMetadataAsync } from 'hyparquet/src/metadata.js';
 import { parquetScan } from 'hyparquet/src/scan.js';
 import type { FileMetaData, ParquetScan } from 'hyparquet/src/types.js';
 import { type Id, wholeOf } from '../../engine/keys/find-id.ts';
-import { BlockCache, type CachedFile } from '../cached-file.ts';
+import type { CachedFile } from '../cached-file.ts';
 import { damageAt } from '../read-side.ts';
 import { cancelledBy, problem, type RemoteFile, TAIL_BYTES } from '../remote-file.ts';
 import {
+  cachedNames,
   checkedId,
   compared,
   type ItemRow,
@@ -16,9 +17,6 @@ import {
   plainValue,
   type Value,
 } from './names-file.ts';
-
-/** Bytes of a block, of which pages take many. */
-const BLOCK_BYTES = 1 << 14;
 
 /** Rows with at most this number of rows between them are read together. */
 const GAP_ROWS = 1 << 10;
@@ -51,7 +49,7 @@ export class ParquetNames implements NamesFile {
     );
     for (const column of [columns.id, columns.name, ...columns.attributes])
       checkColumn(metadata, column, remote.url);
-    return new ParquetNames(new BlockCache(BLOCK_BYTES).open(remote), metadata, columns);
+    return new ParquetNames(cachedNames(remote), metadata, columns);
   }
 
   get size(): number {

@@ -135,7 +135,7 @@ describe('ALS parameters', () => {
     [{ cgSteps: 0 }, 'cgSteps must be'],
     [{ targetRmse: -1 }, 'targetRmse must be'],
     [{ earlyStop: 0 }, 'earlyStop must be'],
-    [{ onDuplicates: 'first' }, 'onDuplicates must be one of keep, error, last, mean, sum, got first'],
+    [{ onDuplicates: 'first' }, 'onDuplicates must be one of keep, error, last, mean, sum, got "first"'],
     [{ onBadRows: 'no' }, 'onBadRows must be one of'],
     [{ coldStartStrategy: 'zero' }, 'coldStartStrategy must be one of'],
     [{ implicit: true }, 'unknown ALS parameter implicit. Did you mean implicitPrefs? There are: rank, '],

@@ -184,7 +184,7 @@ describe('a model of a page', () => {
       'recommendToVisitors takes a list of visitors, got null',
     );
     await expect(recommend({ ratings: [] }, 5, { device: 'tpu' })).rejects.toThrow(
-      "device must be 'auto', 'cpu' or 'gpu', got \"tpu\"",
+      'device must be one of auto, cpu, gpu, got "tpu"',
     );
     await expect(recommend({ ratings: [] }, 5, { device: 'gpu', index: 3 })).rejects.toThrow(
       "recommend searches an index on the processor, and device is 'gpu'",
