@@ -18,6 +18,7 @@ import { knownRows, openSession } from './open-session.ts';
 import { readNamed } from './read-ratings.ts';
 import { ratingOptions } from './trainer.ts';
 import type { TrialsFile } from './trials-file.ts';
+import { peakMemoryBytes } from '../report/peak-memory.ts';
 
 /** A `tune` command as given. */
 export interface SearchRun {
@@ -229,7 +230,7 @@ async function resultOf(
       trials: trials.map((trial) => trialJson(trial, tuneOptions)),
       warnings: warnings.map(({ code, text }) => ({ code, text })),
       seconds: { total: totalSeconds },
-      peakRssBytes: process.resourceUsage().maxRSS * 1024,
+      peakRssBytes: peakMemoryBytes(),
       model: modelDir,
     },
     text: tuningText(tuning, metric, { modelDir, totalSeconds }),

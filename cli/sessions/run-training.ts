@@ -15,6 +15,7 @@ import { trainingResult } from '../report/training-report.ts';
 import { openSession } from './open-session.ts';
 import { trainerOf } from './trainer.ts';
 import { trainingSets } from './training-sets.ts';
+import { peakMemoryBytes } from '../report/peak-memory.ts';
 
 /** A `train` command with checked flags. */
 export interface TrainingRun {
@@ -69,7 +70,7 @@ export async function runTraining(
     options: trainOptions,
     // Counted from the start of the process.
     totalSeconds: performance.now() / 1000,
-    peakRssBytes: process.resourceUsage().maxRSS * 1024,
+    peakRssBytes: peakMemoryBytes(),
   };
   if (values.report === undefined) return trainingResult(run);
   if (names !== undefined) {

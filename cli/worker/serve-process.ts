@@ -7,6 +7,7 @@ import { trainingJson } from '../report/training-report.ts';
 import { sendFrame } from './frame-output.ts';
 import { isHostError } from '../../api/worker/host-error.ts';
 import { ParentInput } from '../../api/worker/parent-input.ts';
+import { peakMemoryBytes } from '../report/peak-memory.ts';
 
 /** Serves the parent process over stdin and stdout. An error is rethrown after its frame was sent. */
 export async function serveProcess(
@@ -42,7 +43,7 @@ export async function serveProcess(
             adapter: session.device.adapter,
             options: {},
             totalSeconds: performance.now() / 1000,
-            peakRssBytes: process.resourceUsage().maxRSS * 1024,
+            peakRssBytes: peakMemoryBytes(),
           });
         },
       },
