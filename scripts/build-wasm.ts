@@ -2,9 +2,10 @@
  * Compiles cpu/assembly to WebAssembly twice, with relaxed SIMD's fused multiply-add and without, and writes
  * both as base64 to cpu/generated/kernels-wasm.ts; cpu/assembly/loading to cpu/generated/loading-wasm.ts;
  * connectors/lines/assembly to connectors/lines/generated/plain-rows-wasm.ts; connectors/parquet/assembly to
- * connectors/parquet/generated/pages-wasm.ts; and engine/expressions/assembly to
- * engine/expressions/generated/compare-wasm.ts. The same sources give the same files, and a file is written
- * only if it changed.
+ * connectors/parquet/generated/pages-wasm.ts; engine/expressions/assembly to
+ * engine/expressions/generated/compare-wasm.ts; and engine/numbers/assembly to
+ * engine/numbers/generated/half-wasm.ts. The same sources give the same files, and a file is written only if
+ * it changed.
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -145,4 +146,12 @@ await write(
     compare: await compile('engine/expressions/assembly/compare.ts'),
   },
   'CompareFunctions',
+);
+await write(
+  'engine/numbers/generated/half-wasm.ts',
+  'engine/numbers/assembly',
+  {
+    half: await compile('engine/numbers/assembly/half.ts'),
+  },
+  'HalfFunctions',
 );

@@ -54,6 +54,11 @@ export class ParentInput {
     }
   }
 
+  /** Frees a chunk's memory now: garbage collection would be started by chunks that wait for it. */
+  free(chunk: Uint8Array): void {
+    (chunk.buffer as ArrayBuffer).transfer(0);
+  }
+
   /** Gives the process more time to end by itself: all that the parent must receive has been sent. */
   ending(): void {
     this.#send({ ending: true });

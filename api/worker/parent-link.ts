@@ -11,6 +11,8 @@ export interface ParentLink {
    * ended.
    */
   readonly input: AsyncGenerator<Uint8Array>;
+  /** Frees the memory of a chunk of `input` that is no longer used, before garbage collection does. */
+  free?(chunk: Uint8Array): void;
   /** Sends a frame; resolves once it is written, and rejects if the parent does not read. */
   send(header: JsonObject, payload?: Uint8Array): Promise<void>;
 }
@@ -30,7 +32,7 @@ export class Parent {
 
   constructor(link: ParentLink) {
     this.#link = link;
-    this.cursor = new ByteCursor(link.input);
+    this.cursor = new ByteCursor(link.input, (chunk) => link.free?.(chunk));
   }
 
   get gone(): AbortSignal {

@@ -5,7 +5,7 @@
 
 Each fit is a kind and its iterations. `own` is Spark's ALS, which takes minutes on some millions of ratings; `plugin` is FactorFlowALS on the same
 DataFrame; `broadcast`, `shuffle`, `equations` and `auto` are the same with that exchange on --hosts hosts, for example the executors of --master
-local-cluster[2,1,2048] on this machine. --cores limits each host to a number of processors (cgroup v1, as root). `alone` is the command `train` on an
+local-cluster[2,1,2048] on this machine. --cores limits each host to a number of processors (cgroup v1, as root), in periods of --period ms. `alone` is the command `train` on an
 Arrow file of that DataFrame, with Spark's model and start. Prints wall seconds and CPU seconds, of the driver's JVM and of FactorFlow's process, and
 the rate at which ratings are sent to the worker. With --threads it also prints the CPU seconds of executors and workers by thread, summed over the
 hosts. With `--fits shuffle:12,shuffle:2,shuffle:12` the first fit is for JVMs to compile.
@@ -37,6 +37,7 @@ options.add_argument("--master", default="local[2]")
 options.add_argument("--rank", type=int, default=64)
 options.add_argument("--hosts", default="2")
 options.add_argument("--cores", type=float, help="processors of each host: of an executor and its worker")
+options.add_argument("--period", type=float, default=100, help="ms after which a host's processors are given anew; a short one is nearer to a slow processor")
 options.add_argument("--threads", action="store_true", help="CPU seconds by thread of executors and workers")
 options.add_argument("--conf", action="append", default=[])
 given = options.parse_args()
@@ -84,7 +85,8 @@ def limit_hosts(cores):
     for number, executor in enumerate(found):
         group = Path(f"/sys/fs/cgroup/cpu/factorflow-{pid}-{number}")
         group.mkdir()
-        (group / "cpu.cfs_quota_us").write_text(str(round(cores * 100_000)))
+        (group / "cpu.cfs_period_us").write_text(str(round(given.period * 1000)))
+        (group / "cpu.cfs_quota_us").write_text(str(round(cores * given.period * 1000)))
         (group / "cgroup.procs").write_text(str(executor))
     print(f"{len(found)} executors with {cores} processors each", flush=True)
 

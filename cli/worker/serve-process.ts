@@ -28,7 +28,7 @@ export async function serveProcess(
   try {
     const { serveParent } = await import('../../api/worker/serve-parent.ts');
     await serveParent(
-      { input: input.bytes(signal), send: sendFrame },
+      { input: input.bytes(signal), free: (chunk) => input.free(chunk), send: sendFrame },
       {
         machine,
         signal,

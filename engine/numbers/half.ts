@@ -1,3 +1,17 @@
+import { HalfKernel } from './half-kernel.ts';
+
+/** From this many numbers on the kernel is faster than a loop here. */
+const MANY = 64;
+
+/** Undefined before the first use; null where there is none. */
+let made: HalfKernel | null | undefined;
+
+/** The kernel for so many numbers, if it pays. */
+function kernelFor(numbers: number): HalfKernel | null {
+  if (numbers < MANY) return null;
+  return (made ??= HalfKernel.make() ?? null);
+}
+
 /**
  * The bits of float32 numbers rounded to float16, to nearest, ties to even. Numbers above 65,504 that do not
  * round to it become infinite. `halves`: memory for the result.
@@ -6,34 +20,21 @@ export function toHalf(
   values: Float32Array,
   halves: Uint16Array = new Uint16Array(values.length),
 ): Uint16Array {
-  const bits = new Int32Array(values.buffer, values.byteOffset, values.length);
-  for (let i = 0; i < bits.length; i++) {
-    const single = bits[i];
-    const magnitude = single & 0x7fff_ffff;
-    // Most numbers are in float16's normal range: a shorter form of `halfOf` for them.
-    halves[i] =
-      magnitude >= 0x3880_0000 && magnitude < 0x477f_f000
-        ? ((single >>> 16) & 0x8000) | ((magnitude - 0x3800_0000 + 0xfff + ((magnitude >>> 13) & 1)) >>> 13)
-        : halfOf(single);
+  const kernel = kernelFor(values.length);
+  if (kernel) kernel.round(values, halves, false);
+  else {
+    const bits = new Int32Array(values.buffer, values.byteOffset, values.length);
+    for (let i = 0; i < bits.length; i++) halves[i] = halfOf(bits[i]);
   }
   return halves;
 }
 
 /** Rounds numbers to float16 in place, and writes their bits to `halves`; the same numbers as by `toHalf`. */
 export function roundToHalf(values: Float32Array, halves: Uint16Array): void {
-  const bits = new Int32Array(values.buffer, values.byteOffset, values.length);
-  for (let i = 0; i < bits.length; i++) {
-    const single = bits[i];
-    const magnitude = single & 0x7fff_ffff;
-    if (magnitude >= 0x3880_0000 && magnitude < 0x477f_f000) {
-      const whole = (magnitude - 0x3800_0000 + 0xfff + ((magnitude >>> 13) & 1)) >>> 13;
-      halves[i] = ((single >>> 16) & 0x8000) | whole;
-      bits[i] = (single & ~0x7fff_ffff) | ((whole << 13) + 0x3800_0000);
-    } else {
-      halves[i] = halfOf(single);
-      values[i] = fromHalf(halves[i]);
-    }
-  }
+  const kernel = kernelFor(values.length);
+  if (kernel) return kernel.round(values, halves, true);
+  toHalf(values, halves);
+  for (let i = 0; i < halves.length; i++) values[i] = fromHalf(halves[i]);
 }
 
 function halfOf(single: number): number {
@@ -65,15 +66,14 @@ export function fromHalf(bits: number): number {
   return exponent === 0 ? sign * fraction * 2 ** -24 : sign * (1024 + fraction) * 2 ** (exponent - 25);
 }
 
-let numbers: Float32Array | undefined;
-
 /** The numbers that float16 bits represent, in `values`. */
 export function fromHalves(
   halves: Uint16Array,
   values: Float32Array = new Float32Array(halves.length),
 ): Float32Array {
-  numbers ??= Float32Array.from({ length: 1 << 16 }, (_, bits) => fromHalf(bits));
-  for (let i = 0; i < halves.length; i++) values[i] = numbers[halves[i]];
+  const kernel = kernelFor(halves.length);
+  if (kernel) kernel.widen(halves, values);
+  else for (let i = 0; i < halves.length; i++) values[i] = fromHalf(halves[i]);
   return values;
 }
 

@@ -40,4 +40,18 @@ describe('float16', () => {
       expect(rounded).toEqual(fromHalves(halves));
     }
   });
+
+  it('has the same bits by the kernel for many numbers and by the loop for few', () => {
+    const random = new Uint32Array(20_003);
+    for (let i = 0, state = 1; i < random.length; i++)
+      random[i] = state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    const values = new Float32Array(random.buffer);
+    const few = Array.from({ length: Math.ceil(values.length / 50) }, (_, part) =>
+      toHalf(values.subarray(50 * part, 50 * part + 50)),
+    );
+    const many = toHalf(values);
+    expect([...many]).toEqual(few.flatMap((part) => [...part]));
+    const all = Uint16Array.from({ length: 1 << 16 }, (_, half) => half);
+    expect(fromHalves(all)).toEqual(Float32Array.from(all, fromHalf));
+  });
 });
