@@ -5,10 +5,10 @@
 
 Each fit is a kind and its iterations. `own` is Spark's ALS, which takes minutes on some millions of ratings; `plugin` is FactorFlowALS on the same
 DataFrame; `broadcast`, `shuffle`, `equations` and `auto` are the same with that exchange on --hosts hosts, for example the executors of --master
-local-cluster[2,1,2048] on this machine. --cores limits each host to a number of processors (cgroup v1, as root), in periods of --period ms. `alone` is the command `train` on an
-Arrow file of that DataFrame, with Spark's model and start. Prints wall seconds and CPU seconds, of the driver's JVM and of FactorFlow's process, and
-the rate at which ratings are sent to the worker. With --threads it also prints the CPU seconds of executors and workers by thread, summed over the
-hosts. With `--fits shuffle:12,shuffle:2,shuffle:12` the first fit is for JVMs to compile.
+local-cluster[2,1,2048] on this machine. --cores limits each host to a number of processors (cgroup v1, as root), in periods of --period ms; --pin
+gives each a processor of its own instead, the first ones of this machine. `alone` is the command `train` on an Arrow file of that DataFrame, with
+Spark's model and start. Prints wall seconds and CPU seconds, of the driver's JVM and of FactorFlow's process, and the rate at which ratings are sent
+to the worker. With --threads it also prints the CPU seconds of executors and workers by thread, summed over the hosts. With `--fits shuffle:12,shuffle:2,shuffle:12` the first fit is for JVMs to compile.
 """
 
 import argparse
@@ -23,7 +23,6 @@ import time
 import urllib.request
 from pathlib import Path
 
-import pyarrow
 from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,6 +37,7 @@ options.add_argument("--rank", type=int, default=64)
 options.add_argument("--hosts", default="2")
 options.add_argument("--cores", type=float, help="processors of each host: of an executor and its worker")
 options.add_argument("--period", type=float, default=100, help="ms after which a host's processors are given anew; a short one is nearer to a slow processor")
+options.add_argument("--pin", action="store_true", help="each host has one processor of its own")
 options.add_argument("--threads", action="store_true", help="CPU seconds by thread of executors and workers")
 options.add_argument("--conf", action="append", default=[])
 given = options.parse_args()
@@ -91,6 +91,15 @@ def limit_hosts(cores):
     print(f"{len(found)} executors with {cores} processors each", flush=True)
 
 
+def pin_hosts():
+    """Limits each executor of this driver, with the workers that it starts later, to one processor."""
+    found = executors()
+    for number, executor in enumerate(found):
+        for thread in Path(f"/proc/{executor}/task").iterdir():
+            os.sched_setaffinity(int(thread.name), {number})
+    print(f"{len(found)} executors with a processor each", flush=True)
+
+
 class Threads:
     """CPU seconds of executors and their workers by thread, read twice a second, since workers end with a fit."""
 
@@ -142,6 +151,8 @@ def print_threads(before, after):
 
 if given.cores is not None:
     limit_hosts(given.cores)
+if given.pin:
+    pin_hosts()
 
 
 def jvm_seconds():
@@ -191,6 +202,8 @@ def by_spark(name, iterations, hosts="1", exchange="auto"):
 
 
 def alone(iterations, folder):
+    import pyarrow
+
     stream = folder / "ratings.arrows"
     if not stream.exists():
         table = df.toArrow()

@@ -87,14 +87,16 @@ def test_parameters_are_saved_and_loaded(small, folder):
         "finalStorageLevel": "MEMORY_AND_DISK_SER",
     }
     als = ALS(**params).setPredictionCol("myPredictionCol")
-    values = lambda one: {param.name: one.getOrDefault(param) for param in one.params}
+    values = lambda one: {param.name: one.getOrDefault(param) for param in one.params if one.isDefined(param)}
     assert {**params, "predictionCol": "myPredictionCol"}.items() <= values(als).items()
     model = als.fit(small)
     for one, kind in ((als, ALS), (model, ALSModel)):
         one.write().overwrite().save(f"{folder}/{kind.__name__}")
         loaded = kind.load(f"{folder}/{kind.__name__}")
         assert loaded.uid == one.uid == one.copy().uid == als.uid
-        assert values(loaded) == values(one)
+        # The client of Connect in Spark 4.0 does not load all defaults of a model.
+        assert values(loaded).items() <= values(one).items()
+        assert kind is ALSModel or params.items() <= values(loaded).items()
         if one is model:
             assert loaded.rank == 1
             assert factors(loaded) == factors(model)
