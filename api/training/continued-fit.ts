@@ -1,4 +1,5 @@
 import type { AlsStart } from '../../operators/als/bind/als-data.ts';
+import type { SparkStart } from '../../operators/als/spark-start.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { TrainingIteration } from '../../operators/training/iteration.ts';
 import type { FitOptions } from '../fit-options.ts';
@@ -8,10 +9,12 @@ export interface ContinuedFit extends FitOptions {
   readonly continued?: Continued;
 }
 
-/** Settings of a fit that is one of several on the same ratings, such as the trials of a search. */
+/** Settings of a fit that is one of several on the same ratings, such as the trials of a search, or Spark's. */
 export interface Continued {
   /** Initial factors, from a fit with the same rank and biases on the same ratings. */
   readonly start?: AlsStart | undefined;
+  /** Draws the initial factors of Spark's ALS, see sparkRows. */
+  readonly sparkStart?: SparkStart | undefined;
   /** Receives the final factors. */
   readonly kept?: (factors: AlsStart) => void;
   /**

@@ -3,6 +3,7 @@ import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { AlsParams } from '../../operators/als/als-params.ts';
 import type { SizedAlsParams } from '../../operators/als/implicit/sized-params.ts';
+import type { SparkStart } from '../../operators/als/spark-start.ts';
 import { shown } from '../../engine/shown.ts';
 
 export const PROTOCOL = 1;
@@ -18,6 +19,8 @@ export interface Opening {
   readonly rows: number | undefined;
   /** The folder of this training's checkpoints, from which it continues; undefined for none. */
   readonly checkpoints: { readonly dir: string; readonly interval: number } | undefined;
+  /** The initial factors that Spark's ALS would draw, of the command train; undefined for FactorFlow's own. */
+  readonly sparkStart: SparkStart | undefined;
   /** Milliseconds between signs of life on stderr; undefined for none. */
   readonly heartbeat: number | undefined;
   /** Numbers of rows that workers exchange, of the command rows. */
@@ -44,6 +47,7 @@ const names = [
   'columns',
   'rows',
   'checkpoints',
+  'sparkStart',
   'heartbeat',
   'exchange',
 ];
@@ -80,6 +84,7 @@ export async function readOpening(cursor: ByteCursor, own: string): Promise<Open
     columns: columnsOf(objectOf(columns, 'columns')),
     rows: typeof rows === 'number' ? rows : undefined,
     checkpoints: checkpointsOf(given.checkpoints),
+    sparkStart: sparkStartOf(given.sparkStart),
     heartbeat: heartbeatOf(heartbeat),
     exchange: exchangeOf(given.exchange),
   };
@@ -107,6 +112,16 @@ function checkpointsOf(value: unknown): Opening['checkpoints'] {
   if (Number.isSafeInteger(interval) && (interval as number) >= 1)
     return { dir, interval: interval as number };
   throw new UsageError(`checkpoints need a whole number interval from 1, got ${shown(interval)}`);
+}
+
+function sparkStartOf(value: unknown): SparkStart | undefined {
+  if (value === undefined || value === null) return undefined;
+  const { seed, userBlocks } = objectOf(value, 'sparkStart');
+  if (typeof seed !== 'string' || !/^-?\d{1,19}$/.test(seed))
+    throw new UsageError(`sparkStart needs a seed, an int64 as text, got ${shown(seed)}`);
+  if (Number.isSafeInteger(userBlocks) && (userBlocks as number) >= 1)
+    return { seed: BigInt.asIntN(64, BigInt(seed)), userBlocks: userBlocks as number };
+  throw new UsageError(`sparkStart needs a whole number userBlocks from 1, got ${shown(userBlocks)}`);
 }
 
 function exchangeOf(value: unknown): RowPrecision {

@@ -38,7 +38,7 @@ export async function serveParent(link: ParentLink, options: ServeOptions): Prom
 
 async function trainForParent(
   parent: Parent,
-  { algorithm, params, columns: { user, item, rating }, rows, checkpoints }: Opening,
+  { algorithm, params, columns: { user, item, rating }, rows, checkpoints, sparkStart }: Opening,
   session: Session,
   { signal, report }: ServeOptions,
 ): Promise<void> {
@@ -56,6 +56,7 @@ async function trainForParent(
   const model = await trainer.fit(session.from(batches(), feed.schema), {
     signal,
     onEvent: parent.onEvent,
+    ...(sparkStart && { continued: { sparkStart } }),
     ...(checkpoints && {
       checkpointDir: checkpoints.dir,
       checkpointInterval: checkpoints.interval,

@@ -173,9 +173,10 @@ def factors(model):
 
 
 def on_hosts(spark, hosts, fit, exchange="auto", precision="float32", **more):
-    """A fit with the settings of several hosts."""
+    """A fit with the settings of several hosts, from the start that they have: one host could have Spark's."""
     with settings(
         spark,
+        spark__factorflow__param__start="spark",
         spark__factorflow__workers=str(hosts),
         spark__factorflow__exchange=exchange,
         spark__factorflow__exchangePrecision=precision,

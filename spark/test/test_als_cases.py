@@ -15,6 +15,7 @@ import math
 import os
 import re
 
+import pyspark
 import pytest
 from pyspark.ml.recommendation import ALS, ALSModel
 from pyspark.sql import functions as f
@@ -236,6 +237,7 @@ def test_a_fit_with_checkpoints_leaves_few_shuffles(spark, home, folder, small, 
         spark.sparkContext._jsc.sc().setCheckpointDir(None)
 
 
+@pytest.mark.skipif(pyspark.__version__ < "4", reason="transform of Spark 3.5's ALSModel refuses such a join")
 @pytest.mark.parametrize("refused", ["false", "true"])
 def test_a_loaded_model_predicts_pairs_of_its_own_ids(spark, folder, refused):
     """test_als.py: its factors are in both sides of a join, which is no ambiguous self-join."""

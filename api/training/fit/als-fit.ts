@@ -28,6 +28,7 @@ import { checkRankUsers } from '../../validation/rank-users.ts';
 import { budgetOf, isKept, loadedOnce, ownBlock } from '../kept-ratings.ts';
 import { meansFit, type ValidationPairs } from '../rating-findings.ts';
 import { type GivenPlan, requireProblem } from '../plans/given-plan.ts';
+import { dataBytes } from '../plans/memory-budget.ts';
 import { ratingsHome, spillGrid } from '../plans/ratings-home.ts';
 import type {
   ChosenPlan,
@@ -43,6 +44,7 @@ import type {
 import { asPlanned, chooseAlsKernels, plannedKernels } from './als-kernels.ts';
 import { readyRatings } from './als-ready.ts';
 import { placesBlocks, sortStages } from './als-sort.ts';
+import { startOfSpark } from './als-start.ts';
 import { devicesOf, type FitRun } from './fit-run.ts';
 import type { EndedTraining } from '../ended-training.ts';
 import type { AlsReady, AlsHome, AlsSorted, AlsTypes } from './als-types.ts';
@@ -224,6 +226,7 @@ export class AlsFit implements FitAlgorithm<AlsTypes> {
     const { validation, options, checkpoints } = this.#run;
     const { continued } = options;
     const { unit, sides, known } = ready;
+    const drawn = unit === 1 ? sorted.drawn.result : undefined;
     const compute = computingOf(plan, home.devices, 'update-users');
     const result = await trainAls(
       {
@@ -238,7 +241,7 @@ export class AlsFit implements FitAlgorithm<AlsTypes> {
         level: levelInUnit(facts, unit),
         checkpoints,
         devices: compute,
-        start: continued?.start ?? (unit === 1 ? await sorted.drawn.result : undefined),
+        start: continued?.start ?? this.#startOfSpark(data, unit) ?? (await drawn),
         measuresEnds: continued?.measuresEnds,
         rankUsers: checkRankUsers(options),
         fetched,
@@ -248,6 +251,12 @@ export class AlsFit implements FitAlgorithm<AlsTypes> {
     );
     continued?.kept?.(result.raw());
     return result;
+  }
+
+  #startOfSpark({ read: { indexed }, home: { params } }: InspectedData<AlsTypes>, unit: number) {
+    const { ratings, options } = this.#run;
+    const { sparkStart } = options.continued ?? {};
+    return sparkStart && startOfSpark(sparkStart, indexed, params, { unit, bytes: dataBytes(ratings.session) });
   }
 
   model(

@@ -1,6 +1,5 @@
 import { DataError } from '../../../engine/errors.ts';
 import { keyCount } from '../../../engine/keys/key-column.ts';
-import { sharedArray } from '../../../engine/partition.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { PlanDevices } from '../../../engine/run/devices.ts';
 import { constant, type ScopeStage } from '../../../engine/run/scope.ts';
@@ -26,6 +25,7 @@ import { type OnSorted, type SortOptions, sortRatings } from '../../../operators
 import { loadedOnce } from '../kept-ratings.ts';
 import type { RatingsHome } from '../plans/ratings-home.ts';
 import type { ReadRatings, ReadStages } from './algorithm.ts';
+import { startOfUsers } from './als-start.ts';
 import type { FitRun } from './fit-run.ts';
 import type { AlsHome, AlsSorted, AlsTypes } from './als-types.ts';
 
@@ -138,7 +138,8 @@ function drawsStart({ run }: SortingFit, { kind, placesBlocks: places }: AlsHome
     kind === 'memory' &&
     !ratings.session.bounded &&
     checkpoints === undefined &&
-    options.continued?.start === undefined
+    options.continued?.start === undefined &&
+    options.continued?.sparkStart === undefined
   );
 }
 
@@ -147,17 +148,9 @@ async function placedStart(
   params: SizedAlsParams,
   ctx: ExecutionContext,
 ): ReturnType<typeof placeStart> {
-  const side = (values: Float32Array, rows: number) => ({
-    values,
-    ...(params.biases ? { bias: sharedArray(Float32Array, rows) } : {}),
-  });
-  const rows = { users: keyCount(users), items: keyCount(items) };
-  const drawn = await drawRows(users, params, 1, evenRanges(rows.users, 128), ctx);
-  const start = {
-    users: side(drawn, rows.users),
-    items: side(sharedArray(Float32Array, rows.items * params.rank), rows.items),
-  };
-  return placeStart(start, rows.users, ctx);
+  const rows = keyCount(users);
+  const drawn = await drawRows(users, params, 1, evenRanges(rows, 128), ctx);
+  return placeStart(startOfUsers(drawn, { users, items }, params), rows, ctx);
 }
 
 interface ToSort {

@@ -71,6 +71,11 @@ public record Parameters(
     return algorithm().equals(SGD);
   }
 
+  /** True if one host starts from the factors that Spark's ALS draws, and not from those of {@code start}. */
+  public boolean startsAsSpark() {
+    return !isSgd() && !own().has("start");
+  }
+
   /** Numbers of a row of factors: with biases, two more than the rank. */
   public int features() {
     return rank + (own().path("biases").asBoolean() ? 2 : 0);

@@ -87,6 +87,10 @@ final class TrainTask
     request.put("protocol", Launch.PROTOCOL).put("version", Launch.VERSION).put("command", "train");
     request.put("algorithm", parameters.algorithm());
     request.set("params", parameters.toJson());
+    if (parameters.startsAsSpark()) request
+      .putObject("sparkStart")
+      .put("seed", String.valueOf(parameters.seed()))
+      .put("userBlocks", parameters.userBlocks());
     if (local != null) checkpoints.name(request, local);
     return request.putNull("rows");
   }
