@@ -6,7 +6,7 @@ workers. The runner starts local[2].
 import pytest
 from pyspark.ml.recommendation import ALS, ALSModel
 
-from support import BLOCKS, factors, rmse, settings
+from support import BLOCKS, assert_close, factors, plain, rmse, settings
 
 
 def message(work):
@@ -36,6 +36,23 @@ def test_biases_are_two_more_features(ratings, folder):
     model.write().overwrite().save(f"{folder}/model")
     assert ALSModel.load(f"{folder}/model").rank == 5
     assert (plain.rank, factors(plain)) == (3, factors(als.fit(ratings)))
+
+
+@pytest.mark.parametrize(
+    ("params", "most"),
+    [
+        ({"rank": 5, "maxIter": 10, "seed": -7, **BLOCKS}, 2e-3),
+        ({"rank": 4, "maxIter": 3}, 2e-3),
+        ({"rank": 4, "maxIter": 6, "implicitPrefs": True, "seed": 1 << 40, "numUserBlocks": 7}, 2e-3),
+        ({"rank": 3, "maxIter": 5, "nonnegative": True, "seed": 2}, 2e-3),
+    ],
+)
+def test_the_same_seed_gives_the_factors_of_sparks_own_als(ratings, params, most):
+    als = ALS(**params)
+    own, found = (factors(fit.fit(ratings)) for fit in (plain(als), als))
+    assert_close(own, found, most)
+    others = factors(als.copy({als.seed: 3}).fit(ratings))
+    assert max(abs(a - b) for key, row in own[0].items() for a, b in zip(row, others[0][key])) > 0.1
 
 
 def test_parameters_of_the_application_and_of_an_estimator(spark, ratings):
