@@ -4,11 +4,13 @@
  * spark/test: without WORDS, every test of the newest version and a short test of the oldest; with `all`,
  * every test of every version with every kind of session. Other WORDS select runs by parts of their names.
  * `seeds` compares FactorFlow with Spark's own ALS at 20 seeds, in 10 minutes a version, and is not part of
- * `all`: `npm run test:spark -- seeds 4.3.0`.
+ * `all`: `npm run test:spark -- seeds 4.3.0`. Java is the one on PATH. `all` also runs the tests of Spark's
+ * interface with every Java from 21 on below /usr/lib/jvm, and in JAVA_HOME_21_X64 and JAVA_HOME_25_X64.
  * Without Java, Maven or Python it prints that and runs nothing; the same without network, unless everything
  * is installed already.
  */
 import { spawn, spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { environment, hasPython, notRun, runner } from './optional-tests.ts';
 import { buildJars, buildWheel } from './spark-artifacts.ts';
@@ -25,6 +27,8 @@ interface TestRun {
   readonly mode: 'classic' | 'connect';
   readonly master: string;
   readonly files: readonly string[];
+  /** Its version and folder; default: the one on PATH. */
+  readonly java?: { readonly version: number; readonly home: string };
 }
 
 const parity = versions.flatMap((version): TestRun[] =>
@@ -72,7 +76,15 @@ const otherVersions = versions
 const ofConnect = versions
   .filter((version) => version !== oldest)
   .map((version): TestRun => ({ version, mode: 'connect', master: 'local[2]', files: sparksOwn }));
-const runs: readonly TestRun[] = [...parity, ...others, ...otherVersions, ...ofConnect];
+/** Executors with each later Java. Spark 3.5 knows none of them. */
+const laterJavas = javas(21).map((java): TestRun => ({
+  version: newest,
+  mode: 'classic',
+  master: 'local-cluster[2,1,1024]',
+  files: ['test_parity.py'],
+  java,
+}));
+const runs: readonly TestRun[] = [...parity, ...others, ...otherVersions, ...ofConnect, ...laterJavas];
 
 /** Chosen by the word `seeds` alone. */
 const seeds = versions.map((version): TestRun => ({
@@ -106,8 +118,8 @@ const smoke: TestRun = {
 };
 
 const words = process.argv.slice(2).filter((word) => word !== 'all');
-const nameOf = ({ version, mode, master, files }: TestRun) =>
-  `${version} ${mode} ${master} ${files.join(' ')}`;
+const nameOf = ({ version, mode, master, files, java }: TestRun) =>
+  `${version} ${mode} ${master} ${files.join(' ')}${java ? ` java ${java.version}` : ''}`;
 const chosen =
   process.argv.length === 2
     ? [...shortParity, ...others, smoke]
@@ -120,6 +132,8 @@ if (chosen.length === 0)
   );
 
 requireTools();
+if (chosen.length > 1 && chosen.every(({ java }) => java === undefined) && process.argv.includes('all'))
+  console.log('no Java from 21 on is installed: nothing is tested with one');
 const run = runner(tests);
 const jars = buildJars(run);
 const wheel = buildWheel(run, { jars, folder: join(work, 'wheel') });
@@ -151,7 +165,7 @@ async function testAll(runs: TestRun[]): Promise<void> {
 
 /** Prints a run's whole output once it has ended. */
 async function test(one: TestRun): Promise<void> {
-  const { version, mode, master, files } = one;
+  const { version, mode, master, files, java } = one;
   const start = performance.now();
   const { status, said } = await ended(
     pythonOf(version),
@@ -165,6 +179,7 @@ async function test(one: TestRun): Promise<void> {
       PYSPARK_PYTHON: pythonOf(version),
       PYTHONDONTWRITEBYTECODE: '1',
       SPARK_HOME: undefined,
+      ...(java && { JAVA_HOME: java.home, PATH: `${join(java.home, 'bin')}:${process.env.PATH ?? ''}` }),
       // For short-lived JVMs on few processors, which spend most of their time on compiling and on collector
       // threads. Code that is optimized less needs more stack.
       JAVA_TOOL_OPTIONS: '-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m',
@@ -205,6 +220,38 @@ function requireTools(): void {
     ...(hasPython([3, 9]) ? [] : ['Python 3.9 or newer with venv']),
   ];
   if (missing.length > 0) notRun(tests, `there is no ${missing.join(', no ')}`);
+}
+
+/** The versions of Java from `least` on that are installed, each once. */
+function javas(least: number): { readonly version: number; readonly home: string }[] {
+  const folder = '/usr/lib/jvm';
+  const homes = [
+    ...[process.env.JAVA_HOME_21_X64, process.env.JAVA_HOME_25_X64].filter((home) => home !== undefined),
+    ...(namesIn(folder) ?? []).map((name) => join(folder, name)),
+  ];
+  const found = new Map(
+    homes.flatMap((home) => {
+      const version = Number(/^JAVA_VERSION="(\d+)/m.exec(textOf(join(home, 'release')) ?? '')?.[1]);
+      return version >= least ? [[version, home] as const] : [];
+    }),
+  );
+  return Array.from(found, ([version, home]) => ({ version, home }));
+}
+
+function namesIn(folder: string): string[] | undefined {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return undefined;
+  }
+}
+
+function textOf(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return undefined;
+  }
 }
 
 function pythonOf(version: string): string {

@@ -55,7 +55,7 @@ export async function nextRequest(cursor: ByteCursor, memory?: PayloadMemory): P
   const { type, id } = fields;
   const kept = BRIEF.has(type) ? memory?.take(payloadBytes) : undefined;
   const payload = kept ?? (await cursor.take(payloadBytes));
-  const arrived = kept ? await cursor.fill(kept) : payload.length;
+  const arrived = kept ? await cursor.copyInto(kept) : payload.length;
   if (arrived < payloadBytes) throw endedInside();
   if (typeof type !== 'string' || !Number.isSafeInteger(id))
     throw new UsageError(`a request needs a type and a number id, got ${JSON.stringify(fields)}`);

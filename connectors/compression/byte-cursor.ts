@@ -6,18 +6,18 @@ const LINE_BREAK = 0x0a;
 export class ByteCursor {
   readonly #chunks: AsyncIterator<Uint8Array>;
   readonly #used: ((chunk: Uint8Array) => void) | undefined;
-  /** The chunk that is being read, as long as `fill` alone has read it: then nobody has a view of it. */
-  #filled: Uint8Array | undefined;
+  /** The chunk that is being read, as long as `copyInto` alone has read it: then nobody has a view of it. */
+  #copied: Uint8Array | undefined;
   #rest: Uint8Array = new Uint8Array(0);
 
-  /** `used`: is given each chunk that `fill` has copied whole, and that nobody has a view of. */
+  /** `used`: is given each chunk that `copyInto` has copied whole, and that nobody has a view of. */
   constructor(chunks: AsyncIterator<Uint8Array>, used?: (chunk: Uint8Array) => void) {
     this.#chunks = chunks;
     this.#used = used;
   }
 
   /** Fills memory with the next bytes; returns their number, which is smaller at the end of the stream. */
-  async fill(bytes: Uint8Array): Promise<number> {
+  async copyInto(bytes: Uint8Array): Promise<number> {
     let at = 0;
     while (at < bytes.length) {
       const part = await this.#part(bytes.length - at);
@@ -43,18 +43,18 @@ export class ByteCursor {
   /** Returns the next bytes, at most `length` of them, from one chunk; undefined at the end. */
   async some(length: number): Promise<Uint8Array | undefined> {
     const part = await this.#part(length);
-    this.#filled = undefined;
+    this.#copied = undefined;
     return part;
   }
 
   /** As `some`, for a caller that copies the bytes before it reads further. */
   async #part(length: number): Promise<Uint8Array | undefined> {
     while (this.#rest.length === 0) {
-      if (this.#filled !== undefined) this.#used?.(this.#filled);
-      this.#filled = undefined;
+      if (this.#copied !== undefined) this.#used?.(this.#copied);
+      this.#copied = undefined;
       const next = await this.#chunks.next();
       if (next.done) return undefined;
-      this.#rest = this.#filled = next.value;
+      this.#rest = this.#copied = next.value;
     }
     const part = this.#rest.subarray(0, length);
     this.#rest = this.#rest.subarray(part.length);

@@ -51,30 +51,6 @@ describe('a whole feed', () => {
     expect(factorsOf(ended, 'items')).toEqual(expected.items);
   });
 
-  it("starts from the factors of Spark's ALS where the first line asks for it", async () => {
-    const of = async (seed: number, userBlocks?: number) => {
-      const sparkStart = userBlocks === undefined ? null : { seed: '-5000000000', userBlocks };
-      const ended = await fed({ params: { rank: 3, maxIter: 1, seed }, rows, sparkStart });
-      expect({ code: ended.code, stderr: ended.stderr }).toEqual({ code: 0, stderr: '' });
-      return factorsOf(ended, 'users');
-    };
-    const [three, again, four, own] = await Promise.all([of(1, 3), of(2, 3), of(1, 4), of(1)]);
-    expect(again).toEqual(three);
-    expect(four).not.toEqual(three);
-    expect(own).not.toEqual(three);
-  });
-
-  it.each([
-    [{ seed: 1, userBlocks: 1 }, 'sparkStart needs a seed, an int64 as text, got 1'],
-    [{ seed: '1e3', userBlocks: 1 }, 'sparkStart needs a seed, an int64 as text, got "1e3"'],
-    [{ seed: '1', userBlocks: 0 }, 'sparkStart needs a whole number userBlocks from 1, got 0'],
-    ['7', 'sparkStart must be a JSON object, got "7"'],
-  ])('refuses the start %o', async (sparkStart, message) => {
-    const ended = await fed({ params: { rank: 3, maxIter: 1 }, rows, sparkStart });
-    expect(ended.code).toBe(2);
-    expect(errorOf(ended).message).toContain(message);
-  });
-
   it('trains by SGD where the first line asks for it', async () => {
     const params = { rank: 3, maxIter: 4, seed: 7, regParam: 0.05, learningRate: 0.1 };
     const ended = await fed({ algorithm: 'sgd', params, rows });

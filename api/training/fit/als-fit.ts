@@ -256,7 +256,9 @@ export class AlsFit implements FitAlgorithm<AlsTypes> {
   #startOfSpark({ read: { indexed }, home: { params } }: InspectedData<AlsTypes>, unit: number) {
     const { ratings, options } = this.#run;
     const { sparkStart } = options.continued ?? {};
-    return sparkStart && startOfSpark(sparkStart, indexed, params, { unit, bytes: dataBytes(ratings.session) });
+    return (
+      sparkStart && startOfSpark(sparkStart, indexed, params, { unit, bytes: dataBytes(ratings.session) })
+    );
   }
 
   model(

@@ -10,13 +10,13 @@ describe('a cursor', () => {
     const used: number[][] = [];
     const cursor = new ByteCursor(chunks(), (chunk) => used.push([...chunk]));
     const bytes = new Uint8Array(6);
-    expect(await cursor.fill(bytes)).toBe(6);
+    expect(await cursor.copyInto(bytes)).toBe(6);
     expect([...bytes]).toEqual([1, 2, 3, 4, 5, 6]);
     expect(used).toEqual([
       [1, 2, 3],
       [4, 5],
     ]);
-    expect(await cursor.fill(bytes)).toBe(2);
+    expect(await cursor.copyInto(bytes)).toBe(2);
     expect(used.slice(2)).toEqual([[6], [7, 8]]);
   });
 
@@ -24,9 +24,9 @@ describe('a cursor', () => {
     const used: number[][] = [];
     const cursor = new ByteCursor(chunks(), (chunk) => used.push([...chunk]));
     expect([...((await cursor.some(1)) ?? [])]).toEqual([1]);
-    expect(await cursor.fill(new Uint8Array(3))).toBe(3);
+    expect(await cursor.copyInto(new Uint8Array(3))).toBe(3);
     expect([...(await cursor.take(2))]).toEqual([5, 6]);
-    expect(await cursor.fill(new Uint8Array(3))).toBe(2);
+    expect(await cursor.copyInto(new Uint8Array(3))).toBe(2);
     expect(used).toEqual([[7, 8]]);
   });
 });

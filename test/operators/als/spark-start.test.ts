@@ -1,13 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import { startOfSpark } from '../../../api/training/fit/als-start.ts';
-import { sparkRows } from '../../../operators/als/spark-start.ts';
+import { type SparkStart, sparkRows } from '../../../operators/als/spark-start.ts';
 import { checkAlsParams } from '../../../operators/als/params.ts';
 
 const ids = Int32Array.of(-2147483648, -100, -3, 0, 5, 7, 12, 33, 34, 100, 2147483647);
 const keys = { type: 'int32', values: ids } as const;
 
 /** The users' factors of a model of PySpark 4.3.0 with maxIter 0, of ratings by these users. */
-const documented = [
+const documented: readonly {
+  readonly start: SparkStart;
+  readonly rank: number;
+  readonly rows: Readonly<Record<string, readonly number[]>>;
+}[] = [
   {
     start: { seed: 1n, userBlocks: 3 },
     rank: 3,
