@@ -132,7 +132,7 @@ if (chosen.length === 0)
   );
 
 requireTools();
-if (chosen.length > 1 && chosen.every(({ java }) => java === undefined) && process.argv.includes('all'))
+if (laterJavas.length === 0 && process.argv.includes('all'))
   console.log('no Java from 21 on is installed: nothing is tested with one');
 const run = runner(tests);
 const jars = buildJars(run);
