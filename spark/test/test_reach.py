@@ -154,7 +154,12 @@ def test_losses_of_several_hosts_are_those_of_one(spark, ratings, implicit):
     for data, exchange in ((ratings, "shuffle"), (ratings, "equations"), (swapped, "equations")):
         found = []
         for hosts in ("1", "2"):
-            with settings(spark, spark__factorflow__workers=hosts, spark__factorflow__exchange=exchange):
+            with settings(
+                spark,
+                spark__factorflow__workers=hosts,
+                spark__factorflow__exchange=exchange,
+                spark__factorflow__param__start="spark",
+            ):
                 ALS(rank=3, maxIter=3, seed=1, implicitPrefs=implicit, **BLOCKS).fit(data)
             found.append(factorflow_spark.summary()["iterations"])
         for one, two in zip(*found):
