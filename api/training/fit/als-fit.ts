@@ -1,11 +1,13 @@
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
+import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
 import { computingOf } from '../../../engine/run/devices.ts';
 import type { ScopeStage } from '../../../engine/run/scope.ts';
 import { keyCount } from '../../../engine/keys/key-column.ts';
 import type { AlsChoices } from '../../../operators/als/kernel-choices.ts';
 import { sizedParams } from '../../../operators/als/implicit/sized-params.ts';
 import type { AlsParams } from '../../../operators/als/als-params.ts';
+import type { AlsStart } from '../../../operators/als/bind/als-data.ts';
 import { planAls } from '../../../operators/als/plan/plan-als.ts';
 import { blockRefs, freePlaced, staysAt } from '../../../operators/als/place-ratings.ts';
 import { inUnit, levelInUnit } from '../../../operators/als/rating-unit.ts';
@@ -28,7 +30,7 @@ import { checkRankUsers } from '../../validation/rank-users.ts';
 import { budgetOf, isKept, loadedOnce, ownBlock } from '../kept-ratings.ts';
 import { meansFit, type ValidationPairs } from '../rating-findings.ts';
 import { type GivenPlan, requireProblem } from '../plans/given-plan.ts';
-import { dataBytes } from '../plans/memory-budget.ts';
+import { spareBytes } from '../plans/memory-budget.ts';
 import { ratingsHome, spillGrid } from '../plans/ratings-home.ts';
 import type {
   ChosenPlan,
@@ -241,7 +243,7 @@ export class AlsFit implements FitAlgorithm<AlsTypes> {
         level: levelInUnit(facts, unit),
         checkpoints,
         devices: compute,
-        start: continued?.start ?? this.#startOfSpark(data, unit) ?? (await drawn),
+        start: continued?.start ?? this.#startOfSpark(data, plan, unit) ?? (await drawn),
         measuresEnds: continued?.measuresEnds,
         rankUsers: checkRankUsers(options),
         fetched,
@@ -253,12 +255,15 @@ export class AlsFit implements FitAlgorithm<AlsTypes> {
     return result;
   }
 
-  #startOfSpark({ read: { indexed }, home: { params } }: InspectedData<AlsTypes>, unit: number) {
+  #startOfSpark(
+    { read: { indexed }, home: { params } }: InspectedData<AlsTypes>,
+    plan: PhysicalPlan,
+    unit: number,
+  ): AlsStart | undefined {
     const { ratings, options } = this.#run;
     const { sparkStart } = options.continued ?? {};
-    return (
-      sparkStart && startOfSpark(sparkStart, indexed, params, { unit, bytes: dataBytes(ratings.session) })
-    );
+    if (sparkStart === undefined) return undefined;
+    return startOfSpark(sparkStart, indexed, params, { unit, room: spareBytes(plan, ratings.session) });
   }
 
   model(

@@ -8,9 +8,6 @@ import type { IndexedRatings } from '../../../operators/ratings/ids/index-ids.ts
 
 type Ids = Pick<IndexedRatings, 'users' | 'items'>;
 
-/** Most of the memory for data that the initial factors may take if they are made in host memory. */
-const MOST = 1 / 8;
-
 /** A start from the users' factors; the items' factors and all biases are zeros. */
 export function startOfUsers(values: Float32Array, ids: Ids, { rank, biases }: AlsParams): AlsStart {
   const rows = { users: keyCount(ids.users), items: keyCount(ids.items) };
@@ -25,17 +22,17 @@ export function startOfUsers(values: Float32Array, ids: Ids, { rank, biases }: A
 }
 
 /**
- * The start of Spark's ALS for ratings divided by `unit`. Undefined if `bytes` of memory for data have no room
- * for it, or for ids that Spark's ALS does not have: then factors are drawn as usual.
+ * The start of Spark's ALS for ratings divided by `unit`. It stays in host memory during the run. Undefined if
+ * it takes more than `room` bytes, or for ids that Spark's ALS does not have: then factors are drawn as usual.
  */
 export function startOfSpark(
   start: SparkStart,
   ids: Ids,
   params: AlsParams,
-  { unit, bytes }: { readonly unit: number; readonly bytes: number },
+  { unit, room }: { readonly unit: number; readonly room: number },
 ): AlsStart | undefined {
   const { rank } = params;
-  if (4 * rank * (keyCount(ids.users) + keyCount(ids.items)) > MOST * bytes) return undefined;
+  if (4 * rank * (keyCount(ids.users) + keyCount(ids.items)) > room) return undefined;
   const drawn = sparkRows(ids.users, rank, start, startNorm(unit));
   return drawn && startOfUsers(drawn, ids, params);
 }

@@ -124,6 +124,11 @@ export function requireRows(rows: number, ids: KeyType, { memoryBudget, workers 
   );
 }
 
+/** Bytes that a run of the plan leaves of the budget. */
+export function spareBytes(plan: PhysicalPlan, budget: MemoryBudget): number {
+  return budget.memoryBudget - bytesOf(plan, baseBytes(budget.workers), budget).need;
+}
+
 /** Bytes of the process that a plan takes, without the memory of devices that have their own. */
 function bytesOf(
   { memory, devices }: PhysicalPlan,

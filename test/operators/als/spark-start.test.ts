@@ -55,7 +55,7 @@ describe("the start of Spark's ALS", () => {
     const whole = sparkRows(keys, rank, start, 1) ?? new Float32Array(0);
     const params = { ...checkAlsParams({ rank, biases: true }) };
     const items = { type: 'int32', values: Int32Array.of(1, 2) } as const;
-    const made = startOfSpark(start, { users: keys, items }, params, { unit: 16, bytes: 1 << 20 });
+    const made = startOfSpark(start, { users: keys, items }, params, { unit: 16, room: 1 << 20 });
     expect([...(made?.users.values ?? [])]).toEqual(
       Array.from(whole, (value) => expect.closeTo(value / 4, 6) as number),
     );
@@ -67,9 +67,9 @@ describe("the start of Spark's ALS", () => {
     const [start, rank] = [{ seed: 1n, userBlocks: 3 }, 3];
     const wide = { type: 'int64', halves: new Int32Array(4) } as const;
     expect(sparkRows(wide, rank, start, 1)).toBeUndefined();
-    const bytes = 8 * 4 * rank * (2 * ids.length);
+    const bytes = 4 * rank * (2 * ids.length);
     const made = (room: number) =>
-      startOfSpark(start, { users: keys, items: keys }, checkAlsParams({ rank }), { unit: 1, bytes: room });
+      startOfSpark(start, { users: keys, items: keys }, checkAlsParams({ rank }), { unit: 1, room });
     expect(made(bytes)?.users.values.length).toBe(ids.length * rank);
     expect(made(bytes - 1)).toBeUndefined();
   });
