@@ -14,22 +14,28 @@ function worker(opening: JsonObject): WorkerParent {
   return parent;
 }
 
-it('a worker that was killed is continued by another one, with the same factors', async () => {
-  const undisturbed = await worker({}).ended;
-  const checkpoints = { dir: join(folder, 'checkpoints'), interval: 5 };
-  const killed = worker({ checkpoints });
-  while (killed.frames.filter(({ header }) => header.type === 'iteration').length < 12)
-    await killed.frame('iteration', killed.frames.length);
-  killed.child.kill('SIGKILL');
-  await killed.ended;
-  expect(readdirSync(checkpoints.dir).some((name) => name.startsWith('checkpoint-'))).toBe(true);
-  const { code, frames } = await worker({ checkpoints }).ended;
-  expect(code).toBe(0);
-  const factors = (of: typeof frames) => rowsOf(of.filter(({ header }) => header.type === 'factors'));
-  expect(factors(frames)).toEqual(factors(undisturbed.frames));
-  const { resumedFrom = {} } = frames.find(({ header }) => header.type === 'report')?.header ?? {};
-  expect((resumedFrom as JsonObject).iteration).toBeGreaterThanOrEqual(5);
-});
+it.each([
+  ['from its own start', null],
+  ["from Spark's start", { seed: '-1', userBlocks: 4 }],
+])(
+  'a worker that was killed is continued by another one, with the same factors, %s',
+  async (name, sparkStart) => {
+    const undisturbed = await worker({ sparkStart }).ended;
+    const checkpoints = { dir: join(folder, `checkpoints ${name}`), interval: 5 };
+    const killed = worker({ checkpoints, sparkStart });
+    while (killed.frames.filter(({ header }) => header.type === 'iteration').length < 12)
+      await killed.frame('iteration', killed.frames.length);
+    killed.child.kill('SIGKILL');
+    await killed.ended;
+    expect(readdirSync(checkpoints.dir).some((name) => name.startsWith('checkpoint-'))).toBe(true);
+    const { code, frames } = await worker({ checkpoints, sparkStart }).ended;
+    expect(code).toBe(0);
+    const factors = (of: typeof frames) => rowsOf(of.filter(({ header }) => header.type === 'factors'));
+    expect(factors(frames)).toEqual(factors(undisturbed.frames));
+    const { resumedFrom = {} } = frames.find(({ header }) => header.type === 'report')?.header ?? {};
+    expect((resumedFrom as JsonObject).iteration).toBeGreaterThanOrEqual(5);
+  },
+);
 
 it.each([
   ['a folder', { interval: 1 }, 'checkpoints need a folder dir, got undefined'],

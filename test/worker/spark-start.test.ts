@@ -1,11 +1,12 @@
 /** The command `worker` with Spark's initial factors: `sparkStart` of docs/reference/worker-protocol.md. */
 import { describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../engine/json.ts';
+import { noGpu } from '../support/gpu/open-gpu.ts';
 import { type Ended, rowsOf, WorkerParent } from '../support/worker-parent.ts';
 import { errorOf, rows, stream } from './fed-workers.ts';
 
-async function fed(opening: JsonObject): Promise<Ended> {
-  const parent = new WorkerParent();
+async function fed(opening: JsonObject, flags?: readonly string[]): Promise<Ended> {
+  const parent = new WorkerParent(flags === undefined ? {} : { flags });
   parent.feed(opening, stream, rows);
   return parent.ended;
 }
@@ -35,5 +36,16 @@ describe('a worker', () => {
     const ended = await fed({ params: { rank: 3, maxIter: 1 }, rows, sparkStart });
     expect(ended.code).toBe(2);
     expect(errorOf(ended).message).toContain(message);
+  });
+
+  it.skipIf(noGpu)('starts from them on a GPU', async () => {
+    const opening = { params: { rank: 4, maxIter: 3 }, rows, sparkStart: { seed: '5', userBlocks: 3 } };
+    const ended = await Promise.all([fed(opening), fed(opening, ['--device', 'gpu', '--workers', '1'])]);
+    const [cpu, gpu] = ended.map(({ frames }) =>
+      rowsOf(frames.filter(({ header }) => header.type === 'factors' && header.side === 'users')),
+    );
+    expect(gpu.size).toBe(cpu.size);
+    for (const [id, row] of cpu)
+      gpu.get(id)?.forEach((value, k) => expect(Math.abs(value - row[k])).toBeLessThan(0.02));
   });
 });
