@@ -41,6 +41,7 @@ builder = (
     .config("spark.driver.memory", "1g")
     .config("spark.ui.showConsoleProgress", "false")
     .config("spark.network.timeout", "600s")
+    .config("spark.sql.ansi.enabled", "false")
     .config("spark.factorflow.node", given.node)
     .config("spark.factorflow.executable", given.main)
     .config("spark.factorflow.device", "cpu")
