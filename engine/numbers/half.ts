@@ -3,13 +3,13 @@ import { HalfKernel } from './half-kernel.ts';
 /** From this many numbers on the kernel is faster than a loop here. */
 const MANY = 64;
 
-/** Undefined before the first use; null where there is none. */
-let made: HalfKernel | null | undefined;
+let made: { readonly kernel: HalfKernel | undefined } | undefined;
 
-/** The kernel for so many numbers, if it pays. */
-function kernelFor(numbers: number): HalfKernel | null {
-  if (numbers < MANY) return null;
-  return (made ??= HalfKernel.make() ?? null);
+/** The kernel, if there is one, and it pays for so many numbers. */
+function kernelFor(count: number): HalfKernel | undefined {
+  if (count < MANY) return undefined;
+  made ??= { kernel: HalfKernel.make() };
+  return made.kernel;
 }
 
 /**
@@ -66,6 +66,8 @@ export function fromHalf(bits: number): number {
   return exponent === 0 ? sign * fraction * 2 ** -24 : sign * (1024 + fraction) * 2 ** (exponent - 25);
 }
 
+let numbers: Float32Array | undefined;
+
 /** The numbers that float16 bits represent, in `values`. */
 export function fromHalves(
   halves: Uint16Array,
@@ -73,7 +75,10 @@ export function fromHalves(
 ): Float32Array {
   const kernel = kernelFor(halves.length);
   if (kernel) kernel.widen(halves, values);
-  else for (let i = 0; i < halves.length; i++) values[i] = fromHalf(halves[i]);
+  else {
+    numbers ??= Float32Array.from({ length: 1 << 16 }, (_, bits) => fromHalf(bits));
+    for (let i = 0; i < halves.length; i++) values[i] = numbers[halves[i]];
+  }
   return values;
 }
 

@@ -32,11 +32,9 @@ export function sparkRows(
     const random = blocks.get(block) ?? generatorOf(ofUsers, block);
     blocks.set(block, random);
     const end = (row + 1) * rank;
+    random.gaussians(rows, row * rank, end);
     let squares = 0;
-    for (let at = row * rank; at < end; at++) {
-      rows[at] = random.nextGaussian();
-      squares += rows[at] * rows[at];
-    }
+    for (let at = row * rank; at < end; at++) squares += rows[at] * rows[at];
     const scale = Math.fround(norm / Math.fround(Math.sqrt(squares)));
     for (let at = row * rank; at < end; at++) rows[at] *= scale;
   }

@@ -25,36 +25,51 @@ export class XorShift {
     return BigInt.asIntN(64, high + BigInt(this.#low));
   }
 
-  /** The next Gaussian number, by the polar method, which makes two at a time. */
-  nextGaussian(): number {
-    if (this.#second !== undefined) {
-      const second = this.#second;
-      this.#second = undefined;
-      return second;
-    }
-    for (;;) {
-      const x = 2 * this.#nextFraction() - 1;
-      const y = 2 * this.#nextFraction() - 1;
+  /** Writes the next Gaussian numbers to out[from .. to - 1], by the polar method, which makes two at a time. */
+  gaussians(out: Float32Array, from: number, to: number): void {
+    let at = from;
+    if (this.#second !== undefined && at < to) out[at++] = this.#second;
+    if (at > from) this.#second = undefined;
+    // The steps are written out, with the state in local variables: as calls they take twice the time.
+    let [low, high] = [this.#low, this.#high];
+    while (at < to) {
+      high ^= (high << 21) | (low >>> 11);
+      low ^= low << 21;
+      low ^= high >>> 3;
+      high ^= (high << 4) | (low >>> 28);
+      low ^= low << 4;
+      let upper = low & 0x3ff_ffff;
+      high ^= (high << 21) | (low >>> 11);
+      low ^= low << 21;
+      low ^= high >>> 3;
+      high ^= (high << 4) | (low >>> 28);
+      low ^= low << 4;
+      const x = (upper * 0x800_0000 + (low & 0x7ff_ffff)) * 2 ** -52 - 1;
+      high ^= (high << 21) | (low >>> 11);
+      low ^= low << 21;
+      low ^= high >>> 3;
+      high ^= (high << 4) | (low >>> 28);
+      low ^= low << 4;
+      upper = low & 0x3ff_ffff;
+      high ^= (high << 21) | (low >>> 11);
+      low ^= low << 21;
+      low ^= high >>> 3;
+      high ^= (high << 4) | (low >>> 28);
+      low ^= low << 4;
+      const y = (upper * 0x800_0000 + (low & 0x7ff_ffff)) * 2 ** -52 - 1;
       const square = x * x + y * y;
       if (square >= 1 || square === 0) continue;
       const scale = Math.sqrt((-2 * Math.log(square)) / square);
-      this.#second = y * scale;
-      return x * scale;
+      out[at++] = x * scale;
+      if (at < to) out[at++] = y * scale;
+      else this.#second = y * scale;
     }
-  }
-
-  /** The next number from 0 up to 1, with 53 bits. */
-  #nextFraction(): number {
-    this.#step();
-    const upper = this.#low & 0x3ff_ffff;
-    this.#step();
-    return (upper * 0x800_0000 + (this.#low & 0x7ff_ffff)) * 2 ** -53;
+    [this.#low, this.#high] = [low, high];
   }
 
   /** x ^= x << 21; x ^= x >>> 35; x ^= x << 4 */
   #step(): void {
-    let low = this.#low;
-    let high = this.#high;
+    let [low, high] = [this.#low, this.#high];
     high ^= (high << 21) | (low >>> 11);
     low ^= low << 21;
     low ^= high >>> 3;
