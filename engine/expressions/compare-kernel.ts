@@ -1,3 +1,4 @@
+import { bytesOfBase64 } from '../base64.ts';
 import { compare, type CompareFunctions } from './generated/compare-wasm.ts';
 
 /** Numbers as a column stores them, in a form that the loops of assembly/compare.ts take. */
@@ -31,7 +32,7 @@ class CompareKernel {
 
   constructor() {
     const memory = new WebAssembly.Memory({ initial: Math.ceil((OUT + BLOCK * 4) / WASM_PAGE) });
-    const module = new WebAssembly.Module(Uint8Array.from(atob(compare), (unit) => unit.charCodeAt(0)));
+    const module = new WebAssembly.Module(bytesOfBase64(compare));
     const { exports } = new WebAssembly.Instance(module, { env: { memory } });
     this.#functions = exports as unknown as CompareFunctions;
     const { buffer } = memory;

@@ -1,3 +1,4 @@
+import { bytesOfBase64 } from '../base64.ts';
 import { half, type HalfFunctions } from './generated/half-wasm.ts';
 
 /** Numbers that are converted at a time: both forms fit in the first-level cache. */
@@ -13,7 +14,7 @@ export class HalfKernel {
 
   private constructor() {
     const memory = new WebAssembly.Memory({ initial: Math.ceil((HALVES + 2 * BLOCK) / WASM_PAGE) });
-    const module = new WebAssembly.Module(Uint8Array.from(atob(half), (unit) => unit.charCodeAt(0)));
+    const module = new WebAssembly.Module(bytesOfBase64(half));
     const { exports } = new WebAssembly.Instance(module, { env: { memory } });
     this.#functions = exports as unknown as HalfFunctions;
     this.#values = new Float32Array(memory.buffer, 0, BLOCK);

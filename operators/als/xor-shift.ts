@@ -1,3 +1,5 @@
+import { spread } from '../../engine/random.ts';
+
 /** The seed of Scala's MurmurHash3 for arrays, the hash of "Array". */
 const ARRAY_SEED = 0x3c07_4a61;
 
@@ -9,6 +11,7 @@ export class XorShift {
   #low: number;
   #high: number;
   #second: number | undefined;
+  readonly #words = new Int32Array(4);
 
   constructor(seed: bigint) {
     const bytes = new DataView(new ArrayBuffer(8));
@@ -19,10 +22,8 @@ export class XorShift {
 
   /** The next signed int64. */
   nextInt64(): bigint {
-    this.#step();
-    const high = BigInt(this.#low) << 32n;
-    this.#step();
-    return BigInt.asIntN(64, high + BigInt(this.#low));
+    const [high, low] = this.#next(2);
+    return BigInt.asIntN(64, (BigInt(high) << 32n) + BigInt(low));
   }
 
   /** Writes the next Gaussian numbers to out[from .. to - 1], by the polar method, which makes two at a time. */
@@ -30,33 +31,10 @@ export class XorShift {
     let at = from;
     if (this.#second !== undefined && at < to) out[at++] = this.#second;
     if (at > from) this.#second = undefined;
-    // The steps are written out, with the state in local variables: as calls they take twice the time.
-    let [low, high] = [this.#low, this.#high];
     while (at < to) {
-      high ^= (high << 21) | (low >>> 11);
-      low ^= low << 21;
-      low ^= high >>> 3;
-      high ^= (high << 4) | (low >>> 28);
-      low ^= low << 4;
-      let upper = low & 0x3ff_ffff;
-      high ^= (high << 21) | (low >>> 11);
-      low ^= low << 21;
-      low ^= high >>> 3;
-      high ^= (high << 4) | (low >>> 28);
-      low ^= low << 4;
-      const x = (upper * 0x800_0000 + (low & 0x7ff_ffff)) * 2 ** -52 - 1;
-      high ^= (high << 21) | (low >>> 11);
-      low ^= low << 21;
-      low ^= high >>> 3;
-      high ^= (high << 4) | (low >>> 28);
-      low ^= low << 4;
-      upper = low & 0x3ff_ffff;
-      high ^= (high << 21) | (low >>> 11);
-      low ^= low << 21;
-      low ^= high >>> 3;
-      high ^= (high << 4) | (low >>> 28);
-      low ^= low << 4;
-      const y = (upper * 0x800_0000 + (low & 0x7ff_ffff)) * 2 ** -52 - 1;
+      const words = this.#next(4);
+      const x = fractionOf(words[0], words[1]);
+      const y = fractionOf(words[2], words[3]);
       const square = x * x + y * y;
       if (square >= 1 || square === 0) continue;
       const scale = Math.sqrt((-2 * Math.log(square)) / square);
@@ -64,18 +42,27 @@ export class XorShift {
       if (at < to) out[at++] = y * scale;
       else this.#second = y * scale;
     }
-    [this.#low, this.#high] = [low, high];
   }
 
-  /** x ^= x << 21; x ^= x >>> 35; x ^= x << 4 */
-  #step(): void {
+  /** The lower halves of the next states: x ^= x << 21; x ^= x >>> 35; x ^= x << 4. Valid until the next call. */
+  #next(count: number): Int32Array {
     let [low, high] = [this.#low, this.#high];
-    high ^= (high << 21) | (low >>> 11);
-    low ^= low << 21;
-    low ^= high >>> 3;
-    this.#high = high ^ ((high << 4) | (low >>> 28));
-    this.#low = low ^ (low << 4);
+    for (let at = 0; at < count; at++) {
+      high ^= (high << 21) | (low >>> 11);
+      low ^= low << 21;
+      low ^= high >>> 3;
+      high ^= (high << 4) | (low >>> 28);
+      low ^= low << 4;
+      this.#words[at] = low;
+    }
+    [this.#low, this.#high] = [low, high];
+    return this.#words;
   }
+}
+
+/** A number from -1 up to 1, from 26 and 27 bits of two words. */
+function fractionOf(upper: number, lower: number): number {
+  return ((upper & 0x3ff_ffff) * 0x800_0000 + (lower & 0x7ff_ffff)) * 2 ** -52 - 1;
 }
 
 /** MurmurHash3's 32 bits of eight bytes, read as little-endian words. */
@@ -86,8 +73,5 @@ function hashOf(bytes: DataView, seed: number): number {
     hash ^= Math.imul((word << 15) | (word >>> 17), 0x1b87_3593);
     hash = (Math.imul((hash << 13) | (hash >>> 19), 5) + 0xe654_6b64) | 0;
   }
-  hash ^= 8;
-  hash = Math.imul(hash ^ (hash >>> 16), 0x85eb_ca6b);
-  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2_ae35);
-  return hash ^ (hash >>> 16);
+  return spread(hash ^ 8);
 }

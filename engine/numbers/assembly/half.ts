@@ -19,7 +19,6 @@ export function roundToHalves(values: usize, halves: usize, n: u32): void {
   }
 }
 
-// @ts-ignore: decorator
 @inline
 function roundFour(values: usize): v128 {
   const bits = v128.load(values);
@@ -64,7 +63,6 @@ export function widenHalves(halves: usize, values: usize, n: u32): void {
   }
 }
 
-// @ts-ignore: decorator
 @inline
 function widenFour(bits: v128): v128 {
   const magnitude = v128.and(bits, i32x4.splat(0x7fff));
