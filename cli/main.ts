@@ -14,7 +14,7 @@ if (problem === undefined) {
   if (answer === undefined) {
     (await import('./prepare-process.ts')).prepareProcess(import.meta.url.endsWith('.js'));
     process.exitCode = await (await import('./run-cli.ts')).runCli(argv);
-  } else process.stdout.on('error', () => {}).write(`${answer}\n`);
+  } else process.exitCode = await (await import('./report/print.ts')).printAnswer(answer);
 } else {
   process.stderr.write(`factorflow ${problem}\n`);
   process.exitCode = 2;

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { endAtOnce } from '../api/end-process.ts';
 import type { EventSink, JsonObject, Profile, Trace } from '../index.ts';
 import type { ProfileReport } from '../api/reports/profile.ts';
@@ -12,6 +13,9 @@ import { nameFlags } from './report/name-flags.ts';
 import { ignoreBrokenPipes, jsonLine, print } from './report/print.ts';
 import { reportError } from './report/report-error.ts';
 import { type Interruption, watchSignals } from './signals.ts';
+
+/** Time to print the error of a run that was asked to end. */
+const PRINT_MILLISECONDS = 500;
 
 /** Output streams of a run: the process's own, or a test's. */
 export interface Terminal {
@@ -72,7 +76,7 @@ export async function finish(
     return await Promise.race([execute(run, interruption), ...(stuck ? [stuck] : [])]);
   } catch (error) {
     run.progress?.close('failed');
-    return await fail(error, run);
+    return await fail(error, run, interruption.signal);
   }
 }
 
@@ -202,13 +206,19 @@ async function profiled(
  * Prints the message on stderr and, with --json, one object on stdout too: {"command", "error": {"message",
  * "code", "exitCode"}}.
  */
-async function fail(error: unknown, { argv, terminal, json, options }: Run): Promise<number> {
+async function fail(
+  error: unknown,
+  { argv, terminal, json, options }: Run,
+  signal?: AbortSignal,
+): Promise<number> {
   const { text, message, code, exitCode } = reportError(error, options);
   terminal.say(text);
-  if (json)
-    await terminal
-      .print(jsonLine({ command: commandName(argv) ?? null, error: { message, code, exitCode } }))
-      .catch(() => {});
+  if (!json) return exitCode;
+  const printed = terminal
+    .print(jsonLine({ command: commandName(argv) ?? null, error: { message, code, exitCode } }))
+    .catch(() => {});
+  // The reader of a pipe may never take the message.
+  await (signal?.aborted ? Promise.race([printed, pause(PRINT_MILLISECONDS)]) : printed);
   return exitCode;
 }
 

@@ -31,7 +31,7 @@ export function watchSignals(onFirst: () => void, onSecond: () => void): Interru
   stuck.catch(() => {});
   const watch = (beat: () => void) => {
     beat();
-    if (isStuck()) giveUp(new CancelledError({ phase: 'read' }));
+    if (isStuck()) giveUp(new CancelledError());
   };
   const names = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
   let onHangup: (() => void) | undefined;

@@ -1,3 +1,4 @@
+import { standardOutput, standardProblem, writeStandard } from '../../connectors/output/standard-output.ts';
 import type { JsonObject } from '../../index.ts';
 
 /**
@@ -18,19 +19,30 @@ export function jsonLine(value: JsonObject[string]): string {
 }
 
 /** Writes a text and a newline to stdout; resolves once they are written. A closed pipe is not an error. */
-export function print(text: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    process.stdout.write(`${text}\n`, (error) => {
-      if (error && !isBrokenPipe(error)) reject(error);
-      else resolve();
-    });
+export async function print(text: string): Promise<void> {
+  await writeStandard(`${text}\n`).catch((error: Error) => {
+    if (!isBrokenPipe(error)) throw standardProblem(error);
   });
 }
 
 /** Ignores errors of closed pipes, so that `factorflow inspect ratings | head -1` ends silently. */
 export function ignoreBrokenPipes(): void {
-  process.stdout.on('error', () => {});
+  standardOutput().on('error', () => {});
   process.stderr.on('error', () => {});
+}
+
+/** Prints a text that no command was loaded for. Returns the exit code. */
+export async function printAnswer(text: string): Promise<number> {
+  ignoreBrokenPipes();
+  try {
+    await print(text);
+    return 0;
+  } catch (error) {
+    const { reportError } = await import('./report-error.ts');
+    const report = reportError(error);
+    process.stderr.write(`${report.text}\n`);
+    return report.exitCode;
+  }
 }
 
 function isBrokenPipe(error: Error): boolean {

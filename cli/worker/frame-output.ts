@@ -1,3 +1,4 @@
+import { writeStandard } from '../../connectors/output/standard-output.ts';
 import type { JsonObject } from '../../index.ts';
 
 /**
@@ -15,12 +16,6 @@ export function frameHead(header: JsonObject, payloadBytes: number): Uint8Array 
 
 /** Writes a frame to stdout; resolves once it is written, and rejects if the pipe is closed. */
 export async function sendFrame(header: JsonObject, payload?: Uint8Array): Promise<void> {
-  await written(frameHead(header, payload?.length ?? 0));
-  if (payload !== undefined && payload.length > 0) await written(payload);
-}
-
-function written(bytes: Uint8Array): Promise<void> {
-  return new Promise(
-    (resolve, reject) => void process.stdout.write(bytes, (error) => (error ? reject(error) : resolve())),
-  );
+  await writeStandard(frameHead(header, payload?.length ?? 0));
+  if (payload !== undefined && payload.length > 0) await writeStandard(payload);
 }

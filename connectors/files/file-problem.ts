@@ -60,6 +60,11 @@ export function fileProblem(error: unknown, phase: string, file: string): Error 
     case 'ENOSPC':
     case 'EDQUOT':
       return noRoom(details);
+    case 'EFBIG':
+      return new CapacityError('the file has the largest size that the system allows', {
+        ...details,
+        advice: 'Raise the limit (ulimit -f), or choose another output',
+      });
     case 'EMFILE':
     case 'ENFILE':
       return new CapacityError('too many open files', { ...details, advice: 'Raise the limit (ulimit -n)' });

@@ -5,6 +5,7 @@ import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { UsageError } from '../../engine/errors.ts';
 import { withoutControls } from '../../engine/format.ts';
+import { waitForOther } from '../../engine/waits.ts';
 import { requireZstd } from '../compression/compressions.ts';
 import type { Compression } from '../compression/compressions.ts';
 import { packing } from '../compression/packing.ts';
@@ -12,6 +13,7 @@ import { errorCode, fileProblem } from '../files/file-problem.ts';
 import { outputName, STANDARD_STREAM } from '../files/path-kinds.ts';
 import { atomicOutput, checkOutput } from './atomic-output.ts';
 import type { AtomicOutput, AtomicOutputOptions } from './atomic-output.ts';
+import { standardOutput, standardProblem, writeStandard } from './standard-output.ts';
 
 export interface ByteOutputOptions {
   /** Replaces an existing file. */
@@ -41,7 +43,7 @@ export class ByteOutput {
     if (output === undefined && process.stdout.isTTY && compression === 'none') this.#shown = shownText();
     this.#target =
       output === undefined
-        ? process.stdout
+        ? standardOutput()
         : createWriteStream(output.temporary, { flags: 'wx', highWaterMark: 1 << 20 });
     this.#target.on('error', this.#onError);
     this.#sink = this.#target;
@@ -74,7 +76,9 @@ export class ByteOutput {
     if (this.unread || this.#sink.write(this.#shown?.(bytes) ?? bytes)) return;
     const wait = new AbortController();
     // The wait also ends if the target fails or is closed.
-    await Promise.race([once(this.#sink, 'drain', wait), once(this.#target, 'close', wait)]).catch(() => {});
+    const ready = Promise.race([once(this.#sink, 'drain', wait), once(this.#target, 'close', wait)]);
+    const ended = ready.catch(() => {});
+    await (this.#output === undefined ? waitForOther(ended) : ended);
     wait.abort();
     this.#check();
   }
@@ -119,13 +123,12 @@ export class ByteOutput {
   async #endStandard(): Promise<void> {
     if (this.#sink !== this.#target) {
       await this.#end();
-      await finished(this.#sink);
+      await waitForOther(finished(this.#sink));
     }
-    await new Promise<void>((resolve) => void process.stdout.write('', () => resolve()));
+    await writeStandard('').catch((error: Error) => this.unread || this.#onError(error));
     this.#target.off('error', this.#onError);
     this.#check();
-    // Node does not count the bytes if stdout is a file.
-    this.bytes = Number(process.stdout.bytesWritten) || 0;
+    this.bytes = 'bytesWritten' in this.#target ? Number(this.#target.bytesWritten) : 0;
   }
 
   readonly #onError = (error: Error): void => {
@@ -135,7 +138,10 @@ export class ByteOutput {
   };
 
   #check(): void {
-    if (this.#failure !== undefined) throw fileProblem(this.#failure, 'write', outputName(this.#path));
+    if (this.#failure === undefined) return;
+    throw this.#output === undefined
+      ? standardProblem(this.#failure)
+      : fileProblem(this.#failure, 'write', this.#path);
   }
 }
 

@@ -36,12 +36,16 @@ export function start(
     readonly stdin?: 'pipe';
     readonly stdout?: number;
     readonly nodeArgs?: readonly string[];
+    /** A command that runs the program with its arguments, such as a shell with a limit. */
+    readonly within?: readonly string[];
     readonly env?: NodeJS.ProcessEnv;
   } = {},
 ): Started {
   if (!existsSync(program)) throw new Error(`${program} is missing: run npm run build first`);
   const stdio: StdioOptions = [options.stdin ?? 'ignore', options.stdout ?? 'pipe', 'pipe'];
-  const child = spawn(process.execPath, [...(options.nodeArgs ?? []), program, ...args], {
+  const { within = [], nodeArgs = [] } = options;
+  const [command, ...words] = [...within, process.execPath, ...nodeArgs, program, ...args];
+  const child = spawn(command, words, {
     cwd: root,
     stdio,
     env: { ...process.env, NO_COLOR: '1', ...options.env },

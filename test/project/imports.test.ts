@@ -51,6 +51,7 @@ const ofCommandLine: Readonly<Record<string, string>> = {
   'engine/threads/collect-garbage.ts': 'memory of models that the server has replaced',
   'engine/phase.ts': 'progress of what the command does itself',
   'connectors/files/file-problem.ts': 'one wording for what a file system refuses',
+  'connectors/output/standard-output.ts': 'rows and messages share one stdout',
   'operators/params/table.ts': 'kinds of parameters, which flags follow from',
   'operators/params/nearest-name.ts': 'names from other programs are those of the library too',
   'operators/als/params.ts': 'the parameters of ALS',

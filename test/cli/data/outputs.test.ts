@@ -116,10 +116,28 @@ describe('a full disk', () => {
 
   it('behind stdout exits with 4', async ({ skip }) => {
     if (!existsSync('/dev/full')) return skip('there is no /dev/full');
-    const { code, stderr } = await start(['doctor', '--json'], { stdout: openSync('/dev/full', 'w') })
-      .outcome;
-    expect(stderr).toMatch(/^factorflow: .*the disk is full/);
-    expect(code).toBe(4);
+    for (const args of [
+      ['doctor', '--json'],
+      ['train', '--help'],
+      ['--version'],
+      ['convert', ratings, '-', '--to', 'csv', '--quiet'],
+    ]) {
+      const { code, stderr } = await start(args, { stdout: openSync('/dev/full', 'w') }).outcome;
+      expect(stderr).toMatch(/^factorflow: write: the disk is full \(stdout\).* is incomplete\n$/);
+      expect(code).toBe(4);
+    }
+  });
+
+  it.skipIf(process.platform === 'win32')('that fills in the middle of a write exits with 4', async () => {
+    const within = ['sh', '-c', 'ulimit -f 128; exec "$@"', 'sh'];
+    for (const to of ['csv', 'ndjson', 'arrow']) {
+      const stdout = openSync(join(folder, `cut.${to}`), 'w');
+      const run = start(['convert', ratings, '-', '--to', to, '--quiet'], { stdout, within });
+      expect(await run.outcome).toMatchObject({
+        code: 4,
+        stderr: expect.stringMatching(/largest size .*\(stdout\).* is incomplete\n$/) as string,
+      });
+    }
   });
 });
 

@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { json, objectOf, type Outcome, start, temporariesIn, temporaryFolder } from '../run-cli.ts';
+import { json, objectOf, type Outcome, ratings, start, temporariesIn, temporaryFolder } from '../run-cli.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
@@ -95,6 +95,19 @@ describe('one signal ends a run that waits for its input', () => {
       expect(temporariesIn(folder)).toEqual([]);
     },
   );
+});
+
+describe('one signal ends a run whose output nobody reads', () => {
+  it.each(['csv', 'arrow'])('%s', async (to) => {
+    const whenFull = `setInterval(() => process.stdout.writableNeedDrain && process.stderr.write('full'), 300).unref();`;
+    const run = start(['convert', ratings, '-', '--to', to, '--quiet'], {
+      nodeArgs: ['--import', `data:text/javascript,${encodeURIComponent(whenFull)}`],
+    });
+    run.child.stdout?.pause();
+    await run.stderrMatches(/full/);
+    run.child.once('exit', () => run.child.stdout?.resume());
+    expect(await interrupted(run, 'SIGTERM')).toMatchObject({ code: 130, signal: null });
+  });
 });
 
 describe('a pipe with a name', () => {
