@@ -5,6 +5,10 @@ model = factorflow.ALS(factors=32).fit(ratings)
 ids, scores = model.recommend(user, N=10)
 """
 
+# Registers its work at the interpreter's end, which pandas, imported by Arrow when it is needed first, cannot
+# do any more in a thread that outlives the main thread.
+import concurrent.futures.thread
+
 from ._errors import (
     CapacityError,
     DataError,

@@ -1,5 +1,6 @@
 """Parameters, training, saving and loading: what ALS and SGD share."""
 
+import contextlib
 import logging
 import os
 import sys
@@ -8,7 +9,7 @@ import warnings
 import numpy as np
 
 from . import _names
-from ._errors import DataError, FactorFlowWarning, NotFittedError, WorkerEndedError
+from ._errors import DataError, FactorFlowWarning, NotFittedError, UsageError, WorkerEndedError
 from ._ratings import ratings_of
 from ._state import received
 from ._workers import Slot
@@ -36,11 +37,8 @@ class Base:
         self._machine = {name: self._params.pop(name) for name in _names.MACHINE if name in self._params}
         _names.javascript_params(self._params, self._table, type(self).__name__)
         self._slot = Slot()
+        # Replaced as a whole. A method takes it once, so that another thread's `fit` does not change its answer.
         self._state = None
-        self._version = 0
-        # The ratings of the training, if they can be read again; and the same by user, once they are needed.
-        self._sources = None
-        self._liked = None
         #: The report of the last training: iterations with losses and seconds, sizes, warnings.
         self.report_ = None
 
@@ -59,14 +57,10 @@ class Base:
 
     def __getstate__(self):
         """For pickle: the model without its process."""
-        return {
-            name: value
-            for name, value in self.__dict__.items()
-            if name not in ("_slot", "_liked", "_sources")
-        }
+        return {name: value for name, value in self.__dict__.items() if name != "_slot"}
 
     def __setstate__(self, state):
-        self.__dict__.update(state, _slot=Slot(), _sources=None, _liked=None)
+        self.__dict__.update(state, _slot=Slot())
 
     def fit(
         self,
@@ -75,6 +69,7 @@ class Base:
         user="user",
         item="item",
         rating="rating",
+        timestamp="timestamp",
         validation=None,
         show_progress=False,
         callback=None,
@@ -84,10 +79,12 @@ class Base:
         `ratings`: a scipy matrix of users by items, whose row and column numbers are the ids; or a pandas
         or polars DataFrame, an Arrow table or stream, a structured array, or arrays (users, items, ratings),
         whose ids are whole numbers or text. `user`, `item`, `rating`: names of the columns; rating=None
-        rates all 1. `validation`: ratings in the same form, for early_stop.
-        `callback(iteration, seconds, loss)` is called after each iteration.
+        rates all 1. `timestamp`: the column (or the fourth array) of times, for on_duplicates='last' only.
+        `validation`: ratings in the same form, for early_stop.
+        `callback(iteration, seconds, loss)` is called after each iteration; until `fit` returns, the methods
+        answer by the model of before.
         """
-        names = (user, item, rating)
+        names = self._columns(user, item, rating, timestamp)
         source = self._ratings_of(ratings, names)
         held = None if validation is None else self._ratings_of(validation, names)
         request = {
@@ -97,30 +94,37 @@ class Base:
             "rows": source.rows,
         }
         listen = _Listener(show_progress, callback)
-        with self._slot.lock:
-            worker = self._slot.start(self._flags())
-            self._slot.holds = None
+        with self._updating(), self._slot.lend(self._flags()) as worker:
             if held is not None:
                 self._send_data(worker, "validation", held)
                 request["validation"] = "validation"
             answer, frames = worker.request(
                 request, batches=(source.schema, source.batches(self._checks)), on_event=listen
             )
-            self._hold(received(answer["model"], frames, source.shape, source.dtypes), source.shape)
+            state = received(answer["model"], frames, source.shape, source.dtypes)
             if held is not None:
                 worker.request({"type": "forget", "name": "validation"})
+        state.sources = None if source.once else [source]
         self.report_ = listen.report
-        self._sources, self._liked = None if source.once else [source], None
+        self._hold(state)
         return self
 
-    def _hold(self, state, shape):
+    @contextlib.contextmanager
+    def _updating(self):
+        """One training or update at a time. Raises UsageError for one in a callback of another."""
+        with self._slot.updating:
+            if self._slot.lent is not None:
+                raise UsageError("the model is being trained: a callback of fit cannot train or update it")
+            yield
+
+    def _hold(self, state):
         """Takes a model that the worker holds, too."""
-        if shape is not None:
-            # Saved with the model, so that a loaded one has the same rows.
-            state.head["metadata"] = {**state.head["metadata"], "shape": list(shape)}
-        self._state = state
-        self._version += 1
-        self._slot.holds = self._version
+        with self._slot.lock:
+            self._state = self._slot.holds = state
+
+    def _columns(self, user, item, rating, timestamp, on_duplicates=None):
+        times = (on_duplicates or self._params.get("on_duplicates")) == "last"
+        return (user, item, rating, timestamp) if times else (user, item, rating)
 
     def _javascript(self):
         params = _names.javascript_params(self._params, self._table, type(self).__name__)
@@ -161,39 +165,32 @@ class Base:
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit, or load a model")
         return self._state
 
-    def _ask(self, work):
-        """The result of `work(worker)`, with a worker that holds this model.
+    def _ask(self, state, work):
+        """The result of `work(worker)`, with a worker that holds this state of the model.
 
         Once more if the process had died, since it held nothing but a copy.
         """
         with self._slot.lock:
             try:
-                return work(self._worker())
+                return work(self._slot.hold(self._flags(), state))
             except WorkerEndedError:
-                return work(self._worker())
-
-    def _worker(self):
-        state = self._fitted
-        worker = self._slot.start(self._flags())
-        if self._slot.holds != self._version:
-            state.send(worker)
-            self._slot.holds = self._version
-        return worker
+                return work(self._slot.hold(self._flags(), state))
 
     def save(self, path, overwrite=False):
         """Saves the model as a folder that FactorFlow's command line and Spark's ALSModel read."""
+        state = self._fitted
+        request = {"type": "save", "path": os.path.abspath(os.fspath(path)), "overwrite": bool(overwrite)}
         with self._slot.lock:
-            if self._fitted.users.ids.count is not None:
+            if state.users.ids.count is not None:
                 self._slot.holds = None  # The worker's own copy does not have the matrix's shape.
-            request = {"type": "save", "path": os.path.abspath(os.fspath(path)), "overwrite": bool(overwrite)}
-            self._ask(lambda worker: worker.request(request))
+            self._ask(state, lambda worker: worker.request(request))
 
     def _load(self, path):
         with self._slot.lock:
             worker = self._slot.start(self._flags())
             answer, frames = worker.request({"type": "load", "path": os.path.abspath(os.fspath(path))})
             head = answer["model"]
-            self._hold(received(head, frames, head["metadata"].get("shape")), head["metadata"].get("shape"))
+            self._hold(received(head, frames, head["metadata"].get("shape")))
         return self
 
     def close(self):

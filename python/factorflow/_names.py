@@ -65,7 +65,7 @@ _SHOWN = {
     for ours, theirs in reversed(table.items())
     if theirs.lower() != theirs
 }
-_SHOWN.update({"userCol": "user", "itemCol": "item", "ratingCol": "rating"})
+_SHOWN.update({"userCol": "user", "itemCol": "item", "ratingCol": "rating", "timestampCol": "timestamp"})
 _WORDS = re.compile(rf"\b({'|'.join(_SHOWN)})\b")
 
 

@@ -4,21 +4,27 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ._errors import DataError
+from ._arrays import array_of, column_of
+from ._errors import DataError, UsageError
 from ._matrix import MatrixRatings, is_matrix
 
 # Rows of a batch.
 BATCH = 1 << 18
 
-_ROLES = ("user", "item", "rating")
+_ROLES = ("user", "item", "rating", "timestamp")
+
+_ARROW_ERRORS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
 
 
 def ratings_of(given, names=("user", "item", "rating"), ones=False):
     """The ratings in `given`: a scipy matrix, a table, a stream, a structured array, or three arrays.
 
-    `names`: columns of users, items and ratings. `ones`: a table need not have ratings, which are then 1.
+    `names`: columns of users, items and ratings, and of times where they are needed. `ones`: a table need not
+    have ratings, which are then 1.
     """
     if is_matrix(given):
+        if len(names) > 3:
+            raise UsageError("a matrix has no times, which on_duplicates='last' needs: give a table")
         return MatrixRatings(given)
     if isinstance(given, pa.RecordBatchReader):
         return TableRatings(given.schema, given, names, ones, once=True)
@@ -37,43 +43,53 @@ def _table_of(given, names, ones):
         return given
     if isinstance(given, pa.RecordBatch):
         return pa.Table.from_batches([given])
-    if isinstance(given, (tuple, list)) and len(given) in (2, 3):
-        return _of_arrays([np.asarray(one) for one in given], names)
+    if isinstance(given, (tuple, list)) and len(given) in (2, 3, 4):
+        return _of_arrays(given, names)
     if isinstance(given, np.ndarray):
         if given.dtype.names is None:
             raise TypeError(
                 f"ratings are an array of shape {given.shape}: give a sparse matrix, a structured array, "
                 "or a tuple of arrays (users, items, ratings)"
             )
-        return pa.table({name: np.ascontiguousarray(given[name]) for name in given.dtype.names})
+        read = _named(given.dtype.names, names, ones)
+        return pa.table({name: column_of(np.ascontiguousarray(given[name]), name) for name in read})
     kind = type(given).__module__.split(".")[0]
     try:
         if kind == "polars":
             given = given.lazy().collect()
-            return given.select(_named(given, names, ones)).to_arrow()
+            return given.select(_named(given.columns, names, ones)).to_arrow()
         if kind == "pandas" and getattr(given, "ndim", 0) == 2:
-            return pa.Table.from_pandas(given[_named(given, names, ones)], preserve_index=False)
+            return pa.table({name: _of_series(given[name]) for name in _named(given.columns, names, ones)})
         if hasattr(given, "__arrow_c_stream__"):
             return pa.table(given)
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+    except _ARROW_ERRORS as error:
         raise DataError(f"the ratings are no Arrow columns: {error}") from error
     return None
 
 
-def _named(frame, names, ones):
+def _named(columns, names, ones):
     """The columns that are read; converting the others would take time."""
-    columns = list(frame.columns)
-    for name, role in zip(names, _ROLES):
-        _column(columns, name, role, ones)
-    return [name for name in columns if name in names]
+    columns = list(columns)
+    found = [_column(columns, name, role, ones) for name, role in zip(names, _ROLES)]
+    return [columns[at] for at in found if at is not None]
 
 
-def _of_arrays(arrays, names):
+def _of_series(series):
+    """A column of pandas: Arrow knows its types, but for sparse ones and those of numpy that it lacks."""
+    if isinstance(series.dtype, np.dtype) or type(series.dtype).__name__ == "SparseDtype":
+        return column_of(np.asarray(series), series.name, from_pandas=True)
+    return pa.array(series, from_pandas=True)
+
+
+def _of_arrays(given, names):
+    arrays = [array_of(one) for one in given]
     lengths = {one.shape for one in arrays}
     if len(lengths) != 1 or arrays[0].ndim != 1:
         shapes = ", ".join(str(one.shape) for one in arrays)
         raise DataError(f"users, items and ratings need one length, and their shapes are {shapes}")
-    return pa.table(dict(zip(names, [pa.array(one) for one in arrays])))
+    if len(arrays) > len(names):
+        raise UsageError("the fourth array has times, which act only with on_duplicates='last'")
+    return pa.table({name: column_of(one, name) for name, one in zip(names, arrays)})
 
 
 class TableRatings:
@@ -95,7 +111,8 @@ class TableRatings:
             kind = id_type(field, role)
             self.dtypes.append(np.dtype(kind.to_pandas_dtype()))
             fields.append(pa.field(role, kind if once else _narrow(kind, source.column(index))))
-        self.schema = pa.schema([*fields, pa.field("rating", pa.float32())])
+        times = [pa.field("timestamp", _plain_type(schema.field(at).type)) for at in self._columns[3:]]
+        self.schema = pa.schema([*fields, pa.field("rating", pa.float32()), *times])
 
     def batches(self, check=True):
         """Batches {user, item, rating}. Raises DataError for a value that cannot be used, if `check`."""
@@ -111,8 +128,9 @@ class TableRatings:
             if check:
                 _require_finite(ids, ratings, first)
             first += batch.num_rows
+            times = [_decoded(batch.column(at)) for at in self._columns[3:]]
             if batch.num_rows > 0:
-                yield pa.RecordBatch.from_arrays([*ids, ratings], schema=self.schema)
+                yield pa.RecordBatch.from_arrays([*ids, ratings, *times], schema=self.schema)
 
 
 def _column(columns, name, role, ones):
@@ -129,9 +147,7 @@ def _column(columns, name, role, ones):
 
 def id_type(field, role):
     """The Arrow type of a column's ids for the worker."""
-    kind = field.type
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
+    kind = _plain_type(field.type)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or kind == pa.string_view():
         return pa.string()
     if pa.types.is_integer(kind):
@@ -143,26 +159,31 @@ def _narrow(kind, column):
     """int32 for 64-bit ids that fit: half the bytes, and a model that Spark can load."""
     if kind != pa.int64() or len(column) == column.null_count:
         return kind
-    bounds = pc.min_max(column)
+    bounds = pc.min_max(pa.chunked_array([_decoded(chunk) for chunk in column.chunks]))
     least, most = bounds["min"].as_py(), bounds["max"].as_py()
     return pa.int32() if least >= -(2**31) and most < 2**31 else kind
 
 
+def _plain_type(kind):
+    """The type of a column's values, also of categories."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _decoded(values):
+    return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+
+
 def _ids(values, field):
     try:
-        if pa.types.is_dictionary(values.type):
-            values = values.dictionary_decode()
-        return values.cast(field.type)
-    except pa.ArrowInvalid as error:
+        return _decoded(values).cast(field.type)
+    except _ARROW_ERRORS as error:
         raise DataError(f"the ids of {field.name}s cannot be used: {error}") from error
 
 
 def _floats(values, name):
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
     try:
-        return values.cast(pa.float32(), safe=False)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        return _decoded(values).cast(pa.float32(), safe=False)
+    except _ARROW_ERRORS as error:
         raise DataError(f"ratings must be numbers, and the column {name!r} is {values.type}") from error
 
 

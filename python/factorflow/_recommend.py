@@ -4,9 +4,9 @@ import numpy as np
 import pyarrow as pa
 
 from ._errors import DataError, UsageError
+from ._histories import matrix_entries, pair_batch, rating_batch
 from ._ids import as_json
-from ._liked import LikedItems, matrix_entries, pair_batch, rating_batch
-from ._matrix import is_matrix
+from ._matrix import MatrixRatings, is_matrix
 
 # At most the number of items of one list.
 _MOST = 1000
@@ -38,24 +38,22 @@ class Recommending:
         """
         state = self._fitted
         single = np.ndim(userid) == 0
-        users = np.asarray([userid] if single else userid)
+        users = state.users.ids.given(userid, "user")
         n = _count(N, len(state.items.ids))
-        entries = (
-            None if user_items is None else matrix_entries(self._user_items(user_items, len(users)), state)
-        )
-        request = {"type": "recommend", "n": n, **self._lists(filter_items, items)}
+        entries = None if user_items is None else entries_of(state, user_items, len(users))
+        request = {"type": "recommend", "n": n, **_lists(state, filter_items, items)}
         if recalculate_user:
             if entries is None:
                 raise UsageError("recalculate_user needs user_items, the ratings to solve the users from")
             # The worker knows such users by their rows in the request.
             positions = np.arange(len(users))
-            found = self._recommend_solved(request, entries, filter_already_liked_items)
+            found = self._recommend_solved(state, request, entries, filter_already_liked_items)
         else:
             positions = state.users.ids.require(users, "user")
             liked = None
             if filter_already_liked_items:
-                liked = self._liked_of(positions) if entries is None else (positions[entries[0]], entries[1])
-            found = self._recommend_known(request, positions, liked)
+                liked = _liked_of(state, positions) if entries is None else (positions[entries[0]], entries[1])
+            found = self._recommend_known(state, request, positions, liked)
         ids, scores = _matrices(positions, found, n, state.items.ids)
         if not single:
             return state.items.ids.at(ids), scores
@@ -67,17 +65,19 @@ class Recommending:
 
         Of several items two matrices. Biases are not compared.
         """
-        return self._similar("items", self._fitted.items.ids, itemid, N)
+        state = self._fitted
+        return self._similar(state, "items", state.items.ids, itemid, N)
 
     def similar_users(self, userid, N=10):
         """The N users most similar to a user by cosine, itself first, as arrays (ids, similarities)."""
-        return self._similar("users", self._fitted.users.ids, userid, N)
+        state = self._fitted
+        return self._similar(state, "users", state.users.ids, userid, N)
 
     def predict(self, userids, itemids):
         """Predictions of pairs as float32; NaN for an unknown user or item. Of two ids one number."""
         state = self._fitted
-        users, items = np.atleast_1d(userids), np.atleast_1d(itemids)
-        if users.ndim != 1 or len({len(users), len(items), 1}) > 2:
+        users, items = state.users.ids.given(userids, "user"), state.items.ids.given(itemids, "item")
+        if len({len(users), len(items), 1}) > 2:
             raise DataError(f"predict takes pairs, and the shapes are {users.shape} and {items.shape}")
         pairs = np.broadcast_arrays(state.users.ids.find(users), state.items.ids.find(items))
         found = np.full(pairs[0].shape, np.nan, np.float32)
@@ -91,15 +91,13 @@ class Recommending:
 
     def rank_items(self, userid, user_items, selected_items):
         """The selected items of a user, best first, as arrays (ids, scores)."""
-        selected = np.unique(np.asarray(selected_items))
-        self._fitted.items.ids.require(selected, "item")
+        selected = np.unique(self._fitted.items.ids.given(selected_items, "item"))
         return self.recommend(
-            userid, user_items, N=len(selected), filter_already_liked_items=False, items=selected_items
+            userid, user_items, N=len(selected), filter_already_liked_items=False, items=selected
         )
 
-    def _recommend_known(self, request, positions, liked):
+    def _recommend_known(self, state, request, positions, liked):
         """Rows (user, item, score) by position of known users. `liked`: pairs of positions to leave out."""
-        state = self._fitted
         asked = np.unique(positions[positions >= 0])
         if len(asked) == 0:
             return _NO_ROWS
@@ -112,27 +110,26 @@ class Recommending:
             request["users"] = as_json(state.users.ids.labels[asked])
         else:
             held["users"] = pa.record_batch([state.users.ids.take(asked)], ["user"])
-        _, frames = self._ask(lambda worker: ask_with(worker, request, held))
+        _, frames = self._ask(state, lambda worker: ask_with(worker, request, held))
         return _rows(frames, state.users.ids, state.items.ids)
 
-    def _recommend_solved(self, request, entries, excluding):
+    def _recommend_solved(self, state, request, entries, excluding):
         """Rows (user, item, score) of users solved from ratings; users are numbers of rows."""
-        state = self._fitted
         held = {"ratings": rating_batch(state, *entries)}
         if excluding:
             request["exclude"] = "ratings"
-        _, frames = self._ask(lambda worker: ask_with(worker, request, held))
+        _, frames = self._ask(state, lambda worker: ask_with(worker, request, held))
         return _rows(frames, None, state.items.ids)
 
-    def _similar(self, side, ids, given, count):
+    def _similar(self, state, side, ids, given, count):
         single = np.ndim(given) == 0
-        positions = ids.require(np.asarray([given] if single else given), side[:-1])
+        positions = ids.require(ids.given(given, side[:-1]), side[:-1])
         n = _count(count, len(ids))
         found = _NO_ROWS
         asked = np.unique(positions[positions >= 0])
         if n > 1 and len(asked) > 0:
             request = {"type": "similar", "side": side, "n": n - 1, "ids": as_json(ids.labels[asked])}
-            _, frames = self._ask(lambda worker: worker.request(request))
+            _, frames = self._ask(state, lambda worker: worker.request(request))
             found = _rows(frames, ids, ids)
         rest, similarities = _matrices(positions, found, n - 1, ids)
         own = np.where(positions >= 0, np.float32(1), np.float32(-np.inf))
@@ -140,39 +137,40 @@ class Recommending:
         scores = np.column_stack([own, similarities]).astype(np.float32)
         return (rows[0], scores[0]) if single else (rows, scores)
 
-    def _user_items(self, given, count):
-        """`user_items` as a csr matrix of the right shape."""
-        if not is_matrix(given):
-            raise UsageError(f"user_items is a {type(given).__name__}, need a scipy csr matrix")
-        matrix = given.reshape(1, -1).tocsr() if given.ndim == 1 else given.tocsr()
-        need = (count, self._fitted.items.ids.shape)
-        if matrix.shape != need:
-            raise UsageError(
-                f"user_items has the shape {matrix.shape}, need {need}: a row for each user, as in "
-                "X[userid]"
-            )
-        return matrix
 
-    def _liked_of(self, positions):
-        """Rated pairs of some users, by position. Raises UsageError if the model does not have them."""
-        if self._sources is None:
-            raise UsageError(
-                "the model does not have the ratings of its training, which were a stream or are not saved: "
-                "give user_items, or filter_already_liked_items=False"
-            )
-        if self._liked is None:
-            self._liked = LikedItems.of(self._sources, self._fitted)
-        return self._liked.entries(np.unique(positions[positions >= 0]))
+def entries_of(state, user_items, count):
+    """The ratings of `user_items`, a csr matrix with `count` rows: rows, positions of items, ratings."""
+    if not is_matrix(user_items):
+        raise UsageError(f"user_items is a {type(user_items).__name__}, need a scipy csr matrix")
+    matrix = user_items.reshape(1, -1).tocsr() if user_items.ndim == 1 else user_items.tocsr()
+    need = (count, state.items.ids.shape)
+    if matrix.shape != need:
+        raise UsageError(
+            f"user_items has the shape {matrix.shape}, need {need}: a row for each user, as in X[userid]"
+        )
+    for _ in MatrixRatings(matrix).batches():
+        pass  # Raises DataError for ratings that are no finite numbers.
+    return matrix_entries(matrix, state)
 
-    def _lists(self, filter_items, items):
-        lists = {"deny": filter_items, "allow": items}
-        found = {}
-        for name, given in lists.items():
-            if given is not None:
-                values = np.atleast_1d(np.asarray(given))
-                self._fitted.items.ids.require(values, "item")
-                found[name] = as_json(values)
-        return found
+
+def _liked_of(state, positions):
+    """Rated pairs of some users, by position. Raises UsageError if the model does not have them."""
+    if state.histories is None:
+        raise UsageError(
+            "the model does not have the ratings of its training, which were a stream or are not saved: "
+            "give user_items, or filter_already_liked_items=False"
+        )
+    return state.histories.pairs(np.unique(positions[positions >= 0]))
+
+
+def _lists(state, filter_items, items):
+    found = {}
+    for name, given in {"deny": filter_items, "allow": items}.items():
+        if given is not None:
+            values = state.items.ids.given(given, "item")
+            state.items.ids.require(values, "item")
+            found[name] = as_json(values)
+    return found
 
 
 _NO_ROWS = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))

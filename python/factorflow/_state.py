@@ -3,6 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
+from ._histories import Histories
 from ._ids import Ids
 
 _FRAME_BYTES = 1 << 23
@@ -20,10 +21,33 @@ class Side:
 class State:
     """A model. `head` has what is no array: rank, features, columns, metadata and others."""
 
-    def __init__(self, head, users, items):
+    #: The ratings of the training, of which the histories are made when they are needed first.
+    sources = None
+    _histories = None
+
+    def __init__(self, head, users, items, histories=None):
         self.head = head
         self.users = users
         self.items = items
+        self._histories = histories
+
+    def __getstate__(self):
+        return {**self.__dict__, "sources": None, "_histories": self.histories}
+
+    @property
+    def histories(self):
+        """What each user has rated; None if the model does not have it."""
+        # In this order, since another thread may be about to make them.
+        sources, histories = self.sources, self._histories
+        if histories is None and sources is not None:
+            histories = self._histories = Histories.of(sources, self)
+            self.sources = None
+        return histories
+
+    @property
+    def shape(self):
+        """The numbers of rows and columns of the matrix; None for ratings of a table."""
+        return None if self.users.ids.count is None else (self.users.ids.count, self.items.ids.count)
 
     @property
     def rank(self):
@@ -67,7 +91,14 @@ def received(head, frames, shape, dtypes=(None, None)):
             if header["type"] == "numbers"
         }
         sides.append(Side(Ids(column, shape[at], dtypes[at]), features, numbers))
-    return State(head, *sides)
+    return State(with_shape(head, shape), *sides)
+
+
+def with_shape(head, shape):
+    """`head` with the shape of a matrix, which is saved so that a loaded model has the same rows."""
+    if shape is None or shape[0] is None:
+        return head
+    return {**head, "metadata": {**head["metadata"], "shape": list(shape)}}
 
 
 def read_factors(frames, width):

@@ -1,5 +1,6 @@
 """The workers of this process: a few at a time, none shared with a child of os.fork."""
 
+import contextlib
 import os
 import threading
 import weakref
@@ -18,10 +19,15 @@ class Slot:
     """The place of one model's worker. The pool may close an idle one; the model then starts another."""
 
     def __init__(self):
+        # Held for one request.
         self.lock = threading.RLock()
+        # Held for one training or update.
+        self.updating = threading.RLock()
         self.worker = None
-        # The version of the model that the worker holds; None for no model.
+        # The state of the model that the worker holds; None for no model.
         self.holds = None
+        # The worker of the training that runs.
+        self.lent = None
         with _lock:
             _all_slots.add(self)
 
@@ -31,6 +37,31 @@ class Slot:
             self.worker, self.holds = Worker(flags), None
         _use(self)
         return self.worker
+
+    @contextlib.contextmanager
+    def lend(self, flags, state=None):
+        """A worker for a training, which holds `state`. Other requests meanwhile, also those of a callback of
+        the training, are answered by another worker.
+        """
+        with self.lock:
+            self.lent = self.hold(flags, state) if state is not None else self.start(flags)
+            self.worker = self.holds = None
+        try:
+            yield self.lent
+        finally:
+            with self.lock:
+                if self.worker is not None:
+                    self.worker.close()
+                self.worker, self.lent, self.holds = self.lent, None, None
+
+    def hold(self, flags, state):
+        """The worker, after it got this state of the model; hold `lock` meanwhile."""
+        worker = self.start(flags)
+        if self.holds is not state:
+            self.holds = None
+            state.send(worker)
+            self.holds = state
+        return worker
 
     def close(self):
         with self.lock:
@@ -61,10 +92,11 @@ def _after_fork_in_child():
     _lock = threading.Lock()
     _slots.clear()
     for slot in list(_all_slots):
-        slot.lock = threading.RLock()
-        if slot.worker is not None:
-            slot.worker.forget()
-        slot.worker, slot.holds = None, None
+        slot.lock, slot.updating = threading.RLock(), threading.RLock()
+        for worker in (slot.worker, slot.lent):
+            if worker is not None:
+                worker.forget()
+        slot.worker = slot.holds = slot.lent = None
 
 
 if hasattr(os, "register_at_fork"):

@@ -28,12 +28,14 @@ class Model(Recommending, Updating, Base):
     @property
     def user_factors(self):
         """float32, users x rank, in the order of `user_ids`; for reading."""
-        return self._factors(self._fitted.users)
+        state = self._fitted
+        return _factors(state.users, state.rank)
 
     @property
     def item_factors(self):
         """float32, items x rank, in the order of `item_ids`; for reading."""
-        return self._factors(self._fitted.items)
+        state = self._fitted
+        return _factors(state.items, state.rank)
 
     @property
     def global_mean(self):
@@ -57,8 +59,9 @@ class Model(Recommending, Updating, Base):
             return None
         return _readonly(state.items.ids.rows(state.items.features[:, state.rank + 1]))
 
-    def _factors(self, side):
-        return _readonly(side.ids.rows(np.ascontiguousarray(side.features[:, : self._fitted.rank])))
+
+def _factors(side, rank):
+    return _readonly(side.ids.rows(np.ascontiguousarray(side.features[:, :rank])))
 
 
 def _readonly(values):
@@ -82,7 +85,7 @@ def load(path, **machine):
     metadata = model._state.head["metadata"]
     if metadata.get("algorithm") == "sgd":
         found = SGD(**machine)
-        found.__dict__.update(_slot=model._slot, _state=model._state, _version=model._version)
+        found.__dict__.update(_slot=model._slot, _state=model._state)
         model = found
     trained = metadata.get("params") or {}
     names = {"factors": "rank", "regularization": "regParam", "iterations": "maxIter", "random_state": "seed"}

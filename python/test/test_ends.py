@@ -1,5 +1,6 @@
 """Bad input, and ends of processes."""
 
+import decimal
 import os
 import shutil
 import signal
@@ -55,7 +56,17 @@ def refused(error, message):
             factorflow.DataError,
             "no column 'item' .* the columns are 'user', 'film', 'stars'",
         ),
-        (pd.DataFrame({"user": [1, "a"], "item": [1, 2], "rating": [1, 2]}), factorflow.DataError, "Arrow"),
+        (
+            pd.DataFrame({"user": [1, "a"], "item": [1, 2], "rating": [1, 2]}),
+            factorflow.DataError,
+            "column 'user' .* cannot be used",
+        ),
+        (([1, "a"], [1, 2], [1, 2]), factorflow.DataError, "column 'user' .* cannot be used"),
+        (([1, True], [1, 2], [1, 2]), factorflow.DataError, "column 'user' .* cannot be used"),
+        (([1], [2], [1j]), factorflow.DataError, "column 'rating' of complex128"),
+        (([1], [2], np.ma.array([3.0], mask=[True])), factorflow.DataError, "row 0 .* rating None"),
+        ((np.ma.array([1], mask=[True]), [2], [3.0]), factorflow.DataError, "row 0 .* user None"),
+        (([1], [2], [3.0], [4]), factorflow.UsageError, "on_duplicates='last'"),
         (([1, 2], [3], [1.0, 2.0]), factorflow.DataError, "one length"),
         (np.zeros((3, 3)), TypeError, "shape .3, 3."),
         ("ratings.csv", TypeError, "str"),
@@ -123,6 +134,49 @@ def test_ids_and_shapes_that_do_not_exist(model, named, matrix):
         model.predict([1, 2], [1, 2, 3])
     # None of these has ended the worker.
     assert model._slot.worker.alive
+
+
+BAD_IDS = [3.7, np.nan, True, None, "abc", np.datetime64(3, "s"), decimal.Decimal(3), b"3", 3j, np.ma.masked]
+
+
+@pytest.mark.parametrize("bad", BAD_IDS, ids=repr)
+def test_values_that_are_no_ids(bad, model, named, matrix):
+    doors = [
+        lambda model, ids: model.recommend(ids),
+        lambda model, ids: model.recommend(1, filter_items=ids),
+        lambda model, ids: model.recommend(1, items=ids),
+        lambda model, ids: model.similar_items(ids),
+        lambda model, ids: model.similar_users(ids),
+        lambda model, ids: model.predict(ids, [1] * np.size(ids)),
+        lambda model, ids: model.predict([1] * np.size(ids), ids),
+        lambda model, ids: model.rank_items(1, matrix[1], ids),
+        lambda model, ids: model.partial_fit_users(ids, matrix[: np.size(ids)]),
+    ]
+    mixed = np.ma.array([1, 2], mask=[False, True]) if bad is np.ma.masked else [1, bad]
+    for door in doors:
+        for ids in (bad, mixed, np.asarray(bad) if bad is not np.ma.masked else mixed):
+            if ids is None and door in doors[1:3]:
+                continue  # No list of items.
+            with refused(factorflow.UsageError, "ids of the model's .* are whole numbers|masked|shape"):
+                door(model, ids)
+    if not isinstance(bad, str):
+        with refused(factorflow.UsageError, "are text|masked|shape"):
+            named.recommend(bad)
+    with refused(factorflow.UsageError, "user 3 is of type int, .* are text"):
+        named.recommend(3)
+
+
+def test_whole_numbers_in_other_forms(model):
+    expected = model.recommend(3)[0].tolist()
+    forms = [3.0, np.float32(3), np.uint64(3), np.int8(3), np.array(3, ">i4"), np.array(3, object)]
+    for form in forms:
+        assert model.recommend(form)[0].tolist() == expected
+    for form in ([3], (3,), pd.Series([3]), pd.array([3], "Int64"), pa.array([3]), pd.Categorical([3])):
+        assert model.recommend(form)[0][0].tolist() == expected
+    for user in (2**32 + 3, 2**31, 2**63, -(2**70)):
+        with refused(IndexError, f"user {user} is out of range"):
+            model.recommend(user)
+    assert np.isnan(model.predict([3, 2**32 + 3, 2**64], 9)).tolist() == [False, True, True]
 
 
 def test_node_that_is_missing_or_old(monkeypatch, tmp_path):
@@ -197,6 +251,64 @@ def test_threads_take_turns(model):
     assert found == expected
 
 
+def test_an_answer_is_of_one_model(triples, machine, monkeypatch):
+    """Another thread's fit, with an item more, ends in the midst of a call."""
+    users, items, ratings = triples
+    other = factorflow.ALS(factors=3, iterations=1, **machine)
+    with factorflow.ALS(factors=3, iterations=1, **machine).fit(triples) as model, other:
+        other.fit((np.append(users, 1), np.append(items, -4), np.append(ratings, 5)))
+        states = (model._state, other._state)
+        calls = {
+            "recommend": lambda: model.recommend([1, 2, 3], N=30),
+            "one user": lambda: model.recommend(2, N=30),
+            "predict": lambda: model.predict(users, items),
+            "similar": lambda: model.similar_items([1, 2], N=30),
+            "evaluate": lambda: model.evaluate(triples)["rmse"],
+            "ranking": lambda: list(model.evaluate_ranking(triples, resamples=0)["metrics"].values()),
+        }
+        hold = model._slot.hold
+
+        def replaced(flags, state):
+            model._state = states[1]
+            return hold(flags, state)
+
+        for name, call in calls.items():
+            expected = call()
+            monkeypatch.setattr(model._slot, "hold", replaced)
+            np.testing.assert_array_equal(call(), expected, err_msg=name)
+            monkeypatch.undo()
+            model._state = states[0]
+
+
+def test_a_callback_of_fit_uses_the_model_of_before(triples, machine):
+    model = factorflow.ALS(factors=2, iterations=2, **machine)
+    said = []
+
+    def not_fitted(*_):
+        with refused(factorflow.NotFittedError, "not fitted"):
+            model.recommend(3)
+        said.append("not fitted")
+
+    def ask(*_):
+        np.testing.assert_array_equal(model.recommend(3)[1], before)
+        assert model.evaluate(triples)["pairs"] == len(triples[0])
+        for update in (model.fit, model.partial_fit):
+            with refused(factorflow.UsageError, "is being trained"):
+                update(triples)
+        # Also another thread, for which the callback waits.
+        thread = threading.Thread(target=lambda: said.append(list(model.recommend(3)[1])))
+        thread.start()
+        thread.join()
+
+    with model:
+        model.fit(triples, callback=not_fitted)
+        before = model.recommend(3)[1]
+        model._params["max_iter"] = model._params.pop("iterations") + 1
+        model.fit(triples, callback=ask)
+        assert said == ["not fitted"] * 2 + [list(before)] * 3
+        assert list(model.recommend(3)[1]) != list(before)
+
+
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_child_of_fork_has_a_worker_of_its_own(model, tmp_path):
     expected = model.recommend(3)[0].tolist()
@@ -235,7 +347,7 @@ ratings = (draw.integers(0, 50, 2000), draw.integers(0, 40, 2000), draw.uniform(
 model = factorflow.ALS(factors=4, iterations=int(sys.argv[1]), device="cpu", num_threads=1)
 def told(iteration, *_):
     if iteration == 1:
-        print(model._slot.worker.pid, flush=True)
+        print(model._slot.lent.pid, flush=True)
 model.fit(ratings, callback=told)
 """
 
@@ -254,6 +366,23 @@ def test_a_parent_that_ends_leaves_no_process(end):
         parent.communicate(timeout=30)
     assert (parent.returncode == 0) == (end is None)
     wait_for_end([worker])
+
+
+LATE = """
+import threading, numpy, factorflow
+def work():
+    threading.main_thread().join()
+    draw = numpy.random.default_rng(0)
+    ratings = (draw.integers(0, 50, 2000), draw.integers(0, 40, 2000), draw.uniform(1, 5, 2000))
+    with factorflow.ALS(factors=4, iterations=1, device="cpu", num_threads=1).fit(ratings) as model:
+        print(len(model.recommend(3)[0]), flush=True)
+threading.Thread(target=work).start()
+"""
+
+
+def test_a_thread_that_outlives_the_main_thread():
+    done = subprocess.run([sys.executable, "-c", LATE], capture_output=True, text=True, timeout=50)
+    assert (done.stdout, done.stderr) == ("10\n", "")
 
 
 def alive(pid):

@@ -34,6 +34,18 @@ FORMS = {
     "arrow batch": lambda triples, matrix: pa.RecordBatch.from_pandas(frame(triples), preserve_index=False),
     "arrow stream": lambda triples, matrix: pa.table(frame(triples)).to_reader(max_chunksize=100),
     "arrays": lambda triples, matrix: triples,
+    "big-endian": lambda triples, matrix: tuple(one.astype(one.dtype.newbyteorder(">")) for one in triples),
+    "big-endian pandas": lambda triples, matrix: frame(triples).astype({"user": ">i8", "rating": ">f4"}),
+    "longdouble": lambda triples, matrix: (*triples[:2], triples[2].astype(np.longdouble)),
+    "masked without a mask": lambda triples, matrix: (*triples[:2], np.ma.array(triples[2])),
+    "sparse pandas": lambda triples, matrix: frame(triples).astype({"rating": pd.SparseDtype("float32", 3.0)}),
+    "categories": lambda triples, matrix: frame(triples).astype({"user": "category", "item": "category"}),
+    "arrow categories": lambda triples, matrix: pa.table(
+        {
+            name: pa.array(one).dictionary_encode() if name != "rating" else one
+            for name, one in zip(("user", "item", "rating"), triples)
+        }
+    ),
     "structured": lambda triples, matrix: structured(triples),
 }
 
@@ -108,6 +120,48 @@ def test_ids_of_64_bits(triples, machine):
         assert model.similar_users(2**60 + 3, N=3)[0][0] == 2**60 + 3
         with pytest.raises(KeyError, match="no user"):
             model.recommend(2**60 + 7)
+
+
+def test_ids_near_each_other_above_2_to_53(triples, machine):
+    users, items, ratings = triples
+    far = users.astype(np.uint64) + np.uint64(2**62 + 1)
+    with factorflow.ALS(factors=2, iterations=1, **machine).fit((far, items, ratings)) as model:
+        assert np.isfinite(model.predict(far, items)).all()
+        assert model.recommend(far[:3], N=2)[0].shape == (3, 2)
+        with pytest.raises(KeyError, match=f"no user {2**63 + 1}"):
+            model.recommend(np.uint64(2**63 + 1))
+
+
+def test_masked_rows_may_be_skipped(triples, matrix, machine):
+    users, items, ratings = triples
+    masked = np.ma.array(np.append(ratings, -9999), mask=[*[False] * len(users), True])
+    with factorflow.ALS(factors=4, iterations=4, on_bad_rows="skip", **machine) as model:
+        model.fit((np.append(users, 3), np.append(items, 4), masked))
+        assert model.report_["badRows"] == 1
+        expected = factorflow.ALS(factors=4, iterations=4, **machine).fit(triples)
+        np.testing.assert_array_equal(model.user_factors, expected.user_factors)
+        expected.close()
+
+
+def test_the_last_of_repeated_pairs(triples, matrix, machine):
+    users, items, ratings = triples
+    with factorflow.ALS(factors=2, iterations=2, **machine).fit(triples) as model:
+        expected = model.item_factors
+    twice = [np.concatenate([one, one]) for one in triples[:2]]
+    twice += [np.concatenate([ratings, ratings - 1]), np.repeat([20, 10], len(users))]
+    named = pd.DataFrame(dict(zip(("user", "item", "rating", "at"), twice)))
+    with factorflow.ALS(factors=2, iterations=2, on_duplicates="last", **machine) as model:
+        for given, column in (
+            (tuple(twice), "timestamp"),
+            (named, "at"),
+            (named.assign(at=pd.to_datetime(named["at"])), "at"),
+            (named.assign(timestamp=named["at"]), "timestamp"),
+        ):
+            np.testing.assert_array_equal(model.fit(given, timestamp=column).item_factors, expected)
+        with pytest.raises(factorflow.DataError, match="no column 'timestamp' of timestamps.*timestamp='...'"):
+            model.fit(named)
+        with pytest.raises(factorflow.UsageError, match="a matrix has no times"):
+            model.fit(matrix)
 
 
 def test_names_of_columns(triples, machine):

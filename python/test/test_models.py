@@ -213,6 +213,27 @@ def test_later_ratings(triples, matrix, machine):
         assert len(model.recommend("newer", N=3, filter_already_liked_items=False)[0]) == 3
 
 
+def test_ids_of_users_that_are_added(triples, matrix, machine):
+    with factorflow.ALS(factors=2, iterations=1, **machine).fit(matrix) as model:
+        for user in (-3, 2**31 - 1, 2**32 + 3, 2**63):
+            with pytest.raises(factorflow.DataError, match=f"user {user} cannot be added"):
+                model.partial_fit_users(user, matrix[3])
+        with pytest.raises(factorflow.UsageError, match="an id twice"):
+            model.partial_fit_users([3, 3], matrix[[3, 3]])
+        assert len(model.recommend(3)[0]) > 0 and len(model.user_ids) == 60
+    users, items, ratings = triples
+    for kind, added in ((np.int32, -3), (np.int32, 2**32 + 3), (np.int64, 2**40), (np.int64, -(2**63))):
+        with factorflow.ALS(factors=2, iterations=1, **machine) as model:
+            model.fit((users.astype(kind), items, ratings))
+            one = sparse.csr_matrix(([5.0], ([0], [2])), shape=(1, len(model.item_ids)))
+            model.partial_fit_users(added, one)
+            assert added in model.user_ids.tolist() and 3 in model.user_ids
+            lists = model.recommend([added, 3], N=3, filter_already_liked_items=False)[0]
+            assert lists.shape == (2, 3)
+            with pytest.raises(factorflow.DataError, match="cannot be added"):
+                model.partial_fit_users(2**63, one)
+
+
 def test_parameters_have_two_names(triples, machine):
     one = factorflow.ALS(rank=3, reg_param=0.1, max_iter=2, seed=4, **machine)
     other = factorflow.ALS(factors=3, regularization=0.1, iterations=2, random_state=4, **machine)
