@@ -9,6 +9,7 @@ import {
 } from '../engine/stream/logical-plan.ts';
 import type { Sink } from '../engine/stream/operator.ts';
 import type { BatchStream } from '../engine/stream/stream.ts';
+import { plainRows } from '../engine/values/plain-values.ts';
 import { countedRows, CountRows } from '../operators/dataflow/count-rows.ts';
 import { checkOptions, runOptionNames } from './check-options.ts';
 import { shown } from '../engine/shown.ts';
@@ -92,15 +93,23 @@ export abstract class ReadableRows implements AsyncIterable<RecordBatch> {
     return new Table(stream.schema, batches);
   }
 
-  /** All rows as plain objects, in memory; 64-bit integers as bigint, times as milliseconds. */
+  /**
+   * All rows as plain objects, in memory; 64-bit integers as bigint, dates and times as milliseconds, decimals
+   * as numbers if a number has all their digits, else as text, UUIDs as text, lists as arrays.
+   */
   async toArray(options: RunOptions = {}): Promise<PlainRow[]> {
-    return (await this.collect(options)).toArray().map((row: { toJSON(): PlainRow }) => row.toJSON());
+    const rows: PlainRow[] = [];
+    for await (const batch of await this.stream(options)) {
+      const rowAt = plainRows(batch.schema, batch.data.children);
+      for (let row = 0; row < batch.numRows; row++) rows.push(rowAt(row));
+    }
+    return rows;
   }
 
   /** The first row as a plain object; undefined if there are no rows. */
   async first(options: RunOptions = {}): Promise<PlainRow | undefined> {
     for await (const batch of await this.stream(options))
-      if (batch.numRows > 0) return batch.get(0)?.toJSON() as PlainRow;
+      if (batch.numRows > 0) return plainRows(batch.schema, batch.data.children)(0);
     return undefined;
   }
 
@@ -116,7 +125,7 @@ export abstract class ReadableRows implements AsyncIterable<RecordBatch> {
       left -= batch.numRows;
       if (left <= 0) break;
     }
-    console.log(tableText(new Table(stream.schema, shownRows), left < 0));
+    console.log(tableText(stream.schema, shownRows, left < 0));
   }
 
   /** For each column: values, nulls, minimum and maximum; for numbers also mean and standard deviation. */

@@ -1,6 +1,7 @@
 import { type Data, DataType, type RecordBatch, type Schema } from 'apache-arrow';
 import { check } from '../../engine/expressions/check.ts';
 import { Evaluation } from '../../engine/expressions/evaluate.ts';
+import { plainValues } from '../../engine/values/plain-values.ts';
 import { isNumber, isTime, valueTypeOf } from '../../engine/expressions/types.ts';
 
 export interface ColumnSummary {
@@ -62,7 +63,7 @@ class Summary {
     this.#nulls += data.nullCount;
     this.#count += batch.numRows - data.nullCount;
     if (this.#isNumber) this.#addNumbers(data, batch);
-    else if (DataType.isUtf8(this.#type) || DataType.isDictionary(this.#type)) this.#addTexts(batch);
+    else if (DataType.isUtf8(this.#type) || DataType.isDictionary(this.#type)) this.#addTexts(data);
   }
 
   /** Welford's algorithm, which is accurate for large means. */
@@ -85,8 +86,12 @@ class Summary {
     }
   }
 
-  #addTexts(batch: RecordBatch): void {
-    for (const value of batch.getChildAt(this.#index) ?? []) if (typeof value === 'string') this.#see(value);
+  #addTexts(data: Data): void {
+    const valueOf = plainValues(data);
+    for (let row = 0; row < data.length; row++) {
+      const value = valueOf(row);
+      if (typeof value === 'string') this.#see(value);
+    }
   }
 
   #see(value: number | string): void {

@@ -47,7 +47,9 @@ export class FlatTable {
   text(field: number): string {
     const { first, length } = this.#vector(field);
     const { buffer, byteOffset } = this.#view;
-    return new TextDecoder().decode(new Uint8Array(buffer, byteOffset + first, length));
+    return new TextDecoder('utf-8', { ignoreBOM: true }).decode(
+      new Uint8Array(buffer, byteOffset + first, length),
+    );
   }
 
   table(field: number): FlatTable | undefined {

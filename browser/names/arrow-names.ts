@@ -89,5 +89,7 @@ async function valueAt(file: ArrowFile, column: string, row: number): Promise<Va
     validRows(file, piece, field),
   ]);
   if (!valid) return undefined;
-  return value instanceof Uint8Array ? new TextDecoder().decode(value) : plainValue(value);
+  return value instanceof Uint8Array
+    ? new TextDecoder('utf-8', { ignoreBOM: true }).decode(value)
+    : plainValue(value);
 }

@@ -99,7 +99,9 @@ function readRows(
 
 /** The text of a field; undefined for a field that is empty and has no quotes. */
 function textOf({ bytes, starts, ends, kinds }: FieldBlock, field: number): string | undefined {
-  const text = new TextDecoder().decode(bytes.subarray(starts[field], ends[field]));
+  const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(
+    bytes.subarray(starts[field], ends[field]),
+  );
   if (kinds[field] === BARE && text === '') return undefined;
   return kinds[field] === ESCAPED ? text.replaceAll('""', '"') : text;
 }

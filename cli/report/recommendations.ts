@@ -1,5 +1,6 @@
 import type { RecordBatch } from 'apache-arrow';
 import { textTable } from '../../api/inspect/text-table.ts';
+import { plainValues } from '../../engine/values/plain-values.ts';
 import type { Id, ItemNames, Model } from '../../index.ts';
 
 type IdForms = Model['idForms'];
@@ -29,15 +30,13 @@ export function jsonId(id: Id, form: IdForms['user']): number | string {
  * first and third column.
  */
 export function recommendationRows(batch: RecordBatch, forms: IdForms): Recommendation[] {
-  const [users, ranks, items, predictions, fallbacks] = [0, 1, 2, 3, 4].map((column) =>
-    batch.getChildAt(column),
-  );
+  const [users, ranks, items, predictions, fallbacks] = batch.data.children.map(plainValues);
   return Array.from({ length: batch.numRows }, (_, row) => ({
-    user: jsonId(users?.get(row) as Id, forms.user),
-    rank: Number(ranks?.get(row)),
-    item: jsonId(items?.get(row) as Id, forms.item),
-    prediction: Number(predictions?.get(row)),
-    ...(fallbacks ? { fallback: fallbacks.get(row) === true } : {}),
+    user: jsonId(users(row) as Id, forms.user),
+    rank: Number(ranks(row)),
+    item: jsonId(items(row) as Id, forms.item),
+    prediction: Number(predictions(row)),
+    ...(fallbacks ? { fallback: fallbacks(row) === true } : {}),
   }));
 }
 

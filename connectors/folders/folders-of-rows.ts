@@ -3,7 +3,7 @@ import { DataError } from '../../engine/errors.ts';
 import { isNullAt } from '../../engine/keys/arrow-keys.ts';
 import { RowNumbers } from '../../engine/keys/row-numbers.ts';
 import { folderName } from './folder-names.ts';
-import { valueTexts } from './value-texts.ts';
+import { folderTexts } from './folder-texts.ts';
 
 /** Longest file name of common file systems, in bytes. */
 const LONGEST_NAME = 255;
@@ -13,14 +13,14 @@ export class FoldersOfRows {
   /** The path of each folder, such as `genre=Drama/year=1999`. */
   readonly paths: string[] = [];
   readonly #numbers: RowNumbers;
-  readonly #columns: readonly { readonly name: string; readonly texts: ReturnType<typeof valueTexts> }[];
+  readonly #columns: readonly { readonly name: string; readonly texts: ReturnType<typeof folderTexts> }[];
   /** Folder of each distinct value. Different values may share a folder, if their texts are equal. */
   readonly #folders: number[] = [];
   readonly #byPath = new Map<string, number>();
 
   /** Throws DataError for columns whose types cannot name folders. */
   constructor(columns: readonly Pick<Field, 'name' | 'type'>[]) {
-    this.#columns = columns.map(({ name, type }) => ({ name, texts: valueTexts(type, name) }));
+    this.#columns = columns.map(({ name, type }) => ({ name, texts: folderTexts(type, name) }));
     this.#numbers = new RowNumbers(columns);
   }
 

@@ -1,5 +1,5 @@
 import { parseTimestamp } from '../../engine/expressions/civil.ts';
-import { javaText } from './value-texts.ts';
+import { javaText } from './folder-texts.ts';
 
 /** The narrowest of the inferred types that holds all values; null fits every type. */
 export function inferredType(

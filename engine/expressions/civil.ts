@@ -68,11 +68,16 @@ export function dateText(days: number): string {
 
 /** `2024-01-31 12:30:00.25`: trailing zeros of the fraction are left out. */
 export function timestampText(days: number, micros: number): string {
-  const two = (value: number) => String(Math.floor(value)).padStart(2, '0');
   const seconds = Math.floor(micros / 1e6);
   const fraction = String(micros - seconds * 1e6)
     .padStart(6, '0')
     .replace(/0+$/, '');
-  const time = `${two(seconds / 3600)}:${two((seconds / 60) % 60)}:${two(seconds % 60)}`;
-  return `${dateText(days)} ${time}${fraction === '' ? '' : `.${fraction}`}`;
+  return `${dateText(days)} ${clockText(seconds)}${fraction === '' ? '' : `.${fraction}`}`;
+}
+
+/** `12:30:00` of the seconds of a day. */
+export function clockText(seconds: number): string {
+  const two = (value: number) => String(Math.floor(value)).padStart(2, '0');
+  const ofDay = seconds - Math.floor(seconds / 86_400) * 86_400;
+  return `${two(ofDay / 3600)}:${two((ofDay / 60) % 60)}:${two(ofDay % 60)}`;
 }

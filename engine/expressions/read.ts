@@ -1,7 +1,8 @@
-import { type Data, DataType, DateUnit, type Decimal, TimeUnit, Vector } from 'apache-arrow';
+import { type Data, DataType, DateUnit, type Decimal, TimeUnit, type Vector } from 'apache-arrow';
 import type { PlainNumbers } from './compare-kernel.ts';
 import { fromHalf } from '../numbers/half.ts';
 import { lasting, numbers } from './scratch.ts';
+import { plainValues } from '../values/plain-values.ts';
 import { valueTypeOf } from './types.ts';
 import {
   gather,
@@ -155,7 +156,8 @@ function exactQuotients(column: NumberValues | WideValues, scale: number): Numbe
   return { ...column, form: 'number', values };
 }
 
-const decoder = new TextDecoder();
+// A byte order mark at the beginning of a text is part of it.
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /**
  * Reads a text column. Its strings are decoded when `values` is first used; kernels that compare bytes use
@@ -182,8 +184,8 @@ function readText(data: Data, valid: Uint8Array | undefined): TextValues {
 function readTexts(data: Data): readonly string[] {
   const { length } = data;
   if (DataType.isUtf8View(data.type)) {
-    const vector = new Vector([data]);
-    return Array.from({ length }, (_, row) => (vector.get(row) as string | null) ?? '');
+    const valueOf = plainValues(data);
+    return Array.from({ length }, (_, row) => (valueOf(row) as string | null) ?? '');
   }
   if (length === 0) return [];
   const offsets = Float64Array.from(

@@ -1,9 +1,10 @@
 import { type Data, Field, makeData, RecordBatch, Schema, Struct, type TypeMap, Utf8 } from 'apache-arrow';
-import { type Vector, vectorFromArray } from 'apache-arrow';
+import { vectorFromArray } from 'apache-arrow';
 import type { JsonObject } from '../../engine/json.ts';
 import type { Id } from '../../engine/keys/find-id.ts';
 import type { Operator } from '../../engine/stream/operator.ts';
 import { batchStream, type BatchStream, originOf, setOrigin } from '../../engine/stream/stream.ts';
+import { plainValues } from '../../engine/values/plain-values.ts';
 import { fieldOf } from '../ratings/rows/columns.ts';
 import type { ItemNames } from './item-names.ts';
 
@@ -48,7 +49,7 @@ export class NameItems implements Operator {
     for await (const batch of input) {
       const length = batch.numRows;
       const children = [...batch.data.children];
-      children.splice(at + 1, 0, this.#namesOf(batch.getChildAt(at) as Vector, length));
+      children.splice(at + 1, 0, this.#namesOf(batch.data.children[at]));
       const type = new Struct<TypeMap>(schema.fields);
       const named = new RecordBatch(schema, makeData({ type, length, nullCount: 0, children }));
       const origin = originOf(batch);
@@ -56,8 +57,9 @@ export class NameItems implements Operator {
     }
   }
 
-  #namesOf(items: Vector, rows: number): Data {
-    const names = Array.from({ length: rows }, (_, row) => this.#names.get(items.get(row) as Id) ?? null);
+  #namesOf(items: Data): Data {
+    const idAt = plainValues(items);
+    const names = Array.from({ length: items.length }, (_, row) => this.#names.get(idAt(row) as Id) ?? null);
     return vectorFromArray(names, new Utf8()).data[0];
   }
 }

@@ -4,6 +4,7 @@ import type { FileHandle } from 'node:fs/promises';
 import parquetjs from 'parquetjs-lite';
 import type { FieldDefinition, ParquetWriter } from 'parquetjs-lite';
 import { DataError, FactorFlowError, UsageError } from '../../../engine/errors.ts';
+import { plainRows } from '../../../engine/values/plain-values.ts';
 import { errorCode, fileProblem, messageOf } from '../../files/file-problem.ts';
 import { appendAll, createFile } from '../../output/new-file.ts';
 import type { ParquetFileWriter, WriteOptions, WrittenFile } from '../backend.ts';
@@ -87,14 +88,13 @@ class LiteFileWriter implements ParquetFileWriter {
   }
 
   async write(batch: RecordBatch): Promise<void> {
-    const columns = batch.schema.fields.map((field, index) => ({
-      name: field.name,
-      type: field.type,
-      values: batch.getChildAt(index),
-    }));
+    const rowAt = plainRows(batch.schema, batch.data.children);
     for (let row = 0; row < batch.numRows; row++) {
-      const record: Record<string, unknown> = {};
-      for (const { name, type, values } of columns) record[name] = this.#value(name, type, values?.get(row));
+      const record = rowAt(row);
+      for (const { name, type } of batch.schema.fields) {
+        const value = record[name];
+        if (typeof value === 'bigint') record[name] = this.#number(name, type, value);
+      }
       try {
         await this.#writer.appendRow(record);
         if (this.#sink.failure !== undefined) throw this.#sink.failure;
@@ -123,8 +123,7 @@ class LiteFileWriter implements ParquetFileWriter {
    * Converts a value for the library. It would silently round 64-bit integers beyond 2^53, so they are
    * refused.
    */
-  #value(column: string, type: DataType, value: unknown): unknown {
-    if (typeof value !== 'bigint') return value;
+  #number(column: string, type: DataType, value: bigint): number {
     const wide = DataType.isInt(type) && type.bitWidth === 64;
     if (wide && (value > BigInt(Number.MAX_SAFE_INTEGER) || value < BigInt(Number.MIN_SAFE_INTEGER))) {
       throw new DataError(`the backend parquetjs-lite cannot write the integer ${value}, beyond 2^53`, {

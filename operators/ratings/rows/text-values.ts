@@ -1,4 +1,5 @@
-import { type Data, DataType, Vector } from 'apache-arrow';
+import { type Data, DataType } from 'apache-arrow';
+import { plainValues } from '../../../engine/values/plain-values.ts';
 import { PLAIN_NUMBER, timeIn } from './time-in.ts';
 
 /** Called for each row whose text cannot be converted, with the reason. */
@@ -32,10 +33,10 @@ function valuesOf(
   problem: string,
   onRefused: OnRefusedText,
 ): Float64Array {
-  const vector = new Vector([data]);
+  const valueOf = plainValues(data);
   const values = new Float64Array(data.length).fill(Number.NaN);
   for (let row = 0; row < values.length; row++) {
-    const value: unknown = vector.get(row);
+    const value = valueOf(row);
     if (value === null) continue;
     const number = read(String(value));
     if (number === undefined) onRefused(row, `"${shortened(String(value))}" ${problem}`);

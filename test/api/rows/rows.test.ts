@@ -1,9 +1,20 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Field, Float32, makeData, RecordBatch, Schema } from 'apache-arrow';
+import {
+  type Data,
+  DateDay,
+  Decimal,
+  Field,
+  Float32,
+  makeData,
+  RecordBatch,
+  Schema,
+  Struct,
+  Utf8,
+} from 'apache-arrow';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { ALS, col, type Dataset, functions, lit, Session, when } from '../../../index.ts';
+import { ALS, col, type Dataset, first, functions, lit, max, min, Session, when } from '../../../index.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-rows-'));
 const path = (name: string) => join(folder, name);
@@ -127,6 +138,52 @@ describe('actions', () => {
     const log = vi.spyOn(console, 'log').mockImplementation(() => {});
     await rows.select('i', 't').show(2);
     expect(log.mock.calls[0][0]).toMatch(/│ i │ t +│[^]*│ 0 │ null │[^]*only the first 2 rows/);
+    log.mockRestore();
+  });
+
+  it('give decimals, dates and texts as they are', async () => {
+    const decimals = makeData({ type: new Decimal(2, 10), data: Uint32Array.of(440, 0, 0, 0, 125, 0, 0, 0) });
+    const dates = makeData({ type: new DateDay(), data: Int32Array.of(19_782, -1) });
+    const texts = makeData({
+      type: new Utf8(),
+      valueOffsets: Int32Array.of(0, 4, 5),
+      data: Buffer.from('\ufeffxy'),
+    });
+    const fields = [
+      new Field('d', decimals.type),
+      new Field('day', dates.type),
+      new Field('__proto__', texts.type),
+    ];
+    const children: Data[] = [decimals, dates, texts];
+    const batch = new RecordBatch(
+      new Schema(fields),
+      makeData({ type: new Struct(fields), length: 2, nullCount: 0, children }),
+    );
+    const few = session.from([batch]);
+    const expected = [
+      Object.fromEntries([
+        ['d', 4.4],
+        ['day', 1_709_164_800_000],
+        ['__proto__', '\ufeffx'],
+      ]),
+      Object.fromEntries([
+        ['d', 1.25],
+        ['day', -86_400_000],
+        ['__proto__', 'y'],
+      ]),
+    ];
+    expect(await few.toArray()).toEqual(expected);
+    expect(await few.first()).toEqual(expected[0]);
+    expect((await few.describe('d', '__proto__')).map(({ min, max }) => [min, max])).toEqual([
+      [1.25, 4.4],
+      ['y', '\ufeffx'],
+    ]);
+    expect(
+      await few.groupBy().agg(min('d').as('least'), max('d').as('most'), first('d').as('first')).toArray(),
+    ).toEqual([{ least: 1.25, most: 4.4, first: 4.4 }]);
+    const log = vi.spyOn(console, 'log').mockImplementation(() => {});
+    await few.show();
+    expect(log.mock.calls[0][0]).toMatch(/│ 4\.40 │ 2024-02-29 │ \ufeffx[^]*│ 1\.25 │ 1969-12-31 │ y/);
     log.mockRestore();
   });
 

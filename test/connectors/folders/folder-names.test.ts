@@ -11,7 +11,7 @@ import {
 import type { Data } from 'apache-arrow';
 import { expect, it } from 'vitest';
 import { folderName, readFolderName } from '../../../connectors/folders/folder-names.ts';
-import { javaText, valueTexts } from '../../../connectors/folders/value-texts.ts';
+import { javaText, folderTexts } from '../../../connectors/folders/folder-texts.ts';
 import { random } from '../parquet/parquet-testing.ts';
 
 it.each<[string | null, string]>([
@@ -76,7 +76,7 @@ it.each<[number, string]>([
   expect(javaText(value)).toBe(text === '4.9E-324' ? '5.0E-324' : text);
 });
 
-const textOf = (data: Data) => valueTexts(data.type, 'c')(data)(0);
+const textOf = (data: Data) => folderTexts(data.type, 'c')(data)(0);
 
 it('times have the digits that they need, in UTC', () => {
   const time = (count: bigint) =>
@@ -96,7 +96,7 @@ it('a float32 has its own digits, and a float16', () => {
 });
 
 it('a list cannot name folders', () => {
-  expect(() => valueTexts(new List(new Field('item', new Int32())), 'tags')).toThrow(
+  expect(() => folderTexts(new List(new Field('item', new Int32())), 'tags')).toThrow(
     'write: values of type List<Int32> cannot name folders (column "tags"). Partition by texts, numbers, dates, times or true and false',
   );
 });

@@ -86,6 +86,12 @@ test.each<[string, Data, string, unknown[]]>([
     ['A', 'É'],
   ],
   [
+    'a text that begins with a byte order mark',
+    makeData({ type: new Utf8(), valueOffsets: Int32Array.of(0, 4), data: Buffer.from('\ufeffa') }),
+    'length(x)',
+    [2n],
+  ],
+  [
     'a dictionary of integers',
     coded(Int32Array.of(1, 0, 1), new Vector([column('int64', [5n, null])]) as Vector<Int64>),
     'x + 1',

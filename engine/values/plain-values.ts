@@ -1,0 +1,144 @@
+import { type Data, DataType, DateUnit, type Schema, type Vector } from 'apache-arrow';
+import { shortestFloat32 } from '../numbers/shortest.ts';
+import { fromHalf } from '../numbers/half.ts';
+import {
+  dateAndTime,
+  elementsAt,
+  isList,
+  isUuid,
+  type TextStyle,
+  unionPlace,
+  valueTexts,
+} from './value-texts.ts';
+
+/** Values as people read them: `2024-01-31 12:30:00.25`, with a Z if the column has a time zone. */
+export const readableStyle: TextStyle = {
+  float: (value, isDouble) => String(isDouble ? value : shortestFloat32(value)),
+  timestamp: (count, { unit, timezone }) => `${dateAndTime(count, 3 * unit)}${timezone ? 'Z' : ''}`,
+};
+
+/**
+ * The JavaScript values of a column, by row; null for a null. 64-bit integers are bigints. Dates, timestamps,
+ * times of day and durations are milliseconds. Decimals are numbers if a number has all their digits, else
+ * text. UUIDs and intervals are text, other bytes are Uint8Array, lists are arrays, structs and maps objects.
+ */
+export function plainValues(data: Data): (row: number) => unknown {
+  const value = valuesOf(data);
+  if (DataType.isNull(data.type)) return () => null;
+  return (row) => (data.nullCount > 0 && !data.getValid(row) ? null : value(row));
+}
+
+/** The rows of a batch's columns as objects, by column name. */
+export function plainRows(
+  { fields }: Pick<Schema, 'fields'>,
+  columns: readonly Data[],
+): (row: number) => Record<string, unknown> {
+  const values = columns.map(plainValues);
+  return (row) => {
+    const object: Record<string, unknown> = {};
+    for (let i = 0; i < fields.length; i++) setOwn(object, fields[i].name, values[i](row));
+    return object;
+  };
+}
+
+function valuesOf(data: Data): (row: number) => unknown {
+  const { type } = data;
+  const values = data.values as Float64Array | BigInt64Array | Uint16Array;
+  if (DataType.isInt(type)) return (row) => values[row];
+  if (DataType.isFloat(type))
+    return values instanceof Uint16Array ? (row) => fromHalf(values[row]) : (row) => values[row];
+  if (DataType.isDate(type))
+    return type.unit === DateUnit.DAY ? (row) => Number(values[row]) * 86_400_000 : milliseconds(values, 1);
+  if (DataType.isTimestamp(type) || DataType.isTime(type) || DataType.isDuration(type))
+    return milliseconds(values, type.unit);
+  if (DataType.isDictionary(type)) return entriesOf(data);
+  const nested = nestedValues(data);
+  if (nested !== undefined) return nested;
+  const text = valueTexts(type, readableStyle)(data);
+  if (DataType.isBool(type)) return (row) => text(row) === 'true';
+  return DataType.isDecimal(type) ? (row) => numberOrText(text(row)) : text;
+}
+
+/** Bytes, and types whose values consist of others; undefined for other types. */
+function nestedValues(data: Data): ((row: number) => unknown) | undefined {
+  const { type, children } = data;
+  if (isBytes(type)) return bytesOf(data);
+  if (isList(type)) {
+    const element = plainValues(children[0]);
+    return (row) => {
+      const [from, to] = elementsAt(data, row);
+      return Array.from({ length: to - from }, (_, i) => element(from + i));
+    };
+  }
+  if (DataType.isStruct(type)) return plainRows({ fields: type.children }, children);
+  if (DataType.isMap(type)) {
+    const [keys, entries] = children[0].children.map(plainValues);
+    return (row) => {
+      const [from, to] = elementsAt(data, row);
+      const object: Record<string, unknown> = {};
+      for (let at = from; at < to; at++) setOwn(object, String(keys(at)), entries(at));
+      return object;
+    };
+  }
+  if (!DataType.isUnion(type)) return undefined;
+  const own = children.map(plainValues);
+  return (row) => {
+    const { child, at } = unionPlace(data, row);
+    return own[child](at);
+  };
+}
+
+/** Sets an object's own property; assigning to `__proto__` would set the object's prototype. */
+function setOwn(object: Record<string, unknown>, name: string, value: unknown): void {
+  if (name !== '__proto__') object[name] = value;
+  else Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true });
+}
+
+/** Counts of seconds (unit 0), milliseconds, microseconds or nanoseconds as milliseconds. */
+function milliseconds(counts: ArrayLike<number | bigint>, unit: number): (row: number) => number {
+  if (unit < 2) return (row) => Number(counts[row]) * (unit === 0 ? 1000 : 1);
+  const perMillisecond = unit === 2 ? 1000n : 1_000_000n;
+  return (row) => {
+    const count = BigInt(counts[row]);
+    return Number(count / perMillisecond) + Number(count % perMillisecond) / Number(perMillisecond);
+  };
+}
+
+/** The number with the digits of a decimal's text; the text if no number has them. */
+function numberOrText(text: string): number | string {
+  const digits = text.replace(/^-?[0.]*|\.|-/g, '');
+  const number = Number(text);
+  // Every number of 15 digits is the nearest one to its float64.
+  if (digits.length <= 15) return number;
+  const [whole, fraction = ''] = text.split('.');
+  const shortest = [whole, fraction.replace(/0+$/, '')].filter((part) => part !== '').join('.');
+  return String(number) === shortest ? number : text;
+}
+
+function isBytes(type: DataType): boolean {
+  if (DataType.isFixedSizeBinary(type)) return !isUuid(type);
+  return DataType.isBinary(type) || DataType.isLargeBinary(type) || DataType.isBinaryView(type);
+}
+
+/** A copy of each value's bytes, since batches may share their memory. */
+function bytesOf(data: Data): (row: number) => Uint8Array {
+  const { type, values, valueOffsets } = data as Data & { values: Uint8Array };
+  if (DataType.isFixedSizeBinary(type))
+    return (row) => values.slice(row * type.byteWidth, (row + 1) * type.byteWidth);
+  if (!DataType.isBinaryView(type))
+    return (row) => values.slice(Number(valueOffsets[row]), Number(valueOffsets[row + 1]));
+  const text = valueTexts(type, readableStyle)(data);
+  return (row) => Uint8Array.from(Buffer.from(text(row).slice(2), 'hex'));
+}
+
+function entriesOf({ values, dictionary }: Data): (row: number) => unknown {
+  const chunks = (dictionary as Vector).data.map((chunk) => ({ rows: chunk.length, of: plainValues(chunk) }));
+  return (row) => {
+    let code = Number((values as Int32Array)[row]);
+    for (const { rows, of } of chunks) {
+      if (code < rows) return of(code);
+      code -= rows;
+    }
+    return null;
+  };
+}
