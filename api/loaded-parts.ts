@@ -2,6 +2,7 @@ import { readIndexHeads } from '../connectors/model/item-index-file.ts';
 import { loadInThread } from '../connectors/model/load-in-thread.ts';
 import type { SavedModel, StoredModel } from '../connectors/model/model-store.ts';
 import { DataError } from '../engine/errors.ts';
+import type { EventSink } from '../engine/events.ts';
 import { type IdForm, idValues } from '../engine/keys/id-form.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
 import { keysFromVector, keysToVector } from '../engine/keys/arrow-keys.ts';
@@ -10,14 +11,23 @@ import type { FactorModel } from '../operators/serving/factor-model.ts';
 import { hasBiases, type ModelParts } from './model-parts.ts';
 
 /**
- * Reads the parts of a saved model in a thread. Throws DataError naming a missing or wrong file, UsageError
- * for ids that the form `ids` cannot hold.
+ * Reads the parts of a saved model in a thread. A note reports that the model has no digests of its files.
+ * Throws DataError naming a missing or wrong file, UsageError for ids that the form `ids` cannot hold.
  */
 export async function loadedParts(
   directory: string,
   ids: IdForm | undefined,
+  events: EventSink,
 ): Promise<Omit<ModelParts, 'session'>> {
   const stored = await loadInThread(directory);
+  if (!stored.hasDigests)
+    events({
+      type: 'note',
+      code: 'no-digests',
+      text:
+        `${directory} has no digests of its files, like models of Spark and of older releases: ` +
+        'files that were mixed from two models would not be noticed',
+    });
   const {
     factorflow: metadata,
     rank,

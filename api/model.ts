@@ -45,9 +45,9 @@ export interface FoldedUsers extends FoldedCounts {
 export class Model extends RequestModel {
   /**
    * Loads a model folder written by `save` or by Spark ML, in a thread. Throws DataError naming a missing or
-   * wrong file.
+   * wrong file, and a file that belongs to another model.
    */
-  static async load(session: RunSession, directory: string): Promise<Model> {
+  static async load(session: RunSession, directory: string, options: RunOptions = {}): Promise<Model> {
     if (
       typeof (session as Partial<RunSession> | undefined)?.context !== 'function' ||
       typeof directory !== 'string'
@@ -55,9 +55,10 @@ export class Model extends RequestModel {
       throw new UsageError('Model.load takes a session and a folder', {
         advice: 'Model.load(session, directory)',
       });
-    const ctx = session.context();
+    checkOptions('Model.load', options, runOptionNames, '{ onEvent }');
+    const ctx = session.context(options);
     using _ = session.beginPhase('load model');
-    const parts = await followed(ctx, () => loadedParts(directory, session.ids));
+    const parts = await followed(ctx, () => loadedParts(directory, session.ids, ctx.events));
     throwIfAborted(ctx.signal);
     return new Model({ ...parts, session, directory });
   }

@@ -146,12 +146,15 @@ export class Session implements RunSession, AsyncDisposable {
     return datasetOf(this, source, columns);
   }
 
-  /** The model in a folder written by `save` or Spark ML. Throws DataError naming a missing or wrong file. */
-  async loadModel(directory: string): Promise<Model> {
+  /**
+   * The model in a folder written by `save` or Spark ML. Throws DataError naming a missing or wrong file, and a
+   * file that belongs to another model.
+   */
+  async loadModel(directory: string, options: RunOptions = {}): Promise<Model> {
     this.#work.requireOpen();
     using _ = this.beginPhase('load model');
     const { Model } = await import('./model.ts');
-    return Model.load(this, directory);
+    return Model.load(this, directory, options);
   }
 
   /**

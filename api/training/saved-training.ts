@@ -1,3 +1,4 @@
+import { MODEL_FORMAT } from '../../connectors/model/decode-metadata.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
 import { savedPlan } from './plans/given-plan.ts';
@@ -16,7 +17,7 @@ export function savedTraining(
 ): JsonObject {
   const { planned } = report;
   return {
-    format: 1,
+    format: MODEL_FORMAT,
     algorithm: report.algorithm,
     // Spark's own metadata has another `rank`, outside this object: the number of stored features, which
     // includes biases.

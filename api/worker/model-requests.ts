@@ -47,7 +47,10 @@ export class ModelRequests {
       this.#rows.delete(text(fields, 'name'));
       return {};
     },
-    load: async ({ id, fields }) => this.#replace(id, await this.#session.loadModel(text(fields, 'path'))),
+    load: async ({ id, fields }) => {
+      const { onEvent } = this.#parent;
+      return this.#replace(id, await this.#session.loadModel(text(fields, 'path'), { onEvent }));
+    },
     save: async ({ fields }) => {
       await this.#held.save(text(fields, 'path'), { overwrite: fields.overwrite === true });
       return {};

@@ -64,7 +64,7 @@ export const evaluate = defineCommand({
     await using session = await openSession(values, { signal, profile });
     const ratings = await readNamed(session, positionals.ratings, values);
     expect('evaluate', (await knownRows(ratings)) ?? 0);
-    const model = await session.loadModel(positionals.model[0]);
+    const model = await session.loadModel(positionals.model[0], { signal, onEvent });
     const listen = withoutColdTest(withoutVerdict(onEvent));
     const path = positionals.model[0];
     const run = { values, session, model, path, ratings, signal, onEvent: listen };

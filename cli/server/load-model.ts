@@ -25,7 +25,7 @@ const MOST_BYTES = 2 ** 28;
 export async function loadModel(data: ModelData): Promise<LoadedModel> {
   const { folder, session, index, readExclude, readFilters, readNames, onEvent } = data;
   const version = await versionOf(folder);
-  const model = await session.loadModel(folder);
+  const model = await session.loadModel(folder, { onEvent });
   try {
     const exclude = readExclude && (await model.exclusions(await readExclude(), { onEvent }));
     const filters = await readFilters?.(model);

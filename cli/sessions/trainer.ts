@@ -69,7 +69,7 @@ function updater(directory: string, options: UpdateOptions): Trainer {
   return {
     prepare: async (session, _ratings, { onEvent }) => {
       await session.opened(onEvent);
-      const model = await session.loadModel(directory);
+      const model = await session.loadModel(directory, { onEvent });
       return {
         fit: (ratings, run) => model.update(ratings, { ...options, ...run }),
         plan: (ratings, run) => model.planUpdate(ratings, { ...options, ...run }),

@@ -5,6 +5,21 @@ import type { IdColumn } from './id-column.ts';
 
 export const MODEL_CLASS = 'org.apache.spark.ml.recommendation.ALSModel';
 
+/** Version of FactorFlow's part of the metadata, and of the folders that it describes. */
+export const MODEL_FORMAT = 1;
+
+/**
+ * CRC-32 of each file of a model, in eight hexadecimal digits, by its path in the folder. The metadata and the
+ * item index are not among them: they contain checksums of their own.
+ */
+export type FileDigests = Readonly<Record<string, string>>;
+
+/**
+ * Key in the footer of a part file: the CRC-32 of all bytes before the footer. Continued over the footer, it
+ * is the file's digest, so a page compares the digest without reading the whole file.
+ */
+export const BODY_SUM = 'factorflow.crc32';
+
 /** Names of the model's columns in training and in predictions. */
 export interface ModelColumns {
   readonly user: string;
@@ -34,6 +49,8 @@ export interface ModelStorage {
   readonly itemCounts?: boolean;
   /** True if the model has damped means. */
   readonly means?: boolean;
+  /** Absent from models of releases that did not store digests. */
+  readonly files?: FileDigests;
 }
 
 /** Largest accepted rank, above any real model, so that damaged metadata cannot exhaust memory. */
@@ -68,13 +85,14 @@ export function decodeMetadata(
 ): { metadata: ModelMetadata; storage: ModelStorage | undefined } {
   const problem = (summary: string, advice?: string) =>
     new DataError(summary, { phase: 'load', file, advice });
+  const all = decodeObject(line, problem);
+  requireFormat(all, problem);
   const sums = checksumsOf(line);
   if (sums !== undefined && sums.found !== sums.stored)
     throw problem(
       `the metadata are damaged or were edited: their checksum is ${sums.found}, and they say ${sums.stored}`,
       'Copy or save the model again',
     );
-  const all = decodeObject(line, problem);
   if (all.class !== MODEL_CLASS)
     throw problem(`the class is ${JSON.stringify(all.class ?? null)}, need ${MODEL_CLASS}`);
   const rank = decodeRank(all, problem);
@@ -87,7 +105,17 @@ export function decodeMetadata(
   };
 }
 
-type Problem = (summary: string) => DataError;
+type Problem = (summary: string, advice?: string) => DataError;
+
+/** A newer version may also store the checksum in another way, so this is checked before the checksum. */
+function requireFormat({ factorflow }: JsonObject, problem: Problem): void {
+  const format = isObject(factorflow) ? factorflow.format : undefined;
+  if (typeof format === 'number' && format > MODEL_FORMAT)
+    throw problem(
+      `the model was written by a newer version of FactorFlow: its format is ${format}, this version reads ${MODEL_FORMAT}`,
+      'Update FactorFlow',
+    );
+}
 
 function decodeObject(line: string, problem: Problem): JsonObject {
   let all: Json;
@@ -129,7 +157,7 @@ function decodeParams(
 
 function decodeStorage(storage: Json | undefined): ModelStorage | undefined {
   if (!isObject(storage)) return undefined;
-  const { users, items, userIdType, itemIdType, itemCounts, means } = storage;
+  const { users, items, userIdType, itemIdType, itemCounts, means, files } = storage;
   if (
     typeof users !== 'number' ||
     typeof items !== 'number' ||
@@ -137,7 +165,25 @@ function decodeStorage(storage: Json | undefined): ModelStorage | undefined {
     !isIdType(itemIdType)
   )
     return undefined;
-  return { users, items, userIdType, itemIdType, itemCounts: itemCounts === true, means: means === true };
+  return {
+    users,
+    items,
+    userIdType,
+    itemIdType,
+    itemCounts: itemCounts === true,
+    means: means === true,
+    ...(isDigests(files) && { files }),
+  };
+}
+
+/** Paths are of files in a folder of the model, whatever the metadata say. */
+function isDigests(files: Json | undefined): files is FileDigests {
+  return (
+    isObject(files) &&
+    Object.entries(files).every(
+      ([path, digest]) => /^\w+\/[\w-][\w.-]*$/.test(path) && typeof digest === 'string',
+    )
+  );
 }
 
 function isIdType(value: Json | undefined): value is IdColumn['type'] {

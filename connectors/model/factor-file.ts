@@ -1,7 +1,9 @@
+import { crc32 } from 'node:zlib';
 import { pageSum } from '../parquet/write/page-sums.ts';
 import { fieldsOf, encodeThrift, thrift } from '../parquet/write/thrift.ts';
 import type { ThriftStruct, ThriftValue } from '../parquet/write/thrift.ts';
 import { readRows, type RowParts } from '../../engine/row-parts.ts';
+import { BODY_SUM, hexOf } from './decode-metadata.ts';
 import { type IdColumn, idCount, idData } from './id-column.ts';
 
 /**
@@ -52,7 +54,12 @@ export function* factorFile(
   to: number,
 ): Generator<Uint8Array[]> {
   const { columns: rank } = factors;
-  yield [MAGIC];
+  let sum = 0;
+  const summed = (pieces: Uint8Array[]) => {
+    for (const piece of pieces) sum = crc32(piece, sum);
+    return pieces;
+  };
+  yield summed([MAGIC]);
   let position = MAGIC.length;
   const groups: ThriftStruct[] = [];
   const indexes: { readonly chunk: ThriftStruct; readonly index: Uint8Array }[] = [];
@@ -66,7 +73,7 @@ export function* factorFile(
       columns.push(fieldsOf({ 2: i64(0), 3: chunk.metadata(position) }));
       if (chunk === features) indexes.push({ chunk: columns[1], index: offsetIndex(chunk, position) });
       position += chunk.bytes;
-      yield [...chunk.pieces];
+      yield summed([...chunk.pieces]);
     }
     const bytes = i64(position - begins);
     groups.push(
@@ -83,7 +90,7 @@ export function* factorFile(
   for (const { chunk, index } of indexes) {
     chunk.set(4, i64(position)).set(5, i32(index.length));
     position += index.length;
-    yield [index];
+    yield summed([index]);
   }
   const footer = encodeThrift(
     fieldsOf({
@@ -91,6 +98,7 @@ export function* factorFile(
       2: list(schemaOf(ids.type)),
       3: i64(to - from),
       4: thrift.structs(groups),
+      5: list([struct({ 1: binary(BODY_SUM), 2: binary(hexOf(sum)) })]),
       6: binary('factorflow version 1'),
       7: list([0, 1].map(() => struct({ 1: struct({}) }))),
     }),

@@ -15,12 +15,13 @@ import type { AtomicOutputOptions } from '../output/atomic-output.ts';
 import { isBeingReplaced, recoverInput, recoverOutput } from '../output/temporaries.ts';
 import { isDatasetEntry } from '../parquet/part-names.ts';
 import { readFactors } from './factor-table.ts';
-import { firstDescent, idCount, idText, idTypeOf, idVector, joinIds } from './id-column.ts';
+import { digestsIn, requireDigests } from './file-digests.ts';
+import { idCount, idVector } from './id-column.ts';
 import { isIndexEntry } from './item-index-file.ts';
 import { encodeMetadata, readMetadata } from './model-metadata.ts';
 import type { ModelMetadata, ModelStorage } from './decode-metadata.ts';
-import { bytesOf, type SavedSide, saveSides } from './save-sides.ts';
-import type { FactorTable, WrittenTable } from './write-factors.ts';
+import { bytesOf, type SavedSide, saveSides, tableOf } from './save-sides.ts';
+import type { FactorTable } from './write-factors.ts';
 
 /** A model in the layout of Spark's ALSModel. */
 export interface StoredModel extends ModelMetadata {
@@ -34,10 +35,12 @@ export interface StoredModel extends ModelMetadata {
   readonly itemCounts?: Uint32Array;
   /** Damped mean of each id; absent from models of other programs. */
   readonly means?: { readonly users: Float32Array; readonly items: Float32Array };
+  /** True if the metadata had digests of the files, which were compared. */
+  readonly hasDigests?: boolean;
 }
 
 /** A model to save; its factors may be in parts. */
-export type SavedModel = Omit<StoredModel, 'userFactors' | 'itemFactors'> &
+export type SavedModel = Omit<StoredModel, 'userFactors' | 'itemFactors' | 'hasDigests'> &
   Readonly<Record<'userFactors' | 'itemFactors', Float32Array | RowParts>>;
 
 export interface SaveModelOptions {
@@ -78,8 +81,8 @@ export async function saveModel(
   model: SavedModel,
   options: SaveModelOptions = {},
 ): Promise<void> {
-  const users = toTable('user', model.userIds, model.userFactors, model.rank);
-  const items = toTable('item', model.itemIds, model.itemFactors, model.rank);
+  const users = tableOf('user', model.userIds, model.userFactors, model.rank);
+  const items = tableOf('item', model.itemIds, model.itemFactors, model.rank);
   const storage = {
     users: idCount(users.ids),
     items: idCount(items.ids),
@@ -88,7 +91,6 @@ export async function saveModel(
     ...(model.itemCounts ? { itemCounts: true } : {}),
     ...(model.means ? { means: true } : {}),
   };
-  const line = encodeMetadata(model, storage, options.timestamp ?? 0, options.uid);
   throwIfAborted(options.signal, 'save');
   const output = await atomicOutput(directory, outputOptions(options.overwrite));
   const column = (values: ArrayLike<number>) =>
@@ -108,7 +110,10 @@ export async function saveModel(
   try {
     await saveSides(output.temporary, sides, options);
     throwIfAborted(options.signal, 'save');
-    // The metadata are written last, since a folder without metadata does not count as a model.
+    // The metadata are written last, since a folder without metadata does not count as a model, and since they
+    // contain the digests of all files that are in the folder by now.
+    const files = await digestsIn(output.temporary);
+    const line = encodeMetadata(model, { ...storage, files }, options.timestamp ?? 0, options.uid);
     await mkdir(join(output.temporary, 'metadata'));
     await writeFile(join(output.temporary, 'metadata', 'part-00000'), `${line}\n`);
     await output.commit();
@@ -219,8 +224,11 @@ async function readModel(directory: string): Promise<StoredModel> {
   const itemCounts = storage?.itemCounts
     ? wholeCounts(await readNumbers(join(directory, COUNTS), items), join(directory, COUNTS))
     : undefined;
+  // After the tables, whose own errors name the row or page of damage.
+  if (storage?.files !== undefined) await requireDigests(directory, storage.files);
   return {
     ...metadata,
+    hasDigests: storage?.files !== undefined,
     userIds: idVector(users.ids),
     userFactors: users.factors,
     itemIds: idVector(items.ids),
@@ -248,27 +256,6 @@ function isModelEntry(path: string): boolean {
   if (![...folders, COUNTS, ...Object.values(meansFolders)].some((name) => name === folder)) return false;
   const inside = rest.join('/');
   return inside === '' || inside.startsWith('part-') || isDatasetEntry(inside);
-}
-
-function toTable(side: string, ids: Vector, given: Float32Array | RowParts, rank: number): WrittenTable {
-  const type = idTypeOf(ids.type);
-  if (type === undefined)
-    throw new UsageError(`${side} ids are ${String(ids.type)}, need int32, int64 or utf8`, { phase: 'save' });
-  if (ids.nullCount > 0) throw new UsageError(`${ids.nullCount} ${side} ids are null`, { phase: 'save' });
-  const factors = given instanceof Float32Array ? wholeRows(given, rank) : given;
-  if (factors.rows * factors.columns !== ids.length * rank)
-    throw new UsageError(
-      `${side} factors have ${factors.rows * factors.columns} values, need ${ids.length} x ${rank}`,
-      { phase: 'save' },
-    );
-  const table = { ids: joinIds(type, ids.data), factors };
-  const descent = firstDescent(table.ids);
-  if (descent !== undefined)
-    throw new UsageError(
-      `${side} ids must ascend: ${idText(table.ids, descent)} in row ${descent + 1} comes after ${idText(table.ids, descent - 1)}`,
-      { phase: 'save' },
-    );
-  return table;
 }
 
 function checkCount(folder: string, { ids }: FactorTable, count: number, type: string): void {

@@ -1,16 +1,17 @@
+import type { Vector } from 'apache-arrow';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { throwIfAborted } from '../../engine/errors.ts';
+import { throwIfAborted, UsageError } from '../../engine/errors.ts';
 import { noEvents } from '../../engine/events.ts';
 import { RunMetrics } from '../../engine/metrics.ts';
 import { dataSetName } from '../../engine/partition.ts';
 import type { Executor } from '../../engine/run/device.ts';
-import { areStored } from '../../engine/row-parts.ts';
+import { areStored, type RowParts, wholeRows } from '../../engine/row-parts.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { type Given, runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { storedBytes } from './factor-file.ts';
-import { idCount } from './id-column.ts';
+import { firstDescent, idCount, idText, idTypeOf, joinIds } from './id-column.ts';
 import {
   type FactorPart,
   factorParts,
@@ -87,6 +88,33 @@ export async function saveSides(
     underWay?.();
     await written;
   });
+}
+
+/** Ids and factors as a table to save. Throws UsageError if they do not fit together. */
+export function tableOf(
+  side: string,
+  ids: Vector,
+  given: Float32Array | RowParts,
+  rank: number,
+): WrittenTable {
+  const type = idTypeOf(ids.type);
+  if (type === undefined)
+    throw new UsageError(`${side} ids are ${String(ids.type)}, need int32, int64 or utf8`, { phase: 'save' });
+  if (ids.nullCount > 0) throw new UsageError(`${ids.nullCount} ${side} ids are null`, { phase: 'save' });
+  const factors = given instanceof Float32Array ? wholeRows(given, rank) : given;
+  if (factors.rows * factors.columns !== ids.length * rank)
+    throw new UsageError(
+      `${side} factors have ${factors.rows * factors.columns} values, need ${ids.length} x ${rank}`,
+      { phase: 'save' },
+    );
+  const table = { ids: joinIds(type, ids.data), factors };
+  const descent = firstDescent(table.ids);
+  if (descent !== undefined)
+    throw new UsageError(
+      `${side} ids must ascend: ${idText(table.ids, descent)} in row ${descent + 1} comes after ${idText(table.ids, descent - 1)}`,
+      { phase: 'save' },
+    );
+  return table;
 }
 
 /** Approximate bytes of the part files. */

@@ -188,7 +188,8 @@ class Base:
     def _load(self, path):
         with self._slot.lock:
             worker = self._slot.start(self._flags())
-            answer, frames = worker.request({"type": "load", "path": os.path.abspath(os.fspath(path))})
+            request = {"type": "load", "path": os.path.abspath(os.fspath(path))}
+            answer, frames = worker.request(request, on_event=_Listener(False, None))
             head = answer["model"]
             self._hold(received(head, frames, head["metadata"].get("shape")))
         return self

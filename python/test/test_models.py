@@ -1,6 +1,8 @@
 """Parameters, predictions, recommendations, similar rows, files, and later ratings."""
 
 import pickle
+import re
+import shutil
 import warnings
 
 import numpy as np
@@ -168,6 +170,26 @@ def test_files(trainer, triples, matrix, machine, tmp_path):
             np.testing.assert_array_equal(copy.recommend(3, matrix[3])[0], model.recommend(3)[0])
     with pytest.raises(factorflow.DataError):
         factorflow.load(tmp_path / "absent", **machine)
+
+
+def test_files_of_two_models_and_of_a_newer_version(model, matrix, machine, tmp_path, caplog):
+    own, other = tmp_path / "own", tmp_path / "other"
+    model.save(own)
+    with factorflow.ALS(factors=4, iterations=4, random_state=9, **machine).fit(matrix) as second:
+        second.save(other)
+    metadata = own / "metadata" / "part-00000"
+    whole = metadata.read_text()
+    line = re.sub(r',"checksum":"\w+"', "", whole)
+    metadata.write_text(line.replace('"format":1', '"format":999'))
+    with pytest.raises(factorflow.DataError, match="newer version"):
+        factorflow.load(own, **machine)
+    metadata.write_text(whole)
+    shutil.copy(other / "userFactors" / "part-00000.parquet", own / "userFactors")
+    with pytest.raises(factorflow.DataError, match="another model"):
+        factorflow.load(own, **machine)
+    metadata.write_text(re.sub(r',"files":\{.*?\}', "", line))
+    with caplog.at_level("INFO", "factorflow"), factorflow.load(own, **machine):
+        assert "no digests" in caplog.text
 
 
 def test_the_worker_is_a_cache(named, tmp_path):

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
 import type { RecordBatch } from 'apache-arrow';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, Model, Session } from '../../index.ts';
+import { ALS, Model, type ProgressEvent, Session } from '../../index.ts';
 import { batchOf, randomRatings, ratingBatches, type Triple } from '../support/ratings.ts';
 import { editMetadata } from '../support/edit-metadata.ts';
 
@@ -146,6 +146,13 @@ describe('a model', () => {
     expect(await loaded.evaluate(session.from(ratingBatches(rows)))).toEqual(
       await model.evaluate(session.from(ratingBatches(rows))),
     );
+    const notes: unknown[] = [];
+    const onEvent = (event: ProgressEvent) => notes.push(event);
+    await session.loadModel(first, { onEvent });
+    expect(notes).toEqual([]);
+    editMetadata(first, (line) => line.replace(/,"files":\{.*?\}/, ''));
+    await session.loadModel(first, { onEvent });
+    expect(notes).toMatchObject([{ type: 'note', code: 'no-digests' }]);
     await expect(model.save(first)).rejects.toThrow(/exists/);
     await model.save(first, { overwrite: true });
   });

@@ -39,13 +39,13 @@ export const exportFactors = defineCommand({
       'safetensors.torch.load_file("tensors/factors.safetensors")',
     ],
   ],
-  run: async ({ values, positionals }, { signal }) => {
+  run: async ({ values, positionals }, { signal, onEvent }) => {
     const { output, to, precision, force } = values;
     await refuseOverlap(output, positionals.model);
     await checkWritable(output);
     const { Session } = await import('../../../api/session.ts');
     await using session = Session.withoutDevices({}, { oneVersion: true });
-    const model = await session.loadModel(positionals.model[0]);
+    const model = await session.loadModel(positionals.model[0], { signal, onEvent });
     await model.exportFactors(output, { format: to, precision, overwrite: force, signal });
     const seconds = performance.now() / 1000;
     const { userCount: users, itemCount: items, features } = model;

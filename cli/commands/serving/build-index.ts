@@ -55,7 +55,7 @@ export const buildIndex = defineCommand({
     const { searches, lists, recall, seed } = values;
     const [folder] = positionals.model;
     await using session = await openSession({ ...values, device: 'cpu' }, { signal });
-    const model = await session.loadModel(folder);
+    const model = await session.loadModel(folder, { signal, onEvent });
     const built = await model.buildIndex({
       ...(lists === undefined ? {} : { lists }),
       ...(searches === 'both' || searches === undefined ? {} : { searches: [searches] }),

@@ -52,7 +52,7 @@ export const explain = defineCommand({
     const { user, item, n, regParam } = values;
     checkNameFlags(values);
     await using session = await openSession(values, { signal });
-    const model = await session.loadModel(positionals.model[0]);
+    const model = await session.loadModel(positionals.model[0], { signal, onEvent });
     if (!model.hasItem(item)) throw new UsageError(`the model has no item ${item}`);
     const ratings = await readNamed(session, positionals.ratings, values);
     const names = await readNames(session, values, { signal, onEvent }, { model });

@@ -64,7 +64,7 @@ export const foldIn = defineCommand({
       await checkWritable(modelDir);
     }
     await using session = await openSession(values, { signal, profile });
-    const model = await session.loadModel(positionals.model[0]);
+    const model = await session.loadModel(positionals.model[0], { signal, onEvent });
     const folded = await model.foldIn(await readNamed(session, positionals.ratings, values), {
       regParam,
       onDuplicates: duplicates,

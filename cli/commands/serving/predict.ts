@@ -48,7 +48,7 @@ export const predict = defineCommand({
     await using session = await openSession(values, { signal, profile });
     const pairs = await readNamed(session, positionals.pairs, values);
     expect('write', (await knownRows(pairs)) ?? 0);
-    const model = await session.loadModel(positionals.model[0]);
+    const model = await session.loadModel(positionals.model[0], { signal, onEvent });
     const { countColdPairs } = await import('../../output/cold-pairs.ts');
     const { predictions, counts } = countColdPairs(
       pairs,

@@ -91,7 +91,10 @@ export const recommend = defineCommand({
       output === undefined ? undefined : await openOutput(output, values, [positionals.model[0], exclude]);
     if (sink === undefined) requireFew(side, ids);
     await using session = await openSession(values, context);
-    const model = await session.loadModel(positionals.model[0]);
+    const model = await session.loadModel(positionals.model[0], {
+      signal: context.signal,
+      onEvent: context.onEvent,
+    });
     const excluded = exclude === undefined ? undefined : await readNamed(session, exclude, values);
     await excluded?.schema();
     const names = await readNames(session, values, context, { model });

@@ -67,7 +67,7 @@ export const similar = defineCommand({
       });
     const [side, ids] = item === undefined ? (['user', user ?? []] as const) : (['item', item] as const);
     await using session = await openSession(values, { signal });
-    const model = await session.loadModel(positionals.model[0]);
+    const model = await session.loadModel(positionals.model[0], { signal, onEvent });
     const found =
       side === 'item'
         ? model.similarItems(ids, n, { similarity, index })

@@ -1,4 +1,4 @@
-import { cpSync, existsSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { loadModel, saveModel } from '../../../connectors/model/model-store.ts';
@@ -71,6 +71,42 @@ describe('loading refuses', () => {
         new RegExp(`a number of ratings is ${count}, need a whole number from 0 .*itemCounts`),
       );
     }
+  });
+
+  test('a file that was saved with another model of the same shape', async () => {
+    const shifted = (values: Float32Array) => values.map((value) => value + 1);
+    const own = model(users, items, {
+      itemCounts: Uint32Array.of(1, 2, 3),
+      means: { users: Float32Array.of(1, 2, 3, 4, 5), items: Float32Array.of(3, 2, 1) },
+    });
+    await saveModel(path('own'), own);
+    await saveModel(path('other'), {
+      ...own,
+      userFactors: shifted(own.userFactors),
+      itemFactors: shifted(own.itemFactors),
+      itemCounts: Uint32Array.of(3, 2, 1),
+      means: { users: Float32Array.of(5, 4, 3, 2, 1), items: Float32Array.of(1, 2, 3) },
+    });
+    for (const folder of ['userFactors', 'itemFactors', 'itemCounts', 'userMeans', 'itemMeans']) {
+      const mixed = path(`mixed-${folder}`);
+      cpSync(path('own'), mixed, { recursive: true });
+      cpSync(path(`other/${folder}`), join(mixed, folder), { recursive: true });
+      await expect(loadModel(mixed), folder).rejects.toThrow(
+        new RegExp(`damaged or belongs to another model.*${folder}/part-00000.parquet`),
+      );
+    }
+    expect((await loadModel(path('own'))).hasDigests).toBe(true);
+  });
+
+  test('a format of a newer version, before its checksum', async () => {
+    const newer = (line: string) => line.replace('"factorflow":{', '"factorflow":{"format":999,');
+    expect(await damaged('newer', (at) => editMetadata(at, newer))).toMatch(
+      /written by a newer version of FactorFlow: its format is 999, this version reads 1/,
+    );
+    const file = (at: string) => join(at, 'metadata/part-00000');
+    expect(
+      await damaged('newer-sum', (at) => writeFileSync(file(at), newer(readFileSync(file(at), 'utf8')))),
+    ).toMatch(/written by a newer version/);
   });
 
   test('metadata that say something else', async () => {
