@@ -1,6 +1,6 @@
 import { shown } from '../engine/shown.ts';
 import { counted } from '../engine/format.ts';
-import { DataType, RecordBatch, util } from 'apache-arrow';
+import { DataType, RecordBatch, Table, util } from 'apache-arrow';
 import type { Schema } from 'apache-arrow';
 import { DataError, throwIfAborted, UsageError } from '../engine/errors.ts';
 import type { Source } from '../engine/stream/operator.ts';
@@ -151,8 +151,16 @@ function requireBatch(batch: unknown, number: number): RecordBatch {
   if (batch instanceof RecordBatch) return batch;
   throw new DataError(`batch ${number} of the source is not a RecordBatch`, {
     phase: 'read',
-    advice: 'Make it with the same copy of apache-arrow',
+    advice: adviceFor(batch),
   });
+}
+
+function adviceFor(value: unknown): string {
+  if (value instanceof Table) return 'Yield the batches of the table: table.batches';
+  const isBatch = typeof value === 'object' && value !== null && 'schema' in value && 'numRows' in value;
+  return isBatch
+    ? 'It is of another copy of apache-arrow. Import from factorflow/arrow, the copy that FactorFlow uses'
+    : 'Yield record batches; session.fromRows takes plain objects';
 }
 
 /**

@@ -5,7 +5,7 @@
  *
  *   npm run build && npx node examples/02-embed-in-your-stream.ts
  */
-import { type RecordBatch, tableFromArrays } from 'apache-arrow';
+import { type RecordBatch, tableFromArrays } from 'factorflow/arrow';
 import { ALS, Session } from 'factorflow';
 
 /** Your source: users like the items whose number has the parity of their own. */

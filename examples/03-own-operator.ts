@@ -5,7 +5,7 @@
  *   npm run build && npx node examples/03-own-operator.ts
  */
 import { join } from 'node:path';
-import { Field, Float32, makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
+import { Field, Float32, makeData, RecordBatch, Schema, Struct, type TypeMap } from 'factorflow/arrow';
 import { ALS, type BatchStream, batchStream, DataError, type Operator, Session } from 'factorflow';
 
 /** Maps rating to (rating - from) / (to - from). The other columns pass unchanged. */

@@ -4,7 +4,7 @@
  *
  *   npm run build && npx node examples/11-own-source-and-sink.ts
  */
-import { type RecordBatch, Schema, Table, tableFromArrays } from 'apache-arrow';
+import { type RecordBatch, Schema, Table, tableFromArrays } from 'factorflow/arrow';
 import { type BatchStream, batchStream, col, Session, type Sink, type Source } from 'factorflow';
 
 const USERS = 1000;

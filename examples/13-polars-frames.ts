@@ -5,7 +5,7 @@
  *   npm run build && npx node examples/13-polars-frames.ts
  */
 import { join } from 'node:path';
-import { RecordBatchStreamWriter, tableFromIPC } from 'apache-arrow';
+import { RecordBatchStreamWriter, tableFromIPC } from 'factorflow/arrow';
 import { ALS, Session } from 'factorflow';
 import pl from 'nodejs-polars';
 

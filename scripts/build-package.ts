@@ -1,6 +1,6 @@
 /**
- * Bundles the declarations of build/types/, which have no internal members, into dist/types/index.d.ts and
- * browser.d.ts.
+ * Bundles the declarations of build/types/, which have no internal members, into dist/types: a file for
+ * each entry of the package.
  * Writes dist/.npmignore: modules that no program uses are left out of the package, and so are all other
  * declarations. The code of most modules of dist/ is in the bundles of dist/programs/.
  */
@@ -42,6 +42,7 @@ async function bundleTypes(name: string, entry: string): Promise<void> {
 
 rmSync(`${dist}types`, { recursive: true, force: true });
 await bundleTypes('index', 'index');
+await bundleTypes('arrow', 'arrow');
 await bundleTypes('browser', 'browser/index');
 const modules = reached(['require.cjs', ...globSync('programs/**/*.js', { cwd: dist })], references);
 const packed = [

@@ -78,7 +78,7 @@ const bundles: readonly Bundle[] = [
     },
   },
   // The host check has its own file: from the file's name it detects whether another bundler took it.
-  { library: true, programs: ['index'], files: { 'require-host': ['api/require-host'] } },
+  { library: true, programs: ['index', 'arrow'], files: { 'require-host': ['api/require-host'] } },
   {
     programs: [
       'gpu/worker',

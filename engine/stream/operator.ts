@@ -147,6 +147,6 @@ export interface Sink<Result> extends Description {
    * The last operator before the sink. The sink accepts its output as well as plain rows, so the threads that
    * read rows can run it.
    */
-  readonly encoding?: Operator;
+  readonly encoding?: Operator | undefined;
   consume(input: BatchStream, ctx: ExecutionContext): Promise<Result>;
 }

@@ -20,7 +20,7 @@ import {
   tableToIPC,
   Utf8,
   vectorFromArray,
-} from 'apache-arrow';
+} from 'factorflow/arrow';
 import { Session } from 'factorflow';
 import { Compression, Table as ParquetTable, writeParquet, WriterPropertiesBuilder } from 'parquet-wasm/node';
 

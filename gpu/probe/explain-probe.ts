@@ -1,7 +1,7 @@
 import type { ProbeOutcome } from './probe-webgpu.ts';
 
-/** As in package.json's "optionalDependencies". */
-const WEBGPU = 'webgpu@0.6.2';
+/** The releases that package.json's "optionalDependencies" admits. */
+const WEBGPU = 'webgpu@0.6';
 
 /**
  * A message that explains why no adapter was found and what to do, for users who may not want a GPU.

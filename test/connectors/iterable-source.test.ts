@@ -108,9 +108,14 @@ test('a value that is not a source of batches is refused by name', async () => {
       `the source is not an iterable of record batches: ${shown(nothing)}`,
     );
   }
-  for (const other of [{ schema: 1 }, null, new Table({ item: makeVector(Int32Array.of(1)) })]) {
+  for (const [other, advice] of [
+    [{ schema: 1 }, 'session.fromRows takes plain objects'],
+    [null, 'session.fromRows takes plain objects'],
+    [new Table({ item: makeVector(Int32Array.of(1)) }), 'table.batches'],
+    [{ schema: batch(1).schema, numRows: 1 }, 'Import from factorflow/arrow'],
+  ] as const) {
     await expect(iterableSource([other as never]).schema()).rejects.toThrow(
-      'batch 0 of the source is not a RecordBatch',
+      new RegExp(`batch 0 of the source is not a RecordBatch.*${advice}`),
     );
   }
 });

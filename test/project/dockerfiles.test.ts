@@ -26,12 +26,13 @@ describe('the Dockerfile of the server', () => {
     expect(last).not.toMatch(/^RUN /m);
   });
 
-  it('installs the tested version of Fastify on a Node that the package takes', () => {
+  it('installs a Fastify that the package takes, on a Node that the package takes', () => {
     const { peerDependencies, engines } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
       readonly peerDependencies: Readonly<Record<string, string>>;
       readonly engines: { readonly node: string };
     };
-    expect(text).toContain(` fastify@${peerDependencies.fastify} `);
+    const major = / fastify@(\d+) /.exec(text)?.[1];
+    expect(`^${major}.0.0`).toBe(peerDependencies.fastify);
     const node = Number(text.match(/^FROM node:(\d+)/m)?.[1]);
     expect(node).toBeGreaterThan(Number(engines.node.match(/(\d+)/)?.[1]));
   });

@@ -183,6 +183,6 @@ it('an internal error has no text of its own', () => {
 
 it('without Fastify the error has the command that installs it', async () => {
   const missing = Object.assign(new Error('Cannot find package'), { code: 'ERR_MODULE_NOT_FOUND' });
-  await expect(loadFastify(() => Promise.reject(missing))).rejects.toThrow('npm install fastify@5.');
+  await expect(loadFastify(() => Promise.reject(missing))).rejects.toThrow('npm install fastify@5');
   await expect(loadFastify(() => Promise.reject(new Error('broken')))).rejects.toThrow('broken');
 });
