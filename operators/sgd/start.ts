@@ -1,14 +1,14 @@
-import type { JsonObject } from '../../engine/json.ts';
 import { sharedArray } from '../../engine/partition.ts';
 import { type BoundPlan, dataSetOf, partRef } from '../../engine/plan/bound-plan.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { Stage } from '../../engine/plan/stages.ts';
 import { readRows } from '../../engine/row-parts.ts';
 import type { Given } from '../../engine/run/run-steps.ts';
-import type { SgdData } from './data/data.ts';
+import type { SideNorms } from '../training/loss.ts';
+import type { SgdData, SgdSide } from './data/data.ts';
 import { steppedMatrices } from './data-sets.ts';
 import { biasColumns, type TrainedFactors } from './factors.ts';
-import type { SgdParams } from './params.ts';
+import { type SgdParams, shrinkOf } from './params.ts';
 import type { SgdCuts } from './slices.ts';
 
 /**
@@ -27,11 +27,29 @@ export function startParams(
   { rank, seed, biases }: Pick<SgdParams, 'rank' | 'seed' | 'biases'>,
   { scale }: Pick<SgdData, 'scale'>,
   isRow: boolean,
-): JsonObject {
+) {
   const level = scale.mean / scale.deviation;
   const shift = Math.sqrt(Math.abs(level) / rank) * (isRow ? 1 : Math.sign(level));
   const form = biases ? { first: 2, oneAt: biasColumns(isRow).one } : { shift };
   return { rank, seed, norm: SPREAD * Math.sqrt(rank), ...form };
+}
+
+/** The norms of a side of which SGD's penalty consists, for users and items. */
+export type PenaltyNorms = Readonly<Record<'users' | 'items', Pick<SideNorms, 'weighted' | 'plain'>>>;
+
+/** The expected norms of random initial factors, as `weighted-norm` measures them. */
+export function startNorms(data: SgdData, params: SgdParams): PenaltyNorms {
+  const ratings = data.ratings.ratings;
+  const norms = ({ name, labels }: SgdSide) => {
+    const { norm, shift = 0 } = startParams(params, data, true);
+    const squares = norm ** 2 + params.rank * shift ** 2;
+    return {
+      weighted: ratings * (squares + (params.biases ? 1 : 0)),
+      plain: shrinkOf(params)[name].offset * labels.label.length * squares,
+    };
+  };
+  const [rows, columns] = [norms(data.rows), norms(data.columns)];
+  return data.rows.name === 'users' ? { users: rows, items: columns } : { users: columns, items: rows };
 }
 
 /**

@@ -9,7 +9,7 @@ import { leaveRatings } from '../ratings/leave-ratings.ts';
 import type { BoundRun } from '../training/bind-plan.ts';
 import { partsOf } from '../training/joined-parts.ts';
 import { joinedRows, type ModelRows } from '../training/model-rows.ts';
-import { type SideNorms, trainingErrors } from '../training/loss.ts';
+import { trainingErrors } from '../training/loss.ts';
 import { type Checkpoints, checkpointsOf, type HostCopy, type Matrices } from '../training/host-copy.ts';
 import { MOST_RESTARTS } from '../training/course.ts';
 import { runLoop } from '../training/loop.ts';
@@ -28,6 +28,7 @@ import { LearningRate, type RateCourse } from './learning-rate.ts';
 import { fromMatrices, toMatrices, trainedFactors } from './matrices.ts';
 import { sgdFeatures, type SgdParams, shrinks, steppedLambdas } from './params.ts';
 import { scheduleOf } from './plan.ts';
+import { type PenaltyNorms, startNorms } from './start.ts';
 import { bandsLeave } from './schedules/blocks-schedule.ts';
 
 export interface SgdInput {
@@ -166,10 +167,14 @@ function trainingOf({ data, start, params, rate }: SgdRun, run: BoundRun): Train
     keep: plan.keep,
     given: [...given],
     settled: (held) => leaveBands(data, plan, bound, held),
-    // The loss with which the first epoch is compared: Σ r², the loss if all factors are 0. Random initial
-    // factors and a good first epoch have less, unless all ratings are equal. Then, and if factors are given,
-    // the initial loss is measured.
-    startLoss: start !== undefined || scale.alike ? 'measure' : deviation ** 2 * squares,
+    // The loss with which the first epoch is compared: Σ r², the squared error if all factors are 0, and the
+    // penalty of the random initial factors, which is most of the loss if most rows have few ratings. A good
+    // first epoch has less, unless all ratings are equal. Then, and if factors are given, the initial loss is
+    // measured.
+    startLoss:
+      start !== undefined || scale.alike
+        ? 'measure'
+        : deviation ** 2 * (squares + penalty(startNorms(data, params))),
     round: (epoch) => ({ rate: rate.of(epoch), epoch, next: epoch + 1 }),
     check: () => {},
     errors: (measured) => trainingErrors(measured, penalty, deviation),
@@ -201,9 +206,9 @@ function penaltyOf({ ratings, scale, rows, columns }: SgdData, params: SgdParams
   const lambdas = steppedLambdas(params, scale.deviation);
   // The norms include the constant feature 1, which adds 1 for each rating and has no penalty.
   const ones = params.biases ? ratings.ratings : 0;
-  const term = (side: 'users' | 'items', { weighted, plain }: SideNorms) =>
+  const term = (side: 'users' | 'items', { weighted, plain }: PenaltyNorms['users']) =>
     (lambdas[side] === 0 ? 0 : lambdas[side] * (weighted - ones)) + (shrinks(params, side) ? plain : 0);
-  return (norms: Readonly<Record<'users' | 'items', SideNorms>>): number =>
+  return (norms: PenaltyNorms): number =>
     term(rows.name, norms[rows.name]) + term(columns.name, norms[columns.name]);
 }
 

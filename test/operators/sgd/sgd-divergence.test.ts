@@ -10,7 +10,7 @@ import {
   UsageError,
 } from '../../../index.ts';
 import { plantedRatings } from '../../support/planted.ts';
-import { ratingBatches, type Triple } from '../../support/ratings.ts';
+import { randomRatings, ratingBatches, type Triple } from '../../support/ratings.ts';
 
 let session: Session;
 
@@ -25,11 +25,14 @@ const factors = (batch: Model['userFactors']) => batch.data.children[1].children
 describe('divergence', () => {
   const rows = plantedRatings(19, 150, 100, 5000);
 
-  async function events(options: SgdOptions): Promise<{ model: Model; warnings: string[] }> {
+  async function events(
+    options: SgdOptions,
+    of: readonly Triple[] = rows,
+  ): Promise<{ model: Model; warnings: string[] }> {
     const warnings: string[] = [];
     const onEvent = (event: ProgressEvent) => event.type === 'warning' && warnings.push(event.text);
     return {
-      model: await new SGD(options).fit(dataset(rows), { onEvent: (event) => void onEvent(event) }),
+      model: await new SGD(options).fit(dataset(of), { onEvent: (event) => void onEvent(event) }),
       warnings,
     };
   }
@@ -42,6 +45,14 @@ describe('divergence', () => {
     expect(iterations.map(({ iteration }) => iteration)).toEqual([1, 2, 3, 4, 5]);
     expect(factors(model.userFactors).every(Number.isFinite)).toBe(true);
     iterations.slice(1).forEach(({ loss }, i) => expect(loss).toBeLessThanOrEqual(1.1 * iterations[i].loss));
+  });
+
+  it.each([true, false])('is not the penalty of the start on sparse ratings, biases %s', async (biases) => {
+    const sparse = randomRatings(4, 700, 10_000, 20_000);
+    const { model, warnings } = await events({ rank: 64, biases, maxIter: 3 }, sparse);
+    expect(warnings.filter((text) => text.includes('diverged'))).toEqual([]);
+    const losses = model.training?.iterations.map(({ loss }) => loss) ?? [];
+    expect(losses).toEqual([...losses].sort((left, right) => right - left));
   });
 
   it('ends with DivergedError after three restarts', async () => {
