@@ -108,10 +108,11 @@ export class Model extends RequestModel {
   }
 
   /**
-   * For each user of the test pairs, ranks all items that the user has not rated in `exclude` (ties by item
-   * id), and measures the ranks of the user's test items: precision, recall (divided by all positives, and by
+   * For each user of the test pairs, ranks all items that the user has not rated in `exclude`, and measures
+   * the ranks of the user's test items: precision, recall (divided by all positives, and by
    * min(k, positives)), NDCG, MAP and hit rate at each k, MRR, AUC, coverage and novelty, with bootstrap
-   * intervals over users and two baselines. Warns of test pairs that were trained on. Throws UsageError for
+   * intervals over users and two baselines. Items with equal scores have no order: metrics are expected
+   * values over their orders. Warns of test pairs that were trained on. Throws UsageError for
    * its options, DataError if there are no pairs.
    */
   async evaluateRanking(test: Dataset, options: RankingOptions = {}): Promise<RankingEvaluation> {

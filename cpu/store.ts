@@ -85,7 +85,7 @@ export class CpuStore {
         columns: { values: pagedArray(Float32Array, rows * stride) },
       });
     if (layout !== 'factors')
-      return this.put(ref, { layout, rows, columns: { values: sharedArray(Float32Array, rows) } });
+      return this.put(ref, { layout, rows, columns: { values: sharedArray(Float32Array, rows * columns) } });
     const matrix = this.#allocateMatrix(ref, shape);
     if (contents === 'zeros') this.#numbersOf(matrix).fill(0);
   }

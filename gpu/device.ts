@@ -120,7 +120,7 @@ export class GpuDevice implements Device {
 
   allocate(ref: PartitionRef, { layout = 'factors', rows, columns, contents, halfOnly }: MatrixShape): void {
     if (layout !== 'factors')
-      return this.put(ref, { layout, rows, columns: { values: sharedArray(Float32Array, rows) } });
+      return this.put(ref, { layout, rows, columns: { values: sharedArray(Float32Array, rows * columns) } });
     const key = partitionKey(ref);
     const bytes = halfOnly ? (rows + 1) * strideOf(columns) * 2 : rows * strideOf(columns) * 4;
     this.#held.requireRoom(key, bytes, bytes, true);

@@ -1,15 +1,14 @@
 /**
  * For each listed column of a row, computes its rank among all columns by the score xᵀθ, without storing the
- * scores. The rank is the number of columns before it: those with a higher score, or an equal score and a
- * lower number. Columns are processed in tiles, and each listed column counts the columns before it.
+ * scores: the number of columns with a higher score, and the number of its ties, the columns with the same
+ * score (itself among them). Columns are processed in tiles, and each listed column counts them.
  *
  * The listed columns of a row are sorted, best first, in four arrays, from starts[row] to ends[row]:
  *
- *     scores   Float32   score of the column; NaN counts as -Infinity
- *     befores  Float32   the next lower float32: a column with a lower number and the score s is before it
- *                        if s > before, that is, s >= score
+ *     scores   Float32   score of the column; NaN counts as -Infinity, which has no ties
  *     columns  Uint32
- *     counts   four Int32, whose sum is the number of columns before it
+ *     counts   four Int32, whose sum is the number of columns with a higher score
+ *     ties     Int32
  *
  * Each block of scores is compared with the worst listed column first, then with better ones, until no score
  * of the block is above the listed one. All code here computes scores in the same order of operations, so a
@@ -116,26 +115,17 @@ export function enterListed(
 }
 
 /** Sorts a list, best first, and clears its counts. */
-export function finishList(scores: usize, columns: usize, befores: usize, counts: usize, n: i32): void {
+export function finishList(scores: usize, columns: usize, counts: usize, ties: usize, n: i32): void {
   sortHeap(scores, columns, n);
   for (let k: usize = 0; k < <usize>n; k++) {
-    store<f32>(befores + (k << 2), below(load<f32>(scores + (k << 2))));
+    store<i32>(ties + (k << 2), 0);
     v128.store(counts + (k << 4), i32x4.splat(0));
   }
 }
 
-/** The next lower float32. */
-function below(score: f32): f32 {
-  if (score == -Infinity) return score;
-  if (score == 0) return reinterpret<f32>(0x80000001);
-  const bits = reinterpret<u32>(score);
-  return reinterpret<f32>(score > 0 ? bits - 1 : bits + 1);
-}
-
 /**
- * Compares the columns first .. first + columns - 1 with the listed columns of all rows. Adds the number of
- * columns before a listed column to its count. `first` is a multiple of 8, and the columns' factors start at
- * `columnFactors`.
+ * Compares `columns` columns, whose factors start at `columnFactors`, with the listed columns of all rows.
+ * Adds the numbers of higher and of equal scores to the counts and ties of each listed column.
  *
  * - `lows`: Float32[rows rounded up to 4], the lowest of each row's listed scores; Infinity for missing rows.
  * - `bounds`: of these columns, see boundColumns. Since xᵀθ <= ‖x‖ ‖θ‖, the scores of eight columns and four
@@ -148,7 +138,6 @@ export function countColumns(
   columnFactors: usize,
   size: usize,
   rank: i32,
-  first: u32,
   columns: i32,
   norms: usize,
   bounds: usize,
@@ -156,9 +145,8 @@ export function countColumns(
   starts: usize,
   ends: usize,
   scores: usize,
-  befores: usize,
-  listed: usize,
   counts: usize,
+  ties: usize,
   work: usize,
 ): void {
   const block = work + ((<usize>rank) << 5);
@@ -186,7 +174,7 @@ export function countColumns(
           store<f32>(own + ((<usize>missing) << 2), -Infinity);
         const start = load<i32>(starts + ((<usize>r) << 2));
         const end = load<i32>(ends + ((<usize>r) << 2));
-        countBlock(own, first + column, start, end, scores, befores, listed, counts);
+        countBlock(own, start, end, scores, counts, ties);
       }
     }
   }
@@ -229,66 +217,48 @@ function sumOf(count: usize): i32 {
 }
 
 /**
- * Compares eight columns, whose scores are at `block`, with the listed columns of one row. Adds the number of
- * columns before a listed column to its count.
+ * Compares eight columns, whose scores are at `block`, with the listed columns of one row, and adds to their
+ * counts and ties.
  */
-function countBlock(
-  block: usize,
-  first: u32,
-  start: i32,
-  end: i32,
-  scores: usize,
-  befores: usize,
-  listed: usize,
-  counts: usize,
-): void {
+function countBlock(block: usize, start: i32, end: i32, scores: usize, counts: usize, ties: usize): void {
   const left = v128.load(block);
   const right = v128.load(block, 16);
   for (let k = end - 1; k >= start; k--) {
     const at = (<usize>k) << 2;
-    const column = load<u32>(listed + at);
-    const count = counts + (at << 2);
-    if (column - first < <u32>COLUMNS) {
-      const score = load<f32>(scores + at);
-      let before: i32 = 0;
-      for (let lane: u32 = 0; lane < <u32>COLUMNS; lane++) {
-        const other = load<f32>(block + ((<usize>lane) << 2));
-        if (other > score || (other == score && other > -Infinity && first + lane < column)) before++;
-      }
-      store<i32>(count, load<i32>(count) + before);
-      continue;
-    }
-    const threshold = v128.load32_splat((column < first ? scores : befores) + at);
-    const leftAbove = f32x4.gt(left, threshold);
-    const rightAbove = f32x4.gt(right, threshold);
-    if (!v128.any_true(v128.or(leftAbove, rightAbove))) return;
-    v128.store(count, i32x4.sub(i32x4.sub(v128.load(count), leftAbove), rightAbove));
+    const score = v128.load32_splat(scores + at);
+    const leftAbove = f32x4.gt(left, score);
+    const rightAbove = f32x4.gt(right, score);
+    const equal = i32x4.bitmask(f32x4.eq(left, score)) | (i32x4.bitmask(f32x4.eq(right, score)) << 4);
+    if (equal && load<f32>(scores + at) > -Infinity)
+      store<i32>(ties + at, load<i32>(ties + at) + popcnt<i32>(equal));
+    if (v128.any_true(v128.or(leftAbove, rightAbove))) {
+      const count = counts + (at << 2);
+      v128.store(count, i32x4.sub(i32x4.sub(v128.load(count), leftAbove), rightAbove));
+    } else if (!equal) return;
   }
 }
 
 /**
- * Subtracts excluded columns, given with their scores, from the counts of the listed columns start .. end - 1
- * of a row.
+ * Subtracts `count` excluded columns, given by their scores, from the counts and ties of the listed columns
+ * start .. end - 1 of a row.
  */
 export function discountListed(
   newScores: usize,
-  newColumns: usize,
   count: i32,
   start: i32,
   end: i32,
   scores: usize,
-  listed: usize,
   counts: usize,
+  ties: usize,
 ): void {
   for (let i: usize = 0; i < <usize>count; i++) {
     const score = load<f32>(newScores + (i << 2));
-    const column = load<u32>(newColumns + (i << 2));
     for (let k = end - 1; k >= start; k--) {
       const at = (<usize>k) << 2;
       const other = load<f32>(scores + at);
-      if (!(score > other || (score == other && score > -Infinity && column < load<u32>(listed + at)))) break;
-      const target = counts + (at << 2);
-      store<i32>(target, load<i32>(target) - 1);
+      const target = score > other ? counts + (at << 2) : ties + at;
+      if (score > other || (score == other && score > -Infinity)) store<i32>(target, load<i32>(target) - 1);
+      else if (score != other) break;
     }
   }
 }

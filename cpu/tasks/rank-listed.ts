@@ -40,8 +40,8 @@ export const rankListed: TaskHandler<'rank-listed'> = (scope) => {
     : undefined;
   const count = offsets[to] - offsets[from];
   const places = whole
-    ? new Uint32Array(whole.buffer, whole.byteOffset + 4 * offsets[from], count)
-    : sharedArray(Uint32Array, count);
+    ? new Uint32Array(whole.buffer, whole.byteOffset + 8 * offsets[from], 2 * count)
+    : sharedArray(Uint32Array, 2 * count);
   const ranking = new Ranking(scope);
   let bytesUp = 0;
   for (const entries of groups(offsets, from, to)) {
@@ -96,9 +96,9 @@ class Ranking {
     const { rank } = scope.params;
     this.#at = {
       scores: take(4 * GROUP_LISTED),
-      befores: take(4 * GROUP_LISTED),
       listed: take(4 * GROUP_LISTED),
       counts: take(16 * GROUP_LISTED),
+      ties: take(4 * GROUP_LISTED),
       starts: take(4 * GROUP_ROWS),
       ends: take(4 * GROUP_ROWS),
       lows: take(4 * GROUP_ROWS),
@@ -116,7 +116,7 @@ class Ranking {
   /** Lists the columns of the entries, best first. */
   list(entries: readonly Entry[], indices: Uint32Array): void {
     const { kernels } = this.#scope;
-    const { scores, befores, listed, counts } = this.#at;
+    const { scores, listed, counts, ties } = this.#at;
     const { starts, ends } = this.#slots();
     let start = 0;
     entries.forEach(({ row, from, to }, e) => {
@@ -126,7 +126,7 @@ class Ranking {
       this.#score(row, indices, from, to, (newScores, newColumns, count) =>
         kernels.enterListed(list, columns, n, newScores, newColumns, count),
       );
-      kernels.finishList(list, columns, befores + 4 * start, counts + 16 * start, n);
+      kernels.finishList(list, columns, counts + 16 * start, ties + 4 * start, n);
       starts[e] = start;
       ends[e] = start += n;
     });
@@ -134,7 +134,7 @@ class Ranking {
   }
 
   /**
-   * Counts the columns that are before each listed column. A listed column stops counting at `depth`; rows
+   * Counts the columns with a higher score than each listed column, and its ties. A listed column stops counting at `depth`; rows
    * whose listed columns have all stopped are skipped.
    */
   countAll(): void {
@@ -142,7 +142,7 @@ class Ranking {
       kernels,
       params: { rank, depth = 2 ** 31 - 1 },
     } = this.#scope;
-    const { scores, befores, listed, counts, starts, ends, lows, norms, bounds, rowPanels, work } = this.#at;
+    const { scores, counts, ties, starts, ends, lows, norms, bounds, rowPanels, work } = this.#at;
     const { pointer, rows, stride } = this.#columns;
     let packed = this.#pack(this.#entries);
     for (let first = 0; first < rows && !this.#scope.cancelled(); first += TILE_COLUMNS) {
@@ -160,7 +160,6 @@ class Ranking {
         pointer + 4 * stride * first,
         4 * stride,
         rank,
-        first,
         columns,
         norms,
         bounds,
@@ -168,9 +167,8 @@ class Ranking {
         starts,
         ends,
         scores,
-        befores,
-        listed,
         counts,
+        ties,
         work,
       );
     }
@@ -208,7 +206,7 @@ class Ranking {
     };
   }
 
-  /** Subtracts the excluded columns from the counts. Returns the bytes read. */
+  /** Subtracts the excluded columns from counts and ties. Returns the bytes read. */
   discountExcluded(): number {
     const { kernels } = this.#scope;
     if (!this.#scope.hasInput('exclude')) return 0;
@@ -216,29 +214,32 @@ class Ranking {
       offsets: Int32Array;
       indices: Uint32Array;
     };
-    const { scores, listed, counts } = this.#at;
+    const { scores, counts, ties } = this.#at;
     const { starts, ends } = this.#slots();
     let bytes = 0;
     this.#entries.forEach(({ row }, e) => {
       const [from, to] = [offsets[row], offsets[row + 1]];
       bytes += 4 * (to - from);
-      this.#score(row, indices, from, to, (newScores, newColumns, count) =>
-        kernels.discountListed(newScores, newColumns, count, starts[e], ends[e], scores, listed, counts),
+      this.#score(row, indices, from, to, (newScores, _, count) =>
+        kernels.discountListed(newScores, count, starts[e], ends[e], scores, counts, ties),
       );
     });
     return bytes;
   }
 
-  /** Writes the counts to `places`, whose element 0 belongs to entry `first` of the block. */
+  /** Writes ranks and ties to `places`, whose first two numbers belong to entry `first` of the block. */
   write(indices: Uint32Array, places: Uint32Array, first: number): void {
     const { memory } = this.#scope;
     const listed = new Uint32Array(memory.buffer, this.#at.listed, GROUP_LISTED);
     const counts = new Int32Array(memory.buffer, this.#at.counts, 4 * GROUP_LISTED);
+    const ties = new Int32Array(memory.buffer, this.#at.ties, GROUP_LISTED);
     let k = 0;
     for (const { from, to } of this.#entries) {
-      for (const end = k + to - from; k < end; k++)
-        places[placeOf(indices, from, to, listed[k]) - first] =
-          counts[4 * k] + counts[4 * k + 1] + counts[4 * k + 2] + counts[4 * k + 3];
+      for (const end = k + to - from; k < end; k++) {
+        const at = 2 * (placeOf(indices, from, to, listed[k]) - first);
+        places[at] = counts[4 * k] + counts[4 * k + 1] + counts[4 * k + 2] + counts[4 * k + 3];
+        places[at + 1] = ties[k];
+      }
     }
   }
 

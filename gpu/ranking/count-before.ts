@@ -20,7 +20,7 @@ export const COUNT_BEFORE_ROWS = THREADS;
 
 /**
  * Finds the ranks of items in users' orders of all items. Each row (user) lists some columns (items), in CSR
- * form: `offsets` and `listed`. The kernel counts, for each listed column, the columns with a higher score,
+ * form: `offsets`. The kernel counts, for each listed column, the columns with a higher score and its ties,
  * for the `rows` rows with numbers rows[from_row] and following. The result does not depend on the order of
  * threads.
  */
@@ -32,8 +32,7 @@ export const countBeforeKernel = kernelOf<Record<never, never>>()({
       column_factors: 'array<vec4f>',
       rows: 'array<u32>',
       offsets: 'array<i32>',
-      listed: 'array<u32>',
-      thresholds: 'array<vec2f>',
+      thresholds: 'array<f32>',
     }),
     ...writes({ counts: 'array<atomic<u32>>' }),
   ],
@@ -50,7 +49,7 @@ export const countBeforeKernel = kernelOf<Record<never, never>>()({
     quads: 'u32',
     slabs: 'u32',
 
-    /** The entry listed[first] has its threshold and its count at index 0. */
+    /** The first listed entry, which has its threshold at index 0, its count and ties at 0 and 1. */
     first: 'u32',
     depth: 'i32',
   },

@@ -1,15 +1,16 @@
 // Template: loops are unrolled, so that a thread's 64 scores stay in registers.
-// For each listed column of a row, counts the columns that are ranked before it. The score of a column is
-// x.theta. A column is ranked before another if its score is higher, or equal with a lower column number.
+// For each listed column of a row, counts the columns with a higher score, and the columns with the same
+// score (its ties, itself among them). The score of a column is x.theta.
 //
 // A workgroup has ROWS rows that list columns, and processes all columns of the model, COLUMNS at a time (a
 // tile). For a tile, eight features at a time of rows and columns are loaded to workgroup memory, and each
-// thread computes 8 x 8 scores in registers. A score above the lowest listed score of its row is compared
-// with each listed score of the row.
+// thread computes 8 x 8 scores in registers. A score that reaches the lowest listed score of its row is
+// compared with each listed score of the row.
 //
 // The rows' listed columns are stored consecutively. The first COUNTS of them are counted in workgroup
-// memory, the others in `counts`. Counts (i32) start at the values in `counts`, which may be negative. A
-// listed column is no longer counted once `depth` columns are before it, and a workgroup ends when none is
+// memory, the others and all ties, which are few, in `counts`: two numbers (i32) for each listed column. They
+// start at the values there, which may be negative. A column without a score has the threshold LOWEST and no
+// ties. A listed column is no longer counted once `depth` columns are before it, and a workgroup ends when none is
 // counted.
 
 const LOWEST = -3.40282346638528859812e38f;
@@ -52,7 +53,7 @@ fn main(
   ends[thread] = end;
   for (var k = thread; k < COUNTS; k += THREADS) {
     if (k < last_place - first_place) {
-      atomicStore(&own_counts[k], atomicLoad(&counts[first_place + k]));
+      atomicStore(&own_counts[k], atomicLoad(&counts[2 * (first_place + k)]));
     }
   }
   if (thread == 0) {
@@ -71,10 +72,10 @@ fn main(
         if (place - first_place < COUNTS) {
           count = atomicLoad(&own_counts[place - first_place]);
         } else {
-          count = atomicLoad(&counts[place]);
+          count = atomicLoad(&counts[2 * place]);
         }
         if (i32(count) < params.depth) {
-          low = min(low, thresholds[place].y);
+          low = min(low, thresholds[place]);
         }
       }
       lows[thread] = low;
@@ -88,9 +89,8 @@ fn main(
 #import parts/score-tile
     let left_columns = vec4u(0, 8, 16, 24) + (first_column + lane_column);
     let right_columns = left_columns + 32;
-    // One bit for each of the thread's eight rows: 1 if any of its scores is above the row's lowest
-    // threshold.
-    var above_low = 0u;
+    // One bit for each of the thread's eight rows: 1 if any of its scores reaches the row's lowest threshold.
+    var reaches_low = 0u;
     {%- for i in (0..7) %}
     var left{{ i }} = vec4f(s{{ i }}0, s{{ i }}1, s{{ i }}2, s{{ i }}3);
     var right{{ i }} = vec4f(s{{ i }}4, s{{ i }}5, s{{ i }}6, s{{ i }}7);
@@ -103,13 +103,13 @@ fn main(
     }
     {%- for i in (0..7) %}
     let low{{ i }} = vec4f(lows[lane_row + {{ i | times: 16 }}]);
-    if (any(left{{ i }} > low{{ i }}) || any(right{{ i }} > low{{ i }})) {
-      above_low |= 1u << {{ i }}u;
+    if (any(left{{ i }} >= low{{ i }}) || any(right{{ i }} >= low{{ i }})) {
+      reaches_low |= 1u << {{ i }}u;
     }
     {%- endfor %}
-    while (above_low != 0) {
-      let i = firstTrailingBit(above_low);
-      above_low &= above_low - 1;
+    while (reaches_low != 0) {
+      let i = firstTrailingBit(reaches_low);
+      reaches_low &= reaches_low - 1;
       var left = left0;
       var right = right0;
       {%- for i in (1..7) %}
@@ -121,29 +121,23 @@ fn main(
       let row = lane_row + 16 * i;
       for (var place = starts[row]; place < ends[row]; place++) {
         let threshold = thresholds[place];
-        if (threshold.y < lows[row]) {
+        if (threshold < lows[row]) {
           continue;
         }
-        let column = listed[params.first + place];
-        var four: vec4u;
-        if (column - first_column < COLUMNS) {
-          let score = vec4f(threshold.x);
-          let own = vec4u(column);
-          four = bits((left_columns != own) & ((left > score) | ((left == score) & (left_columns < own))));
-          four += bits(
-            (right_columns != own) & ((right > score) | ((right == score) & (right_columns < own)))
-          );
-        } else {
-          let score = vec4f(select(threshold.x, threshold.y, column > first_column));
-          four = bits(left > score) + bits(right > score);
+        let score = vec4f(threshold);
+        let higher = bits(left > score) + bits(right > score);
+        let equal = bits(left == score) + bits(right == score);
+        let tied = (equal.x + equal.y) + (equal.z + equal.w);
+        if (tied > 0 && threshold > LOWEST) {
+          atomicAdd(&counts[2 * place + 1], tied);
         }
-        let before = (four.x + four.y) + (four.z + four.w);
+        let before = (higher.x + higher.y) + (higher.z + higher.w);
         if (before > 0) {
           let own_place = place - first_place;
           if (own_place < COUNTS) {
             atomicAdd(&own_counts[own_place], before);
           } else {
-            atomicAdd(&counts[place], before);
+            atomicAdd(&counts[2 * place], before);
           }
         }
       }
@@ -152,6 +146,6 @@ fn main(
 
   workgroupBarrier();
   for (var k = thread; k < min(COUNTS, last_place - first_place); k += THREADS) {
-    atomicStore(&counts[first_place + k], atomicLoad(&own_counts[k]));
+    atomicStore(&counts[2 * (first_place + k)], atomicLoad(&own_counts[k]));
   }
 }

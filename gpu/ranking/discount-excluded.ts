@@ -3,8 +3,8 @@ import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 const THREADS = 64;
 
 /**
- * Corrects the counts of count-before for columns that a row excludes, such as a user's known items:
- * subtracts the excluded columns that are ranked before a listed column. For the rows [from_row, to_row), one
+ * Corrects the counts and ties of count-before for columns that a row excludes, such as a user's known items:
+ * subtracts the excluded columns with a higher or the same score. For the rows [from_row, to_row), one
  * row per workgroup.
  */
 export const discountExcludedKernel = kernelOf<Record<never, never>>()({
@@ -14,10 +14,9 @@ export const discountExcludedKernel = kernelOf<Record<never, never>>()({
       row_factors: 'array<vec4f>',
       column_factors: 'array<vec4f>',
       offsets: 'array<i32>',
-      listed: 'array<u32>',
       exclude_offsets: 'array<i32>',
       excluded: 'array<u32>',
-      thresholds: 'array<vec2f>',
+      thresholds: 'array<f32>',
     }),
     ...writes({ counts: 'array<atomic<u32>>' }),
   ],
@@ -26,7 +25,7 @@ export const discountExcludedKernel = kernelOf<Record<never, never>>()({
     to_row: 'u32',
     quads: 'u32',
 
-    /** The entry listed[first] has its threshold and its count at index 0. */
+    /** The first listed entry, which has its threshold at index 0, its count and ties at 0 and 1. */
     first: 'u32',
   },
   needs: () => [],

@@ -1,4 +1,4 @@
-// Subtracts, from the count of each listed column of a row, the row's excluded columns with a higher score. A
+// Subtracts the row's excluded columns from the counts (higher scores) and ties of its listed columns. A
 // workgroup has one row, and a thread every THREADS-th excluded column. A score is computed with the same
 // order of operations as in count-before, so that equal products have equal bits. An excluded column that is
 // repeated is subtracted once.
@@ -36,9 +36,11 @@ fn main(
       score = fma(x.x, theta.x, fma(x.y, theta.y, fma(x.z, theta.z, fma(x.w, theta.w, score))));
     }
     for (var k = start; k < end; k++) {
-      let threshold = thresholds[k - params.first].x;
-      if (score > threshold || (score == threshold && score > LOWEST && column < listed[k])) {
-        atomicSub(&counts[k - params.first], 1u);
+      let threshold = thresholds[k - params.first];
+      if (score > threshold) {
+        atomicSub(&counts[2 * (k - params.first)], 1u);
+      } else if (score == threshold && score > LOWEST) {
+        atomicSub(&counts[2 * (k - params.first) + 1], 1u);
       }
     }
   }

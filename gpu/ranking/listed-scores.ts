@@ -5,7 +5,7 @@ export const LISTED_THREADS = 64;
 
 /**
  * Computes the score x.theta of each listed column of the rows [from_row, to_row), as its threshold for
- * count-before, and sets its count to 0.
+ * count-before, and sets its count and its ties to 0.
  */
 export const listedScoresKernel = kernelOf<Record<never, never>>()({
   name: 'listed-scores',
@@ -17,9 +17,9 @@ export const listedScoresKernel = kernelOf<Record<never, never>>()({
       listed: 'array<u32>',
     }),
     ...writes({
-      /** The score, and the next lower float32: s > next lower is the same as s >= score. */
-      thresholds: 'array<vec2f>',
-      counts: 'array<u32>',
+      thresholds: 'array<f32>',
+      /** The number of higher scores, and of ties. */
+      counts: 'array<vec2u>',
     }),
   ],
   uniforms: {

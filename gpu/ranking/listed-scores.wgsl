@@ -3,14 +3,6 @@
 
 const LOWEST = -3.40282346638528859812e38f;
 
-fn below(score: f32) -> f32 {
-  if (score == 0) {
-    return -1.17549435082228750797e-38f;
-  }
-  let bits = bitcast<u32>(score);
-  return bitcast<f32>(select(bits + 1, bits - 1, score > 0));
-}
-
 @compute @workgroup_size(THREADS)
 fn main(
   @builtin(workgroup_id) group: vec3u,
@@ -41,9 +33,9 @@ fn main(
     score = fma(x.x, theta.x, fma(x.y, theta.y, fma(x.z, theta.z, fma(x.w, theta.w, score))));
   }
   let place = entry - params.first;
-  thresholds[place] = vec2f(LOWEST);
+  thresholds[place] = LOWEST;
   if (score > LOWEST) {
-    thresholds[place] = vec2f(score, below(score));
+    thresholds[place] = score;
   }
-  counts[place] = 0;
+  counts[place] = vec2u();
 }

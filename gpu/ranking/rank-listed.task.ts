@@ -13,14 +13,16 @@ import type { CompiledKernel } from '../webgpu/compiled-kernel.ts';
 const SUBMISSION_WORK = 5e11;
 
 /**
- * See `rank-listed` of KernelTasks: finds the ranks of listed columns. Computes their scores, subtracts the
- * excluded columns that are before each (counts become negative), then adds all columns that are before each.
+ * See `rank-listed` of KernelTasks: finds the ranks and ties of listed columns. Computes their scores,
+ * subtracts the excluded columns with a higher or the same score (counts become negative), then adds all
+ * columns.
  */
 export const rankListed: GpuTaskHandler<'rank-listed'> = async (scope) => {
   const { gpu } = scope;
   const { from, to } = scope.params;
   const listed = scope.block('listed');
-  const places = sharedArray(Uint32Array, listed.offsets[to] - listed.offsets[from]);
+  const count = listed.offsets[to] - listed.offsets[from];
+  const places = sharedArray(Uint32Array, 2 * count);
   const rows = rowsThatList(listed.offsets, from, to);
   if (rows.length > 0 && !scope.cancelled()) {
     const bindings = {
@@ -29,8 +31,8 @@ export const rankListed: GpuTaskHandler<'rank-listed'> = async (scope) => {
       offsets: listed.rowPointers,
       listed: listed.indices,
       rows: await gpu.scratch('rows that list', rows.byteLength),
-      thresholds: await gpu.scratch('listed scores', 8 * places.length),
-      counts: await gpu.scratch('listed counts', 4 * places.length),
+      thresholds: await gpu.scratch('listed scores', 4 * count),
+      counts: await gpu.scratch('listed counts', places.byteLength),
     };
     await gpu.upload(bindings.rows, rows);
     const counting = await gpu.compile(countBeforeKernel, {});
@@ -43,7 +45,7 @@ export const rankListed: GpuTaskHandler<'rank-listed'> = async (scope) => {
     rows: to - from,
     bytesUp: rows.byteLength,
     bytesDown: places.byteLength,
-    partitions: { places: { layout: 'places', rows: places.length, columns: { values: places } } },
+    partitions: { places: { layout: 'places', rows: count, columns: { values: places } } },
   };
 };
 
@@ -88,7 +90,7 @@ async function submitScores(scope: Scope, bindings: Buffers): Promise<Submitted>
 }
 
 /**
- * Adds all columns that are before each listed column. A submission has the most rows that SUBMISSION_WORK
+ * Adds all columns with a higher or the same score as each listed column. A submission has the most rows that SUBMISSION_WORK
  * allows, and is sent when the previous one has ended.
  */
 async function submitCounts(

@@ -164,7 +164,7 @@ export class AlsTraining implements AlsFunctions {
 }
 
 /**
- * The ranks of the validation pairs, from all parts. A device that works on slices of users returns them in a
+ * The ranks and ties of the validation pairs, from all parts. A device that works on slices of users returns them in a
  * Float32Array whose bits are integers.
  */
 function placesOf(measured: StepResults, name: string): Uint32Array {

@@ -64,17 +64,18 @@ export interface BaselineTasks {
   /**
    * Ranks all items for the users [from, to) by the sum of weights from the items in their `history`. The
    * weights are a block with a row for each item (`weights`), or a swept matrix (`matrix`). Items of the
-   * history are not ranked. Ties are ordered by item. Output: `ranked` (layout ranked-items):
+   * history are not ranked. Output: `ranked` (layout ranked-items):
    *
    *     scores   Float32, of each item that `listed` has for these users
-   *     places   Uint32, of the same items: their ranks from 0 among all items
-   *     top      Uint32[(to - from) * top]: the first items; a list with fewer ends in 0xffffffff, and users
-   *              without listed items have none
+   *     places   Uint32, two of each of these items: its rank and ties, as of `rank-listed`
+   *     lists    Float64[ks * items]: for each k, the expected number of these users' lists of k items that
+   *              have the item, where equal scores have no order; users without listed items have no list
+   *     unlisted Float64[ks * items]: the probability that none of the lists has it
    */
   'rank-by-items': {
     inputs: { history: PartitionRef; listed: PartitionRef; weights?: PartitionRef; matrix?: PartitionRef };
     outputs: { ranked: PartitionRef };
-    params: Rows & { readonly items: number; readonly top: number };
+    params: Rows & { readonly items: number; readonly ks: readonly number[] };
     values: None;
   };
 }

@@ -185,14 +185,14 @@ export interface KernelTasks
 
   /**
    * The rank of each listed column of the rows [from, to) among all columns by x_uᵀθ_v: the number of columns
-   * with a higher score, or an equal score and a lower number. Inputs: `rowFactors`, `columnFactors`, and
-   * rating-blocks over the same rows, whose values are not read: `listed`, with distinct columns in each row,
-   * and optionally `exclude`, whose columns are not counted and must not be listed. A column with score NaN
-   * ranks after all others.
+   * with a higher score; and its ties, the number of columns with the same score, itself among them. Inputs:
+   * `rowFactors`, `columnFactors`, and rating-blocks over the same rows, whose values are not read: `listed`,
+   * with distinct columns in each row, and optionally `exclude`, whose columns are not counted and must not
+   * be listed. A column with score NaN or -Infinity ranks after all others and has 0 ties.
    *
-   * Output: `places`, one rank for each entry of `listed` in these rows. If it was allocated before, it is a
-   * vector for all entries, and the part for these rows is written, as Uint32. Ranks from `depth` on
-   * (default: none) may be any number of at least `depth`, so that a kernel can stop counting.
+   * Output: `places`, two Uint32 for each entry of `listed` in these rows, rank and ties. If it was allocated
+   * before, it has two numbers for every entry, and the part for these rows is written. Ranks from `depth` on
+   * (default: none) may be any number of at least `depth`, with any ties, so that a kernel can stop counting.
    */
   'rank-listed': {
     inputs: {

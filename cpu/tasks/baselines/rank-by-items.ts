@@ -6,15 +6,18 @@ import { type Pairs, pairsOf } from './users-in-common.ts';
 
 /** See `rank-by-items` of KernelTasks. */
 export const rankByItems: TaskHandler<'rank-by-items'> = (scope) => {
-  const { from, to, items, top } = scope.params;
+  const { from, to, items, ks } = scope.params;
   const [history, listed] = [pairsOf(scope, 'history'), pairsOf(scope, 'listed')];
   const first = listed.offsets[from];
   const scores = sharedArray(Float32Array, listed.offsets[to] - first);
-  const places = sharedArray(Uint32Array, scores.length);
-  const lists = sharedArray(Uint32Array, (to - from) * top).fill(NO_ITEM);
+  const places = sharedArray(Uint32Array, 2 * scores.length);
+  const counts = {
+    lists: sharedArray(Float64Array, ks.length * items),
+    unlisted: sharedArray(Float64Array, ks.length * items).fill(1),
+  };
   const score = scope.hasMatrix('matrix') ? sumsOfMatrix(scope) : sumsOfWeights(scope);
   const sums = new Float32Array(items);
-  const best = new BestItems(top);
+  const best = new BestItems(Math.min(items, Math.max(0, ...ks)));
   for (let user = from; user < to && !scope.cancelled(); user++) {
     const [start, end] = [listed.offsets[user], listed.offsets[user + 1]];
     if (start === end) continue;
@@ -22,21 +25,47 @@ export const rankByItems: TaskHandler<'rank-by-items'> = (scope) => {
     for (let k = start; k < end; k++) scores[k - first] = sums[listed.indices[k]];
     for (let k = history.offsets[user]; k < history.offsets[user + 1]; k++)
       sums[history.indices[k]] = -Infinity;
-    for (let k = start; k < end; k++) places[k - first] = placeOf(listed.indices[k], sums);
-    if (top === 0) continue;
+    for (let k = start; k < end; k++) places.set(placeOf(listed.indices[k], sums), 2 * (k - first));
+    if (ks.length === 0) continue;
     best.clear();
     sums.forEach((sum, item) => {
       if (sum > -Infinity) best.offer(item, sum);
     });
-    lists.set(best.items, (user - from) * top);
+    ks.forEach((k, i) => countList(sums, best, k, i * items, counts));
   }
   return {
     rows: to - from,
     partitions: {
-      ranked: { layout: 'ranked-items', rows: to - from, columns: { scores, places, top: lists } },
+      ranked: { layout: 'ranked-items', rows: to - from, columns: { scores, places, ...counts } },
     },
   };
 };
+
+interface Counts {
+  readonly lists: Float64Array;
+  readonly unlisted: Float64Array;
+}
+
+/** Adds a user's list of k items to the counts from `first` on. */
+function countList(sums: Float32Array, best: BestItems, k: number, first: number, counts: Counts): void {
+  const add = (item: number, chance: number) => {
+    counts.lists[first + item] += chance;
+    counts.unlisted[first + item] *= 1 - chance;
+  };
+  const most = Math.min(k, best.items.length);
+  const end = best.items.subarray(0, most).indexOf(NO_ITEM);
+  if (end >= 0 || most < k) {
+    for (const item of best.items.subarray(0, end < 0 ? most : end)) add(item, 1);
+    return;
+  }
+  const last = sums[best.items[k - 1]];
+  const above = best.scores.subarray(0, k).findIndex((score) => score === last);
+  for (const item of best.items.subarray(0, above)) add(item, 1);
+  const tied = sums.reduce((count, sum) => count + (sum === last ? 1 : 0), 0);
+  sums.forEach((sum, item) => {
+    if (sum === last) add(item, (k - above) / tied);
+  });
+}
 
 /** Writes the score of every item for a user. */
 type Scores = (history: Pairs, user: number, sums: Float32Array) => void;
@@ -73,11 +102,13 @@ function sumsOfMatrix(scope: ScopeOf<'rank-by-items'>): Scores {
   };
 }
 
-/** Number of items with a higher score, or with the same score and a lower number. */
-function placeOf(item: number, sums: Float32Array): number {
+/** Number of items with a higher score, and with the same score. */
+function placeOf(item: number, sums: Float32Array): [number, number] {
   const own = sums[item];
-  let before = 0;
-  for (let other = 0; other < item; other++) if (sums[other] >= own) before++;
-  for (let other = item + 1; other < sums.length; other++) if (sums[other] > own) before++;
-  return before;
+  let [above, tied] = [0, 0];
+  for (const sum of sums) {
+    if (sum > own) above++;
+    else if (sum === own) tied++;
+  }
+  return [above, tied];
 }

@@ -129,12 +129,12 @@ export function alsDataSets(problem: AlsProblem, { rows, ratings, tests }: AlsSi
             side: 'users',
             layout: 'places',
             derived: true,
-            // Tasks on slices of the users write into one vector. A device that runs a whole pass as one task
-            // returns the ranks as the task's result instead.
-            ...(problem.device.wholePasses ? {} : { columns: 1 }),
+            // Rank and ties of each pair. Tasks on slices of the users write into one array. A device that
+            // runs a whole pass as one task returns them as the task's result instead.
+            ...(problem.device.wholePasses ? {} : { columns: 2 }),
             parts: tests.map(({ ratings: own }, j) => ({
               rows: own,
-              bytes: 4 * own,
+              bytes: 8 * own,
               at: [allPlaces(problem, 'users')[j]?.[0] ?? places[0]],
             })),
           } satisfies AlsDataSet,

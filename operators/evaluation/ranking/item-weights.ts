@@ -20,7 +20,7 @@ import { balancedRanges } from '../../ratings/row-ranges.ts';
 import { transposeBlock } from '../../ratings/sorting/transpose-block.ts';
 import { addSliced } from '../../tasks/run-tasks.ts';
 import { contracts } from '../../tasks/tasks.ts';
-import { NO_ITEM } from './list-counts.ts';
+import { NO_ITEM } from '../../serving/top-lists.ts';
 
 /** Neighbours of an item, and the shrink term of their cosine. */
 const [NEIGHBOURS, SHRINK] = [100, 10];

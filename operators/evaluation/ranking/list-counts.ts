@@ -1,51 +1,83 @@
-import { computeDevice } from '../../../engine/run/devices.ts';
-import { keyCount } from '../../../engine/keys/key-column.ts';
-import type { ExecutionContext } from '../../../engine/run/context.ts';
-import { Holdings } from '../../../engine/run/holdings.ts';
-import { mapOrdered } from '../../../engine/stream/map-ordered.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
-import type { FactorModel } from '../../serving/factor-model.ts';
-import { inFlight, placeItems, ranges, topLists, usersPerTask } from '../../serving/top-lists.ts';
-
-/** Fills the places of a list that has too few items. */
-export const NO_ITEM = 0xffff_ffff;
-
-/** For each k, and for each item: the number of users whose first k items contain it. */
-export type ListCounts = readonly Uint32Array[];
+import { type ItemOrder, orderOf } from './item-order.ts';
 
 /**
- * Counts the items in the recommendation lists of a model, for the users with test items (`positives`). Ties
- * are broken by item number. So items keep their own order here; the faster search, which sorts items by norm
- * to bound their scores, cannot be used.
+ * How often each item is in the users' lists of k items. Where a list ends within items of equal scores,
+ * each of them has the same chance to be in it.
  */
-export async function listCounts(
-  model: FactorModel,
-  positives: RatingBlock,
-  exclude: RatingBlock | undefined,
+export interface ItemLists {
+  /** Expected number of lists with the item. */
+  readonly lists: Float64Array;
+  /** Probability that no list has the item. */
+  readonly unlisted: Float64Array;
+}
+
+/** For each k: see ItemLists. */
+export type ListCounts = readonly ItemLists[];
+
+export function noLists(items: number, ks: readonly number[]): ListCounts {
+  return ks.map(() => ({ lists: new Float64Array(items), unlisted: new Float64Array(items).fill(1) }));
+}
+
+/**
+ * Adds a user's items, best first: `length` of them, which are all, or go on after the largest k to the end
+ * of the items with the score there.
+ */
+export function addList(
+  counts: ListCounts,
   ks: readonly number[],
-  ctx: ExecutionContext,
-): Promise<ListCounts> {
-  const items = keyCount(model.items);
-  const counts = ks.map(() => new Uint32Array(items));
-  const n = Math.min(items, Math.max(...ks));
-  const { info } = computeDevice(ctx.executor);
-  await Holdings.within(ctx, async (held) => {
-    const placed = await placeItems(model, {}, info.place, held);
-    const top = await topLists(placed, { model, n, exclude }, info, held);
-    for await (const { from, to, items: found } of mapOrdered(
-      ranges(positives.rows, usersPerTask(info, n)),
-      inFlight(info),
-      top,
-    )) {
-      for (let user = from; user < to; user++) {
-        if (positives.offsets[user] === positives.offsets[user + 1]) continue;
-        const at = (user - from) * n;
-        for (let place = 0; place < n && found[at + place] !== NO_ITEM; place++)
-          addTo(counts, ks, found[at + place], place);
-      }
+  items: ArrayLike<number>,
+  isTied: (place: number, other: number) => boolean,
+  length: number,
+): void {
+  for (let i = 0; i < ks.length; i++) {
+    const { lists, unlisted } = counts[i];
+    let [from, to] = [Math.min(ks[i], length), Math.min(ks[i], length)];
+    if (to > 0 && to < length && isTied(to - 1, to)) {
+      while (from > 0 && isTied(from - 1, to)) from--;
+      while (to < length && isTied(from, to)) to++;
     }
-  });
-  return counts;
+    for (let place = 0; place < to; place++) {
+      const chance = place < from ? 1 : (ks[i] - from) / (to - from);
+      lists[items[place]] += chance;
+      unlisted[items[place]] *= 1 - chance;
+    }
+  }
+}
+
+/** Adds the users' lists, in the order of the scores of their entries. */
+export function addListed(
+  counts: ListCounts,
+  ks: readonly number[],
+  lists: RatingBlock,
+  scores: ArrayLike<number>,
+): void {
+  for (const { order, above } of rankedLists(scores, lists)) {
+    const list = order.map((k) => lists.indices[k]);
+    addList(counts, ks, list, (place, other) => above[place] === above[other], list.length);
+  }
+}
+
+/**
+ * For each user with a list: its entries by descending score, and for each of them the number of entries with
+ * higher scores and of entries with its score. An entry without a score is last, and has no ties.
+ */
+export function* rankedLists(scores: ArrayLike<number>, { rows, offsets }: RatingBlock) {
+  for (let user = 0; user < rows; user++) {
+    const [start, length] = [offsets[user], offsets[user + 1] - offsets[user]];
+    if (length === 0) continue;
+    const own = Float64Array.from({ length }, (_, k) => {
+      const score = scores[start + k];
+      return Number.isNaN(score) ? Number.NEGATIVE_INFINITY : score;
+    });
+    const { items: order, above, tied } = orderOf(own);
+    yield {
+      user,
+      order: order.map((k) => start + k),
+      above: Uint32Array.from(order, (k) => above[k]),
+      ties: Uint32Array.from(order, (k) => (own[k] > Number.NEGATIVE_INFINITY ? tied[k] : 0)),
+    };
+  }
 }
 
 /**
@@ -53,33 +85,36 @@ export async function listCounts(
  * user has seen.
  */
 export function listCountsByOrder(
-  order: Uint32Array,
+  { items, above }: ItemOrder,
   positives: RatingBlock,
   exclude: RatingBlock | undefined,
   ks: readonly number[],
 ): ListCounts {
-  const counts = ks.map(() => new Uint32Array(order.length));
+  const counts = noLists(items.length, ks);
   const most = Math.max(...ks);
-  const seenBy = new Uint32Array(order.length);
+  const seenBy = new Uint32Array(items.length);
+  const list = new Uint32Array(items.length);
+  const isTied = (place: number, other: number) => above[list[place]] === above[list[other]];
   for (let user = 0; user < positives.rows; user++) {
     if (positives.offsets[user] === positives.offsets[user + 1]) continue;
     if (exclude)
       for (let k = exclude.offsets[user]; k < exclude.offsets[user + 1]; k++)
         seenBy[exclude.indices[k]] = user + 1;
-    for (let at = 0, place = 0; at < order.length && place < most; at++)
-      if (seenBy[order[at]] !== user + 1) addTo(counts, ks, order[at], place++);
+    let length = 0;
+    for (const item of items) {
+      if (seenBy[item] === user + 1) continue;
+      list[length] = item;
+      if (length >= most && !isTied(most - 1, length)) break;
+      length++;
+    }
+    addList(counts, ks, list, isTied, length);
   }
   return counts;
 }
 
-/** Counts an item at a position of a list. */
-export function addTo(counts: ListCounts, ks: readonly number[], item: number, place: number): void {
-  for (let i = 0; i < ks.length; i++) if (place < ks[i]) counts[i][item]++;
-}
-
-/** Share of all items that are in at least one list. */
-export function coverage(counts: Uint32Array): number {
-  return counts.reduce((found, count) => found + (count > 0 ? 1 : 0), 0) / counts.length;
+/** Expected share of all items that are in at least one list. */
+export function coverage({ unlisted }: ItemLists): number {
+  return unlisted.reduce((found, probability) => found + 1 - probability, 0) / unlisted.length;
 }
 
 /**
@@ -87,9 +122,9 @@ export function coverage(counts: Uint32Array): number {
  * the share of users who have the item, (count + 1) / (users + 1), so that it is positive for an item without
  * users.
  */
-export function novelty(counts: Uint32Array, itemCounts: Uint32Array, users: number): number {
+export function novelty(lists: Float64Array, itemCounts: Uint32Array, users: number): number {
   let [sum, entries] = [0, 0];
-  counts.forEach((count, item) => {
+  lists.forEach((count, item) => {
     sum -= count * Math.log2((itemCounts[item] + 1) / (users + 1));
     entries += count;
   });

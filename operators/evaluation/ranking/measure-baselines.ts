@@ -34,13 +34,13 @@ export async function measureBaselines(
   },
   ctx: ExecutionContext,
 ): Promise<RankingBaselines> {
-  const most = Math.max(0, ...chosen.lists.map(({ k }) => k));
+  const ks = [...new Set(chosen.lists.map(({ k }) => k))];
   const measure = async (rankings: Rankings) =>
     (await measureRankings(rankings, ranked, chosen, facts)).metrics;
   const fromItems = (baseline: ItemBaseline) =>
     Holdings.within(ctx, async (held) => {
       const weights = await itemWeights(baseline, block, facts.counts, held);
-      return measure(await rankingsByItems(weights, pairs, most, held));
+      return measure(await rankingsByItems(weights, pairs, ks, held));
     });
   const wants = (name: RankingBaseline) => baselines.includes(name);
   return {

@@ -24,14 +24,14 @@ export async function measureRankings(
   facts: ItemFacts | undefined,
 ): Promise<MeasuredRankings> {
   const places =
-    measures.length > 0 ? await rankings.places(depth) : new Uint32Array(ranked.positives.ratings);
+    measures.length > 0 ? await rankings.places(depth) : new Uint32Array(2 * ranked.positives.ratings);
   const values = userValues({ ...ranked, places }, measures);
   const ks = [...new Set(lists.map(({ k }) => k))].sort((left, right) => left - right);
   const counts = ks.length > 0 ? await rankings.lists(ks) : [];
   const ofLists = lists.flatMap(({ name, metric, k }) => {
     const own = counts[ks.indexOf(k)];
     if (metric === 'coverage') return [[name, coverage(own)] as const];
-    return facts ? [[name, novelty(own, facts.counts, facts.users)] as const] : [];
+    return facts ? [[name, novelty(own.lists, facts.counts, facts.users)] as const] : [];
   });
   return {
     metrics: {

@@ -48,15 +48,13 @@ export class PositiveRanks {
   }
 
   /**
-   * Rank of each test item (positive) among all items that are not excluded for its user: the number of items
-   * with a higher score x_uᵀθ_v, or an equal score and a lower id. Ranks start at 0. Returns
-   * Uint32[positives.ratings], in the order of the block's entries. A caller that distinguishes only the
-   * first `depth` ranks saves time: other ranks may then be any number of at least `depth`. The m x n scores
-   * are never stored.
+   * Rank and ties of each test item (positive) among all items that are not excluded for its user: see
+   * `places` of Rankings. A caller that distinguishes only the first `depth` ranks saves time. The m x n
+   * scores are never stored.
    */
   async places(model: FactorModel, depth?: number): Promise<Uint32Array> {
     const { ratings, offsets, rows } = this.#positives;
-    const places = new Uint32Array(ratings);
+    const places = new Uint32Array(2 * ratings);
     const { info } = computeDevice(this.#ctx.executor);
     if (this.#placed.size === 0) announceSearch(STAGE, this.#exclude !== undefined, info, this.#ctx);
     const phase = startPhase(this.#ctx.events, 'rank', 'users', rows);
@@ -73,7 +71,7 @@ export class PositiveRanks {
         info.inOrder ? 3 : 2 * info.parallelism,
         rank,
       )) {
-        places.set(values, offsets[range.from]);
+        places.set(values, 2 * offsets[range.from]);
         phase.progress(range.to);
       }
     });

@@ -60,7 +60,7 @@ export interface UserValues {
 
 export interface Ranked {
   readonly positives: RatingBlock;
-  /** Rank of each positive, in the order of the block. */
+  /** Rank and ties of each positive, in the order of the block: see Rankings. */
   readonly places: Uint32Array;
   readonly items: number;
   /** Number of each user's items that are not ranked. */
@@ -100,25 +100,38 @@ export function userValues(
 
 /** The ranks of one user at a time. Its memory is reused for the next user. */
 class OneUser implements UserRanking {
-  places = new Uint32Array(64);
+  groups = 0;
+  above: number[] = [];
+  tied: number[] = [];
+  hits: number[] = [];
   ranked = 0;
   missing = 0;
   candidates = 0;
 
-  /** Sets the ranks of a user to places [from, to); these may be in any order. */
+  /** Sets the ranks of a user to those of the positives [from, to), which may be in any order. */
   set(places: Uint32Array, from: number, to: number, missing: number, candidates: number): void {
     [this.ranked, this.missing, this.candidates] = [to - from, missing, candidates];
-    if (this.ranked > this.places.length) this.places = new Uint32Array(2 * this.ranked);
+    this.groups = 0;
+    // Many positives are sorted before they are inserted, each at the end.
     if (this.ranked > 32) {
-      this.places.set(places.subarray(from, to));
-      this.places.subarray(0, this.ranked).sort();
+      const order = Uint32Array.from({ length: to - from }, (_, k) => from + k);
+      order.sort((left, right) => places[2 * left] - places[2 * right]);
+      order.forEach((k) => this.#insert(places[2 * k], places[2 * k + 1]));
+    } else for (let k = from; k < to; k++) this.#insert(places[2 * k], places[2 * k + 1]);
+  }
+
+  /** Inserts a positive into the group of its rank. Without a score (no ties) it is in no group. */
+  #insert(place: number, ties: number): void {
+    if (ties === 0) return;
+    const { above, tied, hits } = this;
+    let at = this.groups;
+    while (at > 0 && above[at - 1] > place) at--;
+    if (at > 0 && above[at - 1] === place) {
+      hits[at - 1]++;
       return;
     }
-    for (let k = 0; k < this.ranked; k++) {
-      const place = places[from + k];
-      let at = k;
-      for (; at > 0 && this.places[at - 1] > place; at--) this.places[at] = this.places[at - 1];
-      this.places[at] = place;
-    }
+    for (let later = this.groups++; later > at; later--)
+      [above[later], tied[later], hits[later]] = [above[later - 1], tied[later - 1], hits[later - 1]];
+    [above[at], tied[at], hits[at]] = [place, ties, 1];
   }
 }

@@ -1,7 +1,8 @@
 /**
  * Ranking metrics of one user, from the ranks of the user's positives among all items that the user has not
  * seen. Relevance is binary. P positives, including unknown items, have ranks r_1 < r_2 < ... from 0; N items
- * are ranked, of which P' are positives.
+ * are ranked, of which P' are positives. Items with equal scores have no order: each metric is its expected
+ * value if every order of them is equally likely (McSherry, Najork 2008), so that it does not depend on ids.
  *
  *     precision@k     #{r < k} / k
  *     recall@k        #{r < k} / P
@@ -28,8 +29,16 @@ export type RankingMetric = (typeof rankingMetricNames)[number];
 export type RankingMetricName = `${(typeof metricsAtK)[number]}@${number}` | 'mrr' | 'auc';
 
 export interface UserRanking {
-  /** Ranks of the `ranked` positives, ascending; later elements are undefined. */
-  readonly places: ArrayLike<number>;
+  /**
+   * The positives in groups of equal scores, best first. For each of the `groups` groups the number of ranked
+   * items with higher scores, of items with its score, and of positives among these; later elements are
+   * undefined. A positive without a score is in no group.
+   */
+  readonly groups: number;
+  readonly above: ArrayLike<number>;
+  readonly tied: ArrayLike<number>;
+  readonly hits: ArrayLike<number>;
+  /** Number of positives that are ranked. */
   readonly ranked: number;
   /** Number of positives that are not ranked, since the model does not know their items. */
   readonly missing: number;
@@ -65,44 +74,84 @@ export function depthOf(metrics: readonly RankingMetric[], ks: readonly number[]
 }
 
 const measureAt: Readonly<Record<(typeof metricsAtK)[number], (k: number) => Measure>> = {
-  precision: (k) => (user) => hits(user, k) / k,
-  recall: (k) => (user) => hits(user, k) / positivesOf(user),
-  'recall-min': (k) => (user) => hits(user, k) / Math.min(k, positivesOf(user)),
+  precision: (k) => (user) => hitsAt(user, k) / k,
+  recall: (k) => (user) => hitsAt(user, k) / positivesOf(user),
+  'recall-min': (k) => (user) => hitsAt(user, k) / Math.min(k, positivesOf(user)),
   ndcg: (k) => {
     const discounts = Float64Array.from({ length: k }, (_, place) => 1 / Math.log2(place + 2));
     const ideals = new Float64Array(k + 1);
     for (let i = 0; i < k; i++) ideals[i + 1] = ideals[i] + discounts[i];
     return (user) => {
+      const { above, tied } = user;
       let gain = 0;
-      for (let j = 0; j < user.ranked && user.places[j] < k; j++) gain += discounts[user.places[j]];
+      for (let g = 0; g < user.groups; g++) {
+        const share = user.hits[g] / tied[g];
+        for (let place = above[g]; place < Math.min(k, above[g] + tied[g]); place++)
+          gain += share * discounts[place];
+      }
       return gain / ideals[Math.min(k, positivesOf(user))];
     };
   },
   map: (k) => (user) => {
-    let sum = 0;
-    for (let j = 0; j < user.ranked && user.places[j] < k; j++) sum += (j + 1) / (user.places[j] + 1);
+    const { above, tied, hits } = user;
+    let [sum, before] = [0, 0];
+    for (let g = 0; g < user.groups; g++) {
+      const share = hits[g] / tied[g];
+      // If a place of the group has a positive, each place of the group before it has one of the others.
+      const others = tied[g] > 1 ? (hits[g] - 1) / (tied[g] - 1) : 0;
+      for (let place = above[g]; place < Math.min(k, above[g] + tied[g]); place++)
+        sum += (share * (before + 1 + (place - above[g]) * others)) / (place + 1);
+      before += hits[g];
+    }
     return sum / Math.min(k, positivesOf(user));
   },
-  'hit-rate': (k) => (user) => (hits(user, k) > 0 ? 1 : 0),
+  'hit-rate': (k) => (user) => 1 - missed(user, k),
 };
 
-const reciprocalRank: Measure = ({ places, ranked }) => (ranked > 0 ? 1 / (places[0] + 1) : 0);
+/** Probability that no positive is among the first k. */
+function missed({ groups, above, tied, hits }: UserRanking, k: number): number {
+  let probability = 1;
+  for (let g = 0; g < groups && above[g] < k && probability > 0; g++) {
+    const later = Math.max(0, above[g] + tied[g] - k);
+    for (let j = 0; j < hits[g]; j++) probability *= Math.max(0, later - j) / (tied[g] - j);
+  }
+  return probability;
+}
+
+/** 1 / (place + 1) of the first positive, over the places that it may have in its group. */
+const reciprocalRank: Measure = ({ groups, above, tied, hits }) => {
+  if (groups === 0) return 0;
+  let [sum, left] = [0, 1];
+  for (let place = 0; left > 0; place++) {
+    const here = (left * hits[0]) / (tied[0] - place);
+    sum += here / (above[0] + place + 1);
+    left *= Math.max(0, tied[0] - place - hits[0]) / (tied[0] - place);
+  }
+  return sum;
+};
 
 /**
- * Mean over the positives of the share of the other items that are ranked lower. If all ranked items are
- * positives, no pair can be in wrong order, so a ranked positive counts 1.
+ * Mean over the positives of the share of the other items that are ranked lower; an item with the same score
+ * counts half. If all ranked items are positives, no pair can be in wrong order, so a ranked positive counts
+ * 1.
  */
 const areaUnderCurve: Measure = (user) => {
-  const { places, ranked, candidates } = user;
+  const { groups, above, tied, hits, ranked, candidates } = user;
   const others = candidates - ranked;
-  let shares = 0;
-  for (let j = 0; j < ranked; j++) shares += others > 0 ? (others - (places[j] - j)) / others : 1;
+  let [shares, before] = [0, 0];
+  for (let g = 0; g < groups; g++) {
+    const lower = others - (above[g] - before) - (tied[g] - hits[g]) / 2;
+    shares += others > 0 ? (hits[g] * lower) / others : hits[g];
+    before += hits[g];
+  }
   return shares / positivesOf(user);
 };
 
-function hits({ places, ranked }: UserRanking, k: number): number {
+/** Expected number of positives among the first k. */
+function hitsAt({ groups, above, tied, hits }: UserRanking, k: number): number {
   let count = 0;
-  while (count < ranked && places[count] < k) count++;
+  for (let g = 0; g < groups && above[g] < k; g++)
+    count += (hits[g] * Math.min(k - above[g], tied[g])) / tied[g];
   return count;
 }
 

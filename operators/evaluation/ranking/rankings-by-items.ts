@@ -12,20 +12,23 @@ import { balancedRanges } from '../../ratings/row-ranges.ts';
 import { contracts } from '../../tasks/tasks.ts';
 import type { BaselinePairs } from './drawn-pairs.ts';
 import type { ItemWeights } from './item-weights.ts';
-import { addTo, NO_ITEM } from './list-counts.ts';
+import { noLists } from './list-counts.ts';
 import { listedRankings } from './listed-rankings.ts';
 import type { Rankings } from './rankings.ts';
 
 const STAGE = 'rank-by-items';
 
+/** Most tasks that count lists, each of which returns two numbers for every item and k. */
+const MOST_COUNTS = 32;
+
 /**
- * Rankings for each user by the sum of weights from the items that the user has seen. `most`: the longest
- * list that is counted; 0 if none is.
+ * Rankings for each user by the sum of weights from the items that the user has seen. `ks`: the lengths of
+ * lists to count, ascending.
  */
 export async function rankingsByItems(
   weights: ItemWeights,
   { model, positives, seen, lists }: BaselinePairs,
-  most: number,
+  ks: readonly number[],
   ctx: ExecutionContext,
 ): Promise<Rankings> {
   const items = keyCount(model.items);
@@ -43,16 +46,17 @@ export async function rankingsByItems(
     [entries, withoutValues(listed)],
   ]);
   const phase = startPhase(ctx.events, 'rank', 'users', listed.rows);
-  const ranges = balancedRanges(listed.offsets, Math.max(1, Math.min(256, Math.ceil(listed.ratings / 64))));
+  const counted = lists ? [] : ks;
+  const most = counted.length > 0 ? MOST_COUNTS : 256;
+  const ranges = balancedRanges(listed.offsets, Math.max(1, Math.min(most, Math.ceil(listed.ratings / 64))));
   const steps = new StepList(contracts);
-  const top = lists ? 0 : Math.min(items, most);
   ranges.forEach(({ from, to }, partition) => {
     const ranked: PartitionRef = { name: `${set}/ranked`, partition, version: 0 };
     const task = steps.task(STAGE, place, {
       kernel: 'rank-by-items',
       inputs: { history, listed: entries, ...weights },
       outputs: { ranked },
-      params: { from, to, items, top },
+      params: { from, to, items, ks: counted },
     });
     steps.handOut(STAGE, ranked, place, task);
     steps.free(STAGE, place, [ranked]);
@@ -62,7 +66,7 @@ export async function rankingsByItems(
   });
   phase.end(listed.rows);
   const parts = handed.map(({ columns }) => columns as unknown as RankedPart);
-  if (lists === undefined) return rankingsOfParts(parts, { items, top });
+  if (lists === undefined) return rankingsOfParts(parts, items, ks);
   const scores = concatenate(
     Float32Array,
     parts.map((part) => part.scores),
@@ -74,26 +78,28 @@ export async function rankingsByItems(
 interface RankedPart {
   readonly scores: Float32Array;
   readonly places: Uint32Array;
-  readonly top: Uint32Array;
+  readonly lists: Float64Array;
+  readonly unlisted: Float64Array;
 }
 
-/** The rankings in the outputs of tasks for consecutive ranges of users; `top`: items of each list. */
-function rankingsOfParts(
-  parts: readonly RankedPart[],
-  { items, top }: { readonly items: number; readonly top: number },
-): Rankings {
+/** The rankings in the outputs of tasks for consecutive ranges of users. */
+function rankingsOfParts(parts: readonly RankedPart[], items: number, ks: readonly number[]): Rankings {
   return {
     places: async () =>
       concatenate(
         Uint32Array,
         parts.map((part) => part.places),
       ),
-    lists: async (ks) => {
-      const counts = ks.map(() => new Uint32Array(items));
-      for (const part of parts)
-        part.top.forEach((item, at) => {
-          if (item !== NO_ITEM) addTo(counts, ks, item, at % top);
-        });
+    lists: async (wanted) => {
+      const counts = noLists(items, wanted);
+      wanted.forEach((k, i) => {
+        const first = ks.indexOf(k) * items;
+        for (const part of parts)
+          for (let item = 0; item < items; item++) {
+            counts[i].lists[item] += part.lists[first + item];
+            counts[i].unlisted[item] *= part.unlisted[first + item];
+          }
+      });
       return counts;
     },
   };

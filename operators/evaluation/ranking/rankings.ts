@@ -2,17 +2,20 @@ import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
 import type { FactorModel } from '../../serving/factor-model.ts';
 import { orderOf, placesByOrder } from './item-order.ts';
-import { type ListCounts, listCounts, listCountsByOrder } from './list-counts.ts';
+import { type ListCounts, listCountsByOrder } from './list-counts.ts';
+import { listCounts } from './model-lists.ts';
 import { PositiveRanks } from './rank-positives.ts';
 
 /** Computes rankings for a fixed set of users who have test items: ranks of the test items, and top lists. */
 export interface Rankings {
   /**
-   * The rank of each test item, counted from 0, in the order of their block. If `depth` is given, only the
-   * first `depth` ranks are exact; any other rank may be any number of at least `depth`.
+   * Two numbers for each test item, in the order of their block: its rank, the number of ranked items with
+   * higher scores; and its ties, the number of ranked items with its score, itself among them (0 if it has no
+   * score). If `depth` is given, only the first `depth` ranks are exact; any other rank may be any number of
+   * at least `depth`, with any ties.
    */
   places(depth: number | undefined): Promise<Uint32Array>;
-  /** For each k, and for each item: the number of users whose first k items contain it. */
+  /** For each k: in how many users' first k items each item is expected. `ks` ascend. */
   lists(ks: readonly number[]): Promise<ListCounts>;
 }
 

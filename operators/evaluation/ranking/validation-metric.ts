@@ -31,7 +31,7 @@ export interface ValidationRanking {
   /** Number of top ranks that the metric distinguishes; undefined: all. */
   readonly depth: number | undefined;
   /**
-   * Computes the metric from the ranks of the test items (positives), in the order of their block, and
+   * Computes the metric from the ranks and ties of the test items (positives: see Rankings), and
    * returns it under its name. NaN if there are no test items.
    */
   values(places: Uint32Array): MetricValues;

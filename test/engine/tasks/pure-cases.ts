@@ -205,7 +205,7 @@ export const cases: Readonly<Record<string, Case>> = {
     },
   },
   'rank-by-items': {
-    params: { ...whole, items: COLUMNS, top: 3 },
+    params: { ...whole, items: COLUMNS, ks: [2, 5] },
     inputs: {
       history: block,
       listed,

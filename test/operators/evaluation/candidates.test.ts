@@ -4,10 +4,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALS, Session } from '../../../index.ts';
 import { dataFolder } from '../../support/data-folder.ts';
 import { noGpu } from '../../support/gpu/open-gpu.ts';
+import { chancesOf, coverageOf, metricsOfList } from '../../support/reference/ranking.ts';
 import type { Triple } from '../../support/ratings.ts';
 import { type Case, dataset, modelOf, randomCase, RANK } from './candidate-cases.ts';
 
-/** Hit rate, NDCG and AUC by their definitions, from sorted lists; also the counts. */
+/** Hit rate, NDCG and AUC by their definitions, also the counts. */
 function reference(
   one: Case,
   k: number,
@@ -17,7 +18,7 @@ function reference(
   const of = (rows: readonly Triple[], user: number) =>
     new Set(rows.filter((row) => row.user === user && row.item < one.items).map(({ item }) => item));
   const sums = { 'hit-rate': 0, ndcg: 0, auc: 0 };
-  const front = new Set<number>();
+  const front: number[][] = [];
   let [users, without, idle] = [0, 0, 0];
   for (let user = 0; user < one.users; user++) {
     const [seen, positives] = [of(one.seen, user), of(one.test, user)];
@@ -33,32 +34,22 @@ function reference(
       continue;
     }
     users++;
-    const list = [...others, ...positives].sort(
-      (left, right) => score(user, right) - score(user, left) || left - right,
+    const list = [...others, ...positives];
+    const scores = list.map((item) => score(user, item));
+    const isPositive = list.map((item) => positives.has(item));
+    const measured = metricsOfList(scores, isPositive, positives.size + unknown, k);
+    for (const name of ['hit-rate', 'ndcg', 'auc'] as const) sums[name] += measured[name];
+    const chances = chancesOf(scores, k);
+    front.push(
+      Array.from({ length: one.items }, (_, item) => (list.includes(item) ? chances[list.indexOf(item)] : 0)),
     );
-    const top = list.slice(0, k);
-    for (const item of top) front.add(item);
-    const wanted = positives.size + unknown;
-    const ideal = Array.from({ length: Math.min(k, wanted) }, (_, i) => 1 / Math.log2(i + 2)).reduce(
-      (sum, value) => sum + value,
-      0,
-    );
-    sums['hit-rate'] += top.some((item) => positives.has(item)) ? 1 : 0;
-    sums.ndcg +=
-      top.reduce((sum, item, place) => sum + (positives.has(item) ? 1 / Math.log2(place + 2) : 0), 0) / ideal;
-    const ordered = [...positives].reduce(
-      (sum, item) =>
-        sum + others.filter((other) => list.indexOf(other) > list.indexOf(item)).length / others.length,
-      0,
-    );
-    sums.auc += ordered / wanted;
   }
   return {
     metrics: {
       [`hit-rate@${k}`]: sums['hit-rate'] / users,
       [`ndcg@${k}`]: sums.ndcg / users,
       auc: sums.auc / users,
-      [`coverage@${k}`]: front.size / one.items,
+      [`coverage@${k}`]: coverageOf(front),
     },
     users,
     without,
