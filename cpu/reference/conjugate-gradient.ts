@@ -49,7 +49,9 @@ export function gradientSteps(
   if (rho <= enough) return x;
   for (let step = 0; step < steps; step++) {
     const q = times(p);
-    const alpha = rho / dot(p, q);
+    const curvature = dot(p, q);
+    if (curvature <= 0) break;
+    const alpha = rho / curvature;
     for (let i = 0; i < x.length; i++) {
       x[i] += alpha * p[i];
       r[i] -= alpha * q[i];

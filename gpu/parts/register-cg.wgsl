@@ -83,7 +83,7 @@ diagonal matrix S, and `scaled` multiplies by this thread's element of S.
         objective -= sum_at(SUBGROUPS).w{% for other in other_subgroups %} + sum_at(SUBGROUPS + {{ other }}u).w{% endfor %};
 {%- endif %}
       }
-      let alpha = select(0.0, total.x / total.y, total.x > enough && total.y > 0.0);
+      let alpha = select(0.0, total.x / total.y, total.x > enough && goes_on(total.y));
       objective = fma(-alpha, total.x, objective);
       x = fma(alpha, p, x);
       r = fma(-alpha, ap, r);

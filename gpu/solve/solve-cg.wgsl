@@ -246,7 +246,11 @@ fn main(
     var alpha = 0.0;
     if (owns) {
       if (step > 0 && !done) {
-        alpha = rho / total(batch).x;
+        let curvature = total(batch).x;
+        done = !goes_on(curvature);
+        if (!done) {
+          alpha = rho / curvature;
+        }
       }
       x = fma(vec4f(alpha), p, x);
       r = fma(vec4f(-select(alpha, 1.0, step == 0)), q, r);

@@ -210,6 +210,9 @@ fn main(
       let curvature = subgroupAdd(
         {% for i in own_rows %}{% unless forloop.first %} + {% endunless %}p_{{ i }} * ap_{{ i }}{% endfor %}
       );
+      if (!goes_on(curvature)) {
+        break;
+      }
       let alpha = left / curvature;
 {%- for i in own_rows %}
       y_{{ i }} = fma(alpha, p_{{ i }}, y_{{ i }});

@@ -14,9 +14,9 @@ import { endOfPanels, packs } from '../solve/conjugate-gradient';
 import { addGatheredCurvature, addPanelsCurvature, symmetricCurvature } from '../solve/curvature';
 import { NO_PANELS, PACKED_PANELS, PANELS } from '../solve/gather-panels';
 import { multiplyPackedPanels } from '../solve/packed-panels';
-import { advance, endingRho, isSettled, lower, turn } from '../solve/steps';
+import { beginSteps, endResidual, isConverged, isSettled, takeLastStep, takeStep } from '../solve/steps';
 import { VECTOR, multiplyAdd, sumLanes } from '../simd';
-import { addMultiple, clear, copy, dot } from '../vectors';
+import { clear, dot } from '../vectors';
 import { multiplyGram } from './multiply-gram';
 import { gatherAndMultiplyWeighted, multiplyWeightedPanels } from './weighted-panels';
 
@@ -57,6 +57,7 @@ export function solveImplicit(
   const q = p + size;
   const factors = q + size;
   const products = factors + 32;
+  const numbers = factors + 96;
   const packed = packs(indices, size, count, steps, settles);
   const spare = endOfPanels(panels, size, kept, packed);
   const at = (<usize>kept) << 2;
@@ -99,14 +100,9 @@ export function solveImplicit(
       far,
     );
   const along = sumLanes(v128.load(products));
-  store<f64>(objective, -(<f64>along + <f64>dot(r, x, size)));
-  const squares = dot(x, x, size);
-  let rho = dot(r, r, size);
-  // For x = 0 the residual is b itself, so ρ = ‖b‖².
-  const biasSquares: f32 = squares > 0 ? (along * along) / squares : rho;
-  const enough = endingRho(rho, biasSquares);
-  if (rho <= enough) return isSettled(rho, biasSquares);
-  copy(p, r, size);
+  const biasSquares = endResidual(size, 0, 0, 0, along, x, r, objective);
+  let rho = beginSteps(size, 0, biasSquares, r, p, numbers);
+  if (isConverged(rho, numbers)) return isSettled(rho, biasSquares);
   const full = settles ? steps : steps - 1;
   for (let step = 0; step < full; step++) {
     multiplyGram(gram, size, p, q);
@@ -130,12 +126,9 @@ export function solveImplicit(
         factors,
         far,
       );
-    const curvature = dot(p, q, size);
-    const next = advance(rho / curvature, p, q, x, r, size);
-    lower(objective, rho, curvature);
-    if (next <= enough) return isSettled(next, biasSquares);
-    turn(next / rho, p, r, size);
-    rho = next;
+    rho = takeStep(size, 0, 0, x, r, p, q, numbers, objective);
+    if (rho < 0) return false;
+    if (isConverged(rho, numbers)) return isSettled(rho, biasSquares);
   }
   if (settles || steps == 0) return false;
   // The last step only needs pᵀA p, and computes no residual.
@@ -145,7 +138,6 @@ export function solveImplicit(
     addGatheredCurvature(theta, size, indices + at, weights + at, count - kept, spare, p, factors, products);
   const curvature =
     symmetricCurvature(gram, size, p) + shift * dot(p, p, size) + sumLanes(v128.load(products));
-  addMultiple(x, rho / curvature, p, size);
-  lower(objective, rho, curvature);
+  takeLastStep(size, 0, 0, curvature, x, p, numbers, objective);
   return false;
 }

@@ -19,14 +19,21 @@ import { PANEL, PANEL_STEP } from './panels';
 const STEP: usize = PANEL_STEP / 2;
 
 /**
- * Packs `upper` and `lower` into words, both rounded to nearest. `half`: words of 0x8000. An upper element of
- * 0 becomes 2^-126, because the lower half is subtracted from the upper element's bits, which must not be 0.
+ * Packs `upper` and `lower` into words, both rounded to nearest. `half`: words of 0x8000.
+ *
+ * The lower half is subtracted from the upper element's bits, so that the word as a whole is nearest to that
+ * element. If the element is below 2^-133, the difference may pass 0 and change its sign, and its bits would be
+ * NaN. Then the upper half becomes 0. So two zeros give a word of 0, and padding adds nothing.
+ *
+ * Elements whose size rounds to 2^128 become infinite or NaN. They are in no solvable row: their squares
+ * overflow float32.
  */
 @inline
 function packed(upper: v128, lower: v128, half: v128): v128 {
   const low = i32x4.shr_u(i32x4.add(lower, half), 16);
-  upper = f32x4.add(upper, i32x4.shl(half, 8));
-  return v128.shuffle<i16>(low, i32x4.add(i32x4.sub(upper, low), half), 0, 9, 2, 11, 4, 13, 6, 15);
+  const high = i32x4.add(i32x4.sub(upper, low), half);
+  const wrapped = i32x4.shr_s(v128.xor(high, upper), 31);
+  return v128.shuffle<i16>(low, v128.andnot(high, wrapped), 0, 9, 2, 11, 4, 13, 6, 15);
 }
 
 /**

@@ -23,7 +23,7 @@ If the row has taken its last step, p is 0 and nothing changes.
     bend += dot(p_{{ i }}, q_{{ i }});
 {%- endfor %}
     let curvature = total(bend, thread);
-    let going = rho != 0.0 && (curvature > 0.0 || !is_finite(curvature));
+    let going = rho != 0.0 && goes_on(curvature);
     var alpha = 0.0;
     if (going) { alpha = rho / curvature; }
     // If a number is not finite, alpha is set so that x becomes not finite too. The end of the solve reports

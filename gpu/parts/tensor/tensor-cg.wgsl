@@ -80,7 +80,7 @@ product's code faster than two.
           vec3f(r_{{ e }} * r_{{ e }}, p_{{ e }} * ap_{{ e }}, ap_{{ e }} * ap_{{ e }}){% endfor %}
         );
         let total = vec3f(subgroupShuffle(part, 0u), subgroupShuffle(part, 2u), subgroupShuffle(part, 1u));
-        let alpha = select(0.0, total.x / total.y, total.x > enough && total.y > 0.0);
+        let alpha = select(0.0, total.x / total.y, total.x > enough && goes_on(total.y));
         let left = max(alpha * alpha * total.z - total.x, 0.0);
         let beta = select(0.0, left / total.x, total.x > enough);
         // If the computed residual almost vanishes, the real one is larger, because of rounding errors. So

@@ -31,6 +31,13 @@ function problem(build: (typeof builds)[number]) {
   return { memory, theta, factors, starts, solved, block: ratingBlock(lengths, theta.rows, 2) };
 }
 
+/** Bits of numbers of every class of float32: zeros, subnormals, borders of classes and of rounding, both signs. */
+const classes = [
+  0, 1, 0x7fff, 0x8000, 0x8001, 0xffff, 0x1_0000, 0x7f_8000, 0x7f_ffff, 0x80_0000, 0x80_0001, 0x80_7fff,
+  0x80_8001, 0x80_ffff, 0xff_ffff, 0x100_0000, 0x3f7f_ffff, 0x3f80_0000, 0x3f80_8000, 0x3f80_ffff,
+  0x7f00_0000, 0x7f7f_0000, 0x7f7f_7fff,
+].flatMap((bits) => [bits, bits + 2 ** 31]);
+
 const column = (values: Float32Array): Partition => ({
   layout: 'bias',
   rows: values.length,
@@ -187,4 +194,78 @@ describe.each(builds)('conjugate gradients on long rows with %s', (build) => {
       ).toBeLessThan(ROUNDING);
     },
   );
+
+  it('pack numbers of every class to the nearest words', () => {
+    // Ratings k and k + 4 of a panel share their words: their elements are all pairs of classes, several times,
+    // since only a long row is packed.
+    const ratings = 16 * classes.length;
+    const elements = 4 * classes.length;
+    const columns = elements + 8;
+    const memory = new TestMemory(build);
+    const theta = memory.allocate(4 * ratings * columns);
+    const bits = new Uint32Array(memory.memory.buffer, theta, ratings * columns);
+    for (let k = 0; k < ratings; k++)
+      for (let c = 0; c < elements; c++)
+        bits[k * columns + c] = classes[(k % 8 < 4 ? k >> 3 : c) % classes.length];
+    const packed = packedWords(memory, { theta, ratings, columns });
+    const numbers = memory.floats(theta, ratings * columns);
+    const wrong: string[] = [];
+    for (let k = 0; k < ratings; k++)
+      for (let c = 0; c < columns; c++) {
+        const at = ((k >> 3) * columns + (c & ~3)) * 4 + 4 * (k & 3) + (c & 3);
+        const exact = numbers[k * columns + c];
+        const got = floatOf(k % 8 < 4 ? packed[at] : packed[at] << 16);
+        // Rounded to 16 bits; a number below 2^-133 may become another one that small. Padding stays 0.
+        const most = c < elements ? 2 ** -8 * Math.abs(exact) + 2 ** -133 : 0;
+        if (!(Math.abs(got - exact) <= most)) wrong.push(`${exact} became ${got}`);
+      }
+    expect(wrong).toEqual([]);
+  });
+
+  it.each([Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, Number.NaN])(
+    'report a row with θ of %d',
+    (value) => {
+      const { memory, theta, factors, block } = problem(build);
+      memory.values(theta)[rowOf(block, 2).indices[500] * rank + 5] = value;
+      const { values } = update(
+        memory.scope(
+          { ...params(1), from: 2, to: 3, lambda: 0.05 },
+          { block },
+          { fixed: theta, previous: factors, factors },
+        ),
+      );
+      expect(values).toMatchObject({ badRow: 2 });
+    },
+  );
 });
+
+const floatOf = (bits: number) => new Float32Array(Uint32Array.of(bits).buffer)[0];
+
+/** The packed panels of a row that has each rating of θ once. */
+function packedWords(
+  memory: TestMemory,
+  { theta, ratings, columns }: Readonly<Record<'theta' | 'ratings' | 'columns', number>>,
+): Uint32Array {
+  const size = 4 * columns;
+  const panels = memory.allocate(ratings * size);
+  memory.kernels.solveMatrixFree(
+    theta,
+    size,
+    memory.copyIn(Uint32Array.from({ length: ratings }, (_, k) => k)),
+    memory.copyIn(new Float32Array(ratings)),
+    ratings,
+    ratings,
+    1,
+    0,
+    0,
+    0,
+    memory.copyIn(new Float32Array(columns)),
+    1,
+    0,
+    panels,
+    memory.allocate(3 * size + 128),
+    memory.allocate(8),
+    0,
+  );
+  return new Uint32Array(memory.memory.buffer, panels, (ratings * columns) / 2);
+}
