@@ -8,6 +8,7 @@ import { gram } from '../../../cpu/tasks/implicit/gram.ts';
 import { updateImplicit } from '../../../cpu/tasks/implicit/update-implicit.ts';
 import { update } from '../../../cpu/tasks/update.ts';
 import { type Partition, sharedArray } from '../../../engine/partition.ts';
+import { floatClasses } from '../../support/float-classes.ts';
 import { builds, ratingBlock, relativeDistance, residual, rowOf, TestMemory } from '../scope.ts';
 
 const rank = 128;
@@ -30,13 +31,6 @@ function problem(build: (typeof builds)[number]) {
   const solved = (row: number) => memory.values(factors).subarray(row * rank, (row + 1) * rank);
   return { memory, theta, factors, starts, solved, block: ratingBlock(lengths, theta.rows, 2) };
 }
-
-/** Bits of numbers of every class of float32: zeros, subnormals, borders of classes and of rounding, both signs. */
-const classes = [
-  0, 1, 0x7fff, 0x8000, 0x8001, 0xffff, 0x1_0000, 0x7f_8000, 0x7f_ffff, 0x80_0000, 0x80_0001, 0x80_7fff,
-  0x80_8001, 0x80_ffff, 0xff_ffff, 0x100_0000, 0x3f7f_ffff, 0x3f80_0000, 0x3f80_8000, 0x3f80_ffff,
-  0x7f00_0000, 0x7f7f_0000, 0x7f7f_7fff,
-].flatMap((bits) => [bits, bits + 2 ** 31]);
 
 const column = (values: Float32Array): Partition => ({
   layout: 'bias',
@@ -198,17 +192,16 @@ describe.each(builds)('conjugate gradients on long rows with %s', (build) => {
   it('pack numbers of every class to the nearest words', () => {
     // Ratings k and k + 4 of a panel share their words: their elements are all pairs of classes, several times,
     // since only a long row is packed.
-    const ratings = 16 * classes.length;
-    const elements = 4 * classes.length;
+    const ratings = 16 * floatClasses.length;
+    const elements = 4 * floatClasses.length;
     const columns = elements + 8;
     const memory = new TestMemory(build);
     const theta = memory.allocate(4 * ratings * columns);
-    const bits = new Uint32Array(memory.memory.buffer, theta, ratings * columns);
+    const numbers = memory.floats(theta, ratings * columns);
     for (let k = 0; k < ratings; k++)
       for (let c = 0; c < elements; c++)
-        bits[k * columns + c] = classes[(k % 8 < 4 ? k >> 3 : c) % classes.length];
+        numbers[k * columns + c] = floatClasses[(k % 8 < 4 ? k >> 3 : c) % floatClasses.length];
     const packed = packedWords(memory, { theta, ratings, columns });
-    const numbers = memory.floats(theta, ratings * columns);
     const wrong: string[] = [];
     for (let k = 0; k < ratings; k++)
       for (let c = 0; c < columns; c++) {

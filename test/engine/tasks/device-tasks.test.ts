@@ -9,6 +9,7 @@ import { rankListed } from '../../../cpu/reference/rank-listed.ts';
 import { topN } from '../../../cpu/reference/top-n.ts';
 import { type Partition, sharedArray } from '../../../engine/partition.ts';
 import { ratingBlock, relativeDistance } from '../../cpu/scope.ts';
+import { floatClasses, LEAST_NORMAL } from '../../support/float-classes.ts';
 import { deviceKinds } from '../../support/devices/device-kinds.ts';
 import { COLUMNS, matrix, ref, taskRunner } from './task-runner.ts';
 
@@ -192,5 +193,33 @@ describe.each(deviceKinds)('a $kind device', (kind) => {
       );
     });
     expect([...fetched.places.values]).toEqual(expected.flat());
+  });
+
+  it.skipIf(skip)('ranks columns whose scores are of every class of float32', async () => {
+    // A GPU may take subnormal numbers as 0.
+    const scores = floatClasses.filter((score) => score === 0 || Math.abs(score) >= LEAST_NORMAL);
+    const columns = scores.length;
+    const whole = (values: Float32Array): Partition => ({
+      layout: 'factors',
+      rows: values.length,
+      columns: { values },
+    });
+    const listed: Partition = {
+      layout: 'rating-block',
+      rows: 1,
+      columns: {
+        offsets: Int32Array.of(0, columns),
+        indices: Uint32Array.from(scores, (_, column) => column),
+        values: new Float32Array(0),
+      },
+    };
+    const { fetched } = await runner.run(
+      'rank-listed',
+      { from: 0, to: 1, rank: 1 },
+      { rowFactors: whole(Float32Array.of(1)), columnFactors: whole(scores), listed },
+      ['places'],
+    );
+    const expected = rankListed([...scores], listed.columns.indices as Uint32Array, new Set());
+    expect([...fetched.places.values]).toEqual([...expected]);
   });
 });
