@@ -62,7 +62,7 @@ export interface SearchTasks extends ListTasks {
    * Like `search`, for a row that is solved first: `update` or `update-implicit` computes its x from
    * `values`, its ratings of the items `rated`, ascending. With a mean, items are [θ_v, 1, γ_v], and the
    * query is [x, β + μ, 1]. For implicit data: the further input `gram`, and `shift`, the row's number in
-   * row-shifts. `rows`: workspace, a matrix of zeros with a row for each of `rated` and two more. `solved` is
+   * row-shifts. `rows`: workspace, a matrix with a row for each of `rated` and two more. `solved` is
    * false if x is not finite.
    */
   'search-for-row': {

@@ -9,7 +9,9 @@
  *                  As Arrow: List<Struct<item: uint32, rating: float32>>, the same three buffers.
  *   rows 0..2 :    offsets 0 2 3 3   indices 4 9 | 0 |    values 3.5 1 | 5 |      (row 2 has no ratings)
  *   factors        a matrix in the device's memory (`Device.allocate`): rows x f, stride padded to a multiple of
- *                  `DeviceInfo.strideStep`, padding columns 0. Fetched: `values` Float32[rows * f].
+ *                  `DeviceInfo.strideStep`. Fetched: `values` Float32[rows * f]. After every task the padding columns
+ *                  of the rows that it wrote are 0, except of a row that is not finite, and of a matrix whose layout
+ *                  says otherwise. Kernels read the padding as features.
  *   bias           `values` Float32[rows].
  *   row-totals     `values` Float32[rows]: Σ (r - μ) of each row.
  *   pairs          `rows` Uint32[k], `columns` Uint32[k]: positions of users and items.

@@ -5,6 +5,7 @@ import { loadKernels } from '../../cpu/kernels.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { type Partition, pieceOf, sharedArray } from '../../engine/partition.ts';
 import { CounterRandom } from '../../engine/random.ts';
+import { poisonScratch } from '../support/devices/poisoned-cpu.ts';
 
 export const builds: readonly KernelBuild[] = ['relaxed-simd', 'simd'];
 
@@ -25,8 +26,6 @@ export class TestMemory {
     this.kernels = loadKernels(this.memory, compileKernels(build));
     this.scratch = 65_536;
     this.#next = this.scratch + SCRATCH_BYTES;
-    // Scratch is undefined on entry: NaN reveals reads before writes.
-    new Uint32Array(this.memory.buffer, this.scratch, SCRATCH_BYTES / 4).fill(0x7fc00000);
   }
 
   /** Address of `bytes` fresh bytes, 64-byte aligned. */
@@ -72,6 +71,7 @@ export class TestMemory {
     matrices: Readonly<Record<string, MatrixView>>,
     cancelled = () => false,
   ): TaskScope<Params> {
+    poisonScratch(this);
     return {
       params,
       partition: (name) => partitions[name] ?? fail(name),

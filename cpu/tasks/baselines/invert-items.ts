@@ -38,7 +38,7 @@ export const beginSweep: TaskHandler<'begin-sweep'> = (scope) => {
   for (let i = 0; i < count; i++)
     for (let j = 0; j < count; j++) block[i * count + j] = element(first + i, first + j);
   invert(block, count);
-  const inverse = numbersOf(scope, 'inverse');
+  const inverse = numbersOf(scope, 'inverse').fill(0);
   const { stride: width } = scope.matrix('inverse');
   for (let i = 0; i < count; i++) inverse.set(block.subarray(i * count, (i + 1) * count), i * width);
   return { rows };

@@ -51,7 +51,7 @@ function gather(scope: ScopeOf<'search-for-row'>, rank: number) {
   const [exact, guide, rows] = ['exact', 'guide', 'rows'].map((name) => scope.matrix(name));
   const all = new Float32Array(buffer, exact.pointer, exact.rows * exact.stride);
   const places = new Uint32Array(buffer, guide.pointer + 16 * guide.stride, guide.stride);
-  const own = new Float32Array(buffer, rows.pointer, rows.rows * rows.stride);
+  const own = new Float32Array(buffer, rows.pointer, rows.rows * rows.stride).fill(0);
   const fixedBias = new Float32Array(items.length);
   for (let k = 0; k < items.length; k++) {
     const from = places[items[k]] * exact.stride;

@@ -4,7 +4,7 @@ import { type EquationsParams, equationValues, THREADS } from './slot-columns.ts
 /**
  * Copies normal equations to slots, the layout that the solvers read: each row of `equations` (layout:
  * operators/tasks/equation-tasks.ts) to one slot (layout: device/slots.ts). Also writes the list of rows for
- * the solvers, with the entries (row, slot, n, 1).
+ * the solvers, with the entries (row, slot, n, 1), or (row, slot, 0, 0) without ratings.
  */
 export const fillSlotsKernel = kernelOf<EquationsParams>()({
   name: 'fill-slots',

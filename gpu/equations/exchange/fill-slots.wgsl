@@ -18,8 +18,8 @@ fn main(
   let source = (params.first + number) * params.stride;
   let n = u32(round(equations[source + N]));
   if (thread == 0) {
-    // Entry: row, first slot, n, number of slots.
-    work[number] = vec4u(params.row + number, number, n, 1);
+    // Entry: row, first slot, n, number of slots. A row without ratings has no slot.
+    work[number] = vec4u(params.row + number, number, n, min(n, 1));
   }
   if (n == 0) {
     return;

@@ -25,6 +25,7 @@ import {
   whole,
   x,
 } from './pure-inputs.ts';
+import { paddingOf } from '../../support/devices/padding.ts';
 import { searchCases } from './search-cases.ts';
 
 export interface Case {
@@ -238,7 +239,7 @@ export const bytesOf = ({ columns }: Partition) =>
     ]),
   );
 
-/** The values of a task and the bits of its outputs. */
+/** The values of a task, the bits of its outputs, and what is in their padding beside 0. */
 export async function outcome(
   device: Device,
   kernel: string,
@@ -271,9 +272,15 @@ export async function outcome(
   const made = await Promise.all(
     Object.keys(outputs).map(async (name) => bytesOf(await device.fetch(ref(name)))),
   );
+  const padding: number[] = [];
+  for (const [name, rows] of Object.entries(outputs)) {
+    const shape = typeof rows === 'object' ? rows : { columns: RANK };
+    if (rows !== undefined && !('layout' in shape))
+      padding.push(...(await paddingOf(device, ref(name), shape.columns)));
+  }
   const left = await Promise.all(
     Object.keys(inputs).map(async (name) => bytesOf(await device.fetch(ref(name)))),
   );
   for (const name of [...Object.keys(inputs), ...Object.keys(outputs)]) device.release(ref(name));
-  return { values, made, left };
+  return { values, made, left, padding };
 }

@@ -31,7 +31,7 @@ describe.each([
   afterAll(() => device?.close());
 
   it.skipIf(skip).each(tasks.filter((kernel) => cases[kernel]))(
-    'give the same bits twice: %s',
+    'give the same bits twice, and padding of 0: %s',
     async (kernel) => {
       const one = cases[kernel];
       const problem: UpdateProblem = {
@@ -64,6 +64,7 @@ describe.each([
       const first = await outcome(device, kernel, one, 1, more);
       expect(await outcome(device, kernel, one, 2, more)).toEqual(first);
       expect(first.left).toEqual(before);
+      expect(first.padding).toEqual([]);
     },
   );
 

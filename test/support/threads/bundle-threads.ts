@@ -19,6 +19,16 @@ export default async function setup(): Promise<() => void> {
     external: (id) => /^[@a-z]/.test(id) && !/^(apache-arrow|flatbuffers|tslib|hyparquet)(\/|$)/.test(id),
     plugins: [
       {
+        // Tasks find NaN in memory that they must not read: devices/poison.ts.
+        name: 'poison',
+        resolveId: (id, importer = '') => {
+          const kind = /(cpu\/worker|gpu\/open-in-thread)\.ts$/.exec(importer)?.[1].slice(0, 3);
+          return kind && id === './registry.ts'
+            ? join(root, `test/support/devices/poisoned-${kind}.ts`)
+            : undefined;
+        },
+      },
+      {
         // A module's own address stays the source's: files next to it are found from there.
         name: 'addresses',
         transform: (code, id) =>

@@ -1,0 +1,77 @@
+/** Replaces cpu/registry.ts in the threads of tests; see poison.ts. */
+import { type MatrixView, SCRATCH_BYTES, type TaskScope } from '../../../cpu/handler.ts';
+import * as registry from '../../../cpu/registry.ts';
+import { NAN_BITS, rowsWritten, writtenBy } from './poison.ts';
+
+export const handlerOf: typeof registry.handlerOf = (kernel) => {
+  const handler = registry.handlerOf(kernel);
+  if (handler === undefined) return undefined;
+  return (scope) => {
+    poisonScratch(scope);
+    const outputs = outputsOf(kernel, scope);
+    for (const { matrix, rows, firstColumn } of outputs) poisonRows(scope.memory, matrix, rows, firstColumn);
+    const outcome = handler(scope);
+    for (const output of outputs) requireZeros(kernel, scope.memory, output);
+    return outcome;
+  };
+};
+
+interface Output {
+  readonly name: string;
+  readonly matrix: MatrixView;
+  readonly rows: readonly [number, number];
+  readonly firstColumn: number;
+}
+
+/** The matrices that a task writes, without those that are inputs as well. */
+function outputsOf(kernel: string, scope: TaskScope): Output[] {
+  const { hasMatrix, matrix, params } = scope;
+  const names = writtenBy(kernel).filter(hasMatrix);
+  const inputs = ['previous', 'source'].filter(hasMatrix).map((name) => matrix(name).pointer);
+  return names
+    .map((name) => ({
+      name,
+      matrix: matrix(name),
+      rows: rowsWritten(params, matrix(name).rows),
+      // Left of it are the numbers of earlier rows, since G is symmetric.
+      firstColumn: kernel === 'gram' ? Number(params.from) : 0,
+    }))
+    .filter(({ matrix: { pointer } }) => !inputs.includes(pointer));
+}
+
+/** Words of scratch in which one that is not NaN shows that a task has written some of them. */
+const LOOKED = 256;
+
+export function poisonScratch({ memory, scratch }: Pick<TaskScope, 'memory' | 'scratch'>): void {
+  const words = new Uint32Array(memory.buffer, scratch, SCRATCH_BYTES / 4);
+  for (let at = 0; at < words.length; at += LOOKED)
+    if (words[at] !== NAN_BITS || words[at + LOOKED - 1] !== NAN_BITS) words.fill(NAN_BITS, at, at + LOOKED);
+}
+
+function poisonRows(
+  memory: WebAssembly.Memory,
+  { pointer, stride }: MatrixView,
+  [from, to]: readonly [number, number],
+  firstColumn: number,
+): void {
+  const words = new Uint32Array(memory.buffer, pointer, to * stride);
+  for (let row = from; row < to; row++) words.fill(NAN_BITS, row * stride + firstColumn, (row + 1) * stride);
+}
+
+/** Throws an error if the padding of a row that was written is not 0. A row that is not finite is reported otherwise. */
+function requireZeros(
+  kernel: string,
+  memory: WebAssembly.Memory,
+  { name, matrix: { pointer, columns, stride }, rows: [from, to] }: Output,
+): void {
+  if (stride === columns) return;
+  const numbers = new Float32Array(memory.buffer, pointer, to * stride);
+  const isFinite = (row: number) =>
+    numbers.subarray(row * stride, row * stride + columns).every(Number.isFinite);
+  for (let row = from; row < to; row++)
+    for (let k = columns; k < stride; k++)
+      if (numbers[row * stride + k] !== 0 && isFinite(row))
+        throw new Error(
+          `the task ${kernel} left ${numbers[row * stride + k]} in the padding of ${name}, row ${row}, column ${k}`,
+        );
+}
