@@ -216,7 +216,7 @@ export class Dataset extends Rows<Dataset> {
     { by, seed = 0, timestampCol, userCol, itemCol, ...run }: LeaveOutOptions,
   ): Promise<TrainTest> {
     const schema = await this.schema(run);
-    const timestamp = by === 'time' ? await this.#timeColumn(timestampCol, run) : usualNames.time;
+    const timestamp = by === 'time' ? await this.#timeColumn(timestampCol, run) : usualNames.timestamp;
     if (by === 'time') requireTimes(schema, timestamp);
     const [user, item] = pairColumns(schema, pairOptions(this, { userCol, itemCol }));
     requireReplayable(this, 'leaving ratings out');
@@ -246,10 +246,10 @@ export class Dataset extends Rows<Dataset> {
   async #timeColumn(timestampCol: string | undefined, run: RunOptions): Promise<string> {
     const { columns } = await withFoundColumns<Dataset>(
       this,
-      { roles: ['time'], given: definedNames({ time: timestampCol }) },
+      { roles: ['timestamp'], given: definedNames({ timestamp: timestampCol }) },
       this.session.context(run),
     );
-    return columns.time ?? usualNames.time;
+    return columns.timestamp ?? usualNames.timestamp;
   }
 
   /** Source, format, size, columns and operators, as far as known without opening a file. */

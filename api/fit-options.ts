@@ -44,7 +44,8 @@ export type PlanOptions = Omit<FitOptions, 'plan' | (typeof fitRankingNames)[num
 export function checkFit(
   method: string,
   ratings: Dataset,
-  options: FitOptions & { readonly continued?: unknown },
+  // Only the library itself passes `continued`, so no message lists it.
+  { continued: _continued, ...options }: FitOptions & { readonly continued?: unknown },
   takesPlan = false,
 ): void {
   requireDataset(ratings, method);
@@ -53,7 +54,7 @@ export function checkFit(
     options,
     [
       'validation',
-      ...(takesPlan ? ['plan' as const, 'continued' as const, ...fitRankingNames] : []),
+      ...(takesPlan ? ['plan' as const, ...fitRankingNames] : []),
       ...checkpointOptionNames,
       ...runOptionNames,
     ],

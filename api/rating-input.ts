@@ -41,12 +41,7 @@ export interface IndexingOptions {
 /** Prepares ratings for a trainer: columns, policies for bad rows and duplicates, and numbering of ids. */
 export class RatingInput {
   /** The columns, unless a data set names others. */
-  readonly columns: {
-    readonly user: string;
-    readonly item: string;
-    readonly rating: string;
-    readonly timestamp: string;
-  };
+  readonly columns: Required<ColumnNames>;
   readonly #given: ColumnNames;
   readonly #preferred: ColumnNames | undefined;
   readonly coldStartStrategy: ColdStart;
@@ -61,10 +56,10 @@ export class RatingInput {
     { userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows }: RatingOptions,
     preferred?: Pick<ColumnNames, 'user' | 'item' | 'rating'>,
   ) {
-    this.#given = definedNames({ user: userCol, item: itemCol, rating: ratingCol, time: timestampCol });
+    this.#given = definedNames({ user: userCol, item: itemCol, rating: ratingCol, timestamp: timestampCol });
     this.#preferred = preferred;
-    const { user, item, rating, time } = { ...usualNames, ...preferred, ...this.#given };
-    this.columns = { user, item, rating, timestamp: time };
+    const { user, item, rating, timestamp } = { ...usualNames, ...preferred, ...this.#given };
+    this.columns = { user, item, rating, timestamp };
     this.coldStartStrategy = oneOf('coldStartStrategy', coldStartStrategy ?? 'nan', ['nan', 'drop']);
     this.onDuplicates = oneOf('onDuplicates', onDuplicates ?? 'keep', [
       'keep',
@@ -85,7 +80,7 @@ export class RatingInput {
   async found(dataset: Dataset, ctx: Pick<ExecutionContext, 'events' | 'signal'>): Promise<Dataset> {
     const roles =
       this.onDuplicates === 'last'
-        ? (['user', 'item', 'rating', 'time'] as const)
+        ? (['user', 'item', 'rating', 'timestamp'] as const)
         : (['user', 'item', 'rating'] as const);
     return keptAs(
       await withFoundColumns(dataset, { roles, given: this.#given, preferred: this.#preferred }, ctx),
@@ -95,7 +90,7 @@ export class RatingInput {
 
   /** Like `found`, for a validation set; its times are not used. */
   async foundTest(dataset: Dataset, ctx: Pick<ExecutionContext, 'events' | 'signal'>): Promise<Dataset> {
-    const { time: _time, ...given } = this.#given;
+    const { timestamp: _timestamp, ...given } = this.#given;
     return keptAs(
       await withFoundColumns(
         dataset,
@@ -108,8 +103,7 @@ export class RatingInput {
 
   /** The columns of a data set. */
   columnsOf({ columns }: Dataset): RatingInput['columns'] {
-    const { time: timestamp, ...others } = columns;
-    return { ...this.columns, ...others, ...(timestamp === undefined ? {} : { timestamp }) };
+    return { ...this.columns, ...columns };
   }
 
   /**

@@ -2,7 +2,9 @@ import type { ParquetBackendName } from '../connectors/parquet/backend.ts';
 import type { IdForm } from '../engine/keys/id-form.ts';
 import { UsageError } from '../engine/errors.ts';
 import { checkRunOptions, checkIdForm } from './check-options.ts';
+import { spelled } from '../engine/nearest.ts';
 import { shown } from '../engine/shown.ts';
+import { nearestName } from '../operators/params/nearest-name.ts';
 import { checkDevice, checkFakeDevices, type DeviceRequest } from './devices/device-request.ts';
 import { refuseThread } from './inspect/user-modules.ts';
 import { Profile } from './reports/profile.ts';
@@ -72,6 +74,18 @@ type CheckedOptions = { readonly device: DeviceRequest } & {
   ]: SessionOptions[Name];
 };
 
+const optionNames = [
+  'device',
+  'workers',
+  'memoryBudget',
+  'deviceMemory',
+  'spillDir',
+  'parquetBackend',
+  'ids',
+  'profile',
+  'signal',
+] as const satisfies readonly (keyof SessionOptions)[];
+
 /** @internal Throws UsageError for an unknown option or an invalid value. */
 export function checkSessionOptions(
   { device, deviceMemory, fakeDevices, profile, ids, spillDir, signal }: CheckedOptions,
@@ -80,8 +94,7 @@ export function checkSessionOptions(
   refuseThread();
   for (const name of Object.keys(unknown))
     throw new UsageError(`unknown session option ${name}`, {
-      advice:
-        'There are: device, workers, memoryBudget, deviceMemory, spillDir, parquetBackend, ids, profile, signal',
+      advice: spelled(nearestName(name, optionNames), `There are: ${optionNames.join(', ')}`),
     });
   checkRunOptions('Session.create', { signal });
   checkDevice(device);

@@ -1,4 +1,7 @@
-/** The candidate most similar to a word, ignoring case; undefined if none is similar. */
+/**
+ * The candidate most similar to a word, ignoring case: by letters to insert, delete or replace, else the one
+ * with which a longer word ends. Undefined if none is similar.
+ */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
   const scored = candidates.map((candidate) => ({
     candidate,
@@ -9,7 +12,8 @@ export function nearest(word: string, candidates: readonly string[]): string | u
     distance: Number.POSITIVE_INFINITY,
   });
   const most = word.length < 4 ? 1 : Math.max(2, Math.floor(word.length / 3));
-  return best.distance <= most && best.distance < word.length ? best.candidate : undefined;
+  if (best.distance <= most && best.distance < word.length) return best.candidate;
+  return candidates.find((name) => name.length > 3 && word.toLowerCase().endsWith(name.toLowerCase()));
 }
 
 /** "Did you mean userId? The columns are: ...", or the second sentence alone. */

@@ -1,6 +1,9 @@
+const LONGEST = 200;
+
 /** A short text for a value in a message: its type if it has no short text. */
 export function shown(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(value);
+  if (typeof value === 'string')
+    return JSON.stringify(value.length > LONGEST ? `${value.slice(0, LONGEST)}…` : value);
   if (Array.isArray(value)) return 'an array';
   if (typeof value === 'function') return 'a function';
   if (typeof value !== 'object' || value === null) return String(value);

@@ -15,7 +15,7 @@ export async function readNamed(
     user: userCol,
     item: itemCol,
     rating: ratingCol,
-    time: timestampCol,
+    timestamp: timestampCol,
   });
 }
 

@@ -1,5 +1,6 @@
 import { UsageError } from '../../engine/errors.ts';
 import { spelled } from '../../engine/nearest.ts';
+import { shown } from '../../engine/shown.ts';
 import { nearestName } from './nearest-name.ts';
 
 interface Described<T> {
@@ -228,11 +229,6 @@ function entriesOf(params: object): [string, Param][] {
 function checkParam(name: string, param: Param, value: unknown): void {
   if (isOf(param, value)) return;
   throw new UsageError(`${param.called ?? name} must be ${meaningOf(param)}, got ${shown(value)}`);
-}
-
-function shown(value: unknown): string {
-  if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object';
-  return String(value).slice(0, 100);
 }
 
 /** The values for users and for items. */

@@ -14,6 +14,8 @@ type Node = {
 };
 type ClassMember = Extract<Statement, { type: 'ClassDeclaration' }>['body']['body'][number];
 
+type Declarator = Extract<Statement, { type: 'VariableDeclaration' }>['declarations'][number];
+
 export interface Declaration {
   readonly name: string;
   readonly kind: 'class' | 'interface' | 'type' | 'function' | 'const';
@@ -28,10 +30,12 @@ export interface Declaration {
 export class SourceFile {
   readonly path: string;
   readonly #text: string;
+  readonly #root: string;
   readonly #statements: readonly Statement[];
 
   constructor(root: string, path: string) {
     this.path = path;
+    this.#root = root;
     this.#text = readFileSync(join(root, path), 'utf8');
     this.#statements = parse(this.#text, { sourceType: 'module', plugins: ['typescript'] }).program.body;
   }
@@ -78,14 +82,60 @@ export class SourceFile {
     if (node.type === 'VariableDeclaration') {
       const [declarator] = node.declarations;
       if (declarator.id.type !== 'Identifier' || declarator.id.name !== name) return undefined;
-      return { kind: 'const', code: `const ${this.#slice(declarator)};` };
+      return this.#constant(name, declarator);
     }
     if (!('id' in node) || !node.id || !('name' in node.id) || node.id.name !== name) return undefined;
     if (node.type === 'ClassDeclaration') return { kind: 'class', code: this.#classText(node) };
     if (node.type === 'TSInterfaceDeclaration') return { kind: 'interface', code: this.#slice(node) };
-    if (node.type === 'TSTypeAliasDeclaration') return { kind: 'type', code: this.#slice(node) };
+    if (node.type === 'TSTypeAliasDeclaration') return { kind: 'type', code: this.#aliasText(node) };
     if (node.type === 'FunctionDeclaration')
       return { kind: 'function', code: `${this.#slice(node, node.body)};` };
+    return undefined;
+  }
+
+  /** A function's signature, the signatures of an object's functions, or the constant as it is. */
+  #constant(name: string, declarator: Declarator): Pick<Declaration, 'kind' | 'code'> {
+    const value = plainValue(declarator);
+    if (value?.type === 'ArrowFunctionExpression') {
+      const signature = this.#slice(value, value.body).replace(/\s*=>$/, '');
+      return { kind: 'function', code: `function ${name}${signature};` };
+    }
+    if (value?.type !== 'ObjectExpression')
+      return { kind: 'const', code: `const ${this.#slice(declarator)};` };
+    const members = value.properties.map((property) => {
+      const { doc, code } = this.declaration(this.#slice(property));
+      const comment = doc.includes('\n') ? `/**\n${doc.replaceAll(/^/gm, ' * ')}\n */` : `/** ${doc} */`;
+      return `${doc === '' ? '' : `${comment}\n`}${code.replace(/^function /, '')}`;
+    });
+    return { kind: 'const', code: `const ${name}: {\n${members.map(indented).join('\n')}\n};` };
+  }
+
+  /** A type alias; the type of a list's elements is written as their union. */
+  #aliasText(node: Extract<Statement, { type: 'TSTypeAliasDeclaration' }>): string {
+    return this.#slice(node).replaceAll(/\(typeof (\w+)\)\[number\]/g, (text, list: string) => {
+      return this.#unionOf(list) ?? text;
+    });
+  }
+
+  /** The elements of a constant list as a union of types; undefined for another value. */
+  #unionOf(list: string): string | undefined {
+    const from = this.importOf(list);
+    if (from !== undefined) return new SourceFile(this.#root, from).#unionOf(list);
+    for (const statement of this.#statements) {
+      const inner = statement.type === 'ExportNamedDeclaration' ? statement.declaration : statement;
+      if (inner?.type !== 'VariableDeclaration') continue;
+      const [declarator] = inner.declarations;
+      const value = plainValue(declarator);
+      if (declarator.id.type !== 'Identifier' || declarator.id.name !== list) continue;
+      if (value?.type !== 'ArrayExpression') return undefined;
+      return value.elements
+        .map(
+          (element) =>
+            element &&
+            this.#slice(element).replace(/^\.\.\.(\w+)$/, (_, of: string) => this.#unionOf(of) ?? of),
+        )
+        .join(' | ');
+    }
     return undefined;
   }
 
@@ -115,6 +165,11 @@ export class SourceFile {
       .trimEnd()
       .replaceAll(`\n${indentation}`, '\n');
   }
+}
+
+/** The value of a constant without `as const` and the like. */
+function plainValue({ init }: Declarator) {
+  return init?.type === 'TSAsExpression' || init?.type === 'TSSatisfiesExpression' ? init.expression : init;
 }
 
 function isPublic(member: ClassMember): boolean {

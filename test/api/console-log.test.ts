@@ -40,8 +40,8 @@ describe('console.log', () => {
     expect(inspect(train)).toMatch(
       /\n {2}columns {4}user Int32, item Utf8, rating Int32\n {2}operators {2}random-split$/,
     );
-    expect(inspect(train.withColumnNames({ user: 'item', time: 'when' }))).toMatch(
-      /\n {2}names {6}user item, time when\n {2}operators {2}random-split$/,
+    expect(inspect(train.withColumnNames({ user: 'item', timestamp: 'when' }))).toMatch(
+      /\n {2}names {6}user item, timestamp when\n {2}operators {2}random-split$/,
     );
   });
 

@@ -8,7 +8,7 @@ export interface ColumnNames {
   readonly user?: string;
   readonly item?: string;
   readonly rating?: string;
-  readonly time?: string;
+  readonly timestamp?: string;
 }
 
 export type ColumnRole = keyof ColumnNames;
@@ -18,7 +18,7 @@ export const usualNames = {
   user: 'user',
   item: 'item',
   rating: 'rating',
-  time: 'timestamp',
+  timestamp: 'timestamp',
 } as const satisfies Required<ColumnNames>;
 
 /** The option that sets the column of each role. */
@@ -26,7 +26,7 @@ export const roleOptions = {
   user: 'userCol',
   item: 'itemCol',
   rating: 'ratingCol',
-  time: 'timestampCol',
+  timestamp: 'timestampCol',
 } as const satisfies Required<ColumnNames>;
 
 const things =
@@ -40,7 +40,7 @@ const patterns: Readonly<Record<ColumnRole, RegExp>> = {
   item: new RegExp(`^(${things})s?id$|^(iid|items|product|movie|asin|parentasin|isbn|sku)$`),
   rating:
     /^(user|item|movie|film|book|product|review|star|overall)?(rating|score)s?$|^(stars?|overall|rate|grade)$/,
-  time: /^(unix)?(review|rating|rated|event|created|added)?(time|timestamp|timestamps|date|datetime)$|^(ts|createdat|ratedat|updatedat)$/,
+  timestamp: /^(unix)?(review|rating|rated|event|created|added)?(time|timestamp|timestamps|date|datetime)$|^(ts|createdat|ratedat|updatedat)$/,
 };
 
 /** True if the column's name is usual for the role. */

@@ -66,7 +66,7 @@ function firstIds(
   const first = free.slice(0, needed);
   if (
     free.length > needed &&
-    first.some((name) => isNamedLike(name, 'time') || isNamedLike(name, 'rating'))
+    first.some((name) => isNamedLike(name, 'timestamp') || isNamedLike(name, 'rating'))
   ) {
     throw new DataError(
       `which columns are user and item? There are: ${columnNames(schema)}; name them: randomSplit(weights, { userCol, itemCol })`,

@@ -15,7 +15,7 @@ const schemaOf = (...names: string[]) =>
         ),
     ),
   );
-const all: readonly ColumnRole[] = ['user', 'item', 'rating', 'time'];
+const all: readonly ColumnRole[] = ['user', 'item', 'rating', 'timestamp'];
 
 describe('names of columns', () => {
   it.each([
@@ -31,7 +31,7 @@ describe('names of columns', () => {
       all,
       {},
     );
-    expect(columns).toEqual({ user, item, rating, time });
+    expect(columns).toEqual({ user, item, rating, timestamp: time });
     expect(recognised.every((role) => columns[role] !== role)).toBe(true);
   });
 
@@ -42,7 +42,7 @@ describe('names of columns', () => {
       {},
     );
     expect([columns, recognised]).toEqual([
-      { user: 'user', item: 'item', rating: 'rating', time: 'timestamp' },
+      { user: 'user', item: 'item', rating: 'rating', timestamp: 'timestamp' },
       [],
     ]);
   });
@@ -92,7 +92,7 @@ describe('names of columns', () => {
       {},
     );
     expect([columns, recognised]).toEqual([
-      { user: 'user', item: 'item', rating: 'rating', time: 'timestamp' },
+      { user: 'user', item: 'item', rating: 'rating', timestamp: 'timestamp' },
       [],
     ]);
   });
