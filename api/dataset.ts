@@ -140,7 +140,7 @@ export class Dataset extends Rows<Dataset> {
    * Splits the rows by time, the oldest part first: into parts of the given weights, or into the rows before
    * a moment and the others. Weights require the cut times, so the column of times is read first, two or
    * three times. All rows of one time go to the same part, the later one, so a part can be smaller than its
-   * weight. `before` can be a Date if the column has timestamps, dates or text of dates, or plain numbers
+   * weight; repetitions of a pair can be in both parts. `before` can be a Date if the column has timestamps, dates or text of dates, or plain numbers
    * whose size shows their unit (from 1973 on, in seconds to nanoseconds). Throws DataError for a row without
    * a time, or if a part with a weight would be empty.
    */

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../engine/json.ts';
 import type { PhysicalPlan } from '../engine/plan/physical-plan.ts';
 import { UsageError } from '../engine/errors.ts';
-import { checkOptions, runOptionNames } from './check-options.ts';
+import { checkOptions, requireOptions, runOptionNames } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
 import { requireDataset } from './require-dataset.ts';
 import type { RunOptions } from './run-session.ts';
@@ -44,11 +44,14 @@ export type PlanOptions = Omit<FitOptions, 'plan' | (typeof fitRankingNames)[num
 export function checkFit(
   method: string,
   ratings: Dataset,
-  // Only the library itself passes `continued`, so no message lists it.
-  { continued: _continued, ...options }: FitOptions & { readonly continued?: unknown },
+  given: FitOptions & { readonly continued?: unknown },
   takesPlan = false,
 ): void {
   requireDataset(ratings, method);
+  const example = '{ validation: dataset }';
+  requireOptions(method, given, example);
+  // Only the library itself passes `continued`, so no message lists it.
+  const { continued: _continued, ...options } = given;
   checkOptions(
     method,
     options,
@@ -58,7 +61,7 @@ export function checkFit(
       ...checkpointOptionNames,
       ...runOptionNames,
     ],
-    '{ validation: dataset }',
+    example,
   );
   checkCheckpointOptions(options);
   checkRankUsers(options);

@@ -11,6 +11,7 @@ const synonyms: Readonly<Record<string, string>> = {
   regularization: 'regParam',
   model: 'modelDir',
   output: 'modelDir',
+  time: 'timestamp',
   titles: 'itemNames',
   top: 'n',
 };

@@ -131,7 +131,7 @@ describe('ALS parameters', () => {
     [{ regParam: -0.1 }, 'regParam (λ) must be auto or a number >= 0, got -0.1'],
     [{ regParam: Number.NaN }, 'regParam'],
     [{ seed: -1 }, 'seed must be'],
-    [{ solver: 'lu' }, 'solver must be auto, cholesky or cg, got lu'],
+    [{ solver: 'lu' }, 'solver must be auto, cholesky or cg, got "lu"'],
     [{ cgSteps: 0 }, 'cgSteps must be'],
     [{ targetRmse: -1 }, 'targetRmse must be'],
     [{ earlyStop: 0 }, 'earlyStop must be'],

@@ -224,6 +224,12 @@ describe('TrainValidationSplit', () => {
       space: { rank: [2, 8], regParam: [0.001, 0.1] },
     }).fit(ratings);
     expect(model.training?.params).toMatchObject({ ...best.params, maxIter: best.bestIteration });
+    const { best: overfitted } = await new TrainValidationSplit({
+      estimator: stopping,
+      grid: [{ rank: 8, regParam: 1e-6, regOffset: 0, maxIter: 40 }],
+    }).fit(ratings);
+    expect(overfitted.bestIteration).toBeLessThan(40);
+    expect(overfitted.params.maxIter).toBe(overfitted.bestIteration);
     const halved = await new TrainValidationSplit({
       estimator: stopping,
       space: { rank: [2, 8], regParam: [0.001, 0.1, 1] },

@@ -72,7 +72,7 @@ export class TrainValidationSplit {
     for (const dataset of Object.values(kept)) dropKept(dataset);
     if (search.failure !== undefined && trials.every(({ failure }) => failure !== undefined))
       throw search.failure;
-    const best = bestOf(trials, this.metric);
+    const best = withKeptIterations(bestOf(trials, this.metric));
     reportBest(best, this.metric, onEvent);
     const baselines = { ...ranked, ...errorBaselines(this.metric, best) };
     const model = await this.#trainBest(ratings, { best, trials, baselines }, { signal, onEvent });
@@ -114,7 +114,6 @@ export class TrainValidationSplit {
       earlyStop: undefined,
       earlyStopMetric: undefined,
       targetRmse: undefined,
-      ...(endedEarlier(best) ? { maxIter: best.bestIteration } : {}),
     });
     return final.fit(ratings, {
       ...run,
@@ -133,6 +132,13 @@ export class TrainValidationSplit {
  */
 function endedEarlier({ warm, bestIteration, iterations }: Trial): boolean {
   return warm !== true && bestIteration < iterations;
+}
+
+/** The trial with the number of iterations that the final training has. */
+function withKeptIterations(trial: Trial): Trial {
+  return endedEarlier(trial)
+    ? { ...trial, params: { ...trial.params, maxIter: trial.bestIteration } }
+    : trial;
 }
 
 /** Warns about the best trial, and reports the iterations of the final training if they are fewer. */

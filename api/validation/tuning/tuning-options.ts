@@ -84,6 +84,7 @@ export interface TuneOptions extends RunOptions {
 }
 
 export interface Tuning {
+  /** The best trial; `maxIter` of its `params` is its best iteration, with which `model` was trained. */
   readonly best: Trial;
   /** In the order of the search. */
   readonly trials: readonly Trial[];

@@ -49,7 +49,7 @@ export const split = defineCommand({
     ],
   ],
   epilog: [
-    'The parts do not depend on the order of rows, and repetitions of a pair stay together.',
+    'The parts do not depend on the order of rows. Repetitions of a pair stay together, except where rows are divided by time.',
     'The same ratings, flags and seed give the parts that train holds out. All columns are kept.',
   ].join(' '),
   run: async ({ values, given, positionals }, { signal, onEvent, profile }) => {

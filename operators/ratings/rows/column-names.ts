@@ -40,7 +40,8 @@ const patterns: Readonly<Record<ColumnRole, RegExp>> = {
   item: new RegExp(`^(${things})s?id$|^(iid|items|product|movie|asin|parentasin|isbn|sku)$`),
   rating:
     /^(user|item|movie|film|book|product|review|star|overall)?(rating|score)s?$|^(stars?|overall|rate|grade)$/,
-  timestamp: /^(unix)?(review|rating|rated|event|created|added)?(time|timestamp|timestamps|date|datetime)$|^(ts|createdat|ratedat|updatedat)$/,
+  timestamp:
+    /^(unix)?(review|rating|rated|event|created|added)?(time|timestamp|timestamps|date|datetime)$|^(ts|createdat|ratedat|updatedat)$/,
 };
 
 /** True if the column's name is usual for the role. */

@@ -42,7 +42,7 @@ function batchNamed(user: string, item: string, rating: string, time = 'when'): 
   });
 }
 
-const names = { user: 'who', item: 'what', rating: 'how', time: 'when' } as const;
+const names = { user: 'who', item: 'what', rating: 'how', timestamp: 'when' } as const;
 const named = () => session.from([batchNamed('who', 'what', 'how')], undefined, { columns: names });
 const recognised = () => session.from([batchNamed('userId', 'movieId', 'stars', 'ts')]);
 const als = new ALS({ rank: 2, maxIter: 2, seed: 1 });
@@ -178,7 +178,7 @@ describe('a data set that names its columns', () => {
       'the data set names its item column "what", but itemCol is "who"',
     );
     await expect(named().timeSplit([1, 1], { timestampCol: 'row' })).rejects.toThrow(
-      'the data set names its time column "when", but timestampCol is "row"',
+      'the data set names its timestamp column "when", but timestampCol is "row"',
     );
   });
 
@@ -225,7 +225,7 @@ describe('a data set that names its columns', () => {
 
   it('refuses roles and names that cannot be', async () => {
     expect(() => session.read.csv('x', { columns: { users: 'a' } as object })).toThrow(
-      'unknown option users of the option columns of read.csv. Did you mean user? There are: user, item, rating, time',
+      'unknown option users of the option columns of read.csv. Did you mean user? There are: user, item, rating, timestamp',
     );
     expect(() => session.read.parquet('x', { columns: { user: '' } })).toThrow(
       'the user column must be the name of a column, got ""',
@@ -259,7 +259,7 @@ describe('a data set that names nothing', () => {
     const { test } = await recognised().leaveLastOut({ onEvent: (event) => events.push(event) });
     expect(events).toContainEqual({
       type: 'note',
-      text: 'a column is recognised by its name: time is "ts"; others are chosen with timestampCol',
+      text: 'a column is recognised by its name: timestamp is "ts"; others are chosen with timestampCol',
     });
     expect((await model.evaluate(test)).coldPairs).toBe(0);
   });
