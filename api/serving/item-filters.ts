@@ -77,8 +77,9 @@ function mark(predicate: Checked, { batch, positions }: AttributeRows, mask: Uin
   try {
     selected = selectedRows(predicate, batch);
   } catch (error) {
-    // A cast of a value that does not fit: the condition is at fault, not the stored attributes.
-    throw error instanceof DataError ? new UsageError(error.message, { cause: error }) : error;
+    // A value that does not fit: the condition is at fault, not the stored attributes. The summary names the
+    // part of the condition.
+    throw error instanceof DataError ? new UsageError(error.summary, { cause: error }) : error;
   }
   for (const row of selected) if (positions[row] !== UNKNOWN_KEY) mask[positions[row]] = 1;
 }

@@ -19,11 +19,33 @@ export type FieldValues<F extends Fields> = {
   readonly [K in keyof F]: F[K] extends Field<infer T> ? T : never;
 };
 
-/** Longest id and longest list of ids of a request. */
-const MOST_ID_LENGTH = 1000;
+/** Longest list of ids of a request. */
 const MOST_IDS = 10_000;
 
-export const idSchema = { oneOf: [{ type: 'integer' }, { type: 'string' }] };
+export const idSchema = { type: ['integer', 'string'] };
+
+/** The schema of an object in an answer, which always has all properties but the optional ones. */
+export function answerSchema(
+  properties: Readonly<Record<string, JsonObject>>,
+  optional: Readonly<Record<string, JsonObject>> = {},
+): JsonObject {
+  return { type: 'object', properties: { ...properties, ...optional }, required: Object.keys(properties) };
+}
+
+export const listOf = (items: JsonObject): JsonObject => ({ type: 'array', items });
+
+/** The schema of an object with these fields. */
+export function schemaOf(fields: Fields): JsonObject {
+  const entries = Object.entries(fields);
+  return {
+    type: 'object',
+    required: entries.flatMap(([name, { required }]) => (required ? [name] : [])),
+    properties: Object.fromEntries(
+      entries.map(([name, { schema, describe }]) => [name, { ...schema, description: describe }]),
+    ),
+    additionalProperties: false,
+  };
+}
 
 /** Reads the fields of an object. Throws UsageError for an unknown field. */
 export function readFields<F extends Fields>(fields: F, given: unknown, where: string): FieldValues<F> {
@@ -65,7 +87,7 @@ export const countField: Field<number> = {
 
 /** Throws UsageError unless it is an id that JSON holds exactly. */
 export function readId(given: unknown, name: string): Id {
-  if (typeof given === 'string' && given !== '' && given.length <= MOST_ID_LENGTH) return given;
+  if (typeof given === 'string') return given;
   if (typeof given === 'number' && Number.isSafeInteger(given)) return given;
   const advice =
     typeof given === 'number' && Number.isInteger(given)
@@ -83,7 +105,9 @@ export function idField(describe: string): Field<Id> {
 export function idsField(describe: string): Field<readonly Id[] | undefined> {
   const read = (given: unknown, name: string) => {
     if (given === undefined) return undefined;
-    const list: unknown = typeof given === 'string' ? given.split(',') : given;
+    const parts = typeof given === 'string' ? given.split(',') : undefined;
+    if (parts?.includes('')) throw new UsageError(`${name} has an empty id between its commas`);
+    const list: unknown = parts ?? given;
     if (!Array.isArray(list) || list.length > MOST_IDS)
       throw new UsageError(
         `${name} must be a list of at most ${MOST_IDS.toLocaleString('en-US')} ids, got ${short(given)}`,

@@ -4,7 +4,9 @@ import { CancelledError, CapacityError, FactorFlowError, UsageError } from '../.
 export type HttpCode =
   | 'USAGE'
   | 'UNAUTHORIZED'
+  | 'FORBIDDEN'
   | 'NOT_FOUND'
+  | 'METHOD'
   | 'TOO_LARGE'
   | 'ENCODING'
   | 'BUSY'
@@ -15,7 +17,9 @@ export type HttpCode =
 const statuses: Readonly<Record<HttpCode, number>> = {
   USAGE: 400,
   UNAUTHORIZED: 401,
+  FORBIDDEN: 403,
   NOT_FOUND: 404,
+  METHOD: 405,
   TOO_LARGE: 413,
   ENCODING: 415,
   BUSY: 503,
@@ -67,7 +71,7 @@ function partsOf(error: unknown): {
 } {
   if (error instanceof HttpError)
     return { code: error.code, status: statuses[error.code], message: error.message };
-  if (error instanceof UsageError) return { code: 'USAGE', status: 400, message: error.message };
+  if (error instanceof UsageError) return { code: 'USAGE', status: 400, message: withoutPlace(error) };
   if (error instanceof CapacityError) return { code: 'BUSY', status: 503, message: error.summary };
   // Work is cancelled when the client has gone, or when the server ends before it.
   if (error instanceof CancelledError) return { code: 'ENDING', status: 503, message: 'cancelled' };
@@ -79,6 +83,11 @@ function partsOf(error: unknown): {
     return { code: status === 404 ? 'NOT_FOUND' : 'USAGE', status, message: brief((error as Error).message) };
   if (status === 503) return { code: 'ENDING', status, message: 'the server is ending' };
   return { code: 'INTERNAL', status: 500, message: 'internal error' };
+}
+
+/** The message without phase, file and row: clients need not know the server's files. */
+function withoutPlace({ summary, details: { advice } }: UsageError): string {
+  return advice === undefined ? summary : `${summary}. ${advice}`;
 }
 
 /** Fastify quotes paths of any length. */

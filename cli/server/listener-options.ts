@@ -11,9 +11,11 @@ export interface ServerLimits {
   readonly receiveMilliseconds: number;
 }
 
-/** Longest id in a path, decoded. */
-const MOST_PARAMETER = 1000;
-const MOST_HEADER_BYTES = 16 * 1024;
+/** Largest head of a request: its path and its headers. */
+const MOST_HEAD_BYTES = 16 * 1024;
+
+/** Time for a client to take the answer to a request that it has not sent whole or valid. */
+const LAST_ANSWER_MILLISECONDS = 500;
 
 /** A connection that sends and reads nothing for this time is closed. */
 const IDLE_MILLISECONDS = 30_000;
@@ -36,13 +38,13 @@ export function listenerOptions(limits: ServerLimits) {
     connectionTimeout: IDLE_MILLISECONDS,
     keepAliveTimeout: 2 * IDLE_MILLISECONDS,
     forceCloseConnections: 'idle',
-    // A hook refuses requests that arrive while the server ends, with an error of this server's form.
+    // Requests that arrive while the server ends are answered.
     return503OnClosing: false,
-    routerOptions: { maxParamLength: MOST_PARAMETER },
+    routerOptions: { maxParamLength: MOST_HEAD_BYTES },
     http: {
       headersTimeout: limits.receiveMilliseconds,
       connectionsCheckingInterval: Math.min(1000, limits.receiveMilliseconds),
-      maxHeaderSize: MOST_HEADER_BYTES,
+      maxHeaderSize: MOST_HEAD_BYTES,
       // A hook refuses requests without it, with an error of this server's form.
       requireHostHeader: false,
     },
@@ -57,6 +59,8 @@ export function listenerOptions(limits: ServerLimits) {
       const { body } = refusalOf(new HttpError('USAGE', message));
       const head = `HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-type: application/json; charset=utf-8`;
       socket.end(`${head}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
+      // The client may send on, and never close its side.
+      setTimeout(() => socket.destroy(), LAST_ANSWER_MILLISECONDS).unref();
     },
   } satisfies FastifyHttpOptions<RawServerDefault>;
 }

@@ -1,53 +1,80 @@
 import { packageInfo } from '../../api/package-info.ts';
 import type { JsonObject } from '../../index.ts';
-import { type Fields, idSchema } from './fields.ts';
+import { answerSchema, idSchema, schemaOf } from './fields.ts';
 import type { Route } from './route.ts';
 
-const errorSchema = {
-  type: 'object',
-  properties: {
-    error: {
-      type: 'object',
-      properties: { code: { type: 'string' }, message: { type: 'string' } },
-    },
-  },
-};
+const readySchema = answerSchema({ ready: { type: 'boolean' }, model: { type: 'string' } });
 
-const refusals: Readonly<Record<string, string>> = {
+const problems: Readonly<Record<number | string, string>> = {
   400: 'The request is malformed',
   401: 'The token is missing or wrong',
+  403: 'The server does not answer to the name in the header host',
   404: 'The model does not know the id',
+  408: 'The request came too slowly',
   413: 'The body is too large',
-  415: 'The body is compressed or not JSON',
+  415: 'The body is encoded or not JSON',
+  500: 'The program failed; its log has the reason',
   503: 'Too many requests, or the answer took too long: try again after the seconds of Retry-After',
+  default: 'Any other refusal',
 };
 
-/** Pages of the server itself, which need no model; `isOpen`: without a token. */
-export const ownPages = [
-  { path: '/health', summary: 'The process answers', isOpen: true, type: 'application/json' },
+/** A page of the server itself, which needs no model. */
+interface OwnPage {
+  readonly path: string;
+  readonly summary: string;
+  /** Without a token. */
+  readonly isOpen: boolean;
+  readonly type: string;
+  readonly schema: JsonObject;
+  /** Answers that are no errors in addition to 200. */
+  readonly others?: JsonObject;
+}
+
+export const ownPages: readonly OwnPage[] = [
+  {
+    path: '/health',
+    summary: 'The process answers',
+    isOpen: true,
+    type: 'application/json',
+    schema: answerSchema({ ok: { type: 'boolean' } }),
+  },
   {
     path: '/ready',
     summary: 'A model is loaded; 503 while the server ends',
     isOpen: true,
     type: 'application/json',
+    schema: readySchema,
+    others: { 503: { description: 'The server ends', content: contentOf(readySchema) } },
   },
-  { path: '/metrics', summary: 'Metrics for Prometheus', isOpen: false, type: 'text/plain' },
-  { path: '/openapi.json', summary: 'This document', isOpen: false, type: 'application/json' },
-  { path: '/docs', summary: 'This document as a page', isOpen: false, type: 'text/html' },
-] as const;
+  {
+    path: '/metrics',
+    summary: 'Metrics for Prometheus',
+    isOpen: false,
+    type: 'text/plain',
+    schema: { type: 'string' },
+  },
+  {
+    path: '/openapi.json',
+    summary: 'This document',
+    isOpen: false,
+    type: 'application/json',
+    schema: { type: 'object' },
+  },
+  {
+    path: '/docs',
+    summary: 'This document as a page',
+    isOpen: false,
+    type: 'text/html',
+    schema: { type: 'string' },
+  },
+];
 
 /** The OpenAPI document of the routes. `secured`: requests need a token. */
 export function openApi(routes: readonly Route[], secured: boolean): JsonObject {
   const paths: Record<string, Record<string, JsonObject>> = {};
-  for (const route of routes) (paths[route.path] ??= {})[route.method.toLowerCase()] = operationOf(route);
-  for (const { path, summary, type, isOpen } of ownPages)
-    paths[path] = {
-      get: {
-        summary,
-        responses: { 200: { description: 'OK', content: { [type]: {} } } },
-        ...(isOpen ? { security: [] } : {}),
-      },
-    };
+  for (const route of routes)
+    (paths[route.path] ??= {})[route.method.toLowerCase()] = operationOf(route, secured);
+  for (const page of ownPages) paths[page.path] = { get: operationOfPage(page, secured) };
   return {
     openapi: '3.1.0',
     info: {
@@ -56,17 +83,28 @@ export function openApi(routes: readonly Route[], secured: boolean): JsonObject 
       description: 'Recommendations of a matrix factorization model.',
     },
     paths,
-    ...(secured && {
-      components: { securitySchemes: { token: { type: 'http', scheme: 'bearer' } } },
-      security: [{ token: [] }],
-    }),
+    components: {
+      schemas: {
+        Error: answerSchema({
+          error: answerSchema({ code: { type: 'string' }, message: { type: 'string' } }),
+        }),
+      },
+      ...(secured && { securitySchemes: { token: { type: 'http', scheme: 'bearer' } } }),
+    },
+    ...(secured && { security: [{ token: [] }] }),
   };
 }
 
-function operationOf({ path, summary, query, body, answer }: Route): JsonObject {
+function operationOf({ method, path, summary, query, body, answer }: Route, secured: boolean): JsonObject {
   const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
   const parameters = [
-    ...names.map((name) => ({ name, in: 'path', required: true, schema: idSchema })),
+    ...names.map((name) => ({
+      name,
+      in: 'path',
+      description: 'percent-encoded; an id that a path cannot have, such as "..", is sent by POST',
+      required: true,
+      schema: idSchema,
+    })),
     ...Object.entries(query).map(([name, { describe, schema }]) => ({
       name,
       in: 'query',
@@ -75,31 +113,50 @@ function operationOf({ path, summary, query, body, answer }: Route): JsonObject 
       ...(schema.type === 'array' && { style: 'form', explode: false }),
     })),
   ];
-  const content = (schema: JsonObject) => ({ 'application/json': { schema } });
-  const errors = Object.entries(refusals).map(([status, description]) => [
-    status,
-    { description, content: content(errorSchema) },
-  ]);
+  const isPost = method === 'POST';
   return {
+    operationId: [method.toLowerCase(), ...(path.match(/\w+/g) ?? [])].join('_'),
     summary,
     ...(parameters.length > 0 && { parameters }),
-    ...(Object.keys(body).length > 0 && {
-      requestBody: { required: true, content: content(schemaOf(body)) },
-    }),
-    responses: { 200: { description: 'OK', content: content(answer) }, ...Object.fromEntries(errors) },
+    ...(isPost && { requestBody: { required: true, content: contentOf(schemaOf(body)) } }),
+    responses: {
+      200: {
+        description: 'OK',
+        headers: { 'x-factorflow-model': { required: true, schema: { type: 'string' } } },
+        content: contentOf(answer),
+      },
+      ...refusals([
+        ...(secured ? [401] : []),
+        ...(isPost || names.length > 0 ? [404] : []),
+        ...(isPost ? [408, 413, 415] : []),
+        503,
+      ]),
+    },
   };
 }
 
-function schemaOf(fields: Fields): JsonObject {
+function operationOfPage(
+  { path, summary, isOpen, type, schema, others }: OwnPage,
+  secured: boolean,
+): JsonObject {
   return {
-    type: 'object',
-    required: Object.entries(fields).flatMap(([name, { required }]) => (required ? [name] : [])),
-    properties: Object.fromEntries(
-      Object.entries(fields).map(([name, { schema, describe }]) => [
-        name,
-        { ...schema, description: describe },
-      ]),
-    ),
-    additionalProperties: false,
+    operationId: `get_${path.match(/\w+/)?.[0]}`,
+    summary,
+    responses: {
+      200: { description: 'OK', content: { [type]: { schema } } },
+      ...refusals(secured && !isOpen ? [401] : []),
+      ...others,
+    },
+    ...(secured && isOpen && { security: [] }),
   };
+}
+
+function refusals(statuses: readonly number[]): JsonObject {
+  const content = contentOf({ $ref: '#/components/schemas/Error' });
+  const all = [400, 403, ...statuses, 500, 'default'];
+  return Object.fromEntries(all.map((status) => [status, { description: problems[status], content }]));
+}
+
+function contentOf(schema: JsonObject): JsonObject {
+  return { 'application/json': { schema } };
 }

@@ -1,6 +1,10 @@
+import { lookup } from 'node:dns/promises';
+import type { IncomingMessage } from 'node:http';
+import type { Readable } from 'node:stream';
 import type { fastify, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { UsageError } from '../../engine/errors.ts';
 import { apiPage } from './api-page.ts';
+import { type Access, headCheck } from './check-head.ts';
 import { HttpError, refusalOf } from './http-error.ts';
 import { listenerOptions, mostConnections, type ServerLimits } from './listener-options.ts';
 import type { Metrics } from './metrics.ts';
@@ -8,12 +12,11 @@ import { openApi, ownPages } from './open-api.ts';
 import { Requests } from './requests.ts';
 import { routes } from './routes/routes.ts';
 import type { ServedModels } from './served-models.ts';
-import { tokenCheck } from './token.ts';
+import { Traffic } from './traffic.ts';
+import { Transfers } from './transfers.ts';
 
-export interface ServerOptions extends ServerLimits {
-  readonly host: string;
+export interface ServerOptions extends ServerLimits, Access {
   readonly port: number;
-  readonly token: string | undefined;
   /** Seconds that running requests get when the server ends. */
   readonly graceSeconds: number;
   /** Receives failures of the program, for its log. */
@@ -23,12 +26,12 @@ export interface ServerOptions extends ServerLimits {
 export interface OpenServer {
   /** http://HOST:PORT, with the port that the system chose for port 0. */
   readonly address: string;
-  /** Refuses new requests, and ends when the running ones are answered or the grace time is over. */
+  /** Answers what was sent, takes no new connections, and ends at the latest when the grace time is over. */
   close(): Promise<void>;
 }
 
-/** Time between two looks for the last running request when the server ends. */
-const SWEEP_MILLISECONDS = 50;
+/** Longest time in which a server that ends takes new connections, if requests do not cease. */
+const LAST_MILLISECONDS = 1000;
 
 const openPaths: readonly string[] = ownPages.flatMap(({ path, isOpen }) => (isOpen ? [path] : []));
 
@@ -39,27 +42,26 @@ export async function openServer(
   metrics: Metrics,
   options: ServerOptions,
 ): Promise<OpenServer> {
-  const server = make(listenerOptions(options));
+  const server = makeServer(make, options);
   server.server.maxConnections = mostConnections();
   server.server.on('checkExpectation', refuseExpectation);
-  const requests = new Requests(models, options);
+  const traffic = new Traffic(server.server);
+  const transfers = new Transfers(options.mostRequests * options.bodyBytes);
+  const requests = new Requests(models, transfers, options);
   let ending = false;
-  const check = options.token === undefined ? () => {} : tokenCheck(options.token);
+  const check = headCheck(options);
   server.removeContentTypeParser('text/plain');
   server.setErrorHandler((error, _request, reply) => refuse(error, reply, options.onFailure));
   server.setNotFoundHandler((request, reply) => refuse(notFound(request), reply, options.onFailure));
   server.addHook('onRequest', async (request, reply) => {
     measure(request, reply, metrics);
-    requireHost(request);
-    refuseEncoding(request);
-    const isOpen = openPaths.includes(request.routeOptions.url ?? '');
-    if (!isOpen) check(request.headers.authorization);
-    if (ending && !isOpen) throw new HttpError('ENDING', 'the server is ending');
+    check(request, openPaths.includes(request.routeOptions.url ?? ''));
     // Refused here, so that no body is received for it.
     if (request.is404) throw notFound(request);
   });
-  server.addHook('onSend', async (_request, reply) => {
-    if (ending) void reply.header('connection', 'close');
+  server.addHook('onSend', async ({ raw }, reply) => {
+    // A connection that is closed before its body is read is reset, and the client may not get the answer.
+    if (ending && raw.complete) void reply.header('connection', 'close');
   });
   addPages(server, {
     models,
@@ -71,28 +73,68 @@ export async function openServer(
   for (const route of routes)
     server.route({
       method: route.method,
-      url: route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
-      onRequest: async (_request, reply) => requests.enter(reply),
+      url: urlOf(route.path),
+      preParsing: ({ raw }, _reply, payload, done) => {
+        holdBody(transfers, raw, payload, options.bodyBytes);
+        done(null, payload);
+      },
       handler: (request, reply) => requests.answer(route, request, reply),
     });
+  refuseOtherMethods(server);
   const address = await listen(server, options);
   const close = async () => {
     ending = true;
-    const late = setTimeout(() => server.server.closeAllConnections(), 1000 * options.graceSeconds);
-    // Connections that wait for a request would keep the server open for the whole grace time.
-    const unused = setInterval(() => {
-      if (requests.running === 0) server.server.closeAllConnections();
-    }, SWEEP_MILLISECONDS);
-    await server.close();
-    clearTimeout(late);
-    clearInterval(unused);
+    const end = performance.now() + 1000 * options.graceSeconds;
+    await traffic.ends(Math.min(LAST_MILLISECONDS, 1000 * options.graceSeconds));
+    const closed = server.close();
+    await traffic.ends(end - performance.now());
+    server.server.closeAllConnections();
+    await closed;
   };
   return { address, close };
 }
 
+function makeServer(make: typeof fastify, limits: ServerLimits) {
+  const options = listenerOptions(limits);
+  const server = make(options);
+  // Before 5.5 Fastify took the router's options among its own; later releases warn of them there.
+  return 'routerOptions' in server.initialConfig ? server : make({ ...options, ...options.routerOptions });
+}
+
+const urlOf = (path: string) => path.replaceAll(/\{(\w+)\}/g, ':$1');
+
+/** Counts the bytes of a body; `most`: Fastify refuses a larger one and lets go of it. */
+function holdBody(transfers: Transfers, message: IncomingMessage, body: Readable, most: number): void {
+  let received = 0;
+  body.on('data', ({ length }: Buffer) => {
+    received += length;
+    if (received <= most) transfers.hold(message, length);
+  });
+}
+
+/** Answers 405 to known paths with methods that they do not have. */
+function refuseOtherMethods(server: FastifyInstance): void {
+  const pages = ownPages.map(({ path }) => ({ method: 'GET', path }));
+  for (const [path, known] of Map.groupBy([...routes, ...pages], (route) => route.path)) {
+    const allowed = known.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
+    const refuseMethod = async ({ method }: FastifyRequest, reply: FastifyReply) => {
+      void reply.header('allow', allowed.join(', '));
+      throw new HttpError('METHOD', `${path} takes ${allowed.join(' and ')}, not ${method}`);
+    };
+    server.route({
+      method: server.supportedMethods.filter((method) => !allowed.includes(method)),
+      url: urlOf(path),
+      onRequest: refuseMethod,
+      handler: refuseMethod,
+    });
+  }
+}
+
 async function listen(server: FastifyInstance, { host, port }: ServerOptions): Promise<string> {
   try {
-    return await server.listen({ host, port });
+    // Of a name with several addresses, Fastify would make servers that this one neither limits nor ends.
+    const { address } = await lookup(host);
+    return await server.listen({ host: address, port });
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
     const problem = code === undefined ? undefined : listenProblems[code];
@@ -120,22 +162,6 @@ function refuse(error: unknown, reply: FastifyReply, onFailure: ServerOptions['o
 function notFound({ method, url }: FastifyRequest): HttpError {
   const path = url.split('?')[0].slice(0, 100);
   return new HttpError('NOT_FOUND', `there is no ${method} ${path}; /docs has the routes`);
-}
-
-/** HTTP/1.1 demands the header; Node.js refuses requests without it by an empty answer. */
-function requireHost({ raw }: FastifyRequest): void {
-  if (raw.headers.host === undefined && raw.httpVersion === '1.1')
-    throw new HttpError('USAGE', 'the request has no header "host"');
-}
-
-/** Bodies are read as they are sent. */
-function refuseEncoding({ headers }: FastifyRequest): void {
-  const encoding = headers['content-encoding'];
-  if (encoding !== undefined && encoding !== 'identity')
-    throw new HttpError(
-      'ENCODING',
-      `the server takes no body with content-encoding ${encoding.slice(0, 50)}`,
-    );
 }
 
 /** Answers a header `expect` of anything but 100-continue. */

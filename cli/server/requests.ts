@@ -2,23 +2,20 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Deadline } from './deadline.ts';
 import { readFields, readId } from './fields.ts';
 import { HttpError } from './http-error.ts';
+import type { ServerLimits } from './listener-options.ts';
 import type { Route } from './route.ts';
 import type { ServedModels } from './served-models.ts';
-
-interface RequestLimits {
-  /** Most requests to the model at a time. */
-  readonly mostRequests: number;
-  readonly answerMilliseconds: number;
-}
+import type { Transfers } from './transfers.ts';
 
 /** The requests to the model that are being answered. */
 export class Requests {
   readonly #models: ServedModels;
-  readonly #limits: RequestLimits;
+  readonly #transfers: Transfers;
+  readonly #limits: ServerLimits;
   #running = 0;
 
-  constructor(models: ServedModels, limits: RequestLimits) {
-    [this.#models, this.#limits] = [models, limits];
+  constructor(models: ServedModels, transfers: Transfers, limits: ServerLimits) {
+    [this.#models, this.#transfers, this.#limits] = [models, transfers, limits];
   }
 
   get running(): number {
@@ -26,19 +23,13 @@ export class Requests {
   }
 
   /**
-   * Takes a place for a request until its connection has the answer or is closed, so that clients that send
-   * or read slowly count, too. Throws HttpError BUSY if all places are taken.
+   * Answers a request by its route. The request takes a place from its whole body to its answer, so clients
+   * that send or read slowly take none. Throws HttpError BUSY if all places are taken.
    */
-  enter(reply: FastifyReply): void {
-    const { mostRequests } = this.#limits;
+  async answer(route: Route, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const { mostRequests, answerMilliseconds, receiveMilliseconds } = this.#limits;
     if (this.#running >= mostRequests)
       throw new HttpError('BUSY', `the server answers ${mostRequests} requests already`);
-    this.#running++;
-    reply.raw.once('close', () => this.#running--);
-  }
-
-  /** Answers a request by its route. */
-  async answer(route: Route, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const input = {
       path: Object.fromEntries(
         Object.entries(request.params as Record<string, string>).map(([name, id]) => [
@@ -49,13 +40,19 @@ export class Requests {
       query: readFields(route.query, request.query, 'query'),
       body: route.method === 'POST' ? readFields(route.body, request.body, 'body') : {},
     };
-    const deadline = new Deadline(this.#limits.answerMilliseconds);
+    const deadline = new Deadline(answerMilliseconds);
     reply.raw.once('close', () => deadline.abandon());
-    const work = this.#models.use(async (loaded) => {
-      void reply.header('x-factorflow-model', loaded.version);
-      return route.respond({ ...input, signal: deadline.signal }, loaded);
-    });
-    const found = await deadline.within(work);
-    return reply.type('application/json; charset=utf-8').send(JSON.stringify(found));
+    this.#running++;
+    const work = this.#models
+      .use(async (loaded) => {
+        void reply.header('x-factorflow-model', loaded.version);
+        return route.respond({ ...input, signal: deadline.signal }, loaded);
+      })
+      .finally(() => this.#running--);
+    const answer = JSON.stringify(await deadline.within(work));
+    this.#transfers.hold(reply.raw, answer.length);
+    const late = setTimeout(() => reply.raw.destroy(), receiveMilliseconds);
+    reply.raw.once('close', () => clearTimeout(late));
+    return reply.type('application/json; charset=utf-8').send(answer);
   }
 }

@@ -2,6 +2,7 @@ import { formatCount } from '../../engine/format.ts';
 import { collectGarbage } from '../../engine/threads/collect-garbage.ts';
 import type { EventSink } from '../../index.ts';
 import { reportError } from '../report/report-error.ts';
+import { isLoopback } from './check-head.ts';
 import { folderState } from './folder-state.ts';
 import { loadFastify } from './load-fastify.ts';
 import { loadModel, type ModelData } from './load-model.ts';
@@ -39,7 +40,7 @@ export async function serveModel(options: ServeOptions): Promise<Served> {
   const [note, warn] = [log('note'), log('warning')];
   const onFailure = (error: unknown) => warn(reportError(error).text);
   const server = await openServer(fastify, models, metrics, { ...options, onFailure });
-  if (options.token === undefined && !isOwn(options.host))
+  if (options.token === undefined && !isLoopback(options.host))
     warn(`anyone who reaches ${options.host} may ask: the server has no token. Give it one by --token-file`);
   const load = () => loadModel(data);
   const { folder } = data;
@@ -56,11 +57,6 @@ export async function serveModel(options: ServeOptions): Promise<Served> {
   await models.close();
   const seconds = (performance.now() - start) / 1000;
   return { address: server.address, requests: metrics.total, seconds };
-}
-
-/** True for addresses that no other machine reaches. */
-function isOwn(host: string): boolean {
-  return host === 'localhost' || host === '::1' || host.startsWith('127.');
 }
 
 function fired(signal: AbortSignal): Promise<void> {

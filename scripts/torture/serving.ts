@@ -61,11 +61,7 @@ export const serving: MakeAttack = ({ folder, random, count, find }) => {
   return {
     name: 'serve',
     prepare: async () => {
-      for (const [seed, to] of models.entries()) {
-        const size = ['--rank', '8', '--max-iter', '1', '--device', 'cpu', '--seed', `${seed}`];
-        const { code, stderr } = await runCommand(['train', ratings, ...size, '--model-dir', to, '--quiet']);
-        if (code !== 0) throw new Error(`train ended with ${code}: ${stderr}`);
-      }
+      for (const [seed, to] of models.entries()) await trainModel(to, seed);
       return undefined;
     },
     round: async () => {
@@ -124,11 +120,17 @@ interface End {
   readonly stderr: string;
 }
 
+/** Trains a small model for a server. */
+export async function trainModel(to: string, seed: number): Promise<void> {
+  const size = ['--rank', '8', '--max-iter', '1', '--device', 'cpu', '--seed', `${seed}`];
+  const { code, stderr } = await runCommand(['train', ratings, ...size, '--model-dir', to, '--quiet']);
+  if (code !== 0) throw new Error(`train ended with ${code}: ${stderr}`);
+}
+
 /** Starts `serve`; the address is undefined if the server ends before it listens. */
-async function startServer(model: string) {
-  const server = spawn(process.execPath, [program, 'serve', model, '--port', '0', '--poll', '0.1'], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
+export async function startServer(model: string, ...flags: readonly string[]) {
+  const line = [program, 'serve', model, '--port', '0', '--poll', '0.1', ...flags];
+  const server = spawn(process.execPath, line, { stdio: ['ignore', 'ignore', 'pipe'] });
   const timer = setTimeout(() => void server.kill('SIGKILL'), PATIENCE_MILLISECONDS);
   const { promise: listening, resolve } = Promise.withResolvers<string | undefined>();
   let stderr = '';

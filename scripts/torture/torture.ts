@@ -1,9 +1,9 @@
 /**
  * Attacks the built program and its library for some minutes, and compares what survives with what it must
  * be: kills, signals, full disks, failing, short and slow calls of the file system, web servers with false
- * answers, damaged files, aborted calls, closed sessions, `serve` that ends among requests and reloads,
- * readers and writers in separate process spaces, thousands of small fits, ratings of odd shapes, and float64
- * formulas in Python.
+ * answers, damaged files, aborted calls, closed sessions, `serve` that ends among requests and reloads, and
+ * its slow clients, readers and writers in separate process spaces, thousands of small fits, ratings of odd
+ * shapes, and float64 formulas in Python.
  * Ends only processes of its own and writes only to a temporary folder of its own.
  *
  *     npm run torture -- [--minutes 10] [--seed 1] [--only kills,signals] [--oracle]
@@ -25,6 +25,7 @@ import { fullDisk } from './full-disk.ts';
 import { kills, signalled } from './kills.ts';
 import { lies } from './lies.ts';
 import { oracle } from './oracle.ts';
+import { servedClients } from './served-clients.ts';
 import { serving } from './serving.ts';
 import { spaces } from './spaces.ts';
 
@@ -66,6 +67,7 @@ const makers: readonly (readonly [MakeAttack, number])[] = [
   [spaces, 1],
   [closing, 0.5],
   [serving, 0.5],
+  [servedClients, 0.5],
 ];
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-torture-'));
 const finds: string[] = [];

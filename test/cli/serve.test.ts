@@ -69,14 +69,14 @@ it.each(['SIGTERM', 'SIGINT'] as const)(
   },
 );
 
-/** Sends a request that never ends, and waits until the server has it. */
+/** Sends a request that never ends, and waits until the server has its head. */
 async function askForEver(address: string) {
   const { hostname, port } = new URL(address);
   const socket = connect(Number(port), hostname).on('error', () => {});
   await once(socket, 'connect');
-  socket.write('POST /fold-in HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n');
-  socket.write('content-length: 9\r\n\r\n{');
-  while (!(await fetch(`${address}/metrics`).then((one) => one.text())).includes('requests_running 1'));
+  socket.write('POST /fold-in HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n');
+  socket.write('expect: 100-continue\r\ncontent-length: 9\r\n\r\n{');
+  await once(socket, 'data');
   return socket;
 }
 
@@ -122,7 +122,7 @@ it('running requests that do not end are cut off after the grace time', async ()
   const { hostname, port } = new URL(address);
   const socket = connect(Number(port), hostname).on('error', () => {});
   await once(socket, 'connect');
-  socket.write('POST /fold-in HTTP/1.1\r\nhost: x\r\n');
+  socket.write('POST /fold-in HTTP/1.1\r\nhost: localhost\r\n');
   child.kill('SIGTERM');
   expect((await outcome).code).toBe(0);
   socket.destroy();

@@ -5,7 +5,7 @@ import { columnOptions } from '../../options/data/data-options.ts';
 import { checkNameFlags, nameOptions, readNames } from '../../options/data/name-options.ts';
 import { indexOption } from '../../options/data/index-option.ts';
 import { readOptions } from '../../options/data/text-options.ts';
-import { decimal, text, textOf, wholeNumber } from '../../options/kinds.ts';
+import { decimal, listOf, text, textOf, wholeNumber } from '../../options/kinds.ts';
 import { machineOptions, parquetBackendOption } from '../../options/machine-options.ts';
 import type { Option } from '../../options/option.ts';
 import { commonOptions } from '../../options/output-options.ts';
@@ -44,6 +44,12 @@ const serverOptions = {
     describe: 'file with a token that requests must send: "authorization: Bearer TOKEN"',
     group: 'Server:',
     defaultText: 'the variable FACTORFLOW_TOKEN; without it no token is needed',
+  }),
+  allowHost: listOf({
+    describe:
+      'names that the header "host" of requests may have, separated by commas, besides localhost, 127.x.x.x and ::1',
+    group: 'Server:',
+    defaultText: 'any name, but none on a loopback address without a token',
   }),
   poll: seconds('seconds between checks for a new model in the folder; 0: no checks', 5, 0),
   maxRequests: wholeNumber({
@@ -115,9 +121,10 @@ export const serve = defineCommand({
     await loadFastify();
     await using session = await openSession({ ...values, device: 'cpu' }, { signal }, { oneVersion: false });
     const { serveModel } = await import('../../server/serve-model.ts');
-    const { exclude, host, port } = values;
+    const { allowHost = [], exclude, host, port } = values;
     const served = await serveModel({
       host,
+      allowHosts: allowHost,
       port,
       token,
       mostRequests: values.maxRequests,

@@ -1,7 +1,17 @@
 import type { RatedItem } from '../../../api/serving/fold-in-request.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import { HttpError } from '../http-error.ts';
-import { choiceField, type Field, idField, idSchema, readFields, readId, short } from '../fields.ts';
+import {
+  answerSchema,
+  choiceField,
+  type Field,
+  idField,
+  idSchema,
+  listOf,
+  readFields,
+  schemaOf,
+  short,
+} from '../fields.ts';
 import { filterOf } from '../item-filter.ts';
 import { idsForJson, requireKnown } from '../loaded-model.ts';
 import { defineRoute } from '../route.ts';
@@ -27,7 +37,7 @@ const ratings: Field<readonly RatedItem[]> = {
     type: 'array',
     minItems: 1,
     maxItems: MOST_RATINGS,
-    items: { type: 'object', required: ['item'], properties: { item: idSchema, rating: { type: 'number' } } },
+    items: schemaOf(ratedItem),
   },
   required: true,
   read: (given, name) => {
@@ -54,7 +64,7 @@ export const foldIn = defineRoute({
       'error',
     ),
   },
-  answer: recommendationsSchema,
+  answer: recommendationsSchema({ type: 'null' }),
   respond: async ({ body, signal }, loaded) => {
     const { n, deny, allow, unknownUsers } = body;
     const { model, names, index } = loaded;
@@ -71,30 +81,23 @@ export const explain = defineRoute({
   summary: "The share of each of a user's ratings in the score of an item",
   query: {},
   body: { item: idField('the item whose score is explained'), ratings },
-  answer: {
-    type: 'object',
-    properties: {
+  answer: answerSchema(
+    {
       item: idSchema,
-      name: { type: 'string' },
       score: { type: 'number' },
       base: { type: 'number', description: 'the part that is the same for all users' },
-      contributions: {
-        type: 'array',
-        items: {
-          type: 'object',
-          properties: {
-            item: idSchema,
-            name: { type: 'string' },
-            rating: { type: 'number' },
-            share: { type: 'number' },
-          },
-        },
-      },
+      contributions: listOf(
+        answerSchema(
+          { item: idSchema, rating: { type: 'number' }, share: { type: 'number' } },
+          { name: { type: 'string' } },
+        ),
+      ),
       unknownItems: { type: 'integer' },
     },
-  },
+    { name: { type: 'string' } },
+  ),
   respond: async ({ body, signal }, loaded) => {
-    requireKnown(loaded, 'item', readId(body.item, 'item'));
+    requireKnown(loaded, 'item', body.item);
     requireAnyKnown((id) => loaded.model.hasItem(id), body.ratings);
     const { known: _, ...found } = await loaded.model.explain(body.ratings, body.item, {
       names: loaded.names,

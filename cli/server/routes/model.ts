@@ -1,4 +1,7 @@
+import { answerSchema } from '../fields.ts';
 import { defineRoute } from '../route.ts';
+
+const formSchema = { type: 'string', enum: ['integer', 'string'] };
 
 export const describeModel = defineRoute({
   method: 'GET',
@@ -6,17 +9,14 @@ export const describeModel = defineRoute({
   summary: 'The model that answers now',
   query: {},
   body: {},
-  answer: {
-    type: 'object',
-    properties: {
-      version: { type: 'string', description: 'changes when another model is loaded' },
-      loadedAt: { type: 'string', format: 'date-time' },
-      rank: { type: 'integer' },
-      users: { type: 'integer' },
-      items: { type: 'integer' },
-      ids: { type: 'object', properties: { user: { type: 'string' }, item: { type: 'string' } } },
-    },
-  },
+  answer: answerSchema({
+    version: { type: 'string', description: 'changes when another model is loaded' },
+    loadedAt: { type: 'string', format: 'date-time' },
+    rank: { type: 'integer' },
+    users: { type: 'integer' },
+    items: { type: 'integer' },
+    ids: answerSchema({ user: formSchema, item: formSchema }),
+  }),
   respond: async (_, loaded) => {
     const { model, forms, version, loadedAt } = loaded;
     const form = (side: 'user' | 'item') => (forms[side] === 'number' ? 'integer' : 'string');

@@ -1,6 +1,15 @@
 import { UsageError } from '../../../engine/errors.ts';
-import type { Id } from '../../../index.ts';
-import { type Field, idField, idSchema, readFields, short } from '../fields.ts';
+import type { Id, JsonObject } from '../../../index.ts';
+import {
+  answerSchema,
+  type Field,
+  idField,
+  idSchema,
+  listOf,
+  readFields,
+  schemaOf,
+  short,
+} from '../fields.ts';
 import { idsForJson, type LoadedModel, requireKnown } from '../loaded-model.ts';
 import { defineRoute } from '../route.ts';
 
@@ -20,11 +29,7 @@ const pairs: Field<readonly Pair[]> = {
     type: 'array',
     minItems: 1,
     maxItems: MOST_PAIRS,
-    items: {
-      type: 'object',
-      required: ['user', 'item'],
-      properties: { user: idSchema, item: idSchema },
-    },
+    items: schemaOf(pairFields),
   },
   required: true,
   read: (given, name) => {
@@ -34,10 +39,8 @@ const pairs: Field<readonly Pair[]> = {
   },
 };
 
-const predictionSchema = {
-  type: 'object',
-  properties: { user: idSchema, item: idSchema, prediction: { type: 'number', nullable: true } },
-};
+const predictionSchema = (prediction: JsonObject) =>
+  answerSchema({ user: idSchema, item: idSchema, prediction });
 
 export const predict = defineRoute({
   method: 'GET',
@@ -45,7 +48,7 @@ export const predict = defineRoute({
   summary: 'The predicted rating of one user and item',
   query: {},
   body: {},
-  answer: predictionSchema,
+  answer: predictionSchema({ type: 'number' }),
   respond: async ({ path: { user, item } }, loaded) => {
     requireKnown(loaded, 'user', user);
     requireKnown(loaded, 'item', item);
@@ -59,7 +62,7 @@ export const predictMany = defineRoute({
   summary: 'The predicted ratings of several pairs; null for a user or item that the model does not know',
   query: {},
   body: { pairs },
-  answer: { type: 'object', properties: { predictions: { type: 'array', items: predictionSchema } } },
+  answer: answerSchema({ predictions: listOf(predictionSchema({ type: ['number', 'null'] })) }),
   respond: async ({ body }, loaded) => ({
     predictions: body.pairs.map((pair) => predictionOf(loaded, pair)),
   }),

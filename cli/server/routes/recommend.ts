@@ -1,6 +1,16 @@
-import type { Id, UserRecommendations } from '../../../index.ts';
+import type { Id, JsonObject, UserRecommendations } from '../../../index.ts';
 import { UsageError } from '../../../engine/errors.ts';
-import { choiceField, countField, type Field, idSchema, idsField, readId, short } from '../fields.ts';
+import {
+  answerSchema,
+  choiceField,
+  countField,
+  type Field,
+  idSchema,
+  idsField,
+  listOf,
+  readId,
+  short,
+} from '../fields.ts';
 import { filterField, filterOf } from '../item-filter.ts';
 import { idsForJson, type LoadedModel, requireKnown } from '../loaded-model.ts';
 import { defineRoute } from '../route.ts';
@@ -36,23 +46,19 @@ const users: Field<readonly Id[]> = {
 };
 
 /** The schema of the recommendations for one user. */
-export const recommendationsSchema = {
-  type: 'object',
-  properties: {
-    user: { ...idSchema, nullable: true },
-    known: { type: 'boolean' },
-    fallback: { type: 'string', enum: ['popular'] },
-    items: {
-      type: 'array',
-      items: {
-        type: 'object',
-        properties: { item: idSchema, score: { type: 'number' }, name: { type: 'string' } },
-      },
+export const recommendationsSchema = (user: JsonObject) =>
+  answerSchema(
+    {
+      user,
+      known: { type: 'boolean' },
+      items: listOf(
+        answerSchema({ item: idSchema, score: { type: 'number' } }, { name: { type: 'string' } }),
+      ),
+      short: { type: 'boolean', description: 'there are fewer than n' },
+      unknownItems: { type: 'integer', description: 'ids of deny and allow that the model does not know' },
     },
-    short: { type: 'boolean', description: 'there are fewer than n' },
-    unknownItems: { type: 'integer', description: 'ids of deny and allow that the model does not know' },
-  },
-};
+    { fallback: { type: 'string', enum: ['popular'] } },
+  );
 
 export const recommend = defineRoute({
   method: 'GET',
@@ -60,7 +66,7 @@ export const recommend = defineRoute({
   summary: 'The best items of one user',
   query: { ...itemFields, unknownUsers },
   body: {},
-  answer: recommendationsSchema,
+  answer: recommendationsSchema(idSchema),
   respond: async ({ path, query, signal }, loaded) => recommendTo(loaded, path.user, { ...query, signal }),
 });
 
@@ -70,10 +76,7 @@ export const recommendMany = defineRoute({
   summary: 'The best items of several users',
   query: {},
   body: { users, ...itemFields, unknownUsers },
-  answer: {
-    type: 'object',
-    properties: { recommendations: { type: 'array', items: recommendationsSchema } },
-  },
+  answer: answerSchema({ recommendations: listOf(recommendationsSchema(idSchema)) }),
   respond: async ({ body, signal }, loaded) => {
     const { n, deny = [], allow = [], unknownUsers: policy } = body;
     const entries = n + deny.length + allow.length;

@@ -3,7 +3,7 @@ import { explain, foldIn } from './fold-in.ts';
 import { describeModel } from './model.ts';
 import { predict, predictMany } from './predict.ts';
 import { recommend, recommendMany } from './recommend.ts';
-import { similarItems, similarUsers } from './similar.ts';
+import { similarItems, similarToItem, similarToUser, similarUsers } from './similar.ts';
 
 /** All routes that ask the model. */
 export const routes: readonly Route[] = [
@@ -13,6 +13,8 @@ export const routes: readonly Route[] = [
   explain,
   similarItems,
   similarUsers,
+  similarToItem,
+  similarToUser,
   predict,
   predictMany,
   describeModel,

@@ -1,5 +1,5 @@
 import type { Id } from '../../../index.ts';
-import { choiceField, countField, idSchema } from '../fields.ts';
+import { answerSchema, choiceField, countField, idField, idSchema, listOf } from '../fields.ts';
 import { idsForJson, type LoadedModel, requireKnown } from '../loaded-model.ts';
 import { defineRoute } from '../route.ts';
 
@@ -8,19 +8,13 @@ const query = {
   similarity: choiceField('cosine of the factors, or their product', ['cosine', 'dot'], 'cosine'),
 };
 
-const schemaOf = (side: 'user' | 'item') => ({
-  type: 'object',
-  properties: {
+const schemaOfSide = (side: 'user' | 'item') =>
+  answerSchema({
     [side]: idSchema,
-    similar: {
-      type: 'array',
-      items: {
-        type: 'object',
-        properties: { [side]: idSchema, similarity: { type: 'number' }, name: { type: 'string' } },
-      },
-    },
-  },
-});
+    similar: listOf(
+      answerSchema({ [side]: idSchema, similarity: { type: 'number' } }, { name: { type: 'string' } }),
+    ),
+  });
 
 export const similarItems = defineRoute({
   method: 'GET',
@@ -28,7 +22,7 @@ export const similarItems = defineRoute({
   summary: 'The items most similar to an item',
   query,
   body: {},
-  answer: schemaOf('item'),
+  answer: schemaOfSide('item'),
   respond: ({ path, query: asked, signal }, loaded) =>
     similarTo(loaded, 'item', path.item, { ...asked, signal }),
 });
@@ -39,9 +33,31 @@ export const similarUsers = defineRoute({
   summary: 'The users most similar to a user',
   query,
   body: {},
-  answer: schemaOf('user'),
+  answer: schemaOfSide('user'),
   respond: ({ path, query: asked, signal }, loaded) =>
     similarTo(loaded, 'user', path.user, { ...asked, signal }),
+});
+
+export const similarToItem = defineRoute({
+  method: 'POST',
+  path: '/similar-items',
+  summary: 'The same for any id',
+  query: {},
+  body: { item: idField('id of the item'), ...query },
+  answer: schemaOfSide('item'),
+  respond: ({ body: { item, ...asked }, signal }, loaded) =>
+    similarTo(loaded, 'item', item, { ...asked, signal }),
+});
+
+export const similarToUser = defineRoute({
+  method: 'POST',
+  path: '/similar-users',
+  summary: 'The same for any id',
+  query: {},
+  body: { user: idField('id of the user'), ...query },
+  answer: schemaOfSide('user'),
+  respond: ({ body: { user, ...asked }, signal }, loaded) =>
+    similarTo(loaded, 'user', user, { ...asked, signal }),
 });
 
 interface Asked {

@@ -80,7 +80,11 @@ describe('a filter', () => {
     ['price', /true or false/],
     ["price < 'a'", /./],
     ['price <', /ends too early/],
-    ['cast(title as int) = 1', /Film 1/],
+    ['cast(title as int) = 1', /^cast\(title as int32\): 'Film 1' is no int32$/],
+    [
+      'movieId * 9007199254740993 * movieId > 3',
+      /^movieId \* 9007199254740993: \d+ is beyond int64$|^movieId \* 9007199254740993 \* movieId: \d+ is beyond int64$/,
+    ],
     ["title ~ '(a+)+$'", /no regular expressions/],
     ["title rlike 'a'", /no regular expressions/],
     ["REGEXP_LIKE(title, 'a')", /no regular expressions/],

@@ -191,3 +191,34 @@ it.each(Object.keys(kinds))('ids of type %s', async (name) => {
     await other.end();
   }
 });
+
+it('texts that a path cannot have, and long ones, are ids in bodies', async () => {
+  const odd = ['', ' ', '%2e', '.', '..', 'a,b', 'x'.repeat(10_000)];
+  const other = await startServer(await saveModel('odd-ids', { type: 'utf8', users: odd, items: odd }));
+  try {
+    for (const id of odd) {
+      const answers = [
+        await other.post('/recommend', { users: [id], n: 1 }),
+        await other.post('/predict', { pairs: [{ user: id, item: id }] }),
+        await other.post('/similar-items', { item: id, n: 1 }),
+        await other.post('/similar-users', { user: id, n: 1 }),
+        await other.post('/fold-in', { ratings: [{ item: id, rating: 3 }], deny: [id] }),
+      ];
+      for (const { status } of answers) expect([id, status]).toEqual([id, 200]);
+      const [recommended, predicted, items, users] = answers.map(({ body }) => body);
+      expect(recommended).toMatchObject({ recommendations: [{ user: id, known: true }] });
+      expect(predicted).toMatchObject({
+        predictions: [{ user: id, item: id, prediction: expect.any(Number) }],
+      });
+      expect([items, users]).toMatchObject([{ item: id }, { user: id }]);
+      // A client resolves dots in a path before it sends it.
+      if (id === '.' || id === '..') continue;
+      const path = encodeURIComponent(id);
+      expect((await other.get(`/recommend/${path}`)).body).toMatchObject({ user: id, known: true });
+      expect((await other.get(`/predict/${path}/.,`)).status).toBe(404);
+      expect((await other.get(`/similar-items/${path}`)).body).toMatchObject({ item: id });
+    }
+  } finally {
+    await other.end();
+  }
+});

@@ -43,7 +43,7 @@ export async function saveModel(name: string, ids: Ids = numbers, level = 1): Pr
     items: keysOfIds([...ids.items], ids.type),
     userFactors: side(ids.users.length, 1),
     itemFactors: side(ids.items.length, level),
-    itemCounts: Uint32Array.from(ids.items, (_, position) => 100 - position),
+    itemCounts: Uint32Array.from(ids.items, (_, position) => Math.max(1, 100 - position)),
     columns: { user: 'user', item: 'item', rating: 'rating', prediction: 'prediction' },
     coldStartStrategy: 'nan',
     session: session as RunSession,
@@ -83,6 +83,7 @@ export async function startServer(folder: string, { data, ...given }: Given = {}
   const served = serveModel({
     host: '127.0.0.1',
     port: 0,
+    allowHosts: [],
     token: undefined,
     mostRequests: 64,
     bodyBytes: 2 ** 20,

@@ -1,0 +1,62 @@
+import { isIPv4 } from 'node:net';
+import type { FastifyRequest } from 'fastify';
+import { HttpError } from './http-error.ts';
+import { tokenCheck } from './token.ts';
+
+export interface Access {
+  /** The address that the server listens at. */
+  readonly host: string;
+  /** Names that the header `host` may have in addition to the names of this machine. */
+  readonly allowHosts: readonly string[];
+  readonly token: string | undefined;
+}
+
+/** True for names and addresses that no other machine reaches. */
+export function isLoopback(name: string): boolean {
+  return name === 'localhost' || name === '::1' || (isIPv4(name) && name.startsWith('127.'));
+}
+
+/**
+ * A function that throws HttpError for a request whose headers the server refuses. `isOpen`: the page needs
+ * no token.
+ */
+export function headCheck({ host, allowHosts, token }: Access) {
+  const checkToken = token === undefined ? () => {} : tokenCheck(token);
+  const allowed = allowHosts.map((name) => name.toLowerCase());
+  const isLimited = allowed.length > 0 || (token === undefined && isLoopback(host));
+  return (request: FastifyRequest, isOpen: boolean): void => {
+    const name = hostOf(request);
+    // A page of another site can reach this machine under a name of its own (DNS rebinding).
+    if (isLimited && name !== undefined && !isLoopback(name) && !allowed.includes(name))
+      throw new HttpError(
+        'FORBIDDEN',
+        `the server is not ${name.slice(0, 100)}. It is started with --allow-host for other names`,
+      );
+    refuseEncodings(request);
+    if (!isOpen) checkToken(request.headers.authorization);
+  };
+}
+
+/** The name in the header `host`, without its port; undefined in a request of HTTP/1.0 without it. */
+function hostOf({ raw }: FastifyRequest): string | undefined {
+  const given = raw.headersDistinct.host ?? [];
+  // Node.js refuses requests without it by an empty answer, and takes the first of several.
+  if (given.length > 1) throw new HttpError('USAGE', 'the request has two headers "host"');
+  if (given.length === 0 && raw.httpVersion === '1.0') return undefined;
+  const [host = ''] = given;
+  const name = /^(?:\[([\da-f:.]+)\]|([^\s:[\]]+))(?::\d+)?$/i.exec(host);
+  if (name === null) throw new HttpError('USAGE', 'the request has no header "host" with a name');
+  return (name[1] ?? name[2]).toLowerCase();
+}
+
+/** Bodies are read as they are sent. */
+function refuseEncodings({ headers }: FastifyRequest): void {
+  for (const [name, plain] of [
+    ['content-encoding', 'identity'],
+    ['transfer-encoding', 'chunked'],
+  ] as const) {
+    const encoding = headers[name];
+    if (encoding !== undefined && encoding.toLowerCase() !== plain)
+      throw new HttpError('ENCODING', `the server takes no body with ${name} ${encoding.slice(0, 50)}`);
+  }
+}
