@@ -60,6 +60,7 @@ export type { Explanation } from './api/serving/explain.ts';
 export type { TrainingReport } from './api/reports/training-report.ts';
 export type { Evaluation } from './operators/evaluation/evaluate.ts';
 export type { RankingOptions } from './api/validation/ranking-options.ts';
+export type { SaveOptions } from './api/stored-model.ts';
 export type { RankingEvaluation } from './operators/evaluation/ranking/evaluate-ranking.ts';
 
 // Choosing parameters.

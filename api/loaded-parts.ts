@@ -18,7 +18,7 @@ export async function loadedParts(
   directory: string,
   ids: IdForm | undefined,
   events: EventSink,
-): Promise<Omit<ModelParts, 'session'>> {
+): Promise<Omit<ModelParts, 'session'> & { readonly hasHistories: boolean }> {
   const stored = await loadInThread(directory);
   if (!stored.hasDigests)
     events({
@@ -57,6 +57,7 @@ export async function loadedParts(
     coldStartStrategy,
     metadata,
     means: storedMeans(stored),
+    hasHistories: stored.hasHistories === true,
     indexes,
   };
 }

@@ -5,6 +5,7 @@ import type { DampedMeans } from '../operators/evaluation/baselines.ts';
 import type { FactorModel } from '../operators/serving/factor-model.ts';
 import type { ColdStart } from '../operators/serving/predict.ts';
 import type { TrainingReport } from './reports/training-report.ts';
+import type { RatedRows } from './histories.ts';
 import type { RunSession } from './run-session.ts';
 
 export interface ModelParts extends Omit<FactorModel, 'userFactors' | 'itemFactors'> {
@@ -30,6 +31,8 @@ export interface ModelParts extends Omit<FactorModel, 'userFactors' | 'itemFacto
   readonly metadata?: JsonObject;
   /** The indexes in the folder that the model was loaded from. */
   readonly indexes?: readonly IndexHead[];
+  /** What users have rated in training, if it can be read again. */
+  readonly rated?: RatedRows | undefined;
   /** The folder that the model was loaded from. */
   readonly directory?: string;
 }

@@ -11,6 +11,7 @@ import { checkOptions, runOptionNames } from './check-options.ts';
 import type { Dataset } from './dataset.ts';
 import { ratedPairsOf } from './found-columns.ts';
 import { requireDataset } from './require-dataset.ts';
+import { continuedRows, savedRows } from './histories.ts';
 import { loadedParts } from './loaded-parts.ts';
 import { recommendAll, recommendSome, recommendUsers } from './serving/recommend-datasets.ts';
 import { checkCount, checkIds } from './serving/request-options.ts';
@@ -60,7 +61,8 @@ export class Model extends RequestModel {
     using _ = session.beginPhase('load model');
     const parts = await followed(ctx, () => loadedParts(directory, session.ids, ctx.events));
     throwIfAborted(ctx.signal);
-    return new Model({ ...parts, session, directory });
+    const rated = parts.hasHistories ? await savedRows(directory, session) : undefined;
+    return new Model({ ...parts, session, directory, rated });
   }
 
   /**
@@ -129,8 +131,14 @@ export class Model extends RequestModel {
    */
   async update(newRatings: Dataset, options: UpdateOptions = {}): Promise<Model> {
     this.served.searches.requireOpen();
-    const { updateModel } = await import('./training/update-model.ts');
-    return updateModel({ model: this, factors: this.factors, means: this.means }, newRatings, options);
+    const [{ updateModel }, { isImplicit }] = await Promise.all([
+      import('./training/update-model.ts'),
+      import('./training/update-implicit.ts'),
+    ]);
+    const updated = { model: this, factors: this.factors, means: this.means };
+    const made = await updateModel(updated, newRatings, options);
+    made.rated = continuedRows(this.rated, made.rated, !isImplicit(this.metadata));
+    return made;
   }
 
   /**

@@ -6,13 +6,17 @@ import { findId, type Id } from '../engine/keys/find-id.ts';
 import type { IdForm } from '../engine/keys/id-form.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
 import { followed } from '../engine/run/context.ts';
+import type { BatchStream } from '../engine/stream/stream.ts';
 import type { DampedMeans } from '../operators/evaluation/baselines.ts';
 import type { FactorModel } from '../operators/serving/factor-model.ts';
 import type { ColdStart } from '../operators/serving/predict.ts';
 import { checkOptions } from './check-options.ts';
+import type { Dataset } from './dataset.ts';
 import { modelFacts, modelText } from './inspect/model-facts.ts';
 import { storedParts } from './loaded-parts.ts';
+import type { RatedRows } from './histories.ts';
 import { hasBiases, joinedFactors, type ModelParts, type Sides, sidesOf } from './model-parts.ts';
+import { requireDataset } from './require-dataset.ts';
 import type { TrainingReport } from './reports/training-report.ts';
 import { type FactorArrays, factorArrays, idColumnOf } from './serving/factor-arrays.ts';
 import { factorBatch } from './serving/factor-batch.ts';
@@ -20,6 +24,14 @@ import { ItemIndexes } from './serving/item-indexes.ts';
 import { Searches } from './serving/searches.ts';
 import { idFormsOf, idsOf, type ServedModel } from './serving/served-model.ts';
 import { savedTraining } from './training/saved-training.ts';
+
+export interface SaveOptions {
+  /** Replaces an existing model. */
+  readonly overwrite?: boolean;
+  readonly signal?: AbortSignal;
+  /** Saves what each user has rated, too. Default: not. */
+  readonly histories?: true | Dataset;
+}
 
 /** The data of a model: ids, factors, columns and origin; reads, exports and saves them. */
 export class StoredModel {
@@ -41,6 +53,8 @@ export class StoredModel {
   readonly userCounts: Uint32Array | undefined;
   /** @internal Means of the training ratings, for a model with a training report. */
   readonly means: DampedMeans | undefined;
+  /** @internal What users have rated in training, if it can be read again. */
+  rated: RatedRows | undefined;
   /** @internal The model in the form that functions of other files take. */
   protected readonly served: ServedModel;
   readonly #sides: Sides;
@@ -59,6 +73,7 @@ export class StoredModel {
     this.rank = rank - (this.hasBiases ? 2 : 0);
     this.itemCounts = parts.itemCounts;
     this.userCounts = parts.userCounts;
+    this.rated = parts.rated;
     this.#directory = parts.directory;
     const factors = joinedFactors(parts, this.#sides);
     this.served = {
@@ -141,6 +156,14 @@ export class StoredModel {
     await exportFactors(directory, sides, this.features, options);
   }
 
+  /**
+   * What each user has rated, as rows {user, item, rating}: for a model that was saved with it (`save` with
+   * `histories`), and its updates. Undefined for others.
+   */
+  get histories(): Dataset | undefined {
+    return this.rated?.saved === true ? this.rated.rows : undefined;
+  }
+
   hasUser(id: Id): boolean {
     return findId(this.factors.users, id) >= 0;
   }
@@ -168,13 +191,26 @@ export class StoredModel {
 
   /**
    * Writes the model folder, completely or not at all. An existing folder is only replaced with `overwrite`;
-   * `signal` cancels.
+   * `signal` cancels. `histories`: also writes what each user has rated, by which a loaded model excludes and
+   * evaluates: true for the ratings of the training (if they were read from files) or of the loaded model,
+   * else a data set with them. Throws UsageError if the model does not know them.
    */
-  async save(
+  async save(directory: string, options: SaveOptions = {}): Promise<void> {
+    checkOptions('save', options, ['overwrite', 'signal', 'histories'], '{ overwrite: true }');
+    const { histories, signal } = options;
+    if (histories === undefined) return this.saveLists(directory, options, undefined);
+    if (histories !== true) requireDataset(histories, 'the option histories of save');
+    const ctx = this.served.session.context({ signal });
+    const { historyLists } = await import('./histories.ts');
+    await this.saveLists(directory, options, await historyLists(this.columns, this.rated, histories, ctx));
+  }
+
+  /** @internal Saves the model with histories in the form {id, items, weights} by ascending id. */
+  async saveLists(
     directory: string,
-    options: { readonly overwrite?: boolean; readonly signal?: AbortSignal } = {},
+    options: Pick<SaveOptions, 'overwrite' | 'signal'>,
+    lists: BatchStream | undefined,
   ): Promise<void> {
-    checkOptions('save', options, ['overwrite', 'signal'], '{ overwrite: true }');
     using _ = this.served.session.beginPhase('save');
     const stored = storedParts(
       {
@@ -196,7 +232,11 @@ export class StoredModel {
     const { executor, metrics, signal } = ctx;
     const underWay = () => this.served.session.saving();
     await followed(ctx, () =>
-      saveModel(directory, stored, { overwrite: options.overwrite, signal, executor, metrics, underWay }),
+      saveModel(
+        directory,
+        { ...stored, histories: lists },
+        { overwrite: options.overwrite, signal, executor, metrics, underWay },
+      ),
     );
   }
 

@@ -4,6 +4,7 @@ import type { KeyColumn } from '../../engine/keys/key-column.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { ModelRows } from '../../operators/training/model-rows.ts';
 import type { LoopResult } from '../../operators/training/training.ts';
+import type { RatedRows } from '../histories.ts';
 import type { ResumedFrom } from './checkpoints/run-checkpoints.ts';
 import type { RatingFindings, ValidationPairs } from './rating-findings.ts';
 import type { TrainingReport } from '../reports/training-report.ts';
@@ -32,6 +33,7 @@ export interface EndedTraining {
   readonly itemCounts: Uint32Array | undefined;
   readonly userCounts: Uint32Array | undefined;
   readonly ratings: number;
+  readonly rated: RatedRows | undefined;
   readonly duplicates: number;
   readonly test: ValidationPairs | undefined;
   readonly findings: RatingFindings;

@@ -31,6 +31,7 @@ export function trainedModel(ended: EndedTraining, ctx: ExecutionContext): Model
     coldStartStrategy: ended.input.coldStartStrategy,
     means: ended.findings.means,
     session: ended.session,
+    rated: ended.rated,
     training: reportOf(ended, verdict, ctx),
   });
   if (result.lost) throw new LostTrainingError(result.lost, model, result.bestIteration);

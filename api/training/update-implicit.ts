@@ -19,6 +19,7 @@ import type { FactorModel } from '../../operators/serving/factor-model.ts';
 import { sgdTable } from '../../operators/sgd/params.ts';
 import { runOptionNames } from '../check-options.ts';
 import type { Dataset } from '../dataset.ts';
+import { ratedRows } from '../histories.ts';
 import type { Model } from '../model.ts';
 import { checkFit } from '../fit-options.ts';
 import { describeInput, RatingInput } from '../rating-input.ts';
@@ -54,7 +55,7 @@ export async function updateImplicit(
 ): Promise<Model> {
   return Holdings.ofRun(cpuOf(ratings, options), async (ctx) => {
     const started = performance.now();
-    const { params, input, plan, devices, indexed, blocks, start, itemCounts } = await prepare(
+    const { params, input, plan, devices, indexed, blocks, start, itemCounts, rated } = await prepare(
       updated,
       ratings,
       options,
@@ -81,6 +82,7 @@ export async function updateImplicit(
         itemCounts,
         userCounts: undefined,
         ratings: byUser.ratings,
+        rated,
         duplicates,
         test: undefined,
         findings: { warnings: [] },
@@ -184,6 +186,7 @@ async function prepare(
   return {
     params,
     input,
+    rated: ratedRows(ratings, input),
     devices,
     indexed,
     blocks,

@@ -57,8 +57,8 @@ export async function evaluateRanking(
   options: RankingOptions,
 ): Promise<RankingEvaluation> {
   requireDataset(test, 'evaluateRanking');
-  const measured = checkRanking(options);
-  const { exclude, candidates, minRating, onBadRows } = options;
+  const measured = checkRanking({ ...options, exclude: options.exclude ?? model.histories });
+  const { exclude = model.histories, candidates, minRating, onBadRows } = options;
   for (const [name, pairs] of Object.entries({ exclude, candidates }))
     if (pairs !== undefined) requireDataset(pairs, `the option ${name} of evaluateRanking`);
   const ctx = session.context(options);

@@ -10,7 +10,7 @@ export interface RankingOptions extends RunOptions, RankUsersOption {
   readonly k?: number | readonly number[];
   /**
    * The ratings that the model was trained on: their pairs are not ranked, and the baselines are computed
-   * from them.
+   * from them. Default: the model's `histories`, if it was saved with them.
    */
   readonly exclude?: Dataset;
   /**

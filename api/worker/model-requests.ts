@@ -8,6 +8,7 @@ import { idValues } from '../../engine/keys/id-form.ts';
 import { keyCount } from '../../engine/keys/key-column.ts';
 import { shown } from '../../engine/shown.ts';
 import { RowStream } from '../../engine/stream/ipc-bytes.ts';
+import { batchStream } from '../../engine/stream/stream.ts';
 import type { Dataset } from '../dataset.ts';
 import type { Model } from '../model.ts';
 import type { Session } from '../session.ts';
@@ -51,9 +52,10 @@ export class ModelRequests {
       const { onEvent } = this.#parent;
       return this.#replace(id, await this.#session.loadModel(text(fields, 'path'), { onEvent }));
     },
-    save: async ({ fields }) => {
-      await this.#held.save(text(fields, 'path'), { overwrite: fields.overwrite === true });
-      return {};
+    save: (request, input) => this.#save(request, input),
+    histories: async ({ id }) => {
+      const lists = this.#held.rated?.lists;
+      return lists === undefined ? { rows: null } : this.#sendLists(id, lists);
     },
     factors: (request) => this.#given.factors(request),
     numbers: (request) => this.#given.numbers(request),
@@ -118,6 +120,13 @@ export class ModelRequests {
     for await (const batch of feed.batches()) batches.push(batch);
     this.#rows.set(text(fields, 'name'), { schema: feed.schema, batches });
     return { rows: feed.rows };
+  }
+
+  async #save({ fields }: Request, input: AsyncGenerator<Uint8Array>): Promise<JsonObject> {
+    const feed = fields.histories === true ? await RatingsFeed.open(new ByteCursor(input)) : undefined;
+    const lists = feed && batchStream(feed.schema, feed.batches());
+    await this.#held.saveLists(text(fields, 'path'), { overwrite: fields.overwrite === true }, lists);
+    return {};
   }
 
   async #take(request: Request): Promise<JsonObject> {

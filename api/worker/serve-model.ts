@@ -6,8 +6,10 @@ import type { Parent } from './parent-link.ts';
 import { bytesOf, nextRequest, type Request } from './requests.ts';
 import type { ServeOptions } from './serve-options.ts';
 
-/** Requests that are followed by frames of bytes. */
-const withBytes = ['train', 'data'];
+/** True for a request that is followed by frames of bytes. */
+function isWithBytes({ type, fields }: Request): boolean {
+  return ['train', 'data'].includes(type) || (type === 'save' && fields.histories === true);
+}
 
 /**
  * Holds a model for the parent and answers requests about it until the request `end`. Usage and data errors
@@ -21,7 +23,7 @@ export async function serveModel(parent: Parent, session: Session, options: Serv
     const request = await nextRequest(parent.cursor);
     if (request.type === 'end') return;
     const { id } = request;
-    const hasBytes = withBytes.includes(request.type);
+    const hasBytes = isWithBytes(request);
     const bytes = hasBytes ? bytesOf(parent.cursor, id) : nothing();
     // While the request is answered, the end of stdin means that the parent has ended.
     const input = followed(bytes, () => (ahead = parent.lookAhead()));

@@ -49,6 +49,8 @@ export interface ModelStorage {
   readonly itemCounts?: boolean;
   /** True if the model has damped means. */
   readonly means?: boolean;
+  /** True if the model has what each user has rated. */
+  readonly histories?: boolean;
   /** Absent from models of releases that did not store digests. */
   readonly files?: FileDigests;
 }
@@ -157,7 +159,7 @@ function decodeParams(
 
 function decodeStorage(storage: Json | undefined): ModelStorage | undefined {
   if (!isObject(storage)) return undefined;
-  const { users, items, userIdType, itemIdType, itemCounts, means, files } = storage;
+  const { users, items, userIdType, itemIdType, itemCounts, means, histories, files } = storage;
   if (
     typeof users !== 'number' ||
     typeof items !== 'number' ||
@@ -172,6 +174,7 @@ function decodeStorage(storage: Json | undefined): ModelStorage | undefined {
     itemIdType,
     itemCounts: itemCounts === true,
     means: means === true,
+    histories: histories === true,
     ...(isDigests(files) && { files }),
   };
 }

@@ -7,6 +7,7 @@ import { DataError, throwIfAborted, UsageError } from '../../engine/errors.ts';
 import type { RunMetrics } from '../../engine/metrics.ts';
 import { type RowParts, wholeRows } from '../../engine/row-parts.ts';
 import type { Executor } from '../../engine/run/device.ts';
+import type { BatchStream } from '../../engine/stream/stream.ts';
 import { fileProblem } from '../files/file-problem.ts';
 import { refuseAddress } from '../files/other-addresses.ts';
 import { isUrl } from '../files/path-kinds.ts';
@@ -16,6 +17,7 @@ import { isBeingReplaced, recoverInput, recoverOutput } from '../output/temporar
 import { isDatasetEntry } from '../parquet/part-names.ts';
 import { readFactors } from './factor-table.ts';
 import { digestsIn, requireDigests } from './file-digests.ts';
+import { HISTORIES, writeHistories } from './histories.ts';
 import { idCount, idVector } from './id-column.ts';
 import { isIndexEntry } from './item-index-file.ts';
 import { encodeMetadata, readMetadata } from './model-metadata.ts';
@@ -37,11 +39,15 @@ export interface StoredModel extends ModelMetadata {
   readonly means?: { readonly users: Float32Array; readonly items: Float32Array };
   /** True if the metadata had digests of the files, which were compared. */
   readonly hasDigests?: boolean;
+  /** True if the folder has what each user has rated, which is read on demand. */
+  readonly hasHistories?: boolean;
 }
 
-/** A model to save; its factors may be in parts. */
-export type SavedModel = Omit<StoredModel, 'userFactors' | 'itemFactors' | 'hasDigests'> &
-  Readonly<Record<'userFactors' | 'itemFactors', Float32Array | RowParts>>;
+/** A model to save; its factors may be in parts. `histories`: see writeHistories. */
+export type SavedModel = Omit<StoredModel, 'userFactors' | 'itemFactors' | 'hasDigests' | 'hasHistories'> &
+  Readonly<Record<'userFactors' | 'itemFactors', Float32Array | RowParts>> & {
+    readonly histories?: BatchStream | undefined;
+  };
 
 export interface SaveModelOptions {
   /** Replaces an existing model. Other files and folders are never replaced. */
@@ -90,8 +96,10 @@ export async function saveModel(
     itemIdType: items.ids.type,
     ...(model.itemCounts ? { itemCounts: true } : {}),
     ...(model.means ? { means: true } : {}),
+    ...(model.histories ? { histories: true } : {}),
   };
-  throwIfAborted(options.signal, 'save');
+  const { signal = new AbortController().signal } = options;
+  throwIfAborted(signal, 'save');
   const output = await atomicOutput(directory, outputOptions(options.overwrite));
   const column = (values: ArrayLike<number>) =>
     wholeRows(values instanceof Float32Array ? values : Float32Array.from(values), 1);
@@ -109,6 +117,7 @@ export async function saveModel(
   ];
   try {
     await saveSides(output.temporary, sides, options);
+    if (model.histories) await writeHistories(output.temporary, model.histories, { ...options, signal });
     throwIfAborted(options.signal, 'save');
     // The metadata are written last, since a folder without metadata does not count as a model, and since they
     // contain the digests of all files that are in the folder by now.
@@ -235,6 +244,7 @@ async function readModel(directory: string): Promise<StoredModel> {
     itemFactors: items.factors,
     itemCounts,
     means,
+    hasHistories: storage?.histories === true,
   };
 }
 
@@ -253,7 +263,8 @@ function outputOptions(overwrite: boolean | undefined): AtomicOutputOptions {
 function isModelEntry(path: string): boolean {
   if (isIndexEntry(path)) return true;
   const [folder, ...rest] = path.split('/');
-  if (![...folders, COUNTS, ...Object.values(meansFolders)].some((name) => name === folder)) return false;
+  if (![...folders, COUNTS, HISTORIES, ...Object.values(meansFolders)].some((name) => name === folder))
+    return false;
   const inside = rest.join('/');
   return inside === '' || inside.startsWith('part-') || isDatasetEntry(inside);
 }

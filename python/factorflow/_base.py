@@ -10,6 +10,7 @@ import numpy as np
 
 from . import _names
 from ._errors import DataError, FactorFlowWarning, NotFittedError, UsageError, WorkerEndedError
+from ._histories import LoadedRatings, SavedRatings
 from ._ratings import ratings_of
 from ._state import received
 from ._workers import Slot
@@ -37,7 +38,7 @@ class Base:
         self._machine = {name: self._params.pop(name) for name in _names.MACHINE if name in self._params}
         _names.javascript_params(self._params, self._table, type(self).__name__)
         self._slot = Slot()
-        # Replaced as a whole. A method takes it once, so that another thread's `fit` does not change its answer.
+        # Replaced as a whole. A method takes it once, so another thread's fit does not change its answer.
         self._state = None
         #: The report of the last training: iterations with losses and seconds, sizes, warnings.
         self.report_ = None
@@ -176,14 +177,24 @@ class Base:
             except WorkerEndedError:
                 return work(self._slot.hold(self._flags(), state))
 
-    def save(self, path, overwrite=False):
-        """Saves the model as a folder that FactorFlow's command line and Spark's ALSModel read."""
+    def save(self, path, overwrite=False, histories=True):
+        """Saves the model as a folder that FactorFlow's command line and Spark's ALSModel read.
+
+        `histories`: with what each user has rated, if the model has it; the loaded model then leaves it out
+        of recommendations and evaluations.
+        """
         state = self._fitted
         request = {"type": "save", "path": os.path.abspath(os.fspath(path)), "overwrite": bool(overwrite)}
+        saved = SavedRatings(state.histories, state) if histories and state.histories is not None else None
+        request["histories"] = saved is not None
+
+        def ask(worker):
+            worker.request(request, batches=saved and (saved.lists_schema, saved.lists()))
+
         with self._slot.lock:
             if state.users.ids.count is not None:
                 self._slot.holds = None  # The worker's own copy does not have the matrix's shape.
-            self._ask(state, lambda worker: worker.request(request))
+            self._ask(state, ask)
 
     def _load(self, path):
         with self._slot.lock:
@@ -191,7 +202,11 @@ class Base:
             request = {"type": "load", "path": os.path.abspath(os.fspath(path))}
             answer, frames = worker.request(request, on_event=_Listener(False, None))
             head = answer["model"]
-            self._hold(received(head, frames, head["metadata"].get("shape")))
+            state = received(head, frames, head["metadata"].get("shape"))
+            answer, lists = worker.request({"type": "histories"})
+            if answer["rows"] is not None:
+                state.sources = [LoadedRatings(lists)]
+            self._hold(state)
         return self
 
     def close(self):

@@ -52,21 +52,23 @@ class Ids:
         """Ids of a caller (one, or a list in any form) as an array of int64 or of text.
 
         Every method that takes ids checks them here. Raises UsageError for a value that is no id of this
-        model's kind, such as 3.5, True, None or a date. Whole numbers beyond 64 bits make an array of objects.
+        model's kind, such as 3.5, True, None or a date. Numbers beyond 64 bits make an array of objects.
         """
         array = np.atleast_1d(array_of(ids))
         if array.ndim != 1:
-            raise UsageError(f"ids of {side}s must be one id or a list of them, and the shape is {array.shape}")
+            raise UsageError(f"ids of {side}s must be one or a list of them, and the shape is {array.shape}")
         if np.ma.is_masked(array):
-            raise UsageError(f"{side} {int(np.flatnonzero(np.ma.getmaskarray(array))[0])} of the list is masked")
+            at = int(np.flatnonzero(np.ma.getmaskarray(array))[0])
+            raise UsageError(f"{side} {at} of the list is masked")
         array = np.ma.getdata(array)
         found = _texts(array) if self.is_text else _whole_numbers(array)
         if isinstance(found, np.ndarray):
             return found
-        value = _plain(array[found])
+        value = plain(array[found])
         kind = "text" if self.is_text else "whole numbers"
         raise UsageError(
-            f"{side} {value!r} is of type {type(value).__name__}, and the ids of the model's {side}s are {kind}"
+            f"{side} {value!r} is of type {type(value).__name__}, and the ids of the model's {side}s are "
+            f"{kind}"
         )
 
     def find(self, ids):
@@ -111,7 +113,7 @@ class Ids:
                     f"{side} {ids[missing[0]]} is out of range: the model has {self.count} {side}s"
                 )
         elif len(missing) > 0:
-            raise KeyError(f"the model has no {side} {_plain(ids[missing[0]])!r}")
+            raise KeyError(f"the model has no {side} {plain(ids[missing[0]])!r}")
         return found
 
     def at(self, positions):
@@ -154,7 +156,7 @@ def _fits(ascending, dtype):
     return len(ascending) == 0 or (ascending[0] >= bounds.min and ascending[-1] <= bounds.max)
 
 
-def _plain(value):
+def plain(value):
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -166,7 +168,7 @@ def _texts(array):
 
 
 def _whole_numbers(array):
-    """An array as int64, or as objects beyond 64 bits; else the position of the first that is no whole number."""
+    """An array as int64, or as objects beyond 64 bits; else the position of the first other value."""
     kind = array.dtype.kind
     if kind == "i" or (kind == "u" and (array.size == 0 or array.max() < 2**63)):
         return array.astype(np.int64, copy=False)

@@ -34,7 +34,7 @@ class Recommending:
         in the order of `item_ids`. Without it the ratings of `fit` are left out. `filter_items`: never
         recommended. `items`: the only ones that may be. `recalculate_user`: solves the users from
         `user_items`, so that they need not be known. Rows of several users that are short end with -1
-        (text: None) and -inf.
+        (text: None) and -inf. Users with factors of 0 get none: they have rated only items that are new, too.
         """
         state = self._fitted
         single = np.ndim(userid) == 0
@@ -52,7 +52,8 @@ class Recommending:
             positions = state.users.ids.require(users, "user")
             liked = None
             if filter_already_liked_items:
-                liked = _liked_of(state, positions) if entries is None else (positions[entries[0]], entries[1])
+                own = entries is None
+                liked = _liked_of(state, positions) if own else (positions[entries[0]], entries[1])
             found = self._recommend_known(state, request, positions, liked)
         ids, scores = _matrices(positions, found, n, state.items.ids)
         if not single:
@@ -99,6 +100,7 @@ class Recommending:
     def _recommend_known(self, state, request, positions, liked):
         """Rows (user, item, score) by position of known users. `liked`: pairs of positions to leave out."""
         asked = np.unique(positions[positions >= 0])
+        asked = asked[state.users.features[asked].any(axis=1)]
         if len(asked) == 0:
             return _NO_ROWS
         held = {}
@@ -160,7 +162,7 @@ def _liked_of(state, positions):
             "the model does not have the ratings of its training, which were a stream or are not saved: "
             "give user_items, or filter_already_liked_items=False"
         )
-    return state.histories.pairs(np.unique(positions[positions >= 0]))
+    return state.histories.pairs(np.unique(positions[positions >= 0]))[:2]
 
 
 def _lists(state, filter_items, items):

@@ -25,11 +25,10 @@ class State:
     sources = None
     _histories = None
 
-    def __init__(self, head, users, items, histories=None):
+    def __init__(self, head, users, items):
         self.head = head
         self.users = users
         self.items = items
-        self._histories = histories
 
     def __getstate__(self):
         return {**self.__dict__, "sources": None, "_histories": self.histories}
@@ -43,6 +42,10 @@ class State:
             histories = self._histories = Histories.of(sources, self)
             self.sources = None
         return histories
+
+    @histories.setter
+    def histories(self, histories):
+        self._histories = histories
 
     @property
     def shape(self):

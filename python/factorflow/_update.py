@@ -4,10 +4,10 @@ import re
 import warnings
 
 import numpy as np
-import pyarrow as pa
 
 from ._errors import DataError, FactorFlowWarning, UsageError
-from ._histories import rating_batch
+from ._histories import Histories, NewRatings, SavedRatings, rating_batch
+from ._ids import plain
 from ._matrix import is_matrix
 from ._recommend import ask_with, entries_of
 from ._state import Side, State, read_factors, received, with_shape
@@ -23,12 +23,22 @@ class Updating:
     """Methods of a fitted model that take ratings that it was not trained on."""
 
     def partial_fit(
-        self, ratings, *, user="user", item="item", rating="rating", timestamp="timestamp", **params
+        self,
+        ratings,
+        *,
+        user="user",
+        item="item",
+        rating="rating",
+        timestamp="timestamp",
+        again=False,
+        **params,
     ):
         """Continues from this model with new ratings, also of new users and items; returns the model.
 
         Users and items without new ratings keep their factors. `params`: iterations, learning_rate and others
-        of SGD, by which it is done.
+        of SGD, by which it is done. Ratings that the model has already, with the same value, are left out
+        with a FactorFlowWarning, since applying a batch twice makes a model worse; of implicit data, where an
+        event may repeat, only if they are the whole batch. again=True applies them.
         """
         from . import _names
 
@@ -41,14 +51,21 @@ class Updating:
         with self._updating():
             state = self._fitted
             source = self._same_form(state, ratings, columns)
+            if not again:
+                source = _new_ratings(state, source)
+            if source.rows == 0:
+                return self
             with self._slot.lend(self._flags(), state) as worker:
                 self._send_data(worker, "ratings", source)
                 answer, frames = worker.request(request)
                 dtypes = (state.users.ids.dtype, state.items.ids.dtype)
                 updated = received(answer["model"], frames, _union(state.shape, source.shape), dtypes)
                 worker.request({"type": "forget", "name": "ratings"})
-            if state.sources is not None and not source.once:
-                updated.sources = [*state.sources, source]
+            if state.histories is not None and not source.once:
+                added = Histories.of([source], updated).pairs(np.arange(len(updated.users.ids)))
+                last = not _is_implicit(state)
+                updated.histories = state.histories.continued(state, updated, added, last=last)
+            _warn_of_unsolved(state, updated)
             self._hold(updated)
         return self
 
@@ -62,13 +79,19 @@ class Updating:
             state = self._fitted
             users = state.users.ids.given(userids, "user")
             _require_new(state.users.ids, users)
-            held = {"ratings": rating_batch(state, *entries_of(state, user_items, len(users)))}
+            rows, items, ratings = entries_of(state, user_items, len(users))
+            held = {"ratings": rating_batch(state, rows, items, ratings)}
             _, frames = self._ask(state, lambda worker: ask_with(worker, {"type": "fold-in"}, held))
-            rows, features = read_factors(frames, state.head["features"])
-            merged = _merged(state.users, users[rows.to_numpy()], features)
+            solved, features = read_factors(frames, state.head["features"])
+            merged = _merged(state.users, users[solved.to_numpy()], features)
             shape = state.shape and (merged.ids.count, state.shape[1])
+            updated = State(with_shape(state.head, shape), merged, state.items)
+            if state.histories is not None:
+                positions = merged.ids.find(users)
+                added = (positions[rows], items, ratings)
+                updated.histories = state.histories.continued(state, updated, added, replaced=positions)
             # The worker gets it with the next request.
-            self._state = State(with_shape(state.head, shape), merged, state.items)
+            self._state = updated
         return self
 
     def evaluate(self, ratings, *, user="user", item="item", rating="rating"):
@@ -78,7 +101,7 @@ class Updating:
         mean little: use `evaluate_ranking`.
         """
         state = self._fitted
-        if (state.head["metadata"].get("params") or {}).get("implicitPrefs"):
+        if _is_implicit(state):
             warnings.warn(_IMPLICIT_NOTE, FactorFlowWarning, stacklevel=2)
         return self._evaluate(state, {}, {"ratings": self._same_form(state, ratings, (user, item, rating))})
 
@@ -87,16 +110,23 @@ class Updating:
     ):
         """Measures full rankings against test ratings: {'metrics': {'ndcg@10': ...}, ...}.
 
-        `train`: ratings that are not ranked; by default the ratings of `fit`, if the model has them.
-        `options`: metrics, min_rating, resamples, seed, baselines, cold_pairs, rank_users of FactorFlow.
+        `train`: ratings that are not ranked; by default what the model has of its users, from `fit`, updates
+        or a saved model; False ranks everything. Raises UsageError if the model has nothing and `train` is
+        not given. `options`: metrics, min_rating, resamples, seed, baselines, cold_pairs, rank_users of
+        FactorFlow.
         """
         state = self._fitted
         names = (user, item, rating)
         held = {"ratings": self._same_form(state, ratings, names)}
-        if train is not None:
+        if train is None and state.histories is None:
+            raise UsageError(
+                "the model does not have the ratings of its training, which were a stream or are not saved, "
+                "and would rank what users have already: give train, or train=False to rank everything"
+            )
+        if train is None:
+            held["exclude"] = SavedRatings(state.histories, state)
+        elif train is not False:
             held["exclude"] = self._same_form(state, train, names)
-        elif state.sources is not None and len(state.sources) == 1:
-            held["exclude"] = state.sources[0]
         ranking = {_camel(name): value for name, value in {"k": k, **options}.items()}
         return self._evaluate(state, {"ranking": ranking}, held)
 
@@ -121,6 +151,39 @@ class Updating:
         return self._ratings_of(ratings, names)
 
 
+def _is_implicit(state):
+    return bool((state.head["metadata"].get("params") or {}).get("implicitPrefs"))
+
+
+def _new_ratings(state, source):
+    """The ratings without those that the model has already."""
+    if source.once or state.histories is None:
+        return source
+    new = NewRatings(source, state)
+    known = source.rows - new.rows
+    if known == 0 or (_is_implicit(state) and new.rows > 0):
+        return source
+    warnings.warn(
+        f"{known} of {source.rows} ratings are in the model already, with the same value, and are left out: "
+        "applying ratings twice makes a model worse. again=True applies them",
+        FactorFlowWarning,
+        stacklevel=3,
+    )
+    return new
+
+
+def _warn_of_unsolved(before, after):
+    unsolved = after.users.ids.labels[~after.users.features.any(axis=1)]
+    unsolved = unsolved[before.users.ids.find(unsolved) < 0]
+    if len(unsolved) > 0:
+        warnings.warn(
+            f"{len(unsolved)} new users, such as {plain(unsolved[0])!r}, have rated only items that are "
+            "new, too: their factors are 0, and they get no recommendations",
+            FactorFlowWarning,
+            stacklevel=3,
+        )
+
+
 def _union(own, given):
     if own is None:
         return None
@@ -139,7 +202,8 @@ def _require_new(own, ids):
     if outside:
         kind = "numbers of rows" if own.count is not None else "whole numbers"
         raise DataError(
-            f"user {outside[0]} cannot be added: the ids of the model's users are {kind} from {least} to {most}"
+            f"user {outside[0]} cannot be added: the ids of the model's users are {kind} from {least} to "
+            f"{most}"
         )
 
 

@@ -38,7 +38,7 @@ FORMS = {
     "big-endian pandas": lambda triples, matrix: frame(triples).astype({"user": ">i8", "rating": ">f4"}),
     "longdouble": lambda triples, matrix: (*triples[:2], triples[2].astype(np.longdouble)),
     "masked without a mask": lambda triples, matrix: (*triples[:2], np.ma.array(triples[2])),
-    "sparse pandas": lambda triples, matrix: frame(triples).astype({"rating": pd.SparseDtype("float32", 3.0)}),
+    "sparse pandas": lambda triples, matrix: frame(triples).astype({"rating": pd.SparseDtype("float32", 3)}),
     "categories": lambda triples, matrix: frame(triples).astype({"user": "category", "item": "category"}),
     "arrow categories": lambda triples, matrix: pa.table(
         {
@@ -158,7 +158,7 @@ def test_the_last_of_repeated_pairs(triples, matrix, machine):
             (named.assign(timestamp=named["at"]), "timestamp"),
         ):
             np.testing.assert_array_equal(model.fit(given, timestamp=column).item_factors, expected)
-        with pytest.raises(factorflow.DataError, match="no column 'timestamp' of timestamps.*timestamp='...'"):
+        with pytest.raises(factorflow.DataError, match="no column 'timestamp' of timestamps"):
             model.fit(named)
         with pytest.raises(factorflow.UsageError, match="a matrix has no times"):
             model.fit(matrix)

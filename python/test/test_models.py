@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as parquet
 import pytest
 import scipy.sparse as sparse
 
@@ -163,11 +164,10 @@ def test_files(trainer, triples, matrix, machine, tmp_path):
             np.testing.assert_array_equal(loaded.user_factors, model.user_factors)
             np.testing.assert_array_equal(loaded.item_biases, model.item_biases)
             np.testing.assert_array_equal(loaded.recommend(3, matrix[3])[0], model.recommend(3)[0])
-            with pytest.raises(factorflow.UsageError, match="user_items"):
-                loaded.recommend(3)
+            np.testing.assert_array_equal(loaded.recommend(3)[0], model.recommend(3)[0])
         copy = pickle.loads(pickle.dumps(model))
         with copy:
-            np.testing.assert_array_equal(copy.recommend(3, matrix[3])[0], model.recommend(3)[0])
+            np.testing.assert_array_equal(copy.recommend(3)[0], model.recommend(3)[0])
     with pytest.raises(factorflow.DataError):
         factorflow.load(tmp_path / "absent", **machine)
 
@@ -233,6 +233,94 @@ def test_later_ratings(triples, matrix, machine):
             ["newer"], sparse.csr_matrix(([5.0], ([0], [2])), shape=(1, len(model.item_ids)))
         )
         assert len(model.recommend("newer", N=3, filter_already_liked_items=False)[0]) == 3
+
+
+@pytest.mark.parametrize("form", ["matrix", "text"])
+def test_what_users_have_rated_stays_with_the_model(form, triples, machine, tmp_path):
+    def formed(rows):
+        users, items, ratings = (one[rows] for one in triples)
+        if form == "matrix":
+            return sparse.csr_matrix((ratings, (users, items)), shape=(60, 40))
+        names = ([f"{name}{one}" for one in ids] for name, ids in (("ü", users), ("i", items)))
+        return pa.table(dict(zip(("user", "item", "rating"), (*names, ratings))))
+
+    def ndcg(one, **options):
+        return one.evaluate_ranking(test, resamples=0, **options)["metrics"]["ndcg@10"]
+
+    drawn = np.random.default_rng(5).random(len(triples[0])) < 0.2
+    train, test = formed(~drawn), formed(drawn)
+    with factorflow.ALS(factors=3, iterations=3, **machine).fit(train) as model:
+        expected = ndcg(model, train=train)
+        everything = ndcg(model, train=False)
+        assert ndcg(model) == expected != everything
+        with pickle.loads(pickle.dumps(model)) as copy:
+            assert ndcg(copy) == expected
+        model.save(tmp_path / "model")
+        with factorflow.load(tmp_path / "model", **machine) as loaded:
+            assert ndcg(loaded) == expected
+            loaded.save(tmp_path / "again")
+        with factorflow.load(tmp_path / "again", **machine) as loaded:
+            assert ndcg(loaded) == expected
+            # One new user does not make it forget the others; nor does an update.
+            new = 61 if form == "matrix" else "new"
+            rated = sparse.csr_matrix(([5.0, 4.0], ([0, 0], [2, 4])), shape=(1, len(loaded.item_ids)))
+            loaded.partial_fit_users(new, rated)
+            assert ndcg(loaded) == expected
+            assert set(loaded.item_ids[[2, 4]]).isdisjoint(loaded.recommend(new, N=40)[0])
+            before = loaded.recommend(loaded.user_ids[3], N=40)[0]
+            if form == "text":
+                loaded.partial_fit((loaded.user_ids[3:4], before[:1], [2.0]))
+            else:
+                loaded.partial_fit(sparse.csr_matrix(([2.0], ([3], before[:1])), shape=(62, 40)))
+            assert sorted([*loaded.recommend(loaded.user_ids[3], N=40)[0], before[0]]) == sorted(before)
+            # Users who are solved anew have the ratings that they were solved from.
+            loaded.partial_fit_users(loaded.user_ids[3], rated)
+            ids = loaded.recommend(loaded.user_ids[3], N=40)[0]
+            assert set(loaded.item_ids[[2, 4]]).isdisjoint(ids) and len(ids) == 37
+        model.save(tmp_path / "without", histories=False)
+        with factorflow.load(tmp_path / "without", **machine) as loaded:
+            with pytest.raises(factorflow.UsageError, match="give train, or train=False"):
+                ndcg(loaded)
+            with pytest.raises(factorflow.UsageError, match="user_items"):
+                loaded.recommend(loaded.user_ids[3])
+            assert (ndcg(loaded, train=train), ndcg(loaded, train=False)) == (expected, everything)
+
+
+def test_histories_keep_the_last_of_repeated_pairs(triples, machine, tmp_path):
+    given = ([1, 1, 2, 1], [5, 6, 5, 5], [1.0, 2.0, 3.0, 4.0], [9, 1, 1, 3])
+    with factorflow.ALS(factors=2, iterations=1, on_duplicates="last", **machine).fit(given) as model:
+        model.save(tmp_path / "model")
+    lists = parquet.read_table(tmp_path / "model" / "userHistories").to_pylist()
+    assert lists == [
+        {"id": 1, "items": [5, 6], "weights": [1, 2]},
+        {"id": 2, "items": [5], "weights": [3]},
+    ]
+
+
+@pytest.mark.parametrize("implicit", [True, False])
+def test_a_batch_is_applied_once(implicit, triples, machine):
+    users, items, ratings = triples
+    old, new = (tuple(one[rows] for one in triples) for rows in (np.s_[:700], np.s_[700:]))
+    with factorflow.ALS(factors=3, iterations=3, implicit=implicit, **machine).fit(old) as model:
+        model.partial_fit(new)
+        once = model.user_factors
+        with pytest.warns(factorflow.FactorFlowWarning, match="165 of 165 ratings are in"):
+            model.partial_fit(new)
+        np.testing.assert_array_equal(model.user_factors, once)
+        if not implicit:
+            with pytest.warns(factorflow.FactorFlowWarning, match="1 of 2 ratings are in"):
+                model.partial_fit(tuple(np.append(one[:1], more) for one, more in zip(new, (1, 5, 3.0))))
+            assert not np.array_equal(model.user_factors, once)
+        model.partial_fit(new, again=True)
+        assert not np.array_equal(model.user_factors, once)
+
+
+def test_a_new_user_with_new_items_alone_gets_no_list(triples, machine):
+    with factorflow.ALS(factors=3, iterations=2, implicit=True, **machine).fit(triples) as model:
+        with pytest.warns(factorflow.FactorFlowWarning, match="1 new users, such as 99, .* no rec"):
+            model.partial_fit(([99, 99], [500, 501], [1.0, 1.0]))
+        assert len(model.recommend(99)[0]) == 0 and len(model.recommend(3)[0]) == 10
+        assert model.recommend([99, 3])[0][0].tolist() == [-1] * 10
 
 
 def test_ids_of_users_that_are_added(triples, matrix, machine):

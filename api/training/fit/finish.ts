@@ -1,4 +1,5 @@
 import type { ScopeStage } from '../../../engine/run/scope.ts';
+import { ratedRows } from '../../histories.ts';
 import type { Model } from '../../model.ts';
 import { rankHeldOut } from '../rank-held-out.ts';
 import { trainedModel } from '../trained-model.ts';
@@ -33,6 +34,7 @@ export function finishPhase<Types extends FitTypes>(
         users: read.indexed.users,
         items: read.indexed.items,
         ratings: sorted.byRow.ratings,
+        rated: ratedRows(ratings, input),
         duplicates: sorted.duplicates,
         test: test && { ...test, baselines: found.judged.baselines },
         findings: { warnings: found.warnings, means: found.judged.means },

@@ -1,0 +1,151 @@
+import {
+  type Data,
+  Field,
+  Float32,
+  List,
+  makeData,
+  RecordBatch,
+  Schema,
+  Struct,
+  type TypeMap,
+} from 'apache-arrow';
+import type { JsonObject } from '../../../engine/json.ts';
+import { keysFromData, keyTypeOf } from '../../../engine/keys/arrow-keys.ts';
+import type { KeyColumn } from '../../../engine/keys/key-column.ts';
+import { joinData } from '../../../engine/stream/join-data.ts';
+import type { Operator } from '../../../engine/stream/operator.ts';
+import { batchStream, type BatchStream } from '../../../engine/stream/stream.ts';
+import { takeData } from '../../../engine/stream/take-data.ts';
+import { fieldOf } from '../rows/columns.ts';
+
+/** Ratings of a batch of lists, unless one user has more. */
+const BATCH_RATINGS = 1 << 18;
+
+const columns = ['user', 'item', 'rating'] as const;
+
+/**
+ * What each user has rated: a row {id, items: list, weights: list of float32} for each user, from rows {user,
+ * item, rating} of SelectRatings that are sorted by user and item. `last`: of several ratings of a pair only
+ * the last one is kept.
+ *
+ *     1 7 4.0
+ *     1 9 2.5     =>     1 [7, 9] [4.0, 2.5]
+ *     3 7 5.0            3 [7]    [5.0]
+ */
+export class ListHistories implements Operator {
+  readonly name = 'list-histories';
+  readonly #last: boolean;
+
+  constructor(last = false) {
+    this.#last = last;
+  }
+
+  describe(): JsonObject {
+    return { last: this.#last };
+  }
+
+  outputSchema(input: Schema): Schema {
+    return historiesSchema(fieldOf(input, 'user').type, fieldOf(input, 'item').type);
+  }
+
+  requiredColumns(): readonly string[] {
+    return columns;
+  }
+
+  execute(input: BatchStream): BatchStream {
+    const schema = this.outputSchema(input.schema);
+    return batchStream(schema, this.#lists(input, schema));
+  }
+
+  async *#lists(input: BatchStream, schema: Schema) {
+    let held: Data[][] = [];
+    let [rows, wanted] = [0, BATCH_RATINGS];
+    for await (const batch of input) {
+      held.push(columns.map((name) => columnOf(batch, name)));
+      rows += batch.numRows;
+      if (rows < wanted) continue;
+      const joined = joinRows(held);
+      // The last user may have more rows in the next batch.
+      const users = keysOf(joined[0]);
+      let end = rows - 1;
+      while (end > 0 && isSame(users, end)) end--;
+      if (end > 0) yield this.#listed(joined, 0, end, schema);
+      const rest = Uint32Array.from({ length: rows - end }, (_, row) => end + row);
+      held = [joined.map((data) => takeData(data, rest))];
+      rows -= end;
+      wanted = Math.max(BATCH_RATINGS, 2 * rows);
+    }
+    if (rows > 0) yield this.#listed(joinRows(held), 0, rows, schema);
+  }
+
+  #listed([user, item, rating]: readonly Data[], from: number, to: number, schema: Schema): RecordBatch {
+    const [users, items] = [keysOf(user), keysOf(item)];
+    const first = new Uint32Array(to - from);
+    const kept = new Uint32Array(to - from);
+    const offsets = new Int32Array(to - from + 1);
+    let [lists, ratings] = [0, 0];
+    for (let row = from; row < to; row++) {
+      const isNew = row === from || !isSame(users, row);
+      if (isNew) {
+        offsets[lists] = ratings;
+        first[lists++] = row;
+      }
+      if (!isNew && this.#last && isSame(items, row)) kept[ratings - 1] = row;
+      else kept[ratings++] = row;
+    }
+    offsets[lists] = ratings;
+    const list = (at: number, data: Data) =>
+      makeData({
+        type: schema.fields[at].type as List,
+        length: lists,
+        nullCount: 0,
+        valueOffsets: offsets.subarray(0, lists + 1),
+        child: takeData(data, kept.subarray(0, ratings)),
+      });
+    const children = [takeData(user, first.subarray(0, lists)), list(1, item), list(2, rating)];
+    const type = new Struct<TypeMap>(schema.fields);
+    return new RecordBatch(schema, makeData({ type, length: lists, nullCount: 0, children }));
+  }
+}
+
+/** The columns of lists. */
+export function historiesSchema(user: Field['type'], item: Field['type']): Schema {
+  return new Schema([
+    new Field('id', user, false),
+    new Field('items', new List(new Field('item', item, false)), false),
+    new Field('weights', new List(new Field('weight', new Float32(), false)), false),
+  ]);
+}
+
+function columnOf(batch: RecordBatch, name: string): Data {
+  return batch.data.children[batch.schema.fields.findIndex((field) => field.name === name)];
+}
+
+function joinRows(held: readonly Data[][]): Data[] {
+  return held.length === 1
+    ? held[0]
+    : columns.map((_, at) =>
+        joinData(
+          held[0][at].type,
+          held.map((rows) => rows[at]),
+        ),
+      );
+}
+
+function keysOf(data: Data): KeyColumn {
+  return keysFromData(data, keyTypeOf(data.type, 'id'));
+}
+
+/** True if a key is that of the row before. */
+function isSame(keys: KeyColumn, row: number): boolean {
+  if (keys.type === 'int32') return keys.values[row] === keys.values[row - 1];
+  if (keys.type === 'int64') {
+    const { halves } = keys;
+    return halves[2 * row] === halves[2 * row - 2] && halves[2 * row + 1] === halves[2 * row - 1];
+  }
+  const { offsets, bytes } = keys;
+  const [before, start, end] = [offsets[row - 1], offsets[row], offsets[row + 1]];
+  if (start - before !== end - start) return false;
+  for (let at = 0; at < end - start; at++) if (bytes[before + at] !== bytes[start + at]) return false;
+  return true;
+}
