@@ -38,10 +38,10 @@ export async function ratingsOfUser(
   const found = await ratedPairsOf(ratings, columns, ctx);
   const rated =
     (metadata.params as { readonly implicitPrefs?: boolean } | undefined)?.implicitPrefs === true
-      ? await unratedAsOnes(ratings, found.rating, ctx)
-      : ratings;
+      ? await unratedAsOnes(ratings.withColumnNames(found), found.rating, ctx)
+      : ratings.withColumnNames(found);
   const { type } = factors.users;
-  const selected = andThen(rated.plan, new SelectRatings(found));
+  const selected = andThen(rated.plan, new SelectRatings({ ...found, ...rated.columns }));
   const [own] = fitsKeys(type, user)
     ? await ratingsOfUsers(selected, keysOfIds([user], type), found.item, ctx)
     : [[]];

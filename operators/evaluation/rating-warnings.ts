@@ -16,6 +16,7 @@ export type WarningCode =
   | 'no-better-than-popularity'
   | 'past-best'
   | 'not-positive'
+  | 'unused-numbers'
   | 'unknown-exclusions'
   | 'mostly-cold'
   | 'nothing-excluded';

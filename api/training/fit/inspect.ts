@@ -5,6 +5,7 @@ import type { TrainingWarning } from '../../../operators/evaluation/rating-warni
 import { keepKnown } from '../../../operators/ratings/ids/known-pairs.ts';
 import { isKept, loadedOnce } from '../kept-ratings.ts';
 import { findProblems, type ValidationPairs } from '../rating-findings.ts';
+import { unusedRatings } from '../unrated-as-ones.ts';
 import { ranksHeldOut } from '../rank-held-out.ts';
 import type { FitAlgorithm, FitTypes, InspectedData, Judged } from './algorithm.ts';
 import type { FitRun } from './fit-run.ts';
@@ -47,7 +48,7 @@ export function inspectPhase<Types extends FitTypes>(
   });
   const warnings = scope.stage('warnings', { data }, (found, ctx) => {
     const { duplicates, implicit } = found.data.sorted;
-    return findProblems(
+    const problems = findProblems(
       found.data.facts,
       {
         duplicates,
@@ -58,6 +59,8 @@ export function inspectPhase<Types extends FitTypes>(
       },
       ctx,
     );
+    // These were reported when the columns were found.
+    return [...problems, ...unusedRatings(ratings.plan)];
   });
   const judged = scope.stage('means', { data }, (found, ctx) =>
     inspected(ctx, () => algorithm.judge(found.data, ctx)),

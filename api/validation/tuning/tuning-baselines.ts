@@ -83,7 +83,7 @@ async function measure(
   const sets = await foundSets(input, { ratings: train, validation }, ctx, async (dataset) => {
     if (params.implicitPrefs !== true) return dataset;
     const rated = await unratedAsOnes(dataset, input.columnsOf(dataset).rating, ctx);
-    if (rated !== dataset) hasRatings = false;
+    if (rated.plan !== dataset.plan) hasRatings = false;
     return rated;
   });
   const indexed = await input.index(sets.ratings, sets.validation, ctx);

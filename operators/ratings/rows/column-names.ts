@@ -44,11 +44,27 @@ const patterns: Readonly<Record<ColumnRole, RegExp>> = {
     /^(unix)?(review|rating|rated|event|created|added)?(time|timestamp|timestamps|date|datetime)$|^(ts|createdat|ratedat|updatedat)$/,
 };
 
+/** Column names of amounts, which are the ratings of implicit data; matched as `patterns`. */
+const amounts =
+  /^(weights?|strength|confidence|freq|frequency|quantity|quantities|qty|(num|number|total)?(of)?(count|play|listen|scrobble|stream|view|watch|click|visit|purchase|order|interaction)s?|(play|listen|stream|view|watch|click|visit|purchase|order|interaction)s?counts?)$/;
+
 /** True if the column's name is usual for the role. */
 export function isNamedLike(column: string, role: ColumnRole): boolean {
-  return (
-    column === usualNames[role] || patterns[role].test(column.toLowerCase().replaceAll(/[^a-z0-9]/g, ''))
-  );
+  return column === usualNames[role] || patterns[role].test(plain(column));
+}
+
+/** True if the column's name is usual for amounts, such as "plays" or "Quantity". */
+export function isAmountName(column: string): boolean {
+  return amounts.test(plain(column));
+}
+
+/** True if the column's name ends as names of ids do: "order_id", "sessionId", "SKU ID". */
+export function isIdName(column: string): boolean {
+  return /(^|[^A-Za-z0-9])(id|ids|ID|IDs|Id)$|[a-z]I[dD]$/.test(column) || column.toLowerCase() === 'index';
+}
+
+function plain(column: string): string {
+  return column.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
 }
 
 /** Names of a data set's columns, from three sources: the data set, options, and preferences. */

@@ -69,7 +69,7 @@ export function requireTimeValues(schema: Schema, column: string): void {
   );
 }
 
-function isNumeric(type: DataType): boolean {
+export function isNumeric(type: DataType): boolean {
   return DataType.isFloat(type) || DataType.isInt(type) || DataType.isDecimal(type);
 }
 

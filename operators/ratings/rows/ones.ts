@@ -7,18 +7,21 @@ import { batchStream, type BatchStream, originOf, setOrigin } from '../../../eng
 export class Ones implements Operator {
   readonly name = 'ones';
   readonly passesNeeds = true;
-  readonly #column: string;
+  readonly column: string;
+  /** Columns of numbers that could be the rating and are not used, for a warning. */
+  readonly unused: readonly string[];
 
-  constructor(column: string) {
-    this.#column = column;
+  constructor(column: string, unused: readonly string[] = []) {
+    this.column = column;
+    this.unused = unused;
   }
 
   describe(): JsonObject {
-    return { column: this.#column };
+    return { column: this.column };
   }
 
   portable() {
-    return { operator: 'ones', column: this.#column } as const;
+    return { operator: 'ones', column: this.column } as const;
   }
 
   static from({ column }: ReturnType<Ones['portable']>): Ones {
@@ -26,11 +29,11 @@ export class Ones implements Operator {
   }
 
   outputSchema(input: Schema): Schema {
-    return new Schema([...input.fields, new Field(this.#column, new Float32(), false)]);
+    return new Schema([...input.fields, new Field(this.column, new Float32(), false)]);
   }
 
   requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
-    return wanted?.filter((name) => name !== this.#column);
+    return wanted?.filter((name) => name !== this.column);
   }
 
   execute(input: BatchStream): BatchStream {

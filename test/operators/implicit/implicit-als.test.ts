@@ -200,3 +200,64 @@ describe('parameters of implicit data', () => {
     expect(() => new ALS(options)).toThrow(message);
   });
 });
+
+describe('ratings by the column of', () => {
+  type Named = (row: Triple) => Record<string, unknown>;
+
+  async function trained(named: Named, options: AlsOptions = {}) {
+    const events: ProgressEvent[] = [];
+    const data = session.fromRows(rows.map(named));
+    const model = await new ALS({ implicitPrefs: true, rank: 3, maxIter: 2, ...options }).fit(data, {
+      onEvent: (event) => events.push(event),
+    });
+    return { data, model, events, bits: factorsById(model.userFactors) };
+  }
+  const named = (name: string, more: object = {}): Named => {
+    return ({ user, item, rating }) => ({ user, item, [name]: rating, ...more });
+  };
+
+  it.each(['plays', 'Quantity', 'play_count', 'count', 'weight'])('a usual name: %s', async (name) => {
+    const [rated, found, chosen] = [
+      await trained(named('rating')),
+      await trained(named(name, { time: 5, session_id: 3 })),
+      await trained(named(name), { ratingCol: name }),
+    ];
+    expect(found.bits).toEqual(rated.bits);
+    expect(chosen.bits).toEqual(rated.bits);
+    expect(found.model.columns.rating).toBe(name);
+    expect(found.model.training?.warnings.map(({ code }) => code)).toEqual([]);
+    expect(found.events).toContainEqual({
+      type: 'note',
+      text: `a column is recognised by its name: rating is "${name}"; another is chosen with ratingCol`,
+    });
+    // A model finds the column again, as a validation set and users to fold in do.
+    const folded = await rated.model.foldIn(rated.data.limit(20));
+    expect(factorsById((await found.model.foldIn(found.data.limit(20))).model.userFactors)).toEqual(
+      factorsById(folded.model.userFactors),
+    );
+  });
+
+  it('no usual name, which is a warning', async () => {
+    const ones = await trained(({ user, item }) => ({ user, item, rating: 1 }));
+    for (const [more, names] of [
+      [{ price: 3 }, '"price" is'],
+      [{ price: 3, quantity: 2, plays: 1 }, '"price", "quantity", "plays" are'],
+    ] as const) {
+      const { bits, model, events } = await trained(({ user, item }) => ({ user, item, ...more, time: 7 }));
+      expect(bits).toEqual(ones.bits);
+      const text = `there is no column "rating": each pair counts as a rating of 1, and ${names} not used. If the numbers say how often or how much, name the column with ratingCol`;
+      expect(model.training?.warnings).toEqual([{ code: 'unused-numbers', text }]);
+      expect(events.filter(({ type }) => type === 'warning')).toEqual([
+        { type: 'warning', code: 'unused-numbers', text },
+      ]);
+    }
+  });
+
+  it('no numbers, which is a note', async () => {
+    const { model, events } = await trained(({ user, item }) => ({ user, item, order_id: 5, day: 'Monday' }));
+    expect(model.training?.warnings).toEqual([]);
+    expect(events.filter(({ type }) => type === 'note')[0]).toMatchObject({
+      text: expect.stringMatching(/there is no column "rating".* each pair counts as a rating of 1$/),
+    });
+  });
+});
