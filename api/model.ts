@@ -12,6 +12,7 @@ import type { Dataset } from './dataset.ts';
 import { ratedPairsOf } from './found-columns.ts';
 import { requireDataset } from './require-dataset.ts';
 import { continuedRows, savedRows } from './histories.ts';
+import { isImplicit } from './validation/error-metrics.ts';
 import { loadedParts } from './loaded-parts.ts';
 import { recommendAll, recommendSome, recommendUsers } from './serving/recommend-datasets.ts';
 import { checkCount, checkIds } from './serving/request-options.ts';
@@ -87,7 +88,7 @@ export class Model extends RequestModel {
    * RMSE and MAE over the known pairs; cold pairs are counted and never averaged in. Also the errors of the
    * mean and of damped means of the training ratings, which the model contains. `breakdown`: the errors by
    * rating and by number of training ratings of user and item, and the agreement of predictions and ratings,
-   * over at most a million evenly spaced pairs.
+   * over at most a million evenly spaced pairs. Throws UsageError for a model of implicit data.
    */
   async evaluate(
     ratings: Dataset,
@@ -95,6 +96,10 @@ export class Model extends RequestModel {
   ): Promise<Evaluation> {
     this.served.searches.requireOpen();
     requireDataset(ratings, 'evaluate');
+    if (isImplicit(this.metadata.params))
+      throw new UsageError('implicit data have no RMSE; measure rankings by evaluateRanking', {
+        advice: "For example evaluateRanking(test, { metrics: ['ndcg'], k: 20, exclude: train })",
+      });
     checkOptions('evaluate', options, ['onBadRows', 'breakdown', ...runOptionNames], "{ onBadRows: 'skip' }");
     const ctx = this.served.session.context(options);
     const select = new SelectRatings(await ratedPairsOf(ratings, this.columns, ctx), options.onBadRows);

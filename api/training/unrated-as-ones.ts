@@ -61,5 +61,5 @@ function possibleRatings({ fields }: Schema, taken: readonly string[]): string[]
   return fields
     .filter(({ name, type }) => isNumeric(type) && !taken.includes(name) && !isIdName(name))
     .map(({ name }) => name)
-    .filter((name) => !(['user', 'item', 'time'] as const).some((role) => isNamedLike(name, role)));
+    .filter((name) => !(['user', 'item', 'timestamp'] as const).some((role) => isNamedLike(name, role)));
 }

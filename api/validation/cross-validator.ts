@@ -12,6 +12,9 @@ import { requireReplayable } from '../replayable.ts';
 import { requireDataset } from '../require-dataset.ts';
 import type { RunOptions } from '../run-session.ts';
 import { keptDataset } from '../training/kept-ratings.ts';
+import { parseMetric } from '../../operators/evaluation/ranking/ranking-metrics.ts';
+import { isError, requireErrors } from './error-metrics.ts';
+import { type TuningMetric, tuningMetricOf } from './tuning/trial.ts';
 
 /** An estimator that can be cross-validated: `ALS`, `SGD`, or another object with a `fit`. */
 export interface Estimator {
@@ -19,7 +22,8 @@ export interface Estimator {
   fit(ratings: Dataset, options?: FitOptions): Promise<Model>;
 }
 
-export type CrossValidationMetric = 'rmse' | 'mae';
+/** The measure that ranks combinations: an error, or a metric of full rankings such as 'ndcg@20'. */
+export type CrossValidationMetric = TuningMetric;
 
 export interface CrossValidatorOptions<P extends object> {
   /** Creates the estimator for one combination of parameters. */
@@ -30,12 +34,19 @@ export interface CrossValidatorOptions<P extends object> {
   readonly numFolds?: number;
   /** Seed of the folds; default 0. */
   readonly seed?: number;
-  /** The error that ranks combinations, averaged over the folds. Default 'rmse'. */
+  /**
+   * The measure that ranks combinations, averaged over the folds: 'rmse', 'mae', or a ranking metric such as
+   * 'ndcg@20', for which larger is better. Implicit data need a ranking metric. Default 'rmse'.
+   */
   readonly metric?: CrossValidationMetric;
 }
 
-/** The errors of one fold's model on the fold's held-out ratings. */
+/**
+ * The errors of one fold's model on the fold's held-out ratings; NaN if the metric is one of rankings.
+ */
 export interface FoldErrors {
+  /** The metric. */
+  readonly value: number;
   readonly rmse: number;
   readonly mae: number;
   readonly pairs: number;
@@ -45,9 +56,13 @@ export interface FoldErrors {
   readonly baselines?: Baselines;
 }
 
-/** The result of one combination: `rmse` and `mae` are means over the folds, NaN if it failed. */
+/**
+ * The result of one combination: `value`, the metric, and `rmse` and `mae` are means over the folds. NaN if
+ * it failed; `rmse` and `mae` also if the metric is one of rankings.
+ */
 export interface CrossValidationResult<P extends object> {
   readonly params: P;
+  readonly value: number;
   readonly rmse: number;
   readonly mae: number;
   readonly folds: readonly FoldErrors[];
@@ -95,12 +110,12 @@ export class CrossValidator<P extends object> {
         `grid must be an array of parameters such as paramGrid({ rank: [8, 16] }), got ${shown(grid)}`,
       );
     if (grid.length === 0) throw new UsageError('the grid of a cross-validator is empty');
-    if (metric !== 'rmse' && metric !== 'mae')
-      throw new UsageError(`metric must be rmse or mae, got ${String(metric)}`);
+    tuningMetricOf(metric);
     if (!Number.isInteger(numFolds) || numFolds < 2)
       throw new UsageError(`numFolds must be a whole number of 2 or more, got ${String(numFolds)}`);
     checkSeed(seed);
     this.#candidates = grid.map((params) => ({ params, estimator: estimator(params) }));
+    for (const one of this.#candidates) requireErrors(metric, one.estimator);
     this.numFolds = numFolds;
     this.seed = seed;
     this.metric = metric;
@@ -123,7 +138,9 @@ export class CrossValidator<P extends object> {
     });
     const folds = ratings.kFold(this.numFolds, { seed: this.seed, userCol: user, itemCol: item });
     const phase = startPhase(onEvent, 'cross-validate', 'fits', this.#candidates.length * folds.length);
-    const runs = this.#candidates.map(({ params, estimator }) => new CandidateRun(params, estimator));
+    const runs = this.#candidates.map(
+      ({ params, estimator }) => new CandidateRun(params, estimator, this.metric),
+    );
     // A fold is loaded once for all combinations; only one fold is in memory at a time.
     for (const [i, fold] of folds.entries()) {
       const { test } = fold;
@@ -134,7 +151,7 @@ export class CrossValidator<P extends object> {
       }
     }
     const results = runs.map((run) => run.result());
-    for (const result of results) onEvent({ type: 'note', text: describeResult(result) });
+    for (const result of results) onEvent({ type: 'note', text: describeResult(result, this.metric) });
     phase.end(this.#candidates.length * folds.length);
     const best = this.#best(results);
     const { estimator } = this.#candidates[results.indexOf(best)];
@@ -149,11 +166,12 @@ export class CrossValidator<P extends object> {
     return { best, results, model: await estimator.fit(ratings, { signal, onEvent }) };
   }
 
-  /** The combination with the smallest error; the first among equals. */
+  /** The combination with the smallest error or the largest ranking metric; the first among equals. */
   #best(results: readonly CrossValidationResult<P>[]): CrossValidationResult<P> {
     const usable = results.filter(({ failure }) => failure === undefined);
     if (usable.length === 0) throw results[0].failure;
-    return usable.reduce((left, right) => (right[this.metric] < left[this.metric] ? right : left));
+    const sign = isError(this.metric) ? 1 : -1;
+    return usable.reduce((left, right) => (sign * right.value < sign * left.value ? right : left));
   }
 }
 
@@ -161,13 +179,15 @@ export class CrossValidator<P extends object> {
 class CandidateRun<P extends object> {
   readonly #params: P;
   readonly #estimator: Estimator;
+  readonly #metric: CrossValidationMetric;
   readonly #errors: FoldErrors[] = [];
   #failure: DivergedError | CapacityError | undefined;
   #seconds = 0;
 
-  constructor(params: P, estimator: Estimator) {
+  constructor(params: P, estimator: Estimator, metric: CrossValidationMetric) {
     this.#params = params;
     this.#estimator = estimator;
+    this.#metric = metric;
   }
 
   /** Trains and measures on one fold; does nothing if the combination failed before. */
@@ -182,13 +202,13 @@ class CandidateRun<P extends object> {
         onEvent: (event: ProgressEvent) =>
           void (event.type === 'warning' && event.code === undefined && onEvent?.(event)),
       });
-      const { rmse, mae, pairs, coldPairs, baselines } = await model.evaluate(test, { signal });
-      if (pairs === coldPairs)
+      const measured = await measure(model, { train, test }, this.#metric, signal);
+      if (measured.pairs === measured.coldPairs)
         throw new DataError(`fold ${fold + 1} has no pair whose user and item are in the other folds`, {
           phase: 'cross-validate',
           advice: 'Use fewer folds, or more ratings',
         });
-      this.#errors.push({ rmse, mae, pairs, coldPairs, baselines });
+      this.#errors.push(measured);
     } catch (error) {
       if (!(error instanceof DivergedError || error instanceof CapacityError)) throw error;
       this.#failure = error;
@@ -200,7 +220,7 @@ class CandidateRun<P extends object> {
   result(): CrossValidationResult<P> {
     const [params, folds, seconds] = [this.#params, this.#errors, this.#seconds];
     if (this.#failure !== undefined)
-      return { params, rmse: Number.NaN, mae: Number.NaN, folds, seconds, failure: this.#failure };
+      return { params, value: NaN, rmse: NaN, mae: NaN, folds, seconds, failure: this.#failure };
     const baselines = folds.map((fold) => fold.baselines).filter((of) => of !== undefined);
     const ofMeans =
       baselines.length < folds.length
@@ -209,8 +229,32 @@ class CandidateRun<P extends object> {
             mean: meanErrors(baselines.map(({ mean }) => mean)),
             dampedMeans: meanErrors(baselines.map(({ dampedMeans }) => dampedMeans)),
           };
-    return { params, ...meanErrors(folds), folds, baselines: ofMeans, seconds };
+    const value = folds.reduce((sum, fold) => sum + fold.value, 0) / folds.length;
+    return { params, value, ...meanErrors(folds), folds, baselines: ofMeans, seconds };
   }
+}
+
+/** Measures a fold's model by the metric. */
+async function measure(
+  model: Model,
+  { train, test }: TrainTest,
+  metric: CrossValidationMetric,
+  signal: AbortSignal | undefined,
+): Promise<FoldErrors> {
+  if (isError(metric)) {
+    const { rmse, mae, pairs, coldPairs, baselines } = await model.evaluate(test, { signal });
+    return { value: metric === 'rmse' ? rmse : mae, rmse, mae, pairs, coldPairs, baselines };
+  }
+  const { metric: name, k = 1 } = parseMetric(metric, 'metric');
+  const { metrics, pairs, coldPairs } = await model.evaluateRanking(test, {
+    metrics: [name],
+    k,
+    exclude: train,
+    baselines: false,
+    resamples: 0,
+    signal,
+  });
+  return { value: metrics[metric], rmse: NaN, mae: NaN, pairs, coldPairs };
 }
 
 function meanErrors(errors: readonly PairErrors[]): PairErrors {
@@ -218,12 +262,18 @@ function meanErrors(errors: readonly PairErrors[]): PairErrors {
   return { rmse: mean('rmse'), mae: mean('mae') };
 }
 
-function describeResult({ params, rmse, mae, baselines, failure }: CrossValidationResult<object>): string {
+function describeResult(
+  { params, value, rmse, mae, baselines, failure }: CrossValidationResult<object>,
+  metric: CrossValidationMetric,
+): string {
   const text = Object.entries(params)
     .map(([name, value]) => `${name} ${String(value)}`)
     .join(', ');
   const means =
     baselines &&
     ` (damped means: RMSE ${baselines.dampedMeans.rmse.toFixed(4)}, MAE ${baselines.dampedMeans.mae.toFixed(4)})`;
-  return `${text}: ${failure === undefined ? `RMSE ${rmse.toFixed(4)}, MAE ${mae.toFixed(4)}${means ?? ''}` : failure.message}`;
+  if (failure !== undefined) return `${text}: ${failure.message}`;
+  return isError(metric)
+    ? `${text}: RMSE ${rmse.toFixed(4)}, MAE ${mae.toFixed(4)}${means ?? ''}`
+    : `${text}: ${metric} ${value.toFixed(4)}`;
 }

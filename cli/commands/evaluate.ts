@@ -1,3 +1,4 @@
+import { UsageError } from '../../engine/errors.ts';
 import { formatCount } from '../../engine/format.ts';
 import type { Dataset, EventSink, Evaluation, JsonObject, Model, Session } from '../../index.ts';
 import { type CommandResult, defineCommand } from './command.ts';
@@ -13,10 +14,6 @@ import { machineOptions, parquetBackendOption } from '../options/machine-options
 import { checkRanking, rankingOptions, rankingSettings } from '../options/data/ranking-options.ts';
 import { rankingResult } from '../report/ranking-report.ts';
 import { commonOptions, profileOption, reportOption, traceOption } from '../options/output-options.ts';
-
-const IMPLICIT_NOTE =
-  'The model is of implicit data: it predicts preferences from 0 to 1, and their errors say little. ' +
-  'Measure it with --ranking';
 
 const options = {
   ...columnOptions,
@@ -104,6 +101,10 @@ async function evaluateRankings(run: EvaluationRun): Promise<CommandResult> {
 
 async function evaluateErrors(run: EvaluationRun): Promise<CommandResult> {
   const { values, session, model, path, ratings, signal, onEvent } = run;
+  if ((model.metadata.params as JsonObject | undefined)?.implicitPrefs === true)
+    throw new UsageError('implicit data have no RMSE', {
+      advice: 'Measure rankings: --ranking --k 20 --exclude TRAIN',
+    });
   const evaluation = await model.evaluate(ratings, {
     signal,
     onEvent,
@@ -111,16 +112,21 @@ async function evaluateErrors(run: EvaluationRun): Promise<CommandResult> {
     breakdown: values.report !== undefined,
   });
   requireKnownPairs(evaluation);
-  const result = evaluationResult(evaluation, model.metadata);
+  const result = evaluationResult(evaluation);
   if (values.report === undefined) return result;
   const { evaluationPage } = await import('../report/evaluation-page.ts');
   return { ...result, report: evaluationPage(evaluation, path, model, session.device.adapter) };
 }
 
-function evaluationResult(
-  { rmse, mae, pairs, coldPairs, badRows, baselines, warnings }: Evaluation,
-  metadata: JsonObject,
-): CommandResult {
+function evaluationResult({
+  rmse,
+  mae,
+  pairs,
+  coldPairs,
+  badRows,
+  baselines,
+  warnings,
+}: Evaluation): CommandResult {
   const error = (name: 'rmse' | 'mae', value: number) => {
     if (Number.isFinite(value)) return besideMeans(name, value, baselines);
     return 'none: a prediction is NaN or infinite';
@@ -143,7 +149,6 @@ function evaluationResult(
         ['cold pairs', `${formatCount(coldPairs)} (not averaged in)`],
         ['bad rows', badRows === 0 ? undefined : `${formatCount(badRows)} left out`],
       ]),
-      ...((metadata.params as JsonObject | undefined)?.implicitPrefs === true ? [IMPLICIT_NOTE] : []),
       ...warnings.filter(isVerdict).map(({ text }) => `warning: ${text}`),
     ].join('\n'),
   };

@@ -12,10 +12,6 @@ from ._matrix import is_matrix
 from ._recommend import ask_with, entries_of
 from ._state import Side, State, read_factors, received, with_shape
 
-_IMPLICIT_NOTE = (
-    "the model is of implicit data: it predicts preferences from 0 to 1, and their errors (rmse, mae) say "
-    "little. Measure it with evaluate_ranking"
-)
 _COLUMNS = ("user", "item", "rating")
 
 
@@ -97,12 +93,11 @@ class Updating:
     def evaluate(self, ratings, *, user="user", item="item", rating="rating"):
         """Errors of the predictions of ratings: {'rmse', 'mae', 'pairs', 'cold_pairs', ...}.
 
-        A model of implicit data predicts preferences from 0 to 1, so a FactorFlowWarning says that its errors
-        mean little: use `evaluate_ranking`.
+        A model of implicit data predicts preferences, not ratings: a UsageError names `evaluate_ranking`.
         """
         state = self._fitted
         if _is_implicit(state):
-            warnings.warn(_IMPLICIT_NOTE, FactorFlowWarning, stacklevel=2)
+            raise UsageError("implicit data have no RMSE; measure rankings by evaluate_ranking")
         return self._evaluate(state, {}, {"ratings": self._same_form(state, ratings, (user, item, rating))})
 
     def evaluate_ranking(

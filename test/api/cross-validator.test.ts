@@ -8,6 +8,7 @@ import {
   type ProgressEvent,
   Session,
   SGD,
+  TrainValidationSplit,
   UsageError,
 } from '../../index.ts';
 import { ratingBatches, shuffled, testRandom, type Triple } from '../support/ratings.ts';
@@ -100,6 +101,32 @@ describe('a cross-validator', () => {
     expect(best).toBe(results[0]);
   });
 
+  it('compares models of implicit data by rankings, and refuses errors at once', async () => {
+    await using session = await Session.create({ workers: 1 });
+    const implicit = (params: { rank?: number }) => new ALS({ implicitPrefs: true, maxIter: 2, ...params });
+    const grid = paramGrid({ rank: [1, 2] });
+    const ratings = session.from(ratingBatches(rows));
+    for (const metric of ['rmse', 'mae'] as const) {
+      const text = `implicit data have no ${metric.toUpperCase()}; set metric: 'ndcg@20'`;
+      expect(() => new CrossValidator({ estimator: implicit, grid, metric })).toThrow(text);
+      expect(() => new TrainValidationSplit({ estimator: implicit, grid, metric })).toThrow(text);
+    }
+    const { best, results, model } = await new CrossValidator({
+      estimator: implicit,
+      grid,
+      metric: 'ndcg@20',
+      numFolds: 2,
+    }).fit(ratings);
+    expect(best.value).toBe(Math.max(...results.map(({ value }) => value)));
+    const [{ train, test }] = ratings.kFold(2);
+    const fold = await implicit(best.params).fit(train);
+    const { metrics } = await fold.evaluateRanking(test, { metrics: ['ndcg'], k: 20, exclude: train });
+    expect(best.folds[0].value).toBeCloseTo(metrics['ndcg@20'], 10);
+    await expect(model.evaluate(ratings)).rejects.toThrow(
+      'implicit data have no RMSE; measure rankings by evaluateRanking',
+    );
+  });
+
   it('reports fits and combinations, and stops when cancelled', async () => {
     await using session = await Session.create({ workers: 1 });
     const validator = new CrossValidator({ estimator, grid: paramGrid({ rank: [1, 2] }), numFolds: 2 });
@@ -168,7 +195,7 @@ describe('a cross-validator', () => {
       'numFolds must be a whole number of 2 or more, got 1',
     );
     expect(() => new CrossValidator({ estimator, grid, metric: 'ndcg' as 'rmse' })).toThrow(
-      'metric must be rmse or mae, got ndcg',
+      'metric must be a metric such as ndcg@20, recall@10, mrr or auc, got "ndcg"',
     );
     expect(() => new CrossValidator({ estimator, grid, folds: 3 } as never)).toThrow(
       'unknown option folds of a cross-validator',

@@ -4,7 +4,8 @@ import { shown } from '../../../engine/shown.ts';
 import { chosenBaselines } from '../chosen-baselines.ts';
 import { checkRankUsers } from '../rank-users.ts';
 import { checkSpace, gridOf, randomTrials, type TrialParams } from './search-space.ts';
-import { isError, type TuningMetric, tuningMetricOf } from './trial.ts';
+import { isError } from '../error-metrics.ts';
+import { type TuningMetric, tuningMetricOf } from './trial.ts';
 import type { SearchStrategy, TrainValidationSplitOptions } from './tuning-options.ts';
 
 const optionNames = [

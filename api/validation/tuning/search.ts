@@ -1,3 +1,4 @@
+import { isError } from '../error-metrics.ts';
 import { type CapacityError, DataError, type DivergedError, throwIfAborted } from '../../../engine/errors.ts';
 import type { ProgressEvent } from '../../../engine/events.ts';
 import { counted } from '../../../engine/format.ts';
@@ -7,7 +8,6 @@ import { ALS } from '../../training/als.ts';
 import { chainsOf, type PlannedTrial, rungsOf, warmIterations } from './schedule.ts';
 import {
   endsEarly,
-  isError,
   type RanTrial,
   runTrial,
   type Trial,

@@ -9,6 +9,7 @@ import type { Dataset } from '../../dataset.ts';
 import { pairsOf } from '../../found-columns.ts';
 import { requireReplayable } from '../../replayable.ts';
 import { requireDataset } from '../../require-dataset.ts';
+import { requireErrors } from '../error-metrics.ts';
 import type { Model } from '../../model.ts';
 import type { RunOptions } from '../../run-session.ts';
 import { dropKept, keptDataset } from '../../training/kept-ratings.ts';
@@ -40,7 +41,7 @@ export class TrainValidationSplit {
     const { estimator, metric = 'rmse', validationFraction = 0.1, seed = 0 } = options;
     const { search, params } = planTrials(options);
     if (params.length === 0) throw new UsageError('there is no combination of parameters to try');
-    for (const one of params) estimator(one);
+    for (const one of params) requireErrors(metric, estimator(one));
     this.trials = params.map((one, at) => ({ number: at + 1, params: one }));
     this.metric = metric;
     this.search = search;

@@ -1,3 +1,4 @@
+import { isError } from '../error-metrics.ts';
 import { CapacityError, DataError, DivergedError } from '../../../engine/errors.ts';
 import type { AlsStart } from '../../../operators/als/bind/als-data.ts';
 import type { HeldOutRanking } from '../../../operators/evaluation/ranking/held-out-ranking.ts';
@@ -91,11 +92,6 @@ export type TuningMetric = 'rmse' | 'mae' | RankingMetricName;
 /** The metric with a name. Throws UsageError for an unknown name. */
 export function tuningMetricOf(text: string): TuningMetric {
   return isError(text) ? text : parseMetric(text, 'metric').name;
-}
-
-/** True for metrics of single ratings; the others are metrics of rankings. */
-export function isError(metric: string): metric is 'rmse' | 'mae' {
-  return metric === 'rmse' || metric === 'mae';
 }
 
 /** Trains one trial. If it diverges or does not fit, the trial has a failure; another error is thrown. */

@@ -15,7 +15,8 @@ import { foundSets } from '../../training/fit/fit-run.ts';
 import { unratedAsOnes } from '../../training/unrated-as-ones.ts';
 import { chosenBaselines } from '../chosen-baselines.ts';
 import { checkRankUsers } from '../rank-users.ts';
-import { isError, type Trial, type TrialRatings, type TunedEstimator, type TuningMetric } from './trial.ts';
+import { isError } from '../error-metrics.ts';
+import type { Trial, TrialRatings, TunedEstimator, TuningMetric } from './trial.ts';
 import type { TrainValidationSplitOptions, TuningBaselines } from './tuning-options.ts';
 
 /** Settings of an estimator of this library that decide which pairs are ranked. */

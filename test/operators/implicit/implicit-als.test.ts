@@ -256,7 +256,7 @@ describe('ratings by the column of', () => {
   it('no numbers, which is a note', async () => {
     const { model, events } = await trained(({ user, item }) => ({ user, item, order_id: 5, day: 'Monday' }));
     expect(model.training?.warnings).toEqual([]);
-    expect(events.filter(({ type }) => type === 'note')[0]).toMatchObject({
+    expect(events.find(({ type }) => type === 'note')).toMatchObject({
       text: expect.stringMatching(/there is no column "rating".* each pair counts as a rating of 1$/),
     });
   });
