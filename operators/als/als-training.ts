@@ -39,6 +39,12 @@ export interface LossFacts {
   readonly positive?: PositiveCounts;
 }
 
+/**
+ * Errors of a thousandth of the ratings, squared. Below it a loss is what float32 leaves of a perfect fit, by
+ * equations that may be nearly singular.
+ */
+const ROUNDING = 1e-6;
+
 type AlsFunctions = Omit<Training<TrainedFactors>, 'bound' | 'keep' | 'given' | 'starting'>;
 
 /** ALS on a bound plan, for the training loop. */
@@ -99,10 +105,19 @@ export class AlsTraining implements AlsFunctions {
   /**
    * The loss has diverged if it exceeds the first loss by nine times its size. The size is |first|, since the
    * loss of implicit data can be negative: each rating of a repeated pair is counted in place of an
-   * unobserved zero, but the pair has only one such zero.
+   * unobserved zero, but the pair has only one such zero. A loss within ROUNDING of the loss of factors that
+   * are 0 is a perfect fit, whose loss is rounding and may rise.
    */
   diverged(loss: number, first: number): boolean {
-    return !Number.isFinite(loss) || loss > first + 9 * Math.abs(first);
+    return !(loss <= first + 9 * Math.abs(first) + ROUNDING * this.#squares);
+  }
+
+  /** Σ r², the loss if all factors are 0. */
+  get #squares(): number {
+    const { level, unit, targets } = this.#facts;
+    return this.#params.implicitPrefs
+      ? targets
+      : this.#data.byUser.ratings * unit ** 2 * (level.mean ** 2 + level.deviation ** 2);
   }
 
   divergence(number: number, loss: number, first: number): DivergedError {

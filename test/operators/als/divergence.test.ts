@@ -1,0 +1,40 @@
+import { describe, expect, it } from 'vitest';
+import type { BoundPlan } from '../../../engine/plan/bound-plan.ts';
+import { AlsTraining, type LossFacts } from '../../../operators/als/als-training.ts';
+import type { AlsData } from '../../../operators/als/bind/als-data.ts';
+import type { SizedAlsParams } from '../../../operators/als/implicit/sized-params.ts';
+
+/** 20 ratings of root mean square `level` times `unit`. */
+function training(level: number, unit: number, implicitPrefs = false): AlsTraining {
+  const data = { byUser: { ratings: 20 } } as AlsData;
+  const facts = {
+    offset: 0,
+    unit,
+    level: { mean: 0.6 * level, deviation: 0.8 * level, columns: new Float32Array() },
+    targets: 20 * level ** 2 * unit ** 2,
+  } satisfies LossFacts;
+  const bound = { phases: { measure: [] as const } } as unknown as BoundPlan;
+  return new AlsTraining(data, { implicitPrefs } as SizedAlsParams, facts, undefined, bound);
+}
+
+describe('ALS has diverged', () => {
+  it('by a loss ten times the first one, or one that is not a number', () => {
+    const diverged = (loss: number, first: number) => training(2, 1).diverged(loss, first);
+    expect([9.9, 10.1, Number.NaN, Infinity].map((loss) => diverged(loss, 1))).toEqual([
+      false,
+      true,
+      true,
+      true,
+    ]);
+    // The loss of implicit data may be negative.
+    expect([7.9, 8.1].map((loss) => diverged(loss, -1))).toEqual([false, true]);
+  });
+
+  it.each([false, true])('not by the rounding of a perfect fit, at any scale, implicit %s', (implicit) => {
+    for (const unit of [2 ** -40, 1, 2 ** 40]) {
+      const squares = 20 * 2 ** 2 * unit ** 2;
+      const diverged = (loss: number) => training(2, unit, implicit).diverged(loss, 3.7e-13 * unit ** 2);
+      expect([4.1e-11, 0.9e-6, 1.1e-6].map((part) => diverged(part * squares))).toEqual([false, false, true]);
+    }
+  });
+});
