@@ -204,9 +204,10 @@ export class WasmDecoder implements ParquetFileReader {
     { columns, borrowed = false }: ReadOptions,
   ): AsyncGenerator<RecordBatch> {
     const [instance, parquet] = [this.#instance, this.#parquet];
-    // The decoder treats names as paths: "a" also selects a column "a.b", and "a.b" may select none.
     const exact =
-      columns === undefined || columns.some((name) => name.includes('.')) ? {} : { columns: [...columns] };
+      columns === undefined || columns.some((name) => name.includes('.'))
+        ? {}
+        : { columns: this.#leavesOf(rowGroup, columns) };
     const wish = {
       batchSize: sizes.batch,
       limit: Math.min(sizes.limit, end - offset),
@@ -247,6 +248,15 @@ export class WasmDecoder implements ParquetFileReader {
     } finally {
       await instance.guard(() => reader.cancel()).catch(() => instance.discard());
     }
+  }
+
+  /**
+   * The paths of columns without a dot in their names. The decoder also takes the name of a list or struct, but
+   * finds none that is not ASCII, since it compares bytes with characters.
+   */
+  #leavesOf(rowGroup: number, names: readonly string[]): string[] {
+    const paths = this.info.rowGroups[rowGroup].columns.map(({ column }) => column);
+    return paths.filter((path) => names.includes(path.split('.', 1)[0]));
   }
 
   /** Opens the file in a new decoder. */
