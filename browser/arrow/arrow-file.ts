@@ -1,4 +1,4 @@
-import { footerBlocks, verifyFooter, verifyMetadata } from '../../connectors/arrow/verify-metadata.ts';
+import { footerBlocks, messageMetadata, verifyFooter } from '../../connectors/arrow/verify-metadata.ts';
 import type { RangedFile } from '../ranged-file.ts';
 import { problem } from '../remote-file.ts';
 import { type ArrowField, arrowFields } from './arrow-fields.ts';
@@ -125,15 +125,8 @@ async function readHead(
   if (!(offset >= 0 && headLength > 8 && bodyLength >= 0 && offset + headLength + bodyLength <= size - END))
     throw problem(url, 'the file is damaged: its footer names bytes after its end', COPY);
   const bytes = new Uint8Array(await file.slice(offset, offset + headLength));
-  const view = new DataView(bytes.buffer);
-  const prefix = view.getUint32(0, true) === 0xffff_ffff ? 8 : 4;
-  const length = view.getInt32(prefix - 4, true);
-  if (length <= 0 || length > headLength - prefix)
-    throw problem(url, 'the file is damaged: a batch does not begin like one', COPY);
   return checked(file, () => {
-    const metadata = bytes.slice(prefix, prefix + length);
-    verifyMetadata(metadata);
-    const message = FlatTable.root(metadata);
+    const message = FlatTable.root(messageMetadata(bytes));
     const batch = message.table(2);
     if (message.byte(1) !== RECORD_BATCH || batch === undefined) throw new Error('a batch is missing');
     if (batch.has(3)) throw new Error('its buffers are compressed; write it with codec uncompressed');

@@ -14,6 +14,9 @@ type Kind =
   | { readonly union: (type: number) => Table | undefined };
 type Table = readonly Kind[];
 
+/** Mark before a message's length; older writers leave it out. */
+const CONTINUATION = 0xffff_ffff;
+
 const text: Kind = { text: true };
 const scalar = (bytes: number): Kind => ({ bytes });
 const keyValue: Table = [text, text];
@@ -119,6 +122,19 @@ export function withoutDictionaries(bytes: Uint8Array): Uint8Array {
 /** Checks a message's metadata. Throws an Error that names the fault. */
 export function verifyMetadata(bytes: Uint8Array): void {
   new Verifier(bytes).root(message);
+}
+
+/** The checked metadata of a message that begins with its length. Throws an Error that names the fault. */
+export function messageMetadata(bytes: Uint8Array): Uint8Array {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const lengthAt = bytes.length >= 8 && view.getUint32(0, true) === CONTINUATION ? 4 : 0;
+  const length = bytes.length < 4 ? 0 : view.getInt32(lengthAt, true);
+  const start = lengthAt + 4;
+  if (length <= 0 || start + length > bytes.length)
+    throw new Error(`a message of ${length} bytes in ${bytes.length}`);
+  const metadata = bytes.slice(start, start + length);
+  verifyMetadata(metadata);
+  return metadata;
 }
 
 class Verifier {

@@ -1,22 +1,43 @@
 import { DataType } from 'apache-arrow';
 import type { Data } from 'apache-arrow';
 import { readdir } from 'node:fs/promises';
+import { counted } from '../../engine/format.ts';
 import { DataError } from '../../engine/errors.ts';
 import { originOf } from '../../engine/stream/stream.ts';
 import { fileProblem } from '../files/file-problem.ts';
 import { ParquetSource } from '../parquet/parquet-source.ts';
 import { isDatasetEntry } from '../parquet/part-names.ts';
-import { ascendingRows, compareIds, firstDescent, idText, idTypeOf, joinIds, takeIds } from './id-column.ts';
+import {
+  type IdColumn,
+  ascendingRows,
+  compareIds,
+  firstDescent,
+  idText,
+  idTypeOf,
+  joinIds,
+  takeIds,
+} from './id-column.ts';
 import type { FactorTable } from './write-factors.ts';
 
 const BATCH_FLOATS = 1 << 20;
 
+/** Rows and type of the ids of one side, as the metadata or another side say. */
+export interface ExpectedIds {
+  readonly rows: number;
+  readonly type: IdColumn['type'];
+}
+
 /**
  * Reads the part files of one side, written by `saveModel` or by Spark, into one matrix in shared memory.
  * Spark's parts may have ids in any order. Throws DataError that names the file for files of other formats,
- * other columns, nulls, vectors of another length, values that are not finite, and duplicate ids.
+ * other columns, other rows than expected, nulls, vectors of another length, values that are not finite, and
+ * duplicate ids.
  */
-export async function readFactors(folder: string, rank: number): Promise<FactorTable> {
+export async function readFactors(
+  folder: string,
+  rank: number,
+  expected?: ExpectedIds,
+): Promise<FactorTable> {
   await refuseForeignFiles(folder);
   const source = new ParquetSource(folder, { batchSize: Math.max(1, Math.floor(BATCH_FLOATS / rank)) });
   const schema = await source.schema();
@@ -30,14 +51,33 @@ export async function readFactors(folder: string, rank: number): Promise<FactorT
     );
   }
   const { rows } = await source.statistics();
-  const factors = new Float32Array(new SharedArrayBuffer(rows * rank * Float32Array.BYTES_PER_ELEMENT));
+  if (expected !== undefined) requireExpected(folder, { rows, type }, expected);
   const idChunks: Data[] = [];
+  // The ids are read first: the memory for the factors is then allocated for rows that are in the files, not
+  // only in their footers.
+  for await (const { column, problem } of columnBatches(source, 'id')) {
+    if (column.nullCount > 0) throw problem('an id is null', firstNull(column));
+    idChunks.push(column);
+  }
+  const factors = new Float32Array(new SharedArrayBuffer(rows * rank * Float32Array.BYTES_PER_ELEMENT));
   let done = 0;
-  const signal = new AbortController().signal;
-  for await (const batch of await source.execute({ signal }, ['id', 'features'])) {
-    const at = (name: string) =>
-      batch.data.children[batch.schema.fields.findIndex((field) => field.name === name)];
-    const problem = (summary: string, row = 0) => {
+  for await (const { column, problem } of columnBatches(source, 'features')) {
+    copyFeatures(column, rank, factors, done * rank, problem);
+    done += column.length;
+  }
+  return sortedById({ ids: joinIds(type, idChunks), factors }, rank, folder);
+}
+
+type Problem = (summary: string, row?: number) => DataError;
+
+/** The batches of one column, and errors that name the file and row of a batch. */
+async function* columnBatches(
+  source: ParquetSource,
+  name: string,
+): AsyncGenerator<{ readonly column: Data; readonly problem: Problem }> {
+  const { signal } = new AbortController();
+  for await (const batch of await source.execute({ signal }, [name])) {
+    const problem: Problem = (summary, row = 0) => {
       const origin = originOf(batch);
       return new DataError(summary, {
         phase: 'load',
@@ -46,12 +86,21 @@ export async function readFactors(folder: string, rank: number): Promise<FactorT
         row: (origin?.firstRow ?? 0) + row,
       });
     };
-    if (at('id').nullCount > 0) throw problem('an id is null', firstNull(at('id')));
-    copyFeatures(at('features'), rank, factors, done * rank, problem);
-    idChunks.push(at('id'));
-    done += batch.numRows;
+    yield { column: batch.data.children[0], problem };
   }
-  return sortedById({ ids: joinIds(type, idChunks), factors }, rank, folder);
+}
+
+function requireExpected(folder: string, found: ExpectedIds, expected: ExpectedIds): void {
+  if (found.rows !== expected.rows)
+    throw new DataError(
+      `part files are missing or foreign: ${counted(found.rows, 'row')}, and the metadata say ${expected.rows}`,
+      { phase: 'load', file: folder },
+    );
+  if (found.type !== expected.type)
+    throw new DataError(`the ids are ${found.type}, and the metadata say ${expected.type}`, {
+      phase: 'load',
+      file: folder,
+    });
 }
 
 function copyFeatures(
@@ -59,7 +108,7 @@ function copyFeatures(
   rank: number,
   target: Float32Array,
   at: number,
-  problem: (summary: string, row?: number) => DataError,
+  problem: Problem,
 ): void {
   const child = features.children[0];
   if (

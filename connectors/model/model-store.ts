@@ -1,5 +1,4 @@
 import { wholeCounts } from './whole-counts.ts';
-import { counted } from '../../engine/format.ts';
 import type { Vector } from 'apache-arrow';
 import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -218,12 +217,16 @@ async function identityOf(directory: string): Promise<string | undefined> {
 async function readModel(directory: string): Promise<StoredModel> {
   await requireFolders(directory);
   const { metadata, storage } = await readMetadata(join(directory, 'metadata'));
-  const users = await readFactors(join(directory, 'userFactors'), metadata.rank);
-  const items = await readFactors(join(directory, 'itemFactors'), metadata.rank);
-  if (storage !== undefined) {
-    checkCount(join(directory, 'userFactors'), users, storage.users, storage.userIdType);
-    checkCount(join(directory, 'itemFactors'), items, storage.items, storage.itemIdType);
-  }
+  const users = await readFactors(
+    join(directory, 'userFactors'),
+    metadata.rank,
+    storage && { rows: storage.users, type: storage.userIdType },
+  );
+  const items = await readFactors(
+    join(directory, 'itemFactors'),
+    metadata.rank,
+    storage && { rows: storage.items, type: storage.itemIdType },
+  );
   const means = storage?.means
     ? {
         users: await readNumbers(join(directory, meansFolders.users), users),
@@ -250,9 +253,7 @@ async function readModel(directory: string): Promise<StoredModel> {
 
 /** Reads one number for each id of a side. */
 async function readNumbers(folder: string, side: FactorTable): Promise<Float32Array> {
-  const table = await readFactors(folder, 1);
-  checkCount(folder, table, idCount(side.ids), side.ids.type);
-  return table.factors;
+  return (await readFactors(folder, 1, { rows: idCount(side.ids), type: side.ids.type })).factors;
 }
 
 function outputOptions(overwrite: boolean | undefined): AtomicOutputOptions {
@@ -267,19 +268,6 @@ function isModelEntry(path: string): boolean {
     return false;
   const inside = rest.join('/');
   return inside === '' || inside.startsWith('part-') || isDatasetEntry(inside);
-}
-
-function checkCount(folder: string, { ids }: FactorTable, count: number, type: string): void {
-  if (idCount(ids) !== count)
-    throw new DataError(
-      `part files are missing or foreign: ${counted(idCount(ids), 'row')}, and the metadata say ${count}`,
-      { phase: 'load', file: folder },
-    );
-  if (ids.type !== type)
-    throw new DataError(`the ids are ${ids.type}, and the metadata say ${type}`, {
-      phase: 'load',
-      file: folder,
-    });
 }
 
 async function requireFolders(directory: string): Promise<void> {

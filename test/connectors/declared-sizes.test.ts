@@ -1,7 +1,10 @@
+import { Bool, Field, Float32, Int32, Int64, makeVector, Schema, Table, tableToIPC } from 'apache-arrow';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { ArrowSource } from '../../connectors/arrow/arrow-source.ts';
+import { loadModel, saveModel } from '../../connectors/model/model-store.ts';
+import { footerSchema } from '../../connectors/parquet/pages/footer-schema.ts';
 import { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
 import { parquetBackendNames } from '../../connectors/parquet/backend.ts';
 import {
@@ -15,6 +18,7 @@ import {
 } from '../../connectors/parquet/write/thrift.ts';
 import { FactorFlowError } from '../../engine/errors.ts';
 import type { Source } from '../../engine/stream/operator.ts';
+import { editMetadata } from '../support/edit-metadata.ts';
 import { context, goldenFolder, temporaryFolder } from './parquet/parquet-testing.ts';
 
 const folder = temporaryFolder();
@@ -87,6 +91,63 @@ test.each(['all-null', 'full-range-alone', 'list-features'])(
     }
     expect([...outcomes].sort()).toEqual(['read', 'refused']);
     expect(process.memoryUsage.rss() / 2 ** 20 - before).toBeLessThan(MOST_MIB);
+  },
+);
+
+test("every bit of the Arrow schema in a footer changed: the columns are the same, or are the decoder's to read", () => {
+  const types = { int32: new Int32(), int64: new Int64(), float: new Float32(), boolean: new Bool() };
+  const entries = Object.entries(types);
+  const schema = new Schema(entries.map(([name, type]) => new Field(name, type, true)));
+  const message = Buffer.from(tableToIPC(new Table(schema), 'stream'));
+  const shape = { repetition: 'optional', children: 0, otherOrder: false } as const;
+  const elements = entries.map(([name]) => ({ name, physicalType: name, ...shape }));
+  const read = (arrow: Buffer) =>
+    String(
+      footerSchema({
+        fileBytes: 1000,
+        version: 2,
+        rows: 0,
+        schema: elements,
+        rowGroups: [],
+        arrowSchema: arrow.toString('base64'),
+      }),
+    );
+  expect(read(message)).toBe(String(schema));
+  const before = process.memoryUsage.rss() / 2 ** 20;
+  const outcomes = new Set<string>();
+  for (let bit = 0; bit < 8 * message.length; bit++) {
+    const changed = Buffer.from(message);
+    changed[bit >> 3] ^= 1 << (bit & 7);
+    outcomes.add(read(changed));
+  }
+  expect([...outcomes].sort()).toEqual([String(schema), 'undefined']);
+  expect(process.memoryUsage.rss() / 2 ** 20 - before).toBeLessThan(MOST_MIB);
+});
+
+test.each([2n ** 31n, 2n ** 40n])(
+  'a model whose footer says %s rows is refused by its file',
+  async (rows) => {
+    const model = join(folder, `model-${rows}`);
+    const ids = makeVector(Int32Array.of(1, 2));
+    const factors = Float32Array.of(1, 2, 3, 4);
+    const columns = { user: 'u', item: 'i', rating: 'r', prediction: 'p' };
+    const shape = { rank: 2, columns, coldStartStrategy: 'nan', factorflow: {} } as const;
+    await saveModel(model, {
+      ...shape,
+      userIds: ids,
+      userFactors: factors,
+      itemIds: ids,
+      itemFactors: factors,
+    });
+    const file = join(model, 'userFactors/part-00000.parquet');
+    const original = readFileSync(file);
+    const { start, fields } = footerOf(original);
+    const declare = (of: ThriftStruct) => of.set(3, { ...(of.get(3) as NumberValue), number: rows });
+    [fields, ...structsIn(fields, 4)].forEach(declare);
+    writeFileSync(file, withFooter(original.subarray(0, start), fields));
+    await expect(loadModel(model)).rejects.toThrow(/the metadata say 2 .*userFactors/);
+    editMetadata(model, (line) => line.replace(/,"factorflow":.*/, '}'));
+    await expect(loadModel(model)).rejects.toThrow(/damaged.*userFactors/);
   },
 );
 

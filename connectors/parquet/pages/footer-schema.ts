@@ -13,6 +13,7 @@ import {
   TimeUnit,
   Utf8,
 } from 'apache-arrow';
+import { messageMetadata } from '../../arrow/verify-metadata.ts';
 import type { Footer, SchemaElement } from '../footer.ts';
 
 const units = { ms: TimeUnit.MILLISECOND, us: TimeUnit.MICROSECOND, ns: TimeUnit.NANOSECOND } as const;
@@ -52,7 +53,9 @@ export function storedAsIs({ schema }: Footer, name: string, type: DataType): bo
 
 function writtenTypes(arrowSchema: string): readonly Field[] | undefined {
   try {
-    return tableFromIPC(Buffer.from(arrowSchema, 'base64')).schema.fields;
+    const message = Buffer.from(arrowSchema, 'base64');
+    messageMetadata(message);
+    return tableFromIPC(message).schema.fields;
   } catch {
     return undefined;
   }
