@@ -204,16 +204,12 @@ export class WasmDecoder implements ParquetFileReader {
     { columns, borrowed = false }: ReadOptions,
   ): AsyncGenerator<RecordBatch> {
     const [instance, parquet] = [this.#instance, this.#parquet];
-    const exact =
-      columns === undefined || columns.some((name) => name.includes('.'))
-        ? {}
-        : { columns: this.#leavesOf(rowGroup, columns) };
     const wish = {
       batchSize: sizes.batch,
       limit: Math.min(sizes.limit, end - offset),
       rowGroups: [rowGroup],
       ...(offset > 0 && { offset }),
-      ...exact,
+      ...this.#selection(rowGroup, columns),
     };
     const asNumbers = hasOnlyNumbers(schema);
     const stream = await instance.guard(() => parquet.stream(wish));
@@ -251,12 +247,13 @@ export class WasmDecoder implements ParquetFileReader {
   }
 
   /**
-   * The paths of columns without a dot in their names. The decoder also takes the name of a list or struct, but
-   * finds none that is not ASCII, since it compares bytes with characters.
+   * Columns by the paths of their leaves. The decoder also takes the name of a list or struct, but finds none
+   * that is not ASCII, since it compares bytes with characters. A name with a dot may be a path: all are read.
    */
-  #leavesOf(rowGroup: number, names: readonly string[]): string[] {
+  #selection(rowGroup: number, names: readonly string[] | undefined): { columns?: string[] } {
+    if (names === undefined || names.some((name) => name.includes('.'))) return {};
     const paths = this.info.rowGroups[rowGroup].columns.map(({ column }) => column);
-    return paths.filter((path) => names.includes(path.split('.', 1)[0]));
+    return { columns: paths.filter((path) => names.includes(path.split('.', 1)[0])) };
   }
 
   /** Opens the file in a new decoder. */

@@ -39,7 +39,7 @@ describe('loading refuses', () => {
       await damaged('extra', (at) =>
         cpSync(join(at, 'itemFactors/part-00000.parquet'), join(at, 'itemFactors/part-00001.parquet')),
       ),
-    ).toMatch(/occurs twice/);
+    ).toMatch(/missing or foreign: 6 rows, and the metadata say 3/);
     expect(
       await damaged('fewer', (at) =>
         factorsFrom(at, 'SELECT 1::INTEGER AS id, [1, 2, 3, 4]::FLOAT[] AS features'),

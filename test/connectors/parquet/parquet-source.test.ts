@@ -86,33 +86,6 @@ test('columns are pruned: the bytes of the others are not read', async () => {
   );
 });
 
-test('lists and structs are read by names of any characters, all together and each by itself', async () => {
-  const values = {
-    é: '[i, i + 1]',
-    日本: '[[i]]',
-    'e\u0301\u{1F600}': "[{'é': 'a', 'b': i}]",
-    naïve: "{'a': i, '日': ['x']}",
-    ab: '[i]',
-    user: "'ü' || i",
-  };
-  const names = Object.keys(values);
-  const query = Object.entries(values).map(([name, value]) => `${value} AS "${name}"`);
-  await copy(`SELECT ${query.join(', ')}, i AS "é2" FROM range(2) t(i)`, 'names.parquet');
-  const rows = [0, 1].map((i) => [[i, i + 1], [[i]], [{ é: 'a', b: i }], { a: i, 日: ['x'] }, [i], `ü${i}`]);
-  const source = new ParquetSource(path('names.parquet'));
-  for (const columns of [names, ...names.map((name) => [name])]) {
-    const batches = await collect(await source.execute(context(), columns));
-    const read = JSON.stringify(
-      batches.flatMap((batch) => batch.toArray()),
-      (_, value: unknown) => (typeof value === 'bigint' ? Number(value) : value),
-    );
-    const own = rows.map((row) =>
-      Object.fromEntries(columns.map((name) => [name, row[names.indexOf(name)]])),
-    );
-    expect(JSON.parse(read)).toEqual(own);
-  }
-});
-
 test('no columns at all still give the rows', async () => {
   const batches = await collect(await new ParquetSource(path('big.parquet')).execute(context(), []));
   expect(batches.reduce((sum, batch) => sum + batch.numRows, 0)).toBe(10000);
