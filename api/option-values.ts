@@ -6,7 +6,11 @@ import { fileFormats } from '../connectors/files/format-names.ts';
 import { textTypes } from '../connectors/lines/text-type.ts';
 import { codecs, parquetBackendNames } from '../connectors/parquet/backend.ts';
 import { rankingBaselineNames } from '../operators/evaluation/ranking/ranking-baselines.ts';
-import { rankingMetricNames } from '../operators/evaluation/ranking/ranking-metrics.ts';
+import {
+  type ChosenMetric,
+  rankingMetricNames,
+  readMetric,
+} from '../operators/evaluation/ranking/ranking-metrics.ts';
 import { MAXIMUM_RANK, MOST_ITERATIONS } from '../operators/params/common.ts';
 import { timeIn } from '../operators/ratings/rows/time-in.ts';
 import { presetNames } from '../synthetic/presets.ts';
@@ -26,6 +30,13 @@ export const choices = {
 } as const;
 
 export type Choice<Of extends keyof typeof choices> = (typeof choices)[Of][number];
+
+export type { ChosenMetric };
+
+/** True for a metric of rankings, with or without a k of its own. */
+export function isChosenMetric(text: unknown): text is ChosenMetric {
+  return typeof text === 'string' && readMetric(text) !== undefined;
+}
 
 /** A date such as 2024-06-01, parsed like a column of times; undefined for other text. */
 export function dateIn(text: string): Date | undefined {

@@ -13,8 +13,9 @@ import type { RankedTraining } from '../../operators/evaluation/ranking/compare-
 import type { TrainingWarning } from '../../operators/evaluation/rating-warnings.ts';
 import type { RankingBaseline } from '../../operators/evaluation/ranking/ranking-baselines.ts';
 import {
-  type RankingMetric,
+  type ChosenMetric,
   rankingMetricNames,
+  readMetric,
 } from '../../operators/evaluation/ranking/ranking-metrics.ts';
 import { readKnownPairs } from '../../operators/ratings/ids/known-pairs.ts';
 import { sortByUser } from '../../operators/ratings/sort-ratings.ts';
@@ -202,12 +203,12 @@ function checkKs(given: number | readonly number[]): number[] {
   return [...new Set(ks as number[])].sort((left, right) => left - right);
 }
 
-function checkMetrics(metrics: readonly RankingMetric[]): void {
+function checkMetrics(metrics: readonly ChosenMetric[]): void {
   const isList = Array.isArray(metrics) && metrics.length > 0;
-  const wrong = isList ? metrics.findIndex((name) => !rankingMetricNames.includes(name)) : 0;
+  const wrong = isList ? metrics.findIndex((name) => readMetric(String(name)) === undefined) : 0;
   if (wrong < 0) return;
   const got = isList ? shown(metrics[wrong]) : Array.isArray(metrics) ? 'none' : shown(metrics);
   throw new UsageError(`metrics must be a list of ranking metrics, got ${got}`, {
-    advice: `There are: ${rankingMetricNames.join(', ')}`,
+    advice: `There are: ${rankingMetricNames.join(', ')}, all but mrr and auc also with a k, such as ndcg@20`,
   });
 }

@@ -1,5 +1,5 @@
 import type { RankingBaseline } from '../../operators/evaluation/ranking/ranking-baselines.ts';
-import type { RankingMetric } from '../../operators/evaluation/ranking/ranking-metrics.ts';
+import type { ChosenMetric } from '../../operators/evaluation/ranking/ranking-metrics.ts';
 import type { BadRowPolicy } from '../../operators/ratings/rows/bad-rows.ts';
 import type { Dataset } from '../dataset.ts';
 import type { RunOptions } from '../run-session.ts';
@@ -18,8 +18,10 @@ export interface RankingOptions extends RunOptions, RankUsersOption {
    * `exclude`. For protocols with sampled negatives; default: all items.
    */
   readonly candidates?: Dataset;
-  /** Default: all. `coverage` and `novelty` need the users' lists, which is a second search. */
-  readonly metrics?: readonly RankingMetric[];
+  /**
+   * Metrics at each k, such as `ndcg`, or at a k of their own, such as `ndcg@20`. Default: all. `coverage` and `novelty` need the users' lists, which is a second search.
+   */
+  readonly metrics?: readonly ChosenMetric[];
   /** Only test pairs with at least this rating are positives. Default: all. */
   readonly minRating?: number;
   /**

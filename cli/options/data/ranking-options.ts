@@ -1,6 +1,6 @@
 import { UsageError } from '../../../engine/errors.ts';
-import { type Choice, choices } from '../../../api/option-values.ts';
-import { choice, decimal, listed, text, toggle, wholeNumber } from '../kinds.ts';
+import { type Choice, choices, type ChosenMetric, isChosenMetric } from '../../../api/option-values.ts';
+import { choice, decimal, listed, shown, text, toggle, wholeNumber } from '../kinds.ts';
 import type { Group, Values } from '../option.ts';
 import { rankUsersOption } from './held-out-options.ts';
 
@@ -45,11 +45,21 @@ export const rankingOptions = {
     defaultText: 'all items',
   }),
   metrics: listed({
-    describe: `metrics, separated by commas: ${choices.rankingMetrics.join(', ')}`,
+    describe: `metrics, separated by commas: ${choices.rankingMetrics.join(', ')}; at --k, or at a k of their own: ndcg@20`,
     group: 'Ranking:',
     fallback: undefined,
     defaultText: 'all',
-    item: choice({ describe: '', group: 'Ranking:', choices: choices.rankingMetrics }),
+    item: {
+      describe: '',
+      group: 'Ranking:',
+      fallback: undefined,
+      read: (given, flag): ChosenMetric => {
+        if (isChosenMetric(given)) return given;
+        throw new UsageError(`${flag} must be metrics of rankings, got ${shown(given)}`, {
+          advice: `There are: ${choices.rankingMetrics.join(', ')}, all but mrr and auc also with a k, such as ndcg@20`,
+        });
+      },
+    },
   }),
   baselines: baselinesOption('rankings to compare with, computed from --exclude', 'Ranking:'),
   minRating: decimal({
@@ -119,7 +129,7 @@ export function rankingSettings({
 }: RankingValues) {
   return {
     k: k as readonly number[],
-    metrics: metrics as readonly Choice<'rankingMetrics'>[] | undefined,
+    metrics: metrics as readonly ChosenMetric[] | undefined,
     baselines: baselinesOf(baselines),
     minRating,
     coldPairs,

@@ -1,9 +1,11 @@
 import {
+  type ChosenMetric,
   depthOf,
   measuresOf,
   metricsOfLists,
   type NamedMeasure,
   type RankingMetric,
+  readMetric,
 } from './ranking-metrics.ts';
 
 /** A metric over the first k items of all users together, such as coverage. */
@@ -27,22 +29,38 @@ export interface ChosenMetrics {
   readonly depth: number | undefined;
 }
 
-/** Each metric at each k. */
-export function chosenMetrics(metrics: readonly RankingMetric[], ks: readonly number[]): ChosenMetrics {
+/** Metrics at a k of their own (ndcg@20), and the others at each k. */
+export function chosenMetrics(names: readonly ChosenMetric[], ks: readonly number[]): ChosenMetrics {
+  const read = names.map((name) => readMetric(name)!);
+  const shared = read.filter(({ k }) => k === undefined).map(({ metric }) => metric);
+  return together([
+    atEach(shared, ks),
+    ...read.filter(({ k }) => k !== undefined).map(({ metric, k }) => atEach([metric], [k!])),
+  ]);
+}
+
+/** Metrics with individual k, such as ndcg at 10 and recall at 20. */
+export function metricsAt(chosen: readonly (readonly [metric: RankingMetric, k: number])[]): ChosenMetrics {
+  return together(chosen.map(([metric, k]) => atEach([metric], [k])));
+}
+
+function atEach(metrics: readonly RankingMetric[], ks: readonly number[]): ChosenMetrics {
   const lists = metricsOfLists
     .filter((metric) => metrics.includes(metric))
     .flatMap((metric) => ks.map((k): ListMetric => ({ name: `${metric}@${k}`, metric, k })));
   return { measures: measuresOf(metrics, ks), lists, depth: depthOf(metrics, ks) };
 }
 
-/** Metrics with individual k, such as ndcg at 10 and recall at 20. */
-export function metricsAt(chosen: readonly (readonly [metric: RankingMetric, k: number])[]): ChosenMetrics {
-  const each = chosen.map(([metric, k]) => chosenMetrics([metric], [k]));
-  const depths = each.map(({ depth }) => depth ?? Number.POSITIVE_INFINITY);
-  const depth = Math.max(...depths);
+/** All of them, each name once. */
+function together(each: readonly ChosenMetrics[]): ChosenMetrics {
+  const depth = Math.max(...each.map(({ depth: one }) => one ?? Number.POSITIVE_INFINITY));
   return {
-    measures: each.flatMap(({ measures }) => measures),
-    lists: each.flatMap(({ lists }) => lists),
+    measures: distinct(each.flatMap(({ measures }) => measures)),
+    lists: distinct(each.flatMap(({ lists }) => lists)),
     depth: Number.isFinite(depth) ? depth : undefined,
   };
+}
+
+function distinct<T extends { readonly name: string }>(all: readonly T[]): T[] {
+  return [...new Map(all.map((one) => [one.name, one])).values()];
 }

@@ -24,7 +24,7 @@ import { measureRankings, type MetricValues } from './measure-rankings.ts';
 import { listedRankings } from './listed-rankings.ts';
 import { listedScores } from './listed-scores.ts';
 import { distinctItems, type Ranked, rankedTest } from './ranked-test.ts';
-import type { RankingMetric } from './ranking-metrics.ts';
+import type { ChosenMetric } from './ranking-metrics.ts';
 import { modelRankings, type Rankings } from './rankings.ts';
 import { ColdPairs, TestPairs } from './test-pairs.ts';
 
@@ -37,7 +37,7 @@ export interface ExcludedPairs {
 }
 
 export interface RankingSettings {
-  readonly metrics: readonly RankingMetric[];
+  readonly metrics: readonly ChosenMetric[];
   readonly ks: readonly number[];
   readonly minRating?: number;
   readonly coldPairs: 'drop' | 'miss';

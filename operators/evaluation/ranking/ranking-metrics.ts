@@ -28,6 +28,22 @@ export type RankingMetric = (typeof rankingMetricNames)[number];
 /** A metric of single users with its k, such as 'ndcg@20'; 'mrr' and 'auc' have no k. */
 export type RankingMetricName = `${(typeof metricsAtK)[number]}@${number}` | 'mrr' | 'auc';
 
+/** A metric at each k of a report, such as 'ndcg', or at a k of its own: 'ndcg@20'. */
+export type ChosenMetric =
+  | RankingMetric
+  | `${(typeof metricsAtK)[number] | (typeof metricsOfLists)[number]}@${number}`;
+
+/** The metric and its own k, if it has one; undefined for another text. */
+export function readMetric(
+  text: string,
+): { readonly metric: RankingMetric; readonly k: number | undefined } | undefined {
+  const [, name, digits] = /^([a-z-]+)(?:@([1-9]\d{0,4}))?$/.exec(text) ?? [];
+  const metric = rankingMetricNames.find((candidate) => candidate === name);
+  if (metric === undefined || (digits !== undefined && (metric === 'mrr' || metric === 'auc')))
+    return undefined;
+  return { metric, k: digits === undefined ? undefined : Number(digits) };
+}
+
 export interface UserRanking {
   /**
    * The positives in groups of equal scores, best first. For each of the `groups` groups the number of ranked
@@ -164,11 +180,11 @@ export function parseMetric(
   text: string,
   what: string,
 ): { readonly metric: RankingMetric; readonly k: number | undefined; readonly name: RankingMetricName } {
-  const [, name, k] = /^([a-z-]+)(?:@(\d+))?$/.exec(text) ?? [];
-  const metric = metricsOfUser.find((candidate) => candidate === name);
+  const { metric, k } = readMetric(text) ?? {};
+  const isOfUser = metricsOfUser.some((name) => name === metric);
   const needsK = metric !== 'mrr' && metric !== 'auc';
-  if (metric !== undefined && needsK === (k !== undefined) && Number(k ?? 1) >= 1)
-    return { metric, k: k === undefined ? undefined : Number(k), name: text as RankingMetricName };
+  if (metric !== undefined && isOfUser && needsK === (k !== undefined))
+    return { metric, k, name: text as RankingMetricName };
   throw new UsageError(`${what} must be a metric such as ndcg@20, recall@10, mrr or auc, got "${text}"`, {
     advice: `There are: ${metricsAtK.map((one) => `${one}@k`).join(', ')}, mrr, auc`,
   });

@@ -129,10 +129,26 @@ describe('an evaluation of rankings', () => {
     expect(misses.result).toMatchObject({ users: 1, metrics: { 'ndcg@5': 0, mrr: 0, auc: 0 } });
   });
 
+  it('has metrics at a k of their own, next to those at each k', async () => {
+    const one = randomCase(16, 8, 20, 'drop');
+    const each = await evaluated(one, { k: [3, 5], metrics: ['ndcg', 'recall', 'coverage', 'mrr'] });
+    const { result } = await evaluated(one, {
+      k: 3,
+      metrics: ['ndcg', 'ndcg@3', 'mrr', 'recall@5', 'coverage@5'],
+    });
+    const names = ['ndcg@3', 'mrr', 'recall@5', 'coverage@5'];
+    expect(Object.keys(result.metrics)).toEqual(names);
+    expect(result.metrics).toEqual(
+      Object.fromEntries(names.map((name) => [name, each.result.metrics[name]])),
+    );
+  });
+
   it.each([
     [{ k: 0 }, /k must be whole numbers from 1 to 10,000, got 0/],
     [{ k: [] }, /got none/],
     [{ metrics: ['ndgc'] }, /metrics must be a list of ranking metrics, got "ndgc"/],
+    [{ metrics: ['mrr@5'] }, /got "mrr@5"/],
+    [{ metrics: ['ndcg@0'] }, /got "ndcg@0"/],
     [{ coldPairs: 'skip' }, /coldPairs must be drop or miss/],
     [{ resamples: -1 }, /resamples must be a whole number/],
     [{ minRating: NaN }, /minRating must be a number/],
