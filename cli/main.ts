@@ -9,12 +9,12 @@ if (problem === undefined) {
   // work.
   process.env.UV_THREADPOOL_SIZE ??= String(Math.max(4, Math.min(16, availableParallelism() >> 1)));
   const argv = process.argv.slice(2);
-  const { quickAnswer } = await import('./quick-answer.ts');
+  const { printAnswer, quickAnswer } = await import('./quick-answer.ts');
   const answer = await quickAnswer(argv);
   if (answer === undefined) {
     (await import('./prepare-process.ts')).prepareProcess(import.meta.url.endsWith('.js'));
     process.exitCode = await (await import('./run-cli.ts')).runCli(argv);
-  } else process.exitCode = await (await import('./report/print.ts')).printAnswer(answer);
+  } else process.exitCode = await printAnswer(answer);
 } else {
   process.stderr.write(`factorflow ${problem}\n`);
   process.exitCode = 2;

@@ -1,3 +1,4 @@
+import { standardOutput } from '../connectors/output/standard-output.ts';
 import { packageInfo } from '../api/package-info.ts';
 
 /** Words that request a text instead of running a command: "help train". */
@@ -15,6 +16,22 @@ export async function quickAnswer(argv: readonly string[]): Promise<string | und
   if (words.includes('--help') || words.includes('-h'))
     return helpText(words[0] === VERSION ? undefined : commandName(argv));
   return words.includes('--version') || words[0] === VERSION ? packageInfo().version : undefined;
+}
+
+/** Prints such a text. Returns the exit code; loads further modules only if stdout fails. */
+export async function printAnswer(text: string): Promise<number> {
+  const output = standardOutput();
+  const failed = await new Promise<Error | null | undefined>((resolve) => {
+    output.on('error', resolve).write(`${text}\n`, resolve);
+  });
+  if (!failed) return 0;
+  const { isBrokenPipe } = await import('./report/print.ts');
+  if (isBrokenPipe(failed)) return 0;
+  const { standardProblem } = await import('../connectors/output/write-standard.ts');
+  const { reportError } = await import('./report/report-error.ts');
+  const report = reportError(standardProblem(failed));
+  process.stderr.write(`${report.text}\n`);
+  return report.exitCode;
 }
 
 /** The text of --help for the terminal's width; undefined for an unknown command. */

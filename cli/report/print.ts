@@ -1,4 +1,5 @@
-import { standardOutput, standardProblem, writeStandard } from '../../connectors/output/standard-output.ts';
+import { standardOutput } from '../../connectors/output/standard-output.ts';
+import { standardProblem, writeStandard } from '../../connectors/output/write-standard.ts';
 import type { JsonObject } from '../../index.ts';
 
 /**
@@ -31,20 +32,6 @@ export function ignoreBrokenPipes(): void {
   process.stderr.on('error', () => {});
 }
 
-/** Prints a text that no command was loaded for. Returns the exit code. */
-export async function printAnswer(text: string): Promise<number> {
-  ignoreBrokenPipes();
-  try {
-    await print(text);
-    return 0;
-  } catch (error) {
-    const { reportError } = await import('./report-error.ts');
-    const report = reportError(error);
-    process.stderr.write(`${report.text}\n`);
-    return report.exitCode;
-  }
-}
-
-function isBrokenPipe(error: Error): boolean {
+export function isBrokenPipe(error: Error): boolean {
   return 'code' in error && (error.code === 'EPIPE' || error.code === 'ERR_STREAM_DESTROYED');
 }

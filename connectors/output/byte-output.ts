@@ -13,7 +13,8 @@ import { errorCode, fileProblem } from '../files/file-problem.ts';
 import { outputName, STANDARD_STREAM } from '../files/path-kinds.ts';
 import { atomicOutput, checkOutput } from './atomic-output.ts';
 import type { AtomicOutput, AtomicOutputOptions } from './atomic-output.ts';
-import { standardOutput, standardProblem, writeStandard } from './standard-output.ts';
+import { standardOutput } from './standard-output.ts';
+import { standardProblem, writeStandard } from './write-standard.ts';
 
 export interface ByteOutputOptions {
   /** Replaces an existing file. */
