@@ -71,6 +71,7 @@ const textOptionNames = [
   'delimiter',
   'header',
   'quotes',
+  'comment',
   'columns',
   'types',
   'nullValues',

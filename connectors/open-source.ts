@@ -39,8 +39,8 @@ export async function openSource(
     return new ArrowSource(named, { partitions });
   }
   if (kind === 'ndjson') {
-    const { delimiter, header, quotes, decimalComma, ...ndjson } = text;
-    rejectOptions({ delimiter, header, quotes, decimalComma }, kind);
+    const { delimiter, header, quotes, comment, decimalComma, ...ndjson } = text;
+    rejectOptions({ delimiter, header, quotes, comment, decimalComma }, kind);
     return new NdjsonSource(named, { ...ndjson, partitions });
   }
   return new TextSource(named, { ...text, partitions, delimiter: text.delimiter ?? delimiterOf(format) });

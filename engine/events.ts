@@ -46,6 +46,9 @@ export type ProgressEvent =
   | { readonly type: 'note'; readonly text: string; readonly code?: string; readonly count?: number }
   | { readonly type: 'warning'; readonly text: string; readonly code?: string; readonly count?: number };
 
+/** A note or a warning. */
+export type Message = Extract<ProgressEvent, { readonly text: string }>;
+
 export type EventSink = (event: ProgressEvent) => void;
 
 export const noEvents: EventSink = () => {};

@@ -1,6 +1,7 @@
 import { pathList } from './require-path.ts';
 import type { RecordBatch, Schema } from 'apache-arrow';
 import { publicPath, throwIfAborted, UsageError } from '../../engine/errors.ts';
+import type { Message } from '../../engine/events.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { Bound, Expression } from '../../engine/expressions/expression.ts';
 import { print } from '../../engine/expressions/print.ts';
@@ -11,7 +12,7 @@ import type { BatchStream } from '../../engine/stream/stream.ts';
 import { commonSchema, pruneSchema, withPartitions } from './common-schema.ts';
 import { resolveDataset } from './dataset-path.ts';
 import type { DatasetFiles } from './dataset-path.ts';
-import { fileStamp, type ReadingRun, requireStamp, requireUnchanged } from './file-stamp.ts';
+import { fileStamp, type ReadingRun, reportOnce, requireStamp, requireUnchanged } from './file-stamp.ts';
 import { readOpenFile } from './file-format.ts';
 import type { FileFormat, FileSplit, OpenFile } from './file-format.ts';
 import { checkFolderColumns, constantsOf, type FolderColumns } from '../folders/folder-columns.ts';
@@ -21,6 +22,12 @@ import { inputName, isUrl, STANDARD_STREAM } from './path-kinds.ts';
 import { UrlVersions } from '../http/url-versions.ts';
 import { otherWork } from './small-file.ts';
 import { isPipe } from './stored-bytes.ts';
+
+/** The columns of a file, and what was inferred about it and may be wrong. */
+interface FileLayout {
+  readonly schema: Schema;
+  readonly notes?: readonly Message[];
+}
 
 /** The files, each with its own layout. */
 interface Opened<Layout> {
@@ -39,7 +46,7 @@ interface Agreed<Layout> extends Opened<Layout> {
  * stdin. Stdin and other pipes can be read only once. Files are read one after the other in the order of
  * their paths.
  */
-export abstract class FileSetSource<Layout extends { readonly schema: Schema }> implements Source {
+export abstract class FileSetSource<Layout extends FileLayout> implements Source {
   abstract readonly name: string;
   readonly replayable: boolean;
   protected readonly paths: readonly string[];
@@ -121,6 +128,7 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
         advice: 'Write it to a file first',
       });
     const opened = this.#agreed(await this.#opening.of(run), needs);
+    report(run, opened.files);
     const schema = pruneSchema(opened.schema, columns);
     this.#used = !this.replayable;
     const options = { signal: run.signal, takesFaults: needs?.takesFaults ?? false };
@@ -138,6 +146,7 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
   ): Promise<SourceSplits | undefined> {
     if (!this.replayable || this.paths.some(isUrl)) return undefined;
     const agreed = this.#agreed(await this.#opening.of(run), needs);
+    report(run, agreed.files);
     const { partitionColumns, schema } = agreed;
     const splits: FileSplit[] = [];
     const files = this.#filesWithin(agreed);
@@ -241,6 +250,10 @@ export abstract class FileSetSource<Layout extends { readonly schema: Schema }> 
       schema: withPartitions(stored, partitionColumns, inputName(files[0].file.file)),
     };
   }
+}
+
+function report(run: ReadingRun, files: readonly { readonly layout: FileLayout }[]): void {
+  for (const { layout } of files) for (const note of layout.notes ?? []) reportOnce(run, note);
 }
 
 /** Bytes to read of a file: its size when it was opened. */

@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { DataError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
+import type { Message } from '../../engine/events.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { FileStamp } from '../../engine/stream/split.ts';
 import { isUrl, STANDARD_STREAM } from './path-kinds.ts';
@@ -88,12 +89,12 @@ function changeOf(before: FileStamp, now: FileStamp | undefined): Change | undef
   return before.grows && now.size > before.size ? 'grown' : 'changed';
 }
 
-/** For each run: the versions of the files that it reads, and the files whose growth it has reported. */
-const runs = new WeakMap<object, { readonly stamps: Map<string, FileStamp>; readonly grown: Set<string> }>();
+/** For each run: the versions of the files that it reads, and the messages that it has reported. */
+const runs = new WeakMap<object, { readonly stamps: Map<string, FileStamp>; readonly texts: Set<string> }>();
 
 function ofRun({ command, metrics }: ReadingRun) {
   const run = command ?? metrics;
-  const found = (run && runs.get(run)) ?? { stamps: new Map(), grown: new Set() };
+  const found = (run && runs.get(run)) ?? { stamps: new Map(), texts: new Set() };
   if (run) runs.set(run, found);
   return found;
 }
@@ -132,10 +133,15 @@ export function requireUnchanged(
         `another process was writing a row at the end of the file when it was opened, after ${read}`,
         { phase: 'read', file, advice: 'Read it again once it is written' },
       );
-    const { grown } = ofRun(run);
-    if (grown.has(file)) continue;
-    grown.add(file);
     const text = `${file} grew while it was read: only the ${read} that it had when it was opened were read`;
-    run.events?.({ type: 'warning', code: 'input-grew', text });
+    reportOnce(run, { type: 'warning', code: 'input-grew', text });
   }
+}
+
+/** Reports a message about the files of a run, once a run. */
+export function reportOnce(run: ReadingRun, message: Message): void {
+  const { texts } = ofRun(run);
+  if (texts.has(message.text)) return;
+  texts.add(message.text);
+  run.events?.(message);
 }

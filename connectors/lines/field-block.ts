@@ -70,8 +70,8 @@ export class FieldBlock {
   }
 
   /** Makes all fields of a row empty, and records the fault. Throws RecordProblem if such rows are errors. */
-  refuse(row: number, message: string, position: number): void {
-    if (this.faults === undefined) throw new RecordProblem(message, position);
+  refuse(row: number, message: string, position: number, advice?: string): void {
+    if (this.faults === undefined) throw new RecordProblem(message, position, advice);
     this.faults.set(row, message);
     const first = row * this.columns;
     this.starts.fill(position, first, first + this.columns);

@@ -16,6 +16,8 @@ import type { RowLayout, RowScan } from './row-layout.ts';
 import { blockRows, fieldText, scanWindow, skipMark } from './row-layout.ts';
 import { RowWindow, shorten, WHOLE_FILE } from './row-window.ts';
 
+const LF = 0x0a;
+
 /** The columns to read from rows. `wanted`: positions of the schema's columns among the layout's. */
 interface RowReading<Layout> {
   readonly layout: Layout;
@@ -116,11 +118,12 @@ export class RowFile<Layout extends RowLayout> {
     const { names } = layout;
     const places = new Map(names.map((name, at) => [name, at]));
     const wanted = schema.fields.map(({ name }) => places.get(name) ?? -1);
-    if (layout.header && range.known && range.from === 0) await this.#skipHeader(layout);
+    if (range.known && range.from === 0) await this.#skipHead(layout);
     const rows = blockRows(window, names.length, batchSize);
     const block = new FieldBlock(names.length, rows);
     if (takesFaults) block.faults = new Map();
-    const scan = layout.scanner(wanted.length === names.length);
+    // A consumer that handles bad rows reads the columns that it chose, so other fields do not matter.
+    const scan = layout.scanner(wanted.length === names.length && !takesFaults);
     using plain = PlainRows.of(layout, wanted, rows);
     let firstRow = range.rows;
     for (;;) {
@@ -163,9 +166,18 @@ export class RowFile<Layout extends RowLayout> {
     return batch && { batch, origin: { lineOf, ...(faults && faults.size > 0 && { faults }) } };
   }
 
-  /** Skips the header. The header is the whole first row, even if the range ends inside it. */
-  async #skipHeader(layout: Layout): Promise<void> {
+  /** Skips the lines before the first row, and the header: the whole first row, even if the range ends inside. */
+  async #skipHead(layout: Layout): Promise<void> {
     const window = this.#window;
+    for (let left = layout.head?.lines ?? 0; left > 0;) {
+      const lf = window.bytes.subarray(0, window.to).indexOf(LF, window.from);
+      if (lf < 0) await window.fill();
+      else {
+        window.advance(lf + 1, 1);
+        left--;
+      }
+    }
+    if (!layout.header) return;
     const head = new FieldBlock(layout.names.length, 1);
     for (;;) {
       window.advance(

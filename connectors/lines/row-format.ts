@@ -27,6 +27,7 @@ export interface RowKind<Layout extends RowLayout> extends Pick<FileFormat<Layou
 /** A layout as plain JSON. */
 type StoredLayout = {
   readonly header: boolean;
+  readonly head?: { readonly lines: number; readonly end: number };
   readonly names: readonly string[];
   readonly types: readonly TextType[];
   readonly given: readonly boolean[];
@@ -58,9 +59,10 @@ export function rowFormat<Layout extends RowLayout>({
     endsWhole: (file, size) => !isPlainFile(file) || byteAt(file, size - 1) === LF,
     reconcile,
     cut: async (file, layout, targetBytes, size) => {
-      const { header, names, types, given, rules } = layout;
+      const { header, head, names, types, given, rules } = layout;
       const stored: StoredLayout = {
         header,
+        ...(head && { head }),
         names,
         types,
         given,
@@ -68,7 +70,7 @@ export function rowFormat<Layout extends RowLayout>({
         nulls: rules.nulls === undefined ? null : [...rules.nulls],
         scanning: scanning(layout),
       };
-      return rangesOf(file, targetBytes, size).map((part): FilePart => ({
+      return rangesOf(file, targetBytes, size, head?.end).map((part): FilePart => ({
         ...part,
         layout: stored,
         batchSize,
@@ -83,11 +85,12 @@ export function rowSplitReader(
 ): ReadSplit {
   return fileSplitReader(async (split) => {
     const { file, range, batchSize, layout, stamp } = split as RowSplit;
-    const { header, names, types, given, decimalComma, nulls, scanning } = layout;
+    const { header, head, names, types, given, decimalComma, nulls, scanning } = layout;
     const schema = new Schema(names.map((column, i) => new Field(column, arrowType(types[i]), true)));
     const rules = { decimalComma, nulls: nulls === null ? undefined : new Set(nulls) };
     const whole: RowLayout = {
       header,
+      head,
       names,
       types,
       given,
@@ -111,16 +114,19 @@ function openRows<Layout extends RowLayout>(rows: RowFile<Layout>, batchSize: nu
   };
 }
 
-/** Byte ranges of about equal size; one range for a compressed file. */
+/** Byte ranges of about equal size, of which the first has the whole head; one range for a compressed file. */
 function rangesOf(
   file: string,
   targetBytes: number,
   most: number,
+  headEnd = 0,
 ): readonly { readonly bytes: number; readonly range?: ByteRange }[] {
   const size = Math.min(most, fileSize(file));
   const count = Math.ceil(size / targetBytes);
   if (count <= 1 || !isPlainFile(file)) return [{ bytes: size }];
-  const starts = Array.from({ length: count }, (_, i) => Math.floor((i * size) / count));
+  const starts = Array.from({ length: count }, (_, i) => Math.floor((i * size) / count)).filter(
+    (start) => start === 0 || start > headEnd,
+  );
   return starts.map((from, i) => ({
     bytes: (starts[i + 1] ?? size) - from,
     range: { from, to: starts[i + 1] ?? WHOLE_FILE.to, known: i === 0, rows: 0, lines: 0 },

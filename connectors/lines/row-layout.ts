@@ -1,5 +1,6 @@
 import { Field, Schema } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
+import type { Message } from '../../engine/events.ts';
 import type { ValueNeeds } from '../../engine/stream/operator.ts';
 import { nearest, spelled } from '../../engine/nearest.ts';
 import { arrowType } from './arrow-type.ts';
@@ -45,6 +46,10 @@ export interface RowLayout {
   /** The rules by which fields become values. */
   readonly rules: ValueRules;
   readonly schema: Schema;
+  /** Lines before the first row or header that are skipped, and their end in the file. */
+  readonly head?: { readonly lines: number; readonly end: number } | undefined;
+  /** What was inferred about the file and may be wrong, for the user. */
+  readonly notes?: readonly Message[];
   /** The scanner for all columns, or for only some. */
   scanner(all: boolean): RowScan;
   /** Undefined if rows are never plain (see PlainRows). */
@@ -156,21 +161,21 @@ export function skipMark(window: RowWindow): void {
     window.advance(from + 3, 0);
 }
 
-/** The first line that is not blank. Throws DataError if there is none. */
-export function firstLine(window: RowWindow, file: string): string {
+/** The lines from a position on that are not blank, each with the position after it. */
+export function* linesFrom(
+  window: RowWindow,
+  from: number,
+): Generator<{ readonly text: string; readonly start: number; readonly end: number }> {
   const { bytes, to } = window;
-  const start = startOfText(window);
-  if (start >= to) throw new DataError('the file is empty, not even a header', { phase: 'read', file });
-  const lf = bytes.indexOf(0x0a, start);
-  return Buffer.from(bytes.buffer, start, (lf < 0 || lf > to ? to : lf) - start)
-    .toString('utf8')
-    .trimEnd();
-}
-
-export function startOfText({ bytes, from, to }: RowWindow): number {
-  let start = from;
-  while (start < to && (bytes[start] === 0x0a || bytes[start] === 0x0d)) start++;
-  return start;
+  for (let start = from, end = to; start < to; start = end) {
+    const lf = bytes.indexOf(0x0a, start);
+    const last = lf < 0 || lf > to ? to : lf;
+    end = Math.min(last + 1, to);
+    const text = Buffer.from(bytes.buffer, start, last - start)
+      .toString('utf8')
+      .replace(/\r$/, '');
+    if (text !== '') yield { text, start, end };
+  }
 }
 
 /** The text of a field, for names and messages. */

@@ -22,6 +22,8 @@ export const WHOLE_FILE: ByteRange = { from: 0, to: Number.MAX_SAFE_INTEGER, kno
 interface Fault {
   readonly summary: string;
   readonly advice: string;
+  /** True if the line is shown in the message; binary data are not. */
+  readonly isShown: boolean;
   /** The first of these bytes; the scanner overwrites it with its line end. */
   readonly first: number;
 }
@@ -171,17 +173,24 @@ export class RowWindow {
     this.to = this.#end;
     const end = this.#ended ? this.#end : this.#wholeCharactersEnd();
     if (end <= this.#checked) return;
+    const other = this.#position === 0 && this.#checked === 0 ? otherKind(bytes.subarray(0, end)) : undefined;
+    if (other !== undefined) {
+      this.to = this.from;
+      this.#fault = { ...other, first: bytes[this.to], isShown: false };
+      return;
+    }
     if (isUtf8(bytes.subarray(this.#checked, end))) {
       this.#checked = end;
       return;
     }
     const start = badLine(bytes, this.#checked, end);
     this.to = Math.max(this.from, start === 0 ? 0 : bytes.lastIndexOf(LF, start - 1) + 1);
-    const isUtf16 = this.#position === 0 && hasUtf16Mark(bytes);
+    const isShown = !bytes.subarray(this.to, Math.min(end, this.to + SHOWN)).some(isControl);
     this.#fault = {
       first: bytes[this.to],
-      summary: `the text is ${isUtf16 ? 'UTF-16' : 'not UTF-8'}`,
-      advice: `Convert the file, for example with iconv ${isUtf16 ? '-f UTF-16 ' : ''}-t UTF-8`,
+      summary: isShown ? 'the text is not UTF-8' : 'the file is binary, or text that is not UTF-8',
+      advice: 'Convert the file, for example with iconv -t UTF-8',
+      isShown,
     };
   }
 
@@ -194,7 +203,8 @@ export class RowWindow {
   }
 
   /** Error for the line after `to`; reads as much of it as a message shows. */
-  async #faultProblem({ summary, advice, first }: Fault): Promise<DataError> {
+  async #faultProblem({ summary, advice, first, isShown }: Fault): Promise<DataError> {
+    if (!isShown) return this.problemAt(this.to, summary, advice);
     this.bytes[this.to] = first;
     while (!this.#ended && this.#end < CAPACITY && this.#end - this.to < SHOWN) await this.#readChunk();
     const start = this.to;
@@ -251,8 +261,32 @@ function badLine(bytes: Uint8Array, from: number, to: number): number {
   }
 }
 
-function hasUtf16Mark([first, second]: Uint8Array): boolean {
-  return (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff);
+/** Bytes at the beginning of a file by which binary data and UTF-16 are recognised. */
+const INSPECTED = 4096;
+const LEAST_INSPECTED = 512;
+
+/** The kind of a file that is no text, or UTF-16, with or without a mark. Undefined for all others. */
+function otherKind(bytes: Uint8Array): Pick<Fault, 'summary' | 'advice'> | undefined {
+  const head = bytes.subarray(0, INSPECTED);
+  const [first, second] = head;
+  const zeros = [0, 1].map((parity) => head.filter((byte, at) => byte === 0 && at % 2 === parity).length);
+  const isWide = zeros.includes(0) && 8 * Math.max(...zeros) > head.length && (first === 0 || second === 0);
+  const hasMark = (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff);
+  if (hasMark || isWide) {
+    const name = hasMark ? 'UTF-16' : zeros[0] === 0 ? 'UTF-16LE' : 'UTF-16BE';
+    return {
+      summary: `the text is ${name}`,
+      advice: `Convert the file, for example with iconv -f ${name} -t UTF-8`,
+    };
+  }
+  // Texts may have some control characters.
+  if (head.length < LEAST_INSPECTED || 4 * head.filter(isControl).length < head.length) return undefined;
+  return { summary: 'the file is binary, not text', advice: 'Check the path, or set the option format' };
+}
+
+/** True for control characters other than a tab and line ends. */
+function isControl(byte: number): boolean {
+  return byte < 0x20 && byte !== 0x09 && byte !== LF && byte !== 0x0d;
 }
 
 /** A text in quotes, shortened to 80 characters. */

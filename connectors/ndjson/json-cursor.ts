@@ -7,8 +7,14 @@ const [OPEN, CLOSE] = [0x7b, 0x7d];
 const [OPEN_LIST, CLOSE_LIST] = [0x5b, 0x5d];
 const [MINUS, PLUS, DOT, ZERO] = [0x2d, 0x2b, 0x2e, 0x30];
 
-/** A fault in the JSON of a line. */
-export class JsonProblem extends Error {}
+/** A fault in the JSON of a line, with its own advice where it has one. */
+export class JsonProblem extends Error {
+  readonly advice: string | undefined;
+  constructor(message: string, advice?: string) {
+    super(message);
+    this.advice = advice;
+  }
+}
 
 /**
  * Iterates over the fields of one JSON object in a line, without creating values. Accepts NaN and Infinity,

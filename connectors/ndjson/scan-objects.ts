@@ -61,7 +61,7 @@ export class ObjectScanner {
           this.#object(block, row, bytes, p, end);
         } catch (error) {
           if (!(error instanceof JsonProblem)) throw error;
-          if (block.faults === undefined) throw new RecordProblem(error.message, p, ADVICE);
+          if (block.faults === undefined) throw new RecordProblem(error.message, p, error.advice ?? ADVICE);
           block.refuse(row, error.message, p);
         }
       }
@@ -87,8 +87,8 @@ export class ObjectScanner {
       if (column === undefined) {
         if (this.#passesOthers) continue;
         throw new JsonProblem(
-          `the field ${JSON.stringify(cursor.key())} is not among the fields of the first 4 MiB; name ` +
-            `all fields in the option columns`,
+          `the field ${JSON.stringify(cursor.key())} is not among the fields of the first 4 MiB`,
+          'Name the fields to read in the option columns',
         );
       }
       last = column;

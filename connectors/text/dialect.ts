@@ -8,6 +8,10 @@ export interface TextDialect {
   readonly delimiter: string;
   /** True if fields may be in double quotes, with "" for a quote (RFC 4180). */
   readonly quotes: boolean;
+  /** True if quotes were inferred, so that a quoted field may be the rows between two stray quotes. */
+  readonly doubtsQuotes?: boolean;
+  /** Lines that begin with this text are skipped. */
+  readonly comment?: string;
   /** In writing: true for a ' before texts that a spreadsheet would take for formulas. */
   readonly escapeFormulas?: boolean;
 }
@@ -27,13 +31,18 @@ export function checkDelimiter(delimiter: string): void {
   });
 }
 
+/** A line without its quoted fields. */
+export function withoutQuoted(line: string): string {
+  return line.replaceAll(/"(?:[^"]|"")*"/g, '');
+}
+
 /**
  * Infers the delimiter from a file's first line: "::" if it occurs, else the most frequent of comma, tab,
- * semicolon and bar outside of quotes, else a single space between numbers. A file of one column gets a
- * comma, ".tsv" a tab. With decimal commas, the comma is considered last.
+ * semicolon and bar outside of quotes, else a single space if the first lines are a table (see isTable). A
+ * file of one column gets a comma, ".tsv" a tab. With decimal commas, the comma is considered last.
  */
-export function inferDelimiter(firstLine: string, file: string, decimalComma: boolean): string {
-  const bare = firstLine.replaceAll(/"(?:[^"]|"")*"/g, '');
+export function inferDelimiter(lines: readonly string[], file: string, decimalComma: boolean): string {
+  const bare = withoutQuoted(lines[0]);
   if (bare.includes('::')) return '::';
   const counts = candidates
     .filter((candidate) => !decimalComma || candidate !== ',')
@@ -41,8 +50,18 @@ export function inferDelimiter(firstLine: string, file: string, decimalComma: bo
   const most = counts.reduce((best, next) => (next.count > best.count ? next : best));
   if (/\.tsv$/i.test(compressionOf(file).bare)) return '\t';
   if (most.count > 0) return most.candidate;
-  const words = bare.trim().split(' ');
-  return words.length > 1 && words.every((word) => number.test(word)) ? ' ' : ',';
+  return isTable(lines.map((line) => line.trim().split(' '))) ? ' ' : ',';
+}
+
+/**
+ * True if all rows have the same number of fields, two or more, and a column has only numbers, apart from a
+ * header. Other texts with spaces may be names in a single column.
+ */
+function isTable(rows: readonly (readonly string[])[]): boolean {
+  const [first, ...others] = rows;
+  if (first.length < 2 || others.some(({ length }) => length !== first.length)) return false;
+  if (others.length === 0) return first.every((word) => number.test(word));
+  return first.some((_, column) => others.every((row) => number.test(row[column])));
 }
 
 /**

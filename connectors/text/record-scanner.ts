@@ -9,19 +9,23 @@ import {
 } from '../lines/field-block.ts';
 import type { ScanBounds } from '../lines/field-block.ts';
 import type { TextDialect } from './dialect.ts';
+import { areRows } from './tab-quotes.ts';
 
 const QUOTE = 0x22;
 const CR = 0x0d;
 const LF = 0x0a;
+
+const AFTER_QUOTE = 'a closing quote is followed by something other than a delimiter or a line end';
+const QUOTE_ADVICE = 'Correct the line, or set the option quotes if quotes are part of the texts';
 
 /** Returned in place of the position after a row if more bytes are needed. */
 const INCOMPLETE = -1;
 
 /**
  * Finds the complete rows in `bytes[from..to)` until the block is full. Returns the position of the next row.
- * Blank lines are skipped, except in a file of one column, where they are empty fields. Throws RecordProblem
- * for misplaced quotes and rows that are too long, and for rows of another length unless the block collects
- * faults.
+ * Blank lines are skipped, except in a file of one column, where they are empty fields; so are comments.
+ * Throws RecordProblem for quotes that do not close and rows that are too long, and for misplaced quotes and
+ * rows of another length unless the block collects faults.
  */
 export function scanRecords(
   block: FieldBlock,
@@ -38,10 +42,10 @@ export function scanRecords(
   const last = Math.min(to, bounds.limit);
   let p = from;
   while (block.rows < block.maximumRows && p < last) {
-    const blank = block.columns > 1 ? lineEndAt(bytes, p) : 0;
-    if (p + blank > to) return atEnd ? to : p;
-    if (blank > 0) {
-      p += blank;
+    const skipped = skippedAt(scan, p);
+    if (skipped === INCOMPLETE || p + skipped > to) return atEnd ? to : p;
+    if (skipped > 0) {
+      p += skipped;
       block.lines++;
       continue;
     }
@@ -64,6 +68,15 @@ interface RecordScan {
   readonly quote: number;
 }
 
+/** Length of the blank line or comment at a position, in bytes; 0 for a row; INCOMPLETE if its end is missing. */
+function skippedAt({ block, bytes, to, atEnd, dialect: { comment } }: RecordScan, p: number): number {
+  const blank = block.columns > 1 ? lineEndAt(bytes, p) : 0;
+  if (blank > 0 || !comment || !isAt(bytes, p, comment)) return blank;
+  const lf = bytes.indexOf(LF, p);
+  if (lf - p > LONGEST_ROW) throw tooLong(p);
+  return lf >= to && !atEnd ? INCOMPLETE : lf + 1 - p;
+}
+
 /** Length of the line end at a position, in bytes; 0 if there is none. */
 function lineEndAt(bytes: Uint8Array, p: number): 0 | 1 | 2 {
   if (bytes[p] === LF) return 1;
@@ -74,7 +87,7 @@ function lineEndAt(bytes: Uint8Array, p: number): 0 | 1 | 2 {
  * Scans the block's next row, which starts at `record`. Returns the position of its line end, or INCOMPLETE.
  */
 function scanRow(scan: RecordScan, record: number): number {
-  const { block, bytes, to, dialect, quote } = scan;
+  const { block, bytes, dialect, quote } = scan;
   const { columns, starts, ends, kinds } = block;
   const first = block.rows * columns;
   const delimiter = dialect.delimiter.charCodeAt(0);
@@ -87,8 +100,10 @@ function scanRow(scan: RecordScan, record: number): number {
     const field = first + column++;
     if (bytes[p] === quote) {
       isQuoted = true;
-      p = quotedEnd(scan, record, field, p);
+      const open = p;
+      p = quotedEnd(scan, record, field, open);
       if (p === INCOMPLETE) return INCOMPLETE;
+      if (p === MISPLACED) return refuseLine(scan, record, open, AFTER_QUOTE);
     } else {
       starts[field] = p;
       kinds[field] = BARE;
@@ -102,10 +117,27 @@ function scanRow(scan: RecordScan, record: number): number {
     if (bytes[p] === LF) break;
     p += width;
   }
-  if (p >= to && !scan.atEnd) return incomplete(scan, record);
-  checkRow(block, record, p, column);
-  block.lines += isQuoted ? countLines(bytes, record, p + 1) : 1;
-  return p;
+  return endRow(scan, record, { end: p, fields: column, isQuoted });
+}
+
+interface RowEnd {
+  readonly end: number;
+  readonly fields: number;
+  /** True if a field is quoted. */
+  readonly isQuoted: boolean;
+}
+
+/** Checks a row that ends at `end`. Returns the position of the line end before the next row, or INCOMPLETE. */
+function endRow(scan: RecordScan, record: number, { end, fields, isQuoted }: RowEnd): number {
+  const { block, bytes, to, atEnd, dialect } = scan;
+  if (end >= to && !atEnd) return incomplete(scan, record);
+  if (end - record > LONGEST_ROW) throw tooLong(record);
+  if (fields < block.columns) return refuseRow(scan, record, end, fields);
+  const lines = isQuoted ? countLines(bytes, record, end + 1) : 1;
+  if (lines > 1 && dialect.doubtsQuotes && areRows(bytes.subarray(record, end), fields))
+    return refuseRow(scan, record, end, fields);
+  block.lines += lines;
+  return end;
 }
 
 /** End of the last field of a line, without the CR of CR LF. */
@@ -113,11 +145,34 @@ function beforeCr(bytes: Uint8Array, start: number, end: number): number {
   return end > start && bytes[end - 1] === CR ? end - 1 : end;
 }
 
-/** Throws for a row that is too long, and refuses a row with too few fields. */
-function checkRow(block: FieldBlock, record: number, end: number, fields: number): void {
-  const { columns, rows } = block;
-  if (end - record > LONGEST_ROW) throw tooLong(record);
-  if (fields < columns) block.refuse(rows, `the row has ${count(fields)}, need ${columns}`, record);
+/**
+ * Refuses a row that ends at `end`. If one of its quotes spans lines, only the lines up to that quote are
+ * refused: the quote may be part of a text, and the lines after it rows. Returns the position of the line end
+ * before the next row.
+ */
+function refuseRow(scan: RecordScan, record: number, end: number, fields: number): number {
+  const { block, bytes } = scan;
+  const { columns, rows, starts, ends, kinds } = block;
+  const summary = `the row has ${count(fields)}, need ${columns}`;
+  for (let column = 0; column < Math.min(fields, columns); column++) {
+    const field = rows * columns + column;
+    const lf = kinds[field] === BARE ? -1 : bytes.indexOf(LF, starts[field]);
+    if (lf < 0 || lf >= ends[field]) continue;
+    const spans = `a quote in column ${column + 1} spans lines`;
+    const message = fields === columns ? `${spans}, which are whole rows` : `${summary}, and ${spans}`;
+    return refuseLine(scan, record, starts[field] - 1, message);
+  }
+  block.refuse(rows, summary, record);
+  block.lines += countLines(bytes, record, end + 1);
+  return end;
+}
+
+/** Refuses a row up to the end of the line in which a quote opens. Returns the position of that line end. */
+function refuseLine({ block, bytes }: RecordScan, record: number, open: number, message: string): number {
+  const lineEnd = bytes.indexOf(LF, open);
+  block.refuse(block.rows, message, open, QUOTE_ADVICE);
+  block.lines += countLines(bytes, record, lineEnd + 1);
+  return lineEnd;
 }
 
 /**
@@ -125,32 +180,30 @@ function checkRow(block: FieldBlock, record: number, end: number, fields: number
  * end.
  */
 function refuseLonger(scan: RecordScan, record: number, p: number): number {
-  const { block, bytes, to, atEnd, dialect } = scan;
+  const { bytes, to, atEnd, dialect } = scan;
   const lineEnd = bytes.indexOf(LF, p);
   if (lineEnd >= to && !atEnd) return incomplete(scan, record);
   if (lineEnd - record > LONGEST_ROW) throw tooLong(record);
-  const fields = countFields(bytes, record, lineEnd, dialect);
-  block.refuse(block.rows, `the row has ${count(fields)}, need ${block.columns}`, record);
-  block.lines += countLines(bytes, record, lineEnd + 1);
-  return lineEnd;
+  return refuseRow(scan, record, lineEnd, countFields(bytes, record, lineEnd, dialect));
 }
 
-/** End of a quoted field, from its opening quote; INCOMPLETE if more bytes are needed. */
+/** End of a quoted field, from its opening quote; INCOMPLETE if more bytes are needed, or MISPLACED. */
 function quotedEnd(scan: RecordScan, record: number, field: number, open: number): number {
   const { block, bytes, to, atEnd, dialect } = scan;
   const end = scanQuoted(block, field, open, Math.min(to, record + LONGEST_ROW + 1), dialect);
   if (end === UNCLOSED) {
     const column = field - block.rows * block.columns + 1;
     const message = `a quote opens in column ${column} and does not close`;
-    if (to - record > LONGEST_ROW) throw new RecordProblem(`${message} within ${LONGEST_ROW} bytes`, open);
-    if (atEnd) throw new RecordProblem(message, open);
+    if (to - record > LONGEST_ROW)
+      throw new RecordProblem(`${message} within ${LONGEST_ROW} bytes`, open, QUOTE_ADVICE);
+    if (atEnd) throw new RecordProblem(message, open, QUOTE_ADVICE);
     return INCOMPLETE;
   }
   if (end === MISPLACED) {
     const lineEnd = bytes.indexOf(LF, block.ends[field]);
     if ((lineEnd < 0 || lineEnd >= to) && !atEnd) return incomplete(scan, record);
     if (lineEnd - record > LONGEST_ROW) throw tooLong(record);
-    throw new RecordProblem('something other than a delimiter or a line end follows a closing quote', open);
+    return MISPLACED;
   }
   if (end - record > LONGEST_ROW) throw tooLong(record);
   return end;

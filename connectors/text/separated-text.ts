@@ -7,6 +7,7 @@ import { LONGEST_ROW } from '../lines/field-block.ts';
 import type { LineEncoder } from '../output/encode-rows.ts';
 import type { TextDialect } from './dialect.ts';
 import { columnTexts } from './format-value.ts';
+import { areRows } from './tab-quotes.ts';
 
 /** First characters of a cell that a spreadsheet takes for a formula. */
 const formula = /^[=+\-@\t\r]/;
@@ -37,9 +38,9 @@ export class SeparatedText implements LineEncoder {
 
   /** The line of the columns' names. */
   header(): Uint8Array {
-    return Buffer.from(
-      `${this.#names.map((name) => this.#field(name, name)).join(this.#dialect.delimiter)}\n`,
-    );
+    const line = this.#names.map((name) => this.#field(name, name)).join(this.#dialect.delimiter);
+    // Such a line is a delimiter for Excel and for TextSource.
+    return Buffer.from(/^sep=.$/i.test(line) ? `"${line}"\n` : `${line}\n`);
   }
 
   lines(batch: RecordBatch, firstRow: number): Uint8Array {
@@ -58,6 +59,8 @@ export class SeparatedText implements LineEncoder {
           throw this.#problem(
             `the row is longer than ${LONGEST_ROW} bytes, the longest that TextSource reads`,
           );
+        if (delimiter === '\t' && line.includes('\n') && areRows(Buffer.from(line), cells.length))
+          throw this.#problem('the lines of a text with line ends look like rows of their own');
         lines.push(line);
       }
     }

@@ -1,6 +1,7 @@
 import { DataError } from '../../engine/errors.ts';
+import type { Message } from '../../engine/events.ts';
 import { counted } from '../../engine/format.ts';
-import { checkDelimiter, defaultQuotes, inferDelimiter } from './dialect.ts';
+import { checkDelimiter, defaultQuotes, inferDelimiter, withoutQuoted } from './dialect.ts';
 import type { TextDialect } from './dialect.ts';
 import { isNumeric, kindsIn } from '../lines/infer-types.ts';
 import type { MixedColumn } from '../../engine/stream/operator.ts';
@@ -8,14 +9,15 @@ import { MixedColumns } from './mixed-columns.ts';
 import { FieldBlock } from '../lines/field-block.ts';
 import { firstTwice } from '../files/common-schema.ts';
 import { countFields, scanRecords } from './record-scanner.ts';
+import { findTabQuotes } from './tab-quotes.ts';
+import { findHead } from './text-head.ts';
 import {
   blockRows,
   fieldText,
-  firstLine,
+  linesFrom,
   MOST_COLUMNS,
   rulesOf,
   scanWindow,
-  startOfText,
   withTypes,
 } from '../lines/row-layout.ts';
 import type { RowLayout, RowScan, ValueOptions } from '../lines/row-layout.ts';
@@ -27,8 +29,16 @@ export interface TextOptions extends ValueOptions {
   readonly delimiter?: string;
   /** True when the first row names the columns. */
   readonly header?: boolean;
-  /** True if fields may be in double quotes. Default: true unless the delimiter is "::". */
+  /**
+   * True if fields may be in double quotes. Default: true; but false if the delimiter is "::", or a tab and no
+   * field that begins with a quote ends with one.
+   */
   readonly quotes?: boolean;
+  /**
+   * Text that begins a comment line, anywhere in the file; '' for no comments. Default: lines at the
+   * beginning that start with % or # and have another number of fields than the first row after them.
+   */
+  readonly comment?: string;
   /** Names of the columns, for files without a header (or to replace it). */
   readonly columns?: readonly string[];
 }
@@ -40,6 +50,9 @@ export interface TextLayout extends RowLayout {
   readonly mixed: readonly MixedColumn[];
 }
 
+/** Lines by which the delimiter is inferred. */
+const SAMPLED_LINES = 100;
+
 const positional = ['user', 'item', 'rating', 'timestamp'];
 const usualNames =
   /^(user|item|movie|product|artist|book|track|title|name|rating|score|timestamp|date|time|id|.*[ _]?id)s?$/i;
@@ -47,10 +60,10 @@ const usualNames =
 /** The row scanners of a dialect. */
 export function readersOf(dialect: TextDialect): Pick<RowLayout, 'scanner' | 'marks'> {
   const scan = scannerOf(dialect);
-  const { delimiter, quotes } = dialect;
+  const { delimiter, quotes, comment } = dialect;
   return {
     scanner: () => scan,
-    ...(delimiter.length === 1 && { marks: { delimiter: delimiter.charCodeAt(0), quotes } }),
+    ...(delimiter.length === 1 && !comment && { marks: { delimiter: delimiter.charCodeAt(0), quotes } }),
   };
 }
 
@@ -66,16 +79,14 @@ export function inferLayout(
   batchSize: number,
 ): TextLayout {
   const rules = rulesOf(options);
-  const delimiter = options.delimiter ?? inferDelimiter(firstLine(window, file), file, rules.decimalComma);
-  checkDelimiter(delimiter);
-  const dialect = { delimiter, quotes: options.quotes ?? defaultQuotes(delimiter) };
+  const { dialect, start, head, notes } = inferDialect(window, file, options);
   const scan = scannerOf(dialect);
-  const columns = columnsOf(window, dialect, options.columns !== undefined);
+  const columns = columnsOf(window, start, dialect, options.columns !== undefined);
   const block = new FieldBlock(columns, blockRows(window, columns, batchSize));
   // Rows with another number of fields are skipped here; they are reported when the rows are read.
   block.faults = new Map();
   const all = Array.from({ length: columns }, (_, column) => column);
-  let next = scanWindow(window, block, window.from, scan);
+  let next = scanWindow(window, block, start, scan);
   if (block.rows === 0)
     throw new DataError('the file has no rows, not even a header', { phase: 'read', file });
   const first = all.map((column) => ({
@@ -84,9 +95,9 @@ export function inferLayout(
   }));
   const rest = all.map((column) => kindsIn(block, column, rules, 1));
   const mixed = new MixedColumns(window, rules);
-  const start = options.header === false ? 0 : 1;
+  const firstRow = options.header === false ? 0 : 1;
   for (const column of all)
-    mixed.add(block, column, rest[column] | (start === 0 ? first[column].kinds : 0), start);
+    mixed.add(block, column, rest[column] | (firstRow === 0 ? first[column].kinds : 0), firstRow);
   let rows = block.rows;
   while (next < window.to) {
     next = scanWindow(window, block, next, scan);
@@ -110,15 +121,87 @@ export function inferLayout(
     .result({ file, names, kinds, rows: header ? rows - 1 : rows })
     .filter(({ column }) => !Object.hasOwn(types, column));
   return withTypes(
-    { dialect, header, names, kinds, rules, mixed: found, ...readersOf(dialect) },
+    { dialect, header, names, kinds, rules, mixed: found, head, notes, ...readersOf(dialect) },
     types,
     file,
   );
 }
 
-/** Number of fields in the first row. Throws DataError if there are too many and the user named none. */
-function columnsOf(window: RowWindow, dialect: TextDialect, areNamed: boolean): number {
-  const first = startOfText(window);
+/** The dialect of a file, the position of its first row, and what was skipped or decided for it. */
+interface FoundDialect extends Pick<RowLayout, 'head' | 'notes'> {
+  readonly dialect: TextDialect;
+  readonly start: number;
+}
+
+function inferDialect(window: RowWindow, file: string, options: TextOptions): FoundDialect {
+  const { decimalComma = false, comment } = options;
+  const infer = (from: number) =>
+    options.delimiter ?? inferDelimiter(firstLines(window, from), file, decimalComma);
+  const head = findHead(window, comment, infer);
+  const [first] = linesFrom(window, head.end);
+  if (first === undefined)
+    throw new DataError('the file is empty, not even a header', { phase: 'read', file });
+  const { start } = first;
+  if (first.end === window.to && /\r./.test(withoutQuoted(first.text)))
+    throw new DataError('its lines end with carriage returns alone', {
+      phase: 'read',
+      file,
+      advice: "Convert the file, for example with tr '\\r' '\\n'",
+    });
+  const delimiter = head.delimiter ?? infer(start);
+  checkDelimiter(delimiter);
+  const quoting = inferQuotes(window, file, { start, delimiter, given: options.quotes });
+  const skipped = head.comments > 0 && comment === undefined ? [skippedComments(head.comments, file)] : [];
+  return {
+    dialect: { delimiter, ...quoting.dialect, ...(comment && { comment }) },
+    start,
+    ...(head.end > window.from && {
+      head: {
+        lines: window.lineOf(head.end) - window.lineOf(window.from),
+        end: window.position + head.end - window.from,
+      },
+    }),
+    notes: [...skipped, ...quoting.notes],
+  };
+}
+
+function firstLines(window: RowWindow, from: number): readonly string[] {
+  const lines: string[] = [];
+  for (const { text } of linesFrom(window, from)) {
+    lines.push(text);
+    if (lines.length === SAMPLED_LINES) break;
+  }
+  return lines;
+}
+
+function skippedComments(count: number, file: string): Message {
+  const text = `${counted(count, 'comment line')} at the beginning of ${file} ${count === 1 ? 'is' : 'are'} skipped; the option comment decides otherwise`;
+  return { type: 'note', code: 'comments-skipped', count, text };
+}
+
+/** In texts between tabs, quotes are mostly part of the text: they count only if a field is properly quoted. */
+function inferQuotes(
+  window: RowWindow,
+  file: string,
+  row: { readonly start: number; readonly delimiter: string; readonly given: boolean | undefined },
+): { readonly dialect: Pick<TextDialect, 'quotes' | 'doubtsQuotes'>; readonly notes: readonly Message[] } {
+  const { start, delimiter, given } = row;
+  if (given !== undefined || delimiter !== '\t')
+    return { dialect: { quotes: given ?? defaultQuotes(delimiter) }, notes: [] };
+  const { closes, open, first } = findTabQuotes(window.bytes, start, window.to);
+  if (closes || open === 0) return { dialect: { quotes: true, doubtsQuotes: true }, notes: [] };
+  const text = `${counted(open, 'field')} of ${file} begin with a quote and do not end with one, the first in line ${window.lineOf(first)}: quotes are read as part of the text; the option quotes decides otherwise`;
+  return {
+    dialect: { quotes: false },
+    notes: [{ type: 'warning', code: 'quotes-read-as-text', count: open, text }],
+  };
+}
+
+/**
+ * Number of fields in the first row, which is at `first`. Throws DataError if there are too many and the user
+ * named none.
+ */
+function columnsOf(window: RowWindow, first: number, dialect: TextDialect, areNamed: boolean): number {
   const columns = countFields(window.bytes, first, window.to, dialect);
   if (columns <= MOST_COLUMNS || areNamed) return columns;
   throw window.problem(

@@ -8,6 +8,7 @@ import type { FileFormat } from '../files/file-format.ts';
 import { textExtensions } from '../files/format-names.ts';
 import { arrowType } from '../lines/arrow-type.ts';
 import { checkDelimiter } from './dialect.ts';
+import { checkComment } from './text-head.ts';
 import type { TextDialect } from './dialect.ts';
 import { rowFormat, rowSplitReader } from '../lines/row-format.ts';
 import { withCommonTypes } from '../lines/row-layout.ts';
@@ -48,6 +49,10 @@ export class TextSource extends FileSetSource<TextLayout> {
   /** Throws UsageError for options that cannot be used. */
   constructor(paths: string | readonly string[], options: TextSourceOptions = {}) {
     if (options.delimiter !== undefined) checkDelimiter(options.delimiter);
+    if (options.comment !== undefined) checkComment(options.comment);
+    const { quotes } = options;
+    if (quotes !== undefined && typeof quotes !== 'boolean')
+      throw new UsageError(`quotes must be true or false, got ${shown(quotes)}`);
     checkValueOptions(options);
     super(paths, textFormat(options), options.partitions);
     this.#options = options;

@@ -27,6 +27,7 @@ describe('options of the library in a message', () => {
     'there is no column "userCol"; there are: user (Int32)',
     'Raise --reg-param (regParam)',
     'als.regParam, params/maxIter, maxIterations',
+    String.raw`line 3: the row has no seed: "1,regParam,\"maxIter: 3\",x"`,
   ])('stays as it is: %s', (text) => {
     expect(nameFlags(text, trainOptions)).toBe(text);
   });

@@ -2,7 +2,7 @@ import { type Choice, choices } from '../../../api/option-values.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import type { ReadAnyOptions } from '../../../api/reading.ts';
 import { formatOption, rowOptions } from './data-options.ts';
-import { list, listOf, readList, text, toggle } from '../kinds.ts';
+import { choice, list, listOf, readList, shown, text, toggle } from '../kinds.ts';
 import type { Option, Values } from '../option.ts';
 
 /** "user=int64,item=utf8" */
@@ -31,12 +31,31 @@ const columnTypesOption: Option<Readonly<Record<string, Choice<'textTypes'>>> | 
   },
 };
 
+/** A space and a tab count as they are; `\\t` is a tab, too. */
+const delimiter: Option<string | undefined> = {
+  describe: 'delimiter between the fields, such as ";", "::", " " or "\\t"',
+  group: 'Text:',
+  defaultText: 'by the first lines',
+  fallback: undefined,
+  read: (given, flag) => {
+    if (typeof given === 'string' && given !== '') return given === '\\t' ? '\t' : given;
+    throw new UsageError(`${flag} needs a text, got ${shown(given)}`);
+  },
+};
+
 /** Properties of text files (CSV and similar, NDJSON) that a command reads. */
 export const textOptions = {
-  delimiter: text({
-    describe: 'delimiter between the fields, such as ";" or "::"',
+  delimiter,
+  quote: choice({
+    describe: 'character around fields; none: quotes are part of the texts',
     group: 'Text:',
-    defaultText: 'by the first line',
+    choices: ['none', '"'],
+    defaultText: '", but none between "::", and between tabs if no field is properly quoted',
+  }),
+  comment: text({
+    describe: 'skip lines that begin with this text, anywhere; none: there are no comments',
+    group: 'Text:',
+    defaultText: '% or # at the beginning, where the number of fields is another one',
   }),
   noHeader: toggle({ describe: 'take the first row as data', group: 'Text:' }),
   columns: listOf({
@@ -62,6 +81,8 @@ export type ReadValues = Values<typeof readOptions>;
 export function readSpec({
   format,
   delimiter,
+  quote,
+  comment,
   noHeader,
   columns,
   types,
@@ -71,6 +92,8 @@ export function readSpec({
   return {
     format,
     delimiter,
+    quotes: quote === undefined ? undefined : quote !== 'none',
+    comment: comment === 'none' ? '' : comment,
     header: noHeader ? false : undefined,
     columns,
     types,

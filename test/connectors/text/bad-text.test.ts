@@ -22,7 +22,10 @@ describe('bad input', () => {
 
   test('rows of another length, with line and text', async () => {
     await fails('a,b\n1,2\n3\n', /line 3: the row has 1 field, need 2: "3" \(.*\.csv\)/);
-    await fails('a,b\n1,2\n\n"x\ny",4,"5,"\n', /line 4: the row has 3 fields, need 2: "\\"x"/);
+    await fails(
+      'a,b\n1,2\n\n"x\ny",4,"5,"\n',
+      /line 4: the row has 3 fields, need 2, and a quote in column 1 spans lines: "\\"x"/,
+    );
   });
 
   test('quotes that do not close, or close too early', async () => {
@@ -32,7 +35,7 @@ describe('bad input', () => {
     );
     await fails(
       'a,b\n1,"x"y\n',
-      /line 2: something other than a delimiter or a line end follows a closing quote/,
+      /line 2: a closing quote is followed by something other than a delimiter or a line end: "1,\\"x\\"y" .*set the option quotes/,
     );
     await fails(
       `a,b\n1,"${'x'.repeat(3 << 20)}`,
@@ -50,8 +53,26 @@ describe('bad input', () => {
       Buffer.from('a,b\n1,x\n2,\xe9t\xe9\n', 'latin1'),
       /line 3: the text is not UTF-8: "2,.*iconv -t UTF-8/,
     );
-    await fails(Buffer.from('\ufeffa,b\n1,2\n', 'utf16le'), /line 1: the text is UTF-16.*iconv -f UTF-16/);
+    await fails(Buffer.from('\ufeffa,b\n1,2\n', 'utf16le'), /line 1: the text is UTF-16 .*iconv -f UTF-16 /);
+    const little = Buffer.from('a,b\n1,2\n', 'utf16le');
+    await fails(little, /line 1: the text is UTF-16LE .*iconv -f UTF-16LE/);
+    await fails(Buffer.from(little).swap16(), /line 1: the text is UTF-16BE .*iconv -f UTF-16BE/);
     await fails(Buffer.from('a,b\n1,x\n2,\xe2\x82', 'latin1'), /line 3: the text is not UTF-8/);
+  });
+
+  test('data that are no text, which no message shows', async () => {
+    const binary = Buffer.from(Array.from({ length: 2000 }, (_, i) => (i % 3) * 40));
+    await fails(binary, /: read: line 1: the file is binary, not text \(.*Check the path/);
+    await fails(
+      Buffer.from('a,b\n\x89PNG\x1a', 'latin1'),
+      /line 2: the file is binary, or text that is not UTF-8 \(/,
+    );
+  });
+
+  test('lines that end with CR alone', async () => {
+    await fails('a,b\r1,2\r3,4\r', /its lines end with carriage returns alone .*tr/);
+    await fails('a\r1\r3', /its lines end with carriage returns alone/);
+    expect((await read('"a\rb",c', { header: false })).rows).toEqual([['a\rb', 'c']]);
   });
 
   test('values that do not fit the type that the beginning showed', async () => {

@@ -201,10 +201,13 @@ describe('write, then read', () => {
         const batch = table(
           columns.map((name) => [name, arrow[name], cells.map((row) => row[name])] as const),
         );
-        await writeText(file, batch.schema, [
-          batch.slice(0, cells.length >> 1),
-          batch.slice(cells.length >> 1),
-        ]);
+        const halves = [batch.slice(0, cells.length >> 1), batch.slice(cells.length >> 1)];
+        const written = await writeText(file, batch.schema, halves).catch((error: Error) => error);
+        if (extension === 'tsv' && written instanceof DataError) {
+          expect(written.summary).toContain('look like rows of their own');
+          return;
+        }
+        if (written instanceof Error) throw written;
         const given = Object.fromEntries(columns.map((name) => [name, types[name]]));
         const read = await readTable(new TextSource(file, { types: given, header: true }));
         expect(read.rows).toEqual(cells.map((row) => columns.map((name) => row[name])));
