@@ -19,6 +19,7 @@ import { checkThriftShape } from './thrift-shape.ts';
 export interface ColumnStatistics {
   readonly min?: number | bigint;
   readonly max?: number | bigint;
+  /** Number of nulls. Undefined for a 0 of an old writer, which may not have counted. */
   readonly nulls?: number;
 }
 
@@ -257,7 +258,7 @@ function columnChunk(
     bytes,
     unpackedBytes: count(meta_data.total_uncompressed_size),
     ...textBytes(meta_data.size_statistics?.unencoded_byte_array_data_bytes),
-    statistics: columnStatistics(meta_data.statistics, element),
+    statistics: columnStatistics(chunk, element),
     ...(pageIndex && { pageIndex }),
   };
 }
@@ -277,14 +278,27 @@ function isOrdered({ physicalType, otherOrder }: SchemaElement): boolean {
   return !otherOrder && orderedTypes.includes(physicalType ?? '');
 }
 
-function columnStatistics(statistics: Statistics | undefined, element: SchemaElement): ColumnStatistics {
+function columnStatistics(
+  { meta_data, column_index_offset }: ColumnChunk,
+  element: SchemaElement,
+): ColumnStatistics {
+  const { null_count } = meta_data?.statistics ?? {};
+  const nulls = null_count === undefined ? undefined : count(null_count);
+  // Writers of page indexes count nulls; some older ones store 0 for all columns.
+  const isCounted = nulls !== 0 || column_index_offset !== undefined || element.repetition === 'required';
+  return { ...boundsIn(meta_data?.statistics, element), ...(isCounted && { nulls }) };
+}
+
+function boundsIn(
+  statistics: Statistics | undefined,
+  element: SchemaElement,
+): Pick<ColumnStatistics, 'min' | 'max'> {
   if (!statistics || element.otherOrder) return {};
-  const { min, max, min_value, max_value, null_count } = statistics;
+  const { min, max, min_value, max_value } = statistics;
   const bound = (value: unknown) => (isOrdered(element) ? storedNumber(value) : undefined);
   return {
     min: bound(min_value ?? min),
     max: bound(max_value ?? max),
-    nulls: null_count === undefined ? undefined : count(null_count),
   };
 }
 

@@ -21,10 +21,10 @@ type Bounded = Pick<ColumnChunkInfo, 'statistics' | 'type' | 'timeUnit'>;
  */
 export function mayHold(chunk: Bounded, rows: number, bound: Bound): boolean {
   const { operator } = bound;
-  const { nulls } = chunk.statistics;
+  const { nulls, min } = chunk.statistics;
   if (operator === 'isNull') return nulls !== 0;
-  // Only `<=>` can be true for null.
-  if (nulls === rows && operator !== '<=>') return false;
+  // Only `<=>` can be true for null. A column with a minimum is not all null, whatever was counted.
+  if (nulls === rows && min === undefined && operator !== '<=>') return false;
   return operator === 'isNotNull' || mayHoldValue(chunk, bound);
 }
 

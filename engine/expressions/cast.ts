@@ -30,7 +30,7 @@ export function isCastable(from: ValueType, to: ValueType): boolean {
 /** False if every value of the first type can be converted to the second. */
 export function castMayFail(from: ValueType, to: ValueType): boolean {
   if (from === to || from === 'null' || to === 'utf8' || to === 'bool') return from === 'utf8' && from !== to;
-  if (from === 'utf8') return true;
+  if (from === 'utf8' || (from === 'date' && to === 'timestamp')) return true;
   if (!isInteger(to)) return false;
   if (!isInteger(from)) return isFloat(from);
   return rangeOf(from)[0] < rangeOf(to)[0] || rangeOf(from)[1] > rangeOf(to)[1];
@@ -43,7 +43,15 @@ export function castValues(column: Values, to: ValueType): Converted {
   if (column.form === 'opaque') return { values: nulls(to, column.length, column.constant) };
   if (column.form === 'text') return castTexts(column, to);
   if (isInteger(to)) return column.form === 'wide' ? castWide(column, shape) : castNumbers(column, shape);
+  if (column.type === 'date' && to === 'timestamp') return castDates(numbersOf(column), shape);
   return { values: castTo(to, column, shape) };
+}
+
+/** Dates beyond the years -290308 to 294247 fail: timestamps count microseconds in 64 bits. */
+function castDates(days: Float64Array, shape: Shape): Converted {
+  const failed = Uint8Array.from(days, (day) => (Math.abs(day) > 106_751_990 ? 1 : 0));
+  const known = failed.includes(1) ? days.map((day, i) => (failed[i] === 1 ? 0 : day)) : days;
+  return { values: timestamps(known, undefined, { ...shape, length: days.length }), failed };
 }
 
 function castTo(
@@ -54,8 +62,6 @@ function castTo(
   switch (to) {
     case 'utf8':
       return { form: 'text', values: textOf(column), ...shape };
-    case 'timestamp':
-      return timestamps(numbersOf(column), undefined, shape);
     case 'date':
       return { form: 'number', values: splitTimes(column).days, ...shape };
     case 'bool':

@@ -1,6 +1,6 @@
 import { type Data, type DataType, type RecordBatch, type Schema } from 'apache-arrow';
 import { DataError } from '../errors.ts';
-import { placeOf } from '../stream/stream.ts';
+import { placeOf, type RowPlace } from '../stream/stream.ts';
 import { castValues, textAt } from './cast.ts';
 import type { Checked } from './check.ts';
 import { choose } from './functions/conditional.ts';
@@ -87,7 +87,11 @@ export class Evaluation {
   }
 
   #column(index: number): Values {
-    const values = this.#columns.get(index) ?? readData(this.batch.data.children[index]);
+    const { schema, data } = this.batch;
+    const refuse = (row: number, reason: string) => {
+      throw new DataError(reason, { ...this.#placeOf(row), column: schema.fields[index].name });
+    };
+    const values = this.#columns.get(index) ?? readData(data.children[index], refuse);
     this.#columns.set(index, values);
     return values;
   }
@@ -153,8 +157,12 @@ export class Evaluation {
 
   #fail(node: Checked, row: number, message: string, active: Uint8Array | undefined): void {
     if (active !== undefined && active[row] === 0) return;
+    throw new DataError(`${print(node.source)}: ${message}`, this.#placeOf(row));
+  }
+
+  #placeOf(row: number): Pick<RowPlace, 'file' | 'rowGroup' | 'row' | 'line'> {
     const { file, rowGroup, row: ofFile, line } = placeOf(this.batch, row) ?? { row };
-    throw new DataError(`${print(node.source)}: ${message}`, { file, rowGroup, row: ofFile, line });
+    return { file, rowGroup, row: ofFile, line };
   }
 }
 

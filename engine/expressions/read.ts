@@ -1,5 +1,6 @@
 import { type Data, DataType, DateUnit, type Decimal, TimeUnit, type Vector } from 'apache-arrow';
 import type { PlainNumbers } from './compare-kernel.ts';
+import { DataError } from '../errors.ts';
 import { fromHalf } from '../numbers/half.ts';
 import { lasting, numbers } from './scratch.ts';
 import { plainValues } from '../values/plain-values.ts';
@@ -14,8 +15,15 @@ import {
   type WideValues,
 } from './values.ts';
 
+/** Called for a row, not a null, whose value does not fit the form that kernels use. */
+type OnRefused = (row: number, reason: string) => void;
+
+function throwRefused(row: number, reason: string): never {
+  throw new DataError(`row ${row + 1}: ${reason}`);
+}
+
 /** Reads a column of a batch into the form that kernels use. A slice contains its own rows only. */
-export function readData(data: Data): Values {
+export function readData(data: Data, onRefused: OnRefused = throwRefused): Values {
   const type = valueTypeOf(data.type);
   const shape = { type, length: data.length, valid: validityOf(data), constant: false };
   if (DataType.isDictionary(data.type)) return readDictionary(data, shape.valid);
@@ -30,12 +38,12 @@ export function readData(data: Data): Values {
     case 'utf8':
       return readText(data, shape.valid);
     case 'timestamp':
-      return readTimestamps(data, shape.valid);
+      return readTimestamps(data, shape.valid, onRefused);
     default:
   }
   if (DataType.isDecimal(data.type)) return readDecimals(data as Data<Decimal>, shape.valid);
   if (DataType.isDate(data.type) && data.type.unit === DateUnit.MILLISECOND)
-    return scaled(integers(wide(raw, data.length), shape), (value) => Math.floor(value / 86_400_000));
+    return readDates(wide(raw, data.length), shape, onRefused);
   if (raw instanceof BigInt64Array || raw instanceof BigUint64Array)
     return integers(raw.subarray(0, data.length), shape);
   if (DataType.isFloat(data.type) && raw instanceof Uint16Array) {
@@ -91,8 +99,21 @@ function scaled(column: NumberValues | WideValues, scale: (value: number) => num
   return { ...column, form: 'number', values };
 }
 
+/** Days of a date of milliseconds. */
+function readDates(
+  values: BigInt64Array,
+  shape: Omit<NumberValues, 'form' | 'values'>,
+  onRefused: OnRefused,
+) {
+  const days = scaled(integers(values, shape), (value) => Math.floor(value / 86_400_000));
+  for (let i = 0; i < days.length; i++)
+    if (Math.abs(days.values[i]) >= 2 ** 31 && shape.valid?.[i] !== 0)
+      onRefused(i, `the date ${values[i]} (milliseconds since 1970) is beyond the range of dates`);
+  return days;
+}
+
 /** Microseconds; nanoseconds are rounded down. */
-function readTimestamps(data: Data, valid: Uint8Array | undefined): Values {
+function readTimestamps(data: Data, valid: Uint8Array | undefined, onRefused: OnRefused): Values {
   const values = wide(data.values, data.length);
   const shape = { type: 'timestamp', valid, constant: false } as const;
   const unit = DataType.isTimestamp(data.type) ? data.type.unit : TimeUnit.MICROSECOND;
@@ -103,10 +124,15 @@ function readTimestamps(data: Data, valid: Uint8Array | undefined): Values {
   const safe = Math.floor(Number.MAX_SAFE_INTEGER / factor);
   if (column.form === 'number' && column.values.every((value) => Math.abs(value) <= safe))
     return scaled(column, (value) => value * factor);
-  return integers(
-    BigInt64Array.from(values, (value) => value * BigInt(factor)),
-    shape,
-  );
+  const name = unit === TimeUnit.SECOND ? 'seconds' : 'milliseconds';
+  const micros = BigInt64Array.from(values, (value, row) => {
+    const count = value * BigInt(factor);
+    if (BigInt.asIntN(64, count) === count) return count;
+    if (valid?.[row] !== 0)
+      onRefused(row, `the time ${value} (${name} since 1970) is beyond the years -290308 to 294247`);
+    return 0n;
+  });
+  return integers(micros, shape);
 }
 
 /**

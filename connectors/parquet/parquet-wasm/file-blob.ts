@@ -3,8 +3,8 @@ import { fileProblem } from '../../files/file-problem.ts';
 import type { PageSums } from '../pages/page-sums.ts';
 import type { FetchCounter, RandomAccess } from '../random-access.ts';
 
-/** Bytes that replace bytes of the file. */
-interface Patch {
+/** Bytes that replace those of the file from a position on. */
+interface Tail {
   readonly at: number;
   readonly bytes: Uint8Array;
 }
@@ -27,51 +27,49 @@ export class FileBlob extends Blob {
   readonly #start: number;
   readonly #end: number;
   override readonly size: number;
-  readonly #patch: Patch | undefined;
+  readonly #tail: Tail | undefined;
 
-  constructor(opened: BlobFile, start: number, end: number, patch?: Patch) {
+  constructor(opened: BlobFile, start: number, end: number, tail?: Tail) {
     super([]);
-    [this.#opened, this.#start, this.#end, this.#patch] = [opened, start, end, patch];
+    [this.#opened, this.#start, this.#end, this.#tail] = [opened, start, end, tail];
     this.size = end - start;
   }
 
-  /** A view of the file in which some bytes are replaced. */
-  patched(at: number, bytes: Uint8Array): FileBlob {
-    return new FileBlob(this.#opened, this.#start, this.#end, { at, bytes });
+  /** A view of the whole file in which other bytes follow from a position on. */
+  withTail(at: number, bytes: Uint8Array): FileBlob {
+    return new FileBlob(this.#opened, 0, at + bytes.length, { at, bytes });
   }
 
   override slice(start = 0, end = this.size): FileBlob {
     const from = Math.min(this.#start + Math.max(0, start), this.#end);
     const to = Math.max(from, Math.min(this.#start + end, this.#end));
-    return new FileBlob(this.#opened, from, to, this.#patch);
+    return new FileBlob(this.#opened, from, to, this.#tail);
   }
 
   override async arrayBuffer(): Promise<ArrayBuffer> {
     const bytes = new Uint8Array(this.size);
     const { file, counter, sums } = this.#opened;
+    const tail = this.#tail;
+    const stored = tail ? bytes.subarray(0, Math.max(0, tail.at - this.#start)) : bytes;
     counter.fetches++;
-    counter.bytes += bytes.length;
+    counter.bytes += stored.length;
     try {
-      for (let done = 0; done < bytes.length;) {
-        const bytesRead = await this.#readInto(bytes, done);
+      for (let done = 0; done < stored.length;) {
+        const bytesRead = await this.#readInto(stored, done);
         if (bytesRead === 0)
           throw new DataError('the file became shorter while it was read', { phase: 'read', file });
         done += bytesRead;
       }
-      await sums.check(bytes, this.#start);
+      await sums.check(stored, this.#start);
     } catch (error) {
       counter.failure = error;
       throw error;
     }
-    if (this.#patch !== undefined) this.#overlay(bytes, this.#patch);
-    return bytes.buffer;
-  }
-
-  #overlay(target: Uint8Array, { at, bytes }: Patch): void {
-    for (const [i, byte] of bytes.entries()) {
-      const position = at + i - this.#start;
-      if (position >= 0 && position < target.length) target[position] = byte;
+    if (tail !== undefined && stored.length < bytes.length) {
+      const from = this.#start + stored.length - tail.at;
+      bytes.set(tail.bytes.subarray(from, this.#end - tail.at), stored.length);
     }
+    return bytes.buffer;
   }
 
   async #readInto(bytes: Uint8Array, done: number): Promise<number> {

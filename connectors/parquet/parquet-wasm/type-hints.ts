@@ -1,14 +1,24 @@
-import { DataType } from 'apache-arrow';
-import type { Schema } from 'apache-arrow';
-import { FileBlob } from './file-blob.ts';
+import {
+  DataType,
+  Field,
+  List,
+  Map_,
+  Schema,
+  Struct,
+  Table,
+  tableToIPC,
+  TimestampMicrosecond,
+} from 'apache-arrow';
+import type { Footer } from '../footer.ts';
+import { decodeThrift, encodeThrift, structsIn, thrift } from '../write/thrift.ts';
+import type { FileBlob } from './file-blob.ts';
 
-/**
- * In a footer: the key of the writer's own types, between the bytes before it (field and length) and the byte
- * after it. Without this key the decoder uses the types that Parquet itself stores.
- */
-const KEY = Buffer.from('\x18\x0cARROW:schema\x18', 'latin1');
-/** Position of the colon. */
-const COLON = KEY.indexOf(':');
+/** Key of a footer's metadata with the columns' Arrow types, which the decoder then uses. */
+const KEY = 'ARROW:schema';
+/** Numbers of fields in parquet.thrift. */
+const [METADATA, KEY_FIELD, VALUE_FIELD] = [5, 1, 2];
+/** Bytes after the footer: its length and "PAR1". */
+const END = 8;
 
 /**
  * True if the writer's types have dictionaries that crash the decoder: of decimals, float16, booleans and
@@ -37,12 +47,49 @@ function isRead(type: DataType): boolean {
 }
 
 /**
- * The file with this key changed, so that the decoder ignores the writer's types; undefined if the footer
- * does not have the key.
+ * The types for a file whose writer has stored none and whose times are INT96: microseconds. Nanoseconds, in
+ * which the decoder reads INT96 otherwise, only hold the years 1677 to 2262. Undefined for other files.
  */
-export async function withoutHints(file: FileBlob): Promise<FileBlob | undefined> {
-  const end = new DataView(await file.slice(file.size - 8).arrayBuffer());
-  const start = file.size - 8 - end.getUint32(0, true);
-  const at = Buffer.from(await file.slice(start, file.size - 8).arrayBuffer()).lastIndexOf(KEY);
-  return at < 0 ? undefined : file.patched(start + at + COLON, Buffer.from('_'));
+export function int96Types({ schema, arrowSchema }: Footer, stored: Schema): Schema | undefined {
+  const leaves = schema.filter(({ children }) => children === 0).map(({ physicalType }) => physicalType);
+  if (arrowSchema !== undefined || !leaves.includes('int96')) return undefined;
+  let leaf = 0;
+  const typeOf = (type: DataType): DataType => {
+    if (!type.children?.length) return leaves[leaf++] === 'int96' ? new TimestampMicrosecond() : type;
+    const fields = type.children.map(ofField);
+    if (DataType.isList(type)) return new List(fields[0]);
+    if (DataType.isMap(type)) return new Map_(fields[0], type.keysSorted);
+    return DataType.isStruct(type) ? new Struct(fields) : type;
+  };
+  const ofField = (field: Field): Field => field.clone({ type: typeOf(field.type) });
+  return new Schema(stored.fields.map(ofField), stored.metadata);
+}
+
+/** The file with these types for the decoder; undefined: without types of its writer. */
+export async function withTypes(file: FileBlob, types: Schema | undefined): Promise<FileBlob> {
+  const end = new DataView(await file.slice(file.size - END).arrayBuffer());
+  const start = file.size - END - end.getUint32(0, true);
+  const footer = decodeThrift(new Uint8Array(await file.slice(start, file.size - END).arrayBuffer()));
+  const entries = footer.has(METADATA) ? structsIn(footer, METADATA) : [];
+  const kept = entries.filter((entry) => {
+    const key = entry.get(KEY_FIELD);
+    return !(key !== undefined && 'bytes' in key && Buffer.from(key.bytes).toString() === KEY);
+  });
+  if (types !== undefined) {
+    const value = Buffer.from(tableToIPC(new Table(types))).toString('base64');
+    kept.push(
+      new Map([
+        [KEY_FIELD, thrift.binary(KEY)],
+        [VALUE_FIELD, thrift.binary(value)],
+      ]),
+    );
+  }
+  footer.delete(METADATA);
+  if (kept.length > 0) footer.set(METADATA, thrift.structs(kept));
+  const bytes = encodeThrift(footer);
+  const tail = new Uint8Array(bytes.length + END);
+  tail.set(bytes);
+  new DataView(tail.buffer).setUint32(bytes.length, bytes.length, true);
+  tail.set(Buffer.from('PAR1'), bytes.length + 4);
+  return file.withTail(start, tail);
 }

@@ -13,7 +13,7 @@ import { hasOnlyNumbers, takeNumbers } from './arrow-ffi.ts';
 import { deltaColumns, deltaMetadata, readDeltaColumn } from './delta-columns.ts';
 import { StreamRows } from './stream-rows.ts';
 import { FileBlob } from './file-blob.ts';
-import { hasUnreadDictionaries, withoutHints } from './type-hints.ts';
+import { hasUnreadDictionaries, int96Types, withTypes } from './type-hints.ts';
 import { isTrap, WasmInstance } from './wasm-instance.ts';
 
 /** Opens a decoder for an open file; the caller closes the handle. */
@@ -27,10 +27,10 @@ export async function openDecoder({ file, handle, footer, counter }: PageFile): 
       instance.guardSync(() => tableFromIPC(of.schema().intoIPCStream()).schema);
     let parquet = await opened();
     let stored = schemaOf(parquet);
-    const bare = hasUnreadDictionaries(stored) ? await withoutHints(blob) : undefined;
-    if (bare !== undefined) {
+    const types = int96Types(footer, stored);
+    if (types !== undefined || hasUnreadDictionaries(stored)) {
       instance.guardSync(() => parquet.free());
-      blob = bare;
+      blob = await withTypes(blob, types);
       parquet = await opened();
       stored = schemaOf(parquet);
     }

@@ -1,10 +1,11 @@
 import type { Bound } from '../../../engine/expressions/expression.ts';
 import { util } from 'apache-arrow';
-import { readdirSync } from 'node:fs';
+import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { parquetBackend } from '../../../connectors/parquet/backends.ts';
+import { structIn, structsIn, thrift } from '../../../connectors/parquet/write/thrift.ts';
 import { readRowGroups } from '../../../connectors/parquet/read-row-groups.ts';
 import { CancelledError } from '../../../engine/errors.ts';
 import { originOf } from '../../../engine/stream/stream.ts';
@@ -14,6 +15,7 @@ import {
   context,
   duckdb,
   duckRows,
+  editFooter,
   goldenFolder,
   plain,
   temporaryFolder,
@@ -45,6 +47,28 @@ test('schema and statistics come from the footers alone', async () => {
   );
   expect(await source.statistics()).toMatchObject({ rows: 10000, files: 1 });
   expect(source.describe()).toEqual({ paths: [path('big.parquet')] });
+});
+
+/** Written by pyarrow with INT96 and without Arrow's types, as Spark writes: ts 9999-12-31T01:02:03.456789, null, year 1. */
+const INT96 =
+  'UEFSMRUAFTwVPCwVBhUAFQYVBhwAAAACAAAAAwUIulHvYgMAACz+UQAAAAAAAAAAAFJEGgAVABUyFTIsFQYVABUGFQYcAAAAAgAAAAYAAwAAAAMTAAAAAAAAAAAALP5RABUEGVw1ABgGc2NoZW1hFQQAFQYlAhgCdHMANQIYAWwVAhUGTDwAAAA1BBgEbGlzdBUCABUGJQIYB2VsZW1lbnQAFgYZHBksJgAcFQYZJQYAGRgCdHMVABYGFmIWYiYISRwVABUAFQIAPCkGGSYCBAAAACYAHBUGGSUGABk4AWwEbGlzdAdlbGVtZW50FQAWBhZYFlgmakkcFQAVABUCADwpJgYAGUYCAgACAAAAFroBFgYmCBa6AQAoIHBhcnF1ZXQtY3BwLWFycm93IHZlcnNpb24gMjYuMC4xGSwcAAAcAAAA4wAAAFBBUjE=';
+
+test('INT96 times have their value in all years, in lists too', async () => {
+  writeFileSync(path('int96.parquet'), Buffer.from(INT96, 'base64'));
+  const source = new ParquetSource(path('int96.parquet'));
+  expect(String(await source.schema())).toBe(
+    'Schema<{ 0: ts: Timestamp<MICROSECOND>, 1: l: List<Timestamp<MICROSECOND>> }>',
+  );
+  const [batch] = await collect(await source.execute(context()));
+  const [times, lists] = batch.data.children;
+  const expected = await duckRows(`SELECT epoch_us(ts), epoch_us(l[1]) FROM '${path('int96.parquet')}'`);
+  expect([times.values[0], times.values[2], lists.children[0].values[0]]).toEqual([
+    expected[0][0],
+    expected[2][0],
+    expected[0][1],
+  ]);
+  expect(times.values[0]).toBe(BigInt(Date.UTC(9999, 11, 31, 1, 2, 3)) * 1000n + 456_789n);
+  expect([times.nullCount, lists.nullCount]).toEqual([1, 1]);
 });
 
 test('the rows come in order, each batch with its origin and the schema of the stream', async () => {
@@ -158,8 +182,27 @@ describe('row groups that cannot match', () => {
     expect(await range(bound('at', '<', 0))).toEqual([undefined, undefined]);
     expect(await range(bound('at', '>=', 20000))).toEqual([undefined, undefined]);
     expect(await range(bound('at', '=', 2048))).toEqual([2048, 4095]);
-    expect(await range({ column: 'item', operator: 'isNull', values: [] })).toEqual([undefined, undefined]);
+    // A count of no nulls is not trusted without a page index.
+    expect(await range({ column: 'item', operator: 'isNull', values: [] })).toEqual([0, 9999]);
     expect(await range(bound('other', '>', 1))).toEqual([0, 9999]);
+  });
+
+  test.each([0, 100])('a wrong count of %i nulls loses no row', async (counted) => {
+    await copy(
+      'SELECT CASE WHEN i % 3 = 0 THEN i::INTEGER END AS n, i::INTEGER AS i FROM range(100) t(i)',
+      'counted.parquet',
+    );
+    editFooter(path('counted.parquet'), (footer) => {
+      // Row groups, columns, metadata, statistics, null_count, as in parquet.thrift.
+      for (const group of structsIn(footer, 4))
+        for (const chunk of structsIn(group, 1)) structIn(structIn(chunk, 3), 12).set(3, thrift.i64(counted));
+    });
+    const rows = async (bound: Bound) =>
+      arrowRows(
+        await collect(await new ParquetSource(path('counted.parquet')).within([bound]).execute(context())),
+      ).length;
+    expect(await rows({ column: 'n', operator: 'isNull', values: [] })).toBe(100);
+    expect(await rows({ column: 'n', operator: 'isNotNull', values: [] })).toBe(100);
   });
 
   test('a float that may be NaN is above any number', async () => {

@@ -1,10 +1,11 @@
 import { DuckDBInstance } from '@duckdb/node-api';
 import type { DuckDBConnection } from '@duckdb/node-api';
 import type { RecordBatch, Schema } from 'apache-arrow';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll } from 'vitest';
+import { decodeThrift, encodeThrift, type ThriftStruct } from '../../../connectors/parquet/write/thrift.ts';
 import type { ProgressEvent } from '../../../engine/events.ts';
 import { batchStream } from '../../../engine/stream/stream.ts';
 import type { BatchStream } from '../../../engine/stream/stream.ts';
@@ -53,6 +54,18 @@ export function plain(value: unknown): unknown {
   if (value instanceof Date) return value.getTime();
   if (typeof value === 'string' || value === null || typeof value !== 'object') return value;
   return Symbol.iterator in value ? Array.from(value as Iterable<unknown>, plain) : value;
+}
+
+/** Changes the footer of a file. */
+export function editFooter(file: string, change: (footer: ThriftStruct) => void): void {
+  const bytes = readFileSync(file);
+  const start = bytes.length - 8 - bytes.readUInt32LE(bytes.length - 8);
+  const footer = decodeThrift(bytes.subarray(start, -8));
+  change(footer);
+  const changed = encodeThrift(footer);
+  const length = Buffer.alloc(4);
+  length.writeUInt32LE(changed.length);
+  writeFileSync(file, Buffer.concat([bytes.subarray(0, start), changed, length, Buffer.from('PAR1')]));
 }
 
 export async function collect(batches: AsyncIterable<RecordBatch>): Promise<RecordBatch[]> {

@@ -1,4 +1,5 @@
 import {
+  DateDay,
   DateMillisecond,
   Decimal,
   Dictionary,
@@ -16,6 +17,7 @@ import {
   type Data,
 } from 'apache-arrow';
 import { expect, it, test } from 'vitest';
+import type { DataError } from '../../../engine/errors.ts';
 import { check } from '../../../engine/expressions/check.ts';
 import { evaluate } from '../../../engine/expressions/evaluate.ts';
 import { parseExpression } from '../../../connectors/expressions/parse-expression.ts';
@@ -109,6 +111,26 @@ test.each<[string, Data, string, unknown[]]>([
   ],
 ])('%s', (_, data, text, expected) => {
   expect(evaluated(text, batchOf({ x: data }))).toEqual(expected);
+});
+
+test.each<[string, Data, string]>([
+  ['seconds', timestamp(TimeUnit.SECOND, [0n, 2n ** 44n]), 'year(x)'],
+  ['milliseconds', timestamp(TimeUnit.MILLISECOND, [0n, -(2n ** 60n)]), 'year(x)'],
+  [
+    'dates in milliseconds',
+    makeData({ type: new DateMillisecond(), data: BigInt64Array.of(0n, 2n ** 62n) as never }),
+    'year(x)',
+  ],
+  ['dates', makeData({ type: new DateDay(), data: Int32Array.of(0, 2 ** 30) }), 'cast(x as timestamp)'],
+])('%s beyond the range of their result are an error with the row and the value', (_, data, text) => {
+  expect(() => evaluated(text, batchOf({ x: data }))).toThrow(
+    /is beyond the (years|range)|'2941775-04-07' is no timestamp/,
+  );
+  try {
+    evaluated(text, batchOf({ x: data }));
+  } catch (error) {
+    expect((error as DataError).details).toMatchObject({ row: 1 });
+  }
 });
 
 it('rows of a slice are those of the slice, of every type', () => {
