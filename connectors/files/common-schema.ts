@@ -1,6 +1,7 @@
 import { DataType, Field, makeData, RecordBatch, Schema, Struct } from 'apache-arrow';
 import type { Data } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
+import { isUuidField, uuidMetadata } from '../../engine/values/uuid-fields.ts';
 import { nearest, spelled } from '../../engine/nearest.ts';
 import { constantData, partitionField } from '../folders/folder-columns.ts';
 import type { ConstantColumn, PartitionColumn } from '../folders/folder-columns.ts';
@@ -39,7 +40,12 @@ export function commonSchema(files: readonly FileColumns[]): Schema {
     if (extra !== undefined)
       throw differs(`has a column "${extra}", which ${inputName(first.file)} lacks`, other, extra);
   }
-  return new Schema(first.schema.fields.map(({ name, type }) => new Field(name, type, nullable.has(name))));
+  return new Schema(
+    first.schema.fields.map((field) => {
+      const metadata = isUuidField(field) ? uuidMetadata() : undefined;
+      return new Field(field.name, field.type, nullable.has(field.name), metadata);
+    }),
+  );
 }
 
 /**

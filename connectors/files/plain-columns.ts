@@ -19,7 +19,10 @@ const MOST_LARGE = 1 << 30;
 export function plainSchema(schema: Schema): Schema {
   if (schema.fields.every(({ type }) => plainType(type) === type)) return schema;
   return new Schema(
-    schema.fields.map((field) => new Field(field.name, plainType(field.type), field.nullable)),
+    schema.fields.map((field) => {
+      const type = plainType(field.type);
+      return type === field.type ? field : new Field(field.name, type, field.nullable);
+    }),
   );
 }
 

@@ -4,6 +4,8 @@ import { DataError, FactorFlowError } from '../../../engine/errors.ts';
 import { messageOf } from '../../files/file-problem.ts';
 import type { Encoding } from '../../output/encode-rows.ts';
 import type { Codec } from '../backend.ts';
+import { storableRows } from '../write/storable-rows.ts';
+import { withUuids } from '../write/uuid-elements.ts';
 import { WasmInstance } from './wasm-instance.ts';
 
 /** Parquet's numbers of codecs. 'lz4' is LZ4_RAW, which every reader supports. */
@@ -26,6 +28,7 @@ export function encodeRowGroup(
   stream: Uint8Array,
   { codec, dictionary, file }: Encoding & { readonly format: 'parquet' },
 ): Uint8Array {
+  const rows = storableRows(stream, file);
   using instance = WasmInstance.take();
   const { wasm } = instance;
   try {
@@ -34,9 +37,9 @@ export function encodeRowGroup(
         .setCompression(compression[codec])
         .setMaxRowGroupSize(MOST_ROWS)
         .setDictionaryEnabled(dictionary);
-      const plain = dictionary && codec !== 'uncompressed' ? repeatingColumns(stream) : [];
+      const plain = dictionary && codec !== 'uncompressed' ? repeatingColumns(rows) : [];
       const built = plain.reduce((all, name) => all.setColumnDictionaryEnabled(name, false), properties);
-      return wasm.writeParquet(wasm.Table.fromIPCStream(stream), built.build());
+      return withUuids(wasm.writeParquet(wasm.Table.fromIPCStream(rows), built.build()), rows);
     });
   } catch (error) {
     if (error instanceof FactorFlowError) throw error;

@@ -1,15 +1,7 @@
-import {
-  DataType,
-  Field,
-  List,
-  Map_,
-  Schema,
-  Struct,
-  Table,
-  tableToIPC,
-  TimestampMicrosecond,
-} from 'apache-arrow';
-import type { Footer } from '../footer.ts';
+import { DataType, type Field, Schema, Table, tableToIPC, TimestampMicrosecond } from 'apache-arrow';
+import { mapInnermost } from '../../../engine/values/map-fields.ts';
+import { uuidMetadata } from '../../../engine/values/uuid-fields.ts';
+import type { Footer, SchemaElement } from '../footer.ts';
 import { decodeThrift, encodeThrift, structsIn, thrift } from '../write/thrift.ts';
 import type { FileBlob } from './file-blob.ts';
 
@@ -50,19 +42,37 @@ function isRead(type: DataType): boolean {
  * The types for a file whose writer has stored none and whose times are INT96: microseconds. Nanoseconds, in
  * which the decoder reads INT96 otherwise, only hold the years 1677 to 2262. Undefined for other files.
  */
-export function int96Types({ schema, arrowSchema }: Footer, stored: Schema): Schema | undefined {
-  const leaves = schema.filter(({ children }) => children === 0).map(({ physicalType }) => physicalType);
-  if (arrowSchema !== undefined || !leaves.includes('int96')) return undefined;
-  let leaf = 0;
-  const typeOf = (type: DataType): DataType => {
-    if (!type.children?.length) return leaves[leaf++] === 'int96' ? new TimestampMicrosecond() : type;
-    const fields = type.children.map(ofField);
-    if (DataType.isList(type)) return new List(fields[0]);
-    if (DataType.isMap(type)) return new Map_(fields[0], type.keysSorted);
-    return DataType.isStruct(type) ? new Struct(fields) : type;
-  };
-  const ofField = (field: Field): Field => field.clone({ type: typeOf(field.type) });
-  return new Schema(stored.fields.map(ofField), stored.metadata);
+export function int96Types(footer: Footer, stored: Schema): Schema | undefined {
+  if (footer.arrowSchema !== undefined) return undefined;
+  const types = mapStored(footer, stored, (field, { physicalType }) =>
+    physicalType === 'int96' ? field.clone({ type: new TimestampMicrosecond() }) : field,
+  );
+  return types === stored ? undefined : types;
+}
+
+/** The decoder's schema with UUIDs marked, which it takes for 16 bytes of any kind. */
+export function withUuidFields(footer: Footer, stored: Schema): Schema {
+  return mapStored(footer, stored, (field, { logicalType }) =>
+    logicalType === 'UUID' ? field.clone({ metadata: uuidMetadata() }) : field,
+  );
+}
+
+/** Changes the innermost fields of a schema, which have an element each in the footer. */
+function mapStored(
+  { schema: elements }: Footer,
+  schema: Schema,
+  change: (field: Field, element: SchemaElement) => Field,
+): Schema {
+  const leaves = elements.filter(({ children }) => children === 0).values();
+  const fields = schema.fields.map((field) =>
+    mapInnermost(field, (inner) => {
+      const { value } = leaves.next();
+      return value === undefined ? inner : change(inner, value);
+    }),
+  );
+  return fields.every((field, i) => field === schema.fields[i])
+    ? schema
+    : new Schema(fields, schema.metadata);
 }
 
 /** The file with these types for the decoder; undefined: without types of its writer. */

@@ -13,7 +13,7 @@ import { hasOnlyNumbers, takeNumbers } from './arrow-ffi.ts';
 import { deltaColumns, deltaMetadata, readDeltaColumn } from './delta-columns.ts';
 import { StreamRows } from './stream-rows.ts';
 import { FileBlob } from './file-blob.ts';
-import { hasUnreadDictionaries, int96Types, withTypes } from './type-hints.ts';
+import { hasUnreadDictionaries, int96Types, withTypes, withUuidFields } from './type-hints.ts';
 import { isTrap, WasmInstance } from './wasm-instance.ts';
 
 /** Opens a decoder for an open file; the caller closes the handle. */
@@ -38,7 +38,7 @@ export async function openDecoder({ file, handle, footer, counter }: PageFile): 
       file,
       bytes: footer.fileBytes,
       rows: footer.rows,
-      schema: plainSchema(stored),
+      schema: plainSchema(withUuidFields(footer, stored)),
       rowGroups: footer.rowGroups,
     };
     return new WasmDecoder(info, stored, blob, instance, parquet, counter);

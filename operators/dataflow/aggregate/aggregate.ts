@@ -129,7 +129,8 @@ export class Aggregate implements Operator {
       const { value } = aggregation;
       if (value === undefined) return { form: formOf(aggregation, new Null()), states: [] };
       const checked = check(value, input);
-      return { form: formOf(aggregation, argumentType(checked, input)), checked, states: [] };
+      const metadata = checked.kind === 'column' ? input.fields[checked.index].metadata : undefined;
+      return { form: formOf(aggregation, argumentType(checked, input), metadata), checked, states: [] };
     });
   }
 

@@ -41,6 +41,8 @@ export interface AggregateForm {
 interface FormRequest {
   readonly name: string;
   readonly type: DataType;
+  /** Metadata of the column that the values come from. */
+  readonly metadata?: Field['metadata'];
   /** The aggregate as text. */
   readonly text: string;
 }
@@ -119,7 +121,7 @@ function numberOf(type: DataType): ValueType | undefined {
 
 const picked = (Kind: typeof First | typeof Last): AggregateFunction => ({
   typeOf: ({ type }) => type,
-  form: ({ name, type }) => oneColumn(new Field(name, type, true), () => new Kind(type)),
+  form: ({ name, type, metadata }) => oneColumn(new Field(name, type, true, metadata), () => new Kind(type)),
 });
 
 const itemType = ({ type }: Field): DataType => (Types.isList(type) ? type.children[0].type : type);
@@ -182,10 +184,14 @@ const functions: Readonly<Record<AggregateName, AggregateFunction>> = {
 };
 
 /** The form of an aggregation for values of a type. Throws UsageError if it does not accept them. */
-export function formOf(aggregation: Aggregation, type: DataType): AggregateForm {
+export function formOf(
+  aggregation: Aggregation,
+  type: DataType,
+  metadata?: Field['metadata'],
+): AggregateForm {
   const { name, call } = aggregation;
   const text = textOf(aggregation);
-  const form = functions[call].form({ name, type, text });
+  const form = functions[call].form({ name, type, metadata, text });
   if (form !== undefined) return form;
   throw new UsageError(`${call} takes no values of type ${type}: ${text}`, {
     ...(isText(type) && { advice: 'Cast the column to a number' }),
@@ -195,7 +201,7 @@ export function formOf(aggregation: Aggregation, type: DataType): AggregateForm 
 /** The form of an aggregation, from its first state column. */
 export function formOfState(aggregation: Aggregation, state: Field): AggregateForm {
   const { typeOf } = functions[aggregation.call];
-  return formOf(aggregation, typeOf(state));
+  return formOf(aggregation, typeOf(state), state.metadata);
 }
 
 /** An aggregate as text, without its name. */
