@@ -15,8 +15,10 @@ process.env.FACTORFLOW_CACHE_DIR = resolve(import.meta.dirname, 'build/test-cach
 // need not strip them again.
 process.env.NODE_COMPILE_CACHE = resolve(import.meta.dirname, 'build/test-compiled');
 
-export default defineConfig({
+export default defineConfig(({ mode }) => ({
   test: {
+    // `npm run test:deep` takes all ranks in test/engine/tasks/ranks, and `npm test` some.
+    env: { FACTORFLOW_TEST_DEEP: `${mode === 'deep'}` },
     projects: [
       { extends: true, test: { name: 'own process', ...ownProcess } },
       { extends: true, test: { name: 'shared process', ...sharedProcess, isolate: false } },
@@ -37,4 +39,4 @@ export default defineConfig({
     hookTimeout: 300_000,
     reporters: ['default', ['json', { outputFile: 'build/test-report.json' }]],
   },
-});
+}));

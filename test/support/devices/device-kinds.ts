@@ -4,6 +4,6 @@ import { noGpu } from '../gpu/open-gpu.ts';
 
 /** The kinds of device that tests of tasks go over. `skip`: the reason why a kind can't be opened here. */
 export const deviceKinds = [
-  { kind: 'CPU', open: async () => new CpuDevice({ threads: 2 }), skip: undefined },
-  { kind: 'GPU', open: () => openGpuDevice(), skip: noGpu },
+  { kind: 'CPU' as const, open: async () => new CpuDevice({ threads: 2 }), skip: undefined },
+  { kind: 'GPU' as const, open: () => openGpuDevice(), skip: noGpu },
 ];
