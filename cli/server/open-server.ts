@@ -95,10 +95,11 @@ export async function openServer(
 }
 
 function makeServer(make: typeof fastify, limits: ServerLimits) {
-  const options = listenerOptions(limits);
-  const server = make(options);
+  const server = make(listenerOptions(limits));
+  if ('routerOptions' in server.initialConfig) return server;
   // Before 5.5 Fastify took the router's options among its own; later releases warn of them there.
-  return 'routerOptions' in server.initialConfig ? server : make({ ...options, ...options.routerOptions });
+  const { routerOptions, ...options } = listenerOptions(limits);
+  return make({ ...options, ...routerOptions });
 }
 
 const urlOf = (path: string) => path.replaceAll(/\{(\w+)\}/g, ':$1');
