@@ -235,7 +235,7 @@ export class Model extends RequestModel {
 
   /**
    * The n items most similar to each given item: rows {item, rank, similarItem, similarity}, best first, ties
-   * by item id.
+   * by item id. A warning reports the number of unknown items.
    */
   similarItems(ids: readonly Id[] | 'all', n: number, options: SimilarOptions = {}): Dataset {
     return similarRows(this.served, 'item', ids, n, options);

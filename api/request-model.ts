@@ -16,7 +16,7 @@ import type { ItemFilters } from './serving/item-filters.ts';
 import { type ItemFiltersOptions, readItemFilters } from './serving/read-item-filters.ts';
 import { recommendToUser, type UserRecommendations } from './serving/request.ts';
 import { scoreOfPair, sideSpace } from './serving/served-model.ts';
-import { findSimilar, type SimilarRows, type SimilarTo } from './serving/similar-to.ts';
+import { findSimilar, type SimilarItems, type SimilarTo, type SimilarUsers } from './serving/similar-to.ts';
 import { checkNames } from './serving/item-name.ts';
 import { StoredModel } from './stored-model.ts';
 
@@ -40,10 +40,14 @@ export class RequestModel extends StoredModel {
   }
 
   /**
-   * The n items most similar to one item, or users most similar to one user, as plain objects for a request
-   * to a server; searched in a thread. Throws UsageError for an unknown id.
+   * The n items most similar to one item, as plain objects for a request to a server; searched in a thread.
+   * An unknown item has `known: false` and no similar ones.
    */
-  async similar(id: Id, n: number, options: SimilarTo = {}): Promise<SimilarRows> {
+  similar(item: Id, n: number, options?: SimilarTo & { readonly side?: 'item' }): Promise<SimilarItems>;
+  /** The same for a user: `{ side: 'user' }`. */
+  similar(user: Id, n: number, options: SimilarTo & { readonly side: 'user' }): Promise<SimilarUsers>;
+  similar(id: Id, n: number, options: SimilarTo): Promise<SimilarItems | SimilarUsers>;
+  async similar(id: Id, n: number, options: SimilarTo = {}): Promise<SimilarItems | SimilarUsers> {
     return findSimilar(this.served, id, n, options);
   }
 

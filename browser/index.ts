@@ -22,6 +22,6 @@ export { ItemNames, type ItemNameEntry } from '../operators/serving/item-names.t
 export type { RatedItem } from '../api/serving/fold-in-request.ts';
 export type { RecommendedItem, UserRecommendations } from '../api/serving/request.ts';
 export type { Explanation } from '../api/serving/explain.ts';
-export type { SimilarRows } from '../api/serving/similar-to.ts';
+export type { SimilarItems } from '../api/serving/similar-to.ts';
 export type { Id } from '../engine/keys/find-id.ts';
 export { CapacityError, DataError, DivergedError, FactorFlowError, UsageError } from '../engine/errors.ts';

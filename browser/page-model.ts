@@ -7,7 +7,7 @@ import type { RecommendedItem, UserRecommendations } from '../api/serving/reques
 import { checkCount, checkedId, checkRequest, type RequestOptions } from '../api/serving/request-options.ts';
 import { Searches } from '../api/serving/searches.ts';
 import { idsOf, type RequestedModel, sideSpace } from '../api/serving/served-model.ts';
-import type { SimilarRows, SimilarTo } from '../api/serving/similar-to.ts';
+import type { SimilarItems, SimilarTo } from '../api/serving/similar-to.ts';
 import { indexKindOf } from '../api/serving/search-similar.ts';
 import type { RunOptions } from '../api/run-session.ts';
 import type { IndexKind } from '../connectors/model/index-layout.ts';
@@ -172,21 +172,21 @@ export class PageModel {
     );
   }
 
-  /** The n items most similar to one item. Throws UsageError for an unknown id. */
-  async similar(id: Id, n: number, options: PageSimilarOptions = {}): Promise<SimilarRows> {
+  /** The n items most similar to one item. An unknown item has `known: false` and no similar ones. */
+  async similar(id: Id, n: number, options: PageSimilarOptions = {}): Promise<SimilarItems> {
     const [rows] = await this.#similar('similar', () => [checkedId('similar', id)], n, options);
     return rows;
   }
 
   /**
-   * The n items most similar to each of several items, in their order, or to all items of the model. Throws
-   * UsageError for an unknown id.
+   * The n items most similar to each of several items, in their order, or to all items of the model. An
+   * unknown item has `known: false` and no similar ones.
    */
   async similarItems(
     ids: readonly Id[] | 'all',
     n: number,
     options: PageSimilarOptions = {},
-  ): Promise<SimilarRows[]> {
+  ): Promise<SimilarItems[]> {
     return this.#similar('similarItems', () => (ids === 'all' ? this.itemIds() : ids), n, options);
   }
 
@@ -195,7 +195,7 @@ export class PageModel {
     ids: () => readonly Id[],
     n: number,
     options: PageSimilarOptions,
-  ): Promise<SimilarRows[]> {
+  ): Promise<SimilarItems[]> {
     const known = ['similarity', 'names', 'index', 'device', ...runOptionNames] as const;
     checkOptions(method, options, known, "{ similarity: 'dot' }");
     const { device = 'auto', ...others } = options;
@@ -207,10 +207,10 @@ export class PageModel {
     await this.#prepareSearch(kind, { ...given, device });
     const searched = { served: this.#served, gpu: this.#gpu };
     const found = await similarToItems(searched, method, ids(), n, { ...given, device });
-    return this.#namesOf(remote, given).namedLists<'similar', SimilarRows['similar'][number], SimilarRows>(
+    return this.#namesOf(remote, given).namedLists<'similar', SimilarItems['similar'][number], SimilarItems>(
       found,
       'similar',
-      ({ id }) => id,
+      ({ item }) => item,
     );
   }
 

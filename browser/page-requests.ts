@@ -10,12 +10,17 @@ import { recommendToUser, type UserRecommendations } from '../api/serving/reques
 import { checkCount, checkIds, type RequestOptions } from '../api/serving/request-options.ts';
 import { similarProbes } from '../api/serving/search-similar.ts';
 import { idsOf, type RequestedModel, ruleOf } from '../api/serving/served-model.ts';
-import { findSimilar, type SimilarRows, type SimilarTo, similarTo } from '../api/serving/similar-to.ts';
+import {
+  findSimilar,
+  noItems,
+  type SimilarItems,
+  similarItemsTo,
+  type SimilarTo,
+} from '../api/serving/similar-to.ts';
 import { UsageError } from '../engine/errors.ts';
 import { findId, type Id } from '../engine/keys/find-id.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
 import { chooseItems } from '../operators/serving/choose-items.ts';
-import type { Found } from '../operators/serving/search.ts';
 import { checkSimilarity } from '../operators/serving/similarity.ts';
 import type { PageDeviceName } from './device-choice.ts';
 import type { GpuSearches } from './gpu-searches.ts';
@@ -87,29 +92,29 @@ export async function similarToItems(
   ids: readonly Id[],
   n: number,
   { device, ...options }: SimilarTo & { readonly device: PageDeviceName },
-): Promise<SimilarRows[]> {
+): Promise<SimilarItems[]> {
   const { factors, rank, searches } = served;
   checkNames(method, options.names);
   checkIds(method, ids);
   checkCount(n);
   searches.requireOpen();
   const similarity = checkSimilarity(options.similarity ?? 'cosine');
-  const missing = ids.find((id) => findId(factors.items, id) < 0);
-  if (missing !== undefined) throw new UsageError(`the model has no item ${String(missing)}`);
   const onCpu = async () => {
-    const rows: SimilarRows[] = [];
-    for (const id of ids) rows.push(await findSimilar(served, id, n, options));
+    const rows: SimilarItems[] = [];
+    for (const id of ids)
+      rows.push((await findSimilar(served, id, n, { ...options, side: 'item' })) as SimilarItems);
     return rows;
   };
   if (device === 'auto' && similarProbes(served, method, 'item', similarity, options.index) !== undefined)
     return onCpu();
-  const positions = Uint32Array.from(ids, (id) => findId(factors.items, id));
+  const asked = ids.map((id) => ({ id, position: findId(factors.items, id) }));
+  const positions = Uint32Array.from(asked.flatMap(({ position }) => (position < 0 ? [] : [position])));
   const onGpu = async (found: GpuSearches) => {
-    const lists: readonly Found[] = await found.similar({ positions, similarity, n }, options);
-    const { names } = options;
-    return lists.map((list, row) =>
-      similarTo(served, { side: 'item', position: positions[row], names }, list),
-    );
+    const lists = (await found.similar({ positions, similarity, n }, options)).values();
+    return asked.map(({ id, position }) => {
+      const list = position < 0 ? undefined : lists.next().value;
+      return list === undefined ? noItems(id) : similarItemsTo(served, position, list, options.names);
+    });
   };
   return gpu.run(
     device,

@@ -25,7 +25,7 @@ import { UNKNOWN_USER_ADVICE } from './request-options.ts';
 import { findItems } from './find-items.ts';
 import { maskOf, placedIndex } from './search-indexed.ts';
 import { reportExclusions } from './report-exclusions.ts';
-import { reportLists, unknownText } from './report-lists.ts';
+import { type Asked, reportLists, reportUnknown } from './report-lists.ts';
 import type { ServedModel } from './served-model.ts';
 
 /**
@@ -45,13 +45,17 @@ export interface ListColumns {
   readonly prediction: string;
 }
 
-/** The lists of all rows of `factors`, computed by the session's device. */
+/**
+ * The lists of all rows of `factors`, computed by the session's device. `asked`: rows that were asked for, if
+ * these may be unknown.
+ */
 export function recommendAll(
   served: ServedModel,
   factors: FactorModel,
   n: number,
   columns: ListColumns,
   options: RecommendOptions,
+  asked: Asked = { all: 0, unknown: 0 },
 ): Dataset {
   const { exclude } = options;
   const chosen = chooseItems(factors.items, options);
@@ -63,7 +67,10 @@ export function recommendAll(
         ? blockOfExclusions(exclude, model, ctx)
         : excludeBlock(exclude, { served, swapped }, model, ctx));
   const unit = swapped ? 'items' : 'users';
-  const onEnd = (short: number, ctx: ExecutionContext) => reportLists(chosen, short, n, unit, ctx);
+  const onEnd = (short: number, ctx: ExecutionContext) => {
+    reportLists(chosen, short, n, unit, ctx);
+    reportUnknown(asked, swapped ? 'item' : 'user', swapped ? 'no users' : 'no items', ctx);
+  };
   const probes = swapped ? undefined : served.indexes.probes('recommend', options.index);
   if (probes !== undefined) {
     const place = (ctx: ExecutionContext) => placedIndex(served, 'recommend', ctx);
@@ -87,11 +94,12 @@ export function recommendSome(
   const { unknownUsers = 'empty', exclude } = options;
   const { users, items } = served.factors;
   const { positions, unknown } = requestedUsers(users, ids, unknownUsers);
+  const asked = { all: positions.length + unknown.length, unknown: unknown.length };
   const few = positions.length <= FEW || unknownUsers === 'popular';
   const probes = served.indexes.probes('recommend', options.index);
   const fits = probes !== undefined || indexBytes(keyCount(items), served.factors.rank) <= MOST_INDEX_BYTES;
   if (!few || !fits) {
-    return recommendAll(served, withUsers(served.factors, positions), n, served.columns, options);
+    return recommendAll(served, withUsers(served.factors, positions), n, served.columns, options, asked);
   }
   const chosen = chooseItems(items, options);
   let read: Promise<Exclusions> | undefined;
@@ -104,15 +112,12 @@ export function recommendSome(
   };
   const onEnd = (short: number, ctx: ExecutionContext) => {
     reportLists(chosen, short, n, 'users', ctx);
-    if (unknown.length > 0)
-      ctx.events({
-        type: 'warning',
-        text: unknownText(
-          unknown.length,
-          positions.length + unknown.length,
-          unknownUsers === 'popular' ? 'the items with the most ratings' : 'no items',
-        ),
-      });
+    reportUnknown(
+      asked,
+      'user',
+      unknownUsers === 'popular' ? 'the items with the most ratings' : 'no items',
+      ctx,
+    );
   };
   const known = takeKeys(users, positions);
   const rows = unknownUsers === 'popular' ? withUnknown(known, unknown) : known;
@@ -152,15 +157,11 @@ export function recommendUsers(
   const { items } = served.factors;
   const { user, item, prediction } = served.columns;
   const swapped = swappedSides(served.factors);
-  const missing = ids === 'all' ? undefined : ids.find((id) => findId(items, id) < 0);
-  if (missing !== undefined) throw new UsageError(`the model has no item ${String(missing)}`);
-  return recommendAll(
-    served,
-    ids === 'all' ? swapped : withUsers(swapped, findIds(items, ids).positions),
-    n,
-    { user: item, item: user, prediction },
-    options,
-  );
+  const columns = { user: item, item: user, prediction };
+  if (ids === 'all') return recommendAll(served, swapped, n, columns, options);
+  const { positions, unknown } = findIds(items, ids);
+  const asked = { all: ids.length, unknown };
+  return recommendAll(served, withUsers(swapped, positions), n, columns, options, asked);
 }
 
 /** Reads pairs to exclude, of users and items of the model, and reports unknown ones. */

@@ -2,11 +2,23 @@ import { counted, formatCount } from '../../engine/format.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { ChosenItems } from '../../operators/serving/choose-items.ts';
 
-/** The warning about requested users that the model does not know. */
-export function unknownText(unknown: number, all: number, given: string): string {
+/** Ids that were asked for, and those that the model does not know. */
+export interface Asked {
+  readonly all: number;
+  readonly unknown: number;
+}
+
+/** Warns of unknown users or items, which get `given`. */
+export function reportUnknown(
+  { all, unknown }: Asked,
+  unit: 'user' | 'item',
+  given: string,
+  { events }: ExecutionContext,
+): void {
+  if (unknown === 0) return;
   const [are, get] = unknown === 1 ? ['is', 'gets'] : ['are', 'get'];
-  const users = `${formatCount(unknown)} of ${counted(all, 'user')}`;
-  return `${users} ${are} unknown to the model and ${get} ${given}`;
+  const ids = `${formatCount(unknown)} of ${counted(all, unit)}`;
+  events({ type: 'warning', text: `${ids} ${are} unknown to the model and ${get} ${given}` });
 }
 
 /** Warns of unknown ids in the lists allow and deny, and of lists with fewer than n entries. */

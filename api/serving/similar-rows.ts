@@ -1,7 +1,7 @@
 import { UsageError } from '../../engine/errors.ts';
-import { findId, findIds, type Id } from '../../engine/keys/find-id.ts';
+import { findIds, type Id } from '../../engine/keys/find-id.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { type KeyColumn, keyCount, takeKeys } from '../../engine/keys/key-column.ts';
+import { keyCount, takeKeys } from '../../engine/keys/key-column.ts';
 import { Recommend } from '../../operators/serving/recommend.ts';
 import { RecommendFew } from '../../operators/serving/recommend-few.ts';
 import { similarityModel, withoutThemselves } from '../../operators/serving/similar.ts';
@@ -23,6 +23,7 @@ import {
   similarProbes,
   type SimilarSearch,
 } from './search-similar.ts';
+import { reportUnknown } from './report-lists.ts';
 import type { ServedModel } from './served-model.ts';
 import { withNames } from './with-names.ts';
 
@@ -48,20 +49,23 @@ export function similarRows(
   const similarity = checkSimilarity(options.similarity ?? 'cosine');
   served.searches.requireOpen();
   if (ids !== 'all') checkIds(method, ids);
-  const positions = positionsOf(sideOf(served, side).keys, side, ids);
+  const { keys } = sideOf(served, side);
+  const { positions, unknown } =
+    ids === 'all' ? { positions: rowsOf(keyCount(keys)), unknown: 0 } : findIds(keys, ids);
   const probes = similarProbes(served, method, side, similarity, options.index);
-  const search = { side, positions, n, similarity, probes };
+  const asked = { all: ids.length, unknown };
+  const onEnd = (_short: number, ctx: ExecutionContext) =>
+    reportUnknown(asked, side, `no similar ${side}s`, ctx);
+  const search = { side, positions, n, similarity, probes, onEnd };
   const isMany = ids === 'all' || positions.length > FEW;
   const source = isMany ? searchOfAll(served, search) : searchOfFew(served, search);
   return withNames(datasetOf(served.session, source), options.names, columnsOf(served, side).item);
 }
 
-/** Positions of the ids, in the given order. Throws UsageError for an unknown id. */
-function positionsOf(keys: KeyColumn, side: string, ids: readonly Id[] | 'all'): Uint32Array {
-  if (ids === 'all') return Uint32Array.from({ length: keyCount(keys) }, (_, position) => position);
-  const missing = ids.find((id) => findId(keys, id) < 0);
-  if (missing !== undefined) throw new UsageError(`the model has no ${side} ${String(missing)}`);
-  return findIds(keys, ids).positions;
+const rowsOf = (count: number) => Uint32Array.from({ length: count }, (_, row) => row);
+
+interface RowsSearch extends SimilarSearch {
+  readonly onEnd: (short: number, ctx: ExecutionContext) => void;
 }
 
 function columnsOf({ columns }: ServedModel, side: 'user' | 'item') {
@@ -74,11 +78,14 @@ function columnsOf({ columns }: ServedModel, side: 'user' | 'item') {
 }
 
 /** Searches for many rows in tasks of the session's device. */
-function searchOfAll(served: ServedModel, { side, positions, n, similarity, probes }: SimilarSearch): Source {
+function searchOfAll(
+  served: ServedModel,
+  { side, positions, n, similarity, probes, onEnd }: RowsSearch,
+): Source {
   const { factors, rank } = served;
   const { keys, values } = sideOf(served, side);
   const columns = columnsOf(served, side);
-  const settings = { n, columns, exclude: withoutThemselves, unit: `${side}s` };
+  const settings = { n, columns, exclude: withoutThemselves, unit: `${side}s`, onEnd };
   if (probes !== undefined) {
     const kind = indexKindOf(similarity);
     const queries = similarQueries(served, positions, similarity);
@@ -107,11 +114,11 @@ function similarQueries({ factors, rank }: ServedModel, positions: Uint32Array, 
 }
 
 /** Searches for rows one by one, in the request threads. */
-function searchOfFew(served: ServedModel, { positions, ...search }: SimilarSearch): RecommendFew {
+function searchOfFew(served: ServedModel, { positions, onEnd, ...search }: RowsSearch): RecommendFew {
   const { side, n } = search;
   const { keys } = sideOf(served, side);
   const find = (row: number, { signal, events }: ExecutionContext) =>
     searchSimilar(served, { ...search, position: positions[row] }, { signal, onEvent: events });
   const columns = columnsOf(served, side);
-  return new RecommendFew({ users: takeKeys(keys, positions), items: keys }, { n, columns, find });
+  return new RecommendFew({ users: takeKeys(keys, positions), items: keys }, { n, columns, find, onEnd });
 }

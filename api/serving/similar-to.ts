@@ -16,11 +16,21 @@ export interface SimilarTo extends SimilarOptions, RunOptions {
   readonly side?: 'item' | 'user';
 }
 
-/** The rows most similar to one item or user, best first. */
-export interface SimilarRows {
-  readonly id: Id;
+/** The items most similar to one item, best first. */
+export interface SimilarItems {
+  readonly item: Id;
+  /** False if the model does not know the item: then no item is similar. */
+  readonly known: boolean;
   /** `name` if the option `names` has one. */
-  readonly similar: readonly { readonly id: Id; readonly similarity: number; readonly name?: string }[];
+  readonly similar: readonly { readonly item: Id; readonly similarity: number; readonly name?: string }[];
+}
+
+/** The users most similar to one user, best first. */
+export interface SimilarUsers {
+  readonly user: Id;
+  /** False if the model does not know the user: then no user is similar. */
+  readonly known: boolean;
+  readonly similar: readonly { readonly user: Id; readonly similarity: number }[];
 }
 
 /** See Model.similar. */
@@ -29,7 +39,7 @@ export async function findSimilar(
   id: Id,
   n: number,
   options: SimilarTo,
-): Promise<SimilarRows> {
+): Promise<SimilarItems | SimilarUsers> {
   checkOptions(
     'similar',
     options,
@@ -44,33 +54,36 @@ export async function findSimilar(
   served.searches.requireOpen();
   const similarity = checkSimilarity(options.similarity ?? 'cosine');
   const position = findId(served.factors[`${side}s`], checkedId('similar', id));
-  if (position < 0) throw new UsageError(`the model has no ${side} ${String(id)}`);
   const probes = similarProbes(served, 'similar', side, similarity, options.index);
+  if (position < 0) return side === 'item' ? noItems(id) : { user: id, known: false, similar: [] };
   const search = { side, position, n, similarity, probes };
   const found = await searchSimilar(served, search, { signal, onEvent });
-  return similarTo(served, { side, position, names }, found);
+  if (side === 'item') return similarItemsTo(served, position, found, names);
+  const users = idsOf(served, 'user');
+  const similar = found.positions.map((at, rank) => ({ user: users.at(at), similarity: found.scores[rank] }));
+  return { user: users.at(position), known: true, similar };
 }
 
-/** The found rows as the response for the row at a position. */
-export function similarTo(
+/** The response for an item that the model does not know. */
+export function noItems(item: Id): SimilarItems {
+  return { item, known: false, similar: [] };
+}
+
+/** The found items as the response for the item at a position. */
+export function similarItemsTo(
   served: RequestedModel,
-  {
-    side,
-    position,
-    names,
-  }: Pick<SimilarTo, 'names'> & {
-    readonly side: 'item' | 'user';
-    readonly position: number;
-  },
+  position: number,
   found: Found,
-): SimilarRows {
-  const ids = idsOf(served, side);
+  names: SimilarTo['names'],
+): SimilarItems {
+  const ids = idsOf(served, 'item');
   return {
-    id: ids.at(position),
+    item: ids.at(position),
+    known: true,
     similar: found.positions.map((at, rank) => ({
-      id: ids.at(at),
+      item: ids.at(at),
       similarity: found.scores[rank],
-      ...(side === 'item' ? nameOf(names, ids.key(at)) : {}),
+      ...nameOf(names, ids.key(at)),
     })),
   };
 }

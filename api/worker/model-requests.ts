@@ -176,7 +176,10 @@ export class ModelRequests {
     const side = sideOf(fields);
     const n = whole(fields, 'n');
     const model = this.#held;
-    const ids = this.#ids(fields.ids, side === 'users' ? 'user' : 'item');
+    const unit = side === 'users' ? 'user' : 'item';
+    const ids = this.#ids(fields.ids, unit);
+    const unknown = ids.find((one) => !(unit === 'user' ? model.hasUser(one) : model.hasItem(one)));
+    if (unknown !== undefined) throw new UsageError(`the model has no ${unit} ${String(unknown)}`);
     return this.#sendLists(id, side === 'users' ? model.similarUsers(ids, n) : model.similarItems(ids, n));
   }
 

@@ -50,7 +50,7 @@ const AT_ONCE = 32;
 async function find(of: Model, id: (typeof asked)[number], index: boolean | number): Promise<unknown[]> {
   if (kind === 'recommend')
     return (await of.recommend(id, N, { index })).items.map(({ item }) => Number(item));
-  return (await of.similar(id, N, { index })).similar.map((found) => Number(found.id));
+  return (await of.similar(id, N, { index })).similar.map((found) => Number(found.item));
 }
 
 async function measure(of: Model, index: boolean | number): Promise<Measured> {

@@ -78,7 +78,7 @@ describe('an index', () => {
     expect(recallOf(exact.map(idsOf), found.map(idsOf))).toBeGreaterThan(0.95);
     const similar = (index: boolean | number) =>
       Promise.all(
-        items.map(async (id) => (await signed.similar(id, 10, { index })).similar.map((one) => one.id)),
+        items.map(async (id) => (await signed.similar(id, 10, { index })).similar.map((one) => one.item)),
       );
     expect(recallOf(await similar(false), await similar(31))).toBeGreaterThan(0.95);
     await signed.close();

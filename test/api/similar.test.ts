@@ -1,6 +1,6 @@
 import type { RecordBatch } from 'apache-arrow';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, type Model, Session } from '../../index.ts';
+import { ALS, type Model, type ProgressEvent, Session } from '../../index.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
 
 const rows = randomRatings(51, 70, 50, 1800);
@@ -68,9 +68,38 @@ describe.each([false, true])('similar items and users, biases %s', (biases) => {
 });
 
 describe('similar', () => {
+  it('gives items for an item and users for a user, and marks unknown ones', async () => {
+    const model = await fit(false);
+    const [{ user, item }] = rows;
+    const items = await model.similar(item, 2);
+    expect(items).toMatchObject({ item, known: true, similar: [{ item: expect.any(Number) }, {}] });
+    const users = await model.similar(user, 1, { side: 'user' });
+    expect(users).toMatchObject({ user, known: true, similar: [{ user: expect.any(Number) }] });
+    expect(await model.similar(77_777, 3)).toEqual({ item: 77_777, known: false, similar: [] });
+    expect(await model.similar('x', 3, { side: 'user' })).toEqual({ user: 'x', known: false, similar: [] });
+  });
+
+  it('leaves unknown ids out of batches, with a warning', async () => {
+    const model = await fit(false);
+    const known = [...new Set(rows.map(({ item }) => item))];
+    const many = [...known, ...Array.from({ length: 300 }, (_, at) => 90_000 + at)];
+    for (const [lists, count, text] of [
+      [model.similarItems([77_777, known[0]], 3), 1, '1 of 2 items is unknown'],
+      [model.similarItems(many, 3), known.length, `300 of ${many.length} items are unknown`],
+      [model.similarUsers([77_777], 3), 0, '1 of 1 user is unknown'],
+      [model.recommendForItems([known[0], 77_777], 3), 1, '1 of 2 items is unknown'],
+    ] as const) {
+      const warnings: string[] = [];
+      const onEvent = (event: ProgressEvent) => {
+        if (event.type === 'warning') warnings.push(event.text);
+      };
+      expect(await rowsOf(await lists.stream({ onEvent }))).toHaveLength(3 * count);
+      expect(warnings).toEqual([expect.stringContaining(`${text} to the model and get`)]);
+    }
+  });
+
   it('names invalid options', async () => {
     const model = await fit(false);
-    expect(() => model.similarItems([77_777], 3)).toThrow('the model has no item 77777');
     expect(() => model.similarItems([rows[0].item], 0)).toThrow('n must be');
     expect(() => model.similarItems([rows[0].item], 3, { similarity: 'jaccard' as 'dot' })).toThrow(
       'similarity must be cosine or dot',

@@ -53,7 +53,7 @@ describe('factorflow/browser', () => {
       'PageTraining',
       'RatedItem',
       'RecommendedItem',
-      'SimilarRows',
+      'SimilarItems',
       'UserRecommendations',
       'WebGpuCode',
     ]);

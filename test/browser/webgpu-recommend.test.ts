@@ -71,7 +71,7 @@ const stranger = { ratings: [{ item: 99_999, rating: 3 }] };
 
 interface Listed {
   readonly items?: readonly { readonly item: unknown; readonly score: number }[];
-  readonly similar?: readonly { readonly id: unknown; readonly similarity: number }[];
+  readonly similar?: readonly { readonly item: unknown; readonly similarity: number }[];
 }
 
 /** Lists of two devices have the same items, with the scores of float32 products in another order. */
@@ -81,7 +81,7 @@ function expectSameLists(
 ): void {
   const rowsOf = ({ items, similar }: Listed) =>
     items?.map(({ item, score }) => [item, score] as const) ??
-    similar!.map(({ id, similarity }) => [id, similarity] as const);
+    similar!.map(({ item, similarity }) => [item, similarity] as const);
   const lists = (all: readonly Listed[] = []) => all.map(rowsOf);
   const ids = (all: readonly Listed[] | undefined) => lists(all).map((rows) => rows.map(([id]) => id));
   expect(ids(given)).toEqual(ids(expected));

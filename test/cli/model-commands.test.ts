@@ -208,9 +208,10 @@ describe.concurrent('similar', () => {
     expect(scores).toEqual(scores.toSorted((left, right) => right - left));
   });
 
-  it('needs one side, and ids that the model knows', async () => {
+  it('needs one side, and names ids that the model does not know', async () => {
     await fails(2, /give either --item or --user/, 'similar', model);
     await fails(2, /give either --item or --user/, 'similar', model, '--item', '90735', '--user', '1');
-    await fails(2, /the model has no item 123456789/, 'similar', model, '--item', '123456789');
+    const report = await jsonHere('similar', model, '--item', '90735,123456789', '--n', '1');
+    expect(report).toMatchObject({ unknown: ['123456789'], neighbours: [{ item: 90735 }] });
   });
 });

@@ -80,7 +80,7 @@ describe('a worker with a model', () => {
       factors: [...model.userArrays.values],
       lists: await session.from(await batchesOf(model.recommendForUsers([1, 3], 4))).count(),
       best: (await model.recommend(1, 4)).items.map(({ item }) => item),
-      similar: (await model.similar(1, 3)).similar.map(({ id }) => id),
+      similar: (await model.similar(1, 3)).similar.map(({ item }) => item),
     }));
     const users = frames.filter(({ header }) => header.type === 'factors' && header.side === 'users');
     expect([...rowsOf(users).values()].flat()).toEqual(expected.factors);

@@ -72,6 +72,7 @@ export const similar = defineCommand({
       side === 'item'
         ? model.similarItems(ids, n, { similarity, index })
         : model.similarUsers(ids, n, { similarity });
+    const unknown = ids.filter((id) => !(side === 'item' ? model.hasItem(id) : model.hasUser(id)));
     const names = await readNames(session, values, { signal, onEvent }, { model });
     const rows = withItemNames(await collect(found, model.idForms[side], { signal, onEvent }), names);
     const neighbours = rows.map((row) => ({
@@ -82,7 +83,7 @@ export const similar = defineCommand({
       similarity: row.prediction,
     }));
     return {
-      json: { command: 'similar', side, n, similarity, neighbours },
+      json: { command: 'similar', side, n, similarity, unknown, neighbours },
       text:
         namesAbove(
           rows.map(({ user: own }) => own),

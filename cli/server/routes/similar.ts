@@ -80,7 +80,7 @@ async function similarTo(
   const found = await loaded.model.similar(id, n, { side, similarity, signal, names, index });
   const jsonId = idsForJson(loaded, side);
   return {
-    [side]: jsonId(found.id),
-    similar: found.similar.map(({ id: one, ...rest }) => ({ [side]: jsonId(one), ...rest })),
+    [side]: jsonId(id),
+    similar: found.similar.map((one) => ({ ...one, [side]: jsonId('item' in one ? one.item : one.user) })),
   };
 }
