@@ -1,4 +1,5 @@
 /** Entry of a CPU worker thread: runs one task at a time against the shared WebAssembly memory. */
+import { setImmediate } from 'node:timers/promises';
 import { workerData } from 'node:worker_threads';
 import { Garbage, setCollector } from '../engine/run/garbage.ts';
 import { collectGarbage } from '../engine/threads/collect-garbage.ts';
@@ -46,6 +47,9 @@ export default async function runTask({
   request: CpuRequest;
 }): Promise<WorkerReply> {
   const start = sharedClock();
+  // The pool's library waits for the next task without returning to the event loop, and until then V8 keeps
+  // alive everything that a WeakRef was made for.
+  if (request.collection !== garbage.collection) await setImmediate();
   garbage.follow(request.collection);
   try {
     const handler = handlerOf(request.kernel) ?? (await givenHandler(request.kernel));

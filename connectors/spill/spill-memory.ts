@@ -152,7 +152,6 @@ export class SpillMemory implements SpillStore {
   }
 
   async trim(): Promise<void> {
-    this.copies.clear();
     this.#staging.clear();
   }
 

@@ -11,11 +11,13 @@ import { HostMemory } from './host-memory.ts';
  */
 class HeldDevice<Held extends Device = Device> implements Device {
   readonly #device: Held;
+  readonly #copies: SpillStore['copies'] | undefined;
   readonly #live = new Map<string, PartitionRef>();
   #closed = false;
 
-  constructor(device: Held) {
-    this.#device = device;
+  /** `copies`: copies of spilled partitions, which are freed with the partition. */
+  constructor(device: Held, copies?: SpillStore['copies']) {
+    [this.#device, this.#copies] = [device, copies];
   }
 
   get info() {
@@ -70,8 +72,13 @@ class HeldDevice<Held extends Device = Device> implements Device {
   /** Releases the remaining partitions; the device itself stays open. */
   async close(): Promise<void> {
     this.#closed = true;
-    for (const ref of this.#live.values()) this.#device.release(ref);
+    for (const ref of this.#live.values()) this.#drop(ref);
     this.#live.clear();
+  }
+
+  #drop(ref: PartitionRef): void {
+    this.#device.release(ref);
+    this.#copies?.free(this.info.place, ref);
   }
 
   protected get device(): Held {
@@ -80,7 +87,7 @@ class HeldDevice<Held extends Device = Device> implements Device {
 
   protected hold(ref: PartitionRef): void {
     // No one reads the partition any more.
-    if (this.#closed) this.#device.release(ref);
+    if (this.#closed) this.#drop(ref);
     else this.#live.set(partitionKey(ref), ref);
   }
 }
@@ -125,7 +132,7 @@ class HeldExecutor implements Executor {
   /** In the executor's order; devices that open later are appended. */
   get devices(): readonly Device[] {
     for (const device of this.#executor.devices.slice(this.#held.length))
-      this.#held.push(new HeldDevice(device));
+      this.#held.push(new HeldDevice(device, this.spilled?.copies));
     return this.#held;
   }
 

@@ -65,9 +65,9 @@ export class StagedCopies {
     this.#end(copy);
   }
 
-  /** Forgets the copies of runs that failed. */
-  clear(): void {
-    this.#copies.clear();
+  /** Number of copies that are not freed yet. */
+  get size(): number {
+    return this.#copies.size;
   }
 
   #end({ ref, partition, readers, freed }: Copy): void {

@@ -38,6 +38,22 @@ it('an error of such a handler keeps its class and details, and the thread goes 
   expect((await device.run({ kernel: 'rest', inputs: {}, outputs: {}, params: {} })).values).toEqual({});
 });
 
+it('a thread that collects garbage collects what only a WeakRef refers to', async () => {
+  const one = new CpuDevice({
+    threads: 1,
+    collectBytes: 1,
+    handlers: workerFile(new URL('../support/devices/given-handlers.js', import.meta.url)),
+  });
+  const run = (kernel: string) => one.run({ kernel, inputs: {}, outputs: {}, params: {} });
+  const rows = { name: 'rows', partition: 0, version: 0 };
+  await run('rest');
+  await run('remember');
+  one.put(rows, { layout: 'numbers', rows: 1, columns: { values: sharedArray(Float64Array, 1) } });
+  one.release(rows);
+  expect((await run('recall')).values).toEqual({ kept: false });
+  await one.close();
+});
+
 it('a closed device says so, not that the partitions it dropped are missing', async () => {
   const closed = new CpuDevice({ threads: 1 });
   const rows = { name: 'rows', partition: 0, version: 0 };

@@ -74,6 +74,25 @@ describe('the place spill', () => {
     await store.close();
   });
 
+  it('frees the copies and files that a run leaves at its end', async () => {
+    const { store, files } = spillPlace();
+    const device = new CpuDevice({ threads: 1 });
+    const holdings = new Holdings(contextOf(new LocalExecutor([device], store)));
+    const ref = refOf(0);
+    const spilling = new StepList(contracts);
+    spilling.spill('exchange', 'cpu', [ref]);
+    await runSteps(spilling.steps, holdings.ctx, { given: [[ref, block(100, 1), 'cpu']] });
+    const reading = new StepList(contracts);
+    reading.move('exchange', ref, SPILL, 'cpu', { as: { ...ref, version: 1 } });
+    await runSteps(reading.steps, holdings.ctx);
+    expect(store.copies.size).toBe(2);
+    await holdings.close();
+    expect(store.copies.size).toBe(0);
+    await expect.poll(files).toEqual([]);
+    await device.close();
+    await store.close();
+  });
+
   it('reports a result whose file was changed', async () => {
     const { folder, store } = spillPlace();
     const values = new Float32Array(5000).fill(0.5);

@@ -3,7 +3,15 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { GivenHandlers } from '../../../cpu/handler.ts';
 import { DataError } from '../../../engine/errors.ts';
 
+let remembered: WeakRef<object> | undefined;
+
 export const handlers: GivenHandlers = {
+  /** Makes an object that only a WeakRef refers to. */
+  remember: () => {
+    remembered = new WeakRef({});
+    return { rows: 0 };
+  },
+  recall: () => ({ rows: 0, values: { kept: remembered?.deref() !== undefined } }),
   sum: async ({ params, partition }) => {
     await pause(1);
     const values = partition('numbers').columns.values as Float64Array;
