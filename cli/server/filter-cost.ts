@@ -3,8 +3,8 @@ import { UsageError } from '../../engine/errors.ts';
 
 type Tree = ReturnType<typeof parseColumn>['expression'];
 
-/** Most `%` of a pattern, since matching many takes long. */
-const MOST_WILDCARDS = 3;
+/** Most `_` of a pattern: at each place of a text, as many characters may be compared. */
+const MOST_WILDCARDS = 16;
 
 /** Most functions of a condition that make a text for each item, and most patterns of `like`. */
 const MOST_TEXTS = 4;
@@ -99,6 +99,6 @@ function checked(size: Size): Size {
 
 function refuseWildcards(pattern: Tree | undefined): void {
   if (pattern?.kind !== 'literal') throw new UsageError('filter takes like with a constant pattern alone');
-  if (String(pattern.value).split('%').length - 1 > MOST_WILDCARDS)
-    throw new UsageError(`filter takes at most ${MOST_WILDCARDS} % in a pattern`);
+  if (String(pattern.value).split('_').length - 1 > MOST_WILDCARDS)
+    throw new UsageError(`filter takes at most ${MOST_WILDCARDS} _ in a pattern`);
 }

@@ -165,7 +165,7 @@ function parseInteger(text: string): bigint | undefined {
 }
 
 function parseFloat64(text: string): number | undefined {
-  if (/^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i.test(text)) return Number(text);
+  if (/^\s*[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?\s*$/i.test(text)) return Number(text);
   const [, sign, word] = /^\s*([+-]?)(nan|inf|infinity)\s*$/i.exec(text) ?? [];
   if (word === undefined) return undefined;
   return word.toLowerCase() === 'nan' ? Number.NaN : sign === '-' ? -Infinity : Infinity;

@@ -32,7 +32,7 @@ export const monthOf = (date: number): number => (date & 511) >> 5;
 export const dayOf = (date: number): number => date & 31;
 
 const iso =
-  /^\s*(\d{4})-(\d{1,2})-(\d{1,2})(?:[T ](\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?\s*(Z|[+-]\d{2}(?::?\d{2})?)?)?\s*$/i;
+  /^\s*(\d{4})-(\d{1,2})-(\d{1,2})(?:[T ](\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?(?:\s*(Z|[+-]\d{2}(?::?\d{2})?))?)?\s*$/i;
 
 /**
  * Parses an ISO text (a date, or a date and time, with a zone or in UTC) to microseconds since 1970.

@@ -12,6 +12,7 @@ import {
   type Rows,
   textResult,
 } from './function.ts';
+import { likeTest } from './like.ts';
 
 const text = 'utf8';
 const one = exactly([text], text);
@@ -21,7 +22,7 @@ const tests = exactly([text, text], 'bool');
 export const texts: Functions = {
   lower: { takes: '(text)', sign: one, kernel: mapped((value) => value.toLowerCase()) },
   upper: { takes: '(text)', sign: one, kernel: mapped((value) => value.toUpperCase()) },
-  trim: { takes: '(text)', sign: one, kernel: mapped((value) => value.replace(/^ +| +$/g, '')) },
+  trim: { takes: '(text)', sign: one, kernel: mapped(withoutSpaces) },
   length: {
     takes: '(text)',
     sign: exactly([text], 'int64'),
@@ -49,8 +50,8 @@ export const texts: Functions = {
     sign: tests,
     kernel: tested((value, part) => value.endsWith(part), utf8.endsWith),
   },
-  like: { takes: "text like 'constant'", sign: constantPattern(likePattern), kernel: like },
-  rlike: { takes: "text ~ 'constant'", sign: constantPattern(regex), kernel: matched(regex) },
+  like: { takes: "text like 'constant'", sign: constantPattern(likeTest), kernel: like },
+  rlike: { takes: "text ~ 'constant'", sign: constantPattern(regexTest), kernel: matched(regexTest) },
 };
 
 function manyTexts(args: readonly Argument[]) {
@@ -75,6 +76,14 @@ function tested(test: (value: string, part: string) => boolean, ofBytes: utf8.Ut
     for (let i = 0; i < out.length; i++) out[i] = test(values[i & maskA], parts[i & maskB]) ? 1 : 0;
     return boolResult(rows, out);
   };
+}
+
+/** A loop, since / +$/ takes quadratic time on a text with many spaces. */
+function withoutSpaces(value: string): string {
+  let [start, end] = [0, value.length];
+  while (value[start] === ' ') start++;
+  while (end > start && value[end - 1] === ' ') end--;
+  return value.slice(start, end);
 }
 
 function lengthOf(value: string): number {
@@ -115,7 +124,7 @@ function substring([a, from, count]: readonly Values[], rows: Rows): Values {
   return textResult(rows, Array.from({ length: rows.length }, row));
 }
 
-const matchedLike = matched(likePattern);
+const matchedLike = matched(likeTest);
 
 /** A constant pattern without `%`, or with `%` only at its ends, is matched by comparing bytes. */
 function like([a, pattern]: readonly Values[], rows: Rows): Values {
@@ -128,25 +137,18 @@ function like([a, pattern]: readonly Values[], rows: Rows): Values {
   return stored === undefined ? matchedLike([a, pattern], rows) : boolResult(rows, stored);
 }
 
-/** `%` matches any text, `_` any character, `\` escapes the next character. */
-function likePattern(pattern: string): RegExp {
-  const source = pattern.replaceAll(/\\([\s\S])|[\s\S]/gu, (part: string, quoted: string | undefined) => {
-    if (quoted === undefined && part === '%') return '.*';
-    if (quoted === undefined && part === '_') return '.';
-    return (quoted ?? part).replaceAll(/[\\^$.*+?()[\]{}|/]/g, String.raw`\$&`);
-  });
-  return new RegExp(`^${source}$`, 'su');
-}
-
-function regex(pattern: string): RegExp {
+function regexTest(pattern: string): TextTest {
   try {
-    return new RegExp(pattern, 'u');
+    const regex = new RegExp(pattern, 'u');
+    return (value) => regex.test(value);
   } catch (error) {
     throw new UsageError(`'${pattern}' is not a regular expression of JavaScript`, { cause: error });
   }
 }
 
-function constantPattern(compile: (pattern: string) => RegExp): FunctionSpec['sign'] {
+type TextTest = (value: string) => boolean;
+
+function constantPattern(compile: (pattern: string) => TextTest): FunctionSpec['sign'] {
   return (args) => {
     const pattern = args[1]?.constant;
     if (pattern?.form === 'text') compile(pattern.values[0]);
@@ -155,11 +157,11 @@ function constantPattern(compile: (pattern: string) => RegExp): FunctionSpec['si
   };
 }
 
-function matched(compile: (pattern: string) => RegExp): Kernel {
+function matched(compile: (pattern: string) => TextTest): Kernel {
   return ([a, pattern], rows) => {
-    const [values, regex] = [textsOf(a), compile(textsOf(pattern)[0])];
+    const [values, test] = [textsOf(a), compile(textsOf(pattern)[0])];
     const out = new Uint8Array(rows.length);
-    for (let i = 0; i < out.length; i++) out[i] = regex.test(values[i]) ? 1 : 0;
+    for (let i = 0; i < out.length; i++) out[i] = test(values[i]) ? 1 : 0;
     return boolResult(rows, out);
   };
 }

@@ -1,5 +1,6 @@
 import { Dictionary, Int32, makeData, Utf8, Vector } from 'apache-arrow';
 import { describe, expect, it } from 'vitest';
+import { CounterRandom, uniform } from '../../../engine/random.ts';
 import { batchOf, type Cell, column, evaluated, selected } from './evaluated.ts';
 
 const words = ['Drama', '  Über ', '', null, '😀z', 'a%b_c'];
@@ -54,6 +55,38 @@ describe.each([
 it('functions of two columns go by row', () => {
   expect(evaluated('substring(t, n)', plain)).toEqual(['Drama', ' Über ', '', null, 'z', 'c']);
   expect(evaluated('concat(t, t)', coded).slice(0, 2)).toEqual(['DramaDrama', '  Über   Über ']);
+});
+
+describe('like', () => {
+  const matches = (text: string, pattern: string) =>
+    evaluated(`t like '${pattern}'`, batchOf({ t: column('utf8', [text]) }))[0];
+
+  it('equals a regular expression on random texts and patterns', () => {
+    const random = new CounterRandom(7);
+    let drawn = 0;
+    const below = (bound: number) => Math.floor(bound * uniform(random.u32(drawn++)));
+    const draw = (from: readonly string[], most: number) =>
+      Array.from({ length: below(most) }, () => from[below(from.length)]).join('');
+    for (let i = 0; i < 5000; i++) {
+      const text = draw(['a', 'b', '😀', '\n', '%', '_', '.'], 8);
+      const pattern = draw(['a', 'b', '😀', '%', '%', '_', '_', '.', String.raw`\%`, String.raw`\_`], 8);
+      const source = pattern
+        .replaceAll('.', String.raw`\.`)
+        .replaceAll(/(?<!\\)%/g, '.*')
+        .replaceAll(/(?<!\\)_/g, '.')
+        .replaceAll(/\\([%_])/g, '$1');
+      expect([text, pattern, matches(text, pattern)]).toEqual([
+        text,
+        pattern,
+        new RegExp(`^${source}$`, 'su').test(text),
+      ]);
+    }
+  });
+
+  it('takes linear time for any number of %', () => {
+    expect(matches('a'.repeat(20_000), `${'%a'.repeat(50)}%b`)).toBe(false);
+    expect(matches('ab'.repeat(20_000), `${'%_a'.repeat(50)}%c`)).toBe(false);
+  });
 });
 
 it('texts are in the order of their UTF-8, also beyond U+FFFF', () => {
