@@ -27,8 +27,8 @@ export class Cached implements Source {
     return this.#rows.schema();
   }
 
-  async statistics(): Promise<SourceStatistics> {
-    const batches = await this.#read({});
+  async statistics({ signal }: ExecutionContext): Promise<SourceStatistics> {
+    const batches = await this.#read({ signal });
     return { rows: batches.reduce((sum, { numRows }) => sum + numRows, 0), bytes: 0, files: 0 };
   }
 

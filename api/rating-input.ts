@@ -140,7 +140,7 @@ export class RatingInput {
     const { ids, timestamps } = await this.#types(ratings, ctx.signal);
     const within = rowsWithin(ratings.session, ids, timestamps);
     if (validation) await this.#checkIdTypes(ratings, validation, ctx.signal);
-    const totalRows = await knownRows(ratings.plan);
+    const totalRows = await knownRows(ratings.plan, ctx);
     if (totalRows !== undefined && !inParts && this.onBadRows === 'error')
       requireRows(totalRows, ids, ratings.session);
     // If the number of rows is known, checks already before reading that the spill folder has room; else this
@@ -262,6 +262,6 @@ async function requireSpill(rows: number, inMemory: number, { executor }: Execut
 }
 
 /** Number of rows of the source, if its metadata contain it and no operator changes it. */
-async function knownRows(plan: LogicalPlan): Promise<number | undefined> {
-  return operatorsOf(plan).length > 0 ? undefined : (await rootSource(plan).statistics?.())?.rows;
+async function knownRows(plan: LogicalPlan, ctx: ExecutionContext): Promise<number | undefined> {
+  return operatorsOf(plan).length > 0 ? undefined : (await rootSource(plan).statistics?.(ctx))?.rows;
 }

@@ -80,7 +80,7 @@ export abstract class ReadableRows implements AsyncIterable<RecordBatch> {
     checkOptions('count', options, runOptionNames);
     const ctx = this.session.context(options);
     const source = rootSource(this.plan);
-    if (operatorsOf(this.plan).length === 0 && source.statistics) return (await source.statistics()).rows;
+    if (operatorsOf(this.plan).length === 0 && source.statistics) return (await source.statistics(ctx)).rows;
     const plan = andThen(this.plan, new CountRows());
     return countedRows(await runRows({ plan, session: this.session }, undefined, ctx));
   }

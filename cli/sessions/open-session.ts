@@ -43,6 +43,6 @@ export async function openSession(
 /**
  * Number of rows from the metadata of the files; undefined for text and Arrow, and if an operator follows.
  */
-export async function knownRows({ plan }: Dataset): Promise<number | undefined> {
-  return plan.kind === 'source' ? (await plan.source.statistics?.())?.rows : undefined;
+export async function knownRows({ plan, session }: Dataset): Promise<number | undefined> {
+  return plan.kind === 'source' ? (await plan.source.statistics?.(session.context()))?.rows : undefined;
 }

@@ -50,7 +50,7 @@ export async function readFactors(
       { phase: 'load', file: folder },
     );
   }
-  const { rows } = await source.statistics();
+  const { rows } = await source.statistics({ signal: new AbortController().signal });
   if (expected !== undefined) requireExpected(folder, { rows, type }, expected);
   const idChunks: Data[] = [];
   // The ids are read first: the memory for the factors is then allocated for rows that are in the files, not

@@ -98,8 +98,8 @@ export class ParquetSource implements Source {
     return (await this.#opening.get()).schema;
   }
 
-  async statistics(): Promise<SourceStatistics> {
-    const { files } = await this.#opening.get();
+  async statistics(run: ReadingRun): Promise<SourceStatistics> {
+    const { files } = await this.#opening.of(run);
     const total = (of: (info: ParquetFileInfo) => number) =>
       files.reduce((sum, { info }) => sum + of(info), 0);
     return { rows: total((info) => info.rows), bytes: total((info) => info.bytes), files: files.length };

@@ -25,8 +25,11 @@ export interface Source extends Description {
   readonly replayable: boolean;
   /** Opens only what is needed to know the columns. */
   schema(needs?: ValueNeeds): Promise<Schema>;
-  /** Facts about the rows that are known without reading them, such as from Parquet footers. */
-  statistics?(): Promise<SourceStatistics>;
+  /**
+   * Facts about the rows that are known without reading them, such as from Parquet footers: those of the
+   * files that a pass of `ctx` would read.
+   */
+  statistics?(ctx: ExecutionContext): Promise<SourceStatistics>;
   /** Text columns whose values are whole numbers with few exceptions, if known without reading further. */
   mixedColumns?(): Promise<readonly MixedColumn[]>;
   /**

@@ -10,9 +10,9 @@ import { readTable } from './text/text-testing.ts';
 
 const folder = temporaryFolder();
 
-/** A file of 1,000 users, as numbers or text. */
-async function write(name: string, type: 'int32' | 'utf8', first: number): Promise<string> {
-  const users = Array.from({ length: 1000 }, (_, i) => first + i);
+/** A file of users, 1,000 by default, as numbers or text. */
+async function write(name: string, type: 'int32' | 'utf8', first: number, rows = 1000): Promise<string> {
+  const users = Array.from({ length: rows }, (_, i) => first + i);
   const table = new Table({
     user:
       type === 'int32'
@@ -38,7 +38,8 @@ test.each(['parquet', 'csv', 'ndjson', 'arrow'])(
     const source = await openSource(file);
     expect((await source.schema()).fields.map(({ type }) => String(type))).toContain('Int32');
     // Between two runs: the next one reads the new file by its own columns.
-    renameSync(await write(`other.${ending}`, 'utf8', 5000), file);
+    renameSync(await write(`other.${ending}`, 'utf8', 5000, 7), file);
+    if (source.statistics) expect((await source.statistics(context() as never)).rows).toBe(7);
     expect((await readTable(source)).rows[0][0]).toBe('u5000');
     // In the middle of a run: never the new rows by the old columns.
     const stream = await source.execute(context() as never);

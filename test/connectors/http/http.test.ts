@@ -9,7 +9,7 @@ import { reportError } from '../../../cli/report/report-error.ts';
 import { openSource } from '../../../connectors/open-source.ts';
 import { TextSource } from '../../../connectors/text/text-source.ts';
 import { FactorFlowError, publicText, UsageError } from '../../../engine/errors.ts';
-import { goldenFolder, plain } from '../parquet/parquet-testing.ts';
+import { context, goldenFolder, plain } from '../parquet/parquet-testing.ts';
 import { readTable } from '../text/text-testing.ts';
 import { base, file, type Handler, read, rowGroupSize, serve, served } from './ratings-server.ts';
 
@@ -45,7 +45,9 @@ describe('what is fetched', () => {
   });
 
   test('the footer alone takes one request', async () => {
-    expect((await new ParquetSource(`${base}/ratings.parquet`).statistics()).rows).toBe(3 * rowGroupSize);
+    expect((await new ParquetSource(`${base}/ratings.parquet`).statistics(context())).rows).toBe(
+      3 * rowGroupSize,
+    );
     expect(served.requests).toEqual(['/ratings.parquet bytes=-65536']);
   });
 

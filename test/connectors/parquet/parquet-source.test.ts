@@ -45,7 +45,7 @@ test('schema and statistics come from the footers alone', async () => {
   expect(String(await source.schema())).toBe(
     'Schema<{ 0: user: Int32, 1: item: Int32, 2: rating: Float32 }>',
   );
-  expect(await source.statistics()).toMatchObject({ rows: 10000, files: 1 });
+  expect(await source.statistics(context())).toMatchObject({ rows: 10000, files: 1 });
   expect(source.describe()).toEqual({ paths: [path('big.parquet')] });
 });
 
@@ -239,7 +239,7 @@ describe('several files', () => {
         `SELECT rating, item, "user" FROM '${path('a.parquet')}' UNION ALL SELECT rating, item, "user" FROM '${path('b.parquet')}'`,
       ),
     );
-    expect(await source.statistics()).toMatchObject({ rows: 200, files: 2 });
+    expect(await source.statistics(context())).toMatchObject({ rows: 200, files: 2 });
   });
 
   test('of different schemas are refused by file and column', async () => {
