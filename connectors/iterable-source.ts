@@ -3,8 +3,10 @@ import { counted } from '../engine/format.ts';
 import { DataType, RecordBatch, Table, util } from 'apache-arrow';
 import type { Schema } from 'apache-arrow';
 import { DataError, throwIfAborted, UsageError } from '../engine/errors.ts';
-import type { Source } from '../engine/stream/operator.ts';
+import type { Source, ValueNeeds } from '../engine/stream/operator.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
+import { shortColumn } from '../engine/stream/whole-data.ts';
+import { closeAtAbort } from '../engine/waits.ts';
 import { batchStream, originOf, setOrigin } from '../engine/stream/stream.ts';
 import type { BatchStream } from '../engine/stream/stream.ts';
 
@@ -27,6 +29,8 @@ export function iterableSource(
 interface Begun {
   readonly iterator: AsyncIterator<RecordBatch> | Iterator<RecordBatch>;
   readonly first: IteratorResult<RecordBatch>;
+  /** Closes the iterator if the run that needs the schema is cancelled. */
+  readonly closing: Disposable;
 }
 
 /** The source that `iterableSource` returns. */
@@ -50,9 +54,10 @@ export class IterableSource implements Source {
     return { replayable: this.replayable };
   }
 
-  async schema(): Promise<Schema> {
+  async schema(_needs?: ValueNeeds, signal?: AbortSignal): Promise<Schema> {
     if (this.#given !== undefined) return this.#given;
-    const begun = await this.#begin();
+    this.#requireUnread();
+    const begun = await this.#begin(signal);
     if (begun.first.done) {
       throw new DataError('the source gave no batch, so its columns are unknown', {
         phase: 'read',
@@ -61,6 +66,7 @@ export class IterableSource implements Source {
     }
     this.#given = requireBatch(begun.first.value, 0).schema;
     if (this.replayable) {
+      begun.closing[Symbol.dispose]();
       await begun.iterator.return?.();
     } else {
       this.#begun = begun;
@@ -69,20 +75,24 @@ export class IterableSource implements Source {
   }
 
   async execute(ctx: Pick<ExecutionContext, 'signal'>): Promise<BatchStream> {
-    if (this.#used && !this.replayable) {
-      throw new UsageError('this source can be read only once, and it was read already', {
-        phase: 'read',
-        advice: 'Pass an array of batches, or { replayable: true } when each iteration starts anew',
-      });
-    }
-    const schema = await this.schema();
+    this.#requireUnread();
+    const schema = await this.schema(undefined, ctx.signal);
+    this.#requireUnread();
     this.#used = true;
     const begun = this.#begun;
     this.#begun = undefined;
     return batchStream(schema, this.#run(schema, ctx.signal, begun));
   }
 
-  async #begin() {
+  #requireUnread(): void {
+    if (!this.#used || this.replayable) return;
+    throw new UsageError('this source can be read only once, and it was read already', {
+      phase: 'read',
+      advice: 'Pass an array of batches, or { replayable: true } when each iteration starts anew',
+    });
+  }
+
+  async #begin(signal: AbortSignal | undefined): Promise<Begun> {
     if (
       Object(this.#batches) !== this.#batches ||
       !(Symbol.asyncIterator in this.#batches || Symbol.iterator in this.#batches)
@@ -96,11 +106,16 @@ export class IterableSource implements Source {
       Symbol.asyncIterator in this.#batches
         ? this.#batches[Symbol.asyncIterator]()
         : this.#batches[Symbol.iterator]();
-    return { iterator, first: await iterator.next() };
+    const closing = closeAtAbort(iterator, signal, () => {
+      this.#begun = undefined;
+      this.#used = true;
+    });
+    return { iterator, first: await iterator.next(), closing };
   }
 
   async *#run(schema: Schema, signal: AbortSignal, begun: Begun | undefined): AsyncGenerator<RecordBatch> {
-    const { iterator, first } = begun ?? (await this.#begin());
+    const { iterator, first, closing } = begun ?? (await this.#begin(signal));
+    closing[Symbol.dispose]();
     let finished = false;
     let firstRow = 0;
     try {
@@ -148,6 +163,9 @@ function conform(given: unknown, schema: Schema, number: number): RecordBatch {
 }
 
 function requireBatch(batch: unknown, number: number): RecordBatch {
+  const short = batch instanceof RecordBatch ? shortColumn(batch) : undefined;
+  if (short !== undefined)
+    throw new DataError(`batch ${number} of the source is ${short}`, { phase: 'read' });
   if (batch instanceof RecordBatch) return batch;
   throw new DataError(`batch ${number} of the source is not a RecordBatch`, {
     phase: 'read',

@@ -92,6 +92,24 @@ export class Patience implements Disposable {
   };
 }
 
+/**
+ * Closes a caller's iterator once the signal fires, after a call of `next` that is running. Disposing ends
+ * this.
+ */
+export function closeAtAbort(
+  iterator: { readonly return?: (value?: undefined) => unknown },
+  signal: AbortSignal | undefined,
+  closed: () => void,
+): Disposable {
+  const close = () => {
+    closed();
+    void (async () => iterator.return?.(undefined))().catch(() => undefined);
+  };
+  if (signal?.aborted) close();
+  else signal?.addEventListener('abort', close, { once: true });
+  return { [Symbol.dispose]: () => signal?.removeEventListener('abort', close) };
+}
+
 /** The start times of waits for another program: a server, the writer of a pipe. */
 const begun = new Map<object, number>();
 

@@ -1,5 +1,5 @@
 import { RecordBatch, Table } from 'apache-arrow';
-import { DataError, UsageError } from '../../engine/errors.ts';
+import { DataError, throwIfAborted, UsageError } from '../../engine/errors.ts';
 import { describeValue } from './row-kinds.ts';
 
 /** Rows as objects, or pages: arrays of rows. */
@@ -28,11 +28,20 @@ function isIterable(value: unknown): boolean {
   return Symbol.asyncIterator in value || Symbol.iterator in value;
 }
 
-/** The rows in arrays of `BATCH_ROWS`; only the last one may be shorter. */
-export async function* rowsInBatches(rows: Rows): AsyncGenerator<object[]> {
+/** One pass over rows, and the signal that cancels it. */
+export interface Pass {
+  signal: AbortSignal | undefined;
+}
+
+/**
+ * The rows in arrays of `BATCH_ROWS`; only the last one may be shorter. A cancelled pass ends at the next
+ * page, which closes the caller's iterator.
+ */
+export async function* rowsInBatches(rows: Rows, pass: Pass): AsyncGenerator<object[]> {
   let batch: object[] = [];
   let first = 0;
   for await (const page of pagesOf(rows)) {
+    throwIfAborted(pass.signal, 'read');
     for (const row of page) {
       requireRow(row, first + batch.length);
       batch.push(row);

@@ -3,12 +3,13 @@ import { DataError, throwIfAborted, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { Source, ValueNeeds } from '../../engine/stream/operator.ts';
+import { closeAtAbort } from '../../engine/waits.ts';
 import { batchStream, LEFT_OUT, setOrigin } from '../../engine/stream/stream.ts';
 import type { TextType } from '../lines/text-type.ts';
 import { columnData, type RowColumn } from './row-column.ts';
 import { type FoundColumn, inspectRow, isNested, typeOfColumn } from './row-kinds.ts';
 import { BATCH_ROWS, requireRows, rowsInBatches, rowsOfArray } from './row-pages.ts';
-import type { RowInput, Rows } from './row-pages.ts';
+import type { Pass, RowInput, Rows } from './row-pages.ts';
 
 export interface RowSourceOptions {
   /**
@@ -23,8 +24,10 @@ const MOST_INSPECTED = 4 * BATCH_ROWS;
 
 /** Batches that were read from an iterator to find the columns; they are the first rows of the pass. */
 interface Begun {
+  readonly pass: Pass;
   readonly iterator: AsyncGenerator<object[]>;
   readonly taken: readonly object[][];
+  closing?: Disposable;
 }
 
 /**
@@ -58,23 +61,21 @@ export class RowSource implements Source {
     return { replayable: this.replayable, ...types };
   }
 
-  async schema(needs?: ValueNeeds): Promise<Schema> {
-    const columns = await this.#find();
+  async schema(needs?: ValueNeeds, signal?: AbortSignal): Promise<Schema> {
+    const columns = await this.#find(signal);
     const nested = [...columns.values()].filter((column) => this.#leavesOut(column)).map(({ name }) => name);
     const metadata = nested.length === 0 ? undefined : new Map([[LEFT_OUT, nested.join(', ')]]);
     return new Schema(this.#fields(columns, needs).map(fieldOf), metadata);
   }
 
   async execute(ctx: Pick<ExecutionContext, 'signal'>, wanted?: readonly string[], needs?: ValueNeeds) {
-    if (this.#used && !this.replayable) {
-      const problem = 'these rows can be read only once, and they were read already';
-      const advice = 'Pass an array, or a function that makes the rows anew';
-      throw new UsageError(problem, { phase: 'read', advice });
-    }
-    const all = this.#fields(await this.#find(), needs);
+    this.#requireUnread();
+    const all = this.#fields(await this.#find(ctx.signal), needs);
     const columns = wanted === undefined ? all : all.filter(({ name }) => wanted.includes(name));
+    const begun: Begun = this.#begun ?? { ...(await this.#iterate(ctx.signal)), taken: [] };
+    begun.closing?.[Symbol.dispose]();
+    begun.pass.signal = ctx.signal;
     this.#used = true;
-    const begun = this.#begun ?? { iterator: await this.#iterate(), taken: [] };
     this.#begun = undefined;
     const schema = new Schema(columns.map(fieldOf));
     const reading = { schema, columns, signal: ctx.signal, takesFaults: needs?.takesFaults ?? false };
@@ -94,6 +95,13 @@ export class RowSource implements Source {
     }
   }
 
+  #requireUnread(): void {
+    if (!this.#used || this.replayable) return;
+    const problem = 'these rows can be read only once, and they were read already';
+    const advice = 'Pass an array, or a function that makes the rows anew';
+    throw new UsageError(problem, { phase: 'read', advice });
+  }
+
   /** The columns that batches can have. */
   #fields(columns: ReadonlyMap<string, FoundColumn>, needs: ValueNeeds | undefined): RowColumn[] {
     const absent = [...this.#types.keys()].filter((name) => !columns.has(name));
@@ -110,17 +118,21 @@ export class RowSource implements Source {
     return isNested(column) && this.#types.get(column.name) === undefined;
   }
 
-  #find(): Promise<ReadonlyMap<string, FoundColumn>> {
+  #find(signal: AbortSignal | undefined): Promise<ReadonlyMap<string, FoundColumn>> {
     if (this.#columns === undefined) {
-      this.#columns = Array.isArray(this.#rows) ? inspectArray(this.#rows) : this.#inspectFirst();
+      this.#columns = Array.isArray(this.#rows) ? inspectArray(this.#rows) : this.#inspectFirst(signal);
       // A failure is not cached: the next attempt inspects the rows again.
-      this.#columns.catch(() => (this.#columns = undefined));
+      this.#columns.catch(() => {
+        this.#columns = undefined;
+        // The rows that were read are lost.
+        if (signal?.aborted) this.#used = true;
+      });
     }
     return this.#columns;
   }
 
-  async #inspectFirst(): Promise<ReadonlyMap<string, FoundColumn>> {
-    const iterator = await this.#iterate();
+  async #inspectFirst(signal: AbortSignal | undefined): Promise<ReadonlyMap<string, FoundColumn>> {
+    const { iterator, pass } = await this.#iterate(signal);
     const columns = new Map<string, FoundColumn>();
     const taken: object[][] = [];
     let rows = 0;
@@ -131,11 +143,21 @@ export class RowSource implements Source {
     }
     requireSome(columns, rows, this.#types.size);
     if (this.replayable) await iterator.return(undefined);
-    else this.#begun = { iterator, taken };
+    else this.#keep({ iterator, pass, taken }, signal);
     return columns;
   }
 
-  async #iterate(): Promise<AsyncGenerator<object[]>> {
+  /** Keeps a pass that was begun for the columns. It ends if the run that needs them is cancelled. */
+  #keep(begun: Begun, signal: AbortSignal | undefined): void {
+    this.#begun = begun;
+    begun.closing = closeAtAbort(begun.iterator, signal, () => {
+      this.#begun = undefined;
+      this.#used = true;
+    });
+  }
+
+  async #iterate(signal: AbortSignal | undefined): Promise<Pick<Begun, 'iterator' | 'pass'>> {
+    this.#requireUnread();
     const rows: Rows = typeof this.#rows === 'function' ? await this.#rows() : this.#rows;
     requireRows(rows);
     if (rows === this.#made && 'next' in rows) {
@@ -143,7 +165,8 @@ export class RowSource implements Source {
       throw new UsageError(problem, { phase: 'read', advice: 'Make a new one at each call' });
     }
     this.#made = typeof this.#rows === 'function' ? rows : undefined;
-    return rowsInBatches(rows);
+    const pass = { signal };
+    return { iterator: rowsInBatches(rows, pass), pass };
   }
 }
 

@@ -62,7 +62,7 @@ export async function schemaOf(plan: LogicalPlan, needs?: ValueNeeds, signal?: A
 async function openedSchema(source: Source, needs?: ValueNeeds, signal?: AbortSignal): Promise<Schema> {
   if (signal === undefined) return source.schema(needs);
   using patience = new Patience(signal, source.phase ?? source.name);
-  return await patience.waitFor(() => source.schema(needs));
+  return await patience.waitFor(() => source.schema(needs, signal));
 }
 
 function needsBelow(operator: Operator, needs: ValueNeeds | undefined): ValueNeeds | undefined {

@@ -23,8 +23,8 @@ export interface Description {
 export interface Source extends Description {
   /** False if the rows can be read only once (an iterator of the caller's). */
   readonly replayable: boolean;
-  /** Opens only what is needed to know the columns. */
-  schema(needs?: ValueNeeds): Promise<Schema>;
+  /** Opens only what is needed to know the columns. A signal cancels it. */
+  schema(needs?: ValueNeeds, signal?: AbortSignal): Promise<Schema>;
   /**
    * Facts about the rows that are known without reading them, such as from Parquet footers: those of the
    * files that a pass of `ctx` would read.

@@ -1,9 +1,11 @@
-import { type RecordBatch, RecordBatchReader, type Schema, Table, tableToIPC } from 'apache-arrow';
+import { type RecordBatch, type Schema, Table, tableToIPC } from 'apache-arrow';
 import { FactorFlowError, UsageError } from '../../engine/errors.ts';
 import type { Json, JsonObject } from '../../engine/json.ts';
 import type { Operator, PortableOperator } from '../../engine/stream/operator.ts';
 import { adoptBatch } from '../../engine/stream/adopt-data.ts';
+import { shortColumn } from '../../engine/stream/whole-data.ts';
 import { batchStream, type BatchStream, originOf, setOrigin } from '../../engine/stream/stream.ts';
+import { openIpc } from '../../engine/stream/read-ipc.ts';
 
 /** A user's pure function. It returns the batch to replace a batch with, with any number of rows. */
 export type BatchFunction = (batch: RecordBatch, args: never) => RecordBatch | Promise<RecordBatch>;
@@ -46,7 +48,7 @@ export class MapBatches implements Operator {
     args,
     schema,
   }: JsonObject & { module: string; name: string; schema?: number[] }) {
-    const columns = schema && RecordBatchReader.from(Uint8Array.from(schema)).open().schema;
+    const columns = schema && openIpc(Uint8Array.from(schema)).schema;
     return new MapBatches({ module, name, ...(args !== undefined && { args }) }, columns);
   }
 
@@ -127,12 +129,16 @@ export class MapBatches implements Operator {
       !('schema' in made && 'data' in made && 'numRows' in made)
     )
       throw wrong('no record batch');
+    if ('batches' in made) throw wrong('a table: return a record batch, such as one of its batches');
     const batch = made as RecordBatch;
     const [given, expected] = [batch.schema, schema].map(({ fields }) =>
       fields.map(({ name, type }) => `${name}: ${type}`).join(', '),
     );
     if (given !== expected)
       throw wrong(`the columns ${given}, not ${expected}: give the option schema where they change`);
-    return adoptBatch(batch, schema);
+    const whole = adoptBatch(batch, schema);
+    const short = shortColumn(whole);
+    if (short !== undefined) throw wrong(short);
+    return whole;
   }
 }

@@ -45,6 +45,67 @@ function hanging(place: 'schema' | 'execute' | 'first batch' | 'second batch' | 
   };
 }
 
+describe('the iterator of a caller is closed by a cancel', () => {
+  /** Rows one by one, until the iterator is closed. `after`: called at that row. */
+  function trickling(after: number, reached: () => void) {
+    const closed = Promise.withResolvers<string>();
+    async function* rows() {
+      try {
+        for (let i = 0; ; i++) {
+          if (i === after) reached();
+          yield { user: i, item: i % 7, rating: 3 };
+          await new Promise((resolve) => setImmediate(resolve));
+        }
+      } finally {
+        closed.resolve('closed');
+      }
+    }
+    return { rows, closed: closed.promise };
+  }
+
+  it.each(['once', 'by a function'])('before the first 65,536 rows: %s', async (kind) => {
+    const controller = new AbortController();
+    const { rows, closed } = trickling(100, () => controller.abort());
+    const dataset = session.fromRows(kind === 'once' ? rows() : rows);
+    await expect(dataset.count({ signal: controller.signal })).rejects.toBeInstanceOf(CancelledError);
+    expect(await closed).toBe('closed');
+    if (kind === 'once') await expect(dataset.count()).rejects.toThrow('only once');
+  });
+
+  it('in a pass after the columns were found', async () => {
+    const controller = new AbortController();
+    const { rows, closed } = trickling(65_600, () => controller.abort());
+    const dataset = session.fromRows(rows());
+    await dataset.schema();
+    await expect(dataset.count({ signal: controller.signal })).rejects.toBeInstanceOf(CancelledError);
+    expect(await closed).toBe('closed');
+  });
+
+  it('where only its columns were found, and where it gave no batch yet', async () => {
+    const [found, waiting] = [new AbortController(), new AbortController()];
+    let opened = () => {};
+    const closed: string[] = [];
+    async function* batches(name: string, ready: Promise<void> | undefined) {
+      try {
+        await ready;
+        for (;;) yield batch;
+      } finally {
+        closed.push(name);
+      }
+    }
+    const first = session.from(batches('found', undefined));
+    await first.schema({ signal: found.signal });
+    found.abort();
+    const ready = new Promise<void>((resolve) => (opened = resolve));
+    const counting = session.from(batches('waiting', ready)).count({ signal: waiting.signal });
+    waiting.abort();
+    await expect(counting).rejects.toBeInstanceOf(CancelledError);
+    opened();
+    await expect.poll(() => closed).toEqual(['found', 'waiting']);
+    await expect(first.count()).rejects.toThrow('only once');
+  });
+});
+
 describe('a source that hangs', () => {
   it.each(['schema', 'execute', 'first batch', 'second batch', 'end'] as const)(
     'in its %s does not keep a run that is aborted',

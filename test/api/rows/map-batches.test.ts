@@ -1,6 +1,6 @@
 /** Functions of the caller in the place of batches: by threads and in the calling thread. */
 import { join } from 'node:path';
-import { Field, Float32, Float64, makeData, RecordBatch, Schema } from 'apache-arrow';
+import { Field, Float32, Float64, makeData, RecordBatch, Schema, Struct, Table } from 'apache-arrow';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { col, type Dataset, Session } from '../../../index.ts';
 import { temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
@@ -62,6 +62,26 @@ describe('functions of the caller', () => {
       expect(await numbers(dataset, 'x')).toEqual(x.flatMap((value) => [value, value]));
       expect(await dataset.filter(col('x').lt(0)).count()).toBe(0);
     }
+  });
+
+  it('that give short columns or a table are named', async () => {
+    const schema = new Schema([new Field('n', new Float32(), false)]);
+    const type = new Struct<{ n: Float32 }>(schema.fields);
+    const short = rows.mapBatches(
+      function cut({ numRows }) {
+        return new RecordBatch(schema, makeData({ type, length: numRows, children: [vectorOf(1)] }));
+      },
+      { schema },
+    );
+    await expect(short.count()).rejects.toThrow(
+      /the function cut gave a batch of [\d,]+ rows whose column "n" has fewer values/,
+    );
+    const data = makeData({ type, length: 3, children: [vectorOf(1)] });
+    await expect(session.from([new RecordBatch(schema, data)]).count()).rejects.toThrow(
+      /batch 0 of the source is a batch of 3 rows whose column "n" has fewer values/,
+    );
+    const table = rows.mapBatches((batch) => new Table([batch]) as never);
+    await expect(table.count()).rejects.toThrow(/gave a table: return a record batch/);
   });
 
   it('as closures that fail are named with the file and the row', async () => {

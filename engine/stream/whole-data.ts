@@ -1,0 +1,29 @@
+import { type Data, DataType, type RecordBatch } from 'apache-arrow';
+import { counted } from '../format.ts';
+
+/**
+ * Describes a column that has fewer values than the batch has rows: apache-arrow makes such batches from
+ * columns of different lengths without an error. Undefined if all columns are whole.
+ */
+export function shortColumn({ schema, data, numRows }: RecordBatch): string | undefined {
+  if (numRows === 0) return undefined;
+  const at = data.children.findIndex((column) => column.length < numRows || !isWhole(column));
+  if (at < 0) return undefined;
+  return `a batch of ${counted(numRows, 'row')} whose column "${schema.fields[at].name}" has fewer values`;
+}
+
+function isWhole({ type, offset, length, stride, values, valueOffsets, children }: Data): boolean {
+  const own = valueOffsets as ArrayLike<number> | undefined;
+  if (own !== undefined && !DataType.isUnion(type)) {
+    if (length > 0 && own.length <= length) return false;
+    const end = length === 0 ? 0 : Number(own[length]);
+    return values === undefined || children.length > 0
+      ? children.every((child) => child.length >= end && isWhole(child))
+      : (values as ArrayLike<number>).length >= end;
+  }
+  const needed = DataType.isBool(type) ? Math.ceil((offset + length) / 8) : stride * length;
+  const stored = values as ArrayLike<unknown> | undefined;
+  if (stored !== undefined && children.length === 0) return stored.length >= needed;
+  const each = DataType.isFixedSizeList(type) ? stride * length : length;
+  return DataType.isUnion(type) || children.every((child) => child.length >= each && isWhole(child));
+}
