@@ -79,7 +79,7 @@ function isNames(on: unknown): on is readonly string[] {
 function namesOf(names: string | readonly string[]): readonly string[] {
   const all: readonly unknown[] = typeof names === 'string' ? [names] : isNames(names) ? names : [names];
   if (all.length === 0) throw new UsageError('join takes one key or more');
-  const wrong = all.findIndex((name) => typeof name !== 'string' || name === '');
+  const wrong = all.findIndex((name) => typeof name !== 'string');
   if (wrong >= 0)
     throw new UsageError(`a key of a join must be the name of a column, got ${shown(all[wrong])}`);
   const twice = all.find((name, i) => all.indexOf(name) < i);

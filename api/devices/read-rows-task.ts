@@ -1,4 +1,3 @@
-import { RecordBatchReader } from 'apache-arrow';
 import { joinStreams, RowStream } from '../../engine/stream/ipc-bytes.ts';
 import type { TaskScope } from '../../cpu/handler.ts';
 import { ENCODE_ROW_GROUPS } from '../../connectors/parquet/encoded-groups.ts';
@@ -13,6 +12,7 @@ import { type ChainOperator, runChain } from '../../operators/pipeline/run-chain
 import type { ReadRowsParams, ReadRowsValues } from '../../operators/tasks/reading-tasks.ts';
 import type { KernelTasks, OutcomeOf } from '../../operators/tasks/tasks.ts';
 import { type SplitRows, whileWanted } from './split-rows.ts';
+import { openIpc } from '../../engine/stream/read-ipc.ts';
 
 /** See `read-rows` of ReadingTasks. */
 export async function readRowsTask(scope: TaskScope): Promise<OutcomeOf<KernelTasks['read-rows']>> {
@@ -47,7 +47,7 @@ function streamOf(scope: TaskScope, name: string, piece: number): Uint8Array {
 function othersOf(scope: TaskScope, { others }: ReadRowsParams, source: SplitRows): BatchStream[] {
   let at = 0;
   return others.map(({ parts, name }) => {
-    const { schema } = RecordBatchReader.from(streamOf(scope, `others.${at++}`, 0)).open();
+    const { schema } = openIpc(streamOf(scope, `others.${at++}`, 0));
     const streams = parts.map((piece) => streamOf(scope, `others.${at++}`, piece));
     return { ...batchStream(schema, source.readStreams(streams, false)), ...(name && { identity: name }) };
   });

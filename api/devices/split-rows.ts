@@ -1,4 +1,4 @@
-import { type RecordBatch, RecordBatchReader, type Schema } from 'apache-arrow';
+import type { RecordBatch, Schema } from 'apache-arrow';
 import { readSplit } from '../../connectors/read-split.ts';
 import type { TaskScope } from '../../cpu/handler.ts';
 import { throwIfAborted } from '../../engine/errors.ts';
@@ -10,6 +10,7 @@ import type { SplitEnd } from '../../engine/stream/split.ts';
 import { sharedClock } from '../../engine/threads/shared-clock.ts';
 import { type DeviceSpan, fileSpan } from '../../engine/trace/trace.ts';
 import type { ReadParams } from '../../operators/tasks/reading-tasks.ts';
+import { openIpc } from '../../engine/stream/read-ipc.ts';
 
 /** Milliseconds between two checks of a task for its cancellation. */
 const LOOK_EVERY = 20;
@@ -24,7 +25,7 @@ export async function whileWanted<Result>(
   try {
     return await read(
       new SplitRows(
-        RecordBatchReader.from(scope.partition('schema').columns.bytes as Uint8Array).open().schema,
+        openIpc(scope.partition('schema').columns.bytes as Uint8Array).schema,
         cancelling.signal,
         () => scope.cancelled(),
       ),
@@ -102,5 +103,5 @@ export class SplitRows {
 
 /** The batches of an Arrow stream, as views of its memory; none for an empty array. */
 function batchesOf(bytes: Uint8Array): readonly RecordBatch[] {
-  return bytes.length === 0 ? [] : [...RecordBatchReader.from(bytes)].filter(({ numRows }) => numRows > 0);
+  return bytes.length === 0 ? [] : [...openIpc(bytes)].filter(({ numRows }) => numRows > 0);
 }

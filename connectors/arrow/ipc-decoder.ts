@@ -6,6 +6,7 @@ import { plainBatches, plainSchema } from '../files/plain-columns.ts';
 import { registerCodecs } from './buffer-codecs.ts';
 import { checkData } from './check-data.ts';
 import type { IpcMessage } from './ipc-messages.ts';
+import { restoreNames } from '../../engine/stream/read-ipc.ts';
 
 /** Decodes messages into batches. Dictionary columns become plain values, and every batch is checked. */
 export class IpcDecoder {
@@ -24,6 +25,7 @@ export class IpcDecoder {
     try {
       this.#reader = RecordBatchReader.from(this.#pull());
       this.#reader.open();
+      restoreNames(this.#reader.schema);
       requireWhole(this.#reader.schema.fields);
       this.schema = plainSchema(this.#reader.schema);
     } catch (error) {

@@ -1,4 +1,3 @@
-import { RecordBatchReader } from 'apache-arrow';
 import type { RecordBatch } from 'apache-arrow';
 import type { JsonObject } from '../../engine/json.ts';
 import type { Partition, PartitionRef } from '../../engine/partition.ts';
@@ -7,6 +6,7 @@ import type { TaskContracts } from '../../engine/run/step.ts';
 import type { TaskOutcome } from '../../engine/task.ts';
 import type { Codec } from '../parquet/backend.ts';
 import type { TextDialect } from '../text/dialect.ts';
+import { openIpc } from '../../engine/stream/read-ipc.ts';
 
 /**
  * The form in which rows are stored, as plain JSON for the threads that encode them. `file` is the name in
@@ -70,7 +70,7 @@ function encodeLines(
 ): Uint8Array {
   let row = firstRow;
   const pieces: Uint8Array[] = [];
-  for (const batch of RecordBatchReader.from(stream)) {
+  for (const batch of openIpc(stream)) {
     pieces.push(encoder(batch.schema).lines(batch, row));
     row += batch.numRows;
   }

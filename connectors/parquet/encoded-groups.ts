@@ -4,13 +4,13 @@ import {
   Float64,
   makeData,
   RecordBatch,
-  RecordBatchReader,
   Schema,
   Struct,
   Table,
   tableToIPC,
   Uint8,
 } from 'apache-arrow';
+import { openIpc } from '../../engine/stream/read-ipc.ts';
 
 /** Name of the operator that makes these streams. */
 export const ENCODE_ROW_GROUPS = 'encode-row-groups';
@@ -39,9 +39,7 @@ export function groupsSchema(rows: Schema): Schema {
 /** Schema of the rows in a stream of groups; undefined for other streams. */
 export function rowsSchema({ metadata }: Schema): Schema | undefined {
   const written = metadata.get(ROWS);
-  return written === undefined
-    ? undefined
-    : RecordBatchReader.from(Buffer.from(written, 'base64')).open().schema;
+  return written === undefined ? undefined : openIpc(Buffer.from(written, 'base64')).schema;
 }
 
 export function batchOfGroup(schema: Schema, { rows, isEncoded, bytes }: EncodedGroup): RecordBatch {

@@ -1,4 +1,4 @@
-import { type RecordBatch, RecordBatchReader, type Schema } from 'apache-arrow';
+import { type RecordBatch, type Schema } from 'apache-arrow';
 import { RowStream } from '../../engine/stream/ipc-bytes.ts';
 import { emptyBatch } from '../files/common-schema.ts';
 import type { WritingContext } from '../output/checked-sink.ts';
@@ -7,6 +7,7 @@ import type { BatchOutput } from '../output/write-batches.ts';
 import type { RowGroupOptions } from './encode-row-groups.ts';
 import { type EncodedGroup, groupOfBatch } from './encoded-groups.ts';
 import { PartFile } from './write/part-file.ts';
+import { openIpc } from '../../engine/stream/read-ipc.ts';
 
 /**
  * Writes encoded row groups, in order, into files of at most `rowsPerPart` rows. The few rows left over by
@@ -43,7 +44,7 @@ export class GroupParts implements BatchOutput {
     if (few > 0 && (group.isEncoded || few + group.rows > this.#mostRows)) await this.#endFew();
     if (group.isEncoded) return this.#append(group);
     this.#few ??= new RowStream(this.#schema, false);
-    for (const rows of RecordBatchReader.from(group.bytes)) this.#few.add(rows);
+    for (const rows of openIpc(group.bytes)) this.#few.add(rows);
   }
 
   async end(): Promise<void> {

@@ -1,4 +1,4 @@
-import { type RecordBatch, RecordBatchReader, type Schema } from 'apache-arrow';
+import type { RecordBatch, Schema } from 'apache-arrow';
 import { dataSetName, type Partition, type PartitionRef, pieceOf } from '../../engine/partition.ts';
 import { SPILL, type Place } from '../../engine/plan/place.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
@@ -10,6 +10,7 @@ import { columnsAs } from '../dataflow/same-rows.ts';
 import type { ExchangeRoom } from '../exchange/exchange-room.ts';
 import { schemaPartition } from './split-tasks.ts';
 import { contracts } from '../tasks/tasks.ts';
+import { openIpc } from '../../engine/stream/read-ipc.ts';
 
 const STAGE = 'exchange';
 
@@ -91,7 +92,7 @@ export class RowUnit {
       steps.handOut(STAGE, spilled ? as : ref, this.#place);
       const [partition] = (await runSteps(steps.steps, ctx)).handed;
       const bytes = pieceOf(partition, piece) as Uint8Array;
-      if (bytes.length > 0) for (const batch of RecordBatchReader.from(bytes)) yield columnsAs(batch, schema);
+      if (bytes.length > 0) for (const batch of openIpc(bytes)) yield columnsAs(batch, schema);
       if (!spilled) continue;
       const freeing = new StepList(contracts);
       freeing.free(STAGE, this.#place, [as]);

@@ -8,13 +8,13 @@ import {
   Int32,
   Int64,
   Schema,
-  tableFromIPC,
   Timestamp,
   TimeUnit,
   Utf8,
 } from 'apache-arrow';
 import { messageMetadata } from '../../arrow/verify-metadata.ts';
 import type { Footer, SchemaElement } from '../footer.ts';
+import { openIpc } from '../../../engine/stream/read-ipc.ts';
 
 const units = { ms: TimeUnit.MILLISECOND, us: TimeUnit.MICROSECOND, ns: TimeUnit.NANOSECOND } as const;
 
@@ -55,7 +55,7 @@ function writtenTypes(arrowSchema: string): readonly Field[] | undefined {
   try {
     const message = Buffer.from(arrowSchema, 'base64');
     messageMetadata(message);
-    return tableFromIPC(message).schema.fields;
+    return openIpc(message).schema.fields;
   } catch {
     return undefined;
   }

@@ -91,6 +91,19 @@ describe('transformations', () => {
     await expect(rows.union(rows.cast({ x: 'utf8' })).count()).rejects.toThrow(/"x" is Utf8 in input 2/);
   });
 
+  it('work on a column whose name is the empty text', async () => {
+    const odd = rows.withColumnRenamed('t', '');
+    const whole = ROWS - ROWS / 5;
+    expect(await odd.filter(col('').isNotNull()).count()).toBe(whole);
+    expect(await odd.dropNulls('').count()).toBe(whole);
+    expect(await odd.groupBy('').count().count()).toBe(4);
+    expect((await odd.orderBy(col('').desc()).first())?.['']).toBe('t2');
+    expect(await odd.repartition(2, '').count()).toBe(ROWS);
+    expect(await odd.select('i', '').join(odd.select('').distinct(), '').count()).toBe(whole);
+    await odd.write.arrow(path('odd.arrow'));
+    expect(await session.read.arrow(path('odd.arrow')).dropNulls('').count()).toBe(whole);
+  });
+
   it('take the first rows, and read no more than they need', async () => {
     expect(await numbers(rows.limit(2500))).toEqual(Array.from({ length: 2500 }, (_, i) => i));
     expect(await numbers(csv.limit(1000).filter(col('i').ge(990)))).toHaveLength(10);
