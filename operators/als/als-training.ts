@@ -24,6 +24,7 @@ import { implicitErrors, implicitErrorsOfSolve } from './implicit/loss.ts';
 import { TEST_PLACES } from './implicit/stages.ts';
 import type { SizedAlsParams } from './implicit/sized-params.ts';
 import { stepsOf } from './solver-choice.ts';
+import { isTooLarge } from './unsolved-advice.ts';
 import type { RatingLevel } from './rating-unit.ts';
 import { solvedErrors, solvedObjective, squaresForObjective } from './solved-loss.ts';
 
@@ -86,7 +87,8 @@ export class AlsTraining implements AlsFunctions {
 
   check(number: number, results: StepResults): void {
     const { slices } = this.#bound;
-    requireSolved(number, results, { data: this.#data, slices, regParam: this.#params.regParam });
+    const { unit } = this.#facts;
+    requireSolved(number, results, { data: this.#data, slices, params: this.#params, unit });
   }
 
   errors(measured: StepResults): TrainingErrors {
@@ -122,13 +124,14 @@ export class AlsTraining implements AlsFunctions {
 
   divergence(number: number, loss: number, first: number): DivergedError {
     const { regParam, solver } = this.#params;
+    const change = isTooLarge(regParam / this.#facts.unit) ? 'Lower' : 'Raise';
     return new DivergedError(
       `iteration ${number}, side users: the loss is ${loss}, after ${first} in the first iteration`,
       {
         phase: 'train',
         iteration: number,
         side: 'users',
-        advice: `Raise regParam (λ), which is ${regParam}${isExact(solver) ? '' : ', or use solver cholesky'}`,
+        advice: `${change} regParam (λ), which is ${regParam}${isExact(solver) ? '' : ', or use solver cholesky'}`,
       },
     );
   }

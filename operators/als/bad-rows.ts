@@ -2,9 +2,11 @@ import { DivergedError } from '../../engine/errors.ts';
 import { keyText } from '../../engine/keys/key-column.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
 import type { StepResults } from '../../engine/run/run-steps.ts';
-import { lengthOfRow } from '../ratings/ratings.ts';
+import { lengthOfRow, type Ratings } from '../ratings/ratings.ts';
 import type { ValuesOf } from '../tasks/tasks.ts';
 import type { AlsData } from './bind/als-data.ts';
+import type { SizedAlsParams } from './implicit/sized-params.ts';
+import { largestOfRow, unsolvedAdvice } from './unsolved-advice.ts';
 
 /** Throws DivergedError if an iteration has a row without a finite solution. */
 export function requireSolved(
@@ -13,12 +15,14 @@ export function requireSolved(
   {
     data,
     slices,
-    regParam,
+    params,
+    unit,
   }: {
     readonly data: AlsData;
     /** The row ranges of the tasks, by stage and part. */
     readonly slices: Readonly<Record<string, readonly (readonly RowRange[])[]>>;
-    readonly regParam: number;
+    readonly params: SizedAlsParams;
+    readonly unit: number;
   },
 ): void {
   const blocks = { users: data.byUser, items: data.byItem };
@@ -26,14 +30,16 @@ export function requireSolved(
     const bad = badRow(solvedValues(results, side), slices[`update-${side}`], blocks[side].rows);
     if (bad === undefined) continue;
     const id = keyText(data[side], bad);
+    const count = lengthOfRow(blocks[side], bad);
+    const largest = largestOf(blocks[side], bad);
     throw new DivergedError(
-      `iteration ${number}, side ${side}: the normal equations of ${side === 'users' ? 'user' : 'item'} ${id} (${lengthOfRow(blocks[side], bad)} ratings) are singular or not finite`,
+      `iteration ${number}, side ${side}: the normal equations of ${side === 'users' ? 'user' : 'item'} ${id} (${count} ratings) are singular or not finite`,
       {
         phase: 'train',
         iteration: number,
         side,
         id,
-        advice: `Raise regParam (λ), which is ${regParam}, or scale the ratings down`,
+        advice: unsolvedAdvice({ params, unit, count, largest }),
       },
     );
   }
@@ -62,4 +68,11 @@ function badRow(
     first += ranges.at(-1)?.to ?? 0;
   }
   return undefined;
+}
+
+/** The largest |r| of a row; 0 if its ratings are in a file, or on devices alone. */
+function largestOf({ parts }: Ratings, row: number): number {
+  const part = parts.find(({ from, rows }) => row < from + rows);
+  const blocks = part?.blocks ?? [];
+  return blocks.reduce((most, { block }) => Math.max(most, largestOfRow(block, row - part!.from)), 0);
 }

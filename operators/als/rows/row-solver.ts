@@ -198,7 +198,7 @@ export class RowSolver {
         );
     const solved = this.#hold(version, rows);
     this.#objective = objective;
-    if (badRow >= 0) throw divergedRow(badRow, this, this.#params.regParam);
+    if (badRow >= 0) throw divergedRow(badRow, this, { params: this.#params, unit: this.#unit });
     return solved;
   }
 
