@@ -69,10 +69,11 @@ async function readParts(folder: string, index: 'auto' | boolean, remote: Remote
   const { rank: width, columns, factorflow } = metadata;
   checkStored(factorflow, storage, file);
   const { items: rows, itemIdType: type } = storage;
-  const shape = { url: `${folder}/itemFactors`, rows, width, type };
+  const digests = storage.files;
+  const shape = { folder, name: 'itemFactors', rows, width, type, digests };
   const [{ items, indexes, ids }, counts] = await Promise.all([
     readItems(folder, shape, index, remote),
-    storage.itemCounts ? readCounts({ ...shape, url: `${folder}/itemCounts`, width: 1 }, remote) : undefined,
+    storage.itemCounts ? readCounts({ ...shape, name: 'itemCounts', width: 1 }, remote) : undefined,
   ]);
   if ((await metadataLine(file, remote)) !== line)
     throw problem(folder, 'the model was replaced while it was read', 'Open it again');
@@ -125,8 +126,12 @@ async function readCounts(shape: SideShape, remote: RemoteOptions): Promise<Floa
 async function metadataLine(url: string, { fetch, signal }: RemoteOptions): Promise<string> {
   const fresh: Fetch = (address, init) => fetch(address, { ...init, cache: 'no-cache' });
   const file = await RemoteFile.open(url, { fetch: fresh, signal });
-  if (file === undefined)
-    throw problem(url, 'there is no model at this URL', 'Give the URL of a folder that Model.save wrote');
+  if ('missing' in file)
+    throw problem(
+      url,
+      `there is no model at this URL: ${file.missing}`,
+      'Give the URL of a folder that Model.save wrote',
+    );
   return (await file.text()).trimEnd();
 }
 

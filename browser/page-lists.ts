@@ -73,7 +73,7 @@ export class PageLists {
     remote: RemoteOptions,
   ): Promise<PageLists | undefined> {
     const file = await RemoteFile.open(`${folder}/${INDEX_FOLDER}/${kind}.lists`, remote);
-    if (file === undefined) return undefined;
+    if ('missing' in file) return undefined;
     const head = await readHead(file);
     const other = otherItems(head.header, kind, items, features);
     if (other !== undefined) throw problem(file.url, `the index is of another model: ${other}`, INDEX_ADVICE);

@@ -1,23 +1,26 @@
 import { readOffsetIndex } from 'hyparquet/src/indexes.js';
-import { parquetMetadataAsync } from 'hyparquet/src/metadata.js';
 import { parquetScan } from 'hyparquet/src/scan.js';
 import type { FileMetaData, ParquetScan } from 'hyparquet/src/types.js';
 import type { CachedFile } from './cached-file.ts';
 import { copyRow, joinedRows, noSingleRows, type PartFile, plainFeatures } from './feature-rows.ts';
 import type { RangedFile } from './ranged-file.ts';
-import { cancelledBy, problem, type RemoteFile, TAIL_BYTES } from './remote-file.ts';
+import { readFooter, withPageSums } from './parquet-bytes.ts';
+import { cancelledBy, problem, type RemoteFile } from './remote-file.ts';
 import { SharedValue } from './shared-request.ts';
 
 const parsers = { stringFromBytes: (bytes: Uint8Array) => bytes };
 
-/** Opens a Parquet file with the columns id, features and perhaps scale. */
-export async function openParquetPart(file: RemoteFile, width: number): Promise<PartFile> {
-  const metadata = await parquetMetadataAsync(file, { initialFetchSize: TAIL_BYTES });
+/**
+ * Opens a Parquet file with the columns id, features and perhaps scale. Throws DataError for a file of another
+ * model than the one with this digest of the file.
+ */
+export async function openParquetPart(file: RemoteFile, width: number, digest?: string): Promise<PartFile> {
+  const metadata = await readFooter(file, digest);
   const names = metadata.schema.map(({ name }) => name);
   const missing = ['id', 'features'].find((name) => !names.includes(name));
   if (missing !== undefined) throw problem(file.url, `the file has no column ${missing}`);
   const columns = ['features', ...(names.includes('scale') ? ['scale'] : [])];
-  const scan = await parquetScan({ file, metadata, columns: ['id'], parsers });
+  const scan = await parquetScan({ file: withPageSums(file, metadata), metadata, columns: ['id'], parsers });
   const rows = scan.ranges.reduce((sum, { rowStart, rowEnd }) => sum + rowEnd - rowStart, 0);
   const places = new SharedValue((signal) => pagePlaces(metadata, width, cancelledBy(file, signal)));
   return {
@@ -25,7 +28,8 @@ export async function openParquetPart(file: RemoteFile, width: number): Promise<
     rows,
     ids: () => Promise.all(scan.ranges.map(async (range) => checkedIds(scan, range, file.url))),
     readAll: async (target, through) => {
-      const all = await parquetScan({ file: through, metadata, columns, parsers });
+      const summed = withPageSums(through, metadata);
+      const all = await parquetScan({ file: summed, metadata, columns, parsers });
       for (const range of all.ranges)
         await readFeatures(all, columns, range, { target, width, url: file.url });
     },
@@ -125,7 +129,7 @@ async function rowsOfGroups(
 ): Promise<Float32Array> {
   const { url } = file;
   const scan = await parquetScan({
-    file: cancelledBy(file, signal),
+    file: withPageSums(cancelledBy(file, signal), metadata),
     metadata,
     columns: ['features'],
     parsers,

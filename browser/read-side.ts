@@ -1,4 +1,5 @@
 import { partName } from '../connectors/parquet/part-names.ts';
+import type { FileDigests } from '../connectors/model/decode-metadata.ts';
 import { FactorFlowError } from '../engine/errors.ts';
 import { type KeyColumn, type KeyType, keyCount } from '../engine/keys/key-column.ts';
 import { sharedArray } from '../engine/partition.ts';
@@ -8,12 +9,15 @@ import type { PartFile } from './feature-rows.ts';
 import { openParquetPart } from './read-parquet-part.ts';
 import { cancelledBy, problem, RemoteFile, type RemoteOptions } from './remote-file.ts';
 
-/** A folder of a model: its address, and the shape that the metadata give. */
+/** A folder of a model, and what the metadata say of it. */
 export interface SideShape {
-  readonly url: string;
+  readonly folder: string;
+  /** Of the folder in the model's folder. */
+  readonly name: string;
   readonly rows: number;
   readonly width: number;
   readonly type: KeyType;
+  readonly digests: FileDigests | undefined;
 }
 
 /** One side of a model, of which columns are read as they are needed. */
@@ -30,46 +34,52 @@ const openers = { parquet: openParquetPart, arrow: openArrowPart };
  * and the names of the files count from 0. Throws DataError for a missing or damaged file.
  */
 export async function openSide(shape: SideShape, options: RemoteOptions): Promise<RemoteSide> {
-  const { url, rows, width } = shape;
+  const { folder, name: side, rows, width, digests } = shape;
   const parts: PartFile[] = [];
   let [done, format]: [number, (typeof formats)[number]] = [0, 'parquet'];
   while (done < rows || parts.length === 0) {
-    const name = `${url}/${partName(parts.length)}`;
-    const found = await openPart(name, format, options);
-    if (found === undefined)
+    const name = `${side}/${partName(parts.length)}`;
+    const url = `${folder}/${name}`;
+    const found = await openPart(url, format, options);
+    if ('missing' in found)
       throw problem(
-        name,
-        `the file is missing: the model has ${rows} rows, and ${done} were read`,
+        url,
+        `the file is missing: the model has ${rows} rows, and ${done} were read; ${found.missing}`,
         'Copy all files of the model to the server',
       );
     ({ format } = found);
     const { file } = found;
-    const part = await damageAt(file.url, () => openers[found.format](file, width));
+    const part = await damageAt(file.url, () => openers[found.format](file, width, digests?.[name]));
     parts.push(part);
     done += part.rows;
   }
   if (done > rows)
-    throw problem(url, `the files have ${done} rows, and the metadata say ${rows}`, 'Copy the model again');
+    throw problem(
+      `${folder}/${side}`,
+      `the files have ${done} rows, and the metadata say ${rows}`,
+      'Copy the model again',
+    );
   return { shape, parts };
 }
 
 /**
  * The part file of this name, or else the Arrow file in its place; `first`: the format of the part before.
- * Undefined if the server has neither.
  */
 async function openPart(url: string, first: (typeof formats)[number], options: RemoteOptions) {
+  let missing = '';
   for (const format of first === 'arrow' ? formats.toReversed() : formats) {
     const file = await RemoteFile.open(url.replace(/parquet$/, format), options);
-    if (file !== undefined) return { file, format };
+    if (!('missing' in file)) return { file, format };
+    missing ||= file.missing;
   }
-  return undefined;
+  return { missing };
 }
 
 /** The ids of all parts, which must ascend. */
 export async function readIds({ shape, parts }: RemoteSide): Promise<KeyColumn> {
-  const { url, rows, type } = shape;
+  const { rows, type } = shape;
   const ids = await Promise.all(parts.map((part) => damageAt(part.file.url, () => part.ids())));
-  return keysOf(ids.flat(), type, rows, url);
+  return keysOf(ids.flat(), type, rows, `${shape.folder}/${shape.name}`);
 }
 
 /** The numbers of all rows. */

@@ -11,7 +11,12 @@ export interface RemoteOptions {
 }
 
 /** Bytes of the first request, at the end of the file: most footers are shorter. */
-export const TAIL_BYTES = 1 << 16;
+const TAIL_BYTES = 1 << 16;
+
+/** A file that the server does not have, and what it answers. */
+export interface MissingFile {
+  readonly missing: string;
+}
 
 /** A response with its bytes, and the first of them in the file. */
 interface Received {
@@ -22,9 +27,10 @@ interface Received {
 }
 
 /**
- * A file on a web server, read by ranges of bytes. If the server ignores ranges, or does not let the page see
- * them, the whole file is read once. Throws DataError if an answer is cut short, or if the file has another
- * length or version than at the first request.
+ * A file on a web server, read by ranges of bytes. Every answer's place in the file is compared with the
+ * request. If the server ignores ranges, sends other ones, or does not let the page see them, the whole file is
+ * read. Throws DataError if an answer is cut short, if it is a page in place of the file, or if the file has
+ * another length or version than at the first request.
  */
 export class RemoteFile implements AsyncBuffer {
   readonly url: string;
@@ -37,11 +43,18 @@ export class RemoteFile implements AsyncBuffer {
     this.byteLength = first.total;
   }
 
-  /** Opens a file. Undefined if the server has none at this URL. */
-  static async open(url: string, options: RemoteOptions): Promise<RemoteFile | undefined> {
+  /** Opens a file, or returns why the server has none at this URL. */
+  static async open(url: string, options: RemoteOptions): Promise<RemoteFile | MissingFile> {
     const response = await request(url, options, `bytes=-${TAIL_BYTES}`);
-    if (response.status === 404 || response.status === 410) return undefined;
-    const first = (await received(url, response, options.signal)) ?? (await wholeFile(url, options));
+    if (response.status === 404 || response.status === 410)
+      return { missing: `the server answers ${response.status}` };
+    const answer = (await received(url, response, options.signal)) ?? (await wholeFile(url, options));
+    if (isPage(response, answer)) return { missing: 'the server sent a page (text/html) in its place' };
+    const { total } = answer;
+    if (total === 0) throw problem(url, 'the file is empty or was cut short', 'Copy the model again');
+    const tail = Math.max(0, total - TAIL_BYTES);
+    // Some servers send the first bytes when they are asked for the last ones.
+    const first = reaches(answer, tail, total) ? answer : await rangeOf(url, options, tail, total);
     return new RemoteFile(url, options, first);
   }
 
@@ -65,12 +78,9 @@ export class RemoteFile implements AsyncBuffer {
   async #read(start: number, end: number, signal = this.#options.signal): Promise<ArrayBuffer> {
     const options = { ...this.#options, signal };
     const { total, version } = this.#first;
-    const response = await request(this.url, options, `bytes=${start}-${end - 1}`);
-    const found = (await received(this.url, response, signal)) ?? (await wholeFile(this.url, options));
+    const found = await rangeOf(this.url, options, start, end);
     if (found.total !== total || (version !== '' && found.version !== '' && found.version !== version))
       throw problem(this.url, 'the file was changed while it was read', 'Open the model again');
-    if (found.from > start || found.from + found.bytes.byteLength < end)
-      throw problem(this.url, `the server sent other bytes than ${start} to ${end - 1}`);
     return found.bytes.slice(start - found.from, end - found.from);
   }
 
@@ -90,6 +100,24 @@ export function problem(url: string, summary: string, advice?: string, cause?: u
   return new DataError(summary, { phase: 'open', file: url, advice, cause });
 }
 
+/** True for the page that servers of single-page applications send for a file that they do not have. */
+function isPage({ headers }: Response, { from, bytes }: Received): boolean {
+  const isHtml = /^text\/html\b/i.test(headers.get('content-type') ?? '');
+  return isHtml && (from > 0 || new TextDecoder().decode(bytes.slice(0, 100)).trimStart().startsWith('<'));
+}
+
+/** True if an answer contains the bytes start .. end - 1. */
+function reaches({ from, bytes }: Received, start: number, end: number): boolean {
+  return from <= start && from + bytes.byteLength >= end;
+}
+
+/** The bytes start .. end - 1, or the whole file from a server that sends other bytes. */
+async function rangeOf(url: string, options: RemoteOptions, start: number, end: number): Promise<Received> {
+  const response = await request(url, options, `bytes=${start}-${end - 1}`);
+  const found = await received(url, response, options.signal);
+  return found !== undefined && reaches(found, start, end) ? found : wholeFile(url, options);
+}
+
 async function request(url: string, { fetch, signal }: RemoteOptions, range?: string): Promise<Response> {
   try {
     return await fetch(url, { signal, headers: range === undefined ? {} : { Range: range } });
@@ -104,14 +132,20 @@ async function request(url: string, { fetch, signal }: RemoteOptions, range?: st
   }
 }
 
-/** Reads the body. Undefined if it is a part of the file and the page cannot see which one. */
+/**
+ * Reads the body. Undefined if it is a part of the file and the page cannot see which one, and if the server has
+ * no such part.
+ */
 async function received(
   url: string,
   response: Response,
   signal: AbortSignal | undefined,
 ): Promise<Received | undefined> {
   const { status, headers } = response;
-  if (status === 416) throw problem(url, 'the file is empty or was cut short', 'Copy the model again');
+  if (status === 416) {
+    await response.body?.cancel();
+    return undefined;
+  }
   if (status !== 200 && status !== 206)
     throw problem(url, `the server answers ${status} ${response.statusText}`.trim(), 'Check the URL');
   const version = headers.get('etag') ?? headers.get('last-modified') ?? '';
@@ -154,8 +188,10 @@ async function bodyOf(
 }
 
 async function wholeFile(url: string, options: RemoteOptions): Promise<Received> {
-  const found = await received(url, await request(url, options), options.signal);
-  if (found === undefined)
-    throw problem(url, 'the server sends a part of the file to a request for all of it');
-  return found;
+  const response = await request(url, options);
+  const found = await received(url, response, options.signal);
+  if (found !== undefined) return found;
+  throw response.status === 416
+    ? problem(url, 'the file is empty or was cut short', 'Copy the model again')
+    : problem(url, 'the server sends a part of the file to a request for all of it');
 }

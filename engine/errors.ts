@@ -37,6 +37,8 @@ export interface DivergedDetails extends ErrorDetails {
 }
 
 export abstract class FactorFlowError extends Error {
+  /** Written out in each class, since bundlers shorten the names of classes. */
+  abstract override readonly name: string;
   abstract readonly code: ErrorCode;
   abstract readonly exitCode: ExitCode;
   /** The message without place and advice. */
@@ -46,7 +48,6 @@ export abstract class FactorFlowError extends Error {
   constructor(summary: string, given: ErrorDetails = {}) {
     const details = given.file === undefined ? given : { ...given, file: publicPath(given.file) };
     super(compose(summary, details), details.cause === undefined ? undefined : { cause: details.cause });
-    this.name = new.target.name;
     this.summary = summary;
     this.details = details;
   }
@@ -54,24 +55,28 @@ export abstract class FactorFlowError extends Error {
 
 /** Bad usage or configuration (exit 2). */
 export class UsageError extends FactorFlowError {
+  override readonly name: string = 'UsageError';
   override readonly code = 'USAGE';
   override readonly exitCode = 2;
 }
 
 /** The data cannot be read or used (exit 3). */
 export class DataError extends FactorFlowError {
+  override readonly name: string = 'DataError';
   override readonly code = 'DATA';
   override readonly exitCode = 3;
 }
 
 /** The work does not fit: memory budget, device, disk (exit 4). */
 export class CapacityError extends FactorFlowError {
+  override readonly name: string = 'CapacityError';
   override readonly code = 'CAPACITY';
   override readonly exitCode = 4;
 }
 
 /** The iteration diverged, or a block is singular (exit 5). */
 export class DivergedError extends FactorFlowError {
+  override readonly name: string = 'DivergedError';
   override readonly code = 'DIVERGED';
   override readonly exitCode = 5;
   declare readonly details: DivergedDetails;
@@ -95,12 +100,14 @@ export class DivergedError extends FactorFlowError {
 
 /** A GPU went away in the middle of a run (exit 5). */
 export class DeviceLostError extends FactorFlowError {
+  override readonly name: string = 'DeviceLostError';
   override readonly code = 'DEVICE_LOST';
   override readonly exitCode = 5;
 }
 
 /** The caller's AbortSignal fired (exit 130); `cause` is the signal's reason. */
 export class CancelledError extends FactorFlowError {
+  override readonly name: string = 'CancelledError';
   override readonly code = 'CANCELLED';
   override readonly exitCode = 130;
   constructor(details: ErrorDetails = {}) {

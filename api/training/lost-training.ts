@@ -6,6 +6,7 @@ import type { Model } from '../model.ts';
  * copied to the host.
  */
 export class LostTrainingError extends DeviceLostError {
+  override readonly name = 'LostTrainingError';
   readonly model: Model;
   readonly iteration: number;
   /** For a run with checkpoints: the path of the last iteration's checkpoint. */

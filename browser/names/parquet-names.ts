@@ -1,10 +1,10 @@
-import { parquetMetadataAsync } from 'hyparquet/src/metadata.js';
 import { parquetScan } from 'hyparquet/src/scan.js';
 import type { FileMetaData, ParquetScan } from 'hyparquet/src/types.js';
 import { type Id, wholeOf } from '../../engine/keys/find-id.ts';
 import type { CachedFile } from '../cached-file.ts';
 import { damageAt } from '../read-side.ts';
-import { cancelledBy, problem, type RemoteFile, TAIL_BYTES } from '../remote-file.ts';
+import { readFooter, withPageSums } from '../parquet-bytes.ts';
+import { cancelledBy, problem, type RemoteFile } from '../remote-file.ts';
 import {
   cachedNames,
   checkedId,
@@ -44,9 +44,7 @@ export class ParquetNames implements NamesFile {
   }
 
   static async open(remote: RemoteFile, columns: NamesColumns): Promise<ParquetNames> {
-    const metadata = await damageAt(remote.url, () =>
-      parquetMetadataAsync(remote, { initialFetchSize: TAIL_BYTES }),
-    );
+    const metadata = await damageAt(remote.url, () => readFooter(remote));
     for (const column of [columns.id, columns.name, ...columns.attributes])
       checkColumn(metadata, column, remote.url);
     return new ParquetNames(cachedNames(remote), metadata, columns);
@@ -61,7 +59,8 @@ export class ParquetNames implements NamesFile {
     _near: (id: Id) => number,
     signal: AbortSignal | undefined,
   ): Promise<readonly (ItemRow | undefined)[]> {
-    const file = signal ? cancelledBy(this.#cached, signal) : this.#cached;
+    const cached = signal ? cancelledBy(this.#cached, signal) : this.#cached;
+    const file = withPageSums(cached, this.#metadata);
     return damageAt(file.url, async () => {
       const [metadata, { id, name, attributes }] = [this.#metadata, this.#columns];
       const values = [name, ...attributes];

@@ -36,7 +36,7 @@ export async function openNames(url: string | URL, options: OpenNamesOptions = {
   const { id = 'id', name = 'name', attributes = [], signal } = options;
   const { fetch = (asked, init) => globalThis.fetch(asked, init) } = options;
   const file = await RemoteFile.open(address, { fetch, signal });
-  if (file === undefined) throw problem(address, 'there is no file at this URL');
+  if ('missing' in file) throw problem(address, `there is no file at this URL: ${file.missing}`);
   const names = await openFile(file, { id, name, attributes });
   file.forgetSignal();
   return new RemoteNames(names);

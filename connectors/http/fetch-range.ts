@@ -31,13 +31,14 @@ export type ByteRange = { readonly from: number; readonly to: number } | { reado
 const WHOLE_BYTES = 1 << 30;
 
 /**
- * Fetches a range of a file's bytes with one GET request. Retries twice if the connection breaks or the
- * server is busy. If the server ignores ranges, it takes the whole file, but only if the last bytes are
- * requested. Throws DataError that names the URL and the bytes, UsageError for an invalid URL.
+ * Fetches a range of a file's bytes with a GET request. Retries twice if the connection breaks or the server is
+ * busy. If the last bytes are requested, a server that sends others is asked for the same bytes by their
+ * numbers, and of a server that ignores ranges the whole file is taken. Throws DataError that names the URL and
+ * the bytes, UsageError for an invalid URL.
  */
 export function fetchRange(url: string, range: ByteRange): Promise<FetchedRange> {
   const problem = problemOf(url, rangeText(range));
-  return withAttempts(() => fetchOnce(url, range, problem), problem);
+  return withAttempts(() => fetchOnce(url, range, problem, 'last' in range), problem);
 }
 
 /** Error that names the URL and the bytes. */
@@ -55,15 +56,19 @@ function rangeText(range: ByteRange): string {
   return 'last' in range ? `the last ${range.last} bytes` : `bytes ${range.from}-${range.to - 1}`;
 }
 
-async function fetchOnce(url: string, range: ByteRange, problem: Problem): Promise<FetchedRange> {
-  const answer = await get(url, {
-    Range: 'last' in range ? `bytes=-${range.last}` : `bytes=${range.from}-${range.to - 1}`,
-  });
+/** `range` undefined: the whole file. `wholeDoes`: the whole file will do in place of the range. */
+async function fetchOnce(
+  url: string,
+  range: ByteRange | undefined,
+  problem: Problem,
+  wholeDoes: boolean,
+): Promise<FetchedRange> {
+  const answer = await get(url, range === undefined ? {} : { Range: rangeHeader(range) });
   try {
     const { response } = answer;
     const { status, headers } = response;
     const version = { etag: headers.get('etag'), modified: headers.get('last-modified') };
-    if (status === 200 && 'last' in range) return await wholeFile(answer, version, problem);
+    if (status === 200 && wholeDoes) return await wholeFile(answer, version, problem);
     if (status === 200)
       throw problem(
         'the server ignores ranges: it answers 200 and the whole file, not 206',
@@ -79,6 +84,12 @@ async function fetchOnce(url: string, range: ByteRange, problem: Problem): Promi
         'the server does not report which part of the file it sends, or how large the file is',
         'Download the file first',
       );
+    if (range !== undefined && wholeDoes && !isAsked(place, range)) {
+      await response.body?.cancel().catch(() => undefined);
+      const { size } = place;
+      const same = 'last' in range ? { from: Math.max(0, size - range.last), to: size } : undefined;
+      return await fetchOnce(url, same, problem, true);
+    }
     requirePlace(place, range, answer, problem);
     const bytes = await readBody(answer, place.end - place.start + 1);
     return { bytes, start: place.start, size: place.size, ...version };
@@ -88,20 +99,35 @@ async function fetchOnce(url: string, range: ByteRange, problem: Problem): Promi
   }
 }
 
+function rangeHeader(range: ByteRange): string {
+  return 'last' in range ? `bytes=-${range.last}` : `bytes=${range.from}-${range.to - 1}`;
+}
+
+/** First and last byte of an answer, and bytes of the whole file. */
+interface Place {
+  readonly start: number;
+  readonly end: number;
+  readonly size: number;
+}
+
+function isAsked({ start, end, size }: Place, range: ByteRange): boolean {
+  return 'last' in range
+    ? start === Math.max(0, size - range.last) && end === size - 1
+    : start === range.from && end - start < range.to - range.from;
+}
+
 /** Throws DataError if a response's headers announce other bytes than requested, or more. */
 function requirePlace(
-  { start, end, size }: { readonly start: number; readonly end: number; readonly size: number },
-  range: ByteRange,
+  place: Place,
+  range: ByteRange | undefined,
   { response }: Answer,
   problem: Problem,
 ): void {
-  const length = end - start + 1;
-  const isAsked =
-    'last' in range
-      ? start === Math.max(0, size - range.last) && end === size - 1
-      : start === range.from && length <= range.to - range.from;
+  const { start, end, size } = place;
   const advice = 'Download the file first';
-  if (!isAsked) throw problem(`the server sends bytes ${start}-${end} of ${size} instead`, advice);
+  if (range === undefined || !isAsked(place, range))
+    throw problem(`the server sends bytes ${start}-${end} of ${size} instead`, advice);
+  const length = end - start + 1;
   const declared = lengthOf(response) ?? length;
   if (declared !== length)
     throw problem(`the server sends bytes ${start}-${end} and declares ${declared} bytes`, advice);
@@ -131,9 +157,7 @@ async function wholeFile(
 }
 
 /** The range that an answer declares; undefined if it declares none or an impossible one. */
-export function contentRange({
-  headers,
-}: Response): { start: number; end: number; size: number } | undefined {
+export function contentRange({ headers }: Response): Place | undefined {
   const match = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(headers.get('content-range') ?? '');
   if (match === null) return undefined;
   const [start, end, size] = match.slice(1).map(Number);

@@ -92,6 +92,7 @@ describe.each(Object.entries(bundlers))('factorflow/browser, bundled by %s', (_,
     const ratings = triples.slice(0, 4).map(({ item, rating }) => ({ item, rating }));
     expect(await page.recommend({ ratings }, 9)).toEqual(await model?.recommend({ ratings }, 9));
     await page.close();
+    await expect(bundled.openModel(`${server?.url}/none`)).rejects.toMatchObject({ name: 'DataError' });
     const [whole, code] = [readFileSync(built), readFileSync(file)];
     const onlyOfTraining = 'a page trains on at most';
     expect([whole.includes(onlyOfTraining), code.includes(onlyOfTraining)]).toEqual([true, false]);

@@ -9,6 +9,7 @@ import { kernelBytes } from '../../cpu/compile-kernels.ts';
 import { ALS, DataError, Session, UsageError } from '../../index.ts';
 import { randomRatings } from '../support/ratings.ts';
 import { type Asked, PageServer } from './page-server.ts';
+import { editMetadata } from '../support/edit-metadata.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-loading-'));
 let server: PageServer;
@@ -30,6 +31,7 @@ afterAll(async () => {
 });
 
 const ITEMS = '/model/itemFactors/part-00000.parquet';
+const METADATA = '/model/metadata/part-00000';
 const bytesOf = (path: string) => readFileSync(join(folder, path));
 const end = ({ response }: Asked, status: number, content: Uint8Array, headers: object = {}) => {
   response.writeHead(status, { ...headers }).end(content);
@@ -97,6 +99,28 @@ describe('openModel', () => {
     expect((error as DataError).details.file).toContain(ITEMS);
   });
 
+  it('finds a flipped bit anywhere in the items', async () => {
+    const whole = bytesOf(ITEMS);
+    for (let at = 40; at < whole.length; at += 1 + Math.floor(whole.length / 40)) {
+      const changed = Buffer.from(whole);
+      changed[at] ^= 64;
+      server.answer = (asked) => asked.path === ITEMS && end(asked, 200, changed);
+      await expect(openModel(url), `byte ${at}`).rejects.toThrow(DataError);
+    }
+  });
+
+  it('names the page that a server sends for a file that it does not have', async () => {
+    const page = Buffer.from('<!doctype html><title>Shop</title>');
+    for (const [path, message] of [
+      [METADATA, 'there is no model at this URL: the server sent a page'],
+      [ITEMS, 'the file is missing: the model has 700 rows, and 0 were read; the server sent a page'],
+    ]) {
+      server.answer = (asked) =>
+        asked.path === path && end(asked, 200, page, { 'Content-Type': 'text/html' });
+      await expect(openModel(url)).rejects.toThrow(message);
+    }
+  });
+
   it('reports a file that changes between its requests', async () => {
     server.answer = (asked) => {
       const { path, before, content, request } = asked;
@@ -140,12 +164,23 @@ describe('openModel', () => {
     ],
     [
       'with the items of another model',
-      'a feature vector has 1 values',
+      'the file is damaged or belongs to another model',
       (target) =>
         writeFileSync(
           join(target, 'itemFactors/part-00000.parquet'),
           bytesOf('/model/itemCounts/part-00000.parquet'),
         ),
+    ],
+    [
+      'without digests, with the items of another rank',
+      'a feature vector has 1 values',
+      (target) => {
+        editMetadata(target, (line) => line.replace(/,"files":\{.*?\}/, ''));
+        writeFileSync(
+          join(target, 'itemFactors/part-00000.parquet'),
+          bytesOf('/model/itemCounts/part-00000.parquet'),
+        );
+      },
     ],
   ])('refuses a folder %s', async (kind, message, damage) => {
     const target = join(folder, kind.replaceAll(' ', '-'));

@@ -1,6 +1,7 @@
 /** Ranges of files in few requests, which readers share, and a cache of bounded size. */
 import { describe, expect, it } from 'vitest';
 import { BlockCache } from '../../browser/cached-file.ts';
+import { RemoteFile } from '../../browser/remote-file.ts';
 import { joinRanges, readRanges } from '../../browser/read-ranges.ts';
 import { RequestCache, SharedRequest } from '../../browser/shared-request.ts';
 import { CancelledError } from '../../engine/errors.ts';
@@ -19,6 +20,44 @@ function countedFile(byteLength: number) {
 }
 
 const expected = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => (from + i) % 251);
+
+describe('a file on a server', () => {
+  const content = Uint8Array.from({ length: 200_000 }, (_, i) => (i * 7) % 251);
+  const part = (from: number, to: number) =>
+    new Response(content.slice(from, to), {
+      status: 206,
+      headers: { 'Content-Range': `bytes ${from}-${to - 1}/${content.length}` },
+    });
+  const whole = () => new Response(content.slice());
+  const placeOf = (range: string) => /bytes=(\d*)-(\d+)/.exec(range)?.slice(1).map(Number) ?? [0, 0];
+
+  it.each<[string, (range: string) => Response, requests: number]>([
+    ['takes the last bytes for the first', (range) => part(placeOf(range)[0], placeOf(range)[1] + 1), 3],
+    ['sends the first bytes for any range', () => part(0, 70_000), 5],
+    [
+      'has no last bytes',
+      (range) => (range.startsWith('bytes=-') ? new Response(null, { status: 416 }) : whole()),
+      2,
+    ],
+    ['does not say which bytes it sends', () => new Response(content.slice(0, 10), { status: 206 }), 2],
+    ['ignores ranges', whole, 1],
+  ])('has its bytes where the server %s', async (_, answer, most) => {
+    let requests = 0;
+    const fetch = async (_url: string, { headers }: RequestInit) => {
+      requests++;
+      const range = new Headers(headers).get('range');
+      return range === null ? whole() : answer(range);
+    };
+    const file = (await RemoteFile.open('file', { fetch, signal: undefined })) as RemoteFile;
+    expect(file.byteLength).toBe(content.length);
+    for (const [from, to] of [
+      [1000, 1010],
+      [199_990, 200_000],
+    ])
+      expect(new Uint8Array(await file.slice(from, to))).toEqual(content.slice(from, to));
+    expect(requests).toBeLessThanOrEqual(most);
+  });
+});
 
 describe('ranges', () => {
   it('near each other share a request', async () => {

@@ -148,6 +148,7 @@ describe('imports', () => {
       'hyparquet/src/indexes.js',
       'hyparquet/src/metadata.js',
       'hyparquet/src/scan.js',
+      'hyparquet/src/thrift.js',
       'liquidjs',
     ]);
   });

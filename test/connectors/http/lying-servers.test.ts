@@ -6,6 +6,7 @@ import { patience } from '../../../connectors/http/request.ts';
 import { headOfUrl, streamUrl } from '../../../connectors/http/stream-url.ts';
 import { DataError } from '../../../engine/errors.ts';
 import { readTable } from '../text/text-testing.ts';
+import { sendRange } from '../../support/send-range.ts';
 import { base, type Handler, read, served } from './ratings-server.ts';
 
 const url = `${base}/ratings.parquet`;
@@ -60,9 +61,27 @@ describe('more than was asked for', () => {
       `the server sends ${place.replace('/', ' of ')} instead (the last 65536 bytes) (${url})`,
     );
     expect(error).toContain('Download the file first');
-    expect(served.requests).toHaveLength(1);
+    // By their numbers and as a whole, too.
+    expect(served.requests).toHaveLength(3);
     // As much as the system takes before the connection ends.
-    expect(sent).toBeLessThan(1 << 25);
+    expect(sent).toBeLessThan(3 << 25);
+  });
+
+  test('the first bytes for the last ones: they are asked for by their numbers, then the whole file is taken', async () => {
+    const content = Uint8Array.from({ length: 90_000 }, (_, i) => i % 251);
+    const begin = Buffer.from(content.subarray(0, 65_537));
+    const first = { 'Content-Range': `bytes 0-65536/${content.length}` };
+    for (const knowsNumbers of [true, false]) {
+      served.handler = (request, response) => {
+        const { range } = request.headers;
+        if (range === undefined) response.end(content);
+        else if (knowsNumbers && range !== 'bytes=-65536') sendRange(request, response, content);
+        else response.writeHead(206, first).end(begin);
+      };
+      const { bytes, start, size } = await fetchRange(url, { last: 65_536 });
+      expect([start, size]).toEqual([knowsNumbers ? 24_464 : 0, 90_000]);
+      expect(Buffer.compare(bytes, content.subarray(start))).toBe(0);
+    }
   });
 
   test('a size that no file has', async () => {
