@@ -4,6 +4,7 @@ import { ParquetSource } from '../connectors/parquet/parquet-source.ts';
 import { UsageError } from '../engine/errors.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
 import { andThen, fromSource, rootSource } from '../engine/stream/logical-plan.ts';
+import type { KeyType } from '../engine/keys/key-column.ts';
 import type { BatchStream } from '../engine/stream/stream.ts';
 import { FlattenHistories } from '../operators/ratings/histories/flatten-histories.ts';
 import { ListHistories } from '../operators/ratings/histories/list-histories.ts';
@@ -44,15 +45,19 @@ export function ratedRows(ratings: Dataset, input: RatingInput): RatedRows | und
   };
 }
 
-/** What users have rated before and after an update; undefined if one of both is not known. */
+/**
+ * What users have rated before and after an update that made a model with these types of ids; undefined if
+ * one of both is not known.
+ */
 export function continuedRows(
   before: RatedRows | undefined,
   after: RatedRows | undefined,
+  ids: Readonly<Record<'user' | 'item', KeyType>>,
   last: boolean,
 ): RatedRows | undefined {
   if (before === undefined || after === undefined) return undefined;
   const [old, added] = [before, after].map(({ rows, last: byTime }) =>
-    (byTime ? rows.orderBy('timestamp') : rows).select('user', 'item', 'rating'),
+    (byTime ? rows.orderBy('timestamp') : rows).select('user', 'item', 'rating').cast(ids),
   );
   return { rows: old.union(added), last, saved: before.saved };
 }

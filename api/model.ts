@@ -142,7 +142,9 @@ export class Model extends RequestModel {
     ]);
     const updated = { model: this, factors: this.factors, means: this.means };
     const made = await updateModel(updated, newRatings, options);
-    made.rated = continuedRows(this.rated, made.rated, !isImplicit(this.metadata));
+    const { users, items } = made.factors;
+    const ids = { user: users.type, item: items.type };
+    made.rated = continuedRows(this.rated, made.rated, ids, !isImplicit(this.metadata));
     return made;
   }
 

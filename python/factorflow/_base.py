@@ -87,7 +87,7 @@ class Base:
         """
         names = self._columns(user, item, rating, timestamp)
         source = self._ratings_of(ratings, names)
-        held = None if validation is None else self._ratings_of(validation, names)
+        held = None if validation is None else self._ratings_of(validation, names[:3])
         request = {
             "type": "train",
             "algorithm": self._algorithm,

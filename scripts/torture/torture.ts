@@ -3,7 +3,7 @@
  * be: kills, signals, full disks, failing, short and slow calls of the file system, web servers with false
  * answers, damaged files, aborted calls, closed sessions, `serve` that ends among requests and reloads, and
  * its slow clients, readers and writers in separate process spaces, thousands of small fits, ratings of odd
- * shapes, and float64 formulas in Python.
+ * shapes, float64 formulas in Python, and threads of Python on one model.
  * Ends only processes of its own and writes only to a temporary folder of its own.
  *
  *     npm run torture -- [--minutes 10] [--seed 1] [--only kills,signals] [--oracle]
@@ -24,7 +24,7 @@ import { faults } from './faults.ts';
 import { fullDisk } from './full-disk.ts';
 import { kills, signalled } from './kills.ts';
 import { lies } from './lies.ts';
-import { oracle } from './oracle.ts';
+import { oracle, pythonThreads } from './oracle.ts';
 import { servedClients } from './served-clients.ts';
 import { serving } from './serving.ts';
 import { spaces } from './spaces.ts';
@@ -64,6 +64,7 @@ const makers: readonly (readonly [MakeAttack, number])[] = [
   [shapesOnGpu, 1],
   [smallFits, 0.5],
   [oracle, 1],
+  [pythonThreads, 0.5],
   [spaces, 1],
   [closing, 0.5],
   [serving, 0.5],

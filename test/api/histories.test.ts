@@ -66,14 +66,15 @@ describe('histories', () => {
       { user, item, rating: 1 },
       { user: 9999, item, rating: 2 },
     ];
-    await session.from(ratingBatches(later)).write.parquet(at('later'));
+    // Of 64 bits, where the model's ids have 32.
+    const wide = session.from(ratingBatches(later)).cast({ user: 'int64', item: 'int64' });
+    await wide.write.parquet(at('later'));
     const updated = await model.update(session.read.parquet(at('later')));
     await updated.save(at('updated'), { histories: true });
-    expect(await rowsOf((await session.loadModel(at('updated'))).histories)).toEqual([
-      { ...sorted[0], rating: 1 },
-      ...sorted.slice(1),
-      { user: 9999, item, rating: 2 },
-    ]);
+    const found = await rowsOf(
+      (await session.loadModel(at('updated'))).histories?.cast({ user: 'int32', item: 'int32' }),
+    );
+    expect(found).toEqual([{ ...sorted[0], rating: 1 }, ...sorted.slice(1), { user: 9999, item, rating: 2 }]);
   });
 
   it('of rows in memory are given to save; a model saved without them has none', async () => {
