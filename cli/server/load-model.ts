@@ -3,6 +3,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { IndexUse } from '../../api/serving/index-use.ts';
 import type { Dataset } from '../../api/dataset.ts';
+import { DataError } from '../../engine/errors.ts';
 import { readRegular } from '../../engine/regular-file.ts';
 import type { EventSink, ItemFilters, ItemNames, Model, Session } from '../../index.ts';
 import type { LoadedModel } from './loaded-model.ts';
@@ -31,6 +32,8 @@ export async function loadModel(data: ModelData): Promise<LoadedModel> {
     const filters = await readFilters?.(model);
     const names = await readNames(model);
     await model.prepare({ index });
+    if ((await versionOf(folder)) !== version)
+      throw new DataError('the model was replaced while it was loaded', { phase: 'load', file: folder });
     const forms = model.idForms;
     return { model, forms, version, index, exclude, names, filters, loadedAt: new Date() };
   } catch (error) {

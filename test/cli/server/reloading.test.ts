@@ -135,6 +135,13 @@ it('a pipe in the folder fails the load, and does not block it', async () => {
   await expect(loadModel({ folder, session } as never)).rejects.toThrow('part-pipe');
 });
 
+it('a model that is replaced during its load is not named after the other one', async () => {
+  const folder = await saveModel('replaced');
+  const readNames = async () => void (await saveModel('replaced', numbers, 2));
+  const load = loadModel({ folder, session, index: 'auto', readNames } as never);
+  await expect(load).rejects.toThrow('the model was replaced while it was loaded');
+});
+
 it('the state of a folder changes with each of its files', async () => {
   const folder = await saveModel('state');
   const first = await folderState(folder);
