@@ -6,7 +6,11 @@ import type { EffectiveRatings } from '../../operators/als/implicit/effective-ra
 import type { RatingShape } from '../../operators/evaluation/rating-facts.ts';
 import { coldWarnings } from '../../operators/evaluation/cold-test.ts';
 import { pastBestWarnings } from '../../operators/evaluation/past-best.ts';
-import { ratingWarnings, type TrainingWarning } from '../../operators/evaluation/rating-warnings.ts';
+import {
+  rankWarnings,
+  ratingWarnings,
+  type TrainingWarning,
+} from '../../operators/evaluation/rating-warnings.ts';
 import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
 import type { DuplicatePolicy } from '../../operators/tasks/tasks.ts';
 import type { TrainingIteration } from '../../operators/training/iteration.ts';
@@ -32,6 +36,8 @@ export interface FindingOptions {
   readonly duplicates: number;
   readonly policy: DuplicatePolicy;
   readonly test: ValidationPairs | undefined;
+  /** The rank of the model to train. */
+  readonly rank: number;
   readonly implicit?: EffectiveRatings | undefined;
   /** True for new ratings of a model, which may be few and of any kind. */
   readonly update?: boolean;
@@ -40,10 +46,12 @@ export interface FindingOptions {
 /** Reports ratings that look wrong, as warnings, before training. */
 export function findProblems(
   facts: RatingShape,
-  { duplicates, policy, test, implicit, update = false }: FindingOptions,
+  { duplicates, policy, test, rank, implicit, update = false }: FindingOptions,
   ctx: ExecutionContext,
 ): readonly TrainingWarning[] {
-  const found = update ? [] : ratingWarnings(facts, duplicates, policy);
+  const { users, items } = facts;
+  const sizes = { users: users.rated, items: items.rated };
+  const found = update ? [] : [...ratingWarnings(facts, duplicates, policy), ...rankWarnings(rank, sizes)];
   // Implicit data may be counts, or all 1, without a warning.
   const own = implicit
     ? [

@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { isLossy } from '../../engine/lossy-path.ts';
 import { CapacityError, DataError, FactorFlowError, UsageError } from '../../engine/errors.ts';
 
@@ -25,7 +27,7 @@ export function messageOf(error: unknown): string {
 export function folderRefused(name: string, advice: string, error: unknown): UsageError {
   const code = errorCode(error) ?? messageOf(error);
   const reasons: Readonly<Record<string, string>> = {
-    ENOENT: 'does not exist',
+    ENOENT: parentExists(error) ? 'takes no new folders' : 'does not exist',
     ENOTDIR: 'is not a folder',
     EEXIST: 'is not a folder',
     EROFS: 'cannot be written to: the file system is read-only',
@@ -34,6 +36,12 @@ export function folderRefused(name: string, advice: string, error: unknown): Usa
     advice,
     cause: error,
   });
+}
+
+/** True for a path that could not be made in an existing folder, as in /proc. */
+function parentExists(error: unknown): boolean {
+  const path = error instanceof Error && 'path' in error ? error.path : undefined;
+  return typeof path === 'string' && existsSync(dirname(path));
 }
 
 /** Phases that only read a file. */

@@ -1,4 +1,4 @@
-import type { Dirent } from 'node:fs';
+import { type Dirent, existsSync, lstatSync } from 'node:fs';
 import { mkdir, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { dirname, join, resolve, sep } from 'node:path';
@@ -138,6 +138,12 @@ export async function atomicOutput(target: string, options: AtomicOutputOptions)
   let made: string | undefined;
   try {
     refuseLossyName(target, 'write');
+    if (path !== resolve(target) && !existsSync(parent) && isLink(target))
+      throw new UsageError(`the output is a link to ${path}, whose folder does not exist`, {
+        phase: 'write',
+        file: target,
+        advice: 'Make the folder, or remove the link',
+      });
     made = await makeFolders(parent);
     await recoverOutput(path);
     await check(path, target, options);
@@ -149,6 +155,10 @@ export async function atomicOutput(target: string, options: AtomicOutputOptions)
     await removeMade(parent, made);
     throw fileProblem(error, 'write', target);
   }
+}
+
+function isLink(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
 }
 
 class PendingOutput implements AtomicOutput {

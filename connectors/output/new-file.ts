@@ -1,6 +1,7 @@
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { type FileHandle, mkdir, open, readdir, rmdir, stat } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
+import { UsageError } from '../../engine/errors.ts';
 import { errorCode, fileProblem } from '../files/file-problem.ts';
 
 /** Most pieces in one system call (IOV_MAX). */
@@ -55,18 +56,39 @@ export async function syncPath(path: string): Promise<void> {
 }
 
 /**
- * Makes a folder and its missing parents; returns the first that was made. Throws the file system's error.
- * (On a read-only file system, Node's own recursive option reports that the folder does not exist.)
+ * Makes a folder and its missing parents, one after the other; returns the first that was made. Throws the file
+ * system's error, with what it had made removed. (Node's own recursive option never ends in /proc, and reports
+ * that the folder does not exist on a read-only file system.)
  */
 export async function makeFolders(folder: string): Promise<string | undefined> {
+  const missing: string[] = [];
+  for (let at = resolve(folder); !existsSync(at); at = dirname(at)) missing.unshift(at);
+  // Throws if it exists and is not a folder.
+  if (missing.length === 0) return mkdir(folder, { recursive: true });
+  const made: string[] = [];
   try {
-    return await mkdir(folder, { recursive: true });
+    for (const one of missing) if (await makeFolder(one)) made.push(one);
   } catch (error) {
-    if (errorCode(error) !== 'ENOENT') throw error;
-    let missing = folder;
-    while (dirname(missing) !== missing && !existsSync(dirname(missing))) missing = dirname(missing);
-    await mkdir(missing);
-    await rmdir(missing);
+    for (const one of made.toReversed()) await rmdir(one).catch(() => undefined);
     throw error;
+  }
+  return made[0];
+}
+
+/** Makes a folder in an existing one; false if another process has made it meanwhile. */
+async function makeFolder(folder: string): Promise<boolean> {
+  try {
+    await mkdir(folder);
+    return true;
+  } catch (error) {
+    if (errorCode(error) !== 'EEXIST') throw error;
+    const found = statSync(folder, { throwIfNoEntry: false });
+    if (found?.isDirectory() === true) return false;
+    if (found !== undefined) throw error;
+    throw new UsageError(`${folder} is a link to a folder that does not exist`, {
+      phase: 'write',
+      advice: 'Make the folder, or remove the link',
+      cause: error,
+    });
   }
 }

@@ -17,6 +17,7 @@ export type WarningCode =
   | 'past-best'
   | 'not-positive'
   | 'unused-numbers'
+  | 'rank-above-size'
   | 'unknown-exclusions'
   | 'mostly-cold'
   | 'nothing-excluded';
@@ -77,6 +78,26 @@ export function ratingWarnings(
     });
   }
   return warnings.filter((warning) => warning !== undefined);
+}
+
+/**
+ * The warning about more factors than users or items: a matrix of m x n ratings has at most the rank min(m, n).
+ */
+export function rankWarnings(
+  rank: number,
+  { users, items }: { readonly users: number; readonly items: number },
+): TrainingWarning[] {
+  const [least, rows] = users < items ? [users, 'users'] : [items, 'items'];
+  if (rank <= least || least < 2) return [];
+  return [
+    {
+      code: 'rank-above-size',
+      text:
+        `rank ${formatCount(rank)} is above the number of ${rows}, ${formatCount(least)}, which is the ` +
+        `largest rank that the ratings can have: more factors take time and memory, and add nothing. Lower ` +
+        `the rank to ${formatCount(least)} or less`,
+    },
+  ];
 }
 
 function valueWarning({

@@ -1,5 +1,6 @@
 import { formatBytes } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
+import { rankWarnings } from '../evaluation/rating-warnings.ts';
 import { rankingReasons } from '../params/common.ts';
 import { factorStride } from '../planner/sizes.ts';
 import { lambdasOf, type SgdParams, shrinkOf } from './params.ts';
@@ -31,10 +32,11 @@ export function describeProblem({
  * factors.
  */
 export function planReasons(
-  { params, schedule, features, device: { strideStep } }: SgdProblem,
+  { profile, params, schedule, features, device: { strideStep } }: SgdProblem,
   versionBytes: number,
 ): string[] {
   return [
+    ...rankWarnings(params.rank, profile).map(({ text }) => `warning: ${text}`),
     ...shrinkReason(params),
     ...rankingReasons(params, 'epoch'),
     ...(params.biases

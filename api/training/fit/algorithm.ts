@@ -100,7 +100,7 @@ export type ModelFacts = Pick<
  * phases of a fit call these functions in this order; see fit.ts. An object is used for one fit.
  */
 export interface FitAlgorithm<Types extends FitTypes> {
-  readonly params: DeviceParams & { readonly seed: number };
+  readonly params: DeviceParams & { readonly seed: number; readonly rank: number };
   /**
    * Name of the form in which the algorithm loads ratings. A data set that is cached between fits loads each
    * form once.

@@ -54,6 +54,7 @@ export function inspectPhase<Types extends FitTypes>(
         duplicates,
         policy: input.onDuplicates,
         test: found.data.test,
+        rank: algorithm.params.rank,
         implicit,
         update: algorithm.updates,
       },

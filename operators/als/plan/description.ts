@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../../engine/json.ts';
+import { rankWarnings } from '../../evaluation/rating-warnings.ts';
 import { rankingReasons } from '../../params/common.ts';
 import { forSides } from '../../params/table.ts';
 import { factorStride } from '../../planner/sizes.ts';
@@ -55,8 +56,9 @@ function regularizationText({
 
 /** The reasons for the choices of the whole plan, for printing. */
 export function planReasons(problem: AlsProblem): string[] {
-  const { params } = problem;
+  const { params, profile } = problem;
   return [
+    ...rankWarnings(params.rank, profile).map(({ text }) => `warning: ${text}`),
     ...(params.implicitPrefs ? [] : rankingReasons(params, 'iteration')),
     gridReason(problem),
     ...sumsReasons(problem),

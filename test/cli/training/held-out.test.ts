@@ -30,9 +30,12 @@ describe.concurrent('held-out ratings of train', () => {
       /\nwarning: the model's ndcg@10, .* by popularity, .* Try other values of --weight \(now spark\), --alpha \(now 40\), --reg-param \(now 4\), or search for them \(tune\)\n$/,
     );
     expect(stderr).not.toContain('popularity');
-    expect((await runHere('evaluate', model, ratings, '--quiet')).stdout).toMatch(
-      /\nThe model is of implicit data: .*Measure it with --ranking\n$/,
-    );
+    expect(await runHere('evaluate', model, ratings, '--quiet')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining(
+        'implicit data have no RMSE. Measure rankings: --ranking --k 20 --exclude TRAIN',
+      ),
+    });
   });
 
   it('ranks held-out ratings of other data where that is asked for, by some users alone', async () => {

@@ -261,3 +261,18 @@ test('a name may have all the 255 bytes that file systems allow', async () => {
     expect(hidden()).toEqual(before);
   }
 });
+
+test('a link to nowhere makes no folders', async () => {
+  symlinkSync(path('gone/a/b'), path('dangling'));
+  await expect(atomicOutput(path('dangling'), options)).rejects.toThrow(
+    `the output is a link to ${path('gone/a/b')}, whose folder does not exist`,
+  );
+  await expect(atomicOutput(path('dangling/below'), options)).rejects.toThrow(
+    'dangling is a link to a folder that does not exist',
+  );
+  expect(existsSync(path('gone'))).toBe(false);
+  // The folder of its target exists: the output is made there.
+  symlinkSync(path('made later'), path('through'));
+  await put('through', 'new');
+  expect(readFileSync(path('made later/a.data'), 'utf8')).toBe('new');
+});

@@ -57,6 +57,12 @@ describe('a spill folder', () => {
     rmSync(join(parent, 'file'));
   });
 
+  it('is refused where the system has no new folders, at once', async ({ skip }) => {
+    if (process.platform !== 'linux') return skip('there is no /proc here');
+    for (const path of ['/proc', '/proc/none', '/proc/none/below'])
+      await expect(new SpillFolder(path).open()).rejects.toThrow(`spillDir ${path} takes no new folders`);
+  });
+
   it('clears folders of processes that are no more, and leaves those of running ones and of others', async () => {
     const own = new SpillFolder(parent);
     const name = (await own.open()).split('/').at(-1) as string;

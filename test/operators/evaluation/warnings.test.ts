@@ -35,6 +35,20 @@ async function trained(
 }
 
 const rows = randomRatings(8, 60, 50, 1500);
+it('a rank above the number of users or items is a warning, also of the plan', async () => {
+  const items = new Set(rows.map(({ item }) => item)).size;
+  for (const trainer of [
+    new ALS({ rank: items + 1, maxIter: 1 }),
+    new SGD({ rank: items + 1, maxIter: 1 }),
+  ]) {
+    const { training } = await trainer.fit(dataset(rows));
+    const text = `rank ${items + 1} is above the number of items, ${items}, which is the largest rank that the ratings can have: more factors take time and memory, and add nothing. Lower the rank to ${items} or less`;
+    expect(training?.warnings).toEqual([{ code: 'rank-above-size', text }]);
+    expect((await trainer.plan(dataset(rows))).plan.reasons).toContain(`warning: ${text}`);
+  }
+  expect((await trained(rows, undefined, { rank: items })).training.warnings).toEqual([]);
+});
+
 const heavy = (row: Triple, i: number) => ({ ...row, rating: i % 500 === 7 ? 9000 + i : 1 + (i % 4) });
 
 describe('ratings', () => {
