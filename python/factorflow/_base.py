@@ -95,7 +95,8 @@ class Base:
             "rows": source.rows,
         }
         listen = _Listener(show_progress, callback)
-        with self._updating(), self._slot.lend(self._flags()) as worker:
+        with self._updating(), self._slot.lend(self._flags()) as lent:
+            worker = lent.worker
             if held is not None:
                 self._send_data(worker, "validation", held)
                 request["validation"] = "validation"
@@ -105,9 +106,10 @@ class Base:
             state = received(answer["model"], frames, source.shape, source.dtypes)
             if held is not None:
                 worker.request({"type": "forget", "name": "validation"})
+            lent.holds = state
         state.sources = None if source.once else [source]
         self.report_ = listen.report
-        self._hold(state)
+        self._state = state
         return self
 
     @contextlib.contextmanager
@@ -117,11 +119,6 @@ class Base:
             if self._slot.lent is not None:
                 raise UsageError("the model is being trained: a callback of fit cannot train or update it")
             yield
-
-    def _hold(self, state):
-        """Takes a model that the worker holds, too."""
-        with self._slot.lock:
-            self._state = self._slot.holds = state
 
     def _columns(self, user, item, rating, timestamp, on_duplicates=None):
         times = (on_duplicates or self._params.get("on_duplicates")) == "last"
@@ -206,7 +203,7 @@ class Base:
             answer, lists = worker.request({"type": "histories"})
             if answer["rows"] is not None:
                 state.sources = [LoadedRatings(lists)]
-            self._hold(state)
+            self._state = self._slot.holds = state
         return self
 
     def close(self):

@@ -51,18 +51,20 @@ class Updating:
                 source = _new_ratings(state, source)
             if source.rows == 0:
                 return self
-            with self._slot.lend(self._flags(), state) as worker:
+            with self._slot.lend(self._flags(), state) as lent:
+                worker = lent.worker
                 self._send_data(worker, "ratings", source)
                 answer, frames = worker.request(request)
                 dtypes = (state.users.ids.dtype, state.items.ids.dtype)
                 updated = received(answer["model"], frames, _union(state.shape, source.shape), dtypes)
                 worker.request({"type": "forget", "name": "ratings"})
+                lent.holds = updated
             if state.histories is not None and not source.once:
                 added = Histories.of([source], updated).pairs(np.arange(len(updated.users.ids)))
                 last = not _is_implicit(state)
                 updated.histories = state.histories.continued(state, updated, added, last=last)
             _warn_of_unsolved(state, updated)
-            self._hold(updated)
+            self._state = updated
         return self
 
     def partial_fit_users(self, userids, user_items):

@@ -15,6 +15,14 @@ _slots = []
 _all_slots = weakref.WeakSet()
 
 
+class Lent:
+    """The worker of a training, and the state of the model that it holds at the end."""
+
+    def __init__(self, worker):
+        self.worker = worker
+        self.holds = None
+
+
 class Slot:
     """The place of one model's worker. The pool may close an idle one; the model then starts another."""
 
@@ -26,7 +34,7 @@ class Slot:
         self.worker = None
         # The state of the model that the worker holds; None for no model.
         self.holds = None
-        # The worker of the training that runs.
+        # Of the training that runs.
         self.lent = None
         with _lock:
             _all_slots.add(self)
@@ -41,18 +49,19 @@ class Slot:
     @contextlib.contextmanager
     def lend(self, flags, state=None):
         """A worker for a training, which holds `state`. Other requests meanwhile, also those of a callback of
-        the training, are answered by another worker.
+        the training, are answered by another worker. The caller sets `holds` of what it gets.
         """
         with self.lock:
-            self.lent = self.hold(flags, state) if state is not None else self.start(flags)
+            lent = self.lent = Lent(self.hold(flags, state) if state is not None else self.start(flags))
             self.worker = self.holds = None
         try:
-            yield self.lent
+            yield lent
         finally:
             with self.lock:
                 if self.worker is not None:
                     self.worker.close()
-                self.worker, self.lent, self.holds = self.lent, None, None
+                # At once: another thread may give the worker another state from now on.
+                self.worker, self.holds, self.lent = lent.worker, lent.holds, None
 
     def hold(self, flags, state):
         """The worker, after it got this state of the model; hold `lock` meanwhile."""
@@ -93,7 +102,7 @@ def _after_fork_in_child():
     _slots.clear()
     for slot in list(_all_slots):
         slot.lock, slot.updating = threading.RLock(), threading.RLock()
-        for worker in (slot.worker, slot.lent):
+        for worker in (slot.worker, slot.lent and slot.lent.worker):
             if worker is not None:
                 worker.forget()
         slot.worker = slot.holds = slot.lent = None

@@ -280,6 +280,30 @@ def test_an_answer_is_of_one_model(triples, machine, monkeypatch):
             model._state = states[0]
 
 
+def test_a_call_between_a_training_and_its_model(triples, machine):
+    class Asking(factorflow.ALS):
+        """Asks before `fit` has replaced the state."""
+
+        answers = []
+
+        def __setattr__(self, name, value):
+            if name == "_state" and value is not None and self._state is not None:
+                self.answers.append(self.recommend(3)[1].tolist())
+            super().__setattr__(name, value)
+
+    users, items, ratings = triples
+    with Asking(factors=2, iterations=1, **machine).fit(triples) as model:
+        before = model.recommend(3)[1].tolist()
+        model.fit((users, items, 6 - ratings))
+        after = model.recommend(3)[1].tolist()
+        model.close()
+        assert model.recommend(3)[1].tolist() == after != before == model.answers[0]
+        model.partial_fit(([3], [5], [1.0]))
+        after = model.recommend(3)[1].tolist()
+        model.close()
+        assert model.recommend(3)[1].tolist() == after
+
+
 def test_a_callback_of_fit_uses_the_model_of_before(triples, machine):
     model = factorflow.ALS(factors=2, iterations=2, **machine)
     said = []
@@ -347,7 +371,7 @@ ratings = (draw.integers(0, 50, 2000), draw.integers(0, 40, 2000), draw.uniform(
 model = factorflow.ALS(factors=4, iterations=int(sys.argv[1]), device="cpu", num_threads=1)
 def told(iteration, *_):
     if iteration == 1:
-        print(model._slot.lent.pid, flush=True)
+        print(model._slot.lent.worker.pid, flush=True)
 model.fit(ratings, callback=told)
 """
 
