@@ -1,6 +1,12 @@
 /** The oldest Node that runs FactorFlow, as in package.json's "engines". */
 const OLDEST = [22, 12] as const;
 
+/** The message, without its subject, for a Node that cannot run FactorFlow; undefined for one that can. */
+export function unfitNode(): string | undefined {
+  const noWasm = 'needs WebAssembly, which Node lacks when it runs with --jitless. Leave that flag out';
+  return tooOldNode(process.versions.node) ?? (typeof WebAssembly === 'undefined' ? noWasm : undefined);
+}
+
 /**
  * The message, without its subject, for a Node version that is too old ("20.1.0"); undefined for one that is
  * new enough.

@@ -3,11 +3,11 @@
  * runs before it.
  */
 import { UsageError } from '../engine/errors.ts';
-import { tooOldNode } from './node-version.ts';
+import { unfitNode } from './node-version.ts';
 
 declare const __webpack_require__: unknown;
 
-const problem = tooOldNode(process.versions.node);
+const problem = unfitNode();
 if (problem !== undefined) throw new UsageError(`FactorFlow ${problem}`);
 
 // webpack (and ncc) define this name. In the output of other bundlers, import.meta.url is the bundle's own

@@ -1,9 +1,9 @@
 #!/usr/bin/env node
 import { availableParallelism } from 'node:os';
-import { tooOldNode } from '../api/node-version.ts';
+import { unfitNode } from '../api/node-version.ts';
 
 // Loads no other module before this check, since older versions could not parse it.
-const problem = tooOldNode(process.versions.node);
+const problem = unfitNode();
 if (problem === undefined) {
   // System threads that copy rows between GPUs and read files. Their number cannot change after their first
   // work.

@@ -7,6 +7,7 @@ import { devNull } from 'node:os';
 import { CapacityError } from '../../engine/errors.ts';
 import { counted, formatBytes } from '../../engine/format.ts';
 import { FILES_OF_CALLER, FILES_OF_THREAD } from './file-table.ts';
+import { errorCode } from '../../connectors/files/file-problem.ts';
 
 /**
  * Address space that Node reserves for a thread (590 MiB, measured with Node 24), for the WebAssembly memory
@@ -40,6 +41,7 @@ function requireOpenFiles(threads: number): void {
   try {
     while (opened.length < needed) opened.push(openSync(devNull, 'r'));
   } catch (cause) {
+    if (errorCode(cause) === undefined) throw cause;
     throw new CapacityError(
       `too many open files: ${threads} threads need ${needed} more, and the system allows ${opened.length}`,
       { advice: 'Raise the limit (ulimit -n), or use fewer workers', cause },

@@ -7,7 +7,7 @@ import {
   registerTemporary,
   siblingName,
 } from '../../connectors/output/temporaries.ts';
-import { CapacityError, DataError } from '../../engine/errors.ts';
+import { CapacityError, DataError, UsageError } from '../../engine/errors.ts';
 import { refuseLossyName } from '../../connectors/files/lossy-name.ts';
 
 /**
@@ -28,6 +28,7 @@ export async function checkWritable(target: string): Promise<void> {
     forgetTemporary(temporary);
   } catch (error) {
     const problem = fileProblem(error, 'write', parent);
+    if (problem instanceof UsageError) throw problem;
     if (problem instanceof CapacityError)
       throw new CapacityError(problem.summary, { ...problem.details, file: target });
     // Special folders (/proc) exist, but creating a file in them fails with ENOENT. The system's message,

@@ -1,4 +1,4 @@
-import { errorCode, fileProblem } from '../../connectors/files/file-problem.ts';
+import { errorCode, fileProblem, permissionProblem } from '../../connectors/files/file-problem.ts';
 import {
   CapacityError,
   DataError,
@@ -57,6 +57,8 @@ function columnAdvice(advice: string, options: Options): string {
 /** Turns errors of the system and of the JavaScript engine into errors of the library. */
 function classify(error: unknown): unknown {
   if (error instanceof FactorFlowError || !(error instanceof Error)) return error;
+  const refused = permissionProblem(error);
+  if (refused !== undefined) return refused;
   if (isOutOfMemory(error)) {
     return new CapacityError(`out of memory: ${error.message}`, {
       advice:

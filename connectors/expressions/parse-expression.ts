@@ -12,7 +12,7 @@ import { nearest, spelled } from '../../engine/nearest.ts';
 import { call, type Expression, literal, type Literal } from '../../engine/expressions/expression.ts';
 import { functions } from '../../engine/expressions/functions/table.ts';
 import { type ValueType, valueTypes } from '../../engine/expressions/types.ts';
-import { NUMBER, rewrite, TIME, TRY } from './tokens.ts';
+import { nameOf, NUMBER, rewrite, TIME, TRY } from './tokens.ts';
 
 /**
  * Parses an expression in SQL: `rating >= 3.5 and ts < '2024-01-01'`. Names of columns are case-sensitive; "a
@@ -123,7 +123,7 @@ class Conversion {
   #column(node: ExprRef): Expression {
     if (node.table) throw this.#unsupported(node, 'Quote a name with a point: "a.b"');
     if (node.name === '*') throw this.#unsupported(node);
-    return { kind: 'column', name: node.name.replaceAll('""', '"') };
+    return { kind: 'column', name: nameOf(node.name) };
   }
 
   #between(node: ExprTernary): Expression {

@@ -11,6 +11,14 @@ export const NUMBER = 'number as written';
 export const TRY = 'try_cast';
 export const TIME = 'time as written';
 
+/** Stands for * in a quoted name, where the parser's lexer has none; no text has this character. */
+const STAR = '\ufdd0';
+
+/** A name as the parser gives it, as the user wrote it. */
+export function nameOf(parsed: string): string {
+  return parsed.replaceAll('""', '"').replaceAll(STAR, '*');
+}
+
 const token =
   /'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[\p{L}_][\p{L}\p{N}_]*|<=>|./gsu;
 
@@ -42,6 +50,7 @@ export function rewrite(text: string): string {
 
 function written(part: string): string {
   if (part.startsWith('`')) return quoted(part.slice(1, -1));
+  if (part.startsWith('"')) return part.replaceAll('*', STAR);
   if (part === '<=>') return '@>';
   if (/^\.?\d/.test(part)) {
     const isSafe = !/e/i.test(part) && (part.includes('.') || Number.isSafeInteger(Number(part)));
@@ -53,5 +62,5 @@ function written(part: string): string {
 }
 
 function quoted(name: string): string {
-  return `"${name.replaceAll('"', '""')}"`;
+  return `"${name.replaceAll('"', '""').replaceAll('*', STAR)}"`;
 }

@@ -109,8 +109,34 @@ function noRoom(details: Details): CapacityError {
   });
 }
 
+/** The kinds of access that Node's permission model refuses, with the flag that allows each. */
+const permissionFlags: Readonly<Record<string, string>> = {
+  FileSystemRead: '--allow-fs-read',
+  FileSystemWrite: '--allow-fs-write',
+  WorkerThreads: '--allow-worker',
+  ChildProcess: '--allow-child-process',
+  Inet: '--allow-net',
+  Addon: '--allow-addons',
+};
+
+/** The error for what Node's permission model refuses; undefined for other errors. */
+export function permissionProblem(error: unknown): UsageError | undefined {
+  if (!(error instanceof Error && 'code' in error && error.code === 'ERR_ACCESS_DENIED')) return undefined;
+  const permission = 'permission' in error ? String(error.permission) : '';
+  const resource = 'resource' in error && error.resource ? String(error.resource) : undefined;
+  const flag = permissionFlags[permission] ?? 'the flag that allows it';
+  const isFile = permission.startsWith('FileSystem');
+  return new UsageError(`Node runs with --permission and refuses the access ${permission}`, {
+    file: isFile ? resource : undefined,
+    advice: `Add ${flag}${isFile ? '=PATH' : ''} to Node's flags; docs/bundlers.md has all that are needed`,
+    cause: error,
+  });
+}
+
 function unexplained(error: unknown, details: Details): Error {
   if (!(error instanceof Error)) return new Error(String(error));
+  const refused = permissionProblem(error);
+  if (refused !== undefined) return refused;
   // Node throws this error, without details, if a file stream has tried a write several times in vain.
   if (!('code' in error) || error.code !== 'ERR_SYSTEM_ERROR') return error;
   return new DataError('the system takes no more bytes (EAGAIN)', {

@@ -1,9 +1,10 @@
-import { constants, createReadStream, openSync, readSync, statSync } from 'node:fs';
+import { constants, createReadStream, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import type { Stats } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { isMainThread } from 'node:worker_threads';
+import { DataError } from '../../engine/errors.ts';
 import { closeRead, closeReader } from '../../engine/regular-file.ts';
 import { waitForOther } from '../../engine/waits.ts';
 import type { UrlVersions } from '../http/url-versions.ts';
@@ -26,6 +27,7 @@ export async function* storedBytes(
     yield* (await import('../http/stream-url.ts')).streamUrl(file, versions);
     return;
   }
+  if (file === STANDARD_STREAM) refuseFolder();
   const whole = file === STANDARD_STREAM ? undefined : wholeOf(file);
   if (whole !== undefined) {
     const part = partOf(whole, 0, size, file);
@@ -53,6 +55,16 @@ export async function* storedBytes(
     stream.destroy();
   }
   if (size !== Number.POSITIVE_INFINITY && length < size) throw shorterFile(file, size, length);
+}
+
+/** Node reads a folder as an empty stdin. */
+function refuseFolder(): void {
+  if (!fstatSync(0, { throwIfNoEntry: false })?.isDirectory()) return;
+  throw new DataError('this is a folder where a file was expected', {
+    phase: 'read',
+    file: 'stdin',
+    advice: 'Name the folder as an input',
+  });
 }
 
 /** A range of a whole file in memory. Throws DataError if the file has fewer than `size` bytes. */

@@ -98,7 +98,16 @@ async function check(path: string, name: string, options: AtomicOutputOptions): 
 
 function holdsWork(path: string): boolean {
   const folder = path.endsWith(sep) ? path : path + sep;
-  return [homedir(), process.cwd()].some((work) => `${resolve(work)}${sep}`.startsWith(folder));
+  return [homedir(), workingFolder()].some((work) => `${work}${sep}`.startsWith(folder));
+}
+
+/** Empty if the folder was removed. */
+function workingFolder(): string {
+  try {
+    return process.cwd();
+  } catch {
+    return '';
+  }
 }
 
 async function entriesOf(folder: string): Promise<Dirent[]> {

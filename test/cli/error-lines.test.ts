@@ -8,9 +8,10 @@ import { nearestFlag } from '../../cli/options/nearest.ts';
 import { flagName } from '../../cli/options/option.ts';
 import { barText, endText, type PhaseState, startText } from '../../cli/progress/phrases.ts';
 import { reportError } from '../../cli/report/report-error.ts';
+import { fileProblem } from '../../connectors/files/file-problem.ts';
 import { CapacityError } from '../../engine/errors.ts';
 import { counted } from '../../engine/format.ts';
-import { runHere } from './run-cli.ts';
+import { ratings, runHere, start } from './run-cli.ts';
 
 describe('an error', () => {
   it('of ours has no stack and keeps its exit code', () => {
@@ -188,6 +189,47 @@ describe('help for slips', () => {
     expect(nearestFlag(word, keys)).toBe(key);
     expect(nearestFlag(word, keys.map(flagName))).toBe(flagName(key));
   });
+
+  it('names the flag of a permission that Node refuses', () => {
+    const refused = (permission: string, resource?: string) =>
+      Object.assign(new Error('Access to this API has been restricted'), {
+        code: 'ERR_ACCESS_DENIED',
+        permission,
+        resource,
+      });
+    expect(reportError(refused('WorkerThreads'))).toMatchObject({
+      exitCode: 2,
+      message: expect.stringMatching(/refuses the access WorkerThreads. Add --allow-worker to/) as string,
+    });
+    expect(fileProblem(refused('FileSystemRead', '/data/a.csv'), 'read', 'a.csv')).toMatchObject({
+      exitCode: 2,
+      message: expect.stringMatching(/FileSystemRead \(\/data\/a.csv\)\. Add --allow-fs-read=PATH/) as string,
+    });
+  });
+
+  it.skipIf(process.platform === 'win32')(
+    'names what a strange start lacks, and works where it can',
+    async () => {
+      const within = (shell: string) => ['sh', '-c', `${shell} exec "$@"`, 'sh'];
+      const jitless = await start(['inspect', ratings], { nodeArgs: ['--jitless'] }).outcome;
+      expect(jitless).toMatchObject({
+        code: 2,
+        stderr: expect.stringMatching(/^factorflow needs WebAssembly, .*--jitless/) as string,
+      });
+      const folder = within('exec < /tmp;');
+      const stdin = await start(['convert', '-', '-', '--from', 'csv', '--to', 'csv'], { within: folder })
+        .outcome;
+      expect(stdin).toMatchObject({
+        code: 3,
+        stderr: expect.stringMatching(/this is a folder .*\(stdin\)\. Name the folder/) as string,
+      });
+      const removed = within('folder=$(mktemp -d); cd "$folder"; rmdir "$folder";');
+      expect(await start(['inspect', ratings, '--quiet'], { within: removed }).outcome).toMatchObject({
+        code: 0,
+      });
+      expect(await start(['inspect', 'ratings.csv'], { within: removed }).outcome).toMatchObject({ code: 3 });
+    },
+  );
 
   it('names the Node that is needed', () => {
     expect(tooOldNode('20.1.0')).toMatch(

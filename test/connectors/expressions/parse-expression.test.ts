@@ -16,6 +16,7 @@ test.each([
   ['a not between 1 and 2', 'not (a >= 1 and a <= 2)'],
   ["`a b` like 'b%' and \"c\"\"d\" ~ 'x' and e rlike 'f'", `"a b" like 'b%' and "c""d" ~ 'x' and e ~ 'f'`],
   ['"null" is null', '"null" is null'],
+  ['"a*b" * `*` > 3', '"a*b" * "*" > 3'],
   ['case a when 1 then 2 end', 'case when a = 1 then 2 end'],
   ["if(a > 1, 'x', 'y')", "case when a > 1 then 'x' else 'y' end"],
   ['cast(x as BIGINT) + try_cast((y + 1) as double)', 'cast(x as int64) + try_cast(y + 1 as float64)'],
