@@ -121,7 +121,8 @@ async function execute(
   }
   // A cancelled command that returned a result did not finish its phases.
   progress.close(signal.aborted ? 'failed' : 'done');
-  const { json, text, exitCode = 0 } = profile ? await measured(command, result, profile, run) : result;
+  const told = command.quiet && result.isSummary ? { ...result, text: '' } : result;
+  const { json, text, exitCode = 0 } = profile ? await measured(command, told, profile, run) : told;
   // A command that wrote its output to stdout prints nothing else there.
   if (run.json || text !== '') await print(run.json ? jsonLine(json) : text);
   return exitCode;

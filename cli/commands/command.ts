@@ -41,6 +41,8 @@ export interface CommandContext {
 export interface CommandResult {
   readonly json: JsonObject;
   readonly text: string;
+  /** True if the text only describes what was written to files, so that --quiet leaves it out. */
+  readonly isSummary?: boolean;
   /** Exit code of a run that found a fault; default 0. */
   readonly exitCode?: ExitCode;
   /** The page of --report, without the parts that all pages have. */

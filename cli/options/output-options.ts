@@ -4,7 +4,11 @@ import { choice, listOf, text, toggle } from './kinds.ts';
 /** Flags of every command. */
 export const commonOptions = {
   json: toggle({ describe: 'print the result as one JSON object on one line of stdout', group: 'Output:' }),
-  quiet: toggle({ describe: 'print no progress on stderr, only errors and warnings', group: 'Output:' }),
+  quiet: toggle({
+    describe:
+      'print only results, errors and warnings: no progress, and no summary of files that were copied',
+    group: 'Output:',
+  }),
 };
 
 /** For commands that run long. */

@@ -1,6 +1,7 @@
 /**
  * Attacks the built program and its library for some minutes, and compares what survives with what it must
- * be: kills, signals, full disks, failing, short and slow calls of the file system, web servers with false
+ * be: kills, signals, full disks, failing, short and slow calls of the file system, stdout into full disks and
+ * full pipes, web servers with false
  * answers, damaged files, aborted calls, closed sessions, `serve` that ends among requests and reloads, and
  * its slow clients, readers and writers in separate process spaces, thousands of small fits, ratings of odd
  * shapes, float64 formulas in Python, and threads of Python on one model.
@@ -25,6 +26,7 @@ import { fullDisk } from './full-disk.ts';
 import { kills, signalled } from './kills.ts';
 import { lies } from './lies.ts';
 import { oracle, pythonThreads } from './oracle.ts';
+import { fullPipes, shortWrites } from './outputs.ts';
 import { servedClients } from './served-clients.ts';
 import { serving } from './serving.ts';
 import { spaces } from './spaces.ts';
@@ -59,6 +61,8 @@ const makers: readonly (readonly [MakeAttack, number])[] = [
   [aborts, 1],
   [fullDisk, 0.5],
   [faults, 2],
+  [shortWrites, 0.5],
+  [fullPipes, 0.5],
   [lies, 1],
   [shapesOnCpu, 1],
   [shapesOnGpu, 1],

@@ -74,6 +74,7 @@ export const convert = defineCommand({
     const seconds = (performance.now() - started) / 1000;
     return {
       json: { command: 'convert', rows, bytes, seconds, output },
+      isSummary: true,
       text: summaryOf(output, [
         ['rows', formatCount(rows)],
         ['time', `${seconds3(seconds)}, ${formatCount(rows / seconds)} rows/s`],

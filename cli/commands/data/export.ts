@@ -60,6 +60,7 @@ export const exportFactors = defineCommand({
         seconds: { total: seconds },
         output,
       },
+      isSummary: true,
       text: summaryOf(output, [
         ['users', formatCount(users)],
         ['items', formatCount(items)],

@@ -181,6 +181,7 @@ async function generateOne(
       seconds: { total: seconds },
       output,
     },
+    isSummary: true,
     text: facts([
       ['users', formatCount(users)],
       ['items', formatCount(items)],
@@ -233,6 +234,7 @@ async function copy(
       seconds: { total: seconds },
       output,
     },
+    isSummary: true,
     text: facts([
       [
         'copies',

@@ -86,6 +86,7 @@ export const split = defineCommand({
         seconds: { total: seconds },
         output,
       },
+      isSummary: true,
       text: facts([
         ...written.map(
           ({ rows, bytes, path }, at) =>

@@ -152,7 +152,8 @@ test('what is wrong with the command line', async () => {
   await fails(2, /--types takes column=type/, 'convert', ratings, path('x.csv'), '--types', 'user=date');
   writeFileSync(path('mine.csv'), 'mine');
   await fails(2, /exists already/, 'convert', ratings, path('mine.csv'));
-  expect((await factorflow('convert', ratings, path('mine.csv'), '--force', '--quiet')).code).toBe(0);
+  const quiet = await factorflow('convert', ratings, path('mine.csv'), '--force', '--quiet');
+  expect(quiet).toMatchObject({ code: 0, stdout: '', stderr: '' });
   const { code, stdout } = await factorflow('convert', ratings, '-', '--to', 'csv', '--json');
   expect(code).toBe(2);
   expect(JSON.parse(stdout)).toMatchObject({ command: 'convert', error: { exitCode: 2 } });
