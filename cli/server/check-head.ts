@@ -30,7 +30,7 @@ export function headCheck({ host, allowHosts, token }: Access) {
     if (isLimited && name !== undefined && !isLoopback(name) && !allowed.includes(name))
       throw new HttpError(
         'FORBIDDEN',
-        `the server is not ${name.slice(0, 100)}. It is started with --allow-host for other names`,
+        `the server does not answer to the name ${name.slice(0, 100)}. Start it with --allow-host for that name`,
       );
     refuseEncodings(request);
     if (!isOpen) checkToken(request.headers.authorization);
