@@ -1,8 +1,10 @@
-import { type Data, DataType, DateUnit, type Decimal, TimeUnit, type Vector } from 'apache-arrow';
+import { Data, DataType, DateUnit, type Decimal, TimeUnit, Utf8, type Vector } from 'apache-arrow';
 import type { PlainNumbers } from './compare-kernel.ts';
 import { DataError } from '../errors.ts';
+import { uuidTexts } from '../keys/exact-ids.ts';
 import { fromHalf } from '../numbers/half.ts';
 import { lasting, numbers } from './scratch.ts';
+import { isUuid } from '../values/value-texts.ts';
 import { plainValues } from '../values/plain-values.ts';
 import { valueTypeOf } from './types.ts';
 import {
@@ -190,6 +192,11 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
  * `utf8` and need no strings.
  */
 function readText(data: Data, valid: Uint8Array | undefined): TextValues {
+  if (isUuid(data.type)) {
+    const { offsets, bytes } = uuidTexts(data.values as unknown as Uint8Array, data.length);
+    const texts = new Data(new Utf8(), 0, data.length, 0, { 0: offsets, 1: bytes } as never);
+    return readText(texts, valid);
+  }
   let texts: readonly string[] | undefined;
   const { length } = data;
   const isStored = DataType.isUtf8(data.type) && length > 0;

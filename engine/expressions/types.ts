@@ -20,6 +20,8 @@ import {
   Utf8,
 } from 'apache-arrow';
 
+import { isUuid } from '../values/value-texts.ts';
+
 /** Types of values in expressions. Timestamps count microseconds of UTC, dates days, both since 1970. */
 export type ValueType = keyof typeof arrowTypes;
 
@@ -60,11 +62,12 @@ const plainTypes: Readonly<Record<number, ValueType>> = {
   [Type.Timestamp]: 'timestamp',
 };
 
-/** The value type of an Arrow column. */
+/** The value type of an Arrow column; a UUID is its text. */
 export function valueTypeOf(type: DataType): ValueType {
   if (Types.isDictionary(type)) return valueTypeOf(type.dictionary);
   if (Types.isInt(type)) return `${type.isSigned ? 'int' : 'uint'}${type.bitWidth}`;
   if (Types.isFloat(type)) return type.precision === Precision.DOUBLE ? 'float64' : 'float32';
+  if (isUuid(type)) return 'utf8';
   if (Types.isDecimal(type)) return type.scale === 0 && type.precision <= 18 ? 'int64' : 'float64';
   return plainTypes[type.typeId] ?? 'other';
 }

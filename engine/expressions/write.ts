@@ -15,9 +15,11 @@ const arrays = {
   date: Int32Array,
 };
 
-/** Computed values as an Arrow column of `length` rows; constants are repeated. */
-export function writeData(column: Values, length: number): Data {
-  const type = arrowTypeOf(column.type);
+/**
+ * Computed values as an Arrow column of `length` rows; constants are repeated. `type`: the values' Arrow type,
+ * with a time zone if they have one.
+ */
+export function writeData(column: Values, length: number, type = arrowTypeOf(column.type)): Data {
   const rows = column.constant ? repeated(column, length) : column;
   if (column.type === 'null' || column.type === 'other') return new Data(type, 0, length, length);
   const nullCount = rows.valid === undefined ? 0 : length - sum(rows.valid);

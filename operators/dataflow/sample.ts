@@ -2,13 +2,17 @@ import type { Data, RecordBatch, Schema } from 'apache-arrow';
 import { DataType } from 'apache-arrow';
 import { UsageError } from '../../engine/errors.ts';
 import { check } from '../../engine/expressions/check.ts';
-import { evaluate } from '../../engine/expressions/evaluate.ts';
+import { readData } from '../../engine/expressions/read.ts';
+import { numbersOf } from '../../engine/expressions/values.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { keysFromData } from '../../engine/keys/arrow-keys.ts';
+import type { KeyColumn } from '../../engine/keys/key-column.ts';
 import { keyHashes } from '../../engine/keys/key-hash.ts';
 import { mix32 } from '../../engine/random.ts';
 import type { Operator } from '../../engine/stream/operator.ts';
 import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
+import { plainData } from '../../engine/stream/plain-data.ts';
+import { isUuid } from '../../engine/values/value-texts.ts';
 import { takeRows } from './take-rows.ts';
 
 export interface SampleOptions {
@@ -82,10 +86,12 @@ export class Sample implements Operator {
 
 /** Combines the hash of a column's values with the rows' hashes. */
 function mixColumn(hashes: Uint32Array, batch: RecordBatch, name: string): void {
-  const data = batch.data.children[batch.schema.fields.findIndex((field) => field.name === name)];
-  const { low, high, step } = hashesOf(data, batch, name);
+  const index = batch.schema.fields.findIndex((field) => field.name === name);
+  const data = plainData(batch.data.children[index]);
+  const isNullColumn = DataType.isNull(data.type);
+  const { low, high, step } = isNullColumn ? noHalves : hashesOf(data, name);
   for (let i = 0; i < hashes.length; i++) {
-    const isNull = data.nullCount > 0 && !data.getValid(i);
+    const isNull = isNullColumn || (data.nullCount > 0 && !data.getValid(i));
     hashes[i] = mix32(mix32(hashes[i], isNull ? 0 : low[i * step]), isNull ? 1 : high[i * step]);
   }
 }
@@ -97,25 +103,46 @@ interface Halves {
   readonly step: 1 | 2;
 }
 
-function hashesOf(data: Data, batch: RecordBatch, name: string): Halves {
+const noHalves: Halves = { low: new Uint32Array(0), high: new Uint32Array(0), step: 1 };
+
+function hashesOf(data: Data, name: string): Halves {
   const { type } = data;
-  if (type.children?.length || DataType.isBinary(type))
+  const keys = keysOf(data);
+  if (keys !== undefined) return { ...keyHashes(keys), step: 1 };
+  const column = readData(data);
+  if (column.form === 'opaque')
     throw new UsageError(`sample cannot hash the column "${name}" of type ${type}`, {
       advice: "Name the columns that decide: sample(0.1, { by: ['user'] })",
     });
-  const text = DataType.isInt(type) || DataType.isUtf8(type) || DataType.isLargeUtf8(type);
-  if (text)
-    return { ...keyHashes(keysFromData(data, DataType.isInt(type) ? 'int64' : 'utf8', () => {})), step: 1 };
-  const { buffer, byteOffset, length } = float64s(data, batch, name);
+  // The bits of the numbers as float64.
+  const { buffer, byteOffset, length } = numbersOf(column).slice();
   const halves = new Uint32Array(buffer, byteOffset, 2 * length);
   return { low: halves, high: halves.subarray(1), step: 2 };
 }
 
-/** The values as float64, whose bits are hashed. */
-function float64s(data: Data, batch: RecordBatch, name: string): Float64Array {
-  const raw: unknown = data.values;
-  if (raw instanceof Float64Array) return raw;
-  if (raw instanceof Float32Array) return new Float64Array(raw);
-  const cast = { kind: 'cast', value: { kind: 'column', name }, to: 'float64', onError: 'null' } as const;
-  return Float64Array.from(evaluate(check(cast, batch.schema), batch).values as Float64Array);
+/** Integers, texts and bytes, and the stored integers of times; undefined for other types. */
+function keysOf(data: Data): KeyColumn | undefined {
+  const { type, length, values, stride } = data;
+  if (DataType.isInt(type)) return keysFromData(data, 'int64');
+  if (isHashedAsBytes(type) || isUuid(type)) return keysFromData(data, 'utf8');
+  if (
+    DataType.isTimestamp(type) ||
+    DataType.isDate(type) ||
+    DataType.isTime(type) ||
+    DataType.isDuration(type)
+  ) {
+    const { buffer, byteOffset, BYTES_PER_ELEMENT } = values as unknown as Int32Array;
+    const words = new Int32Array(buffer, byteOffset, (length * BYTES_PER_ELEMENT) / 4);
+    return BYTES_PER_ELEMENT === 4 ? { type: 'int32', values: words } : { type: 'int64', halves: words };
+  }
+  if (!DataType.isFixedSizeBinary(type) && !DataType.isInterval(type)) return undefined;
+  const { buffer, byteOffset, BYTES_PER_ELEMENT } = values as unknown as Int32Array;
+  const width = stride * BYTES_PER_ELEMENT;
+  const offsets = Int32Array.from({ length: length + 1 }, (_, row) => row * width);
+  return { type: 'utf8', offsets, bytes: new Uint8Array(buffer, byteOffset, length * width) };
+}
+
+function isHashedAsBytes(type: DataType): boolean {
+  const { isUtf8, isLargeUtf8, isBinary, isLargeBinary } = DataType;
+  return [isUtf8, isLargeUtf8, isBinary, isLargeBinary].some((is) => is(type));
 }

@@ -44,7 +44,7 @@ export class Arguments {
   }
 
   #make(checked: Checked): Argument {
-    const [evaluation, { numRows: rows, data: batch }] = [this.#evaluation, this.#batch];
+    const [evaluation, { numRows: rows, data: batch, schema }] = [this.#evaluation, this.#batch];
     let [values, data]: [Values?, Data?] = [];
     const stored = checked.kind === 'column' ? storedNumbers(batch.children[checked.index]) : undefined;
     return {
@@ -62,7 +62,7 @@ export class Arguments {
         return (data ??=
           checked.kind === 'column'
             ? plainData(batch.children[checked.index])
-            : writeData(this.values, rows));
+            : writeData(this.values, rows, resultType(checked, schema)));
       },
     };
   }

@@ -1,4 +1,4 @@
-import type { Field, Schema } from 'apache-arrow';
+import { DataType, type Field, type Schema, Timestamp } from 'apache-arrow';
 import { UsageError } from '../../../engine/errors.ts';
 import { valueTypeOf, widen } from '../../../engine/expressions/types.ts';
 import { RowNumbers } from '../../../engine/keys/row-numbers.ts';
@@ -100,7 +100,7 @@ function requireDistinct(columns: readonly JoinColumn[]): void {
 function requireKeys({ keys }: JoinParams, schemas: Schemas): void {
   keys.left.forEach((name, i) => {
     const [left, right] = [keyField(schemas, 'left', name), keyField(schemas, 'right', keys.right[i])];
-    if (`${left.type}` !== `${right.type}`) throw differentTypes(left, right);
+    if (comparedAs(left.type) !== comparedAs(right.type)) throw differentTypes(left, right);
     requireComparable(left);
   });
 }
@@ -114,6 +114,11 @@ export function keyField(schemas: Schemas, side: Side, name: string): Field {
   throw new UsageError(`join: the ${side} side has no column "${name}"`, {
     advice: spelled(nearest(name, names), `The columns are: ${names.join(', ') || 'none'}`),
   });
+}
+
+/** The type as text, for comparison: timestamps are compared in UTC, whatever their time zone. */
+export function comparedAs(type: DataType): string {
+  return `${DataType.isTimestamp(type) ? new Timestamp(type.unit) : type}`;
 }
 
 export function differentTypes(left: Field, right: Field): UsageError {

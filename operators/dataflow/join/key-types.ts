@@ -7,14 +7,14 @@ import {
   valueTypeOf,
   widen,
 } from '../../../engine/expressions/types.ts';
-import { differentTypes } from './join-columns.ts';
+import { comparedAs, differentTypes } from './join-columns.ts';
 
 /**
  * The type to which both keys of a pair are cast for comparison: the wider of two integer or float types;
  * undefined if their types are equal. Throws UsageError for types without a common exact type.
  */
 export function commonKeyType(left: Field, right: Field): ValueType | undefined {
-  if (`${left.type}` === `${right.type}`) return undefined;
+  if (comparedAs(left.type) === comparedAs(right.type)) return undefined;
   const [own, other] = [valueTypeOf(left.type), valueTypeOf(right.type)];
   const common = widen(own, other);
   if (common === undefined || !isExact(left.type, common) || !isExact(right.type, common))
@@ -24,7 +24,7 @@ export function commonKeyType(left: Field, right: Field): ValueType | undefined 
 
 /** True if a key must be cast to the common type. */
 export function needsCast(type: DataType, common: ValueType): boolean {
-  return `${type}` !== `${arrowTypeOf(common)}`;
+  return comparedAs(type) !== comparedAs(arrowTypeOf(common));
 }
 
 /** True if the cast keeps distinct values distinct. */
