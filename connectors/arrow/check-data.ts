@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { DataType, Type } from 'apache-arrow';
 import type { Data, FixedSizeList, Vector } from 'apache-arrow';
+import { unionPlace } from '../../engine/stream/union-place.ts';
 
 /**
  * Checks a decoded column: every value is inside the buffers, and text is UTF-8. apache-arrow itself trusts
@@ -10,8 +11,9 @@ export function checkData(data: Data, length: number): void {
   const { type } = data;
   if (data.length !== length || data.offset !== 0)
     throw new Error(`it has ${data.length} values, need ${length}`);
-  if (DataType.isNull(type)) throw new Error('it is of type Null, which cannot be read');
-  checkNulls(data);
+  if (DataType.isNull(type)) return;
+  // The nulls of a union are those of its columns.
+  if (!DataType.isUnion(type)) checkNulls(data);
   const check = checks[type.typeId];
   if (check === undefined) throw new Error(`it is of type ${String(type)}, which cannot be read`);
   check(data);
@@ -19,6 +21,10 @@ export function checkData(data: Data, length: number): void {
 
 /** Checks by type. A type without a check cannot be read. */
 const checks: Partial<Record<Type, (data: Data) => void>> = {
+  [Type.LargeList]: checkList,
+  [Type.Map]: checkList,
+  [Type.Union]: checkUnion,
+  [Type.Interval]: checkWidth,
   [Type.Dictionary]: checkDictionary,
   [Type.Utf8]: checkText,
   [Type.LargeUtf8]: checkText,
@@ -61,10 +67,25 @@ function checkChild(child: Data, length: number): void {
   checkData(child, child.length);
 }
 
+/** Checks that each value of a union is in one of its columns. */
+function checkUnion(data: Data): void {
+  const { type, children, length, typeIds, valueOffsets } = data;
+  if (typeIds.length < length) throw new Error(`it has ${typeIds.length} type ids, need ${length}`);
+  for (const child of children) checkChild(child, DataType.isDenseUnion(type) ? child.length : length);
+  if (DataType.isDenseUnion(type) && valueOffsets.length < length)
+    throw new Error(`it has ${valueOffsets.length} offsets, need ${length}`);
+  for (let row = 0; row < length; row++) {
+    const { child, at } = unionPlace(data, row);
+    if (!(child >= 0 && at >= 0 && at < children[child].length))
+      throw new Error(`the value of row ${row + 1} is outside its columns`);
+  }
+}
+
 /** Checks a column of fixed width. */
-function checkWidth({ type, values, length }: Data): void {
+function checkWidth({ type, values, length, stride }: Data): void {
   const { byteLength, BYTES_PER_ELEMENT } = values as Uint8Array;
-  need(byteLength, length * bytesOf(type, BYTES_PER_ELEMENT));
+  const element = DataType.isInterval(type) ? stride * BYTES_PER_ELEMENT : BYTES_PER_ELEMENT;
+  need(byteLength, length * bytesOf(type, element));
 }
 
 function bytesOf(type: DataType, element: number): number {

@@ -13,6 +13,7 @@ import { decodeHead, FILE_MAGIC } from './ipc-messages.ts';
 import type { IpcMessage } from './ipc-messages.ts';
 import { footerBlocks, verifyFooter, withoutDictionaries } from './verify-metadata.ts';
 import type { FooterBlock } from './verify-metadata.ts';
+import { removeUnread } from './unread-columns.ts';
 
 const END = 4 + FILE_MAGIC.length;
 
@@ -122,17 +123,14 @@ function schemaMessage(footer: Uint8Array, file: string): IpcMessage {
   try {
     const length = Buffer.alloc(4);
     length.writeInt32LE(footer.length);
+    const whole = withoutDictionaries(footer);
+    const columns = removeUnread(whole, 1);
     const { schema } = RecordBatchReader.from(
-      Buffer.concat([
-        Buffer.from(`${FILE_MAGIC}\0\0`),
-        withoutDictionaries(footer),
-        length,
-        Buffer.from(FILE_MAGIC),
-      ]),
+      Buffer.concat([Buffer.from(`${FILE_MAGIC}\0\0`), whole, length, Buffer.from(FILE_MAGIC)]),
     ).open();
     const bytes = new KeptBytes();
     new RecordBatchStreamWriter().reset(bytes, schema);
-    return { kind: 'schema', head: bytes.take(), body: new Uint8Array(0) };
+    return { kind: 'schema', head: bytes.take(), body: new Uint8Array(0), ...(columns && { columns }) };
   } catch (error) {
     throw fault(`the schema in the Arrow file's footer cannot be read: ${messageOf(error)}`, file, error);
   }

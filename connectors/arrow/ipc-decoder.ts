@@ -1,12 +1,17 @@
-import { DataType, RecordBatchReader } from 'apache-arrow';
-import type { Field, RecordBatch, Schema } from 'apache-arrow';
+import { DataType, RecordBatchReader, Schema } from 'apache-arrow';
+import type { Field, RecordBatch } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
+import { LEFT_OUT } from '../../engine/stream/stream.ts';
 import { messageOf } from '../files/file-problem.ts';
 import { plainBatches, plainSchema } from '../files/plain-columns.ts';
 import { registerCodecs } from './buffer-codecs.ts';
 import { checkData } from './check-data.ts';
 import type { IpcMessage } from './ipc-messages.ts';
 import { restoreNames } from '../../engine/stream/read-ipc.ts';
+import { removeEntries, removeUnread, type StoredColumns } from './unread-columns.ts';
+
+/** Bytes of a message before its metadata. */
+const PREFIX = 8;
 
 /** Decodes messages into batches. Dictionary columns become plain values, and every batch is checked. */
 export class IpcDecoder {
@@ -14,6 +19,7 @@ export class IpcDecoder {
   readonly #reader: RecordBatchReader;
   readonly #queue: Uint8Array[] = [];
   readonly #file: string;
+  readonly #columns: StoredColumns | undefined;
   #batches: number;
 
   /** `firstBatch`: the number of the first batch. Throws DataError for a schema that cannot be read. */
@@ -21,13 +27,15 @@ export class IpcDecoder {
     this.#file = file;
     this.#batches = firstBatch;
     registerCodecs();
+    this.#columns = schema.columns ?? removeUnread(schema.head.subarray(PREFIX), 2);
     this.#queue.push(schema.head, schema.body);
     try {
       this.#reader = RecordBatchReader.from(this.#pull());
       this.#reader.open();
       restoreNames(this.#reader.schema);
       requireWhole(this.#reader.schema.fields);
-      this.schema = plainSchema(this.#reader.schema);
+      const { fields } = plainSchema(this.#reader.schema);
+      this.schema = new Schema(fields, leftOut(this.#columns));
     } catch (error) {
       throw new DataError(`the schema cannot be read: ${messageOf(error)}`, {
         phase: 'read',
@@ -39,6 +47,7 @@ export class IpcDecoder {
 
   /** The rows of the next batch. Yields nothing for a dictionary; later batches use it. */
   decode({ kind, head, body }: IpcMessage): Iterable<RecordBatch> {
+    if (kind === 'batch' && this.#columns) removeEntries(head.subarray(PREFIX), this.#columns);
     this.#queue.push(head, body);
     if (kind === 'dictionary') return [];
     const number = this.#batches++;
@@ -89,6 +98,12 @@ export class IpcDecoder {
       yield next ?? new Uint8Array(0);
     }
   }
+}
+
+function leftOut(columns: StoredColumns | undefined): Map<string, string> | undefined {
+  if (columns === undefined) return undefined;
+  const reason = 'since their types, run-end encoded or list views, are not read';
+  return new Map([[LEFT_OUT, `${reason}: ${columns.removed.join(', ')}`]]);
 }
 
 /** Throws for a field without a name, or whose type lacks the fields that it consists of, at any depth. */

@@ -3,6 +3,7 @@ import { DataError } from '../../engine/errors.ts';
 import { ByteCursor } from '../compression/byte-cursor.ts';
 import { messageOf } from '../files/file-problem.ts';
 import { joinBytes } from '../files/stored-bytes.ts';
+import type { StoredColumns } from './unread-columns.ts';
 import { verifyMetadata } from './verify-metadata.ts';
 
 /** A complete message of the stream, with checked bounds. */
@@ -11,6 +12,8 @@ export interface IpcMessage {
   /** Continuation mark, length and metadata. */
   readonly head: Uint8Array;
   readonly body: Uint8Array;
+  /** Of a schema whose columns were removed already. */
+  readonly columns?: StoredColumns;
 }
 
 /** First and last bytes of an IPC file. */

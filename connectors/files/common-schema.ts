@@ -2,6 +2,8 @@ import { DataType, Field, makeData, RecordBatch, Schema, Struct } from 'apache-a
 import type { Data } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
 import { isUuidField, uuidMetadata } from '../../engine/values/uuid-fields.ts';
+import { nullData } from '../../engine/stream/join-data.ts';
+import { LEFT_OUT } from '../../engine/stream/stream.ts';
 import { nearest, spelled } from '../../engine/nearest.ts';
 import { constantData, partitionField } from '../folders/folder-columns.ts';
 import type { ConstantColumn, PartitionColumn } from '../folders/folder-columns.ts';
@@ -45,7 +47,13 @@ export function commonSchema(files: readonly FileColumns[]): Schema {
       const metadata = isUuidField(field) ? uuidMetadata() : undefined;
       return new Field(field.name, field.type, nullable.has(field.name), metadata);
     }),
+    leftOutOf(first.schema),
   );
+}
+
+function leftOutOf({ metadata }: Schema): Map<string, string> | undefined {
+  const leftOut = metadata.get(LEFT_OUT);
+  return leftOut === undefined ? undefined : new Map([[LEFT_OUT, leftOut]]);
 }
 
 /**
@@ -62,7 +70,7 @@ export function withPartitions(stored: Schema, columns: readonly PartitionColumn
       column: both.name,
       advice: "Name the files in place of their folder, to read the files' own column",
     });
-  return new Schema([...stored.fields, ...columns.map(partitionField)]);
+  return new Schema([...stored.fields, ...columns.map(partitionField)], leftOutOf(stored));
 }
 
 /** The first name that occurs twice. */
@@ -92,6 +100,12 @@ function differs(summary: string, { file }: FileColumns, column: string): DataEr
  * columns.
  */
 export function pruneSchema(schema: Schema, columns: readonly string[] | undefined): Schema {
+  const leftOut = schema.metadata.get(LEFT_OUT);
+  if (columns === undefined && leftOut !== undefined)
+    throw new DataError(`not all columns can be read; left out, ${leftOut}`, {
+      phase: 'read',
+      advice: `Read the others alone, as select does: ${schema.fields.map(({ name }) => name).join(', ')}`,
+    });
   if (columns === undefined) return schema;
   const names = schema.fields.map((field) => field.name);
   const known = new Set(names);
@@ -100,11 +114,16 @@ export function pruneSchema(schema: Schema, columns: readonly string[] | undefin
     throw new DataError('there is no such column', {
       phase: 'read',
       column: missing,
-      advice: spelled(nearest(missing, names), `The columns are: ${names.join(', ')}`),
+      advice: spelled(nearest(missing, names), `The columns are: ${columnsText(schema)}`),
     });
   }
   const wanted = new Set(columns);
   return new Schema(schema.fields.filter((field) => wanted.has(field.name)));
+}
+
+function columnsText({ fields, metadata }: Schema): string {
+  const leftOut = metadata.get(LEFT_OUT);
+  return `${fields.map(({ name }) => name).join(', ')}${leftOut ? `, and left out, ${leftOut}` : ''}`;
 }
 
 /**
@@ -141,8 +160,8 @@ export function emptyBatch(schema: Schema): RecordBatch {
 
 function emptyData(type: DataType): Data {
   const empty = { length: 0, nullCount: 0 };
-  if (DataType.isList(type))
-    return makeData({ type, ...empty, valueOffsets: Int32Array.of(0), child: emptyData(type.valueType) });
+  if (DataType.isList(type) || DataType.isMap(type) || DataType.isLargeList(type) || DataType.isUnion(type))
+    return nullData(type, 0);
   if (DataType.isFixedSizeList(type)) return makeData({ type, ...empty, child: emptyData(type.valueType) });
   if (DataType.isStruct(type))
     return makeData({ type, ...empty, children: type.children.map((field) => emptyData(field.type)) });

@@ -64,7 +64,10 @@ export class RowSource implements Source {
   async schema(needs?: ValueNeeds, signal?: AbortSignal): Promise<Schema> {
     const columns = await this.#find(signal);
     const nested = [...columns.values()].filter((column) => this.#leavesOut(column)).map(({ name }) => name);
-    const metadata = nested.length === 0 ? undefined : new Map([[LEFT_OUT, nested.join(', ')]]);
+    const metadata =
+      nested.length === 0
+        ? undefined
+        : new Map([[LEFT_OUT, `since objects or arrays are their values: ${nested.join(', ')}`]]);
     return new Schema(this.#fields(columns, needs).map(fieldOf), metadata);
   }
 

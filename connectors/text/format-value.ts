@@ -9,6 +9,7 @@ import { isUuid, type RowText, splitSeconds, valueTexts } from '../../engine/val
 export function columnTexts(type: DataType, column: string): (data: Data) => RowText {
   const { isUtf8, isInt, isFloat, isBool, isDecimal, isDate, isTimestamp, isTime } = DataType;
   const held = [isUtf8, isInt, isFloat, isBool, isDecimal, isDate, isTimestamp, isTime, isUuid];
+  if (DataType.isNull(type)) return () => () => '';
   if (held.some((is) => is(type))) return valueTexts(type, { float: remembered(type), timestamp: isoText });
   throw new UsageError(`a text file cannot hold ${String(type)}`, {
     phase: 'write',

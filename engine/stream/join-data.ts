@@ -1,7 +1,8 @@
-import { Data, DataType, type Dictionary, makeBuilder, Vector } from 'apache-arrow';
+import { Data, DataType, type Dictionary, Vector } from 'apache-arrow';
 import { copyBits, makeBits, setBits } from './bits.ts';
 import { joinDictionaries } from './join-dictionaries.ts';
 import { VIEW_BYTES } from './take-data.ts';
+import { unionPlace } from './union-place.ts';
 
 type Values = Uint8Array | Int32Array;
 type Offsets = Int32Array | Float64Array | BigInt64Array;
@@ -25,7 +26,7 @@ export function joinData(type: DataType, parts: readonly Data[], nulls = 0): Dat
   const length = parts.reduce((sum, part) => sum + part.length, nulls);
   if (DataType.isNull(type)) return new Data(type, 0, length, length);
   const joined: Joined = { parts, length, nulls };
-  if (DataType.isUnion(type)) return joinByBuilder(type, joined);
+  if (DataType.isUnion(type)) return joinUnions(type, joined);
   const nullCount = parts.reduce((sum, part) => sum + part.nullCount, nulls);
   const validity = nullCount === 0 ? undefined : joinValidity(joined);
   const { offsets, values, children, dictionary, views } = buffersOf(type, joined);
@@ -79,13 +80,14 @@ function buffersOf(type: DataType, joined: Joined): Buffers {
         Uint8Array,
       ),
     };
-  if (DataType.isList(type) || DataType.isMap(type)) {
+  if (DataType.isList(type) || DataType.isMap(type) || DataType.isLargeList(type)) {
     const [field] = type.children;
     const children = parts.map((part) => {
       const [from, to] = rangeOf(part);
       return sliced(part.children[0], from, to);
     });
-    return { offsets: joinOffsets(joined, false), children: [joinData(field.type, children)] };
+    const offsets = joinOffsets(joined, DataType.isLargeList(type));
+    return { offsets, children: [joinData(field.type, children)] };
   }
   return { values: joinPlain(type, joined, type.ArrayType as ArrayConstructorOf) };
 }
@@ -187,9 +189,26 @@ function joinViews(joined: Joined): Buffers {
   return { values: bytes, views };
 }
 
-function joinByBuilder(type: DataType, { parts, nulls }: Joined): Data {
-  const builder = makeBuilder({ type, nullValues: [null] });
-  for (const value of new Vector([...parts])) builder.append(value);
-  for (let i = 0; i < nulls; i++) builder.append(null);
-  return builder.finish().flush();
+/** Joins unions; a null is a null of the first column. */
+function joinUnions(type: DataType, { parts, length, nulls }: Joined): Data {
+  const isDense = DataType.isDenseUnion(type);
+  const ids = new Int8Array(length).fill((type as unknown as { typeIds: Int32Array }).typeIds[0]);
+  const offsets = isDense ? new Int32Array(length) : undefined;
+  const starts = type.children.map(() => 0);
+  let row = 0;
+  for (const part of parts) {
+    ids.set(part.typeIds.subarray(0, part.length), row);
+    for (let i = 0; i < part.length; i++) {
+      const { child, at } = unionPlace(part, i);
+      if (offsets !== undefined) offsets[row + i] = starts[child] + at;
+    }
+    part.children.forEach((child, i) => void (starts[i] += child.length));
+    row += part.length;
+  }
+  offsets?.fill(starts[0], row);
+  const children = type.children.map((field, i) => {
+    const own = parts.map((part) => (isDense ? part.children[i] : sliced(part.children[i], 0, part.length)));
+    return joinData(field.type, own, isDense ? Math.min(nulls, i === 0 ? 1 : 0) : nulls);
+  });
+  return new Data(type, 0, length, 0, { 0: offsets, 3: ids } as never, children);
 }

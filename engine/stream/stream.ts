@@ -16,10 +16,7 @@ export interface BatchStream extends AsyncIterable<RecordBatch> {
   readonly identity?: string;
 }
 
-/**
- * Schema metadata of a source: names of columns that it leaves out because no Arrow column can hold their
- * values.
- */
+/** Schema metadata of a source: the columns that it leaves out, after the reason. */
 export const LEFT_OUT = 'left out';
 
 /** Combines a schema with an iterable of batches that have it. */

@@ -1,5 +1,6 @@
-import { type Builder, Data, DataType, makeBuilder, type Utf8View, Vector } from 'apache-arrow';
+import { Data, DataType, type Utf8View } from 'apache-arrow';
 import { bitAt, takeBits } from './bits.ts';
+import { unionPlace } from './union-place.ts';
 
 type Numbers = Int32Array;
 type Offsets = Int32Array | Float64Array | BigInt64Array;
@@ -16,7 +17,7 @@ export const VIEW_BYTES = 16;
  */
 export function takeData(data: Data, positions: Uint32Array): Data {
   const { type } = data;
-  if (DataType.isUnion(type)) return takeByBuilder(data, positions);
+  if (DataType.isUnion(type)) return takeUnion(data, positions);
   if (DataType.isNull(type)) return new Data(type, 0, positions.length, positions.length);
   const valid = data.nullCount === 0 ? undefined : takeBits(data.nullBitmap, data.offset, positions);
   const { offsets, values, children, views } = takeBuffers(data, positions, valid?.bits);
@@ -188,10 +189,19 @@ function elementsOf(given: Offsets, positions: Uint32Array, offsets: Float64Arra
   return elements;
 }
 
-/** Takes rows of unions value by value with Arrow's builder. */
-function takeByBuilder(data: Data, positions: Uint32Array): Data {
-  const vector = new Vector([data]);
-  const builder: Builder = makeBuilder({ type: data.type, nullValues: [null] });
-  for (const position of positions) builder.append(vector.get(position));
-  return builder.finish().flush();
+/** Takes rows of unions. Each column of a dense union keeps the values of the taken rows, in their order. */
+function takeUnion(data: Data, positions: Uint32Array): Data {
+  const { type, children } = data;
+  const ids = Int8Array.from(positions, (row) => data.typeIds[row]);
+  if (!DataType.isDenseUnion(type)) {
+    const taken = children.map((child) => takeData(child, positions));
+    return new Data(type, 0, positions.length, 0, { 3: ids } as never, taken);
+  }
+  const places: number[][] = children.map(() => []);
+  const offsets = Int32Array.from(positions, (row) => {
+    const { child, at } = unionPlace(data, row);
+    return places[child].push(at) - 1;
+  });
+  const taken = children.map((child, i) => takeData(child, Uint32Array.from(places[i])));
+  return new Data(type, 0, positions.length, 0, { 0: offsets, 3: ids } as never, taken);
 }

@@ -1,15 +1,8 @@
 import { type Data, DataType, DateUnit, type Schema, type Vector } from 'apache-arrow';
 import { shortestFloat32 } from '../numbers/shortest.ts';
+import { unionPlace } from '../stream/union-place.ts';
 import { fromHalf } from '../numbers/half.ts';
-import {
-  dateAndTime,
-  elementsAt,
-  isList,
-  isUuid,
-  type TextStyle,
-  unionPlace,
-  valueTexts,
-} from './value-texts.ts';
+import { dateAndTime, elementsAt, isList, isUuid, type TextStyle, valueTexts } from './value-texts.ts';
 
 /** Values as people read them: `2024-01-31 12:30:00.25`, with a Z if the column has a time zone. */
 export const readableStyle: TextStyle = {

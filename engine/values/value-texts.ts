@@ -3,6 +3,7 @@ import { clockText, DAY, dateText } from '../expressions/civil.ts';
 import { decimalAt, decimalText, uuidTexts } from '../keys/exact-ids.ts';
 import { fromHalf } from '../numbers/half.ts';
 import { VIEW_BYTES } from '../stream/take-data.ts';
+import { unionPlace } from '../stream/union-place.ts';
 
 /** Returns the text of the value in a row that is not null. */
 export type RowText = (row: number) => string;
@@ -97,14 +98,6 @@ export function isList(type: DataType): boolean {
 export function elementsAt({ type, valueOffsets }: Data, row: number): readonly [from: number, to: number] {
   if (DataType.isFixedSizeList(type)) return [row * type.listSize, (row + 1) * type.listSize];
   return [Number(valueOffsets[row]), Number(valueOffsets[row + 1])];
-}
-
-/** The column of a union that has a row's value, and the value's position there. */
-export function unionPlace(data: Data, row: number): { readonly child: number; readonly at: number } {
-  const { type, typeIds, valueOffsets } = data;
-  const isDense = DataType.isDenseUnion(type);
-  const child = (type as unknown as { typeIds: Int32Array }).typeIds.indexOf(typeIds[row]);
-  return { child, at: isDense ? valueOffsets[row] : row };
 }
 
 function listTexts(element: (data: Data) => RowText, brackets: string): (data: Data) => RowText {

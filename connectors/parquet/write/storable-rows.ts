@@ -4,18 +4,19 @@ import {
   DateDay,
   DateUnit,
   type Field,
+  IntervalUnit,
   makeData,
   RecordBatch,
-  RecordBatchReader,
   Schema,
   Struct,
   TimeMillisecond,
   Timestamp,
   TimeUnit,
 } from 'apache-arrow';
-import { DataError } from '../../../engine/errors.ts';
+import { DataError, UsageError } from '../../../engine/errors.ts';
 import { mapInnermost } from '../../../engine/values/map-fields.ts';
 import { RowStream } from '../../../engine/stream/ipc-bytes.ts';
+import { openIpc } from '../../../engine/stream/read-ipc.ts';
 
 const MILLISECONDS_OF_DAY = 86_400_000n;
 
@@ -26,8 +27,16 @@ const MILLISECONDS_OF_DAY = 86_400_000n;
  * DataError for a value that does not fit.
  */
 export function storableRows(stream: Uint8Array, file: string): Uint8Array {
-  const reader = RecordBatchReader.from(stream);
-  const { schema } = reader.open();
+  const reader = openIpc(stream);
+  const { schema } = reader;
+  const refused = schema.fields.find(({ type }) => isRefused(type));
+  if (refused !== undefined)
+    throw new UsageError(`Parquet cannot hold ${String(refused.type)}`, {
+      phase: 'write',
+      file,
+      column: refused.name,
+      advice: 'Write Arrow instead, or leave the column out with drop',
+    });
   const fields = schema.fields.map(storableField);
   if (fields.every((field, i) => field === schema.fields[i])) return stream;
   const rows = new RowStream(new Schema(fields, schema.metadata), false);
@@ -46,6 +55,12 @@ export function storableRows(stream: Uint8Array, file: string): Uint8Array {
     );
   }
   return rows.take();
+}
+
+/** Types without a counterpart in Parquet, on which the encoder breaks down. */
+function isRefused(type: DataType): boolean {
+  if (DataType.isInterval(type)) return type.unit === IntervalUnit.MONTH_DAY_NANO;
+  return DataType.isUnion(type) || (type.children ?? []).some((field: Field) => isRefused(field.type));
 }
 
 function storableField(field: Field): Field {

@@ -1,4 +1,5 @@
-import { DataType, type Field, RecordBatchReader } from 'apache-arrow';
+import { DataType, type Field } from 'apache-arrow';
+import { openIpc } from '../../../engine/stream/read-ipc.ts';
 import { isUuidField } from '../../../engine/values/uuid-fields.ts';
 import { decodeThrift, encodeThrift, integerIn, structsIn, thrift } from './thrift.ts';
 
@@ -10,7 +11,7 @@ const [SCHEMA, CHILDREN, LOGICAL_TYPE, UUID] = [2, 5, 10, 14];
  * the encoded rows as an Arrow IPC stream.
  */
 export function withUuids(file: Uint8Array, rows: Uint8Array): Uint8Array {
-  const leaves = RecordBatchReader.from(rows).open().schema.fields.flatMap(leavesOf);
+  const leaves = openIpc(rows).schema.fields.flatMap(leavesOf);
   if (!leaves.some(isUuidField)) return file;
   const end = file.length - 8;
   const length = new DataView(file.buffer, file.byteOffset + end, 4).getUint32(0, true);

@@ -19,7 +19,7 @@ export function isVariable(type: DataType): boolean {
     return type.children.some((field) => isVariable(field.type));
   const isText = DataType.isUtf8(type) || DataType.isLargeUtf8(type);
   const isBytes = DataType.isBinary(type) || DataType.isLargeBinary(type);
-  return isText || isBytes || DataType.isList(type) || DataType.isMap(type);
+  return isText || isBytes || DataType.isList(type) || DataType.isLargeList(type) || DataType.isMap(type);
 }
 
 /**

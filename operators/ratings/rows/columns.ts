@@ -27,9 +27,7 @@ export function fieldOf(schema: Schema, column: string): Field {
 export function columnNames(schema: Schema): string {
   const leftOut = schema.metadata.get(LEFT_OUT);
   const names = schema.fields.map((field) => `${field.name} (${field.type})`).join(', ') || 'none';
-  return leftOut === undefined
-    ? names
-    : `${names}, and left out, since objects or arrays are their values: ${leftOut}`;
+  return leftOut === undefined ? names : `${names}, and left out, ${leftOut}`;
 }
 
 /** Key type of an id column. Throws DataError if its type cannot be an id. */
