@@ -32,6 +32,11 @@ interface Solving {
   /** Rows are solved from sums: of their equations, or of products with vectors. */
   readonly from?: 'equations' | 'vectors';
   readonly tiled?: boolean;
+  /**
+   * negative: A is negative definite, so that steps end at once; lost: the last row has a rating that is NaN, and
+   * is reported. Default: neither.
+   */
+  readonly fault?: 'negative' | 'lost';
 }
 
 const [LAMBDA, MEAN, SHIFT, GRAM_WEIGHT] = [0.05, 2.5, 20, 0.1];
@@ -51,38 +56,45 @@ const around = (rank: number) => [0, 1, Math.ceil(rank / 2), Math.max(1, rank - 
 /** Longer than a chunk of ratings, so that the row is read in pieces. */
 const pieces = () => [66_000];
 
+/** The loops of conjugate gradients. */
+const byCg: readonly (Solving & { readonly name: string; readonly onlyCpu?: boolean })[] = [
+  { name: 'packed panels', kind: 'explicit', solver: 'cg', lengths: packed, steps: few },
+  { name: 'packed panels, implicit', kind: 'implicit', solver: 'cg', lengths: packed, steps: few },
+  { name: 'short rows by CG', kind: 'explicit', solver: 'cg', lengths: short },
+  { name: 'short implicit rows by CG', kind: 'implicit', solver: 'cg', lengths: short },
+  { name: 'CG on a formed A', kind: 'explicit', solver: 'cg', lengths: () => [300], steps: many },
+  { name: 'sums of equations', kind: 'explicit', solver: 'cg', lengths: short, from: 'equations' },
+  { name: 'sums of vectors', kind: 'explicit', solver: 'cg', lengths: short, from: 'vectors' },
+  { name: 'tiles', kind: 'explicit', solver: 'cg', lengths: () => [40, 900], tiled: true, onlyCpu: true },
+  { name: 'a row in pieces', kind: 'explicit', solver: 'cg', lengths: pieces, onlyCpu: true },
+  { name: 'an implicit row in pieces', kind: 'implicit', solver: 'cg', lengths: pieces, onlyCpu: true },
+];
+
 export const solvingCases: readonly RankCase[] = [
-  solving('packed panels', { kind: 'explicit', solver: 'cg', lengths: packed, steps: few }),
   solving('packed panels, biases', { kind: 'biases', solver: 'cg', lengths: packed, steps: few }),
-  solving('packed panels, implicit', { kind: 'implicit', solver: 'cg', lengths: packed, steps: few }),
-  solving('short rows by CG', { kind: 'explicit', solver: 'cg', lengths: short }),
-  solving('short implicit rows by CG', { kind: 'implicit', solver: 'cg', lengths: short }),
-  solving('CG on a formed A', { kind: 'explicit', solver: 'cg', lengths: () => [300], steps: many }),
   solving('Cholesky, direct and dual', { kind: 'explicit', solver: 'cholesky', lengths: around }),
   solving('Cholesky with biases', { kind: 'biases', solver: 'cholesky', lengths: around }),
   solving('Cholesky of implicit rows', { kind: 'implicit', solver: 'cholesky', lengths: around }),
   solving('x >= 0', { kind: 'explicit', solver: 'nonnegative', lengths: (rank) => [1, rank, 300] }),
-  solving('sums of equations', { kind: 'biases', solver: 'cg', lengths: short, from: 'equations' }),
-  solving('sums of vectors', { kind: 'biases', solver: 'cg', lengths: short, from: 'vectors' }),
-  {
-    ...solving('tiles', { kind: 'biases', solver: 'cg', lengths: () => [40, 900], tiled: true }),
-    onlyCpu: true,
-  },
-  {
-    ...solving('a row in pieces', { kind: 'explicit', solver: 'cg', lengths: pieces }),
-    onlyCpu: true,
-    slow: true,
-  },
-  {
-    ...solving('an implicit row in pieces', { kind: 'implicit', solver: 'cg', lengths: pieces }),
-    onlyCpu: true,
-    slow: true,
-  },
+  solving('sums of equations, biases', { kind: 'biases', solver: 'cg', lengths: short, from: 'equations' }),
+  solving('sums of vectors, biases', { kind: 'biases', solver: 'cg', lengths: short, from: 'vectors' }),
+  solving('tiles with biases', { kind: 'biases', solver: 'cg', lengths: () => [40, 900], tiled: true }, true),
+  ...byCg.map((way) => ({ ...solving(way.name, way, way.onlyCpu), slow: way.lengths === pieces })),
+  ...(['negative', 'lost'] as const).flatMap((fault) =>
+    byCg.map((way) => ({
+      ...solving(`${way.name}, with A or a rating ${fault}`, { ...way, fault }, way.onlyCpu),
+      slow: true,
+    })),
+  ),
 ];
 
-function solving(name: string, asked: Solving): RankCase {
-  return { name, check: (tasks, rank) => checkRows(tasks, rank, asked) };
+function solving(name: string, asked: Solving, onlyCpu = false): RankCase {
+  return { name, onlyCpu, check: (tasks, rank) => checkRows(tasks, rank, asked) };
 }
+
+/** λ, and the shifts of implicit rows. */
+const lambdaOf = ({ fault }: Solving) => (fault === 'negative' ? -100 : LAMBDA);
+const shiftOf = ({ fault }: Solving) => (fault === 'negative' ? -1e6 : SHIFT);
 
 async function checkRows(tasks: DeviceTasks, rank: number, asked: Solving): Promise<void> {
   const { parts } = tasks;
@@ -94,9 +106,11 @@ async function checkRows(tasks: DeviceTasks, rank: number, asked: Solving): Prom
     numbers('factors', lengths.length, rank, 3),
   ];
   const block = ratingBlock(lengths, COLUMNS, rank);
+  if (asked.fault === 'lost') valuesOf(block).fill(Number.NaN, -1);
   const biases = asked.kind === 'biases';
   const fixedBias = biases ? numbers('bias', COLUMNS, 1, 5) : undefined;
-  const more: Refs = asked.kind === 'implicit' ? await gramAndShifts(tasks, theta, lengths.length, rank) : {};
+  const more: Refs =
+    asked.kind === 'implicit' ? await gramAndShifts(tasks, theta, lengths.length, rank, shiftOf(asked)) : {};
   const given = {
     block: parts.put('block', block),
     fixed: parts.put('fixed', theta),
@@ -107,7 +121,9 @@ async function checkRows(tasks: DeviceTasks, rank: number, asked: Solving): Prom
   const bias = biases ? parts.allocate('bias', lengths.length, 1, { layout: 'bias', stride: 1 }) : undefined;
   const outputs: Refs = { factors, ...(bias ? { bias } : {}) };
   const values = await solve(tasks, { asked, rank, steps, lengths }, given, more, outputs);
-  expect(values.badRow).toBe(-1);
+  const lost = asked.fault === 'lost';
+  expect(values.badRow).toBe(lost ? lengths.length - 1 : -1);
+  if (lost) return parts.release();
   const [x, beta] = [await tasks.fetched(factors, rank), bias ? await parts.fetched(bias) : []];
   lengths.forEach((n, row) => {
     const found = [...x.subarray(row * rank, (row + 1) * rank), ...(bias ? [beta[row]] : [])];
@@ -129,11 +145,12 @@ async function gramAndShifts(
   theta: Partition,
   rows: number,
   rank: number,
+  shift: number,
 ): Promise<Refs> {
   const gram = parts.allocate('gram', Math.ceil(rank / 16) * 16, rank);
   const all = parts.put('all', theta);
   await parts.run('gram', { from: 0, to: rank, rank, weight: GRAM_WEIGHT }, { factors: all }, { gram });
-  const values = sharedArray(Float32Array, rows).fill(SHIFT);
+  const values = sharedArray(Float32Array, rows).fill(shift);
   return { gram, shifts: parts.put('shifts', { layout: 'row-shifts', rows, columns: { values } }) };
 }
 
@@ -146,13 +163,14 @@ interface Sizes {
 
 async function solve(
   tasks: DeviceTasks,
-  { asked: { kind, solver, from, tiled }, rank, steps, lengths }: Sizes,
+  { asked, rank, steps, lengths }: Sizes,
   given: Refs,
   more: Refs,
   outputs: Refs,
 ): Promise<JsonObject> {
   const { parts } = tasks;
-  const rows = lengths.length;
+  const { kind, solver, from, tiled } = asked;
+  const [rows, lambda] = [lengths.length, lambdaOf(asked)];
   const [biases, implicit] = [kind === 'biases', kind === 'implicit'];
   const problem = { rank, solver, cgSteps: steps, precision: 'f32', biases, implicit } as const;
   const choice = await parts.chosen({
@@ -167,7 +185,7 @@ async function solve(
   const whole = { from: 0, to: rows, rank };
   const params = {
     ...whole,
-    lambda: LAMBDA,
+    lambda,
     cgBelow: solver === 'cg' ? 2 ** 31 - 1 : 0,
     cgSteps: steps,
     ...(solver === 'nonnegative' ? { exact: solver } : {}),
@@ -175,7 +193,7 @@ async function solve(
     ...choice,
   };
   const { block, fixed, previous, ...ofColumns } = given;
-  if (from === 'vectors') return stepByStep(tasks, whole, steps, given, outputs);
+  if (from === 'vectors') return stepByStep(tasks, { ...whole, lambda }, steps, given, outputs);
   if (from === undefined) {
     const kernel = implicit ? 'update-implicit' : 'update';
     const own = implicit ? WEIGHTS : { mean: MEAN * Number(biases) };
@@ -184,7 +202,7 @@ async function solve(
   const equations = parts.allocate('equations', rows, equationColumns(rank, biases));
   await parts.run(
     'normal-equations',
-    { ...whole, mean: MEAN, ...choice },
+    { ...whole, mean: MEAN * Number(biases), ...choice },
     { block, fixed, ...ofColumns },
     { equations },
   );
@@ -194,24 +212,29 @@ async function solve(
 /** The steps of conjugate gradients as tasks of their own. */
 async function stepByStep(
   { parts }: DeviceTasks,
-  whole: { readonly from: number; readonly to: number; readonly rank: number },
+  {
+    lambda,
+    ...whole
+  }: { readonly from: number; readonly to: number; readonly rank: number; readonly lambda: number },
   steps: number,
   given: Refs,
   { factors, bias }: Refs,
 ): Promise<JsonObject> {
   const { to: rows, rank } = whole;
   const { previous, block, fixed } = given;
-  const own = { ...whole, lambda: LAMBDA };
-  const gradients = parts.allocate('gradients', rows, gradientColumns(rank, true));
+  const own = { ...whole, lambda };
+  const gradients = parts.allocate('gradients', rows, gradientColumns(rank, bias !== undefined));
   const direction = parts.allocate('direction', rows, rank);
-  await parts.run('add-residuals', { ...whole, mean: MEAN }, given, { gradients });
+  await parts.run('add-residuals', { ...whole, mean: bias ? MEAN : 0 }, given, { gradients });
   await parts.run('begin-gradients', own, { previous }, { gradients, factors, direction });
   for (let step = 0; step < steps; step++) {
     const products = parts.allocate('products', rows, rank, {}, step);
     await parts.run('add-products', whole, { block, fixed, direction }, { products });
     await parts.run('step-gradients', own, { products }, { gradients, factors, direction });
   }
-  return (await parts.run('end-gradients', own, { gradients, direction }, { factors, bias })).values;
+  return (
+    await parts.run('end-gradients', own, { gradients, direction }, { factors, ...(bias ? { bias } : {}) })
+  ).values;
 }
 
 interface Row {
@@ -224,16 +247,17 @@ interface Row {
 }
 
 /** The solution of a row in float64; with biases, the row's bias after it. */
-function twinOf({ kind, solver }: Solving, row: Row): Float64Array {
+function twinOf(asked: Solving, row: Row): Float64Array {
+  const { kind, solver } = asked;
   const { theta, rank, start, steps, values } = row;
-  const shift = LAMBDA * values.length;
+  const shift = lambdaOf(asked) * values.length;
   const of = { theta, stride: rank, rank };
   if (solver === 'cg') {
     if (kind === 'biases') return freeBiasedGradients(of, row, shift, values.length + shift, start, steps);
     const equations =
       kind === 'explicit'
         ? explicitProducts(of, row, shift)
-        : implicitProducts(of, row, WEIGHTS, SHIFT, gramTimes(of, COLUMNS, GRAM_WEIGHT));
+        : implicitProducts(of, row, WEIGHTS, shiftOf(asked), gramTimes(of, COLUMNS, GRAM_WEIGHT));
     return freeGradients(equations, start, steps);
   }
   if (kind === 'biases')
