@@ -26,6 +26,8 @@ export function unsolvedAdvice({ params, unit, count, largest }: RowSizes): stri
   const lambda = regParam / unit;
   const alpha = implicitPrefs ? implicitWeights(params).alpha : 1;
   const weight = Math.max(1, alpha * largest);
+  if (isTooLarge(lambda) && !isTooLarge(regParam) && largest > 0)
+    return `Scale the ratings up, of which this row's largest is ${largest * unit}, or lower regParam (λ), which is ${regParam}`;
   if (isTooLarge(lambda)) return `Lower regParam (λ), which is ${regParam}`;
   if (count * weight > LARGE_SUM)
     return `Scale the ratings down, of which this row's largest is ${largest * unit}`;

@@ -3,7 +3,7 @@ import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
 import { computingOf } from '../../../engine/run/devices.ts';
 import type { ScopeStage } from '../../../engine/run/scope.ts';
-import { keyCount } from '../../../engine/keys/key-column.ts';
+import { keyCount, keyText } from '../../../engine/keys/key-column.ts';
 import type { AlsChoices } from '../../../operators/als/kernel-choices.ts';
 import { sizedParams } from '../../../operators/als/implicit/sized-params.ts';
 import type { AlsParams } from '../../../operators/als/als-params.ts';
@@ -21,6 +21,7 @@ import {
   type SortedFacts,
 } from '../../../operators/evaluation/rating-facts.ts';
 import type { RatingsProfile } from '../../../operators/planner/profile.ts';
+import type { IndexedRatings } from '../../../operators/ratings/ids/index-ids.ts';
 import type { KnownPairs } from '../../../operators/ratings/ids/known-pairs.ts';
 import { soleBlock } from '../../../operators/ratings/ratings.ts';
 import { sortByUser } from '../../../operators/ratings/sort-ratings.ts';
@@ -31,7 +32,7 @@ import { budgetOf, isKept, loadedOnce, ownBlock } from '../kept-ratings.ts';
 import { meansFit, type ValidationPairs } from '../rating-findings.ts';
 import { type GivenPlan, requireProblem } from '../plans/given-plan.ts';
 import { spareBytes } from '../plans/memory-budget.ts';
-import { ratingsHome, spillGrid } from '../plans/ratings-home.ts';
+import { type CountedRow, ratingsHome, requireRowFits, spillGrid } from '../plans/ratings-home.ts';
 import type {
   ChosenPlan,
   FitAlgorithm,
@@ -94,6 +95,7 @@ export class AlsFit implements FitAlgorithm<AlsTypes> {
       indexed.rows,
       budgetOf(ratings),
     );
+    requireRowFits(home, indexed.rows, fullestRow(indexed), budgetOf(ratings));
     return { ...home, params, devices, placesBlocks: inParts && placesBlocks(home, params, devices) };
   }
 
@@ -284,4 +286,14 @@ export class AlsFit implements FitAlgorithm<AlsTypes> {
 /** True if the computing device has kernel variants. */
 function choosesKernels({ devices }: AlsHome): boolean {
   return devices.compute[0].choosesKernels ?? false;
+}
+
+/** The user or item with the most ratings. */
+function fullestRow({ users, items, userCounts, itemCounts }: IndexedRatings): CountedRow {
+  const [user, item] = [userCounts, itemCounts].map((counts) =>
+    counts.reduce((best, count, at) => (count > counts[best] ? at : best), 0),
+  );
+  return userCounts[user] > itemCounts[item]
+    ? { name: `user ${keyText(users, user)}`, ratings: userCounts[user] }
+    : { name: `item ${keyText(items, item)}`, ratings: itemCounts[item] };
 }

@@ -1,11 +1,11 @@
 import { CapacityError } from '../../../engine/errors.ts';
-import { formatCount } from '../../../engine/format.ts';
+import { formatBytes, formatCount } from '../../../engine/format.ts';
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
 import { describeGrid } from '../../../operators/als/plan/cost/candidates.ts';
 import { type AlsGrid, gridOf } from '../../../operators/als/plan/grid.ts';
 import type { AlsPlanOptions } from '../../../operators/als/plan/problem.ts';
 import { fitting } from '../../../operators/als/plan/refusals.ts';
-import { blockLimit } from '../../../operators/planner/sizes.ts';
+import { blockLimit, partLoadingBytes } from '../../../operators/planner/sizes.ts';
 import {
   baseBytes,
   dataBytes,
@@ -40,6 +40,12 @@ const DEVICE_SHARES = [1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32];
  */
 const MOST_BLOCKS = 2 ** 9;
 
+/**
+ * Bytes for each rating of a part that is one long row: more than partLoadingBytes, since one thread sorts it
+ * at once (50 M ratings of one pair took 40 bytes each).
+ */
+const LONG_ROW_BYTES = 42;
+
 /** Larger budgets are not tried to find one that works. */
 const MOST_BUDGET = 2 ** 44;
 
@@ -60,6 +66,13 @@ export type RatingsHome = { readonly plan: PhysicalPlan } & (
 export type HomeOptions = Pick<AlsPlanOptions, 'grid' | 'files' | 'hostBytes' | 'deviceBytes' | 'mostBlocks'>;
 
 type PlanOf = (options: HomeOptions) => PhysicalPlan;
+
+/** A user or item with its number of ratings. */
+export interface CountedRow {
+  /** Such as "user 17". */
+  readonly name: string;
+  readonly ratings: number;
+}
 
 /**
  * Chooses where ratings are stored, from the plans of `planOf`: in memory; in files; or in either, with parts
@@ -104,6 +117,31 @@ export function ratingsHome(
     return inMemory(parted.plan, parted.search);
   }
   throw refusal(planOf, budget, least, whole.error ?? error);
+}
+
+/**
+ * Throws CapacityError if ratings are in files, and the row with the most ratings needs more memory than the
+ * budget has: parts are cut between rows, so a part with this row has all its ratings.
+ */
+export function requireRowFits(
+  home: RatingsHome,
+  ratings: number,
+  row: CountedRow,
+  budget: MemoryBudget,
+): void {
+  if (home.kind !== 'spill' && home.kind !== 'files') return;
+  const { users, items } = gridOf(home.plan);
+  const planned = Math.ceil(ratings / Math.min(users.q, items.q));
+  const further = LONG_ROW_BYTES * row.ratings - partLoadingBytes(planned);
+  const need = neededBudget(home.plan, budget, leastBaseBytes).bytes + further;
+  if (further <= 0 || need <= budget.memoryBudget) return;
+  throw new CapacityError(
+    `${row.name} has ${formatCount(row.ratings)} ratings, which stay in one part: the run needs about ${formatBytes(need)} but the memory budget is ${formatBytes(budget.memoryBudget)}`,
+    {
+      phase: 'plan',
+      advice: `Raise memoryBudget to ${formatBytes(Math.ceil(1.02 * need))} or more, or leave out or combine ratings of ${row.name} before the training`,
+    },
+  );
 }
 
 /** Ratings in files, with whole sides; if that does not fit, the plan that needs the least memory. */

@@ -1,6 +1,6 @@
 /** The home of ratings that are more than one block has. */
 import { describe, expect, it } from 'vitest';
-import { ratingsHome } from '../../../api/training/plans/ratings-home.ts';
+import { ratingsHome, requireRowFits } from '../../../api/training/plans/ratings-home.ts';
 import { checkAlsParams } from '../../../operators/als/params.ts';
 import { planAls } from '../../../operators/als/plan/plan-als.ts';
 import { cpuInfo } from '../../support/devices/device-info.ts';
@@ -32,6 +32,18 @@ describe('more ratings than a block has', () => {
     const home = ratingsHome(true, planOf(3e9), 3e9, { ...budget, memoryBudget: 4e9 });
     expect(home).toMatchObject({ kind: 'spill', partRatings: 2 ** 22 });
     expect(home.plan.memory.spill).toBeGreaterThan(16 * 3e9);
+  });
+
+  it('are refused where one user or item has more of them than memory holds beside the plan', () => {
+    const given = { ...budget, memoryBudget: 4e9 };
+    const home = ratingsHome(true, planOf(3e9), 3e9, given);
+    const row = (ratings: number) => ({ name: 'item 7', ratings });
+    for (const ratings of [1, 2 ** 22, 4e7]) requireRowFits(home, 3e9, row(ratings), given);
+    expect(() => requireRowFits(home, 3e9, row(2e8), given)).toThrow(
+      /^plan: item 7 has 200,000,000 ratings, which stay in one part: the run needs about \d+\.\d GiB but the memory budget is 3\.7 GiB\. Raise memoryBudget to \d+\.\d GiB or more/,
+    );
+    const inMemory = ratingsHome(true, planOf(3e9), 3e9, budget);
+    requireRowFits(inMemory, 3e9, row(2e9), given);
   });
 
   it('are refused where ratings are kept for further runs', () => {

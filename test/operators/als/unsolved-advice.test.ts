@@ -4,6 +4,11 @@ import { unsolvedAdvice } from '../../../operators/als/unsolved-advice.ts';
 
 it.each([
   ['Lower regParam (λ), which is 1e+30', { regParam: 1e30 }, {}],
+  [
+    /^Scale the ratings up, of which this row's largest is 9\.18.*e-40, or lower regParam \(λ\), which is 0\.1$/,
+    { regParam: 0.1 },
+    { unit: 2 ** -132 },
+  ],
   ['Raise regParam (λ), which is 0', { regParam: 0 }, {}],
   ['Raise regParam (λ), which is 0.05', { regParam: 0.05, implicitPrefs: true, alpha: 1e6 }, {}],
   ['Raise regParam (λ), which is 0.001', { regParam: 0.001 }, { unit: 4 ** 6 }],
