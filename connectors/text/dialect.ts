@@ -50,18 +50,29 @@ export function inferDelimiter(lines: readonly string[], file: string, decimalCo
   const most = counts.reduce((best, next) => (next.count > best.count ? next : best));
   if (/\.tsv$/i.test(compressionOf(file).bare)) return '\t';
   if (most.count > 0) return most.candidate;
-  return isTable(lines.map((line) => line.trim().split(' '))) ? ' ' : ',';
+  return isTable(lines.map(wordsOf)) ? ' ' : ',';
+}
+
+/** The number of words that each of the lines has; 1 if their numbers differ. */
+export function wordsInEach(lines: readonly string[]): number {
+  const [first, ...others] = lines.map((line) => wordsOf(line).length);
+  return others.every((length) => length === first) ? first : 1;
+}
+
+function wordsOf(line: string): readonly string[] {
+  return line.trim().split(' ');
 }
 
 /**
- * True if all rows have the same number of fields, two or more, and a column has only numbers, apart from a
- * header. Other texts with spaces may be names in a single column.
+ * True if all rows have the same number of fields and one of three or more columns, or both of two, have only
+ * numbers, apart from a header. Other texts with spaces may be names in a single column.
  */
 function isTable(rows: readonly (readonly string[])[]): boolean {
   const [first, ...others] = rows;
   if (first.length < 2 || others.some(({ length }) => length !== first.length)) return false;
   if (others.length === 0) return first.every((word) => number.test(word));
-  return first.some((_, column) => others.every((row) => number.test(row[column])));
+  const isNumber = (_: string, column: number) => others.every((row) => number.test(row[column]));
+  return first.length === 2 ? first.every(isNumber) : first.some(isNumber);
 }
 
 /**

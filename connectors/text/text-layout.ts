@@ -1,7 +1,7 @@
 import { DataError } from '../../engine/errors.ts';
 import type { Message } from '../../engine/events.ts';
 import { counted } from '../../engine/format.ts';
-import { checkDelimiter, defaultQuotes, inferDelimiter, withoutQuoted } from './dialect.ts';
+import { checkDelimiter, defaultQuotes, inferDelimiter, withoutQuoted, wordsInEach } from './dialect.ts';
 import type { TextDialect } from './dialect.ts';
 import { isNumeric, kindsIn } from '../lines/infer-types.ts';
 import type { MixedColumn } from '../../engine/stream/operator.ts';
@@ -161,7 +161,7 @@ function inferDialect(window: RowWindow, file: string, options: TextOptions): Fo
         end: window.position + head.end - window.from,
       },
     }),
-    notes: [...skipped, ...quoting.notes],
+    notes: [...skipped, ...quoting.notes, ...oneColumn(firstLines(window, start), delimiter, file)],
   };
 }
 
@@ -172,6 +172,14 @@ function firstLines(window: RowWindow, from: number): readonly string[] {
     if (lines.length === SAMPLED_LINES) break;
   }
   return lines;
+}
+
+/** Says so if lines of several words are one column, since the space between them may be the delimiter. */
+function oneColumn(lines: readonly string[], delimiter: string, file: string): readonly Message[] {
+  const words = wordsInEach(lines);
+  if (words === 1 || lines.some((line) => line.includes(delimiter))) return [];
+  const text = `each line of ${file} has ${words} words, which are read as one column; the option delimiter decides otherwise`;
+  return [{ type: 'note', code: 'read-as-one-column', text }];
 }
 
 function skippedComments(count: number, file: string): Message {

@@ -91,7 +91,12 @@ describe('the delimiter', () => {
       ['u1', 'i1', 5],
       ['u2', 'i2', 4],
     ]);
+    expect((await read('user item\n1 2\n3 4\n')).columns).toEqual(['user:Int32', 'item:Int32']);
     expect((await read('a b\nc d\n', { header: false })).columns).toEqual(['column1:Utf8']);
+    expect((await read('Item 1\nItem 2\n', { header: false })).columns).toEqual(['column1:Utf8']);
+    expect(await messages('ann heat\nbob alien\n')).toEqual([
+      'each line of FILE has 2 words, which are read as one column; the option delimiter decides otherwise',
+    ]);
     expect((await read('name\nThe Matrix\nHeat 2\n')).columns).toEqual(['name:Utf8']);
   });
 });
