@@ -1,35 +1,37 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
-import { fuzzCase, fuzzKinds, fuzzTarget } from '../../test/support/damage/fuzz-targets.ts';
-import type { FuzzKind } from '../../test/support/damage/fuzz-targets.ts';
+import { flipCase, fuzzCase, fuzzKinds, fuzzTarget } from '../../test/support/damage/fuzz-targets.ts';
+import type { FuzzKind, FuzzOutcome } from '../../test/support/damage/fuzz-targets.ts';
 import type { MakeAttack } from './attack.ts';
 
 const PATIENCE_MILLISECONDS = 60_000;
-const LARGEST_MIB = 1500;
-/** Files of each kind in a round. */
-const FILES = 40;
+/** Most memory of a process that reads files of some kilobytes. */
+const LARGEST_MIB = 1024;
+/** Files of each kind in a round, and files with one flipped bit. */
+const FILES = { any: 40, bit: 120 };
+/** Bytes of a page of memory, the unit of /proc/PID/statm. */
+const MEMORY_PAGE = 4096;
 
-interface Answer {
+interface Case {
   readonly number: number;
-  readonly outcome: Awaited<ReturnType<typeof fuzzCase>>;
-  readonly milliseconds: number;
+  /** How the file is damaged: one bit is flipped, or anything. */
+  readonly damage: 'bit' | 'any';
 }
 
-/** Reads the cases that the main thread sends, which watches the clock. */
-async function work({ kind, folder }: { kind: FuzzKind; folder: string }): Promise<void> {
+/** Reads the cases that the parent sends, which watches clock and memory. */
+async function work([kind, folder]: [FuzzKind, string]): Promise<void> {
   const target = await fuzzTarget(kind, folder);
-  parentPort?.on('message', async (number: number) => {
-    const started = performance.now();
-    const outcome = await fuzzCase(target, folder, number);
-    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
-    parentPort?.postMessage({ number, outcome, milliseconds: performance.now() - started } satisfies Answer);
+  process.on('message', async ({ number, damage }: Case) => {
+    const outcome = await (damage === 'bit' ? flipCase : fuzzCase)(target, folder, number);
+    process.send?.(outcome);
   });
 }
 
-/** A thread that reads, under a clock. It is replaced when it hangs or dies. */
+/** A process that reads, under a clock and a limit of memory. It is replaced when it hangs, grows or dies. */
 class Watched {
-  private worker: Worker | undefined;
-  private answered: (answer: Answer | string) => void = () => {};
+  private child: ChildProcess | undefined;
+  private answered: (answer: FuzzOutcome) => void = () => {};
   private readonly kind: FuzzKind;
   private readonly folder: string;
 
@@ -38,82 +40,82 @@ class Watched {
     this.folder = folder;
   }
 
-  /** The answer, or the problem. */
-  async run(number: number): Promise<Answer | string> {
-    const answer = await this.ask(number);
-    if (typeof answer === 'string') await this.close();
+  async run(asked: Case): Promise<FuzzOutcome> {
+    const answer = await this.ask(asked);
+    if ('found' in answer) this.close();
     return answer;
   }
 
-  async close(): Promise<void> {
-    const worker = this.worker;
-    this.worker = undefined;
-    await worker?.terminate();
+  close(): void {
+    this.child?.removeAllListeners();
+    this.child?.kill('SIGKILL');
+    this.child = undefined;
   }
 
-  private ask(number: number): Promise<Answer | string> {
+  private ask(asked: Case): Promise<FuzzOutcome> {
     return new Promise((resolve) => {
-      const timer = setTimeout(
-        () => resolve(`hangs: no answer in ${PATIENCE_MILLISECONDS / 1000} s`),
-        PATIENCE_MILLISECONDS,
-      );
+      const started = performance.now();
+      const child = (this.child ??= this.start());
+      const timer = setInterval(() => {
+        const mebibytes = residentOf(child.pid);
+        if (mebibytes > LARGEST_MIB) this.answered({ found: `${mebibytes.toFixed(0)} MiB resident` });
+        if (performance.now() - started > PATIENCE_MILLISECONDS)
+          this.answered({ found: `hangs: no answer in ${PATIENCE_MILLISECONDS / 1000} s` });
+      }, 50);
       this.answered = (answer) => {
-        clearTimeout(timer);
+        clearInterval(timer);
         resolve(answer);
       };
-      this.worker ??= this.start();
-      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
-      this.worker.postMessage(number);
+      child.send(asked);
     });
   }
 
-  private start(): Worker {
-    const worker = new Worker(import.meta.filename, {
-      workerData: { kind: this.kind, folder: this.folder },
-      resourceLimits: { maxOldGenerationSizeMb: 700 },
+  private start(): ChildProcess {
+    const child = fork(import.meta.filename, ['read', this.kind, this.folder], {
+      execArgv: ['--max-old-space-size=700'],
     });
-    worker.on('message', (answer: Answer) => this.answered(answer));
-    worker.on('error', (error) =>
-      this.answered(`crashes: ${error instanceof Error ? error.stack : String(error)}`),
-    );
-    worker.on('exit', (code) => this.answered(`ends with ${code}`));
-    return worker;
+    child.on('message', (answer: FuzzOutcome) => this.answered(answer));
+    child.on('exit', (code, signal) => this.answered({ found: `ends with ${code ?? signal}` }));
+    return child;
+  }
+}
+
+/** Resident memory of a process in MiB; 0 where the system has no /proc. */
+function residentOf(pid: number | undefined): number {
+  try {
+    return (Number(readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ')[1]) * MEMORY_PAGE) / 2 ** 20;
+  } catch {
+    return 0;
   }
 }
 
 /**
- * Damages Parquet, CSV, NDJSON, Arrow and model files and reads them: each is read, or refused with a
- * message, in seconds and in bounded memory.
+ * Damages Parquet, CSV, NDJSON, Arrow and model files and reads them: each is read, or refused with a message,
+ * in seconds and in a gibibyte of memory. Most have one flipped bit: every bit of small files of each format
+ * comes in turn.
  */
 export const damagedFiles: MakeAttack = ({ folder, random, count, find }) => {
   const readers = fuzzKinds.map((kind) => ({ kind, watched: new Watched(kind, join(folder, kind)) }));
+  let bit = random(2 ** 20);
   return {
     name: 'damaged files',
     round: async () => {
       for (const { kind, watched } of readers) {
-        const first = random(2 ** 30);
-        for (let number = first; number < first + FILES; number++) {
-          const answer = await watched.run(number);
-          const resident = process.memoryUsage.rss() / 2 ** 20;
-          const problem =
-            typeof answer === 'string'
-              ? answer
-              : 'found' in answer.outcome
-                ? answer.outcome.found
-                : resident > LARGEST_MIB
-                  ? `${resident.toFixed(0)} MiB resident`
-                  : undefined;
-          if (problem !== undefined) find(`${kind} ${number}: ${problem}`);
-          count(
-            `${kind} ${typeof answer !== 'string' && 'result' in answer.outcome ? answer.outcome.result : 'found'}`,
-          );
-        }
+        const first = { any: random(2 ** 30), bit };
+        for (const damage of ['any', 'bit'] as const)
+          for (let next = 0; next < FILES[damage]; next++) {
+            const number = first[damage] + next;
+            const outcome = await watched.run({ number, damage });
+            if ('found' in outcome) find(`${kind}, ${damage} ${number}: ${outcome.found}`);
+            count(`${kind} ${'found' in outcome ? 'found' : outcome.result}`);
+          }
       }
+      bit += FILES.bit;
     },
     close: async () => {
-      for (const { watched } of readers) await watched.close();
+      for (const { watched } of readers) watched.close();
     },
   };
 };
 
-if (!isMainThread) await work(workerData as { kind: FuzzKind; folder: string });
+if (process.argv[2] === 'read') await work(process.argv.slice(3) as [FuzzKind, string]);

@@ -1,8 +1,8 @@
 /**
  * Attacks the built program and its library for some minutes, and compares what survives with what it must
  * be: kills, signals, full disks, failing, short and slow calls of the file system, stdout into full disks and
- * full pipes, web servers with false
- * answers, damaged files, aborted calls, closed sessions, `serve` that ends among requests and reloads, and
+ * full pipes, web servers with false answers, damaged files, files of two models mixed, aborted calls, closed
+ * sessions, `serve` that ends among requests and reloads, and
  * its slow clients, readers and writers in separate process spaces, thousands of small fits, ratings of odd
  * shapes, float64 formulas in Python, and threads of Python on one model.
  * Ends only processes of its own and writes only to a temporary folder of its own.
@@ -30,6 +30,7 @@ import { fullPipes, shortWrites } from './outputs.ts';
 import { servedClients } from './served-clients.ts';
 import { serving } from './serving.ts';
 import { spaces } from './spaces.ts';
+import { swappedFiles } from './swapped-files.ts';
 
 interface Running {
   readonly attack: Attack;
@@ -58,6 +59,7 @@ const makers: readonly (readonly [MakeAttack, number])[] = [
   [kills, 4],
   [signalled, 1],
   [damagedFiles, 2],
+  [swappedFiles, 0.5],
   [aborts, 1],
   [fullDisk, 0.5],
   [faults, 2],

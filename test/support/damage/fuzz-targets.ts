@@ -24,11 +24,15 @@ import { hasZstd } from '../../../connectors/compression/compressions.ts';
 import { packLz4Bytes } from '../../../connectors/compression/lz4-frame.ts';
 import { NdjsonSource } from '../../../connectors/ndjson/ndjson-source.ts';
 import { loadModel, saveModel } from '../../../connectors/model/model-store.ts';
+import { ParquetSink } from '../../../connectors/parquet/parquet-sink.ts';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { TextSource } from '../../../connectors/text/text-source.ts';
 import { FactorFlowError } from '../../../engine/errors.ts';
+import { noEvents } from '../../../engine/events.ts';
+import { RunMetrics } from '../../../engine/metrics.ts';
 import type { Source } from '../../../engine/stream/operator.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
+import { batchStream } from '../../../engine/stream/stream.ts';
 import { mutate, randomOf } from './mutations.ts';
 
 /** Files of one kind, and their reader. */
@@ -42,17 +46,40 @@ export interface FuzzTarget {
 export const fuzzKinds = ['parquet', 'csv', 'ndjson', 'arrow', 'model'] as const;
 export type FuzzKind = (typeof fuzzKinds)[number];
 
-/** The problem, or undefined when the file was read or refused with an error of this library. */
-export async function fuzzCase(
-  target: FuzzTarget,
-  folder: string,
-  number: number,
-): Promise<{ result: 'read' | 'refused' } | { found: string }> {
+export type FuzzOutcome = { readonly result: 'read' | 'refused' } | { readonly found: string };
+
+/** The outcome of case `number`: a file that was damaged at random. */
+export async function fuzzCase(target: FuzzTarget, folder: string, number: number): Promise<FuzzOutcome> {
   const random = randomOf(number);
   const [name, bytes] = target.seeds[random(target.seeds.length)];
   const [, other] = target.seeds[random(target.seeds.length)];
+  return outcomeOf(target, folder, name, mutate(bytes, other, number, target.isText));
+}
+
+/** Largest file of which every bit is flipped. */
+const SMALL_BYTES = 6000;
+
+/** The outcome of flipping one bit of the small files: consecutive numbers are spread, and reach every bit. */
+export async function flipCase(target: FuzzTarget, folder: string, number: number): Promise<FuzzOutcome> {
+  const small = target.seeds.filter(([, { length }]) => length <= SMALL_BYTES);
+  let bit = (number * 4099) % (8 * small.reduce((sum, [, { length }]) => sum + length, 0));
+  const at = small.findIndex(([, { length }]) => (bit -= 8 * length) < 0);
+  const [name, whole] = small[at];
+  const bytes = Uint8Array.from(whole);
+  bit += 8 * bytes.length;
+  bytes[bit >> 3] ^= 1 << (bit & 7);
+  return outcomeOf(target, folder, name, bytes);
+}
+
+/** `found`: the file is neither read nor refused with an error of this library. */
+async function outcomeOf(
+  target: FuzzTarget,
+  folder: string,
+  name: string,
+  bytes: Uint8Array,
+): Promise<FuzzOutcome> {
   try {
-    await target.read(folder, name, mutate(bytes, other, number, target.isText));
+    await target.read(folder, name, bytes);
     return { result: 'read' };
   } catch (error) {
     if (error instanceof FactorFlowError && [3, 4].includes(error.exitCode) && error.message.includes(folder))
@@ -64,7 +91,11 @@ export async function fuzzCase(
 export async function fuzzTarget(kind: FuzzKind, folder: string): Promise<FuzzTarget> {
   mkdirSync(folder, { recursive: true });
   if (kind === 'parquet')
-    return { seeds: parquetSeeds(), isText: false, read: readFile((file) => new ParquetSource(file)) };
+    return {
+      seeds: [...parquetSeeds(), await writtenSeed(folder)],
+      isText: false,
+      read: readFile((file) => new ParquetSource(file)),
+    };
   if (kind === 'csv')
     return { seeds: textSeeds(), isText: true, read: readFile((file) => new TextSource(file)) };
   if (kind === 'ndjson')
@@ -104,6 +135,19 @@ function parquetSeeds(): [string, Uint8Array][] {
     .filter((name) => name.endsWith('.parquet'))
     .sort()
     .map((name) => [name, readFileSync(join(golden, name))]);
+}
+
+/** A file of this library, whose footer contains an Arrow schema. */
+async function writtenSeed(folder: string): Promise<[string, Uint8Array]> {
+  const file = join(folder, 'written.parquet');
+  const batch = plainBatch();
+  const batches = (async function* () {
+    yield batch;
+  })();
+  const { signal } = new AbortController();
+  const ctx = { signal, events: noEvents, metrics: new RunMetrics() } as ExecutionContext;
+  await new ParquetSink(file, { overwrite: true }).consume(batchStream(batch.schema, batches), ctx);
+  return ['written.parquet', readFileSync(file)];
 }
 
 function textSeeds(): [string, Uint8Array][] {
@@ -148,29 +192,35 @@ function foreignSeeds(): [string, Uint8Array][] {
     .map((name) => [name, readFileSync(join(golden, name))]);
 }
 
-function arrowSeeds(): [string, Uint8Array][] {
-  const rows = 40;
-  const of = (value: (i: number) => unknown) => Array.from({ length: rows }, (_, i) => value(i));
-  const batch = (columns: readonly (readonly [string, DataType, readonly unknown[]])[]) => {
-    const children = columns.map(([, type, values]) => vectorFromArray(values, type).data[0]);
-    const schema = new Schema(columns.map(([name], index) => new Field(name, children[index].type, true)));
-    return new RecordBatch(
-      schema,
-      makeData({ type: new Struct(schema.fields), length: rows, nullCount: 0, children }),
-    );
-  };
-  const plain = batch([
-    ['user', new Int32(), of((i) => i)],
-    ['item', new Int64(), of((i) => BigInt(i) << 40n)],
-    ['rating', new Float32(), of((i) => (i % 7 === 0 ? null : i / 2))],
-    ['note', new Utf8(), of((i) => (i % 5 === 0 ? null : `note ${i}`))],
+const ROWS = 40;
+const columnOf = (value: (i: number) => unknown) => Array.from({ length: ROWS }, (_, i) => value(i));
+
+function batchOf(columns: readonly (readonly [string, DataType, readonly unknown[]])[]): RecordBatch {
+  const children = columns.map(([, type, values]) => vectorFromArray(values, type).data[0]);
+  const schema = new Schema(columns.map(([name], index) => new Field(name, children[index].type, true)));
+  return new RecordBatch(
+    schema,
+    makeData({ type: new Struct(schema.fields), length: ROWS, nullCount: 0, children }),
+  );
+}
+
+function plainBatch(): RecordBatch {
+  return batchOf([
+    ['user', new Int32(), columnOf((i) => i)],
+    ['item', new Int64(), columnOf((i) => BigInt(i) << 40n)],
+    ['rating', new Float32(), columnOf((i) => (i % 7 === 0 ? null : i / 2))],
+    ['note', new Utf8(), columnOf((i) => (i % 5 === 0 ? null : `note ${i}`))],
   ]);
-  const rich = batch([
-    ['tag', new Dictionary(new Utf8(), new Int32()), of((i) => `tag ${i % 5}`)],
+}
+
+function arrowSeeds(): [string, Uint8Array][] {
+  const plain = plainBatch();
+  const rich = batchOf([
+    ['tag', new Dictionary(new Utf8(), new Int32()), columnOf((i) => `tag ${i % 5}`)],
     [
       'list',
       new List(new Field('element', new Float32(), true)),
-      of((i) => Array.from({ length: i % 4 }, () => i)),
+      columnOf((i) => Array.from({ length: i % 4 }, () => i)),
     ],
   ]);
   const encode = (each: RecordBatch, writer: RecordBatchStreamWriter | RecordBatchFileWriter) => {
