@@ -12,7 +12,7 @@ import { nearest, spelled } from '../../engine/nearest.ts';
 import { call, type Expression, literal, type Literal } from '../../engine/expressions/expression.ts';
 import { functions } from '../../engine/expressions/functions/table.ts';
 import { type ValueType, valueTypes } from '../../engine/expressions/types.ts';
-import { nameOf, NUMBER, rewrite, TIME, TRY } from './tokens.ts';
+import { isSafe, LIST, nameOf, NUMBER, rewrite, type Rewritten, TIME, TRY } from './tokens.ts';
 
 /**
  * Parses an expression in SQL: `rating >= 3.5 and ts < '2024-01-01'`. Names of columns are case-sensitive; "a
@@ -20,8 +20,9 @@ import { nameOf, NUMBER, rewrite, TIME, TRY } from './tokens.ts';
  */
 export function parseExpression(text: string): Expression {
   let parsed: Expr;
+  const rewritten = rewrite(text);
   try {
-    parsed = parser.parse(rewrite(text), 'expr');
+    parsed = parser.parse(rewritten.text, 'expr');
   } catch (error) {
     const found = (error as { token?: { text?: string } }).token?.text;
     const problem =
@@ -30,7 +31,7 @@ export function parseExpression(text: string): Expression {
       advice: `Write it as in SQL's where: rating >= 3.5 and genre = 'Drama'`,
     });
   }
-  return new Conversion(text).expression(parsed);
+  return new Conversion(text, rewritten.lists).expression(parsed);
 }
 
 /** Removes the quotes that `rewrite` has put around names, for messages. */
@@ -91,9 +92,10 @@ const functionNames: Readonly<Record<string, string>> = {
 
 class Conversion {
   readonly #text: string;
+  readonly #lists: Rewritten['lists'];
 
-  constructor(text: string) {
-    this.#text = text;
+  constructor(text: string, lists: Rewritten['lists']) {
+    [this.#text, this.#lists] = [text, lists];
   }
 
   expression(node: Expr): Expression {
@@ -172,10 +174,19 @@ class Conversion {
     let made: Expression;
     if (op === 'IN') {
       const list = node.right.type === 'list' ? node.right.expressions : [node.right];
-      made = call('in', left, ...list.map((one) => this.expression(one)));
+      made = { kind: 'call', name: 'in', args: [left, ...list.flatMap((one) => this.#listed(one))] };
     } else if (Object.hasOwn(operators, op)) made = call(operators[op], left, this.expression(node.right));
     else throw this.#unsupported(node);
     return op === node.op ? made : call('not', made);
+  }
+
+  /** A member of a list, or all members of a list of constants that the parser has not seen. */
+  #listed(node: Expr): Expression[] {
+    if (node.type !== 'call' || node.function.name !== LIST) return [this.expression(node)];
+    const [number] = node.args;
+    const list = number?.type === 'integer' ? this.#lists[number.value] : undefined;
+    if (list === undefined) throw this.#unsupported(node);
+    return list.map(constantOf);
   }
 
   #call(node: ExprCall): Expression {
@@ -202,6 +213,16 @@ class Conversion {
     const part = unquoted(parser.toSql.expr(node));
     return new UsageError(`in the expression "${this.#text}", ${part} is not supported`, { advice });
   }
+}
+
+/** A constant of a list, as the parser and this conversion would read it. */
+function constantOf(token: string): Expression {
+  if (token.startsWith("'")) return literal(token.slice(1, -1).replaceAll("''", "'"));
+  if (token.startsWith('-')) return negated(constantOf(token.slice(1)));
+  if (!isSafe(token)) return numberOf(token);
+  return token.includes('.')
+    ? { kind: 'literal', type: 'float64', value: Number(token) }
+    : literal(BigInt(token));
 }
 
 function numberOf(text: string): Literal {

@@ -48,6 +48,17 @@ export function checkPredicate(expression: Expression, schema: Schema): Checked 
   );
 }
 
+const indices = new WeakMap<Schema, ReadonlyMap<string, number>>();
+
+/** The position of each column; of the first one, if several have a name. */
+function indicesOf(schema: Schema): ReadonlyMap<string, number> {
+  const known = indices.get(schema);
+  if (known !== undefined) return known;
+  const made = new Map(schema.fields.map(({ name }, i) => [name, i] as const).toReversed());
+  indices.set(schema, made);
+  return made;
+}
+
 class Checker {
   readonly #whole: Expression;
   readonly #schema: Schema;
@@ -75,8 +86,8 @@ class Checker {
   #column(name: string, source: Expression): Checked {
     if (typeof name !== 'string') throw this.#error(`the name of a column is a text, got ${shown(name)}`);
     const { fields } = this.#schema;
-    const index = fields.findIndex((field) => field.name === name);
-    if (index >= 0)
+    const index = indicesOf(this.#schema).get(name);
+    if (index !== undefined)
       return { kind: 'column', type: valueTypeOf(fields[index].type), source, index, name, mayFail: false };
     const names = fields.map((field) => field.name);
     throw this.#error(

@@ -23,12 +23,16 @@ export function andThen(input: LogicalPlan, operator: Operator): LogicalPlan {
 
 /** The source at the plan's root. */
 export function rootSource(plan: LogicalPlan): Source {
-  return plan.kind === 'source' ? plan.source : rootSource(plan.input);
+  let root = plan;
+  while (root.kind === 'operator') root = root.input;
+  return root.source;
 }
 
 /** The operators in the order in which rows pass them. */
 export function operatorsOf(plan: LogicalPlan): readonly Operator[] {
-  return plan.kind === 'source' ? [] : [...operatorsOf(plan.input), plan.operator];
+  const operators: Operator[] = [];
+  for (let part = plan; part.kind === 'operator'; part = part.input) operators.push(part.operator);
+  return operators.toReversed();
 }
 
 /** Schemas of sources that have been opened. */
@@ -36,14 +40,17 @@ const schemas = new WeakMap<Source, Schema>();
 
 /** The columns of the plan's result if its source has been opened already; else undefined. */
 export function knownSchema(plan: LogicalPlan): Schema | undefined {
-  if (plan.kind === 'source') return schemas.get(plan.source);
-  const input = knownSchema(plan.input);
+  const opened = schemas.get(rootSource(plan));
   try {
-    return input && plan.operator.outputSchema(input);
+    return opened && schemaAfter(opened, operatorsOf(plan));
   } catch {
     // A column is missing; the run reports it.
     return undefined;
   }
+}
+
+function schemaAfter(schema: Schema, operators: readonly Operator[]): Schema {
+  return operators.reduce((input, operator) => operator.outputSchema(input), schema);
 }
 
 /**
@@ -51,12 +58,11 @@ export function knownSchema(plan: LogicalPlan): Schema | undefined {
  * it.
  */
 export async function schemaOf(plan: LogicalPlan, needs?: ValueNeeds, signal?: AbortSignal): Promise<Schema> {
-  if (plan.kind === 'operator')
-    return plan.operator.outputSchema(await schemaOf(plan.input, needsBelow(plan.operator, needs), signal));
-  const { source } = plan;
-  const schema = await openedSchema(source, needs, signal);
+  const [source, operators] = [rootSource(plan), operatorsOf(plan)];
+  const needed = operators.reduceRight((above, operator) => needsBelow(operator, above), needs);
+  const schema = await openedSchema(source, needed, signal);
   schemas.set(source, schema);
-  return schema;
+  return schemaAfter(schema, operators);
 }
 
 async function openedSchema(source: Source, needs?: ValueNeeds, signal?: AbortSignal): Promise<Schema> {

@@ -81,8 +81,9 @@ export class Project implements Operator {
         return projection.columns;
       case 'with': {
         const added = new Map(projection.columns.map((column) => [column.name, column]));
+        const known = new Set(names);
         const kept = names.map((name) => added.get(name) ?? same(name));
-        return [...kept, ...projection.columns.filter(({ name }) => !names.includes(name))];
+        return [...kept, ...projection.columns.filter(({ name }) => !known.has(name))];
       }
       case 'drop':
         for (const name of projection.names) columnAt(name, names, 'to drop');
@@ -97,8 +98,8 @@ export class Project implements Operator {
 
   outputSchema(input: Schema): Schema {
     const columns = this.columns(input);
-    const names = columns.map(({ name }) => name);
-    const twice = names.find((name, i) => names.indexOf(name) < i);
+    const names = new Set<string>();
+    const twice = columns.find(({ name }) => names.size === names.add(name).size)?.name;
     if (twice !== undefined) throw new UsageError(`the result would have the column "${twice}" twice`);
     return new Schema(
       columns.map(({ name, value }) => {
@@ -123,7 +124,8 @@ export class Project implements Operator {
     const { kind, columns } = projection;
     const used = columns.flatMap(({ value }) => columnsOf(value));
     if (kind === 'select') return [...new Set(used)];
-    const others = wanted?.filter((name) => !columns.some((one) => one.name === name));
+    const names = new Set(columns.map(({ name }) => name));
+    const others = wanted?.filter((name) => !names.has(name));
     return others && [...new Set([...others, ...used])];
   }
 

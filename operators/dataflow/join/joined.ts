@@ -96,9 +96,17 @@ export class Joined implements Source {
   async #opened(): Promise<{ readonly inputs: JoinInputs; readonly schemas: Schemas }> {
     const [left, right] = await Promise.all(this.inputs.map((plan) => schemaOf(plan)));
     const { inputs } = this.comparable({ left, right });
-    const [own, other] = await Promise.all(inputs.map((plan) => schemaOf(plan)));
+    const [own, other] = [left, right].map((schema, i) => withCastsSchema(inputs[i], this.inputs[i], schema));
     return { inputs, schemas: { left: own, right: other } };
   }
+}
+
+/**
+ * The columns of an input after `withCasts`. To ask the plan again would double the work with each join of a
+ * chain.
+ */
+function withCastsSchema(plan: LogicalPlan, given: LogicalPlan, schema: Schema): Schema {
+  return plan === given || plan.kind === 'source' ? schema : plan.operator.outputSchema(schema);
 }
 
 function withCasts(plan: LogicalPlan, { keys }: JoinParams, schemas: Schemas, side: Side): LogicalPlan {

@@ -1,7 +1,8 @@
 import type { Schema } from 'apache-arrow';
 import type { Operator } from '../../../engine/stream/operator.ts';
 import { Filter } from '../filter.ts';
-import { Project } from '../project.ts';
+import { type NamedExpression, Project } from '../project.ts';
+import { columnsOf } from '../../../engine/expressions/expression.ts';
 import type { Rule } from './chain.ts';
 
 /**
@@ -11,13 +12,37 @@ import type { Rule } from './chain.ts';
  */
 export const resolveColumns: Rule = (chain) => {
   let { schema } = chain;
-  const operators = chain.operators.flatMap((operator) => {
+  const operators = joinedAdditions(chain.operators).flatMap((operator) => {
     const resolved = resolvedOf(operator, schema);
     schema = operator.outputSchema(schema);
     return resolved;
   });
   return { ...chain, operators };
 };
+
+/**
+ * Joins adjacent projections that add columns, as long as none reads a column of an earlier one. A list of all
+ * columns for each of thousands of `withColumn` would take quadratic time.
+ */
+function joinedAdditions(operators: readonly Operator[]): Operator[] {
+  const joined: Operator[] = [];
+  let added = new Map<string, NamedExpression>();
+  for (const operator of operators) {
+    const projection = operator instanceof Project ? operator.projection : undefined;
+    if (projection?.kind !== 'with') {
+      joined.push(operator);
+      added = new Map();
+      continue;
+    }
+    const { columns } = projection;
+    const isFree = columns.every(({ value }) => columnsOf(value).every((name) => !added.has(name)));
+    if (added.size > 0 && isFree) joined.pop();
+    else added = new Map();
+    for (const column of columns) added.set(column.name, column);
+    joined.push(new Project({ kind: 'with', columns: [...added.values()] }));
+  }
+  return joined;
+}
 
 function resolvedOf(operator: Operator, schema: Schema): Operator[] {
   if (operator instanceof Project && operator.projection.kind !== 'select')

@@ -1,6 +1,7 @@
-import { expect, it, test } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import { parseExpression } from '../../../connectors/expressions/parse-expression.ts';
 import { UsageError } from '../../../engine/errors.ts';
+import type { Call } from '../../../engine/expressions/expression.ts';
 import { print } from '../../../engine/expressions/print.ts';
 import { CounterRandom } from '../../../engine/random.ts';
 import { kinds, RandomExpressions } from '../../engine/expressions/random-expressions.ts';
@@ -65,4 +66,38 @@ it('what is printed is read as the same tree, of random expressions', () => {
     const printed = print(parseExpression(random.draw(kinds[n % kinds.length], n % 5)[0]));
     expect(print(parseExpression(printed))).toBe(printed);
   }
+});
+
+describe('a long list of constants', () => {
+  const constants = [
+    '1',
+    '-2',
+    '3.5',
+    '.5',
+    '-0.25',
+    '1e3',
+    '12345678901234567890',
+    "'it''s'",
+    "'a, (b'",
+    "''",
+  ];
+
+  it('is read as a short one is', () => {
+    for (const constant of constants) {
+      const short = parseExpression(`x in (${constant})`) as Call;
+      const long = parseExpression(`x IN( ${Array(20).fill(constant).join(' ,')} ) and y = 1`) as Call;
+      const [x, value] = short.args;
+      expect(long.args[0]).toEqual({ ...short, args: [x, ...Array(20).fill(value)] });
+    }
+  });
+
+  it('takes linear time and memory', () => {
+    const list = Array.from({ length: 20_000 }, (_, i) => i).join(', ');
+    const parsed = parseExpression(`not x in (${list}) or x not in (${list})`);
+    expect(JSON.stringify(parsed).split('literal').length - 1).toBe(40_000);
+  });
+
+  it('may not be written by its mark', () => {
+    expect(() => parseExpression('x in ("constants as written"(3))')).toThrow('not supported');
+  });
 });

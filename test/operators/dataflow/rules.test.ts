@@ -15,7 +15,7 @@ import { MapBatches } from '../../../operators/dataflow/map-batches.ts';
 import { rules } from '../../../operators/dataflow/optimize.ts';
 import { Project } from '../../../operators/dataflow/project.ts';
 import { Union } from '../../../operators/dataflow/union.ts';
-import { fromSource, operatorsOf, schemaOf } from '../../../engine/stream/logical-plan.ts';
+import { fromSource, type LogicalPlan, operatorsOf, schemaOf } from '../../../engine/stream/logical-plan.ts';
 import { Sample } from '../../../operators/dataflow/sample.ts';
 import { SortRows } from '../../../operators/dataflow/sort/sort-rows.ts';
 
@@ -40,6 +40,31 @@ describe('resolve columns', () => {
       ]),
     ).toEqual(['select a,f,x,t,a + 1 as y', 'select a,f,y', 'select a,f as g,y']);
   });
+});
+
+it('thousands of added columns become one projection, unless one reads another', () => {
+  const added = Array.from({ length: 3000 }, (_, i) => computed({ [`c${i}`]: 'a + 1' }));
+  const [first, last, ...more] = applied('resolve columns', [...added, computed({ y: 'c2 + 1' })]);
+  expect([first.split(',').length, last.split(',').length, more.length]).toEqual([3004, 3005, 0]);
+});
+
+it('a chain of joins asks each source for its columns once', async () => {
+  let asked = 0;
+  class Counted extends Rows {
+    override async schema() {
+      asked++;
+      return schema;
+    }
+  }
+  const keys = { left: ['a'], right: ['a'] };
+  const input = () => fromSource(new Counted());
+  const chain = Array.from({ length: 20 }).reduce<LogicalPlan>(
+    (plan) =>
+      fromSource(new Joined([plan, input()], { kind: 'semi', keys, build: 'right' }, async (ready) => ready)),
+    input(),
+  );
+  await schemaOf(chain);
+  expect(asked).toBe(21);
 });
 
 describe('push filters', () => {
