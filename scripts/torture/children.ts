@@ -5,6 +5,7 @@ import type { MakeAttack } from './attack.ts';
 
 const PATIENCE_MILLISECONDS = 600_000;
 const FITS = 200;
+const PIPELINES = 1000;
 const MOST_MIB = 600;
 const SHAPES = 6;
 
@@ -17,6 +18,19 @@ export const smallFits: MakeAttack = ({ count, find }) => ({
     const { late, fits } = JSON.parse(output) as { readonly late: number; readonly fits: number };
     count('fits', fits);
     if (late > MOST_MIB) find(`${fits} small fits: ${late} MiB resident`);
+  },
+});
+
+/** A thousand pipelines in one session, in a process of their own: memory, files and threads stay as they are. */
+export const pipelines: MakeAttack = ({ random, count, find }) => ({
+  name: 'pipelines',
+  round: async () => {
+    const seed = random(2 ** 30);
+    const { output, code } = await script('many-pipelines.ts', [`${PIPELINES}`, `${seed}`]);
+    if (code !== 0) return find(`pipelines, seed ${seed}, end with ${code}: ${output}`);
+    count('pipelines', PIPELINES);
+    const { finds } = JSON.parse(output) as { readonly finds: readonly string[] };
+    for (const text of finds) find(`pipelines, seed ${seed}: ${text}`);
   },
 });
 

@@ -2,9 +2,9 @@
  * Attacks the built program and its library for some minutes, and compares what survives with what it must
  * be: kills, signals, full disks, failing, short and slow calls of the file system, stdout into full disks and
  * full pipes, web servers with false answers, damaged files, files of two models mixed, aborted calls, closed
- * sessions, `serve` that ends among requests and reloads, and
- * its slow clients, readers and writers in separate process spaces, thousands of small fits, ratings of odd
- * shapes, float64 formulas in Python, and threads of Python on one model.
+ * sessions, `serve` that ends among requests and reloads, and its slow clients, readers and writers in
+ * separate process spaces, thousands of small fits, a thousand mixed pipelines on columns with odd names,
+ * ratings of odd shapes, float64 formulas in Python, and threads of Python on one model.
  * Ends only processes of its own and writes only to a temporary folder of its own.
  *
  *     npm run torture -- [--minutes 10] [--seed 1] [--only kills,signals] [--oracle]
@@ -18,7 +18,7 @@ import { parseArgs } from 'node:util';
 import { randomOf } from '../../test/support/damage/mutations.ts';
 import { aborts } from './aborts.ts';
 import type { Attack, MakeAttack } from './attack.ts';
-import { shapesOnCpu, shapesOnGpu, smallFits } from './children.ts';
+import { pipelines, shapesOnCpu, shapesOnGpu, smallFits } from './children.ts';
 import { closing } from './closing.ts';
 import { damagedFiles } from './damaged-files.ts';
 import { faults } from './faults.ts';
@@ -69,6 +69,7 @@ const makers: readonly (readonly [MakeAttack, number])[] = [
   [shapesOnCpu, 1],
   [shapesOnGpu, 1],
   [smallFits, 0.5],
+  [pipelines, 0.5],
   [oracle, 1],
   [pythonThreads, 0.5],
   [spaces, 1],
