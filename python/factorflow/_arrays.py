@@ -15,7 +15,10 @@ def array_of(given):
         array = np.empty(len(given), object)
         array[:] = given
         return array
-    array = given if isinstance(given, np.ma.MaskedArray) else np.asarray(given)
+    try:
+        array = given if isinstance(given, np.ma.MaskedArray) else np.asarray(given)
+    except ValueError as error:
+        raise DataError(f"the values are no array: {error}") from error
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     return array.astype(np.float64) if array.dtype == np.longdouble else array

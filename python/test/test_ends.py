@@ -64,6 +64,7 @@ def refused(error, message):
         (([1, "a"], [1, 2], [1, 2]), factorflow.DataError, "column 'user' .* cannot be used"),
         (([1, True], [1, 2], [1, 2]), factorflow.DataError, "column 'user' .* cannot be used"),
         (([1], [2], [1j]), factorflow.DataError, "column 'rating' of complex128"),
+        (([[1], [2, 3]], [1, 2], [1, 2]), factorflow.DataError, "the values are no array"),
         (([1], [2], np.ma.array([3.0], mask=[True])), factorflow.DataError, "row 0 .* rating None"),
         ((np.ma.array([1], mask=[True]), [2], [3.0]), factorflow.DataError, "row 0 .* user None"),
         (([1], [2], [3.0], [4]), factorflow.UsageError, "on_duplicates='last'"),

@@ -73,7 +73,8 @@ def compare(seed, folder, program):
     table = pa.table({name: column for name, column, _ in made})
     arrow, parquet = pathlib.Path(folder) / "types.arrow", pathlib.Path(folder) / "types.parquet"
     pyarrow.feather.write_feather(table, arrow, compression="uncompressed")
-    subprocess.run([*program, "convert", arrow, parquet, "--quiet"], check=True)
+    words = ["convert", arrow, parquet, "--quiet"]
+    subprocess.run([*program, *words], check=True, stdout=subprocess.DEVNULL)
     read, schema = pq.read_table(parquet), pq.ParquetFile(parquet).schema
     bare = {"bool", "bytes", "three", "int32", "int64", "float", "double"}
     for i, (name, column, stored) in enumerate(made):
