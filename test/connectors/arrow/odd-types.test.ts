@@ -18,18 +18,22 @@ import {
   Utf8,
   vectorFromArray,
 } from 'apache-arrow';
-import { writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inflateSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { col, type Dataset, Session } from '../../../index.ts';
-import { folder } from './arrow-testing.ts';
 
+const folder = mkdtempSync(join(tmpdir(), 'factorflow-odd-types-'));
 let session: Session;
 beforeAll(async () => {
   session = await Session.create({ device: 'cpu', workers: 1 });
 });
-afterAll(() => session.close());
+afterAll(async () => {
+  await session.close();
+  rmSync(folder, { recursive: true });
+});
 
 const of = (type: DataType, values: readonly unknown[]): Data => vectorFromArray(values, type).data[0];
 const entries = new Struct([new Field('key', new Utf8(), false), new Field('value', new Int32(), true)]);
