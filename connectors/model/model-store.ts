@@ -1,3 +1,4 @@
+import { requireFiniteProducts } from './finite-products.ts';
 import { wholeCounts } from './whole-counts.ts';
 import type { Vector } from 'apache-arrow';
 import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
@@ -238,6 +239,7 @@ async function readModel(directory: string): Promise<StoredModel> {
     : undefined;
   // After the tables, whose own errors name the row or page of damage.
   if (storage?.files !== undefined) await requireDigests(directory, storage.files);
+  requireFiniteProducts(users.factors, items.factors, metadata.rank, directory);
   return {
     ...metadata,
     hasDigests: storage?.files !== undefined,

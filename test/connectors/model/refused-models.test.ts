@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { loadModel, saveModel } from '../../../connectors/model/model-store.ts';
 import { DataError } from '../../../engine/errors.ts';
 import { duckdb } from '../parquet/parquet-testing.ts';
-import { items, model, path, users } from './stored-models.ts';
+import { items, model, path, rank, users } from './stored-models.ts';
 import { editMetadata } from '../../support/edit-metadata.ts';
 
 describe('loading refuses', () => {
@@ -24,6 +24,22 @@ describe('loading refuses', () => {
       await duckdb()
     ).run(`COPY (${query}) TO '${join(directory, 'userFactors/part-00000.parquet')}' (FORMAT parquet)`);
   };
+
+  test('features whose products exceed float32, and only those', async () => {
+    const saved = async (name: string, user: number, item: number, feature: number) => {
+      const own = model(users, items);
+      const [userFactors, itemFactors] = [own.userFactors.slice(), own.itemFactors.slice()];
+      userFactors[rank + 2] = user;
+      itemFactors[2 * rank + feature] = item;
+      await saveModel(path(name), { ...own, userFactors, itemFactors });
+      return loadModel(path(name));
+    };
+    await expect(saved('too large', -3e38, 3e38, 2)).rejects.toThrow(
+      /feature 2 is up to 3\..*e\+38 for users and 3\..*e\+38 for items, whose product exceeds float32/,
+    );
+    // Biases are as large as ratings, and meet a 1.
+    expect((await saved('large', 1e37, 1e19, 1)).userFactors[rank + 2]).toBe(Math.fround(1e37));
+  });
 
   test('a missing or foreign piece', async () => {
     expect(await damaged('no-users', (at) => rmSync(join(at, 'userFactors'), { recursive: true }))).toMatch(
