@@ -10,6 +10,23 @@ import type { RandomAccess } from './random-access.ts';
 /** Most bytes of a footer, far more than writers make: its length in a damaged file can be up to 4 GiB. */
 const FOOTER_BYTES = 2 ** 30;
 
+/** A larger footer is not kept. */
+const KEPT_BYTES = 1 << 22;
+
+/**
+ * The last footer of this thread, whose tasks read one row group of a file after another. To decode it for
+ * each of them takes quadratic time.
+ */
+let last: { readonly bytes: Uint8Array; readonly footer: Footer } | undefined;
+
+/** Decodes a footer, or returns the last one if it has the same bytes in a file of the same size. */
+function decodedFooter(bytes: Uint8Array, size: number): Footer {
+  if (last?.footer.fileBytes === size && Buffer.compare(last.bytes, bytes) === 0) return last.footer;
+  const footer = decodeFooter(bytes, size);
+  last = bytes.length <= KEPT_BYTES ? { bytes, footer } : undefined;
+  return footer;
+}
+
 /**
  * Reads and checks a file's footer, without reading data: magic bytes, lengths, encryption, and that every
  * column chunk is inside the file. Throws DataError that names the file.
@@ -55,7 +72,7 @@ export async function readFooterOf(handle: RandomAccess, file: string): Promise<
     );
   const bytes = await readExactly(handle, file, size - 8 - length, length + 8);
   try {
-    return decodeFooter(bytes, size);
+    return decodedFooter(bytes, size);
   } catch (error) {
     if (error instanceof FooterProblem) throw broken(error.message, error.advice);
     throw error;

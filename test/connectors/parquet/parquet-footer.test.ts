@@ -1,8 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { makeVector, Table } from 'apache-arrow';
 import { expect, test } from 'vitest';
 import { decodeFooter, FooterProblem } from '../../../connectors/parquet/footer.ts';
-import { goldenFiles, goldenFolder, random } from './parquet-testing.ts';
+import { readFooter } from '../../../connectors/parquet/footer-file.ts';
+import { ParquetSink } from '../../../connectors/parquet/parquet-sink.ts';
+import { context, goldenFiles, goldenFolder, random, streamOf, temporaryFolder } from './parquet-testing.ts';
+
+const folder = temporaryFolder();
 
 /** The end of a file: the struct, its length, "PAR1". */
 function tailOf(struct: readonly number[] | Uint8Array): Uint8Array {
@@ -169,4 +174,16 @@ test('bytes changed at random are a footer or a FooterProblem', () => {
     }
   }
   expect(refused).toBeGreaterThan(10 * goldenFiles.length);
+});
+
+test('the footer of the same bytes is decoded once in a thread', async () => {
+  const file = join(folder, 'rows.parquet');
+  const table = new Table({ x: makeVector(Int32Array.of(1, 2)) });
+  const write = (rows: Table) =>
+    new ParquetSink(file, { overwrite: true }).consume(streamOf(rows.schema, rows.batches), context());
+  await write(table);
+  const first = await readFooter(file);
+  expect(await readFooter(file)).toBe(first);
+  await write(table.slice(0, 1));
+  expect((await readFooter(file)).rows).toBe(1);
 });
