@@ -99,11 +99,12 @@ function differs(summary: string, { file }: FileColumns, column: string): DataEr
  * The named columns (all for undefined), in the schema's order. Throws DataError that lists the existing
  * columns.
  */
-export function pruneSchema(schema: Schema, columns: readonly string[] | undefined): Schema {
+export function pruneSchema(schema: Schema, columns: readonly string[] | undefined, file?: string): Schema {
   const leftOut = schema.metadata.get(LEFT_OUT);
   if (columns === undefined && leftOut !== undefined)
     throw new DataError(`not all columns can be read; left out, ${leftOut}`, {
       phase: 'read',
+      file,
       advice: `Read the others alone, as select does: ${schema.fields.map(({ name }) => name).join(', ')}`,
     });
   if (columns === undefined) return schema;
