@@ -191,15 +191,7 @@ describe('split', () => {
     for (const fold of [0, 1, 2]) expect(parts[2 * fold].rows + parts[2 * fold + 1].rows).toBe(100_000);
     expect(parts[1].rows + parts[3].rows + parts[5].rows).toBe(100_000);
     expect(await count(`'${path('folds/fold-2/test.csv')}'`)).toBe(parts[3].rows);
-    const { code, stdout } = await runHere(
-      'split',
-      ratings,
-      '--output',
-      path('text'),
-      '--folds',
-      '2',
-      '--quiet',
-    );
+    const { code, stdout } = await runHere('split', ratings, '--output', path('text'), '--folds', '2');
     expect(code).toBe(0);
     expect(stdout).toMatch(
       /^ {2}fold-1\/train +\d\d,\d{3} rows, .*fold-1\/train \([\d.]+ KiB\)\n[^]*\n {2}time +/,
