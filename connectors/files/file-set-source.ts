@@ -129,7 +129,7 @@ export abstract class FileSetSource<Layout extends FileLayout> implements Source
       });
     const opened = this.#agreed(await this.#opening.of(run), needs);
     report(run, opened.files);
-    const schema = pruneSchema(opened.schema, columns, this.#name);
+    const schema = pruneSchema(opened.schema, columns, this.paths[0]);
     this.#used = !this.replayable;
     const options = { signal: run.signal, takesFaults: needs?.takesFaults ?? false };
     return batchStream(schema, this.#opening.reading(this.#run(opened, schema, options, run)));
@@ -162,7 +162,7 @@ export abstract class FileSetSource<Layout extends FileLayout> implements Source
         splits.push({ ...part, ...whole });
     }
     return {
-      schema: pruneSchema(schema, columns),
+      schema: pruneSchema(schema, columns, this.paths[0]),
       splits,
       whenRead: () => this.#requireUnchanged(run, files),
     };
