@@ -116,7 +116,7 @@ def check_ranking(case, model, scores, bounds, allowed, places, path):
     for user, wanted in positives.items():
         unclear += formulas.unclear(scores[user], bounds[user], allowed[user])
         lists[user] = formulas.order(scores[user], allowed[user])
-        for name, value in formulas.ranking(lists[user], wanted, ks).items():
+        for name, value in formulas.ranking(lists[user], scores[user], wanted, ks).items():
             values.setdefault(name, []).append(value)
     expected = {name: np.mean(each) for name, each in values.items()}
     users_of = np.array([(~allowed[:, item]).sum() for item in range(allowed.shape[1])])

@@ -4,6 +4,8 @@ docs/ranking.md and from the papers that these name. Slow on purpose: a formula 
 X is m x f and Theta n x f. A rating is a row of (user, item, value) by number.
 """
 
+from math import comb
+
 import numpy as np
 
 EPSILON = float(np.finfo(np.float32).eps)
@@ -165,22 +167,40 @@ def unclear(scores, bounds, allowed):
     return bool(((gaps > 0) & (gaps <= bounds[ordered[1:]] + bounds[ordered[:-1]])).any())
 
 
-def ranking(ordered, positives, ks):
-    """The metrics of a user; docs/ranking.md, Metrics."""
-    places = np.array([place for place, item in enumerate(ordered) if item in positives])
-    count, others = len(places), len(ordered) - len(places)
-    metrics = {"mrr": 1 / (places[0] + 1)}
-    # The positive at index i of its kind has i positives above it, and so place - i others.
-    metrics["auc"] = (
-        np.mean([(others - (place - i)) / others for i, place in enumerate(places)]) if others else 1.0
-    )
+def ranking(ordered, scores, positives, ks):
+    """The metrics of a user, expected over all orders of equal scores; docs/ranking.md, Metrics."""
+    groups = []  # of equal scores: first place, items, positives among them
+    for place, item in enumerate(ordered):
+        if place == 0 or scores[item] != scores[ordered[place - 1]]:
+            groups.append([place, 0, 0])
+        groups[-1][1] += 1
+        groups[-1][2] += item in positives
+    count = sum(hits for _, _, hits in groups)
+    others = len(ordered) - count
+    # At each place: the probability of a positive, and that times the expected number of positives up to it.
+    hit, hits_so_far, above = np.zeros(len(ordered)), np.zeros(len(ordered)), 0
+    first, auc, none = np.zeros(len(ordered)), 0.0, True
+    for start, size, hits in groups:
+        here = np.arange(size)
+        hit[start : start + size] = hits / size
+        earlier = (hits - 1) * here / (size - 1) if size > 1 else 0
+        hits_so_far[start : start + size] = hits / size * (above + 1 + earlier)
+        if none and hits > 0:
+            first[start : start + size] = [comb(size - 1 - j, hits - 1) / comb(size, hits) for j in here]
+            none = False
+        auc += hits * (others - (start - above) - (size - hits) / 2)
+        above += hits
+    places = np.arange(len(ordered))
+    metrics = {"mrr": (first / (places + 1)).sum(), "auc": auc / (count * others) if others else 1.0}
     for k in ks:
-        hits = places[places < k]
-        best = (1 / np.log2(np.arange(min(k, count)) + 2)).sum()
-        metrics[f"precision@{k}"] = len(hits) / k
-        metrics[f"recall@{k}"] = len(hits) / count
-        metrics[f"recall-min@{k}"] = len(hits) / min(k, count)
-        metrics[f"ndcg@{k}"] = (1 / np.log2(hits + 2)).sum() / best
-        metrics[f"map@{k}"] = sum((i + 1) / (place + 1) for i, place in enumerate(hits)) / min(k, count)
-        metrics[f"hit-rate@{k}"] = float(len(hits) > 0)
+        top, most = places[:k], min(k, count)
+        missed = [
+            comb(size - min(max(k - start, 0), size), hits) / comb(size, hits) for start, size, hits in groups
+        ]
+        metrics[f"precision@{k}"] = hit[top].sum() / k
+        metrics[f"recall@{k}"] = hit[top].sum() / count
+        metrics[f"recall-min@{k}"] = hit[top].sum() / most
+        metrics[f"ndcg@{k}"] = (hit[top] / np.log2(top + 2)).sum() / (1 / np.log2(np.arange(most) + 2)).sum()
+        metrics[f"map@{k}"] = (hits_so_far[top] / (top + 1)).sum() / most
+        metrics[f"hit-rate@{k}"] = 1 - np.prod(missed)
     return metrics
