@@ -21,7 +21,7 @@ import { readKnownPairs } from '../../operators/ratings/ids/known-pairs.ts';
 import { sortByUser } from '../../operators/ratings/sort-ratings.ts';
 import { SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
-import { checkOptions, checkSeed, runOptionNames } from '../check-options.ts';
+import { checkOptions, checkSeed, requireOptions, runOptionNames } from '../check-options.ts';
 import { shown } from '../../engine/shown.ts';
 import type { Dataset } from '../dataset.ts';
 import { pairsOf, ratedPairsOf } from '../found-columns.ts';
@@ -58,6 +58,7 @@ export async function evaluateRanking(
   options: RankingOptions,
 ): Promise<RankingEvaluation> {
   requireDataset(test, 'evaluateRanking');
+  requireOptions('evaluateRanking', options, '{ k: [10, 20], exclude: train }');
   const measured = checkRanking({ ...options, exclude: options.exclude ?? model.histories });
   const { exclude = model.histories, candidates, minRating, onBadRows } = options;
   for (const [name, pairs] of Object.entries({ exclude, candidates }))

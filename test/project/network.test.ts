@@ -14,13 +14,20 @@ it('one module fetches, and no other opens a connection', () => {
   expect(files.length).toBeGreaterThan(500);
   const opening = new RegExp(
     String.raw`\bnew (?:WebSocket|EventSource|XMLHttpRequest)\b|` +
-      String.raw`from '(?:node:)?(?:https?2?|net|tls|dgram|dns|undici)\b`,
+      String.raw`^import (?!type\b)[^;']*from '(?:node:)?(?:https?2?|net|tls|dgram|dns|undici)\b`,
+    'm',
   );
   const found = files.filter((file) => opening.test(readFileSync(join(root, file), 'utf8')));
   expect(found.sort()).toEqual([
     // Standard input as a stream.
     'api/worker/stdin-thread.ts',
+    // Forms of addresses alone.
+    'cli/server/check-head.ts',
+    // The address of a name to listen at.
+    'cli/server/open-server.ts',
     'connectors/files/stored-bytes.ts',
+    // Standard output as a stream.
+    'connectors/output/standard-output.ts',
     // A local socket, whose name one process at a time can have.
     'gpu/cards/one-at-a-time.ts',
   ]);

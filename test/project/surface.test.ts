@@ -25,7 +25,7 @@ const types = `
   TrainTest ErrorCode
   AlsOptions SgdOptions FitOptions CheckpointOptions EarlyStopMetric PhysicalPlan
   Id Exclusions ItemFilter ItemFilters RecommendOptions RequestOptions UserRecommendations Explanation
-  TrainingReport Evaluation RankingOptions RankingEvaluation
+  TrainingReport Evaluation RankingOptions SaveOptions RankingEvaluation
   CrossValidatorOptions TrainValidationSplitOptions Tuning TuningBaselines Trial TuningMetric
   Description Operator Sink Source SourceStatistics ValueNeeds ExecutionContext BatchStream JsonObject`;
 
