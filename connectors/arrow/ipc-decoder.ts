@@ -27,9 +27,9 @@ export class IpcDecoder {
     this.#file = file;
     this.#batches = firstBatch;
     registerCodecs();
-    this.#columns = schema.columns ?? removeUnread(schema.head.subarray(PREFIX), 2);
-    this.#queue.push(schema.head, schema.body);
     try {
+      this.#columns = schema.columns ?? removeUnread(schema.head.subarray(PREFIX), 2);
+      this.#queue.push(schema.head, schema.body);
       this.#reader = RecordBatchReader.from(this.#pull());
       this.#reader.open();
       restoreNames(this.#reader.schema);
@@ -47,13 +47,16 @@ export class IpcDecoder {
 
   /** The rows of the next batch. Yields nothing for a dictionary; later batches use it. */
   decode({ kind, head, body }: IpcMessage): Iterable<RecordBatch> {
-    if (kind === 'batch' && this.#columns) removeEntries(head.subarray(PREFIX), this.#columns);
-    this.#queue.push(head, body);
-    if (kind === 'dictionary') return [];
+    if (kind === 'dictionary') {
+      this.#queue.push(head, body);
+      return [];
+    }
     const number = this.#batches++;
     const details = { phase: 'read', file: this.#file };
     let batch: RecordBatch | undefined;
     try {
+      if (this.#columns) removeEntries(head.subarray(PREFIX), this.#columns);
+      this.#queue.push(head, body);
       batch = (this.#reader.next() as IteratorResult<RecordBatch>).value as RecordBatch | undefined;
       if (batch === undefined) throw new Error('it ends early');
     } catch (error) {

@@ -163,20 +163,26 @@ export function decodeHead(
     const message = Message.decode(metadata);
     const { headerType, bodyLength } = message;
     if (!(bodyLength >= 0 && bodyLength <= LARGEST)) throw new Error(`a body of ${bodyLength} bytes`);
-    const header = message.isRecordBatch() ? message.header() : undefined;
-    const views = header?.variadicBufferCounts.reduce((sum, count) => sum + count, 0) ?? 0;
-    if (views > (header?.buffers.length ?? 0))
-      throw new Error(`${views} buffers of texts, and ${header?.buffers.length} are there`);
+    requireViews(message);
     const kind =
       headerType === MessageHeader.Schema
         ? 'schema'
         : headerType === MessageHeader.DictionaryBatch
           ? 'dictionary'
           : 'batch';
-    return { kind, bodyLength, rows: header?.length ?? 0 };
+    return { kind, bodyLength, rows: message.isRecordBatch() ? message.header().length : 0 };
   } catch (error) {
     throw broken(`the metadata are damaged: ${messageOf(error)}`);
   }
+}
+
+/** Throws an Error if the columns of texts in views have more buffers than the batch. */
+function requireViews(message: Message): void {
+  if (!message.isDictionaryBatch() && !message.isRecordBatch()) return;
+  const rows = message.isDictionaryBatch() ? message.header().data : message.header();
+  const views = rows.variadicBufferCounts.reduce((sum, count) => sum + count, 0);
+  if (views > rows.buffers.length)
+    throw new Error(`${views} buffers of texts, and ${rows.buffers.length} are there`);
 }
 
 /** Skips to the end of the file and checks its end mark. */

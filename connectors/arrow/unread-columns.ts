@@ -141,7 +141,9 @@ function placeOf(view: DataView, table: number, field: number): number {
   return place === 0 ? 0 : table + place;
 }
 
+/** The target of the pointer in a field. Throws an Error if a field that is needed is absent. */
 function followed(view: DataView, place: number): number {
+  if (place === 0) throw new Error('a part of it is missing');
   return place + view.getUint32(place, true);
 }
 

@@ -7,7 +7,7 @@ import { temporaryFolder } from './parquet/parquet-testing.ts';
 const cases = { parquet: 100, csv: 300, ndjson: 300, arrow: 300, model: 60 };
 
 /** Cases that were found to end in an error of another library. */
-const found: Readonly<Record<string, readonly number[]>> = { arrow: [514285913] };
+const found: Readonly<Record<string, readonly number[]>> = { arrow: [514285913, 340349812, 340349831] };
 
 test.each(fuzzKinds)('damaged files are read or refused with a message: %s', async (kind) => {
   const folder = join(temporaryFolder(), kind);
