@@ -1,9 +1,13 @@
-import { open, readdir } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { parquetMetadata } from 'hyparquet/src/metadata.js';
 import { DataError } from '../../engine/errors.ts';
+import { closeReader } from '../../engine/regular-file.ts';
+import { fileProblem } from '../files/file-problem.ts';
 import { bytesFrom } from '../files/stored-bytes.ts';
+import { readExactly } from '../parquet/footer-file.ts';
+import { openRandomAccess } from '../parquet/random-access.ts';
 import { BODY_SUM, type FileDigests, hexOf } from './decode-metadata.ts';
 
 /** Bytes of a Parquet file after its footer: the footer's length, and the text PAR1. */
@@ -42,17 +46,18 @@ export async function requireDigests(directory: string, digests: FileDigests): P
  */
 async function ownDigest(file: string): Promise<string | undefined> {
   if (!file.endsWith('.parquet')) return undefined;
-  const handle = await open(file);
+  const handle = await openRandomAccess(file);
   try {
     const { size } = await handle.stat();
-    const tail = async (bytes: number) =>
-      (await handle.read(Buffer.alloc(bytes), 0, bytes, size - bytes)).buffer;
+    const tail = async (bytes: number) => Buffer.from(await readExactly(handle, file, size - bytes, bytes));
     const footer = await tail(END + (await tail(END)).readUInt32LE(0));
     const notes = parquetMetadata(footer, { geoparquet: false }).key_value_metadata;
     const body = notes?.find(({ key }) => key === BODY_SUM)?.value;
     return body === undefined ? undefined : hexOf(crc32(footer, Number.parseInt(body, 16)));
+  } catch (error) {
+    throw fileProblem(error, 'save', file);
   } finally {
-    await handle.close();
+    await closeReader(handle);
   }
 }
 

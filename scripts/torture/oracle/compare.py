@@ -120,10 +120,12 @@ def check_ranking(case, model, scores, bounds, allowed, places, path):
             values.setdefault(name, []).append(value)
     expected = {name: np.mean(each) for name, each in values.items()}
     users_of = np.array([(~allowed[:, item]).sum() for item in range(allowed.shape[1])])
+    surprise = -np.log2((users_of + 1) / (len(allowed) + 1))
     for k in ks:
-        first = [item for ordered in lists.values() for item in ordered[:k]]
-        expected[f"coverage@{k}"] = len(set(first)) / allowed.shape[1]
-        expected[f"novelty@{k}"] = np.mean(-np.log2((users_of[first] + 1) / (len(allowed) + 1)))
+        # The probability of each item to be in a user's list: of equal scores at its end some are in it.
+        chances = np.array([formulas.listed(lists[user], scores[user], k) for user in lists])
+        expected[f"coverage@{k}"] = np.mean(1 - np.prod(1 - chances, axis=0))
+        expected[f"novelty@{k}"] = (chances @ surprise).sum() / chances.sum()
     answer = case.run(
         "evaluate", model, path, "--ranking", "--k", "1,5,10", "--exclude", case.folder / "train.csv"
     )

@@ -167,6 +167,15 @@ def unclear(scores, bounds, allowed):
     return bool(((gaps > 0) & (gaps <= bounds[ordered[1:]] + bounds[ordered[:-1]])).any())
 
 
+def listed(ordered, scores, k):
+    """For each item the probability that it is among the first k, over all orders of equal scores."""
+    chances = np.zeros(len(scores))
+    for item in ordered:
+        above, tied = (scores[ordered] > scores[item]).sum(), (scores[ordered] == scores[item]).sum()
+        chances[item] = min(1, max(0, (k - above) / tied))
+    return chances
+
+
 def ranking(ordered, scores, positives, ks):
     """The metrics of a user, expected over all orders of equal scores; docs/ranking.md, Metrics."""
     groups = []  # of equal scores: first place, items, positives among them

@@ -69,7 +69,7 @@ describe('candidates', () => {
 
   it('are refused where there is none, and without a column of items', async () => {
     await expect(evaluated([])).rejects.toThrow('there are no candidates');
-    const named = session.from([ratingBatch([{ user: 0, item: 0, rating: 1 }]).select(['user', 'rating'])]);
+    const named = session.from([ratingBatch([{ user: 0, item: 0, rating: 1 }]).selectAt([0, 2])]);
     await expect(
       modelOf(session, one).evaluateRanking(dataset(session, one.test), { candidates: named }),
     ).rejects.toThrow(/"item"/);

@@ -71,7 +71,7 @@ describe('parameters', () => {
     [{ decay: -1 }, /decay must be a number >= 0/],
     [{ rate: 'constant', decay: 0.1 }, /decay \(β\) acts only with rate paper, not with constant/],
     [{ rate: 'linear' }, /rate must be paper, constant, bold or adagrad/],
-    [{ schedule: 'rows' }, /schedule must be auto, hogwild, wavefront, .*got rows/],
+    [{ schedule: 'rows' }, /schedule must be auto, hogwild, wavefront, .*got "rows"/],
     [{ regParam: 1, regParamUsers: 1, regParamItems: 1 }, /regParam has no effect together with/],
     [{ solver: 'cg' }, /unknown SGD parameter solver/],
     [{ epochs: 5 }, /unknown SGD parameter epochs\. Did you mean maxIter\?/],
