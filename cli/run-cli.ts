@@ -121,8 +121,9 @@ async function execute(
   }
   // A cancelled command that returned a result did not finish its phases.
   progress.close(signal.aborted ? 'failed' : 'done');
-  const told = command.quiet && result.isSummary ? { ...result, text: '' } : result;
-  const { json, text, exitCode = 0 } = profile ? await measured(command, told, profile, run) : told;
+  const told = profile ? await measured(command, result, profile, run) : result;
+  const { json, exitCode = 0 } = told;
+  const text = shownText(command, told);
   // A command that wrote its output to stdout prints nothing else there.
   if (run.json || text !== '') await print(run.json ? jsonLine(json) : text);
   return exitCode;
@@ -152,7 +153,12 @@ async function measured(
     const { writeReport } = await import('./page/report-file.ts');
     await writeReport(command.report, result.report, profile.report(), run.argv);
   }
-  return command.profile ? await profiled(result, profile.report(), run) : result;
+  return command.profile ? await profiled(command, result, profile.report(), run) : result;
+}
+
+/** The text of a result; --quiet hides it if it is only a summary. */
+function shownText(command: PreparedCommand, { text, isSummary = false }: CommandResult): string {
+  return command.quiet && isSummary ? '' : text;
 }
 
 /** Passes each warning on only once: fitting, evaluation and each trial of a search may all emit it. */
@@ -190,17 +196,22 @@ async function endTrace(
  * stderr.
  */
 async function profiled(
-  { json, text, exitCode }: CommandResult,
+  command: PreparedCommand,
+  result: CommandResult,
   report: ProfileReport,
   { json: asJson, terminal }: Run,
 ): Promise<CommandResult> {
+  const { json, text, exitCode } = result;
   const phases = report.phases.map((phase) => ({ ...phase }));
   if (asJson) return { json: { ...json, profile: { seconds: report.seconds, phases } }, text, exitCode };
   const { profileTable } = await import('./report/profile-table.ts');
   const table = profileTable(report);
-  if (text !== '') return { json, text: `${text}\n${table}`, exitCode };
-  terminal.say(table);
-  return { json, text, exitCode };
+  if (text === '') {
+    terminal.say(table);
+    return result;
+  }
+  const shown = shownText(command, result);
+  return { json, text: shown === '' ? table : `${shown}\n${table}`, exitCode };
 }
 
 /**

@@ -58,8 +58,13 @@ describe('--profile', () => {
   });
 
   it('prints a table behind the result, on stderr where the output takes stdout', async () => {
-    const written = await factorflow('convert', ratings, join(folder, 'again.csv'), '--profile', '--quiet');
+    const written = await factorflow('convert', ratings, join(folder, 'again.csv'), '--profile');
     expect(written.stdout).toMatch(/rows +100,000[^]*phase +│ +time[^]*│ read [^]*│ in all /);
+    // --quiet hides the summary, but not the table that was asked for.
+    const quiet = await factorflow('convert', ratings, join(folder, 'quiet.csv'), '--profile', '--quiet');
+    expect(quiet.stdout).toMatch(/phase +│ +time[^]*│ in all /);
+    expect(quiet.stdout).not.toContain('100,000');
+    expect(quiet.stderr).toBe('');
     const piped = await factorflow('convert', ratings, '-', '--to', 'csv', '--profile', '--quiet');
     expect(piped.stdout).not.toContain('phase');
     expect(piped.stderr).toMatch(/phase +│ +time[^]*│ in all /);
