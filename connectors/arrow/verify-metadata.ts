@@ -5,6 +5,8 @@
  */
 type Kind =
   | { readonly bytes: number }
+  /** One of `choices` numbers from 0 up, in two bytes: a unit, a precision or a mode. */
+  | { readonly choices: number }
   | { readonly text: true }
   /** A vector of inline values, each of `values` bytes. */
   | { readonly values: number }
@@ -19,6 +21,7 @@ const CONTINUATION = 0xffff_ffff;
 
 const text: Kind = { text: true };
 const scalar = (bytes: number): Kind => ({ bytes });
+const oneOf = (choices: number): Kind => ({ choices });
 const keyValue: Table = [text, text];
 const integer: Table = [scalar(4), scalar(1)];
 const dictionaryEncoding: Table = [scalar(8), { table: () => integer }, scalar(1), scalar(2)];
@@ -34,17 +37,17 @@ const dictionaryBatch: Table = [scalar(8), { table: () => recordBatch }, scalar(
 const schema: Table = [scalar(2), { tables: () => field }, { tables: () => keyValue }, { values: 8 }];
 const types: Readonly<Record<number, Table>> = {
   2: integer,
-  3: [scalar(2)],
+  3: [oneOf(3)],
   7: [scalar(4), scalar(4), scalar(4)],
-  8: [scalar(2)],
-  9: [scalar(2), scalar(4)],
-  10: [scalar(2), text],
-  11: [scalar(2)],
-  14: [scalar(2), { values: 4 }],
+  8: [oneOf(2)],
+  9: [oneOf(4), scalar(4)],
+  10: [oneOf(4), text],
+  11: [oneOf(3)],
+  14: [oneOf(2), { values: 4 }],
   15: [scalar(4)],
   16: [scalar(4)],
   17: [scalar(1)],
-  18: [scalar(2)],
+  18: [oneOf(4)],
 };
 const field: Table = [
   text,
@@ -173,6 +176,7 @@ class Verifier {
 
   #value(at: number, kind: Kind, type: number, depth: number): void {
     if ('bytes' in kind) this.#inside(at, kind.bytes);
+    else if ('choices' in kind) this.#choice(at, kind.choices);
     else if ('text' in kind) this.#vector(at, 1);
     else if ('values' in kind) this.#vector(at, kind.values);
     else if ('table' in kind) this.#table(this.#offset(at), kind.table(), depth + 1);
@@ -184,6 +188,13 @@ class Verifier {
       if (shape === undefined) throw new Error(`it is of an unknown kind (${type})`);
       this.#table(this.#offset(at), shape, depth + 1);
     }
+  }
+
+  #choice(at: number, choices: number): void {
+    this.#inside(at, 2);
+    const chosen = this.#view.getUint16(at, true);
+    if (chosen >= choices)
+      throw new Error(`a type's unit, precision or mode is ${chosen}, need 0 to ${choices - 1}`);
   }
 
   #vector(at: number, bytes: number): { first: number; length: number } {

@@ -15,7 +15,7 @@ import {
   Utf8,
   vectorFromArray,
 } from 'apache-arrow';
-import type { Vector } from 'apache-arrow';
+import type { Data } from 'apache-arrow';
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
@@ -32,6 +32,8 @@ import { noEvents } from '../../../engine/events.ts';
 import { RunMetrics } from '../../../engine/metrics.ts';
 import type { Source } from '../../../engine/stream/operator.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
+import { plainValues, readableStyle } from '../../../engine/values/plain-values.ts';
+import { nullableTexts } from '../../../engine/values/value-texts.ts';
 import { batchStream } from '../../../engine/stream/stream.ts';
 import { mutate, randomOf } from './mutations.ts';
 
@@ -115,18 +117,18 @@ function readFile(open: (file: string) => Source) {
     writeFileSync(file, bytes);
     const ctx = { signal: new AbortController().signal } as ExecutionContext;
     for await (const batch of await open(file).execute(ctx)) {
-      for (let column = 0; column < batch.numCols; column++) touch(batch.getChildAt(column), batch.numRows);
+      for (const column of batch.data.children) touch(column, batch.numRows);
     }
   };
 }
 
-/** Checks that no value is missing, an error that would stay silent. */
-function touch(vector: Vector | null, rows: number): void {
-  if (vector?.length !== rows) throw new Error(`a column of ${vector?.length} values in a batch of ${rows}`);
-  // Counts of microseconds may exceed the numbers that Arrow's vectors give.
-  if (DataType.isTimestamp(vector.type)) return;
+/** Converts all values as the program does. Checks that none is missing, an error that would stay silent. */
+function touch(data: Data, rows: number): void {
+  if (data.length !== rows) throw new Error(`a column of ${data.length} values in a batch of ${rows}`);
+  const [value, text] = [plainValues(data), nullableTexts(data, readableStyle)];
   for (let row = 0; row < rows; row++)
-    if (vector.get(row) === undefined) throw new Error(`value ${row} of ${rows} is undefined`);
+    if (value(row) === undefined || text(row) === undefined)
+      throw new Error(`value ${row} of ${rows} is undefined`);
 }
 
 function parquetSeeds(): [string, Uint8Array][] {
