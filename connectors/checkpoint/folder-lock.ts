@@ -3,9 +3,9 @@ import { type FileHandle, link, open, rename, rm, stat, writeFile } from 'node:f
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { UsageError } from '../../engine/errors.ts';
-import { readRegular } from '../../engine/regular-file.ts';
+import { closeReader, readRegular } from '../../engine/regular-file.ts';
 import { errorCode } from '../files/file-problem.ts';
-import { createFile, syncHandle } from '../output/new-file.ts';
+import { syncHandle } from '../output/new-file.ts';
 import { isSilent, ownOwner, SILENT_MILLISECONDS, stateOf } from '../output/owners.ts';
 import { forgetTemporary, registerTemporary, siblingName } from '../output/temporaries.ts';
 
@@ -82,13 +82,15 @@ export class FolderLock {
       });
   }
 
+  /**
+   * Removes the lock. Never throws, since that would hide the error of a run that has failed: a lock that cannot
+   * be removed is left, and taken over once this process has ended.
+   */
   async leave(): Promise<void> {
-    // If the lock file cannot be read, it is left for the next process, which will find that its holder has
-    // ended.
     const held = await this.#isHeld().catch(() => false);
     forgetTemporary(this.#file);
-    await this.#handle.close();
-    if (held) await rm(this.#file, { force: true });
+    await closeReader(this.#handle);
+    if (held) await rm(this.#file, { force: true }).catch(() => undefined);
   }
 
   async #isHeld(): Promise<boolean> {
@@ -147,7 +149,7 @@ function unreadable(file: string, cause?: unknown): UsageError {
 async function place(file: string, text: string): Promise<number | undefined> {
   const draft = siblingName(file, 'tmp');
   registerTemporary({ temporary: draft });
-  const handle = await createFile(draft);
+  const handle = await open(draft, 'wx');
   try {
     await handle.writeFile(text);
     await syncHandle(handle);

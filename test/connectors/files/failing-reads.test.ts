@@ -89,6 +89,28 @@ describe('a disk that fails is named with the file', () => {
     expect(String(error)).toMatch(/^DataError: .*reports an error \(EIO\) .*checkpoint-00000002/);
   });
 
+  it('and not hidden by the lock of a checkpoint folder, which cannot be closed either', async () => {
+    const { open: whole } = fs.promises;
+    vi.spyOn(fs.promises, 'open').mockImplementation(async (file, flags) => {
+      const handle = await whole(file, flags);
+      if (flags !== 'r+') return handle;
+      const close = handle.close.bind(handle);
+      return Object.assign(handle, { close: () => close().then(() => Promise.reject(failure())) });
+    });
+    syncBuiltinESMExports();
+    const kept = await CheckpointFolder.open(folder);
+    await kept.close();
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it('of a new lock, by the name of the folder', async () => {
+    vi.spyOn(fs.promises, 'open').mockRejectedValueOnce(failure());
+    syncBuiltinESMExports();
+    await expect(CheckpointFolder.open(folder)).rejects.toThrow(
+      `checkpointDir ${folder} cannot be written to (EIO)`,
+    );
+  });
+
   it('in the reads of spilled ratings', () => {
     const file = join(folder, 'spilled');
     const columns = { values: sharedArray(Float32Array, 2) };
