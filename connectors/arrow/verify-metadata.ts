@@ -5,8 +5,8 @@
  */
 type Kind =
   | { readonly bytes: number }
-  /** One of `choices` numbers from 0 up, in two bytes: a unit, a precision or a mode. */
-  | { readonly choices: number }
+  /** A number of a type, in two or four bytes. */
+  | { readonly size: 2 | 4; readonly least: number; readonly most: number }
   | { readonly text: true }
   /** A vector of inline values, each of `values` bytes. */
   | { readonly values: number }
@@ -21,7 +21,10 @@ const CONTINUATION = 0xffff_ffff;
 
 const text: Kind = { text: true };
 const scalar = (bytes: number): Kind => ({ bytes });
-const oneOf = (choices: number): Kind => ({ choices });
+/** A unit, a precision or a mode. */
+const oneOf = (choices: number): Kind => ({ size: 2, least: 0, most: choices - 1 });
+/** The scale of a decimal. Its text has as many digits, and a damaged scale could ask for 2^31. */
+const scale: Kind = { size: 4, least: -1000, most: 1000 };
 const keyValue: Table = [text, text];
 const integer: Table = [scalar(4), scalar(1)];
 const dictionaryEncoding: Table = [scalar(8), { table: () => integer }, scalar(1), scalar(2)];
@@ -38,7 +41,7 @@ const schema: Table = [scalar(2), { tables: () => field }, { tables: () => keyVa
 const types: Readonly<Record<number, Table>> = {
   2: integer,
   3: [oneOf(3)],
-  7: [scalar(4), scalar(4), scalar(4)],
+  7: [scalar(4), scale, scalar(4)],
   8: [oneOf(2)],
   9: [oneOf(4), scalar(4)],
   10: [oneOf(4), text],
@@ -176,7 +179,7 @@ class Verifier {
 
   #value(at: number, kind: Kind, type: number, depth: number): void {
     if ('bytes' in kind) this.#inside(at, kind.bytes);
-    else if ('choices' in kind) this.#choice(at, kind.choices);
+    else if ('size' in kind) this.#number(at, kind);
     else if ('text' in kind) this.#vector(at, 1);
     else if ('values' in kind) this.#vector(at, kind.values);
     else if ('table' in kind) this.#table(this.#offset(at), kind.table(), depth + 1);
@@ -190,11 +193,11 @@ class Verifier {
     }
   }
 
-  #choice(at: number, choices: number): void {
-    this.#inside(at, 2);
-    const chosen = this.#view.getUint16(at, true);
-    if (chosen >= choices)
-      throw new Error(`a type's unit, precision or mode is ${chosen}, need 0 to ${choices - 1}`);
+  #number(at: number, { size, least, most }: Extract<Kind, { size: number }>): void {
+    this.#inside(at, size);
+    const found = size === 2 ? this.#view.getInt16(at, true) : this.#view.getInt32(at, true);
+    if (found < least || found > most)
+      throw new Error(`a type's unit, precision, scale or mode is ${found}, need ${least} to ${most}`);
   }
 
   #vector(at: number, bytes: number): { first: number; length: number } {
