@@ -5,8 +5,8 @@
  */
 type Kind =
   | { readonly bytes: number }
-  /** A number of a type, in two or four bytes. */
-  | { readonly size: 2 | 4; readonly least: number; readonly most: number }
+  /** A number of a type, such as a unit, in two or four bytes. */
+  | { readonly size: 2 | 4; readonly accepts: (found: number) => boolean }
   | { readonly text: true }
   /** A vector of inline values, each of `values` bytes. */
   | { readonly values: number }
@@ -22,11 +22,14 @@ const CONTINUATION = 0xffff_ffff;
 const text: Kind = { text: true };
 const scalar = (bytes: number): Kind => ({ bytes });
 /** A unit, a precision or a mode. */
-const oneOf = (choices: number): Kind => ({ size: 2, least: 0, most: choices - 1 });
+const oneOf = (choices: number): Kind => ({ size: 2, accepts: (found) => found >= 0 && found < choices });
+const bits = (...widths: number[]): Kind => ({ size: 4, accepts: (found) => widths.includes(found) });
+/** Bytes of a value, or values of a list. */
+const width: Kind = { size: 4, accepts: (found) => found >= 0 };
 /** The scale of a decimal. Its text has as many digits, and a damaged scale could ask for 2^31. */
-const scale: Kind = { size: 4, least: -1000, most: 1000 };
+const scale: Kind = { size: 4, accepts: (found) => Math.abs(found) <= 1000 };
 const keyValue: Table = [text, text];
-const integer: Table = [scalar(4), scalar(1)];
+const integer: Table = [bits(8, 16, 32, 64), scalar(1)];
 const dictionaryEncoding: Table = [scalar(8), { table: () => integer }, scalar(1), scalar(2)];
 const compression: Table = [scalar(1), scalar(1)];
 const recordBatch: Table = [
@@ -41,14 +44,14 @@ const schema: Table = [scalar(2), { tables: () => field }, { tables: () => keyVa
 const types: Readonly<Record<number, Table>> = {
   2: integer,
   3: [oneOf(3)],
-  7: [scalar(4), scale, scalar(4)],
+  7: [scalar(4), scale, bits(32, 64, 128, 256)],
   8: [oneOf(2)],
-  9: [oneOf(4), scalar(4)],
+  9: [oneOf(4), bits(32, 64)],
   10: [oneOf(4), text],
   11: [oneOf(3)],
   14: [oneOf(2), { values: 4 }],
-  15: [scalar(4)],
-  16: [scalar(4)],
+  15: [width],
+  16: [width],
   17: [scalar(1)],
   18: [oneOf(4)],
 };
@@ -193,11 +196,11 @@ class Verifier {
     }
   }
 
-  #number(at: number, { size, least, most }: Extract<Kind, { size: number }>): void {
+  #number(at: number, { size, accepts }: Extract<Kind, { size: number }>): void {
     this.#inside(at, size);
     const found = size === 2 ? this.#view.getInt16(at, true) : this.#view.getInt32(at, true);
-    if (found < least || found > most)
-      throw new Error(`a type's unit, precision, scale or mode is ${found}, need ${least} to ${most}`);
+    if (!accepts(found))
+      throw new Error(`a unit, width, length, scale or mode of a type is ${found}, which cannot be read`);
   }
 
   #vector(at: number, bytes: number): { first: number; length: number } {
