@@ -29,6 +29,8 @@ export interface ReadOptions {
    * rows.
    */
   readonly range?: RowRange;
+  /** Columns of ids: see ValueNeeds. */
+  readonly ids?: readonly string[] | undefined;
   /** See ReadSplitOptions. */
   readonly borrowed?: boolean;
 }

@@ -136,10 +136,10 @@ export class ParquetSource implements Source {
     return (await this.#opening.get()).files.map(({ info }) => info);
   }
 
-  async execute(run: ReadingRun, columns?: readonly string[]): Promise<BatchStream> {
+  async execute(run: ReadingRun, columns?: readonly string[], needs?: ValueNeeds): Promise<BatchStream> {
     await this.#opening.of(run);
     const schema = pruneSchema(await this.schema(), columns);
-    const rows = this.#run(await this.requests(columns), schema, run);
+    const rows = this.#run(await this.requests(columns, needs), schema, run);
     return batchStream(schema, this.#opening.reading(rows));
   }
 
@@ -147,13 +147,13 @@ export class ParquetSource implements Source {
   async splits(
     run: ReadingRun,
     columns: readonly string[] | undefined,
-    _needs: ValueNeeds | undefined,
+    needs: ValueNeeds | undefined,
     targetBytes: number,
   ): Promise<SourceSplits | undefined> {
     if (this.#paths.some(isUrl)) return undefined;
     await this.#opening.of(run);
     const opened = new Map((await this.#opening.get()).files.map((one) => [one.info.file, one]));
-    const requests = await this.requests(columns);
+    const requests = await this.requests(columns, needs);
     const splits: SourceSplit[] = [];
     for (const request of requests) {
       const { info, stamp } = opened.get(request.file) as Opened['files'][number];
@@ -176,8 +176,10 @@ export class ParquetSource implements Source {
    * groups. One request a file, or several if ranges of rows are left out; none for a file without rows
    * within the bounds.
    */
-  async requests(columns?: readonly string[]): Promise<RowGroupRequest[]> {
-    return (await this.#within(columns)).flatMap(({ requests }) => requests);
+  async requests(columns?: readonly string[], needs?: ValueNeeds): Promise<RowGroupRequest[]> {
+    const found = (await this.#within(columns)).flatMap(({ requests }) => requests);
+    const { ids } = needs ?? {};
+    return ids === undefined ? found : found.map((request) => ({ ...request, ids }));
   }
 
   async #within(columns: readonly string[] | undefined): Promise<RequestsWithin[]> {

@@ -20,6 +20,8 @@ export type RowGroupRequest = {
   /** Default: all, and the constants. */
   readonly columns?: readonly string[];
   readonly batchSize?: number;
+  /** Columns of ids: see ValueNeeds. */
+  readonly ids?: readonly string[];
   readonly backend?: ParquetBackendName;
   /**
    * A part of the only row group in `rowGroups`, from the splits of a ParquetSource. Only the backend
@@ -58,6 +60,7 @@ export async function* readRowGroups(
       batchSize: request.batchSize ?? DEFAULT_BATCH_SIZE,
       borrowed,
       range: request.range,
+      ids: request.ids,
     };
     const batches = stored.length > 0 ? reader.read(options) : rowsAlone(reader.info, options);
     for await (const { batch, rowGroup, firstRow } of batches) {

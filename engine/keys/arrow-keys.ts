@@ -1,5 +1,5 @@
 import { type Data, DataType, Int32, Int64, makeData, type RecordBatch, Utf8, Vector } from 'apache-arrow';
-import { CapacityError, DataError } from '../errors.ts';
+import { CapacityError, DataError, type ErrorDetails } from '../errors.ts';
 import { placeOf } from '../stream/stream.ts';
 import { convertedType, convertIds, type OnRefused } from './exact-ids.ts';
 import { sharedArray } from '../partition.ts';
@@ -59,7 +59,15 @@ export function refusedIn(batch: RecordBatch, column: string): OnRefused {
  * Most bytes of a text id. Each id is in memory several times at once: in the decoder, in a thread's keys
  * and in the model.
  */
-const LONGEST_ID = 1 << 24;
+export const LONGEST_ID = 1 << 24;
+
+/** The error of an id with more bytes. */
+export function idTooLong(bytes: number, place: ErrorDetails): CapacityError {
+  return new CapacityError(
+    `an id has ${bytes.toLocaleString('en')} bytes of text, and at most ${LONGEST_ID.toLocaleString('en')} fit`,
+    { phase: 'read', ...place, advice: 'Write shorter ids' },
+  );
+}
 
 /** Throws CapacityError with the place of the row if an id has more bytes. */
 export function requireShortIds(batch: RecordBatch, data: Data, column: string): void {
@@ -70,10 +78,7 @@ export function requireShortIds(batch: RecordBatch, data: Data, column: string):
     const bytes = offsets[row + 1] - offsets[row];
     if (bytes <= LONGEST_ID) continue;
     const { fault: _fault, ...place } = placeOf(batch, row) ?? {};
-    throw new CapacityError(
-      `an id has ${bytes.toLocaleString('en')} bytes of text, and at most ${LONGEST_ID.toLocaleString('en')} fit`,
-      { phase: 'read', ...place, column, advice: 'Write shorter ids' },
-    );
+    throw idTooLong(bytes, { ...place, column });
   }
 }
 

@@ -75,7 +75,10 @@ function needsBelow(operator: Operator, needs: ValueNeeds | undefined): ValueNee
   if (operator.needs !== undefined || needs === undefined) return operator.needs;
   const passes =
     typeof operator.passesNeeds === 'function' ? operator.passesNeeds(needs) : operator.passesNeeds;
-  return passes ? needs : undefined;
+  if (!passes) return undefined;
+  // The operator may leave out rows or rename columns, so the consumer does not take the ids of all rows.
+  const { ids: _, ...values } = needs;
+  return values;
 }
 
 /**

@@ -88,6 +88,11 @@ export interface ValueNeeds {
    * handles. Otherwise they are errors.
    */
   readonly takesFaults: true;
+  /**
+   * Columns of ids that the consumer takes from all rows: a source may refuse one that is too long before it
+   * reads it whole.
+   */
+  readonly ids?: readonly string[];
 }
 
 export interface SourceStatistics {

@@ -81,7 +81,10 @@ export async function orPlanned<T>(
   try {
     return await fit();
   } catch (error) {
-    if (replayable && error instanceof CapacityError && error.details.phase === READ) await plan();
+    // An error of a column is about a value, which no budget changes: it is not read again.
+    const isBudget =
+      error instanceof CapacityError && error.details.phase === READ && error.details.column === undefined;
+    if (replayable && isBudget) await plan();
     throw error;
   }
 }

@@ -25,6 +25,9 @@ function unpackerOf(codec: string, kernel: PageKernel): UnpackPage {
   return codec === 'zstd' ? unpackZstd(pageCodecs.zstd) : pageCodecs[codec];
 }
 
+/** Returns a number of the reader's width for each plainly stored value of a page. */
+export type PlainValues = (page: Uint8Array, values: number) => Uint8Array;
+
 /**
  * Reads the numbers of one column of a row group, page by page. Stored bytes are read a window at a time, one
  * page is decompressed at a time, and the caller chooses the number of values per call. So memory does not
@@ -39,6 +42,7 @@ export class ColumnPages {
   readonly #width: number;
   readonly #optional: boolean;
   readonly #unpack: UnpackPage;
+  readonly #plainOf: PlainValues;
   readonly #headers: HeaderReader;
   /** Position of the next page's header. */
   #at = 0;
@@ -59,7 +63,9 @@ export class ColumnPages {
     width: 4 | 8,
     optional: boolean,
     kernel: PageKernel,
+    plainOf: PlainValues = (bytes) => bytes,
   ) {
+    this.#plainOf = plainOf;
     [this.#window, this.#width, this.#optional, this.#kernel] = [window, width, optional, kernel];
     this.#first = { file, rowGroup, column, at: start };
     this.#unpack = unpackerOf(codec, kernel);
@@ -164,8 +170,9 @@ export class ColumnPages {
       throw new Error('a page with nulls');
   }
 
-  #takeDictionary({ values, encoding }: PageHeader, bytes: Uint8Array): void {
+  #takeDictionary({ values, encoding }: PageHeader, stored: Uint8Array): void {
     if (this.#dictionary !== undefined) throw new Error('a second dictionary');
+    const bytes = this.#plainOf(stored, values);
     if (!plain.includes(encoding) || bytes.length !== values * this.#width)
       throw new Error(`a dictionary of ${values} values in ${bytes.length} bytes (${encoding})`);
     const at = this.#kernel.reserve(bytes.length);
@@ -176,8 +183,10 @@ export class ColumnPages {
   #takeValues({ values, encoding }: PageHeader, bytes: Uint8Array): void {
     this.#left = values;
     if (encoding === 'PLAIN') {
-      if (bytes.length !== values * this.#width) throw new Error(`${values} values in ${bytes.length} bytes`);
-      this.#plain = bytes;
+      const numbers = this.#plainOf(bytes, values);
+      if (numbers.length !== values * this.#width)
+        throw new Error(`${values} values in ${numbers.length} bytes`);
+      this.#plain = numbers;
       return;
     }
     if (!indexed.includes(encoding) || this.#dictionary === undefined)

@@ -14,6 +14,7 @@ import type {
 import { readFooterOf } from '../footer-file.ts';
 import type { Footer } from '../footer.ts';
 import { footerSchema, storedAsIs } from '../pages/footer-schema.ts';
+import { requireShortIdsIn } from '../pages/long-ids.ts';
 import { PageProblem } from '../pages/page-problem.ts';
 import { hasPlainPages, type PageFile, readPages } from '../pages/read-pages.ts';
 import { type FetchCounter, openRandomAccess } from '../random-access.ts';
@@ -93,6 +94,7 @@ class FileReader implements ParquetFileReader {
           schema.fields.map(({ name }) => name),
         )
       ) {
+        await this.#requireShortIds(rowGroup, schema, options);
         yield* this.#decode({ ...options, rowGroups: [rowGroup] });
         continue;
       }
@@ -113,6 +115,13 @@ class FileReader implements ParquetFileReader {
         });
       }
     }
+  }
+
+  /** See requireShortIdsIn; for files on a web server, pages are read once. */
+  async #requireShortIds(rowGroup: number, schema: Schema, { ids = [] }: ReadOptions): Promise<void> {
+    if (this.info.plainColumns === undefined) return;
+    const columns = new Schema(schema.fields.filter(({ name }) => ids.includes(name)));
+    await requireShortIdsIn(this.#opened, rowGroup, columns);
   }
 
   /** Reads the rest of a row group with the decoder. If that fails too, the error names the column. */

@@ -103,8 +103,12 @@ export class SelectRatings implements Operator {
   }
 
   get needs(): ValueNeeds {
-    const { rating, timestamp } = this.columns;
-    return { numbers: [rating, timestamp].filter((name) => name !== undefined), takesFaults: true };
+    const { user, item, rating, timestamp } = this.columns;
+    return {
+      numbers: [rating, timestamp].filter((name) => name !== undefined),
+      takesFaults: true,
+      ids: [user, item],
+    };
   }
 
   requiredColumns(): readonly string[] {
