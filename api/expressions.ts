@@ -1,6 +1,13 @@
 import { UsageError } from '../engine/errors.ts';
 import { shown } from '../engine/shown.ts';
-import { call, type Cast, type Expression, literal, type Plain } from '../engine/expressions/expression.ts';
+import {
+  call,
+  type Cast,
+  depthOf,
+  type Expression,
+  literal,
+  type Plain,
+} from '../engine/expressions/expression.ts';
 import { print } from '../engine/expressions/print.ts';
 import type { ValueType } from '../engine/expressions/types.ts';
 import { SortOrder } from './sort-order.ts';
@@ -28,6 +35,7 @@ export class Column {
   readonly name?: string;
 
   constructor(expression: Expression, name?: string) {
+    depthOf(expression); // Throws if it is nested too deep.
     this.expression = expression;
     this.name = name ?? (expression.kind === 'column' ? expression.name : undefined);
   }

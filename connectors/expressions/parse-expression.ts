@@ -9,7 +9,14 @@ import parser, {
 } from 'pgsql-ast-parser';
 import { UsageError } from '../../engine/errors.ts';
 import { nearest, spelled } from '../../engine/nearest.ts';
-import { call, type Expression, literal, type Literal } from '../../engine/expressions/expression.ts';
+import {
+  call,
+  type Expression,
+  literal,
+  type Literal,
+  MOST_LEVELS,
+  tooDeep,
+} from '../../engine/expressions/expression.ts';
 import { functions } from '../../engine/expressions/functions/table.ts';
 import { type ValueType, valueTypes } from '../../engine/expressions/types.ts';
 import { isSafe, LIST, nameOf, NUMBER, rewrite, type Rewritten, TIME, TRY } from './tokens.ts';
@@ -93,12 +100,21 @@ const functionNames: Readonly<Record<string, string>> = {
 class Conversion {
   readonly #text: string;
   readonly #lists: Rewritten['lists'];
+  #level = 0;
 
   constructor(text: string, lists: Rewritten['lists']) {
     [this.#text, this.#lists] = [text, lists];
   }
 
   expression(node: Expr): Expression {
+    if (this.#level === MOST_LEVELS) throw tooDeep();
+    this.#level++;
+    const converted = this.#converted(node);
+    this.#level--;
+    return converted;
+  }
+
+  #converted(node: Expr): Expression {
     switch (node.type) {
       case 'ref':
         return this.#column(node);
@@ -168,9 +184,18 @@ class Conversion {
     return { kind: 'cast', value: this.expression(operand), to: typeNames[name], onError };
   }
 
+  /** A chain such as `a or b or c` is nested on the left, so that a loop descends it. */
   #binary(node: ExprBinary): Expression {
+    const chain = [node];
+    for (let { left } = node; left.type === 'binary'; { left } = left) chain.push(left);
+    return chain.reduceRight<Expression>(
+      (left, one) => this.#operation(left, one),
+      this.expression(chain[chain.length - 1].left),
+    );
+  }
+
+  #operation(left: Expression, node: ExprBinary): Expression {
     const op = node.op.replace(/^NOT /, '');
-    const left = this.expression(node.left);
     let made: Expression;
     if (op === 'IN') {
       const list = node.right.type === 'list' ? node.right.expressions : [node.right];

@@ -80,8 +80,79 @@ export function literal(value: Plain): Literal {
   }
 }
 
+/** Operators whose terms may be grouped in any way, so that a long chain of them is kept as a balanced tree. */
+const associative: readonly string[] = ['and', 'or'];
+
+/** A call; throws UsageError if it is nested too deep (`depthOf`). */
 export function call(name: string, ...args: readonly Expression[]): Call {
-  return { kind: 'call', name, args };
+  if (associative.includes(name) && args.length === 2) return chained(name, args[0], args[1]);
+  return new MadeCall(name, args);
+}
+
+/** A call that knows its depth, so that a long chain is not descended again for each term that is added. */
+class MadeCall implements Call {
+  readonly kind = 'call';
+  readonly name: string;
+  readonly args: readonly Expression[];
+  readonly #depth: number;
+
+  constructor(name: string, args: readonly Expression[]) {
+    [this.name, this.args] = [name, args];
+    this.#depth = 1 + deepestOf(args, MOST_LEVELS - 1);
+  }
+
+  static depthOf(expression: Expression): number | undefined {
+    return #depth in expression ? expression.#depth : undefined;
+  }
+}
+
+/**
+ * Joins two chains of an associative operator and keeps the order of their terms. As in an AVL tree, the
+ * deeper chain is opened at its near end, so that n terms have a depth of O(log n), whichever way they are
+ * added. `make` joins what results, in which one side may be two levels deeper: it is opened once more.
+ */
+function chained(name: string, left: Expression, right: Expression, make = rotated): Call {
+  const difference = depthOf(left) - depthOf(right);
+  if (difference > 1 && isCallOf(left, name)) {
+    const [first, second] = left.args;
+    return make(name, first, chained(name, second, right));
+  }
+  if (difference < -1 && isCallOf(right, name)) {
+    const [first, second] = right.args;
+    return make(name, chained(name, left, first), second);
+  }
+  return new MadeCall(name, [left, right]);
+}
+
+function rotated(name: string, left: Expression, right: Expression): Call {
+  return chained(name, left, right, (_, first, second) => new MadeCall(name, [first, second]));
+}
+
+function isCallOf(expression: Expression, name: string): expression is Call {
+  return expression.kind === 'call' && expression.name === name && expression.args.length === 2;
+}
+
+/** Most levels of an expression: planning and evaluation descend by recursion. */
+export const MOST_LEVELS = 500;
+
+export function tooDeep(): UsageError {
+  return new UsageError(`an expression is nested more than ${MOST_LEVELS} levels deep`, {
+    advice: 'Compute a part of it as a column first, or group the terms of a long sum: (a + b) + (c + d)',
+  });
+}
+
+/** The levels of an expression: 1 of a column; throws UsageError if they are more than `most`. */
+export function depthOf(expression: Expression, most = MOST_LEVELS): number {
+  if (most === 0) throw tooDeep();
+  const depth = MadeCall.depthOf(expression) ?? 1 + deepestOf(partsOf(expression), most - 1);
+  if (depth > most) throw tooDeep();
+  return depth;
+}
+
+function deepestOf(parts: readonly Expression[], most: number): number {
+  let deepest = 0;
+  for (const part of parts) deepest = Math.max(deepest, depthOf(part, most));
+  return deepest;
 }
 
 /** The parts of an expression, one level down. */

@@ -126,3 +126,26 @@ it('every function can be built', () => {
   });
   expect(missing).toEqual([]);
 });
+
+it('a column is nested at most 500 levels deep, whichever way it is made', () => {
+  const repeated = (times: number, wrap: (column: columns.Column) => columns.Column) => {
+    let made: columns.Column = x;
+    for (let i = 0; i < times; i++) made = wrap(made);
+    return made;
+  };
+  const ways = [
+    (one: columns.Column) => one.not(),
+    (one: columns.Column) => one.plus(1),
+    (one: columns.Column) => one.cast('int32'),
+    (one: columns.Column) => when(one, 1).otherwise(2),
+  ];
+  for (const wrap of ways) {
+    repeated(499, wrap);
+    expect(() => repeated(500, wrap)).toThrow('an expression is nested more than 500 levels deep');
+  }
+  expect(
+    repeated(20_000, (one) => one.or(x))
+      .toString()
+      .match(/x/g),
+  ).toHaveLength(20_001);
+});

@@ -1,7 +1,7 @@
 import { describe, expect, it, test } from 'vitest';
 import { parseExpression } from '../../../connectors/expressions/parse-expression.ts';
 import { UsageError } from '../../../engine/errors.ts';
-import type { Call } from '../../../engine/expressions/expression.ts';
+import { type Call, call, depthOf, literal } from '../../../engine/expressions/expression.ts';
 import { print } from '../../../engine/expressions/print.ts';
 import { CounterRandom } from '../../../engine/random.ts';
 import { kinds, RandomExpressions } from '../../engine/expressions/random-expressions.ts';
@@ -99,5 +99,51 @@ describe('a long list of constants', () => {
 
   it('may not be written by its mark', () => {
     expect(() => parseExpression('x in ("constants as written"(3))')).toThrow('not supported');
+  });
+});
+
+describe('many terms', () => {
+  const terms = Array.from({ length: 20_000 }, (_, i) => i);
+
+  it.each(['or', 'and'])('of %s are a balanced tree in their order, added at either end', (name) => {
+    const one = (i: number) => call('=', { kind: 'column', name: 'a' }, literal(i));
+    const text = terms.map((i) => `a = ${i}`).join(` ${name} `);
+    const after = terms.map(one).reduce((all, term) => call(name, all, term));
+    const before = terms.map(one).reduceRight((all, term) => call(name, term, all));
+    for (const made of [after, before]) {
+      expect(print(made)).toBe(text);
+      expect(depthOf(made)).toBeLessThan(20);
+    }
+  });
+
+  it('are read from text as they are made by calls', () => {
+    const text = terms.slice(0, 1000).join(' = a or ') + ' = a';
+    const parsed = parseExpression(text);
+    expect(print(parsed)).toBe(text);
+    expect(depthOf(parsed)).toBeLessThan(20);
+  });
+});
+
+describe('an expression of 500 levels', () => {
+  const nested = (levels: number): Record<string, string> => {
+    const n = levels - 1;
+    return {
+      not: `${'not '.repeat(n)}b`,
+      function: `${'abs('.repeat(n)}a${')'.repeat(n)}`,
+      sum: Array(levels).fill('a').join(' + '),
+      conditions: `${'case when '.repeat(n)}b${' then true end'.repeat(n)}`,
+      list: `${'a in ('.repeat(n)}1${')'.repeat(n)}`,
+    };
+  };
+
+  it.each(Object.keys(nested(1)))('is the deepest: %s', (name) => {
+    expect(depthOf(parseExpression(nested(500)[name]))).toBe(500);
+    const read = () => parseExpression(nested(501)[name]);
+    expect(read).toThrow(UsageError);
+    expect(read).toThrow('nested more than 500 levels deep');
+  });
+
+  it('may have any number of parentheses, which are no levels', () => {
+    expect(print(parseExpression(`${'('.repeat(1000)}a${')'.repeat(1000)}`))).toBe('a');
   });
 });

@@ -155,6 +155,10 @@ describe('merge projections', () => {
       'select (a + 1) * 2 as z',
     ]);
     expect(applied('merge projections', [select({ y: 'a + 1' }), select({ z: 'y * y' })])).toHaveLength(2);
+    const [deep, deeper] = [250, 251].map((terms) => Array(terms).fill('a').join(' + '));
+    const outer = select({ z: deep.replaceAll('a', '1').replace('1', 'y') });
+    expect(applied('merge projections', [select({ y: deep }), outer])).toHaveLength(1);
+    expect(applied('merge projections', [select({ y: deeper }), outer])).toHaveLength(2);
   });
 
   it('keeps the types of constants, which inside an expression would take those of the values next to them', () => {
