@@ -1,4 +1,4 @@
-import { DataType, RecordBatchReader, Schema } from 'apache-arrow';
+import { DataType, Message, RecordBatchReader, Schema } from 'apache-arrow';
 import type { Field, RecordBatch } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
 import { LEFT_OUT } from '../../engine/stream/stream.ts';
@@ -48,7 +48,7 @@ export class IpcDecoder {
   /** The rows of the next batch. Yields nothing for a dictionary; later batches use it. */
   decode({ kind, head, body }: IpcMessage): Iterable<RecordBatch> {
     if (kind === 'dictionary') {
-      this.#queue.push(head, body);
+      if (this.#uses(head)) this.#queue.push(head, body);
       return [];
     }
     const number = this.#batches++;
@@ -87,6 +87,13 @@ export class IpcDecoder {
       }
     }
     return plainBatches(batch);
+  }
+
+  /** False for a dictionary of removed columns, whose type is unknown. */
+  #uses(dictionary: Uint8Array): boolean {
+    if (this.#columns === undefined) return true;
+    const message = Message.decode(dictionary.subarray(PREFIX));
+    return message.isDictionaryBatch() && this.#reader.schema.dictionaries.has(message.header().id);
   }
 
   /**

@@ -29,6 +29,7 @@ const views: readonly number[] = [23, 24];
 /** Entries of a column in the vectors of a batch. */
 interface Entries {
   readonly nodes: number;
+  /** Without the data of views, whose number of buffers each batch has in its own vector `variadic`. */
   readonly buffers: number;
   readonly variadic: number;
 }
@@ -65,6 +66,13 @@ export function removeUnread(metadata: Uint8Array, slot: 1 | 2): StoredColumns |
 export function removeEntries(metadata: Uint8Array, { columns }: StoredColumns): void {
   const view = viewOf(metadata);
   const batch = followed(view, placeOf(view, view.getUint32(0, true), MESSAGE.header));
+  const counts = variadicCounts(view, batch);
+  let views = 0;
+  const stored = columns.map(({ entries, isRemoved }) => {
+    const ofViews = counts.slice(views, (views += entries.variadic));
+    const buffers = ofViews.reduce((sum, count) => sum + count, entries.buffers);
+    return { entries: { ...entries, buffers }, isRemoved };
+  });
   for (const [name, bytes] of [
     ['nodes', 16],
     ['buffers', 16],
@@ -74,7 +82,7 @@ export function removeEntries(metadata: Uint8Array, { columns }: StoredColumns):
     if (place === 0) continue;
     const { first, length } = vectorAt(view, place);
     let [from, to] = [0, 0];
-    for (const { entries, isRemoved } of columns) {
+    for (const { entries, isRemoved } of stored) {
       const end = Math.min(length, from + entries[name]);
       if (!isRemoved) {
         metadata.copyWithin(first + to * bytes, first + from * bytes, first + end * bytes);
@@ -84,6 +92,14 @@ export function removeEntries(metadata: Uint8Array, { columns }: StoredColumns):
     }
     view.setUint32(first - 4, to, true);
   }
+}
+
+/** The number of data buffers of each column of views. */
+function variadicCounts(view: DataView, batch: number): number[] {
+  const place = placeOf(view, batch, BATCH.variadic);
+  if (place === 0) return [];
+  const { first, length } = vectorAt(view, place);
+  return Array.from({ length }, (_, i) => Math.max(0, Number(view.getBigInt64(first + 8 * i, true))));
 }
 
 function entriesOf(view: DataView, field: number): Entries {

@@ -2,9 +2,22 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
-import { Int32, makeData, makeVector, Table } from 'apache-arrow';
+import {
+  type Data,
+  Field,
+  Float32,
+  Int32,
+  List,
+  makeData,
+  makeVector,
+  RecordBatch,
+  Schema,
+  Struct,
+  Table,
+} from 'apache-arrow';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALS, type Dataset, Session } from '../../index.ts';
+import { FlattenHistories } from '../../operators/ratings/histories/flatten-histories.ts';
 import { ListHistories } from '../../operators/ratings/histories/list-histories.ts';
 import { batchOf, randomRatings, ratingBatches } from '../support/ratings.ts';
 
@@ -75,6 +88,31 @@ describe('histories', () => {
       (await session.loadModel(at('updated'))).histories?.cast({ user: 'int32', item: 'int32' }),
     );
     expect(found).toEqual([{ ...sorted[0], rating: 1 }, ...sorted.slice(1), { user: 9999, item, rating: 2 }]);
+  });
+
+  it('with a list of items of another length than its weights are refused with the row', async () => {
+    const lists = new Field('items', new List(new Field('item', new Int32(), false)));
+    const weights = new Field('weights', new List(new Field('item', new Float32(), false)));
+    const list = ({ type }: Field, ends: number[], child: Data) =>
+      makeData({
+        type,
+        length: 2,
+        nullCount: 0,
+        valueOffsets: Int32Array.from(ends),
+        child,
+      } as never) as Data;
+    const children = [
+      makeData({ type: new Int32(), data: Int32Array.of(1, 2) }),
+      list(lists, [0, 1, 3], makeData({ type: new Int32(), data: Int32Array.of(7, 8, 9) })),
+      list(weights, [0, 2, 3], makeData({ type: new Float32(), data: Float32Array.of(1, 2, 3) })),
+    ];
+    const schema = new Schema([new Field('id', new Int32()), lists, weights]);
+    const batch = new RecordBatch(
+      schema,
+      makeData({ type: new Struct(schema.fields), length: 2, nullCount: 0, children }),
+    );
+    const rows = session.from([batch]).pipe(new FlattenHistories());
+    await expect(rows.toArray()).rejects.toThrow(/a list of 1 item has 2 weights.*row 1\b/);
   });
 
   it('of rows in memory are given to save; a model saved without them has none', async () => {

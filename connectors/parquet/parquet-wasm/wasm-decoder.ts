@@ -252,8 +252,9 @@ export class WasmDecoder implements ParquetFileReader {
    */
   #selection(rowGroup: number, names: readonly string[] | undefined): { columns?: string[] } {
     if (names === undefined || names.some((name) => name.includes('.'))) return {};
+    const wanted = new Set(names);
     const paths = this.info.rowGroups[rowGroup].columns.map(({ column }) => column);
-    return { columns: paths.filter((path) => names.includes(path.split('.', 1)[0])) };
+    return { columns: paths.filter((path) => wanted.has(path.split('.', 1)[0])) };
   }
 
   /** Opens the file in a new decoder. */

@@ -26,21 +26,24 @@ export const resolveColumns: Rule = (chain) => {
  */
 function joinedAdditions(operators: readonly Operator[]): Operator[] {
   const joined: Operator[] = [];
-  let added = new Map<string, NamedExpression>();
+  const added = new Map<string, NamedExpression>();
+  const endAdditions = () => {
+    if (added.size > 0) joined.push(new Project({ kind: 'with', columns: [...added.values()] }));
+    added.clear();
+  };
   for (const operator of operators) {
     const projection = operator instanceof Project ? operator.projection : undefined;
     if (projection?.kind !== 'with') {
+      endAdditions();
       joined.push(operator);
-      added = new Map();
       continue;
     }
     const { columns } = projection;
     const isFree = columns.every(({ value }) => columnsOf(value).every((name) => !added.has(name)));
-    if (added.size > 0 && isFree) joined.pop();
-    else added = new Map();
+    if (!isFree) endAdditions();
     for (const column of columns) added.set(column.name, column);
-    joined.push(new Project({ kind: 'with', columns: [...added.values()] }));
   }
+  endAdditions();
   return joined;
 }
 

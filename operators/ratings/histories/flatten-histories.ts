@@ -9,9 +9,10 @@ import {
   type TypeMap,
 } from 'apache-arrow';
 import { DataError } from '../../../engine/errors.ts';
+import { counted } from '../../../engine/format.ts';
 import type { JsonObject } from '../../../engine/json.ts';
 import type { Operator } from '../../../engine/stream/operator.ts';
-import { batchStream, type BatchStream } from '../../../engine/stream/stream.ts';
+import { batchStream, type BatchStream, originOf, placeOf } from '../../../engine/stream/stream.ts';
 import { takeData } from '../../../engine/stream/take-data.ts';
 import { fieldOf } from '../rows/columns.ts';
 
@@ -53,10 +54,9 @@ async function* flatRows(input: BatchStream, schema: Schema) {
       (name) => batch.data.children[batch.schema.fields.findIndex((field) => field.name === name)],
     );
     const [item, rating] = [elementsOf(items), elementsOf(weights)];
-    if (item.length !== rating.length || [id, items, weights, item, rating].some((one) => one.nullCount > 0))
-      throw new DataError('a list of items has another length than its weights, or a value is null', {
-        phase: 'load',
-      });
+    if ([id, items, weights, item, rating].some((one) => one.nullCount > 0))
+      throw new DataError('a value of the histories is null', { phase: 'load', file: originOf(batch)?.file });
+    requireSameLengths(batch, items, weights);
     if (item.length === 0) continue;
     const rows = new Uint32Array(item.length);
     const offsets = items.valueOffsets as Int32Array;
@@ -65,6 +65,21 @@ async function* flatRows(input: BatchStream, schema: Schema) {
     const children = [takeData(id, rows), item, rating];
     const type = new Struct<TypeMap>(schema.fields);
     yield new RecordBatch(schema, makeData({ type, length: rows.length, nullCount: 0, children }));
+  }
+}
+
+function requireSameLengths(batch: RecordBatch, items: Data, weights: Data): void {
+  const ends = [items, weights].map(({ valueOffsets }) => valueOffsets as Int32Array);
+  for (let row = 0; row < batch.numRows; row++) {
+    const [itemCount, weightCount] = ends.map((offsets) => offsets[row + 1] - offsets[row]);
+    if (itemCount === weightCount) continue;
+    const { file, row: ofFile } = placeOf(batch, row) ?? { row };
+    throw new DataError(`a list of ${counted(itemCount, 'item')} has ${counted(weightCount, 'weight')}`, {
+      phase: 'load',
+      file,
+      row: ofFile,
+      advice: 'Save or copy the model again',
+    });
   }
 }
 

@@ -136,7 +136,29 @@ const UNREAD = inflateSync(
   ),
 );
 
+/**
+ * A file of pyarrow: texts in views `v`, list view of a dictionary `lview`, list view of texts in views `rv`,
+ * int32 `k`, dictionary `d`, texts in views `w`.
+ */
+const UNREAD_VIEWS = inflateSync(
+  Buffer.from(
+    'eNrtVr9v00AUfnaccqqsykIBHKmDI3XIgEQrMTAwtHslUBcYW4ohESEp5ZSmUgdGhg4dM2bswNCxfwADA38IIyMT5nvnO+fymhQxABLipOfzu/fd+3Xv/Ly1s/PoyQZRgfE1IEqIxzLFtER1UnjDCCKKMJ1+Lwqel0CTgNeJPmA6Ad0Fsew9MBCkrKdh16iE0hFoBHlcGEyd5Q9BqwL3HKTgicKqwnts180weynI8PgIXd9Ke+E8e69A6x5+rbTbZFxqsYzjvSHocIh1YLaLaQypp5Pnrs5f8/smMNrTt+rpWwPVQb1hN+eYe8Al0KSQuRuIJoGnZZ7LHGyCsgV2lMnANA8KTwUtyobJez8b/Y1KP0dk9V+Jgf0bGr48Uz73c5s7MjYa9uRjo4nCiFy+Sn+WK39craRARlay7eXTjRotHrGdEzv7+wLBz1s/eFOVRXHxS3HcrOor9evrL8czOp7G8zj047k9G08tMjU3qRxfAZ9UlbKC5xlk960vNeF/4NmmmfiJbl0T37qY79l5V+B2RT4OBP9O4B3vzmcs5GOx/1zwlwJ/Kfz8IvxNg1m8452+tpC3hfyBkDve2etYfsPDqDm186d5zm9v0H/p+Dugvf5Ak3cP9j08Y/PDTHf2+pk+ynvDPHt2rPO3vKcDAcsznY90NniRdfWVeg48kjV/3T2Q+3633852bYGPTWE/9ew37d791s/ttxY40Jq2t8J9P8pvmDIdI7adgXtj2+s1Y+vwU5u4ied06H2ALsT9+hTO3pPUi/V/n//3+jz3ki3zr/cD5Sv2Zg==',
+    'base64',
+  ),
+);
+
 describe('run-end encoded columns and list views', () => {
+  it('with dictionaries and texts in views do not hinder others of both', async () => {
+    const path = join(folder, 'unread-views.arrow');
+    writeFileSync(path, UNREAD_VIEWS);
+    const rows = session.read.arrow(path).select('w', 'v', 'k', 'd');
+    expect(await rows.toArray()).toEqual([
+      { v: 'longer than twelve bytes', k: 1, d: 'x', w: 'longer than twelve bytes!' },
+      { v: 'another long text of it', k: 2, d: 'y', w: 'another long text of it!' },
+      { v: 'c', k: 3, d: 'x', w: 'c!' },
+    ]);
+  });
+
   it.each(['arrow', 'arrows'])('do not hinder others of a .%s file', async (extension) => {
     const path = join(folder, `unread.${extension}`);
     // A file is a stream between a mark of eight bytes and a footer.
