@@ -171,6 +171,9 @@ describe('run-end encoded columns and list views', () => {
       { t: 'c', k: 3 },
     ]);
     expect(await rows.count()).toBe(3);
+    // The projection that the message advises, to all columns that are read.
+    expect(await rows.select('k', 't').count()).toBe(3);
+    expect((await rows.select('k', 't').toArray())[2]).toEqual({ k: 3, t: 'c' });
     await expect(rows.toArray()).rejects.toThrow(
       /left out.*run-end encoded.*: ree, lview \(.*\)\. Read the others/,
     );
