@@ -10,8 +10,8 @@ import { PageProblem } from './page-problem.ts';
 import type { PageFile } from './read-pages.ts';
 
 /**
- * Only columns with a page of more bytes, uncompressed, are searched. The decoder reads others in less than
- * 1 GB.
+ * Only columns with a page of more bytes, uncompressed, are searched: the copies that the decoder makes of
+ * smaller pages take little memory.
  */
 export const LARGE_PAGE = 1 << 26;
 /** Rows whose lengths are in memory at once. */
