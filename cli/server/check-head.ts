@@ -1,19 +1,24 @@
-import { isIPv4 } from 'node:net';
+import { BlockList, isIP } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 import { HttpError } from './http-error.ts';
 import { tokenCheck } from './token.ts';
 
 export interface Access {
-  /** The address that the server listens at. */
+  /** The address that the server listens at, or its name. */
   readonly host: string;
   /** Names that the header `host` may have in addition to the names of this machine. */
   readonly allowHosts: readonly string[];
   readonly token: string | undefined;
 }
 
-/** True for names and addresses that no other machine reaches. */
+const loopback = new BlockList();
+loopback.addSubnet('127.0.0.0', 8);
+loopback.addAddress('::1', 'ipv6');
+
+/** True for names and addresses that no other machine reaches, in any of their spellings. */
 export function isLoopback(name: string): boolean {
-  return name === 'localhost' || name === '::1' || (isIPv4(name) && name.startsWith('127.'));
+  const kind = isIP(name);
+  return kind === 0 ? name === 'localhost' : loopback.check(name, kind === 4 ? 'ipv4' : 'ipv6');
 }
 
 /**

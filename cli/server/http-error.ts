@@ -78,6 +78,8 @@ function partsOf(error: unknown): {
   const status = statusOf(error);
   if (status === 413)
     return { code: 'TOO_LARGE', status, message: 'the body is larger than this server takes' };
+  if (status === 415)
+    return { code: 'USAGE', status, message: 'the body must be JSON: send content-type: application/json' };
   // Fastify's own refusals, such as a body that is not JSON. Its messages are about the request alone.
   if (status !== undefined && status < 500)
     return { code: status === 404 ? 'NOT_FOUND' : 'USAGE', status, message: brief((error as Error).message) };

@@ -16,6 +16,8 @@ export interface ModelData {
   readonly readExclude: (() => Promise<Dataset>) | undefined;
   readonly readFilters: ((model: Model) => Promise<ItemFilters>) | undefined;
   readonly readNames: (model: Model) => Promise<ItemNames | undefined>;
+  /** Cancels a load. */
+  readonly signal: AbortSignal;
   readonly onEvent: EventSink;
 }
 
@@ -24,11 +26,11 @@ const MOST_BYTES = 2 ** 28;
 
 /** Loads a model with the data that belong to it, ready for the first request. */
 export async function loadModel(data: ModelData): Promise<LoadedModel> {
-  const { folder, session, index, readExclude, readFilters, readNames, onEvent } = data;
+  const { folder, session, index, readExclude, readFilters, readNames, signal, onEvent } = data;
   const version = await versionOf(folder);
-  const model = await session.loadModel(folder, { onEvent });
+  const model = await session.loadModel(folder, { signal, onEvent });
   try {
-    const exclude = readExclude && (await model.exclusions(await readExclude(), { onEvent }));
+    const exclude = readExclude && (await model.exclusions(await readExclude(), { signal, onEvent }));
     const filters = await readFilters?.(model);
     const names = await readNames(model);
     await model.prepare({ index });

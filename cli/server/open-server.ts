@@ -26,6 +26,8 @@ export interface ServerOptions extends ServerLimits, Access {
 export interface OpenServer {
   /** http://HOST:PORT, with the port that the system chose for port 0. */
   readonly address: string;
+  /** The address without its port. */
+  readonly host: string;
   /** Answers what was sent, takes no new connections, and ends at the latest when the grace time is over. */
   close(): Promise<void>;
 }
@@ -42,6 +44,8 @@ export async function openServer(
   metrics: Metrics,
   options: ServerOptions,
 ): Promise<OpenServer> {
+  // Of a name with several addresses, Fastify would make servers that this one neither limits nor ends.
+  const { address: host } = await orProblem(options, lookup(options.host));
   const server = makeServer(make, options);
   server.server.maxConnections = mostConnections();
   server.server.on('checkExpectation', refuseExpectation);
@@ -49,7 +53,7 @@ export async function openServer(
   const transfers = new Transfers(options.mostRequests * options.bodyBytes);
   const requests = new Requests(models, transfers, options);
   let ending = false;
-  const check = headCheck(options);
+  const check = headCheck({ ...options, host });
   server.removeContentTypeParser('text/plain');
   server.setErrorHandler((error, _request, reply) => refuse(error, reply, options.onFailure));
   server.setNotFoundHandler((request, reply) => refuse(notFound(request), reply, options.onFailure));
@@ -81,7 +85,7 @@ export async function openServer(
       handler: (request, reply) => requests.answer(route, request, reply),
     });
   refuseOtherMethods(server);
-  const address = await listen(server, options);
+  const address = await orProblem(options, server.listen({ host, port: options.port }));
   const close = async () => {
     ending = true;
     const end = performance.now() + 1000 * options.graceSeconds;
@@ -91,7 +95,7 @@ export async function openServer(
     server.server.closeAllConnections();
     await closed;
   };
-  return { address, close };
+  return { address, host, close };
 }
 
 function makeServer(make: typeof fastify, limits: ServerLimits) {
@@ -131,11 +135,10 @@ function refuseOtherMethods(server: FastifyInstance): void {
   }
 }
 
-async function listen(server: FastifyInstance, { host, port }: ServerOptions): Promise<string> {
+/** The result of a step of listening, or UsageError with its problem. */
+async function orProblem<T>({ host, port }: ServerOptions, step: Promise<T>): Promise<T> {
   try {
-    // Of a name with several addresses, Fastify would make servers that this one neither limits nor ends.
-    const { address } = await lookup(host);
-    return await server.listen({ host: address, port });
+    return await step;
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
     const problem = code === undefined ? undefined : listenProblems[code];

@@ -12,7 +12,7 @@ import { Reloading } from './reloading.ts';
 import { ServedModels } from './served-models.ts';
 
 export interface ServeOptions extends Omit<ServerOptions, 'onFailure'> {
-  readonly data: ModelData;
+  readonly data: Omit<ModelData, 'signal'>;
   readonly pollMilliseconds: number;
   /** Fires when the server must end. */
   readonly signal: AbortSignal;
@@ -28,7 +28,8 @@ export interface Served {
 
 /** Serves a model until the signal fires and the running requests are answered. */
 export async function serveModel(options: ServeOptions): Promise<Served> {
-  const { data, signal, onEvent, onHangup, pollMilliseconds } = options;
+  const { signal, onEvent, onHangup, pollMilliseconds } = options;
+  const data = { ...options.data, signal };
   const fastify = await loadFastify();
   const state = await folderState(data.folder);
   const metrics = new Metrics();
@@ -40,7 +41,7 @@ export async function serveModel(options: ServeOptions): Promise<Served> {
   const [note, warn] = [log('note'), log('warning')];
   const onFailure = (error: unknown) => warn(reportError(error).text);
   const server = await openServer(fastify, models, metrics, { ...options, onFailure });
-  if (options.token === undefined && !isLoopback(options.host))
+  if (options.token === undefined && !isLoopback(server.host))
     warn(`anyone who reaches ${options.host} may ask: the server has no token. Give it one by --token-file`);
   const load = () => loadModel(data);
   const { folder } = data;

@@ -18,6 +18,8 @@ export class Transfers {
 
   /** Counts bytes of a message until it is received or sent. */
   hold(message: Message, bytes: number): void {
+    // Its connection has been closed, and 'close' comes no more.
+    if (message.destroyed) return;
     const held = this.#held.get(message);
     if (held === undefined) message.once('close', () => this.#release(message));
     this.#held.set(message, (held ?? 0) + bytes);

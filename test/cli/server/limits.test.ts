@@ -133,6 +133,9 @@ describe('a request that takes too much', () => {
     expect(ended).toEqual([0]);
     transfers.hold(messages[2], 1000);
     expect(ended).toEqual([0]);
+    const gone = Object.assign(new EventEmitter(), { destroyed: true }) as unknown as IncomingMessage;
+    transfers.hold(gone, 1);
+    expect(gone.listenerCount('close')).toBe(0);
   });
 
   it('connections leave open files for models', () => {

@@ -3,6 +3,7 @@ import { gzipSync } from 'node:zlib';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import { isLoopback } from '../../../cli/server/check-head.ts';
 import { refusalOf } from '../../../cli/server/http-error.ts';
 import { loadFastify } from '../../../cli/server/load-fastify.ts';
 import { readToken } from '../../../cli/server/token.ts';
@@ -64,7 +65,7 @@ describe('a malformed request', () => {
     for (const path of ['/', '/nope', '/recommend/1/2', '//', '/.', '/..'])
       expect(await server.get(path)).toEqual({ status: 404, body: errorOf('NOT_FOUND', /^there is no GET/) });
     const text = await server.get('/fold-in', { method: 'POST', body: 'x' });
-    expect(text).toEqual({ status: 415, body: errorOf('USAGE', /media type/i) });
+    expect(text).toEqual({ status: 415, body: errorOf('USAGE', /send content-type: application\/json$/) });
     const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' };
     const packed = await server.get('/fold-in', { method: 'POST', body: gzipSync('{}'), headers });
     expect(packed).toEqual({ status: 415, body: errorOf('ENCODING', /content-encoding gzip$/) });
@@ -190,13 +191,23 @@ describe('a request without a right', () => {
     expect(await statusOf(named.address, 'shop.example:80')).toBe(200);
     expect(await statusOf(named.address, 'evil.example')).toBe(403);
     expect(await statusOf(others.address, 'evil.example')).toBe(200);
-    for (const one of [named, others]) await one.end();
+    const spelled = await startServer(folder, { host: 'LOCALHOST' });
+    expect(await statusOf(spelled.address, 'evil.example')).toBe(403);
+    for (const one of [named, others, spelled]) await one.end();
+  });
+
+  it('and a loopback address is one in any spelling', () => {
+    for (const name of ['127.0.0.1', '127.9.9.9', '::1', '0:0:0:0:0:0:0:1', '::ffff:127.0.0.1', 'localhost'])
+      expect([name, isLoopback(name)]).toEqual([name, true]);
+    for (const name of ['0.0.0.0', '::', '128.0.0.1', '::ffff:8.8.8.8', '127.1', '127.0.0.1.example'])
+      expect([name, isLoopback(name)]).toEqual([name, false]);
   });
 
   it.each([
     ['0.0.0.0', undefined, 1],
     ['0.0.0.0', 'a-token-of-this-test', 0],
     ['localhost', undefined, 0],
+    ['LOCALHOST', undefined, 0],
   ])('are warned of at %s with the token %s', async (host, token, warnings) => {
     const open = await startServer(folder, { host, token });
     await open.end();

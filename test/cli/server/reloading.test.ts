@@ -3,6 +3,7 @@ import { cpSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
+import { CancelledError } from '../../../engine/errors.ts';
 import { folderState } from '../../../cli/server/folder-state.ts';
 import { loadModel } from '../../../cli/server/load-model.ts';
 import type { LoadedModel } from '../../../cli/server/loaded-model.ts';
@@ -133,6 +134,13 @@ it('a pipe in the folder fails the load, and does not block it', async () => {
   const pipe = join(folder, 'metadata', 'part-pipe');
   execFileSync('mkfifo', [pipe]);
   await expect(loadModel({ folder, session } as never)).rejects.toThrow('part-pipe');
+});
+
+it('the end of the server cancels a load', async () => {
+  const folder = await saveModel('ended');
+  const readNames = async () => undefined;
+  const load = loadModel({ folder, session, index: 'auto', readNames, signal: AbortSignal.abort() } as never);
+  await expect(load).rejects.toThrow(CancelledError);
 });
 
 it('a model that is replaced during its load is not named after the other one', async () => {
