@@ -156,7 +156,7 @@ export class Column {
   like(pattern: string): Column {
     return made('like', this, pattern);
   }
-  /** A JavaScript regular expression that matches anywhere: `col('title').rlike('\\(19\\d\\d\\)')`. */
+  /** A regular expression of RE2 that matches anywhere: `col('title').rlike('\\(19\\d\\d\\)')`. */
   rlike(pattern: string): Column {
     return made('rlike', this, pattern);
   }

@@ -180,6 +180,7 @@ describe('imports', () => {
       'node:v8',
       'node:vm',
       'piscina',
+      're2js',
     ]);
   });
 });

@@ -37,6 +37,7 @@ describe('package.json', () => {
       'pgsql-ast-parser', // expressions in SQL
       'picomatch', // patterns, as tinyglobby reads them
       'piscina', // worker-thread pools
+      're2js', // regular expressions in linear time: those of JavaScript may take exponential time
       'tinyglobby', // globs
       'yargs', // the command line: commands, flags and the texts of --help
     ]);

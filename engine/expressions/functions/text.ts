@@ -1,3 +1,4 @@
+import { RE2JS } from 're2js';
 import { UsageError } from '../../errors.ts';
 import * as utf8 from '../utf8.ts';
 import { maskOf, numbersOf, textsOf, type TextValues, type Values } from '../values.ts';
@@ -137,13 +138,21 @@ function like([a, pattern]: readonly Values[], rows: Rows): Values {
   return stored === undefined ? matchedLike([a, pattern], rows) : boolResult(rows, stored);
 }
 
+/** RE2 matches in linear time, where JavaScript's own expressions may take exponential time: (a+)+$. */
 function regexTest(pattern: string): TextTest {
   try {
-    const regex = new RegExp(pattern, 'u');
+    const regex = RE2JS.compile(RE2JS.translateRegExp(pattern));
     return (value) => regex.test(value);
   } catch (error) {
-    throw new UsageError(`'${pattern}' is not a regular expression of JavaScript`, { cause: error });
+    throw new UsageError(`'${pattern}' is not a regular expression of RE2: ${reasonOf(error)}`, {
+      cause: error,
+      advice: 'RE2 has no look-around (?=a) and no back references \\1',
+    });
   }
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message.replace('error parsing regexp: ', '') : String(error);
 }
 
 type TextTest = (value: string) => boolean;

@@ -68,7 +68,7 @@ test.each([
   ['cast(ts as int64)', 'ts is timestamp, which cannot be cast to int64'],
   ["cast('x' as int32) = userId", "'x' is no int32"],
   ['9223372036854775807 + 1', '9223372036854775808 is beyond int64'],
-  ["title ~ '['", "'[' is not a regular expression of JavaScript"],
+  ["title ~ '['", "'[' is not a regular expression of RE2"],
 ])('%s is refused', (text, message) => {
   expect(() => check(asExpression(text), batch.schema)).toThrow(UsageError);
   expect(() => check(asExpression(text), batch.schema)).toThrow(message);

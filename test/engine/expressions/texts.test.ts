@@ -95,8 +95,17 @@ it('texts are in the order of their UTF-8, also beyond U+FFFF', () => {
   expect(evaluated("t < 'ab'", order)).toEqual([false, false, true, false]);
 });
 
+it('a regular expression takes linear time, and one that could not is refused', () => {
+  const texts = batchOf({ t: column('utf8', [`${'a'.repeat(40)}b`, 'a'.repeat(40), '😀 A']) });
+  expect(evaluated("t ~ '(a+)+$'", texts)).toEqual([false, true, false]);
+  expect(evaluated("t ~ '^(a|aa)+$'", texts)).toEqual([false, true, false]);
+  expect(evaluated(String.raw`t ~ '^\u{1F600} \u0041$'`, texts)).toEqual([false, false, true]);
+  for (const pattern of [String.raw`(a)\1`, '(?=a)', '(?<!a)b'])
+    expect(() => selected(`t ~ '${pattern}'`, texts)).toThrow('RE2 has no look-around');
+});
+
 it('a bad regular expression is an error before any row, and so is one that is no constant', () => {
-  expect(() => selected("t ~ '('", plain)).toThrow("'(' is not a regular expression of JavaScript");
+  expect(() => selected("t ~ '('", plain)).toThrow("'(' is not a regular expression of RE2");
   expect(() => selected('t ~ t', plain)).toThrow(
     '"t ~ t" does not fit text ~ \'constant\': t is utf8, t is utf8',
   );
