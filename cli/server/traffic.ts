@@ -18,13 +18,16 @@ export class Traffic {
     });
   }
 
-  /** Waits until nothing arrives and all requests are answered, at most for a time. */
+  /**
+   * Waits until nothing arrives and all requests are answered, at most for a time. The time is counted in
+   * pauses, so that a thread that is kept from its sockets has more of it.
+   */
   async ends(milliseconds: number): Promise<void> {
-    const end = performance.now() + milliseconds;
     let before: number | undefined;
-    while (performance.now() < end && (before !== this.#arrived || this.#open > 0)) {
+    for (let left = milliseconds; left > 0 && (before !== this.#arrived || this.#open > 0);) {
       before = this.#arrived;
-      await pause(Math.min(milliseconds, QUIET_MILLISECONDS));
+      await pause(Math.min(left, QUIET_MILLISECONDS));
+      left -= QUIET_MILLISECONDS;
       // Timers run before sockets are read, so a busy thread has not seen yet what has arrived.
       await polled();
     }
