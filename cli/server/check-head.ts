@@ -1,5 +1,7 @@
 import { BlockList, isIP } from 'node:net';
 import type { FastifyRequest } from 'fastify';
+import { UsageError } from '../../engine/errors.ts';
+import { shown } from '../../engine/shown.ts';
 import { HttpError } from './http-error.ts';
 import { tokenCheck } from './token.ts';
 
@@ -27,7 +29,11 @@ export function isLoopback(name: string): boolean {
  */
 export function headCheck({ host, allowHosts, token }: Access) {
   const checkToken = token === undefined ? () => {} : tokenCheck(token);
-  const allowed = allowHosts.map((name) => name.toLowerCase());
+  const allowed = allowHosts.map((given) => {
+    const name = nameIn(given);
+    if (name !== undefined) return name;
+    throw new UsageError(`--allow-host takes a name such as shop.example, got ${shown(given)}`);
+  });
   const isLimited = allowed.length > 0 || (token === undefined && isLoopback(host));
   return (request: FastifyRequest, isOpen: boolean): void => {
     const name = hostOf(request);
@@ -49,9 +55,15 @@ function hostOf({ raw }: FastifyRequest): string | undefined {
   if (given.length > 1) throw new HttpError('USAGE', 'the request has two headers "host"');
   if (given.length === 0 && raw.httpVersion === '1.0') return undefined;
   const [host = ''] = given;
-  const name = /^(?:\[([\da-f:.]+)\]|([^\s:[\]]+))(?::\d+)?$/i.exec(host);
-  if (name === null) throw new HttpError('USAGE', 'the request has no header "host" with a name');
-  return (name[1] ?? name[2]).toLowerCase();
+  const name = nameIn(host);
+  if (name === undefined) throw new HttpError('USAGE', 'the request has no header "host" with a name');
+  return name;
+}
+
+/** The name or address in a text such as shop.example:8080 or [::1]:80; undefined for another text. */
+function nameIn(text: string): string | undefined {
+  const name = /^(?:\[([\da-f:.]+)\]|([^\s:/[\]]+))(?::\d+)?$/i.exec(text);
+  return name === null ? undefined : (name[1] ?? name[2]).toLowerCase();
 }
 
 /** Bodies are read as they are sent. */

@@ -186,7 +186,10 @@ describe('a request without a right', () => {
       expect([host, await statusOf(server.address, host)]).toEqual([host, 403]);
     for (const host of ['localhost', 'LOCALHOST:8080', '127.0.0.1:1', '127.1.2.3', '[::1]:8080'])
       expect([host, await statusOf(server.address, host)]).toEqual([host, 200]);
-    const named = await startServer(folder, { allowHosts: ['Shop.example'] });
+    await expect(startServer(folder, { allowHosts: ['http://shop.example'] })).rejects.toThrow(
+      '--allow-host takes a name such as shop.example',
+    );
+    const named = await startServer(folder, { allowHosts: ['Shop.example:8080'] });
     const others = await startServer(folder, { host: '0.0.0.0' });
     expect(await statusOf(named.address, 'shop.example:80')).toBe(200);
     expect(await statusOf(named.address, 'evil.example')).toBe(403);
