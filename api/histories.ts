@@ -20,7 +20,7 @@ import { unratedAsOnes } from './training/unrated-as-ones.ts';
 /** Users of a batch that is read from a file of histories. */
 const BATCH_USERS = 1 << 12;
 
-/** What users have rated. */
+/** The ratings of each user. */
 export interface RatedRows {
   /** Columns user, item and rating, and timestamp if `last` goes by it. */
   readonly rows: Dataset;

@@ -31,7 +31,7 @@ export interface ModelParts extends Omit<FactorModel, 'userFactors' | 'itemFacto
   readonly metadata?: JsonObject;
   /** The indexes in the folder that the model was loaded from. */
   readonly indexes?: readonly IndexHead[];
-  /** What users have rated in training, if it can be read again. */
+  /** The training ratings, if they can be read again. */
   readonly rated?: RatedRows | undefined;
   /** The folder that the model was loaded from. */
   readonly directory?: string;

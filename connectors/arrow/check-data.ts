@@ -12,7 +12,7 @@ export function checkData(data: Data, length: number): void {
   if (data.length !== length || data.offset !== 0)
     throw new Error(`it has ${data.length} values, need ${length}`);
   if (DataType.isNull(type)) return;
-  // The nulls of a union are those of its columns.
+  // A union has no nulls of its own; its columns have.
   if (!DataType.isUnion(type)) checkNulls(data);
   const check = checks[type.typeId];
   if (check === undefined) throw new Error(`it is of type ${String(type)}, which cannot be read`);

@@ -11,7 +11,7 @@ const BATCH = { nodes: 1, buffers: 2, variadic: 4 } as const;
 
 const [UNION, RUN_END, LIST_VIEW, LARGE_LIST_VIEW] = [14, 22, 25, 26];
 const unread: readonly number[] = [RUN_END, LIST_VIEW, LARGE_LIST_VIEW];
-/** Types of Schema.fbs by their number of buffers, without those of nested columns; all others have two. */
+/** Types of Schema.fbs by their number of buffers (buffers of nested columns not counted); all others have two. */
 const bufferCounts: Readonly<Record<number, number>> = {
   1: 0,
   4: 3,

@@ -28,7 +28,7 @@ const times = /\b(?:date|timestamp)\s*'(?:[^']|'')*'/iy;
 
 const words = /^(and|or|not|in|is|null|true|false|like|between|case|when|then|else|end|cast|as)$/i;
 
-/** A call of this name stands for a list of constants: its argument is the list's number. */
+/** Name of a call that replaces a list of constants; its argument is the list's number. */
 export const LIST = 'constants as written';
 
 /** Longer lists of constants are not parsed, since the parser takes a kilobyte and a millisecond for each. */

@@ -48,7 +48,7 @@ export interface RowLayout {
   readonly schema: Schema;
   /** Lines before the first row or header that are skipped, and their end in the file. */
   readonly head?: { readonly lines: number; readonly end: number } | undefined;
-  /** What was inferred about the file and may be wrong, for the user. */
+  /** Notes for the user about properties that were inferred from the file and may be wrong. */
   readonly notes?: readonly Message[];
   /** The scanner for all columns, or for only some. */
   scanner(all: boolean): RowScan;

@@ -179,7 +179,7 @@ function decodeStorage(storage: Json | undefined): ModelStorage | undefined {
   };
 }
 
-/** Paths are of files in a folder of the model, whatever the metadata say. */
+/** Accepts only paths of files in a folder of the model. */
 function isDigests(files: Json | undefined): files is FileDigests {
   return (
     isObject(files) &&

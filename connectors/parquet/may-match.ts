@@ -23,7 +23,7 @@ export function mayHold(chunk: Bounded, rows: number, bound: Bound): boolean {
   const { operator } = bound;
   const { nulls, min } = chunk.statistics;
   if (operator === 'isNull') return nulls !== 0;
-  // Only `<=>` can be true for null. A column with a minimum is not all null, whatever was counted.
+  // Only `<=>` can be true for null. A column with a minimum is not all null, even if its null count says so.
   if (nulls === rows && min === undefined && operator !== '<=>') return false;
   return operator === 'isNotNull' || mayHoldValue(chunk, bound);
 }

@@ -20,7 +20,7 @@ const LARGE_SUM = 1e10;
 /** Below this, relative to the largest weight of a rating, float32 may lose λ beside A. */
 const SMALL = 1e-6;
 
-/** What to do about a row whose equations have no finite solution, by the cause that its numbers show. */
+/** Advice for a row whose equations have no finite solution, by the cause that its numbers show. */
 export function unsolvedAdvice({ params, unit, count, largest }: RowSizes): string {
   const { regParam, implicitPrefs } = params;
   const lambda = regParam / unit;

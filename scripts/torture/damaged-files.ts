@@ -15,7 +15,7 @@ const MEMORY_PAGE = 4096;
 
 interface Case {
   readonly number: number;
-  /** How the file is damaged: one bit is flipped, or anything. */
+  /** The kind of damage: one flipped bit, or any mutation. */
   readonly damage: 'bit' | 'any';
 }
 

@@ -92,7 +92,7 @@ function isTimed([command]: readonly string[]): boolean {
   return command === 'inspect' || command === 'plan';
 }
 
-/** SIGTERM to commands whose stdout is a pipe that nobody reads: each ends with 130, within seconds. */
+/** SIGTERM to commands with an unread pipe as stdout: each ends with 130, within seconds. */
 export const fullPipes: MakeAttack = ({ folder, random, count, find }) => {
   const model = join(folder, 'model');
   return {

@@ -84,7 +84,7 @@ async function connected(address: string): Promise<Socket> {
   return socket.on('error', () => {});
 }
 
-/** The status of the answer to a request, or the reason why there is none. */
+/** The status of the answer to a request, or the reason for no answer. */
 function statusOf(socket: Socket): Promise<string> {
   return new Promise((resolve) => {
     socket.once('data', (data) => resolve(data.toString('latin1').split(' ')[1]));

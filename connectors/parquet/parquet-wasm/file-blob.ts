@@ -3,7 +3,7 @@ import { fileProblem } from '../../files/file-problem.ts';
 import type { PageSums } from '../pages/page-sums.ts';
 import type { FetchCounter, RandomAccess } from '../random-access.ts';
 
-/** Bytes that replace those of the file from a position on. */
+/** Bytes that replace the file's bytes from a position on. */
 interface Tail {
   readonly at: number;
   readonly bytes: Uint8Array;

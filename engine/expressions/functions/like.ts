@@ -28,7 +28,7 @@ function partsOf(pattern: string): Part[] {
   return parts;
 }
 
-/** The end of a match that starts at a place; -1 if there is none. */
+/** The end of a match that starts at a given index, or -1 without a match. */
 function endOfMatch(part: Part, text: string, start: number): number {
   let at = start;
   for (const [i, own] of part.entries()) {
@@ -50,7 +50,7 @@ function endOfFirstMatch(part: Part, text: string, start: number): number {
   return -1;
 }
 
-/** The start of the match that ends with the text; -1 if there is none. */
+/** The start of the match that ends with the text, or -1 without a match. */
 function startOfLastMatch(part: Part, text: string): number {
   let at = text.length;
   for (let i = part.length - 1; i >= 0; i--) {

@@ -116,7 +116,7 @@ export function keyField(schemas: Schemas, side: Side, name: string): Field {
   });
 }
 
-/** The type as text, for comparison: timestamps are compared in UTC, whatever their time zone. */
+/** The type as text, for comparison; without the time zone, since timestamps are compared in UTC. */
 export function comparedAs(type: DataType): string {
   return `${DataType.isTimestamp(type) ? new Timestamp(type.unit) : type}`;
 }

@@ -108,7 +108,7 @@ class OneUser implements UserRanking {
   missing = 0;
   candidates = 0;
 
-  /** Sets the ranks of a user to those of the positives [from, to), which may be in any order. */
+  /** Sets a user's ranks from the positives [from, to), which may be in any order. */
   set(places: Uint32Array, from: number, to: number, missing: number, candidates: number): void {
     [this.ranked, this.missing, this.candidates] = [to - from, missing, candidates];
     this.groups = 0;

@@ -136,7 +136,7 @@ function keysOf(data: Data): KeyColumn {
   return keysFromData(data, keyTypeOf(data.type, 'id'));
 }
 
-/** True if a key is that of the row before. */
+/** True if a row has the key of the row before. */
 function isSame(keys: KeyColumn, row: number): boolean {
   if (keys.type === 'int32') return keys.values[row] === keys.values[row - 1];
   if (keys.type === 'int64') {

@@ -15,7 +15,7 @@ const deep = process.env.FACTORFLOW_TEST_DEEP === 'true';
 const ranks = deep
   ? Array.from({ length: 160 }, (_, k) => k + 1)
   : [1, 3, 5, 9, 15, 21, 35, 63, 77, 99, 131, 157];
-/** A case takes one of so many ranks. */
+/** Every n-th rank is taken by a case. */
 const steps = deep ? { CPU: 1, GPU: 7 } : { CPU: 3, GPU: 11 };
 
 describe.each(deviceKinds)('at every rank a $kind', ({ kind, open, skip }) => {
