@@ -1,7 +1,7 @@
 import { BlockList, isIP } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 import { UsageError } from '../../engine/errors.ts';
-import { shown } from '../../engine/shown.ts';
+import { shown } from '../options/kinds.ts';
 import { HttpError } from './http-error.ts';
 import { tokenCheck } from './token.ts';
 
