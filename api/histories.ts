@@ -46,8 +46,8 @@ export function ratedRows(ratings: Dataset, input: RatingInput): RatedRows | und
 }
 
 /**
- * What users have rated before and after an update that made a model with these types of ids; undefined if
- * one of both is not known.
+ * The ratings before and after an update, together, with the id types of the updated model. Undefined if
+ * either of the two is not known.
  */
 export function continuedRows(
   before: RatedRows | undefined,

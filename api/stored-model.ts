@@ -157,8 +157,8 @@ export class StoredModel {
   }
 
   /**
-   * What each user has rated, as rows {user, item, rating}: for a model that was saved with it (`save` with
-   * `histories`), and its updates. Undefined for others.
+   * The ratings of each user, as rows {user, item, rating}, if the model was saved with them (option
+   * `histories` of `save`) or is an update of such a model. Else undefined.
    */
   get histories(): Dataset | undefined {
     return this.rated?.saved === true ? this.rated.rows : undefined;

@@ -3,11 +3,11 @@ const TAB = 0x09;
 const LF = 0x0a;
 const CR = 0x0d;
 
-/** Fields of a text between tabs that begin with a quote. */
+/** Tab-separated fields that begin with a quote. */
 export interface TabQuotes {
-  /** True if one of them is closed by a quote before a tab or a line end, and its lines are not whole rows. */
+  /** True if a field is properly quoted: closed before a tab or line end, and its lines are not whole rows. */
   readonly closes: boolean;
-  /** Number of those before it. */
+  /** Number of fields before that one. */
   readonly open: number;
   /** Position of the first of them. */
   readonly first: number;

@@ -26,8 +26,8 @@ export interface Source extends Description {
   /** Opens only what is needed to know the columns. A signal cancels it. */
   schema(needs?: ValueNeeds, signal?: AbortSignal): Promise<Schema>;
   /**
-   * Facts about the rows that are known without reading them, such as from Parquet footers: those of the
-   * files that a pass of `ctx` would read.
+   * Facts about the rows that are known without reading them, for example from Parquet footers. They describe
+   * the files that a pass of `ctx` would read.
    */
   statistics?(ctx: ExecutionContext): Promise<SourceStatistics>;
   /** Text columns whose values are whole numbers with few exceptions, if known without reading further. */

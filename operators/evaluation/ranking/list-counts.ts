@@ -2,8 +2,8 @@ import type { RatingBlock } from '../../ratings/rating-block.ts';
 import { type ItemOrder, orderOf } from './item-order.ts';
 
 /**
- * How often each item is in the users' lists of k items. Where a list ends within items of equal scores,
- * each of them has the same chance to be in it.
+ * The number of users' lists of k items that contain each item. If a list ends within items of equal scores,
+ * each of these items is in it with the same probability.
  */
 export interface ItemLists {
   /** Expected number of lists with the item. */

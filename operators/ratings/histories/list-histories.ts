@@ -24,9 +24,8 @@ const BATCH_RATINGS = 1 << 18;
 const columns = ['user', 'item', 'rating'] as const;
 
 /**
- * What each user has rated: a row {id, items: list, weights: list of float32} for each user, from rows {user,
- * item, rating} of SelectRatings that are sorted by user and item. `last`: of several ratings of a pair only
- * the last one is kept.
+ * Makes one row {id, items: list, weights: list of float32} for each user. The input are rows {user, item,
+ * rating} of SelectRatings, sorted by user and item. `last`: keeps only the last of several ratings of a pair.
  *
  *     1 7 4.0
  *     1 9 2.5     =>     1 [7, 9] [4.0, 2.5]
