@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { prepareSwiftShader } from './test/support/gpu/swiftshader.ts';
 import { LongestFirst } from './test/support/longest-first.ts';
-import { ownProcess, sharedProcess } from './test/support/processes.ts';
+import { deepFilesOf, ownProcess, sharedProcess, type TestFiles } from './test/support/processes.ts';
 
 // The tests' own processes start with this environment; tests that need a GPU say why where there is none.
 process.env.FACTORFLOW_TEST_NO_GPU = prepareSwiftShader(process.env) ?? '';
@@ -15,13 +15,17 @@ process.env.FACTORFLOW_CACHE_DIR = resolve(import.meta.dirname, 'build/test-cach
 // need not strip them again.
 process.env.NODE_COMPILE_CACHE = resolve(import.meta.dirname, 'build/test-compiled');
 
+// The deep run has only the files that take samples otherwise.
+const filesIn = (mode: string, files: TestFiles): TestFiles =>
+  mode === 'deep' ? { include: deepFilesOf(files) } : files;
+
 export default defineConfig(({ mode }) => ({
   test: {
-    // `npm run test:deep` takes all ranks in test/engine/tasks/ranks, and `npm test` some.
+    // `npm run test:deep` takes all cases of the sets of which `npm test` takes samples: test/support/deep.ts.
     env: { FACTORFLOW_TEST_DEEP: `${mode === 'deep'}` },
     projects: [
-      { extends: true, test: { name: 'own process', ...ownProcess } },
-      { extends: true, test: { name: 'shared process', ...sharedProcess, isolate: false } },
+      { extends: true, test: { name: 'own process', ...filesIn(mode, ownProcess) } },
+      { extends: true, test: { name: 'shared process', ...filesIn(mode, sharedProcess), isolate: false } },
     ],
     globalSetup: ['test/support/run-folder.ts', 'test/support/threads/bundle-threads.ts'],
     alias: [

@@ -5,11 +5,9 @@
 import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { expect, it } from 'vitest';
-import { ownProcess, sharedProcess } from '../support/processes.ts';
+import { filesOf, ownProcess, sharedProcess } from '../support/processes.ts';
 
 const root = resolve(import.meta.dirname, '../..');
-const filesOf = ({ include, exclude }: { include: string[]; exclude?: string[] }) =>
-  globSync(include, { cwd: root, exclude });
 
 /** The helpers among a file's imports, and theirs. */
 function helpersOf(file: string, found = new Set<string>()): Set<string> {
@@ -23,8 +21,7 @@ function helpersOf(file: string, found = new Set<string>()): Set<string> {
 }
 
 it('every test file runs once', () => {
-  const own = globSync(ownProcess.include, { cwd: root });
-  expect([...own, ...filesOf(sharedProcess)].sort()).toEqual(
+  expect([...filesOf(ownProcess), ...filesOf(sharedProcess)].sort()).toEqual(
     globSync('test/**/*.test.ts', { cwd: root }).sort(),
   );
 });

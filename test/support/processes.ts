@@ -2,6 +2,10 @@
  * Test files that share processes, and files that each have an own process. A shared process loads the
  * sources once for all of its files, about 0.4 seconds of a processor per file.
  */
+import { globSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+
+const root = resolve(import.meta.dirname, '../..');
 
 /** Folders whose files share processes. */
 const folders = ['api', 'cli', 'connectors', 'cpu', 'engine', 'operators', 'synthetic'];
@@ -57,3 +61,18 @@ export const sharedProcess = {
 export const ownProcess = {
   include: ['test/*.test.ts', `test/!(${folders.join('|')})/**/*.test.ts`, ...exceptions],
 };
+
+export interface TestFiles {
+  readonly include: string[];
+  readonly exclude?: string[];
+}
+
+/** Paths of the files, relative to the root. */
+export const filesOf = ({ include, exclude }: TestFiles): string[] =>
+  globSync(include, { cwd: root, exclude });
+
+/** The files that take samples in `npm test`: only these are in `npm run test:deep`. */
+export const deepFilesOf = (files: TestFiles): string[] =>
+  filesOf(files).filter((file) =>
+    /\/support\/(deep|gpu\/run-checks)\.ts'/.test(readFileSync(join(root, file), 'utf8')),
+  );

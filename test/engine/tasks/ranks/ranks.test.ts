@@ -7,16 +7,16 @@
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import type { Device } from '../../../../engine/run/device.ts';
 import { deviceKinds } from '../../../support/devices/device-kinds.ts';
+import { isDeep } from '../../../support/deep.ts';
 import { otherCases } from './others.ts';
 import { DeviceTasks } from './rank-case.ts';
 import { solvingCases } from './solving.ts';
 
-const deep = process.env.FACTORFLOW_TEST_DEEP === 'true';
-const ranks = deep
+const ranks = isDeep
   ? Array.from({ length: 160 }, (_, k) => k + 1)
   : [1, 3, 5, 9, 15, 21, 35, 63, 77, 99, 131, 157];
 /** Every n-th rank is taken by a case. */
-const steps = deep ? { CPU: 1, GPU: 7 } : { CPU: 3, GPU: 11 };
+const steps = isDeep ? { CPU: 1, GPU: 7 } : { CPU: 3, GPU: 11 };
 
 describe.each(deviceKinds)('at every rank a $kind', ({ kind, open, skip }) => {
   let device: Device | undefined;

@@ -1,0 +1,57 @@
+/**
+ * `npm test` takes samples of large sets of cases, and `npm run test:deep` takes all of them. The deep run has the
+ * test files that import this file or gpu/run-checks.ts: processes.ts finds them.
+ */
+import { mix32 } from '../../engine/random.ts';
+
+/** True in `npm run test:deep`. */
+export const isDeep = process.env.FACTORFLOW_TEST_DEEP === 'true';
+
+type Value = string | number | boolean | undefined;
+/** What a case is made of, for example { kernel: 'gram', rank: 'a multiple of 16', biases: true }. */
+export type Factors = Readonly<Record<string, Value>>;
+
+/**
+ * Cases in which every value of a factor, and every pair of values of two factors that any case has, occurs at
+ * least once; all cases in the deep run. The choice is greedy: the case with the most new pairs is taken next, and
+ * the seed decides between equals. Few values per factor make a small sample: take classes of ranks, not ranks.
+ */
+export function byPairs<Case>(cases: readonly Case[], factorsOf: (item: Case) => Factors, seed = 1): Case[] {
+  if (isDeep) return [...cases];
+  const missing = cases.map((item) => new Set(pairsOf(factorsOf(item))));
+  const taken = new Set<number>();
+  for (;;) {
+    const next = cases
+      .map((_, at) => at)
+      .reduce((a, b) =>
+        missing[b].size > missing[a].size ||
+        (missing[b].size === missing[a].size && mix32(seed, b) > mix32(seed, a))
+          ? b
+          : a,
+      );
+    if (missing[next].size === 0) return cases.filter((_, at) => taken.has(at));
+    taken.add(next);
+    const covered = [...missing[next]];
+    for (const pairs of missing) for (const pair of covered) pairs.delete(pair);
+  }
+}
+
+/** Texts of a case's values and of its pairs of values. */
+function pairsOf(factors: Factors): string[] {
+  const values = Object.entries(factors).map(([name, value]) => `${name}=${value}`);
+  return values.flatMap((value, at) => [value, ...values.slice(at + 1).map((other) => `${value} ${other}`)]);
+}
+
+/** All combinations of the factors' values: `product({ rank: [1, 9], biases: [true, false] })` has four. */
+export function product<Sets extends Readonly<Record<string, readonly Value[]>>>(
+  sets: Sets,
+): { [Name in keyof Sets]: Sets[Name][number] }[] {
+  return Object.entries(sets).reduce<Record<string, Value>[]>(
+    (made, [name, values]) => made.flatMap((item) => values.map((value) => ({ ...item, [name]: value }))),
+    [{}],
+  ) as { [Name in keyof Sets]: Sets[Name][number] }[];
+}
+
+/** All cases in the deep run; in `npm test` every `step`-th, starting at `from`. */
+export const everyNth = <Case>(cases: readonly Case[], step: number, from = 0): readonly Case[] =>
+  isDeep ? cases : cases.filter((_, at) => at % step === from % step);
