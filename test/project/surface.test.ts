@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { expect, it } from 'vitest';
 import * as library from '../../index.ts';
+import { surfaces } from '../../scripts/count/surfaces.ts';
 
 const root = resolve(import.meta.dirname, '../..');
 
@@ -59,5 +60,11 @@ it('classes that are made with options name them', () => {
       (all) => all[0] + all.slice(1).toLowerCase(),
     );
     expect(named(types)).toContain(options);
+  }
+});
+
+it('exports, flags, routes and parameters are the recorded ones; node scripts/count/surfaces.ts records them', async () => {
+  for (const [name, text] of Object.entries(await surfaces())) {
+    expect(text, name).toBe(readFileSync(join(root, `test/golden/surfaces/${name}.txt`), 'utf8'));
   }
 });
