@@ -78,7 +78,7 @@ export function kernelCell(measured: Measurement, ...beginnings: readonly string
 
 export const sumKernels = ['normal-equations'] as const;
 export const solveKernels = ['solve-'] as const;
-export const shortKernels = ['update-short', 'update-matrix-free', 'to-half'] as const;
+export const shortKernels = ['update-short', 'to-half'] as const;
 
 /**
  * Useful floating-point operations per second, in 10^12: N_z f (f + 1) per half-iteration, the operations for
@@ -104,7 +104,7 @@ export function bestVariant(
 export function portableVariant(training: HalfIterations, rank: number, steps: number): UpdateVariant {
   const found = training
     .variants(rank, steps)
-    .find(({ sum, precision, free }) => sum.kernel === 'tiled' && precision === 'f32' && !free);
+    .find(({ sum, precision }) => sum.kernel === 'tiled' && precision === 'f32');
   if (found === undefined) throw new Error(`no float32 tiles for rank ${rank}`);
   return found;
 }

@@ -31,7 +31,6 @@ import { solveNonnegativeChecks } from './solve/solve-nonnegative.check.ts';
 import { exchangedVectorChecks } from './vectors/exchanged-vectors.check.ts';
 import { dataParallelChecks } from './equations/data-parallel.check.ts';
 import { halfIterationChecks } from './update/half-iteration.check.ts';
-import { updateMatrixFreeChecks } from './vectors/update-matrix-free.check.ts';
 import { updateShortChecks } from './update/update-short.check.ts';
 import { updateTensorChecks } from './update/update-tensor.check.ts';
 import { vectorChecks } from './vectors/vectors.check.ts';
@@ -44,7 +43,6 @@ export const updateChecks: readonly KernelCheck[] = [
   ...solveCholeskyChecks,
   ...solveNonnegativeChecks,
   ...solveCgChecks,
-  ...updateMatrixFreeChecks,
   ...vectorChecks,
   ...wideChecks,
   ...exchangedVectorChecks,

@@ -56,7 +56,7 @@ async function prepareFor(
   await prepareRows(
     gpu,
     block,
-    { ...(kernel === 'update' ? params : { lambda: 0 }), ...whole, variant, solver },
+    { ...(kernel === 'update' ? params : { lambda: 0 }), ...whole, variant },
     columns,
     biases,
   );

@@ -64,7 +64,7 @@ export function prepareSummed(
   return prepareRows(
     gpu,
     block,
-    { variant: { ...variant, short: 0, free: false }, from, to, rank, lambda: 0, solver: 'cholesky' },
+    { variant: { ...variant, short: 0 }, from, to, rank, lambda: 0 },
     fixedRows,
     biases,
     true,

@@ -2,7 +2,7 @@ import { EntryList, type Parts, rowsByLength, rowsInOrder } from './work.ts';
 
 /**
  * Limits that decide which kernel solves a row, by the row's number of ratings. They are tested in the order
- * of the fields: `short`, `free`, `fused`. A row that is longer than these limits is solved in two steps: one
+ * of the fields: `short`, `fused`. A row that is longer than these limits is solved in two steps: one
  * kernel sums its A and b into slots (scratch memory), another solves the row from the slots.
  */
 export interface RowLimits {
@@ -10,8 +10,6 @@ export interface RowLimits {
   readonly sorted: boolean;
   /** Most ratings of a row that is solved by its dual system (n unknowns for n ratings); 0 disables this. */
   readonly short: number;
-  /** Most ratings of a row that is solved by CG without computing A; 0 disables this. */
-  readonly free: number;
   /**
    * Most ratings of a row for the fused kernel, which computes A and solves the row in one dispatch; -1
    * disables it. Longer rows are cut into parts. One kernel sums each part's A and b into a slot of device
@@ -55,7 +53,6 @@ export interface DealtRows {
    * SHORT_LENGTHS that is needed; `longest` is that length.
    */
   readonly short: readonly (Parts & { readonly longest: number })[];
-  readonly free: Parts;
   readonly fused: Parts;
   readonly batches: readonly DealtBatch[];
 }
@@ -80,7 +77,7 @@ export function dealRows(
   limits: RowLimits,
 ): DealtRows {
   // Each list has room for all rows. The system provides the memory only when it is written.
-  const [fused, free] = [new EntryList(to - from), new EntryList(to - from)];
+  const fused = new EntryList(to - from);
   const short = SHORT_LENGTHS.map((longest) => ({ longest, list: new EntryList(to - from) }));
   const batches: DealtBatch[] = [];
   let [parts, rows, slots]: [Part[], EntryList, number] = [[], new EntryList(), 0];
@@ -97,11 +94,9 @@ export function dealRows(
     const whole =
       limits.short > 0 && length <= limits.short
         ? short.find(({ longest }) => length <= longest)?.list
-        : length <= limits.free && limits.free > 0
-          ? free
-          : length <= limits.fused
-            ? fused
-            : undefined;
+        : length <= limits.fused
+          ? fused
+          : undefined;
     if (whole !== undefined) {
       whole.add(row, start, length, 0);
       continue;
@@ -114,7 +109,6 @@ export function dealRows(
   flush();
   return {
     short: short.filter(({ list }) => list.count > 0).map(({ longest, list }) => ({ longest, ...list.list })),
-    free: free.list,
     fused: fused.list,
     batches,
   };

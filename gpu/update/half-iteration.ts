@@ -1,5 +1,4 @@
 import type { DeviceBlock, DeviceMatrix } from '../device/resources.ts';
-import { addHalf } from '../copies/to-half.ts';
 import { addInt8 } from '../int8/to-int8.ts';
 import { blockShifts } from '../solve/row-shifts.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
@@ -113,7 +112,6 @@ class HalfIteration {
       this.#gpu,
       { ...this.#settings, biases: this.#biases },
       {
-        free: rows.free !== undefined,
         fused: rows.fused !== undefined,
         batches: rows.batches.length > 0,
         short: rows.short.map(({ longest }) => longest),
@@ -123,9 +121,6 @@ class HalfIteration {
     await this.#addAll(pass, rows, kernels, (compiled, work, count, workgroups) => {
       pass.dispatch(compiled, { ...bindings, ...work }, { ...uniforms, count }, workgroups);
     });
-    // CG without A (update-matrix-free) does not write the float16 copy of x, unlike the other kernels. So
-    // the copy of all rows is computed once more at the end, which is cheap in comparison.
-    if (this.#half && rows.free !== undefined) await addHalf(this.#gpu, pass, this.#inputs.factors);
   }
 
   #uniforms() {
@@ -142,21 +137,16 @@ class HalfIteration {
   }
 
   /**
-   * Adds the dispatches for all lists of rows (see PreparedRows): first rows that are solved without
-   * computing A; then, batch by batch, rows that are summed into slots and solved from these; then rows with
-   * dual systems; last, rows of the fused kernel.
+   * Adds the dispatches for all lists of rows (see PreparedRows): batch by batch rows that are summed into
+   * slots and solved from these, then rows with dual systems, last rows of the fused kernel.
    */
   async #addAll(
     pass: Pass,
     rows: PreparedRows,
-    { free, sum, gram, solve, short, fused }: Awaited<ReturnType<typeof compileForRows>>,
+    { sum, gram, solve, short, fused }: Awaited<ReturnType<typeof compileForRows>>,
     add: AddKernel,
   ): Promise<void> {
     const { sum: kind, fused: form } = this.#settings.variant;
-    if (rows.free !== undefined && free !== undefined) {
-      this.#startFree();
-      add(free.compiled, { work: rows.free.entries }, rows.free.count, free.workgroups(rows.free.count));
-    }
     const mirror = kind.kernel === 'int8' ? await addInt8(this.#gpu, pass, this.#inputs.fixed) : undefined;
     const gathered: Readonly<Record<string, Binding>> = mirror
       ? { fixed: mirror.rounded, scales: mirror.scales }
@@ -194,14 +184,6 @@ class HalfIteration {
       status: this.#status,
       ...(gram ? { gram } : {}),
     };
-  }
-
-  /** Copies the previous x to the output, since CG without A reads its initial x there. */
-  #startFree(): void {
-    const { previous, factors } = this.#inputs;
-    const encoder = this.#gpu.device.createCommandEncoder({ label: 'start of short rows' });
-    encoder.copyBufferToBuffer(previous.values, 0, factors.values, 0, previous.rows * previous.stride * 4);
-    this.#gpu.device.queue.submit([encoder.finish()]);
   }
 }
 

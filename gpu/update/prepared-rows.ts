@@ -1,11 +1,10 @@
 import type { DeviceBlock } from '../device/resources.ts';
 import { paddedRank, slotElements } from '../device/slots.ts';
 import { INT8_PART } from '../int8/int8-plan.ts';
-import { chooseUpdateMatrixFree, type UpdateMatrixFreeParams } from '../vectors/update-matrix-free.ts';
 import { vectorBytes, vectorQuads } from '../vectors/vectors.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import { dealRows, type RowLimits } from './deal-rows.ts';
-import { stepsOf, type UpdateSettings, type UpdateVariant } from './choice/variant.ts';
+import type { UpdateSettings, UpdateVariant } from './choice/variant.ts';
 import type { Parts } from './work.ts';
 
 /**
@@ -51,8 +50,6 @@ export interface PreparedRows {
    * ratings.
    */
   readonly short: readonly (RowList & { readonly longest: number })[];
-  /** Rows solved by CG without computing A (kernel update-matrix-free). */
-  readonly free?: RowList;
   /** Rows for which one kernel both computes A and solves (update-tensor or update-int8). */
   readonly fused?: RowList;
   /**
@@ -65,7 +62,7 @@ export interface PreparedRows {
 
 type RowSettings = Pick<
   UpdateSettings,
-  'variant' | 'from' | 'to' | 'rank' | 'lambda' | 'offset' | 'damping' | 'biasLambda' | 'solver' | 'implicit'
+  'variant' | 'from' | 'to' | 'rank' | 'lambda' | 'offset' | 'damping' | 'biasLambda' | 'implicit'
 >;
 
 /**
@@ -80,14 +77,13 @@ export async function prepareRows(
   biases: boolean,
   ratedOnly = false,
 ): Promise<PreparedRows> {
-  const { variant, from, to, rank, solver, implicit } = settings;
+  const { variant, from, to, rank, implicit } = settings;
   const vectors = variant.sum.kernel === 'vectors';
   const numbers = variant.sum.kernel === 'vectors' && variant.sum.byRow !== true;
   const slotBytes = vectors ? 16 * vectorQuads(rank, biases).slot : slotElements(rank, biases) * 4;
   const limits: RowLimits = {
     sorted: variant.sorted,
     short: isDualRegular(settings, variant.short, biases) ? variant.short : 0,
-    free: variant.free && stepsOf(solver) > 0 ? freeParams(gpu, settings, biases).longest : 0,
     fused: variant.fused?.longest ?? -1,
     part: partOf(variant, block.ratings),
     ...regionsOf(fixedRows, rank, variant),
@@ -123,17 +119,6 @@ function isDualRegular(
   biases: boolean,
 ): boolean {
   return lambda + offset > 0 && (!biases || biasLambda + damping / longest >= LEAST_DUAL_BIAS);
-}
-
-/** Parameters of the kernel update-matrix-free, chosen for at most 16 KiB of workgroup memory. */
-export function freeParams(
-  gpu: Gpu,
-  { variant, rank }: Pick<UpdateSettings, 'variant' | 'rank'>,
-  biases: boolean,
-): UpdateMatrixFreeParams {
-  return chooseUpdateMatrixFree(rank, variant.precision === 'f32' ? 'f32' : 'f16', biases, {
-    bytes: Math.min(16384, gpu.info.limits.workgroupBytes),
-  });
 }
 
 /**
@@ -206,7 +191,6 @@ async function uploadLists(
     short: await Promise.all(
       dealt.short.map(async ({ longest, ...list }) => ({ longest, ...(await upload(list, 'short rows')) })),
     ),
-    free: dealt.free.count === 0 ? undefined : await upload(dealt.free, 'free rows'),
     fused: dealt.fused.count === 0 ? undefined : await upload(dealt.fused, 'fused rows'),
     batches,
     slotBytes: dealt.batches.reduce((most, { slots }) => Math.max(most, slots), 0) * slotBytes,

@@ -6,16 +6,14 @@ import { columnMaximaKernel, toInt8Kernel } from '../int8/to-int8.ts';
 import { updateInt8Kernel } from '../int8/update-int8.ts';
 import { objectiveSumsKernel } from '../loss/objective-sums.ts';
 import { rowShiftsKernel } from '../solve/row-shifts.ts';
-import { updateMatrixFreeKernel, updateMatrixFreeWorkgroups } from '../vectors/update-matrix-free.ts';
 import { updateShortKernel } from './update-short.ts';
 import { updateTensorKernel } from './update-tensor.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
-import type { CompiledKernel, SizedKernel } from '../webgpu/compiled-kernel.ts';
+import type { CompiledKernel } from '../webgpu/compiled-kernel.ts';
 import { needsCentred } from './centred.ts';
 import { SHORT_LENGTHS } from './deal-rows.ts';
-import { freeParams } from './prepared-rows.ts';
 import { compileSolve, compileSum } from '../equations/slot-kernels.ts';
-import { stepsOf, type UpdateSettings } from './choice/variant.ts';
+import type { UpdateSettings } from './choice/variant.ts';
 import { compileVectorSteps } from '../vectors/steps.ts';
 
 /** The settings that determine which kernels are compiled. */
@@ -26,7 +24,6 @@ export type KernelSettings = Pick<UpdateSettings, 'variant' | 'rank' | 'solver'>
 
 /** The lists that contain rows (see PreparedRows). Only the kernels of these lists are compiled. */
 interface NeededKernels {
-  readonly free: boolean;
   readonly fused: boolean;
   /**
    * True if some rows are too long for the other lists: they are summed into slots (scratch memory) by one
@@ -48,11 +45,11 @@ interface NeededKernels {
 export async function compileForRows(
   gpu: Gpu,
   settings: KernelSettings,
-  { free: hasFree, fused: hasFused, batches, short: lengths }: NeededKernels,
+  { fused: hasFused, batches, short: lengths }: NeededKernels,
 ) {
   const { variant, rank, biases } = settings;
   const implicit = settings.implicit !== undefined;
-  const [fused, sum, solve, short, free, gram] = await Promise.all([
+  const [fused, sum, solve, short, gram] = await Promise.all([
     hasFused && variant.fused ? compileFused(gpu, settings, variant.fused) : undefined,
     batches ? compileSum(gpu, settings, biases) : undefined,
     batches ? compileSolve(gpu, settings, biases) : undefined,
@@ -66,10 +63,9 @@ export async function compileForRows(
         }),
       ),
     ),
-    hasFree ? compileFree(gpu, settings) : undefined,
     batches && implicit ? gpu.compile(addGramKernel, { rank }) : undefined,
   ]);
-  return { free, sum, solve, fused, short, gram };
+  return { sum, solve, fused, short, gram };
 }
 
 /**
@@ -77,8 +73,8 @@ export async function compileForRows(
  * numbers of ratings in rows. Kernels that compile fast are requested last.
  */
 export async function compileEvery(gpu: Gpu, settings: KernelSettings): Promise<void> {
-  const { variant, rank, biases, solver } = settings;
-  const { sum, short, fused, free } = variant;
+  const { variant, rank, biases } = settings;
+  const { sum, short, fused } = variant;
   const lengths = SHORT_LENGTHS.filter((longest) => longest <= short).toReversed();
   const rows =
     sum.kernel === 'vectors'
@@ -90,7 +86,6 @@ export async function compileEvery(gpu: Gpu, settings: KernelSettings): Promise<
           implicit: settings.implicit === undefined ? undefined : { alpha: 0, base: 0 },
         })
       : compileForRows(gpu, settings, {
-          free: free && stepsOf(solver) > 0,
           fused: fused !== undefined,
           batches: true,
           short: lengths,
@@ -116,12 +111,4 @@ async function compileFused(
   const form = { halfA, ...(room === undefined ? {} : { room }) };
   if (variant.sum.kernel === 'int8') return gpu.compile(updateInt8Kernel, { rank, biases, ...form });
   return gpu.compile(updateTensorKernel, { rank, bin, biases, ...form });
-}
-
-async function compileFree(gpu: Gpu, settings: KernelSettings): Promise<SizedKernel> {
-  const params = freeParams(gpu, settings, settings.biases);
-  return {
-    compiled: await gpu.compile(updateMatrixFreeKernel, params),
-    workgroups: (rows) => updateMatrixFreeWorkgroups(params, rows),
-  };
 }

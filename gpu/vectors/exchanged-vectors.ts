@@ -52,7 +52,6 @@ const PARTS: UpdateVariant = {
   precision: 'f32',
   sum: { kernel: 'vectors', threads: 64, lanes: 1, width: 1, byRow: true },
   short: 0,
-  free: false,
   halfA: false,
   registers: false,
   partRatings: 2048,
@@ -79,7 +78,7 @@ export async function addVectorProducts(
   const rows = await prepareRows(
     gpu,
     block,
-    { variant: PARTS, from, to, rank, lambda: 0, solver: 'cholesky' },
+    { variant: PARTS, from, to, rank, lambda: 0 },
     fixed.rows,
     biases,
     true,

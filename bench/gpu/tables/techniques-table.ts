@@ -90,7 +90,6 @@ function techniques(
   other('θ gathered in float16', { precision: 'f16' });
   other('A/n in float16 for CG', { halfA: true }, 'cuMF_ALS Fig. 5');
   if (base.registers) other('CG without subgroups', { registers: false });
-  other('short rows by CG without A', { free: true });
   return { base, rows, missing };
 }
 

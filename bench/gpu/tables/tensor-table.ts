@@ -89,7 +89,7 @@ function settings(
     else rows.push({ label, rank, steps: STEPS, variant });
   };
   const tiles = (precision: 'f32' | 'f16') =>
-    variants.find(({ sum, free, precision: own }) => sum.kernel === 'tiled' && !free && own === precision);
+    variants.find(({ sum, precision: own }) => sum.kernel === 'tiled' && own === precision);
   other('no tensor cores: register tiles, θ in f16', tiles('f16'));
   other('no tensor cores: register tiles, θ in f32', tiles('f32'));
   other('not in place: A through memory', { ...base, fused: undefined });

@@ -78,8 +78,8 @@ export function dataParallelChecks(
     } as const;
     return updateVariants(info, problem)
       .filter(
-        ({ fused, short, free, sum }) =>
-          fused === undefined && short === 0 && !free && sum.kernel !== 'int8' && sum.kernel !== 'vectors',
+        ({ fused, short, sum }) =>
+          fused === undefined && short === 0 && sum.kernel !== 'int8' && sum.kernel !== 'vectors',
       )
       .map((variant) => ({
         name: 'data-parallel',

@@ -56,7 +56,6 @@ export const vectorChecks: readonly KernelCheck[] = cases.map((params) => ({
       precision,
       sum: { kernel: 'vectors', threads, lanes, width },
       short: 0,
-      free: false,
       halfA: false,
       registers: false,
       partRatings: 0,

@@ -186,7 +186,6 @@ function variantFor(rank: number, precision: 'f32' | 'f16', width: number): Upda
     precision,
     sum: { kernel: 'vectors', threads, lanes: threads, width },
     short: 0,
-    free: false,
     halfA: false,
     registers: false,
     partRatings: PART_RATINGS,

@@ -189,7 +189,7 @@ function scaleOf(largest: number): number {
  * Describes a variant in words, for plans: "A on tensor cores, solved in place to 2,048 ratings, dual systems
  * to 64 ratings, θ in float16".
  */
-function describe({ sum, fused, short, free, halfA, precision }: UpdateVariant): string {
+function describe({ sum, fused, short, halfA, precision }: UpdateVariant): string {
   return [
     sum.kernel === 'tensor' || sum.kernel === 'int8'
       ? 'A on tensor cores'
@@ -198,7 +198,6 @@ function describe({ sum, fused, short, free, halfA, precision }: UpdateVariant):
         : `A in ${sum.tile} x ${sum.tile} register tiles`,
     ...(fused ? [`solved in place to ${formatCount(fused.longest)} ratings`] : []),
     ...(short > 0 ? [`dual systems to ${short} ratings`] : []),
-    ...(free ? ['short rows without A'] : []),
     `θ in ${{ f32: 'float32', f16: 'float16', int8: '8 bits' }[precision]}`,
     ...((fused?.halfA ?? halfA) ? ['A/n in float16'] : []),
   ].join(', ');

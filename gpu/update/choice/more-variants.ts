@@ -74,7 +74,7 @@ function withThreads(threads: number): Change['apply'] {
 
 /**
  * Derives variants from the given ones by one or more changes of settings. A derived variant is named after
- * its base and the changes: "tensor-fused-short64-to1024-bin16", "tiled8-f32-free-threads64". It is only used
+ * its base and the changes: "tensor-fused-short64-to1024-bin16", "tiled8-f32-threads64". It is only used
  * if the tuner measured it fastest or a user names it. Derived variants exist because the fastest settings
  * differ from device to device and must be measured (clMF, section 3).
  */
@@ -124,7 +124,7 @@ export function neighboursOf(name: string, among: readonly UpdateVariant[]): Upd
 
 /**
  * Splits a name at its hyphens. Each part is keyed by its text without trailing digits: "tiled" for "tiled8",
- * "f" for "f16", "free" for "free".
+ * "f" for "f16".
  */
 function partsOf(name: string): ReadonlyMap<string, string> {
   return new Map(name.split('-').map((part) => [part.replace(/\d+$/, ''), part]));

@@ -58,8 +58,6 @@ export interface UpdateVariant {
    * tensor cores. 0: no row is.
    */
   readonly short: number;
-  /** True: rows whose ratings and rows of θ fit workgroup memory are solved by CG without computing A. */
-  readonly free: boolean;
   /**
    * True: rows that are too long for the fused kernel are solved with A / n rounded to float16 (cuMF_ALS,
    * section 4.2); n: the row's number of ratings.

@@ -104,7 +104,6 @@ function tensorVariants(info: GpuInfo, { rank, solver, biases, implicit = false 
     LEAST_BIN;
   const common = {
     precision: 'f16',
-    free: false,
     halfA,
     registers: registers(info, rank, halfA, biases),
     partRatings: PART_RATINGS,
@@ -218,7 +217,6 @@ function vectorVariants(info: GpuInfo, shape: Shape): UpdateVariant[] {
       precision,
       sum: { kernel: 'vectors', ...teams },
       short: 0,
-      free: false,
       halfA: false,
       registers: false,
       partRatings: VECTOR_PART,
@@ -249,7 +247,7 @@ function named(name: string, short: number): string {
   return short === 0 ? name : `${name}-short${short}`;
 }
 
-function tiledVariants(info: GpuInfo, { rank, solver, biases, implicit = false }: Shape): UpdateVariant[] {
+function tiledVariants(info: GpuInfo, { rank, biases, implicit = false }: Shape): UpdateVariant[] {
   if (rank > MOST_FORMED) return [];
   const variants: UpdateVariant[] = [];
   const tiles = rank <= 32 ? [4, 8] : [8, 4];
@@ -263,22 +261,18 @@ function tiledVariants(info: GpuInfo, { rank, solver, biases, implicit = false }
         ...params
       } = chooseNormalEquations(rank, precision, biases, { tile: tile as 4 | 8 });
       if (!admits(info, normalEquationsKernel, { rank, precision, biases, implicit, ...params })) continue;
-      const variant: UpdateVariant = {
+      variants.push({
         name: `tiled${tile}-${precision}`,
         precision,
         sum: { kernel: 'tiled', ...params },
         short: 0,
-        free: false,
         halfA: false,
         registers: registers(info, rank, false, biases),
         partRatings: PART_RATINGS,
         regionBytes: REGION_BYTES,
         regionRatings: REGION_RATINGS,
         sorted: true,
-      };
-      variants.push(variant);
-      if (solver === 'cg' && !implicit)
-        variants.push({ ...variant, name: `${variant.name}-free`, free: true });
+      });
     }
   }
   return variants;

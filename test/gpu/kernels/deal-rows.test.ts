@@ -15,7 +15,6 @@ const entriesOf = ({ entries, count }: Parts) =>
 const rowLimits: fc.Arbitrary<RowLimits> = fc.record({
   sorted: fc.boolean(),
   short: fc.constantFrom(0, 32, 64),
-  free: fc.constantFrom(0, 5, 40),
   fused: fc.constantFrom(-1, 10, 100),
   part: fc.integer({ min: 1, max: 200 }),
   regionRows: fc.constantFrom(3, 50, 2 ** 32),
@@ -41,7 +40,7 @@ describe('rows of a block', () => {
           const rowsSeen: number[] = [];
           const see = (first: number, count: number) =>
             seen.subarray(first, first + count).forEach((_, i, part) => part[i]++);
-          for (const list of [...dealt.short, dealt.free, dealt.fused]) {
+          for (const list of [...dealt.short, dealt.fused]) {
             for (const [row, first, length] of entriesOf(list)) {
               expect([first, length]).toEqual([offsets[row], lengths[row]]);
               rowsSeen.push(row);
@@ -83,7 +82,6 @@ describe('rows of a block', () => {
     const { batches } = dealRows(Int32Array.of(0, 6, 10), columns, 0, 2, {
       sorted: true,
       short: 0,
-      free: 0,
       fused: -1,
       ratedOnly: false,
       part: 3,
@@ -111,7 +109,6 @@ describe('rows of a block', () => {
     const { batches } = dealRows(Int32Array.of(0, 6, 10), columns, 0, 2, {
       sorted: true,
       short: 0,
-      free: 0,
       fused: -1,
       ratedOnly: false,
       part: 3,

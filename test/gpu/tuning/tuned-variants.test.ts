@@ -40,9 +40,8 @@ describe('variants', () => {
       sum: { bin: 16 },
     });
     expect(named('tiled8-f32')).toMatchObject({ sum: { lanes: 92, rows: 1, teams: 3, loads: 4 } });
-    expect(named('tiled8-f16-free-threads64')).toMatchObject({
+    expect(named('tiled8-f16-threads64')).toMatchObject({
       precision: 'f16',
-      free: true,
       sum: { tile: 8, lanes: 48, rows: 1 },
     });
     expect(named('tensor-to1024')).toBeUndefined();
@@ -60,9 +59,7 @@ describe('variants', () => {
         'tiled8-f16',
         'tiled4-f16',
       ]);
-      expect(variants.every(({ short, free, fused }) => short === 0 && !free && fused === undefined)).toBe(
-        true,
-      );
+      expect(variants.every(({ short, fused }) => short === 0 && fused === undefined)).toBe(true);
     }
     expect(chooseUpdate(tensorGpu, nonnegative)).toMatchObject({ variant: 'tensor', precision: 'f16' });
   });
@@ -148,7 +145,7 @@ describe('variants', () => {
       reason: expect.stringContaining('as requested'),
     });
     expect(() => chooseUpdate(plainGpu, { ...problem, kernel: 'tensor' })).toThrow(
-      /no kernel tensor .*There are: tiled8-f32, tiled8-f32-free.* doctor --tune/,
+      /no kernel tensor .*There are: tiled8-f32, tiled4-f32.* doctor --tune/,
     );
     expect(() =>
       chooseUpdate(plainGpu, { ...problem, kernel: 'tiled8-f32-threads64', precision: 'f16' }),
