@@ -9,7 +9,6 @@ import type { RowBatch } from '../update/prepared-rows.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { Binding, CompiledKernel } from '../webgpu/compiled-kernel.ts';
 import type { Pass } from '../webgpu/pass.ts';
-import { partProductsKernel } from './part-products.ts';
 import { chooseVectorProducts, vectorProductsKernel, type VectorProductsParams } from './vector-products.ts';
 import { wideProductsKernel, WIDTHS } from './wide-products.ts';
 
@@ -52,17 +51,14 @@ export async function ratingProducts(gpu: Gpu, shape: ProductShape): Promise<(of
     );
 }
 
-/** One kernel serves ranks above 512. Up to 512 it is the one with subgroups, if the adapter has them. */
+/** The kernel vector-products up to rank 512, if the adapter has its subgroups; else wide-products. */
 function compileProducts(gpu: Gpu, shape: ProductShape): Promise<CompiledKernel> {
   const { rank, precision, biases, first, teams } = shape;
   const parts = { rank, precision, biases, implicit: shape.implicit !== undefined, first };
-  if (rank > MOST_FORMED) {
-    const widths = teams === undefined ? WIDTHS : [teams.width];
-    const width = widths.find((one) => gpu.admits(wideProductsKernel, { ...parts, width: one })) ?? 1;
-    return gpu.compile(wideProductsKernel, { ...parts, width });
-  }
   const byTeams = { ...parts, ...(teams ?? chooseVectorProducts(rank, precision)) };
-  return gpu.admits(vectorProductsKernel, byTeams)
-    ? gpu.compile(vectorProductsKernel, byTeams)
-    : gpu.compile(partProductsKernel, parts);
+  if (rank <= MOST_FORMED && gpu.admits(vectorProductsKernel, byTeams))
+    return gpu.compile(vectorProductsKernel, byTeams);
+  const widths = teams === undefined ? WIDTHS : [teams.width];
+  const width = widths.find((one) => gpu.admits(wideProductsKernel, { ...parts, width: one })) ?? 1;
+  return gpu.compile(wideProductsKernel, { ...parts, width });
 }

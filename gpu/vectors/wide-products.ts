@@ -48,7 +48,7 @@ function eachOf({ precision, rank, width }: WideProductsParams): number {
 
 /**
  * The matrix-free product A p, or the residual b - A x, for parts of rows, at ranks above 512
- * (below: vector-products). Each row of θ is read once for both products with it. Bindings: see
+ * and on adapters without subgroups (else: vector-products). Each row of θ is read once for both products with it. Bindings: see
  * product-kernel.ts.
  */
 export const wideProductsKernel = kernelOf<WideProductsParams>()({

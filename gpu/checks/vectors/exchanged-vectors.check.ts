@@ -5,12 +5,10 @@
  */
 import { conjugateGradient } from '../../../cpu/reference/conjugate-gradient.ts';
 import { destroyBuffers, type DeviceMatrix, strideOf } from '../../device/resources.ts';
-import { MOST_FORMED } from '../../device/slots.ts';
 import { addEquations, type AddSettings, summingNamed } from '../../equations/add-equations.ts';
 import { equationValues } from '../../equations/exchange/slot-columns.ts';
 import { addEquationProducts, equationProductsKernel } from '../../vectors/equation-products.ts';
 import { addVectorProducts, takeStep } from '../../vectors/exchanged-vectors.ts';
-import { partProductsKernel } from '../../vectors/part-products.ts';
 import { vectorQuads } from '../../vectors/vectors.ts';
 import { wideProductsKernel } from '../../vectors/wide-products.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
@@ -63,9 +61,8 @@ const shapes: readonly Shape[] = [
 ];
 
 /** The kernel that multiplies by vectors, on an adapter without subgroups of 32 threads. */
-function multiplierOf({ rank, forms }: Shape): { readonly name: string } {
-  if (forms) return equationProductsKernel;
-  return rank > MOST_FORMED ? wideProductsKernel : partProductsKernel;
+function multiplierOf({ forms }: Shape): { readonly name: string } {
+  return forms ? equationProductsKernel : wideProductsKernel;
 }
 
 export const exchangedVectorChecks: readonly KernelCheck[] = shapes.map((shape) => ({

@@ -7,8 +7,13 @@ Computes `factor`, by which theta_v of rating `e` is multiplied in a sum over ra
 | A p | theta_v^T p | w_v theta_v^T p |
 | residual (`first`) | theta_v^T x | g_v - w_v theta_v^T x |
 
-With `first`, also adds g_v to `rated` and g_v theta_v^T x to `along`. For w_v and g_v see
-cg/tile-product.wgsl. `one` is 0 for a rating beyond the part's last one, else 1.
+With `first`, also adds g_v to `rated` and g_v theta_v^T x to `along`. `one` is 0 for a rating beyond the
+part's last one, else 1.
+
+|                  | explicit | implicit |
+|---|---|---|
+| weight w_v       | 1        | alpha abs(r_v) |
+| right side g_v   | r_v      | base + alpha r_v if r_v > 0, otherwise 0 |
 {%- endcomment %}
 {%- if implicit %}
       let weight_v = params.alpha * abs(rating_{{ e }});

@@ -74,7 +74,7 @@ describe.skipIf(noGpu)('a GPU device that tunes', () => {
   it('times every variant next to the fastest, and chooses the fastest from then on', async () => {
     const tuning = await tuned(problem, 'thorough');
     expect(tuning).toMatchObject({ rows: 40, ratings: count, clock: 'gpu' });
-    expect(tuning!.times.length).toBeGreaterThan(5);
+    expect(tuning!.times.length).toBeGreaterThan(3);
     for (const { variant, milliseconds, problem: failure } of tuning!.times) {
       expect(failure, variant).toBeUndefined();
       expect(milliseconds, variant).toBeGreaterThan(0);
