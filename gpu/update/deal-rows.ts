@@ -1,4 +1,4 @@
-import { EntryList, type Parts, rowsByLength, rowsInOrder } from './work.ts';
+import { EntryList, type Parts, rowsByLength } from './work.ts';
 
 /**
  * Limits that decide which kernel solves a row, by the row's number of ratings. They are tested in the order
@@ -6,8 +6,6 @@ import { EntryList, type Parts, rowsByLength, rowsInOrder } from './work.ts';
  * kernel sums its A and b into slots (scratch memory), another solves the row from the slots.
  */
 export interface RowLimits {
-  /** True: rows are processed by descending number of ratings; false: by row number. */
-  readonly sorted: boolean;
   /** Most ratings of a row that is solved by its dual system (n unknowns for n ratings); 0 disables this. */
   readonly short: number;
   /**
@@ -85,7 +83,7 @@ export function dealRows(
     if (rows.count > 0) batches.push({ parts: partEntries(parts), rows: rows.list, slots });
     [parts, rows, slots] = [[], new EntryList(), 0];
   };
-  const order = limits.sorted ? rowsByLength(offsets, from, to) : rowsInOrder(from, to);
+  const order = rowsByLength(offsets, from, to);
   for (let next = 0; next < order.length; next++) {
     const row = order[next];
     const start = offsets[row];

@@ -82,7 +82,6 @@ export async function prepareRows(
   const numbers = variant.sum.kernel === 'vectors' && variant.sum.byRow !== true;
   const slotBytes = vectors ? 16 * vectorQuads(rank, biases).slot : slotElements(rank, biases) * 4;
   const limits: RowLimits = {
-    sorted: variant.sorted,
     short: isDualRegular(settings, variant.short, biases) ? variant.short : 0,
     fused: variant.fused?.longest ?? -1,
     part: partOf(variant, block.ratings),

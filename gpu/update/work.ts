@@ -26,11 +26,6 @@ export function rowsByLength(offsets: Int32Array, from: number, to: number): Uin
   return order;
 }
 
-/** The rows [from, to) by row number. */
-export function rowsInOrder(from: number, to: number): Uint32Array {
-  return Uint32Array.from({ length: to - from }, (_, i) => from + i);
-}
-
 /**
  * A list of entries of four numbers, which grows as needed. Memory for the expected number of entries is
  * allocated when the first entry is added.

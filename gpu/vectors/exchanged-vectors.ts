@@ -57,7 +57,6 @@ const PARTS: UpdateVariant = {
   partRatings: 2048,
   regionBytes: 24 << 20,
   regionRatings: 2048,
-  sorted: true,
 };
 
 /**

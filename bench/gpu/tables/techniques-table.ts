@@ -84,7 +84,6 @@ function techniques(
       other(label, { sum: { kernel: 'tiled', ...changed } }, paper);
     else missing.push(label);
   }
-  other('rows not sorted by length', { sorted: false });
   other('long rows not split, nor cut by regions', { partRatings: 2 ** 31 });
   other('long rows split, but not by regions of θ', { regionBytes: 0 });
   other('θ gathered in float16', { precision: 'f16' });

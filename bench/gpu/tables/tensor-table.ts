@@ -106,7 +106,6 @@ function settings(
   );
   if (fused !== undefined)
     for (const [label, variant] of inPlace(training.gpu, rank, base, fused)) other(label, variant);
-  other('rows not sorted by length', { ...base, sorted: false });
   other('long rows not split, nor cut by regions', { ...base, partRatings: 2 ** 31 });
   other('long rows split, but not by regions of θ', { ...base, regionBytes: 0 });
   return { rows, missing };

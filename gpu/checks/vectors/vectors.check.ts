@@ -61,7 +61,6 @@ export const vectorChecks: readonly KernelCheck[] = cases.map((params) => ({
       partRatings: 0,
       regionBytes: 0,
       regionRatings: 0,
-      sorted: true,
     };
     return implicit
       ? checkImplicit(gpu, variant, { rank, solver: 'cg', alpha: 3 }, LONGEST)

@@ -191,7 +191,6 @@ function variantFor(rank: number, precision: 'f32' | 'f16', width: number): Upda
     partRatings: PART_RATINGS,
     regionBytes: (COLUMNS * rank * (precision === 'f16' ? 2 : 4)) / 3,
     regionRatings: 100,
-    sorted: true,
   };
 }
 

@@ -83,10 +83,6 @@ export interface UpdateVariant {
    * of ratings in a region, since each part needs scratch memory for its own A and b.
    */
   readonly regionRatings: number;
-  /**
-   * True: rows are processed by descending number of ratings. False only to measure the gain of this order.
-   */
-  readonly sorted: boolean;
 }
 /** Parameters of one half-iteration, besides its buffers. The rows [from, to) are solved. */
 export interface UpdateSettings extends RowRegularization {

@@ -109,7 +109,6 @@ function tensorVariants(info: GpuInfo, { rank, solver, biases, implicit = false 
     partRatings: PART_RATINGS,
     regionBytes: REGION_BYTES,
     regionRatings: REGION_RATINGS,
-    sorted: true,
   } as const;
   const sum = { kernel: 'tensor', bin: sumBin } as const;
   // With implicit data every row of θ contributes to every solved row. A dual system would have an unknown
@@ -222,7 +221,6 @@ function vectorVariants(info: GpuInfo, shape: Shape): UpdateVariant[] {
       partRatings: VECTOR_PART,
       regionBytes: REGION_BYTES,
       regionRatings: REGION_RATINGS,
-      sorted: true,
     };
     return [variant];
   });
@@ -271,7 +269,6 @@ function tiledVariants(info: GpuInfo, { rank, biases, implicit = false }: Shape)
         partRatings: PART_RATINGS,
         regionBytes: REGION_BYTES,
         regionRatings: REGION_RATINGS,
-        sorted: true,
       });
     }
   }

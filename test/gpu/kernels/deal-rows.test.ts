@@ -13,7 +13,6 @@ const entriesOf = ({ entries, count }: Parts) =>
   Array.from({ length: count }, (_, i) => [...entries.subarray(4 * i, 4 * i + 4)]);
 
 const rowLimits: fc.Arbitrary<RowLimits> = fc.record({
-  sorted: fc.boolean(),
   short: fc.constantFrom(0, 32, 64),
   fused: fc.constantFrom(-1, 10, 100),
   part: fc.integer({ min: 1, max: 200 }),
@@ -80,7 +79,6 @@ describe('rows of a block', () => {
   it('come by regions of θ, and the longest first', () => {
     const columns = Uint32Array.from([0, 1, 50, 51, 52, 99, 2, 3, 4, 60]);
     const { batches } = dealRows(Int32Array.of(0, 6, 10), columns, 0, 2, {
-      sorted: true,
       short: 0,
       fused: -1,
       ratedOnly: false,
@@ -107,7 +105,6 @@ describe('rows of a block', () => {
   it('are cut by regions only where they are long enough for them', () => {
     const columns = Uint32Array.from([0, 1, 50, 51, 52, 99, 2, 3, 4, 60]);
     const { batches } = dealRows(Int32Array.of(0, 6, 10), columns, 0, 2, {
-      sorted: true,
       short: 0,
       fused: -1,
       ratedOnly: false,
