@@ -3,7 +3,7 @@
  * shape of Hugewiki's items and an eleventh of its users. Adding the block to normal equations in memory, and
  * solving rows from them, are compared with `update` of the same block.
  *
- *     node bench/gpu/equations.ts '{"rank":100}' '[{"name":"update"},{"name":"tensor"},{"name":"tensor","change":{"regionBytes":0}},{"name":"tensor","steps":0}]' [times = 5]
+ *     node bench/gpu/equations.ts '{"rank":100}' '[{"name":"update"},{"name":"tensor"},{"name":"tensor","steps":0}]' [times = 5]
  */
 import { CounterRandom } from '../../engine/random.ts';
 import { type DeviceBlock, type DeviceMatrix, strideOf } from '../../gpu/device/resources.ts';

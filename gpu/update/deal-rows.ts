@@ -19,11 +19,10 @@ export interface RowLimits {
    */
   readonly part: number;
   /**
-   * Rows of θ in a region, a range of θ that fits the GPU's cache. A row with more than `part` ratings and at
-   * least `bordered` ratings is also cut where its columns enter the next region.
+   * Present if θ is divided into regions of `rows` rows, which fit the GPU's cache. A row with more than `part`
+   * ratings and at least `least` ratings is also cut where its columns enter the next region.
    */
-  readonly regionRows: number;
-  readonly bordered: number;
+  readonly regions?: { readonly rows: number; readonly least: number };
   /** True: rows without ratings are left out of all lists. */
   readonly ratedOnly: boolean;
   /** Number of slots (see `fused`) that are in memory at the same time. It limits the rows of a batch. */
@@ -125,8 +124,8 @@ interface Part extends Cut {
 
 /**
  * Cuts a row's ratings into consecutive parts of at most `part` ratings, each of which is summed into a slot
- * of its own. A row with at least `bordered` ratings is also cut where its columns enter the next region of θ
- * (see RowLimits). If that would need more slots than a batch has, the row is cut again into larger parts,
+ * of its own. It is also cut where its columns enter the next region of θ (see RowLimits). If that would need
+ * more slots than a batch has, the row is cut again into larger parts,
  * without regions. A row without ratings gets one empty part, since the solver reads at least one slot for
  * each row.
  */
@@ -134,16 +133,17 @@ function cutRow(
   columns: Uint32Array | undefined,
   start: number,
   length: number,
-  { part, regionRows, bordered, slots }: Pick<RowLimits, 'part' | 'regionRows' | 'bordered' | 'slots'>,
+  { part, regions, slots }: Pick<RowLimits, 'part' | 'regions' | 'slots'>,
 ): Cut[] {
   if (length <= part) return [{ start, length, region: 0 }];
   const cuts: Cut[] = [];
-  const rows = length < bordered ? 2 ** 32 : regionRows;
-  const whole = columns === undefined || rows === 2 ** 32;
+  const bordered = columns !== undefined && regions !== undefined && length >= regions.least;
   const size = Math.max(part, Math.ceil((2 * length) / slots));
   for (let at = start; at < start + length;) {
-    const region = whole ? 0 : Math.floor(columns[at] / rows);
-    const end = whole ? start + length : firstAtLeast(columns, at, start + length, (region + 1) * rows);
+    const region = bordered ? Math.floor(columns[at] / regions.rows) : 0;
+    const end = bordered
+      ? firstAtLeast(columns, at, start + length, (region + 1) * regions.rows)
+      : start + length;
     const piece = Math.ceil((end - at) / Math.ceil((end - at) / size));
     for (let first = at; first < end; first += piece)
       cuts.push({ start: first, length: Math.min(piece, end - first), region });
@@ -151,12 +151,7 @@ function cutRow(
   }
   return cuts.length <= slots
     ? cuts
-    : cutRow(columns, start, length, {
-        part: Math.ceil(length / slots),
-        regionRows: 2 ** 32,
-        bordered: 0,
-        slots: length,
-      });
+    : cutRow(columns, start, length, { part: Math.ceil(length / slots), slots: length });
 }
 
 /**

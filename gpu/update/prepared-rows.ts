@@ -85,7 +85,7 @@ export async function prepareRows(
     short: isDualRegular(settings, variant.short, biases) ? variant.short : 0,
     fused: variant.fused?.longest ?? -1,
     part: partOf(variant, block.ratings),
-    ...regionsOf(fixedRows, rank, variant),
+    regions: regionsOf(fixedRows, rank, variant),
     ratedOnly,
     slots: slotsOf(
       gpu,
@@ -138,25 +138,16 @@ function partOf({ sum, partRatings }: UpdateVariant, ratings: number): number {
 }
 
 /**
- * Divides θ into equal ranges of rows (regions) that fit the GPU's cache. Long rows are cut where their
- * columns enter the next region. `regionRows`: rows of θ in a region. `bordered`: a row is only cut if it has
- * at least this number of ratings.
+ * Divides θ into equal regions (UpdateVariant.regions). Undefined without regions, or if all of θ is one.
  */
 function regionsOf(
   fixedRows: number,
   rank: number,
-  { precision, regionBytes, regionRatings }: UpdateVariant,
-): Pick<RowLimits, 'regionRows' | 'bordered'> {
-  const regions =
-    regionBytes === 0
-      ? 1
-      : Math.max(
-          1,
-          Math.ceil((fixedRows * paddedRank(rank) * { f32: 4, f16: 2, int8: 1 }[precision]) / regionBytes),
-        );
-  return regions === 1
-    ? { regionRows: 2 ** 32, bordered: 0 }
-    : { regionRows: Math.ceil(fixedRows / regions), bordered: regions * regionRatings };
+  { precision, regions }: UpdateVariant,
+): RowLimits['regions'] {
+  if (regions === undefined) return undefined;
+  const count = Math.ceil((fixedRows * paddedRank(rank) * (precision === 'f32' ? 4 : 2)) / regions.bytes);
+  return count <= 1 ? undefined : { rows: Math.ceil(fixedRows / count), least: count * regions.ratings };
 }
 
 async function uploadLists(

@@ -14,7 +14,7 @@ import { addMatrixShifts } from '../solve/row-shifts.ts';
 import { addCentred } from '../update/centred.ts';
 import { prepareRows } from '../update/prepared-rows.ts';
 import { submitSolved } from '../update/solved-pass.ts';
-import type { UpdateVariant } from '../update/choice/variant.ts';
+import { REGIONS, type UpdateVariant } from '../update/choice/variant.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { KernelTimes, SubmitOptions } from '../webgpu/pass.ts';
 
@@ -55,8 +55,7 @@ const PARTS: UpdateVariant = {
   halfA: false,
   registers: false,
   partRatings: 2048,
-  regionBytes: 24 << 20,
-  regionRatings: 2048,
+  regions: REGIONS,
 };
 
 /**

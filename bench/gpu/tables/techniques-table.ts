@@ -84,8 +84,7 @@ function techniques(
       other(label, { sum: { kernel: 'tiled', ...changed } }, paper);
     else missing.push(label);
   }
-  other('long rows not split, nor cut by regions', { partRatings: 2 ** 31 });
-  other('long rows split, but not by regions of θ', { regionBytes: 0 });
+  other('long rows not split', { partRatings: 2 ** 31 });
   other('θ gathered in float16', { precision: 'f16' });
   other('A/n in float16 for CG', { halfA: true }, 'cuMF_ALS Fig. 5');
   if (base.registers) other('CG without subgroups', { registers: false });

@@ -106,8 +106,7 @@ function settings(
   );
   if (fused !== undefined)
     for (const [label, variant] of inPlace(training.gpu, rank, base, fused)) other(label, variant);
-  other('long rows not split, nor cut by regions', { ...base, partRatings: 2 ** 31 });
-  other('long rows split, but not by regions of θ', { ...base, regionBytes: 0 });
+  other('long rows not split', { ...base, partRatings: 2 ** 31 });
   return { rows, missing };
 }
 

@@ -96,7 +96,7 @@ async function check(
   longest: number,
 ): Promise<{ error: number; limit: number }> {
   const { rank, kind } = shape;
-  const variant = { ...given, partRatings: 500, regionBytes: 40_000, regionRatings: 1 };
+  const variant = { ...given, partRatings: 500 };
   const biases = kind === 'biases';
   const problem = commonProblem({
     rank,

@@ -87,7 +87,8 @@ export async function checkImplicit(
   shape: ImplicitShape,
   longest: number,
 ): Promise<{ error: number; limit: number }> {
-  const variant = { ...given, partRatings: 500, regionBytes: 40_000, regionRatings: 1 };
+  const regions = given.regions && { bytes: 40_000, ratings: 1 };
+  const variant = { ...given, partRatings: 500, regions };
   const { precision } = variant;
   const lengths = [1, 0, 64, 65, longest, 33, 32, 31, 2, 700, 16, 130, 1];
   const { rank, alpha } = shape;

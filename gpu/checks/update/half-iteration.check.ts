@@ -44,7 +44,7 @@ const shapes: readonly HalfIterationShape[] = [
 ];
 
 /**
- * Row lengths that reach every way to solve a row: dual systems, CG without A, the kernel that sums and
+ * Row lengths that reach every way to solve a row: dual systems, the kernel that sums and
  * solves, and rows cut into parts. They are not sorted.
  */
 function lengthsFor({ fused }: UpdateVariant, longest: number): number[] {
@@ -98,7 +98,8 @@ export async function checkHalfIteration(
   { rank, solver, biases }: HalfIterationShape,
   longest: number,
 ): Promise<{ error: number; limit: number }> {
-  const variant = { ...given, partRatings: PART_RATINGS, regionBytes: REGION_BYTES, regionRatings: 1 };
+  const regions = given.regions && { bytes: REGION_BYTES, ratings: 1 };
+  const variant = { ...given, partRatings: PART_RATINGS, regions };
   const half = variant.precision !== 'f32';
   const problem = commonProblem({
     rank,

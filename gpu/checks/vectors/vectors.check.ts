@@ -1,5 +1,5 @@
 /** Checks of whole half-iterations by matrix-free CG, with various numbers of threads that share a rating. */
-import type { UpdateVariant } from '../../update/choice/variant.ts';
+import { REGIONS, type UpdateVariant } from '../../update/choice/variant.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import { checkImplicit } from '../implicit/half-iteration.check.ts';
 import { type KernelCheck, variantOf } from '../support/check.ts';
@@ -59,8 +59,7 @@ export const vectorChecks: readonly KernelCheck[] = cases.map((params) => ({
       halfA: false,
       registers: false,
       partRatings: 0,
-      regionBytes: 0,
-      regionRatings: 0,
+      regions: REGIONS,
     };
     return implicit
       ? checkImplicit(gpu, variant, { rank, solver: 'cg', alpha: 3 }, LONGEST)

@@ -189,8 +189,7 @@ function variantFor(rank: number, precision: 'f32' | 'f16', width: number): Upda
     halfA: false,
     registers: false,
     partRatings: PART_RATINGS,
-    regionBytes: (COLUMNS * rank * (precision === 'f16' ? 2 : 4)) / 3,
-    regionRatings: 100,
+    regions: { bytes: (COLUMNS * rank * (precision === 'f16' ? 2 : 4)) / 3, ratings: 100 },
   };
 }
 

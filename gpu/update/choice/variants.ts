@@ -16,25 +16,13 @@ import { MOST_FORMED, paddedRank } from '../../device/slots.ts';
 import { admitsFused, FULL_REGISTERS, type SolvingForm, solvingForm } from './admits-fused.ts';
 import { LEAST_BIN, tensorBins } from './tensor-bins.ts';
 import { moreVariants } from './more-variants.ts';
-import type { SumKernel, UpdateVariant } from './variant.ts';
+import { REGIONS, type SumKernel, type UpdateVariant } from './variant.ts';
 
 /**
  * Most ratings of one part of a row: long rows are cut, so that no workgroup runs much longer than the
  * others.
  */
 const PART_RATINGS = 8192;
-
-/** Bytes of a region of θ (UpdateVariant.regionBytes): half of the second-level cache of a large GPU. */
-const REGION_BYTES = 24 << 20;
-
-/**
- * Rows are cut at the borders of regions of θ (ranges of rows that fit the GPU's cache) only if the parts
- * then have on average at least this number of ratings: each part costs a slot, scratch memory for its A and
- * b. Measured on an H200 at rank 100 with 40,000 rows and 279 M ratings of 4.5 M columns (42 regions): a
- * half-iteration took 35.0 ms if rows were cut into parts of some hundred ratings, and 27.4 ms if they were
- * not cut at regions.
- */
-const REGION_RATINGS = 2048;
 
 /**
  * Most workgroups of the fused kernel. Each takes rows from the list one after the other; this number fills
@@ -51,7 +39,7 @@ const VECTOR_PART = 2048;
 
 /**
  * Most ratings of a row for the fused kernel, in which a workgroup solves whole rows. Longer rows are faster
- * if they are cut into parts by regions of θ that fit the GPU's cache.
+ * if several workgroups share them.
  */
 const FUSED_LONGEST = 2048;
 
@@ -107,8 +95,6 @@ function tensorVariants(info: GpuInfo, { rank, solver, biases, implicit = false 
     halfA,
     registers: registers(info, rank, halfA, biases),
     partRatings: PART_RATINGS,
-    regionBytes: REGION_BYTES,
-    regionRatings: REGION_RATINGS,
   } as const;
   const sum = { kernel: 'tensor', bin: sumBin } as const;
   // With implicit data every row of θ contributes to every solved row. A dual system would have an unknown
@@ -219,8 +205,7 @@ function vectorVariants(info: GpuInfo, shape: Shape): UpdateVariant[] {
       halfA: false,
       registers: false,
       partRatings: VECTOR_PART,
-      regionBytes: REGION_BYTES,
-      regionRatings: REGION_RATINGS,
+      regions: REGIONS,
     };
     return [variant];
   });
@@ -267,8 +252,6 @@ function tiledVariants(info: GpuInfo, { rank, biases, implicit = false }: Shape)
         halfA: false,
         registers: registers(info, rank, false, biases),
         partRatings: PART_RATINGS,
-        regionBytes: REGION_BYTES,
-        regionRatings: REGION_RATINGS,
       });
     }
   }

@@ -16,8 +16,9 @@ const rowLimits: fc.Arbitrary<RowLimits> = fc.record({
   short: fc.constantFrom(0, 32, 64),
   fused: fc.constantFrom(-1, 10, 100),
   part: fc.integer({ min: 1, max: 200 }),
-  regionRows: fc.constantFrom(3, 50, 2 ** 32),
-  bordered: fc.constantFrom(0, 100),
+  regions: fc.option(fc.record({ rows: fc.constantFrom(3, 50, 2 ** 32), least: fc.constantFrom(0, 100) }), {
+    nil: undefined,
+  }),
   ratedOnly: fc.boolean(),
   slots: fc.integer({ min: 2, max: 40 }),
 });
@@ -83,8 +84,7 @@ describe('rows of a block', () => {
       fused: -1,
       ratedOnly: false,
       part: 3,
-      regionRows: 50,
-      bordered: 0,
+      regions: { rows: 50, least: 0 },
       slots: 20,
     });
     expect(entriesOf(batches[0].parts)).toEqual(
@@ -109,8 +109,7 @@ describe('rows of a block', () => {
       fused: -1,
       ratedOnly: false,
       part: 3,
-      regionRows: 50,
-      bordered: 5,
+      regions: { rows: 50, least: 5 },
       slots: 20,
     });
     expect(entriesOf(batches[0].rows)).toEqual([
