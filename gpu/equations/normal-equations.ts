@@ -21,15 +21,6 @@ export type NormalEquationsParams = {
    */
   readonly teams: number;
   readonly loads: number;
-  /**
-   * A technique that is left out, only to measure its gain:
-   *
-   * - `registers`: A is summed in its slot in device memory (cuMF, section 3.4).
-   * - `symmetry`: both triangles of A are computed.
-   * - `vectors`: a thread reads 4 bytes of θ at a time (clMF, section 3.3.3).
-   * - `coalescing`: neighbouring threads read from different rows of θ (cuMF_ALS, Figure 3).
-   */
-  readonly without?: 'registers' | 'symmetry' | 'vectors' | 'coalescing';
   /** True: also sums s = Σ θ_v and t = Σ r_uv, which the solver needs for the row's bias. */
   readonly biases: boolean;
   /**
@@ -39,7 +30,7 @@ export type NormalEquationsParams = {
   readonly implicit?: boolean;
 };
 
-type Form = Pick<NormalEquationsParams, 'rank' | 'precision' | 'tile' | 'without'>;
+type Form = Pick<NormalEquationsParams, 'rank' | 'precision' | 'tile'>;
 
 /** Most parts of rows in a workgroup, and most rows of θ that a thread loads at a time. */
 const MOST = { rows: 8, loads: 4 };
@@ -54,7 +45,7 @@ const MOST_UNROLLED = 16;
  * Numbers of tiles of a side and of blocks of A, and of 16-byte pieces of θ for a rating: `quads` in
  * workgroup memory, `units` that are loaded.
  */
-function shape({ rank, precision, tile, without }: Form) {
+function shape({ rank, precision, tile }: Form) {
   const side = Math.ceil(rank / tile);
   // A unit of float16 has eight features: two tiles of four.
   const staged = precision === 'f16' && tile === 4 ? 2 * Math.ceil(side / 2) : side;
@@ -64,7 +55,7 @@ function shape({ rank, precision, tile, without }: Form) {
     staged,
     quads,
     units: precision === 'f32' ? quads : quads / 2,
-    blocks: without === 'symmetry' ? side * side : (side * (side + 1)) / 2,
+    blocks: (side * (side + 1)) / 2,
   };
 }
 
@@ -87,15 +78,13 @@ export function chooseNormalEquations(
     tile = rank <= 32 ? 4 : 8,
     threads = precision === 'f16' && tile === 8 && rank <= 64 ? 128 : 256,
     bytes = 16384,
-    without,
   }: {
     readonly threads?: number;
     readonly bytes?: number;
     readonly tile?: 4 | 8;
-    readonly without?: NormalEquationsParams['without'];
   } = {},
 ): NormalEquationsParams {
-  const form = { rank, precision, tile, ...(without === undefined ? {} : { without }) };
+  const form = { rank, precision, tile };
   const { blocks, quads, units } = shape(form);
   const groups = Math.ceil(blocks / threads);
   const lanes = 4 * Math.ceil(Math.max(units, Math.ceil(blocks / groups)) / 4);
@@ -139,14 +128,13 @@ export const normalEquationsKernel = kernelOf<NormalEquationsParams>()({
   uniforms: { count: 'u32', alpha: 'f32', base: 'f32' },
   needs: () => [],
   values(params) {
-    const { rank, precision, tile, lanes, rows, teams, loads, without = 'nothing', biases } = params;
+    const { rank, precision, tile, lanes, rows, teams, loads, biases } = params;
     const stride = paddedRank(rank);
     const { side, staged, blocks, quads, units } = shape(params);
-    const [scalar, vector] = precision === 'f32' ? ['f32', 'vec4f'] : ['u32', 'vec4u'];
+    const element = precision === 'f32' ? 'vec4f' : 'vec4u';
     return {
       implicit: false,
       ...params,
-      without,
       TILE: tile,
       TILES: tilesOf(rank),
       SIDE: side,
@@ -168,8 +156,7 @@ export const normalEquationsKernel = kernelOf<NormalEquationsParams>()({
       SLOT_QUADS: slotElements(rank, biases) / 4,
       BIAS_START: matrixElements(rank) / 4,
       COMPUTED: side * tile - TILE * (tilesOf(rank) - 1),
-      element: without === 'vectors' ? scalar : vector,
-      loaded: vector,
+      element,
       loads: range(loads),
       quads:
         precision === 'f32'
@@ -196,10 +183,7 @@ export const normalEquationsKernel = kernelOf<NormalEquationsParams>()({
     chooseNormalEquations(10, 'f16', false),
     chooseNormalEquations(100, 'f16', true),
     { ...chooseNormalEquations(40, 'f32', false), implicit: true },
-    chooseNormalEquations(200, 'f32', false, { without: 'symmetry' }),
-    chooseNormalEquations(200, 'f32', false, { without: 'coalescing' }),
-    chooseNormalEquations(200, 'f16', false, { without: 'vectors' }),
-    chooseNormalEquations(512, 'f32', true, { without: 'registers' }),
+    chooseNormalEquations(512, 'f32', true),
   ],
 });
 
@@ -220,7 +204,7 @@ function blockOf(tile: number) {
     sums: range(tile).flatMap((row) =>
       quads.map((right) => ({
         name: `sum_${row}_${right}`,
-        left: element(row),
+        left: elementName(row),
         right,
         offset: 4 * row + right,
       })),
@@ -229,7 +213,7 @@ function blockOf(tile: number) {
       quads.map((quad) => ({
         offset: 4 * row + quad,
         elements: range(4)
-          .map((i) => `sum_${4 * quad + i}_${element(row)}`)
+          .map((i) => `sum_${4 * quad + i}_${elementName(row)}`)
           .join(', '),
       })),
     ),
@@ -237,6 +221,6 @@ function blockOf(tile: number) {
 }
 
 /** Name of element i of consecutive vec4 variables: "1.z" for element 6. */
-function element(i: number): string {
+function elementName(i: number): string {
   return `${Math.floor(i / 4)}.${'xyzw'[i % 4]}`;
 }

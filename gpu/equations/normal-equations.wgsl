@@ -19,16 +19,11 @@ var<workgroup> staged: array<vec4f, 2 * ROWS * BIN * QUADS>;
 #import parts/triangle
 
 // Loads a unit of row `column` of theta if it is wanted, else zeros.
-fn gather(column: u32, unit: u32, wanted: bool) -> {{ loaded }} {
+fn gather(column: u32, unit: u32, wanted: bool) -> {{ element }} {
   if (!wanted) {
-    return {{ loaded }}();
+    return {{ element }}();
   }
-{% if without == 'vectors' %}
-  let at = 4 * (column * UNITS_OF_ROW + unit);
-  return {{ loaded }}(fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]);
-{% else %}
   return fixed[column * UNITS_OF_ROW + unit];
-{% endif %}
 }
 
 fn index_at(at: u32, wanted: bool) -> u32 {
@@ -68,39 +63,15 @@ fn main(
 
   // Threads beyond the last block sum it, too, and do not write it.
   let block = min(group * LANES + lane, BLOCKS - 1);
-{% if without == 'symmetry' %}
-  let place = vec2u(block / SIDE, block % SIDE);
-{% else %}
   let place = triangle_place(block);
-{% endif %}
-{% capture place_in_slot %}
-  let slot = part.w * SLOT_QUADS;
-  let tile = place * TILE / 16;
-  let within = place * TILE % 16;
-  let kept = exists && block == group * LANES + lane && tile.x >= tile.y;
-  let corner = slot + (tile.x * (tile.x + 1) / 2 + tile.y) * 64 + within.x * 4 + within.y / 4;
-{% endcapture %}
-{% if without == 'registers' %}
-{{ place_in_slot }}
-{% endif %}
 {% for sum in sums %}
   var {{ sum.name }} = vec4f();
-{% if without == 'registers' %}
-  if (kept) {
-    slots[corner + {{ sum.offset }}] = vec4f();
-  }
-{% endif %}
 {% endfor %}
 
   // This thread loads unit `unit` of the ratings team, team + TEAMS, ... of each bin.
   let stages = lane < TEAMS * UNITS;
-{% if without == 'coalescing' %}
-  let team = lane % TEAMS;
-  let own = lane / TEAMS;
-{% else %}
   let team = lane / UNITS;
   let own = lane % UNITS;
-{% endif %}
 {% if precision == 'f32' and TILE == 8 %}
   let unit = own % TILES_OF_SIDE * 2 + own / TILES_OF_SIDE;
 {% else %}
@@ -169,33 +140,23 @@ fn main(
         let right_{{ q }} = staged[at + {{ q }} * TILES_OF_SIDE + place.y];
 {% endfor %}
 {% for sum in sums %}
-{% if without == 'registers' %}
-        if (kept) {
-          slots[corner + {{ sum.offset }}] =
-            fma(vec4f(left_{{ sum.left }}), right_{{ sum.right }}, slots[corner + {{ sum.offset }}]);
-        }
-{% else %}
         {{ sum.name }} = fma(vec4f(left_{{ sum.left }}), right_{{ sum.right }}, {{ sum.name }});
-{% endif %}
 {% endfor %}
       }
 {% endfor %}
     }
   }
 
-{% if without != 'registers' %}
   // After the loop, so that the loop has more registers for sums.
-{{ place_in_slot }}
-{% endif %}
+  let slot = part.w * SLOT_QUADS;
+  let tile = place * TILE / 16;
+  let within = place * TILE % 16;
+  let kept = exists && block == group * LANES + lane && tile.x >= tile.y;
+  let corner = slot + (tile.x * (tile.x + 1) / 2 + tile.y) * 64 + within.x * 4 + within.y / 4;
   if (kept) {
 {% for sum in sums %}
-{% if without == 'registers' %}
-    {{ sum.name }} = slots[corner + {{ sum.offset }}];
-{% else %}
     slots[corner + {{ sum.offset }}] = {{ sum.name }};
-{% endif %}
 {% endfor %}
-{% if without != 'symmetry' %}
     // In a slot, the 16 x 16 tiles on the diagonal of A are stored as full squares. So a block below the
     // diagonal of such a tile is also written transposed, above the diagonal.
     if (tile.x == tile.y && place.x != place.y) {
@@ -204,7 +165,6 @@ fn main(
       slots[mirrored + {{ column.offset }}] = vec4f({{ column.elements }});
 {% endfor %}
     }
-{% endif %}
   }
   if (group > 0) {
     return;

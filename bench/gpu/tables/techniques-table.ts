@@ -3,6 +3,7 @@ import {
   type NormalEquationsParams,
   normalEquationsKernel,
 } from '../../../gpu/equations/normal-equations.ts';
+import { ablations, timeSums } from '../ablated-sums.ts';
 import type { UpdateVariant } from '../../../gpu/update/choice/variant.ts';
 import {
   type BenchRun,
@@ -61,8 +62,28 @@ export function techniquesTable(rank: number): Table {
         },
       );
       if (missing.length > 0) bench.line(`\nNot admitted by this GPU: ${missing.join('; ')}`);
+      await withoutTechniques(bench, rank, base);
     },
   };
+}
+
+/** Times the sums alone, without one technique each. */
+async function withoutTechniques(bench: BenchRun, rank: number, variant: UpdateVariant): Promise<void> {
+  const { training } = bench;
+  await training.restart(rank);
+  const { kernel: _kernel, ...tiles } = variant.sum as { readonly kernel: 'tiled' } & Tiles;
+  const shipped = { variant, params: { rank, precision: 'f32', biases: false, ...tiles } } as const;
+  const first = await timeSums(training, shipped);
+  bench.head(
+    `Sums without one technique, rank ${rank}: the kernel's text is edited (ablated-sums.ts)`,
+    'Papers: cuMF Figure 7, cuMF_ALS section III and Figure 4, clMF Figure 9.',
+    ['differs', 'ms of sums (users + items)', 'of the first', 'paper'],
+  );
+  bench.row(['all on', first.toFixed(2), '1.00', '']);
+  for (const [without, { label, paper }] of Object.entries(ablations)) {
+    const time = await bench.attempt(label, () => timeSums(training, shipped, without));
+    if (time !== undefined) bench.row([label, time.toFixed(2), (time / first).toFixed(2), paper]);
+  }
 }
 
 type ChangedTiles = readonly [label: string, change: Partial<Tiles>, paper?: string];
@@ -94,14 +115,8 @@ function techniques(
 /** Other ways to sum the normal equations. */
 function changesOfSums(rank: number, tiles: Tiles): ChangedTiles[] {
   const { tile, rows, teams } = tiles;
-  const chosen = (options: Parameters<typeof chooseNormalEquations>[3]) =>
-    tilesOf(chooseNormalEquations(rank, 'f32', false, { tile, ...options }));
-  const other = chosen({ tile: tile === 8 ? 4 : 8 });
+  const other = tilesOf(chooseNormalEquations(rank, 'f32', false, { tile: tile === 8 ? 4 : 8 }));
   return [
-    ['A grows in memory, not in registers', { without: 'registers' }, 'cuMF Fig. 7: 2.5 times as slow'],
-    ['both triangles', chosen({ without: 'symmetry' }), 'cuMF_ALS III: lower half only'],
-    ['strided (non-coalesced) staging', { without: 'coalescing' }, 'cuMF_ALS Fig. 4: loads fastest'],
-    ['4 bytes a load, no vectors', { without: 'vectors' }, 'clMF Fig. 9: slightly slower'],
     [`${other.tile} x ${other.tile} tiles, bin ${binOf(other)}`, other, 'cuMF T, clMF Fig. 13'],
     ['bin 1', { teams: 1, loads: 1 }, 'closest to no staging, clMF Fig. 9'],
     ...[1, 2, 8].map((one): ChangedTiles => [`bin ${teams * one}`, { loads: one }]),

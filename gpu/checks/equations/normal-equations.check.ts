@@ -42,10 +42,6 @@ const forms: readonly Omit<Case, 'rank' | 'longest'>[] = [
   { precision: 'f16', biases: true, options: { tile: 8 } },
   { options: { tile: 4, threads: 64 } },
   { biases: true, options: { tile: 8, threads: 16, bytes: 2048 } },
-  { options: { without: 'registers' } },
-  { options: { without: 'symmetry' } },
-  { options: { without: 'vectors' } },
-  { biases: true, options: { without: 'coalescing' } },
 ];
 
 const cases: readonly Case[] = [
@@ -53,7 +49,6 @@ const cases: readonly Case[] = [
   { rank: 512, longest: 64 },
   ...forms.flatMap((form) => [10, 40].map((rank) => ({ rank, longest: 600, ...form }))),
   { rank: 100, longest: 300, precision: 'f16', biases: true },
-  { rank: 200, longest: 300, options: { without: 'registers' } },
 ];
 
 /**
