@@ -82,7 +82,13 @@ export class OpenedGpu {
     const { host } = gpu;
     switch (command.type) {
       case 'task':
-        return this.#handle(command.kernel, await scopeOf(command, gpu, store, place));
+        return this.#handle(
+          command.kernel,
+          await scopeOf(command, gpu, store, {
+            cancelled: () => Atomics.load(place.flags, place.slot) !== 0,
+            submitted: place.pass,
+          }),
+        );
       case 'fetch':
         if (command.into) return this.#fetchWire(command, command.into, place.pass);
         return { rows: 0, partitions: { fetched: await store.fetch(command.key, place.pass) } };
@@ -141,13 +147,12 @@ export class OpenedGpu {
 }
 
 /** The data and services of one task. Uploads inputs that are not on the GPU. */
-async function scopeOf(
-  { kernel, params, inputs, outputs }: Extract<Command, { readonly type: 'task' }>,
+export async function scopeOf(
+  { kernel, params, inputs, outputs }: Omit<Extract<Command, { readonly type: 'task' }>, 'type'>,
   gpu: Gpu,
   store: GpuStore,
-  { flags, slot, pass }: RequestPlace,
+  { cancelled, submitted }: Pick<GpuTaskScope, 'cancelled' | 'submitted'>,
 ): Promise<GpuTaskScope> {
-  const cancelled = () => Atomics.load(flags, slot) !== 0;
   // A request may be cancelled while it waits for its turn.
   if (cancelled()) throw new CancelledError();
   const keys: Readonly<Record<string, string>> = { ...outputs, ...inputs };
@@ -185,6 +190,6 @@ async function scopeOf(
     partition: (name) => named('partition', name, entry(name)?.partition),
     has: (name) => name in inputs,
     cancelled,
-    submitted: pass,
+    submitted,
   };
 }

@@ -9,20 +9,13 @@ import { toHalfChecks } from './copies/to-half.check.ts';
 import { transposedValuesChecks } from './copies/transposed-values.check.ts';
 import { unpaddedRowsChecks } from './copies/unpadded-rows.check.ts';
 import { implicitChecks } from './implicit/half-iteration.check.ts';
-import { implicitLossChecks } from './implicit/implicit-error.check.ts';
 import { int8Checks, toInt8Checks } from './int8/int8.check.ts';
-import { squaredErrorChecks } from './loss/squared-error.check.ts';
-import { weightedNormChecks } from './loss/weighted-norm.check.ts';
 import { normalEquationsTensorChecks } from './equations/normal-equations-tensor.check.ts';
 import { normalEquationsChecks } from './equations/normal-equations.check.ts';
-import { rankingChecks } from './ranking/ranking.check.ts';
-import { predictChecks } from './serving/predict.check.ts';
-import { topNChecks } from './serving/top-n.check.ts';
 import { sgdTileScatterChecks } from './sgd/sgd-tile-scatter.check.ts';
 import { sgdListChecks } from './sgd/sgd-list.check.ts';
 import { sgdTilesChecks } from './sgd/sgd-tiles.check.ts';
 import { sgdWavesChecks } from './sgd/sgd-waves.check.ts';
-import { shrinkRowsChecks } from './sgd/shrink-rows.check.ts';
 import { solveCgRegistersChecks } from './solve/solve-cg-registers.check.ts';
 import { solveCgChecks } from './solve/solve-cg.check.ts';
 import { solveCholeskyChecks } from './solve/solve-cholesky.check.ts';
@@ -33,6 +26,7 @@ import { dataParallelChecks } from './equations/data-parallel.check.ts';
 import { halfIterationChecks } from './update/half-iteration.check.ts';
 import { updateShortChecks } from './update/update-short.check.ts';
 import { updateTensorChecks } from './update/update-tensor.check.ts';
+import { taskChecks } from './task-checks.ts';
 import { vectorChecks } from './vectors/vectors.check.ts';
 import { wideChecks } from './vectors/wide.check.ts';
 
@@ -62,14 +56,6 @@ export const subgroupChecks: readonly KernelCheck[] = [
   ...int8Checks,
 ];
 
-/** Kernels that measure the loss, and predictions. */
-export const lossChecks: readonly KernelCheck[] = [
-  ...squaredErrorChecks,
-  ...weightedNormChecks,
-  ...implicitLossChecks,
-  ...predictChecks,
-];
-
 /** Kernels of SGD. */
 export const sgdChecks: readonly KernelCheck[] = [
   ...sgdTilesChecks,
@@ -78,7 +64,6 @@ export const sgdChecks: readonly KernelCheck[] = [
   ...fromHalfChecks,
   ...packedRowsChecks,
   ...sgdWavesChecks,
-  ...shrinkRowsChecks,
 ];
 
 /**
@@ -92,15 +77,7 @@ export function allChecks(info: GpuInfo): KernelCheck[] {
     ...dataParallelChecks(info, info.software ? 1000 : 3000),
     ...implicitChecks(info, longest),
   ];
-  return [
-    ...updateChecks,
-    ...subgroupChecks,
-    ...lossChecks,
-    ...topNChecks,
-    ...rankingChecks,
-    ...sgdChecks,
-    ...halfIterations,
-  ];
+  return [...updateChecks, ...subgroupChecks, ...taskChecks(), ...sgdChecks, ...halfIterations];
 }
 
 /** All checks of kernels that this GPU has the features and limits for. */

@@ -36,9 +36,9 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
 /** The devices know the tasks of factorization by their types only. */
 const typeOnly = ['tasks', 'task-types'].map((name) => `operators/tasks/${name}.ts`);
 
-/** Checks compare a GPU's kernels with their twins on the CPU. */
-const isCheck = (file: string) => file.startsWith('gpu/checks/');
-const twins = 'cpu/reference/';
+/** Checks compare a GPU's results on the tasks' sample inputs with the CPU's, and kernels with their twins. */
+const isCheck = (file: string) => file.startsWith('gpu/checks/') || file.endsWith('.check.ts');
+const twins = ['cpu/', 'operators/tasks/sample'];
 
 /**
  * Files below `api/` that the command line takes by themselves. --help must load neither Arrow nor WebGPU,
@@ -100,7 +100,7 @@ describe('imports', () => {
       if (!(folders as readonly string[]).includes(to) && to !== 'index.ts') return false;
       if (from === to || allowed[from].includes(to)) return false;
       if (from === 'cli' && target in ofCommandLine) return false;
-      if (isCheck(file) && target.startsWith(twins)) return false;
+      if (isCheck(file) && twins.some((twin) => target.startsWith(twin))) return false;
       return !(typesOnly && ['cpu', 'gpu'].includes(from) && typeOnly.includes(target));
     });
     expect(wrong).toEqual([]);

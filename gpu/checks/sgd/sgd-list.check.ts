@@ -2,7 +2,6 @@
  * Checks of SGD on lists of ratings, against the same steps in float64. The ratings of a batch share no row
  * and no column, so the order of their steps makes no difference.
  */
-import { sharedArray } from '../../../engine/partition.ts';
 import { CounterRandom } from '../../../engine/random.ts';
 import { sgdBlock } from '../../sgd/sgd-block.task.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
@@ -17,7 +16,7 @@ import {
   type StepShape,
   stepShapes,
 } from '../support/sgd-steps.ts';
-import { openScope } from '../support/task-scope.ts';
+import { openTask } from '../support/open-task.ts';
 import { sgdListKernel } from '../../sgd/sgd-list.ts';
 
 const THREADS = 128;
@@ -56,19 +55,20 @@ async function check(
   const { rank, precision, biases, adaptive, lanes } = shape;
   const ratings = listOf(problem);
   const start = randomSides(batches * ROWS_EACH, batches * COLUMNS_EACH, shape, rank);
-  const order = sharedArray(Uint32Array, batches);
+  const order = new Uint32Array(batches);
   order.forEach((_, at) => (order[at] = (3 * at + 1) % batches));
   const list = {
-    rows: Uint32Array.from(ratings, ({ row }) => row),
-    columns: Uint32Array.from(ratings, ({ column }) => column),
-    values: Float32Array.from(ratings, ({ value }) => value),
+    layout: 'rating-list',
+    rows: ratings.length,
+    columns: {
+      rows: Uint32Array.from(ratings, ({ row }) => row),
+      columns: Uint32Array.from(ratings, ({ column }) => column),
+      values: Float32Array.from(ratings, ({ value }) => value),
+    },
   };
   const params = { rank, biases, adaptive, precision, lanes, workers, from, to, batch, ...STEP_RATES };
-  const opened = await openScope(gpu, params, {
-    matrices: { ...start },
-    lists: { block: list },
-    partitions: { order: { layout: 'batch-order', rows: batches, columns: { order } } },
-  });
+  const inputs = { block: list, order: { layout: 'batch-order', rows: batches, columns: { order } } };
+  const opened = await openTask(gpu, params, inputs, { outputs: start });
   try {
     await sgdBlock(opened.scope);
     const visited = Array.from(order.subarray(from, to)).flatMap((which) =>

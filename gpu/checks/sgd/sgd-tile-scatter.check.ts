@@ -4,7 +4,9 @@ import type { Gpu } from '../../webgpu/gpu.ts';
 import type { KernelCheck } from '../support/check.ts';
 import { halfValue } from '../support/float16.ts';
 import type { Rating } from '../support/sgd-steps.ts';
-import { type HostBlock, openScope, randomBlock } from '../support/task-scope.ts';
+import type { Partition } from '../../../engine/partition.ts';
+import { columnsOf, randomBlock } from '../../../operators/tasks/sample-inputs.ts';
+import { openTask } from '../support/open-task.ts';
 import { sgdTileScatterKernel } from '../../sgd/sorting/sgd-tile-scatter.ts';
 
 const NO_COLUMN = 0xffff_ffff;
@@ -13,7 +15,7 @@ export const LEVEL = 1.5;
 const ROUNDING = 2 ** -10;
 
 interface Problem {
-  readonly block: HostBlock;
+  readonly block: Partition;
   readonly columns: number;
   readonly tiles: number;
 }
@@ -49,10 +51,10 @@ async function checkDealing(
   gpu: Gpu,
   { block, columns, tiles }: Problem,
 ): Promise<{ error: number; limit: number }> {
-  const opened = await openScope(gpu, {}, { blocks: { block } });
+  const opened = await openTask(gpu, {}, { block });
   try {
     const lists = await tileLists(gpu, opened.scope.block('block'), columns, tiles, LEVEL);
-    const dealt = await dealtRatings(gpu, lists, block.indices.length);
+    const dealt = await dealtRatings(gpu, lists, block.columns.indices.length);
     const tileOf = new Map<number, number>();
     dealt.forEach((ratings, tile) =>
       ratings.forEach(({ column }) => tileOf.set(column, tileOf.get(column) ?? tile)),
@@ -64,11 +66,12 @@ async function checkDealing(
       ),
     );
     const key = ({ row, column }: Rating) => row * columns + column;
-    const given = Array.from(block.indices, (column, k): Rating => ({
-      row: block.offsets.findLastIndex((offset) => offset <= k),
-      column,
-      value: block.values[k],
-    }));
+    const { values } = block.columns;
+    const given = Array.from({ length: block.rows }, (_, row) =>
+      Array.from(columnsOf(block, row), (column) => ({ row, column })),
+    )
+      .flat()
+      .map((one, k): Rating => ({ ...one, value: Number(values[k]) }));
     const sorted = (ratings: readonly Rating[]) =>
       ratings.toSorted((left, right) => key(left) - key(right) || left.value - right.value);
     const [found, expected] = [sorted(dealt.flat()), sorted(given)];

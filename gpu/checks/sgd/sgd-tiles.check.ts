@@ -3,6 +3,7 @@
  * these problems no two teams of threads share a row or a column, so that the order of the teams makes no
  * difference.
  */
+import type { Partition } from '../../../engine/partition.ts';
 import { CounterRandom } from '../../../engine/random.ts';
 import { batchOrder } from '../../sgd/sorting/batch-order.ts';
 import { tileLists } from '../../sgd/sorting/tile-lists.ts';
@@ -14,6 +15,7 @@ import {
   f16,
   f32,
   randomSides,
+  sourcesOf,
   type Rating,
   STEP_RATES,
   stepCheck,
@@ -22,14 +24,15 @@ import {
   type StepShape,
   stepShapes,
 } from '../support/sgd-steps.ts';
-import { type HostBlock, openScope } from '../support/task-scope.ts';
+import { blockOf } from '../../../operators/tasks/sample-inputs.ts';
+import { openTask } from '../support/open-task.ts';
 import { dealtRatings, LEVEL } from './sgd-tile-scatter.check.ts';
 import { sgdTilesKernel, tileBatches } from '../../sgd/sgd-tiles.ts';
 
 type TilesShape = StepShape & { readonly arithmetic?: 'f32' | 'f16' };
 
 interface Problem {
-  readonly block: HostBlock;
+  readonly block: Partition;
   readonly columns: number;
   readonly tiles: number;
   readonly threads: number;
@@ -56,7 +59,7 @@ function ownRows(tiles: number, most: number, threads: number): Problem {
         value: LEVEL + 2 * random.uniform(ratings.length) - 1,
       });
   }
-  return { block: blockOf(ratings, tiles * rowsEach), columns, tiles, threads };
+  return { block: blockByRow(ratings, tiles * rowsEach), columns, tiles, threads };
 }
 
 /** A problem with one rating for each row and each column: no two steps share factors, in any order. */
@@ -67,7 +70,7 @@ function matching(count: number, tiles: number, threads: number): Problem {
     column: (7 * row + 3) % count,
     value: LEVEL + 2 * random.uniform(row) - 1,
   }));
-  return { block: blockOf(ratings, count), columns: count, tiles, threads };
+  return { block: blockByRow(ratings, count), columns: count, tiles, threads };
 }
 
 /** A problem in which some tiles have no ratings; each tile has one column. */
@@ -77,20 +80,17 @@ function emptyTiles(): Problem {
     column: k === 3 ? 4 : 2,
     value: LEVEL + k / 4,
   }));
-  return { block: blockOf(ratings, 5), columns: 6, tiles: 6, threads: 4 };
+  return { block: blockByRow(ratings, 5), columns: 6, tiles: 6, threads: 4 };
 }
 
 /** The ratings as a block; inside a row they keep their order. */
-function blockOf(ratings: readonly Rating[], rows: number): HostBlock {
-  const byRow = ratings.toSorted((left, right) => left.row - right.row);
-  const offsets = new Int32Array(rows + 1);
-  for (const { row } of byRow) offsets[row + 1]++;
-  for (let row = 0; row < rows; row++) offsets[row + 1] += offsets[row];
-  return {
-    offsets,
-    indices: Uint32Array.from(byRow, ({ column }) => column),
-    values: Float32Array.from(byRow, ({ value }) => value),
-  };
+function blockByRow(ratings: readonly Rating[], rows: number): Partition {
+  const byRow = Array.from({ length: rows }, (_, row) => ratings.filter((rating) => rating.row === row));
+  const values = byRow.flat();
+  return blockOf(
+    byRow.map((own) => own.map(({ column }) => column)),
+    (k) => values[k].value,
+  );
 }
 
 /** A tile's ratings in the order in which its teams of threads step them, one team after the other. */
@@ -127,15 +127,8 @@ async function checkSteps(
   { block, columns, tiles, threads }: Problem,
 ): Promise<{ error: number; limit: number }> {
   const { rank, precision, biases, adaptive, lanes, arithmetic = 'f32' } = shape;
-  const start = randomSides(block.offsets.length - 1, columns, shape, rank);
-  const blank = randomSides(block.offsets.length - 1, columns, shape, rank + 1);
-  const matrices = {
-    sourceRows: start.rows,
-    sourceColumns: start.columns,
-    sourceRowSums: start.rowSums,
-    sourceColumnSums: start.columnSums,
-    ...blank,
-  };
+  const start = randomSides(block.rows, columns, shape, rank);
+  const outputs = randomSides(block.rows, columns, shape, rank + 1);
   const params = {
     rank,
     biases,
@@ -150,13 +143,14 @@ async function checkSteps(
     epoch: EPOCH,
     ...STEP_RATES,
   };
-  const opened = await openScope(gpu, params, { matrices, blocks: { block } });
+  const opened = await openTask(gpu, params, { ...sourcesOf(start), block }, { outputs });
   try {
     const { rows } = await sgdTiles(opened.scope);
     const lists = await tileLists(gpu, opened.scope.block('block'), columns, tiles, LEVEL);
-    const dealt = await dealtRatings(gpu, lists, block.indices.length);
+    const dealt = await dealtRatings(gpu, lists, block.columns.indices.length);
     const walks = dealt.map((ratings, tile) => walkOf(ratings, tile, lists.largest, threads, lanes));
-    if (rows !== block.indices.length || walks.flat().length !== rows) return { error: Infinity, limit: 0 };
+    if (rows !== block.columns.indices.length || walks.flat().length !== rows)
+      return { error: Infinity, limit: 0 };
     return await stepError(
       opened,
       start,

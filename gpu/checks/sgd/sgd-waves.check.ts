@@ -3,12 +3,13 @@
  * columns. Results are compared with the same steps in float64, in exactly the same order. Inside a block,
  * ratings share rows and columns as in real data.
  */
-import { sharedArray } from '../../../engine/partition.ts';
+import type { Partition } from '../../../engine/partition.ts';
 import { sgdWaves } from '../../sgd/sgd-waves.task.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { KernelCheck } from '../support/check.ts';
 import {
   randomSides,
+  sourcesOf,
   type Rating,
   STEP_RATES,
   stepCheck,
@@ -17,13 +18,14 @@ import {
   type StepShape,
   stepShapes,
 } from '../support/sgd-steps.ts';
-import { type HostBlock, openScope, randomBlock } from '../support/task-scope.ts';
+import { columnsOf, randomBlock } from '../../../operators/tasks/sample-inputs.ts';
+import { openTask } from '../support/open-task.ts';
 import { sgdWavesKernel } from '../../sgd/sgd-waves.ts';
 
 const NONE = 0xffff_ffff;
 
 interface Problem {
-  readonly block: HostBlock;
+  readonly block: Partition;
   readonly rowStarts: readonly number[];
   readonly columnStarts: readonly number[];
 }
@@ -56,11 +58,11 @@ function ratingsOf({ block, rowStarts, columnStarts }: Problem, worker: number, 
   if (band === NONE) return [];
   const ratings: Rating[] = [];
   for (let row = rowStarts[worker]; row < rowStarts[worker + 1]; row++) {
-    for (let k = block.offsets[row]; k < block.offsets[row + 1]; k++) {
-      const column = block.indices[k];
+    const first = Number(block.columns.offsets[row]);
+    columnsOf(block, row).forEach((column, k) => {
       if (column >= columnStarts[band] && column < columnStarts[band + 1])
-        ratings.push({ row, column, value: block.values[k] });
-    }
+        ratings.push({ row, column, value: Number(block.columns.values[first + k]) });
+    });
   }
   return ratings;
 }
@@ -73,29 +75,23 @@ async function check(
   const { block, rowStarts, columnStarts } = problem;
   const { rank, precision, biases, adaptive, lanes } = shape;
   const waves = wavesOf(problem);
-  const order = sharedArray(Uint32Array, waves.flat().length);
-  order.set(waves.flat());
-  const start = randomSides(block.offsets.length - 1, columnStarts.at(-1) ?? 0, shape, rank);
-  const blank = randomSides(block.offsets.length - 1, columnStarts.at(-1) ?? 0, shape, rank + 1);
-  const matrices = {
-    sourceRows: start.rows,
-    sourceColumns: start.columns,
-    sourceRowSums: start.rowSums,
-    sourceColumnSums: start.columnSums,
-    ...blank,
+  const order = Uint32Array.from(waves.flat());
+  const [rows, columns] = [block.rows, columnStarts.at(-1) ?? 0];
+  const start = randomSides(rows, columns, shape, rank);
+  const outputs = randomSides(rows, columns, shape, rank + 1);
+  const inputs = {
+    ...sourcesOf(start),
+    block,
+    order: { layout: 'wave-order', rows: waves.length, columns: { order } },
   };
   const params = { rank, biases, adaptive, precision, lanes, rowStarts, columnStarts, ...STEP_RATES };
-  const opened = await openScope(gpu, params, {
-    matrices,
-    blocks: { block },
-    partitions: { order: { layout: 'wave-order', rows: waves.length, columns: { order } } },
-  });
+  const opened = await openTask(gpu, params, inputs, { outputs });
   try {
     await sgdWaves(opened.scope);
-    const first = await opened.read('rows');
+    const first = await opened.fetchPadded('rows');
     // A second run, on blocks that are already sorted, must give the same bits.
     await sgdWaves(opened.scope);
-    const again = await opened.read('rows');
+    const again = await opened.fetchPadded('rows');
     if (first.some((value, at) => !Object.is(value, again[at]))) return { error: Infinity, limit: 0 };
     const runs = waves.flatMap((bands) => bands.map((band, worker) => ratingsOf(problem, worker, band)));
     return await stepError(opened, start, steppedSides(start, runs, shape, 'both'), shape);

@@ -3,14 +3,16 @@
  * step if the kernel stores them so.
  */
 import { stepInOrder } from '../../../cpu/reference/sgd.ts';
+import type { Partition } from '../../../engine/partition.ts';
 import { CounterRandom } from '../../../engine/random.ts';
 import type { KernelDescriptor, KernelParams } from '../../webgpu/kernel.ts';
 import type { SgdStepParams } from '../../sgd/sgd-step.ts';
 import type { KernelCheck } from './check.ts';
 import type { SgdStep } from '../../../operators/tasks/tasks.ts';
+import { factorsOf, randomFactors } from '../../../operators/tasks/sample-inputs.ts';
 import { roundToHalf } from './float16.ts';
 import { deviation, worse } from './numbers.ts';
-import { type HostMatrix, hostMatrix, type OpenScope, randomMatrix } from './task-scope.ts';
+import type { OpenTask } from './open-task.ts';
 
 /** Parameters of a kernel's steps. */
 export interface StepShape {
@@ -28,12 +30,7 @@ export interface Rating {
 }
 
 /** The matrices that steps change, by the names of the tasks' outputs: factors, and AdaGrad's sums. */
-export type Sides = {
-  readonly rows: HostMatrix;
-  readonly columns: HostMatrix;
-  readonly rowSums: HostMatrix;
-  readonly columnSums: HostMatrix;
-};
+export type Sides = Readonly<Record<'rows' | 'columns' | 'rowSums' | 'columnSums', Partition>>;
 
 export const STEP_RATES = { rate: 0.03, rowLambda: 0.05, columnLambda: 0.11 } as const;
 
@@ -59,18 +56,28 @@ function describeShape({ rank, precision, biases, adaptive, lanes }: StepShape):
 export function randomSides(rows: number, columns: number, { rank, biases }: StepShape, seed: number): Sides {
   const features = rank + (biases ? 2 : 0);
   const random = new CounterRandom(seed, 7);
-  const side = (count: number, one: number, which: number): HostMatrix => {
-    const matrix = randomMatrix(count, features, seed + which);
-    if (biases) for (let row = 0; row < count; row++) matrix.values[row * matrix.stride + one] = 1;
+  const side = (count: number, one: number, which: number) => {
+    const matrix = randomFactors(count, features, seed + which);
+    if (biases) for (let row = 0; row < count; row++) matrix.columns.values[row * features + one] = 1;
     return matrix;
   };
   const sums = (count: number, which: number) =>
-    hostMatrix(count, 1, (row) => 2 * random.uniform(2 * row + which));
+    factorsOf(count, 1, (row) => 2 * random.uniform(2 * row + which));
   return {
     rows: side(rows, 1, 1),
     columns: side(columns, 0, 2),
     rowSums: sums(rows, 0),
     columnSums: sums(columns, 1),
+  };
+}
+
+/** The matrices from which a task reads, by its names of inputs. */
+export function sourcesOf({ rows, columns, rowSums, columnSums }: Sides) {
+  return {
+    sourceRows: rows,
+    sourceColumns: columns,
+    sourceRowSums: rowSums,
+    sourceColumnSums: columnSums,
   };
 }
 
@@ -87,11 +94,11 @@ export function steppedSides(
   kept: 'none' | 'rows' | 'both',
 ): Readonly<Record<keyof Sides, Float64Array>> {
   const half = precision === 'f16';
-  const { stride } = start.rows;
-  const [p, q] = [start.rows, start.columns].map(({ values }) => Float64Array.from(values));
-  const oneEach = (matrix: HostMatrix) =>
-    Float64Array.from({ length: matrix.rows }, (_, row) => matrix.values[row * matrix.stride]);
-  const sums = { rows: oneEach(start.rowSums), columns: oneEach(start.columnSums) };
+  const stride = rank + (biases ? 2 : 0);
+  const [p, q, rowSums, columnSums] = [start.rows, start.columns, start.rowSums, start.columnSums].map(
+    ({ columns }) => Float64Array.from(columns.values, Number),
+  );
+  const sums = { rows: rowSums, columns: columnSums };
   const store = (values: Float64Array, row: number) => {
     for (let at = row * stride; at < (row + 1) * stride; at++) values[at] = roundToHalf(values[at]);
   };
@@ -118,7 +125,7 @@ export function steppedSides(
 
 /** The largest deviation of the matrices after the steps; Infinity if padding or a constant 1 changed. */
 export async function stepError(
-  { read }: Pick<OpenScope<SgdStep>, 'read'>,
+  task: Pick<OpenTask<SgdStep>, 'fetch' | 'fetchPadded'>,
   start: Sides,
   expected: ReturnType<typeof steppedSides>,
   { rank, biases, adaptive, precision }: StepShape,
@@ -129,25 +136,18 @@ export async function stepError(
     ['rows', 1],
     ['columns', 0],
   ] as const) {
-    const found = await read(name);
-    const { stride } = start[name];
-    found.forEach((value, at) => {
+    const padded = await task.fetchPadded(name);
+    const stride = padded.length / start[name].rows;
+    const found = padded.filter((_, at) => at % stride < features);
+    const isWrong = padded.some((value, at) => {
       const feature = at % stride;
-      if (feature >= features && value !== 0) error = Infinity;
-      if (biases && feature === one && value !== 1) error = Infinity;
+      return feature >= features ? value !== 0 : biases && feature === one && value !== 1;
     });
-    error = worse(error, deviation(found, expected[name]));
+    error = worse(error, isWrong ? Infinity : deviation(found, expected[name]));
   }
   for (const name of adaptive ? (['rowSums', 'columnSums'] as const) : []) {
-    const { stride } = start[name];
-    const found = await read(name);
-    error = worse(
-      error,
-      deviation(
-        found.filter((_, at) => at % stride === 0),
-        expected[name],
-      ),
-    );
+    const { columns } = await task.fetch(name);
+    error = worse(error, deviation(columns.values as Float32Array, expected[name]));
   }
   return { error, limit: precision === 'f16' ? HALF_LIMIT : LIMIT };
 }

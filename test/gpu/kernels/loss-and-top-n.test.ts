@@ -1,12 +1,13 @@
 import { assert, asyncProperty, integer, boolean, record } from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { lossChecks } from '../../../gpu/checks/checks.ts';
-import { hostMatrix, randomBlock, randomMatrix, runHandler } from '../../../gpu/checks/support/task-scope.ts';
-import { rankingChecks } from '../../../gpu/checks/ranking/ranking.check.ts';
-import { byNorm, topNCheck, topNChecks } from '../../../gpu/checks/serving/top-n.check.ts';
+import { runTask } from '../../../gpu/checks/support/open-task.ts';
+import { taskCheck, taskChecks } from '../../../gpu/checks/task-checks.ts';
+import type { Partition } from '../../../engine/partition.ts';
 import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
 import { squaredError } from '../../../gpu/loss/squared-error.task.ts';
 import { topN } from '../../../gpu/serving/top-n.task.ts';
+import { factorsOf, randomBlock, randomFactors, vectorOf } from '../../../operators/tasks/sample-inputs.ts';
+import { byNorm, topNSample } from '../../../operators/tasks/samples.ts';
 import { noGpu, openTestGpu } from '../../support/gpu/open-gpu.ts';
 
 describe.skipIf(noGpu)('loss, predictions, best columns and places on a GPU', () => {
@@ -16,36 +17,34 @@ describe.skipIf(noGpu)('loss, predictions, best columns and places on a GPU', ()
   });
   afterAll(() => gpu?.close());
 
-  for (const check of [...lossChecks, ...topNChecks, ...rankingChecks]) {
-    it(`${check.name} agrees with its twin: ${check.variant}`, async () => {
+  for (const check of taskChecks()) {
+    it(`${check.name} agrees with the CPU: ${check.variant}`, async () => {
       const { error, limit } = await check.run(gpu);
       expect(error).toBeLessThanOrEqual(limit);
     });
   }
 
   it('sums give the same bits each time', async () => {
-    const block = randomBlock([3000, 1, 0, 2000], 100, 1);
     const inputs = {
-      matrices: { rowFactors: randomMatrix(4, 10, 1), columnFactors: randomMatrix(100, 10, 2) },
-      blocks: { block },
+      block: randomBlock([3000, 1, 0, 2000], 100, 1),
+      rowFactors: randomFactors(4, 10, 1),
+      columnFactors: randomFactors(100, 10, 2),
     };
     const params = { from: 0, to: 4, rank: 10 };
-    const first = await runHandler(gpu, squaredError, params, inputs);
-    expect((await runHandler(gpu, squaredError, params, inputs)).values).toEqual(first.values);
+    const first = await runTask(gpu, squaredError, params, inputs);
+    expect((await runTask(gpu, squaredError, params, inputs)).values).toEqual(first.values);
   });
 
   it('a NaN among the factors shows in the sums', async () => {
-    const rowFactors = hostMatrix(2, 3, (row) => (row === 0 ? 1 : NaN));
     const inputs = {
-      matrices: { rowFactors, columnFactors: randomMatrix(9, 3, 2) },
-      blocks: { block: randomBlock([5, 5], 9, 1) },
+      rowFactors: factorsOf(2, 3, (row) => (row === 0 ? 1 : NaN)),
+      columnFactors: randomFactors(9, 3, 2),
+      block: randomBlock([5, 5], 9, 1),
     };
     expect(
-      (await runHandler(gpu, squaredError, { from: 0, to: 1, rank: 3 }, inputs)).values?.squared,
+      (await runTask(gpu, squaredError, { from: 0, to: 1, rank: 3 }, inputs)).values?.squared,
     ).toBeGreaterThan(0);
-    expect(
-      (await runHandler(gpu, squaredError, { from: 0, to: 2, rank: 3 }, inputs)).values?.squared,
-    ).toBeNaN();
+    expect((await runTask(gpu, squaredError, { from: 0, to: 2, rank: 3 }, inputs)).values?.squared).toBeNaN();
   });
 
   it('top-n agrees with its twin on any shape', async () => {
@@ -61,22 +60,24 @@ describe.skipIf(noGpu)('loss, predictions, best columns and places on a GPU', ()
     });
     await assert(
       asyncProperty(shapes, async ({ rows, columns, rank, n, seed, excluding, bounded, ordered }) => {
-        const { matrix, bounds, order } = byNorm(randomMatrix(columns, rank, seed));
+        const { columnFactors, bounds, order } = byNorm(randomFactors(columns, rank, seed));
         const exclude = randomBlock(
           Array.from({ length: rows }, (_, row) => (row * seed) % columns),
           columns,
           seed,
         );
-        const check = topNCheck({
+        const sample = topNSample({
           variant: 'any',
-          rowFactors: randomMatrix(rows, rank, seed + 1),
-          columnFactors: matrix,
+          inputs: {
+            rowFactors: randomFactors(rows, rank, seed + 1),
+            columnFactors,
+            ...(bounded && { bounds }),
+            ...(ordered && { order }),
+            ...(excluding && { exclude }),
+          },
           n,
-          ...(bounded ? { bounds } : {}),
-          ...(ordered ? { order } : {}),
-          ...(excluding ? { exclude } : {}),
         });
-        const { error, limit } = await check.run(gpu);
+        const { error, limit } = await taskCheck(sample).run(gpu);
         expect(error).toBeLessThanOrEqual(limit);
       }),
       { numRuns: 12, seed: 1 },
@@ -85,17 +86,16 @@ describe.skipIf(noGpu)('loss, predictions, best columns and places on a GPU', ()
 
   it('lists do not depend on how rows are cut into tasks', async () => {
     const inputs = {
-      matrices: { rowFactors: randomMatrix(150, 9, 1), columnFactors: randomMatrix(130, 9, 2) },
-      blocks: {
-        exclude: randomBlock(
-          Array.from({ length: 150 }, (_, row) => row % 50),
-          130,
-          3,
-        ),
-      },
+      rowFactors: randomFactors(150, 9, 1),
+      columnFactors: randomFactors(130, 9, 2),
+      exclude: randomBlock(
+        Array.from({ length: 150 }, (_, row) => row % 50),
+        130,
+        3,
+      ),
     };
     const lists = async (from: number, to: number) => {
-      const { items, scores } = (await runHandler(gpu, topN, { from, to, rank: 9, n: 5 }, inputs)).partitions!
+      const { items, scores } = (await runTask(gpu, topN, { from, to, rank: 9, n: 5 }, inputs)).partitions!
         .top.columns;
       return { items: [...items], scores: [...scores] };
     };
@@ -107,15 +107,18 @@ describe.skipIf(noGpu)('loss, predictions, best columns and places on a GPU', ()
 
   it('top-n leaves out columns after the bound that all rows have reached', async () => {
     // The last column is the best, but its bound is too low: only a search that ignores the bound finds it.
-    const columnFactors = hostMatrix(200, 2, (row) => (row === 199 ? 100 : row < 64 ? 1 : 0));
-    const bounds = Float32Array.from({ length: 25 }, (_, eight) => (eight < 8 ? 1.5 : 0.1));
-    const rowFactors = hostMatrix(3, 2, () => 1);
-    const best = async (vectors: Readonly<Record<string, Float32Array>>) => {
-      const { partitions } = await runHandler(
+    const columnFactors = factorsOf(200, 2, (row) => (row === 199 ? 100 : row < 64 ? 1 : 0));
+    const bounds = vectorOf(
+      'column-bounds',
+      Float32Array.from({ length: 25 }, (_, eight) => (eight < 8 ? 1.5 : 0.1)),
+    );
+    const rowFactors = factorsOf(3, 2, () => 1);
+    const best = async (bounded: { readonly bounds?: Partition }) => {
+      const { partitions } = await runTask(
         gpu,
         topN,
         { from: 0, to: 3, rank: 2, n: 1 },
-        { matrices: { rowFactors, columnFactors }, vectors },
+        { rowFactors, columnFactors, ...bounded },
       );
       return [...partitions!.top.columns.items];
     };
@@ -124,9 +127,9 @@ describe.skipIf(noGpu)('loss, predictions, best columns and places on a GPU', ()
   });
 
   it('top-n does nothing once it is cancelled', async () => {
-    const inputs = { matrices: { rowFactors: randomMatrix(3, 4, 1), columnFactors: randomMatrix(5, 4, 2) } };
+    const inputs = { rowFactors: randomFactors(3, 4, 1), columnFactors: randomFactors(5, 4, 2) };
     const before = gpu.counters.counts.readbacks;
-    await runHandler(gpu, topN, { from: 0, to: 3, rank: 4, n: 2 }, inputs, () => true);
+    await runTask(gpu, topN, { from: 0, to: 3, rank: 4, n: 2 }, inputs, { cancelled: true });
     expect(gpu.counters.counts.readbacks).toBe(before);
   });
 });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { spinKernel } from '../../../gpu/copies/spin.ts';
-import { runHandler } from '../../../gpu/checks/support/task-scope.ts';
+import { runTask } from '../../../gpu/checks/support/open-task.ts';
 import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
 import { kernelTimes } from '../../../gpu/kernel-times.task.ts';
 import { noGpu, openTestGpu } from '../../support/gpu/open-gpu.ts';
@@ -19,7 +19,7 @@ describe.skipIf(noGpu)('kernel-times', () => {
       .dispatch(kernel, { result: await gpu.scratch('result', 16) }, { rounds: 100 }, 1)
       .submit();
   };
-  const times = async (run: boolean) => (await runHandler(gpu, kernelTimes, { run }, {})).values;
+  const times = async (run: boolean) => (await runTask(gpu, kernelTimes, { run }, {})).values;
 
   it('gives the times of timed kernels once', async () => {
     await spin();

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { sharedArray } from '../../../engine/partition.ts';
 import type { Partition } from '../../../engine/partition.ts';
-import { randomBlock } from '../../../gpu/checks/support/task-scope.ts';
+import { randomBlock } from '../../../operators/tasks/sample-inputs.ts';
 import type { GpuDevice } from '../../../gpu/device.ts';
 import { openGpuDevice } from '../../../gpu/open-gpu-device.ts';
 import { chooseUpdate, type TunedVariant } from '../../../gpu/update/choice/choose.ts';
@@ -13,16 +13,16 @@ const lengths = Array.from({ length: 40 }, (_, row) => (row * 7) % 30);
 const columns = 50;
 
 function ratings(): Partition {
-  const { offsets, indices, values } = randomBlock(lengths, columns, 3);
+  const { columns: given, ...block } = randomBlock(lengths, columns, 3);
   const shared = {
-    offsets: sharedArray(Int32Array, offsets.length),
-    indices: sharedArray(Uint32Array, indices.length),
-    values: sharedArray(Float32Array, values.length),
+    offsets: sharedArray(Int32Array, given.offsets.length),
+    indices: sharedArray(Uint32Array, given.indices.length),
+    values: sharedArray(Float32Array, given.values.length),
   };
-  shared.offsets.set(offsets);
-  shared.indices.set(indices);
-  shared.values.set(values);
-  return { layout: 'rating-block', rows: lengths.length, columns: shared };
+  shared.offsets.set(given.offsets as Int32Array);
+  shared.indices.set(given.indices as Uint32Array);
+  shared.values.set(given.values as Float32Array);
+  return { ...block, columns: shared };
 }
 
 describe.skipIf(noGpu)('a GPU device that tunes', () => {

@@ -1,0 +1,90 @@
+/**
+ * Checks of tasks that CPUs have too: the GPU's results on the sample inputs of the task's contract against
+ * the CPU's results.
+ */
+import { compileKernels } from '../../cpu/compile-kernels.ts';
+import { loadKernels } from '../../cpu/kernels.ts';
+import { handlerOf } from '../../cpu/registry.ts';
+import { CpuStore, MAXIMUM_PAGES } from '../../cpu/store.ts';
+import { scopeOf } from '../../cpu/task-scope.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import type { Partition } from '../../engine/partition.ts';
+import type { TaskOutcome } from '../../engine/task.ts';
+import { type TaskResult, type TaskSample, taskSamples, worse } from '../../operators/tasks/samples.ts';
+import { handlers } from '../generated/tasks.ts';
+import type { GpuTaskScope } from '../handler.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
+import type { KernelCheck } from './support/check.ts';
+import { openTask } from './support/open-task.ts';
+
+/** Checks that are named for the task's largest kernel, not for the task. */
+const kernelNames: Readonly<Record<string, string>> = { 'rank-listed': 'count-before' };
+
+export function taskChecks(): KernelCheck[] {
+  return Array.from(taskSamples(), taskCheck);
+}
+
+export function taskCheck(sample: TaskSample): KernelCheck {
+  return {
+    name: kernelNames[sample.kernel] ?? sample.kernel,
+    variant: sample.variant,
+    run: async (gpu) => {
+      const cpu = new CpuTasks();
+      let error = 0;
+      for (const params of sample.params) {
+        const found = await onGpu(gpu, sample, params);
+        error = worse(error, sample.difference(found, cpu.run(sample, params), params, sample.inputs));
+      }
+      return { error, limit: sample.limit };
+    },
+  };
+}
+
+async function onGpu(gpu: Gpu, sample: TaskSample, params: JsonObject): Promise<TaskResult> {
+  const task = await openTask(gpu, params, sample.inputs, sample);
+  try {
+    const handler = handlers[sample.kernel as keyof typeof handlers] as (
+      scope: GpuTaskScope,
+    ) => Promise<TaskOutcome>;
+    const { values = {}, partitions = {} } = await handler(task.scope);
+    const outputs = { ...partitions };
+    for (const name of Object.keys(sample.outputs ?? {})) outputs[name] = await task.fetch(name);
+    return { values: values as TaskResult['values'], outputs };
+  } finally {
+    task.close();
+  }
+}
+
+/** Runs the CPU's handlers in this thread. */
+class CpuTasks {
+  static readonly #compiled = compileKernels();
+  readonly #memory = new WebAssembly.Memory({ initial: 2, maximum: MAXIMUM_PAGES, shared: true });
+
+  run({ kernel, inputs, outputs = {} }: TaskSample, params: JsonObject): TaskResult {
+    const store = new CpuStore(1, { memory: this.#memory });
+    const refOf = (name: string) => ({ name, partition: 0, version: 0 });
+    const put = (given: Readonly<Record<string, Partition>>) =>
+      Object.fromEntries(
+        Object.entries(given).map(([name, partition]) => {
+          store.put(refOf(name), partition);
+          return [name, refOf(name)];
+        }),
+      );
+    const data = store.dataOf({ inputs: put(inputs), outputs: put(outputs) });
+    const scope = scopeOf(
+      { kernel, params, ...data, scratch: store.scratch[0] },
+      {
+        memory: this.#memory,
+        kernels: loadKernels(this.#memory, CpuTasks.#compiled),
+        cancelled: () => false,
+      },
+    );
+    const { values = {}, partitions = {} } = handlerOf(kernel)!(scope);
+    const written = Object.keys(outputs).map((name) => [name, store.read(refOf(name))!] as const);
+    store.clear();
+    return {
+      values: values as TaskResult['values'],
+      outputs: { ...partitions, ...Object.fromEntries(written) },
+    };
+  }
+}

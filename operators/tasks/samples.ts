@@ -1,0 +1,501 @@
+/**
+ * Sample inputs of tasks that CPUs and GPUs have, and how much the results of two devices may differ. Every
+ * device must agree with the CPU on them (gpu/checks/task-checks.ts).
+ */
+import type { JsonObject } from '../../engine/json.ts';
+import type { Partition } from '../../engine/partition.ts';
+import { CounterRandom } from '../../engine/random.ts';
+import {
+  blockOf,
+  columnsOf,
+  factorsOf,
+  randomBlock,
+  randomFactors,
+  roundedToHalf,
+  uniforms,
+  vectorOf,
+  wholeFactors,
+} from './sample-inputs.ts';
+import type { KernelName, ParamsOf } from './tasks.ts';
+
+type Partitions = Readonly<Record<string, Partition>>;
+
+/** What a task computed: the values that it returned, and its outputs by name. */
+export interface TaskResult {
+  readonly values: Readonly<Record<string, number>>;
+  readonly outputs: Partitions;
+}
+
+export interface TaskSample<Params extends JsonObject = JsonObject> {
+  readonly kernel: KernelName;
+  /** Distinguishes the sample from others of the task: "rank 100, biases". */
+  readonly variant: string;
+  readonly inputs: Partitions;
+  /** Outputs that exist before the task runs, with their contents. */
+  readonly outputs?: Partitions;
+  /** Matrices of float16 numbers, which a GPU reads as float16. */
+  readonly halves?: readonly string[];
+  /** The task runs once with each of these. */
+  readonly params: readonly Params[];
+  /** The difference of two results. It must be at most `limit`; NaN is worse than any number. */
+  difference(found: TaskResult, expected: TaskResult, params: Params, inputs: Partitions): number;
+  readonly limit: number;
+}
+
+/**
+ * Limit of the relative error of sums of products in float32. Each product has a rounding error of about
+ * 1e-7 of its value, of either sign.
+ */
+const PRODUCT_LIMIT = 2e-6;
+
+/** Ranks around the sizes of tiles, vectors and subgroups. */
+const RANKS = [1, 7, 10, 32, 63, 64, 100, 128, 200];
+
+/**
+ * Row lengths that cover: rows without ratings at both ends and in between, rows with fewer ratings than the
+ * four that a team of threads takes at once, and one row that many workgroups share.
+ */
+const LENGTHS = [
+  0, 1, 2, 0, 0, 3, 4, 5, 1, 1, 1, 1, 1, 1, 63, 64, 65, 2, 1000, 1023, 1024, 1025, 0, 10_000, 7, 0,
+];
+const ROWS = 300;
+const manyLengths = Array.from({ length: ROWS }, (_, row) => LENGTHS[row % LENGTHS.length]);
+
+/** Ranges of ROWS rows. */
+const ranges = rangesOf([0, ROWS], [0, 1], [5, 5], [63, 129], [299, 300]);
+
+const sampleOf = <K extends KernelName>(
+  kernel: K,
+  sample: Omit<TaskSample<ParamsOf<K>>, 'kernel'>,
+): TaskSample => ({ kernel, ...sample }) as unknown as TaskSample;
+
+/** Samples of all tasks. Their inputs are made when they are taken. */
+export function* taskSamples(): Generator<TaskSample> {
+  for (const rank of RANKS) {
+    yield* [false, true].flatMap((biased) => [false, true].map((half) => squaredErrors(rank, biased, half)));
+    yield weightedNorms(rank);
+    yield implicitErrors(rank);
+    yield shiftedNorms(rank);
+    yield* predictions(rank);
+  }
+  yield biasSums();
+  yield* [true, false].flatMap((biases) => [false, true].map((adaptive) => shrunkRows(biases, adaptive)));
+  yield* topNSamples();
+  yield* rankingSamples();
+}
+
+function squaredErrors(rank: number, biased: boolean, half: boolean): TaskSample {
+  const theta = randomFactors(ROWS, rank, 2);
+  return sampleOf('squared-error', {
+    variant: `rank ${rank}${biased ? ', biases' : ''}${half ? ', columns in float16' : ''}`,
+    inputs: {
+      block: randomBlock(LENGTHS, ROWS, rank),
+      rowFactors: randomFactors(LENGTHS.length, rank, 1),
+      columnFactors: half ? roundedToHalf(theta) : theta,
+      ...(biased && {
+        rowBias: vectorOf('bias', uniforms(LENGTHS.length, 3, -0.5)),
+        columnBias: vectorOf('bias', uniforms(ROWS, 4, -0.5)),
+      }),
+    },
+    halves: half ? ['columnFactors'] : [],
+    // Ranges that start and end at every offset within a group of four ratings, and one without ratings.
+    params: rangesOf([0, 26], [0, 1], [3, 5], [1, 2], [2, 9], [8, 18], [22, 24], [23, 24], [24, 26]).map(
+      (rows) => ({ ...rows, rank, ...(biased && { mean: 2.75 }) }),
+    ),
+    difference: relativeDifference,
+    limit: PRODUCT_LIMIT,
+  });
+}
+
+function weightedNorms(rank: number): TaskSample {
+  return sampleOf('weighted-norm', {
+    variant: `rank ${rank}`,
+    inputs: { block: randomBlock(manyLengths, ROWS, rank), factors: randomFactors(ROWS, rank, 4) },
+    params: ranges.flatMap((rows) => [
+      ...[1, 0.5].map((exponent) => ({ ...rows, rank, exponent })),
+      { ...rows, rank, plainWeights: [0.5, 3, 2] as const },
+    ]),
+    difference: relativeDifference,
+    limit: PRODUCT_LIMIT,
+  });
+}
+
+function shiftedNorms(rank: number): TaskSample {
+  const shifts = vectorOf(
+    'row-shifts',
+    Float32Array.from({ length: ROWS }, (_, row) => 0.1 * (row % 17)),
+  );
+  return sampleOf('weighted-norm', {
+    variant: `rank ${rank}, shifts`,
+    inputs: { factors: randomFactors(ROWS, rank, 4), shifts },
+    params: ranges.map((rows) => ({ ...rows, rank })),
+    difference: relativeDifference,
+    limit: PRODUCT_LIMIT,
+  });
+}
+
+/** Norms and sums of biases. A GPU's workgroup adds up to 1,024 biases; the last one here has a single row. */
+function biasSums(): TaskSample {
+  const rows = 2 * 1024 + 1;
+  const lengths = Array.from({ length: rows }, (_, row) => row % 5);
+  return sampleOf('weighted-norm', {
+    variant: 'biases',
+    // All terms of a total have the same sign: a sum in which terms cancel has no meaningful relative error.
+    inputs: {
+      block: randomBlock(lengths, ROWS, 1),
+      factors: randomFactors(rows, 2, 4),
+      bias: vectorOf('bias', uniforms(rows, 5)),
+      totals: vectorOf('row-totals', uniforms(rows, 6)),
+    },
+    params: rangesOf([0, rows], [0, 1024], [1, 1025], [rows - 1, rows], [7, 7]).map((range) => ({
+      ...range,
+      rank: 2,
+    })),
+    difference: relativeDifference,
+    limit: PRODUCT_LIMIT,
+  });
+}
+
+function implicitErrors(rank: number): TaskSample {
+  const block = randomBlock(manyLengths, 200, rank);
+  const { values } = block.columns;
+  for (let k = 0; k < values.length; k += 4) values[k] = -values[k];
+  return sampleOf('implicit-error', {
+    variant: `rank ${rank}`,
+    inputs: {
+      block,
+      rowFactors: randomFactors(ROWS, rank, 1),
+      columnFactors: randomFactors(200, rank, 2),
+    },
+    params: ranges.map((rows) => ({ ...rows, rank, alpha: 2.5, base: 1 })),
+    difference: relativeDifference,
+    limit: 2 * PRODUCT_LIMIT,
+  });
+}
+
+function predictions(rank: number): TaskSample[] {
+  return [0, 1, 3, 64, 257].map((count) => {
+    const random = new CounterRandom(count);
+    const draws = (side: number, below: number) =>
+      Uint32Array.from({ length: count }, (_, k) => random.below(2 * k + side, below));
+    return sampleOf('predict', {
+      variant: `rank ${rank}, ${count} pairs`,
+      inputs: {
+        pairs: { layout: 'pairs', rows: count, columns: { rows: draws(0, 50), columns: draws(1, ROWS) } },
+        rowFactors: randomFactors(50, rank, 5),
+        columnFactors: randomFactors(ROWS, rank, 6),
+      },
+      params: [{ rank }],
+      difference: (found, expected) => largestDifference(...pairOf('predictions', found, expected)),
+      limit: PRODUCT_LIMIT,
+    });
+  });
+}
+
+/** Factors of SGD after an epoch's regularization. */
+function shrunkRows(biases: boolean, adaptive: boolean): TaskSample {
+  const rows = 301;
+  const sums = factorsOf(rows, 1, (row) => (7 * row) % 5);
+  const { values } = randomFactors(rows, 13, 5).columns;
+  return sampleOf('shrink-rows', {
+    variant: `${biases ? 'biases' : 'no biases'}${adaptive ? ', AdaGrad' : ''}`,
+    inputs: { sums: { ...sums, packed: true } },
+    // With biases the first column is the constant 1.
+    outputs: {
+      factors: factorsOf(rows, 13, (row, k) => (biases && k === 0 ? 1 : Number(values[row * 13 + k]))),
+    },
+    params: [
+      {
+        ...{ from: 0, to: rows, rate: 0.08, offset: 10, damping: 3, adaptive },
+        ...(biases && { own: 1, one: 0 }),
+      },
+    ],
+    difference: (found, expected) => {
+      const [own, other] = pairOf('factors', found, expected);
+      return largestDifference(own, other) / Math.max(...other.map(Math.abs));
+    },
+    limit: 1e-6,
+  });
+}
+
+interface TopNCase {
+  readonly variant: string;
+  readonly inputs: { readonly rowFactors: Partition; readonly columnFactors: Partition } & Partitions;
+  readonly n: number;
+  readonly from?: number;
+  readonly to?: number;
+  /** See `top-n` of KernelTasks. */
+  readonly rowStart?: number;
+  /** True: scores are exact, so lists must be equal, ties included. */
+  readonly exact?: boolean;
+}
+
+export function topNSample({ variant, inputs, n, exact = false, ...rows }: TopNCase): TaskSample {
+  const { rowFactors } = inputs;
+  const { from = 0, to = rowFactors.rows, rowStart = 0 } = rows;
+  const rank = rowFactors.columns.values.length / rowFactors.rows;
+  return sampleOf('top-n', {
+    variant,
+    inputs,
+    params: [{ from, to, rank, n, rowStart }],
+    difference: topNDifference,
+    limit: exact ? 0 : PRODUCT_LIMIT,
+  });
+}
+
+/**
+ * The largest difference of two scores at the same place of a list, or of the same item. Infinity for a fault
+ * that rounding cannot explain: a wrong length or order, or an item that is excluded, repeated or unknown.
+ */
+function topNDifference(
+  found: TaskResult,
+  expected: TaskResult,
+  { from, to, n, rowStart = 0 }: ParamsOf<'top-n'>,
+  { columnFactors, exclude }: Partitions,
+): number {
+  const own = found.outputs.top.columns;
+  const other = expected.outputs.top.columns;
+  if (own.items.length !== (to - from) * n) return Infinity;
+  let difference = 0;
+  for (let row = 0; row < to - from; row++) {
+    const excluded = exclude ? columnsOf(exclude, rowStart + from + row) : [];
+    const scores = new Map<number, number>();
+    const end = (row + 1) * n;
+    for (let at = row * n; at < end; at++) scores.set(Number(other.items[at]), Number(other.scores[at]));
+    const seen = new Set<number>(excluded);
+    for (let at = row * n; at < end; at++) {
+      const [item, score] = [Number(own.items[at]), Number(own.scores[at])];
+      const expectedScore = Number(other.scores[at]);
+      if (Number.isNaN(expectedScore)) {
+        if (item !== other.items[at] || !Number.isNaN(score)) return Infinity;
+        continue;
+      }
+      const before = Number(own.scores[at - 1]);
+      const inOrder =
+        at === row * n || score < before || (score === before && item > Number(own.items[at - 1]));
+      if (!inOrder || seen.has(item) || item >= columnFactors.rows) return Infinity;
+      seen.add(item);
+      const last = Number(other.scores[end - 1]);
+      difference = worse(difference, Math.abs(score - expectedScore));
+      difference = worse(difference, Math.abs(score - (scores.get(item) ?? last)));
+    }
+  }
+  return difference;
+}
+
+/**
+ * The columns sorted by descending norm, with their original numbers, and the bounds that top-n needs: the
+ * largest norm of each eight columns, with a margin for rounding, as in operators/serving/items-by-norm.ts.
+ */
+export function byNorm(matrix: Partition): Record<'columnFactors' | 'bounds' | 'order', Partition> {
+  const values = matrix.columns.values as Float32Array;
+  const rank = values.length / matrix.rows;
+  const sorted = Array.from({ length: matrix.rows }, (_, column) => {
+    const row = values.subarray(column * rank, (column + 1) * rank);
+    return { row, column, norm: Math.hypot(...row) };
+  }).sort((left, right) => right.norm - left.norm);
+  const bounds = Float32Array.from(
+    { length: Math.ceil(matrix.rows / 8) },
+    (_, eight) => sorted[8 * eight].norm * (1 + 1e-4),
+  );
+  return {
+    columnFactors: factorsOf(matrix.rows, rank, (row, k) => sorted[row].row[k]),
+    bounds: vectorOf('column-bounds', bounds),
+    order: vectorOf(
+      'column-order',
+      Uint32Array.from(sorted, ({ column }) => column),
+    ),
+  };
+}
+
+/** Rows that exclude no, one, a few, most and all columns. */
+function exclusionOf(rows: number, columns: number): Partition {
+  const lengths = [0, 1, 2, 40, columns - 1, columns];
+  return randomBlock(
+    Array.from({ length: rows }, (_, row) => lengths[row % 6]),
+    columns,
+    9,
+  );
+}
+
+function topNSamples(): TaskSample[] {
+  const rank = 10;
+  const rowFactors = randomFactors(140, rank, 3);
+  const columnFactors = randomFactors(300, rank, 4);
+  const exclude = exclusionOf(140, 300);
+  const elements = columnFactors.columns.values;
+  const { order: _, ...falling } = byNorm(
+    factorsOf(300, rank, (row, k) => Number(elements[row * rank + k]) / (1 + row / 20)),
+  );
+  const both = { rowFactors, columnFactors };
+  const bounded = { rowFactors, ...falling };
+  const whole = { rowFactors: wholeFactors(130, 4, 5, 1), columnFactors: wholeFactors(200, 4, 6, 1) };
+  const sorted = byNorm(whole.columnFactors);
+  const { order: _order, ...sortedOnly } = sorted;
+  const wholeExclude = exclusionOf(130, 200);
+  const odd = {
+    rowFactors: factorsOf(6, 4, (row, k) => [0, NaN, Infinity, k + 1, -1, k === 2 ? NaN : 1][row]),
+    columnFactors: factorsOf(70, 4, (row, k) => (row % 5 === 3 && k === 1 ? NaN : (row % 7) - 3)),
+  };
+  const cases: TopNCase[] = [
+    ...RANKS.map((own) => ({
+      variant: `rank ${own}, n 10`,
+      inputs: { rowFactors: randomFactors(70, own, 1), columnFactors: randomFactors(150, own, 2) },
+      n: 10,
+    })),
+    ...[1, 10, 100, 1000].flatMap((n): TopNCase[] => [
+      { variant: `n ${n}`, inputs: both, n },
+      { variant: `n ${n}, exclusions`, inputs: { ...both, exclude }, n },
+      { variant: `n ${n}, bounds`, inputs: bounded, n },
+      { variant: `n ${n}, exclusions, bounds`, inputs: { ...bounded, exclude }, n },
+    ]),
+    ...[
+      { variant: 'ties', inputs: whole, n: 20 },
+      { variant: 'ties, n 1', inputs: whole, n: 1 },
+      { variant: 'ties, exclusions', inputs: { ...whole, exclude: wholeExclude }, n: 7 },
+      { variant: 'ties, bounds', inputs: { ...whole, ...sortedOnly }, n: 20 },
+      { variant: 'ties, bounds, order', inputs: { ...whole, ...sorted, exclude: wholeExclude }, n: 20 },
+      {
+        variant: 'equal scores, order',
+        inputs: { ...sorted, rowFactors: factorsOf(130, 4, () => 0) },
+        n: 20,
+      },
+      // A zero row, and rows and columns with values that are not finite.
+      { variant: 'not finite', inputs: odd, n: 10, from: 0, to: 2 },
+      { variant: 'not finite columns', inputs: odd, n: 100, from: 3, to: 6 },
+    ].map((one) => ({ ...one, exact: true })),
+    { variant: 'some rows', inputs: { ...both, exclude }, n: 10, from: 5, to: 137 },
+    {
+      variant: 'the last rows of the exclusions',
+      inputs: { rowFactors: randomFactors(40, rank, 7), columnFactors, exclude },
+      n: 10,
+      rowStart: 100,
+    },
+    { variant: 'no rows', inputs: both, n: 10, from: 5, to: 5 },
+    ...[
+      { count: 1, n: 2 },
+      { count: 64, n: 3 },
+      { count: 65, n: 3 },
+    ].map(({ count, n }) => ({
+      variant: `${count} columns, n ${n}`,
+      inputs: { rowFactors, columnFactors: randomFactors(count, rank, 8) },
+      n,
+    })),
+  ];
+  return cases.map(topNSample);
+}
+
+/**
+ * Samples of the ranks of listed columns. Scores are exact and often equal. Every third row lists no column,
+ * the others about `share` of all columns; a row excludes the same number of columns, each of them twice.
+ */
+function rankingSamples(): TaskSample[] {
+  const whole = (rows: number, columns: number, rank = 4, seed = 3): RankedFactors => ({
+    rowFactors: wholeFactors(rows, rank, seed, 2),
+    columnFactors: wholeFactors(columns, rank, seed + 1, 2),
+  });
+  const few = whole(5, 65, 4, 5);
+  return [
+    ...RANKS.map((rank) => rankingSample(`rank ${rank}`, whole(20, 150, rank, 1), 0.1)),
+    rankingSample('several groups of rows', whole(400, 200), 0.05),
+    rankingSample('more listed columns than a group counts itself', whole(130, 200), 0.4),
+    rankingSample('no more places than 5', whole(300, 700), 0.02, { depth: 5 }),
+    rankingSample(
+      'no more places than 3 of more listed columns than a group counts itself',
+      whole(130, 700),
+      0.1,
+      { depth: 3 },
+    ),
+    rankingSample('without exclusions, some rows', whole(40, 64, 4, 5), 0.3, { from: 7, excluding: false }),
+    rankingSample('one column', whole(5, 1, 4, 5), 1, { excluding: false }),
+    rankingSample('nothing listed', few, 0),
+    rankingSample('equal scores', { ...few, rowFactors: factorsOf(5, 4, () => 0) }, 0.5),
+    rankingSample(
+      'not finite columns',
+      {
+        rowFactors: factorsOf(6, 4, () => 1),
+        columnFactors: factorsOf(70, 4, (row, k) => (row % 5 === 3 && k === 1 ? NaN : (row % 7) - 3)),
+      },
+      0.5,
+    ),
+  ];
+}
+
+interface RankedFactors {
+  readonly rowFactors: Partition;
+  readonly columnFactors: Partition;
+}
+
+function rankingSample(
+  variant: string,
+  { rowFactors, columnFactors }: RankedFactors,
+  share: number,
+  {
+    from = 0,
+    excluding = true,
+    depth,
+  }: { readonly from?: number; readonly excluding?: boolean; readonly depth?: number } = {},
+): TaskSample {
+  const [rows, columns] = [rowFactors.rows, columnFactors.rows];
+  const random = new CounterRandom(7);
+  const drawn = (times: number, within: (draw: number) => boolean) =>
+    blockOf(
+      Array.from({ length: rows }, (_row, row) =>
+        Array.from({ length: row % 3 === 1 ? 0 : columns }, (_column, column) => column)
+          .filter((column) => within(random.uniform(row * columns + column)))
+          .flatMap((column) => Array.from<number>({ length: times }).fill(column)),
+      ),
+    );
+  const listed = drawn(1, (draw) => draw < share);
+  const exclude = drawn(2, (draw) => draw > 1 - share);
+  const rank = rowFactors.columns.values.length / rows;
+  return sampleOf('rank-listed', {
+    variant,
+    inputs: { rowFactors, columnFactors, listed, ...(excluding && { exclude }) },
+    params: [{ from, to: rows, rank, ...(depth !== undefined && { depth }) }],
+    difference: placesDifference,
+    limit: 0,
+  });
+}
+
+/** The number of wrong places. A rank from `depth` on may be any number from there on, with any ties. */
+function placesDifference(
+  found: TaskResult,
+  expected: TaskResult,
+  { depth = Infinity }: ParamsOf<'rank-listed'>,
+): number {
+  const [own, other] = pairOf('places', found, expected);
+  if (own.length !== other.length) return Infinity;
+  let wrong = 0;
+  for (let k = 0; k < other.length; k += 2) {
+    const exact = other[k] < depth;
+    if (exact ? own[k] !== other[k] || own[k + 1] !== other[k + 1] : own[k] < depth) wrong++;
+  }
+  return wrong;
+}
+
+/** The larger difference; NaN counts as the largest. */
+export function worse(left: number, right: number): number {
+  return left >= right || Number.isNaN(left) ? left : right;
+}
+
+/** The largest difference of two values, relative to the expected one. */
+function relativeDifference(found: TaskResult, expected: TaskResult): number {
+  return Object.entries(expected.values)
+    .map(([name, value]) => Math.abs(found.values[name] - value) / (Math.abs(value) || 1))
+    .reduce(worse, 0);
+}
+
+function pairOf(output: string, found: TaskResult, expected: TaskResult): [number[], number[]] {
+  const [own, other] = [found, expected].map(({ outputs }) => outputs[output].columns.values);
+  return [Array.from(own, Number), Array.from(other, Number)];
+}
+
+function largestDifference(found: readonly number[], expected: readonly number[]): number {
+  if (found.length !== expected.length) return Infinity;
+  return expected.map((value, k) => Math.abs(found[k] - value)).reduce(worse, 0);
+}
+
+function rangesOf(...ranges: readonly (readonly [from: number, to: number])[]) {
+  return ranges.map(([from, to]) => ({ from, to }));
+}
