@@ -206,7 +206,12 @@ function shrunkRows(biases: boolean, adaptive: boolean): TaskSample {
     },
     params: [
       {
-        ...{ from: 0, to: rows, rate: 0.08, offset: 10, damping: 3, adaptive },
+        from: 0,
+        to: rows,
+        rate: 0.08,
+        offset: 10,
+        damping: 3,
+        adaptive,
         ...(biases && { own: 1, one: 0 }),
       },
     ],
