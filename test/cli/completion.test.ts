@@ -7,7 +7,7 @@ import { commandList } from '../../cli/command-list.ts';
 import { completionScripts as builtScripts } from '../../cli/generated/completions.ts';
 import { shownFlag } from '../../cli/options/option.ts';
 import { completionScripts } from '../../scripts/shells/completion-scripts.ts';
-import { fails, runHere, temporaryFolder } from './run-cli.ts';
+import { factorflow, fails, temporaryFolder } from './run-cli.ts';
 
 const folder = temporaryFolder();
 const run = promisify(execFile);
@@ -38,11 +38,11 @@ describe('the scripts', () => {
   });
 
   it('are printed for the shell that is named, or that SHELL names', async () => {
-    expect(await runHere('completion', 'zsh')).toMatchObject({ code: 0, stdout: `${builtScripts.zsh}\n` });
+    expect(await factorflow('completion', 'zsh')).toMatchObject({ code: 0, stdout: `${builtScripts.zsh}\n` });
     const shell = process.env.SHELL;
     try {
       process.env.SHELL = '/usr/bin/fish';
-      expect(await runHere('completion')).toMatchObject({ code: 0, stdout: `${builtScripts.fish}\n` });
+      expect(await factorflow('completion')).toMatchObject({ code: 0, stdout: `${builtScripts.fish}\n` });
       process.env.SHELL = '/bin/sh';
       await fails(
         2,
@@ -55,7 +55,7 @@ describe('the scripts', () => {
       if (shell !== undefined) process.env.SHELL = shell;
     }
     await fails(2, /not for "powershell"/, 'completion', 'powershell');
-    expect(JSON.parse((await runHere('completion', 'bash', '--json')).stdout)).toEqual({
+    expect(JSON.parse((await factorflow('completion', 'bash', '--json')).stdout)).toEqual({
       command: 'completion',
       shell: 'bash',
       script: builtScripts.bash,

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { shownText } from '../../connectors/output/byte-output.ts';
-import { fails, objectOf, quick, runHere, temporaryFolder } from './run-cli.ts';
+import { factorflow, fails, objectOf, quick, temporaryFolder } from './run-cli.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
@@ -21,7 +21,7 @@ describe('control characters of data', () => {
     const rows = users.flatMap((user, u) =>
       ['\u001b]0;a\u0007', 'b'].map((item, i) => ({ user, item, rating: u + i })),
     );
-    const trained = await runHere(
+    const trained = await factorflow(
       'train',
       written('ids.ndjson', rows),
       ...quick,
@@ -30,11 +30,11 @@ describe('control characters of data', () => {
     );
     expect(trained.code).toBe(0);
     const args = ['recommend', path('model'), '--users', users[0], '-n', '2'];
-    const { stdout } = await runHere(...args, '--quiet');
+    const { stdout } = await factorflow(...args, '--quiet');
     expect(stdout).toContain('u\ufffd[31m1');
     expect(stdout).not.toMatch(control);
     const ofBoth = ['recommend', path('model'), '--users', `${users[0]},${users[2]}`, '-n', '1'];
-    const json = (await runHere(...ofBoth, '--json', '--quiet')).stdout;
+    const json = (await factorflow(...ofBoth, '--json', '--quiet')).stdout;
     expect(json).not.toMatch(control);
     expect(objectOf(json).recommendations).toMatchObject([{ user: users[0] }, { user: users[2] }]);
   });
@@ -42,7 +42,7 @@ describe('control characters of data', () => {
   it('leave the columns of a table in line', async () => {
     const [user, item] = ['us\u001b[31mer', 'it\u202eem'];
     const file = written('columns.ndjson', [{ [user]: 1, [item]: 2, rating: 3 }]);
-    const { stdout } = await runHere('inspect', file, '--user-col', user, '--item-col', item);
+    const { stdout } = await factorflow('inspect', file, '--user-col', user, '--item-col', item);
     const table = stdout.split('\n').filter((line) => /^[│┌├└]/.test(line));
     expect(table.join('\n')).toContain('us\ufffd[31mer');
     expect(new Set(table.map((line) => line.length)).size).toBe(1);
@@ -54,7 +54,7 @@ describe('control characters of data', () => {
   });
 
   it('do not make a message of a value or of the name of a file', async () => {
-    const { code, stderr } = await runHere('inspect', path('a\u202e\nfactorflow: all is well.csv'));
+    const { code, stderr } = await factorflow('inspect', path('a\u202e\nfactorflow: all is well.csv'));
     expect(code).toBe(3);
     expect(stderr).toMatch(/^factorflow: .* \(.*a\ufffd factorflow: all is well\.csv\).*\n$/);
   });

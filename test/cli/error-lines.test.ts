@@ -11,7 +11,7 @@ import { reportError } from '../../cli/report/report-error.ts';
 import { fileProblem } from '../../connectors/files/file-problem.ts';
 import { CapacityError } from '../../engine/errors.ts';
 import { counted } from '../../engine/format.ts';
-import { ratings, runHere, start } from './run-cli.ts';
+import { factorflow, ratings, start } from './run-cli.ts';
 
 describe('an error', () => {
   it('of ours has no stack and keeps its exit code', () => {
@@ -96,7 +96,7 @@ describe('one of something', () => {
     const folder = mkdtempSync(join(tmpdir(), 'factorflow-one-'));
     try {
       writeFileSync(join(folder, 'one.csv'), 'user,item,rating\n1,1,5\n');
-      const { code, stdout, stderr } = await runHere(
+      const { code, stdout, stderr } = await factorflow(
         'train',
         join(folder, 'one.csv'),
         '--model-dir',

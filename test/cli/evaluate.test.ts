@@ -1,13 +1,13 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { fails, jsonHere, ratings, runHere, temporaryFolder, trainedModel, writeParquet } from './run-cli.ts';
+import { factorflow, fails, json, ratings, temporaryFolder, trainedModel, writeParquet } from './run-cli.ts';
 
 const folder = temporaryFolder();
 const model = await trainedModel();
 
 describe.concurrent('evaluate', () => {
   it('gives RMSE and MAE with the number of pairs', async () => {
-    const report = await jsonHere('evaluate', model, ratings);
+    const report = await json('evaluate', model, ratings);
     const errors = { rmse: expect.any(Number), mae: expect.any(Number) };
     expect(report).toEqual({
       command: 'evaluate',
@@ -25,17 +25,17 @@ describe.concurrent('evaluate', () => {
       join(folder, 'turned.parquet'),
       `SELECT "user", item, (10 - rating)::FLOAT AS rating FROM '${ratings}'`,
     );
-    expect(await jsonHere('evaluate', model, turned)).toMatchObject({
+    expect(await json('evaluate', model, turned)).toMatchObject({
       warnings: [
         { code: 'no-better-than-means', text: expect.stringMatching(/test RMSE, .* is no better than/) },
       ],
     });
-    const { stdout } = await runHere('evaluate', model, turned, '--quiet');
+    const { stdout } = await factorflow('evaluate', model, turned, '--quiet');
     expect(stdout).toMatch(/\nwarning: the model's test RMSE, /);
   });
 
   it('prints the same as text', async () => {
-    const { stdout, stderr } = await runHere('evaluate', model, ratings, '--quiet');
+    const { stdout, stderr } = await factorflow('evaluate', model, ratings, '--quiet');
     expect(stderr).toBe('');
     expect(stdout).toMatch(
       /RMSE +\d\.\d{4}; the mean 1\.\d{4}, damped means 1\.\d{4}\n +MAE .*\n +pairs +100,000\n +cold pairs +0.*\n$/,
@@ -54,7 +54,7 @@ describe.concurrent('evaluate', () => {
       model,
       strangers,
     );
-    const ended = await runHere('evaluate', model, strangers, '--ranking', '--quiet');
+    const ended = await factorflow('evaluate', model, strangers, '--ranking', '--quiet');
     expect([ended.code, ended.stdout]).toEqual([3, '']);
     expect(ended.stderr).toMatch(
       /no user is left to rank: of 1 test pairs 1 have a user or an item that the model does not know.*\. Check that the ids/,
@@ -66,10 +66,10 @@ describe.concurrent('evaluate', () => {
       join(folder, 'mostly-cold.parquet'),
       `(SELECT 900000000 + "user" AS "user", item, rating FROM '${ratings}' LIMIT 80) UNION ALL (SELECT "user", item, rating FROM '${ratings}' LIMIT 20)`,
     );
-    const { stderr, stdout } = await runHere('evaluate', model, mostly, '--quiet');
+    const { stderr, stdout } = await factorflow('evaluate', model, mostly, '--quiet');
     expect(stderr).toMatch(/^factorflow: warning: 80 of the test set's 100 pairs \(80 %\) are cold: .*\n$/);
     expect(stdout).not.toContain('are cold: ');
-    const { warnings } = await jsonHere('evaluate', model, mostly);
+    const { warnings } = await json('evaluate', model, mostly);
     expect((warnings as { code: string }[]).map(({ code }) => code)).toContain('mostly-cold');
   });
 });
@@ -81,7 +81,7 @@ describe.concurrent('evaluate --ranking', () => {
       `(SELECT "user", item + 1 AS item, rating FROM '${ratings}' USING SAMPLE 500 ROWS (reservoir, 1)) UNION ALL SELECT -5, 1, 3 UNION ALL (SELECT "user", item, rating FROM '${ratings}' LIMIT 2)`,
     );
     const args = ['evaluate', model, test, '--ranking', '--k', '5,10', '--exclude', ratings];
-    const report = await jsonHere(...args);
+    const report = await json(...args);
     expect(report).toMatchObject({
       command: 'evaluate',
       metrics: {
@@ -97,7 +97,7 @@ describe.concurrent('evaluate --ranking', () => {
     expect(report.leakedPairs).toBeGreaterThanOrEqual(2);
     expect(Object.keys(report.baselines as object)).toEqual(['popularity', 'itemMean']);
     expect((report.intervals as Record<string, number[]>)['ndcg@10']).toHaveLength(2);
-    const { stdout, stderr } = await runHere(...args, '--metrics', 'ndcg,mrr');
+    const { stdout, stderr } = await factorflow(...args, '--metrics', 'ndcg,mrr');
     expect(stdout).toMatch(
       /metric +model +95 % +popularity +item mean\n +ndcg@5 +0\.\d{4} +0\.\d{4} to 0\.\d{4} +0\.\d{4} +0\.\d{4}\n +ndcg@10 .*\n +mrr /,
     );
@@ -129,15 +129,15 @@ describe.concurrent('evaluate --ranking', () => {
       '--metrics',
       'hit-rate,ndcg',
     ];
-    const report = await jsonHere(...args, '--rank-users', '20');
+    const report = await json(...args, '--rank-users', '20');
     expect(report).toMatchObject({ users: 20, candidates: { coldPairs: 1, usersWithout: 0 } });
     expect(report.availableUsers).toBeGreaterThan(20);
-    const { stdout, stderr } = await runHere(...args, '--rank-users', 'all');
+    const { stdout, stderr } = await factorflow(...args, '--rank-users', 'all');
     expect(stdout).toMatch(
       /\n +users +\d+\n[^]*\n +candidates +[\d,]+; not ranked: 1 that the model does not know/,
     );
     expect(stderr).toContain('warning: 1 candidates have a user or an item that the model does not know');
-    const full = await runHere(
+    const full = await factorflow(
       'evaluate',
       model,
       test,
@@ -156,7 +156,7 @@ describe.concurrent('evaluate --ranking', () => {
   });
 
   it('ends with exit code 3 where no user is left', async () => {
-    const ended = await runHere('evaluate', model, ratings, '--ranking', '--exclude', ratings, '--quiet');
+    const ended = await factorflow('evaluate', model, ratings, '--ranking', '--exclude', ratings, '--quiet');
     expect([ended.code, ended.stdout]).toEqual([3, '']);
     expect(ended.stderr).toMatch(
       /no user is left to rank: of 100,000 test pairs 100,000 are excluded as well.*\. Check that the test ratings are not in the data set of --exclude/,
@@ -240,7 +240,7 @@ describe.concurrent('evaluate --ranking', () => {
       [nameless, /\nfactorflow: .*"item".*\n$/],
       [none, /\nfactorflow: .*there are no candidates.*leave --candidates out.*\n$/],
     ] as const) {
-      const { code, stdout, stderr } = await runHere(
+      const { code, stdout, stderr } = await factorflow(
         'evaluate',
         model,
         ratings,

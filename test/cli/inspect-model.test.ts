@@ -2,7 +2,7 @@
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { expectFailure, objectOf, runHere, temporaryFolder, trainedModel } from './run-cli.ts';
+import { expectFailure, factorflow, objectOf, temporaryFolder, trainedModel } from './run-cli.ts';
 
 const folder = temporaryFolder();
 let model: string;
@@ -18,14 +18,14 @@ function copied(name: string): string {
 }
 
 async function inspected(...args: readonly string[]): Promise<Record<string, unknown>> {
-  const { code, stdout, stderr } = await runHere('inspect', ...args, '--json', '--quiet');
+  const { code, stdout, stderr } = await factorflow('inspect', ...args, '--json', '--quiet');
   expect([code, stderr]).toEqual([0, '']);
   return objectOf(stdout);
 }
 
 describe('inspect MODEL', () => {
   it('describes the model', async () => {
-    const { code, stdout, stderr } = await runHere('inspect', model);
+    const { code, stdout, stderr } = await factorflow('inspect', model);
     expect([code, stderr]).toEqual([0, '']);
     expect(stdout.replace(model, 'MODEL')).toMatch(
       /^MODEL: a model, ALS, rank 4 with biases, \d[\d.]* [KM]iB\n/,
@@ -78,7 +78,7 @@ describe('inspect MODEL', () => {
       params: {},
       metrics: {},
     });
-    const { stdout } = await runHere('inspect', copy);
+    const { stdout } = await factorflow('inspect', copy);
     expect(stdout).toMatch(/: a model, factors, rank 6, /);
     expect(stdout).toMatch(/\n {2}trained by {2}another program, such as Spark; /);
   });
@@ -87,21 +87,21 @@ describe('inspect MODEL', () => {
     const copy = copied('damaged');
     rmSync(join(copy, 'itemFactors'), { recursive: true });
     expectFailure(
-      await runHere('inspect', copy, '--quiet'),
+      await factorflow('inspect', copy, '--quiet'),
       3,
       /this is not a model: the folder is missing \(.*itemFactors\)/,
     );
     const other = copied('metadata-damaged');
     writeFileSync(join(other, 'metadata', 'part-00000'), '{"class":');
-    expectFailure(await runHere('inspect', other, '--quiet'), 3, /the metadata are not JSON/);
+    expectFailure(await factorflow('inspect', other, '--quiet'), 3, /the metadata are not JSON/);
   });
 
   it('refuses flags and paths of ratings', async () => {
     expectFailure(
-      await runHere('inspect', model, '--user-col', 'u'),
+      await factorflow('inspect', model, '--user-col', 'u'),
       2,
       /--user-col acts on ratings, and .* is a model\. Leave it out/,
     );
-    expectFailure(await runHere('inspect', model, model), 2, /is a model, which is inspected alone/);
+    expectFailure(await factorflow('inspect', model, model), 2, /is a model, which is inspected alone/);
   });
 });

@@ -2,16 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseHTML } from 'linkedom';
 import { describe, expect, it } from 'vitest';
-import {
-  factorflow,
-  fails,
-  objectOf,
-  quick,
-  ratings,
-  runHere,
-  temporaryFolder,
-  trainedModel,
-} from './run-cli.ts';
+import { factorflow, fails, objectOf, quick, ratings, temporaryFolder, trainedModel } from './run-cli.ts';
 
 const folder = temporaryFolder();
 const model = await trainedModel();
@@ -27,7 +18,7 @@ function file(name: string, content: string): string {
 
 /** The JSON object that a command line prints with --json, run in this process. */
 async function here(...args: readonly string[]): Promise<Record<string, unknown>> {
-  const { code, stdout, stderr } = await runHere(...args, ...onCpu, '--json', '--quiet');
+  const { code, stdout, stderr } = await factorflow(...args, ...onCpu, '--json', '--quiet');
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   return objectOf(stdout);
 }
@@ -46,10 +37,10 @@ describe('--item-names', () => {
     expect(recommendations.length).toBe(6);
     for (const { name } of recommendations) expect(name).toMatch(/^\S.* \(\d{4}\)$/);
     expect(Object.keys(recommendations[0])).toEqual(['user', 'rank', 'item', 'name', 'prediction']);
-    const { stdout } = await runHere(...args, '--item-names', titles, ...onCpu, '--quiet');
+    const { stdout } = await factorflow(...args, '--item-names', titles, ...onCpu, '--quiet');
     expect(stdout).toMatch(/user │ rank │ +item │ name +│ prediction/);
     for (const { item, name } of recommendations) expect(stdout).toContain(`${item} │ ${name}`);
-    expect((await runHere(...args, ...onCpu, '--quiet')).stdout).not.toContain('name');
+    expect((await factorflow(...args, ...onCpu, '--quiet')).stdout).not.toContain('name');
   });
 
   it('of users for items are the names of the items', async () => {
@@ -57,7 +48,7 @@ describe('--item-names', () => {
     expect(await here(...args)).toMatchObject({
       recommendations: [{ item: 111_161, name: 'The Shawshank Redemption (1994)', rank: 1 }, { rank: 2 }],
     });
-    expect((await runHere(...args, ...onCpu, '--quiet')).stdout).toMatch(
+    expect((await factorflow(...args, ...onCpu, '--quiet')).stdout).toMatch(
       /^ +111161 +The Shawshank Redemption \(1994\)\n┌/,
     );
   });
@@ -82,7 +73,7 @@ describe('--item-names', () => {
     const { neighbours } = (await here(...args)) as {
       neighbours: readonly (Named & { readonly similar: number })[];
     };
-    const { stdout } = await runHere(...args, ...onCpu, '--quiet');
+    const { stdout } = await factorflow(...args, ...onCpu, '--quiet');
     expect(stdout).toMatch(/^ +111161 +The Shawshank Redemption \(1994\)\n┌/);
     for (const { similar, name } of neighbours) expect(stdout).toContain(`${similar} │ ${name}`);
   });
@@ -94,7 +85,7 @@ describe('--item-names', () => {
       name: 'The Shawshank Redemption (1994)',
       contributions: [{ item: 109_506, name: 'The Crow (1994)', rating: 9 }],
     });
-    const { stdout } = await runHere(...args, ...onCpu, '--quiet');
+    const { stdout } = await factorflow(...args, ...onCpu, '--quiet');
     expect(stdout).toContain('of item 111161 (The Shawshank Redemption (1994)) for user 26');
     expect(stdout).toMatch(/109506 │ The Crow \(1994\) │ +9 │/);
   });
@@ -104,7 +95,7 @@ describe('--item-names', () => {
       'some.csv',
       'movieId,title\n111161,"Redemption,\tThe ""Shawshank"" one whose title goes on for longer than any table is wide"\n468569,\n468569,The Dark Knight\n5,Unknown\n',
     );
-    const { code, stdout, stderr } = await runHere(
+    const { code, stdout, stderr } = await factorflow(
       'recommend',
       model,
       '--users',
@@ -166,12 +157,16 @@ describe('--item-names', () => {
       '--force',
       ...onCpu,
     ];
-    const none = await runHere(...args, '--item-names', file('other.csv', 'id,title\ntt1,One\n'));
+    const none = await factorflow(...args, '--item-names', file('other.csv', 'id,title\ntt1,One\n'));
     expect(none.code).toBe(0);
     expect(none.stderr).toMatch(
       /no id of the names is an item of the model: the ids of the names are texts such as "tt1", the model's are numbers such as 0; items are shown as ids/,
     );
-    const some = await runHere(...args, '--item-names', file('some-of.csv', 'id,title\n1,One\n99,Other\n'));
+    const some = await factorflow(
+      ...args,
+      '--item-names',
+      file('some-of.csv', 'id,title\n1,One\n99,Other\n'),
+    );
     expect(some.stderr).toMatch(
       /item names: 1 id is not an item of the model; 6 of 7 items have no name and are shown as ids/,
     );
@@ -199,7 +194,7 @@ describe('--item-names', () => {
       ...onCpu,
     ];
     const legendOf = async (...flags: readonly string[]) => {
-      expect((await runHere(...args, ...flags)).code).toBe(0);
+      expect((await factorflow(...args, ...flags)).code).toBe(0);
       return [...parseHTML(readFileSync(page, 'utf8')).document.querySelectorAll('#map-of-items .key')].map(
         ({ textContent }) => textContent,
       );

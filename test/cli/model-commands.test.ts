@@ -1,15 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import {
-  factorflow,
-  fails,
-  jsonHere,
-  ratings,
-  temporaryFolder,
-  trainedModel,
-  writeParquet,
-} from './run-cli.ts';
+import { factorflow, fails, json, ratings, temporaryFolder, trainedModel, writeParquet } from './run-cli.ts';
 
 const folder = temporaryFolder();
 const model = await trainedModel();
@@ -20,7 +12,7 @@ describe.concurrent('predict', () => {
       join(folder, 'pairs.parquet'),
       `(SELECT "user", item, 'a' AS note FROM '${ratings}' LIMIT 10) UNION ALL SELECT -1, 1, 'b'`,
     );
-    const all = await jsonHere('predict', model, pairs, '--output', join(folder, 'all'));
+    const all = await json('predict', model, pairs, '--output', join(folder, 'all'));
     expect(all).toMatchObject({
       command: 'predict',
       rows: 11,
@@ -29,7 +21,7 @@ describe.concurrent('predict', () => {
       output: join(folder, 'all'),
     });
     expect(readdirSync(join(folder, 'all'))).toEqual(['part-00000.parquet']);
-    const warm = await jsonHere(
+    const warm = await json(
       'predict',
       model,
       pairs,
@@ -41,7 +33,7 @@ describe.concurrent('predict', () => {
       'snappy',
     );
     expect(warm).toMatchObject({ rows: 10, coldPairs: 1 });
-    const inspected = await jsonHere('inspect', join(folder, 'warm.parquet'), '--rating-col', 'prediction');
+    const inspected = await json('inspect', join(folder, 'warm.parquet'), '--rating-col', 'prediction');
     expect(inspected).toMatchObject({ rows: 10, ratings: 10 });
     expect(
       (inspected.columns as { name: string; codecs: string[] }[]).map(({ name, codecs }) => [name, codecs]),
@@ -56,7 +48,7 @@ describe.concurrent('fold-in and export', () => {
       `SELECT 700001::INTEGER AS "user", item, rating FROM read_parquet('${ratings}') WHERE "user" = 26 UNION ALL SELECT 700002, 999999999, 5`,
     );
     const [later, rows] = [join(folder, 'later-users'), join(folder, 'later-rows.parquet')];
-    const report = await jsonHere('fold-in', model, users, '--model-dir', later, '--output', rows);
+    const report = await json('fold-in', model, users, '--model-dir', later, '--output', rows);
     expect(report).toMatchObject({
       command: 'fold-in',
       users: 1,
@@ -65,11 +57,11 @@ describe.concurrent('fold-in and export', () => {
       model: later,
       output: rows,
     });
-    expect(await jsonHere('recommend', later, '--users', '700001', '--n', '2')).toMatchObject({
+    expect(await json('recommend', later, '--users', '700001', '--n', '2')).toMatchObject({
       rows: 2,
       recommendations: [{ user: 700001, rank: 1 }, { rank: 2 }],
     });
-    expect(await jsonHere('inspect', rows)).toMatchObject({
+    expect(await json('inspect', rows)).toMatchObject({
       rows: 1,
       columns: [{ name: 'id' }, { name: 'features' }],
     });
@@ -98,7 +90,7 @@ describe.concurrent('fold-in and export', () => {
 
   it('writes factors for other programs', async () => {
     const output = join(folder, 'arrays');
-    expect(await jsonHere('export', model, '--output', output)).toMatchObject({
+    expect(await json('export', model, '--output', output)).toMatchObject({
       command: 'export',
       users: 16_554,
       items: 10_506,
@@ -113,28 +105,18 @@ describe.concurrent('fold-in and export', () => {
     ]);
     await fails(2, /exists/, 'export', model, '--output', output);
     expect(
-      await jsonHere(
-        'export',
-        model,
-        '--output',
-        output,
-        '--to',
-        'parquet',
-        '--precision',
-        'float16',
-        '--force',
-      ),
+      await json('export', model, '--output', output, '--to', 'parquet', '--precision', 'float16', '--force'),
     ).toMatchObject({ precision: 'float16' });
   });
 });
 
 describe.concurrent('explain', () => {
   it('takes a score apart, as JSON and as a table', async () => {
-    const [{ item }] = (await jsonHere('recommend', model, '--users', '2', '--n', '1')).recommendations as {
+    const [{ item }] = (await json('recommend', model, '--users', '2', '--n', '1')).recommendations as {
       item: number;
     }[];
     const args = ['explain', model, ratings, '--user', '2', '--item', String(item), '--n', '2'];
-    const report = await jsonHere(...args);
+    const report = await json(...args);
     const shares = report.contributions as { item: number; rating: number; share: number }[];
     expect(report).toMatchObject({
       command: 'explain',
@@ -200,7 +182,7 @@ describe.concurrent('similar', () => {
   });
 
   it('gives them as JSON, best first', async () => {
-    const report = await jsonHere('similar', model, '--item', '90735', '--n', '4', '--similarity', 'dot');
+    const report = await json('similar', model, '--item', '90735', '--n', '4', '--similarity', 'dot');
     expect(report).toMatchObject({ command: 'similar', side: 'item', n: 4, similarity: 'dot' });
     const scores = (
       report.neighbours as { item: number; rank: number; similar: number; similarity: number }[]
@@ -211,7 +193,7 @@ describe.concurrent('similar', () => {
   it('needs one side, and names ids that the model does not know', async () => {
     await fails(2, /give either --item or --user/, 'similar', model);
     await fails(2, /give either --item or --user/, 'similar', model, '--item', '90735', '--user', '1');
-    const report = await jsonHere('similar', model, '--item', '90735,123456789', '--n', '1');
+    const report = await json('similar', model, '--item', '90735,123456789', '--n', '1');
     expect(report).toMatchObject({ unknown: ['123456789'], neighbours: [{ item: 90735 }] });
   });
 });

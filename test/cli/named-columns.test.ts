@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { fails, jsonHere, quick, runHere, temporaryFolder } from './run-cli.ts';
+import { factorflow, fails, json, quick, temporaryFolder } from './run-cli.ts';
 
 const folder = temporaryFolder();
 const [known, odd, several] = ['known.csv', 'odd.csv', 'several.csv'].map((name) => join(folder, name));
@@ -23,22 +23,12 @@ beforeAll(async () => {
     several,
     text('user_id,asin,parent_asin,rating', ([user, item, rating]) => [user, item, item, rating].join(',')),
   );
-  await jsonHere(
-    'train',
-    known,
-    '--test-fraction',
-    '0.1',
-    '--test-by',
-    'time',
-    ...quick,
-    '--model-dir',
-    model,
-  );
+  await json('train', known, '--test-fraction', '0.1', '--test-by', 'time', ...quick, '--model-dir', model);
 });
 
 describe('columns with usual names', () => {
   it('are found, and a note on stderr says which, once', async () => {
-    const { code, stderr } = await runHere(
+    const { code, stderr } = await factorflow(
       'train',
       known,
       '--test',
@@ -56,11 +46,11 @@ describe('columns with usual names', () => {
   });
 
   it('are counted by inspect', async () => {
-    expect(await jsonHere('inspect', known)).toMatchObject({
+    expect(await json('inspect', known)).toMatchObject({
       users: 17,
       names: { user: 'userId', item: 'movieId', rating: 'stars' },
     });
-    const { stdout } = await runHere('inspect', several, '--quiet');
+    const { stdout } = await factorflow('inspect', several, '--quiet');
     expect(stdout).toContain('Which column is the item? "asin" and "parent_asin" may be');
   });
 
@@ -75,7 +65,7 @@ describe('columns with usual names', () => {
       join(folder, 'no'),
     );
     expect(
-      await jsonHere('train', several, '--item-col', 'asin', ...quick, '--model-dir', join(folder, 'yes')),
+      await json('train', several, '--item-col', 'asin', ...quick, '--model-dir', join(folder, 'yes')),
     ).toMatchObject({ users: 17 });
   });
 });
@@ -85,22 +75,22 @@ describe('columns named by flags', () => {
   const rated = [...flags, '--rating-col', 'how'];
 
   it('are taken by every command that reads ratings of a model', async () => {
-    expect(await jsonHere('evaluate', model, odd, ...rated)).toMatchObject({ pairs: 300, coldPairs: 0 });
+    expect(await json('evaluate', model, odd, ...rated)).toMatchObject({ pairs: 300, coldPairs: 0 });
     expect(
-      await jsonHere('predict', model, odd, ...flags, '--output', join(folder, 'predicted.csv')),
+      await json('predict', model, odd, ...flags, '--output', join(folder, 'predicted.csv')),
     ).toMatchObject({ rows: 300, coldPairs: 0 });
     expect(
-      await jsonHere('recommend', model, '--users', '1', '--n', '3', '--exclude', odd, ...flags),
+      await json('recommend', model, '--users', '1', '--n', '3', '--exclude', odd, ...flags),
     ).toMatchObject({ users: 1 });
     expect(
-      await jsonHere('fold-in', model, odd, ...rated, '--output', join(folder, 'folded.parquet')),
+      await json('fold-in', model, odd, ...rated, '--output', join(folder, 'folded.parquet')),
     ).toMatchObject({ users: 17 });
-    expect(await jsonHere('explain', model, odd, ...rated, '--user', '1', '--item', '1')).toMatchObject({
+    expect(await json('explain', model, odd, ...rated, '--user', '1', '--item', '1')).toMatchObject({
       user: 1,
       item: 1,
     });
     expect(
-      await jsonHere(
+      await json(
         'tune',
         odd,
         ...rated,

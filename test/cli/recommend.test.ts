@@ -1,15 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import {
-  factorflow,
-  fails,
-  jsonHere,
-  ratings,
-  temporaryFolder,
-  trainedModel,
-  writeParquet,
-} from './run-cli.ts';
+import { factorflow, fails, json, ratings, temporaryFolder, trainedModel, writeParquet } from './run-cli.ts';
 
 const folder = temporaryFolder();
 const model = await trainedModel();
@@ -37,15 +29,15 @@ describe.concurrent('outputs of predict and recommend', () => {
       /predictions +3\n +cold pairs +2 with an unknown user or item \(left out\)/,
     );
     expect(readFileSync(join(folder, 'p.tsv'), 'utf8').split('\n')).toHaveLength(5);
-    await jsonHere('recommend', model, '--output', join(folder, 'r.csv'), '--users', '1,2', '--n', '3');
+    await json('recommend', model, '--output', join(folder, 'r.csv'), '--users', '1,2', '--n', '3');
     expect(
       readFileSync(join(folder, 'r.csv'), 'utf8')
         .split('\n')
         .map((line) => line.split(',')[1]),
     ).toEqual(['rank', '1', '2', '3', '1', '2', '3', undefined]);
-    await jsonHere('recommend', model, '--output', join(folder, 'r.arrow'), '--users', '1,2', '--n', '3');
-    expect(await jsonHere('inspect', join(folder, 'r.arrow'))).toMatchObject({ rows: 6 });
-    await jsonHere('recommend', model, '--output', join(folder, 'v1.2'), '--users', '1,2', '--n', '3');
+    await json('recommend', model, '--output', join(folder, 'r.arrow'), '--users', '1,2', '--n', '3');
+    expect(await json('inspect', join(folder, 'r.arrow'))).toMatchObject({ rows: 6 });
+    await json('recommend', model, '--output', join(folder, 'v1.2'), '--users', '1,2', '--n', '3');
     expect(readdirSync(join(folder, 'v1.2'))).toEqual(['part-00000.parquet']);
   });
 
@@ -92,9 +84,9 @@ describe.concurrent('outputs of predict and recommend', () => {
 describe.concurrent('recommend', () => {
   it('writes the best items of all users', async () => {
     const output = join(folder, 'recommendations');
-    const report = await jsonHere('recommend', model, '--output', output, '--n', '3');
+    const report = await json('recommend', model, '--output', output, '--n', '3');
     expect(report).toMatchObject({ command: 'recommend', users: 16_554, n: 3, rows: 3 * 16_554, output });
-    expect(await jsonHere('inspect', output)).toMatchObject({
+    expect(await json('inspect', output)).toMatchObject({
       rows: 3 * 16_554,
       columns: ['user', 'rank', 'item', 'prediction'].map((name) => ({ name })),
     });
@@ -119,14 +111,14 @@ describe.concurrent('recommend', () => {
   });
 
   it('gives a few users in JSON, without what is excluded', async () => {
-    const report = await jsonHere('recommend', model, '--users', '1', '--n', '5');
+    const report = await json('recommend', model, '--users', '1', '--n', '5');
     const rows = report.recommendations as { user: number; rank: number; item: number; prediction: number }[];
     expect(rows.map(({ user, rank }) => [user, rank])).toEqual([1, 2, 3, 4, 5].map((rank) => [1, rank]));
     const seen = await writeParquet(
       join(folder, 'seen.parquet'),
       `SELECT 1::INTEGER AS "user", ${rows[0].item}::INTEGER AS item, 1::FLOAT AS rating`,
     );
-    const others = await jsonHere('recommend', model, '--users', '1', '--n', '4', '--exclude', seen);
+    const others = await json('recommend', model, '--users', '1', '--n', '4', '--exclude', seen);
     expect((others.recommendations as { item: number }[]).map(({ item }) => item)).toEqual(
       rows.slice(1).map(({ item }) => item),
     );
@@ -142,19 +134,19 @@ describe.concurrent('recommend, of lists and unknown users', () => {
     const args = ['recommend', model, '--users', '1', '--n', '3', '--exclude'];
     const text =
       'no pair of --exclude is known to the model: 50 pairs of unknown users or items, which exclude nothing. Check the ids, --user-col and --item-col';
-    expect(await jsonHere(...args, strangers)).toMatchObject({
+    expect(await json(...args, strangers)).toMatchObject({
       unknownExcluded: 50,
       warnings: [{ code: 'unknown-exclusions', text }],
     });
     expect((await factorflow(...args, strangers, '--quiet')).stderr).toBe(`factorflow: warning: ${text}\n`);
-    expect(await jsonHere(...args, ratings)).toMatchObject({ unknownExcluded: 0, warnings: [] });
-    expect(await jsonHere(...args.slice(0, -1))).not.toHaveProperty('unknownExcluded');
+    expect(await json(...args, ratings)).toMatchObject({ unknownExcluded: 0, warnings: [] });
+    expect(await json(...args.slice(0, -1))).not.toHaveProperty('unknownExcluded');
   });
 
   it('tells how numbers in a CSV are read where ids are texts', async () => {
     const [rated, texts] = [join(folder, 'numbers.csv'), join(folder, 'texts')];
     writeFileSync(rated, 'user,item,rating\n1,1,3\n2,1,4\n1,2,5\n');
-    await jsonHere(
+    await json(
       'train',
       rated,
       '--types',
@@ -172,15 +164,15 @@ describe.concurrent('recommend, of lists and unknown users', () => {
       /ids are int32 here, but utf8 .*\(column "user"\)\. Where a CSV or NDJSON file holds numbers, --types reads them as text/,
       ...args,
     );
-    expect(await jsonHere(...args, '--types', 'user=utf8,item=utf8')).toMatchObject({ rows: 1 });
+    expect(await json(...args, '--types', 'user=utf8,item=utf8')).toMatchObject({ rows: 1 });
   });
 
   it('keeps to the lists allow and deny, and counts what they name in vain', async () => {
-    const rows = (await jsonHere('recommend', model, '--users', '1', '--n', '3')).recommendations as {
+    const rows = (await json('recommend', model, '--users', '1', '--n', '3')).recommendations as {
       item: number;
     }[];
     const [first, second, third] = rows.map(({ item }) => item);
-    const report = await jsonHere(
+    const report = await json(
       'recommend',
       model,
       '--users',
@@ -194,9 +186,7 @@ describe.concurrent('recommend, of lists and unknown users', () => {
     );
     expect(report).toMatchObject({ users: 1, rows: 2, missing: 1, unknownUsers: [], unknownItems: 1 });
     expect((report.recommendations as { item: number }[]).map(({ item }) => item)).toEqual([second, third]);
-    expect(
-      await jsonHere('recommend', model, '--users', '1', '--n', '3', '--allow', '999999999'),
-    ).toMatchObject({
+    expect(await json('recommend', model, '--users', '1', '--n', '3', '--allow', '999999999')).toMatchObject({
       rows: 0,
       missing: 3,
       recommendations: [],
@@ -204,7 +194,7 @@ describe.concurrent('recommend, of lists and unknown users', () => {
   });
 
   it('names unknown users, who get nothing or what is popular', async () => {
-    expect(await jsonHere('recommend', model, '--users', '999999999,1,x', '--n', '2')).toMatchObject({
+    expect(await json('recommend', model, '--users', '999999999,1,x', '--n', '2')).toMatchObject({
       users: 3,
       rows: 2,
       unknownUsers: [999999999, 'x'],
@@ -243,23 +233,23 @@ describe.concurrent('recommend, of lists and unknown users', () => {
       join(folder, 'wide-ids.parquet'),
       `SELECT "user"::BIGINT AS "user", item + ${large} AS item, rating FROM '${ratings}' LIMIT 2000`,
     );
-    await jsonHere('train', rated, '--rank', '2', '--max-iter', '1', '--model-dir', wide);
-    const report = await jsonHere('recommend', wide, '--users', '1,999999999', '--n', '1');
+    await json('train', rated, '--rank', '2', '--max-iter', '1', '--model-dir', wide);
+    const report = await json('recommend', wide, '--users', '1,999999999', '--n', '1');
     const [{ item }] = report.recommendations as { item: string }[];
     expect(report).toMatchObject({
       unknownUsers: [999999999],
       recommendations: [{ user: 1, item: expect.stringMatching(/^11529215046\d+$/) }],
     });
-    expect(await jsonHere('recommend', wide, '--items', item, '--n', '1')).toMatchObject({
+    expect(await json('recommend', wide, '--items', item, '--n', '1')).toMatchObject({
       recommendations: [{ item, user: expect.any(Number) }],
     });
-    expect(await jsonHere('similar', wide, '--item', item, '--n', '1')).toMatchObject({
+    expect(await json('similar', wide, '--item', item, '--n', '1')).toMatchObject({
       neighbours: [{ item, similar: expect.any(String) }],
     });
-    expect(await jsonHere('similar', wide, '--user', '1', '--n', '1')).toMatchObject({
+    expect(await json('similar', wide, '--user', '1', '--n', '1')).toMatchObject({
       neighbours: [{ user: 1, similar: expect.any(Number) }],
     });
-    expect(await jsonHere('explain', wide, rated, '--user', '1', '--item', item)).toMatchObject({
+    expect(await json('explain', wide, rated, '--user', '1', '--item', item)).toMatchObject({
       user: 1,
       item,
       contributions: expect.arrayContaining([
@@ -269,23 +259,21 @@ describe.concurrent('recommend, of lists and unknown users', () => {
   });
 
   it('finds users for items', async () => {
-    const report = await jsonHere('recommend', model, '--items', '90735', '--n', '3');
+    const report = await json('recommend', model, '--items', '90735', '--n', '3');
     expect(report).toMatchObject({
       items: 1,
       rows: 3,
       recommendations: [{ item: 90735, rank: 1 }, { rank: 2 }, { rank: 3 }],
     });
     const output = join(folder, 'fans');
-    expect(
-      await jsonHere('recommend', model, '--items', 'all', '--n', '2', '--output', output),
-    ).toMatchObject({
+    expect(await json('recommend', model, '--items', 'all', '--n', '2', '--output', output)).toMatchObject({
       rows: 2 * 10_506,
       missing: 0,
     });
-    expect(await jsonHere('inspect', output)).toMatchObject({
+    expect(await json('inspect', output)).toMatchObject({
       columns: ['item', 'rank', 'user', 'prediction'].map((name) => ({ name })),
     });
-    expect(await jsonHere('recommend', model, '--items', '123456789')).toMatchObject({
+    expect(await json('recommend', model, '--items', '123456789')).toMatchObject({
       rows: 0,
       warnings: [{ text: '1 of 1 item is unknown to the model and gets no users' }],
     });

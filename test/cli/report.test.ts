@@ -5,7 +5,7 @@ import { parseHTML } from 'linkedom';
 import { describe, expect, it } from 'vitest';
 import { environmentSection } from '../../cli/page/sections/environment.ts';
 import { Chromium, prepareChromium } from '../support/browser/chromium.ts';
-import { runHere as runCli } from './run-cli.ts';
+import { factorflow as runCli } from './run-cli.ts';
 import { page, path, ratings } from './reported-training.ts';
 
 describe('--report of train', () => {

@@ -3,7 +3,7 @@ import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from '
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect } from 'vitest';
-import { runHere as runCli } from './run-cli.ts';
+import { factorflow as runCli } from './run-cli.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-report-'));
 export const path = (name: string) => join(folder, name);

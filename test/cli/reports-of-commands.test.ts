@@ -1,6 +1,6 @@
 import { copyFileSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { runHere as runCli } from './run-cli.ts';
+import { factorflow as runCli } from './run-cli.ts';
 import { path, ratings } from './reported-training.ts';
 
 describe('--report of other commands', () => {

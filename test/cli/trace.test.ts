@@ -5,7 +5,7 @@ import { type PhysicalPlan, stagesOf } from '../../engine/plan/physical-plan.ts'
 import { noGpu } from '../support/gpu/open-gpu.ts';
 import { randomRatings } from '../support/ratings.ts';
 import { checkTrace } from '../support/traces.ts';
-import { factorflow, json, quick, ratings, runHere, temporaryFolder } from './run-cli.ts';
+import { factorflow, json, quick, ratings, temporaryFolder } from './run-cli.ts';
 
 const folder = temporaryFolder();
 const model = join(folder, 'model');
@@ -80,7 +80,7 @@ describe('--trace', () => {
     const other = join(folder, 'other.json');
     writeFileSync(other, '{"displayTimeUnit":"s"}');
     const run = async (trace: string) =>
-      (await runHere('train', ratings, '--model-dir', join(folder, 'none'), '--trace', trace)).stderr;
+      (await factorflow('train', ratings, '--model-dir', join(folder, 'none'), '--trace', trace)).stderr;
     expect(await run(other)).toContain('the output exists already');
     expect(await run(ratings)).toContain('--trace is an input too');
     expect(await run(join(folder, 'none', 'trace.json'))).toContain('--trace is inside --model-dir');

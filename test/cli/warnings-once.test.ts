@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { noEvents } from '../../engine/events.ts';
 import { warnOnce } from '../../cli/run-cli.ts';
-import { ratings, runHere, temporaryFolder } from './run-cli.ts';
+import { factorflow, ratings, temporaryFolder } from './run-cli.ts';
 
 const folder = temporaryFolder();
 const likes = join(folder, 'likes.csv');
@@ -18,7 +18,7 @@ const fast = ['--rank', '2', '--max-iter', '1', '--device', 'cpu', '--workers', 
 
 /** The warnings of a command, each with the number of times that it was printed. */
 async function warningsOf(...args: readonly string[]): Promise<Map<string, number>> {
-  const { code, stderr, stdout } = await runHere(...args);
+  const { code, stderr, stdout } = await factorflow(...args);
   expect(code).toBe(0);
   const counts = new Map<string, number>();
   for (const [, text] of `${stderr}\n${stdout}`.matchAll(/^(?:factorflow: )?warning: (.*)$/gm))

@@ -12,7 +12,7 @@ import { readTable } from '../../connectors/text/text-testing.ts';
 import {
   factorflow,
   fails,
-  jsonHere,
+  json,
   program,
   quick,
   ratings,
@@ -47,7 +47,7 @@ function piped(input: Uint8Array | undefined, ...args: string[]): Promise<Piped>
 }
 
 test('Parquet to CSV, Arrow and back: the same rows, and one JSON object', async () => {
-  const told = await jsonHere('convert', ratings, path('r.csv.gz'));
+  const told = await json('convert', ratings, path('r.csv.gz'));
   expect(told).toMatchObject({
     command: 'convert',
     rows: original.rows.length,
@@ -60,8 +60,8 @@ test('Parquet to CSV, Arrow and back: the same rows, and one JSON object', async
       .toString()
       .split('\n')[0],
   ).toBe('user,item,rating,timestamp');
-  await jsonHere('convert', path('r.csv.gz'), path('r.arrow'));
-  await jsonHere('convert', path('r.arrow'), path('r.parquet'), '--codec', 'snappy');
+  await json('convert', path('r.csv.gz'), path('r.arrow'));
+  await json('convert', path('r.arrow'), path('r.parquet'), '--codec', 'snappy');
   for (const source of [
     new TextSource(path('r.csv.gz')),
     new ArrowSource(path('r.arrow')),
@@ -113,7 +113,7 @@ test('a reader of stdout that goes away is no error', async () => {
 
 test('text without a header: names, delimiter and types by flags', async () => {
   writeFileSync(path('odd.txt'), '007|1|4\n8|2|5\n');
-  await jsonHere(
+  await json(
     'convert',
     path('odd.txt'),
     path('odd.parquet'),
@@ -185,8 +185,8 @@ test('what is wrong with the data', async () => {
 });
 
 test('commands that take ratings take other formats', async () => {
-  await jsonHere('convert', ratings, path('ratings'), '--to', 'tsv');
-  const fromText = await jsonHere(
+  await json('convert', ratings, path('ratings'), '--to', 'tsv');
+  const fromText = await json(
     'train',
     path('ratings'),
     '--format',
@@ -201,13 +201,13 @@ test('commands that take ratings take other formats', async () => {
   expect(readFileSync(join(path('model'), 'itemFactors/part-00000.parquet'))).toEqual(
     readFileSync(join(await trainedModel(), 'itemFactors/part-00000.parquet')),
   );
-  const evaluated = await jsonHere('evaluate', path('model'), path('r.csv.gz'));
+  const evaluated = await json('evaluate', path('model'), path('r.csv.gz'));
   expect(evaluated.pairs).toBe(original.rows.length);
-  await jsonHere('predict', path('model'), path('r.arrow'), '--output', path('predicted.parquet'));
+  await json('predict', path('model'), path('r.arrow'), '--output', path('predicted.parquet'));
   expect((await readTable(new ParquetSource(path('predicted.parquet')))).columns).toContain(
     'prediction:Float32',
   );
-  expect(await jsonHere('inspect', path('r.csv.gz'))).toMatchObject({
+  expect(await json('inspect', path('r.csv.gz'))).toMatchObject({
     rows: original.rows.length,
     files: 1,
     rowGroups: 0,
@@ -258,7 +258,7 @@ test('Parquet from a web server', async () => {
   });
   await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
   try {
-    const told = await jsonHere(
+    const told = await json(
       'convert',
       `http://127.0.0.1:${(server.address() as AddressInfo).port}/r.parquet`,
       path('web.arrow'),

@@ -6,7 +6,6 @@ import {
   fails,
   quick,
   ratings,
-  runHere,
   temporaryFolder,
   trainedModel,
   writeParquet,
@@ -97,13 +96,13 @@ describe.concurrent('bad data exits with 3 and says where', () => {
     );
     await fails(3, /no ratings/, ...train(none));
     const all = await writeParquet(join(folder, 'all-bad.parquet'), withBad('WHEN true THEN NULL'));
-    const { code, stderr } = await runHere(...train(all, '--on-bad-rows', 'skip', '--quiet'));
+    const { code, stderr } = await factorflow(...train(all, '--on-bad-rows', 'skip', '--quiet'));
     expect(code).toBe(3);
     expect(stderr).toMatch(/no ratings/);
   });
 
   it('missing held-out ratings, before training', async () => {
-    const { code, stderr } = await runHere(...train(ratings, '--test', join(folder, 'missing.parquet')));
+    const { code, stderr } = await factorflow(...train(ratings, '--test', join(folder, 'missing.parquet')));
     expect(code).toBe(3);
     expect(stderr).toMatch(/^factorflow: read: no such file/);
   });

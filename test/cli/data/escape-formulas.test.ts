@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Session } from '../../../index.ts';
-import { factorflow, fails, jsonHere, runHere, temporaryFolder, trainedModel } from '../run-cli.ts';
+import { factorflow, fails, json, temporaryFolder, trainedModel } from '../run-cli.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
@@ -16,22 +16,13 @@ describe('--escape-formulas', () => {
   it('of convert, to stdout and to folders', async () => {
     const { stdout } = await factorflow('convert', input, '-', '--to', 'csv', '--escape-formulas', '--quiet');
     expect(stdout).toBe(escaped);
-    await jsonHere(
-      'convert',
-      input,
-      path('by'),
-      '--to',
-      'csv',
-      '--partition-by',
-      'user',
-      '--escape-formulas',
-    );
+    await json('convert', input, path('by'), '--to', 'csv', '--partition-by', 'user', '--escape-formulas');
     expect(readFileSync(path('by/user=3/part-00000.csv'), 'utf8')).toBe("item,rating,'=title\n4,5.0,'-1\n");
   });
 
   it('of split, and of predict for the columns that it passes on', async () => {
     const parts = path('parts');
-    await jsonHere('split', input, '--output', parts, '--folds', '2', '--to', 'csv', '--escape-formulas');
+    await json('split', input, '--output', parts, '--folds', '2', '--to', 'csv', '--escape-formulas');
     const tests = [1, 2].map((fold) =>
       readFileSync(join(parts, `fold-${fold}/test.csv`), 'utf8').split('\n'),
     );
@@ -39,7 +30,7 @@ describe('--escape-formulas', () => {
     expect(tests.flatMap((lines) => lines.slice(1, -1)).sort()).toEqual(rows);
     const output = path('predicted.csv');
     const flags = ['--output', output, '--escape-formulas', ...onCpu];
-    expect((await runHere('predict', await trainedModel(), input, ...flags)).code).toBe(0);
+    expect((await factorflow('predict', await trainedModel(), input, ...flags)).code).toBe(0);
     expect(readFileSync(output, 'utf8')).toMatch(
       /^user,item,rating,'=title,prediction\n1,2,-3\.5,"'=HYPERLINK/,
     );
@@ -49,7 +40,14 @@ describe('--escape-formulas', () => {
     const [names, output] = [path('names.csv'), path('recommended.csv')];
     writeFileSync(names, 'item,title\n111161,@SUM(1)\n');
     const flags = ['--users', '26', '--allow', '111161', '--item-names', names, '--escape-formulas'];
-    const { code } = await runHere('recommend', await trainedModel(), ...flags, '--output', output, ...onCpu);
+    const { code } = await factorflow(
+      'recommend',
+      await trainedModel(),
+      ...flags,
+      '--output',
+      output,
+      ...onCpu,
+    );
     expect(code).toBe(0);
     expect(readFileSync(output, 'utf8')).toContain(",'@SUM(1),");
   });

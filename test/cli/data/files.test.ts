@@ -5,16 +5,7 @@ import { zstdCompressSync } from 'node:zlib';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { hasZstd } from '../../../connectors/compression/compressions.ts';
 import { packLz4Bytes } from '../../../connectors/compression/lz4-frame.ts';
-import {
-  factorflow,
-  fails,
-  jsonHere,
-  program,
-  quick,
-  ratings,
-  runHere,
-  temporaryFolder,
-} from '../run-cli.ts';
+import { factorflow, fails, json, program, quick, ratings, temporaryFolder } from '../run-cli.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
@@ -54,7 +45,7 @@ describe('ratings in files as people have them', () => {
   const european = `user;item;rating\n${rows.map(([user, item, rating]) => `${user};${item};${String(rating).replace('.', ',')}`).join('\n')}\n`;
 
   const errorOf = async (...args: [string, ...string[]]) =>
-    ((await jsonHere(...train(...args))).iterations as { trainRmse: number }[])[1].trainRmse;
+    ((await json(...train(...args))).iterations as { trainRmse: number }[])[1].trainRmse;
   let reference: number;
   beforeAll(async () => {
     reference = await errorOf(put('reference.csv', csv));
@@ -141,7 +132,7 @@ describe('ratings in files as people have them', () => {
   });
 
   test('an Arrow stream on stdin that ends without its mark is cut off', async () => {
-    await jsonHere('convert', ratings, path('r.arrows'));
+    await json('convert', ratings, path('r.arrows'));
     const stream = readFileSync(path('r.arrows'));
     const { code, stderr } = await piped(
       stream.subarray(0, -8),
@@ -187,12 +178,12 @@ describe('bad values obey --on-bad-rows, wherever they stand', () => {
     ],
   ])('%s', async (_name, text, reason) => {
     const file = put('bad.csv', text);
-    const strict = await runHere(...train(file));
+    const strict = await factorflow(...train(file));
     expect(strict.code).toBe(3);
     expect(strict.stderr).toContain(
       `1 bad row, the first in ${file}, ${reason}. Clean the data, or leave such rows out with --on-bad-rows skip`,
     );
-    const skipped = await runHere(...train(file, '--on-bad-rows', 'skip'));
+    const skipped = await factorflow(...train(file, '--on-bad-rows', 'skip'));
     expect(skipped.code).toBe(0);
     expect(skipped.stderr).toContain(`warning: left out 1 bad row, the first in ${file}, ${reason}`);
   });
@@ -203,7 +194,7 @@ describe('bad values obey --on-bad-rows, wherever they stand', () => {
       `${'{"user":1,"item":2,"rating":3}\n{"user":2,"item":1,"rating":4}\n'.repeat(5)}{"user":1,"item":1}\n{"user":1,"item":1,"rating":{"stars":3}}\n{"user":1,"it`,
     );
     await fails(3, /3 bad rows, the first in .*bad\.ndjson, line 11: rating is null/, ...train(file));
-    expect((await runHere(...train(file, '--on-bad-rows', 'skip'))).code).toBe(0);
+    expect((await factorflow(...train(file, '--on-bad-rows', 'skip'))).code).toBe(0);
     await fails(
       3,
       /line 13: the line is not a complete JSON object: /,
@@ -221,7 +212,7 @@ describe('bad values obey --on-bad-rows, wherever they stand', () => {
       path('x.csv'),
       '--quiet',
     );
-    expect((await runHere('convert', nested, path('x.csv'), '--columns', 'user', '--quiet')).code).toBe(0);
+    expect((await factorflow('convert', nested, path('x.csv'), '--columns', 'user', '--quiet')).code).toBe(0);
   });
 
   test('behind a split of the ratings too', async () => {
@@ -231,7 +222,9 @@ describe('bad values obey --on-bad-rows, wherever they stand', () => {
       /1 bad row, the first in .*split\.csv, line 302: rating "bad" is not a number/,
       ...train(file, '--test-fraction', '0.5'),
     );
-    expect((await runHere(...train(file, '--test-fraction', '0.5', '--on-bad-rows', 'skip'))).code).toBe(0);
+    expect((await factorflow(...train(file, '--test-fraction', '0.5', '--on-bad-rows', 'skip'))).code).toBe(
+      0,
+    );
   });
 
   test('a header only, lz4 and zstd that end early', async () => {

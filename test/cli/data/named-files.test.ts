@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { fails, jsonHere, quick, runHere, temporaryFolder } from '../run-cli.ts';
+import { factorflow, fails, json, quick, temporaryFolder } from '../run-cli.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
@@ -23,14 +23,14 @@ const train = (input: string, ...flags: string[]) => [
 describe('names on the command line', () => {
   beforeAll(async () => {
     const text = 'userId,item,rating\n1,"a,b",4\n1,c,2\n2,"a,b",1\n2,"say ""d""",5\n3,c,3\n';
-    expect((await runHere(...train(put('names.csv', text), '--user-col', 'userId'))).code).toBe(0);
+    expect((await factorflow(...train(put('names.csv', text), '--user-col', 'userId'))).code).toBe(0);
   });
 
   test('ids with commas: in quotes, or by the flag again', async () => {
     const items = async (...flags: string[]) =>
       new Set(
         (
-          (await jsonHere('similar', path('model'), ...flags, '--n', '1', '--quiet')).neighbours as {
+          (await json('similar', path('model'), ...flags, '--n', '1', '--quiet')).neighbours as {
             item: string;
           }[]
         ).map(({ item }) => item),
@@ -38,9 +38,9 @@ describe('names on the command line', () => {
     expect(await items('--item', '"a,b"')).toEqual(new Set(['a,b']));
     expect(await items('--item', 'c,"a,b", "say ""d"""')).toEqual(new Set(['c', 'a,b', 'say "d"']));
     expect(await items('--item', 'c', '--item', '"a,b"')).toEqual(new Set(['c', 'a,b']));
-    expect(
-      (await jsonHere('recommend', path('model'), '--users', '1', '--users', '2,3', '--quiet')).users,
-    ).toBe(3);
+    expect((await json('recommend', path('model'), '--users', '1', '--users', '2,3', '--quiet')).users).toBe(
+      3,
+    );
   });
 
   test('a column that is nearly there', async () => {

@@ -6,7 +6,7 @@ import {
   expectFailure,
   factorflow,
   fails,
-  jsonHere,
+  json,
   quick,
   ratings,
   start,
@@ -18,30 +18,30 @@ const path = (name: string) => join(folder, name);
 
 describe('convert --partition-by', () => {
   it('writes folders that all commands read', async () => {
-    expect(await jsonHere('convert', ratings, path('by-rating'), '--partition-by', 'rating')).toMatchObject({
+    expect(await json('convert', ratings, path('by-rating'), '--partition-by', 'rating')).toMatchObject({
       rows: 100_000,
     });
     expect(readdirSync(path('by-rating'))).toContain('rating=10.0');
-    expect(await jsonHere('inspect', path('by-rating'))).toMatchObject({ rows: 100_000 });
+    expect(await json('inspect', path('by-rating'))).toMatchObject({ rows: 100_000 });
     const train = (input: string, model: string) =>
-      jsonHere('train', input, ...quick, '--seed', '1', '--model-dir', path(model));
+      json('train', input, ...quick, '--seed', '1', '--model-dir', path(model));
     await train(ratings, 'model');
     await train(path('by-rating'), 'model-of-folders');
-    const rmse = async (model: string) => (await jsonHere('evaluate', path(model), ratings)).rmse;
+    const rmse = async (model: string) => (await json('evaluate', path(model), ratings)).rmse;
     expect(await rmse('model-of-folders')).toBe(await rmse('model'));
   });
 
   it('takes a format, conditions, and several columns', async () => {
     const to = path('tsv');
     const flags = ['--where', 'item = 68646 and user < 300', '--partition-by', 'item,rating'];
-    await jsonHere('convert', ratings, to, '--to', 'tsv', ...flags);
+    await json('convert', ratings, to, '--to', 'tsv', ...flags);
     expect(readdirSync(to)).toEqual(['item=68646']);
     const [first] = readdirSync(join(to, 'item=68646'));
     expect(readFileSync(join(to, 'item=68646', first, 'part-00000.tsv'), 'utf8')).toMatch(
       /^user\ttimestamp\n\d+\t\d+\n/,
     );
     const back = path('back.csv');
-    await jsonHere('convert', to, back, '--where', 'rating >= 9');
+    await json('convert', to, back, '--where', 'rating >= 9');
     const [header, row] = readFileSync(back, 'utf8').split('\n');
     expect(header).toBe('user,timestamp,item,rating');
     expect(row).toMatch(/^\d+,\d+,68646,(9|10)\.0$/);
@@ -89,7 +89,7 @@ describe('convert --partition-by', () => {
     await killed('before', output, '--partition-by', 'rating');
     expect(readdirSync(path('killed')).filter((name) => !name.startsWith('.'))).toEqual([]);
     await fails(3, /no such file or folder/, 'inspect', output);
-    await jsonHere('convert', ratings, output, '--partition-by', 'rating');
+    await json('convert', ratings, output, '--partition-by', 'rating');
     expect(readdirSync(path('killed'))).toEqual(['out']);
   });
 
@@ -97,12 +97,12 @@ describe('convert --partition-by', () => {
     'that is killed %s the old one is moved leaves that whole',
     async (at) => {
       const output = path(`replaced-${at}/out`);
-      await jsonHere('convert', ratings, output, '--partition-by', 'rating', '--where', 'rating >= 9');
-      const [before, { rows }] = [filesBelow(output), await jsonHere('inspect', output)];
+      await json('convert', ratings, output, '--partition-by', 'rating', '--where', 'rating >= 9');
+      const [before, { rows }] = [filesBelow(output), await json('inspect', output)];
       await killed(at, output, '--partition-by', 'item', '--where', 'item <= 1000', '--force');
-      expect((await jsonHere('inspect', output)).rows).toBe(rows);
+      expect((await json('inspect', output)).rows).toBe(rows);
       expect(filesBelow(output)).toEqual(before);
-      await jsonHere('convert', ratings, output, '--partition-by', 'rating', '--force');
+      await json('convert', ratings, output, '--partition-by', 'rating', '--force');
       expect(readdirSync(path(`replaced-${at}`))).toEqual(['out']);
     },
   );

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { fails, jsonHere, ratings, temporariesIn, temporaryFolder } from '../run-cli.ts';
+import { fails, json, ratings, temporariesIn, temporaryFolder } from '../run-cli.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
@@ -9,9 +9,9 @@ const path = (name: string) => join(folder, name);
 describe('the output and the flags of split', () => {
   it('replaces an earlier split with --force alone, and leaves nothing of one that fails', async () => {
     const flags = ['split', ratings, '--output', path('kept')];
-    await jsonHere(...flags, '--folds', '2');
+    await json(...flags, '--folds', '2');
     await fails(2, /the output exists already .*--force/, ...flags, '--test-fraction', '0.5');
-    await jsonHere(...flags, '--test-fraction', '0.5', '--force');
+    await json(...flags, '--test-fraction', '0.5', '--force');
     expect(readdirSync(path('kept')).sort()).toEqual(['test', 'train']);
     writeFileSync(path('kept/notes.md'), 'mine');
     await fails(
@@ -86,7 +86,7 @@ describe('the output and the flags of split', () => {
       );
     await fails(2, /--output is needed/, 'split', ratings, '--folds', '3');
     await fails(2, /stdin can be read only once/, 'split', '-', '--output', path('refused'), '--folds', '3');
-    await jsonHere('split', ratings, '--output', path('random'), '--test-fraction', '0.1');
+    await json('split', ratings, '--output', path('random'), '--test-fraction', '0.1');
     await fails(
       2,
       /the output would replace a folder that holds an input|is an input too|would be in a folder that is read/,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { describe, expect, it } from 'vitest';
 import { splitOptions } from '../../../cli/options/data/split-options.ts';
-import { fails, jsonHere, quick, ratings, runHere, temporaryFolder, writeParquet } from '../run-cli.ts';
+import { factorflow, fails, json, quick, ratings, temporaryFolder, writeParquet } from '../run-cli.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
@@ -16,7 +16,7 @@ interface Part {
 }
 
 const splitOf = async (output: string, ...flags: readonly string[]) =>
-  (await jsonHere('split', ratings, '--output', path(output), ...flags)) as unknown as {
+  (await json('split', ratings, '--output', path(output), ...flags)) as unknown as {
     readonly parts: readonly Part[];
     readonly output: string;
   };
@@ -53,7 +53,7 @@ describe('split', () => {
       ),
     ).toBe(0);
     const train = ['--implicit', ...quick, '--seed', '7', '--device', 'cpu'];
-    const drawn = await jsonHere(
+    const drawn = await json(
       'train',
       ratings,
       ...train,
@@ -64,7 +64,7 @@ describe('split', () => {
       '--test-output',
       path('held.csv'),
     );
-    const written = await jsonHere(
+    const written = await json(
       'train',
       path('random/train'),
       ...train,
@@ -81,7 +81,7 @@ describe('split', () => {
         readFileSync(path('drawn/userFactors/part-00000.parquet')),
       ),
     ).toBe(true);
-    const evaluated = await jsonHere(
+    const evaluated = await json(
       'evaluate',
       path('drawn'),
       path('random/test'),
@@ -121,7 +121,7 @@ describe('split', () => {
     const read = (text: string) => splitOptions.before.read(text, '--before');
     expect(read('2024-06-01 02:00')).toEqual(new Date('2024-06-01T02:00:00Z'));
     expect(read('2024-06-01T02:00:00+05:30')).toEqual(new Date('2024-05-31T20:30:00Z'));
-    const seconds = (await jsonHere(
+    const seconds = (await json(
       'split',
       ratings,
       '--output',
@@ -150,7 +150,7 @@ describe('split', () => {
       path('dated.parquet'),
       `SELECT "user", item, rating, to_timestamp(timestamp) AS timestamp FROM '${ratings}'`,
     );
-    const days = (await jsonHere(
+    const days = (await json(
       'split',
       dated,
       '--output',
@@ -191,7 +191,7 @@ describe('split', () => {
     for (const fold of [0, 1, 2]) expect(parts[2 * fold].rows + parts[2 * fold + 1].rows).toBe(100_000);
     expect(parts[1].rows + parts[3].rows + parts[5].rows).toBe(100_000);
     expect(await count(`'${path('folds/fold-2/test.csv')}'`)).toBe(parts[3].rows);
-    const { code, stdout } = await runHere('split', ratings, '--output', path('text'), '--folds', '2');
+    const { code, stdout } = await factorflow('split', ratings, '--output', path('text'), '--folds', '2');
     expect(code).toBe(0);
     expect(stdout).toMatch(
       /^ {2}fold-1\/train +\d\d,\d{3} rows, .*fold-1\/train \([\d.]+ KiB\)\n[^]*\n {2}time +/,

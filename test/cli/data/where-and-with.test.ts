@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { Session } from '../../../index.ts';
-import { fails, jsonHere, quick, runHere, temporaryFolder } from '../run-cli.ts';
+import { factorflow, fails, json, quick, temporaryFolder } from '../run-cli.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
@@ -14,7 +14,7 @@ const computed = ['--with', 'rating = log1p(plays)', '--where', 'plays >= 4'];
 
 beforeAll(async () => {
   writeFileSync(plays, `user,item,plays\n${rows.map((row) => row.join(',')).join('\n')}\n`);
-  await jsonHere('train', plays, ...computed, ...quick, '--model-dir', model);
+  await json('train', plays, ...computed, ...quick, '--model-dir', model);
 });
 
 const factors = (name: string) => readFileSync(join(name, 'itemFactors/part-00000.parquet'));
@@ -27,7 +27,7 @@ const rowsOf = async (file: string) => {
 describe('--where and --with', () => {
   it('choose and compute what convert writes; a later column may use an earlier one', async () => {
     const output = path('converted.parquet');
-    await jsonHere('convert', plays, output, ...computed, '--with', 'double = rating * 2');
+    await json('convert', plays, output, ...computed, '--with', 'double = rating * 2');
     const written = await rowsOf(output);
     expect(written).toHaveLength(many.length);
     for (const [i, row] of written.entries()) {
@@ -38,25 +38,25 @@ describe('--where and --with', () => {
   });
 
   it('give train the ratings that a file of the same rows has', async () => {
-    await jsonHere('convert', plays, path('same.parquet'), ...computed);
-    await jsonHere('train', path('same.parquet'), ...quick, '--model-dir', path('same'));
+    await json('convert', plays, path('same.parquet'), ...computed);
+    await json('train', path('same.parquet'), ...quick, '--model-dir', path('same'));
     expect(factors(model).equals(factors(path('same')))).toBe(true);
   });
 
   it('are in what inspect counts, also where the file itself has no ratings', async () => {
-    const found = await jsonHere('inspect', plays, ...computed);
+    const found = await json('inspect', plays, ...computed);
     expect(found).toMatchObject({
       names: { user: 'user', item: 'item', rating: 'rating' },
       ratings: many.length,
     });
-    expect(await jsonHere('inspect', plays, '--where', 'plays >= 4', '--rating-col', 'plays')).toMatchObject({
+    expect(await json('inspect', plays, '--where', 'plays >= 4', '--rating-col', 'plays')).toMatchObject({
       ratings: many.length,
     });
   });
 
   it('are in both parts of split', async () => {
     const parts = path('parts');
-    await jsonHere(
+    await json(
       'split',
       plays,
       '--output',
@@ -76,14 +76,14 @@ describe('--where and --with', () => {
 
   it('choose the test of evaluate, and leave exclusions and candidates whole', async () => {
     const rated = ['--with', 'rating = plays', '--rating-col', 'rating'];
-    const one = await jsonHere('evaluate', model, plays, ...rated, '--where', 'user = 3');
+    const one = await json('evaluate', model, plays, ...rated, '--where', 'user = 3');
     expect(one).toMatchObject({ pairs: rows.filter(([user]) => user === 3).length });
     // A file without the column of the condition: the condition must not be applied to it.
     const bare = path('pairs.csv');
     writeFileSync(bare, `user,item\n${rows.map(([user, item]) => `${user},${item}`).join('\n')}\n`);
     const ranking = ['evaluate', model, plays, ...rated, '--where', 'plays >= 8', '--ranking', '--k', '5'];
-    expect(await jsonHere(...ranking, '--candidates', bare)).toHaveProperty('users');
-    const { code, stderr } = await runHere(...ranking, '--exclude', bare, '--quiet');
+    expect(await json(...ranking, '--candidates', bare)).toHaveProperty('users');
+    const { code, stderr } = await factorflow(...ranking, '--exclude', bare, '--quiet');
     expect({ code, stderr }).toMatchObject({
       code: 3,
       stderr: expect.stringMatching(/no user is left to rank/),
@@ -113,7 +113,7 @@ describe('a configuration file', () => {
   ])('has where as a text and with as %s', async (_, computing) => {
     const [config, output] = [path('config.json'), path(`by-${typeof computing}`)];
     writeFileSync(config, JSON.stringify({ where: 'plays >= 4', with: computing }));
-    await jsonHere('train', plays, '--config', config, ...quick, '--model-dir', output);
+    await json('train', plays, '--config', config, ...quick, '--model-dir', output);
     expect(factors(output).equals(factors(model))).toBe(true);
   });
 

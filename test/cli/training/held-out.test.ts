@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { jsonHere, quick, ratings, runHere, temporaryFolder, writeParquet } from '../run-cli.ts';
+import { factorflow, json, quick, ratings, temporaryFolder, writeParquet } from '../run-cli.ts';
 
 const folder = temporaryFolder();
 const training = ['train', ratings, '--test-fraction', '0.1', '--seed', '7', ...quick];
@@ -9,7 +9,7 @@ const training = ['train', ratings, '--test-fraction', '0.1', '--seed', '7', ...
 describe.concurrent('held-out ratings of train', () => {
   it('measures implicit data by rankings next to popularity, whose warning says what to try', async () => {
     const model = join(folder, 'implicit');
-    const { stdout, stderr } = await runHere(
+    const { stdout, stderr } = await factorflow(
       ...training,
       '--implicit',
       '--weight',
@@ -30,7 +30,7 @@ describe.concurrent('held-out ratings of train', () => {
       /\nwarning: the model's ndcg@10, .* by popularity, .* Try other values of --weight \(now spark\), --alpha \(now 40\), --reg-param \(now 4\), or search for them \(tune\)\n$/,
     );
     expect(stderr).not.toContain('popularity');
-    expect(await runHere('evaluate', model, ratings, '--quiet')).toMatchObject({
+    expect(await factorflow('evaluate', model, ratings, '--quiet')).toMatchObject({
       code: 2,
       stderr: expect.stringContaining(
         'implicit data have no RMSE. Measure rankings: --ranking --k 20 --exclude TRAIN',
@@ -39,7 +39,7 @@ describe.concurrent('held-out ratings of train', () => {
   });
 
   it('ranks held-out ratings of other data where that is asked for, by some users alone', async () => {
-    const report = await jsonHere(
+    const report = await json(
       ...training,
       '--ranking',
       '--rank-users',
@@ -54,7 +54,7 @@ describe.concurrent('held-out ratings of train', () => {
       warnings: [{ code: 'no-better-than-popularity' }],
     });
     expect(
-      await jsonHere(
+      await json(
         ...training,
         '--implicit',
         '--no-ranking',
@@ -79,7 +79,7 @@ describe.concurrent('held-out ratings of train', () => {
         '--ranking cannot be used with --init-model',
       ],
     ] as const) {
-      const { code, stderr } = await runHere(
+      const { code, stderr } = await factorflow(
         'train',
         ratings,
         '--model-dir',
@@ -93,7 +93,7 @@ describe.concurrent('held-out ratings of train', () => {
   it('reports null where a text file of held-out ratings has a header only', async () => {
     const empty = join(folder, 'empty.csv');
     writeFileSync(empty, 'user,item,rating\n');
-    const report = await jsonHere(
+    const report = await json(
       'train',
       ratings,
       '--test',
@@ -116,7 +116,7 @@ describe.concurrent('held-out ratings of train', () => {
       join(folder, 'strangers.parquet'),
       `SELECT 900000000 + "user" AS "user", item, rating FROM '${ratings}' LIMIT 50`,
     );
-    const report = await jsonHere(
+    const report = await json(
       'train',
       ratings,
       '--test',

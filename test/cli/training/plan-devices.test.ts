@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../../engine/json.ts';
-import { fails, objectOf, ratings, runHere, temporaryFolder } from '../run-cli.ts';
+import { factorflow, fails, objectOf, ratings, temporaryFolder } from '../run-cli.ts';
 
 const folder = temporaryFolder();
 const hugewiki = [
@@ -19,14 +19,14 @@ const hugewiki = [
 ];
 
 async function planned(...args: readonly string[]): Promise<JsonObject> {
-  const { stdout, stderr, code } = await runHere('plan', ...args, '--json', '--quiet');
+  const { stdout, stderr, code } = await factorflow('plan', ...args, '--json', '--quiet');
   expect([code, stderr]).toEqual([0, '']);
   return (objectOf(stdout) as { plan: JsonObject }).plan;
 }
 
 describe('train --partition-users', () => {
   it('tells p, q, places and tasks in its JSON', async () => {
-    const { stdout, stderr } = await runHere(
+    const { stdout, stderr } = await factorflow(
       'train',
       ratings,
       '--rank',

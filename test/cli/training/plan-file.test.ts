@@ -2,7 +2,7 @@ import { readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../../engine/json.ts';
-import { fails, objectOf, ratings, runHere, temporaryFolder, writeParquet } from '../run-cli.ts';
+import { factorflow, fails, objectOf, ratings, temporaryFolder, writeParquet } from '../run-cli.ts';
 
 const folder = temporaryFolder();
 const common = ['--rank', '4', '--max-iter', '2', '--seed', '7', '--device', 'cpu'];
@@ -10,7 +10,7 @@ let repeated = '';
 let files = 0;
 
 async function planned(...args: readonly string[]): Promise<JsonObject> {
-  const { stdout, stderr, code } = await runHere('plan', ...args, '--json', '--quiet');
+  const { stdout, stderr, code } = await factorflow('plan', ...args, '--json', '--quiet');
   expect([code, stderr]).toEqual([0, '']);
   return objectOf(stdout) as JsonObject;
 }
@@ -23,7 +23,7 @@ function fileOf(content: unknown): string {
 
 async function trained(model: string, ...args: readonly string[]): Promise<string[]> {
   const directory = join(folder, model);
-  const { code, stderr } = await runHere(
+  const { code, stderr } = await factorflow(
     'train',
     ...args,
     '--model-dir',

@@ -1,14 +1,22 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
-import { fails, jsonHere, ratings, runHere, temporaryFolder } from '../run-cli.ts';
+import { factorflow, fails, json, ratings, temporaryFolder } from '../run-cli.ts';
 
 const folder = temporaryFolder();
 const quick = ['--rank', '4', '--max-iter', '3', '--device', 'cpu'];
 
 describe.concurrent('plan', () => {
   it('of sgd gives the order of visits, the workers and the collisions', async () => {
-    const { code, stdout } = await runHere('plan', ratings, '--algorithm', 'sgd', '--workers', '2', ...quick);
+    const { code, stdout } = await factorflow(
+      'plan',
+      ratings,
+      '--algorithm',
+      'sgd',
+      '--workers',
+      '2',
+      ...quick,
+    );
     expect(code).toBe(0);
     expect(stdout).toMatch(/^Physical plan: sgd\n/);
     expect(stdout).toMatch(/11 +sgd-epoch +round +cpu +sgd-block blocks +8 x 8 +64 +3 /);
@@ -19,7 +27,7 @@ describe.concurrent('plan', () => {
   });
 
   it('without data, and with the measures of a run', async () => {
-    const counts = await jsonHere(
+    const counts = await json(
       'plan',
       '--users',
       '480189',
@@ -38,17 +46,17 @@ describe.concurrent('plan', () => {
         round: expect.arrayContaining([expect.objectContaining({ name: 'sgd-epoch' })]),
       },
     });
-    const analyzed = await jsonHere('plan', ratings, '--analyze', '--algorithm', 'sgd', ...quick);
+    const analyzed = await json('plan', ratings, '--analyze', '--algorithm', 'sgd', ...quick);
     const { measured, sizes } = analyzed.plan as PhysicalPlan;
     expect(measured?.['sgd-epoch'].rows).toBe(3 * sizes.ratings);
   });
 
   it('with --algorithm auto gives the rule and its figures', async () => {
-    const small = await runHere('plan', ratings, '--algorithm', 'auto', ...quick);
+    const small = await factorflow('plan', ratings, '--algorithm', 'auto', ...quick);
     expect(small.stdout).toMatch(
       /^Physical plan: als\n(.|\n)*algorithm auto: als, since the longer side has 6\.0 ratings a row/,
     );
-    const large = await runHere(
+    const large = await factorflow(
       'plan',
       '--users',
       '138493',
@@ -71,7 +79,7 @@ describe.concurrent('plan', () => {
 
 describe.concurrent('train --algorithm auto', () => {
   it('trains by its choice, and gives the reason', async () => {
-    const { code, stdout, stderr } = await runHere(
+    const { code, stdout, stderr } = await factorflow(
       'train',
       ratings,
       '--model-dir',

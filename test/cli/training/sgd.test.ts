@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { fails, jsonHere, ratings, runHere, temporaryFolder, writeParquet } from '../run-cli.ts';
+import { factorflow, fails, json, ratings, temporaryFolder, writeParquet } from '../run-cli.ts';
 
 const folder = temporaryFolder();
 const model = join(folder, 'model');
@@ -14,7 +14,7 @@ const metadataOf = (directory: string) =>
 beforeAll(async () => {
   expect(
     (
-      await runHere(
+      await factorflow(
         'train',
         ratings,
         '--model-dir',
@@ -32,7 +32,7 @@ beforeAll(async () => {
 describe.concurrent('train --algorithm sgd', () => {
   it('reports like ALS, and saves a model in the same layout with sgd in its metadata', async () => {
     const directory = join(folder, 'json');
-    const report = await jsonHere(
+    const report = await json(
       'train',
       ratings,
       '--model-dir',
@@ -90,7 +90,7 @@ describe.concurrent('train --algorithm sgd', () => {
   });
 
   it('prints its schedule and collisions, and a summary', async () => {
-    const { code, stdout, stderr } = await runHere(
+    const { code, stdout, stderr } = await factorflow(
       'train',
       ratings,
       '--model-dir',
@@ -113,7 +113,7 @@ describe.concurrent('train --algorithm sgd', () => {
   it('gives the same files for a seed', async () => {
     const [one, two] = ['one', 'two'].map((name) => join(folder, name));
     for (const directory of [one, two])
-      await jsonHere(
+      await json(
         'train',
         ratings,
         '--model-dir',
@@ -130,7 +130,7 @@ describe.concurrent('train --algorithm sgd', () => {
   });
 
   it('ends with 5 when it diverges', async () => {
-    const { code, stdout, stderr } = await runHere(
+    const { code, stdout, stderr } = await factorflow(
       'train',
       ratings,
       '--model-dir',
@@ -158,10 +158,19 @@ describe.concurrent('train --init-model', () => {
     );
     const updated = join(folder, 'updated');
     expect(
-      (await runHere('train', fresh, '--init-model', model, '--model-dir', join(folder, 'told'), '--quiet'))
-        .stdout,
+      (
+        await factorflow(
+          'train',
+          fresh,
+          '--init-model',
+          model,
+          '--model-dir',
+          join(folder, 'told'),
+          '--quiet',
+        )
+      ).stdout,
     ).toMatch(/^Updated by SGD, rank 4, /);
-    const report = await jsonHere(
+    const report = await json(
       'train',
       fresh,
       '--init-model',
@@ -181,7 +190,7 @@ describe.concurrent('train --init-model', () => {
   });
 
   it('is planned by the same line', async () => {
-    const { code, stdout } = await runHere(
+    const { code, stdout } = await factorflow(
       'plan',
       ratings,
       '--init-model',

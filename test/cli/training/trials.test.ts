@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { fails, objectOf, ratings, runHere, start, temporaryFolder } from '../run-cli.ts';
+import { factorflow, fails, objectOf, ratings, start, temporaryFolder } from '../run-cli.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
@@ -39,8 +39,8 @@ describe('the trials of tune', () => {
     // A line that a kill cut off is left out.
     writeFileSync(path('cut.trials.ndjson'), `${lines.join('\n')}\n{"number":`);
     const [resumed, whole] = [
-      await runHere(...search('cut', '--resume', '--json', '--quiet')),
-      await runHere(...search('whole', '--json', '--quiet')),
+      await factorflow(...search('cut', '--resume', '--json', '--quiet')),
+      await factorflow(...search('whole', '--json', '--quiet')),
     ];
     expect([resumed.code, whole.code]).toEqual([0, 0]);
     const values = (stdout: string) =>
@@ -71,7 +71,7 @@ describe('the trials of tune', () => {
       /the trials that have ended are in \S*taken\.trials\.ndjson; the same command with --resume continues/,
     );
     rmSync(path('taken'));
-    const resumed = await runHere(...search('--resume'));
+    const resumed = await factorflow(...search('--resume'));
     expect(resumed.code).toBe(0);
     expect(resumed.stderr).toContain('4 trials of');
     expect(existsSync(path('taken.trials.ndjson'))).toBe(false);
@@ -133,11 +133,11 @@ describe('the trials of tune', () => {
       file,
       ...more,
     ];
-    expect((await runHere(...search('glued-1'))).code).toBe(0);
+    expect((await factorflow(...search('glued-1'))).code).toBe(0);
     const lines = readFileSync(file, 'utf8').trimEnd().split('\n');
     writeFileSync(file, `${lines.slice(0, 3).join('\n')}\n{"number":3,"params`);
-    expect((await runHere(...search('glued-2', '--resume'))).code).toBe(0);
-    expect((await runHere(...search('glued-3', '--resume'))).code).toBe(0);
+    expect((await factorflow(...search('glued-2', '--resume'))).code).toBe(0);
+    expect((await factorflow(...search('glued-3', '--resume'))).code).toBe(0);
     expect(readFileSync(file, 'utf8').trimEnd().split('\n')).toHaveLength(4);
     await fails(
       2,

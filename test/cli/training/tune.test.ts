@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { usualSpace } from '../../../cli/options/training/try-option.ts';
-import { expectFailure, fails, objectOf, ratings, runHere, temporaryFolder } from '../run-cli.ts';
+import { expectFailure, factorflow, fails, objectOf, ratings, temporaryFolder } from '../run-cli.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
@@ -17,7 +17,7 @@ interface Found {
 
 describe('tune', () => {
   it('gives the trials, the best and a model with its evidence, and a page', async () => {
-    const { code, stdout, stderr } = await runHere(
+    const { code, stdout, stderr } = await factorflow(
       'tune',
       ratings,
       '--model-dir',
@@ -73,13 +73,15 @@ describe('tune', () => {
       ...cpu,
       '--quiet',
     ];
-    const { code, stdout, stderr } = await runHere(...search, '--model-dir', path('implicit'));
+    const { code, stdout, stderr } = await factorflow(...search, '--model-dir', path('implicit'));
     expect(code).toBe(0);
     expect(stdout).toMatch(
       /\n {2}test ndcg@10 +0\.\d{4}; popularity 0\.\d{4}\n[^]*\n {2}ranked users +200 of 4,\d{3}, drawn by the seed; --rank-users all ranks all\n/,
     );
     expect(stderr).toMatch(/warning: the best trial ranks no better than popularity.*larger --reg-param/);
-    const found = objectOf((await runHere(...search, '--model-dir', path('implicit-json'), '--json')).stdout);
+    const found = objectOf(
+      (await factorflow(...search, '--model-dir', path('implicit-json'), '--json')).stdout,
+    );
     expect(found).toMatchObject({
       ranking: { users: 200, metrics: { 'ndcg@10': expect.any(Number) as number } },
       warnings: expect.arrayContaining([
@@ -89,7 +91,7 @@ describe('tune', () => {
   });
 
   it('prints a table from the best to the worst', async () => {
-    const { code, stdout } = await runHere(
+    const { code, stdout } = await factorflow(
       'tune',
       ratings,
       '--model-dir',
@@ -125,7 +127,7 @@ describe('tune', () => {
     ['--metric', 'ndgc@20', /ndgc/],
   ])('refuses %s %s', async (flag, value, message) => {
     expectFailure(
-      await runHere('tune', ratings, '--model-dir', path('bad'), flag, value, '--quiet'),
+      await factorflow('tune', ratings, '--model-dir', path('bad'), flag, value, '--quiet'),
       2,
       message,
     );
@@ -184,7 +186,7 @@ describe('tune', () => {
   });
 
   it('tries the defaults first where nothing is named', async () => {
-    const { code, stdout } = await runHere(
+    const { code, stdout } = await factorflow(
       'tune',
       ratings,
       '--model-dir',
@@ -206,7 +208,7 @@ describe('tune', () => {
   });
 
   it('ends the last training where the best trial was best, and says so', async () => {
-    const { code, stdout, stderr } = await runHere(
+    const { code, stdout, stderr } = await factorflow(
       'tune',
       ratings,
       '--model-dir',
@@ -243,7 +245,7 @@ describe('tune', () => {
       '--rank-users',
       '100',
     ];
-    const { code, stdout } = await runHere(
+    const { code, stdout } = await factorflow(
       'tune',
       ratings,
       '--model-dir',

@@ -11,7 +11,7 @@ import { loadModel } from '../../../connectors/model/model-store.ts';
 import { openSource, type OpenSourceOptions } from '../../../connectors/open-source.ts';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { DataError, UsageError } from '../../../engine/errors.ts';
-import { fails, runHere, temporaryFolder } from '../../cli/run-cli.ts';
+import { factorflow, fails, temporaryFolder } from '../../cli/run-cli.ts';
 import { goldenFolder } from '../parquet/parquet-testing.ts';
 import { readTable } from '../text/text-testing.ts';
 
@@ -166,7 +166,7 @@ describe('a file on a web server', () => {
 
   test('trains and is inspected, alone and with a file of the disk', async () => {
     const url = `${base}/ratings.csv.gz`;
-    const { code, stdout, stderr } = await runHere(
+    const { code, stdout, stderr } = await factorflow(
       'train',
       url,
       '--rank',
@@ -184,7 +184,7 @@ describe('a file on a web server', () => {
     );
     expect([code, stderr.replace(/factorflow: warning: .*\n/g, '')]).toEqual([0, '']);
     expect(JSON.parse(stdout)).toMatchObject({ users: 2, items: 2, ratings: 3 });
-    const inspected = await runHere('inspect', `${base}/ratings.csv`, '--json', '--quiet');
+    const inspected = await factorflow('inspect', `${base}/ratings.csv`, '--json', '--quiet');
     expect(JSON.parse(inspected.stdout)).toMatchObject({
       rows: 3,
       files: 1,
@@ -247,7 +247,7 @@ describe('an address of another store', () => {
       'inspect',
       's3://key:SECRET@bucket/r.csv?versionId=SECRET',
     );
-    const { stderr } = await runHere('inspect', 's3://key:SECRET@bucket/r.csv?versionId=SECRET');
+    const { stderr } = await factorflow('inspect', 's3://key:SECRET@bucket/r.csv?versionId=SECRET');
     expect(stderr).not.toContain('SECRET');
   });
 });
