@@ -1,6 +1,7 @@
 /**
- * Every example, and the programs and command lines of the pages, run as they are printed: with the built
- * package, on the oldest Node.
+ * The examples, and the programs and command lines of the pages, run as they are printed, with the built
+ * package. `npm test` checks the types of all examples and runs those that use the most of the package;
+ * `npm run test:deep` runs all of them, on the oldest Node.
  */
 import { execFile } from 'node:child_process';
 import {
@@ -16,11 +17,12 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, describe, expect, it } from 'vitest';
+import { isDeep } from './support/deep.ts';
 import { oldestNode } from './support/oldest-node.ts';
 
 const root = resolve(import.meta.dirname, '..');
 const folder = join(root, 'examples');
-const node = await oldestNode();
+const node = isDeep ? await oldestNode() : { path: process.execPath, version: process.version };
 const run = promisify(execFile);
 const expected: Readonly<Record<string, RegExp>> = {
   '01-train.ts':
@@ -51,6 +53,10 @@ const expected: Readonly<Record<string, RegExp>> = {
 /** It needs a server: example-postgres.test.ts runs it. */
 const postgres = '14-postgres-cursor.ts';
 
+/** What `npm test` runs: a model from training to its file, row operators, and a page with most commands. */
+const always = ['01-train.ts', '10-group-join-sort.ts', 'docs/README.md'];
+const runs = (name: string) => isDeep || always.includes(name);
+
 describe(`the examples on Node ${node.version}`, () => {
   const files = readdirSync(folder).filter((file) => file.endsWith('.ts') && file !== postgres);
 
@@ -61,7 +67,20 @@ describe(`the examples on Node ${node.version}`, () => {
     expect(files).toEqual(Object.keys(expected));
   });
 
-  it.each(files)('%s', async (file) => {
+  it('compile', async () => {
+    const flags =
+      '--noEmit --ignoreConfig --strict --target es2024 --module nodenext --skipLibCheck --types node';
+    const paths = [...files, postgres].map((file) => join(folder, file));
+    const compiler = join(root, 'node_modules/typescript/bin/tsc');
+    const { stdout } = await run(
+      process.execPath,
+      [compiler, ...flags.split(' '), '--lib', 'es2024,esnext,dom', ...paths],
+      { cwd: root },
+    ).catch((error: { readonly stdout: string }) => error);
+    expect(stdout).toBe('');
+  });
+
+  it.each(files.filter(runs))('%s', async (file) => {
     const { stdout } = await run(node.path, ['--experimental-strip-types', join(folder, file)], {
       env: { ...process.env, TMPDIR: scratch },
     });
@@ -148,38 +167,48 @@ const outputs: Readonly<Record<string, readonly RegExp[]>> = {
   ],
 };
 
-describe.each(Object.entries(outputs))(`%s on Node ${node.version}`, (page, patterns) => {
-  // A reader's folder: the examples are there, and the package is installed.
-  const reader = mkdtempSync(join(tmpdir(), 'factorflow-reader-'));
-  afterAll(() => rmSync(reader, { recursive: true, force: true }));
-  mkdirSync(join(reader, 'node_modules'));
-  mkdirSync(join(reader, 'build'));
-  symlinkSync(folder, join(reader, 'examples'));
-  symlinkSync(root, join(reader, 'node_modules/factorflow'));
-  symlinkSync(join(root, 'node_modules/apache-arrow'), join(reader, 'node_modules/apache-arrow'));
-
-  it('has programs and command lines that run, one after the other', async () => {
-    const steps = stepsOf(readFileSync(join(root, page), 'utf8'));
-    expect(steps.length).toBe(patterns.length);
-    for (const [at, { line, program }] of steps.entries()) {
-      let ended: Promise<{ readonly stdout: string }>;
-      if (program === undefined)
-        ended = run(
-          'sh',
-          [
-            '-c',
-            `factorflow() { "${node.path}" "${join(root, 'dist/programs/cli/main.js')}" "$@"; }; ${line}`,
-          ],
-          { cwd: reader },
-        );
-      else {
-        writeFileSync(join(reader, 'program.mjs'), program);
-        ended = run(node.path, ['program.mjs'], { cwd: reader });
-      }
-      expect((await ended).stdout, line ?? program).toMatch(patterns[at]);
-    }
-  });
+it('the pages have as many programs and command lines as are expected here', () => {
+  const found = Object.keys(outputs).map((page) => [
+    page,
+    stepsOf(readFileSync(join(root, page), 'utf8')).length,
+  ]);
+  expect(found).toEqual(Object.entries(outputs).map(([page, patterns]) => [page, patterns.length]));
 });
+
+describe.each(Object.entries(outputs).filter(([page]) => runs(page)))(
+  `%s on Node ${node.version}`,
+  (page, patterns) => {
+    // A reader's folder: the examples are there, and the package is installed.
+    const reader = mkdtempSync(join(tmpdir(), 'factorflow-reader-'));
+    afterAll(() => rmSync(reader, { recursive: true, force: true }));
+    mkdirSync(join(reader, 'node_modules'));
+    mkdirSync(join(reader, 'build'));
+    symlinkSync(folder, join(reader, 'examples'));
+    symlinkSync(root, join(reader, 'node_modules/factorflow'));
+    symlinkSync(join(root, 'node_modules/apache-arrow'), join(reader, 'node_modules/apache-arrow'));
+
+    it('has programs and command lines that run, one after the other', async () => {
+      const steps = stepsOf(readFileSync(join(root, page), 'utf8'));
+      for (const [at, { line, program }] of steps.entries()) {
+        let ended: Promise<{ readonly stdout: string }>;
+        if (program === undefined)
+          ended = run(
+            'sh',
+            [
+              '-c',
+              `factorflow() { "${node.path}" "${join(root, 'dist/programs/cli/main.js')}" "$@"; }; ${line}`,
+            ],
+            { cwd: reader },
+          );
+        else {
+          writeFileSync(join(reader, 'program.mjs'), program);
+          ended = run(node.path, ['program.mjs'], { cwd: reader });
+        }
+        expect((await ended).stdout, line ?? program).toMatch(patterns[at]);
+      }
+    });
+  },
+);
 
 /**
  * Programs in blocks of TypeScript, which have no types and so are JavaScript, and indented lines of the

@@ -2,7 +2,16 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseHTML } from 'linkedom';
 import { describe, expect, it } from 'vitest';
-import { factorflow, fails, objectOf, quick, ratings, temporaryFolder, trainedModel } from './run-cli.ts';
+import {
+  factorflow,
+  fails,
+  objectOf,
+  quick,
+  ratings,
+  start,
+  temporaryFolder,
+  trainedModel,
+} from './run-cli.ts';
 
 const folder = temporaryFolder();
 const model = await trainedModel();
@@ -55,10 +64,10 @@ describe('--item-names', () => {
 
   it('writes a column of names, which is absent without the flag', async () => {
     const args = ['recommend', model, '--output', '-', '--to', 'csv', '--n', '1', ...onCpu, '--quiet'];
-    const named = (await factorflow(...args, '--item-names', titles)).stdout.split('\n');
+    const named = (await start([...args, '--item-names', titles]).outcome).stdout.split('\n');
     expect(named[0]).toBe('user,rank,item,name,prediction');
     expect(named[1]).toMatch(/^\d+,1,\d+,"?.+ \(\d{4}\)"?,\d/);
-    expect((await factorflow(...args)).stdout.split('\n')[0]).toBe('user,rank,item,prediction');
+    expect((await start(args).outcome).stdout.split('\n')[0]).toBe('user,rank,item,prediction');
     const output = join(folder, 'fans.ndjson');
     await here('recommend', model, '--items', 'all', '--n', '1', '--output', output, '--item-names', titles);
     expect(JSON.parse(readFileSync(output, 'utf8').split('\n')[0])).toMatchObject({

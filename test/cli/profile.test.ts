@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { factorflow, json, quick, ratings, temporaryFolder } from './run-cli.ts';
+import { factorflow, json, quick, ratings, start, temporaryFolder } from './run-cli.ts';
 
 const folder = temporaryFolder();
 const model = join(folder, 'model');
@@ -65,7 +65,7 @@ describe('--profile', () => {
     expect(quiet.stdout).toMatch(/phase +│ +time[^]*│ in all /);
     expect(quiet.stdout).not.toContain('100,000');
     expect(quiet.stderr).toBe('');
-    const piped = await factorflow('convert', ratings, '-', '--to', 'csv', '--profile', '--quiet');
+    const piped = await start(['convert', ratings, '-', '--to', 'csv', '--profile', '--quiet']).outcome;
     expect(piped.stdout).not.toContain('phase');
     expect(piped.stderr).toMatch(/phase +│ +time[^]*│ in all /);
   });

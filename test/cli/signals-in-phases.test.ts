@@ -7,6 +7,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { byPairs } from '../support/deep.ts';
 import { sendRange } from '../support/send-range.ts';
 import { factorflow, type Outcome, start, type Started, temporaryFolder } from './run-cli.ts';
 
@@ -113,6 +114,12 @@ const places = [
   ['writing', 'recommend', '', 'task top-n'],
 ] as const;
 
+/** A place of each phase, and one of each command; all of them in `npm run test:deep`. */
+const samples = new Set([
+  ...byPairs(places, ([phase]) => ({ phase })),
+  ...byPairs(places, ([, command]) => ({ command })),
+]);
+
 /** Calls of a file system that does not answer: a run in one hears of a signal, and cannot end in order. */
 const hanging = [
   ['opening', 'train', 'parquet', 'call stat .*/ratings.parquet'],
@@ -130,7 +137,7 @@ const unanswered = [
 ] as const;
 
 describe.skipIf(process.platform === 'win32')('a signal', () => {
-  it.each(places.map((place, index) => [index % 2 ? 'SIGINT' : 'SIGTERM', ...place] as const))(
+  it.each([...samples].map((place, index) => [index % 2 ? 'SIGINT' : 'SIGTERM', ...place] as const))(
     '%s while %s: %s %s',
     async (signal, _, command, format, at) => {
       const run = begin(command, input(format), { FACTORFLOW_SIGNAL_AT: at, FACTORFLOW_SIGNALS: signal });
@@ -139,30 +146,34 @@ describe.skipIf(process.platform === 'win32')('a signal', () => {
     },
   );
 
-  it.each(unanswered.map((place, index) => [index % 2 ? 'SIGINT' : 'SIGTERM', ...place] as const))(
-    '%s while %s from a web server: %s %s',
-    async (signal, _, command, format, request) => {
-      [requests, held] = [0, request];
-      const asked = new Promise<void>((done) => (onHeld = done));
-      const run = begin(command, `${address}/ratings.${format}`, {});
-      await asked;
-      run.child.kill(signal);
-      await expectCancelled(run);
-    },
-  );
+  it.each(
+    byPairs(unanswered, ([phase]) => ({ phase })).map(
+      (place, index) => [index % 2 ? 'SIGINT' : 'SIGTERM', ...place] as const,
+    ),
+  )('%s while %s from a web server: %s %s', async (signal, _, command, format, request) => {
+    [requests, held] = [0, request];
+    const asked = new Promise<void>((done) => (onHeld = done));
+    const run = begin(command, `${address}/ratings.${format}`, {});
+    await asked;
+    run.child.kill(signal);
+    await expectCancelled(run);
+  });
 });
 
 describe.skipIf(process.platform === 'win32')('a second signal', () => {
-  it.each(hanging)('ends a run that hangs while %s: %s %s', async (_, command, format, at) => {
-    const run = begin(command, input(format), {
-      FACTORFLOW_SIGNAL_AT: at,
-      FACTORFLOW_SIGNALS: 'SIGINT',
-      FACTORFLOW_HOLD: '1',
-    });
-    await run.stderrMatches(/stopping in order; once more stops at once/);
-    run.child.kill('SIGTERM');
-    await expectCancelled(run);
-  });
+  it.each(byPairs(hanging, ([phase]) => ({ phase })))(
+    'ends a run that hangs while %s: %s %s',
+    async (_, command, format, at) => {
+      const run = begin(command, input(format), {
+        FACTORFLOW_SIGNAL_AT: at,
+        FACTORFLOW_SIGNALS: 'SIGINT',
+        FACTORFLOW_HOLD: '1',
+      });
+      await run.stderrMatches(/stopping in order; once more stops at once/);
+      run.child.kill('SIGTERM');
+      await expectCancelled(run);
+    },
+  );
 
   it.each(['task sort-bands', 'task update', 'line train: finished'])(
     'ends a run at once at %s',

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { fails, factorflow, objectOf, ratings, start, temporaryFolder } from './run-cli.ts';
+import { fails, objectOf, ratings, start, temporaryFolder } from './run-cli.ts';
 
 const folder = temporaryFolder();
 let configs = 0;
@@ -142,7 +142,7 @@ describe.concurrent('usage errors exit with 2 and name flag and value', () => {
   });
 
   it('nothing at all, or a flag before the command', async () => {
-    const nothing = await factorflow();
+    const nothing = await start([]).outcome;
     expect(nothing).toMatchObject({
       code: 2,
       stdout: '',
@@ -154,7 +154,7 @@ describe.concurrent('usage errors exit with 2 and name flag and value', () => {
 
 describe.concurrent('with --json', () => {
   it('a failure is one object on stdout as well', async () => {
-    const { code, stdout, stderr } = await factorflow(...train, '--rank', '0', '--json');
+    const { code, stdout, stderr } = await start([...train, '--rank', '0', '--json']).outcome;
     expect(code).toBe(2);
     const { command, error } = objectOf(stdout) as {
       command: string;
@@ -168,13 +168,13 @@ describe.concurrent('with --json', () => {
 
 describe.concurrent('--help and --version', () => {
   it('come on stdout with exit code 0', async () => {
-    const version = await factorflow('--version');
+    const version = await start(['--version']).outcome;
     expect(version).toMatchObject({
       code: 0,
       stderr: '',
       stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/),
     });
-    const help = await factorflow('--help');
+    const help = await start(['--help']).outcome;
     expect(help).toMatchObject({ code: 0, stderr: '' });
     for (const command of [
       'train',
@@ -188,7 +188,7 @@ describe.concurrent('--help and --version', () => {
       'doctor',
     ])
       expect(help.stdout).toContain(`factorflow ${command}`);
-    const train = await factorflow('train', '--help');
+    const train = await start(['train', '--help']).outcome;
     expect(train).toMatchObject({ code: 0, stderr: '' });
     for (const part of [
       'Model:',

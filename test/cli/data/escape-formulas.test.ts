@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Session } from '../../../index.ts';
-import { factorflow, fails, json, temporaryFolder, trainedModel } from '../run-cli.ts';
+import { factorflow, fails, json, start, temporaryFolder, trainedModel } from '../run-cli.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
@@ -14,7 +14,8 @@ const onCpu = ['--device', 'cpu', '--workers', '1', '--quiet'];
 
 describe('--escape-formulas', () => {
   it('of convert, to stdout and to folders', async () => {
-    const { stdout } = await factorflow('convert', input, '-', '--to', 'csv', '--escape-formulas', '--quiet');
+    const { stdout } = await start(['convert', input, '-', '--to', 'csv', '--escape-formulas', '--quiet'])
+      .outcome;
     expect(stdout).toBe(escaped);
     await json('convert', input, path('by'), '--to', 'csv', '--partition-by', 'user', '--escape-formulas');
     expect(readFileSync(path('by/user=3/part-00000.csv'), 'utf8')).toBe("item,rating,'=title\n4,5.0,'-1\n");

@@ -5,7 +5,7 @@ import { zstdCompressSync } from 'node:zlib';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { hasZstd } from '../../../connectors/compression/compressions.ts';
 import { packLz4Bytes } from '../../../connectors/compression/lz4-frame.ts';
-import { factorflow, fails, json, program, quick, ratings, temporaryFolder } from '../run-cli.ts';
+import { factorflow, fails, json, program, quick, ratings, start, temporaryFolder } from '../run-cli.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
@@ -93,7 +93,7 @@ describe('ratings in files as people have them', () => {
       { user: 1, item: 'item 1', prediction: expect.any(Number) },
       { user: 2, item: 'item 9', prediction: null },
     ]);
-    const recommended = await factorflow(
+    const recommended = await start([
       'recommend',
       path('model'),
       '--users',
@@ -105,7 +105,7 @@ describe('ratings in files as people have them', () => {
       '--to',
       'csv',
       '--quiet',
-    );
+    ]).outcome;
     expect(recommended.stdout).toMatch(
       /^user,rank,item,prediction\n1,1,item \d,[\d.]+\n1,2,.*\n2,1,.*\n2,2,.*\n$/,
     );

@@ -2,6 +2,7 @@ import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { killedRuns, spillingRun } from '../../support/damage/killed-runs.ts';
+import { isDeep } from '../../support/deep.ts';
 import { fails, factorflow, json, ratings, start, temporaryFolder } from '../run-cli.ts';
 
 const folder = temporaryFolder();
@@ -22,7 +23,7 @@ const train = (model: string, ...more: string[]) => [
 /** Milliseconds for a test of several whole runs of the command, on a machine that does other work too. */
 const SEVERAL_RUNS = 180_000;
 
-describe('runs that are killed after their first checkpoint', () => {
+describe.runIf(isDeep)('runs that are killed after their first checkpoint', () => {
   it.each([
     ['als', ['--rank', '16', '--solver', 'cg', '--max-iter', '12']],
     [

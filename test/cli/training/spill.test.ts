@@ -4,7 +4,7 @@ import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { baseBytes } from '../../../api/training/plans/memory-budget.ts';
-import { program, start } from '../run-cli.ts';
+import { factorflow, program, start } from '../run-cli.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-spill-test-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -54,8 +54,8 @@ const sumsOf = (model: string, side: string) =>
 describe('a memory budget below what loading takes', () => {
   it('loads by way of files, gives the same model and leaves no file', async () => {
     const spill = folderOf('spill');
-    expect(await start(train('plain')).outcome).toMatchObject({ code: 0 });
-    const { code, stderr } = await start(train('spilled', ...spilling(spill))).outcome;
+    expect(await factorflow(...train('plain'))).toMatchObject({ code: 0 });
+    const { code, stderr } = await factorflow(...train('spilled', ...spilling(spill)));
     expect(stderr).toContain('they go by way of files');
     expect(code).toBe(0);
     expect(readdirSync(spill)).toEqual([]);
@@ -79,7 +79,7 @@ describe('a memory budget below what loading takes', () => {
     killed.child.kill('SIGKILL');
     await killed.outcome;
     expect(readdirSync(spill)).toHaveLength(3);
-    expect(await start(train('next', ...spilling(spill))).outcome).toMatchObject({ code: 0 });
+    expect(await factorflow(...train('next', ...spilling(spill)))).toMatchObject({ code: 0 });
     expect(readdirSync(spill).sort()).toEqual([
       `.factorflow-spill.tmp-0123456789ab-${process.pid}-1-0`,
       `notes-of-${hostname()}`,
@@ -91,7 +91,7 @@ describe('a memory budget below what loading takes', () => {
       [join(data, 'below'), 'is not a folder'],
       [data, 'is not a folder'],
     ] as const) {
-      const { code, stderr } = await start(train('never', ...spilling(spill))).outcome;
+      const { code, stderr } = await factorflow(...train('never', ...spilling(spill)));
       expect(stderr).toMatch(new RegExp(`^factorflow: --spill-dir ${spill} ${reason}`));
       expect(stderr).not.toContain('read');
       expect(code).toBe(2);
@@ -122,13 +122,13 @@ describe('a memory budget below what loading takes', () => {
   it('trains from files where the blocks do not fit either, and exits with 4 by sgd, which needs them in memory', async () => {
     const spill = folderOf('blocks');
     const tight = ['--memory-budget', `${baseBytes(1) + 2 * count}`, '--spill-dir', spill];
-    const { code, stdout } = await start(train('small', ...tight, '--json')).outcome;
+    const { code, stdout } = await factorflow(...train('small', ...tight, '--json'));
     expect(code).toBe(0);
     expect(JSON.parse(stdout).ratings).toBe(count);
     expect(readdirSync(spill)).toEqual([]);
     for (const side of ['userFactors', 'itemFactors'])
       expect(sumsOf('small', side)).toBe(sumsOf('plain', side));
-    const sgd = await start(train('small-sgd', ...tight, '--algorithm', 'sgd')).outcome;
+    const sgd = await factorflow(...train('small-sgd', ...tight, '--algorithm', 'sgd'));
     expect(sgd.stderr).toMatch(/^factorflow: .*the run needs about .* Raise --memory-budget to /m);
     expect(sgd.code).toBe(4);
   });
@@ -149,13 +149,13 @@ describe('a memory budget below what loading takes', () => {
     killed.child.kill('SIGKILL');
     await killed.outcome;
     expect(readdirSync(spill)).toHaveLength(1);
-    expect(await start(train('after', ...spilling(spill))).outcome).toMatchObject({ code: 0 });
+    expect(await factorflow(...train('after', ...spilling(spill)))).toMatchObject({ code: 0 });
     expect(readdirSync(spill)).toEqual([]);
   });
 
   it('exits with 4 and the least that works for a budget below what the process itself needs', async () => {
     const leastOf = async (command: readonly string[]) => {
-      const { code, stderr } = await start(command).outcome;
+      const { code, stderr } = await factorflow(...command);
       expect(code).toBe(4);
       return /^factorflow: .* but the memory budget is [\d.]+ MiB. Raise --memory-budget to ([\d.]+ MiB) or more/m
         .exec(stderr)?.[1]
@@ -176,8 +176,8 @@ describe('a memory budget below what loading takes', () => {
       // The plan reports the same minimum, also for a budget that is only slightly smaller.
       expect(await leastOf(planned('100MiB'))).toBe(least);
       expect(await leastOf(asked(`${Number.parseFloat(least) - 8}MiB`))).toBe(least);
-      expect(await start(asked(least)).outcome).toMatchObject({ code: 0 });
-      expect(await start(planned(least)).outcome).toMatchObject({ code: 0 });
+      expect(await factorflow(...asked(least))).toMatchObject({ code: 0 });
+      expect(await factorflow(...planned(least))).toMatchObject({ code: 0 });
     }
     expect(Number.parseFloat(leasts[0])).toBeLessThan(Number.parseFloat(leasts[1]));
   });

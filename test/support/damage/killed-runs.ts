@@ -95,13 +95,12 @@ export async function killedRuns({
     '--resume',
   ];
   const run = (args: readonly string[]) => running(args, temporary);
-  requireDone(await run(line(plain)).ended);
-  const clear = () => [model, checkpoints].forEach((path) => rmSync(path, { recursive: true, force: true }));
-  const whole = run(checkpointed);
-  await firstCheckpoint(checkpoints, whole.ended);
+  const whole = run(line(plain));
+  await whole.iterates;
   const began = performance.now();
   requireDone(await whole.ended);
   const most = performance.now() - began;
+  const clear = () => [model, checkpoints].forEach((path) => rmSync(path, { recursive: true, force: true }));
   const made: Kill[] = [];
   for (let attempt = 0; made.length < kills; attempt++) {
     clear();
@@ -152,7 +151,7 @@ function leftIn(folder: string, checkpoints: string, temporary: string): string[
 function running(
   args: readonly string[],
   temporary: string,
-): { readonly ended: Promise<Ended>; kill(): void } {
+): { readonly iterates: Promise<void>; readonly ended: Promise<Ended>; kill(): void } {
   const child = spawn(process.execPath, [program, ...args], {
     cwd: root,
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -160,12 +159,19 @@ function running(
   });
   let [stdout, stderr] = ['', ''];
   child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+  const { promise: iterates, resolve: reportIteration } = Promise.withResolvers<void>();
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+    if (lastTold(stderr) > 0) reportIteration();
+  });
   const ended = new Promise<Ended>((done, fail) => {
     child.on('error', fail);
-    child.on('close', (code) => done({ code, stdout, stderr }));
+    child.on('close', (code) => {
+      reportIteration();
+      done({ code, stdout, stderr });
+    });
   });
-  return { ended, kill: () => void child.kill('SIGKILL') };
+  return { iterates, ended, kill: () => void child.kill('SIGKILL') };
 }
 
 function requireDone(ended: Ended): Ended {
