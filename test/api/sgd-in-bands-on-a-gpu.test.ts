@@ -10,6 +10,7 @@ import { openGpuDevice } from '../../gpu/open-gpu-device.ts';
 import { CancelledError, Model, Session, SGD, type SgdOptions } from '../../index.ts';
 import { blockLimit } from '../../operators/planner/sizes.ts';
 import type { SgdSchedule } from '../../operators/sgd/schedules/schedule.ts';
+import { everyNth } from '../support/deep.ts';
 import { noGpu } from '../support/gpu/open-gpu.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
 import { fit, held, last, LIMIT, scheduleOf, current, train, usual } from './banded-sgd.ts';
@@ -34,7 +35,7 @@ describe.skipIf(noGpu)('ratings that one block does not have, on a GPU', () => {
     full = (await fit(LIMIT, { ...onGpu, maxIter: 1 })).training!.plan.memory['gpu:0'];
   });
 
-  it.each(forms)(
+  it.each(everyNth(forms, 2))(
     '%s',
     async (_, expected, bytes) => {
       const memoryBytes = bytes(full);

@@ -1,10 +1,13 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { flipCase, fuzzCase, fuzzKinds, fuzzTarget } from '../support/damage/fuzz-targets.ts';
+import { isDeep } from '../support/deep.ts';
 import { temporaryFolder } from './parquet/parquet-testing.ts';
 
 // A sample of the cases of npm run torture.
-const cases = { parquet: 100, csv: 300, ndjson: 300, arrow: 300, model: 60 };
+const cases = isDeep
+  ? { parquet: 100, csv: 300, ndjson: 300, arrow: 300, model: 60 }
+  : { parquet: 40, csv: 80, ndjson: 80, arrow: 80, model: 20 };
 
 /** Flips of one bit that were found: units, scales and widths that Arrow does not have, a date64 beyond safe integers. */
 const foundFlips: Readonly<Record<string, readonly number[]>> = { arrow: [31548, 931708, 2022698, 3122800] };

@@ -7,6 +7,7 @@ import { type AlsGrid, type Side, verticalParts } from '../../../operators/als/p
 import { blockLimit } from '../../../operators/planner/sizes.ts';
 import { ALS, type AlsOptions, CapacityError, type Model, Session } from '../../../index.ts';
 import { hostMeter } from '../../../engine/run/memory-meter.ts';
+import { everyNth } from '../../support/deep.ts';
 import { noGpu } from '../../support/gpu/open-gpu.ts';
 import { randomRatings, ratingBatches } from '../../support/ratings.ts';
 
@@ -137,11 +138,12 @@ describe.skipIf(noGpu)('more ratings than a block has, on a GPU', () => {
     session = await Session.create({ device: 'gpu', workers: 2 });
   });
 
-  it.each([
+  const cases = [
     { name: 'explicit', options: {}, asked: {} },
     { name: 'explicit', options: {}, asked: partitions[1] },
     { name: 'implicit', options: { implicitPrefs: true }, asked: partitions[1] },
-  ])(
+  ];
+  it.each(everyNth(cases, 2))(
     '$name, $asked',
     async ({ options, asked }) => {
       const parts = await fit(2500, { ...options, ...asked });

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALS, col, DataError, Session } from '../../../index.ts';
+import { everyNth } from '../../support/deep.ts';
 
 /**
  * Rows of files. A file of 660,000 rows has about 9 MB and is cut into ranges, for tables and for training.
@@ -31,7 +32,7 @@ function write(name: string, lengths: readonly number[], bad?: number): string {
   return folder;
 }
 
-describe.each(Object.entries(folders))('a folder of %s files', (name, lengths) => {
+describe.each(everyNth(Object.entries(folders), 2, 1))('a folder of %s files', (name, lengths) => {
   let session: Session;
   const rows = lengths.reduce((sum, length) => sum + length, 0);
   beforeAll(async () => {

@@ -211,8 +211,15 @@ describe('a process that is killed', () => {
     expect(await killed.outcome).toMatchObject({ signal: 'SIGKILL' });
     expect(existsSync(data)).toBe(false);
     expect(temporariesIn(parent)).toHaveLength(1);
-    const next = await start(['generate', '--preset', 'movielens20m', '--scale', '0.001', '--output', data])
-      .outcome;
+    const next = await factorflow(
+      'generate',
+      '--preset',
+      'movielens20m',
+      '--scale',
+      '0.001',
+      '--output',
+      data,
+    );
     expect(next.code).toBe(0);
     expect(readdirSync(parent)).toEqual(['data']);
   });
@@ -235,10 +242,10 @@ describe('a process that is killed', () => {
         'userFactors',
         'userMeans',
       ]);
-    const next = await start(['train', ratings, ...quick, '--model-dir', model, '--force']).outcome;
+    const next = await factorflow('train', ratings, ...quick, '--model-dir', model, '--force');
     expect(next.code).toBe(0);
     expect(readdirSync(parent)).toEqual(['model']);
-    expect(await start(['evaluate', model, ratings]).outcome).toMatchObject({ code: 0 });
+    expect(await factorflow('evaluate', model, ratings)).toMatchObject({ code: 0 });
   });
 });
 

@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { json, objectOf, type Outcome, ratings, start, temporariesIn, temporaryFolder } from '../run-cli.ts';
+import { factorflow, json, objectOf, type Outcome, ratings, start, temporariesIn, temporaryFolder } from '../run-cli.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
@@ -140,7 +140,7 @@ describe('a pipe with a name', () => {
       ],
       [3, /the format is not known/, 'convert', pipe('nameless'), path('two.csv')],
     ] as const) {
-      const ended = await start([...args, '--quiet']).outcome;
+      const ended = await factorflow(...args, '--quiet');
       expect(ended.stderr).toMatch(text);
       expect(ended.code).toBe(code);
     }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { baseBytes } from '../../../api/training/plans/memory-budget.ts';
 import { withTmpfs } from '../../support/tmpfs.ts';
-import { start } from '../run-cli.ts';
+import { factorflow, start } from '../run-cli.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-factors-in-files-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -62,12 +62,13 @@ describe('a run with its factors in files', () => {
       ...checkpointsIn(checkpoints).map((name) => Number(/^checkpoint-(\d+)$/.exec(name)?.[1] ?? 0)),
     );
     expect(iteration).toBeGreaterThan(0);
-    const resumed = await start(train('resumed', iteration + 1, spill, checkpoints, '--resume', '--json'))
-      .outcome;
+    const resumed = await factorflow(
+      ...train('resumed', iteration + 1, spill, checkpoints, '--resume', '--json'),
+    );
     expect(resumed.code).toBe(0);
     expect(JSON.parse(resumed.stdout)).toMatchObject({ resumedFrom: { iteration } });
     expect(readdirSync(spill)).toEqual([]);
-    const whole = await start(train('whole', iteration + 1, here('more'))).outcome;
+    const whole = await factorflow(...train('whole', iteration + 1, here('more')));
     expect(whole.code).toBe(0);
     expect(factorsOf('resumed').map((bytes, side) => bytes.equals(factorsOf('whole')[side]))).toEqual([
       true,
@@ -78,7 +79,7 @@ describe('a run with its factors in files', () => {
   it('exits with 4 and the folder where the disk of its factors is full', async ({ skip }) => {
     // There are bytes, but too few names for the files of the parts.
     await withTmpfs(skip, here('full'), 'size=64m,nr_inodes=40', async (spill) => {
-      const { code, stderr } = await start(train('never', 2, spill, here('none'))).outcome;
+      const { code, stderr } = await factorflow(...train('never', 2, spill, here('none')));
       expect(stderr).toContain('train: started');
       expect(stderr).toMatch(/^factorflow: .*the disk is full.*full\//m);
       expect(code).toBe(4);
@@ -93,7 +94,7 @@ describe('a run with its factors in files', () => {
   }) => {
     // There are bytes, but too few names for the files of a checkpoint.
     await withTmpfs(skip, here('names'), 'size=64m,nr_inodes=6', async (checkpoints) => {
-      const { code, stderr } = await start(train('trained', 1, here('more'), checkpoints)).outcome;
+      const { code, stderr } = await factorflow(...train('trained', 1, here('more'), checkpoints));
       expect(stderr).toMatch(
         /checkpoint of iteration 1 could not be written, and training continues without it: .*the disk is full.*names\/checkpoint-00000001/,
       );
@@ -109,7 +110,7 @@ describe('a run with its factors in files', () => {
       const line = isSpill
         ? train('refused', 2, path, here('none'))
         : train('refused', 2, here('more'), path);
-      const { code, stderr } = await start(line).outcome;
+      const { code, stderr } = await factorflow(...line);
       expect(stderr).toMatch(pattern);
       expect(stderr).not.toContain('iteration 1/');
       expect(code).toBe(4);

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { loadModel, saveModel, type StoredModel } from '../../../connectors/model/model-store.ts';
 import { DataError } from '../../../engine/errors.ts';
+import { isDeep } from '../../support/deep.ts';
 import { outcome, random, temporaryFolder } from '../parquet/parquet-testing.ts';
 
 const model = join(temporaryFolder(), 'model');
@@ -40,7 +41,7 @@ test.each([
   const bytes = readFileSync(file);
   const next = random(5);
   let refused = 0;
-  for (let bit = next(8); bit < 8 * bytes.length; bit += 1 + next(16)) {
+  for (let bit = next(8); bit < 8 * bytes.length; bit += 1 + next(isDeep ? 16 : 40)) {
     const changed = Buffer.from(bytes);
     changed[bit >> 3] ^= 1 << (bit & 7);
     writeFileSync(file, changed);
