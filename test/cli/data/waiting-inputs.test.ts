@@ -4,7 +4,16 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { factorflow, json, objectOf, type Outcome, ratings, start, temporariesIn, temporaryFolder } from '../run-cli.ts';
+import {
+  factorflow,
+  json,
+  objectOf,
+  type Outcome,
+  ratings,
+  start,
+  temporariesIn,
+  temporaryFolder,
+} from '../run-cli.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
