@@ -1,14 +1,8 @@
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { GpuInfo } from '../webgpu/gpu-info.ts';
+import { copiesChecks } from '../copies/copies.check.ts';
 import type { KernelCheck } from './support/check.ts';
 import { LONGEST } from './support/rated-problem.ts';
-import { fromHalfChecks } from './copies/from-half.check.ts';
-import { packedRowsChecks } from './copies/packed-rows.check.ts';
-import { subtractBiasChecks } from './copies/subtract-bias.check.ts';
-import { toHalfChecks } from './copies/to-half.check.ts';
-import { transposedValuesChecks } from './copies/transposed-values.check.ts';
-import { unpaddedRowsChecks } from './copies/unpadded-rows.check.ts';
-import { implicitChecks } from './implicit/half-iteration.check.ts';
 import { int8Checks, toInt8Checks } from './int8/int8.check.ts';
 import { normalEquationsTensorChecks } from './equations/normal-equations-tensor.check.ts';
 import { normalEquationsChecks } from './equations/normal-equations.check.ts';
@@ -23,7 +17,7 @@ import { rowShiftsChecks } from './solve/row-shifts.check.ts';
 import { solveNonnegativeChecks } from './solve/solve-nonnegative.check.ts';
 import { exchangedVectorChecks } from './vectors/exchanged-vectors.check.ts';
 import { dataParallelChecks } from './equations/data-parallel.check.ts';
-import { halfIterationChecks } from './update/half-iteration.check.ts';
+import { halfIterationChecks, implicitChecks } from './update/half-iteration.check.ts';
 import { updateShortChecks } from './update/update-short.check.ts';
 import { updateTensorChecks } from './update/update-tensor.check.ts';
 import { taskChecks } from './task-checks.ts';
@@ -40,11 +34,8 @@ export const updateChecks: readonly KernelCheck[] = [
   ...vectorChecks,
   ...wideChecks,
   ...exchangedVectorChecks,
-  ...toHalfChecks,
   ...toInt8Checks,
-  ...subtractBiasChecks,
-  ...transposedValuesChecks,
-  ...unpaddedRowsChecks,
+  ...copiesChecks,
 ];
 
 /** Kernels for GPUs with subgroups of 32 threads, or with tensor cores. */
@@ -61,8 +52,6 @@ export const sgdChecks: readonly KernelCheck[] = [
   ...sgdTilesChecks,
   ...sgdTileScatterChecks,
   ...sgdListChecks,
-  ...fromHalfChecks,
-  ...packedRowsChecks,
   ...sgdWavesChecks,
 ];
 

@@ -21,9 +21,14 @@ import {
   RESIDUAL_LIMIT,
 } from '../support/limits.ts';
 import { deviation, worse } from '../support/numbers.ts';
-import { commonProblem, problemBuffers, problemError, type RatedProblem } from '../support/rated-problem.ts';
-import { destroyParts, ImplicitTerms, lengthsTo, problemParts } from '../support/parted-problem.ts';
-import { relativeResidual } from '../support/solved-rows.ts';
+import {
+  commonProblem,
+  problemBuffers,
+  problemError,
+  type RatedProblem,
+  uploadImplicit,
+} from '../support/rated-problem.ts';
+import { destroyParts, lengthsTo, problemParts } from '../support/parted-problem.ts';
 import { equationValues } from '../../equations/exchange/slot-columns.ts';
 
 /** The kind of problem to solve, with θ in p parts. Problems of implicit data are solved by Cholesky. */
@@ -103,19 +108,20 @@ async function check(
     biases,
     precision: variant.precision,
     lengths: lengthsTo(longest),
+    ...(kind === 'implicit' && { implicit: { alpha: 3 } }),
   });
+  const { implicit } = problem;
   const buffers = await problemBuffers(gpu, problem, 'f32');
-  const implicit = kind === 'implicit' ? new ImplicitTerms(problem) : undefined;
-  const equations = await summedEquations(gpu, problem, variant, shape, implicit);
+  const equations = await summedEquations(gpu, problem, variant, shape);
   const found = new Float32Array(equations.rows * equations.stride);
   await gpu.download(equations.values, found);
-  const solved = await solvedError(gpu, problem, { variant, shape, buffers, equations, implicit });
+  const solved = await solvedError(gpu, problem, { variant, shape, buffers, equations });
   destroyBuffers({ buffers, equations });
   const tensor = variant.sum.kernel === 'tensor';
   const sumLimit = tensor ? (implicit ? WEIGHTED_HALF_LIMIT : TENSOR_SUM_LIMIT) : SUM_LIMIT;
   return {
     error: worse(
-      equationsError(problem, found, equations.stride, implicit) / sumLimit,
+      equationsError(problem, found, equations.stride) / sumLimit,
       solved / limitOf(variant, shape),
     ),
     limit: 1,
@@ -128,9 +134,8 @@ async function summedEquations(
   problem: RatedProblem,
   variant: UpdateVariant,
   { rank, p }: DataParallelShape,
-  implicit: ImplicitTerms | undefined,
 ): Promise<DeviceMatrix> {
-  const { ratings, biases, lengths } = problem;
+  const { ratings, biases, lengths, implicit } = problem;
   const rows = lengths.length;
   const columns = equationValues({ rank, biases }).COLUMNS;
   const stride = strideOf(columns);
@@ -165,15 +170,14 @@ async function solvedError(
     shape: { rank, solver },
     buffers,
     equations,
-    implicit,
   }: {
     readonly variant: UpdateVariant;
     readonly shape: DataParallelShape;
     readonly buffers: Readonly<Record<'previous' | 'factors' | 'half' | 'bias', GPUBuffer>>;
     readonly equations: DeviceMatrix;
-    readonly implicit: ImplicitTerms | undefined;
   },
 ): Promise<number> {
+  const { implicit } = problem;
   const half = variant.precision === 'f16';
   const { rows } = equations;
   const nonnegative = solver === 'nonnegative';
@@ -184,7 +188,7 @@ async function solvedError(
     values,
     half: halves,
   });
-  const more = (await implicit?.upload(gpu)) ?? {};
+  const more = implicit ? await uploadImplicit(gpu, problem) : {};
   const inputs = {
     equations,
     previous: matrix(buffers.previous),
@@ -203,17 +207,15 @@ async function solvedError(
   });
   destroyBuffers({ more });
   if (badRow !== -1) return Infinity;
-  if (implicit !== undefined) return implicit.error(gpu, buffers, half, (x, own) => relativeResidual(own, x));
   const steps = solver === 'cg' ? STEPS : 0;
   return problemError(gpu, problem, buffers, half, { steps, exactTo: -1, nonnegative });
 }
 
 /** The largest deviation of a row's equations from float64; Infinity if the padding is not 0. */
 function equationsError(
-  { ratings, lengths, biases }: RatedProblem,
+  { ratings, lengths, biases, implicit }: RatedProblem,
   found: Float32Array,
   stride: number,
-  implicit: ImplicitTerms | undefined,
 ): number {
   let error = 0;
   lengths.forEach((length, row) => {

@@ -9,8 +9,8 @@ import {
   type RatedRows,
   ratedRows,
   readSlot,
-  uploadAll,
 } from '../support/rated-rows.ts';
+import { uploadAll } from '../support/run-kernel.ts';
 import type { KernelDescriptor, KernelParams } from '../../webgpu/kernel.ts';
 import {
   chooseNormalEquations,

@@ -23,6 +23,12 @@ export const CG_TENSOR_LIMIT = 1e-3;
  * most of all in rows of thousands of ratings.
  */
 export const CG_TENSOR_BIAS_LIMIT = 8e-3;
+/** Like CG_LIMIT, for implicit data: one eigenvalue of A, of the Gram matrix, is far above the others. */
+export const CG_GRAM_LIMIT = 1e-3;
+/**
+ * Limit of the residual of exact solutions if rows of θ are multiplied by the roots of weights in float16.
+ */
+export const ROOTS_LIMIT = 2e-3;
 /**
  * Limit of the relative error of sums of products in float32. Each product has a rounding error of about
  * 1e-7 of its value, of either sign.

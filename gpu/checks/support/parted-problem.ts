@@ -1,18 +1,10 @@
-/**
- * Test problems in which each device has a range of the rows of θ (a vertical part), and problems of implicit
- * data.
- */
-import { gramMatrix, implicitEquations } from '../../../cpu/reference/implicit.ts';
-import type { NormalEquations } from '../../../cpu/reference/normal-equations.ts';
+/** Test problems in which each device has a range of the rows of θ (a vertical part). */
 import { type CompressedRows, verticalParts } from '../../../cpu/reference/vertical-parts.ts';
-import type { ImplicitWeights } from '../../../operators/tasks/tasks.ts';
 import { destroyBuffers, type DeviceBlock, type DeviceMatrix } from '../../device/resources.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import { halfMirror } from './float16.ts';
-import { worse } from './numbers.ts';
 import type { RatedProblem } from './rated-problem.ts';
-import { uploadAll } from './rated-rows.ts';
-import { downloadOutputs, solvedRow } from './solved-rows.ts';
+import { uploadAll } from './run-kernel.ts';
 
 /** Row lengths of such problems; the longest row is in the middle. */
 export function lengthsTo(longest: number): number[] {
@@ -74,61 +66,5 @@ export function destroyParts(parts: readonly ProblemPart[]): void {
   for (const { block, fixed, fixedBias } of parts) {
     const { rowPointers, indices, values } = block;
     destroyBuffers({ rowPointers, indices, values, fixed, fixedBias, lists: [...block.prepared.values()] });
-  }
-}
-
-const GRAM_WEIGHT = 0.7;
-
-/**
- * Additional inputs of a problem of implicit data: the weights of its ratings, the Gram matrix G of θ, and
- * the number that is added to the diagonal of each row's A.
- */
-export class ImplicitTerms {
-  readonly weights: ImplicitWeights = { alpha: 3, base: 1 };
-  readonly #problem: RatedProblem;
-  readonly #gram: Float64Array;
-  readonly #shifts: Float32Array;
-
-  constructor(problem: RatedProblem) {
-    const { ratings, lengths } = problem;
-    this.#problem = problem;
-    this.#shifts = Float32Array.from(lengths, (_, row) => 0.5 + row);
-    this.#gram = gramMatrix(ratings.theta, ratings.stride, ratings.rank, ratings.columns, GRAM_WEIGHT);
-  }
-
-  upload(gpu: Gpu): Promise<Record<'gram' | 'shifts', GPUBuffer>> {
-    const { rank, stride } = this.#problem.ratings;
-    const gram = new Float32Array(stride * stride);
-    this.#gram.forEach((value, at) => (gram[Math.floor(at / rank) * stride + (at % rank)] = value));
-    return uploadAll(gpu, { gram, shifts: this.#shifts });
-  }
-
-  /**
-   * The largest error of the rows in `buffers`, by the given measure of one row; a row without ratings must
-   * be 0.
-   */
-  async error(
-    gpu: Gpu,
-    buffers: Readonly<Record<string, GPUBuffer>>,
-    half: boolean,
-    errorOf: (x: Float64Array, equations: NormalEquations, row: number) => number,
-  ): Promise<number> {
-    const { ratings, lengths } = this.#problem;
-    const outputs = await downloadOutputs(gpu, buffers, this.#problem);
-    return lengths.reduce((error, length, row) => {
-      const { x, wrong } = solvedRow(ratings, row, {
-        factors: outputs.factors,
-        half: half ? outputs.half : undefined,
-      });
-      const own = length === 0 ? Math.hypot(...x) : errorOf(x, this.#equations(row), row);
-      return worse(error, worse(wrong, own));
-    }, 0);
-  }
-
-  #equations(row: number): NormalEquations {
-    const { ratings, lengths } = this.#problem;
-    const { theta, stride, rank, offsets } = ratings;
-    const part = ratings.part(offsets[row], lengths[row]);
-    return implicitEquations(this.#gram, theta, stride, rank, part, this.weights, this.#shifts[row]);
   }
 }

@@ -1,8 +1,10 @@
 import { multiply } from '../../../cpu/reference/conjugate-gradient.ts';
+import { gramMatrix, implicitEquations } from '../../../cpu/reference/implicit.ts';
 import type { NormalEquations } from '../../../cpu/reference/normal-equations.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import { minimumError } from './minima.ts';
-import { deviation, randomNumbers } from './numbers.ts';
+import { deviation, randomNumbers, worse } from './numbers.ts';
+import { uploadAll } from './run-kernel.ts';
 import {
   partEquations,
   ratedBuffers,
@@ -22,6 +24,7 @@ import {
   solvedRow,
   uploadRowData,
 } from './solved-rows.ts';
+import type { ImplicitWeights } from '../../../operators/tasks/tasks.ts';
 import type { RowRegularization } from '../../../operators/tasks/task-types.ts';
 
 /** Ratings of the longest row in checks of kernels on tensor cores. */
@@ -33,7 +36,18 @@ export interface RatedProblem extends RowData {
   readonly biases: boolean;
   readonly lengths: readonly number[];
   readonly regularization: RowRegularization;
+  /** For implicit data, whose rows are shifted by shiftOf: the weights, and the Gram matrix of θ. */
+  readonly implicit?: { readonly weights: ImplicitWeights; readonly gram: () => Float64Array };
 }
+
+export interface RatedProblemOptions extends RatedRowsOptions {
+  /** Implicit data; `signed`: some ratings are 0 or negative. */
+  readonly implicit?: { readonly alpha: number; readonly signed?: boolean };
+}
+
+/** For implicit data: the factor of ΘᵀΘ in the Gram matrix, and the regularization of a row. */
+export const GRAM_WEIGHT = 0.7;
+export const shiftOf = (row: number) => 0.5 + row;
 
 /** Method and settings by which rows are solved. */
 export interface Expectation {
@@ -46,17 +60,29 @@ export interface Expectation {
   readonly exactTo: number;
   /** True for exact minima over x >= 0. Their error is then already divided by its limit. */
   readonly nonnegative?: boolean;
+  /** For such minima: limits other than those of minimumError. */
+  readonly minimum?: Parameters<typeof minimumError>[3];
   /** The objectives that the kernel wrote: one for each row, or their sum. Not checked where absent. */
   readonly objectives?: ArrayLike<number>;
 }
 
-export function ratedProblem(options: RatedRowsOptions): RatedProblem {
+export function ratedProblem({ implicit, ...options }: RatedProblemOptions): RatedProblem {
   const { rank, lengths, biases, level } = options;
+  const ratings = ratedRows(options);
+  const { values, theta, stride, columns } = ratings;
+  if (implicit?.signed) for (let k = 2; k < values.length; k += 5) values[k] = k % 10 === 2 ? 0 : -values[k];
+  let gram: Float64Array | undefined;
   return {
-    ratings: ratedRows(options),
+    ratings,
     biases,
     lengths,
     regularization: regularizationFor(biases, level),
+    ...(implicit && {
+      implicit: {
+        weights: { alpha: implicit.alpha, base: 1 },
+        gram: () => (gram ??= gramMatrix(theta, stride, rank, columns, GRAM_WEIGHT)),
+      },
+    }),
     ...rowData(lengths.length, rank, randomNumbers(rank + 1)),
   };
 }
@@ -64,42 +90,41 @@ export function ratedProblem(options: RatedRowsOptions): RatedProblem {
 /** Problems that are kept for later checks, at most. */
 const KEPT = 4;
 
-/** Returns a cached value for a key, or makes it. */
-export function keptBy<Value>(make: (key: string) => Value): (key: string) => Value {
-  const known = new Map<string, Value>();
-  return (key) => {
-    const value = known.get(key) ?? make(key);
-    known.delete(key);
-    known.set(key, value);
-    for (const oldest of known.keys()) if (known.size > KEPT) known.delete(oldest);
-    return value;
-  };
-}
-
-const kept = keptBy((key) => ratedProblem(JSON.parse(key) as RatedRowsOptions));
+const kept = new Map<string, RatedProblem>();
 
 /**
  * Like ratedProblem, for checks of many variants on the same data: problems and their float64 equations are
  * computed once and shared. Checks must not change the problem.
  */
-export function commonProblem(options: RatedRowsOptions): RatedProblem {
-  return kept(JSON.stringify(options));
+export function commonProblem(options: RatedProblemOptions): RatedProblem {
+  const key = JSON.stringify(options);
+  const problem = kept.get(key) ?? ratedProblem(options);
+  kept.delete(key);
+  kept.set(key, problem);
+  for (const oldest of kept.keys()) if (kept.size > KEPT) kept.delete(oldest);
+  return problem;
 }
 
 /** Equations by problem and row. */
-const equationsOf = new WeakMap<RatedProblem, Map<number, NormalEquations>>();
+const known = new WeakMap<RatedProblem, Map<number, NormalEquations>>();
 
-/** Caches the result of `make` for a row of a problem. */
-export function rowEquations(
-  problem: RatedProblem,
-  row: number,
-  make: () => NormalEquations,
-): NormalEquations {
-  const rows = equationsOf.get(problem) ?? new Map<number, NormalEquations>();
-  equationsOf.set(problem, rows);
-  const equations = rows.get(row) ?? make();
+/** The equations of a row in float64, with its regularization. */
+function equationsOf(problem: RatedProblem, row: number): NormalEquations {
+  const rows = known.get(problem) ?? new Map<number, NormalEquations>();
+  known.set(problem, rows);
+  const equations = rows.get(row) ?? madeEquations(problem, row);
   rows.set(row, equations);
   return equations;
+}
+
+function madeEquations(problem: RatedProblem, row: number): NormalEquations {
+  const { ratings, lengths, biases, regularization, implicit } = problem;
+  const { theta, stride, rank, offsets } = ratings;
+  const [first, count] = [offsets[row], lengths[row]];
+  if (implicit === undefined)
+    return regularized(partEquations(ratings, first, count), count, biases, regularization);
+  const { weights, gram } = implicit;
+  return implicitEquations(gram(), theta, stride, rank, ratings.part(first, count), weights, shiftOf(row));
 }
 
 /**
@@ -118,7 +143,18 @@ export async function problemBuffers(
   };
 }
 
-/** The largest error of the solved rows in `buffers`; Infinity if something that must be exact is wrong. */
+/** The Gram matrix of implicit data, with padding, and the shifts of all rows. */
+export function uploadImplicit(
+  gpu: Gpu,
+  { ratings, lengths, implicit }: RatedProblem,
+): Promise<Record<'gram' | 'shifts', GPUBuffer>> {
+  const { rank, stride } = ratings;
+  const gram = new Float32Array(stride * stride);
+  implicit?.gram().forEach((value, at) => (gram[Math.floor(at / rank) * stride + (at % rank)] = value));
+  return uploadAll(gpu, { gram, shifts: Float32Array.from(lengths, (_, row) => shiftOf(row)) });
+}
+
+/** The largest error of the solved rows in `buffers`; see outputsError. */
 export async function problemError(
   gpu: Gpu,
   problem: RatedProblem,
@@ -126,9 +162,18 @@ export async function problemError(
   half: boolean,
   expectation: Expectation,
 ): Promise<number> {
+  return outputsError(problem, await downloadOutputs(gpu, buffers, problem), half, expectation);
+}
+
+/** The largest error of the solved rows; Infinity if something that must be exact is wrong. */
+export function outputsError(
+  problem: RatedProblem,
+  outputs: Pick<RowData, 'factors' | 'half' | 'bias'>,
+  half: boolean,
+  expectation: Expectation,
+): number {
   const { ratings, lengths, biases } = problem;
   const { rank, stride } = ratings;
-  const outputs = await downloadOutputs(gpu, buffers, problem);
   if (!otherRowsKept({ count: lengths.length, stride }, outputs.factors)) return Infinity;
   let error = 0;
   const objectives: { readonly value: number; readonly size: number }[] = [];
@@ -138,7 +183,7 @@ export async function problemError(
       half: half ? outputs.half : undefined,
       bias: biases ? outputs.bias : undefined,
     });
-    error = Math.max(error, wrong === 0 ? rowError(problem, row, x, expectation) : wrong);
+    error = worse(error, wrong === 0 ? rowError(problem, row, x, expectation) : wrong);
     objectives.push(rowObjective(problem, row, x));
   }
   const { objectives: found } = expectation;
@@ -154,16 +199,9 @@ function rowObjective(
   row: number,
   x: Float64Array,
 ): { readonly value: number; readonly size: number } {
-  const { ratings, biases, lengths, regularization } = problem;
+  const { ratings, lengths } = problem;
   if (lengths[row] === 0) return { value: 0, size: 0 };
-  const { matrix, bias } = rowEquations(problem, row, () =>
-    regularized(
-      partEquations(ratings, ratings.offsets[row], lengths[row]),
-      lengths[row],
-      biases,
-      regularization,
-    ),
-  );
+  const { matrix, bias } = equationsOf(problem, row);
   const along = x.reduce((sum, value, i) => sum + value * bias[i], 0);
   const squares = multiply(matrix, x).reduce((sum, value, i) => sum + value * x[i], 0);
   const ofRatings = ratings.values
@@ -192,15 +230,13 @@ function rowError(
   problem: RatedProblem,
   row: number,
   x: Float64Array,
-  { steps, exactTo, nonnegative = false }: Expectation,
+  { steps, exactTo, nonnegative = false, minimum }: Expectation,
 ): number {
-  const { ratings, biases, lengths, regularization, previous } = problem;
-  const { rank, stride, offsets } = ratings;
+  const { ratings, biases, lengths, previous } = problem;
+  const { rank, stride } = ratings;
   if (lengths[row] === 0) return Math.hypot(...x);
-  const equations = rowEquations(problem, row, () =>
-    regularized(partEquations(ratings, offsets[row], lengths[row]), lengths[row], biases, regularization),
-  );
-  if (nonnegative) return minimumError(equations, x, biases);
+  const equations = equationsOf(problem, row);
+  if (nonnegative) return minimumError(equations, x, biases, minimum);
   if (steps === 0 || lengths[row] <= exactTo) return relativeResidual(equations, x);
   const start = Float64Array.from(previous.subarray(row * stride, row * stride + rank));
   return deviation(x, expectedSteps(equations, biases, start, steps));

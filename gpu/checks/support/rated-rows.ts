@@ -11,6 +11,7 @@ import { int8Bytes } from '../../int8/int8-plan.ts';
 import { matrixElements, paddedRank, TILE } from '../../device/slots.ts';
 import { halfMirror, roundToHalf } from './float16.ts';
 import { randomNumbers } from './numbers.ts';
+import { uploadAll } from './run-kernel.ts';
 
 /** Random fixed factors θ, and random rows of ratings of given lengths. */
 export interface RatedRows {
@@ -158,17 +159,6 @@ function mirrorOf8({ theta, rank, stride, columns }: RatedRows): {
   for (let column = 0; column < columns; column++)
     for (let k = 0; k < rank; k++) bytes[column * pitch + k] = theta[column * stride + k] / unit;
   return { fixed: new Uint32Array(bytes.buffer), scales: new Float32Array(stride).fill(unit, 0, rank) };
-}
-
-/** Uploads each array to a buffer of the same name. */
-export async function uploadAll<Name extends string>(
-  gpu: Gpu,
-  contents: Readonly<Record<Name, HostBytes>>,
-): Promise<Record<Name, GPUBuffer>> {
-  const buffers: Partial<Record<Name, GPUBuffer>> = {};
-  for (const name of Object.keys(contents) as Name[])
-    buffers[name] = await gpu.bufferOf(contents[name], name);
-  return buffers as Record<Name, GPUBuffer>;
 }
 
 /**

@@ -7,7 +7,7 @@ import type { KernelDescriptor, KernelParams } from '../../webgpu/kernel.ts';
 import { roundToHalf } from './float16.ts';
 import { CG_BIAS_LIMIT, CG_HALF_LIMIT, CG_LIMIT, NO_ROW } from './limits.ts';
 import { deviation } from './numbers.ts';
-import { uploadAll } from './rated-rows.ts';
+import { uploadAll } from './run-kernel.ts';
 import {
   downloadOutputs,
   equationsOf,

@@ -1,6 +1,4 @@
 /** Checks of whole half-iterations, for every variant that an adapter supports. */
-import { destroyBuffers, type DeviceBlock } from '../../device/resources.ts';
-import { updateRows } from '../../update/half-iteration.ts';
 import type { UpdateProblem } from '../../../operators/tasks/tasks.ts';
 import { solverNamed, type UpdateVariant } from '../../update/choice/variant.ts';
 import { updateVariants } from '../../update/choice/variants.ts';
@@ -8,14 +6,18 @@ import type { Gpu } from '../../webgpu/gpu.ts';
 import type { GpuInfo } from '../../webgpu/gpu-info.ts';
 import type { KernelCheck } from '../support/check.ts';
 import {
+  CG_GRAM_LIMIT,
   CG_HALF_LIMIT,
   CG_LIMIT,
   CG_TENSOR_BIAS_LIMIT,
   CG_TENSOR_LIMIT,
+  PRODUCT_LIMIT,
   RESIDUAL_LIMIT,
+  ROOTS_LIMIT,
 } from '../support/limits.ts';
-import { uploadAll } from '../support/rated-rows.ts';
-import { commonProblem, problemBuffers, problemError, type RatedProblem } from '../support/rated-problem.ts';
+import { deviation } from '../support/numbers.ts';
+import { commonProblem, outputsError, type RatedProblem } from '../support/rated-problem.ts';
+import { solveProblem } from '../support/solve-problem.ts';
 
 /** A problem to solve. */
 export interface HalfIterationShape {
@@ -24,7 +26,16 @@ export interface HalfIterationShape {
   readonly biases: boolean;
 }
 
+/** A problem of implicit data. */
+export interface ImplicitShape {
+  readonly rank: number;
+  readonly solver: UpdateProblem['solver'];
+  /** α. Some ratings are 0 or negative. */
+  readonly alpha: number;
+}
+
 const CG_STEPS = 6;
+const IMPLICIT_STEPS = 3;
 
 /**
  * Limits at which rows are cut into parts of ratings, and θ into regions that fit a cache; so small that long
@@ -43,33 +54,13 @@ const shapes: readonly HalfIterationShape[] = [
   { rank: 64, solver: 'nonnegative', biases: true },
 ];
 
-/**
- * Row lengths that reach every way to solve a row: dual systems, the kernel that sums and
- * solves, and rows cut into parts. They are not sorted.
- */
-function lengthsFor({ fused }: UpdateVariant, longest: number): number[] {
-  const end = Math.min(longest, fused?.longest ?? 0);
-  return [
-    1,
-    0,
-    64,
-    65,
-    longest,
-    33,
-    ...(end > 70 ? [end, end - 1] : []),
-    32,
-    31,
-    2,
-    700,
-    16,
-    8,
-    7,
-    0,
-    5,
-    130,
-    1,
-  ];
-}
+const implicitShapes: readonly ImplicitShape[] = [
+  ...[10, 64, 100, 128, 200].flatMap((rank) =>
+    (['cg', 'cholesky'] as const).map((solver) => ({ rank, solver, alpha: 3 })),
+  ),
+  { rank: 64, solver: 'cg', alpha: 40 },
+  ...[10, 64, 128].map((rank) => ({ rank, solver: 'nonnegative' as const, alpha: 3 })),
+];
 
 /**
  * Checks of all variants that the adapter supports, for each shape; the longest row has `longest` ratings.
@@ -88,6 +79,21 @@ export function halfIterationChecks(
   );
 }
 
+/** The same for implicit data. */
+export function implicitChecks(
+  info: GpuInfo,
+  longest: number,
+  among: readonly ImplicitShape[] = implicitShapes,
+): KernelCheck[] {
+  return among.flatMap((shape) =>
+    updateVariants(info, { ...shape, biases: false, implicit: true }).map((variant) => ({
+      name: 'implicit-half-iteration',
+      variant: `${variant.name}, rank ${shape.rank}, ${shape.solver}, alpha ${shape.alpha}`,
+      run: (gpu: Gpu) => checkImplicit(gpu, variant, shape, longest),
+    })),
+  );
+}
+
 /**
  * Solves all rows of a small problem with one variant of the half-iteration and compares them with float64.
  * Rows are cut into small parts, and θ into small regions.
@@ -98,56 +104,41 @@ export async function checkHalfIteration(
   { rank, solver, biases }: HalfIterationShape,
   longest: number,
 ): Promise<{ error: number; limit: number }> {
-  const regions = given.regions && { bytes: REGION_BYTES, ratings: 1 };
-  const variant = { ...given, partRatings: PART_RATINGS, regions };
-  const half = variant.precision !== 'f32';
+  const variant = inSmallParts(given);
+  const end = Math.min(longest, given.fused?.longest ?? 0);
+  // Unsorted lengths that reach every way to solve a row: dual systems, the kernel that sums and solves, and
+  // rows cut into parts.
+  const fused = end > 70 ? [end, end - 1] : [];
+  const lengths = [1, 0, 64, 65, longest, 33].concat(fused, [32, 31, 2, 700, 16, 8, 7, 0, 5, 130, 1]);
   const problem = commonProblem({
     rank,
     biases,
     precision: variant.precision,
-    lengths: lengthsFor(given, longest),
+    lengths,
   });
-  const buffers: Record<string, GPUBuffer> = {
-    ...(await problemBuffers(gpu, problem, 'f32')),
-    ...(await uploadAll(gpu, { raw: problem.ratings.values })),
-  };
-  const mirror = await gpu.bufferOf(problem.ratings.mirror, 'mirror');
-  const block = await blockOf(gpu, problem, buffers);
-  const rows = problem.lengths.length;
-  const settings = {
+  const solved = await solveProblem(gpu, problem, {
     variant,
-    from: 0,
-    to: rows,
-    rank,
-    ...problem.regularization,
-    mean: problem.ratings.mean,
     solver: solverNamed({ solver, cgSteps: CG_STEPS }),
     measured: solver !== 'nonnegative',
     scale: { f32: 1, f16: 0.5, int8: 256 }[variant.precision],
-  };
-  const { columns, stride } = problem.ratings;
-  const shape = { rows, columns: rank, stride };
-  const inputs = {
-    block,
-    fixed: { ...shape, rows: columns, values: buffers.fixed, ...(half ? { half: mirror } : {}) },
-    previous: { ...shape, values: buffers.previous },
-    factors: { ...shape, values: buffers.factors, ...(half ? { half: buffers.half } : {}) },
-    ...(biases ? { fixedBias: buffers.fixed_bias, bias: buffers.bias } : {}),
-  };
-  const { badRow, objective } = await updateRows(gpu, inputs, settings);
-  const exactTo = variant.short;
+  });
+  const { badRow, objective } = solved;
   const steps = solver === 'cg' ? CG_STEPS : 0;
-  const error =
-    badRow === -1
-      ? await problemError(gpu, problem, buffers, half, {
-          steps,
-          exactTo,
-          nonnegative: solver === 'nonnegative',
-          ...(objective === undefined ? {} : { objectives: [objective] }),
-        })
-      : Infinity;
-  destroyBuffers({ buffers, mirror, rowPointers: block.rowPointers, lists: [...block.prepared.values()] });
-  return { error, limit: solver === 'nonnegative' ? 1 : limitOf(variant, steps, biases) };
+  const error = outputsError(problem, solved, variant.precision !== 'f32', {
+    steps,
+    exactTo: variant.short,
+    nonnegative: solver === 'nonnegative',
+    ...(objective !== undefined && { objectives: [objective] }),
+  });
+  return {
+    error: badRow === -1 ? error : Infinity,
+    limit: solver === 'nonnegative' ? 1 : limitOf(variant, steps, biases),
+  };
+}
+
+function inSmallParts(variant: UpdateVariant): UpdateVariant {
+  const regions = variant.regions && { bytes: REGION_BYTES, ratings: 1 };
+  return { ...variant, partRatings: PART_RATINGS, regions };
 }
 
 function limitOf({ halfA, fused, sum }: UpdateVariant, steps: number, biases: boolean): number {
@@ -157,20 +148,50 @@ function limitOf({ halfA, fused, sum }: UpdateVariant, steps: number, biases: bo
   return sum.kernel === 'tensor' ? CG_TENSOR_LIMIT : CG_LIMIT;
 }
 
-async function blockOf(
+/** The same for implicit data. The GPU also computes the Gram matrix. */
+export async function checkImplicit(
   gpu: Gpu,
-  { ratings, lengths }: RatedProblem,
-  { indices, raw: values }: Readonly<Record<string, GPUBuffer>>,
-): Promise<DeviceBlock> {
-  const { offsets } = ratings;
-  return {
-    rows: lengths.length,
-    ratings: offsets[lengths.length],
-    offsets,
-    columns: ratings.indices,
-    rowPointers: await gpu.bufferOf(offsets, 'offsets'),
-    indices,
-    values,
-    prepared: new Map(),
-  };
+  given: UpdateVariant,
+  { rank, solver, alpha }: ImplicitShape,
+  longest: number,
+): Promise<{ error: number; limit: number }> {
+  const variant = inSmallParts(given);
+  const { precision } = variant;
+  const half = precision === 'f16';
+  const problem = commonProblem({
+    rank,
+    biases: false,
+    precision,
+    lengths: [1, 0, 64, 65, longest, 33, 32, 31, 2, 700, 16, 130, 1],
+    implicit: { alpha, signed: true },
+  });
+  const solved = await solveProblem(gpu, problem, {
+    variant,
+    solver: solverNamed({ solver, cgSteps: IMPLICIT_STEPS }),
+    scale: half ? 0.5 : 1,
+  });
+  const isWrong = solved.badRow !== -1 || gramError(problem, solved.gram) > 10 * PRODUCT_LIMIT;
+  const error = outputsError(problem, solved, half, {
+    steps: solver === 'cg' ? IMPLICIT_STEPS : 0,
+    exactTo: -1,
+    nonnegative: solver === 'nonnegative',
+    ...(half && { minimum: { gradient: ROOTS_LIMIT, distance: 10 * ROOTS_LIMIT } }),
+  });
+  return { error: isWrong ? Infinity : error, limit: implicitLimit(solver, variant) };
+}
+
+function implicitLimit(solver: ImplicitShape['solver'], { sum }: UpdateVariant): number {
+  const tensor = sum.kernel === 'tensor';
+  if (solver === 'nonnegative') return 1;
+  if (solver === 'cholesky') return tensor ? ROOTS_LIMIT : RESIDUAL_LIMIT;
+  return tensor ? 2 * CG_TENSOR_LIMIT : CG_GRAM_LIMIT;
+}
+
+/** The largest error of G, relative to its largest element; Infinity if the padding is not 0. */
+function gramError({ ratings, implicit }: RatedProblem, found: Float32Array): number {
+  const { rank, stride } = ratings;
+  const expected = implicit!.gram();
+  const own = Float64Array.from(expected, (_, at) => found[Math.floor(at / rank) * stride + (at % rank)]);
+  const padding = found.some((value, at) => value !== 0 && (at % stride >= rank || at >= rank * stride));
+  return padding ? Infinity : deviation(own, expected);
 }

@@ -3,7 +3,6 @@
  * the ratings of these columns. The devices exchange vectors: products of their ratings with the rows'
  * vectors. Rows are compared with the same number of CG steps in float64.
  */
-import { conjugateGradient } from '../../../cpu/reference/conjugate-gradient.ts';
 import { destroyBuffers, type DeviceMatrix, strideOf } from '../../device/resources.ts';
 import { addEquations, type AddSettings, summingNamed } from '../../equations/add-equations.ts';
 import { equationValues } from '../../equations/exchange/slot-columns.ts';
@@ -14,15 +13,14 @@ import { wideProductsKernel } from '../../vectors/wide-products.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import { type KernelCheck, variantOf } from '../support/check.ts';
 import { CG_BIAS_LIMIT, CG_LIMIT } from '../support/limits.ts';
-import { deviation } from '../support/numbers.ts';
+import { destroyParts, lengthsTo, type ProblemPart, problemParts } from '../support/parted-problem.ts';
 import {
-  destroyParts,
-  ImplicitTerms,
-  lengthsTo,
-  type ProblemPart,
-  problemParts,
-} from '../support/parted-problem.ts';
-import { commonProblem, problemBuffers, problemError, type RatedProblem } from '../support/rated-problem.ts';
+  commonProblem,
+  problemBuffers,
+  problemError,
+  type RatedProblem,
+  uploadImplicit,
+} from '../support/rated-problem.ts';
 
 type Shape = {
   readonly rank: number;
@@ -74,26 +72,20 @@ export const exchangedVectorChecks: readonly KernelCheck[] = shapes.map((shape) 
 async function check(gpu: Gpu, shape: Shape): Promise<{ error: number; limit: number }> {
   const { rank, kind, p, steps, longest = LONGEST } = shape;
   const biases = kind === 'biases';
-  const problem = commonProblem({ rank, biases, precision: 'f32', lengths: lengthsTo(longest) });
+  const problem = commonProblem({
+    rank,
+    biases,
+    precision: 'f32',
+    lengths: lengthsTo(longest),
+    ...(kind === 'implicit' && { implicit: { alpha: 3 } }),
+  });
   const buffers = await problemBuffers(gpu, problem, 'f32');
-  const implicit = kind === 'implicit' ? new ImplicitTerms(problem) : undefined;
   const parts = await problemParts(gpu, problem, p);
-  const badRow = await solveByExchange(gpu, shape, problem, { buffers, parts, implicit });
-  const error =
-    badRow !== -1
-      ? Infinity
-      : implicit === undefined
-        ? await problemError(gpu, problem, buffers, false, { steps, exactTo: -1 })
-        : await implicit.error(gpu, buffers, false, (x, { matrix, bias }, row) =>
-            deviation(x, conjugateGradient(matrix, bias, startOf(problem, row), steps)),
-          );
+  const badRow = await solveByExchange(gpu, shape, problem, buffers, parts);
+  const error = await problemError(gpu, problem, buffers, false, { steps, exactTo: -1 });
   destroyBuffers({ buffers });
   destroyParts(parts);
-  return { error, limit: biases ? CG_BIAS_LIMIT : CG_LIMIT };
-}
-
-function startOf({ ratings: { rank, stride }, previous }: RatedProblem, row: number): Float64Array {
-  return Float64Array.from(previous.subarray(row * stride, row * stride + rank));
+  return { error: badRow === -1 ? error : Infinity, limit: biases ? CG_BIAS_LIMIT : CG_LIMIT };
 }
 
 /**
@@ -102,17 +94,11 @@ function startOf({ ratings: { rank, stride }, previous }: RatedProblem, row: num
 async function solveByExchange(
   gpu: Gpu,
   { rank, kind, steps, lanes, forms = false }: Shape,
-  { ratings, lengths, regularization }: RatedProblem,
-  {
-    buffers,
-    parts,
-    implicit,
-  }: {
-    readonly buffers: Readonly<Record<'previous' | 'factors' | 'bias', GPUBuffer>>;
-    readonly parts: readonly ProblemPart[];
-    readonly implicit: ImplicitTerms | undefined;
-  },
+  problem: RatedProblem,
+  buffers: Readonly<Record<'previous' | 'factors' | 'bias', GPUBuffer>>,
+  parts: readonly ProblemPart[],
 ): Promise<number> {
+  const { ratings, lengths, regularization, implicit } = problem;
   const rows = lengths.length;
   const biases = kind === 'biases';
   const zeros = async (quads: number): Promise<DeviceMatrix> => ({
@@ -125,7 +111,7 @@ async function solveByExchange(
   const [gradients, direction, products] = await Promise.all([gradientQuads, quads, quads].map(zeros));
   const given = (values: GPUBuffer): DeviceMatrix => ({ ...direction, columns: rank, values });
   const [previous, factors] = [given(buffers.previous), given(buffers.factors)];
-  const more = (await implicit?.upload(gpu)) ?? {};
+  const more = implicit ? await uploadImplicit(gpu, problem) : {};
   const settings = { rank, from: 0, to: rows, ...regularization };
   const teams = lanes === undefined ? {} : { teams: { threads: 64, lanes, width: 4 } };
   const weights = implicit ? { implicit: implicit.weights } : {};

@@ -1,9 +1,8 @@
 /** Checks of whole half-iterations by matrix-free CG, with various numbers of threads that share a rating. */
 import { REGIONS, type UpdateVariant } from '../../update/choice/variant.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
-import { checkImplicit } from '../implicit/half-iteration.check.ts';
 import { type KernelCheck, variantOf } from '../support/check.ts';
-import { checkHalfIteration } from '../update/half-iteration.check.ts';
+import { checkHalfIteration, checkImplicit } from '../update/half-iteration.check.ts';
 import {
   chooseVectorProducts,
   vectorProductsKernel,

@@ -10,18 +10,15 @@ import {
   gramTimes,
   implicitProducts,
 } from '../../../cpu/reference/matrix-free.ts';
-import { destroyBuffers, type DeviceBlock, type DeviceMatrix } from '../../device/resources.ts';
-import { addGramMatrix } from '../../implicit/gram.ts';
-import { updateRows } from '../../update/half-iteration.ts';
 import type { UpdateVariant } from '../../update/choice/variant.ts';
 import { wideProductsKernel, wideThreads } from '../../vectors/wide-products.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import { type KernelCheck, variantOf } from '../support/check.ts';
-import { CG_BIAS_LIMIT, CG_LIMIT } from '../support/limits.ts';
+import { CG_BIAS_LIMIT, CG_GRAM_LIMIT, CG_LIMIT } from '../support/limits.ts';
 import { deviation, worse } from '../support/numbers.ts';
-import { problemBuffers, ratedProblem, type RatedProblem } from '../support/rated-problem.ts';
-import { uploadAll } from '../support/rated-rows.ts';
-import { downloadOutputs, otherRowsKept, rowShifts, solvedRow } from '../support/solved-rows.ts';
+import { GRAM_WEIGHT, ratedProblem, type RatedProblem, shiftOf } from '../support/rated-problem.ts';
+import { solveProblem } from '../support/solve-problem.ts';
+import { otherRowsKept, rowShifts, solvedRow } from '../support/solved-rows.ts';
 
 type Shape = {
   readonly rank: number;
@@ -60,14 +57,6 @@ const LENGTHS = [1, 0, 9, 64, 1500, 33, 2, 700, 8, 0, 1];
 const COLUMNS = 350;
 const PART_RATINGS = 400;
 const STEPS = 5;
-const WEIGHTS = { alpha: 3, base: 1 };
-const GRAM_WEIGHT = 0.7;
-
-/**
- * Limit of the deviation for implicit data: one eigenvalue of A, of the Gram matrix, is far above the others
- * (see CG_BIAS_LIMIT).
- */
-const CG_GRAM_LIMIT = 1e-3;
 
 export const wideChecks: readonly KernelCheck[] = shapes.map((shape) => ({
   name: wideProductsKernel.name,
@@ -83,29 +72,39 @@ export const wideChecks: readonly KernelCheck[] = shapes.map((shape) => ({
 }));
 
 async function check(gpu: Gpu, shape: Shape): Promise<{ error: number; limit: number }> {
-  const { rank, kind, precision, columns = COLUMNS, bad } = shape;
+  const { rank, kind, precision, width, columns = COLUMNS, steps = STEPS, bad } = shape;
   const biases = kind === 'biases';
-  const problem = ratedProblem({ rank, biases, precision, lengths: LENGTHS, columns });
+  const problem = ratedProblem({
+    rank,
+    biases,
+    precision,
+    lengths: LENGTHS,
+    columns,
+    ...(kind === 'implicit' && { implicit: { alpha: 3 } }),
+  });
   if (bad !== undefined) problem.ratings.values[problem.ratings.offsets[bad]] = NaN;
-  const buffers = await problemBuffers(gpu, problem, 'f32', true);
-  const { badRow, objective } = await solve(gpu, shape, problem, buffers);
+  const solved = await solveProblem(gpu, problem, {
+    variant: variantFor(rank, precision, width),
+    solver: { steps },
+    measured: true,
+    scale: 1,
+  });
+  const { badRow, objective } = solved;
   const limit = { explicit: CG_LIMIT, biases: CG_BIAS_LIMIT, implicit: CG_GRAM_LIMIT }[kind];
-  const outputs = await downloadOutputs(gpu, buffers, problem);
-  destroyBuffers({ buffers });
   if (bad !== undefined) return { error: badRow === bad ? 0 : Infinity, limit };
   const { stride } = problem.ratings;
-  if (badRow !== -1 || !otherRowsKept({ count: LENGTHS.length, stride }, outputs.factors))
+  if (badRow !== -1 || !otherRowsKept({ count: LENGTHS.length, stride }, solved.factors))
     return { error: Infinity, limit };
   let [error, sum, size] = [0, 0, 0];
   LENGTHS.forEach((length, row) => {
     const { x, wrong } = solvedRow(problem.ratings, row, {
-      factors: outputs.factors,
-      half: precision === 'f16' ? outputs.half : undefined,
-      bias: biases ? outputs.bias : undefined,
+      factors: solved.factors,
+      half: precision === 'f16' ? solved.half : undefined,
+      bias: biases ? solved.bias : undefined,
     });
     error = worse(error, worse(wrong, rowError(shape, problem, row, x)));
     if (length === 0 || biases) return;
-    const { times, bias } = equationsOf(shape, problem, row);
+    const { times, bias } = equationsOf(problem, row);
     const along = x.reduce((all, value, i) => all + value * bias[i], 0);
     const squares = times(x).reduce((all, value, i) => all + value * x[i], 0);
     sum += squares - 2 * along;
@@ -113,70 +112,6 @@ async function check(gpu: Gpu, shape: Shape): Promise<{ error: number; limit: nu
   });
   const agrees = biases || Math.abs(objective! - sum) <= 1e-4 * size;
   return { error: agrees ? error : Infinity, limit };
-}
-
-const shiftOf = (row: number) => 0.5 + row;
-
-/** Solves all rows by one half-iteration. */
-async function solve(
-  gpu: Gpu,
-  { rank, kind, precision, width, steps = STEPS }: Shape,
-  problem: RatedProblem,
-  buffers: Readonly<Record<string, GPUBuffer>>,
-): Promise<{ readonly badRow: number; readonly objective?: number }> {
-  const { ratings } = problem;
-  const { stride, offsets, indices, columns } = ratings;
-  const [half, implicit] = [precision === 'f16', kind === 'implicit'];
-  const more = await uploadAll(gpu, {
-    mirror: ratings.mirror,
-    rowPointers: offsets,
-    shifts: Float32Array.from(LENGTHS, (_, row) => shiftOf(row)),
-    gram: new Float32Array(implicit ? stride * stride : 4),
-  });
-  const matrix = (values: GPUBuffer, rows: number, mirror?: GPUBuffer): DeviceMatrix => ({
-    rows,
-    columns: rank,
-    stride,
-    values,
-    half: half ? mirror : undefined,
-  });
-  const fixed = matrix(buffers.fixed, columns, more.mirror);
-  if (implicit) {
-    const pass = gpu.pass('check gram');
-    await addGramMatrix(gpu, pass, fixed, more.gram, rank, GRAM_WEIGHT);
-    await pass.submit();
-  }
-  const block: DeviceBlock = {
-    rows: LENGTHS.length,
-    ratings: offsets[LENGTHS.length],
-    offsets,
-    columns: indices,
-    rowPointers: more.rowPointers,
-    indices: buffers.indices,
-    values: buffers.values,
-    prepared: new Map(),
-  };
-  const inputs = {
-    block,
-    fixed,
-    previous: matrix(buffers.previous, LENGTHS.length),
-    factors: matrix(buffers.factors, LENGTHS.length, buffers.half),
-    ...(kind === 'biases' ? { fixedBias: buffers.fixed_bias, bias: buffers.bias } : {}),
-    ...(implicit ? { gram: more.gram, shifts: more.shifts } : {}),
-  };
-  const solved = await updateRows(gpu, inputs, {
-    variant: variantFor(rank, precision, width),
-    from: 0,
-    to: LENGTHS.length,
-    rank,
-    ...(implicit ? { lambda: 0, implicit: WEIGHTS } : problem.regularization),
-    mean: kind === 'biases' ? ratings.mean : 0,
-    solver: { steps },
-    measured: true,
-    scale: 1,
-  });
-  destroyBuffers({ more, lists: [...block.prepared.values()] });
-  return solved;
 }
 
 function variantFor(rank: number, precision: 'f32' | 'f16', width: number): UpdateVariant {
@@ -199,22 +134,21 @@ function rowError(shape: Shape, problem: RatedProblem, row: number, x: Float64Ar
   if (LENGTHS[row] === 0) return Math.hypot(...x);
   const start = Float64Array.from(previous.subarray(row * stride, row * stride + rank));
   const { steps = STEPS } = shape;
-  if (shape.kind !== 'biases')
-    return deviation(x, freeGradients(equationsOf(shape, problem, row), start, steps));
+  if (shape.kind !== 'biases') return deviation(x, freeGradients(equationsOf(problem, row), start, steps));
   const { shift, ownShift } = rowShifts(LENGTHS[row], regularization);
   const part = ratings.part(ratings.offsets[row], LENGTHS[row]);
   const weight = LENGTHS[row] + ownShift;
   return deviation(x, freeBiasedGradients(ratings, part, shift, weight, start, steps));
 }
 
-function equationsOf({ kind }: Shape, { ratings, regularization }: RatedProblem, row: number): FreeEquations {
+function equationsOf({ ratings, regularization, implicit }: RatedProblem, row: number): FreeEquations {
   const part = ratings.part(ratings.offsets[row], LENGTHS[row]);
-  if (kind !== 'implicit')
+  if (implicit === undefined)
     return explicitProducts(ratings, part, rowShifts(LENGTHS[row], regularization).shift);
   return implicitProducts(
     ratings,
     part,
-    WEIGHTS,
+    implicit.weights,
     shiftOf(row),
     gramTimes(ratings, ratings.columns, GRAM_WEIGHT),
   );
