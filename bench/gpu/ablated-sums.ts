@@ -10,8 +10,8 @@ import {
 import { kernelTexts } from '../../gpu/generated/kernels-wgsl.ts';
 import { prepareRows } from '../../gpu/update/prepared-rows.ts';
 import type { UpdateVariant } from '../../gpu/update/choice/variant.ts';
-import type { HalfIterations } from './half-iterations.ts';
-import { median } from './measure.ts';
+import { median } from '../harness.ts';
+import type { HalfIterations } from './training.ts';
 
 type Kernel = typeof normalEquationsKernel;
 

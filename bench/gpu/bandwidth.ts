@@ -2,54 +2,13 @@
 import { readFileSync } from 'node:fs';
 import type { Gpu } from '../../gpu/webgpu/gpu.ts';
 import type { DeviceBlock, DeviceMatrix } from '../../gpu/device/resources.ts';
-import type { HalfIterations } from './half-iterations.ts';
-import { median } from './measure.ts';
-
-/** Bytes per millisecond. */
-export interface Bandwidth {
-  /** For copies; reading and writing both count. */
-  readonly copy: number;
-  /** For gathering float16 rows of θ in the order of the ratings by user. */
-  readonly users: number;
-  /** The same for x, by item. */
-  readonly items: number;
-}
+import { median } from '../harness.ts';
 
 const RATINGS_A_WORKGROUP = 256;
 const QUADS_A_WORKGROUP = 1024;
 
 /** Bytes copied at once. */
 const COPY_BYTES = 512 << 20;
-
-/** Measures on the factors of the training's rank. */
-export async function measureBandwidth(training: HalfIterations): Promise<Bandwidth> {
-  const { gpu, users, items } = training;
-  const { x, theta } = training.factors();
-  return {
-    copy: await copyRate(gpu),
-    users: await gatherRate(gpu, users, theta),
-    items: await gatherRate(gpu, items, x),
-  };
-}
-
-/**
- * Lower bounds of an iteration in milliseconds, with `bytes` for each element of the factors: from copying
- * memory, and from the measured gathers.
- */
-export function floors(
-  { copy, users, items }: Bandwidth,
-  training: HalfIterations,
-  rank: number,
-  bytes: 2 | 4,
-): { readonly memory: number; readonly gather: number } {
-  const { ratings } = training.users;
-  const rows = training.users.rows + training.items.rows;
-  // Ratings once per side; each side's factors are read once and written once, with their float16 mirror if
-  // there is one.
-  const moved = 2 * 8 * ratings + rows * rank * (bytes + 4 + (bytes === 2 ? 2 : 0));
-  const gathered = ratings * rank * bytes;
-  return { memory: moved / copy, gather: gathered / users + gathered / items };
-}
 
 /**
  * Bytes per millisecond of a large copy on the GPU by a kernel; reading and writing both count.
@@ -71,7 +30,12 @@ export async function copyRate(gpu: Gpu): Promise<number> {
   return (2 * bytes) / milliseconds;
 }
 
-async function gatherRate(gpu: Gpu, block: DeviceBlock, { stride, half }: DeviceMatrix): Promise<number> {
+/** Bytes per millisecond of gathering float16 rows in the order of a block's ratings. */
+export async function gatherRate(
+  gpu: Gpu,
+  block: DeviceBlock,
+  { stride, half }: DeviceMatrix,
+): Promise<number> {
   if (half === undefined) throw new Error('there is no half mirror to gather');
   const buffers = [block.indices, half, await gpu.scratch('unlikely', 16)];
   const milliseconds = await timeOfKernel(

@@ -1,4 +1,5 @@
-import type { HalfIterations, IterationTimes, Side, TrainingSetting } from './half-iterations.ts';
+import { median, type Values } from '../harness.ts';
+import type { HalfIterations, IterationTimes, Side, TrainingSetting } from './training.ts';
 
 /** Milliseconds of work before timing starts: an idle card has a low clock. */
 const WARM_UP = 400;
@@ -80,11 +81,6 @@ export async function warmUp(training: HalfIterations, setting: TrainingSetting)
   for (const begin = performance.now(); performance.now() - begin < WARM_UP;) await training.iterate(setting);
 }
 
-export function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[sorted.length >> 1] ?? Number.NaN;
-}
-
 async function repeat<T>(
   run: () => Promise<T>,
   least: number,
@@ -110,4 +106,45 @@ function kernelMedians(iterations: readonly IterationTimes[]): Record<string, nu
       for (const [name, ms] of Object.entries(kernels[side])) (all[`${side} ${name}`] ??= []).push(ms);
   }
   return Object.fromEntries(Object.entries(all).map(([name, times]) => [name, median(times)]));
+}
+
+/** Milliseconds of an iteration (time), of its sides, and of kernels whose names start with a word, on both sides. */
+export const measureColumns = {
+  time: 'ms',
+  users: 'ms',
+  items: 'ms',
+  'in place': 'ms',
+  sums: 'ms',
+  solver: 'ms',
+  'short rows': 'ms',
+  'test RMSE': '',
+  kernels: 'ms',
+};
+
+const kernelsOf = {
+  'in place': ['update-tensor'],
+  sums: ['normal-equations'],
+  solver: ['solve-'],
+  'short rows': ['update-short', 'to-half'],
+} as const;
+
+/** A measurement as cells of these columns. */
+export async function measuredBy(
+  training: HalfIterations,
+  setting: TrainingSetting & { readonly iterations?: number },
+): Promise<Values> {
+  const { wall, sides, kernels, rmse, bad } = await measure(training, setting);
+  if (bad.length > 0) throw new Error(`not finite: ${bad.join(', ')}`);
+  const times = Object.entries(kernels);
+  const sum = (beginnings: readonly string[]) =>
+    times
+      .filter(([name]) => beginnings.some((beginning) => name.split(' ')[1].startsWith(beginning)))
+      .reduce((total, [, ms]) => total + ms, 0) || undefined;
+  return {
+    time: wall,
+    ...sides,
+    ...Object.fromEntries(Object.entries(kernelsOf).map(([column, beginnings]) => [column, sum(beginnings)])),
+    'test RMSE': Number.isNaN(rmse) ? undefined : rmse,
+    kernels: times.map(([name, ms]) => `${name} ${ms.toFixed(2)}`).join('; '),
+  };
 }

@@ -1,24 +1,21 @@
 """ALS on the ratings of a Parquet folder, in one session of Spark on this machine: Spark's own, through the plugin, and FactorFlow alone.
 
     npm run test:spark -- settings                                        makes the jar and PySpark's environment
-    build/spark/python-4.3.0/bin/python bench/spark/fits.py RATINGS [--fits alone:3,plugin:3,own:3] [--rank 64] [--hosts 2 --cores 0.4 --conf NAME=VALUE]
+    build/spark/python-4.3.0/bin/python bench/spark/fits.py RATINGS [--fits alone:3,plugin:3,own:3] [--rank 64] [--hosts 2] [--conf NAME=VALUE]
 
 Each fit is a kind and its iterations. `own` is Spark's ALS, which takes minutes on some millions of ratings; `plugin` is FactorFlowALS on the same
 DataFrame; `broadcast`, `shuffle`, `equations` and `auto` are the same with that exchange on --hosts hosts, for example the executors of --master
-local-cluster[2,1,2048] on this machine. --cores limits each host to a number of processors (cgroup v1, as root), in periods of --period ms; --pin
-gives each a processor of its own instead, the first ones of this machine. `alone` is the command `train` on an Arrow file of that DataFrame, with
-Spark's model and start. Prints wall seconds and CPU seconds, of the driver's JVM and of FactorFlow's process, and the rate at which ratings are sent
-to the worker. With --threads it also prints the CPU seconds of executors and workers by thread, summed over the hosts. With `--fits shuffle:12,shuffle:2,shuffle:12` the first fit is for JVMs to compile.
+local-cluster[2,1,2048] on this machine. `alone` is the command `train` on an Arrow file of that DataFrame, with Spark's model and start. Prints wall
+seconds and CPU seconds, of the driver's JVM and of FactorFlow's process, and the rate at which ratings are sent to the worker. With
+`--fits shuffle:12,shuffle:2,shuffle:12` the first fit is for JVMs to compile.
 """
 
 import argparse
 import json
 import os
-import re
 import resource
 import subprocess
 import tempfile
-import threading
 import time
 import urllib.request
 from pathlib import Path
@@ -35,10 +32,6 @@ options.add_argument("--main", default=str(ROOT / "dist/programs/cli/main.js"))
 options.add_argument("--master", default="local[2]")
 options.add_argument("--rank", type=int, default=64)
 options.add_argument("--hosts", default="2")
-options.add_argument("--cores", type=float, help="processors of each host: of an executor and its worker")
-options.add_argument("--period", type=float, default=100, help="ms after which a host's processors are given anew; a short one is nearer to a slow processor")
-options.add_argument("--pin", action="store_true", help="each host has one processor of its own")
-options.add_argument("--threads", action="store_true", help="CPU seconds by thread of executors and workers")
 options.add_argument("--conf", action="append", default=[])
 given = options.parse_args()
 fits = [(kind, int(iterations)) for kind, iterations in (one.split(":") for one in given.fits.split(","))]
@@ -64,95 +57,6 @@ pid = jvm.java.lang.ProcessHandle.current().pid()
 df = spark.read.parquet(given.ratings).select("user", "item", "rating").cache()
 rows = df.count()
 print(f"{rows:,} ratings in the cache; Spark {spark.version}, {given.master}, rank {given.rank}", flush=True)
-
-
-def executors():
-    """Process ids of this driver's executors."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (process / "cmdline").read_bytes()
-        except OSError:
-            continue
-        if b"CoarseGrainedExecutorBackend" in command and spark.sparkContext.applicationId.encode() in command:
-            found.append(int(process.name))
-    return found
-
-
-def limit_hosts(cores):
-    """Limits each executor of this driver, with the workers that it starts later, to `cores` processors."""
-    found = executors()
-    for number, executor in enumerate(found):
-        group = Path(f"/sys/fs/cgroup/cpu/factorflow-{pid}-{number}")
-        group.mkdir()
-        (group / "cpu.cfs_period_us").write_text(str(round(given.period * 1000)))
-        (group / "cpu.cfs_quota_us").write_text(str(round(cores * given.period * 1000)))
-        (group / "cgroup.procs").write_text(str(executor))
-    print(f"{len(found)} executors with {cores} processors each", flush=True)
-
-
-def pin_hosts():
-    """Limits each executor of this driver, with the workers that it starts later, to one processor."""
-    found = executors()
-    for number, executor in enumerate(found):
-        for thread in Path(f"/proc/{executor}/task").iterdir():
-            os.sched_setaffinity(int(thread.name), {number})
-    print(f"{len(found)} executors with a processor each", flush=True)
-
-
-class Threads:
-    """CPU seconds of executors and their workers by thread, read twice a second, since workers end with a fit."""
-
-    def __init__(self):
-        self.executors = executors()
-        self.last = {}
-        threading.Thread(target=self.watch, daemon=True).start()
-
-    def watch(self):
-        while True:
-            for executor in self.executors:
-                self.read("executor", executor)
-                for worker in self.children(executor):
-                    self.read("worker", worker)
-            time.sleep(0.5)
-
-    @staticmethod
-    def children(process):
-        found = []
-        for file in Path(f"/proc/{process}/task").glob("*/children"):
-            try:
-                found += file.read_text().split()
-            except OSError:
-                pass
-        return found
-
-    def read(self, kind, process):
-        for file in Path(f"/proc/{process}/task").glob("*/stat"):
-            try:
-                name, fields = file.read_text().partition("(")[2].rsplit(")", 1)
-            except (OSError, ValueError):
-                continue
-            user, system = fields.split()[11:13]
-            thread = re.sub(r"[-#]?[0-9].*$", "", name).strip()
-            self.last[kind, thread, str(file)] = (int(user) + int(system)) / TICKS
-
-    def sums(self):
-        sums = {}
-        for (kind, thread, _), seconds in list(self.last.items()):
-            sums[f"{kind} {thread}"] = sums.get(f"{kind} {thread}", 0) + seconds
-        return sums
-
-
-def print_threads(before, after):
-    spent = {name: seconds - before.get(name, 0) for name, seconds in after.items()}
-    for name, seconds in sorted(spent.items(), key=lambda one: -one[1])[:12]:
-        print(f"    {name}: {seconds:.1f} CPU s")
-
-
-if given.cores is not None:
-    limit_hosts(given.cores)
-if given.pin:
-    pin_hosts()
 
 
 def jvm_seconds():
@@ -219,10 +123,8 @@ def alone(iterations, folder):
     return wall, f"CPU s: FactorFlow {after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime:.1f}"
 
 
-threads = Threads() if given.threads else None
 with tempfile.TemporaryDirectory() as scratch:
     for kind, iterations in fits:
-        before = threads and threads.sums()
         if kind == "alone":
             wall, more = alone(iterations, Path(scratch))
         elif kind == "own":
@@ -232,6 +134,4 @@ with tempfile.TemporaryDirectory() as scratch:
         else:
             wall, more = by_spark("io.github.factorflow.spark.FactorFlowALS", iterations, given.hosts, kind)
         print(f"{kind}, {iterations} iterations: {wall:.1f} s. {more}", flush=True)
-        if threads:
-            print_threads(before, threads.sums())
 spark.stop()

@@ -12,7 +12,7 @@ import type { JsonObject } from '../../engine/json.ts';
 import { equationColumns } from '../../operators/tasks/equation-tasks.ts';
 import { blocksOfIds } from '../../api/worker/out-rows.ts';
 import { type Frame, ratingStream, WorkerParent } from '../../test/support/worker-parent.ts';
-import { sentBytes } from './model.ts';
+import { sentBytes } from './simulate.ts';
 
 const { values } = parseArgs({
   options: {

@@ -31,7 +31,7 @@ export interface TextSourceOptions extends TextOptions {
  * if ratings are selected. Memory is a few batches for files of any size; a row of more than 1 MiB is an
  * error.
  *
- * Measured on lines of userId,movieId,rating,timestamp (bench/data/text.ts, one core of a shared Xeon):
+ * Measured on lines of userId,movieId,rating,timestamp (bench/cases/formats.ts, one core of a shared Xeon):
  * 3.8-4.5 M lines/s, 3.3 from gzip; DuckDB on one thread 6.9. Libraries on the same lines: udsv 0.7.3 3.3
  * (typed columns) or 1.7 (typed rows), csv-parse 7.0.3 0.5-0.8, d3-dsv 3.0.2 0.3-0.7 with the file in memory,
  * papaparse 5.7.1 0.5. udsv is fast enough, but it turns a row of another length into nulls, reads to the end

@@ -8,7 +8,7 @@ import type { SolverChoice } from '../tasks/task-types.ts';
 export const ALL_ROWS = 2 ** 31 - 1;
 
 /**
- * Rates of the CPU kernels in GFLOP/s on one core, measured by bench/kernels.ts; only their ratios matter
+ * Rates of the CPU kernels in GFLOP/s on one core, measured by bench/cases/kernels.ts; only their ratios matter
  * here.
  */
 const rates = { normalEquations: 40, cholesky: 25, conjugateGradient: 33 };

@@ -1,7 +1,7 @@
 /** The bytes that workers send for a half-iteration, compared with the model by which a cluster plans it. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { blocksOfIds } from '../../api/worker/out-rows.ts';
-import { sentBytes } from '../../bench/spark/model.ts';
+import { sentBytes } from '../../bench/spark/simulate.ts';
 import { equationColumns } from '../../operators/tasks/equation-tasks.ts';
 import { numberedRatings } from '../support/numbered-ratings.ts';
 import { ratingStream, WorkerParent } from '../support/worker-parent.ts';

@@ -12,7 +12,7 @@ const PROCESS_BYTES = 140 * 2 ** 20;
 
 /**
  * Bytes of each thread, by the type of ids: its heap, its kernels, and the rows that it decodes and numbers
- * at a time (measured by bench/memory.ts).
+ * at a time (measured by bench/cases/load.ts).
  */
 const threadBytes = { int32: 75 * 2 ** 20, int64: 100 * 2 ** 20, utf8: 160 * 2 ** 20 } as const;
 

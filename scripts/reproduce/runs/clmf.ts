@@ -12,7 +12,7 @@ export const clmf: PublishedRun = {
     'clMF measures variants of its kernels at f = 10 on six real data sets: thread batching, to which registers, ' +
     'local memory and vectors are added (Figure 9), and the solver (Figure 10). The ratings here are generated ' +
     "in Netflix's shape; compared are times with and without a technique. The times of the card are of rank 100 " +
-    "and float32, by `bench/gpu/ablation.ts`, and the paper's of other cards and f = 10. On a CPU the command " +
+    "and float32, by `node bench/bench.ts gpu-ablation`, and the paper's of other cards and f = 10. On a CPU the command " +
     "compares what flags change, and on a GPU it compares kernels by `--kernel` and runs the bench's table, too.",
   iterations: 5,
   flags: { rank: 10, 'reg-param': 0.1, 'no-biases': true },
@@ -75,5 +75,5 @@ export const clmf: PublishedRun = {
       variant: 'CG, 6 steps',
     },
   ],
-  bench: ['bench/gpu/ablation.ts', '--tables', 'techniques', '--ranks', '10'],
+  bench: ['gpu-ablation', '--tables', 'techniques,sums', '--ranks', '10'],
 };

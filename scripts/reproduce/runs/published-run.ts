@@ -18,7 +18,7 @@ export interface PublishedRun {
   readonly cards?: readonly CardCourse[];
   /** Only of an ablation: the paper's techniques. */
   readonly techniques?: readonly Technique[];
-  /** A bench that a GPU runs after the variants, on the same ratings: techniques without a flag. */
+  /** A case of bench/ that a GPU runs after the variants, on the same ratings: techniques without a flag. */
   readonly bench?: readonly string[];
 }
 

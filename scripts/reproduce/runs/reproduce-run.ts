@@ -43,13 +43,18 @@ function print({ run }: RunOptions, measured: MeasuredRun): void {
   if (techniques !== undefined) console.log(`\n${textTable(techniqueCells(run, measured))}`);
 }
 
-/** A bench of this repository; it prints its tables itself. */
-function runBench([file, ...flags]: readonly string[], folder: string): void {
-  const root = resolve(import.meta.dirname, '../../..');
-  console.log(`\n$ node ${[file, folder, ...flags].join(' ')}`);
-  const { status, error } = spawnSync(process.execPath, [resolve(root, file), folder, ...flags], {
-    stdio: ['ignore', 'inherit', 'inherit'],
-  });
+/** A case of bench/, which prints its table itself. */
+function runBench([name, ...flags]: readonly string[], folder: string): void {
+  const program = 'bench/bench.ts';
+  const words = [name, folder, ...flags];
+  console.log(`\n$ node ${[program, ...words].join(' ')}`);
+  const { status, error } = spawnSync(
+    process.execPath,
+    [resolve(import.meta.dirname, '../../..', program), ...words],
+    {
+      stdio: ['ignore', 'inherit', 'inherit'],
+    },
+  );
   if (error !== undefined) throw error;
-  if (status !== 0) throw new FailedCommand([file], status ?? 1);
+  if (status !== 0) throw new FailedCommand([program], status ?? 1);
 }

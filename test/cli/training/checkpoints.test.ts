@@ -19,7 +19,7 @@ const train = (model: string, ...more: string[]) => [
   ...more,
 ];
 
-// A sample of bench/kills.ts.
+// A sample of bench/cases/kills.ts.
 /** Milliseconds for a test of several whole runs of the command, on a machine that does other work too. */
 const SEVERAL_RUNS = 180_000;
 
