@@ -6,7 +6,7 @@ import { factorflow, json, quick, ratings, temporaryFolder, writeParquet } from 
 
 const folder = temporaryFolder();
 
-describe.concurrent('inspect', () => {
+describe('inspect', () => {
   it('prints files, columns, degrees and values', async () => {
     const report = await json('inspect', ratings);
     expect(report).toMatchObject({
@@ -79,7 +79,7 @@ describe.concurrent('inspect', () => {
   });
 });
 
-describe.concurrent('plan', () => {
+describe('plan', () => {
   it('is JSON-able data or text, without training', async () => {
     const report = await json('plan', ratings, '--rank', '16', '--test-fraction', '0.1');
     expect(report).toMatchObject({
@@ -112,7 +112,7 @@ describe.concurrent('plan', () => {
   });
 });
 
-describe.concurrent('generate', () => {
+describe('generate', () => {
   it('writes train and test parts with a description, the same for the same seed', async () => {
     const options = ['generate', '--preset', 'movielens20m', '--scale', '0.001', '--seed', '5'];
     const [first, second] = [join(folder, 'first'), join(folder, 'second')];
@@ -133,7 +133,7 @@ describe.concurrent('generate', () => {
   });
 });
 
-describe.concurrent('doctor', () => {
+describe('doctor', () => {
   it('describes the machine, with the reason for a missing adapter', async () => {
     const report = await json('doctor');
     expect(report).toMatchObject({

@@ -5,7 +5,7 @@ import { factorflow, fails, json, ratings, temporaryFolder, trainedModel, writeP
 const folder = temporaryFolder();
 const model = await trainedModel();
 
-describe.concurrent('evaluate', () => {
+describe('evaluate', () => {
   it('gives RMSE and MAE with the number of pairs', async () => {
     const report = await json('evaluate', model, ratings);
     const errors = { rmse: expect.any(Number), mae: expect.any(Number) };
@@ -74,7 +74,7 @@ describe.concurrent('evaluate', () => {
   });
 });
 
-describe.concurrent('evaluate --ranking', () => {
+describe('evaluate --ranking', () => {
   it('gives metrics with intervals and baselines, as JSON and as a table', async () => {
     const test = await writeParquet(
       join(folder, 'ranked.parquet'),

@@ -6,7 +6,7 @@ import { factorflow, fails, json, ratings, temporaryFolder, trainedModel, writeP
 const folder = temporaryFolder();
 const model = await trainedModel();
 
-describe.concurrent('predict', () => {
+describe('predict', () => {
   it('writes rows with predictions, and treats cold ones by the model or the flag', async () => {
     const pairs = await writeParquet(
       join(folder, 'pairs.parquet'),
@@ -41,7 +41,7 @@ describe.concurrent('predict', () => {
   });
 });
 
-describe.concurrent('fold-in and export', () => {
+describe('fold-in and export', () => {
   it('solves users from their ratings, for a model of them or as rows', async () => {
     const users = await writeParquet(
       join(folder, 'later.parquet'),
@@ -110,7 +110,7 @@ describe.concurrent('fold-in and export', () => {
   });
 });
 
-describe.concurrent('explain', () => {
+describe('explain', () => {
   it('takes a score apart, as JSON and as a table', async () => {
     const [{ item }] = (await json('recommend', model, '--users', '2', '--n', '1')).recommendations as {
       item: number;
@@ -165,7 +165,7 @@ describe.concurrent('explain', () => {
   });
 });
 
-describe.concurrent('similar', () => {
+describe('similar', () => {
   it('prints the items or users most similar to given ones', async () => {
     const { code, stdout, stderr } = await factorflow(
       'similar',

@@ -6,7 +6,7 @@ import { factorflow, fails, json, ratings, temporaryFolder, trainedModel, writeP
 const folder = temporaryFolder();
 const model = await trainedModel();
 
-describe.concurrent('outputs of predict and recommend', () => {
+describe('outputs of predict and recommend', () => {
   it('have the format of the ending', async () => {
     const pairs = await writeParquet(
       join(folder, 'some-pairs.parquet'),
@@ -81,7 +81,7 @@ describe.concurrent('outputs of predict and recommend', () => {
   });
 });
 
-describe.concurrent('recommend', () => {
+describe('recommend', () => {
   it('writes the best items of all users', async () => {
     const output = join(folder, 'recommendations');
     const report = await json('recommend', model, '--output', output, '--n', '3');
@@ -125,7 +125,7 @@ describe.concurrent('recommend', () => {
   });
 });
 
-describe.concurrent('recommend, of lists and unknown users', () => {
+describe('recommend, of lists and unknown users', () => {
   it('warns where --exclude has other ids, and counts its unknown pairs', async () => {
     const strangers = await writeParquet(
       join(folder, 'other-ids.parquet'),

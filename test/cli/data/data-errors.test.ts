@@ -35,7 +35,7 @@ beforeAll(() => {
   writeFileSync(join(folder, 'cut.parquet'), whole.subarray(0, Math.floor(whole.length / 2)));
 });
 
-describe.concurrent('bad data exits with 3 and says where', () => {
+describe('bad data exits with 3 and says where', () => {
   it.each<[string, RegExp]>([
     ['missing.parquet', /no such file or folder \(.*missing\.parquet\)/],
     ['empty', /no .*file|empty/i],

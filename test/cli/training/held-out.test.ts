@@ -6,7 +6,7 @@ import { factorflow, json, quick, ratings, temporaryFolder, writeParquet } from 
 const folder = temporaryFolder();
 const training = ['train', ratings, '--test-fraction', '0.1', '--seed', '7', ...quick];
 
-describe.concurrent('held-out ratings of train', () => {
+describe('held-out ratings of train', () => {
   it('measures implicit data by rankings next to popularity, whose warning says what to try', async () => {
     const model = join(folder, 'implicit');
     const { stdout, stderr } = await factorflow(

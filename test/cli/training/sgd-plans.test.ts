@@ -6,7 +6,7 @@ import { factorflow, fails, json, ratings, temporaryFolder } from '../run-cli.ts
 const folder = temporaryFolder();
 const quick = ['--rank', '4', '--max-iter', '3', '--device', 'cpu'];
 
-describe.concurrent('plan', () => {
+describe('plan', () => {
   it('of sgd gives the order of visits, the workers and the collisions', async () => {
     const { code, stdout } = await factorflow(
       'plan',
@@ -77,7 +77,7 @@ describe.concurrent('plan', () => {
   });
 });
 
-describe.concurrent('train --algorithm auto', () => {
+describe('train --algorithm auto', () => {
   it('trains by its choice, and gives the reason', async () => {
     const { code, stdout, stderr } = await factorflow(
       'train',
@@ -94,7 +94,7 @@ describe.concurrent('train --algorithm auto', () => {
   });
 });
 
-describe.concurrent('flags that cannot be used exit with 2', () => {
+describe('flags that cannot be used exit with 2', () => {
   const train = ['train', ratings, '--model-dir', join(folder, 'never')];
   it.each<[string[], RegExp]>([
     [['--learning-rate', '0.1'], /--learning-rate cannot be used with --algorithm als. Give --algorithm sgd/],

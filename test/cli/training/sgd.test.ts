@@ -29,7 +29,7 @@ beforeAll(async () => {
   ).toBe(0);
 });
 
-describe.concurrent('train --algorithm sgd', () => {
+describe('train --algorithm sgd', () => {
   it('reports like ALS, and saves a model in the same layout with sgd in its metadata', async () => {
     const directory = join(folder, 'json');
     const report = await json(
@@ -150,7 +150,7 @@ describe.concurrent('train --algorithm sgd', () => {
   });
 });
 
-describe.concurrent('train --init-model', () => {
+describe('train --init-model', () => {
   it('goes on from a model, with new users and items', async () => {
     const fresh = await writeParquet(
       join(folder, 'fresh.parquet'),

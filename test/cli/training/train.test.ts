@@ -6,7 +6,7 @@ import { factorflow, json, quick, ratings, temporaryFolder, writeParquet } from 
 const folder = temporaryFolder();
 const training = ['train', ratings, '--test-fraction', '0.1', '--seed', '7', ...quick];
 
-describe.concurrent('train', () => {
+describe('train', () => {
   it('prints one JSON object with the documented names, and progress lines on stderr', async () => {
     const model = join(folder, 'json');
     const { code, stdout, stderr } = await factorflow(...training, '--model-dir', model, '--json');
