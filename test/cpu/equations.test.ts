@@ -15,6 +15,7 @@ import { CHUNK_RATINGS } from '../../cpu/tasks/row-chunks.ts';
 import { update } from '../../cpu/tasks/update.ts';
 import type { Partition } from '../../engine/partition.ts';
 import { equationColumns, equationLayout } from '../../operators/tasks/equation-tasks.ts';
+import { isDeep } from '../support/deep.ts';
 import { builds, ratingBlock, relativeDistance, rowOf, TestMemory } from './scope.ts';
 
 const lengths = [0, 1, 2, 7, 8, 9, 31, 33, 64, 65, 97, 300, 1100, 0];
@@ -87,33 +88,36 @@ function rowsOf(memory: TestMemory, { pointer, rows, columns, stride }: MatrixVi
 
 describe.each(builds)('normal equations in memory, %s', (build) => {
   describe.each(kinds)('%s', (kind) => {
-    it.each([1, 2, 3, 8, 10, 63, 64, 100, 128])('are added to those that are there, rank %i', (rank) => {
-      const memory = new TestMemory(build);
-      const theta = lifted(memory, rank);
-      const block = ratingBlock(lengths, COLUMNS, 2);
-      const equations = zeros(memory, lengths.length, equationColumns(rank, kind === 'biases'));
-      for (const row of rowsOf(memory, equations)) row.fill(3);
-      add(memory, kind, block, theta, equations);
-      rowsOf(memory, equations).forEach((found, row) => {
-        const { indices, values } = rowOf(block, row);
-        const centred =
-          kind === 'biases'
-            ? Float64Array.from(values, (value, k) => value - mean - gamma[indices[k]])
-            : values;
-        const twin = equationsOfRow(
-          memory.values(theta),
-          theta.stride,
-          rank,
-          { indices, values: centred },
-          { biases: kind === 'biases', ...(kind === 'implicit' ? { implicit: weights } : {}) },
-        );
-        expect(found.length).toBe(twin.length);
-        const largest = twin.reduce((most, value) => Math.max(most, Math.abs(value)), 3);
-        const worst = twin.reduce((most, value, at) => Math.max(most, Math.abs(found[at] - 3 - value)), 0);
-        expect(worst, `row of ${lengths[row]}`).toBeLessThan(2e-6 * largest);
-        expect(found[equationLayout(rank).n]).toBe(3 + lengths[row]);
-      });
-    });
+    it.each(isDeep ? [1, 2, 3, 8, 10, 63, 64, 100, 128] : [1, 3, 8, 63, 100])(
+      'are added to those that are there, rank %i',
+      (rank) => {
+        const memory = new TestMemory(build);
+        const theta = lifted(memory, rank);
+        const block = ratingBlock(lengths, COLUMNS, 2);
+        const equations = zeros(memory, lengths.length, equationColumns(rank, kind === 'biases'));
+        for (const row of rowsOf(memory, equations)) row.fill(3);
+        add(memory, kind, block, theta, equations);
+        rowsOf(memory, equations).forEach((found, row) => {
+          const { indices, values } = rowOf(block, row);
+          const centred =
+            kind === 'biases'
+              ? Float64Array.from(values, (value, k) => value - mean - gamma[indices[k]])
+              : values;
+          const twin = equationsOfRow(
+            memory.values(theta),
+            theta.stride,
+            rank,
+            { indices, values: centred },
+            { biases: kind === 'biases', ...(kind === 'implicit' ? { implicit: weights } : {}) },
+          );
+          expect(found.length).toBe(twin.length);
+          const largest = twin.reduce((most, value) => Math.max(most, Math.abs(value)), 3);
+          const worst = twin.reduce((most, value, at) => Math.max(most, Math.abs(found[at] - 3 - value)), 0);
+          expect(worst, `row of ${lengths[row]}`).toBeLessThan(2e-6 * largest);
+          expect(found[equationLayout(rank).n]).toBe(3 + lengths[row]);
+        });
+      },
+    );
 
     it('have the same bits for any cut of the rows, and have rows longer than a chunk', () => {
       const [memory, rank] = [new TestMemory(build, 64), 12];
@@ -161,7 +165,9 @@ const solvers = {
 describe.each(builds)('rows solved from sums over vertical parts, %s', (build) => {
   describe.each(kinds)('%s', (kind) => {
     it.each(
-      Object.entries(solvers).flatMap(([name, solver]) => [1, 2, 3, 5].map((p) => ({ name, solver, p }))),
+      Object.entries(solvers).flatMap(([name, solver], number) =>
+        [1, 2, 3, 5].filter((_, at) => isDeep || (at + number) % 2 === 0).map((p) => ({ name, solver, p })),
+      ),
     )('are those of update: $name, $p parts', ({ solver, p }) => {
       const [memory, rank] = [new TestMemory(build), 20];
       const theta = lifted(memory, rank);

@@ -4,17 +4,16 @@
  */
 import { describe, expect, it } from 'vitest';
 import { CancelledError, DeviceLostError } from '../../engine/errors.ts';
+import { mix32 } from '../../engine/random.ts';
 import { stageNamed } from '../../engine/plan/physical-plan.ts';
+import { isDeep } from '../support/deep.ts';
 import { recordAls, recordSgd, type RunProblem } from '../support/steps/recorded-runs.ts';
 import type { RecordingOptions } from '../support/steps/recording-device.ts';
 import { cpuInfo, gpuInfo, mostly } from '../support/steps/small-problems.ts';
 import { RandomTurns } from '../support/steps/turns.ts';
 
 const problem: RunProblem = { rows: mostly(8, 6), columns: 6, test: true, compute: [] };
-/**
- * `every`: if a run has many steps, only each `every`-th is tested as its end; the three tests of a run take
- * different ones.
- */
+/** `every`: the deep run ends a run with many steps at each `every`-th; its three tests take different ones. */
 const cases: Record<
   string,
   {
@@ -122,82 +121,102 @@ async function endOf(name: string, options: (place: string) => RecordingOptions,
   return { outcome, recording, plan: made.plan };
 }
 
-/** Verbs of a whole run at each place. */
-async function verbsOf(name: string): Promise<Readonly<Record<string, number>>> {
-  const { recording, outcome } = await endOf(name, () => ({ turns: new RandomTurns(1) }));
+/** A verb of a run: its place, its number there, and the number of verbs that the whole run has there. */
+interface End {
+  readonly place: string;
+  readonly n: number;
+  readonly verbs: number;
+}
+
+/**
+ * Where runs are ended: in `npm test` at one verb of each kind (a kernel, a fetch, ...), which `seed` draws among
+ * all places; in the deep run at each `every`-th verb of each place, from number `from`.
+ */
+async function endsOf(name: string, from: number, seed: number): Promise<readonly End[]> {
+  const kinds = new Map<string, Omit<End, 'verbs'>[]>();
+  const { recording, outcome } = await endOf(name, (place) => ({
+    turns: new RandomTurns(1),
+    before: (n, verb, task) => {
+      const kind = `${verb} ${task?.kernel ?? ''}`;
+      if (!kinds.has(kind)) kinds.set(kind, []);
+      kinds.get(kind)!.push({ place, n });
+    },
+  }));
   expect('result' in outcome).toBe(true);
-  return Object.fromEntries(recording.devices.map(({ info, verbs }) => [info.place, verbs]));
+  const { every = 1 } = cases[name];
+  const counts = new Map(recording.devices.map(({ info, verbs }) => [info.place, verbs]));
+  const all = [...counts].flatMap(([place, verbs]) =>
+    Array.from({ length: verbs }, (_, n) => ({ place, n })).filter(({ n }) => n % every === from % every),
+  );
+  const drawn = [...kinds.values()].map((same) => same[mix32(seed, same.length) % same.length]);
+  return (isDeep ? all : drawn).map((end) => ({ ...end, verbs: counts.get(end.place)! }));
 }
 
 describe.each(Object.keys(cases))('%s', (name) => {
   const { compute, every = 1 } = cases[name];
 
   it('ends with the error of any verb that fails, and leaves nothing', async () => {
-    for (const [place, verbs] of Object.entries(await verbsOf(name))) {
-      for (let n = 0; n < verbs; n += every) {
-        const failures: Error[] = [];
-        const turns = new RandomTurns(n);
-        const before: RecordingOptions['before'] = (at, verb, task) => {
-          if (at < n || failures.length > 0 || verb === 'put') return;
-          const failure = new Error(`${task?.kernel ?? verb} fails at verb ${at} of ${place}`);
-          failures.push(failure);
-          throw failure;
-        };
-        const { outcome } = await endOf(name, (at) => ({ turns, ...(at === place ? { before } : {}) }));
-        if (failures.length > 0) expect(outcome).toEqual({ error: failures[0] });
-      }
+    for (const { place, n } of await endsOf(name, 0, 1)) {
+      const failures: Error[] = [];
+      const turns = new RandomTurns(n);
+      const before: RecordingOptions['before'] = (at, verb, task) => {
+        if (at < n || failures.length > 0 || verb === 'put') return;
+        const failure = new Error(`${task?.kernel ?? verb} fails at verb ${at} of ${place}`);
+        failures.push(failure);
+        throw failure;
+      };
+      const { outcome } = await endOf(name, (at) => ({ turns, ...(at === place ? { before } : {}) }));
+      if (failures.length > 0) expect(outcome).toEqual({ error: failures[0] });
     }
   });
 
   it('ends with CancelledError when cancelled at any step, and leaves nothing', async () => {
-    for (const [place, verbs] of Object.entries(await verbsOf(name))) {
-      for (let n = every >> 1; n < verbs; n += every) {
-        const turns = new RandomTurns(n);
-        const cancel = new AbortController();
-        let cancelled = false;
-        const before: RecordingOptions['before'] = (at) => {
-          if (at !== n) return;
-          cancelled = true;
-          cancel.abort();
-        };
-        const { outcome } = await endOf(
-          name,
-          (at) => ({ turns, ...(at === place ? { before } : {}) }),
-          cancel.signal,
-        );
-        // A run that is cancelled with its last step may have ended.
-        if (cancelled && 'error' in outcome) expect(outcome.error).toBeInstanceOf(CancelledError);
-        if (cancelled && 'result' in outcome) expect(n).toBeGreaterThanOrEqual(verbs - 4);
-      }
+    for (const { place, n, verbs } of await endsOf(name, every >> 1, 2)) {
+      const turns = new RandomTurns(n);
+      const cancel = new AbortController();
+      let cancelled = false;
+      const before: RecordingOptions['before'] = (at) => {
+        if (at !== n) return;
+        cancelled = true;
+        cancel.abort();
+      };
+      const { outcome } = await endOf(
+        name,
+        (at) => ({ turns, ...(at === place ? { before } : {}) }),
+        cancel.signal,
+      );
+      // A run that is cancelled with its last step may have ended.
+      if (cancelled && 'error' in outcome) expect(outcome.error).toBeInstanceOf(CancelledError);
+      if (cancelled && 'result' in outcome) expect(n).toBeGreaterThanOrEqual(verbs - 4);
     }
   });
 
   it.skipIf(compute[0].kind === 'cpu')(
     'goes on without a lost device, or ends with what had reached the host',
     async () => {
-      const verbs = await verbsOf(name);
-      for (const { place } of compute) {
-        for (let n = every >> 2; n < verbs[place]; n += every) {
-          const turns = new RandomTurns(n);
-          const { outcome, recording, plan } = await endOf(name, (at) => ({
-            turns,
-            ...(at === place ? { lostAt: n } : {}),
-          }));
-          const reached = recording.devices.find(({ info }) => info.place === place)?.verbs ?? 0;
-          if (compute.length === 1) {
-            if ('error' in outcome) expect(outcome.error).toBeInstanceOf(DeviceLostError);
-            else if (outcome.result.lost) expect(outcome.result.iterations.length).toBeLessThan(plan.rounds);
-            else expect(reached).toBeLessThanOrEqual(verbs[place]);
-            continue;
-          }
-          if ('error' in outcome) throw outcome.error;
-          expect(outcome.result.lost).toBeUndefined();
-          expect(outcome.result.iterations).toHaveLength(plan.rounds);
-          expect(
-            recording.log.slice(recording.log.findLastIndex(({ text }) => text.startsWith('initialize')))
-              .length,
-          ).toBeGreaterThan(0);
+      const lost = (await endsOf(name, every >> 2, 3)).filter(({ place }) =>
+        compute.some((device) => device.place === place),
+      );
+      for (const { place, n, verbs } of lost) {
+        const turns = new RandomTurns(n);
+        const { outcome, recording, plan } = await endOf(name, (at) => ({
+          turns,
+          ...(at === place ? { lostAt: n } : {}),
+        }));
+        const reached = recording.devices.find(({ info }) => info.place === place)?.verbs ?? 0;
+        if (compute.length === 1) {
+          if ('error' in outcome) expect(outcome.error).toBeInstanceOf(DeviceLostError);
+          else if (outcome.result.lost) expect(outcome.result.iterations.length).toBeLessThan(plan.rounds);
+          else expect(reached).toBeLessThanOrEqual(verbs);
+          continue;
         }
+        if ('error' in outcome) throw outcome.error;
+        expect(outcome.result.lost).toBeUndefined();
+        expect(outcome.result.iterations).toHaveLength(plan.rounds);
+        expect(
+          recording.log.slice(recording.log.findLastIndex(({ text }) => text.startsWith('initialize')))
+            .length,
+        ).toBeGreaterThan(0);
       }
     },
   );

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { implicitChecks, type ImplicitShape } from '../../gpu/checks/update/half-iteration.check.ts';
 import type { Gpu } from '../../gpu/webgpu/gpu.ts';
 import { ALS, type AlsOptions, type Model, Session } from '../../index.ts';
+import { everyNth, isDeep } from '../support/deep.ts';
 import { noGpu, openTestGpu } from '../support/gpu/open-gpu.ts';
 import { distinctRatings, factorsById } from '../support/implicit.ts';
 import { referencePredict } from '../support/reference/als.ts';
@@ -12,9 +13,9 @@ import { ratingBatches } from '../support/ratings.ts';
 const shapes: readonly ImplicitShape[] = [
   { rank: 10, solver: 'cg', alpha: 3 },
   { rank: 40, solver: 'cholesky', alpha: 3 },
-  { rank: 40, solver: 'cg', alpha: 40 },
   { rank: 10, solver: 'cholesky', alpha: 0 },
   { rank: 20, solver: 'nonnegative', alpha: 3 },
+  ...(isDeep ? [{ rank: 40, solver: 'cg', alpha: 40 } as const] : []),
 ];
 
 describe.skipIf(noGpu)('half-iterations of implicit data on a GPU', () => {
@@ -24,10 +25,10 @@ describe.skipIf(noGpu)('half-iterations of implicit data on a GPU', () => {
   });
   afterAll(() => gpu?.close());
 
-  it.each(shapes)('agree with their twin by every variant: %j', async (shape) => {
+  it.each(shapes)('agree with their twin by variants: %j', async (shape) => {
     const checks = implicitChecks(gpu.info, 1000, [shape]);
     expect(checks.length).toBeGreaterThan(1);
-    for (const { variant, run } of checks) {
+    for (const { variant, run } of everyNth(checks, 2, shapes.indexOf(shape))) {
       const { error, limit } = await run(gpu);
       expect(error, variant).toBeLessThanOrEqual(limit);
     }
@@ -54,7 +55,7 @@ describe.skipIf(noGpu)('implicit als on a GPU', () => {
     { regParam: 0.01, alpha: 1, unobservedWeight: 0.1 },
     { regParam: 0.1, alpha: 0 },
   ])('predicts what a dense float64 reference predicts, and reports its loss, %j', async (form) => {
-    for (const rank of [5, 18]) {
+    for (const rank of isDeep ? [5, 18] : [form.alpha === 1 ? 18 : 5]) {
       const [first, model] = [
         await fit({ ...form, rank, maxIter: 1 }),
         await fit({ ...form, rank, maxIter: 3 }),

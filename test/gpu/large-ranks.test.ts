@@ -1,6 +1,7 @@
 /** ALS at ranks above 512 on a GPU, which never forms A: on the software adapter. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALS, type AlsOptions, type Dataset, type Model, Session } from '../../index.ts';
+import { isDeep } from '../support/deep.ts';
 import { noGpu } from '../support/gpu/open-gpu.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
 
@@ -22,11 +23,12 @@ describe.skipIf(noGpu)('als at ranks above 512 on a GPU', () => {
     new ALS({ maxIter: 2, seed: 5, ...options }).fit(session.from(ratingBatches(rows)));
   const lossOf = (model: Model) => model.training!.iterations.at(-1)!.loss;
 
+  // Kernels are compiled for each rank, in seconds each, so that most tests have the same one.
   it.each<AlsOptions>([
-    { rank: 640, precision: 'f32' },
+    ...(isDeep ? [{ rank: 640, precision: 'f32' } as const] : []),
     { rank: 513, biases: false, precision: 'f32' },
     { rank: 528, precision: 'f16' },
-    { rank: 520, implicitPrefs: true, precision: 'f32', cgSteps: 3, maxIter: 1 },
+    { rank: 528, implicitPrefs: true, precision: 'f32', cgSteps: 2, maxIter: 1 },
   ])('reach the loss of a CPU: %j', async (options) => {
     const { precision, ...common } = options;
     const [got, expected] = [await fit(gpu, options), await fit(cpu, common)];
@@ -40,7 +42,7 @@ describe.skipIf(noGpu)('als at ranks above 512 on a GPU', () => {
     expect(await lists()).toEqual(await lists());
   });
 
-  it.each<AlsOptions>([{}, { implicitPrefs: true, cgSteps: 2 }])(
+  it.each<AlsOptions>([...(isDeep ? [{}] : []), { implicitPrefs: true, cgSteps: 2 }])(
     'is solved from vertical parts by vectors, to the same loss: %j',
     async (options) => {
       const common = { rank: 528, precision: 'f32', maxIter: 1, ...options } as const;
@@ -51,7 +53,7 @@ describe.skipIf(noGpu)('als at ranks above 512 on a GPU', () => {
   );
 
   it('serves such a model', async () => {
-    const model = await fit(gpu, { rank: 600 });
+    const model = await fit(gpu, { rank: 528, precision: 'f16' });
     const [{ user, item }] = rows;
     const own = gpu.from(ratingBatches(rows.filter((row) => row.user === user)));
     const count = async (lists: Dataset) => (await lists.collect()).numRows;

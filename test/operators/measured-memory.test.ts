@@ -5,17 +5,23 @@ import { describe, expect, it } from 'vitest';
 import { hostMeter } from '../../engine/run/memory-meter.ts';
 import { comparedMemory } from '../../api/reports/compared-memory.ts';
 import { ALS, type FitOptions, Session, type SessionOptions, SGD } from '../../index.ts';
+import { isDeep } from '../support/deep.ts';
 import { noGpu } from '../support/gpu/open-gpu.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
 
-const small = randomRatings(71, 300, 200, 6000);
-const medium = randomRatings(72, 2500, 2000, 60_000);
+const ratings = { small: randomRatings(71, 300, 200, 6000), medium: randomRatings(72, 2500, 2000, 60_000) };
+const { small } = ratings;
 
 /** Pairs of the same users and items, for errors and metrics while training. */
 const validations = {
   small: randomRatings(73, 300, 200, 1000),
   medium: randomRatings(74, 2500, 2000, 12_000),
 };
+
+type Size = keyof typeof ratings;
+/** Cases by turns take few or many ratings; all take both in the deep run. */
+const sizesOf = (number: number): readonly Size[] =>
+  isDeep ? ['small', 'medium'] : [number % 2 === 0 ? 'medium' : 'small'];
 
 type Trainer = Pick<ALS, 'fit'>;
 type More = SessionOptions &
@@ -54,7 +60,11 @@ function expectAsPlanned({
   expect((measured ?? 0) / planned).toBeLessThan(1.1);
 }
 
-const trainers: readonly (readonly [string, () => Trainer | SGD])[] = [
+type Case = readonly [name: string, make: () => Trainer | SGD];
+const withSizes = (cases: readonly Case[]) =>
+  cases.map(([name, make], number) => [name, make, sizesOf(number)] as const);
+
+const trainers: readonly Case[] = [
   ['ALS', () => new ALS({ rank: 24, maxIter: 3 })],
   ['ALS without biases', () => new ALS({ rank: 10, maxIter: 3, biases: false })],
   ['implicit ALS', () => new ALS({ rank: 24, maxIter: 3, implicitPrefs: true })],
@@ -62,22 +72,20 @@ const trainers: readonly (readonly [string, () => Trainer | SGD])[] = [
   ['SGD by AdaGrad, Hogwild!', () => new SGD({ rank: 10, maxIter: 3, schedule: 'hogwild', rate: 'adagrad' })],
 ];
 
-/** Expects the planned memory at each place, on few and on many ratings. */
+/** Expects the planned memory at each place. */
 async function expectAllAsPlanned(
   make: () => Trainer | SGD,
-  options: (size: 'small' | 'medium') => More,
+  sizes: readonly Size[],
+  options: (size: Size) => More,
 ): Promise<void> {
-  for (const [size, rows] of [
-    ['small', small],
-    ['medium', medium],
-  ] as const) {
-    for (const memory of Object.values(await memoryOf(make(), rows, 'cpu', options(size))))
+  for (const size of sizes) {
+    for (const memory of Object.values(await memoryOf(make(), ratings[size], 'cpu', options(size))))
       expectAsPlanned(memory);
   }
 }
 
 const six = { rank: 24, maxIter: 6 };
-const stopping: readonly (readonly [string, () => Trainer | SGD])[] = [
+const stopping: readonly Case[] = [
   // The course differs with the data: an older version is kept as the best in some runs, in others each round
   // is the best.
   ['ALS', () => new ALS({ ...six, earlyStop: 3 })],
@@ -91,30 +99,37 @@ const stopping: readonly (readonly [string, () => Trainer | SGD])[] = [
 ];
 
 describe('memory as measured', () => {
-  it.each(stopping)('of early stop of %s is as planned for the course that the run took', async (_, make) => {
-    await expectAllAsPlanned(make, (size) => ({ validation: validations[size] }));
-  });
+  it.each(withSizes(stopping))(
+    'of early stop of %s is as planned for the course that the run took',
+    async (_, make, sizes) => {
+      await expectAllAsPlanned(make, sizes, (size) => ({ validation: validations[size] }));
+    },
+  );
 
   it.each([2, 4])(
     'of %i devices in the place of one CPU is as planned, with parts of unlike rows and their copies',
     async (fakeDevices) => {
-      for (const [, make] of trainers.filter(([name]) => !name.includes('AdaGrad')))
-        await expectAllAsPlanned(make, () => ({ fakeDevices }));
+      const cases = trainers.filter(([name]) => !name.includes('AdaGrad'));
+      for (const [number, [, make]] of cases.entries())
+        await expectAllAsPlanned(make, sizesOf(number + fakeDevices / 2), () => ({ fakeDevices }));
       await expectAllAsPlanned(
         () => new ALS({ ...six, earlyStop: 3 }),
+        sizesOf(fakeDevices / 2),
         (size) => ({ fakeDevices, validation: validations[size] }),
       );
     },
   );
 
-  it.each([
-    ['ALS', () => new ALS(six)],
-    ['ALS with early stop', () => new ALS({ ...six, earlyStop: 3 })],
-    ['SGD', () => new SGD(six)],
-  ] as const)('of %s with checkpoints, whose copies count, is as planned', async (name, make) => {
+  it.each(
+    withSizes([
+      ['ALS', () => new ALS(six)],
+      ['ALS with early stop', () => new ALS({ ...six, earlyStop: 3 })],
+      ['SGD', () => new SGD(six)],
+    ]),
+  )('of %s with checkpoints, whose copies count, is as planned', async (name, make, sizes) => {
     const folder = mkdtempSync(join(tmpdir(), 'factorflow-measured-'));
     try {
-      await expectAllAsPlanned(make, (size) => ({
+      await expectAllAsPlanned(make, sizes, (size) => ({
         checkpointDir: join(folder, size),
         checkpointInterval: 2,
         ...(name === 'ALS with early stop' ? { validation: validations[size] } : {}),
@@ -124,9 +139,9 @@ describe('memory as measured', () => {
     }
   });
 
-  it.each(trainers)('of %s on the CPU is as planned', async (_, make) => {
-    for (const rows of [small, medium]) {
-      const { host, cpu } = await memoryOf(make(), rows, 'cpu');
+  it.each(withSizes(trainers))('of %s on the CPU is as planned', async (_, make, sizes) => {
+    for (const size of sizes) {
+      const { host, cpu } = await memoryOf(make(), ratings[size], 'cpu');
       expectAsPlanned(host);
       expectAsPlanned(cpu);
     }

@@ -7,39 +7,49 @@ import { mix32 } from '../../engine/random.ts';
 /** True in `npm run test:deep`. */
 export const isDeep = process.env.FACTORFLOW_TEST_DEEP === 'true';
 
-type Value = string | number | boolean | undefined;
+type Value = string | number | boolean;
 /** What a case is made of, for example { kernel: 'gram', rank: 'a multiple of 16', biases: true }. */
 export type Factors = Readonly<Record<string, Value>>;
 
 /**
- * Cases in which every value of a factor, and every pair of values of two factors that any case has, occurs at
- * least once; all cases in the deep run. The choice is greedy: the case with the most new pairs is taken next, and
- * the seed decides between equals. Few values per factor make a small sample: take classes of ranks, not ranks.
+ * Cases in which every pair of values of two factors that any case has occurs at least once; all cases in the deep
+ * run. Few values per factor make a small sample: take classes of ranks, not ranks.
  */
-export function byPairs<Case>(cases: readonly Case[], factorsOf: (item: Case) => Factors, seed = 1): Case[] {
+export const byPairs = <Case>(cases: readonly Case[], factorsOf: (item: Case) => Factors): Case[] =>
+  covering(cases, (item) => {
+    const values = valuesOf(factorsOf(item));
+    return values.flatMap((value, at) => [
+      value,
+      ...values.slice(at + 1).map((other) => `${value} ${other}`),
+    ]);
+  });
+
+/** Cases in which every value of every factor occurs at least once; all cases in the deep run. */
+export const byValues = <Case>(cases: readonly Case[], factorsOf: (item: Case) => Factors): Case[] =>
+  covering(cases, (item) => valuesOf(factorsOf(item)));
+
+const valuesOf = (factors: Factors): string[] =>
+  Object.entries(factors).map(([name, value]) => `${name}=${value}`);
+
+/** Cases that cover all texts: the next one has the most new texts, and random numbers decide between equals. */
+function covering<Case>(cases: readonly Case[], textsOf: (item: Case) => readonly string[]): Case[] {
   if (isDeep) return [...cases];
-  const missing = cases.map((item) => new Set(pairsOf(factorsOf(item))));
+  const missing = cases.map((item) => new Set(textsOf(item)));
   const taken = new Set<number>();
   for (;;) {
     const next = cases
       .map((_, at) => at)
       .reduce((a, b) =>
         missing[b].size > missing[a].size ||
-        (missing[b].size === missing[a].size && mix32(seed, b) > mix32(seed, a))
+        (missing[b].size === missing[a].size && mix32(1, b) > mix32(1, a))
           ? b
           : a,
       );
     if (missing[next].size === 0) return cases.filter((_, at) => taken.has(at));
     taken.add(next);
     const covered = [...missing[next]];
-    for (const pairs of missing) for (const pair of covered) pairs.delete(pair);
+    for (const texts of missing) for (const text of covered) texts.delete(text);
   }
-}
-
-/** Texts of a case's values and of its pairs of values. */
-function pairsOf(factors: Factors): string[] {
-  const values = Object.entries(factors).map(([name, value]) => `${name}=${value}`);
-  return values.flatMap((value, at) => [value, ...values.slice(at + 1).map((other) => `${value} ${other}`)]);
 }
 
 /** All combinations of the factors' values: `product({ rank: [1, 9], biases: [true, false] })` has four. */

@@ -9,6 +9,7 @@ import { ratedProblem } from '../../../gpu/checks/support/rated-problem.ts';
 import { updateError } from '../../../gpu/checks/support/tensor-updates.ts';
 import { updateTensorKernel } from '../../../gpu/update/update-tensor.ts';
 import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
+import { isDeep } from '../../support/deep.ts';
 import { noGpu, openTestGpu } from '../../support/gpu/open-gpu.ts';
 import { withSoftTensors } from '../../support/gpu/soft-tensors.ts';
 
@@ -22,14 +23,18 @@ describe.skipIf(noGpu)('kernels on tensor cores, in software', () => {
   });
   afterAll(() => gpu?.close());
 
-  // One tile; three tiles with the ratings in the padding, so that one of two subgroups has two tile rows;
-  // two tiles with an extra tile row for the ratings.
-  for (const [rank, halfA, biases] of [
+  // One tile; three tiles with the ratings in the padding, so that one of two subgroups has two tile rows; in the
+  // deep run also two tiles with an extra tile row for the ratings.
+  const halves = [
     [7, true, false],
     [40, true, true],
+    [9, false, false],
+  ] as const;
+  const deepHalves = [
     [32, true, true],
     [40, false, false],
-  ] as const) {
+  ] as const;
+  for (const [rank, halfA, biases] of isDeep ? [...halves, ...deepHalves] : halves) {
     it(`solve from float16 at rank ${rank}${halfA ? ', with A in float16' : ''}${biases ? ', with biases' : ''}`, async () => {
       const problem = ratedProblem({ rank, biases, precision: 'f16', lengths });
       const error = await updateError(gpu, updateTensorKernel, { rank, biases, halfA, bin: 32 }, problem, {
@@ -46,11 +51,14 @@ describe.skipIf(noGpu)('kernels on tensor cores, in software', () => {
   // the lines of four.
   const rooms: readonly UpdateInt8Params[] = [
     { rank: 33, halfA: true, biases: false, room: 4 },
+    { rank: 9, halfA: false, biases: true },
+  ];
+  const deepRooms: readonly UpdateInt8Params[] = [
     { rank: 48, halfA: true, biases: true },
     { rank: 33, halfA: false, biases: true },
     { rank: 64, halfA: false, biases: false },
   ];
-  for (const params of rooms) {
+  for (const params of isDeep ? [...rooms, ...deepRooms] : rooms) {
     const { rank, halfA, biases, room } = params;
     it(`solve from 8 bits at rank ${rank}${halfA ? ', with A in float16' : ''}${biases ? ', with biases' : ''}${room === undefined ? '' : `, ${room} tiles at a time`}`, async () => {
       const problem = ratedProblem({ rank, biases, precision: 'int8', lengths });

@@ -5,6 +5,7 @@
 import { beforeAll, describe, it } from 'vitest';
 import { type AlsOptions, type Model, Session } from '../../../index.ts';
 import { errorsOf, expectErrors, fitGrid } from '../../support/compared-grids.ts';
+import { byPairs, product } from '../../support/deep.ts';
 
 const grids: Partial<AlsOptions>[] = [
   { partitionUsers: '2,2', partitionItems: '2,2' },
@@ -16,6 +17,10 @@ const grids: Partial<AlsOptions>[] = [
 
 /** Grids to test the exchange of partial equations. With `2,1` each of two devices steps all rows. */
 const fewGrids = [grids[0], grids[3], { partitionItems: '2,1' }, { partitionUsers: '2,1' }];
+const exchanges: Partial<AlsOptions>[] = [
+  ...grids.map((grid) => ({ ...grid, partitionSums: 'vectors' as const })),
+  ...fewGrids.map((grid) => ({ ...grid, partitionSums: 'partial-equations' as const })),
+];
 
 const settings: [string, AlsOptions][] = [
   ['explicit, with biases', { biasDamping: 3, regOffset: 0.5 }],
@@ -24,6 +29,21 @@ const settings: [string, AlsOptions][] = [
   ['implicit', { implicitPrefs: true }],
   ['implicit, with the weights of iALS', { implicitPrefs: true, unobservedWeight: 0.1 }],
 ];
+
+/** A sample by setting, number of devices, kind of sums, and the sides that are cut. */
+const cases = byPairs(
+  product({
+    fakeDevices: [1, 2, 4],
+    at: settings.map((_, at) => at),
+    number: exchanges.map((_, k) => k),
+  }).map(({ number, ...one }) => ({ ...one, grid: exchanges[number] })),
+  ({ fakeDevices, at, grid: { partitionSums, partitionUsers, partitionItems } }) => ({
+    fakeDevices,
+    setting: at,
+    sums: partitionSums!,
+    cut: partitionUsers === undefined ? 'items' : partitionItems === undefined ? 'users' : 'both',
+  }),
+);
 
 const fit = (on: Session, options: AlsOptions): Promise<Model> =>
   fitGrid(on, { maxIter: 2, solver: 'cg', ...options });
@@ -40,20 +60,9 @@ describe('ALS that exchanges vectors', () => {
     'on %i devices in the place of one CPU gives the model of one that solves whole rows',
     async (fakeDevices) => {
       await using several = await Session.create({ device: 'cpu', workers: 2, fakeDevices });
-      for (const [at, [name, options]] of settings.entries()) {
-        // One device has every third pair of a setting and a grid, two and four share all of them.
-        const isTaken = (k: number) =>
-          fakeDevices === 1 ? (at + k) % 3 === 0 : (at + k) % 2 === fakeDevices / 2 - 1;
-        const cases = [
-          ...grids
-            .filter((_, k) => isTaken(k))
-            .map((grid) => ({ ...grid, partitionSums: 'vectors' as const })),
-          ...fewGrids
-            .filter((_, k) => isTaken(k))
-            .map((grid) => ({ ...grid, partitionSums: 'partial-equations' as const })),
-        ];
-        for (const grid of cases)
-          expectErrors(await fit(several, { ...options, ...grid }), expected[at], { name, grid });
+      for (const { at, grid } of cases.filter((one) => one.fakeDevices === fakeDevices)) {
+        const [name, options] = settings[at];
+        expectErrors(await fit(several, { ...options, ...grid }), expected[at], { name, grid });
       }
     },
   );
