@@ -7,6 +7,7 @@ import { rankListed } from '../../cpu/tasks/rank-listed.ts';
 import { type Partition, sharedArray } from '../../engine/partition.ts';
 import { CounterRandom } from '../../engine/random.ts';
 import { builds, ratingBlock, TestMemory } from './scope.ts';
+import { sampleSize } from '../support/deep.ts';
 
 /** Columns of each row: about `share` of all, listed ones apart from excluded ones. */
 function listedAndExcluded(
@@ -81,7 +82,7 @@ describe.each(builds)('rank-listed with %s', (build) => {
           expect(upTo(places, depth)).toEqual(upTo(expected, depth));
         },
       ),
-      { numRuns: 80, seed: 4 },
+      { numRuns: sampleSize(80), seed: 4 },
     );
   });
 

@@ -11,6 +11,7 @@ import { topN } from '../../cpu/tasks/top-n.ts';
 import { CounterRandom } from '../../engine/random.ts';
 import { indexShapes } from '../../operators/serving/search.ts';
 import { builds, TestMemory } from './scope.ts';
+import { sampleSize } from '../support/deep.ts';
 
 const kinds = ['gaussian', 'trained', 'biases', 'whole', 'equal', 'zeros', 'huge'] as const;
 type Kind = (typeof kinds)[number];
@@ -135,7 +136,7 @@ describe.each(builds)('a search with %s', (build) => {
           }
         },
       ),
-      { numRuns: 150, seed: 4 },
+      { numRuns: sampleSize(150), seed: 4 },
     );
   });
 

@@ -15,6 +15,7 @@ import { topN } from '../../cpu/tasks/top-n.ts';
 import { weightedNorm } from '../../cpu/tasks/weighted-norm.ts';
 import { builds, ratingBlock, TestMemory } from './scope.ts';
 import { shuffled } from '../support/ratings.ts';
+import { sampleSize } from '../support/deep.ts';
 
 describe.each(builds)('tasks with %s', (build) => {
   it.each([1, 8, 10, 64, 200])('squared-error and weighted-norm sum over rows, rank %i', (rank) => {
@@ -186,7 +187,7 @@ describe.each(builds)('tasks with %s', (build) => {
           }
         },
       ),
-      { numRuns: 120, seed: 2 },
+      { numRuns: sampleSize(120), seed: 2 },
     );
   });
 

@@ -7,6 +7,7 @@ import { CHUNK_RATINGS } from '../../cpu/tasks/row-chunks.ts';
 import { update } from '../../cpu/tasks/update.ts';
 import type { Partition } from '../../engine/partition.ts';
 import { builds, norm, ratingBlock, relativeDistance, residual, rowOf, TestMemory } from './scope.ts';
+import { sampleSize } from '../support/deep.ts';
 
 const exact = { cgBelow: 0, cgSteps: 0 };
 const cg = (cgSteps: number) => ({ cgBelow: 2 ** 31 - 1, cgSteps });
@@ -133,7 +134,7 @@ describe.each(builds)('update with %s', (build) => {
           );
         },
       ),
-      { numRuns: 25, seed: 1 },
+      { numRuns: sampleSize(25), seed: 1 },
     );
   });
 

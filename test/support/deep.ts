@@ -65,3 +65,6 @@ export function product<Sets extends Readonly<Record<string, readonly Value[]>>>
 /** All cases in the deep run; in `npm test` every `step`-th, starting at `from`. */
 export const everyNth = <Case>(cases: readonly Case[], step: number, from = 0): readonly Case[] =>
   isDeep ? cases : cases.filter((_, at) => at % step === from % step);
+
+/** How many random cases a test draws: in `npm test` a third. */
+export const sampleSize = (count: number): number => (isDeep ? count : Math.ceil(count / 3));

@@ -7,6 +7,7 @@ import { describe, expect, it } from 'vitest';
 import { updateRow } from '../../../cpu/reference/update.ts';
 import { builds, ratingBlock, relativeDistance, rowOf, TestMemory } from '../scope.ts';
 import { type Asked, blockOf, COLUMNS, every, lambda, ROUNDING, solve, tiled } from './tiled.ts';
+import { sampleSize } from '../../support/deep.ts';
 
 describe.each(builds)('groups of rows solved tile by tile with %s', (build) => {
   it('have those with as many ratings as the tiling names: the others have the bits of a call without one', () => {
@@ -115,7 +116,7 @@ describe.each(builds)('groups of rows solved tile by tile with %s', (build) => {
           );
         },
       ),
-      { numRuns: 25, seed: 1 },
+      { numRuns: sampleSize(25), seed: 1 },
     );
   });
 

@@ -9,6 +9,7 @@ import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
 import type { GridBlock } from '../../../engine/plan/grid-order.ts';
 import { cpuInfo, h200Info } from '../../support/devices/device-info.ts';
 import { nameOf, Record, run } from './turn-device.ts';
+import { sampleSize } from '../../support/deep.ts';
 
 const workers = (parallelism: number): DeviceInfo[] => [{ ...cpuInfo, parallelism }];
 
@@ -40,7 +41,7 @@ describe('blocks on one device', () => {
           }
         },
       ),
-      { numRuns: 60 },
+      { numRuns: sampleSize(60) },
     );
   });
 

@@ -20,6 +20,7 @@ import { eagerOrder, lateFrees, orderOf, peakIn } from '../../support/steps/orde
 import { expand } from '../../../engine/run/expand.ts';
 import { cpuInfo, gpuInfo } from '../../support/steps/small-problems.ts';
 import { testRandom } from '../../support/ratings.ts';
+import { sampleSize } from '../../support/deep.ts';
 
 type Fates = Parameters<typeof listsOfRun>[1];
 
@@ -163,14 +164,14 @@ describe('the steps of als', () => {
   it('have edges behind which nothing can go wrong, visit each rating once, and leave nothing', () => {
     fc.assert(
       fc.property(alsCases, (one) => checkRun(als(one), one.fate)),
-      { numRuns: 100 },
+      { numRuns: sampleSize(100) },
     );
   });
 
   it('take no more memory on a device than was walked, in whichever order their edges allow', () => {
     fc.assert(
       fc.property(alsCases, (one) => checkPeak(als(one), one.fate, one.seed)),
-      { numRuns: 100 },
+      { numRuns: sampleSize(100) },
     );
   });
 });
@@ -221,14 +222,14 @@ describe('the steps of sgd', () => {
   it('have edges behind which nothing can go wrong, visit each rating once, and leave nothing', async () => {
     await fc.assert(
       fc.asyncProperty(sgdCases, async (one) => checkRun(await sgd(one), one.fate)),
-      { numRuns: 100 },
+      { numRuns: sampleSize(100) },
     );
   });
 
   it('take no more memory on a device than was walked, in whichever order their edges allow', async () => {
     await fc.assert(
       fc.asyncProperty(sgdCases, async (one) => checkPeak(await sgd(one), one.fate, one.seed)),
-      { numRuns: 100 },
+      { numRuns: sampleSize(100) },
     );
   });
 

@@ -8,6 +8,7 @@ import { checkAlsParams } from '../../../operators/als/params.ts';
 import { dataFolder } from '../../support/data-folder.ts';
 import { randomRatings, ratingBatches, shuffled, testRandom, type Triple } from '../../support/ratings.ts';
 import { plain, undamped } from '../../support/settings.ts';
+import { sampleSize } from '../../support/deep.ts';
 
 let session: Session;
 beforeAll(async () => {
@@ -53,7 +54,7 @@ describe('non-negative als', () => {
           expectToFall(model);
         },
       ),
-      { numRuns: 25, seed: 3 },
+      { numRuns: sampleSize(25), seed: 3 },
     );
   });
 

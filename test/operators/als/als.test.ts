@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALS, type AlsOptions, type Dataset, type Model, Session } from '../../../index.ts';
 import { randomRatings, ratingBatches, shuffled, testRandom, type Triple } from '../../support/ratings.ts';
 import { plain, undamped } from '../../support/settings.ts';
+import { sampleSize } from '../../support/deep.ts';
 
 let session: Session;
 
@@ -126,7 +127,7 @@ describe('als', () => {
             expect(value).toBeLessThanOrEqual(path[i] * rounding);
         },
       ),
-      { numRuns: 25 },
+      { numRuns: sampleSize(25) },
     );
   });
 

@@ -7,6 +7,7 @@ import { isTiled, tiledSlices, tilingOf } from '../../../operators/als/tiles.ts'
 import { balancedRanges, offsetsOf } from '../../../operators/ratings/row-ranges.ts';
 import { cpuInfo, h200Info } from '../../support/devices/device-info.ts';
 import type { Tiling } from '../../../operators/tasks/task-types.ts';
+import { sampleSize } from '../../support/deep.ts';
 
 const explicit = { rank: 64, implicitPrefs: false, nonnegative: false };
 const cg = (cgSteps: number) => ({ cgBelow: ALL_ROWS, cgSteps });
@@ -141,7 +142,7 @@ describe('the slices of an update', () => {
           expect(runsOf(last).map((row) => row + from)).toEqual(runs.filter((row) => row >= from));
         },
       ),
-      { numRuns: 200, seed: 1 },
+      { numRuns: sampleSize(200), seed: 1 },
     );
   });
 

@@ -7,6 +7,7 @@ import { duckdb, duckRows } from '../../connectors/parquet/parquet-testing.ts';
 import { batchOfCells, drawCells, duckTable, randomColumns } from '../../engine/expressions/random-rows.ts';
 import { column } from '../../engine/expressions/evaluated.ts';
 import { cellsByRow, cutRows, nullable, type Rows, run } from './aggregate/aggregating.ts';
+import { sampleSize } from '../../support/deep.ts';
 
 const seed = new CounterRandom(Number(process.env.FACTORFLOW_SEED ?? 1));
 let draws = 0;
@@ -44,7 +45,7 @@ describe('distinct rows', () => {
     const columns = randomColumns(random);
     const names = Object.keys(columns);
     const connection = await duckdb();
-    for (let table = 0; table < 40; table++) {
+    for (let table = 0; table < sampleSize(40); table++) {
       const cells = drawCells(columns, 60, () => random() < 0.2);
       for (const statement of duckTable('doubled', columns, cells, 'row number'))
         await connection.run(statement);

@@ -30,6 +30,7 @@ import {
   type RandomColumns,
   randomColumns,
 } from '../../engine/expressions/random-rows.ts';
+import { sampleSize } from '../../support/deep.ts';
 
 const seed = new CounterRandom(Number(process.env.FACTORFLOW_SEED ?? 1));
 let draws = 0;
@@ -101,7 +102,7 @@ function withNumbers(own: Cells, rows: number): RecordBatch {
 }
 
 it('sorts and takes the first rows as DuckDB does, for any cut into batches and splits', async () => {
-  for (let table = 0; table < 30; table++) {
+  for (let table = 0; table < sampleSize(30); table++) {
     const rows = pick([1, 60, 400, 900]);
     const whole = await drawTable(rows);
     const keys = Array.from({ length: 1 + Math.floor(random() * 3) }, (): SortKey => ({

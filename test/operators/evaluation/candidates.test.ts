@@ -7,6 +7,7 @@ import { noGpu } from '../../support/gpu/open-gpu.ts';
 import { chancesOf, coverageOf, metricsOfList } from '../../support/reference/ranking.ts';
 import type { Triple } from '../../support/ratings.ts';
 import { type Case, dataset, modelOf, randomCase, RANK } from './candidate-cases.ts';
+import { sampleSize } from '../../support/deep.ts';
 
 /** Hit rate, NDCG and AUC by their definitions, also the counts. */
 function reference(
@@ -110,7 +111,7 @@ describe.each(['cpu', ...(noGpu ? [] : ['gpu'])] as const)('rankings of candidat
           });
         },
       ),
-      { numRuns: device === 'cpu' ? 40 : 6, seed: 5 },
+      { numRuns: sampleSize(device === 'cpu' ? 40 : 6), seed: 5 },
     );
   });
 });

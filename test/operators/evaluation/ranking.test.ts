@@ -4,6 +4,7 @@ import { type RankingOptions, Session } from '../../../index.ts';
 import { noGpu } from '../../support/gpu/open-gpu.ts';
 import { referenceMetrics } from '../../support/reference/ranking.ts';
 import { type Case, close, modelOf, randomCase, RANK, rowsOf } from './ranking-cases.ts';
+import { sampleSize } from '../../support/deep.ts';
 
 describe.each(['cpu', ...(noGpu ? [] : ['gpu'])] as const)('rankings on a %s', (device) => {
   let session: Session;
@@ -68,7 +69,7 @@ describe.each(['cpu', ...(noGpu ? [] : ['gpu'])] as const)('rankings on a %s', (
           );
         },
       ),
-      { numRuns: device === 'cpu' ? 40 : 8, seed: 3 },
+      { numRuns: sampleSize(device === 'cpu' ? 40 : 8), seed: 3 },
     );
   });
 

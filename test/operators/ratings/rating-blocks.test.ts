@@ -12,6 +12,7 @@ import { sortedBlocks } from '../../support/blocks.ts';
 import { SelectRatings } from '../../../operators/ratings/rows/select-ratings.ts';
 import type { DuplicatePolicy } from '../../../operators/tasks/tasks.ts';
 import { batchOf, randomRatings, ratingBatches, shuffled, type Triple } from '../../support/ratings.ts';
+import { sampleSize } from '../../support/deep.ts';
 
 const sessions = new Map<number, Session>();
 afterAll(async () => {
@@ -83,7 +84,7 @@ describe('rating-blocks', () => {
           ascending.map(([u, v, r]) => [v, u, r]).sort((l, r) => l[0] - r[0] || l[1] - r[1] || l[2] - r[2]),
         );
       }),
-      { numRuns: 25 },
+      { numRuns: sampleSize(25) },
     );
   });
 

@@ -6,6 +6,7 @@ import { blockOf, type RatingBlock, rowsOfBlock } from '../../../operators/ratin
 import { ofParts, partOfBlock, ratingsOf } from '../../../operators/ratings/ratings.ts';
 import { cutBlocks } from '../../../operators/sgd/data/cut-blocks.ts';
 import { blockOfRows } from '../../support/steps/small-problems.ts';
+import { sampleSize } from '../../support/deep.ts';
 
 let session: Session;
 beforeAll(async () => {
@@ -66,6 +67,6 @@ it('every rating is in the block of its bands, in one block of ratings as in par
         });
       },
     ),
-    { numRuns: 25 },
+    { numRuns: sampleSize(25) },
   );
 });
