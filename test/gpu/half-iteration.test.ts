@@ -34,7 +34,7 @@ describe.skipIf(noGpu)('half-iterations on a GPU', () => {
       { rank: 520, solver: 'cg', biases: true },
     ] as const) {
       const solver = shape.solver === 'cg' ? ({ steps: 6 } as const) : shape.solver;
-      for (const variant of everyNth(updateVariants(gpu.info, shape), 2)) {
+      for (const variant of everyNth(updateVariants(gpu.info, shape), 4)) {
         await compileEvery(gpu, { variant, rank: shape.rank, biases: shape.biases, solver });
         ahead.push(...compiledBy(gpu));
         await checkHalfIteration(gpu, variant, shape, 1000);

@@ -77,7 +77,7 @@ describe.skipIf(noGpu)('a GPU with less memory than the ratings take', () => {
     expect(least).toBeGreaterThan(500);
     // The walk does not yet count test pairs, or kernels with their lists.
     const deviceMemory = Math.ceil(1.25 * least);
-    const [whole, finest] = [await trainWhole(few), await train({ deviceMemory }, few)];
+    const [whole, finest] = [await trainWhole(few, 1), await train({ deviceMemory }, few, 1)];
     expect(finest.training!.plan.choices.grid).toMatchObject({
       users: { factors: 'host', ratings: 'host' },
       items: { factors: 'host', ratings: 'host' },
