@@ -1,7 +1,6 @@
 import { UsageError } from '../engine/errors.ts';
 import type { Expression } from '../engine/expressions/expression.ts';
-import type { AggregateName } from '../operators/dataflow/aggregate/aggregation.ts';
-import { textOf } from '../operators/dataflow/aggregate/functions.ts';
+import { type AggregateName, aggregationText } from '../operators/dataflow/aggregate/functions.ts';
 import { shown } from '../engine/shown.ts';
 import { col, Column } from './expressions.ts';
 
@@ -19,7 +18,7 @@ export class AggregateColumn {
   constructor(call: AggregateName, value: Expression | undefined, name?: string) {
     this.call = call;
     if (value !== undefined) this.value = value;
-    this.name = name ?? (value === undefined ? call : textOf({ call, value }));
+    this.name = name ?? (value === undefined ? call : aggregationText({ call, value }));
   }
 
   /** The aggregate under another name: `mean('rating').as('average')`. */

@@ -1,9 +1,8 @@
 import { UsageError } from '../engine/errors.ts';
 import { andThen, fromSource, type LogicalPlan } from '../engine/stream/logical-plan.ts';
-import type { Aggregation } from '../operators/dataflow/aggregate/aggregation.ts';
+import type { Aggregation } from '../operators/dataflow/aggregate/functions.ts';
 import { type NamedExpression, Project } from '../operators/dataflow/project.ts';
-import { GroupRows } from '../operators/exchange/group-rows.ts';
-import { Wide } from '../operators/exchange/wide.ts';
+import { GroupRows, Wide } from '../operators/exchange/wide-operators.ts';
 import { AggregateColumn, count } from './aggregates.ts';
 import { shown } from '../engine/shown.ts';
 import { col, Column } from './expressions.ts';

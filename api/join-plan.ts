@@ -1,7 +1,7 @@
 import { UsageError } from '../engine/errors.ts';
 import { nearest, spelled } from '../engine/nearest.ts';
 import type { LogicalPlan } from '../engine/stream/logical-plan.ts';
-import { type JoinKind, joinKinds, type JoinParams } from '../operators/dataflow/join/join-kinds.ts';
+import { type JoinKind, joinKinds, type JoinParams } from '../operators/dataflow/join/join-columns.ts';
 import { joinedRows } from '../operators/dataflow/join/joined.ts';
 import { Column } from './expressions.ts';
 import { checkOptions } from './check-options.ts';

@@ -2,7 +2,7 @@ import { UsageError } from '../engine/errors.ts';
 import type { SortKey } from '../engine/sorting/sort-keys.ts';
 import type { Operator } from '../engine/stream/operator.ts';
 import { type NamedExpression, Project } from '../operators/dataflow/project.ts';
-import { SortRows } from '../operators/dataflow/sort/sort-rows.ts';
+import { SortRows } from '../operators/dataflow/sort-rows.ts';
 import { checkOptions } from './check-options.ts';
 import { shown } from '../engine/shown.ts';
 import { Column } from './expressions.ts';

@@ -7,7 +7,7 @@ import { executePlan, type LogicalPlan } from '../engine/stream/logical-plan.ts'
 import type { BatchStream } from '../engine/stream/stream.ts';
 import { optimize } from '../operators/dataflow/optimize.ts';
 import { ExchangeRoom, type ProcessMemory } from '../operators/exchange/exchange-room.ts';
-import { inThreads } from '../operators/pipeline/rows-of-splits.ts';
+import { inThreads } from '../operators/pipeline/read-in-threads.ts';
 import type { RunSession } from './run-session.ts';
 import { SCARCE_COLLECT_SHARE } from './devices/open-devices.ts';
 import { baseBytes, leastBaseBytes } from './training/plans/memory-budget.ts';

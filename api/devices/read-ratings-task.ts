@@ -3,7 +3,7 @@ import { areFinite } from '../../cpu/tasks/numbering/are-finite.ts';
 import { numberColumn } from '../../cpu/tasks/numbering/near-keys.ts';
 import { pagedArray, type Partition } from '../../engine/partition.ts';
 import { batchStream } from '../../engine/stream/stream.ts';
-import { operatorFrom } from '../../operators/pipeline/portable.ts';
+import { operatorFrom } from '../../operators/pipeline/operator-chain.ts';
 import {
   type ChunkLimits,
   chunkLimits,

@@ -1,7 +1,7 @@
 import { counted, formatBytes, formatCount, formatMilliseconds } from '../../engine/format.ts';
 import type { Measure } from '../../engine/metrics.ts';
 import type { LogicalPlan } from '../../engine/stream/logical-plan.ts';
-import { EXCHANGE, EXCHANGE_IN_FILES } from '../../operators/exchange/exchange-input.ts';
+import { EXCHANGE, EXCHANGE_IN_FILES } from '../../operators/exchange/exchanged-rows.ts';
 import { runRows } from '../run-rows.ts';
 import type { RunOptions, RunSession } from '../run-session.ts';
 

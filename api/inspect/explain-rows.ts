@@ -10,13 +10,12 @@ import {
 } from '../../engine/stream/logical-plan.ts';
 import type { Description, Operator, Source } from '../../engine/stream/operator.ts';
 import { optimize } from '../../operators/dataflow/optimize.ts';
-import { UnitedRows } from '../../operators/exchange/united-rows.ts';
-import { Wide } from '../../operators/exchange/wide.ts';
+import { UnitedRows } from '../../operators/exchange/exchanged-rows.ts';
+import { Wide } from '../../operators/exchange/wide-operators.ts';
 import { Joined } from '../../operators/dataflow/join/joined.ts';
 import { Union } from '../../operators/dataflow/union.ts';
-import { withExchanges } from '../../operators/pipeline/with-exchanges.ts';
-import type { RowsWork } from '../../operators/pipeline/rows-work.ts';
-import { planRows } from '../../operators/pipeline/rows-of-splits.ts';
+import { planRows, withExchanges } from '../../operators/pipeline/read-in-threads.ts';
+import type { RowsWork } from '../../operators/pipeline/task-input.ts';
 import { exchangeRoomOf } from '../run-rows.ts';
 import type { RunOptions, RunSession } from '../run-session.ts';
 import { skippedLines } from './skipped-lines.ts';

@@ -3,8 +3,7 @@ import type { JsonObject } from '../../engine/json.ts';
 import { RowNumbers } from '../../engine/keys/row-numbers.ts';
 import type { Operator, ValueNeeds } from '../../engine/stream/operator.ts';
 import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
-import { FewerRows } from './aggregate/fewer-rows.ts';
-import { newGroups } from './aggregate/new-groups.ts';
+import { FewerRows, newGroups } from './fewer-rows.ts';
 import { columnAt } from './column-at.ts';
 import { takeRows } from './take-rows.ts';
 

@@ -8,20 +8,16 @@ import {
   sourceRequest,
 } from '../../engine/stream/logical-plan.ts';
 import type { ValueNeeds } from '../../engine/stream/operator.ts';
-import type { Chain, Rule } from './rules/chain.ts';
-import { dropIdle } from './rules/drop-idle.ts';
-import { joinSorts } from './rules/join-sorts.ts';
-import { mergeProjections } from './rules/merge-projections.ts';
-import { pruneAggregates } from './rules/prune-aggregates.ts';
-import { pruneColumns } from './rules/prune-columns.ts';
-import { pushFilters } from './rules/push-filters.ts';
-import { pushIntoJoin } from './rules/push-into-join.ts';
-import { pushIntoUnion } from './rules/push-into-union.ts';
-import { pushLimits } from './rules/push-limits.ts';
-import { pushToSource } from './rules/push-to-source.ts';
-import { pushIntoWide } from './rules/push-into-wide.ts';
-import { resolveColumns } from './rules/resolve-columns.ts';
-import { takeTopRows } from './rules/take-top-rows.ts';
+import type { Chain, Rule } from './rules/rule.ts';
+import {
+  dropIdle,
+  mergeProjections,
+  pruneAggregates,
+  pruneColumns,
+  resolveColumns,
+} from './rules/projections.ts';
+import { joinSorts, pushLimits, takeTopRows } from './rules/sorts.ts';
+import { pushFilters, pushIntoJoin, pushIntoUnion, pushIntoWide, pushToSource } from './rules/filters.ts';
 
 /** Rules by name (as `explain` prints them), in the order of application. */
 export const rules: Readonly<Record<string, Rule>> = {

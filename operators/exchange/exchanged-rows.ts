@@ -1,25 +1,201 @@
-import { counted } from '../../engine/format.ts';
+import type { Schema } from 'apache-arrow';
+import { counted, formatBytes } from '../../engine/format.ts';
+import { dataSetName, type PartitionRef } from '../../engine/partition.ts';
+import type { Place } from '../../engine/plan/place.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import type { ChainOperator } from '../pipeline/run-chain.ts';
-import type { RowExchange, RowsWork } from '../pipeline/rows-work.ts';
-import { type PartsHome, RowUnit } from '../pipeline/row-unit.ts';
-import { eachOf } from '../pipeline/split-tasks.ts';
-import { DividedParts } from './divided-parts.ts';
-import { describeExchange, type Exchange } from './exchange.ts';
+import { giveTo } from '../../engine/run/hand-over.ts';
+import { boundsOf } from '../../engine/sorting/range-parts.ts';
+import type { SortKey } from '../../engine/sorting/sort-keys.ts';
+import { RowStream } from '../../engine/stream/ipc-bytes.ts';
+import type { BatchStream } from '../../engine/stream/stream.ts';
+import { type ChainOperator, isBinary } from '../pipeline/operator-chain.ts';
+import { type DividedRows, type Division, RowTasks } from '../pipeline/read-rows-tasks.ts';
+import { eachOf } from '../pipeline/read-splits.ts';
 import {
-  bytesAfter,
-  bytesOf,
-  dividedRows,
-  estimatedBytes,
-  type ExchangeInput,
-  homeOf,
-  opened,
-} from './exchange-input.ts';
-import type { RowStage } from './exchange-room.ts';
-import { rangeBounds } from './range-bounds.ts';
-import { dividingStages, partsStage } from './row-stages.ts';
+  begun,
+  keepPartitions,
+  type KeptPartition,
+  type PartsHome,
+  type RowExchange,
+  type RowPart,
+  type RowsWork,
+  RowUnit,
+  unitsOfStream,
+} from '../pipeline/task-input.ts';
+import type { ExchangeRoom, RowStage } from './exchange-room.ts';
+import { describeExchange, type Exchange, type PartSizes } from './exchange.ts';
+import { dividingStages, partsStage, taskBytes } from './row-stages.ts';
+import { SampleKeys } from './sample-keys.ts';
 
-export interface ExchangedOptions {
+/** Number of units (rows for one task) that are read from a stream before the number of parts is chosen. */
+const FIRST_UNITS = 8;
+
+/** Prefix of the names of exchanges in measures. */
+export const EXCHANGE = 'exchange ';
+
+/** Name of the measure of bytes that exchanges wrote to files. */
+export const EXCHANGE_IN_FILES = 'exchange in files';
+
+/** The input of an exchange: the rows of a plan. */
+export interface ExchangeInput {
+  readonly schema: Schema;
+  readonly device: RowsWork['device'];
+  readonly room: ExchangeRoom;
+  readonly sizes: PartSizes;
+  /** Rows that tasks read, or a stream that the calling thread reads. */
+  readonly work: RowsWork | { readonly stream: (ctx: ExecutionContext) => Promise<BatchStream> };
+}
+
+/** An input whose own exchanges have run, and whose first rows were read if it is a stream. */
+export interface OpenInput {
+  readonly work: RowsWork;
+  /** Bytes of all rows in memory; undefined if not known. */
+  readonly bytes: number | undefined;
+  /** All rows, as inputs of tasks, if the stream has ended. */
+  readonly units?: readonly RowUnit[];
+}
+
+export function homeOf({ device, room }: ExchangeInput): PartsHome {
+  return { place: device.place, room };
+}
+
+/** Estimated bytes of an input's rows in memory, before rows are read; undefined if not known. */
+export function estimatedBytes(input: Pick<ExchangeInput, 'work' | 'schema'>): number | undefined {
+  return taskBytes(input)?.reduce((sum, bytes) => sum + bytes, 0);
+}
+
+/**
+ * Estimated bytes of the rows that the work's operators return. Undefined after a join, which may return many
+ * times its input.
+ */
+function bytesAfter({ bytes, operators }: RowsWork): number | undefined {
+  return operators.some(isBinary) ? undefined : bytes;
+}
+
+/** Runs the exchanges that the input depends on, and reads the first rows of a stream. */
+export async function opened(input: ExchangeInput, ctx: ExecutionContext): Promise<OpenInput> {
+  const { schema, device, work } = input;
+  if (!('stream' in work)) {
+    const ready = await begun(work, ctx);
+    if (ready.taken.kind === 'splits') return { work: ready, bytes: estimatedBytes(input) };
+    return { work: ready, bytes: bytesAfter(ready) };
+  }
+  const units = unitsOfStream(
+    schema,
+    await work.stream(ctx),
+    { ...homeOf(input), bytes: input.sizes.ofStream },
+    ctx,
+  );
+  const workOf = (all: AsyncIterable<RowUnit>): RowsWork => ({
+    source: schema,
+    schema,
+    operators: [],
+    device,
+    taken: { kind: 'units', units: all },
+  });
+  const first: RowUnit[] = [];
+  for (let next = await units.next(); !next.done; next = await units.next()) {
+    first.push(next.value);
+    if (first.length === FIRST_UNITS) return { work: workOf(followed(first, units)), bytes: undefined };
+  }
+  return { work: workOf(eachOf(first)), bytes: bytesOf(first), units: first };
+}
+
+/**
+ * Runs the tasks of `work`, which divide their rows among parts, and keeps the results in memory or in files.
+ */
+export async function dividedRows(
+  work: RowsWork,
+  division: Division,
+  home: PartsHome,
+  ctx: ExecutionContext,
+): Promise<DividedParts> {
+  const all = new DividedParts(division.parts);
+  const planned = estimatedBytes({ work, schema: work.schema });
+  const name = [
+    EXCHANGE + describeExchange(division.by),
+    ...(planned === undefined ? [] : [`planned about ${formatBytes(planned)} of input`]),
+  ].join(', ');
+  for await (const { refs, divided } of new RowTasks(work, ctx).divided(division)) {
+    const { bytes, firsts } = divided;
+    const partitions = firsts.map((first, number) => {
+      const own = bytes.slice(first, firsts[number + 1]).filter((part) => part > 0);
+      return { ref: refs[number], bytes: own.reduce((sum, part) => sum + part, 0), left: own.length };
+    });
+    const kept = await keepPartitions(partitions, home, ctx);
+    const bytesDown = bytesOf(partitions);
+    ctx.metrics.add(name, { rows: divided.rows, bytesDown });
+    if (kept.some(({ spilled }) => spilled)) ctx.metrics.add(EXCHANGE_IN_FILES, { bytesDown });
+    all.add(kept, divided);
+  }
+  return all;
+}
+
+function bytesOf(parts: readonly { readonly bytes: number }[]): number {
+  return parts.reduce((sum, { bytes }) => sum + bytes, 0);
+}
+
+async function* followed(first: readonly RowUnit[], units: AsyncIterable<RowUnit>): AsyncGenerator<RowUnit> {
+  yield* first;
+  yield* units;
+}
+
+/** The rows that one task has divided among the parts. It stores consecutive parts in one partition. */
+interface DividedTask {
+  readonly partitions: readonly KeptPartition[];
+  /** First part of each partition. */
+  readonly firsts: readonly number[];
+  /** Bytes of each part. */
+  readonly bytes: Float64Array;
+  /** Partition number of each part. */
+  readonly places: Uint8Array;
+}
+
+/**
+ * Finds the rows of each part of an exchange in the partitions that the tasks made. Its memory is a few bytes
+ * for each part of each task.
+ */
+export class DividedParts {
+  /** Bytes of each part. */
+  readonly bytes: Float64Array;
+  readonly #tasks: DividedTask[] = [];
+
+  constructor(parts: number) {
+    this.bytes = new Float64Array(parts);
+  }
+
+  get parts(): number {
+    return this.bytes.length;
+  }
+
+  get total(): number {
+    return this.bytes.reduce((sum, bytes) => sum + bytes, 0);
+  }
+
+  /** Adds the rows of the next task. */
+  add(partitions: readonly KeptPartition[], { bytes, firsts }: DividedRows['divided']): void {
+    const places = new Uint8Array(this.parts);
+    for (const [number, first] of firsts.entries()) places.fill(number, first);
+    this.#tasks.push({ partitions, firsts, bytes: Float64Array.from(bytes), places });
+    for (const [part, own] of bytes.entries()) this.bytes[part] += own;
+  }
+
+  /** The rows of the parts [first, end): part by part, and within a part in the order of tasks. */
+  ofParts(first: number, end: number): RowPart[] {
+    return Array.from({ length: end - first }, (_, i) => this.#ofPart(first + i)).flat();
+  }
+
+  #ofPart(part: number): RowPart[] {
+    return this.#tasks.flatMap(({ partitions, firsts, bytes, places }) => {
+      const place = places[part];
+      return bytes[part] === 0
+        ? []
+        : [{ of: partitions[place], piece: part - firsts[place], bytes: bytes[part] }];
+    });
+  }
+}
+
+interface ExchangedOptions {
   readonly by: Exchange;
   /** Number of parts if the caller chose it; then each part is one task. */
   readonly parts: number | undefined;
@@ -113,5 +289,91 @@ async function* eachUnit(divided: DividedParts, home: PartsHome, least: number):
     if (least > 0)
       while (part < divided.parts && bytes + divided.bytes[part] <= least) bytes += divided.bytes[part++];
     if (bytes > 0 || least === 0) yield new RowUnit(divided.ofParts(first, part), home);
+  }
+}
+
+/** The sample consists of every EVERYth row of at most MOST_TASKS tasks. */
+const MOST_TASKS = 64;
+const EVERY = 32;
+
+/**
+ * Chooses the bounds for dividing rows into parts by ranges of sort keys, from a sample of the rows. Returns
+ * them as a partition at `place`; undefined if there are no rows.
+ */
+async function rangeBounds(
+  work: RowsWork,
+  {
+    keys,
+    parts,
+    place,
+  }: { readonly keys: readonly SortKey[]; readonly parts: number; readonly place: Place },
+  ctx: ExecutionContext,
+): Promise<PartitionRef | undefined> {
+  const sampled = (every: number, tasks: number) =>
+    new RowTasks(work, ctx).samples((task) => new SampleKeys(keys, task, every), tasks);
+  let samples = await sampled(EVERY, MOST_TASKS);
+  // The sample may miss all rows if they are few; then the first rows of every task are used.
+  if (samples.length === 0) samples = await sampled(1, Number.POSITIVE_INFINITY);
+  if (samples.length === 0) return undefined;
+  const bounds = boundsOf(samples, keys, parts);
+  const stream = new RowStream(bounds.schema, false);
+  stream.add(bounds);
+  const ref: PartitionRef = { name: dataSetName('bounds'), partition: 0, version: 0 };
+  const columns = { bytes: stream.takeShared() };
+  await giveTo(ctx, place, [[ref, { layout: 'arrow-stream', rows: bounds.numRows, columns }]]);
+  return ref;
+}
+
+/**
+ * The rows of several inputs, one input after the other. The rows that one task of an input returns become
+ * the input of one task (a unit).
+ */
+export class UnitedRows implements RowExchange {
+  readonly #schema: Schema;
+  readonly #inputs: readonly ExchangeInput[];
+
+  constructor(schema: Schema, inputs: readonly ExchangeInput[]) {
+    [this.#schema, this.#inputs] = [schema, inputs];
+  }
+
+  describe(): string {
+    return 'in the tasks of the inputs, one input after the other';
+  }
+
+  stages(): RowStage[] {
+    return this.#inputs.flatMap((input) => dividingStages('of a union', 1, input, input.device.parallelism));
+  }
+
+  async begin(ctx: ExecutionContext): Promise<RowsWork> {
+    const schema = this.#schema;
+    const known = this.#inputs.map(estimatedBytes);
+    return {
+      source: schema,
+      schema,
+      operators: [],
+      device: this.#inputs[0].device,
+      ...(known.every((bytes) => bytes !== undefined) && {
+        bytes: known.reduce((sum, bytes) => sum + bytes),
+      }),
+      taken: { kind: 'units', units: this.#units(ctx) },
+    };
+  }
+
+  async *#units(ctx: ExecutionContext): AsyncGenerator<RowUnit> {
+    for (const input of this.#inputs) {
+      const { work } = await opened(input, ctx);
+      if (work.taken.kind === 'units' && work.operators.length === 0) {
+        yield* work.taken.units;
+        continue;
+      }
+      const home = homeOf(input);
+      const division = { by: { kind: 'evenly' }, parts: 1 } as const;
+      for await (const { refs, divided } of new RowTasks(work, ctx).divided(division)) {
+        if (divided.rows === 0) continue;
+        const [bytes] = divided.bytes;
+        const [of] = await keepPartitions([{ ref: refs[0], bytes, left: 1 }], home, ctx);
+        yield new RowUnit([{ of, piece: 0, bytes }], home);
+      }
+    }
   }
 }

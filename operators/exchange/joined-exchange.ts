@@ -2,22 +2,28 @@ import type { Schema } from 'apache-arrow';
 import { counted, formatBytes } from '../../engine/format.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { Side } from '../../engine/stream/binary-operator.ts';
-import { type JoinParams, mayBroadcast, otherSide } from '../dataflow/join/join-kinds.ts';
+import { type JoinParams, mayBroadcast, otherSide } from '../dataflow/join/join-columns.ts';
 import { JoinRows } from '../dataflow/join/join-rows.ts';
-import { RowUnit, otherRows, type OtherRows, type RowPart } from '../pipeline/row-unit.ts';
-import type { RowExchange, RowsWork } from '../pipeline/rows-work.ts';
-import { eachOf } from '../pipeline/split-tasks.ts';
 import {
+  type OtherRows,
+  otherRows,
+  type RowExchange,
+  type RowPart,
+  type RowsWork,
+  RowUnit,
+} from '../pipeline/task-input.ts';
+import { eachOf } from '../pipeline/read-splits.ts';
+import {
+  type DividedParts,
   dividedRows,
   estimatedBytes,
   type ExchangeInput,
   homeOf,
-  type OpenInput,
   opened,
-} from './exchange-input.ts';
-import type { DividedParts } from './divided-parts.ts';
+  type OpenInput,
+} from './exchanged-rows.ts';
 import type { RowStage } from './exchange-room.ts';
-import type { PartSizes } from './part-sizes.ts';
+import type { PartSizes } from './exchange.ts';
 import { belowOf, dividingStages, partsStage } from './row-stages.ts';
 
 export type JoinSides = Readonly<Record<Side, ExchangeInput>>;

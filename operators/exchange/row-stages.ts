@@ -1,11 +1,18 @@
+import { DataType, type Field } from 'apache-arrow';
 import { formatBytes } from '../../engine/format.ts';
-import type { RowsWork } from '../pipeline/rows-work.ts';
-import type { SplitGroup } from '../pipeline/split-order.ts';
-import { mostPartitions } from './exchange.ts';
+import { wordsOfType } from '../../engine/keys/row-words.ts';
+import { Aggregate } from '../dataflow/aggregate/aggregate.ts';
+import { DistinctRows } from '../dataflow/distinct-rows.ts';
+import { DropNulls } from '../dataflow/drop-nulls.ts';
+import { MOST_MERGED } from '../dataflow/fewer-rows.ts';
+import { Filter } from '../dataflow/filter.ts';
+import { Project } from '../dataflow/project.ts';
+import { Sample } from '../dataflow/sample.ts';
+import type { ChainOperator } from '../pipeline/operator-chain.ts';
+import type { SplitGroup } from '../pipeline/read-splits.ts';
+import type { RowsWork } from '../pipeline/task-input.ts';
 import type { RowStage } from './exchange-room.ts';
-import { mostGroups } from './most-groups.ts';
-import type { PartSizes } from './part-sizes.ts';
-import { rowBytes } from './row-bytes.ts';
+import { mostPartitions, type PartSizes } from './exchange.ts';
 
 /** Estimated bytes in memory for each byte in a file, if the file does not contain the number of rows. */
 const UNPACKED = 4;
@@ -68,4 +75,57 @@ export function dividingStages(
  */
 export function partsStage(name: string, bytes: number, threads: number): RowStage {
   return { name: `${name}, parts of ${formatBytes(bytes)}`, bytes: (4 * threads + 2) * bytes };
+}
+
+/**
+ * The largest number of rows that a task can return, if its last operator merges rows with equal keys (a
+ * group or `distinct`): the number of combinations of the keys' values, if it is known and so small that the
+ * operator always merges. Otherwise Infinity.
+ */
+function mostGroups({ operators, taken, schema }: RowsWork): number {
+  const merged = mergedBy(operators.at(-1));
+  const keys = merged === 'all' ? schema.fields.map(({ name }) => name) : merged;
+  if (keys === undefined || taken.kind !== 'splits') return Number.POSITIVE_INFINITY;
+  const counts = keys.map((key) => {
+    const name = operators.slice(0, -1).reduceRight<string | undefined>(nameBefore, key);
+    return (name !== undefined && taken.mostValues?.[name]) || Number.POSITIVE_INFINITY;
+  });
+  const most = counts.reduce((product, count) => product * count, 1);
+  return most <= MOST_MERGED ? most : Number.POSITIVE_INFINITY;
+}
+
+function mergedBy(operator: ChainOperator | undefined): readonly string[] | 'all' | undefined {
+  return operator instanceof Aggregate || operator instanceof DistinctRows ? operator.mergedBy : undefined;
+}
+
+/** Name of a column before an operator that keeps it unchanged; undefined if the operator may change it. */
+function nameBefore(name: string | undefined, operator: ChainOperator): string | undefined {
+  if (name === undefined) return undefined;
+  if (operator instanceof Project) {
+    const { projection } = operator;
+    if (projection.kind === 'drop') return name;
+    if (projection.kind === 'rename') return name === projection.to ? projection.from : name;
+    const made = projection.columns.find((column) => column.name === name);
+    if (made === undefined) return name;
+    return made.value.kind === 'column' ? made.value.name : undefined;
+  }
+  const keeps = [Filter, DropNulls, Sample].some((kind) => operator instanceof kind);
+  return keeps ? name : undefined;
+}
+
+/** Estimated bytes of a value of variable length, with its offset. */
+const TEXT_BYTES = 24;
+
+/** Estimated bytes of a row in memory. */
+function rowBytes({ fields }: { readonly fields: readonly Field[] }): number {
+  return fields.reduce((sum, { type }) => sum + valueBytes(type), 0);
+}
+
+function valueBytes(type: DataType): number {
+  if (DataType.isDictionary(type)) return valueBytes(type.indices);
+  if (DataType.isBool(type)) return 1;
+  if (DataType.isFixedSizeBinary(type)) return type.byteWidth;
+  if (DataType.isStruct(type)) return rowBytes({ fields: type.children });
+  if (DataType.isFixedSizeList(type)) return type.listSize * valueBytes(type.children[0].type);
+  return 4 * wordsOfType(type) || TEXT_BYTES;
 }

@@ -2,7 +2,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { expect, it } from 'vitest';
-import { chainOperatorFrom } from '../../operators/pipeline/portable.ts';
+import { chainOperatorFrom } from '../../operators/pipeline/operator-chain.ts';
 
 const root = resolve(import.meta.dirname, '../..');
 const files = globSync('operators/**/*.ts', { cwd: root }).sort();

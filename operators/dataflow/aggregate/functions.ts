@@ -10,6 +10,7 @@ import {
   Precision,
 } from 'apache-arrow';
 import { UsageError } from '../../../engine/errors.ts';
+import type { Expression } from '../../../engine/expressions/expression.ts';
 import { print } from '../../../engine/expressions/print.ts';
 import {
   isFloat,
@@ -21,13 +22,45 @@ import {
 import type { JsonObject } from '../../../engine/json.ts';
 import { isText } from '../../../engine/sorting/sort-texts.ts';
 import { wordWriter } from '../../../engine/sorting/sort-words.ts';
-import type { Accumulator } from './accumulator.ts';
-import type { AggregateName, Aggregation } from './aggregation.ts';
-import { Count, type RowCounts } from './counts.ts';
-import { ExtremeInteger, ExtremeNumber } from './extremes.ts';
-import { CountDistinct, Listed, listOf } from './lists.ts';
-import { ExtremeRow, First, Last } from './picked.ts';
-import { Deviation, FloatSums, IntegerSums, Mean, Sum } from './sums.ts';
+import {
+  type Accumulator,
+  Count,
+  Deviation,
+  FloatSums,
+  IntegerSums,
+  Mean,
+  type RowCounts,
+  Sum,
+} from './accumulate-numbers.ts';
+import {
+  CountDistinct,
+  ExtremeInteger,
+  ExtremeNumber,
+  ExtremeRow,
+  First,
+  Last,
+  Listed,
+  listOf,
+} from './accumulate-values.ts';
+
+export type AggregateName =
+  | 'count'
+  | 'countDistinct'
+  | 'sum'
+  | 'mean'
+  | 'stddev'
+  | 'min'
+  | 'max'
+  | 'first'
+  | 'last'
+  | 'collectList';
+
+/** A named aggregate of a group's rows. `value` is absent for a `count` of rows. */
+export interface Aggregation {
+  readonly name: string;
+  readonly call: AggregateName;
+  readonly value?: Expression;
+}
 
 /** An aggregate for values of one type: its columns, and how to make its accumulator. */
 export interface AggregateForm {
@@ -190,7 +223,7 @@ export function formOf(
   metadata?: Field['metadata'],
 ): AggregateForm {
   const { name, call } = aggregation;
-  const text = textOf(aggregation);
+  const text = aggregationText(aggregation);
   const form = functions[call].form({ name, type, metadata, text });
   if (form !== undefined) return form;
   throw new UsageError(`${call} takes no values of type ${type}: ${text}`, {
@@ -205,7 +238,7 @@ export function formOfState(aggregation: Aggregation, state: Field): AggregateFo
 }
 
 /** An aggregate as text, without its name. */
-export function textOf({ call, value }: Pick<Aggregation, 'call' | 'value'>): string {
+export function aggregationText({ call, value }: Pick<Aggregation, 'call' | 'value'>): string {
   return `${call}(${value === undefined ? '*' : print(value)})`;
 }
 

@@ -1,10 +1,61 @@
-import { DataType, type Field, type Schema, Timestamp } from 'apache-arrow';
+import { DataType, type Field, type Schema, Timestamp, TimeUnit } from 'apache-arrow';
 import { UsageError } from '../../../engine/errors.ts';
-import { valueTypeOf, widen } from '../../../engine/expressions/types.ts';
+import {
+  arrowTypeOf,
+  isFloat,
+  isInteger,
+  type ValueType,
+  valueTypeOf,
+  widen,
+} from '../../../engine/expressions/types.ts';
 import { RowNumbers } from '../../../engine/keys/row-numbers.ts';
 import { nearest, spelled } from '../../../engine/nearest.ts';
 import type { Side } from '../../../engine/stream/binary-operator.ts';
-import { type JoinParams, keepsLeftOnly, keepsUnmatched } from './join-kinds.ts';
+
+export const joinKinds = ['inner', 'left', 'right', 'full', 'semi', 'anti'] as const;
+
+/**
+ * The rows of a join: `inner` pairs of rows with equal keys; `left`, `right`, `full` also the rows without a
+ * match of the left side, the right side or both; `semi` the rows of the left with a match; `anti` the rows
+ * of the left without one.
+ */
+export type JoinKind = (typeof joinKinds)[number];
+
+/** A join of two inputs, left and right. */
+export interface JoinParams {
+  readonly kind: JoinKind;
+  /** Names of the compared columns on each side, in pairs. */
+  readonly keys: Readonly<Record<Side, readonly string[]>>;
+  /** Suffix for names of the right's columns that the left also has. */
+  readonly suffix?: string;
+  /** The side that is held in memory (build side); the other is streamed (probe side). */
+  readonly build: Side;
+  /** The columns of the result; default: all. */
+  readonly keeps?: readonly string[];
+}
+
+export function otherSide(side: Side): Side {
+  return side === 'left' ? 'right' : 'left';
+}
+
+/** True if the result has the rows of a side without a match. */
+export function keepsUnmatched(kind: JoinKind, side: Side): boolean {
+  return kind === side || kind === 'full';
+}
+
+/** True for kinds whose result has only rows of the left. */
+export function keepsLeftOnly(kind: JoinKind): boolean {
+  return kind === 'semi' || kind === 'anti';
+}
+
+/**
+ * True if the streamed side may be divided and each part joined with a copy of the whole build side. That is
+ * wrong if the result has the build side's unmatched rows, since a part does not know the matches in the
+ * others.
+ */
+export function mayBroadcast({ kind, build }: Pick<JoinParams, 'kind' | 'build'>): boolean {
+  return keepsLeftOnly(kind) ? build === 'right' : !keepsUnmatched(kind, build);
+}
 
 /** A column of a join's result, with its names in the inputs. Key columns are in both. */
 export interface JoinColumn {
@@ -117,11 +168,11 @@ export function keyField(schemas: Schemas, side: Side, name: string): Field {
 }
 
 /** The type as text, for comparison; without the time zone, since timestamps are compared in UTC. */
-export function comparedAs(type: DataType): string {
+function comparedAs(type: DataType): string {
   return `${DataType.isTimestamp(type) ? new Timestamp(type.unit) : type}`;
 }
 
-export function differentTypes(left: Field, right: Field): UsageError {
+function differentTypes(left: Field, right: Field): UsageError {
   const [own, other] = [valueTypeOf(left.type), valueTypeOf(right.type)];
   const to = widen(own, other) ?? 'utf8';
   const { name } = other === to ? left : right;
@@ -148,4 +199,37 @@ function isComparable(field: Field): boolean {
 
 function fieldOf({ fields }: Schema, name: string): Field {
   return fields.find((field) => field.name === name) as Field;
+}
+
+/**
+ * The type to which both keys of a pair are cast for comparison: the wider of two integer or float types;
+ * undefined if their types are equal. Throws UsageError for types without a common exact type.
+ */
+export function commonKeyType(left: Field, right: Field): ValueType | undefined {
+  if (comparedAs(left.type) === comparedAs(right.type)) return undefined;
+  const [own, other] = [valueTypeOf(left.type), valueTypeOf(right.type)];
+  const common = widen(own, other);
+  if (common === undefined || !isExact(left.type, common) || !isExact(right.type, common))
+    throw differentTypes(left, right);
+  return common;
+}
+
+/** True if a key must be cast to the common type. */
+export function needsCast(type: DataType, common: ValueType): boolean {
+  return comparedAs(type) !== comparedAs(arrowTypeOf(common));
+}
+
+/** True if the cast keeps distinct values distinct. */
+function isExact(type: DataType, to: ValueType): boolean {
+  if (!needsCast(type, to)) return true;
+  const from = valueTypeOf(type);
+  if (DataType.isDecimal(type) || from === 'other') return false;
+  if (isInteger(from)) return isInteger(to) && !(from === 'uint64' && to === 'int64');
+  if (isFloat(from)) return to === 'float64';
+  if (from === 'timestamp') return to === 'timestamp' && unitOf(type) !== TimeUnit.NANOSECOND;
+  return from === to || from === 'null';
+}
+
+function unitOf(type: DataType): TimeUnit | undefined {
+  return DataType.isTimestamp(type) ? type.unit : undefined;
 }

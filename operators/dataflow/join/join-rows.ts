@@ -4,18 +4,43 @@ import type { JsonObject } from '../../../engine/json.ts';
 import { UNKNOWN_ROW } from '../../../engine/keys/row-numbers.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { BinaryOperator, Side } from '../../../engine/stream/binary-operator.ts';
-import { batchStream, type BatchStream } from '../../../engine/stream/stream.ts';
-import { takeRows } from '../take-rows.ts';
+import { type BatchStream, batchStream } from '../../../engine/stream/stream.ts';
 import { columnsAs } from '../same-rows.ts';
-import { BuildSide } from './build-side.ts';
-import { HeldOnce } from './held-once.ts';
-import { HashJoin } from './hash-join.ts';
-import { type JoinColumn, joinColumns, requiredOf } from './join-columns.ts';
-import { joinKinds, type JoinParams, keepsLeftOnly, keepsUnmatched, otherSide } from './join-kinds.ts';
+import { takeRows } from '../take-rows.ts';
+import { BuildSide, columnOf, HashJoin, KeyNumbers } from './hash-join.ts';
+import {
+  type JoinColumn,
+  joinColumns,
+  joinKinds,
+  type JoinParams,
+  keepsLeftOnly,
+  keepsUnmatched,
+  otherSide,
+  requiredOf,
+} from './join-columns.ts';
 import { JoinedBatches } from './joined-batches.ts';
-import { columnOf, KeyNumbers } from './key-numbers.ts';
 
 type Streams = Readonly<Record<Side, BatchStream>>;
+
+/**
+ * Caches what was built from the build side's rows, for the thread's next task with the same rows. Garbage
+ * collection may drop it.
+ */
+class HeldOnce<Held extends object> {
+  readonly #made = new Map<string, WeakRef<Held>>();
+
+  /** The result of `make` for the rows, cached. `use`: the keys and columns that it reads. */
+  async of(rows: BatchStream, use: readonly (readonly string[])[], make: () => Promise<Held>): Promise<Held> {
+    if (rows.identity === undefined) return make();
+    const key = JSON.stringify([rows.identity, ...use]);
+    const known = this.#made.get(key)?.deref();
+    if (known !== undefined) return known;
+    const held = await make();
+    for (const [other, made] of this.#made) if (made.deref() === undefined) this.#made.delete(other);
+    this.#made.set(key, new WeakRef(held));
+    return held;
+  }
+}
 
 const buildSides = new HeldOnce<BuildSide>();
 const keySets = new HeldOnce<KeyNumbers>();

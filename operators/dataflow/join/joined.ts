@@ -14,10 +14,8 @@ import type { Side } from '../../../engine/stream/binary-operator.ts';
 import type { BatchStream } from '../../../engine/stream/stream.ts';
 import { type NamedExpression, Project } from '../project.ts';
 import type { Ready } from '../union.ts';
-import { keyField, type Schemas } from './join-columns.ts';
-import type { JoinParams } from './join-kinds.ts';
+import { commonKeyType, type JoinParams, keyField, needsCast, type Schemas } from './join-columns.ts';
 import { describeJoin, JoinRows } from './join-rows.ts';
-import { commonKeyType, needsCast } from './key-types.ts';
 
 /** The inputs of a join: left, right. */
 export type JoinInputs = readonly [LogicalPlan, LogicalPlan];

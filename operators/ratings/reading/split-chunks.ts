@@ -11,9 +11,8 @@ import {
   sourceRequest,
 } from '../../../engine/stream/logical-plan.ts';
 import { type PortableOperator, runsBySplit } from '../../../engine/stream/operator.ts';
-import { portableOf } from '../../pipeline/portable.ts';
-import { groupSplits, type SplitGroup } from '../../pipeline/split-order.ts';
-import { readSplits, schemaPartition } from '../../pipeline/split-tasks.ts';
+import { portableOf } from '../../pipeline/operator-chain.ts';
+import { groupSplits, readSplits, schemaPartition, type SplitGroup } from '../../pipeline/read-splits.ts';
 import type { ReadValues } from '../../tasks/reading-tasks.ts';
 import { contracts, type TaskOf } from '../../tasks/tasks.ts';
 import { BadRowTotal, movedBy, reportBadRows } from '../rows/bad-rows.ts';

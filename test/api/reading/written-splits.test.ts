@@ -9,7 +9,7 @@ import { CancelledError, DataError } from '../../../engine/errors.ts';
 import { openSink } from '../../../connectors/open-sink.ts';
 import { readSplit } from '../../../connectors/read-split.ts';
 import { runInto } from '../../../engine/stream/logical-plan.ts';
-import { inThreads } from '../../../operators/pipeline/rows-of-splits.ts';
+import { inThreads } from '../../../operators/pipeline/read-in-threads.ts';
 import { sharedSession } from '../../support/shared-sessions.ts';
 import { duckdb, temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
 

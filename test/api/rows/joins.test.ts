@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CounterRandom } from '../../../engine/random.ts';
 import { executePlan } from '../../../engine/stream/logical-plan.ts';
 import { col, type Dataset, Session } from '../../../index.ts';
-import { type JoinKind, joinKinds } from '../../../operators/dataflow/join/join-kinds.ts';
+import { type JoinKind, joinKinds } from '../../../operators/dataflow/join/join-columns.ts';
 import { parseColumn } from '../../../api/parse-column.ts';
 import { collect, temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
 import {

@@ -2,10 +2,13 @@
 import { describe, expect, it } from 'vitest';
 import { fromSource, operatorsOf } from '../../../engine/stream/logical-plan.ts';
 import { rules } from '../../../operators/dataflow/optimize.ts';
-import { Distinct } from '../../../operators/exchange/distinct.ts';
-import { GroupRows } from '../../../operators/exchange/group-rows.ts';
-import { Repartition } from '../../../operators/exchange/repartition.ts';
-import { Wide, type WideOperator } from '../../../operators/exchange/wide.ts';
+import {
+  Distinct,
+  GroupRows,
+  Repartition,
+  Wide,
+  type WideOperator,
+} from '../../../operators/exchange/wide-operators.ts';
 import { filter, Rows, schema, select, textOf } from './rule-testing.ts';
 
 describe('push into exchanges', () => {

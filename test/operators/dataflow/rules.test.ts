@@ -9,7 +9,7 @@ import { CountRows } from '../../../operators/dataflow/count-rows.ts';
 import { DropNulls } from '../../../operators/dataflow/drop-nulls.ts';
 import { Filter } from '../../../operators/dataflow/filter.ts';
 import { Joined } from '../../../operators/dataflow/join/joined.ts';
-import type { JoinKind } from '../../../operators/dataflow/join/join-kinds.ts';
+import type { JoinKind } from '../../../operators/dataflow/join/join-columns.ts';
 import { Limit } from '../../../operators/dataflow/limit.ts';
 import { MapBatches } from '../../../operators/dataflow/map-batches.ts';
 import { rules } from '../../../operators/dataflow/optimize.ts';
@@ -17,7 +17,7 @@ import { Project } from '../../../operators/dataflow/project.ts';
 import { Union } from '../../../operators/dataflow/union.ts';
 import { fromSource, type LogicalPlan, operatorsOf, schemaOf } from '../../../engine/stream/logical-plan.ts';
 import { Sample } from '../../../operators/dataflow/sample.ts';
-import { SortRows } from '../../../operators/dataflow/sort/sort-rows.ts';
+import { SortRows } from '../../../operators/dataflow/sort-rows.ts';
 
 /** The chain that a rule makes of another, as text. */
 function applied(rule: string, operators: readonly Operator[], wanted?: readonly string[]): string[] {

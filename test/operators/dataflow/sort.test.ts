@@ -17,9 +17,9 @@ import type { SortKey } from '../../../engine/sorting/sort-keys.ts';
 import type { Operator } from '../../../engine/stream/operator.ts';
 import { batchStream } from '../../../engine/stream/stream.ts';
 import { Session } from '../../../index.ts';
-import { SortRows } from '../../../operators/dataflow/sort/sort-rows.ts';
-import { TopRows } from '../../../operators/dataflow/sort/top-rows.ts';
-import { operatorFrom, portableOf } from '../../../operators/pipeline/portable.ts';
+import { SortRows } from '../../../operators/dataflow/sort-rows.ts';
+import { TopRows } from '../../../operators/dataflow/top-rows.ts';
+import { operatorFrom, portableOf } from '../../../operators/pipeline/operator-chain.ts';
 import { duckdb, duckRows } from '../../connectors/parquet/parquet-testing.ts';
 import { batchOf, type Cell, cellsOf } from '../../engine/expressions/evaluated.ts';
 import {

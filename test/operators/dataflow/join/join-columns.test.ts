@@ -1,7 +1,7 @@
 /** The columns of joins, and the texts of joins that do not fit. */
 import { Field, Int32, Int64, List, Schema, Utf8 } from 'apache-arrow';
 import { describe, expect, it } from 'vitest';
-import type { JoinKind, JoinParams } from '../../../../operators/dataflow/join/join-kinds.ts';
+import type { JoinKind, JoinParams } from '../../../../operators/dataflow/join/join-columns.ts';
 import { JoinRows } from '../../../../operators/dataflow/join/join-rows.ts';
 
 const on = (...names: string[]) => ({ left: names, right: names });

@@ -16,9 +16,13 @@ import {
 import { describe, expect, it } from 'vitest';
 import { CounterRandom } from '../../../../engine/random.ts';
 import type { Side } from '../../../../engine/stream/binary-operator.ts';
-import { joinKinds, type JoinParams, mayBroadcast } from '../../../../operators/dataflow/join/join-kinds.ts';
+import {
+  joinKinds,
+  type JoinParams,
+  mayBroadcast,
+} from '../../../../operators/dataflow/join/join-columns.ts';
 import { JoinRows } from '../../../../operators/dataflow/join/join-rows.ts';
-import { chainOperatorFrom } from '../../../../operators/pipeline/portable.ts';
+import { chainOperatorFrom } from '../../../../operators/pipeline/operator-chain.ts';
 import { collect, context, streamOf } from '../../../connectors/parquet/parquet-testing.ts';
 import { batchesOf, drawJoin, duckJoin, type RandomJoin, resultColumns, rowTexts } from './random-joins.ts';
 import { sampleSize } from '../../../support/deep.ts';

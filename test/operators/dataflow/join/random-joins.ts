@@ -1,6 +1,6 @@
 /** Random pairs of tables to join, and the same join as DuckDB's SQL. */
 import type { RecordBatch } from 'apache-arrow';
-import type { JoinKind } from '../../../../operators/dataflow/join/join-kinds.ts';
+import type { JoinKind } from '../../../../operators/dataflow/join/join-columns.ts';
 import { duckdb, duckRows } from '../../../connectors/parquet/parquet-testing.ts';
 import { cellsOf } from '../../../engine/expressions/evaluated.ts';
 import {

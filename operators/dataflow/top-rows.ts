@@ -1,18 +1,18 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
-import type { JsonObject } from '../../../engine/json.ts';
-import { printKeys } from '../../../engine/sorting/print-keys.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import { printKeys } from '../../engine/sorting/print-keys.ts';
 import {
   compareRows,
   type KeyWords,
   type SortKey,
   SortKeys,
   wordAt,
-} from '../../../engine/sorting/sort-keys.ts';
-import { sortedBatches } from '../../../engine/sorting/sorted-batches.ts';
-import type { Operator } from '../../../engine/stream/operator.ts';
-import { batchStream, type BatchStream } from '../../../engine/stream/stream.ts';
-import { takeRows } from '../take-rows.ts';
+} from '../../engine/sorting/sort-keys.ts';
+import { sortedBatches } from '../../engine/sorting/sorted-batches.ts';
+import type { Operator } from '../../engine/stream/operator.ts';
+import { type BatchStream, batchStream } from '../../engine/stream/stream.ts';
 import { requireKeys, requireOrder, withKeys } from './sort-rows.ts';
+import { takeRows } from './take-rows.ts';
 
 /**
  * At least this number of rows beyond the requested ones are collected before the candidates are sorted and

@@ -22,18 +22,16 @@ import { Joined } from '../dataflow/join/joined.ts';
 import { Limit } from '../dataflow/limit.ts';
 import { optimize } from '../dataflow/optimize.ts';
 import { Project } from '../dataflow/project.ts';
+import { SortRows } from '../dataflow/sort-rows.ts';
 import { Union } from '../dataflow/union.ts';
 import { ExchangeRoom } from '../exchange/exchange-room.ts';
-import type { ExchangeInput } from '../exchange/exchange-input.ts';
-import { ExchangedRows } from '../exchange/exchanged-rows.ts';
+import { PartSizes, SPLIT_BYTES } from '../exchange/exchange.ts';
+import { ExchangedRows, type ExchangeInput, UnitedRows } from '../exchange/exchanged-rows.ts';
 import { JoinedExchange } from '../exchange/joined-exchange.ts';
-import { PartSizes, SPLIT_BYTES } from '../exchange/part-sizes.ts';
-import { UnitedRows } from '../exchange/united-rows.ts';
-import { Wide } from '../exchange/wide.ts';
-import { RowTasks } from './row-tasks.ts';
-import { begun, exchangeWork, type RowsWork } from './rows-work.ts';
-import { withExchanges } from './with-exchanges.ts';
-import { groupSplits } from './split-order.ts';
+import { OrderRows, Wide } from '../exchange/wide-operators.ts';
+import { RowTasks } from './read-rows-tasks.ts';
+import { groupSplits } from './read-splits.ts';
+import { begun, exchangeWork, type RowsWork } from './task-input.ts';
 
 /**
  * With fewer threads, the calling thread reads a source as fast as tasks do, if the batches are the same and
@@ -42,7 +40,7 @@ import { groupSplits } from './split-order.ts';
 const FEWEST_THREADS = 4;
 
 /** Settings for reading a plan's rows. */
-export interface RowsReading {
+interface RowsReading {
   /** Reads a split in the calling thread. */
   readonly readHere: ReadSplit;
   /** Stored bytes of each task. */
@@ -61,7 +59,7 @@ export function inThreads(plan: LogicalPlan, reading: RowsReading): LogicalPlan 
 }
 
 /** Describes for `explain` how `inThreads` reads a plan's rows. */
-export interface RowsPlan {
+interface RowsPlan {
   /** Operators that run in the tasks that read the source. */
   readonly pipeline: readonly Operator[];
   /** Later operators, which run in the calling thread. */
@@ -297,4 +295,18 @@ async function* batchesOf(
     await holdings.close();
     room.close();
   }
+}
+
+/**
+ * Replaces each sort in a plan by an exchange of rows by ranges of the sort keys, so that tasks sort parts of
+ * the rows. Groupings and joins are exchanges already.
+ */
+export function withExchanges(plan: LogicalPlan): LogicalPlan {
+  return operatorsOf(plan).reduce(
+    (input, operator) =>
+      operator instanceof SortRows
+        ? fromSource(new Wide(new OrderRows(operator.keys), [input]))
+        : andThen(input, operator),
+    fromSource(rootSource(plan)),
+  );
 }

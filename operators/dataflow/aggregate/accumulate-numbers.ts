@@ -1,10 +1,286 @@
-import { type Data, Int64 } from 'apache-arrow';
+import { Data, DataType, Int32, Int64, type RecordBatch, type Schema } from 'apache-arrow';
 import { DataError } from '../../../engine/errors.ts';
-import { readData } from '../../../engine/expressions/read.ts';
+import type { Checked } from '../../../engine/expressions/check.ts';
+import { Evaluation, resultType } from '../../../engine/expressions/evaluate.ts';
+import { readData, type StoredNumbers, storedNumbers } from '../../../engine/expressions/read.ts';
 import { halvesOf, numbersOf, type Values, type WideValues } from '../../../engine/expressions/values.ts';
-import { type Accumulator, fixedData, grown, numberData, numbersIn, Seen } from './accumulator.ts';
-import type { Argument } from './argument.ts';
-import { isInRuns, type RowCounts, ValueCounts } from './counts.ts';
+import { bitsOf, repeated, writeData } from '../../../engine/expressions/write.ts';
+import { plainData, plainType } from '../../../engine/stream/plain-data.ts';
+
+/**
+ * Values of an aggregate's argument for the rows of one batch, in two forms: as the arrays that expressions
+ * compute with (`values`), and as an Arrow column (`data`).
+ */
+export interface Argument {
+  readonly rows: number;
+  readonly values: Values;
+  /** A column of numbers without the copy that `values` would make. */
+  readonly stored: StoredNumbers | undefined;
+  /** One byte a row, 0 for a null; undefined if there are no nulls. */
+  readonly valid: Uint8Array | undefined;
+  /** Decoded if it was a dictionary. */
+  readonly data: Data;
+}
+
+/** Arrow type of an argument's data; a bare column keeps its type. */
+export function argumentType(checked: Checked, input: Schema): DataType {
+  return plainType(resultType(checked, input));
+}
+
+/** The arguments of a batch. Each column and expression is computed once. */
+export class Arguments {
+  readonly #evaluation: Evaluation;
+  readonly #batch: RecordBatch;
+  readonly #known = new Map<Checked, Argument>();
+
+  constructor(batch: RecordBatch) {
+    this.#batch = batch;
+    this.#evaluation = new Evaluation(batch);
+  }
+
+  of(checked: Checked): Argument {
+    const known = this.#known.get(checked) ?? this.#make(checked);
+    this.#known.set(checked, known);
+    return known;
+  }
+
+  #make(checked: Checked): Argument {
+    const [evaluation, { numRows: rows, data: batch, schema }] = [this.#evaluation, this.#batch];
+    let [values, data]: [Values?, Data?] = [];
+    const stored = checked.kind === 'column' ? storedNumbers(batch.children[checked.index]) : undefined;
+    return {
+      rows,
+      stored,
+      get valid() {
+        return stored ? stored.valid : this.values.valid;
+      },
+      get values() {
+        if (values !== undefined) return values;
+        const found = evaluation.values(checked);
+        return (values = found.constant ? repeated(found, rows) : found);
+      },
+      get data() {
+        return (data ??=
+          checked.kind === 'column'
+            ? plainData(batch.children[checked.index])
+            : writeData(this.values, rows, resultType(checked, schema)));
+      },
+    };
+  }
+}
+
+/** A stored column as an argument. */
+export function argumentOf(data: Data): Argument {
+  let values: Values | undefined;
+  return {
+    rows: data.length,
+    data,
+    stored: undefined,
+    get valid() {
+      return this.values.valid;
+    },
+    get values() {
+      return (values ??= readData(data));
+    },
+  };
+}
+
+/**
+ * Aggregates the values of rows by group. `codes` has the group number of each row; `groups` is the number of
+ * groups so far, each with at least one row.
+ */
+export interface Accumulator {
+  /** Adds the argument's values. Without an argument every row counts. */
+  add(argument: Argument | undefined, codes: Uint32Array, groups: number): void;
+  /** Adds partial states of groups instead of rows, one column for each state. */
+  merge(states: readonly Data[], codes: Uint32Array, groups: number): void;
+  states(groups: number): Data[];
+  result(groups: number): Data;
+}
+
+type Numbers = Float64Array | Int32Array | Uint32Array | Uint8Array;
+
+/** The array, or a longer copy of it with spare room. */
+export function grown<T extends Numbers>(values: T, length: number): T {
+  if (values.length >= length) return values;
+  const larger = new (values.constructor as new (length: number) => T)(
+    Math.max(length, 2 * values.length, 64),
+  );
+  larger.set(values);
+  return larger;
+}
+
+/** Records which groups have a value. */
+class Seen {
+  #seen = new Uint8Array(0);
+  #groups = 0;
+  #missing = 0;
+
+  /** `valid`: one byte a row, 0 for a row without a value; undefined if all rows have one. */
+  add(valid: Uint8Array | undefined, codes: Uint32Array, groups: number): void {
+    const before = this.#groups;
+    const seen = (this.#seen = grown(this.#seen, groups));
+    this.#groups = groups;
+    if (valid === undefined) {
+      seen.fill(1, before, groups);
+      if (this.#missing === 0) return;
+    } else this.#missing += groups - before;
+    let missing = this.#missing;
+    for (let i = 0; i < codes.length; i++) {
+      if ((valid !== undefined && valid[i] === 0) || seen[codes[i]] === 1) continue;
+      seen[codes[i]] = 1;
+      missing--;
+    }
+    this.#missing = missing;
+  }
+
+  /** One byte a group, 0 for a group without a value; undefined if all groups have one. */
+  valid(groups: number): Uint8Array | undefined {
+    const all = this.#missing === 0 && this.#groups === groups;
+    return all ? undefined : grown(this.#seen, groups).subarray(0, groups);
+  }
+}
+
+/** A column of numbers. */
+export function numberData(
+  type: 'int64' | 'int32' | 'float64',
+  values: Float64Array,
+  groups: number,
+  valid?: Uint8Array,
+): Data {
+  const own = grown(values, groups).subarray(0, groups);
+  return writeData({ form: 'number', type, length: groups, constant: false, values: own, valid }, groups);
+}
+
+/** A column of fixed-width values in their own memory. */
+export function fixedData(type: DataType, values: unknown, groups: number, valid?: Uint8Array): Data {
+  let nullCount = 0;
+  if (valid !== undefined) for (let i = 0; i < groups; i++) nullCount += 1 - valid[i];
+  const bitmap = valid && nullCount > 0 ? bitsOf(valid) : undefined;
+  return new Data(type, 0, groups, nullCount, { 1: values, 2: bitmap } as never);
+}
+
+/** The numbers of a stored column. */
+function numbersIn(data: Data): Float64Array {
+  return numbersOf(readData(data));
+}
+
+/** Most rows that one state can count. */
+export const MOST_COUNTED = 2 ** 31 - 1;
+
+/** Rows at the start of a batch that are inspected. */
+const SAMPLE = 128;
+
+/**
+ * True if most rows have the same group as the row before, as in sorted data. A loop over runs is then
+ * faster: it does not wait for each sum to be stored before the next addition.
+ */
+function isInRuns(codes: Uint32Array): boolean {
+  const rows = Math.min(SAMPLE, codes.length);
+  let same = 0;
+  for (let i = 1; i < rows; i++) if (codes[i] === codes[i - 1]) same++;
+  return 2 * same > rows;
+}
+
+/** Counts rows by group. */
+export class Counts {
+  #counts = new Float64Array(0);
+
+  add(codes: Uint32Array, groups: number): void {
+    const counts = (this.#counts = grown(this.#counts, groups));
+    if (!isInRuns(codes)) {
+      for (let i = 0; i < codes.length; i++) counts[codes[i]]++;
+      return;
+    }
+    for (let i = 0, start = 0; i < codes.length; start = i) {
+      const group = codes[i];
+      while (i < codes.length && codes[i] === group) i++;
+      counts[group] += i - start;
+    }
+  }
+
+  merge(added: Int32Array, codes: Uint32Array, groups: number): void {
+    const counts = (this.#counts = grown(this.#counts, groups));
+    for (let i = 0; i < codes.length; i++) counts[codes[i]] += added[i];
+  }
+
+  of(groups: number): Float64Array {
+    return (this.#counts = grown(this.#counts, groups));
+  }
+}
+
+/** Number of rows of each group, counted once for all aggregates that need it. */
+export class RowCounts extends Counts {
+  /** True if any aggregate needs the counts. */
+  isWanted = false;
+}
+
+/** Counts the values of each group that are not null: its rows minus its nulls, which are few. */
+class ValueCounts {
+  readonly #rows: RowCounts;
+  #nulls = new Float64Array(0);
+  readonly #merged = new Counts();
+  #isMerged = false;
+
+  constructor(rows: RowCounts) {
+    rows.isWanted = true;
+    this.#rows = rows;
+  }
+
+  /**
+   * Adds rows that RowCounts has counted already. `valid`: one byte a row, 0 for a null; undefined if there
+   * are no nulls.
+   */
+  add(valid: Uint8Array | undefined, codes: Uint32Array, groups: number): void {
+    if (valid === undefined) return;
+    const nulls = (this.#nulls = grown(this.#nulls, groups));
+    for (let i = 0; i < codes.length; i++) nulls[codes[i]] += 1 - valid[i];
+  }
+
+  merge(state: Data, codes: Uint32Array, groups: number): void {
+    this.#isMerged = true;
+    this.#merged.merge(state.values as Int32Array, codes, groups);
+  }
+
+  of(groups: number): Float64Array {
+    if (this.#isMerged) return this.#merged.of(groups);
+    const rows = this.#rows.of(groups);
+    if (this.#nulls.length === 0) return rows;
+    const nulls = grown(this.#nulls, groups);
+    const counts = new Float64Array(groups);
+    for (let group = 0; group < groups; group++) counts[group] = rows[group] - nulls[group];
+    return counts;
+  }
+
+  state(groups: number): Data {
+    return fixedData(new Int32(), new Int32Array(this.of(groups).subarray(0, groups)), groups);
+  }
+}
+
+/** Number of rows of a group, or of its values that are not null. */
+export class Count implements Accumulator {
+  readonly #counts: ValueCounts;
+
+  constructor(rows: RowCounts) {
+    this.#counts = new ValueCounts(rows);
+  }
+
+  add(argument: Argument | undefined, codes: Uint32Array, groups: number): void {
+    this.#counts.add(argument?.valid, codes, groups);
+  }
+
+  merge([state]: readonly Data[], codes: Uint32Array, groups: number): void {
+    this.#counts.merge(state, codes, groups);
+  }
+
+  states(groups: number): Data[] {
+    return [this.#counts.state(groups)];
+  }
+
+  result(groups: number): Data {
+    return numberData('int64', this.#counts.of(groups), groups);
+  }
+}
 
 const HALF = 2 ** 32;
 const SAFE = 2 ** 53;

@@ -1,11 +1,11 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
-import { UsageError } from '../../../engine/errors.ts';
-import type { JsonObject } from '../../../engine/json.ts';
-import { printKeys } from '../../../engine/sorting/print-keys.ts';
-import { type SortKey, SortKeys } from '../../../engine/sorting/sort-keys.ts';
-import { sortedBatches } from '../../../engine/sorting/sorted-batches.ts';
-import type { Operator } from '../../../engine/stream/operator.ts';
-import { batchStream, type BatchStream } from '../../../engine/stream/stream.ts';
+import { UsageError } from '../../engine/errors.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import { printKeys } from '../../engine/sorting/print-keys.ts';
+import { type SortKey, SortKeys } from '../../engine/sorting/sort-keys.ts';
+import { sortedBatches } from '../../engine/sorting/sorted-batches.ts';
+import type { Operator } from '../../engine/stream/operator.ts';
+import { type BatchStream, batchStream } from '../../engine/stream/stream.ts';
 
 /** Sorts all rows by some keys. The sort is stable. */
 export class SortRows implements Operator {

@@ -10,15 +10,19 @@ import type { Operator } from '../../engine/stream/operator.ts';
 import type { ReadSplit, SplitEnd } from '../../engine/stream/split.ts';
 import { batchStream, setOrigin } from '../../engine/stream/stream.ts';
 import { type Exchange, mostPartitions } from '../exchange/exchange.ts';
-import type { ReadRowsValues } from '../tasks/reading-tasks.ts';
-import { contracts } from '../tasks/tasks.ts';
-import { portableOf } from './portable.ts';
-import { type GroupEnd, isGuess, type RowsBefore, type SplitGroup } from './split-order.ts';
-import type { OtherRows, RowUnit } from './row-unit.ts';
-import type { RowsWork, TakenRows } from './rows-work.ts';
-import { type OneTask, rowsTask } from './rows-task.ts';
-import { runChain } from './run-chain.ts';
-import { eachOf, readSplits, schemaPartition } from './split-tasks.ts';
+import type { ReadRowsParams, ReadRowsValues } from '../tasks/reading-tasks.ts';
+import { contracts, type TaskOf } from '../tasks/tasks.ts';
+import { portableOf, runChain } from './operator-chain.ts';
+import {
+  eachOf,
+  type GroupEnd,
+  isGuess,
+  readSplits,
+  type RowsBefore,
+  schemaPartition,
+  type SplitGroup,
+} from './read-splits.ts';
+import type { OtherRows, RowPart, RowsWork, RowUnit, TakenRows } from './task-input.ts';
 
 const STAGE = 'read-rows';
 
@@ -293,4 +297,67 @@ async function allOf<T>(elements: AsyncIterable<T>): Promise<T[]> {
 function unitsOf(taken: TakenRows): AsyncIterable<RowUnit> {
   if (taken.kind !== 'units') throw new Error(`expected units of rows, got ${taken.kind}`);
   return taken.units;
+}
+
+/** A task whose rows are larger returns none; the calling thread reads them, batch by batch. */
+const MOST_ROW_BYTES = 64 << 20;
+
+/** The rows of one task. */
+interface OneTask {
+  readonly splits: SplitGroup;
+  readonly unit?: RowUnit;
+}
+
+/** Makes one task of a work. `schema`: a partition with the columns of the input rows. */
+function rowsTask(
+  { operators, others: ofAll = [] }: Pick<RowsWork, 'operators' | 'others'>,
+  {
+    taken: { splits, unit },
+    schema,
+    outputs,
+  }: {
+    readonly taken: OneTask;
+    readonly schema: PartitionRef;
+    readonly outputs: TaskOf<'read-rows'>['outputs'];
+  },
+  more: Partial<ReadRowsParams>,
+): TaskOf<'read-rows'> {
+  const parts = unit?.parts ?? [];
+  const others = [...(unit?.others ?? []), ...ofAll];
+  const refs = others.flatMap(({ columns, unit: other }) => [columns, ...refsOf(other.parts)]);
+  return {
+    kernel: 'read-rows',
+    inputs: { schema, ...numbered('parts', refsOf(parts)), ...numbered('others', refs) },
+    outputs,
+    params: {
+      splits,
+      parts: piecesOf(parts),
+      others: others.map(({ name, unit: other }) => ({
+        parts: piecesOf(other.parts),
+        ...(name && { name }),
+      })),
+      operators: portableOf(operators),
+      takesFaults: false,
+      maximumBytes: MOST_ROW_BYTES,
+      ...more,
+    },
+  };
+}
+
+function refsOf(parts: readonly RowPart[]): PartitionRef[] {
+  return parts.map(({ of }) => of.ref);
+}
+
+function piecesOf(parts: readonly RowPart[]): number[] {
+  return parts.map(({ piece }) => piece);
+}
+
+function numbered<Name extends string>(
+  name: Name,
+  refs: readonly PartitionRef[],
+): Record<`${Name}.${number}`, PartitionRef> {
+  return Object.fromEntries(refs.map((ref, i) => [`${name}.${i}`, ref] as const)) as Record<
+    `${Name}.${number}`,
+    PartitionRef
+  >;
 }

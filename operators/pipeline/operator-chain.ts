@@ -1,9 +1,35 @@
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import type { BinaryOperator } from '../../engine/stream/binary-operator.ts';
 import type { Operator, PortableOperator } from '../../engine/stream/operator.ts';
+import type { BatchStream } from '../../engine/stream/stream.ts';
 import { Ones } from '../ratings/rows/ones.ts';
 import { SelectRatings } from '../ratings/rows/select-ratings.ts';
 import { RandomSplit } from '../splits/random-split.ts';
 import { TimeSplit } from '../splits/time-split.ts';
-import { type ChainOperator, isBinary } from './run-chain.ts';
+
+/** An operator of a pipeline. A join has a second input in addition to the pipeline's rows. */
+export type ChainOperator = Operator | BinaryOperator;
+
+export function isBinary(operator: ChainOperator): operator is BinaryOperator {
+  return 'build' in operator;
+}
+
+/** The rows after all operators. `others`: the second input of each join among them, in order. */
+export function runChain(
+  operators: readonly ChainOperator[],
+  rows: BatchStream,
+  others: readonly BatchStream[],
+  ctx: ExecutionContext,
+): BatchStream {
+  let next = 0;
+  return operators.reduce((stream, operator) => {
+    if (!isBinary(operator)) return operator.execute(stream, ctx);
+    const other = others[next++];
+    return operator.build === 'right'
+      ? operator.execute(stream, other, ctx)
+      : operator.execute(other, stream, ctx);
+  }, rows);
+}
 
 type Maker = (portable: never) => ChainOperator;
 
@@ -26,9 +52,9 @@ const makers: Readonly<Record<string, () => Maker | Promise<Maker>>> = {
   sample: async () => (await import('../dataflow/sample.ts')).Sample.from,
   'sample-keys': async () => (await import('../exchange/sample-keys.ts')).SampleKeys.from,
   'select-ratings': () => SelectRatings.from,
-  'sort-rows': async () => (await import('../dataflow/sort/sort-rows.ts')).SortRows.from,
+  'sort-rows': async () => (await import('../dataflow/sort-rows.ts')).SortRows.from,
   'time-split': () => TimeSplit.from,
-  'top-rows': async () => (await import('../dataflow/sort/top-rows.ts')).TopRows.from,
+  'top-rows': async () => (await import('../dataflow/top-rows.ts')).TopRows.from,
 };
 
 /** The operators as JSON. Throws if one cannot run in another thread. */

@@ -1,0 +1,262 @@
+import type { Schema } from 'apache-arrow';
+import type { JsonObject } from '../../engine/json.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import type { SortKey } from '../../engine/sorting/sort-keys.ts';
+import {
+  andThen,
+  executePlan,
+  type LogicalPlan,
+  rootSource,
+  schemaOf,
+} from '../../engine/stream/logical-plan.ts';
+import type { Description, Operator, Source } from '../../engine/stream/operator.ts';
+import type { BatchStream } from '../../engine/stream/stream.ts';
+import { Aggregate, type AggregateOptions } from '../dataflow/aggregate/aggregate.ts';
+import { columnAt } from '../dataflow/column-at.ts';
+import { DistinctRows } from '../dataflow/distinct-rows.ts';
+import { Project } from '../dataflow/project.ts';
+import { SortRows } from '../dataflow/sort-rows.ts';
+import type { Exchange } from './exchange.ts';
+
+/** An input of a wide operator: the rows to exchange. */
+interface WideInput {
+  /** Columns that are needed; default: all. */
+  readonly columns: readonly string[] | undefined;
+  /** Operators on the rows of each split, before the exchange. */
+  readonly before: readonly Operator[];
+  readonly by: Exchange;
+}
+
+/**
+ * An operator that needs rows from all splits of the input, such as a group or a sort. An exchange first
+ * brings rows that belong together into one part.
+ */
+export interface WideOperator extends Description {
+  outputSchema(input: Schema): Schema;
+  /** `wanted`: needed columns of the result; default: all. */
+  input(schema: Schema, wanted: readonly string[] | undefined): WideInput;
+  /** Operators on the rows of each part. */
+  readonly after: readonly Operator[];
+  /** Number of parts, if it should not depend on the size of the rows. */
+  readonly parts?: number;
+  /**
+   * Columns of the result. A filter that uses only these may be moved before the exchange. 'all' if each row
+   * of the result is a row of the input, so that every filter may be moved.
+   */
+  readonly filterable: readonly string[] | 'all';
+  /**
+   * Returns an operator that computes only the needed columns of the result. Undefined if no column can be
+   * left out.
+   */
+  keeping?(
+    needed: readonly string[],
+  ): { readonly operator: WideOperator; readonly columns: readonly string[] } | undefined;
+}
+
+/** The result of a wide operator on a plan. */
+export class Wide implements Source {
+  readonly operator: WideOperator;
+  readonly inputs: readonly LogicalPlan[];
+
+  constructor(operator: WideOperator, inputs: readonly LogicalPlan[]) {
+    [this.operator, this.inputs] = [operator, inputs];
+  }
+
+  of(inputs: readonly LogicalPlan[]): Wide {
+    return new Wide(this.operator, inputs);
+  }
+
+  get name(): string {
+    return this.operator.name;
+  }
+
+  get replayable(): boolean {
+    return this.inputs.every((plan) => rootSource(plan).replayable);
+  }
+
+  describe(): JsonObject {
+    return this.operator.describe();
+  }
+
+  async schema(): Promise<Schema> {
+    return this.operator.outputSchema(await schemaOf(this.inputs[0]));
+  }
+
+  /** The plan of the rows to exchange, and how to divide them. */
+  async rowsToExchange(
+    wanted: readonly string[] | undefined,
+    signal: AbortSignal,
+  ): Promise<{ readonly plan: LogicalPlan; readonly by: Exchange }> {
+    const [input] = this.inputs;
+    const schema = await schemaOf(input, undefined, signal);
+    this.operator.outputSchema(schema);
+    const { columns, before, by } = this.operator.input(schema, wanted);
+    const isAll = columns === undefined || columns.length === schema.fields.length;
+    const select = isAll ? [] : [selectOf(columns)];
+    return { plan: [...select, ...before].reduce(andThen, input), by };
+  }
+
+  /** Runs in the calling thread without an exchange: all rows are one part. */
+  async execute(ctx: ExecutionContext, columns?: readonly string[]): Promise<BatchStream> {
+    const { plan } = await this.rowsToExchange(columns, ctx.signal);
+    const rows = await executePlan(plan, ctx);
+    return this.operator.after.reduce((stream, operator) => operator.execute(stream, ctx), rows);
+  }
+}
+
+function selectOf(names: readonly string[]): Project {
+  const columns = names.map((name) => ({ name, value: { kind: 'column', name } }) as const);
+  return new Project({ kind: 'select', columns });
+}
+
+/**
+ * Computes aggregates: one row for each distinct combination of the keys' values. Tasks first aggregate the
+ * rows of their split, and after the exchange merge the results of each part.
+ */
+export class GroupRows implements WideOperator {
+  readonly name = 'group-rows';
+  readonly after: readonly Aggregate[];
+  /** Without keys all rows are one group, even for an empty input. */
+  readonly parts?: 1;
+  readonly #options: Omit<AggregateOptions, 'step'>;
+  readonly #partial: Aggregate;
+
+  constructor(options: Omit<AggregateOptions, 'step'>) {
+    this.#options = options;
+    this.#partial = new Aggregate({ ...options, step: 'partial' });
+    this.after = [new Aggregate({ ...options, step: 'final' })];
+    if (options.keys.length === 0) this.parts = 1;
+  }
+
+  get filterable(): readonly string[] {
+    return this.#options.keys;
+  }
+
+  /** Keeps at least one aggregate. */
+  keeping(needed: readonly string[]): ReturnType<NonNullable<WideOperator['keeping']>> {
+    const { keys, aggregations: all } = this.#options;
+    const wanted = all.filter(({ name }) => needed.includes(name));
+    const aggregations = keys.length + wanted.length > 0 ? wanted : all.slice(0, 1);
+    if (aggregations.length === all.length) return undefined;
+    const columns = [...keys, ...aggregations.map(({ name }) => name)];
+    return { operator: new GroupRows({ keys, aggregations }), columns };
+  }
+
+  describe(): JsonObject {
+    const { keys, aggregates } = this.#partial.describe();
+    return { keys, aggregates };
+  }
+
+  outputSchema(input: Schema): Schema {
+    return this.after[0].outputSchema(this.#partial.outputSchema(input));
+  }
+
+  input(): WideInput {
+    const { keys } = this.#options;
+    return {
+      columns: undefined,
+      before: [this.#partial],
+      by: keys.length === 0 ? { kind: 'evenly' } : { kind: 'hash', columns: [...keys] },
+    };
+  }
+}
+
+/** Keeps the first row of each combination of values of some columns. Default: all columns. */
+export class Distinct implements WideOperator {
+  readonly name = 'distinct';
+  readonly after: readonly DistinctRows[];
+  readonly #keys: readonly string[] | undefined;
+
+  constructor(given?: readonly string[]) {
+    const keys = given && [...new Set(given)];
+    this.#keys = keys;
+    this.after = [new DistinctRows({ step: 'whole', ...(keys && { keys }) })];
+  }
+
+  get filterable(): readonly string[] | 'all' {
+    return this.#keys ?? 'all';
+  }
+
+  describe(): JsonObject {
+    return { columns: this.#keys ? [...this.#keys] : 'all' };
+  }
+
+  outputSchema(input: Schema): Schema {
+    return this.after[0].outputSchema(input);
+  }
+
+  input(schema: Schema, wanted: readonly string[] | undefined): WideInput {
+    const keys = this.#keys;
+    const partial = new DistinctRows({ step: 'partial', ...(keys && { keys }) });
+    const names = schema.fields.map(({ name }) => name);
+    const columns = keys && wanted && names.filter((name) => wanted.includes(name) || keys.includes(name));
+    return {
+      columns,
+      before: [partial],
+      by: { kind: 'hash', columns: [...(keys ?? names)] },
+    };
+  }
+}
+
+/**
+ * Sorts all rows by some keys: the exchange divides them into ranges of the keys, and each range is sorted.
+ */
+export class OrderRows implements WideOperator {
+  readonly name = 'order-rows';
+  readonly after: readonly [SortRows];
+  readonly filterable = 'all';
+
+  constructor(keys: readonly SortKey[]) {
+    this.after = [new SortRows(keys)];
+  }
+
+  describe(): JsonObject {
+    return this.after[0].describe();
+  }
+
+  outputSchema(input: Schema): Schema {
+    return this.after[0].outputSchema(input);
+  }
+
+  input(_schema: Schema, wanted: readonly string[] | undefined): WideInput {
+    const [sort] = this.after;
+    const keys = sort.keys.map((key) => ({ ...key }));
+    return { columns: sort.requiredColumns(wanted), before: [], by: { kind: 'range', keys } };
+  }
+}
+
+/**
+ * Divides rows into a given number of parts, by the hash of some columns or round-robin. The rows do not
+ * change.
+ */
+export class Repartition implements WideOperator {
+  readonly name = 'repartition';
+  readonly parts: number;
+  readonly after = [];
+  readonly filterable = 'all';
+  readonly #columns: readonly string[];
+
+  constructor(parts: number, columns: readonly string[]) {
+    [this.parts, this.#columns] = [parts, columns];
+  }
+
+  describe(): JsonObject {
+    const columns = this.#columns;
+    return { parts: this.parts, ...(columns.length > 0 && { columns: [...columns] }) };
+  }
+
+  outputSchema(input: Schema): Schema {
+    const names = input.fields.map(({ name }) => name);
+    for (const name of this.#columns) columnAt(name, names, 'to repartition by');
+    return input;
+  }
+
+  input(_schema: Schema, wanted: readonly string[] | undefined): WideInput {
+    const columns = this.#columns;
+    return {
+      columns: wanted && [...new Set([...wanted, ...columns])],
+      before: [],
+      by: columns.length === 0 ? { kind: 'evenly' } : { kind: 'hash', columns: [...columns] },
+    };
+  }
+}
