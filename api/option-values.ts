@@ -5,9 +5,9 @@
 import { fileFormats } from '../connectors/files/format-names.ts';
 import { textTypes } from '../connectors/lines/text-type.ts';
 import { codecs, parquetBackendNames } from '../connectors/parquet/backend.ts';
-import { rankingBaselineNames } from '../operators/evaluation/ranking/ranking-baselines.ts';
 import {
   type ChosenMetric,
+  rankingBaselineNames,
   rankingMetricNames,
   readMetric,
 } from '../operators/evaluation/ranking/ranking-metrics.ts';

@@ -25,7 +25,7 @@ import { SelectRatings } from '../operators/ratings/rows/select-ratings.ts';
 import type { DuplicatePolicy } from '../operators/tasks/tasks.ts';
 import type { Dataset } from './dataset.ts';
 import { definedNames, withFoundColumns } from './found-columns.ts';
-import { CountTimeSizes } from '../operators/splits/time-sizes.ts';
+import { CountTimeSizes } from '../operators/splits/times.ts';
 import { keptAs } from './training/kept-ratings.ts';
 import { blockLimit, spilledBytes } from '../operators/planner/sizes.ts';
 import { loadingNeed, requireRows, rowsWithin } from './training/plans/memory-budget.ts';

@@ -12,12 +12,9 @@ import { type ChosenItems, chosenPositions, withItemsAt } from '../operators/ser
 import type { FactorModel } from '../operators/serving/factor-model.ts';
 import type { UserRule } from '../operators/serving/fold-in/row-rule.ts';
 import { type SolvedUsers, solveUsers } from '../operators/serving/fold-in/solve-users.ts';
-import { itemsByNorm } from '../operators/serving/items-by-norm.ts';
-import type { Found } from '../operators/serving/search.ts';
-import { similarityModel } from '../operators/serving/similar.ts';
-import type { Similarity } from '../operators/serving/similarity.ts';
 import {
   inFlight,
+  itemsByNorm,
   type ListedUsers,
   NO_ITEM,
   type PlacedItems,
@@ -26,6 +23,8 @@ import {
   topLists,
   usersPerTask,
 } from '../operators/serving/top-lists.ts';
+import type { Found } from '../operators/serving/search.ts';
+import { type Similarity, similarityModel } from '../operators/serving/similar.ts';
 import { runTasks } from '../operators/tasks/run-tasks.ts';
 import type { PageSession } from './page-session.ts';
 import { leftOut, ratingsOfVisitors } from './visitor-ratings.ts';

@@ -11,7 +11,7 @@ import type { SimilarItems, SimilarTo } from '../api/serving/similar-to.ts';
 import { indexKindOf } from '../api/serving/search-similar.ts';
 import type { RunOptions } from '../api/run-session.ts';
 import type { IndexKind } from '../connectors/model/index-layout.ts';
-import { checkSimilarity } from '../operators/serving/similarity.ts';
+import { checkSimilarity } from '../operators/serving/similar.ts';
 import { UsageError } from '../engine/errors.ts';
 import { oneOf } from '../engine/one-of.ts';
 import type { JsonObject } from '../engine/json.ts';

@@ -10,7 +10,7 @@ import { hostDevice } from '../engine/run/devices.ts';
 import { giveTo } from '../engine/run/hand-over.ts';
 import { shown } from '../engine/shown.ts';
 import type { IndexedRatings } from '../operators/ratings/ids/index-ids.ts';
-import type { CodedChunk } from '../operators/ratings/ids/numbered-chunk.ts';
+import type { CodedChunk } from '../operators/ratings/reading/rating-chunk.ts';
 
 /** A rating of a user for an item. Only implicit data may leave out `rating`; it is then 1. */
 export interface PageRating {

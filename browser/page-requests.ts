@@ -21,7 +21,7 @@ import { UsageError } from '../engine/errors.ts';
 import { findId, type Id } from '../engine/keys/find-id.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
 import { chooseItems } from '../operators/serving/choose-items.ts';
-import { checkSimilarity } from '../operators/serving/similarity.ts';
+import { checkSimilarity } from '../operators/serving/similar.ts';
 import type { PageDeviceName } from './device-choice.ts';
 import type { GpuSearches } from './gpu-searches.ts';
 import type { ModelGpu } from './model-gpu.ts';

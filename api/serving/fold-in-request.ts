@@ -3,12 +3,12 @@ import { findId, type Id } from '../../engine/keys/find-id.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { chooseItems, mergeAscending } from '../../operators/serving/choose-items.ts';
 import type { UserRule } from '../../operators/serving/fold-in/row-rule.ts';
-import { searchForUser } from '../../operators/serving/fold-in/search-for-user.ts';
 import {
   type FixedItems,
   gramOfItems,
   type LaterRatings,
   rowOf,
+  searchForUser,
   solveUsers,
 } from '../../operators/serving/fold-in/solve-users.ts';
 import { shown } from '../../engine/shown.ts';

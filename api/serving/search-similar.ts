@@ -1,8 +1,7 @@
 import type { IndexKind } from '../../connectors/model/index-layout.ts';
 import { UsageError } from '../../engine/errors.ts';
 import type { Found } from '../../operators/serving/search.ts';
-import type { Similarity } from '../../operators/serving/similarity.ts';
-import { unitVector } from '../../operators/serving/unit-vector.ts';
+import { type Similarity, unitVector } from '../../operators/serving/similar.ts';
 import type { RunOptions } from '../run-session.ts';
 import { checkIndexUse, type IndexOption, type IndexUse } from './index-use.ts';
 import type { NameOptions } from './request-options.ts';

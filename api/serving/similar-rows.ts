@@ -2,10 +2,13 @@ import { UsageError } from '../../engine/errors.ts';
 import { findIds, type Id } from '../../engine/keys/find-id.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { keyCount, takeKeys } from '../../engine/keys/key-column.ts';
-import { Recommend } from '../../operators/serving/recommend.ts';
-import { RecommendFew } from '../../operators/serving/recommend-few.ts';
-import { similarityModel, withoutThemselves } from '../../operators/serving/similar.ts';
-import { checkSimilarity, type Similarity } from '../../operators/serving/similarity.ts';
+import { Recommend, RecommendFew } from '../../operators/serving/recommend.ts';
+import {
+  checkSimilarity,
+  type Similarity,
+  similarityModel,
+  withoutThemselves,
+} from '../../operators/serving/similar.ts';
 import { sharedArray } from '../../engine/partition.ts';
 import type { Source } from '../../engine/stream/operator.ts';
 import { RecommendInLists } from '../../operators/serving/lists/recommend-in-lists.ts';

@@ -1,6 +1,6 @@
 import { UsageError } from '../../engine/errors.ts';
 import { findId, type Id } from '../../engine/keys/find-id.ts';
-import { checkSimilarity } from '../../operators/serving/similarity.ts';
+import { checkSimilarity } from '../../operators/serving/similar.ts';
 import { checkOptions, runOptionNames } from '../check-options.ts';
 import { shown } from '../../engine/shown.ts';
 import type { Found } from '../../operators/serving/search.ts';

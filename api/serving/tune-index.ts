@@ -1,5 +1,5 @@
 import type { IndexKind } from '../../connectors/model/index-layout.ts';
-import { unitVector } from '../../operators/serving/unit-vector.ts';
+import { unitVector } from '../../operators/serving/similar.ts';
 import type { RunOptions } from '../run-session.ts';
 import type { ServedModel } from './served-model.ts';
 

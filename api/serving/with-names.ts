@@ -1,5 +1,4 @@
-import type { ItemNames } from '../../operators/serving/item-names.ts';
-import { NameItems } from '../../operators/serving/name-items.ts';
+import { type ItemNames, NameItems } from '../../operators/serving/item-names.ts';
 import type { Dataset } from '../dataset.ts';
 
 /** Lists with the items' names in an additional column; unchanged without names. */

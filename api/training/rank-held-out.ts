@@ -1,6 +1,6 @@
 import { CapacityError } from '../../engine/errors.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { compareToPopularity } from '../../operators/evaluation/ranking/compare-to-popularity.ts';
+import { compareToPopularity } from '../../operators/evaluation/model-warnings.ts';
 import type { HeldOutPairs, HeldOutRanking } from '../../operators/evaluation/ranking/held-out-ranking.ts';
 import type { TrainingWarning } from '../../operators/evaluation/rating-warnings.ts';
 import type { EndedTraining, RankedTraining } from './ended-training.ts';

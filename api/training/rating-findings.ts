@@ -1,11 +1,14 @@
 import { formatCount } from '../../engine/format.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { Baselines, DampedMeans } from '../../operators/evaluation/baselines.ts';
-import { compareToMeans, type JudgedModel } from '../../operators/evaluation/compare-to-means.ts';
+import {
+  coldWarnings,
+  compareToMeans,
+  type JudgedModel,
+  pastBestWarnings,
+} from '../../operators/evaluation/model-warnings.ts';
 import type { EffectiveRatings } from '../../operators/als/implicit/effective-ratings.ts';
 import type { RatingShape } from '../../operators/evaluation/rating-facts.ts';
-import { coldWarnings } from '../../operators/evaluation/cold-test.ts';
-import { pastBestWarnings } from '../../operators/evaluation/past-best.ts';
 import {
   rankWarnings,
   ratingWarnings,

@@ -14,7 +14,7 @@ import { trainAls } from '../../operators/als/train.ts';
 import type { Ratings } from '../../operators/ratings/ratings.ts';
 import { namesOf } from '../../operators/params/table.ts';
 import { sortRatings } from '../../operators/ratings/sort-ratings.ts';
-import { widenRatings } from '../../operators/ratings/ids/widen-ratings.ts';
+import { widenRatings } from '../../operators/ratings/ids/relabel.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
 import { sgdTable } from '../../operators/sgd/params.ts';
 import { runOptionNames } from '../check-options.ts';

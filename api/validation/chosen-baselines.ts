@@ -3,7 +3,7 @@ import { shown } from '../../engine/shown.ts';
 import {
   type RankingBaseline,
   rankingBaselineNames,
-} from '../../operators/evaluation/ranking/ranking-baselines.ts';
+} from '../../operators/evaluation/ranking/ranking-metrics.ts';
 
 /** The option `baselines` as a list; true: popularity and item-mean. Throws UsageError for other names. */
 export function chosenBaselines(

@@ -2,18 +2,18 @@ import { DataError, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { andThen, runInto } from '../../engine/stream/logical-plan.ts';
-import type { CandidatePairs } from '../../operators/evaluation/ranking/candidate-lists.ts';
+import type { CandidatePairs } from '../../operators/evaluation/ranking/ranked-pairs.ts';
 import {
   EvaluateRanking,
   type ExcludedPairs,
   type RankingEvaluation,
   type RankingSettings,
 } from '../../operators/evaluation/ranking/evaluate-ranking.ts';
-import type { RankedTraining } from '../../operators/evaluation/ranking/compare-to-popularity.ts';
+import type { RankedTraining } from '../../operators/evaluation/model-warnings.ts';
 import type { TrainingWarning } from '../../operators/evaluation/rating-warnings.ts';
-import type { RankingBaseline } from '../../operators/evaluation/ranking/ranking-baselines.ts';
 import {
   type ChosenMetric,
+  type RankingBaseline,
   rankingMetricNames,
   readMetric,
 } from '../../operators/evaluation/ranking/ranking-metrics.ts';

@@ -1,5 +1,5 @@
 import { UsageError } from '../../engine/errors.ts';
-import { RANKED_USERS } from '../../operators/evaluation/ranking/ranked-users.ts';
+import { RANKED_USERS } from '../../operators/evaluation/ranking/ranked-pairs.ts';
 import { shown } from '../../engine/shown.ts';
 
 /** Users whose rankings are measured. */

@@ -1,5 +1,4 @@
-import type { RankingBaseline } from '../../operators/evaluation/ranking/ranking-baselines.ts';
-import type { ChosenMetric } from '../../operators/evaluation/ranking/ranking-metrics.ts';
+import type { ChosenMetric, RankingBaseline } from '../../operators/evaluation/ranking/ranking-metrics.ts';
 import type { BadRowPolicy } from '../../operators/ratings/rows/bad-rows.ts';
 import type { Dataset } from '../dataset.ts';
 import type { RunOptions } from '../run-session.ts';

@@ -3,8 +3,7 @@ import { counted } from '../../engine/format.ts';
 import { type LogicalPlan, runInto } from '../../engine/stream/logical-plan.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { splitBounds } from '../../operators/splits/random-split.ts';
-import { extended, LEVELS, numberOf } from '../../operators/splits/time-digits.ts';
-import { TimeHistogram } from '../../operators/splits/time-histogram.ts';
+import { extended, LEVELS, numberOf, TimeHistogram } from '../../operators/splits/time-histogram.ts';
 
 /** A time that is being searched by its rank, with the digits that are known so far (see time-digits.ts). */
 interface Target {

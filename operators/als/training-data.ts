@@ -5,7 +5,7 @@ import {
   type ValidationRanking,
   validationRanking,
 } from '../evaluation/ranking/validation-metric.ts';
-import { RANKED_USERS } from '../evaluation/ranking/ranked-users.ts';
+import { RANKED_USERS } from '../evaluation/ranking/ranked-pairs.ts';
 import { sortedRatingFacts } from '../evaluation/rating-facts.ts';
 import { rankingMetricOf } from '../params/common.ts';
 import { inMemory } from '../ratings/parts-in-files.ts';

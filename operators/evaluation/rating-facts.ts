@@ -1,7 +1,6 @@
 import { sharedArray } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { columnSums } from '../ratings/column-sums.ts';
-import { passOver } from '../ratings/pass-over.ts';
+import { columnSums, passOver } from '../ratings/pass-over.ts';
 import { hostForm, type RowPointers } from '../ratings/rating-block.ts';
 import type { Ratings, RatingSides } from '../ratings/ratings.ts';
 import { offsetsOf } from '../ratings/row-ranges.ts';

@@ -7,9 +7,9 @@ import type { RowRange } from '../../engine/plan/stages.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { spilledBytes } from '../planner/sizes.ts';
-import { columnSums } from './column-sums.ts';
+import { columnSums } from './pass-over.ts';
 import type { IndexedRatings } from './ids/index-ids.ts';
-import { spillParts } from './parts-in-files.ts';
+import { joinParts, spillParts } from './parts-in-files.ts';
 import { hostForm, type RatingBlock, rowsOfBlock } from './rating-block.ts';
 import {
   type HeldBlock,
@@ -22,12 +22,10 @@ import {
   ratingsOf,
 } from './ratings.ts';
 import { balancedRanges, offsetsOf } from './row-ranges.ts';
-import { joinParts } from './sorting/join-parts.ts';
-import { requireOnce } from './sorting/combine-duplicates.ts';
+import { lengthsWithout, requireOnce, sortRows } from './sorting/sort-rows.ts';
 import { leaveRoom } from './sorting/pair-room.ts';
 import { RatingParts } from './sorting/rating-parts.ts';
-import { lengthsWithout, sortRows } from './sorting/sort-rows.ts';
-import { transposeBlock } from './sorting/transpose-block.ts';
+import { transposeBlock } from './sorting/sort-into-rows.ts';
 import type { DuplicatePolicy } from '../tasks/tasks.ts';
 
 export interface SortedRatings extends RatingSides {

@@ -1,14 +1,39 @@
-import { hostDevice } from '../../engine/run/devices.ts';
+import { UsageError } from '../../engine/errors.ts';
 import { type KeyColumn, keyCount, takeKeys } from '../../engine/keys/key-column.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
 import { dataSetName, sharedArray } from '../../engine/partition.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { hostDevice } from '../../engine/run/devices.ts';
 import { giveTo } from '../../engine/run/hand-over.ts';
-import { type FactorModel, lookupOf } from './factor-model.ts';
-import type { Similarity } from './similarity.ts';
-import { unitVector } from './unit-vector.ts';
 import { blockOf, emptyBlock, type RatingBlock } from '../ratings/rating-block.ts';
+import { type FactorModel, lookupOf } from './factor-model.ts';
 
-export interface SimilarQuery {
+/** Similarity of two vectors a and b: a·b / (‖a‖ ‖b‖), or a·b. */
+export type Similarity = 'cosine' | 'dot';
+
+export function checkSimilarity(value: string): Similarity {
+  if (value === 'cosine' || value === 'dot') return value;
+  throw new UsageError(`similarity must be cosine or dot, got ${value}`);
+}
+
+/**
+ * The first `rank` numbers at `from`, divided by their length; zeros stay zeros. The result has the same bits
+ * as the vectors of a search index, which the task `prepare-search` divides in the same way.
+ */
+export function unitVector(
+  values: Float32Array,
+  from: number,
+  rank: number,
+  target = new Float32Array(rank),
+  at = 0,
+): Float32Array {
+  let squares = 0;
+  for (let k = from; k < from + rank; k++) squares += values[k] ** 2;
+  const length = Math.sqrt(squares);
+  for (let k = 0; k < rank; k++) target[at + k] = length > 0 ? values[from + k] / length : 0;
+  return target;
+}
+
+interface SimilarQuery {
   /** Ids of one side, ascending, and their factors: keyCount(ids) x rank. */
   readonly ids: KeyColumn;
   readonly factors: Float32Array;

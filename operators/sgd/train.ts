@@ -17,7 +17,7 @@ import { planAfterRun } from '../training/planned-measures.ts';
 import type { LoopResult, Training } from '../training/training.ts';
 import { StoppingRule } from '../training/stopping-rule.ts';
 import { validationMetric } from '../evaluation/ranking/validation-metric.ts';
-import { RANKED_USERS } from '../evaluation/ranking/ranked-users.ts';
+import { RANKED_USERS } from '../evaluation/ranking/ranked-pairs.ts';
 import { rankingMetricOf } from '../params/common.ts';
 import { bindSgd } from './bind.ts';
 import { pairsByPosition } from './data/by-position.ts';

@@ -1,11 +1,134 @@
 import type { Schema } from 'apache-arrow';
 import type { JsonObject } from '../../engine/json.ts';
-import { UNKNOWN_KEY } from '../../engine/keys/tables/key-table.ts';
-import type { Operator } from '../../engine/stream/operator.ts';
-import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
+import { keyTypeOf } from '../../engine/keys/arrow-keys.ts';
+import { type KeyTable, UNKNOWN_KEY } from '../../engine/keys/tables/key-table.ts';
+import { makeKeyTable } from '../../engine/keys/tables/make-key-table.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import type { Operator, Sink, ValueNeeds } from '../../engine/stream/operator.ts';
+import { type BatchStream, batchStream } from '../../engine/stream/stream.ts';
 import { takeRows } from '../dataflow/take-rows.ts';
-import type { HeldOutRatings } from './held-out-ratings.ts';
-import { columnsOfOrder, orderedPairs, type PairOrder, requireOrder } from './pair-order.ts';
+import { fieldOf } from '../ratings/rows/columns.ts';
+import {
+  columnsOfOrder,
+  type OrderedPairs,
+  orderedPairs,
+  type PairOrder,
+  requireOrder,
+} from './pair-order.ts';
+import { TimeSizes } from './times.ts';
+
+/**
+ * For each user, the keys (time and hash) of the last k ratings in an order; indexed by the user's number in
+ * the table `users`. Repetitions of a pair at the same time count once.
+ */
+interface HeldOutRatings {
+  readonly users: KeyTable;
+  readonly k: number;
+  /**
+   * Times of user u at [u * k, (u + 1) * k), in descending order. Equal times are ordered by their hashes.
+   */
+  readonly times: Float64Array;
+  readonly hashes: Uint32Array;
+  /** Number of ratings kept for each user, at most k. */
+  readonly kept: Uint32Array;
+  /** 1 if a user has more than k ratings. */
+  readonly more: Uint8Array;
+}
+
+/** Finds the last k ratings of every user in one pass, with memory for k ratings a user. */
+export class FindHeldOut implements Sink<HeldOutRatings> {
+  readonly name = 'held-out-ratings';
+  readonly #order: PairOrder;
+  readonly #k: number;
+
+  constructor(order: PairOrder, k: number) {
+    this.#order = order;
+    this.#k = k;
+  }
+
+  describe(): JsonObject {
+    return { ...this.#order, k: this.#k };
+  }
+
+  get needs(): ValueNeeds {
+    return { numbers: this.#order.by === 'time' ? [this.#order.timestamp] : [], takesFaults: true };
+  }
+
+  requiredColumns(): readonly string[] {
+    return columnsOfOrder(this.#order);
+  }
+
+  async consume(input: BatchStream, ctx: ExecutionContext): Promise<HeldOutRatings> {
+    requireOrder(input.schema, this.#order);
+    const { user } = this.#order;
+    const last = new LastRatings(makeKeyTable(keyTypeOf(fieldOf(input.schema, user).type, user)), this.#k);
+    const sizes = this.#order.by === 'time' ? new TimeSizes(input.schema, this.#order.timestamp) : undefined;
+    let rows = 0;
+    for await (const batch of input) {
+      const pairs = orderedPairs(batch, this.#order);
+      sizes?.add(pairs.times);
+      last.add(pairs);
+      rows += batch.numRows;
+      ctx.events({ type: 'phase-progress', phase: this.name, done: rows, unit: 'rows' });
+    }
+    sizes?.report(ctx);
+    return last;
+  }
+}
+
+/** Keeps the last k ratings of every user; memory grows with the number of users. */
+class LastRatings implements HeldOutRatings {
+  readonly users: KeyTable;
+  readonly k: number;
+  times = new Float64Array();
+  hashes = new Uint32Array();
+  kept = new Uint32Array();
+  more = new Uint8Array();
+
+  constructor(users: KeyTable, k: number) {
+    this.users = users;
+    this.k = k;
+    this.#grow(1024);
+  }
+
+  add({ users, times, hashes }: OrderedPairs): void {
+    const codes = new Uint32Array(times.length);
+    this.users.add(users, codes);
+    if (this.users.size > this.kept.length) this.#grow(2 * this.users.size);
+    for (let i = 0; i < codes.length; i++) this.#insert(codes[i], times[i], hashes[i]);
+  }
+
+  #grow(users: number): void {
+    this.times = grown(this.times, users * this.k);
+    this.hashes = grown(this.hashes, users * this.k);
+    this.kept = grown(this.kept, users);
+    this.more = grown(this.more, users);
+  }
+
+  #insert(user: number, time: number, hash: number): void {
+    const { k, times, hashes, kept } = this;
+    const first = user * k;
+    let place = first + kept[user];
+    while (place > first && isBefore(times[place - 1], hashes[place - 1], time, hash)) place--;
+    if (place > first && times[place - 1] === time && hashes[place - 1] === hash) return;
+    if (kept[user] === k) this.more[user] = 1;
+    else kept[user]++;
+    if (place === first + k) return;
+    times.copyWithin(place + 1, place, first + kept[user] - 1);
+    hashes.copyWithin(place + 1, place, first + kept[user] - 1);
+    [times[place], hashes[place]] = [time, hash];
+  }
+}
+
+function isBefore(time: number, hash: number, otherTime: number, otherHash: number): boolean {
+  return time < otherTime || (time === otherTime && hash < otherHash);
+}
+
+function grown<T extends Float64Array | Uint32Array | Uint8Array>(values: T, length: number): T {
+  const larger = new (values.constructor as { new (length: number): T })(length);
+  larger.set(values);
+  return larger;
+}
 
 /**
  * The two parts of a leave-out split: keeps either the last k ratings of every user who has more than k, or

@@ -4,7 +4,7 @@ import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { Operator } from '../../engine/stream/operator.ts';
 import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
-import { pairColumns, type PairOptions } from '../ratings/rows/pair-columns.ts';
+import { pairColumns, type PairOptions } from '../ratings/rows/find-columns.ts';
 import { takeRows } from '../dataflow/take-rows.ts';
 import { pairHashes } from './pair-order.ts';
 

@@ -17,8 +17,7 @@ import {
 } from 'apache-arrow';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALS, type Dataset, Session } from '../../index.ts';
-import { FlattenHistories } from '../../operators/ratings/histories/flatten-histories.ts';
-import { ListHistories } from '../../operators/ratings/histories/list-histories.ts';
+import { FlattenHistories, ListHistories } from '../../operators/ratings/histories.ts';
 import { batchOf, randomRatings, ratingBatches } from '../support/ratings.ts';
 
 const rows = randomRatings(3, 40, 30, 600);

@@ -3,7 +3,7 @@ import { type KeyColumn, keyCount } from '../../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { DampedMeans } from '../../../operators/evaluation/baselines.ts';
 import type { RatingsProfile } from '../../../operators/planner/profile.ts';
-import { type WidenedRatings, widenRatings } from '../../../operators/ratings/ids/widen-ratings.ts';
+import { type WidenedRatings, widenRatings } from '../../../operators/ratings/ids/relabel.ts';
 import type { FactorModel } from '../../../operators/serving/factor-model.ts';
 import type { SgdParams } from '../../../operators/sgd/params.ts';
 import type { SgdPlanDetails } from '../../../operators/sgd/problem.ts';

@@ -3,7 +3,7 @@ import { type EventSink, noEvents } from '../../../engine/events.ts';
 import { counted } from '../../../engine/format.ts';
 import type { JsonObject } from '../../../engine/json.ts';
 import { mix32 } from '../../../engine/random.ts';
-import { compareToPopularity } from '../../../operators/evaluation/ranking/compare-to-popularity.ts';
+import { compareToPopularity } from '../../../operators/evaluation/model-warnings.ts';
 import { checkOptions, runOptionNames } from '../../check-options.ts';
 import type { Dataset } from '../../dataset.ts';
 import { pairsOf } from '../../found-columns.ts';

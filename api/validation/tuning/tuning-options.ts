@@ -1,4 +1,4 @@
-import type { RankingBaseline } from '../../../operators/evaluation/ranking/ranking-baselines.ts';
+import type { RankingBaseline } from '../../../operators/evaluation/ranking/ranking-metrics.ts';
 import type { Dataset } from '../../dataset.ts';
 import type { Model } from '../../model.ts';
 import type { RunOptions } from '../../run-session.ts';

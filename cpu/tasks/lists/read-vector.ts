@@ -2,7 +2,7 @@ import type { VectorShape } from '../../../operators/tasks/tasks.ts';
 
 /**
  * Returns a function that copies a vector of `values` to `target`, divided by its length if the shape is
- * normalized: with the same bits as operators/serving/unit-vector.ts.
+ * normalized: with the same bits as operators/serving/similar.ts.
  */
 export function vectorReader(
   values: Float32Array,

@@ -60,7 +60,7 @@ function readVector(given: Float32Array, from: number, vector: Float32Array): Fl
   return vector;
 }
 
-/** Reads a vector and divides it by its length, as operators/serving/unit-vector.ts does. */
+/** Reads a vector and divides it by its length, as operators/serving/similar.ts does. */
 function readUnit(given: Float32Array, from: number, vector: Float32Array): Float32Array {
   let squares = 0;
   for (let k = 0; k < vector.length; k++) squares += given[from + k] ** 2;

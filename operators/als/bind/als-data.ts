@@ -2,7 +2,7 @@ import type { KeyColumn } from '../../../engine/keys/key-column.ts';
 import type { RowPart, StoredNumbers } from '../../../engine/row-parts.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
 import type { Ratings } from '../../ratings/ratings.ts';
-import type { BlockInFile } from '../../ratings/sorting/blocks-in-files.ts';
+import type { BlockInFile } from '../../ratings/sorting/columns-of-block.ts';
 
 export interface AlsData {
   readonly byUser: Ratings;

@@ -1,7 +1,7 @@
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
 import { dataSetName } from '../../../engine/partition.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
-import { blocksInFiles } from '../../ratings/sorting/blocks-in-files.ts';
+import { blocksInFiles } from '../../ratings/sorting/columns-of-block.ts';
 import { isInBlocks, otherSide, sides } from '../plan/grid.ts';
 import { problemOf } from '../plan/problem.ts';
 import type { AlsData, FileBlocks } from './als-data.ts';

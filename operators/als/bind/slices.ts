@@ -1,6 +1,6 @@
 import type { RowRange, Slice } from '../../../engine/plan/stages.ts';
 import type { RatedRows } from '../../ratings/ratings.ts';
-import type { BlockInFile } from '../../ratings/sorting/blocks-in-files.ts';
+import type { BlockInFile } from '../../ratings/sorting/columns-of-block.ts';
 import { balancedRanges, evenRanges, taskCount } from '../../ratings/row-ranges.ts';
 import { measureStages } from '../../training/loss.ts';
 import { gramSlices, implicitStages, rankSlices } from '../implicit/stages.ts';

@@ -2,6 +2,7 @@ import { DataError } from '../../../engine/errors.ts';
 import { formatCount } from '../../../engine/format.ts';
 import type { JsonObject } from '../../../engine/json.ts';
 import { keyCount } from '../../../engine/keys/key-column.ts';
+import { CounterRandom } from '../../../engine/random.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { Holdings } from '../../../engine/run/holdings.ts';
 import type { Sink } from '../../../engine/stream/operator.ts';
@@ -10,23 +11,30 @@ import { collectKnownPairs } from '../../ratings/ids/known-pairs.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
 import { sortByUser } from '../../ratings/sort-ratings.ts';
 import type { FactorModel } from '../../serving/factor-model.ts';
-import { coldWarnings } from '../cold-test.ts';
+import { coldWarnings, compareToPopularity, type RankedTraining } from '../model-warnings.ts';
 import type { TrainingWarning } from '../rating-warnings.ts';
-import { bootstrapIntervals, type Interval } from './bootstrap.ts';
-import { chosenMetrics } from './chosen-metrics.ts';
-import { compareToPopularity, type RankedTraining } from './compare-to-popularity.ts';
-import { type CandidateCounts, candidateLists, type CandidatePairs } from './candidate-lists.ts';
-import { drawnPairs, type RankedPairs } from './drawn-pairs.ts';
 import { itemFacts } from './item-order.ts';
 import { type BaselineTraining, measureBaselines } from './measure-baselines.ts';
-import type { RankingBaseline, RankingBaselines } from './ranking-baselines.ts';
-import { measureRankings, type MetricValues } from './measure-rankings.ts';
-import { listedRankings } from './listed-rankings.ts';
-import { listedScores } from './listed-scores.ts';
-import { distinctItems, type Ranked, rankedTest } from './ranked-test.ts';
-import type { ChosenMetric } from './ranking-metrics.ts';
-import { modelRankings, type Rankings } from './rankings.ts';
-import { ColdPairs, TestPairs } from './test-pairs.ts';
+import {
+  type ChosenMetric,
+  chosenMetrics,
+  type MetricValues,
+  type RankingBaseline,
+  type RankingBaselines,
+} from './ranking-metrics.ts';
+import {
+  type CandidateCounts,
+  candidateLists,
+  type CandidatePairs,
+  ColdPairs,
+  distinctItems,
+  drawnPairs,
+  type RankedPairs,
+  rankedTest,
+  TestPairs,
+} from './ranked-pairs.ts';
+import { measureRankings, type Ranked } from './measure-rankings.ts';
+import { listedRankings, listedScores, modelRankings, type Rankings } from './rankings.ts';
 
 /** Pairs not to rank: a block over the users and items of the model. */
 export interface ExcludedPairs {
@@ -270,4 +278,57 @@ function reportCandidates(
       type: 'note',
       text: `${formatCount(idlePairs)} candidates are of users without a known test pair`,
     });
+}
+
+type Interval = readonly [low: number, high: number];
+
+/** Most users in one resample. */
+const MOST_DRAWN = 10_000;
+
+interface BootstrapOptions {
+  readonly resamples: number;
+  readonly seed: number;
+  /** Share of the resamples inside an interval, such as 0.95. */
+  readonly confidence: number;
+}
+
+/**
+ * Percentile bootstrap intervals of the means of several columns (Efron 1979): each resample draws rows with
+ * replacement, the same rows for all columns. `values`: rows x columns, row-major. To save time, a resample
+ * of more than 10,000 rows draws only 10,000, and its deviation from the mean is multiplied by √(10,000 /
+ * rows) (the m out of n bootstrap). The same seed gives the same intervals.
+ */
+function bootstrapIntervals(
+  values: Float64Array,
+  columns: number,
+  means: Float64Array,
+  { resamples, seed, confidence }: BootstrapOptions,
+): Interval[] {
+  const rows = values.length / columns;
+  const drawn = Math.min(rows, MOST_DRAWN);
+  const scale = Math.sqrt(drawn / rows);
+  const deviations = Array.from({ length: columns }, () => new Float64Array(resamples));
+  const sums = new Float64Array(columns);
+  for (let b = 0; b < resamples; b++) {
+    const random = new CounterRandom(seed, b);
+    sums.fill(0);
+    for (let i = 0; i < drawn; i++) {
+      const at = columns * random.below(i, rows);
+      for (let c = 0; c < columns; c++) sums[c] += values[at + c];
+    }
+    for (let c = 0; c < columns; c++) deviations[c][b] = scale * (sums[c] / drawn - means[c]);
+  }
+  const tail = (1 - confidence) / 2;
+  return deviations.map((column, c) => {
+    column.sort();
+    return [means[c] + quantile(column, tail), means[c] + quantile(column, 1 - tail)];
+  });
+}
+
+/** Quantile of sorted numbers, interpolated between the nearest two. */
+function quantile(sorted: Float64Array, share: number): number {
+  const at = share * (sorted.length - 1);
+  const low = Math.floor(at);
+  const high = Math.min(sorted.length - 1, low + 1);
+  return sorted[low] + (at - low) * (sorted[high] - sorted[low]);
 }

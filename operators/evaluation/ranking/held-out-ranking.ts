@@ -9,13 +9,19 @@ import { hostForm, type RatingBlock } from '../../ratings/rating-block.ts';
 import { type Ratings, soleBlock } from '../../ratings/ratings.ts';
 import type { FactorModel } from '../../serving/factor-model.ts';
 import type { ModelRows } from '../../training/model-rows.ts';
-import { metricsAt } from './chosen-metrics.ts';
 import type { ItemFacts } from './item-order.ts';
-import { measureRankings, type MetricValues } from './measure-rankings.ts';
-import { distinctItems, rankedTest } from './ranked-test.ts';
-import { drawUsers, rowsAt, usersOf } from './ranked-users.ts';
+import { measureRankings } from './measure-rankings.ts';
+import { metricsAt, type MetricValues } from './ranking-metrics.ts';
+import {
+  distinctItems,
+  drawUsers,
+  rankedTest,
+  rowsAt,
+  seenRows,
+  usersOf,
+  usersOfItems,
+} from './ranked-pairs.ts';
 import { modelRankings, sharedRankings } from './rankings.ts';
-import { seenRows, usersOfItems } from './seen-rows.ts';
 
 /** Rankings of held-out pairs by a model that was just trained, as plain data. */
 export interface HeldOutRanking {

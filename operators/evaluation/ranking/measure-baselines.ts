@@ -1,17 +1,21 @@
+import { noEvents } from '../../../engine/events.ts';
+import { keyCount } from '../../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { Holdings } from '../../../engine/run/holdings.ts';
-import { keyCount } from '../../../engine/keys/key-column.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
-import type { ChosenMetrics } from './chosen-metrics.ts';
-import type { BaselinePairs } from './drawn-pairs.ts';
-import type { ItemFacts } from './item-order.ts';
-import { type ItemBaseline, itemWeights } from './item-weights.ts';
-import { listedRankings, scoresOfItems } from './listed-rankings.ts';
-import { measureRankings } from './measure-rankings.ts';
-import type { Ranked } from './ranked-test.ts';
-import type { RankingBaseline, RankingBaselines } from './ranking-baselines.ts';
-import { type Rankings, sharedRankings } from './rankings.ts';
-import { rankingsByItems } from './rankings-by-items.ts';
+import { type ItemFacts, itemFacts } from './item-order.ts';
+import type { BaselinePairs } from './ranked-pairs.ts';
+import { measureRankings, type Ranked } from './measure-rankings.ts';
+import {
+  type ChosenMetrics,
+  metricsAt,
+  parseMetric,
+  type RankingBaseline,
+  type RankingBaselines,
+} from './ranking-metrics.ts';
+import { type ItemBaseline, itemWeights, rankingsByItems } from './rankings-by-items.ts';
+import { listedRankings, type Rankings, scoresOfItems, sharedRankings } from './rankings.ts';
+import { type RankedUsers, type ValidationPairs, validationRanking } from './validation-metric.ts';
 
 /** The training pairs of the baselines, and facts about them. */
 export interface BaselineTraining {
@@ -58,4 +62,31 @@ function rankingsOfAll(scores: ArrayLike<number>, pairs: BaselinePairs, ctx: Exe
   return lists === undefined
     ? sharedRankings(scores, pairs, ctx)
     : listedRankings(scoresOfItems(scores, lists), { lists, positives, items: keyCount(model.items) });
+}
+
+/**
+ * Values of a ranking metric on a validation set by baselines, for the same users and pairs as a model's.
+ * Repeated pairs of `train` count once. `hasRatings`: its values are ratings, and have means.
+ */
+export async function validationBaselines(
+  name: string,
+  baselines: readonly RankingBaseline[],
+  { hasRatings, ...pairs }: ValidationPairs & { readonly hasRatings: boolean },
+  ranked: RankedUsers,
+  ctx: ExecutionContext,
+): Promise<Partial<Record<keyof RankingBaselines, number>>> {
+  const { metric, k = 1 } = parseMetric(name, 'metric');
+  const { items, train } = pairs;
+  const { positives, excluded } = validationRanking(name, pairs, ranked, { events: noEvents });
+  const measured = await measureBaselines(
+    baselines,
+    { block: train, facts: itemFacts(train, keyCount(items), hasRatings) },
+    {
+      pairs: { model: { items }, positives, seen: train },
+      ranked: { positives, items: keyCount(items), excluded },
+      chosen: metricsAt([[metric, k]]),
+    },
+    ctx,
+  );
+  return Object.fromEntries(Object.entries(measured).map(([baseline, values]) => [baseline, values[name]]));
 }

@@ -1,11 +1,8 @@
-import type { ChosenMetrics } from './chosen-metrics.ts';
-import type { ItemFacts } from './item-order.ts';
-import { coverage, novelty } from './list-counts.ts';
-import { type Ranked, type UserValues, userValues } from './ranked-test.ts';
+import type { RatingBlock } from '../../ratings/rating-block.ts';
+import { coverage, type ItemFacts, novelty } from './item-order.ts';
+import type { MissedPairs } from './ranked-pairs.ts';
+import type { ChosenMetrics, MetricValues, NamedMeasure, UserRanking } from './ranking-metrics.ts';
 import type { Rankings } from './rankings.ts';
-
-/** Metrics by name: "ndcg@20", "mrr". */
-export type MetricValues = Readonly<Record<string, number>>;
 
 export interface MeasuredRankings {
   /** Means over users; NaN without users. */
@@ -40,4 +37,85 @@ export async function measureRankings(
     },
     values,
   };
+}
+
+/** Measures of each user who has positives: users x measures, row-major. */
+export interface UserValues {
+  readonly values: Float64Array;
+  readonly means: Float64Array;
+  readonly users: number;
+}
+
+export interface Ranked {
+  readonly positives: RatingBlock;
+  /** Rank and ties of each positive, in the order of the block: see Rankings. */
+  readonly places: Uint32Array;
+  readonly items: number;
+  /** Number of each user's items that are not ranked. */
+  readonly excluded: Uint32Array | undefined;
+  readonly missing?: MissedPairs | undefined;
+}
+
+export function userValues(
+  { positives, places, items, excluded, missing }: Ranked,
+  measures: readonly NamedMeasure[],
+): UserValues {
+  const { offsets, rows } = positives;
+  const ofUser = (user: number) => ({
+    ranked: offsets[user + 1] - offsets[user],
+    lost: missing?.positives[user] ?? 0,
+  });
+  const isMeasured = ({ ranked, lost }: ReturnType<typeof ofUser>) => ranked > 0 || lost > 0;
+  let users = missing?.users ?? 0;
+  for (let user = 0; user < rows; user++) if (isMeasured(ofUser(user))) users++;
+  const values = new Float64Array(users * measures.length);
+  const means = new Float64Array(measures.length);
+  const one = new OneUser();
+  let at = 0;
+  for (let user = 0; user < rows; user++) {
+    const positivesOf = ofUser(user);
+    if (!isMeasured(positivesOf)) continue;
+    const candidates = items - (excluded?.[user] ?? 0);
+    one.set(places, offsets[user], offsets[user + 1], positivesOf.lost, candidates);
+    for (let m = 0; m < measures.length; m++) means[m] += values[at++] = measures[m].of(one);
+  }
+  return { values, means: means.map((sum) => sum / users), users };
+}
+
+/** The ranks of one user at a time. Its memory is reused for the next user. */
+class OneUser implements UserRanking {
+  groups = 0;
+  above: number[] = [];
+  tied: number[] = [];
+  hits: number[] = [];
+  ranked = 0;
+  missing = 0;
+  candidates = 0;
+
+  /** Sets a user's ranks from the positives [from, to), which may be in any order. */
+  set(places: Uint32Array, from: number, to: number, missing: number, candidates: number): void {
+    [this.ranked, this.missing, this.candidates] = [to - from, missing, candidates];
+    this.groups = 0;
+    // Many positives are sorted before they are inserted, each at the end.
+    if (this.ranked > 32) {
+      const order = Uint32Array.from({ length: to - from }, (_, k) => from + k);
+      order.sort((left, right) => places[2 * left] - places[2 * right]);
+      order.forEach((k) => this.#insert(places[2 * k], places[2 * k + 1]));
+    } else for (let k = from; k < to; k++) this.#insert(places[2 * k], places[2 * k + 1]);
+  }
+
+  /** Inserts a positive into the group of its rank. Without a score (no ties) it is in no group. */
+  #insert(place: number, ties: number): void {
+    if (ties === 0) return;
+    const { above, tied, hits } = this;
+    let at = this.groups;
+    while (at > 0 && above[at - 1] > place) at--;
+    if (at > 0 && above[at - 1] === place) {
+      hits[at - 1]++;
+      return;
+    }
+    for (let later = this.groups++; later > at; later--)
+      [above[later], tied[later], hits[later]] = [above[later - 1], tied[later - 1], hits[later - 1]];
+    [above[at], tied[at], hits[at]] = [place, ties, 1];
+  }
 }

@@ -9,7 +9,7 @@ import { type Given, runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
 import { mapOrdered } from '../../../engine/stream/map-ordered.ts';
 import { type RatingBlock, rowsOfBlock, withoutValues } from '../../ratings/rating-block.ts';
-import { announceSearch } from '../../serving/announce-search.ts';
+import { announceSearch } from '../../serving/top-lists.ts';
 import { type FactorModel, type PlacedFactors, placeFactors } from '../../serving/factor-model.ts';
 import { contracts, type TaskOf } from '../../tasks/tasks.ts';
 

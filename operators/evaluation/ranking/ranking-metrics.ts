@@ -1,3 +1,5 @@
+import { UsageError } from '../../../engine/errors.ts';
+
 /**
  * Ranking metrics of one user, from the ranks of the user's positives among all items that the user has not
  * seen. Relevance is binary. P positives, including unknown items, have ranks r_1 < r_2 < ... from 0; N items
@@ -15,13 +17,12 @@
  *
  * Järvelin, Kekäläinen 2002 (NDCG); Krichene, Rendle 2020 (the others, over full rankings).
  */
-import { UsageError } from '../../../engine/errors.ts';
 
 /** Metrics with a cutoff k, in the order of reports. */
-export const metricsAtK = ['precision', 'recall', 'recall-min', 'ndcg', 'map', 'hit-rate'] as const;
-export const metricsOfUser = [...metricsAtK, 'mrr', 'auc'] as const;
+const metricsAtK = ['precision', 'recall', 'recall-min', 'ndcg', 'map', 'hit-rate'] as const;
+const metricsOfUser = [...metricsAtK, 'mrr', 'auc'] as const;
 /** Metrics of all lists together. */
-export const metricsOfLists = ['coverage', 'novelty'] as const;
+const metricsOfLists = ['coverage', 'novelty'] as const;
 
 export const rankingMetricNames = [...metricsOfUser, ...metricsOfLists] as const;
 export type RankingMetric = (typeof rankingMetricNames)[number];
@@ -188,4 +189,81 @@ export function parseMetric(
   throw new UsageError(`${what} must be a metric such as ndcg@20, recall@10, mrr or auc, got "${text}"`, {
     advice: `There are: ${metricsAtK.map((one) => `${one}@k`).join(', ')}, mrr, auc`,
   });
+}
+
+/** A metric over the first k items of all users together, such as coverage. */
+interface ListMetric {
+  readonly name: string;
+  readonly metric: (typeof metricsOfLists)[number];
+  readonly k: number;
+}
+
+/**
+ * The chosen metrics with their cutoffs k, in two groups: measures of single users, and metrics of all users'
+ * lists together.
+ */
+export interface ChosenMetrics {
+  readonly measures: readonly NamedMeasure[];
+  readonly lists: readonly ListMetric[];
+  /**
+   * Number of top ranks that the measures distinguish; lower ranks all count the same. Undefined if they
+   * distinguish all ranks.
+   */
+  readonly depth: number | undefined;
+}
+
+/** Metrics at a k of their own (ndcg@20), and the others at each k. */
+export function chosenMetrics(names: readonly ChosenMetric[], ks: readonly number[]): ChosenMetrics {
+  const read = names.map((name) => readMetric(name)!);
+  const shared = read.filter(({ k }) => k === undefined).map(({ metric }) => metric);
+  return together([
+    atEach(shared, ks),
+    ...read.filter(({ k }) => k !== undefined).map(({ metric, k }) => atEach([metric], [k!])),
+  ]);
+}
+
+/** Metrics with individual k, such as ndcg at 10 and recall at 20. */
+export function metricsAt(chosen: readonly (readonly [metric: RankingMetric, k: number])[]): ChosenMetrics {
+  return together(chosen.map(([metric, k]) => atEach([metric], [k])));
+}
+
+function atEach(metrics: readonly RankingMetric[], ks: readonly number[]): ChosenMetrics {
+  const lists = metricsOfLists
+    .filter((metric) => metrics.includes(metric))
+    .flatMap((metric) => ks.map((k): ListMetric => ({ name: `${metric}@${k}`, metric, k })));
+  return { measures: measuresOf(metrics, ks), lists, depth: depthOf(metrics, ks) };
+}
+
+/** All of them, each name once. */
+function together(each: readonly ChosenMetrics[]): ChosenMetrics {
+  const depth = Math.max(...each.map(({ depth: one }) => one ?? Number.POSITIVE_INFINITY));
+  return {
+    measures: distinct(each.flatMap(({ measures }) => measures)),
+    lists: distinct(each.flatMap(({ lists }) => lists)),
+    depth: Number.isFinite(depth) ? depth : undefined,
+  };
+}
+
+function distinct<T extends { readonly name: string }>(all: readonly T[]): T[] {
+  return [...new Map(all.map((one) => [one.name, one])).values()];
+}
+
+export const rankingBaselineNames = ['popularity', 'item-mean', 'item-knn', 'ease'] as const;
+
+/** Rankings to compare a model with: by the number of users, by the mean rating, or from item to item. */
+export type RankingBaseline = (typeof rankingBaselineNames)[number];
+
+/** Metrics by name: "ndcg@20", "mrr". */
+export type MetricValues = Readonly<Record<string, number>>;
+
+/** The metrics of each baseline that was measured. */
+export interface RankingBaselines {
+  /** By the number of users of an item; the same for all users. */
+  readonly popularity?: MetricValues;
+  /** By an item's damped mean rating, if the pairs have ratings; the same for all users. */
+  readonly itemMean?: MetricValues;
+  /** By the similarity to the user's own items (cosine, 100 neighbours). */
+  readonly itemKnn?: MetricValues;
+  /** By EASE (Steck 2019), λ = 500. */
+  readonly ease?: MetricValues;
 }

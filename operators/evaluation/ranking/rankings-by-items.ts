@@ -1,20 +1,193 @@
-import { concatenate } from '../../../engine/numbers/concatenate.ts';
+import { UsageError } from '../../../engine/errors.ts';
+import { formatCount } from '../../../engine/format.ts';
 import { keyCount } from '../../../engine/keys/key-column.ts';
+import { concatenate } from '../../../engine/numbers/concatenate.ts';
 import { dataSetName, type PartitionRef } from '../../../engine/partition.ts';
 import { startPhase } from '../../../engine/phase.ts';
+import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
+import type { RowRange } from '../../../engine/plan/stages.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
 import { giveTo } from '../../../engine/run/hand-over.ts';
 import { runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
-import { withoutValues } from '../../ratings/rating-block.ts';
+import {
+  blockOf,
+  emptyBlock,
+  hostForm,
+  type RatingBlock,
+  withoutValues,
+} from '../../ratings/rating-block.ts';
 import { balancedRanges } from '../../ratings/row-ranges.ts';
+import { transposeBlock } from '../../ratings/sorting/sort-into-rows.ts';
+import { NO_ITEM } from '../../serving/top-lists.ts';
+import { addSliced } from '../../tasks/run-tasks.ts';
 import { contracts } from '../../tasks/tasks.ts';
-import type { BaselinePairs } from './drawn-pairs.ts';
-import type { ItemWeights } from './item-weights.ts';
-import { noLists } from './list-counts.ts';
-import { listedRankings } from './listed-rankings.ts';
-import type { Rankings } from './rankings.ts';
+import { noLists } from './item-order.ts';
+import type { BaselinePairs } from './ranked-pairs.ts';
+import { listedRankings, type Rankings } from './rankings.ts';
+
+/** Neighbours of an item, and the shrink term of their cosine. */
+const [NEIGHBOURS, SHRINK] = [100, 10];
+/** λ of EASE, in users. */
+const LAMBDA = 500;
+/** Most items of EASE: the matrix has 1.6 GB then, and its inversion takes some minutes on two cores. */
+const MOST_ITEMS = 20_000;
+/** Rows and columns of a block of the sweep. */
+const BLOCK = 128;
+/** Rows of one task of a sweep, a multiple of 8. */
+const SWEPT_ROWS = 128;
+
+/** Rankings by weights from item to item. */
+export type ItemBaseline = 'item-knn' | 'ease';
+
+/** Weights on the CPU device, as `rank-by-items` reads them. */
+type ItemWeights = { readonly weights: PartitionRef } | { readonly matrix: PartitionRef };
+
+/**
+ * Computes the weights of a baseline from the training pairs, a block without repeated pairs.
+ *
+ * - `item-knn`: the cosine of the two items' sets of users, of the 100 nearest neighbours of each item that
+ *   is scored (Sarwar et al. 2001, Item-based collaborative filtering recommendation algorithms), with 10
+ *   added to the denominator
+ * - `ease`: see operators/tasks/baseline-tasks.ts; λ = 500. Throws UsageError for more than 20,000 items.
+ */
+export async function itemWeights(
+  baseline: ItemBaseline,
+  pairs: RatingBlock,
+  counts: Uint32Array,
+  ctx: ExecutionContext,
+): Promise<ItemWeights> {
+  if (baseline === 'ease' && counts.length > MOST_ITEMS)
+    throw new UsageError(
+      `the baseline ease inverts a matrix of all items, and has at most ${formatCount(MOST_ITEMS)}; ` +
+        `there are ${formatCount(counts.length)}`,
+      { advice: 'Leave ease out of the option baselines, or keep fewer items' },
+    );
+  const set = dataSetName(baseline);
+  const { info } = hostDevice(ctx.executor);
+  const byUser: RatingBlock = { ...pairs, ref: { name: `${set}/pairs`, partition: 0, version: 0 } };
+  await giveTo(ctx, info.place, [[byUser.ref, hostForm(byUser)]]);
+  const byItem = await transposeBlock(byUser, Int32Array.from(counts), ctx);
+  await giveTo(ctx, info.place, [[byItem.ref, withoutValues(byItem)]]);
+  const items = { set, info, byUser: byUser.ref, byItem };
+  return baseline === 'ease' ? invertedPairs(items, ctx) : neighbours(items, ctx);
+}
+
+interface Items {
+  readonly set: string;
+  readonly info: DeviceInfo;
+  readonly byUser: PartitionRef;
+  readonly byItem: RatingBlock;
+}
+
+/** A block with a row for each item of a history: the items that it is a neighbour of. */
+async function neighbours(
+  { set, info: { place }, byUser, byItem }: Items,
+  ctx: ExecutionContext,
+): Promise<ItemWeights> {
+  const phase = startPhase(ctx.events, 'item-knn', 'items', byItem.rows);
+  const steps = new StepList(contracts);
+  const ranges = balancedRanges(byItem.offsets, 64);
+  ranges.forEach(({ from, to }, partition) => {
+    const similar: PartitionRef = { name: `${set}/similar`, partition, version: 0 };
+    const task = steps.task('item-knn', place, {
+      kernel: 'similar-items',
+      inputs: { byUser, byItem: byItem.ref },
+      outputs: { similar },
+      params: { from, to, count: NEIGHBOURS, shrink: SHRINK },
+    });
+    steps.handOut('item-knn', similar, place, task);
+    steps.free('item-knn', place, [similar]);
+  });
+  const { handed } = await runSteps(steps.steps, ctx, {
+    onProgress: (done) => phase.progress(ranges[done - 1]?.to ?? 0),
+  });
+  const lists = handed.map(({ columns }) => columns as { items: Uint32Array; values: Float32Array });
+  const lengths = new Int32Array(byItem.rows);
+  for (const { items } of lists) for (const item of items) if (item !== NO_ITEM) lengths[item]++;
+  const ref: PartitionRef = { name: `${set}/weights`, partition: 0, version: 0 };
+  const block = blockOf(ref, emptyBlock(lengths));
+  const next = block.offsets.slice();
+  lists.forEach(({ items, values }, list) =>
+    items.forEach((item, k) => {
+      if (item === NO_ITEM) return;
+      block.indices[next[item]] = ranges[list].from + Math.floor(k / NEIGHBOURS);
+      block.values[next[item]++] = values[k];
+    }),
+  );
+  await giveTo(ctx, place, [[ref, hostForm(block)]]);
+  phase.end(byItem.rows);
+  return { weights: ref };
+}
+
+/** -(XᵀX + λI)⁻¹. */
+async function invertedPairs(
+  { set, info: { place, strideStep }, byUser, byItem }: Items,
+  ctx: ExecutionContext,
+): Promise<ItemWeights> {
+  const n = byItem.rows;
+  const phase = startPhase(ctx.events, 'ease', 'items', n);
+  const [matrix, panels, inverse] = ['matrix', 'panels', 'inverse'].map((name): PartitionRef => ({
+    name: `${set}/${name}`,
+    partition: 0,
+    version: 0,
+  }));
+  const padded = (columns: number) => Math.ceil(columns / strideStep) * strideStep;
+  const shape = (rows: number, columns: number) => ({ rows, columns, stride: padded(columns) });
+  const steps = new StepList(contracts);
+  steps.allocate('ease', place, matrix, shape(n, n));
+  addSliced(
+    steps,
+    'ease',
+    place,
+    {
+      kernel: 'count-pairs-of-items',
+      inputs: { byUser, byItem: byItem.ref },
+      outputs: { matrix },
+      params: { lambda: LAMBDA },
+    },
+    balancedRanges(byItem.offsets, 64),
+  );
+  steps.allocate('ease', place, panels, shape(Math.ceil(n / 8), 8 * BLOCK));
+  steps.allocate('ease', place, inverse, shape(BLOCK, BLOCK));
+  const rows = sweptRanges(n);
+  for (let first = 0; first < n; first += BLOCK) {
+    const params = { first, count: Math.min(BLOCK, n - first) };
+    steps.task('ease', place, {
+      kernel: 'begin-sweep',
+      inputs: { matrix },
+      outputs: { panels, inverse },
+      params,
+    });
+    addSliced(
+      steps,
+      'ease',
+      place,
+      { kernel: 'sweep-rows', inputs: { panels, inverse }, outputs: { matrix }, params },
+      rows,
+    );
+  }
+  addSliced(
+    steps,
+    'ease',
+    place,
+    { kernel: 'mirror-rows', inputs: {}, outputs: { matrix }, params: {} },
+    rows,
+  );
+  steps.free('ease', place, [panels, inverse]);
+  await runSteps(steps.steps, ctx, { onProgress: (done, of) => phase.progress(Math.floor((done / of) * n)) });
+  phase.end(n);
+  return { matrix };
+}
+
+/** Ranges of rows for the tasks of a sweep. */
+function sweptRanges(n: number): RowRange[] {
+  return Array.from({ length: Math.ceil(n / SWEPT_ROWS) }, (_, at) => ({
+    from: at * SWEPT_ROWS,
+    to: Math.min(n, (at + 1) * SWEPT_ROWS),
+  }));
+}
 
 const STAGE = 'rank-by-items';
 

@@ -2,11 +2,10 @@ import { formatCount } from '../../../engine/format.ts';
 import { type KeyColumn, keyCount } from '../../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
-import type { MetricValues } from './measure-rankings.ts';
+import { depthOf, measuresOf, type MetricValues, parseMetric } from './ranking-metrics.ts';
 import { PositiveRanks } from './rank-positives.ts';
-import { drawUsers, onlyRows, usersOf } from './ranked-users.ts';
-import { distinctItems, rankedTest, userValues } from './ranked-test.ts';
-import { depthOf, measuresOf, parseMetric } from './ranking-metrics.ts';
+import { distinctItems, drawUsers, onlyRows, rankedTest, usersOf } from './ranked-pairs.ts';
+import { userValues } from './measure-rankings.ts';
 
 /** A validation set and the training ratings, as blocks over the same users and items. */
 export interface ValidationPairs {

@@ -1,10 +1,9 @@
 import { DataError } from '../../../engine/errors.ts';
 import type { KeyColumn } from '../../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
-import type { RatingTypes } from '../reading/rating-chunk.ts';
+import type { CodedChunk, NumberedChunk, RatingTypes } from '../reading/rating-chunk.ts';
 import { leaveRoom, type PairRoom } from '../sorting/pair-room.ts';
 import { numberIds } from './number-ids.ts';
-import type { CodedChunk, NumberedChunk } from './numbered-chunk.ts';
 
 export interface IndexedRatings {
   /** Distinct external ids, ascending. Kernels use an id's position here instead of the id. */

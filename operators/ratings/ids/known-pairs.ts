@@ -17,9 +17,8 @@ import { blockLimit } from '../../planner/sizes.ts';
 import { indexChunks, type IndexedRatings } from './index-ids.ts';
 import { bothSides, countPositions } from './number-ids.ts';
 import { readChunks } from '../reading/read-chunks.ts';
-import type { RatingTypes } from '../reading/rating-chunk.ts';
+import type { CodedChunk, RatingTypes } from '../reading/rating-chunk.ts';
 import { renumberChunks } from './relabel.ts';
-import type { CodedChunk } from './numbered-chunk.ts';
 
 const STAGE = 'known-pairs';
 

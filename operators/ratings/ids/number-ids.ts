@@ -15,7 +15,7 @@ import { StepList } from '../../../engine/run/step-list.ts';
 import { addSliced } from '../../tasks/run-tasks.ts';
 import { contracts, type TaskOf, type ValuesOf } from '../../tasks/tasks.ts';
 import { evenRanges } from '../row-ranges.ts';
-import type { CodedChunk, NumberedChunk } from './numbered-chunk.ts';
+import type { CodedChunk, NumberedChunk } from '../reading/rating-chunk.ts';
 import { recodeFar, type Side, STAGE, tableRange } from './recode-far.ts';
 
 /** A further task needs at least this number of table entries or ids: smaller shares are not worth a task. */

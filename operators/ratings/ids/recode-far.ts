@@ -6,7 +6,7 @@ import { runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
 import { contracts, type TaskOf, type ValuesOf } from '../../tasks/tasks.ts';
 import { valuesOfStage } from '../../tasks/task-values.ts';
-import type { NumberedChunk, NumberedSide } from './numbered-chunk.ts';
+import type { NumberedChunk, NumberedSide } from '../reading/rating-chunk.ts';
 
 export const STAGE = 'index-ids';
 

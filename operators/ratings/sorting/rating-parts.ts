@@ -6,17 +6,15 @@ import { dataSetName, type Partition, type PartitionRef, sharedArray } from '../
 import { runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
 import type { Task } from '../../../engine/task.ts';
-import { type RepeatedPairs, requireOnce } from './combine-duplicates.ts';
+import { lengthsWithout, type RepeatedPairs, requireOnce, sortRows } from './sort-rows.ts';
 import type { IndexedRatings } from '../ids/index-ids.ts';
 import type { RatingBlock } from '../rating-block.ts';
 import type { HeldBlock } from '../ratings.ts';
-import { lengthsWithout, sortRows } from './sort-rows.ts';
 import { balancedRanges, offsetsOf, taskCount } from '../row-ranges.ts';
 import { leaveRoom } from './pair-room.ts';
-import { inputsOf, partitionsOf, sortChunks } from './sort-chunks.ts';
-import { GROUP_RATINGS } from './sort-into-rows.ts';
+import { GROUP_RATINGS, inputsOf, partitionsOf, sortChunks } from './sort-into-rows.ts';
 import { contracts, type DuplicatePolicy, type ValuesOf } from '../../tasks/tasks.ts';
-import type { CodedChunk } from '../ids/numbered-chunk.ts';
+import type { CodedChunk } from '../reading/rating-chunk.ts';
 
 const STAGE = 'rating-parts';
 

@@ -1,15 +1,16 @@
-import { hostDevice } from '../../../engine/run/devices.ts';
-import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { type Partition, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
+import type { RowRange } from '../../../engine/plan/stages.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import { hostDevice } from '../../../engine/run/devices.ts';
 import { type Given, runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
-import type { RowRange } from '../../../engine/plan/stages.ts';
 import type { Task } from '../../../engine/task.ts';
-import { blockOf, emptyBlock, type RatingBlock } from '../rating-block.ts';
-import { balancedRanges, evenRanges } from '../row-ranges.ts';
 import { addSliced } from '../../tasks/run-tasks.ts';
 import { valuesOfStage } from '../../tasks/task-values.ts';
 import { contracts, type ParamsOf, type ValuesOf } from '../../tasks/tasks.ts';
+import { blockOf, emptyBlock, type RatingBlock } from '../rating-block.ts';
+import type { CodedChunk } from '../reading/rating-chunk.ts';
+import { balancedRanges, evenRanges } from '../row-ranges.ts';
 import type { PairRoom } from './pair-room.ts';
 
 const STAGE = 'rating-blocks';
@@ -31,7 +32,7 @@ export const GROUP_RATINGS = 1 << 20;
 const ROW_BITS = 16;
 
 /** Partitions and parameters that all tasks of one sort have in common. */
-export interface Sorting {
+interface Sorting {
   readonly bands: PartitionRef;
   readonly bandCount: number;
   readonly rowBits: number;
@@ -39,7 +40,7 @@ export interface Sorting {
   readonly block: PartitionRef;
 }
 
-export interface ScatterTasks<Group> {
+interface ScatterTasks<Group> {
   /**
    * The task that counts the ratings of some groups by band; `counts` receives the numbers of one group after
    * the other.
@@ -50,7 +51,7 @@ export interface ScatterTasks<Group> {
   scattered?(group: Group): readonly PartitionRef[];
 }
 
-export interface RowsShape {
+interface RowsShape {
   /** Number of ratings of each row. */
   readonly lengths: Int32Array;
   readonly columns: number;
@@ -73,7 +74,7 @@ export interface SortedRows {
  * counts give each group its positions in every band. Then each group's ratings are copied to these
  * positions, and last each band is sorted by itself.
  */
-export async function sortIntoRows<Group>(
+async function sortIntoRows<Group>(
   groups: readonly Group[],
   shape: RowsShape,
   ref: PartitionRef,
@@ -231,4 +232,131 @@ function sharedCopy(values: Int32Array): Int32Array {
   const copy = sharedArray(Int32Array, values.length);
   copy.set(values);
   return copy;
+}
+
+/**
+ * For the policy `last`: a partition with rating and timestamp of every row. Rows are numbered from 0 over
+ * all chunks.
+ */
+type RowData = PartitionRef;
+
+/** Sorts the ratings of chunks into compressed rows by user or by item, and frees the chunks. */
+export function sortChunks(
+  chunks: readonly CodedChunk[],
+  by: 'users' | 'items',
+  shape: RowsShape,
+  rowData: RowData | undefined,
+  ref: PartitionRef,
+  ctx: ExecutionContext,
+): Promise<SortedRows> {
+  return sortIntoRows(groupsOf(chunks), shape, ref, ctx, {
+    count: (groups, counts, { bands, bandCount, rowBits }) => ({
+      kernel: 'count-pairs',
+      inputs: {
+        bands,
+        ...inputsOf(
+          groups.flatMap(({ chunks }) => chunks),
+          by,
+          ['codes', 'rowMap'],
+        ),
+      },
+      outputs: { counts },
+      params: { groups: groups.map(({ chunks }) => chunks.length), bands: bandCount, by, rowBits },
+    }),
+    scatter: (group, cursors, { bands, block, rowBits, columnBits }) => ({
+      kernel: 'scatter-pairs',
+      inputs: { bands, cursors, ...inputsOf(group.chunks, by, ['codes', 'values', 'rowMap', 'columnMap']) },
+      outputs: { block, ...(rowData ? { rowData } : {}) },
+      params: {
+        chunks: group.chunks.length,
+        by,
+        rowBits,
+        columnBits,
+        ...(rowData ? { firstRow: group.firstRow } : {}),
+      },
+    }),
+    scattered: (group) => group.chunks.flatMap(partitionsOf),
+  });
+}
+
+/** All partitions of a chunk. */
+export function partitionsOf({ codes, values, userMap, itemMap }: CodedChunk): PartitionRef[] {
+  return [codes, values, userMap, itemMap].filter((part) => part !== undefined);
+}
+
+type InputName = 'codes' | 'values' | 'rowMap' | 'columnMap';
+
+/** The partitions of chunks under the tasks' names: codes.0, codes.1, ... */
+export function inputsOf(
+  chunks: readonly CodedChunk[],
+  by: 'users' | 'items',
+  names: readonly InputName[],
+): Record<string, PartitionRef> {
+  const inputs: Record<string, PartitionRef> = {};
+  chunks.forEach(({ codes, values, userMap, itemMap }, i) => {
+    const [rowMap, columnMap] = by === 'users' ? [userMap, itemMap] : [itemMap, userMap];
+    const parts = { codes, values, rowMap, columnMap };
+    for (const name of names) {
+      const part = parts[name];
+      if (part) inputs[`${name}.${i}`] = part;
+    }
+  });
+  return inputs;
+}
+
+/** Adjacent chunks that one task copies to their bands (see sort-into-rows.ts). */
+interface ChunkGroup {
+  readonly chunks: readonly CodedChunk[];
+  /** Number of the group's first row among all rows. */
+  readonly firstRow: number;
+}
+
+/** Groups adjacent chunks, with about GROUP_RATINGS ratings each. */
+function groupsOf(chunks: readonly CodedChunk[]): ChunkGroup[] {
+  const groups: { chunks: CodedChunk[]; firstRow: number; rows: number }[] = [];
+  let firstRow = 0;
+  for (const chunk of chunks) {
+    const last = groups.at(-1);
+    if (last !== undefined && last.rows + chunk.rows <= GROUP_RATINGS) {
+      last.chunks.push(chunk);
+      last.rows += chunk.rows;
+    } else {
+      groups.push({ chunks: [chunk], firstRow, rows: chunk.rows });
+    }
+    firstRow += chunk.rows;
+  }
+  return groups;
+}
+
+/**
+ * Transposes a block: its columns become rows, with ascending indices. `lengths`: number of ratings of each
+ * column. `room`: memory for the result.
+ */
+export async function transposeBlock(
+  block: RatingBlock,
+  lengths: Int32Array,
+  ctx: ExecutionContext,
+  room?: PairRoom['columns'],
+): Promise<RatingBlock> {
+  const groups = balancedRanges(block.offsets, 4 * hostDevice(ctx.executor).info.parallelism);
+  const ref: PartitionRef = { ...block.ref, name: `${block.ref.name}/transposed` };
+  const sorted = await sortIntoRows(groups, { lengths, columns: block.rows, order: 'kept', room }, ref, ctx, {
+    count: (ranges, counts, { bands, bandCount, rowBits }) => ({
+      kernel: 'count-columns',
+      inputs: { block: block.ref, bands },
+      outputs: { counts },
+      params: {
+        starts: [...ranges.map(({ from }) => from), ranges[ranges.length - 1].to],
+        bands: bandCount,
+        rowBits,
+      },
+    }),
+    scatter: (range, cursors, { bands, block: transposed, rowBits, columnBits }) => ({
+      kernel: 'scatter-columns',
+      inputs: { block: block.ref, bands, cursors },
+      outputs: { transposed },
+      params: { ...range, rowBits, columnBits },
+    }),
+  });
+  return sorted.block;
 }

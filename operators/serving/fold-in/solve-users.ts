@@ -1,17 +1,99 @@
-import type { ExecutionContext } from '../../../engine/run/context.ts';
-import { computeDevice, hostDevice } from '../../../engine/run/devices.ts';
-import type { Device, Executor } from '../../../engine/run/device.ts';
+import { type KeyColumn, keyCount, takeKeys } from '../../../engine/keys/key-column.ts';
+import { UNKNOWN_KEY } from '../../../engine/keys/tables/key-table.ts';
 import { dataSetName, sharedArray } from '../../../engine/partition.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import type { Device, Executor } from '../../../engine/run/device.ts';
+import { computeDevice, hostDevice } from '../../../engine/run/devices.ts';
+import { type Given, runSteps } from '../../../engine/run/run-steps.ts';
+import { StepList } from '../../../engine/run/step-list.ts';
 import { weighBlock } from '../../als/implicit/weighted-ratings.ts';
-import { emptyGram, gramOf, type GivenRows, type RowsSolver, solveRows } from '../../als/rows/solve-rows.ts';
 import { kernelOf } from '../../als/plan/half-iteration.ts';
+import {
+  emptyGram,
+  factorsOf,
+  type GivenRows,
+  gramOf,
+  refsOf,
+  type RowsSolver,
+  shiftsOf,
+  solveRows,
+  solvingOf,
+} from '../../als/rows/solve-rows.ts';
 import { ALL_ROWS } from '../../als/solver-choice.ts';
 import { MAXIMUM_FORMED_RANK } from '../../params/common.ts';
+import { factorStride } from '../../planner/sizes.ts';
 import { longestRow, type RatingBlock } from '../../ratings/rating-block.ts';
 import { runTasks } from '../../tasks/run-tasks.ts';
-import type { FactorModel } from '../factor-model.ts';
-import type { ItemRows } from '../item-rows.ts';
+import type { SearchIndex } from '../../tasks/search-tasks.ts';
+import { valuesOfStage } from '../../tasks/task-values.ts';
+import { contracts, type TaskOf } from '../../tasks/tasks.ts';
+import { type FactorModel, type ItemRows, lookupOf } from '../factor-model.ts';
+import { type Found, maskInput, searchParams, type SearchRequest } from '../search.ts';
 import type { UserRule } from './row-rule.ts';
+
+/** Ratings of users whose factors are to be computed (folded in), reduced to items that the model knows. */
+interface KnownRatings extends LaterRatings {
+  /** Users with at least one such rating, ascending. */
+  readonly users: KeyColumn;
+  /** Number of users without a rating of a known item, and number of ratings of unknown items. */
+  readonly withoutItems: number;
+  readonly coldRatings: number;
+}
+
+/**
+ * Removes ratings of unknown items from a block, in place. `users` and `items` are the block's own ids; the
+ * result's columns are positions in the model.
+ */
+export function knownRatings(
+  {
+    users,
+    items,
+    byUser,
+  }: { readonly users: KeyColumn; readonly items: KeyColumn; readonly byUser: RatingBlock },
+  model: FactorModel,
+  { implicit }: UserRule,
+): KnownRatings {
+  const positions = lookupOf(model.items).positionsOf(items);
+  const { rows, offsets, indices, values } = byUser;
+  const columnOf = new Uint32Array(keyCount(items)).fill(UNKNOWN_KEY);
+  const known = positions.filter((position) => position !== UNKNOWN_KEY);
+  let columns = 0;
+  positions.forEach(
+    (position, item) => (columnOf[item] = position === UNKNOWN_KEY ? UNKNOWN_KEY : columns++),
+  );
+  const kept = sharedArray(Int32Array, rows + 1);
+  const rowOf: number[] = [];
+  let next = 0;
+  for (let row = 0; row < rows; row++) {
+    const start = next;
+    for (let k = offsets[row]; k < offsets[row + 1]; k++) {
+      const column = columnOf[indices[k]];
+      // In implicit data, a rating of 0 is the same as no rating.
+      if (column === UNKNOWN_KEY || (implicit !== undefined && values[k] === 0)) continue;
+      indices[next] = column;
+      values[next++] = values[k];
+    }
+    if (next === start) continue;
+    rowOf.push(row);
+    kept[rowOf.length] = next;
+  }
+  const coldRatings = indices.length - next;
+  const block = {
+    ref: { name: dataSetName('known-ratings'), partition: 0, version: 0 },
+    rows: rowOf.length,
+    ratings: next,
+    offsets: kept.subarray(0, rowOf.length + 1),
+    indices: indices.subarray(0, next),
+    values: values.subarray(0, next),
+  };
+  return {
+    users: takeKeys(users, rowOf),
+    block,
+    items: known,
+    withoutItems: rows - rowOf.length,
+    coldRatings,
+  };
+}
 
 const STAGE = 'fold-in';
 
@@ -160,10 +242,7 @@ function biasesOf(
 }
 
 /** Replaces ratings by the weights of implicit data. */
-export function weighted(
-  { block, items }: LaterRatings,
-  { rule: { weight }, itemCounts }: FixedItems,
-): RatingBlock {
+function weighted({ block, items }: LaterRatings, { rule: { weight }, itemCounts }: FixedItems): RatingBlock {
   if (weight) weighBlock(block, weight, (column) => itemCounts?.[items[column]] ?? 0);
   return block;
 }
@@ -213,7 +292,7 @@ function deviceOf(rank: number, executor: Executor): Device {
  * The solver for users of a model with this number of features: conjugate gradients from LEAST_SETTLING on,
  * else exact.
  */
-export function solverOf(rank: number, { info }: Device): RowsSolver {
+function solverOf(rank: number, { info }: Device): RowsSolver {
   if (rank > MAXIMUM_FORMED_RANK) return matrixFree;
   return rank >= LEAST_SETTLING && !info.choosesKernels ? settling : exact;
 }
@@ -248,4 +327,51 @@ async function kernelFor(
   } as const;
   const task = { kernel: 'choose-update', inputs: {}, outputs: {}, params: problem } as const;
   return kernelOf((await runTasks(ctx, STAGE, info.place, [task]))[0]);
+}
+
+const SEARCH = 'search';
+
+/**
+ * The n best items for one user who is not in the model. Solves the user's factors as solveUsers does, and
+ * searches, in one task: a single message to the thread that has the index of the items. Undefined if the
+ * user's equations have no finite solution.
+ */
+export async function searchForUser(
+  ratings: LaterRatings,
+  fixed: FixedItems,
+  index: SearchIndex,
+  request: Omit<SearchRequest, 'query'>,
+  ctx: ExecutionContext,
+): Promise<Found | undefined> {
+  const { rule, model } = fixed;
+  const { rank } = rule;
+  const device = computeDevice(ctx.executor);
+  const { place, strideStep } = device.info;
+  const block = weighted(ratings, fixed);
+  const ref = refsOf(SEARCH);
+  const [rows, gram] = [ref('rows'), ref('gram')];
+  const shifts = rule.implicit && shiftsOf(block, model.items, rule).columns.values;
+  const [masked, given] = maskInput(request.mask, place);
+  const task: TaskOf<'search-for-row'> = {
+    kernel: 'search-for-row',
+    inputs: { ...index, ...masked, ...(fixed.gram && { gram }) },
+    outputs: { rows },
+    params: {
+      ...searchParams(request),
+      rated: Array.from(ratings.items),
+      values: Array.from(block.values),
+      solving: solvingOf(rule, solverOf(rank, device)),
+      shift: Number(shifts?.[0] ?? 0),
+    },
+  };
+  const all: Given[] = [...given];
+  if (fixed.gram) all.push([gram, factorsOf(await fixed.gram(ctx.signal), rank), place]);
+  const steps = new StepList(contracts);
+  const stride = factorStride(rank, strideStep);
+  steps.allocate(SEARCH, place, rows, { rows: block.ratings + 2, columns: rank, stride });
+  steps.task(SEARCH, place, task);
+  steps.free(SEARCH, place, [rows, ...all.map(([ref]) => ref)]);
+  const results = await runSteps(steps.steps, ctx, { given: all });
+  const [{ solved, items, scores }] = valuesOfStage(results, SEARCH, task.kernel);
+  return solved ? { positions: items, scores } : undefined;
 }

@@ -1,19 +1,106 @@
-import { randomOrder, CounterRandom } from '../../../engine/random.ts';
+import { dataSetName, type PartitionRef, sharedArray, type SharedColumn } from '../../../engine/partition.ts';
+import { startPhase } from '../../../engine/phase.ts';
+import { CounterRandom, randomOrder } from '../../../engine/random.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
-import { Holdings } from '../../../engine/run/holdings.ts';
-import { dataSetName, type PartitionRef, type SharedColumn, sharedArray } from '../../../engine/partition.ts';
-import { startPhase } from '../../../engine/phase.ts';
 import { giveTo } from '../../../engine/run/hand-over.ts';
+import { Holdings } from '../../../engine/run/holdings.ts';
 import { runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
 import type { VectorShape } from '../../tasks/list-tasks.ts';
 import { runTasks } from '../../tasks/run-tasks.ts';
 import { contracts, type TaskOf } from '../../tasks/tasks.ts';
 import type { SearchSpace } from '../search.ts';
-import { byList, firstMembers, splitEmpty } from './list-members.ts';
 import { codeWidth, type ListIndex } from './list-index.ts';
-import { measureSpreads } from './measure-spreads.ts';
+
+/** The vectors of each list: list l has members[offsets[l]] .. members[offsets[l + 1] - 1], ascending. */
+interface ListMembers {
+  readonly members: Uint32Array;
+  readonly offsets: Uint32Array;
+}
+
+/**
+ * Sorts vectors by list, keeping their order. `rows`: the vector of each entry of `assigned`; default the
+ * entry's own number.
+ *
+ *     assigned 1 0 1   ->   members 1 0 2   offsets 0 1 3
+ */
+function byList(assigned: Uint32Array, lists: number, rows?: Uint32Array): ListMembers {
+  const offsets = sharedArray(Uint32Array, lists + 1);
+  for (const list of assigned) offsets[list + 1]++;
+  for (let list = 0; list < lists; list++) offsets[list + 1] += offsets[list];
+  const next = offsets.slice(0, lists);
+  const members = sharedArray(Uint32Array, assigned.length);
+  for (let i = 0; i < assigned.length; i++) members[next[assigned[i]]++] = rows === undefined ? i : rows[i];
+  return { members, offsets };
+}
+
+/** The first `lists` vectors of a sample, one for each list. */
+function firstMembers(sample: Uint32Array, lists: number): ListMembers {
+  const offsets = sharedArray(Uint32Array, lists + 1);
+  for (let list = 0; list <= lists; list++) offsets[list] = Math.min(list, sample.length);
+  return { members: sample, offsets };
+}
+
+/**
+ * Of two centers of a split list, one is moved by this part of its length along each feature, and one back.
+ */
+const SPLIT = 1 / 1024;
+
+/**
+ * Gives each empty list a center next to the center of the list with the most members, whose members the two
+ * then share.
+ */
+function splitEmpty(means: Float32Array, offsets: Uint32Array, rank: number): void {
+  const lists = offsets.length - 1;
+  const sizes = Float64Array.from({ length: lists }, (_, list) => offsets[list + 1] - offsets[list]);
+  const empty = [...sizes.keys()].filter((list) => sizes[list] === 0);
+  if (empty.length === 0) return;
+  const largest = [...sizes.keys()].sort((left, right) => sizes[right] - sizes[left] || left - right);
+  empty.forEach((list, i) => {
+    const from = largest[i % Math.max(1, lists - empty.length)];
+    for (let k = 0; k < rank; k++) {
+      const value = means[from * rank + k];
+      const sign = (k + list) % 2 === 0 ? 1 : -1;
+      means[list * rank + k] = value * (1 + sign * SPLIT);
+      means[from * rank + k] = value * (1 - sign * SPLIT);
+    }
+  });
+}
+
+/** Columns whose spreads are measured. */
+const MEASURED = 65_536;
+
+/**
+ * Two rows of `rank` numbers over evenly spaced columns: for each feature the mean of |d_k| / ‖d‖, and the
+ * variance of d_k / ‖d‖ if its sign is known. d is the difference of a vector and the center of its list.
+ * Scores are estimated from these numbers: see cpu/assembly/list-signs.ts.
+ */
+function measureSpreads({ codes, guide, rank }: Pick<ListIndex, 'codes' | 'guide' | 'rank'>) {
+  const columns = guide.length / 4;
+  const numbers = new Float32Array(guide.buffer, guide.byteOffset, guide.length);
+  const signed = new Int8Array(codes.buffer, codes.byteOffset, codes.length);
+  const width = columns > 0 ? codes.length / columns : 0;
+  const step = Math.max(1, Math.floor(columns / MEASURED));
+  const [sums, squares] = [new Float64Array(rank), new Float64Array(rank)];
+  let count = 0;
+  for (let place = 0; place < columns; place += step) {
+    const scale = numbers[2 * columns + place] / numbers[place];
+    if (!(scale > 0 && scale < Infinity)) continue;
+    count++;
+    for (let k = 0; k < rank; k++) {
+      const value = signed[place * width + k] * scale;
+      sums[k] += Math.abs(value);
+      squares[k] += value * value;
+    }
+  }
+  const spreads = new Float32Array(2 * rank);
+  for (let k = 0; k < rank; k++) {
+    spreads[k] = count > 0 ? sums[k] / count : 0;
+    spreads[rank + k] = count > 0 ? Math.max(0, squares[k] / count - spreads[k] ** 2) : 0;
+  }
+  return spreads;
+}
 
 const STAGE = 'lists';
 
@@ -25,7 +112,7 @@ const SAMPLED = 64;
 const VECTORS_OF_TASK = 8_192;
 const LISTS_OF_TASK = 64;
 
-export interface BuildListsOptions {
+interface BuildListsOptions {
   /** Number of lists; at most the number of vectors. */
   readonly lists: number;
   readonly seed: number;

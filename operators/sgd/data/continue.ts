@@ -4,7 +4,7 @@ import { CounterRandom } from '../../../engine/random.ts';
 import type { FactorModel } from '../../serving/factor-model.ts';
 import type { ModelFactors } from '../factors.ts';
 import type { SgdParams } from '../params.ts';
-import type { WidenedRatings } from '../../ratings/ids/widen-ratings.ts';
+import type { WidenedRatings } from '../../ratings/ids/relabel.ts';
 
 /**
  * The initial state of training that continues from a model: factors of all users and items, and with biases

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type PhysicalPlan, stagesOf } from '../../../engine/plan/physical-plan.ts';
 import { ALS, DataError, type Dataset, Model, Session, SGD, UsageError } from '../../../index.ts';
-import { joinKeys } from '../../../operators/ratings/ids/widen-ratings.ts';
+import { joinKeys } from '../../../operators/ratings/ids/relabel.ts';
 import { dataFolder } from '../../support/data-folder.ts';
 import { plantedRatings } from '../../support/planted.ts';
 import { batchOf, ratingBatches, type Triple } from '../../support/ratings.ts';

@@ -1,7 +1,7 @@
 /** Warnings about test pairs of users and items without training ratings. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALS, type Model, type ProgressEvent, Session, SGD } from '../../../index.ts';
-import { coldWarnings } from '../../../operators/evaluation/cold-test.ts';
+import { coldWarnings } from '../../../operators/evaluation/model-warnings.ts';
 import { randomRatings, ratingBatches, type Triple } from '../../support/ratings.ts';
 
 describe('cold pairs of a test set', () => {

@@ -11,7 +11,7 @@ import {
   TrainValidationSplit,
   type TrainingReport,
 } from '../../../index.ts';
-import { pastBestWarnings } from '../../../operators/evaluation/past-best.ts';
+import { pastBestWarnings } from '../../../operators/evaluation/model-warnings.ts';
 import type { TrainingIteration } from '../../../operators/training/iteration.ts';
 
 const course = (errors: readonly (number | undefined)[]): TrainingIteration[] =>

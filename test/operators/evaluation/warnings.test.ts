@@ -8,7 +8,7 @@ import {
   SGD,
   type TrainingReport,
 } from '../../../index.ts';
-import { compareToMeans } from '../../../operators/evaluation/compare-to-means.ts';
+import { compareToMeans } from '../../../operators/evaluation/model-warnings.ts';
 import { plantedRatings } from '../../support/planted.ts';
 import { batchOf, randomRatings, ratingBatches, testRandom, type Triple } from '../../support/ratings.ts';
 

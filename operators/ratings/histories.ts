@@ -1,5 +1,6 @@
 import {
   type Data,
+  DataType,
   Field,
   Float32,
   List,
@@ -9,14 +10,16 @@ import {
   Struct,
   type TypeMap,
 } from 'apache-arrow';
-import type { JsonObject } from '../../../engine/json.ts';
-import { keysFromData, keyTypeOf } from '../../../engine/keys/arrow-keys.ts';
-import type { KeyColumn } from '../../../engine/keys/key-column.ts';
-import { joinData } from '../../../engine/stream/join-data.ts';
-import type { Operator } from '../../../engine/stream/operator.ts';
-import { batchStream, type BatchStream } from '../../../engine/stream/stream.ts';
-import { takeData } from '../../../engine/stream/take-data.ts';
-import { fieldOf } from '../rows/columns.ts';
+import { DataError } from '../../engine/errors.ts';
+import { counted } from '../../engine/format.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import { keysFromData, keyTypeOf } from '../../engine/keys/arrow-keys.ts';
+import type { KeyColumn } from '../../engine/keys/key-column.ts';
+import { joinData } from '../../engine/stream/join-data.ts';
+import type { Operator } from '../../engine/stream/operator.ts';
+import { type BatchStream, batchStream, originOf, placeOf } from '../../engine/stream/stream.ts';
+import { takeData } from '../../engine/stream/take-data.ts';
+import { fieldOf } from './rows/columns.ts';
 
 /** Ratings of a batch of lists, unless one user has more. */
 const BATCH_RATINGS = 1 << 18;
@@ -108,7 +111,7 @@ export class ListHistories implements Operator {
 }
 
 /** The columns of lists. */
-export function historiesSchema(user: Field['type'], item: Field['type']): Schema {
+function historiesSchema(user: Field['type'], item: Field['type']): Schema {
   return new Schema([
     new Field('id', user, false),
     new Field('items', new List(new Field('item', item, false)), false),
@@ -147,4 +150,77 @@ function isSame(keys: KeyColumn, row: number): boolean {
   if (start - before !== end - start) return false;
   for (let at = 0; at < end - start; at++) if (bytes[before + at] !== bytes[start + at]) return false;
   return true;
+}
+
+/** Rows {user, item, rating} of the lists {id, items, weights} of ListHistories. */
+export class FlattenHistories implements Operator {
+  readonly name = 'flatten-histories';
+
+  describe(): JsonObject {
+    return {};
+  }
+
+  outputSchema(input: Schema): Schema {
+    const [id, items, weights] = ['id', 'items', 'weights'].map((name) => fieldOf(input, name).type);
+    if (!DataType.isList(items) || !DataType.isList(weights) || !DataType.isFloat(weights.valueType))
+      throw new DataError(
+        `these are not histories: need id, items (list) and weights (list of float), have ${input.fields.join(', ')}`,
+        { phase: 'load' },
+      );
+    return new Schema([
+      new Field('user', id, false),
+      new Field('item', items.valueType, false),
+      new Field('rating', weights.valueType, false),
+    ]);
+  }
+
+  requiredColumns(): readonly string[] {
+    return ['id', 'items', 'weights'];
+  }
+
+  execute(input: BatchStream): BatchStream {
+    const schema = this.outputSchema(input.schema);
+    return batchStream(schema, flatRows(input, schema));
+  }
+}
+
+async function* flatRows(input: BatchStream, schema: Schema) {
+  for await (const batch of input) {
+    const [id, items, weights] = ['id', 'items', 'weights'].map(
+      (name) => batch.data.children[batch.schema.fields.findIndex((field) => field.name === name)],
+    );
+    const [item, rating] = [elementsOf(items), elementsOf(weights)];
+    if ([id, items, weights, item, rating].some((one) => one.nullCount > 0))
+      throw new DataError('a value of the histories is null', { phase: 'load', file: originOf(batch)?.file });
+    requireSameLengths(batch, items, weights);
+    if (item.length === 0) continue;
+    const rows = new Uint32Array(item.length);
+    const offsets = items.valueOffsets as Int32Array;
+    for (let row = 0; row < batch.numRows; row++)
+      rows.fill(row, offsets[row] - offsets[0], offsets[row + 1] - offsets[0]);
+    const children = [takeData(id, rows), item, rating];
+    const type = new Struct<TypeMap>(schema.fields);
+    yield new RecordBatch(schema, makeData({ type, length: rows.length, nullCount: 0, children }));
+  }
+}
+
+function requireSameLengths(batch: RecordBatch, items: Data, weights: Data): void {
+  const ends = [items, weights].map(({ valueOffsets }) => valueOffsets as Int32Array);
+  for (let row = 0; row < batch.numRows; row++) {
+    const [itemCount, weightCount] = ends.map((offsets) => offsets[row + 1] - offsets[row]);
+    if (itemCount === weightCount) continue;
+    const { file, row: ofFile } = placeOf(batch, row) ?? { row };
+    throw new DataError(`a list of ${counted(itemCount, 'item')} has ${counted(weightCount, 'weight')}`, {
+      phase: 'load',
+      file,
+      row: ofFile,
+      advice: 'Save or copy the model again',
+    });
+  }
+}
+
+/** The elements of a column of lists. */
+function elementsOf({ valueOffsets, length, children }: Data): Data {
+  const [first, end] = [valueOffsets[0], valueOffsets[length]] as [number, number];
+  return children[0].slice(first, end - first);
 }
