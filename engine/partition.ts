@@ -63,6 +63,11 @@ export interface PartitionRef {
   readonly version: number;
 }
 
+/** The first version of a partition of a data set. */
+export function partitionRef(name: string, partition = 0): PartitionRef {
+  return { name, partition, version: 0 };
+}
+
 export function partitionKey(ref: PartitionRef): string {
   return `${ref.name}/${ref.partition}@${ref.version}`;
 }

@@ -1,4 +1,5 @@
-import { type ItemNames, NameItems } from '../../operators/serving/item-names.ts';
+import type { ItemNames } from '../../operators/serving/item-names.ts';
+import { NameItems } from '../../operators/serving/name-items.ts';
 import type { Dataset } from '../dataset.ts';
 
 /** Lists with the items' names in an additional column; unchanged without names. */

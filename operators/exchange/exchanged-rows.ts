@@ -1,6 +1,6 @@
 import type { Schema } from 'apache-arrow';
 import { counted, formatBytes } from '../../engine/format.ts';
-import { dataSetName, type PartitionRef } from '../../engine/partition.ts';
+import { dataSetName, type PartitionRef, partitionRef } from '../../engine/partition.ts';
 import type { Place } from '../../engine/plan/place.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { giveTo } from '../../engine/run/hand-over.ts';
@@ -318,7 +318,7 @@ async function rangeBounds(
   const bounds = boundsOf(samples, keys, parts);
   const stream = new RowStream(bounds.schema, false);
   stream.add(bounds);
-  const ref: PartitionRef = { name: dataSetName('bounds'), partition: 0, version: 0 };
+  const ref = partitionRef(dataSetName('bounds'));
   const columns = { bytes: stream.takeShared() };
   await giveTo(ctx, place, [[ref, { layout: 'arrow-stream', rows: bounds.numRows, columns }]]);
   return ref;

@@ -1,6 +1,6 @@
 import { RecordBatch, RecordBatchReader } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
-import { dataSetName, type PartitionRef } from '../../engine/partition.ts';
+import { dataSetName, type PartitionRef, partitionRef } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { giveTo } from '../../engine/run/hand-over.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
@@ -225,7 +225,7 @@ export class RowTasks {
 
   async #read(taken: OneTask, ctx: ExecutionContext, more: readonly Operator[] = []): Promise<ReadRows> {
     const { place } = this.#work.device;
-    const rows: PartitionRef = { name: `${this.#name}/rows`, partition: this.#started++, version: 0 };
+    const rows = partitionRef(`${this.#name}/rows`, this.#started++);
     const steps = new StepList(contracts);
     steps.handOut(
       STAGE,
@@ -258,11 +258,9 @@ export class RowTasks {
   ): Promise<DividedRows> {
     const { place } = this.#work.device;
     const name = `${this.#name}/divided/${this.#started++}`;
-    const refs = Array.from({ length: mostPartitions(parts) }, (_, partition): PartitionRef => ({
-      name,
-      partition,
-      version: 0,
-    }));
+    const refs = Array.from({ length: mostPartitions(parts) }, (_, partition) =>
+      partitionRef(name, partition),
+    );
     const outputs = Object.fromEntries(refs.map((ref, partition) => [`divided.${partition}`, ref]));
     const steps = new StepList(contracts);
     const task = rowsTask(
@@ -284,7 +282,7 @@ export class RowTasks {
   }
 
   get #schemaRef(): PartitionRef {
-    return { name: `${this.#name}/schema`, partition: 0, version: 0 };
+    return partitionRef(`${this.#name}/schema`);
   }
 }
 

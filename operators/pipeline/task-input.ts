@@ -1,5 +1,11 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
-import { dataSetName, type Partition, type PartitionRef, pieceOf } from '../../engine/partition.ts';
+import {
+  dataSetName,
+  type Partition,
+  type PartitionRef,
+  partitionRef,
+  pieceOf,
+} from '../../engine/partition.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { type Place, SPILL } from '../../engine/plan/place.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
@@ -186,7 +192,7 @@ export async function otherRows(
   place: Place,
   ctx: ExecutionContext,
 ): Promise<(unit: RowUnit, isShared: boolean) => OtherRows> {
-  const columns: PartitionRef = { name: dataSetName('columns'), partition: 0, version: 0 };
+  const columns = partitionRef(dataSetName('columns'));
   await giveTo(ctx, place, [[columns, schemaPartition(schema)]]);
   return (unit, isShared) => ({ schema, columns, unit, ...(isShared && { name: dataSetName('other') }) });
 }
@@ -229,7 +235,7 @@ export async function* unitsOfStream(
       rows: rows.rows,
       columns: { bytes: rows.takeShared() },
     };
-    const ref: PartitionRef = { name, partition: partition++, version: 0 };
+    const ref = partitionRef(name, partition++);
     await giveTo(ctx, at.place, [[ref, held]]);
     const bytes = held.columns.bytes.byteLength;
     const [of] = await keepPartitions([{ ref, bytes, left: 1 }], at, ctx);

@@ -1,6 +1,6 @@
 import { CapacityError } from '../../engine/errors.ts';
 import { formatCount } from '../../engine/format.ts';
-import { dataSetName, type PartitionRef, sharedArray } from '../../engine/partition.ts';
+import { dataSetName, type PartitionRef, partitionRef, sharedArray } from '../../engine/partition.ts';
 import { SPILL } from '../../engine/plan/place.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
@@ -79,7 +79,7 @@ export async function spillParts(
   const { place } = hostDevice(ctx.executor).info;
   const spilled: RatingPart[] = [];
   for await (const { from, block } of parts) {
-    const ref: PartitionRef = { name, partition: spilled.length, version: 0 };
+    const ref = partitionRef(name, spilled.length);
     const steps = new StepList({});
     steps.move(STAGE, block.ref, place, SPILL, { as: ref });
     steps.free(STAGE, place, [block.ref]);
@@ -160,7 +160,7 @@ export async function joinParts(
     ratings += block.ratings;
     await takeFrom(ctx, 'rating-parts', place, [block.ref]);
   }
-  const ref: PartitionRef = { name: dataSetName('joined'), partition: 0, version: 0 };
+  const ref = partitionRef(dataSetName('joined'));
   const joined: RatingBlock = {
     ref,
     rows,

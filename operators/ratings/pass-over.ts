@@ -1,4 +1,4 @@
-import { dataSetName, type Partition, type PartitionRef } from '../../engine/partition.ts';
+import { dataSetName, type Partition, type PartitionRef, partitionRef } from '../../engine/partition.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { hostDevice } from '../../engine/run/devices.ts';
@@ -50,7 +50,7 @@ export async function passOverBlock<K extends RangeKernel>(
   const set = dataSetName('facts');
   const given: Given[] = [];
   const task = taskOf(part, (name, data) => {
-    const ref = { name: `${set}/${name}`, partition: 0, version: 0 };
+    const ref = partitionRef(`${set}/${name}`);
     given.push([ref, { ...data, reused: true }, place]);
     return ref;
   });
@@ -86,8 +86,8 @@ export async function columnSums(
   const [sums, counts] = [new Float64Array(columns), new Int32Array(columns)];
   let partition = 0;
   for await (const { from, block } of blocksOf(ratings, ctx)) {
-    const held = { name: `${name}/block`, partition, version: 0 };
-    const rowMeans = { name: `${name}/rowMeans`, partition, version: 0 };
+    const held = partitionRef(`${name}/block`, partition);
+    const rowMeans = partitionRef(`${name}/rowMeans`, partition);
     const given: Given[] = [[held, { ...hostForm(block), reused: true }, place]];
     if (means) {
       const values = means.rows.subarray(from, from + block.rows);
@@ -97,7 +97,7 @@ export async function columnSums(
     const steps = new StepList(contracts);
     const ranges = balancedRanges(block.offsets, Math.max(1, Math.min(SUMMING_TASKS, most)));
     const refs = ranges.map((range, slice) => {
-      const ref = { name: `${name}/sums.${partition}`, partition: slice, version: 0 };
+      const ref = partitionRef(`${name}/sums.${partition}`, slice);
       const task: TaskOf<'sum-columns'> = {
         kernel: 'sum-columns',
         inputs: { block: held, ...(means ? { rowMeans } : {}) },

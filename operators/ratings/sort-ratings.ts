@@ -1,7 +1,7 @@
 import { hostDevice } from '../../engine/run/devices.ts';
 import { keyCount } from '../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { dataSetName } from '../../engine/partition.ts';
+import { dataSetName, partitionRef } from '../../engine/partition.ts';
 import { type Phase, startPhase } from '../../engine/phase.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
@@ -226,7 +226,7 @@ function blocksInParts(
   return ranges.map(({ from, to }, j) => {
     const blocks = transposed.map((block, i) => {
       if (ranges.length === 1) return { firstColumn: byUser[i].from, block };
-      const ref = { name, partition: j * transposed.length + i, version: 0 };
+      const ref = partitionRef(name, j * transposed.length + i);
       const own = rowsOfBlock(block, from, to, ref);
       sorted(own, 'items', byUser[i].rows);
       return { firstColumn: byUser[i].from, block: own };

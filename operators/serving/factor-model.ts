@@ -1,7 +1,7 @@
 import { CapacityError } from '../../engine/errors.ts';
 import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
 import { KeyLookup } from '../../engine/keys/key-lookup.ts';
-import { dataSetName, type PartitionRef, sharedArray } from '../../engine/partition.ts';
+import { dataSetName, type PartitionRef, partitionRef, sharedArray } from '../../engine/partition.ts';
 import type { Place } from '../../engine/plan/place.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { computeDevice, hostDevice } from '../../engine/run/devices.ts';
@@ -69,7 +69,7 @@ export async function placeFactors(
   layout: 'factors' | 'factor-rows' = 'factors',
 ): Promise<PlacedFactors> {
   const name = dataSetName('model');
-  const ref = (side: string): PartitionRef => ({ name: `${name}/${side}`, partition: 0, version: 0 });
+  const ref = (side: string) => partitionRef(`${name}/${side}`);
   const refs = { users: ref('users'), items: ref('items') };
   const values = { users: model.userFactors, items: model.itemFactors };
   await giveTo(

@@ -7,7 +7,7 @@ import { UNKNOWN_KEY } from '../../engine/keys/tables/key-table.ts';
 import { mapOrdered } from '../../engine/stream/map-ordered.ts';
 import type { Operator } from '../../engine/stream/operator.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { dataSetName, type PartitionRef, sharedArray } from '../../engine/partition.ts';
+import { dataSetName, partitionRef, sharedArray } from '../../engine/partition.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
@@ -161,8 +161,8 @@ export async function scorePositions(
 ): Promise<Float32Array> {
   const { at: place } = factors;
   const name = dataSetName('predict');
-  const pairs: PartitionRef = { name: `${name}/pairs`, partition: 0, version: 0 };
-  const output: PartitionRef = { name: `${name}/predictions`, partition: 0, version: 0 };
+  const pairs = partitionRef(`${name}/pairs`);
+  const output = partitionRef(`${name}/predictions`);
   const task: TaskOf<'predict'> = {
     kernel: 'predict',
     inputs: { pairs, rowFactors: factors.users, columnFactors: factors.items },

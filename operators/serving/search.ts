@@ -1,5 +1,5 @@
 import { computeDevice } from '../../engine/run/devices.ts';
-import { dataSetName, type PartitionRef } from '../../engine/partition.ts';
+import { dataSetName, type PartitionRef, partitionRef } from '../../engine/partition.ts';
 import type { Place } from '../../engine/plan/place.ts';
 import { type Given, runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
@@ -72,7 +72,7 @@ export async function makeIndex(
   const { place } = computeDevice(ctx.executor).info;
   const columns = vectors.length / width;
   const name = dataSetName('search');
-  const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition: 0, version: 0 });
+  const ref = (part: string) => partitionRef(`${name}/${part}`);
   const index: SearchIndex = {
     exact: ref('exact'),
     coarse: ref('coarse'),
@@ -145,7 +145,7 @@ export function maskInput(
   place: Place,
 ): readonly [inputs: { readonly mask?: PartitionRef }, given: readonly Given[]] {
   if (mask === undefined) return [{}, []];
-  const ref: PartitionRef = { name: dataSetName('item-mask'), partition: 0, version: 0 };
+  const ref = partitionRef(dataSetName('item-mask'));
   const partition = { layout: 'item-mask', rows: mask.length, columns: { values: mask } };
   return [{ mask: ref }, [[ref, partition, place]]];
 }

@@ -1,6 +1,6 @@
 import { UsageError } from '../../engine/errors.ts';
 import { type KeyColumn, keyCount, takeKeys } from '../../engine/keys/key-column.ts';
-import { dataSetName, sharedArray } from '../../engine/partition.ts';
+import { dataSetName, partitionRef, sharedArray } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { hostDevice } from '../../engine/run/devices.ts';
 import { giveTo } from '../../engine/run/hand-over.ts';
@@ -87,7 +87,7 @@ export async function withoutThemselves(
   const positions = lookupOf(items).positionsOf(users);
   const partition = emptyBlock(new Int32Array(positions.length).fill(1));
   (partition.columns.indices as Uint32Array).set(positions);
-  const ref = { name: dataSetName('themselves'), partition: 0, version: 0 };
+  const ref = partitionRef(dataSetName('themselves'));
   await giveTo(ctx, hostDevice(ctx.executor).info.place, [[ref, partition]]);
   return blockOf(ref, partition);
 }

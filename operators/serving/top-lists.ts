@@ -1,6 +1,6 @@
 import { keyCount, takeKeys } from '../../engine/keys/key-column.ts';
 import { fallingOrder } from '../../engine/numbers/falling-order.ts';
-import { dataSetName, type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
+import { dataSetName, type Partition, partitionRef, sharedArray } from '../../engine/partition.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import type { Place } from '../../engine/plan/place.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
@@ -91,7 +91,7 @@ export async function placeItems(
   ctx: ExecutionContext,
 ): Promise<PlacedItems> {
   const name = dataSetName('top-items');
-  const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition: 0, version: 0 });
+  const ref = (part: string) => partitionRef(`${name}/${part}`);
   const { items } = await placeFactors(model, place, ctx, ['items']);
   await giveTo(ctx, place, [
     ...(bounds ? [[ref('bounds'), bounds] as const] : []),
@@ -124,11 +124,7 @@ export async function topLists(
 ) {
   const { rank, userFactors } = model;
   const name = dataSetName('top');
-  const ref = (part: string, partition = 0): PartitionRef => ({
-    name: `${name}/${part}`,
-    partition,
-    version: 0,
-  });
+  const ref = (part: string, partition = 0) => partitionRef(`${name}/${part}`, partition);
   const rows = (from: number, to: number): Partition => ({
     layout: 'factors',
     rows: to - from,

@@ -1,4 +1,4 @@
-import { dataSetName } from '../../../engine/partition.ts';
+import { dataSetName, partitionRef } from '../../../engine/partition.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
 import { giveTo } from '../../../engine/run/hand-over.ts';
@@ -132,7 +132,7 @@ export class HeldOutPairs {
       // time.
       const pairs = {
         ...this.#pairs,
-        seen: { ...this.#pairs.seen, ref: { name: dataSetName('seen'), partition: 0, version: 0 } },
+        seen: { ...this.#pairs.seen, ref: partitionRef(dataSetName('seen')) },
       };
       await giveTo(held, hostDevice(held.executor).info.place, [[pairs.seen.ref, hostForm(pairs.seen)]]);
       const model: FactorModel = {

@@ -1,5 +1,5 @@
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
-import { type PartitionRef, dataSetName } from '../../../engine/partition.ts';
+import { dataSetName, partitionRef } from '../../../engine/partition.ts';
 import { startPhase } from '../../../engine/phase.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { computeDevice } from '../../../engine/run/devices.ts';
@@ -92,11 +92,8 @@ export class PositiveRanks {
   ) {
     const { from, to } = range;
     const [first, last] = ownMemory ? [from, to] : [0, this.#positives.rows];
-    const ref = (part: string): PartitionRef => ({
-      name: `${this.#name}/${part}`,
-      partition: part === 'listed' || part === 'exclude' ? first : from,
-      version: 0,
-    });
+    const ref = (part: string) =>
+      partitionRef(`${this.#name}/${part}`, part === 'listed' || part === 'exclude' ? first : from);
     const blocks = { listed: this.#positives, ...(this.#exclude ? { exclude: this.#exclude } : {}) };
     if (!this.#placed.has(first)) {
       this.#placed.add(first);

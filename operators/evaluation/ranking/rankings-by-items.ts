@@ -2,7 +2,7 @@ import { UsageError } from '../../../engine/errors.ts';
 import { formatCount } from '../../../engine/format.ts';
 import { keyCount } from '../../../engine/keys/key-column.ts';
 import { concatenate } from '../../../engine/numbers/concatenate.ts';
-import { dataSetName, type PartitionRef } from '../../../engine/partition.ts';
+import { dataSetName, type PartitionRef, partitionRef } from '../../../engine/partition.ts';
 import { startPhase } from '../../../engine/phase.ts';
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
 import type { RowRange } from '../../../engine/plan/stages.ts';
@@ -66,7 +66,7 @@ export async function itemWeights(
     );
   const set = dataSetName(baseline);
   const { info } = hostDevice(ctx.executor);
-  const byUser: RatingBlock = { ...pairs, ref: { name: `${set}/pairs`, partition: 0, version: 0 } };
+  const byUser: RatingBlock = { ...pairs, ref: partitionRef(`${set}/pairs`) };
   await giveTo(ctx, info.place, [[byUser.ref, hostForm(byUser)]]);
   const byItem = await transposeBlock(byUser, Int32Array.from(counts), ctx);
   await giveTo(ctx, info.place, [[byItem.ref, withoutValues(byItem)]]);
@@ -90,7 +90,7 @@ async function neighbours(
   const steps = new StepList(contracts);
   const ranges = balancedRanges(byItem.offsets, 64);
   ranges.forEach(({ from, to }, partition) => {
-    const similar: PartitionRef = { name: `${set}/similar`, partition, version: 0 };
+    const similar = partitionRef(`${set}/similar`, partition);
     const task = steps.task('item-knn', place, {
       kernel: 'similar-items',
       inputs: { byUser, byItem: byItem.ref },
@@ -106,7 +106,7 @@ async function neighbours(
   const lists = handed.map(({ columns }) => columns as { items: Uint32Array; values: Float32Array });
   const lengths = new Int32Array(byItem.rows);
   for (const { items } of lists) for (const item of items) if (item !== NO_ITEM) lengths[item]++;
-  const ref: PartitionRef = { name: `${set}/weights`, partition: 0, version: 0 };
+  const ref = partitionRef(`${set}/weights`);
   const block = blockOf(ref, emptyBlock(lengths));
   const next = block.offsets.slice();
   lists.forEach(({ items, values }, list) =>
@@ -128,11 +128,9 @@ async function invertedPairs(
 ): Promise<ItemWeights> {
   const n = byItem.rows;
   const phase = startPhase(ctx.events, 'ease', 'items', n);
-  const [matrix, panels, inverse] = ['matrix', 'panels', 'inverse'].map((name): PartitionRef => ({
-    name: `${set}/${name}`,
-    partition: 0,
-    version: 0,
-  }));
+  const [matrix, panels, inverse] = ['matrix', 'panels', 'inverse'].map((name) =>
+    partitionRef(`${set}/${name}`),
+  );
   const padded = (columns: number) => Math.ceil(columns / strideStep) * strideStep;
   const shape = (rows: number, columns: number) => ({ rows, columns, stride: padded(columns) });
   const steps = new StepList(contracts);
@@ -209,11 +207,7 @@ export async function rankingsByItems(
   if (seen === undefined) throw new Error('rankings by items need the items that users have seen');
   const { place } = hostDevice(ctx.executor).info;
   const set = dataSetName(STAGE);
-  const [history, entries] = ['history', 'listed'].map((name): PartitionRef => ({
-    name: `${set}/${name}`,
-    partition: 0,
-    version: 0,
-  }));
+  const [history, entries] = ['history', 'listed'].map((name) => partitionRef(`${set}/${name}`));
   await giveTo(ctx, place, [
     [history, withoutValues(seen)],
     [entries, withoutValues(listed)],
@@ -224,7 +218,7 @@ export async function rankingsByItems(
   const ranges = balancedRanges(listed.offsets, Math.max(1, Math.min(most, Math.ceil(listed.ratings / 64))));
   const steps = new StepList(contracts);
   ranges.forEach(({ from, to }, partition) => {
-    const ranked: PartitionRef = { name: `${set}/ranked`, partition, version: 0 };
+    const ranked = partitionRef(`${set}/ranked`, partition);
     const task = steps.task(STAGE, place, {
       kernel: 'rank-by-items',
       inputs: { history, listed: entries, ...weights },

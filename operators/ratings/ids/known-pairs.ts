@@ -4,7 +4,7 @@ import { type KeyColumn, keyCount } from '../../../engine/keys/key-column.ts';
 import { UNKNOWN_KEY } from '../../../engine/keys/tables/key-table.ts';
 import type { KeyLookup } from '../../../engine/keys/key-lookup.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
-import { dataSetName, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
+import { dataSetName, type PartitionRef, partitionRef, sharedArray } from '../../../engine/partition.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
 import { giveTo } from '../../../engine/run/hand-over.ts';
 import { runSteps } from '../../../engine/run/run-steps.ts';
@@ -91,7 +91,7 @@ export async function keepKnown(
   const read: PartitionRef[][] = [];
   const steps = new StepList(contracts);
   const known = chunks.map(({ codes, values, userMap, itemMap }, partition) => {
-    const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition, version: 0 });
+    const ref = (part: string) => partitionRef(`${name}/${part}`, partition);
     const made = { codes: ref('codes'), values: ref('values') };
     const inputs = { codes, values, userMap: userMap as PartitionRef, itemMap: itemMap as PartitionRef };
     // Frees the chunk of an earlier task. Tasks that are added after a free wait for it, so the distance
@@ -182,11 +182,7 @@ export async function collectKnownPairs(
     rows += known;
     coldPairs += batch.numRows - known;
     if (known === 0) continue;
-    const ref = (part: string): PartitionRef => ({
-      name: `${name}/${part}`,
-      partition: chunks.length,
-      version: 0,
-    });
+    const ref = (part: string) => partitionRef(`${name}/${part}`, chunks.length);
     const chunk: CodedChunk = { rows: known, codes: ref('codes'), values: ref('values') };
     await giveTo(ctx, place, [
       [

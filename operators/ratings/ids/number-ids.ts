@@ -6,7 +6,13 @@ import {
   type KeyType,
   keysFromArrays,
 } from '../../../engine/keys/key-column.ts';
-import { dataSetName, type Partition, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
+import {
+  dataSetName,
+  type Partition,
+  type PartitionRef,
+  partitionRef,
+  sharedArray,
+} from '../../../engine/partition.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { giveTo, takeFrom } from '../../../engine/run/hand-over.ts';
@@ -85,7 +91,7 @@ class SideNumbers {
   }
 
   #ref(part: string, partition = 0): PartitionRef {
-    return { name: `${this.#name}/${part}`, partition, version: 0 };
+    return partitionRef(`${this.#name}/${part}`, partition);
   }
 
   /**
@@ -233,7 +239,7 @@ export async function countPositions(
   ctx: ExecutionContext,
 ): Promise<Int32Array> {
   const { place, parallelism } = hostDevice(ctx.executor).info;
-  const counts: PartitionRef = { name: dataSetName('counts'), partition: 0, version: 0 };
+  const counts = partitionRef(dataSetName('counts'));
   const inputs = Object.fromEntries(chunks.map(({ codes }, c) => [`codes.${c}`, codes]));
   const steps = new StepList(contracts);
   addSliced(

@@ -1,5 +1,5 @@
 import type { KeyType } from '../../../engine/keys/key-column.ts';
-import { dataSetName, type PartitionRef } from '../../../engine/partition.ts';
+import { dataSetName, type PartitionRef, partitionRef } from '../../../engine/partition.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { runSteps } from '../../../engine/run/run-steps.ts';
@@ -65,7 +65,7 @@ export async function recodeFar(
         ? { least: summary.range[0], wide: types[side] === 'int64' }
         : null;
     };
-    const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition, version: 0 });
+    const ref = (part: string) => partitionRef(`${name}/${part}`, partition);
     return recodedChunk(chunk, { users: near('users'), items: near('items') }, ref);
   });
   const steps = recodingSteps(

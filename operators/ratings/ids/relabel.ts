@@ -1,7 +1,7 @@
 import { DataError } from '../../../engine/errors.ts';
 import { type KeyColumn, keyCount, takeKeys, widen } from '../../../engine/keys/key-column.ts';
 import { type MergedKeys, mergeKeys } from '../../../engine/keys/merge-keys.ts';
-import { dataSetName, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
+import { dataSetName, type PartitionRef, partitionRef, sharedArray } from '../../../engine/partition.ts';
 import { CounterRandom, randomOrder } from '../../../engine/random.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
@@ -44,8 +44,8 @@ export async function renumberChunks(
   const { place } = hostDevice(ctx.executor).info;
   const name = dataSetName('renumbered');
   const numbers = {
-    users: { name: `${name}/of-users`, partition: 0, version: 0 },
-    items: { name: `${name}/of-items`, partition: 0, version: 0 },
+    users: partitionRef(`${name}/of-users`),
+    items: partitionRef(`${name}/of-items`),
   };
   const given: Given[] = [
     [numbers.users, mapPartition(users), place],
@@ -59,7 +59,7 @@ export async function renumberChunks(
     first: PartitionRef | undefined,
     partition: number,
   ): PartitionRef => {
-    const map: PartitionRef = { name: `${name}/${side}`, partition, version: 0 };
+    const map = partitionRef(`${name}/${side}`, partition);
     if (first === undefined) {
       // Without a map, the codes are positions already.
       given.push([map, mapPartition(side === 'users' ? users : items), place]);

@@ -1,6 +1,6 @@
 import { throwIfAborted } from '../../../engine/errors.ts';
 import { keyArrays } from '../../../engine/keys/key-column.ts';
-import { dataSetName, type PartitionRef } from '../../../engine/partition.ts';
+import { dataSetName, type PartitionRef, partitionRef } from '../../../engine/partition.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
 import { giveTo } from '../../../engine/run/hand-over.ts';
@@ -109,7 +109,7 @@ async function splitChunks(
   const types = typesOf(all.reduce((own, operator) => operator.outputSchema(own), schema));
   const groups = groupSplits(found.splits, splitBytes);
   const name = dataSetName('ratings');
-  const columnsRef: PartitionRef = { name: `${name}/schema`, partition: 0, version: 0 };
+  const columnsRef = partitionRef(`${name}/schema`);
   await giveTo(ctx, hostDevice(ctx.executor).info.place, [[columnsRef, schemaPartition(schema)]]);
   const room = await makeRoom({ groups, operators, types, name }, options, ctx);
   const work: SplitWork = {
@@ -168,7 +168,7 @@ async function makeRoom(
   // known, the sum is NaN, and the negated comparison is true.
   if (operators.length > 1 || types.timestamps || !(rows <= Math.min(roomRows, maximumRows)))
     return undefined;
-  const ref: PartitionRef = { name: `${name}/room`, partition: 0, version: 0 };
+  const ref = partitionRef(`${name}/room`);
   return { memory: await roomForPairs(rows, ref, ctx), places };
 }
 
@@ -217,11 +217,7 @@ async function readGroup(
   number: number,
   ctx: ExecutionContext,
 ): Promise<ReadGroupOfSplits> {
-  const ref = (part: string, partition: number): PartitionRef => ({
-    name: `${name}/${number}/${part}`,
-    partition,
-    version: 0,
-  });
+  const ref = (part: string, partition: number) => partitionRef(`${name}/${number}/${part}`, partition);
   const outputs = Object.fromEntries(
     Array.from({ length: chunksOf(splits) }, (_, chunk) =>
       PARTS.map((part) => [`${part}.${chunk}`, ref(part, chunk)]),
@@ -323,8 +319,8 @@ async function numberChunk(
   partition: number,
   ctx: ExecutionContext,
 ): Promise<NumberedChunk> {
-  const [ids, codes, values, users, items] = ['ids', 'codes', 'values', 'users', 'items'].map(
-    (part): PartitionRef => ({ name: `${name}/${part}`, partition, version: 0 }),
+  const [ids, codes, values, users, items] = ['ids', 'codes', 'values', 'users', 'items'].map((part) =>
+    partitionRef(`${name}/${part}`, partition),
   );
   const { place } = hostDevice(ctx.executor).info;
   const { rows } = chunk;

@@ -1,4 +1,4 @@
-import { dataSetName, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
+import { dataSetName, type PartitionRef, partitionRef, sharedArray } from '../../../engine/partition.ts';
 import { SPILL } from '../../../engine/plan/place.ts';
 import type { RowRange } from '../../../engine/plan/stages.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
@@ -55,8 +55,8 @@ export async function placeColumns(
 ): Promise<void> {
   const { place } = hostDevice(ctx.executor).info;
   const name = dataSetName('columns');
-  const block: PartitionRef = { name: `${name}/whole`, partition: 0, version: 0 };
-  const parts = blocks.map((_, partition): PartitionRef => ({ name: `${name}/part`, partition, version: 0 }));
+  const block = partitionRef(`${name}/whole`);
+  const parts = blocks.map((_, partition) => partitionRef(`${name}/part`, partition));
   const steps = new StepList(contracts);
   const outputs = Object.fromEntries(parts.map((ref, part) => [`part.${part}`, ref]));
   addSliced(
@@ -131,7 +131,7 @@ export async function blocksInFiles(
   const blocks: BlockInFile[] = [];
   for await (const { block } of blocksOf(ratings, ctx)) {
     const first = blocks.length;
-    const refOf = (range: number): PartitionRef => ({ name, partition: first + range, version: 0 });
+    const refOf = (range: number) => partitionRef(name, first + range);
     const cut = cutColumns(block, columns, refOf);
     await placeColumns(cut, { stage: STAGE, local: true }, ctx);
     for (const own of cut.blocks) blocks.push(await blockInFile(own, ctx));

@@ -2,7 +2,13 @@ import { hostDevice } from '../../../engine/run/devices.ts';
 import { keyCount } from '../../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { RowRange } from '../../../engine/plan/stages.ts';
-import { dataSetName, type Partition, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
+import {
+  dataSetName,
+  type Partition,
+  type PartitionRef,
+  partitionRef,
+  sharedArray,
+} from '../../../engine/partition.ts';
 import { runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
 import type { Task } from '../../../engine/task.ts';
@@ -141,7 +147,7 @@ export class RatingParts {
         'items',
         shape,
         undefined,
-        { name, partition: p, version: 0 },
+        partitionRef(name, p),
         this.#ctx,
       );
       yield { from, firstColumn: 0, block };
@@ -226,14 +232,10 @@ export class RatingParts {
     const { place, parallelism } = hostDevice(this.#ctx.executor).info;
     const ahead = Math.ceil(parallelism * (1 + 1 / together));
     const name = dataSetName('parts');
-    const parts: PartitionRef = { name: `${name}/rows`, partition: 0, version: 0 };
+    const parts = partitionRef(`${name}/rows`);
     const refs = tasks.map((_, partition) =>
       ranges.map((_, p) =>
-        (['codes', 'values'] as const).map((part): PartitionRef => ({
-          name: `${name}/${part}.${p}`,
-          partition,
-          version: 0,
-        })),
+        (['codes', 'values'] as const).map((part) => partitionRef(`${name}/${part}.${p}`, partition)),
       ),
     );
     const steps = new StepList(contracts);

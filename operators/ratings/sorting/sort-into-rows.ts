@@ -1,4 +1,4 @@
-import { type Partition, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
+import { type Partition, type PartitionRef, partitionRef, sharedArray } from '../../../engine/partition.ts';
 import type { RowRange } from '../../../engine/plan/stages.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
@@ -122,7 +122,7 @@ class RowBands {
   }
 
   ref(part: string, partition = 0): PartitionRef {
-    return { name: `${this.#name}/${part}`, partition, version: 0 };
+    return partitionRef(`${this.#name}/${part}`, partition);
   }
 }
 

@@ -1,6 +1,6 @@
 import { DataError } from '../../../engine/errors.ts';
 import { keyCount, keyText } from '../../../engine/keys/key-column.ts';
-import { dataSetName, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
+import { dataSetName, type PartitionRef, partitionRef, sharedArray } from '../../../engine/partition.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
 import { giveTo } from '../../../engine/run/hand-over.ts';
@@ -31,7 +31,7 @@ export async function sortRows(
   ctx: ExecutionContext,
 ): Promise<CombinedRatings> {
   const name = dataSetName('blocks');
-  const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition: 0, version: 0 });
+  const ref = (part: string) => partitionRef(`${name}/${part}`);
   const rowData =
     duplicates === 'last' ? await roomForRowData(indexed.rows, ref('row-data'), ctx) : undefined;
   const shape = {
@@ -117,11 +117,7 @@ async function combineDuplicates(
   const ranges = balancedRanges(block.offsets, taskCount(block.ratings));
   const { place } = hostDevice(ctx.executor).info;
   const refs = ranges.map((_, partition) =>
-    ['lengths', 'repeated'].map((part): PartitionRef => ({
-      name: `${ref.name}/${part}`,
-      partition,
-      version: 0,
-    })),
+    ['lengths', 'repeated'].map((part) => partitionRef(`${ref.name}/${part}`, partition)),
   );
   const finding = new StepList(contracts);
   ranges.forEach((range, i) => {

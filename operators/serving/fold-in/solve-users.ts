@@ -1,6 +1,6 @@
 import { type KeyColumn, keyCount, takeKeys } from '../../../engine/keys/key-column.ts';
 import { UNKNOWN_KEY } from '../../../engine/keys/tables/key-table.ts';
-import { dataSetName, sharedArray } from '../../../engine/partition.ts';
+import { dataSetName, partitionRef, sharedArray } from '../../../engine/partition.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { Device, Executor } from '../../../engine/run/device.ts';
 import { computeDevice, hostDevice } from '../../../engine/run/devices.ts';
@@ -79,7 +79,7 @@ export function knownRatings(
   }
   const coldRatings = indices.length - next;
   const block = {
-    ref: { name: dataSetName('known-ratings'), partition: 0, version: 0 },
+    ref: partitionRef(dataSetName('known-ratings')),
     rows: rowOf.length,
     ratings: next,
     offsets: kept.subarray(0, rowOf.length + 1),
@@ -223,7 +223,7 @@ const NO_WEIGHT = 2 ** -60;
 /** A block with a single user, with one column for each value. */
 export function rowOf(values: ArrayLike<number>): RatingBlock {
   return {
-    ref: { name: dataSetName('row'), partition: 0, version: 0 },
+    ref: partitionRef(dataSetName('row')),
     rows: 1,
     ratings: values.length,
     offsets: Int32Array.of(0, values.length),

@@ -1,4 +1,10 @@
-import { dataSetName, type PartitionRef, sharedArray, type SharedColumn } from '../../../engine/partition.ts';
+import {
+  dataSetName,
+  type PartitionRef,
+  partitionRef,
+  sharedArray,
+  type SharedColumn,
+} from '../../../engine/partition.ts';
 import { startPhase } from '../../../engine/phase.ts';
 import { CounterRandom, randomOrder } from '../../../engine/random.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
@@ -320,7 +326,7 @@ class Build {
   }
 
   #ref(part: string): PartitionRef {
-    return { name: `${this.#name}/${part}`, partition: 0, version: 0 };
+    return partitionRef(`${this.#name}/${part}`);
   }
 
   async #give(part: string, values: SharedColumn, layout = 'list-part'): Promise<void> {

@@ -1,6 +1,6 @@
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { computeDevice } from '../../../engine/run/devices.ts';
-import { dataSetName, type Partition, type PartitionRef } from '../../../engine/partition.ts';
+import { dataSetName, type Partition, partitionRef } from '../../../engine/partition.ts';
 import { type Given, runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
 import { factorStride } from '../../planner/sizes.ts';
@@ -62,7 +62,7 @@ export async function placeLists(
 ): Promise<PlacedLists> {
   const { place } = computeDevice(ctx.executor).info;
   const name = dataSetName('lists');
-  const ref = (part: string): PartitionRef => ({ name: `${name}/${part}`, partition: 0, version: 0 });
+  const ref = (part: string) => partitionRef(`${name}/${part}`);
   const { rank, normalized, longest, margin } = index;
   const [columns, lists] = [index.guide.length / 4, listsOf(index)];
   const host: ListParts = {
@@ -174,7 +174,7 @@ export async function bestOfRows(
   ctx: ExecutionContext,
 ): Promise<Found> {
   const { place } = computeDevice(ctx.executor).info;
-  const vectors: PartitionRef = { name: dataSetName('rows'), partition: 0, version: 0 };
+  const vectors = partitionRef(dataSetName('rows'));
   const count = rows.length / search.width;
   const allowed = Array.from({ length: count }, (_, row) => row);
   const task: TaskOf<'search-lists'> = {

@@ -1,7 +1,7 @@
 import type { Schema } from 'apache-arrow';
 import type { JsonObject } from '../../../engine/json.ts';
 import { type KeyColumn, keyCount } from '../../../engine/keys/key-column.ts';
-import { dataSetName, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
+import { dataSetName, partitionRef, sharedArray } from '../../../engine/partition.ts';
 import { startPhase } from '../../../engine/phase.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { computeDevice } from '../../../engine/run/devices.ts';
@@ -99,11 +99,7 @@ export class RecommendInLists implements Source {
     const { n, probes, mask, exclude } = this.#options;
     const { place } = computeDevice(held.executor).info;
     const name = dataSetName('top');
-    const ref = (part: string, partition = 0): PartitionRef => ({
-      name: `${name}/${part}`,
-      partition,
-      version: 0,
-    });
+    const ref = (part: string, partition = 0) => partitionRef(`${name}/${part}`, partition);
     const { rank } = this.#queries;
     const userFactors = sharedNumbers(this.#queries.userFactors);
     await giveTo(held, place, [
