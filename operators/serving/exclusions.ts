@@ -1,6 +1,6 @@
 import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
 import { UNKNOWN_KEY } from '../../engine/keys/tables/key-table.ts';
-import { dataSetName, type Partition, sharedArray } from '../../engine/partition.ts';
+import { dataSetName, type Partition, partitionRef, sharedArray } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { hostDevice } from '../../engine/run/devices.ts';
 import { giveTo } from '../../engine/run/hand-over.ts';
@@ -65,7 +65,7 @@ export async function blockOfExclusions(
         columns: { ...exclusions.rows(), values: sharedArray(Float32Array, 0) },
       }
     : chosenPairs(exclusions, model);
-  const block = blockOf({ name: dataSetName('exclusions'), partition: 0, version: 0 }, partition);
+  const block = blockOf(partitionRef(dataSetName('exclusions')), partition);
   await giveTo(ctx, hostDevice(ctx.executor).info.place, [[block.ref, partition]]);
   return block;
 }

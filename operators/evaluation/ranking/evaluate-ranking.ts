@@ -1,12 +1,17 @@
+import type { RecordBatch } from 'apache-arrow';
 import { DataError } from '../../../engine/errors.ts';
 import { formatCount } from '../../../engine/format.ts';
 import type { JsonObject } from '../../../engine/json.ts';
-import { keyCount } from '../../../engine/keys/key-column.ts';
+import { keysFromData, keyTypeOf } from '../../../engine/keys/arrow-keys.ts';
+import { keyCount, takeKeys } from '../../../engine/keys/key-column.ts';
+import { type KeyTable, UNKNOWN_KEY } from '../../../engine/keys/tables/key-table.ts';
+import { makeKeyTable } from '../../../engine/keys/tables/make-key-table.ts';
 import { CounterRandom } from '../../../engine/random.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { Holdings } from '../../../engine/run/holdings.ts';
 import type { Sink } from '../../../engine/stream/operator.ts';
-import type { BatchStream } from '../../../engine/stream/stream.ts';
+import { batchStream, type BatchStream } from '../../../engine/stream/stream.ts';
+import { takeRows } from '../../dataflow/take-rows.ts';
 import { collectKnownPairs } from '../../ratings/ids/known-pairs.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
 import { sortByUser } from '../../ratings/sort-ratings.ts';
@@ -26,12 +31,10 @@ import {
   type CandidateCounts,
   candidateLists,
   type CandidatePairs,
-  ColdPairs,
   distinctItems,
   drawnPairs,
   type RankedPairs,
   rankedTest,
-  TestPairs,
 } from './ranked-pairs.ts';
 import { measureRankings, type Ranked } from './measure-rankings.ts';
 import { listedRankings, listedScores, modelRankings, type Rankings } from './rankings.ts';
@@ -331,4 +334,68 @@ function quantile(sorted: Float64Array, share: number): number {
   const low = Math.floor(at);
   const high = Math.min(sorted.length - 1, low + 1);
   return sorted[low] + (at - low) * (sorted[high] - sorted[low]);
+}
+
+/** Counts test pairs with a user or item that the model does not know. */
+class ColdPairs {
+  #users: KeyTable | undefined;
+  /** Number of pairs with unknown items, by user. */
+  readonly ofUsers: Int32Array;
+
+  constructor({ users }: FactorModel) {
+    this.ofUsers = new Int32Array(keyCount(users));
+  }
+
+  /** Number of distinct unknown users. */
+  get userCount(): number {
+    return this.#users?.size ?? 0;
+  }
+
+  readonly see = (batch: RecordBatch, userCodes: Uint32Array, itemCodes: Uint32Array): void => {
+    const unknown: number[] = [];
+    for (let i = 0; i < userCodes.length; i++) {
+      if (userCodes[i] === UNKNOWN_KEY) unknown.push(i);
+      else if (itemCodes[i] === UNKNOWN_KEY) this.ofUsers[userCodes[i]]++;
+    }
+    if (unknown.length === 0) return;
+    const [data] = batch.data.children;
+    const type = keyTypeOf(data.type, 'user');
+    this.#users ??= makeKeyTable(type);
+    this.#users.add(takeKeys(keysFromData(data, type), unknown), new Uint32Array(unknown.length));
+  };
+}
+
+/**
+ * Counts test pairs while they are read, and removes those rated below the minimum: they do not count as
+ * relevant.
+ */
+class TestPairs {
+  readonly #minRating: number | undefined;
+  pairs = 0;
+  irrelevant = 0;
+
+  constructor(minRating: number | undefined) {
+    this.#minRating = minRating;
+  }
+
+  relevant(input: BatchStream): BatchStream {
+    return batchStream(input.schema, this.#select(input));
+  }
+
+  async *#select(input: BatchStream) {
+    for await (const batch of input) {
+      this.pairs += batch.numRows;
+      const ratings = batch.getChild('rating')?.data[0].values as Float32Array | undefined;
+      if (this.#minRating === undefined || ratings === undefined) {
+        yield batch;
+        continue;
+      }
+      const least = this.#minRating;
+      const positions = Uint32Array.from({ length: batch.numRows }, (_, i) => i).filter(
+        (i) => ratings[i] >= least,
+      );
+      this.irrelevant += batch.numRows - positions.length;
+      if (positions.length > 0) yield positions.length === batch.numRows ? batch : takeRows(batch, positions);
+    }
+  }
 }

@@ -1,17 +1,11 @@
-import type { RecordBatch } from 'apache-arrow';
-import { keysFromData, keyTypeOf } from '../../../engine/keys/arrow-keys.ts';
-import { type KeyColumn, keyCount, takeKeys } from '../../../engine/keys/key-column.ts';
+import { type KeyColumn, takeKeys } from '../../../engine/keys/key-column.ts';
 import { keyHashes } from '../../../engine/keys/key-hash.ts';
-import { type KeyTable, UNKNOWN_KEY } from '../../../engine/keys/tables/key-table.ts';
-import { makeKeyTable } from '../../../engine/keys/tables/make-key-table.ts';
-import { dataSetName } from '../../../engine/partition.ts';
+import { dataSetName, partitionRef } from '../../../engine/partition.ts';
 import { mix32 } from '../../../engine/random.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
 import { giveTo } from '../../../engine/run/hand-over.ts';
-import { type BatchStream, batchStream } from '../../../engine/stream/stream.ts';
 import { nextTurn } from '../../../engine/waits.ts';
-import { takeRows } from '../../dataflow/take-rows.ts';
 import { blocksOf } from '../../ratings/parts-in-files.ts';
 import { blockOf, emptyBlock, hostForm, type RatingBlock } from '../../ratings/rating-block.ts';
 import type { Ratings } from '../../ratings/ratings.ts';
@@ -45,7 +39,7 @@ export function rankedTest(test: RatingBlock, exclude: RatingBlock | undefined):
   const partition = emptyBlock(lengths);
   (partition.columns.indices as Uint32Array).set(kept.subarray(0, count));
   return {
-    positives: blockOf({ name: dataSetName('positives'), partition: 0, version: 0 }, partition),
+    positives: blockOf(partitionRef(dataSetName('positives')), partition),
     leaked,
     repeated,
   };
@@ -108,7 +102,7 @@ export function rowsAt({ offsets, indices, values }: RatingBlock, positions: Uin
     if (values.length > 0)
       target.values.set(values.subarray(offsets[row], offsets[row + 1]), target.offsets[at]);
   });
-  return blockOf({ name: dataSetName('rows'), partition: 0, version: 0 }, partition);
+  return blockOf(partitionRef(dataSetName('rows')), partition);
 }
 
 /** The block with the same number of rows, in which all other rows are empty. */
@@ -234,7 +228,7 @@ export async function seenRows(
     indices.set(piece, filled);
     filled += piece.length;
   }
-  return blockOf({ name: dataSetName('seen'), partition: 0, version: 0 }, partition);
+  return blockOf(partitionRef(dataSetName('seen')), partition);
 }
 
 /** Number of distinct rows of each column. */
@@ -326,7 +320,7 @@ export function candidateLists(
     0,
   );
   return {
-    lists: blockOf({ name: dataSetName('candidates'), partition: 0, version: 0 }, partition),
+    lists: blockOf(partitionRef(dataSetName('candidates')), partition),
     positives: onlyRows(positives, ranked),
     missing: missing && missing.map((count, user) => (lengths[user] > 0 ? count : 0)),
     counts: { pairs, coldPairs, excludedPairs, repeatedPairs, idlePairs, usersWithout },
@@ -340,68 +334,4 @@ function merged(left: Uint32Array, right: Uint32Array): Uint32Array {
   both.set(right, left.length);
   both.sort();
   return both.filter((item, k) => k === 0 || item !== both[k - 1]);
-}
-
-/** Counts test pairs with a user or item that the model does not know. */
-export class ColdPairs {
-  #users: KeyTable | undefined;
-  /** Number of pairs with unknown items, by user. */
-  readonly ofUsers: Int32Array;
-
-  constructor({ users }: FactorModel) {
-    this.ofUsers = new Int32Array(keyCount(users));
-  }
-
-  /** Number of distinct unknown users. */
-  get userCount(): number {
-    return this.#users?.size ?? 0;
-  }
-
-  readonly see = (batch: RecordBatch, userCodes: Uint32Array, itemCodes: Uint32Array): void => {
-    const unknown: number[] = [];
-    for (let i = 0; i < userCodes.length; i++) {
-      if (userCodes[i] === UNKNOWN_KEY) unknown.push(i);
-      else if (itemCodes[i] === UNKNOWN_KEY) this.ofUsers[userCodes[i]]++;
-    }
-    if (unknown.length === 0) return;
-    const [data] = batch.data.children;
-    const type = keyTypeOf(data.type, 'user');
-    this.#users ??= makeKeyTable(type);
-    this.#users.add(takeKeys(keysFromData(data, type), unknown), new Uint32Array(unknown.length));
-  };
-}
-
-/**
- * Counts test pairs while they are read, and removes those rated below the minimum: they do not count as
- * relevant.
- */
-export class TestPairs {
-  readonly #minRating: number | undefined;
-  pairs = 0;
-  irrelevant = 0;
-
-  constructor(minRating: number | undefined) {
-    this.#minRating = minRating;
-  }
-
-  relevant(input: BatchStream): BatchStream {
-    return batchStream(input.schema, this.#select(input));
-  }
-
-  async *#select(input: BatchStream) {
-    for await (const batch of input) {
-      this.pairs += batch.numRows;
-      const ratings = batch.getChild('rating')?.data[0].values as Float32Array | undefined;
-      if (this.#minRating === undefined || ratings === undefined) {
-        yield batch;
-        continue;
-      }
-      const least = this.#minRating;
-      const positions = Uint32Array.from({ length: batch.numRows }, (_, i) => i).filter(
-        (i) => ratings[i] >= least,
-      );
-      this.irrelevant += batch.numRows - positions.length;
-      if (positions.length > 0) yield positions.length === batch.numRows ? batch : takeRows(batch, positions);
-    }
-  }
 }

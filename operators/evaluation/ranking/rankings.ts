@@ -1,5 +1,5 @@
 import { keyCount } from '../../../engine/keys/key-column.ts';
-import { dataSetName, sharedArray } from '../../../engine/partition.ts';
+import { dataSetName, partitionRef, sharedArray } from '../../../engine/partition.ts';
 import { startPhase } from '../../../engine/phase.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { computeDevice } from '../../../engine/run/devices.ts';
@@ -130,7 +130,7 @@ function unseenItems(
     (partition.columns.indices as Uint32Array).set(list, filled);
     filled += list.length;
   }
-  return blockOf({ name: dataSetName('unseen-items'), partition: 0, version: 0 }, partition);
+  return blockOf(partitionRef(dataSetName('unseen-items')), partition);
 }
 
 /** Lists of items, one for each user, and the positives among them: blocks over the same users. */
