@@ -1,12 +1,12 @@
-import { Field, Float64, makeData, RecordBatch, Schema, Struct } from 'apache-arrow';
+import { Field, Float64, makeData, Schema } from 'apache-arrow';
 import type { JsonObject } from '../../engine/json.ts';
-import type { Operator } from '../../engine/stream/operator.ts';
-import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
+import type { BatchStream } from '../../engine/stream/stream.ts';
+import { batchOf, RowOperator } from './row-operator.ts';
 
 const schema = new Schema([new Field('rows', new Float64(), false)]);
 
 /** One row with the number of rows. Several tasks give one row each; `countedRows` adds them up. */
-export class CountRows implements Operator {
+export class CountRows extends RowOperator {
   readonly name = 'count-rows';
 
   static from(): CountRows {
@@ -21,24 +21,18 @@ export class CountRows implements Operator {
     return { operator: 'count-rows' } as const;
   }
 
-  outputSchema(): Schema {
+  override outputSchema(): Schema {
     return schema;
   }
 
-  requiredColumns(): readonly string[] {
+  override requiredColumns(): readonly string[] {
     return [];
   }
 
-  execute(input: BatchStream): BatchStream {
-    return batchStream(schema, this.#count(input));
-  }
-
-  async *#count(input: BatchStream) {
+  protected async *batches(input: BatchStream) {
     let rows = 0;
     for await (const { numRows } of input) rows += numRows;
-    const type = new Struct<{ rows: Float64 }>(schema.fields);
-    const children = [makeData({ type: new Float64(), data: Float64Array.of(rows) })];
-    yield new RecordBatch(schema, makeData({ type, length: 1, nullCount: 0, children }));
+    yield batchOf(schema, 1, [makeData({ type: new Float64(), data: Float64Array.of(rows) })]);
   }
 }
 

@@ -1,11 +1,10 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
 import type { JsonObject } from '../../engine/json.ts';
 import { RowNumbers } from '../../engine/keys/row-numbers.ts';
-import type { Operator, ValueNeeds } from '../../engine/stream/operator.ts';
-import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
+import type { ValueNeeds } from '../../engine/stream/operator.ts';
+import type { BatchStream } from '../../engine/stream/stream.ts';
 import { FewerRows, newGroups } from './fewer-rows.ts';
-import { columnAt } from './column-at.ts';
-import { takeRows } from './take-rows.ts';
+import { columnAt, RowOperator, takeRows } from './row-operator.ts';
 
 export interface DistinctRowsOptions {
   /** Columns whose values are compared; default: all. */
@@ -18,12 +17,13 @@ export interface DistinctRowsOptions {
 }
 
 /** Keeps the first row of each combination of the keys' values, in the order of the input. */
-export class DistinctRows implements Operator {
+export class DistinctRows extends RowOperator {
   readonly name = 'distinct-rows';
   readonly takesAllRows: boolean;
   readonly #options: DistinctRowsOptions;
 
   constructor(options: DistinctRowsOptions) {
+    super();
     this.#options = options;
     this.takesAllRows = options.step === 'whole';
   }
@@ -52,18 +52,13 @@ export class DistinctRows implements Operator {
     return this.#options.keys?.every((name) => !numbers.includes(name)) ?? false;
   }
 
-  outputSchema(input: Schema): Schema {
+  override outputSchema(input: Schema): Schema {
     this.#positions(input);
     return input;
   }
 
-  requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
-    const { keys } = this.#options;
-    return wanted && keys && [...new Set([...wanted, ...keys])];
-  }
-
-  execute(input: BatchStream): BatchStream {
-    return batchStream(input.schema, this.#keep(input));
+  protected override readColumns(): readonly string[] | undefined {
+    return this.#options.keys;
   }
 
   #positions({ fields }: Schema): number[] {
@@ -72,7 +67,7 @@ export class DistinctRows implements Operator {
     return keys.map((name) => columnAt(name, names, 'by which rows would be distinct'));
   }
 
-  async *#keep(input: BatchStream): AsyncGenerator<RecordBatch> {
+  protected async *batches(input: BatchStream): AsyncGenerator<RecordBatch> {
     const positions = this.#positions(input.schema);
     let numbers: RowNumbers | undefined = new RowNumbers(positions.map((at) => input.schema.fields[at]));
     const fewer = new FewerRows();

@@ -1,17 +1,17 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
 import { check } from '../../engine/expressions/check.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import type { Operator, ValueNeeds } from '../../engine/stream/operator.ts';
-import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
-import { takeRows } from './take-rows.ts';
+import type { ValueNeeds } from '../../engine/stream/operator.ts';
+import { RowFilter } from './row-operator.ts';
 
 /** Removes rows with a null in one of the given columns; default: in any column. */
-export class DropNulls implements Operator {
+export class DropNulls extends RowFilter {
   readonly name = 'drop-nulls';
   readonly isRowwise = true;
   readonly #names: readonly string[] | undefined;
 
   constructor(names?: readonly string[]) {
+    super();
     this.#names = names;
   }
 
@@ -36,27 +36,18 @@ export class DropNulls implements Operator {
     return this.#names !== undefined && !this.#names.some((name) => numbers.includes(name));
   }
 
-  outputSchema(input: Schema): Schema {
+  override outputSchema(input: Schema): Schema {
     for (const name of this.#names ?? []) check({ kind: 'column', name }, input);
     return input;
   }
 
-  requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
-    return wanted && this.#names && [...new Set([...wanted, ...this.#names])];
+  protected override readColumns(): readonly string[] | undefined {
+    return this.#names;
   }
 
-  execute(input: BatchStream): BatchStream {
-    return batchStream(input.schema, this.#keep(input));
-  }
-
-  async *#keep(input: BatchStream) {
-    const { fields } = input.schema;
+  protected selection({ fields }: Schema) {
     const columns = [...fields.keys()].filter((i) => this.#names?.includes(fields[i].name) ?? true);
-    for await (const batch of input) {
-      const positions = wholeRows(batch, columns);
-      if (positions === undefined) yield batch;
-      else if (positions.length > 0) yield takeRows(batch, positions);
-    }
+    return (batch: RecordBatch) => wholeRows(batch, columns);
   }
 }
 

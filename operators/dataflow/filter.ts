@@ -4,21 +4,21 @@ import { columnsOf, type Expression } from '../../engine/expressions/expression.
 import { print } from '../../engine/expressions/print.ts';
 import { selectedRows } from '../../engine/expressions/select-rows.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import type { Operator, ValueNeeds } from '../../engine/stream/operator.ts';
-import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
-import { columnsAs } from './same-rows.ts';
-import { takeRows } from './take-rows.ts';
+import type { ValueNeeds } from '../../engine/stream/operator.ts';
+import type { BatchStream } from '../../engine/stream/stream.ts';
+import { columnsAs, RowOperator, takeRows } from './row-operator.ts';
 
 /**
  * Keeps the rows for which the predicate is true; false and null remove a row. `keeps`: columns of the
  * result; default: all columns of the input.
  */
-export class Filter implements Operator {
+export class Filter extends RowOperator {
   readonly name = 'filter';
   readonly predicate: Expression;
   readonly keeps: readonly string[] | undefined;
 
   constructor(predicate: Expression, keeps?: readonly string[]) {
+    super();
     [this.predicate, this.keeps] = [predicate, keeps];
   }
 
@@ -32,11 +32,8 @@ export class Filter implements Operator {
 
   portable() {
     const { predicate, keeps } = this;
-    return {
-      operator: 'filter',
-      predicate: predicate as unknown as JsonObject,
-      ...(keeps && { keeps }),
-    } as const;
+    const json = predicate as unknown as JsonObject;
+    return { operator: 'filter', predicate: json, ...(keeps && { keeps }) } as const;
   }
 
   /**
@@ -48,27 +45,23 @@ export class Filter implements Operator {
     return !columnsOf(this.predicate).some((name) => numbers.includes(name));
   }
 
-  outputSchema(input: Schema): Schema {
+  override outputSchema(input: Schema): Schema {
     checkPredicate(this.predicate, input);
     const { keeps } = this;
-    return keeps
-      ? new Schema(
-          input.fields.filter(({ name }) => keeps.includes(name)),
-          input.metadata,
-        )
-      : input;
+    if (keeps === undefined) return input;
+    const fields = input.fields.filter(({ name }) => keeps.includes(name));
+    return new Schema(fields, input.metadata);
   }
 
-  requiredColumns(wanted: readonly string[] | undefined = this.keeps): readonly string[] | undefined {
-    return wanted && [...new Set([...wanted, ...columnsOf(this.predicate)])];
+  protected override readColumns(): readonly string[] {
+    return columnsOf(this.predicate);
   }
 
-  execute(input: BatchStream): BatchStream {
-    const schema = this.outputSchema(input.schema);
-    return batchStream(schema, this.#keep(input, schema));
+  override requiredColumns(wanted = this.keeps): readonly string[] | undefined {
+    return super.requiredColumns(wanted);
   }
 
-  async *#keep(input: BatchStream, schema: Schema) {
+  protected async *batches(input: BatchStream, schema: Schema) {
     const predicate = checkPredicate(this.predicate, input.schema);
     for await (const batch of input) {
       const positions = selectedRows(predicate, batch);

@@ -1,16 +1,15 @@
-import type { Schema } from 'apache-arrow';
 import type { JsonObject } from '../../engine/json.ts';
-import type { Operator } from '../../engine/stream/operator.ts';
-import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
-import { takeRows } from './take-rows.ts';
+import type { BatchStream } from '../../engine/stream/stream.ts';
+import { RowOperator, takeRows } from './row-operator.ts';
 
 /** Keeps the first rows, and then stops reading. */
-export class Limit implements Operator {
+export class Limit extends RowOperator {
   readonly name = 'limit';
   readonly passesNeeds = true;
   readonly rows: number;
 
   constructor(rows: number) {
+    super();
     this.rows = rows;
   }
 
@@ -18,19 +17,7 @@ export class Limit implements Operator {
     return { rows: this.rows };
   }
 
-  outputSchema(input: Schema): Schema {
-    return input;
-  }
-
-  requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
-    return wanted;
-  }
-
-  execute(input: BatchStream): BatchStream {
-    return batchStream(input.schema, this.#first(input));
-  }
-
-  async *#first(input: BatchStream) {
+  protected async *batches(input: BatchStream) {
     let left = this.rows;
     if (left === 0) return;
     for await (const batch of input) {

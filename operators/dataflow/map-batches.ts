@@ -1,11 +1,12 @@
 import { type RecordBatch, type Schema, Table, tableToIPC } from 'apache-arrow';
 import { FactorFlowError, UsageError } from '../../engine/errors.ts';
 import type { Json, JsonObject } from '../../engine/json.ts';
-import type { Operator, PortableOperator } from '../../engine/stream/operator.ts';
 import { adoptBatch } from '../../engine/stream/adopt-data.ts';
-import { shortColumn } from '../../engine/stream/whole-data.ts';
-import { batchStream, type BatchStream, originOf, setOrigin } from '../../engine/stream/stream.ts';
+import type { PortableOperator } from '../../engine/stream/operator.ts';
 import { openIpc } from '../../engine/stream/read-ipc.ts';
+import { type BatchStream, originOf, setOrigin } from '../../engine/stream/stream.ts';
+import { shortColumn } from '../../engine/stream/whole-data.ts';
+import { RowOperator } from './row-operator.ts';
 
 /** A user's pure function. It returns the batch to replace a batch with, with any number of rows. */
 export type BatchFunction = (batch: RecordBatch, args: never) => RecordBatch | Promise<RecordBatch>;
@@ -23,13 +24,14 @@ export interface ModuleFunction {
  * Replaces each batch by the result of a user's function. `schema`: columns of the results; default: the
  * input's.
  */
-export class MapBatches implements Operator {
+export class MapBatches extends RowOperator {
   readonly name = 'map-batches';
   readonly portable?: () => PortableOperator;
   readonly #function: BatchFunction | ModuleFunction;
   readonly #schema: Schema | undefined;
 
   constructor(apply: BatchFunction | ModuleFunction, schema?: Schema) {
+    super();
     [this.#function, this.#schema] = [apply, schema];
     if (typeof apply === 'function') return;
     const { module, name, args } = apply;
@@ -59,17 +61,12 @@ export class MapBatches implements Operator {
       : { module: this.#function.module.split('/').at(-1) as string, name };
   }
 
-  outputSchema(input: Schema): Schema {
+  override outputSchema(input: Schema): Schema {
     return this.#schema ?? input;
   }
 
-  requiredColumns(): undefined {
+  override requiredColumns(): undefined {
     return undefined;
-  }
-
-  execute(input: BatchStream): BatchStream {
-    const schema = this.outputSchema(input.schema);
-    return batchStream(schema, this.#map(input, schema));
   }
 
   get #text(): string {
@@ -79,7 +76,7 @@ export class MapBatches implements Operator {
       : `${apply.name} of ${apply.module}`;
   }
 
-  async *#map(input: BatchStream, schema: Schema) {
+  protected async *batches(input: BatchStream, schema: Schema) {
     const apply = await this.#imported();
     const args = (typeof this.#function === 'function' ? undefined : this.#function.args) as never;
     for await (const batch of input) {

@@ -5,10 +5,9 @@ import { evaluateAll, resultType } from '../../engine/expressions/evaluate.ts';
 import { columnsOf, type Expression } from '../../engine/expressions/expression.ts';
 import { print } from '../../engine/expressions/print.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import type { Operator, ValueNeeds } from '../../engine/stream/operator.ts';
-import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
-import { columnAt } from './column-at.ts';
-import { sameRows } from './same-rows.ts';
+import type { ValueNeeds } from '../../engine/stream/operator.ts';
+import type { BatchStream } from '../../engine/stream/stream.ts';
+import { columnAt, RowOperator, sameRows } from './row-operator.ts';
 
 /** A column of the result. */
 export interface NamedExpression {
@@ -28,11 +27,12 @@ export type Projection =
   | { readonly kind: 'rename'; readonly from: string; readonly to: string };
 
 /** Computes columns of each row from others. */
-export class Project implements Operator {
+export class Project extends RowOperator {
   readonly name = 'project';
   readonly projection: Projection;
 
   constructor(projection: Projection) {
+    super();
     this.projection = projection;
   }
 
@@ -96,7 +96,7 @@ export class Project implements Operator {
     }
   }
 
-  outputSchema(input: Schema): Schema {
+  override outputSchema(input: Schema): Schema {
     const columns = this.columns(input);
     const names = new Set<string>();
     const twice = columns.find(({ name }) => names.size === names.add(name).size)?.name;
@@ -111,7 +111,7 @@ export class Project implements Operator {
     );
   }
 
-  requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
+  override requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
     const { projection } = this;
     // These columns are required even if nothing uses them, so that a name that does not exist is an error in
     // an optimized plan, too.
@@ -129,16 +129,17 @@ export class Project implements Operator {
     return others && [...new Set([...others, ...used])];
   }
 
-  execute(input: BatchStream): BatchStream {
-    const schema = this.outputSchema(input.schema);
-    return batchStream(schema, this.#compute(input, schema));
-  }
-
-  async *#compute(input: BatchStream, schema: Schema) {
+  protected async *batches(input: BatchStream, schema: Schema) {
     const columns = this.columns(input.schema).map(({ value }) => check(value, input.schema));
     for await (const batch of input) {
       const children = evaluateAll(columns, batch);
       yield sameRows(batch, schema, children);
     }
   }
+}
+
+/** A projection to some columns of the input. */
+export function selectColumns(names: readonly string[]): Project {
+  const columns = names.map((name) => ({ name, value: { kind: 'column', name } }) as const);
+  return new Project({ kind: 'select', columns });
 }

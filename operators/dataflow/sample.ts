@@ -1,5 +1,4 @@
-import type { Data, RecordBatch, Schema } from 'apache-arrow';
-import { DataType } from 'apache-arrow';
+import { type Data, DataType, type RecordBatch, type Schema } from 'apache-arrow';
 import { UsageError } from '../../engine/errors.ts';
 import { check } from '../../engine/expressions/check.ts';
 import { readData } from '../../engine/expressions/read.ts';
@@ -9,11 +8,9 @@ import { keysFromData } from '../../engine/keys/arrow-keys.ts';
 import type { KeyColumn } from '../../engine/keys/key-column.ts';
 import { keyHashes } from '../../engine/keys/key-hash.ts';
 import { mix32 } from '../../engine/random.ts';
-import type { Operator } from '../../engine/stream/operator.ts';
-import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
 import { plainData } from '../../engine/stream/plain-data.ts';
 import { isUuid } from '../../engine/values/value-texts.ts';
-import { takeRows } from './take-rows.ts';
+import { columnOf, RowFilter } from './row-operator.ts';
 
 export interface SampleOptions {
   readonly seed: number;
@@ -26,13 +23,14 @@ export interface SampleOptions {
  * it. Rows with equal values are kept or removed together, and the sample does not depend on the order of
  * rows.
  */
-export class Sample implements Operator {
+export class Sample extends RowFilter {
   readonly name = 'sample';
   readonly isRowwise = true;
   readonly fraction: number;
   readonly #options: SampleOptions;
 
   constructor(fraction: number, options: SampleOptions) {
+    super();
     this.fraction = fraction;
     this.#options = options;
   }
@@ -51,43 +49,36 @@ export class Sample implements Operator {
     return { operator: 'sample', fraction: this.fraction, seed, ...(by && { by: [...by] }) } as const;
   }
 
-  outputSchema(input: Schema): Schema {
+  override outputSchema(input: Schema): Schema {
     for (const name of this.#names(input)) check({ kind: 'column', name }, input);
     return input;
   }
 
-  requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
-    const { by } = this.#options;
-    return wanted && by && [...new Set([...wanted, ...by])];
-  }
-
-  execute(input: BatchStream): BatchStream {
-    return batchStream(input.schema, this.#keep(input));
+  protected override readColumns(): readonly string[] | undefined {
+    return this.#options.by;
   }
 
   #names(schema: Schema): readonly string[] {
     return this.#options.by ?? schema.fields.map(({ name }) => name);
   }
 
-  async *#keep(input: BatchStream) {
-    const names = this.#names(input.schema);
+  protected selection(input: Schema) {
+    const names = this.#names(input);
     const bound = Math.round(this.fraction * 2 ** 32);
-    for await (const batch of input) {
+    return (batch: RecordBatch) => {
       const hashes = new Uint32Array(batch.numRows).fill(this.#options.seed);
       for (const name of names) mixColumn(hashes, batch, name);
       const positions = new Uint32Array(batch.numRows);
       let kept = 0;
       for (let i = 0; i < hashes.length; i++) if (hashes[i] < bound) positions[kept++] = i;
-      if (kept === batch.numRows) yield batch;
-      else if (kept > 0) yield takeRows(batch, positions.subarray(0, kept));
-    }
+      return positions.subarray(0, kept);
+    };
   }
 }
 
 /** Combines the hash of a column's values with the rows' hashes. */
 function mixColumn(hashes: Uint32Array, batch: RecordBatch, name: string): void {
-  const index = batch.schema.fields.findIndex((field) => field.name === name);
-  const data = plainData(batch.data.children[index]);
+  const data = plainData(columnOf(batch, name));
   const isNullColumn = DataType.isNull(data.type);
   const { low, high, step } = isNullColumn ? noHalves : hashesOf(data, name);
   for (let i = 0; i < hashes.length; i++) {

@@ -4,17 +4,18 @@ import type { JsonObject } from '../../engine/json.ts';
 import { printKeys } from '../../engine/sorting/print-keys.ts';
 import { type SortKey, SortKeys } from '../../engine/sorting/sort-keys.ts';
 import { sortedBatches } from '../../engine/sorting/sorted-batches.ts';
-import type { Operator } from '../../engine/stream/operator.ts';
-import { type BatchStream, batchStream } from '../../engine/stream/stream.ts';
+import type { BatchStream } from '../../engine/stream/stream.ts';
+import { RowOperator } from './row-operator.ts';
 
 /** Sorts all rows by some keys. The sort is stable. */
-export class SortRows implements Operator {
+export class SortRows extends RowOperator {
   readonly name = 'sort-rows';
   readonly takesAllRows = true;
   readonly keepsBatches = true;
   readonly keys: readonly SortKey[];
 
   constructor(keys: readonly SortKey[]) {
+    super();
     requireKeys(keys);
     this.keys = keys;
   }
@@ -31,21 +32,16 @@ export class SortRows implements Operator {
     return { operator: 'sort-rows', keys: this.keys.map((key) => ({ ...key })) } as const;
   }
 
-  outputSchema(input: Schema): Schema {
+  override outputSchema(input: Schema): Schema {
     requireOrder(input, this.keys);
     return input;
   }
 
-  requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
-    return withKeys(wanted, this.keys);
+  protected override readColumns(): readonly string[] {
+    return this.keys.map(({ column }) => column);
   }
 
-  execute(input: BatchStream): BatchStream {
-    requireOrder(input.schema, this.keys);
-    return batchStream(input.schema, this.#sorted(input));
-  }
-
-  async *#sorted(input: BatchStream) {
+  protected async *batches(input: BatchStream) {
     const batches: RecordBatch[] = [];
     for await (const batch of input) if (batch.numRows > 0) batches.push(batch);
     yield* sortedBatches(input.schema, batches, this.keys);
@@ -61,12 +57,4 @@ export function requireKeys(keys: readonly SortKey[]): void {
 /** Throws UsageError for a key that does not exist or has no order. */
 export function requireOrder(schema: Schema, keys: readonly SortKey[]): void {
   void new SortKeys(schema, keys);
-}
-
-/** The columns needed to produce `wanted` sorted by the keys. */
-export function withKeys(
-  wanted: readonly string[] | undefined,
-  keys: readonly SortKey[],
-): readonly string[] | undefined {
-  return wanted && [...new Set([...wanted, ...keys.map(({ column }) => column)])];
 }

@@ -9,10 +9,9 @@ import {
   wordAt,
 } from '../../engine/sorting/sort-keys.ts';
 import { sortedBatches } from '../../engine/sorting/sorted-batches.ts';
-import type { Operator } from '../../engine/stream/operator.ts';
-import { type BatchStream, batchStream } from '../../engine/stream/stream.ts';
-import { requireKeys, requireOrder, withKeys } from './sort-rows.ts';
-import { takeRows } from './take-rows.ts';
+import type { BatchStream } from '../../engine/stream/stream.ts';
+import { RowOperator, takeRows } from './row-operator.ts';
+import { requireKeys, requireOrder } from './sort-rows.ts';
 
 /**
  * At least this number of rows beyond the requested ones are collected before the candidates are sorted and
@@ -27,7 +26,7 @@ export type TopRowsOf = 'split' | 'all';
  * The first rows in the order of some keys; rows with equal keys keep the input's order. Its memory is
  * bounded: one batch, and twice the requested rows (but at least FEWEST_CANDIDATES more than requested).
  */
-export class TopRows implements Operator {
+export class TopRows extends RowOperator {
   readonly name = 'top-rows';
   readonly keepsBatches = true;
   readonly keys: readonly SortKey[];
@@ -35,6 +34,7 @@ export class TopRows implements Operator {
   readonly of: TopRowsOf;
 
   constructor(keys: readonly SortKey[], rows: number, of: TopRowsOf = 'all') {
+    super();
     requireKeys(keys);
     [this.keys, this.rows, this.of] = [keys, rows, of];
   }
@@ -56,21 +56,16 @@ export class TopRows implements Operator {
     return { operator: 'top-rows', keys: keys.map((key) => ({ ...key })), rows, of } as const;
   }
 
-  outputSchema(input: Schema): Schema {
+  override outputSchema(input: Schema): Schema {
     requireOrder(input, this.keys);
     return input;
   }
 
-  requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
-    return withKeys(wanted, this.keys);
+  protected override readColumns(): readonly string[] {
+    return this.keys.map(({ column }) => column);
   }
 
-  execute(input: BatchStream): BatchStream {
-    requireOrder(input.schema, this.keys);
-    return batchStream(input.schema, this.#top(input));
-  }
-
-  async *#top(input: BatchStream) {
+  protected async *batches(input: BatchStream) {
     if (this.rows === 0) return;
     const candidates = new Candidates(input.schema, this.keys, this.rows);
     for await (const batch of input) if (batch.numRows > 0) candidates.add(batch);

@@ -5,7 +5,7 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import { executePlan, type LogicalPlan, rootSource, schemaOf } from '../../engine/stream/logical-plan.ts';
 import type { Source, ValueNeeds } from '../../engine/stream/operator.ts';
 import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
-import { columnsAs } from './same-rows.ts';
+import { columnsAs } from './row-operator.ts';
 
 /** Prepares a plan to run: optimizes it for the wanted columns, and lets threads read it if possible. */
 export type Ready = (plan: LogicalPlan, columns?: readonly string[]) => Promise<LogicalPlan>;

@@ -1,11 +1,11 @@
-import { DataType, makeData, RecordBatch, RecordBatchReader, type Schema, Struct } from 'apache-arrow';
+import { DataType, RecordBatch, RecordBatchReader, type Schema } from 'apache-arrow';
 import { hashRows } from '../../engine/keys/row-hashes.ts';
 import { wordsOfType } from '../../engine/keys/row-words.ts';
 import { rangeParts } from '../../engine/sorting/range-parts.ts';
 import type { SortKey } from '../../engine/sorting/sort-keys.ts';
 import { RowStream } from '../../engine/stream/ipc-bytes.ts';
 import { joinData } from '../../engine/stream/join-data.ts';
-import { takeRows } from '../dataflow/take-rows.ts';
+import { batchOf, takeRows } from '../dataflow/row-operator.ts';
 import type { ExchangeParams } from './exchange.ts';
 
 /** Returns the part number of each row of a batch. Batches must come in the order of the task's rows. */
@@ -152,8 +152,7 @@ export class PartRows {
         pieces.map(({ data }) => data.children[i]),
       ),
     );
-    const data = makeData({ type: new Struct(fields), length, nullCount: 0, children });
-    this.#stream.add(new RecordBatch(this.#schema, data));
+    this.#stream.add(batchOf(this.#schema, length, children));
   }
 }
 

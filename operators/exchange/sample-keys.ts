@@ -2,20 +2,21 @@ import type { RecordBatch, Schema } from 'apache-arrow';
 import type { JsonObject } from '../../engine/json.ts';
 import { sampleKeys, sampleSchema } from '../../engine/sorting/range-parts.ts';
 import type { SortKey } from '../../engine/sorting/sort-keys.ts';
-import type { Operator } from '../../engine/stream/operator.ts';
-import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
+import type { BatchStream } from '../../engine/stream/stream.ts';
+import { RowOperator } from '../dataflow/row-operator.ts';
 
 /** Approximate maximum of sampled rows per task. */
 const MOST_SAMPLED = 1 << 11;
 
 /** Yields the sort keys of every `every`th row, with the rows' positions, from the first rows of a task. */
-export class SampleKeys implements Operator {
+export class SampleKeys extends RowOperator {
   readonly name = 'sample-keys';
   readonly #keys: readonly SortKey[];
   readonly #task: number;
   readonly #every: number;
 
   constructor(keys: readonly SortKey[], task: number, every: number) {
+    super();
     [this.#keys, this.#task, this.#every] = [keys, task, every];
   }
 
@@ -32,19 +33,15 @@ export class SampleKeys implements Operator {
     return { operator: this.name, keys, task: this.#task, every: this.#every } as const;
   }
 
-  outputSchema(input: Schema): Schema {
+  override outputSchema(input: Schema): Schema {
     return sampleSchema(input, this.#keys);
   }
 
-  requiredColumns(): readonly string[] {
+  override requiredColumns(): readonly string[] {
     return this.#keys.map(({ column }) => column);
   }
 
-  execute(input: BatchStream): BatchStream {
-    return batchStream(this.outputSchema(input.schema), this.#sample(input));
-  }
-
-  async *#sample(input: BatchStream): AsyncGenerator<RecordBatch> {
+  protected async *batches(input: BatchStream): AsyncGenerator<RecordBatch> {
     const [task, every] = [this.#task, this.#every];
     let firstRow = 0;
     for await (const whole of input) {

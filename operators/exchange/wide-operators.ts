@@ -12,9 +12,9 @@ import {
 import type { Description, Operator, Source } from '../../engine/stream/operator.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 import { Aggregate, type AggregateOptions } from '../dataflow/aggregate/aggregate.ts';
-import { columnAt } from '../dataflow/column-at.ts';
+import { columnAt } from '../dataflow/row-operator.ts';
 import { DistinctRows } from '../dataflow/distinct-rows.ts';
-import { Project } from '../dataflow/project.ts';
+import { selectColumns } from '../dataflow/project.ts';
 import { SortRows } from '../dataflow/sort-rows.ts';
 import type { Exchange } from './exchange.ts';
 
@@ -92,7 +92,7 @@ export class Wide implements Source {
     this.operator.outputSchema(schema);
     const { columns, before, by } = this.operator.input(schema, wanted);
     const isAll = columns === undefined || columns.length === schema.fields.length;
-    const select = isAll ? [] : [selectOf(columns)];
+    const select = isAll ? [] : [selectColumns(columns)];
     return { plan: [...select, ...before].reduce(andThen, input), by };
   }
 
@@ -102,11 +102,6 @@ export class Wide implements Source {
     const rows = await executePlan(plan, ctx);
     return this.operator.after.reduce((stream, operator) => operator.execute(stream, ctx), rows);
   }
-}
-
-function selectOf(names: readonly string[]): Project {
-  const columns = names.map((name) => ({ name, value: { kind: 'column', name } }) as const);
-  return new Project({ kind: 'select', columns });
 }
 
 /**

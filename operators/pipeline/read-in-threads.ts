@@ -21,7 +21,7 @@ import { JoinRows } from '../dataflow/join/join-rows.ts';
 import { Joined } from '../dataflow/join/joined.ts';
 import { Limit } from '../dataflow/limit.ts';
 import { optimize } from '../dataflow/optimize.ts';
-import { Project } from '../dataflow/project.ts';
+import { selectColumns } from '../dataflow/project.ts';
 import { SortRows } from '../dataflow/sort-rows.ts';
 import { Union } from '../dataflow/union.ts';
 import { ExchangeRoom } from '../exchange/exchange-room.ts';
@@ -246,8 +246,7 @@ class SplitSource implements Source {
   ): Promise<RowsWork> {
     const all = await union.schema();
     const names = all.fields.map(({ name }) => name).filter((name) => columns?.includes(name) ?? true);
-    const selected = names.map((name) => ({ name, value: { kind: 'column', name } as const }));
-    const operators = [new Project({ kind: 'select', columns: selected }), ...this.#operators];
+    const operators = [selectColumns(names), ...this.#operators];
     const inputs = await Promise.all(
       union.inputs.map(async (plan) =>
         inputOf(await optimize(operators.reduce(andThen, plan), {}, ctx.signal), reading, ctx),

@@ -15,7 +15,7 @@ import { StepList } from '../../engine/run/step-list.ts';
 import { RowStream } from '../../engine/stream/ipc-bytes.ts';
 import { openIpc } from '../../engine/stream/read-ipc.ts';
 import type { ReadSplit } from '../../engine/stream/split.ts';
-import { columnsAs } from '../dataflow/same-rows.ts';
+import { columnsAs } from '../dataflow/row-operator.ts';
 import type { ExchangeRoom, RowStage } from '../exchange/exchange-room.ts';
 import { contracts } from '../tasks/tasks.ts';
 import type { ChainOperator } from './operator-chain.ts';

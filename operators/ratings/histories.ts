@@ -1,24 +1,13 @@
-import {
-  type Data,
-  DataType,
-  Field,
-  Float32,
-  List,
-  makeData,
-  RecordBatch,
-  Schema,
-  Struct,
-  type TypeMap,
-} from 'apache-arrow';
+import { type Data, DataType, Field, Float32, List, makeData, RecordBatch, Schema } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
 import { counted } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { keysFromData, keyTypeOf } from '../../engine/keys/arrow-keys.ts';
 import type { KeyColumn } from '../../engine/keys/key-column.ts';
 import { joinData } from '../../engine/stream/join-data.ts';
-import type { Operator } from '../../engine/stream/operator.ts';
-import { type BatchStream, batchStream, originOf, placeOf } from '../../engine/stream/stream.ts';
+import { type BatchStream, originOf, placeOf } from '../../engine/stream/stream.ts';
 import { takeData } from '../../engine/stream/take-data.ts';
+import { batchOf, columnOf, RowOperator } from '../dataflow/row-operator.ts';
 import { fieldOf } from './rows/columns.ts';
 
 /** Ratings of a batch of lists, unless one user has more. */
@@ -34,11 +23,12 @@ const columns = ['user', 'item', 'rating'] as const;
  *     1 9 2.5     =>     1 [7, 9] [4.0, 2.5]
  *     3 7 5.0            3 [7]    [5.0]
  */
-export class ListHistories implements Operator {
+export class ListHistories extends RowOperator {
   readonly name = 'list-histories';
   readonly #last: boolean;
 
   constructor(last = false) {
+    super();
     this.#last = last;
   }
 
@@ -46,20 +36,15 @@ export class ListHistories implements Operator {
     return { last: this.#last };
   }
 
-  outputSchema(input: Schema): Schema {
+  override outputSchema(input: Schema): Schema {
     return historiesSchema(fieldOf(input, 'user').type, fieldOf(input, 'item').type);
   }
 
-  requiredColumns(): readonly string[] {
+  override requiredColumns(): readonly string[] {
     return columns;
   }
 
-  execute(input: BatchStream): BatchStream {
-    const schema = this.outputSchema(input.schema);
-    return batchStream(schema, this.#lists(input, schema));
-  }
-
-  async *#lists(input: BatchStream, schema: Schema) {
+  protected async *batches(input: BatchStream, schema: Schema) {
     let held: Data[][] = [];
     let [rows, wanted] = [0, BATCH_RATINGS];
     for await (const batch of input) {
@@ -105,8 +90,7 @@ export class ListHistories implements Operator {
         child: takeData(data, kept.subarray(0, ratings)),
       });
     const children = [takeData(user, first.subarray(0, lists)), list(1, item), list(2, rating)];
-    const type = new Struct<TypeMap>(schema.fields);
-    return new RecordBatch(schema, makeData({ type, length: lists, nullCount: 0, children }));
+    return batchOf(schema, lists, children);
   }
 }
 
@@ -117,10 +101,6 @@ function historiesSchema(user: Field['type'], item: Field['type']): Schema {
     new Field('items', new List(new Field('item', item, false)), false),
     new Field('weights', new List(new Field('weight', new Float32(), false)), false),
   ]);
-}
-
-function columnOf(batch: RecordBatch, name: string): Data {
-  return batch.data.children[batch.schema.fields.findIndex((field) => field.name === name)];
 }
 
 function joinRows(held: readonly Data[][]): Data[] {
@@ -153,14 +133,14 @@ function isSame(keys: KeyColumn, row: number): boolean {
 }
 
 /** Rows {user, item, rating} of the lists {id, items, weights} of ListHistories. */
-export class FlattenHistories implements Operator {
+export class FlattenHistories extends RowOperator {
   readonly name = 'flatten-histories';
 
   describe(): JsonObject {
     return {};
   }
 
-  outputSchema(input: Schema): Schema {
+  override outputSchema(input: Schema): Schema {
     const [id, items, weights] = ['id', 'items', 'weights'].map((name) => fieldOf(input, name).type);
     if (!DataType.isList(items) || !DataType.isList(weights) || !DataType.isFloat(weights.valueType))
       throw new DataError(
@@ -174,33 +154,28 @@ export class FlattenHistories implements Operator {
     ]);
   }
 
-  requiredColumns(): readonly string[] {
+  override requiredColumns(): readonly string[] {
     return ['id', 'items', 'weights'];
   }
 
-  execute(input: BatchStream): BatchStream {
-    const schema = this.outputSchema(input.schema);
-    return batchStream(schema, flatRows(input, schema));
-  }
-}
-
-async function* flatRows(input: BatchStream, schema: Schema) {
-  for await (const batch of input) {
-    const [id, items, weights] = ['id', 'items', 'weights'].map(
-      (name) => batch.data.children[batch.schema.fields.findIndex((field) => field.name === name)],
-    );
-    const [item, rating] = [elementsOf(items), elementsOf(weights)];
-    if ([id, items, weights, item, rating].some((one) => one.nullCount > 0))
-      throw new DataError('a value of the histories is null', { phase: 'load', file: originOf(batch)?.file });
-    requireSameLengths(batch, items, weights);
-    if (item.length === 0) continue;
-    const rows = new Uint32Array(item.length);
-    const offsets = items.valueOffsets as Int32Array;
-    for (let row = 0; row < batch.numRows; row++)
-      rows.fill(row, offsets[row] - offsets[0], offsets[row + 1] - offsets[0]);
-    const children = [takeData(id, rows), item, rating];
-    const type = new Struct<TypeMap>(schema.fields);
-    yield new RecordBatch(schema, makeData({ type, length: rows.length, nullCount: 0, children }));
+  protected async *batches(input: BatchStream, schema: Schema) {
+    for await (const batch of input) {
+      const [id, items, weights] = ['id', 'items', 'weights'].map((name) => columnOf(batch, name));
+      const [item, rating] = [elementsOf(items), elementsOf(weights)];
+      if ([id, items, weights, item, rating].some((one) => one.nullCount > 0))
+        throw new DataError('a value of the histories is null', {
+          phase: 'load',
+          file: originOf(batch)?.file,
+        });
+      requireSameLengths(batch, items, weights);
+      if (item.length === 0) continue;
+      const rows = new Uint32Array(item.length);
+      const offsets = items.valueOffsets as Int32Array;
+      for (let row = 0; row < batch.numRows; row++)
+        rows.fill(row, offsets[row] - offsets[0], offsets[row + 1] - offsets[0]);
+      const children = [takeData(id, rows), item, rating];
+      yield batchOf(schema, rows.length, children);
+    }
   }
 }
 

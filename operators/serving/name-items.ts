@@ -1,10 +1,9 @@
-import { type Data, Field, makeData, RecordBatch, Schema, Struct, type TypeMap, Utf8 } from 'apache-arrow';
-import { vectorFromArray } from 'apache-arrow';
+import { type Data, Field, Schema, Utf8, vectorFromArray } from 'apache-arrow';
 import type { JsonObject } from '../../engine/json.ts';
 import type { Id } from '../../engine/keys/find-id.ts';
-import type { Operator } from '../../engine/stream/operator.ts';
-import { batchStream, type BatchStream, originOf, setOrigin } from '../../engine/stream/stream.ts';
+import type { BatchStream } from '../../engine/stream/stream.ts';
 import { plainValues } from '../../engine/values/plain-values.ts';
+import { RowOperator, sameRows } from '../dataflow/row-operator.ts';
 import { fieldOf } from '../ratings/rows/columns.ts';
 import type { ItemNames } from './item-names.ts';
 
@@ -12,13 +11,14 @@ import type { ItemNames } from './item-names.ts';
  * Adds a column `name` after the column of items: utf8, null for an item without a name. The column is called
  * `itemName` if another one is called `name`.
  */
-export class NameItems implements Operator {
+export class NameItems extends RowOperator {
   readonly name = 'name-items';
   readonly passesNeeds = true;
   readonly #names: ItemNames;
   readonly #item: string;
 
   constructor(names: ItemNames, item: string) {
+    super();
     this.#names = names;
     this.#item = item;
   }
@@ -27,33 +27,24 @@ export class NameItems implements Operator {
     return { item: this.#item, names: this.#names.size };
   }
 
-  outputSchema(input: Schema): Schema {
+  override outputSchema(input: Schema): Schema {
     fieldOf(input, this.#item);
     const added = new Field(nameColumn(input), new Utf8(), true);
     return new Schema(input.fields.flatMap((field) => (field.name === this.#item ? [field, added] : field)));
   }
 
-  requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
+  override requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
     if (wanted === undefined) return undefined;
     const others = wanted.filter((name) => name !== 'name' && name !== 'itemName');
     return [...new Set([...others, this.#item])];
   }
 
-  execute(input: BatchStream): BatchStream {
-    const schema = this.outputSchema(input.schema);
-    return batchStream(schema, this.#add(input, schema));
-  }
-
-  async *#add(input: BatchStream, schema: Schema) {
+  protected async *batches(input: BatchStream, schema: Schema) {
     const at = input.schema.fields.findIndex(({ name }) => name === this.#item);
     for await (const batch of input) {
-      const length = batch.numRows;
       const children = [...batch.data.children];
       children.splice(at + 1, 0, this.#namesOf(batch.data.children[at]));
-      const type = new Struct<TypeMap>(schema.fields);
-      const named = new RecordBatch(schema, makeData({ type, length, nullCount: 0, children }));
-      const origin = originOf(batch);
-      yield origin === undefined ? named : setOrigin(named, origin);
+      yield sameRows(batch, schema, children);
     }
   }
 

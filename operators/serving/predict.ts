@@ -1,23 +1,22 @@
-import { Field, Float32, makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
-import { computeDevice } from '../../engine/run/devices.ts';
+import { Field, Float32, makeData, RecordBatch, Schema } from 'apache-arrow';
 import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { batchPositions } from '../../engine/keys/batch-positions.ts';
 import { UNKNOWN_KEY } from '../../engine/keys/tables/key-table.ts';
-import { mapOrdered } from '../../engine/stream/map-ordered.ts';
-import type { Operator } from '../../engine/stream/operator.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
 import { dataSetName, partitionRef, sharedArray } from '../../engine/partition.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { computeDevice } from '../../engine/run/devices.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
-import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
+import { mapOrdered } from '../../engine/stream/map-ordered.ts';
+import type { BatchStream } from '../../engine/stream/stream.ts';
+import { batchOf, RowOperator, takeRows } from '../dataflow/row-operator.ts';
 import { usualNames, type WantedColumns } from '../ratings/rows/column-names.ts';
-import { findColumns, noteOfRecognised } from '../ratings/rows/find-columns.ts';
 import { keyTypeOfColumn } from '../ratings/rows/columns.ts';
-import { type FactorModel, lookupOf, type PairFactors, placeForPairs } from './factor-model.ts';
-import { takeRows } from '../dataflow/take-rows.ts';
+import { findColumns, noteOfRecognised } from '../ratings/rows/find-columns.ts';
 import { contracts, type TaskOf } from '../tasks/tasks.ts';
+import { type FactorModel, lookupOf, type PairFactors, placeForPairs } from './factor-model.ts';
 
 const STAGE = 'predict-pairs';
 
@@ -41,13 +40,14 @@ interface PairNames {
  * unchanged. For an unknown user or item, the option coldStart decides as Spark's coldStartStrategy does: the
  * prediction is NaN, or the row is removed.
  */
-export class Predict implements Operator {
+export class Predict extends RowOperator {
   readonly name = 'predict';
   readonly #model: FactorModel;
   readonly #columns: PredictColumns;
   readonly #coldStart: ColdStart;
 
   constructor(model: FactorModel, columns: PredictColumns, coldStart: ColdStart = 'nan') {
+    super();
     this.#model = model;
     this.#columns = columns;
     this.#coldStart = coldStart;
@@ -58,7 +58,7 @@ export class Predict implements Operator {
     return { rank: this.#model.rank, ...preferred, ...named, prediction, coldStart: this.#coldStart };
   }
 
-  outputSchema(input: Schema): Schema {
+  override outputSchema(input: Schema): Schema {
     const { prediction } = this.#columns;
     for (const column of Object.values(this.#pair(input))) keyTypeOfColumn(input, column);
     if (input.fields.some((field) => field.name === prediction)) {
@@ -69,18 +69,17 @@ export class Predict implements Operator {
     return new Schema([...input.fields, new Field(prediction, new Float32(), false)]);
   }
 
-  requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
+  override requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
     const { user, item } = this.#columns.named ?? {};
     if (wanted === undefined || user === undefined || item === undefined) return undefined;
     const { prediction } = this.#columns;
     return [...new Set([...wanted.filter((name) => name !== prediction), user, item])];
   }
 
-  execute(input: BatchStream, ctx: ExecutionContext): BatchStream {
-    const schema = this.outputSchema(input.schema);
+  override execute(input: BatchStream, ctx: ExecutionContext): BatchStream {
     const note = noteOfRecognised(findColumns(input.schema, ['user', 'item'], this.#columns));
     if (note !== undefined) ctx.events({ type: 'note', text: note });
-    return batchStream(schema, this.#predict(input, schema, ctx));
+    return super.execute(input, ctx);
   }
 
   #pair(schema: Schema): PairNames {
@@ -88,7 +87,7 @@ export class Predict implements Operator {
     return { user: columns.user ?? usualNames.user, item: columns.item ?? usualNames.item };
   }
 
-  async *#predict(input: BatchStream, schema: Schema, ctx: ExecutionContext) {
+  protected async *batches(input: BatchStream, schema: Schema, ctx: ExecutionContext) {
     const holdings = new Holdings(ctx);
     const pair = this.#pair(input.schema);
     try {
@@ -99,13 +98,7 @@ export class Predict implements Operator {
         ...(await scorePairs(batch, pair, this.#model, factors, holdings.ctx)),
       }))) {
         const column = makeData({ type: new Float32(), length: batch.numRows, data: predictions });
-        const data = makeData({
-          type: new Struct<TypeMap>(schema.fields),
-          length: batch.numRows,
-          nullCount: 0,
-          children: [...batch.data.children, column],
-        });
-        const whole = new RecordBatch(schema, data);
+        const whole = batchOf(schema, batch.numRows, [...batch.data.children, column]);
         if (warm.length === batch.numRows || this.#coldStart === 'nan') yield whole;
         else if (warm.length > 0) yield takeRows(whole, warm);
       }

@@ -1,14 +1,4 @@
-import {
-  Bool,
-  Field,
-  Float32,
-  Int32,
-  makeData,
-  RecordBatch,
-  Schema,
-  Struct,
-  type TypeMap,
-} from 'apache-arrow';
+import { Bool, Field, Float32, Int32, makeData, RecordBatch, Schema } from 'apache-arrow';
 import type { JsonObject } from '../../engine/json.ts';
 import { keysToVector } from '../../engine/keys/arrow-keys.ts';
 import { type KeyColumn, keyCount, takeKeys } from '../../engine/keys/key-column.ts';
@@ -19,6 +9,7 @@ import { Holdings } from '../../engine/run/holdings.ts';
 import { mapOrdered } from '../../engine/stream/map-ordered.ts';
 import type { Source } from '../../engine/stream/operator.ts';
 import { type BatchStream, batchStream } from '../../engine/stream/stream.ts';
+import { batchOf } from '../dataflow/row-operator.ts';
 import type { RatingBlock } from '../ratings/rating-block.ts';
 import { arrowTypeOf } from '../ratings/rows/columns.ts';
 import type { FactorModel } from './factor-model.ts';
@@ -153,10 +144,7 @@ export function topBatch(
     idData(model.items, found.subarray(0, rows)),
     makeData({ type: new Float32(), length: rows, data: predictions.subarray(0, rows) }),
   ];
-  return new RecordBatch(
-    schema,
-    makeData({ type: new Struct<TypeMap>(schema.fields), length: rows, nullCount: 0, children }),
-  );
+  return batchOf(schema, rows, children);
 }
 
 function idData(ids: KeyColumn, positions: Uint32Array) {
@@ -238,13 +226,5 @@ async function* upTo(rows: number): AsyncGenerator<number> {
 function flagged({ data, numRows }: RecordBatch, schema: Schema, fallback: boolean): RecordBatch {
   const bits = new Uint8Array(Math.ceil(numRows / 8)).fill(fallback ? 255 : 0);
   const column = makeData({ type: new Bool(), length: numRows, nullCount: 0, data: bits });
-  return new RecordBatch(
-    schema,
-    makeData({
-      type: new Struct<TypeMap>(schema.fields),
-      length: numRows,
-      nullCount: 0,
-      children: [...data.children, column],
-    }),
-  );
+  return batchOf(schema, numRows, [...data.children, column]);
 }

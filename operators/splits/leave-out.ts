@@ -1,12 +1,12 @@
-import type { Schema } from 'apache-arrow';
+import type { RecordBatch, Schema } from 'apache-arrow';
 import type { JsonObject } from '../../engine/json.ts';
 import { keyTypeOf } from '../../engine/keys/arrow-keys.ts';
 import { type KeyTable, UNKNOWN_KEY } from '../../engine/keys/tables/key-table.ts';
 import { makeKeyTable } from '../../engine/keys/tables/make-key-table.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import type { Operator, Sink, ValueNeeds } from '../../engine/stream/operator.ts';
-import { type BatchStream, batchStream } from '../../engine/stream/stream.ts';
-import { takeRows } from '../dataflow/take-rows.ts';
+import type { Sink, ValueNeeds } from '../../engine/stream/operator.ts';
+import type { BatchStream } from '../../engine/stream/stream.ts';
+import { RowFilter } from '../dataflow/row-operator.ts';
 import { fieldOf } from '../ratings/rows/columns.ts';
 import {
   columnsOfOrder,
@@ -134,7 +134,7 @@ function grown<T extends Float64Array | Uint32Array | Uint8Array>(values: T, len
  * The two parts of a leave-out split: keeps either the last k ratings of every user who has more than k, or
  * all other ratings.
  */
-export class LeaveOut implements Operator {
+export class LeaveOut extends RowFilter {
   readonly name = 'leave-out';
   readonly passesNeeds = true;
   readonly #order: PairOrder;
@@ -142,6 +142,7 @@ export class LeaveOut implements Operator {
   readonly #keep: 'held-out' | 'others';
 
   constructor(order: PairOrder, heldOut: HeldOutRatings, keep: 'held-out' | 'others') {
+    super();
     this.#order = order;
     this.#heldOut = heldOut;
     this.#keep = keep;
@@ -151,22 +152,18 @@ export class LeaveOut implements Operator {
     return { ...this.#order, k: this.#heldOut.k, keep: this.#keep };
   }
 
-  outputSchema(input: Schema): Schema {
+  override outputSchema(input: Schema): Schema {
     requireOrder(input, this.#order);
     return input;
   }
 
-  requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
-    return wanted && [...new Set([...wanted, ...columnsOfOrder(this.#order)])];
+  protected override readColumns(): readonly string[] {
+    return columnsOfOrder(this.#order);
   }
 
-  execute(input: BatchStream): BatchStream {
-    return batchStream(this.outputSchema(input.schema), this.#filter(input));
-  }
-
-  async *#filter(input: BatchStream) {
+  protected selection() {
     const { users, k, times, hashes, more } = this.#heldOut;
-    for await (const batch of input) {
+    return (batch: RecordBatch) => {
       const pairs = orderedPairs(batch, this.#order);
       const codes = new Uint32Array(batch.numRows);
       users.find(pairs.users, codes);
@@ -182,8 +179,7 @@ export class LeaveOut implements Operator {
             (pairs.times[i] === times[least] && pairs.hashes[i] >= hashes[least]));
         if (heldOut === (this.#keep === 'held-out')) positions[kept++] = i;
       }
-      if (kept === batch.numRows) yield batch;
-      else if (kept > 0) yield takeRows(batch, positions.subarray(0, kept));
-    }
+      return positions.subarray(0, kept);
+    };
   }
 }

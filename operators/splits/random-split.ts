@@ -1,11 +1,9 @@
-import { shown } from '../../engine/shown.ts';
-import type { Schema } from 'apache-arrow';
+import type { RecordBatch, Schema } from 'apache-arrow';
 import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import type { Operator } from '../../engine/stream/operator.ts';
-import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
+import { shown } from '../../engine/shown.ts';
+import { RowFilter } from '../dataflow/row-operator.ts';
 import { pairColumns, type PairOptions } from '../ratings/rows/find-columns.ts';
-import { takeRows } from '../dataflow/take-rows.ts';
 import { pairHashes } from './pair-order.ts';
 
 export interface SplitOptions extends PairOptions {
@@ -17,7 +15,7 @@ export interface SplitOptions extends PairOptions {
  * to). The parts are disjoint, cover everything and don't depend on the order of rows; repetitions of a pair
  * are in the same part. With `outside`, keeps the other rows instead.
  */
-export class RandomSplit implements Operator {
+export class RandomSplit extends RowFilter {
   readonly name = 'random-split';
   readonly passesNeeds = true;
   readonly isRowwise = true;
@@ -27,6 +25,7 @@ export class RandomSplit implements Operator {
   readonly #keep: 'inside' | 'outside';
 
   constructor(from: number, to: number, options: SplitOptions, keep: 'inside' | 'outside' = 'inside') {
+    super();
     this.#from = from;
     this.#to = to;
     this.#options = options;
@@ -56,35 +55,30 @@ export class RandomSplit implements Operator {
     return new RandomSplit(from, to, options, keep);
   }
 
-  outputSchema(input: Schema): Schema {
+  override outputSchema(input: Schema): Schema {
     pairColumns(input, this.#options);
     return input;
   }
 
-  requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
+  override requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
     const { userCol, itemCol } = this.#options;
     if (wanted === undefined || userCol === undefined || itemCol === undefined) return undefined;
     return [...new Set([...wanted, userCol, itemCol])];
   }
 
-  execute(input: BatchStream): BatchStream {
-    const [user, item] = pairColumns(input.schema, this.#options);
-    return batchStream(input.schema, this.#filter(input, user, item));
-  }
-
-  async *#filter(input: BatchStream, user: string, item: string) {
+  protected selection(input: Schema) {
+    const [user, item] = pairColumns(input, this.#options);
     const low = Math.round(this.#from * 2 ** 32);
     const high = Math.round(this.#to * 2 ** 32);
     const inside = this.#keep === 'inside';
-    for await (const batch of input) {
+    return (batch: RecordBatch) => {
       const hashes = pairHashes(batch, user, item, this.#options.seed);
       const positions = new Uint32Array(batch.numRows);
       let kept = 0;
       for (let i = 0; i < hashes.length; i++)
         if ((hashes[i] >= low && hashes[i] < high) === inside) positions[kept++] = i;
-      if (kept === batch.numRows) yield batch;
-      else if (kept > 0) yield takeRows(batch, positions.subarray(0, kept));
-    }
+      return positions.subarray(0, kept);
+    };
   }
 }
 

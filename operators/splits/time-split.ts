@@ -1,9 +1,7 @@
-import type { Schema } from 'apache-arrow';
+import type { RecordBatch, Schema } from 'apache-arrow';
 import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import type { Operator } from '../../engine/stream/operator.ts';
-import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
-import { takeRows } from '../dataflow/take-rows.ts';
+import { RowFilter } from '../dataflow/row-operator.ts';
 import { requireTimes, timesOf } from './times.ts';
 
 /** Times in [from, to), in the column's unit; an absent end is open. */
@@ -13,13 +11,14 @@ export interface TimeRange {
 }
 
 /** Keeps the rows whose time is in a range. All rows with the same time are on the same side of a cut. */
-export class TimeSplit implements Operator {
+export class TimeSplit extends RowFilter {
   readonly name = 'time-split';
   readonly passesNeeds = true;
   readonly #column: string;
   readonly #range: TimeRange;
 
   constructor(column: string, range: TimeRange) {
+    super();
     const { from, to } = range;
     for (const end of [from, to])
       if (end !== undefined && Number.isNaN(end))
@@ -43,29 +42,24 @@ export class TimeSplit implements Operator {
     return new TimeSplit(column, range);
   }
 
-  outputSchema(input: Schema): Schema {
+  override outputSchema(input: Schema): Schema {
     requireTimes(input, this.#column);
     return input;
   }
 
-  requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
-    return wanted && [...new Set([...wanted, this.#column])];
+  protected override readColumns(): readonly string[] {
+    return [this.#column];
   }
 
-  execute(input: BatchStream): BatchStream {
-    return batchStream(this.outputSchema(input.schema), this.#filter(input));
-  }
-
-  async *#filter(input: BatchStream) {
+  protected selection() {
     const { from = Number.NEGATIVE_INFINITY, to } = this.#range;
-    for await (const batch of input) {
+    return (batch: RecordBatch) => {
       const times = timesOf(batch, this.#column);
       const positions = new Uint32Array(batch.numRows);
       let kept = 0;
       for (let i = 0; i < times.length; i++)
         if (times[i] >= from && (to === undefined || times[i] < to)) positions[kept++] = i;
-      if (kept === batch.numRows) yield batch;
-      else if (kept > 0) yield takeRows(batch, positions.subarray(0, kept));
-    }
+      return positions.subarray(0, kept);
+    };
   }
 }

@@ -1,4 +1,4 @@
-import { Data, DataType, Field, Int32, List, makeData, RecordBatch, Schema, Struct } from 'apache-arrow';
+import { Data, DataType, Field, Int32, List, makeData, Schema } from 'apache-arrow';
 import { CapacityError } from '../../../engine/errors.ts';
 import type { ValueType } from '../../../engine/expressions/types.ts';
 import { numbersOf } from '../../../engine/expressions/values.ts';
@@ -8,6 +8,7 @@ import { compareRows, type KeyWords, SortKeys } from '../../../engine/sorting/so
 import { joinData, nullData } from '../../../engine/stream/join-data.ts';
 import { takeData } from '../../../engine/stream/take-data.ts';
 import { FewerRows, newGroups } from '../fewer-rows.ts';
+import { batchOf } from '../row-operator.ts';
 import {
   type Accumulator,
   type Argument,
@@ -297,13 +298,7 @@ export class ExtremeRow extends Picked {
   }
 
   #wordsOf(data: Data): KeyWords {
-    const struct = makeData({
-      type: new Struct(this.#schema.fields),
-      length: data.length,
-      nullCount: 0,
-      children: [data],
-    });
-    return this.#keys.of(new RecordBatch(this.#schema, struct));
+    return this.#keys.of(batchOf(this.#schema, data.length, [data]));
   }
 }
 

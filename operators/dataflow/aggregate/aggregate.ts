@@ -1,4 +1,4 @@
-import { type Data, type Field, makeData, Null, RecordBatch, Schema, Struct } from 'apache-arrow';
+import { type Data, type Field, Null, RecordBatch, Schema } from 'apache-arrow';
 import { UsageError } from '../../../engine/errors.ts';
 import { check, type Checked } from '../../../engine/expressions/check.ts';
 import { columnsOf } from '../../../engine/expressions/expression.ts';
@@ -6,12 +6,11 @@ import { withScratch } from '../../../engine/expressions/scratch.ts';
 import type { JsonObject } from '../../../engine/json.ts';
 import { RowNumbers } from '../../../engine/keys/row-numbers.ts';
 import { joinData } from '../../../engine/stream/join-data.ts';
-import type { Operator } from '../../../engine/stream/operator.ts';
 import { plainData, plainType } from '../../../engine/stream/plain-data.ts';
-import { type BatchStream, batchStream } from '../../../engine/stream/stream.ts';
+import type { BatchStream } from '../../../engine/stream/stream.ts';
 import { takeData } from '../../../engine/stream/take-data.ts';
-import { columnAt } from '../column-at.ts';
 import { FewerRows, newGroups } from '../fewer-rows.ts';
+import { batchOf, columnAt, RowOperator } from '../row-operator.ts';
 import { type Accumulator, Arguments, argumentType, MOST_COUNTED, RowCounts } from './accumulate-numbers.ts';
 import {
   type AggregateForm,
@@ -64,12 +63,13 @@ export interface AggregateOptions {
  * partial step whose groups turn out to be nearly as numerous as its rows stops grouping: it passes each
  * further row on as a group of its own.
  */
-export class Aggregate implements Operator {
+export class Aggregate extends RowOperator {
   readonly name = 'aggregate';
   readonly takesAllRows: boolean;
   readonly #options: AggregateOptions;
 
   constructor(options: AggregateOptions) {
+    super();
     this.#options = options;
     this.takesAllRows = options.step !== 'partial';
     const names = [...options.keys, ...options.aggregations.map(({ name }) => name)];
@@ -102,14 +102,14 @@ export class Aggregate implements Operator {
     return { step, keys: [...keys], aggregates };
   }
 
-  requiredColumns(): readonly string[] | undefined {
+  override requiredColumns(): readonly string[] | undefined {
     const { keys, aggregations, step } = this.#options;
     if (step === 'final') return undefined;
     const values = aggregations.flatMap(({ value }) => (value === undefined ? [] : columnsOf(value)));
     return [...new Set([...keys, ...values])];
   }
 
-  outputSchema(input: Schema): Schema {
+  override outputSchema(input: Schema): Schema {
     const { keys, columns } = this.#grouping(input);
     const fields = columns.flatMap(({ form }) =>
       this.#options.step === 'partial' ? form.states : [form.result],
@@ -117,13 +117,8 @@ export class Aggregate implements Operator {
     return new Schema([...keys.map(({ field }) => field), ...fields]);
   }
 
-  execute(input: BatchStream): BatchStream {
-    const schema = this.outputSchema(input.schema);
-    const grouping = this.#grouping(input.schema);
-    return batchStream(schema, this.#aggregate(input, { ...grouping, schema }));
-  }
-
-  async *#aggregate(input: BatchStream, grouping: Grouping) {
+  protected async *batches(input: BatchStream, schema: Schema) {
+    const grouping: Grouping = { ...this.#grouping(input.schema), schema };
     const { keys, step } = grouping;
     const fewer = new FewerRows();
     let groups = new Groups(grouping);
@@ -276,7 +271,6 @@ class Groups {
     const bytes = results.reduce((sum, { byteLength }) => sum + byteLength, 0);
     const rows = Math.min(BATCH_ROWS, Math.max(1, Math.floor((BATCH_BYTES / bytes) * groups)));
     const parts = this.#keys.map((chunks, i) => new Parts(keys[i].field.type, chunks));
-    const type = new Struct(schema.fields);
     let from = 0;
     for (const length of lengthsOf(this.#keys[0]?.map((part) => part.length) ?? [groups], rows)) {
       const children = [
@@ -284,7 +278,7 @@ class Groups {
         ...results.map((data) => (length === groups ? data : data.slice(from, length))),
       ];
       from += length;
-      yield new RecordBatch(schema, makeData({ type, length, nullCount: 0, children }));
+      yield batchOf(schema, length, children);
     }
   }
 }

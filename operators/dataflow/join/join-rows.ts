@@ -5,8 +5,7 @@ import { UNKNOWN_ROW } from '../../../engine/keys/row-numbers.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { BinaryOperator, Side } from '../../../engine/stream/binary-operator.ts';
 import { type BatchStream, batchStream } from '../../../engine/stream/stream.ts';
-import { columnsAs } from '../same-rows.ts';
-import { takeRows } from '../take-rows.ts';
+import { columnsAs, takeRows } from '../row-operator.ts';
 import { BuildSide, columnOf, HashJoin, KeyNumbers } from './hash-join.ts';
 import {
   type JoinColumn,

@@ -1,6 +1,7 @@
-import { type Data, DataType, makeData, RecordBatch, type Schema, Struct, type TypeMap } from 'apache-arrow';
+import { type Data, DataType, RecordBatch, type Schema } from 'apache-arrow';
 import { nullData } from '../../../engine/stream/join-data.ts';
 import { takeData } from '../../../engine/stream/take-data.ts';
+import { batchOf } from '../row-operator.ts';
 import { type BuildSide, columnOf, type Matches } from './hash-join.ts';
 import { type JoinColumn, type JoinParams, keepsUnmatched, otherSide } from './join-columns.ts';
 
@@ -60,7 +61,7 @@ export class JoinedBatches {
         if (from === 'coalesced') this.#replace(taken, other as string, build.subarray(start, end));
         return taken;
       });
-      yield this.#batch(children, end - start);
+      yield batchOf(this.#schema, end - start, children);
     }
   }
 
@@ -77,7 +78,7 @@ export class JoinedBatches {
         const children = held.map(({ type, data }) =>
           data === undefined ? nullData(type, end - start) : takeData(data, some.subarray(start, end)),
         );
-        yield this.#batch(children, end - start);
+        yield batchOf(this.#schema, end - start, children);
       }
     }
   }
@@ -92,11 +93,6 @@ export class JoinedBatches {
       this.#held.column(name).values.values as Float64Array,
     ];
     for (let i = 0; i < build.length; i++) if (build[i] < this.#held.rowCount) values[i] = held[build[i]];
-  }
-
-  #batch(children: Data[], length: number): RecordBatch {
-    const type = new Struct<TypeMap>(this.#schema.fields);
-    return new RecordBatch(this.#schema, makeData({ type, length, nullCount: 0, children }));
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Schema } from 'apache-arrow';
 import type { JsonObject } from '../../../engine/json.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
+import type { Side } from '../../../engine/stream/binary-operator.ts';
 import {
   andThen,
   executePlan,
@@ -10,9 +11,8 @@ import {
   schemaOf,
 } from '../../../engine/stream/logical-plan.ts';
 import type { Source } from '../../../engine/stream/operator.ts';
-import type { Side } from '../../../engine/stream/binary-operator.ts';
 import type { BatchStream } from '../../../engine/stream/stream.ts';
-import { type NamedExpression, Project } from '../project.ts';
+import { type NamedExpression, Project, selectColumns } from '../project.ts';
 import type { Ready } from '../union.ts';
 import { commonKeyType, type JoinParams, keyField, needsCast, type Schemas } from './join-columns.ts';
 import { describeJoin, JoinRows } from './join-rows.ts';
@@ -128,6 +128,5 @@ function withCasts(plan: LogicalPlan, { keys }: JoinParams, schemas: Schemas, si
 
 function selected(plan: LogicalPlan, { fields }: Schema, names: readonly string[]): LogicalPlan {
   if (names.length === fields.length) return plan;
-  const columns = names.map((name) => ({ name, value: { kind: 'column', name } }) as const);
-  return andThen(plan, new Project({ kind: 'select', columns }));
+  return andThen(plan, selectColumns(names));
 }

@@ -9,7 +9,7 @@ import { Wide } from '../../exchange/wide-operators.ts';
 import { Filter } from '../filter.ts';
 import { type JoinColumn, joinColumns, type JoinKind, type Schemas } from '../join/join-columns.ts';
 import { Joined } from '../join/joined.ts';
-import { Project } from '../project.ts';
+import { Project, selectColumns } from '../project.ts';
 import { SortRows } from '../sort-rows.ts';
 import { Union } from '../union.ts';
 import { type Rule, substitute } from './rule.ts';
@@ -81,8 +81,11 @@ function insert(operators: Operator[], conditions: readonly Condition[]): void {
 }
 
 /** A filter by the conjunction of some conditions. */
-function filterOf([first, ...others]: readonly Expression[]): Filter {
-  return new Filter(others.reduce((all, one) => call('and', all, one), first));
+function filterOf([first, ...others]: readonly Expression[], keeps?: readonly string[]): Filter {
+  return new Filter(
+    others.reduce((all, one) => call('and', all, one), first),
+    keeps,
+  );
 }
 
 /**
@@ -152,7 +155,7 @@ function schemasOf({ inputs }: Joined): Schemas | undefined {
 }
 
 function withFilter(input: LogicalPlan, conditions: readonly Expression[]): LogicalPlan {
-  return conditions.length === 0 ? input : andThen(input, new Filter(all(conditions)));
+  return conditions.length === 0 ? input : andThen(input, filterOf(conditions));
 }
 
 /** The sides on which a condition can be evaluated before the join. */
@@ -189,16 +192,11 @@ function renamed(conjunct: Expression, columns: readonly JoinColumn[], side: Sid
   return substitute(conjunct, names);
 }
 
-function all([first, ...others]: readonly Expression[]): Expression {
-  return others.reduce((every, one) => call('and', every, one), first);
-}
-
 /** A filter with the remaining conditions; if none remain, only its selection of columns. */
 function remainder(stays: readonly Expression[], { keeps }: Filter, { fields }: Schema): Operator[] {
-  if (stays.length > 0) return [new Filter(all(stays), keeps)];
+  if (stays.length > 0) return [filterOf(stays, keeps)];
   const names = fields.map(({ name }) => name).filter((name) => keeps?.includes(name));
-  const columns = names.map((name) => ({ name, value: { kind: 'column', name } }) as const);
-  return keeps ? [new Project({ kind: 'select', columns })] : [];
+  return keeps ? [selectColumns(names)] : [];
 }
 
 /**
@@ -212,8 +210,7 @@ export const pushIntoUnion: Rule = (chain) => {
   const moved = first < 0 ? operators : operators.slice(0, first);
   if (moved.length === 0) return chain;
   // Inputs may have another order of columns; the result's order and samples depend on it.
-  const columns = schema.fields.map(({ name }) => ({ name, value: { kind: 'column', name } }) as const);
-  const inOrder = new Project({ kind: 'select', columns });
+  const inOrder = selectColumns(schema.fields.map(({ name }) => name));
   return {
     ...chain,
     source: source.of(source.inputs.map((input) => [inOrder, ...moved].reduce(andThen, input))),

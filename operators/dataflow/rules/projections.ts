@@ -5,7 +5,7 @@ import type { Operator } from '../../../engine/stream/operator.ts';
 import { LEFT_OUT } from '../../../engine/stream/stream.ts';
 import { Wide } from '../../exchange/wide-operators.ts';
 import { Filter } from '../filter.ts';
-import { type NamedExpression, Project, type Projection } from '../project.ts';
+import { type NamedExpression, Project, type Projection, selectColumns } from '../project.ts';
 import { Sample } from '../sample.ts';
 import { type Rule, substitute, uses } from './rule.ts';
 
@@ -55,10 +55,8 @@ function resolvedOf(operator: Operator, schema: Schema): Operator[] {
   if (operator instanceof Project && operator.projection.kind !== 'select')
     return [new Project({ kind: 'select', columns: operator.columns(schema) })];
   if (!(operator instanceof Filter) || operator.keeps === undefined) return [operator];
-  const columns = operator
-    .outputSchema(schema)
-    .fields.map(({ name }) => ({ name, value: { kind: 'column', name } }) as const);
-  return [new Filter(operator.predicate), new Project({ kind: 'select', columns })];
+  const names = operator.outputSchema(schema).fields.map(({ name }) => name);
+  return [new Filter(operator.predicate), selectColumns(names)];
 }
 
 const noColumns = new Schema([]);

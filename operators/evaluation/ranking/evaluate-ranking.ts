@@ -11,7 +11,7 @@ import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { Holdings } from '../../../engine/run/holdings.ts';
 import type { Sink } from '../../../engine/stream/operator.ts';
 import { batchStream, type BatchStream } from '../../../engine/stream/stream.ts';
-import { takeRows } from '../../dataflow/take-rows.ts';
+import { takeRows } from '../../dataflow/row-operator.ts';
 import { collectKnownPairs } from '../../ratings/ids/known-pairs.ts';
 import type { RatingBlock } from '../../ratings/rating-block.ts';
 import { sortByUser } from '../../ratings/sort-ratings.ts';

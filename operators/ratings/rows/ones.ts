@@ -1,10 +1,10 @@
-import { Field, Float32, makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
+import { Field, Float32, makeData, Schema } from 'apache-arrow';
 import type { JsonObject } from '../../../engine/json.ts';
-import type { Operator } from '../../../engine/stream/operator.ts';
-import { batchStream, type BatchStream, originOf, setOrigin } from '../../../engine/stream/stream.ts';
+import type { BatchStream } from '../../../engine/stream/stream.ts';
+import { RowOperator, sameRows } from '../../dataflow/row-operator.ts';
 
 /** Adds a column of ones, so that pairs without ratings become implicit data. */
-export class Ones implements Operator {
+export class Ones extends RowOperator {
   readonly name = 'ones';
   readonly passesNeeds = true;
   readonly column: string;
@@ -12,6 +12,7 @@ export class Ones implements Operator {
   readonly unused: readonly string[];
 
   constructor(column: string, unused: readonly string[] = []) {
+    super();
     this.column = column;
     this.unused = unused;
   }
@@ -28,38 +29,20 @@ export class Ones implements Operator {
     return new Ones(column);
   }
 
-  outputSchema(input: Schema): Schema {
+  override outputSchema(input: Schema): Schema {
     return new Schema([...input.fields, new Field(this.column, new Float32(), false)]);
   }
 
-  requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
+  override requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
     return wanted?.filter((name) => name !== this.column);
   }
 
-  execute(input: BatchStream): BatchStream {
-    const schema = this.outputSchema(input.schema);
-    return batchStream(schema, this.#add(input, schema));
-  }
-
-  async *#add(input: BatchStream, schema: Schema) {
+  protected async *batches(input: BatchStream, schema: Schema) {
     for await (const batch of input) {
       const { numRows, data } = batch;
-      const ones = makeData({
-        type: new Float32(),
-        length: numRows,
-        data: new Float32Array(numRows).fill(1),
-      });
-      const added = new RecordBatch(
-        schema,
-        makeData({
-          type: new Struct<TypeMap>(schema.fields),
-          length: numRows,
-          nullCount: 0,
-          children: [...data.children, ones],
-        }),
-      );
-      const origin = originOf(batch);
-      yield origin === undefined ? added : setOrigin(added, origin);
+      const values = new Float32Array(numRows).fill(1);
+      const ones = makeData({ type: new Float32(), length: numRows, data: values });
+      yield sameRows(batch, schema, [...data.children, ones]);
     }
   }
 }

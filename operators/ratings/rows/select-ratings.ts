@@ -1,15 +1,4 @@
-import {
-  type Data,
-  DataType,
-  Field,
-  Float32,
-  Float64,
-  makeData,
-  RecordBatch,
-  Schema,
-  Struct,
-  type TypeMap,
-} from 'apache-arrow';
+import { type Data, DataType, Field, Float32, Float64, makeData, RecordBatch, Schema } from 'apache-arrow';
 import { UsageError } from '../../../engine/errors.ts';
 import type { JsonObject } from '../../../engine/json.ts';
 import {
@@ -30,6 +19,7 @@ import {
   placeOf,
   setOrigin,
 } from '../../../engine/stream/stream.ts';
+import { batchOf, columnOf } from '../../dataflow/row-operator.ts';
 import { BadRowCounter, type BadRowPolicy, reportBadRows } from './bad-rows.ts';
 import {
   arrowTypeOf,
@@ -143,9 +133,7 @@ export class SelectRatings implements Operator {
     areFinite: AreFinite,
   ) {
     for await (const batch of input) {
-      const raw = names.map(
-        (name) => batch.data.children[batch.schema.fields.findIndex((field) => field.name === name)],
-      );
+      const raw = names.map((name) => columnOf(batch, name));
       for (const [i, data] of raw.entries()) if (i < 2) requireShortIds(batch, data, names[i]);
       const refused = new Map<number, string>();
       const columns = schema.fields.map((field, i) => toColumn(field, raw[i], names[i], refused));
@@ -255,10 +243,7 @@ function toBatch(
   length: number,
   whole: RecordBatch | undefined,
 ): RecordBatch {
-  const batch = new RecordBatch(
-    schema,
-    makeData({ type: new Struct<TypeMap>(schema.fields), length, nullCount: 0, children: [...columns] }),
-  );
+  const batch = batchOf(schema, length, [...columns]);
   const origin = whole && originOf(whole);
   return origin ? setOrigin(batch, origin) : batch;
 }

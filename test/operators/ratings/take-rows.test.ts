@@ -30,7 +30,7 @@ import { describe, expect, it } from 'vitest';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { ParquetSink } from '../../../connectors/parquet/parquet-sink.ts';
 import { joinData } from '../../../engine/stream/join-data.ts';
-import { takeRows } from '../../../operators/dataflow/take-rows.ts';
+import { takeRows } from '../../../operators/dataflow/row-operator.ts';
 import {
   collect,
   context,
