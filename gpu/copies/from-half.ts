@@ -11,12 +11,9 @@ export function fromHalfWorkgroups(quads: number): number {
  * Converts a half mirror (the float16 copy of a matrix, DeviceMatrix.half) to a float32 matrix. `quads`: its
  * size in groups of four features.
  */
-export const fromHalfKernel = kernelOf<Record<string, never>>()({
+export const fromHalfKernel = kernelOf()({
   name: 'from-half',
   bindings: [...reads({ half: 'array<vec2<u32>>' }), ...writes({ factors: 'array<vec4f>' })],
   uniforms: { quads: 'u32' },
-  needs: () => [],
   values: () => ({ THREADS }),
-  workgroup: () => ({ threads: THREADS, bytes: 0 }),
-  samples: [{}],
 });

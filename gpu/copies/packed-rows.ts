@@ -11,25 +11,19 @@ const THREADS = 256;
  * features, each divided by the column's largest |x| (`maxima`), then the largest |x| of each column as
  * float32.
  */
-export const packRowsKernel = kernelOf<Record<string, never>>()({
+export const packRowsKernel = kernelOf()({
   name: 'pack-rows',
   bindings: [...reads({ half: 'array<vec2u>', maxima: 'array<vec4f>' }), ...writes({ packed: 'array<u32>' })],
   uniforms: { rows: 'u32', quads: 'u32' },
-  needs: () => [],
   values: () => ({ THREADS }),
-  workgroup: () => ({ threads: THREADS, bytes: 0 }),
-  samples: [{}],
 });
 
 /** Converts the output of pack-rows to float16. `first`: index of its first group of features in `half`. */
-export const unpackRowsKernel = kernelOf<Record<string, never>>()({
+export const unpackRowsKernel = kernelOf()({
   name: 'unpack-rows',
   bindings: [...reads({ packed: 'array<u32>' }), ...writes({ half: 'array<vec2u>' })],
   uniforms: { rows: 'u32', quads: 'u32', first: 'u32' },
-  needs: () => [],
   values: () => ({ THREADS }),
-  workgroup: () => ({ threads: THREADS, bytes: 0 }),
-  samples: [{}],
 });
 
 /** Workgroups of both kernels, for a number of groups of four features. */

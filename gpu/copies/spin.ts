@@ -4,12 +4,9 @@ import { kernelOf, writes } from '../webgpu/kernel.ts';
  * Dummy work that keeps the GPU's clock high (gpu/webgpu/idle-spin.ts): each thread does `rounds`
  * multiplications.
  */
-export const spinKernel = kernelOf<Record<string, never>>()({
+export const spinKernel = kernelOf()({
   name: 'spin',
   bindings: [...writes({ result: 'array<u32>' })],
   uniforms: { rounds: 'u32' },
-  needs: () => [],
   values: () => ({ THREADS: 256 }),
-  workgroup: () => ({ threads: 256, bytes: 0 }),
-  samples: [{}],
 });

@@ -12,7 +12,7 @@ const FOURS = 4;
  * This is a separate pass before a half-iteration. In a kernel that reads rows of θ, each rating would first
  * wait for its column index and then for the column's bias.
  */
-export const subtractBiasKernel = kernelOf<Record<string, never>>()({
+export const subtractBiasKernel = kernelOf()({
   name: 'subtract-bias',
   bindings: [
     ...reads({ indices: 'array<vec4u>', values: 'array<vec4f>', fixed_bias: 'array<f32>' }),
@@ -23,10 +23,7 @@ export const subtractBiasKernel = kernelOf<Record<string, never>>()({
     fours: 'u32',
     mean: 'f32',
   },
-  needs: () => [],
   values: () => ({ THREADS, FOURS, each: range(FOURS) }),
-  workgroup: () => ({ threads: THREADS, bytes: 0 }),
-  samples: [{}],
 });
 
 /** Workgroups for a number of groups of four. */

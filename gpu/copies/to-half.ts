@@ -9,17 +9,14 @@ const THREADS = 256;
  * Rounds a matrix to float16, in its half mirror (DeviceMatrix.half): `rows` rows of 4 `quads` features, and
  * one more row of zeros.
  */
-export const toHalfKernel = kernelOf<Record<string, never>>()({
+export const toHalfKernel = kernelOf()({
   name: 'to-half',
   bindings: [...reads({ factors: 'array<vec4f>' }), ...writes({ half: 'array<vec2u>' })],
   uniforms: {
     rows: 'u32',
     quads: 'u32',
   },
-  needs: () => [],
   values: () => ({ THREADS }),
-  workgroup: () => ({ threads: THREADS, bytes: 0 }),
-  samples: [{}],
 });
 
 /** Adds to a pass the kernel that fills a matrix's half mirror. */

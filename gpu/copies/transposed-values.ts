@@ -7,7 +7,7 @@ const THREADS = 256;
  * that a training needs (ratings by user and by item), the second is uploaded without values, which saves a
  * third of its uploads. `count`: ratings of the block; `rows`: its rows.
  */
-export const transposedValuesKernel = kernelOf<Record<string, never>>()({
+export const transposedValuesKernel = kernelOf()({
   name: 'transposed-values',
   bindings: [
     ...reads({
@@ -23,10 +23,7 @@ export const transposedValuesKernel = kernelOf<Record<string, never>>()({
     count: 'u32',
     rows: 'u32',
   },
-  needs: () => [],
   values: () => ({ THREADS }),
-  workgroup: () => ({ threads: THREADS, bytes: 0 }),
-  samples: [{}],
 });
 
 /** Workgroups for a number of ratings. */

@@ -11,7 +11,7 @@ export function unpaddedRowsWorkgroups(count: number): number {
  * Copies a matrix without its padding. In the matrix, rows of `columns` values start `stride` values apart;
  * in the result there are no gaps. Writes `count` values of the result, from its value `first` on.
  */
-export const unpaddedRowsKernel = kernelOf<Record<string, never>>()({
+export const unpaddedRowsKernel = kernelOf()({
   name: 'unpadded-rows',
   bindings: [...reads({ padded: 'array<u32>' }), ...writes({ rows: 'array<u32>' })],
   uniforms: {
@@ -20,8 +20,5 @@ export const unpaddedRowsKernel = kernelOf<Record<string, never>>()({
     columns: 'u32',
     stride: 'u32',
   },
-  needs: () => [],
   values: () => ({ THREADS }),
-  workgroup: () => ({ threads: THREADS, bytes: 0 }),
-  samples: [{}],
 });

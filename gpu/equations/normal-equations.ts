@@ -126,7 +126,6 @@ export const normalEquationsKernel = kernelOf<NormalEquationsParams>()({
     ...writes({ slots: 'array<vec4f>' }),
   ],
   uniforms: { count: 'u32', alpha: 'f32', base: 'f32' },
-  needs: () => [],
   values(params) {
     const { rank, precision, tile, lanes, rows, teams, loads, biases } = params;
     const stride = paddedRank(rank);

@@ -14,8 +14,6 @@ export const addGramKernel = kernelOf<AddGramParams>()({
   name: 'add-gram',
   bindings: [...reads({ work: 'array<vec4u>', gram: 'array<vec4f>' }), ...writes({ slots: 'array<vec4f>' })],
   uniforms: { count: 'u32' },
-  needs: () => [],
   values: ({ rank }) => ({ THREADS, TILES: tilesOf(rank), SLOT_QUADS: slotElements(rank, false) / 4 }),
-  workgroup: () => ({ threads: THREADS, bytes: 0 }),
   samples: [{ rank: 40 }],
 });

@@ -27,7 +27,6 @@ export const gramProductsKernel = kernelOf<GramProductsParams>()({
     ...writes({ products: 'array<vec4f>' }),
   ],
   uniforms: { count: 'u32', first: 'u32' },
-  needs: () => [],
   values: ({ rank }) => ({
     THREADS: TILE_THREADS,
     SLAB,

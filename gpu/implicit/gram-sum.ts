@@ -30,7 +30,6 @@ export const gramSumKernel = kernelOf<GramSumParams>()({
     slot_count: 'u32',
     weight: 'f32',
   },
-  needs: () => [],
   values: ({ rank }) => ({
     THREADS,
     LANES: lanesOf({ rank }),

@@ -37,7 +37,6 @@ export const implicitErrorKernel = kernelOf<ImplicitErrorParams>()({
     alpha: 'f32',
     base: 'f32',
   },
-  needs: () => [],
   values: ({ stride }) => ({
     THREADS,
     STEPS,

@@ -25,7 +25,6 @@ export const wideGramKernel = kernelOf<WideGramParams>()({
   name: 'wide-gram',
   bindings: [...reads({ work: 'array<vec4u>', fixed: 'array<vec4f>' }), ...writes({ slots: 'array<vec4f>' })],
   uniforms: { count: 'u32' },
-  needs: () => [],
   values: ({ rank }) => ({
     THREADS: TILE_THREADS,
     SLAB,

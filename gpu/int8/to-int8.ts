@@ -20,7 +20,6 @@ export const columnMaximaKernel = kernelOf<Int8Params>()({
   name: 'column-maxima',
   bindings: [...reads({ half: 'array<vec2u>' }), ...writes({ maxima: 'array<atomic<u32>>' })],
   uniforms: { rows: 'u32' },
-  needs: () => [],
   values({ rank }) {
     const quads = paddedRank(rank) / 4;
     const teams = Math.floor(THREADS / quads);
@@ -45,9 +44,7 @@ export const toInt8Kernel = kernelOf<Int8Params>()({
     ...writes({ rounded: 'array<vec4u>', scales: 'array<vec4f>' }),
   ],
   uniforms: { rows: 'u32' },
-  needs: () => [],
   values: ({ rank }) => ({ THREADS, QUADS: paddedRank(rank) / 4, PIECES: int8Pieces(rank) }),
-  workgroup: () => ({ threads: THREADS, bytes: 0 }),
   samples: [{ rank: 100 }],
 });
 

@@ -10,7 +10,7 @@ export const BIAS_ROWS = 1024;
  * β_u², β_u² and T_u β_u, where β_u is the row's bias (`bias`), n_u its number of ratings and T_u its number
  * in `totals`. Writes four float32 for each BIAS_ROWS rows: the three sums, and 0.
  */
-export const biasSumsKernel = kernelOf<Record<string, never>>()({
+export const biasSumsKernel = kernelOf()({
   name: 'bias-sums',
   bindings: [
     ...reads({ offsets: 'array<i32>', bias: 'array<f32>', totals: 'array<f32>' }),
@@ -20,8 +20,6 @@ export const biasSumsKernel = kernelOf<Record<string, never>>()({
     from_row: 'u32',
     to_row: 'u32',
   },
-  needs: () => [],
   values: () => ({ THREADS, ROWS: BIAS_ROWS }),
   workgroup: () => ({ threads: THREADS, bytes: 16 * THREADS }),
-  samples: [{}],
 });

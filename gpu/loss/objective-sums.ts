@@ -24,15 +24,13 @@ export function statusBytes(rows: number): number {
  * `results` the lowest row without a finite solution, copied from `status`, and after it one float32 sum for
  * each OBJECTIVE_ROWS rows.
  */
-export const objectiveSumsKernel = kernelOf<Record<string, never>>()({
+export const objectiveSumsKernel = kernelOf()({
   name: 'objective-sums',
   bindings: [...reads({ status: 'array<u32>' }), ...writes({ results: 'array<u32>' })],
   uniforms: {
     from_row: 'u32',
     to_row: 'u32',
   },
-  needs: () => [],
   values: () => ({ THREADS, ROWS: OBJECTIVE_ROWS, STATUS_HEADER }),
   workgroup: () => ({ threads: THREADS, bytes: 4 * THREADS }),
-  samples: [{}],
 });

@@ -52,7 +52,6 @@ export const squaredErrorKernel = kernelOf<SquaredErrorParams>()({
     origin: 'u32',
     base: 'f32',
   },
-  needs: () => [],
   values: ({ stride, biased, half }) => ({
     THREADS,
     STEPS,

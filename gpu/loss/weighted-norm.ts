@@ -11,7 +11,7 @@ export const NORM_ROWS = 64;
  * `first` and `second` for the first two features and `others` for all other features. Each workgroup writes
  * both sums as float32, for NORM_ROWS rows. A row has `stride` elements.
  */
-export const weightedNormKernel = kernelOf<Record<string, never>>()({
+export const weightedNormKernel = kernelOf()({
   name: 'weighted-norm',
   bindings: [
     ...reads({ shifts: 'array<f32>', factors: 'array<vec4f>' }),
@@ -25,8 +25,6 @@ export const weightedNormKernel = kernelOf<Record<string, never>>()({
     second: 'f32',
     others: 'f32',
   },
-  needs: () => [],
   values: () => ({ THREADS, ROWS: NORM_ROWS }),
   workgroup: () => ({ threads: THREADS, bytes: 8 * THREADS }),
-  samples: [{}],
 });

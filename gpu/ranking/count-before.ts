@@ -53,8 +53,6 @@ export const countBeforeKernel = kernelOf<Record<never, never>>()({
     first: 'u32',
     depth: 'i32',
   },
-  needs: () => [],
   values: () => ({ THREADS, ROWS: THREADS, COLUMNS, COUNTS, REFRESH }),
   workgroup: () => ({ threads: THREADS, bytes: 32 * (THREADS + COLUMNS) + 12 * THREADS + 4 * COUNTS + 4 }),
-  samples: [{}],
 });

@@ -28,8 +28,5 @@ export const discountExcludedKernel = kernelOf<Record<never, never>>()({
     /** The first listed entry, which has its threshold at index 0, its count and ties at 0 and 1. */
     first: 'u32',
   },
-  needs: () => [],
   values: () => ({ THREADS }),
-  workgroup: () => ({ threads: THREADS, bytes: 0 }),
-  samples: [{}],
 });

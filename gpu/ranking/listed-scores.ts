@@ -33,8 +33,5 @@ export const listedScoresKernel = kernelOf<Record<never, never>>()({
     /** Groups of four elements in a row of factors. */
     quads: 'u32',
   },
-  needs: () => [],
   values: () => ({ THREADS: LISTED_THREADS }),
-  workgroup: () => ({ threads: LISTED_THREADS, bytes: 0 }),
-  samples: [{}],
 });

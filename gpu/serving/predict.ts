@@ -24,7 +24,6 @@ export const predictKernel = kernelOf<PredictParams>()({
     ...writes({ predictions: 'array<f32>' }),
   ],
   uniforms: { pairs: 'u32' },
-  needs: () => [],
   values: ({ stride }) => ({
     THREADS: PREDICT_THREADS,
     QUADS: stride / 4,

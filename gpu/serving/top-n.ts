@@ -69,7 +69,6 @@ export const topNKernel = kernelOf<TopNParams>()({
     /** The row of the exclusions that belongs to row 0 of the factors. */
     exclude_row: 'u32',
   },
-  needs: () => [],
   values: ({ excluding, bounded, ordered }) => ({
     THREADS,
     ROWS: THREADS,

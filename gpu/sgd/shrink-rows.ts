@@ -26,9 +26,7 @@ export const shrinkRowsKernel = kernelOf<{ readonly adaptive: boolean }>()({
     own: 'u32',
     one: 'u32',
   },
-  needs: () => [],
   // AdaGrad's sums of squared gradients are stored as a matrix with one column, whose rows are padded.
   values: ({ adaptive }) => ({ THREADS, ADAPTIVE: adaptive, SUM_STRIDE: STRIDE_STEP }),
-  workgroup: () => ({ threads: THREADS, bytes: 0 }),
   samples: [{ adaptive: false }, { adaptive: true }],
 });

@@ -40,7 +40,7 @@ export function shiftBytes(rows: number, biases: boolean): number {
  * n is read from `counts`: if `pointers` is 1, row pointers from index `at` on; else float32 numbers at index
  * `at` and every `step` elements after it.
  */
-export const rowShiftsKernel = kernelOf<Record<string, never>>()({
+export const rowShiftsKernel = kernelOf()({
   name: 'row-shifts',
   bindings: [...reads({ counts: 'array<u32>' }), ...writes({ shifts: 'array<f32>' })],
   uniforms: {
@@ -56,10 +56,7 @@ export const rowShiftsKernel = kernelOf<Record<string, never>>()({
     bias_lambda: 'f32',
     damping: 'f32',
   },
-  needs: () => [],
   values: () => ({ THREADS }),
-  workgroup: () => ({ threads: THREADS, bytes: 0 }),
-  samples: [{}],
 });
 
 /** The rows [from, to) and their regularization. */

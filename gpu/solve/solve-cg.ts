@@ -60,7 +60,6 @@ export const solveCgKernel = kernelOf<SolveCgParams>()({
     }),
   ],
   uniforms: { count: 'u32', steps: 'u32' },
-  needs: () => [],
   values(params) {
     const { rank, biases } = params;
     const { stride, registers, segments, lanes, rows } = shape(params);

@@ -71,7 +71,6 @@ export const solveCholeskyRegistersKernel = kernelOf<SolveCholeskyRegistersParam
   uniforms: {
     count: 'u32',
   },
-  needs: () => [],
   values(params) {
     const { rank, biases, rows } = params;
     const side = sideOf(rank);

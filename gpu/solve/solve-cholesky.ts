@@ -44,7 +44,6 @@ export const solveCholeskyKernel = kernelOf<SolveCholeskyParams>()({
   uniforms: {
     count: 'u32',
   },
-  needs: () => [],
   values(params) {
     const { rank, biases } = params;
     const stride = paddedRank(rank);

@@ -47,7 +47,6 @@ export const solveNonnegativeKernel = kernelOf<SolveNonnegativeParams>()({
   uniforms: {
     count: 'u32',
   },
-  needs: () => [],
   values(params) {
     const { rank, biases } = params;
     const { stride, threads, groups, lanes, words } = shape(params);

@@ -22,7 +22,6 @@ export const addProductsKernel = kernelOf<AddProductsParams>()({
   name: 'add-products',
   bindings: [...reads({ work: 'array<vec4u>', slots: 'array<vec4f>' }), ...writes({ sums: 'array<vec4f>' })],
   uniforms: { count: 'u32' },
-  needs: () => [],
   values({ rank, biases, first }) {
     const { quads, gradients, slot } = vectorQuads(rank, biases);
     return {
@@ -34,7 +33,6 @@ export const addProductsKernel = kernelOf<AddProductsParams>()({
       FIRST: first,
     };
   },
-  workgroup: () => ({ threads: THREADS, bytes: 0 }),
   samples: [
     { rank: 40, biases: true, first: true },
     { rank: 40, biases: false, first: false },

@@ -28,7 +28,6 @@ export const endVectorsKernel = kernelOf<EndVectorsParams>()({
     }),
   ],
   uniforms: { count: 'u32', first: 'u32' },
-  needs: () => [],
   values: (params) => ({
     ...params,
     ...laneValues(params.rank, rowLanes(params.rank)),

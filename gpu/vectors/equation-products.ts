@@ -31,7 +31,6 @@ export const equationProductsKernel = kernelOf<EquationProductsParams>()({
     /** Numbers of a row of `equations`. */
     stride: 'u32',
   },
-  needs: () => [],
   values({ rank, biases, first }) {
     const { RANK, PADDED, B, N } = equationValues({ rank, biases });
     const { quads, gradients } = vectorQuads(rank, biases);

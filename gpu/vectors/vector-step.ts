@@ -46,7 +46,6 @@ export const vectorStepKernel = kernelOf<VectorStepParams>()({
   ],
   /** `first`: the first of consecutive rows. */
   uniforms: { count: 'u32', first: 'u32' },
-  needs: () => [],
   values(params) {
     const { rank, biases, listed } = params;
     const { quads, gradients, slot } = vectorQuads(rank, biases);

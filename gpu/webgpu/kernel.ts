@@ -37,11 +37,25 @@ export interface KernelDescriptor<
   readonly samples: readonly Params[];
 }
 
+/** A descriptor in which may be absent what most kernels have alike. */
+export type KernelDescription<
+  Params extends KernelParams,
+  Buffers extends string,
+  Uniforms extends string,
+> = Omit<KernelDescriptor<Params, Buffers, Uniforms>, 'needs' | 'workgroup' | 'samples'> &
+  // Default: no features; as many threads as the value THREADS, and no memory; one variant without parameters.
+  Partial<Pick<KernelDescriptor<Params, Buffers, Uniforms>, 'needs' | 'workgroup' | 'samples'>>;
+
 /** Creates a descriptor whose buffer and uniform names the compiler checks: `kernelOf<Params>()({ ... })`. */
-export function kernelOf<Params extends KernelParams>() {
+export function kernelOf<Params extends KernelParams = Record<string, never>>() {
   return <Buffers extends string, Uniforms extends string>(
-    kernel: KernelDescriptor<Params, Buffers, Uniforms>,
-  ): KernelDescriptor<Params, Buffers, Uniforms> => kernel;
+    kernel: KernelDescription<Params, Buffers, Uniforms>,
+  ): KernelDescriptor<Params, Buffers, Uniforms> => ({
+    needs: () => [],
+    workgroup: (params) => ({ threads: Number(kernel.values(params).THREADS), bytes: 0 }),
+    samples: [{} as Params],
+    ...kernel,
+  });
 }
 
 /** Names of a kernel's buffers. */

@@ -11,15 +11,12 @@ export function addMatrixWorkgroups(fours: number): number {
  * Adds one matrix to another in place, sum += addend, for `fours` groups of four numbers from group number
  * `first` on.
  */
-export const addMatrixKernel = kernelOf<Record<string, never>>()({
+export const addMatrixKernel = kernelOf()({
   name: 'add-matrix',
   bindings: [...reads({ addend: 'array<vec4f>' }), ...writes({ sum: 'array<vec4f>' })],
   uniforms: {
     first: 'u32',
     fours: 'u32',
   },
-  needs: () => [],
   values: () => ({ THREADS }),
-  workgroup: () => ({ threads: THREADS, bytes: 0 }),
-  samples: [{}],
 });

@@ -1,5 +1,5 @@
 import { kernelOf, reads, writes } from '../../webgpu/kernel.ts';
-import { type EquationsParams, equationValues, THREADS } from './slot-columns.ts';
+import { type EquationsParams, equationValues } from './slot-columns.ts';
 
 /**
  * Adds partial normal equations to the equations of rows. Parts of a row were summed into slots (layout:
@@ -20,9 +20,7 @@ export const addSlotsKernel = kernelOf<EquationsParams>()({
     row_start: 'u32',
     stride: 'u32',
   },
-  needs: () => [],
   values: equationValues,
-  workgroup: () => ({ threads: THREADS, bytes: 0 }),
   samples: [
     { rank: 40, biases: false },
     { rank: 64, biases: true },

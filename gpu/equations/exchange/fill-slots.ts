@@ -1,5 +1,5 @@
 import { kernelOf, reads, writes } from '../../webgpu/kernel.ts';
-import { type EquationsParams, equationValues, THREADS } from './slot-columns.ts';
+import { type EquationsParams, equationValues } from './slot-columns.ts';
 
 /**
  * Copies normal equations to slots, the layout that the solvers read: each row of `equations` (layout:
@@ -21,9 +21,7 @@ export const fillSlotsKernel = kernelOf<EquationsParams>()({
     /** Float32 elements of a row of `equations`. */
     stride: 'u32',
   },
-  needs: () => [],
   values: equationValues,
-  workgroup: () => ({ threads: THREADS, bytes: 0 }),
   samples: [
     { rank: 40, biases: false },
     { rank: 64, biases: true },

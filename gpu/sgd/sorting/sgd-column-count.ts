@@ -5,14 +5,11 @@ const THREADS = 256;
 const RATINGS = 64 * THREADS;
 
 /** Counts the ratings of each column. `counts` must be 0 before. */
-export const sgdColumnCountKernel = kernelOf<Record<string, never>>()({
+export const sgdColumnCountKernel = kernelOf()({
   name: 'sgd-column-count',
   bindings: [...reads({ indices: 'array<u32>' }), ...writes({ counts: 'array<atomic<u32>>' })],
   uniforms: { ratings: 'u32' },
-  needs: () => [],
   values: () => ({ THREADS, RATINGS }),
-  workgroup: () => ({ threads: THREADS, bytes: 0 }),
-  samples: [{}],
 });
 
 export function sgdColumnCountWorkgroups(ratings: number): number {

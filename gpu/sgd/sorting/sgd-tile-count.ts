@@ -12,7 +12,7 @@ export const TILE_CHUNK_ROWS = 64;
  * First step of sorting ratings into tiles, which are sets of columns: counts the ratings of each chunk of
  * rows in each tile. Output: `counts` u32[chunks * tiles].
  */
-export const sgdTileCountKernel = kernelOf<Record<string, never>>()({
+export const sgdTileCountKernel = kernelOf()({
   name: 'sgd-tile-count',
   bindings: [
     ...reads({
@@ -29,8 +29,6 @@ export const sgdTileCountKernel = kernelOf<Record<string, never>>()({
     rows: 'u32',
     tiles: 'u32',
   },
-  needs: () => [],
   values: () => ({ THREADS: 256, CHUNK: TILE_CHUNK_ROWS, MOST_TILES }),
   workgroup: () => ({ threads: 256, bytes: 4 * MOST_TILES }),
-  samples: [{}],
 });

@@ -5,7 +5,7 @@ import { sgdTileCountKernel } from './sgd-tile-count.ts';
  * Second step of sorting ratings into tiles, which are sets of columns: copies each rating to its tile, where
  * ratings stay sorted by row.
  */
-export const sgdTileScatterKernel = kernelOf<Record<string, never>>()({
+export const sgdTileScatterKernel = kernelOf()({
   ...sgdTileCountKernel,
   name: 'sgd-tile-scatter',
   bindings: [
@@ -20,5 +20,4 @@ export const sgdTileScatterKernel = kernelOf<Record<string, never>>()({
     ...writes({ ratings: 'array<vec2<u32>>' }),
   ],
   uniforms: { ...sgdTileCountKernel.uniforms, level: 'f32' },
-  samples: [{}],
 });

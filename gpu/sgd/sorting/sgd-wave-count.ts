@@ -7,7 +7,7 @@ export const MOST_BANDS = 2048;
  * First step of sorting ratings into blocks (a band of rows by a band of columns): counts the ratings of each
  * block. Output: `counts` u32[row bands * column bands].
  */
-export const sgdWaveCountKernel = kernelOf<Record<string, never>>()({
+export const sgdWaveCountKernel = kernelOf()({
   name: 'sgd-wave-count',
   bindings: [
     ...reads({
@@ -24,8 +24,6 @@ export const sgdWaveCountKernel = kernelOf<Record<string, never>>()({
     row_bands: 'u32',
     column_bands: 'u32',
   },
-  needs: () => [],
   values: () => ({ THREADS: 256, MOST_BANDS }),
   workgroup: () => ({ threads: 256, bytes: 4 * MOST_BANDS }),
-  samples: [{}],
 });

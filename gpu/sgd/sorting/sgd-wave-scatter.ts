@@ -5,7 +5,7 @@ import { sgdWaveCountKernel } from './sgd-wave-count.ts';
  * Second step of sorting ratings into blocks (a band of rows by a band of columns): copies each rating to its
  * block. Within a block, ratings are sorted by row and then by column.
  */
-export const sgdWaveScatterKernel = kernelOf<Record<string, never>>()({
+export const sgdWaveScatterKernel = kernelOf()({
   ...sgdWaveCountKernel,
   name: 'sgd-wave-scatter',
   bindings: [
@@ -23,5 +23,4 @@ export const sgdWaveScatterKernel = kernelOf<Record<string, never>>()({
       ratings: 'array<u32>',
     }),
   ],
-  samples: [{}],
 });
