@@ -1,7 +1,3 @@
-import { mustEndFirst } from '../engine/threads/endings.ts';
-import type { Device, WireRequest } from '../engine/run/device.ts';
-import type { MemoryMeter } from '../engine/run/memory-meter.ts';
-import type { DeviceInfo } from '../engine/plan/device-info.ts';
 import {
   type MatrixShape,
   type Partition,
@@ -10,18 +6,28 @@ import {
   type PartitionRef,
   sharedArray,
 } from '../engine/partition.ts';
+import type { DeviceInfo } from '../engine/plan/device-info.ts';
 import type { Place } from '../engine/plan/place.ts';
+import type { Device, WireRequest } from '../engine/run/device.ts';
+import type { MemoryMeter } from '../engine/run/memory-meter.ts';
 import type { Task, TaskMetrics, TaskResult } from '../engine/task.ts';
+import { mustEndFirst } from '../engine/threads/endings.ts';
 import { sentPartition } from '../engine/threads/wide-views.ts';
-import { bindingBytesOf, infoOf } from './device-info.ts';
-import { type HeldPartition, HeldPartitions } from './device/held-partitions.ts';
-import { deviceBytes, deviceStride, sharedCopy, wireIn } from './device/host-columns.ts';
-import { packedBytes, strideOf, WIRE_ROWS, wireRows } from './device/resources.ts';
-import type { GpuInfo } from './webgpu/gpu-info.ts';
 import type { TaskOf } from '../operators/tasks/tasks.ts';
-import type { TimeVariantsTask } from './own-tasks.ts';
-import { KernelTuner, type TunedKernels } from './update/choice/tuner.ts';
+import { bindingBytesOf, infoOf } from './device-info.ts';
+import {
+  deviceBytes,
+  deviceStride,
+  type HeldPartition,
+  HeldPartitions,
+  sharedCopy,
+  wireIn,
+} from './device/held-partitions.ts';
+import { packedBytes, strideOf, WIRE_ROWS, wireRows } from './device/resources.ts';
+import type { TimeVariantsTask } from './handler.ts';
 import { type RequestPool, ThreadRequests } from './thread-requests.ts';
+import { KernelTuner, type TunedKernels } from './update/choice/tuner.ts';
+import type { GpuInfo } from './webgpu/gpu-info.ts';
 
 export interface GpuDeviceOptions {
   /** Default: gpu:0. */

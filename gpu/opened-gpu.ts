@@ -1,16 +1,16 @@
-import { Garbage, setCollector } from '../engine/run/garbage.ts';
 import { CancelledError } from '../engine/errors.ts';
+import { Garbage, setCollector } from '../engine/run/garbage.ts';
 import type { TaskOutcome } from '../engine/task.ts';
 import { receivedPartition } from '../engine/threads/wide-views.ts';
-import { Gpu } from './webgpu/gpu.ts';
-import type { AcquiredGpu } from './webgpu/open-adapter.ts';
-import type { Turn } from './webgpu/pass.ts';
 import { WIRE_ROWS, type WireRows, wireRows } from './device/resources.ts';
 import type { GpuTaskScope } from './handler.ts';
 import type { Handle } from './registry.ts';
+import type { GpuCommand, GpuRequest } from './requests.ts';
 import { GpuStore } from './store.ts';
 import type { Turns } from './turns.ts';
-import type { GpuCommand, GpuRequest } from './requests.ts';
+import { Gpu } from './webgpu/gpu.ts';
+import type { AcquiredGpu } from './webgpu/open-adapter.ts';
+import type { Turn } from './webgpu/pass.ts';
 
 type Command = Exclude<GpuCommand, { readonly type: 'open' }>;
 

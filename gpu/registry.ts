@@ -9,7 +9,7 @@ export type GpuHandlers = Readonly<
 /** Runs a task by its name. */
 export type Handle = (kernel: string, scope: GpuTaskScope) => Promise<TaskOutcome>;
 
-/** Runs tasks by these handlers. */
+/** Runs tasks by these handlers. Tests replace this module: see test/support/devices/poisoned-gpu.ts. */
 export function handleBy(handlers: GpuHandlers): Handle {
   return async (kernel, scope) => {
     const handler = handlers[kernel];

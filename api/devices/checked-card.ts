@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import type { Device } from '../../engine/run/device.ts';
 import type { TaskResult } from '../../engine/task.ts';
-import type { CheckKernelsTask } from '../../gpu/own-tasks.ts';
+import type { CheckKernelsTask } from '../../gpu/handler.ts';
 import { gpusOfThisMachine } from './open-gpus.ts';
 import { OpeningDevices } from './open-devices.ts';
 

@@ -9,8 +9,8 @@ import { fromHalfKernel, fromHalfWorkgroups } from './from-half.ts';
 import { addPacked, addUnpacked, packRowsKernel, unpackRowsKernel } from './packed-rows.ts';
 import { subtractBiasKernel, subtractBiasWorkgroups } from './subtract-bias.ts';
 import { addHalf, toHalfKernel } from './to-half.ts';
-import { transposedValuesKernel, transposedValuesWorkgroups } from './transposed-values.ts';
-import { unpaddedRowsKernel, unpaddedRowsWorkgroups } from './unpadded-rows.ts';
+import { transposedValuesKernel, transposedValuesWorkgroups } from './upload-transposed.ts';
+import { unpaddedRowsKernel, unpaddedRowsWorkgroups } from './matrix-rows.ts';
 
 type Result = Promise<{ readonly error: number; readonly limit: number }>;
 

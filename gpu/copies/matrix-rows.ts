@@ -1,7 +1,30 @@
-import type { Gpu } from '../webgpu/gpu.ts';
-import { type PieceTaker, READBACK_BYTES, STAGING_BYTES } from '../webgpu/staging.ts';
-import { unpaddedRowsKernel, unpaddedRowsWorkgroups } from './unpadded-rows.ts';
 import type { DeviceMatrix } from '../device/resources.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
+import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
+import { type PieceTaker, READBACK_BYTES, STAGING_BYTES } from '../webgpu/staging.ts';
+
+const THREADS = 256;
+
+/** Workgroups that copy a number of values. */
+export function unpaddedRowsWorkgroups(count: number): number {
+  return Math.ceil(count / THREADS);
+}
+
+/**
+ * Copies a matrix without its padding. In the matrix, rows of `columns` values start `stride` values apart;
+ * in the result there are no gaps. Writes `count` values of the result, from its value `first` on.
+ */
+export const unpaddedRowsKernel = kernelOf()({
+  name: 'unpadded-rows',
+  bindings: [...reads({ padded: 'array<u32>' }), ...writes({ rows: 'array<u32>' })],
+  uniforms: {
+    first: 'u32',
+    count: 'u32',
+    columns: 'u32',
+    stride: 'u32',
+  },
+  values: () => ({ THREADS }),
+});
 
 /**
  * During uploads of at least this size, which take tens of milliseconds, the GPU gets dummy work that keeps

@@ -7,7 +7,7 @@ import { compileSum } from './slot-kernels.ts';
 import type { UpdateSettings, UpdateVariant } from '../update/choice/variant.ts';
 import { summingVariant } from '../update/choice/variants.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
-import type { CompiledKernel, SizedKernel } from '../webgpu/compiled-kernel.ts';
+import type { CompiledKernel, SizedKernel } from '../webgpu/kernel.ts';
 import type { KernelTimes, SubmitOptions } from '../webgpu/pass.ts';
 
 export interface AddInputs {

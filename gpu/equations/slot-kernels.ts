@@ -9,7 +9,7 @@ import { solveCgKernel, type SolveCgParams, solveCgWorkgroups } from '../solve/s
 import { solveCgRegistersKernel } from '../solve/solve-cg-registers.ts';
 import { exactSolvers } from '../solve/exact-solvers.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
-import type { SizedKernel } from '../webgpu/compiled-kernel.ts';
+import type { SizedKernel } from '../webgpu/kernel.ts';
 import type { UpdateSettings } from '../update/choice/variant.ts';
 
 export async function compileSum(

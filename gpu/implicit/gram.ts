@@ -7,7 +7,7 @@ import {
   normalEquationsWorkgroups,
 } from '../equations/normal-equations.ts';
 import { MOST_FORMED, slotElements } from '../device/slots.ts';
-import type { CompiledKernel } from '../webgpu/compiled-kernel.ts';
+import type { CompiledKernel } from '../webgpu/kernel.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { GpuInfo } from '../webgpu/gpu-info.ts';
 import type { Pass } from '../webgpu/pass.ts';

@@ -1,9 +1,58 @@
-import { BIAS_ROWS, biasSumsKernel } from './bias-sums.ts';
-import { NORM_ROWS, weightedNormKernel } from './weighted-norm.ts';
-import { blockShifts } from '../solve/row-shifts.ts';
 import type { GpuScopeOf, GpuTaskHandler } from '../handler.ts';
-import type { Binding } from '../webgpu/compiled-kernel.ts';
+import { blockShifts } from '../solve/row-shifts.ts';
+import { type Binding, kernelOf, reads, writes } from '../webgpu/kernel.ts';
 import type { Pass } from '../webgpu/pass.ts';
+
+const THREADS = 128;
+
+/** Rows that one workgroup sums. */
+export const NORM_ROWS = 64;
+
+/**
+ * Sums for the regularization term of the loss, over rows x_u of factors: Σ shift_u ‖x_u‖², where shift_u is
+ * the row's number in `shifts`, and Σ w_k x_uk² over the rows whose shift is not 0. The weights w_k are
+ * `first` and `second` for the first two features and `others` for all other features. Each workgroup writes
+ * both sums as float32, for NORM_ROWS rows. A row has `stride` elements.
+ */
+export const weightedNormKernel = kernelOf()({
+  name: 'weighted-norm',
+  bindings: [
+    ...reads({ shifts: 'array<f32>', factors: 'array<vec4f>' }),
+    ...writes({ sums: 'array<vec2f>' }),
+  ],
+  uniforms: {
+    from_row: 'u32',
+    to_row: 'u32',
+    stride: 'u32',
+    first: 'f32',
+    second: 'f32',
+    others: 'f32',
+  },
+  values: () => ({ THREADS, ROWS: NORM_ROWS }),
+  workgroup: () => ({ threads: THREADS, bytes: 8 * THREADS }),
+});
+
+/** Rows that one workgroup sums. */
+const BIAS_ROWS = 1024;
+
+/**
+ * Sums three terms of the loss that contain biases, over the rows with ratings in [from_row, to_row): n_u
+ * β_u², β_u² and T_u β_u, where β_u is the row's bias (`bias`), n_u its number of ratings and T_u its number
+ * in `totals`. Writes four float32 for each BIAS_ROWS rows: the three sums, and 0.
+ */
+export const biasSumsKernel = kernelOf()({
+  name: 'bias-sums',
+  bindings: [
+    ...reads({ offsets: 'array<i32>', bias: 'array<f32>', totals: 'array<f32>' }),
+    ...writes({ sums: 'array<vec4f>' }),
+  ],
+  uniforms: {
+    from_row: 'u32',
+    to_row: 'u32',
+  },
+  values: () => ({ THREADS, ROWS: BIAS_ROWS }),
+  workgroup: () => ({ threads: THREADS, bytes: 16 * THREADS }),
+});
 
 /** Offsets of storage bindings must be multiples of this number of bytes. */
 const STORAGE_STEP = 256;

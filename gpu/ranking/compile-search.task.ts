@@ -1,8 +1,6 @@
 import type { GpuTaskHandler } from '../handler.ts';
-import { countBeforeKernel } from './count-before.ts';
-import { discountExcludedKernel } from './discount-excluded.ts';
-import { listedScoresKernel } from './listed-scores.ts';
-import { topNKernel } from '../serving/top-n.ts';
+import { topNKernel } from '../serving/top-n.task.ts';
+import { countBeforeKernel, discountExcludedKernel, listedScoresKernel } from './rank-listed.task.ts';
 
 /**
  * See `compile-search` of KernelTasks. Does not wait until the kernels are compiled, so that the next inputs

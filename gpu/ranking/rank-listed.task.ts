@@ -1,10 +1,128 @@
 import { sharedArray } from '../../engine/partition.ts';
-import { COUNT_BEFORE_ROWS, countBeforeKernel } from './count-before.ts';
-import { discountExcludedKernel } from './discount-excluded.ts';
-import { LISTED_THREADS, listedScoresKernel } from './listed-scores.ts';
 import type { GpuScopeOf, GpuTaskHandler } from '../handler.ts';
-import type { BuffersOf } from '../webgpu/kernel.ts';
-import type { CompiledKernel } from '../webgpu/compiled-kernel.ts';
+import { type BuffersOf, type CompiledKernel, kernelOf, reads, writes } from '../webgpu/kernel.ts';
+
+/** Threads of a workgroup; each scores one listed column. */
+const LISTED_THREADS = 64;
+
+/**
+ * Computes the score x.theta of each listed column of the rows [from_row, to_row), as its threshold for
+ * count-before, and sets its count and its ties to 0.
+ */
+export const listedScoresKernel = kernelOf()({
+  name: 'listed-scores',
+  bindings: [
+    ...reads({
+      row_factors: 'array<vec4f>',
+      column_factors: 'array<vec4f>',
+      offsets: 'array<i32>',
+      listed: 'array<u32>',
+    }),
+    ...writes({
+      thresholds: 'array<f32>',
+      /** The number of higher scores, and of ties. */
+      counts: 'array<vec2u>',
+    }),
+  ],
+  uniforms: {
+    from_row: 'u32',
+    to_row: 'u32',
+
+    /** The range of entries of `listed` that belong to these rows. */
+    first: 'u32',
+    last: 'u32',
+
+    /** Groups of four elements in a row of factors. */
+    quads: 'u32',
+  },
+  values: () => ({ THREADS: LISTED_THREADS }),
+});
+
+/**
+ * Corrects the counts and ties of count-before for columns that a row excludes, such as a user's known items:
+ * subtracts the excluded columns with a higher or the same score. For the rows [from_row, to_row), one
+ * row per workgroup.
+ */
+export const discountExcludedKernel = kernelOf()({
+  name: 'discount-excluded',
+  bindings: [
+    ...reads({
+      row_factors: 'array<vec4f>',
+      column_factors: 'array<vec4f>',
+      offsets: 'array<i32>',
+      exclude_offsets: 'array<i32>',
+      excluded: 'array<u32>',
+      thresholds: 'array<f32>',
+    }),
+    ...writes({ counts: 'array<atomic<u32>>' }),
+  ],
+  uniforms: {
+    from_row: 'u32',
+    to_row: 'u32',
+    quads: 'u32',
+
+    /** The first listed entry, which has its threshold at index 0, its count and ties at 0 and 1. */
+    first: 'u32',
+  },
+  values: () => ({ THREADS: LISTED_THREADS }),
+});
+
+/**
+ * Threads of a workgroup. The kernel needs one thread for each of its rows. All threads together compute the
+ * scores of a tile of these rows and COLUMNS columns, each thread 8 x 8 of them.
+ */
+const THREADS = 128;
+const COLUMNS = 64;
+/**
+ * Number of counters in workgroup memory. If a workgroup's rows list more columns, the others are counted in
+ * the buffer `counts`.
+ */
+const COUNTS = 1792;
+
+/** After this number of tiles the kernel checks which counts can still change. */
+const REFRESH = 4;
+
+/** Rows of one workgroup. */
+const COUNT_BEFORE_ROWS = THREADS;
+
+/**
+ * Finds the ranks of items in users' orders of all items. Each row (user) lists some columns (items), in CSR
+ * form: `offsets`. The kernel counts, for each listed column, the columns with a higher score and its ties,
+ * for the `rows` rows with numbers rows[from_row] and following. The result does not depend on the order of
+ * threads.
+ */
+export const countBeforeKernel = kernelOf()({
+  name: 'count-before',
+  bindings: [
+    ...reads({
+      row_factors: 'array<vec4f>',
+      column_factors: 'array<vec4f>',
+      rows: 'array<u32>',
+      offsets: 'array<i32>',
+      thresholds: 'array<f32>',
+    }),
+    ...writes({ counts: 'array<atomic<u32>>' }),
+  ],
+  uniforms: {
+    /** `from_row`: index in the buffer `rows` of the first row. `rows`: the number of rows from there. */
+    from_row: 'u32',
+    rows: 'u32',
+    columns: 'u32',
+
+    /**
+     * `quads`: groups of four elements in a row of factors. `slabs`: groups of eight features that contain
+     * at least one feature.
+     */
+    quads: 'u32',
+    slabs: 'u32',
+
+    /** The first listed entry, which has its threshold at index 0, its count and ties at 0 and 1. */
+    first: 'u32',
+    depth: 'i32',
+  },
+  values: () => ({ THREADS, ROWS: THREADS, COLUMNS, COUNTS, REFRESH }),
+  workgroup: () => ({ threads: THREADS, bytes: 32 * (THREADS + COLUMNS) + 12 * THREADS + 4 * COUNTS + 4 }),
+});
 
 /**
  * Multiplications and additions of one submission: few enough that a slow GPU does not appear to hang, and

@@ -1,6 +1,6 @@
 import type { ExactSolver } from '../../operators/tasks/task-types.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
-import type { SizedKernel } from '../webgpu/compiled-kernel.ts';
+import type { SizedKernel } from '../webgpu/kernel.ts';
 import { solveCholeskyKernel } from './solve-cholesky.ts';
 import {
   CHOLESKY_REGISTER_RANKS,

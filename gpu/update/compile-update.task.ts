@@ -1,11 +1,10 @@
+import { transposedValuesKernel } from '../copies/upload-transposed.ts';
+import { unpaddedRowsKernel } from '../copies/matrix-rows.ts';
 import { strideOf } from '../device/resources.ts';
 import type { GpuTaskHandler } from '../handler.ts';
-import { transposedValuesKernel } from '../copies/transposed-values.ts';
-import { unpaddedRowsKernel } from '../copies/unpadded-rows.ts';
 import { gramKernels } from '../implicit/gram.ts';
-import { biasSumsKernel } from '../loss/bias-sums.ts';
-import { squaredErrorKernel } from '../loss/squared-error.ts';
-import { weightedNormKernel } from '../loss/weighted-norm.ts';
+import { squaredErrorKernel } from '../loss/squared-error.task.ts';
+import { biasSumsKernel, weightedNormKernel } from '../loss/weighted-norm.task.ts';
 import { variantNamed } from './choice/choose.ts';
 import { solverNamed } from './choice/variant.ts';
 import { compileEvery } from './update-kernels.ts';

@@ -2,7 +2,7 @@ import type { DeviceBlock, DeviceMatrix } from '../device/resources.ts';
 import { addInt8 } from '../int8/to-int8.ts';
 import { blockShifts } from '../solve/row-shifts.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
-import type { Binding, CompiledKernel } from '../webgpu/compiled-kernel.ts';
+import type { Binding, CompiledKernel } from '../webgpu/kernel.ts';
 import type { Pass, SubmitOptions } from '../webgpu/pass.ts';
 import { addCentred } from './centred.ts';
 import { prepareRows, type PreparedRows } from './prepared-rows.ts';

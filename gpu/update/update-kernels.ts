@@ -9,7 +9,7 @@ import { rowShiftsKernel } from '../solve/row-shifts.ts';
 import { updateShortKernel } from './update-short.ts';
 import { updateTensorKernel } from './update-tensor.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
-import type { CompiledKernel } from '../webgpu/compiled-kernel.ts';
+import type { CompiledKernel } from '../webgpu/kernel.ts';
 import { needsCentred } from './centred.ts';
 import { SHORT_LENGTHS } from './deal-rows.ts';
 import { compileSolve, compileSum } from '../equations/slot-kernels.ts';

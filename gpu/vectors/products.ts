@@ -7,7 +7,7 @@ import type { ImplicitWeights } from '../../operators/tasks/tasks.ts';
 import { MOST_FORMED } from '../device/slots.ts';
 import type { RowBatch } from '../update/prepared-rows.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
-import type { Binding, CompiledKernel } from '../webgpu/compiled-kernel.ts';
+import type { Binding, CompiledKernel } from '../webgpu/kernel.ts';
 import type { Pass } from '../webgpu/pass.ts';
 import { chooseVectorProducts, vectorProductsKernel, type VectorProductsParams } from './vector-products.ts';
 import { wideProductsKernel, WIDTHS } from './wide-products.ts';

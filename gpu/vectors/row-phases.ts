@@ -1,8 +1,7 @@
 import { paddedRank } from '../device/slots.ts';
 import { gramProductsKernel, gramProductsWorkgroups } from '../implicit/gram-products.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
-import type { BuffersOf } from '../webgpu/kernel.ts';
-import type { Binding, CompiledKernel } from '../webgpu/compiled-kernel.ts';
+import type { Binding, BuffersOf, CompiledKernel } from '../webgpu/kernel.ts';
 import type { Pass } from '../webgpu/pass.ts';
 import { endVectorsKernel } from './end-vectors.ts';
 import { rowLanes } from './row-lanes.ts';

@@ -1,5 +1,5 @@
 import type { Gpu } from '../webgpu/gpu.ts';
-import type { Binding } from '../webgpu/compiled-kernel.ts';
+import type { Binding } from '../webgpu/kernel.ts';
 import type { Pass } from '../webgpu/pass.ts';
 import type { PreparedRows } from '../update/prepared-rows.ts';
 import type { SumKernel, UpdateSettings } from '../update/choice/variant.ts';

@@ -1,8 +1,18 @@
 import { UsageError } from '../../engine/errors.ts';
+import { collectGarbage } from '../../engine/threads/collect-garbage.ts';
+import { copiesEnded, readPiece, writePiece } from '../exchange/copy-files.ts';
+import { FreshMemory } from '../exchange/fresh-memory.ts';
 import type { AcquireOptions } from './gpu-info.ts';
-import { nodeHost } from './node-host.ts';
+import type { GpuHost } from './host.ts';
 import { type AcquiredGpu, openAdapter, usedFeatures } from './open-adapter.ts';
 import { pacePolls } from './polls.ts';
+
+/** The services of Node. */
+const nodeHost: GpuHost = {
+  pieces: { write: writePiece, read: readPiece, ended: copiesEnded },
+  awaitedValues: (length) => new FreshMemory(length),
+  collectGarbage,
+};
 
 /** Opens the best adapter. Throws UsageError with the reason when there is none. */
 export async function acquireGpu({

@@ -1,4 +1,4 @@
-import type { Binding, CompiledKernel } from './compiled-kernel.ts';
+import type { Binding, CompiledKernel } from './kernel.ts';
 
 /** Most bind groups that are kept for a kernel: an iteration uses the same few again and again. */
 const MOST_KEPT = 64;

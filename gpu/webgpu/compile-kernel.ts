@@ -1,5 +1,4 @@
-import type { KernelDescriptor, KernelParams } from './kernel.ts';
-import type { CompiledKernel } from './compiled-kernel.ts';
+import type { CompiledKernel, KernelDescriptor, KernelParams } from './kernel.ts';
 import { hurryPolls } from './polls.ts';
 import { renderKernel } from './render-kernel.ts';
 

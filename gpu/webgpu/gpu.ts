@@ -1,23 +1,21 @@
 import { CapacityError, DeviceLostError } from '../../engine/errors.ts';
-import { MemoryMeter } from '../../engine/run/memory-meter.ts';
 import { formatBytes } from '../../engine/format.ts';
+import { MemoryMeter } from '../../engine/run/memory-meter.ts';
 import { spinKernel } from '../copies/spin.ts';
-import { admits, type KernelDescriptor, type KernelParams } from './kernel.ts';
+import type { WireRows } from '../device/resources.ts';
 import { BindGroups } from './bind-groups.ts';
 import { compileKernel } from './compile-kernel.ts';
 import { TransferCounters } from './counters.ts';
-import { IdleSpin } from './idle-spin.ts';
-import { Journal } from './journal.ts';
 import type { GpuInfo } from './gpu-info.ts';
 import type { GpuHost } from './host.ts';
-import type { CompiledKernel } from './compiled-kernel.ts';
-import { Pass, type Turn } from './pass.ts';
+import { IdleSpin } from './idle-spin.ts';
+import { Journal } from './journal.ts';
+import { admits, type CompiledKernel, type KernelDescriptor, type KernelParams } from './kernel.ts';
 import { type AcquiredGpu, releaseGpu } from './open-adapter.ts';
 import { PassBuffers } from './pass-buffers.ts';
+import { KernelClock, Pass, TimedPass, type Turn } from './pass.ts';
 import { hurryPolls } from './polls.ts';
-import type { WireRows } from '../device/resources.ts';
 import { type DownloadRange, EXCHANGE, type HostBytes, type PieceTaker, Staging } from './staging.ts';
-import { KernelClock, TimedPass } from './timed-pass.ts';
 
 /** One opened GPU: buffers, compiled kernels, transfers. Made and used in one thread. */
 export class Gpu {

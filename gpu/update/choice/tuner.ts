@@ -1,7 +1,7 @@
 import { formatCount } from '../../../engine/format.ts';
 import type { KernelChoice, KernelTuning, UpdateProblem } from '../../../operators/tasks/tasks.ts';
 import type { GpuInfo } from '../../webgpu/gpu-info.ts';
-import type { TimeVariantsTask } from '../../own-tasks.ts';
+import type { TimeVariantsTask } from '../../handler.ts';
 import { MOST_FORMED } from '../../device/slots.ts';
 import { FULL_REGISTERS } from './admits-fused.ts';
 import { chooseUpdate, servesPrecision, type TunedVariant } from './choose.ts';

@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { kernelTexts } from '../../../gpu/generated/kernels-wgsl.ts';
-import type { TimeVariantsTask } from '../../../gpu/own-tasks.ts';
+import type { TimeVariantsTask } from '../../../gpu/handler.ts';
 import { KernelTuner, type TunedKernels } from '../../../gpu/update/choice/tuner.ts';
 import { cacheFolder, makeOwnFolder } from '../../../gpu/probe/cache-folder.ts';
 import { TunerCache } from '../../../gpu/update/choice/tuner-cache.ts';

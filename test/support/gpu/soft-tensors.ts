@@ -5,8 +5,7 @@
  */
 import { compileKernel } from '../../../gpu/webgpu/compile-kernel.ts';
 import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
-import type { CompiledKernel } from '../../../gpu/webgpu/compiled-kernel.ts';
-import type { KernelDescriptor, KernelParams } from '../../../gpu/webgpu/kernel.ts';
+import type { CompiledKernel, KernelDescriptor, KernelParams } from '../../../gpu/webgpu/kernel.ts';
 import { renderKernel } from '../../../gpu/webgpu/render-kernel.ts';
 
 /** Makes a GPU without tensor cores compile such kernels. */
