@@ -10,11 +10,8 @@ import { sgdTileScatterChecks } from './sgd/sgd-tile-scatter.check.ts';
 import { sgdListChecks } from './sgd/sgd-list.check.ts';
 import { sgdTilesChecks } from './sgd/sgd-tiles.check.ts';
 import { sgdWavesChecks } from './sgd/sgd-waves.check.ts';
-import { solveCgRegistersChecks } from './solve/solve-cg-registers.check.ts';
-import { solveCgChecks } from './solve/solve-cg.check.ts';
-import { solveCholeskyChecks } from './solve/solve-cholesky.check.ts';
 import { rowShiftsChecks } from './solve/row-shifts.check.ts';
-import { solveNonnegativeChecks } from './solve/solve-nonnegative.check.ts';
+import { solveCgRegistersChecks, solveChecks } from './solve/solve.check.ts';
 import { exchangedVectorChecks } from './vectors/exchanged-vectors.check.ts';
 import { dataParallelChecks } from './equations/data-parallel.check.ts';
 import { halfIterationChecks, implicitChecks } from './update/half-iteration.check.ts';
@@ -28,9 +25,7 @@ import { wideChecks } from './vectors/wide.check.ts';
 export const updateChecks: readonly KernelCheck[] = [
   ...normalEquationsChecks,
   ...rowShiftsChecks,
-  ...solveCholeskyChecks,
-  ...solveNonnegativeChecks,
-  ...solveCgChecks,
+  ...solveChecks,
   ...vectorChecks,
   ...wideChecks,
   ...exchangedVectorChecks,

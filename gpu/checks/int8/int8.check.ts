@@ -8,7 +8,7 @@ import { CG_BIAS_LIMIT, CG_HALF_LIMIT, CG_LIMIT } from '../support/limits.ts';
 import { randomNumbers } from '../support/numbers.ts';
 import { lengthsAround, LONGEST, ratedProblem } from '../support/rated-problem.ts';
 import { ratedRows } from '../support/rated-rows.ts';
-import { LEVEL_LENGTHS } from '../support/solver-checks.ts';
+import { LEVEL_LENGTHS } from '../support/solved-rows.ts';
 import { updateError } from '../support/tensor-updates.ts';
 import { paddedRank } from '../../device/slots.ts';
 import { partsOf, slotsError, summedSlots } from '../equations/normal-equations.check.ts';

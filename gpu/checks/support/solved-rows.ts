@@ -23,6 +23,9 @@ const STALE = 3e7;
 /** Rows of the output after the solved ones, which must not change. */
 const OTHER_ROWS = 2;
 
+/** Lengths of rows that CG solves within a few steps if factors are made with `level` (RatedRowsOptions). */
+export const LEVEL_LENGTHS = [10_000, 3000, 1000, 300];
+
 /** Initial factors and memory for outputs, of the rows to be solved and of a few others. */
 export interface RowData {
   /** A start for every row. */

@@ -6,7 +6,7 @@ import type { Gpu } from '../../webgpu/gpu.ts';
 import { type KernelCheck, TENSOR_RANKS, variantOf } from '../support/check.ts';
 import { CG_HALF_LIMIT, CG_TENSOR_BIAS_LIMIT, CG_TENSOR_LIMIT } from '../support/limits.ts';
 import { lengthsAround, ratedProblem } from '../support/rated-problem.ts';
-import { LEVEL_LENGTHS } from '../support/solver-checks.ts';
+import { LEVEL_LENGTHS } from '../support/solved-rows.ts';
 import { notFinite, updateError } from '../support/tensor-updates.ts';
 import { updateTensorKernel, type UpdateTensorParams } from '../../update/update-tensor.ts';
 
