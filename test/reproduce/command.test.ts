@@ -10,7 +10,7 @@ import { publishedRows } from '../../scripts/reproduce/result-table.ts';
 import { sets } from '../../scripts/reproduce/sets.ts';
 import type { Settings } from '../../scripts/reproduce/settings.ts';
 import { dataFolder } from '../support/data-folder.ts';
-import { everyNth } from '../support/deep.ts';
+import { everyNth, isDeep } from '../support/deep.ts';
 import { reproduce, reproduceFolder } from './run-reproduce.ts';
 
 const folder = reproduceFolder();
@@ -80,32 +80,35 @@ describe('on made files', () => {
     expect(allowed.stdout).toContain('1 test pairs are in train');
   });
 
-  it('counts users without a train pair as misses', async () => {
+  it.runIf(isDeep)('counts users without a train pair as misses', async () => {
     const data = ncfFolder('untrained', ({ train }) => train.splice(0, 4));
     const { stdout } = await reproduce('ncf-ml1m', '--data', data, '--small');
     expect(stdout).toContain('1 test users have no train pair; they count as misses');
     expect(stdout).toMatch(/FactorFlow \(--small\) +0\.95/);
   });
 
-  it('chooses settings on a part of train, keeps them, and takes them the next time', async () => {
-    const [data, settings] = [ncfFolder('search'), join(folder, 'settings.json')];
-    const before = await reproduce('ncf-ml1m', '--data', data, '--settings', settings);
-    expect([before.code, before.stderr]).toEqual([3, expect.stringContaining('no settings for ncf-ml1m')]);
-    const searchArgs = ['ncf-ml1m', '--data', data, '--settings', settings, '--search', '--trials', '2'];
-    const searched = await reproduce(...searchArgs);
-    expect(searched.code, searched.stderr).toBe(0);
-    const commands = searched.stdout.match(/^\$ factorflow \w+/gm);
-    expect(commands).toEqual(
-      ['split', 'tune', 'tune', 'tune', 'train', 'evaluate'].map((c) => `$ factorflow ${c}`),
-    );
-    const tunes = searched.stdout.match(/^\$ factorflow tune .*$/gm) ?? [];
-    expect(tunes.filter((line) => line.includes('test.parquet'))).toEqual([]);
-    const kept = JSON.parse(readFileSync(settings, 'utf8')) as Settings;
-    expect(kept.chosen).toMatchObject({ metric: 'hit-rate@100', trials: 13 });
-    const again = await reproduce('ncf-ml1m', '--data', data, '--settings', settings);
-    expect(again.stdout).toContain(`--rank ${kept.flags.rank} `);
-    expect(again.stdout).toContain('13 tried in');
-  });
+  it.runIf(isDeep)(
+    'chooses settings on a part of train, keeps them, and takes them the next time',
+    async () => {
+      const [data, settings] = [ncfFolder('search'), join(folder, 'settings.json')];
+      const before = await reproduce('ncf-ml1m', '--data', data, '--settings', settings);
+      expect([before.code, before.stderr]).toEqual([3, expect.stringContaining('no settings for ncf-ml1m')]);
+      const searchArgs = ['ncf-ml1m', '--data', data, '--settings', settings, '--search', '--trials', '2'];
+      const searched = await reproduce(...searchArgs);
+      expect(searched.code, searched.stderr).toBe(0);
+      const commands = searched.stdout.match(/^\$ factorflow \w+/gm);
+      expect(commands).toEqual(
+        ['split', 'tune', 'tune', 'tune', 'train', 'evaluate'].map((c) => `$ factorflow ${c}`),
+      );
+      const tunes = searched.stdout.match(/^\$ factorflow tune .*$/gm) ?? [];
+      expect(tunes.filter((line) => line.includes('test.parquet'))).toEqual([]);
+      const kept = JSON.parse(readFileSync(settings, 'utf8')) as Settings;
+      expect(kept.chosen).toMatchObject({ metric: 'hit-rate@100', trials: 13 });
+      const again = await reproduce('ncf-ml1m', '--data', data, '--settings', settings);
+      expect(again.stdout).toContain(`--rank ${kept.flags.rank} `);
+      expect(again.stdout).toContain('13 tried in');
+    },
+  );
 
   it('says which files it looks for, and prints its help', async () => {
     const none = await reproduce('gowalla', '--data', folder);

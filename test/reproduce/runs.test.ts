@@ -14,7 +14,7 @@ const course = (...rmse: readonly number[]) =>
   rmse.map((testRmse, k) => ({ iteration: k + 1, seconds: k === 0 ? 9 : k, loss: 10 - k, testRmse }));
 
 describe('small, on the CPU', () => {
-  for (const { name, variants, published } of everyNth(runs, 2)) {
+  for (const { name, variants, published } of everyNth(runs, 3)) {
     // One of them at another scale and rank.
     const other = name === 'cumf-netflix' ? ['--scale', '0.001', '--rank', '4'] : [];
     const ratings = other.length === 0 ? '0.002 (--small): 960 users' : '0.001 (as given): 480 users';
