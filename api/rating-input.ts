@@ -1,5 +1,4 @@
 import type { RatingOptions } from './rating-options.ts';
-import { counted } from '../engine/format.ts';
 import { DataType } from 'apache-arrow';
 import { DataError, UsageError } from '../engine/errors.ts';
 import { oneOf } from '../engine/one-of.ts';
@@ -28,7 +27,7 @@ import { definedNames, withFoundColumns } from './found-columns.ts';
 import { CountTimeSizes } from '../operators/splits/times.ts';
 import { keptAs } from './training/kept-ratings.ts';
 import { blockLimit, spilledBytes } from '../operators/planner/sizes.ts';
-import { loadingNeed, requireRows, rowsWithin } from './training/plans/memory-budget.ts';
+import { loadingNeed, requireRows, rowsWithin } from '../operators/planner/memory-budget.ts';
 
 export interface IndexingOptions {
   /**
@@ -197,15 +196,6 @@ export class RatingInput {
       ids: (['utf8', 'int64'] as const).find((type) => users === type || items === type) ?? 'int32',
       timestamps,
     };
-  }
-
-  /** Reports, as a note, ratings whose pair occurred before. */
-  reportDuplicates(count: number, { events }: ExecutionContext): void {
-    if (count > 0)
-      events({
-        type: 'note',
-        text: `${counted(count, 'rating')} ${count === 1 ? 'repeats' : 'repeat'} an earlier (user, item) pair; policy: ${this.onDuplicates}`,
-      });
   }
 
   /** Reads the pairs of a validation set. */

@@ -10,7 +10,7 @@ import { ExchangeRoom, type ProcessMemory } from '../operators/exchange/exchange
 import { inThreads } from '../operators/pipeline/read-in-threads.ts';
 import type { RunSession } from './run-session.ts';
 import { SCARCE_COLLECT_SHARE } from './devices/open-devices.ts';
-import { baseBytes, leastBaseBytes } from './training/plans/memory-budget.ts';
+import { baseBytes, leastBaseBytes } from '../operators/planner/memory-budget.ts';
 
 /**
  * With a smaller memory budget, threads that run exchanges keep their heaps small and collect garbage early.

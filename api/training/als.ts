@@ -1,18 +1,28 @@
-import { requireOptions } from '../check-options.ts';
+import { planDevices } from '../../engine/run/devices.ts';
+import { rootSource, runInto } from '../../engine/stream/logical-plan.ts';
 import type { AlsParams } from '../../operators/als/als-params.ts';
+import { fitAls } from '../../operators/als/fit.ts';
+import { chooseKernels, NO_SIZES } from '../../operators/als/kernel-choices.ts';
 import { checkAlsParams } from '../../operators/als/params.ts';
-import type { ColdStart } from '../../operators/serving/predict.ts';
+import { planFit } from '../../operators/als/plan/ratings-home.ts';
+import { ExplainedPlan } from './plans/explained-plan.ts';
+import { orPlanned } from '../../operators/planner/memory-budget.ts';
+import type { RatingsProfile } from '../../operators/planner/profile.ts';
+import { ProfileRatings } from '../../operators/ratings/profile-ratings.ts';
 import type { BadRowPolicy } from '../../operators/ratings/rows/bad-rows.ts';
+import type { ColdStart } from '../../operators/serving/predict.ts';
 import type { DuplicatePolicy } from '../../operators/tasks/tasks.ts';
+import { requireOptions } from '../check-options.ts';
 import type { Dataset } from '../dataset.ts';
-import { rootSource } from '../../engine/stream/logical-plan.ts';
-import type { ExplainedPlan } from './plans/explained-plan.ts';
-import { orPlanned } from './plans/memory-budget.ts';
-import { fitAls, planAlsFit } from './fit/als.ts';
-import type { Model } from '../model.ts';
 import { checkFit, type FitOptions, type PlanOptions } from '../fit-options.ts';
-import { RatingInput } from '../rating-input.ts';
+import type { Model } from '../model.ts';
+import { describeInput, RatingInput } from '../rating-input.ts';
 import { type RatingOptions, ratingOptionNames } from '../rating-options.ts';
+import { intervalOf } from './checkpoints/checkpoint-options.ts';
+import { budgetOf, keptAs, keptForms } from './kept-ratings.ts';
+import { type ContinuedFit, type Fit, foundSets, type Rated, runFit } from './run-fit.ts';
+import { trainingDevice } from './training-device.ts';
+import { unratedAsOnes } from './unrated-as-ones.ts';
 
 /**
  * Parameters of `ALS`: Spark ML's names and further ones; `ALS.spark` also has Spark's defaults. An unknown
@@ -82,7 +92,7 @@ export class ALS {
    */
   async plan(ratings: Dataset, options: PlanOptions = {}): Promise<ExplainedPlan> {
     checkFit('ALS.plan', ratings, options);
-    return planAlsFit({ params: this.params, input: this.#input }, ratings, options);
+    return planAlsFit(this.params, this.#input, ratings, options);
   }
 
   /**
@@ -95,11 +105,73 @@ export class ALS {
    */
   async fit(ratings: Dataset, options: FitOptions = {}): Promise<Model> {
     checkFit('ALS.fit', ratings, options, true);
-    const fit = { params: this.params, input: this.#input };
+    const { params } = this;
+    const input = this.#input;
+    const { continued }: ContinuedFit = options;
+    const fit: Fit = {
+      about: { algorithm: 'als', params },
+      input,
+      check: async (ctx) => params.kernel !== undefined && chooseKernels(NO_SIZES, params, ctx),
+      rated: ratedBy(params, input),
+      train: (run) => fitAls(params, run, continued),
+    };
     return orPlanned(
-      () => fitAls(fit, ratings, options),
-      () => planAlsFit(fit, ratings, options),
+      () => runFit(fit, ratings, options),
+      () => planAlsFit(params, input, ratings, options),
       rootSource(ratings.plan).replayable,
     );
   }
+}
+
+/** Plans a training by ALS. Reads the ids once, to count users and items. */
+async function planAlsFit(
+  params: AlsParams,
+  input: RatingInput,
+  given: Dataset,
+  options: FitOptions,
+): Promise<ExplainedPlan> {
+  const context = given.session.context(options);
+  const sets = { ratings: given, validation: options.validation };
+  const { ratings, validation } = await foundSets(input, sets, context, ratedBy(params, input));
+  const { executor } = trainingDevice(ratings.session.device, context.executor, params);
+  const ctx = { ...context, executor };
+  const {
+    users,
+    items,
+    ratings: count,
+    userDegrees,
+    itemDegrees,
+    rating,
+  } = await runInto(input.selected(ratings), new ProfileRatings(), ctx);
+  const testRatings = validation && (await input.countPairs(validation));
+  const largestRating = rating && Math.max(Math.abs(rating.least), Math.abs(rating.most));
+  const known: RatingsProfile = {
+    users,
+    items,
+    ratings: count,
+    longestUser: userDegrees.most,
+    longestItem: itemDegrees.most,
+    largestRating,
+    testRatings,
+    input: describeInput(ratings.plan),
+  };
+  const choices = await chooseKernels(known, params, ctx);
+  const mayBeInParts = keptForms(ratings) === undefined;
+  const loading = await input.loadingNeed(ratings, count, ctx.signal, { inParts: mayBeInParts });
+  const setting = {
+    params,
+    devices: planDevices(executor),
+    budget: { ...budgetOf(ratings), loading },
+    mayBeInParts,
+    interval: intervalOf(options),
+  };
+  return new ExplainedPlan(planFit(setting, known, choices).plan);
+}
+
+/** Implicit data may have no ratings: see unratedAsOnes. */
+function ratedBy({ implicitPrefs }: AlsParams, input: RatingInput): Rated {
+  return async (dataset, ctx) =>
+    implicitPrefs
+      ? keptAs(await unratedAsOnes(dataset, input.columnsOf(dataset).rating, ctx), dataset)
+      : dataset;
 }

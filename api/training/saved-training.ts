@@ -1,7 +1,7 @@
 import { MODEL_FORMAT } from '../../connectors/model/decode-metadata.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
-import { savedPlan } from './plans/given-plan.ts';
+import { savedPlan } from '../../operators/planner/given-plan.ts';
 import type { TrainingReport } from '../reports/training-report.ts';
 
 /**

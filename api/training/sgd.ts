@@ -1,17 +1,26 @@
-import { requireOptions } from '../check-options.ts';
-import type { ColdStart } from '../../operators/serving/predict.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { planDevices } from '../../engine/run/devices.ts';
+import { Holdings } from '../../engine/run/holdings.ts';
+import { rootSource, runInto } from '../../engine/stream/logical-plan.ts';
+import { ExplainedPlan } from './plans/explained-plan.ts';
+import { orPlanned, requireBudget } from '../../operators/planner/memory-budget.ts';
+import type { RatingsProfile } from '../../operators/planner/profile.ts';
+import { ProfileRatings } from '../../operators/ratings/profile-ratings.ts';
 import type { BadRowPolicy } from '../../operators/ratings/rows/bad-rows.ts';
+import type { ColdStart } from '../../operators/serving/predict.ts';
+import { fitSgd, indexSgd, planTraining, type SgdTraining } from '../../operators/sgd/fit.ts';
 import { checkSgdParams, type SgdParams } from '../../operators/sgd/params.ts';
 import type { DuplicatePolicy } from '../../operators/tasks/tasks.ts';
+import { requireOptions } from '../check-options.ts';
 import type { Dataset } from '../dataset.ts';
-import { rootSource } from '../../engine/stream/logical-plan.ts';
-import type { ExplainedPlan } from './plans/explained-plan.ts';
-import { orPlanned } from './plans/memory-budget.ts';
-import { fitSgd, planSgdFit } from './fit/sgd.ts';
-import type { Model } from '../model.ts';
 import { checkFit, type FitOptions, type PlanOptions } from '../fit-options.ts';
-import { RatingInput } from '../rating-input.ts';
+import type { Model } from '../model.ts';
+import { describeInput, RatingInput } from '../rating-input.ts';
 import { type RatingOptions, ratingOptionNames } from '../rating-options.ts';
+import { intervalOf } from './checkpoints/checkpoint-options.ts';
+import { budgetOf, keptForms } from './kept-ratings.ts';
+import { type ContinuedFit, foundSets, runFit } from './run-fit.ts';
+import { trainingDevice } from './training-device.ts';
 
 /** Parameters of `SGD` and options of its ratings. An unknown name is an error. */
 export interface SgdOptions extends Partial<SgdParams>, RatingOptions {}
@@ -60,7 +69,7 @@ export class SGD {
    */
   async plan(ratings: Dataset, options: PlanOptions = {}): Promise<ExplainedPlan> {
     checkFit('SGD.plan', ratings, options);
-    return planSgdFit({ params: this.params, input: this.#input }, ratings, options);
+    return planSgdFit({ params: this.params }, this.#input, ratings, options);
   }
 
   /**
@@ -73,11 +82,82 @@ export class SGD {
    */
   async fit(ratings: Dataset, options: FitOptions = {}): Promise<Model> {
     checkFit('SGD.fit', ratings, options, true);
-    const fit = { params: this.params, input: this.#input };
+    const fit = { params: this.params };
     return orPlanned(
-      () => fitSgd(fit, ratings, options),
-      () => planSgdFit(fit, ratings, options),
+      () => trainBySgd(fit, this.#input, ratings, options),
+      () => planSgdFit(fit, this.#input, ratings, options),
       rootSource(ratings.plan).replayable,
     );
   }
+}
+
+/**
+ * Plans a training by SGD. Reads the ids once to count users and items, including the ids of a model that is
+ * continued.
+ */
+export async function planSgdFit(
+  fit: SgdTraining,
+  input: RatingInput,
+  given: Dataset,
+  options: FitOptions,
+): Promise<ExplainedPlan> {
+  const context = given.session.context(options);
+  trainingDevice(given.session.device, context.executor, fit.params);
+  const sets = { ratings: given, validation: options.validation };
+  const { ratings, validation } = await foundSets(input, sets, context);
+  return Holdings.ofRun(context, async (ctx) => {
+    const profile = fit.start === undefined ? await profileOf(input, ratings, ctx) : undefined;
+    const { details, ...indexed } = profile
+      ? { profile, details: {} }
+      : await indexSgd(
+          fit,
+          {
+            input: describeInput(ratings.plan),
+            kept: keptForms(ratings),
+            index: (own, limits) => input.index(ratings, validation, own, limits),
+          },
+          ctx,
+        );
+    const plan = planTraining(
+      fit,
+      { ...indexed.profile, testRatings: validation && (await input.countPairs(validation)) },
+      planDevices(ctx.executor),
+      details,
+      intervalOf(options),
+    );
+    requireBudget(plan, {
+      ...budgetOf(ratings),
+      loading: await input.loadingNeed(ratings, indexed.profile.ratings, ctx.signal),
+    });
+    return new ExplainedPlan(plan);
+  });
+}
+
+async function profileOf(
+  input: RatingInput,
+  ratings: Dataset,
+  ctx: ExecutionContext,
+): Promise<RatingsProfile> {
+  const { users, items, ratings: count } = await runInto(input.selected(ratings), new ProfileRatings(), ctx);
+  return { users, items, ratings: count, input: describeInput(ratings.plan) };
+}
+
+/** Trains by SGD; the model has the columns of the one that it continues, if any. */
+export function trainBySgd(
+  fit: SgdTraining,
+  input: RatingInput,
+  ratings: Dataset,
+  options: ContinuedFit,
+): Promise<Model> {
+  const { params, start } = fit;
+  return runFit(
+    {
+      about: { algorithm: 'sgd', params },
+      input,
+      ...(start && { columns: input.columns }),
+      train: (run) => fitSgd(fit, run),
+    },
+    ratings,
+    options,
+  );
 }

@@ -2,20 +2,43 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import { withMeasures } from '../../engine/plan/physical-plan.ts';
 import { BAD_ROWS } from '../../operators/ratings/rows/bad-rows.ts';
 import { LostTrainingError } from './lost-training.ts';
-import { judgeRanking } from './rank-held-out.ts';
-import { judge, judgeCourse, reportWarnings } from './rating-findings.ts';
+import {
+  judge,
+  judgeCourse,
+  judgeRanking,
+  reportWarnings,
+} from '../../operators/training/rating-findings.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import type { RatedRows } from '../histories.ts';
 import { Model } from '../model.ts';
+import type { RatingInput } from '../rating-input.ts';
+import type { RunSession } from '../run-session.ts';
+import type { ResumedFrom } from './checkpoints/run-checkpoints.ts';
 import type { TrainingReport } from '../reports/training-report.ts';
 import type { TrainingWarning } from '../../operators/evaluation/rating-warnings.ts';
 import { weightJson } from '../../operators/als/implicit/rating-weight.ts';
-import type { EndedTraining } from './ended-training.ts';
+import type { EndedTraining } from '../../operators/training/ended-training.ts';
+
+/** The facts about a training that its algorithm does not know. */
+export interface TrainingOrigin {
+  readonly session: RunSession;
+  readonly input: RatingInput;
+  /** The columns for the model. */
+  readonly columns: RatingInput['columns'];
+  readonly rated: RatedRows | undefined;
+  readonly resumedFrom?: ResumedFrom | undefined;
+  /** Start of the reading, in milliseconds by performance.now(). */
+  readonly started: number;
+  readonly tuning?: JsonObject | undefined;
+}
 
 /**
  * Creates the model of a training run, with its report. Throws LostTrainingError, which has the model, if the
  * last device was lost.
  */
-export function trainedModel(ended: EndedTraining, ctx: ExecutionContext): Model {
-  const { about, columns, result } = ended;
+export function trainedModel(ended: EndedTraining, origin: TrainingOrigin, ctx: ExecutionContext): Model {
+  const { about, result } = ended;
+  const { columns, input, session, rated } = origin;
   const { rank, biases } = about.params;
   const verdict = verdictOf(ended);
   reportWarnings(verdict, ctx);
@@ -28,11 +51,11 @@ export function trainedModel(ended: EndedTraining, ctx: ExecutionContext): Model
     itemCounts: ended.itemCounts,
     userCounts: ended.userCounts,
     columns: { user: columns.user, item: columns.item, rating: columns.rating, prediction: 'prediction' },
-    coldStartStrategy: ended.input.coldStartStrategy,
+    coldStartStrategy: input.coldStartStrategy,
     means: ended.findings.means,
-    session: ended.session,
-    rated: ended.rated,
-    training: reportOf(ended, verdict, ctx),
+    session,
+    rated,
+    training: reportOf(ended, origin, verdict, ctx),
   });
   if (result.lost) throw new LostTrainingError(result.lost, model, result.bestIteration);
   return model;
@@ -52,10 +75,11 @@ function verdictOf({ about, test, findings, result, ranked }: EndedTraining): Tr
 
 function reportOf(
   ended: EndedTraining,
+  { resumedFrom, started, tuning }: TrainingOrigin,
   verdict: readonly TrainingWarning[],
   ctx: ExecutionContext,
 ): TrainingReport {
-  const { about, test, result, ranked, resumedFrom, ratingWeight } = ended;
+  const { about, test, result, ranked, ratingWeight } = ended;
   return {
     ...about,
     ratings: ended.ratings,
@@ -68,17 +92,20 @@ function reportOf(
     baselines: test?.baselines,
     ranking: ranked?.ranking,
     warnings: [...ended.findings.warnings, ...verdict],
-    seconds: secondsOf(ended),
+    seconds: secondsOf(ended, started),
     plan: withMeasures(result.plan, ctx.metrics),
     planned: ended.planned,
     ...(resumedFrom && { resumedFrom }),
     ratingDeviation: result.ratingDeviation,
     ...(ratingWeight && { ratingWeight: weightJson(ratingWeight) }),
-    tuning: ended.tuning,
+    tuning,
   };
 }
 
-function secondsOf({ started, loaded, test, result, ranked }: EndedTraining): TrainingReport['seconds'] {
+function secondsOf(
+  { loaded, test, result, ranked }: EndedTraining,
+  started: number,
+): TrainingReport['seconds'] {
   return {
     load: (loaded - started) / 1000,
     train: (performance.now() - loaded) / 1000 - (ranked?.seconds ?? 0),

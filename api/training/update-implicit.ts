@@ -16,6 +16,7 @@ import { namesOf } from '../../operators/params/table.ts';
 import { sortRatings } from '../../operators/ratings/sort-ratings.ts';
 import { widenRatings } from '../../operators/ratings/ids/relabel.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
+import { reportDuplicates } from '../../operators/training/fit.ts';
 import { sgdTable } from '../../operators/sgd/params.ts';
 import { runOptionNames } from '../check-options.ts';
 import type { Dataset } from '../dataset.ts';
@@ -25,7 +26,7 @@ import { checkFit } from '../fit-options.ts';
 import { describeInput, RatingInput } from '../rating-input.ts';
 import { type RatingOptions, ratingOptionNames } from '../rating-options.ts';
 import { ExplainedPlan } from './plans/explained-plan.ts';
-import { requireBudget } from './plans/memory-budget.ts';
+import { requireBudget } from '../../operators/planner/memory-budget.ts';
 import { trainedModel } from './trained-model.ts';
 import { unratedAsOnes } from './unrated-as-ones.ts';
 import type { UpdateOptions } from './update-options.ts';
@@ -74,24 +75,20 @@ export async function updateImplicit(
     return trainedModel(
       {
         about: { algorithm: 'als', params },
-        session: ratings.session,
-        input,
-        columns: input.columns,
         users,
         items,
         itemCounts,
         userCounts: undefined,
         ratings: byUser.ratings,
-        rated,
         duplicates,
         test: undefined,
         findings: { warnings: [] },
         result,
         planned: plan,
-        started,
         loaded,
         ratingWeight: readWeight(updated.model.metadata.ratingWeight),
       },
+      { session: ratings.session, input, columns: input.columns, rated, started },
       ctx,
     );
   });
@@ -157,7 +154,7 @@ async function prepare(
     ctx,
   );
   const read = await sortRatings(indexed, { duplicates: input.onDuplicates }, ctx);
-  input.reportDuplicates(read.duplicates, ctx);
+  reportDuplicates(read.duplicates, input.onDuplicates, ctx);
   const itemCounts = sharedArray(Uint32Array, indexed.itemCounts.length);
   itemCounts.set(indexed.itemCounts);
   model.itemCounts?.forEach((count, at) => (itemCounts[items[at]] += count));

@@ -2,12 +2,12 @@ import { UsageError } from '../../engine/errors.ts';
 import type { Json, JsonObject } from '../../engine/json.ts';
 import { MAXIMUM_FORMED_RANK } from '../../operators/params/common.ts';
 import { namesOf, type OneOrTwo } from '../../operators/params/table.ts';
+import type { SgdTraining } from '../../operators/sgd/fit.ts';
 import { checkSgdParams, type SgdParams, sgdTable } from '../../operators/sgd/params.ts';
 import { checkOptions, runOptionNames } from '../check-options.ts';
 import type { Dataset } from '../dataset.ts';
 import type { ExplainedPlan } from './plans/explained-plan.ts';
-import { fitSgd, planSgdFit } from './fit/sgd.ts';
-import type { SgdTraining } from './fit/sgd-read.ts';
+import { planSgdFit, trainBySgd } from './sgd.ts';
 import type { Model } from '../model.ts';
 import { isImplicit, planImplicitUpdate, updateImplicit } from './update-implicit.ts';
 import { checkFit, type FitOptions } from '../fit-options.ts';
@@ -50,8 +50,8 @@ export async function updateModel(
   options: UpdateOptions,
 ): Promise<Model> {
   if (isImplicit(updated.model.metadata)) return updateImplicit(updated, ratings, options);
-  const { fit, run } = updateFit(updated, ratings, options);
-  return fitSgd(fit, ratings, run);
+  const { fit, input, run } = updateFit(updated, ratings, options);
+  return trainBySgd(fit, input, ratings, run);
 }
 
 /** See Model.planUpdate. */
@@ -61,15 +61,15 @@ export async function planUpdate(
   options: UpdateOptions,
 ): Promise<ExplainedPlan> {
   if (isImplicit(updated.model.metadata)) return planImplicitUpdate(updated, ratings, options);
-  const { fit, run } = updateFit(updated, ratings, options);
-  return planSgdFit(fit, ratings, run);
+  const { fit, input, run } = updateFit(updated, ratings, options);
+  return planSgdFit(fit, input, ratings, run);
 }
 
 function updateFit(
   { model, factors, means }: UpdatedModel,
   ratings: Dataset,
   options: UpdateOptions,
-): { readonly fit: SgdTraining; readonly run: FitOptions } {
+): { readonly fit: SgdTraining; readonly input: RatingInput; readonly run: FitOptions } {
   checkOptions(
     'update',
     options,
@@ -102,13 +102,13 @@ function updateFit(
   return {
     fit: {
       params,
-      input,
       start: factors,
       startMeans: means,
       startCounts: model.itemCounts,
       ...(typeof ratingDeviation === 'number' ? { startDeviation: ratingDeviation } : {}),
       ...(givesLambda(rest) ? {} : { stepLambda: 0 }),
     },
+    input,
     run: { validation, signal, onEvent },
   };
 }

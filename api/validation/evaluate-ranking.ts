@@ -26,7 +26,7 @@ import { shown } from '../../engine/shown.ts';
 import type { Dataset } from '../dataset.ts';
 import { pairsOf, ratedPairsOf } from '../found-columns.ts';
 import type { Model } from '../model.ts';
-import { reportWarnings } from '../training/rating-findings.ts';
+import { reportWarnings } from '../../operators/training/rating-findings.ts';
 import { requireDataset } from '../require-dataset.ts';
 import { reportExclusions } from '../serving/report-exclusions.ts';
 import type { RunSession } from '../run-session.ts';

@@ -6,7 +6,7 @@ import { Holdings } from '../../engine/run/holdings.ts';
 import { sizedParams } from '../../operators/als/implicit/sized-params.ts';
 import type { Session } from '../session.ts';
 import { ALS } from '../training/als.ts';
-import { baseBytes, dataBytes } from '../training/plans/memory-budget.ts';
+import { baseBytes, dataBytes } from '../../operators/planner/memory-budget.ts';
 import { trainingDevice } from '../training/training-device.ts';
 import { lossOfBlock } from './block-loss.ts';
 import { HeldBlocks } from './held-blocks.ts';

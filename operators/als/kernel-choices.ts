@@ -1,10 +1,11 @@
 import { computeDevices } from '../../engine/run/devices.ts';
-import { CancelledError, DeviceLostError } from '../../engine/errors.ts';
+import { CancelledError, DeviceLostError, UsageError } from '../../engine/errors.ts';
 import { RunMetrics } from '../../engine/metrics.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
 import { HOST } from '../../engine/plan/place.ts';
+import { type GivenPlan, plannedAutos } from '../planner/given-plan.ts';
 import type { RatingsProfile } from '../planner/profile.ts';
 import { hostForm, longestRow } from '../ratings/rating-block.ts';
 import { oneBlock, type Ratings, type RatingSides } from '../ratings/ratings.ts';
@@ -28,6 +29,9 @@ export interface SideTunings {
   readonly users?: KernelTuning;
   readonly items?: KernelTuning;
 }
+
+/** Sizes with which kernels are chosen before the real sizes are known. */
+export const NO_SIZES = { users: 1, items: 1, ratings: 1 } as const;
 
 /** The largest rating that is assumed if it is not known: five stars. */
 const STARS = 5;
@@ -56,6 +60,39 @@ export async function chooseKernels(
     })),
   );
   return { users, items };
+}
+
+/**
+ * The kernels that a plan names, with the device's description of them. Throws UsageError for an unavailable
+ * kernel.
+ */
+export async function plannedKernels(
+  { choices }: GivenPlan,
+  known: RatingsProfile,
+  params: AlsParams,
+  ctx: ExecutionContext,
+): Promise<AlsChoices | undefined> {
+  const side = async (name: 'users' | 'items') => {
+    const { variant, reason } = (choices[name] ?? {}) as Partial<AlsChoices['users']>;
+    if (typeof variant !== 'string')
+      throw new UsageError(`the plan does not fit: it names no kernel for ${name}`, {
+        phase: 'plan',
+        advice: 'Make the plan anew',
+      });
+    const found = await chooseKernels(known, { ...params, kernel: params.kernel ?? variant }, ctx);
+    return found && { ...found[name], ...(typeof reason === 'string' ? { reason } : {}) };
+  };
+  const [users, items] = [await side('users'), await side('items')];
+  return users && items && { users, items };
+}
+
+/**
+ * The parameters to use before the ratings are read. Values `auto` of α and λ, which depend on the ratings,
+ * are taken from the given plan for implicit data.
+ */
+export function asPlanned({ ...asked }: AlsParams, given: GivenPlan): SizedAlsParams {
+  const { alpha = asked.alpha, regParam = asked.regParam } = plannedAutos(given, asked);
+  return sizedParams(asked.implicitPrefs ? { ...asked, alpha, regParam } : asked, NO_SIZES);
 }
 
 /**

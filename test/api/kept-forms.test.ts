@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type PhysicalPlan, Session } from '../../index.ts';
-import { budgetOf, keptDataset, loadedOnce, makeRoom, noteBytes } from '../../api/training/kept-ratings.ts';
-import { requireBudget } from '../../api/training/plans/memory-budget.ts';
+import { budgetOf, keptDataset, keptForms } from '../../api/training/kept-ratings.ts';
+import { requireBudget } from '../../operators/planner/memory-budget.ts';
 import { ratingsBatch } from '../support/tuning-ratings.ts';
 
 describe('loaded forms of ratings that are kept', () => {
@@ -12,12 +12,12 @@ describe('loaded forms of ratings that are kept', () => {
   it('go where the budget does not hold them beside those of another fit', async () => {
     await using small = await Session.create({ device: 'cpu', workers: 1, memoryBudget: 2 * GIB });
     const loadsWith = async (bytes: number) => {
-      const kept = keptDataset(small.from([ratingsBatch(6, 4, 15)]));
+      const kept = keptForms(keptDataset(small.from([ratingsBatch(6, 4, 15)])))!;
       let loads = 0;
       const load = (form: string) => {
-        makeRoom(kept, form);
-        noteBytes(kept, form, planOf(bytes));
-        return loadedOnce(kept, `${form} blocks`, async () => ++loads);
+        kept.makeRoom(form, small);
+        kept.noteBytes(form, planOf(bytes));
+        return kept.load(`${form} blocks`, async () => ++loads);
       };
       for (const form of ['als a', 'sgd 0 true a', 'als a', 'als a']) await load(form);
       return loads;

@@ -6,7 +6,7 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { baseBytes } from '../../api/training/plans/memory-budget.ts';
+import { baseBytes } from '../../operators/planner/memory-budget.ts';
 import { ALS, CapacityError, type Model, Session, type SessionOptions } from '../../index.ts';
 import { noGpu } from '../support/gpu/open-gpu.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';

@@ -4,7 +4,7 @@ import type { Json, JsonObject } from '../../../engine/json.ts';
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
 import type { HostCopy, Matrices } from '../../../operators/training/host-copy.ts';
 import { packageInfo } from '../../package-info.ts';
-import { differencesOf, savedPlan, shortly, shownName } from '../plans/given-plan.ts';
+import { differencesOf, savedPlan, shortly, shownName } from '../../../operators/planner/given-plan.ts';
 import type { Fingerprint } from './data-fingerprint.ts';
 
 export interface CheckpointedRun {

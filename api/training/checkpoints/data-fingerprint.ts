@@ -8,7 +8,7 @@ import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { RatingBlock } from '../../../operators/ratings/rating-block.ts';
 import { blocksOf } from '../../../operators/ratings/parts-in-files.ts';
 import { type Ratings, ratingsOf } from '../../../operators/ratings/ratings.ts';
-import { differencesOf } from '../plans/given-plan.ts';
+import { differencesOf } from '../../../operators/planner/given-plan.ts';
 
 /** Identifies a run's data in a checkpoint. */
 export type Fingerprint = {

@@ -4,13 +4,19 @@ import { DataError, FactorFlowError, UsageError } from '../../../engine/errors.t
 import type { JsonObject } from '../../../engine/json.ts';
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
-import type { Checkpoints, HostCopy, Matrices } from '../../../operators/training/host-copy.ts';
+import type { FitCheckpoints } from '../../../operators/training/fit.ts';
+import type { HostCopy, Matrices } from '../../../operators/training/host-copy.ts';
 import type { TrainingIteration } from '../../../operators/training/iteration.ts';
 import { CHECKPOINT_STAGE } from '../../../operators/training/planned-checkpoints.ts';
-import { type GivenPlan, planDifferences, requirePlan, shortly } from '../plans/given-plan.ts';
+import {
+  type GivenPlan,
+  planDifferences,
+  requirePlan,
+  shortly,
+} from '../../../operators/planner/given-plan.ts';
 import { CHECKPOINT_INTERVAL, type CheckpointOptions } from './checkpoint-options.ts';
 import { type CheckpointedRun, misfit, otherWriter, requireSameRun, stateOf } from './checkpoint-state.ts';
-import { type Fingerprint, fingerprintDifferences } from './data-fingerprint.ts';
+import { type Fingerprint, fingerprintDifferences, fingerprintOf } from './data-fingerprint.ts';
 
 /** Prefix for the names of the best iteration's matrices, if the best iteration is not the last. */
 const BEST = 'best-';
@@ -24,7 +30,7 @@ export interface ResumedFrom {
 }
 
 /** The checkpoints of one run, in a folder that it has locked against other runs. */
-export class RunCheckpoints implements Checkpoints<Matrices> {
+export class RunCheckpoints implements FitCheckpoints {
   readonly interval: number;
   resumedFrom: ResumedFrom | undefined;
   /** The newest checkpoint that is completely written. */
@@ -129,10 +135,12 @@ export class RunCheckpoints implements Checkpoints<Matrices> {
    * DataError if no checkpoint is usable, CapacityError if the disk has no room for new checkpoints.
    */
   async begin(
-    data: Fingerprint,
+    given: Parameters<FitCheckpoints['begin']>[0],
     lengths: Readonly<Record<string, number>>,
     keptBytes: number,
+    ctx: ExecutionContext,
   ): Promise<GivenPlan | undefined> {
+    const data = await fingerprintOf(given, ctx);
     this.#data = data;
     let plan: GivenPlan | undefined;
     while (this.#candidate !== undefined) {

@@ -8,13 +8,13 @@ import { alsDefaults, checkAlsParams } from '../../../operators/als/params.ts';
 import { planAls } from '../../../operators/als/plan/plan-als.ts';
 import { chooseKernels } from '../../../operators/als/kernel-choices.ts';
 import { checkSgdParams, type SgdParams } from '../../../operators/sgd/params.ts';
+import { planTraining } from '../../../operators/sgd/fit.ts';
 import { planSgd } from '../../../operators/sgd/plan.ts';
-import { planCheckpoints } from '../../../operators/training/planned-checkpoints.ts';
 import type { Session } from '../../session.ts';
 import { type CheckpointOptions, intervalOf } from '../checkpoints/checkpoint-options.ts';
 import { trainingDevice } from '../training-device.ts';
-import { loadingNeed, requireBudget } from './memory-budget.ts';
-import { ratingsHome } from './ratings-home.ts';
+import { loadingNeed, requireBudget } from '../../../operators/planner/memory-budget.ts';
+import { planFit } from '../../../operators/als/plan/ratings-home.ts';
 
 /**
  * A training that is planned without its ratings, from their numbers, with the parameters of each algorithm
@@ -76,7 +76,7 @@ function planOfSgd({ profile, sgd, checkpoints = {} }: Problem, session: Session
   const checked = checkSgdParams(sgd);
   const { executor } = session.context();
   trainingDevice(session.device, executor, checked);
-  const plan = planCheckpoints(planSgd(profile, checked, planDevices(executor)), intervalOf(checkpoints));
+  const plan = planTraining({ params: checked }, profile, planDevices(executor), {}, intervalOf(checkpoints));
   requireBudget(plan, {
     memoryBudget: session.memoryBudget,
     workers: session.workers,
@@ -93,14 +93,13 @@ async function planOfAls(
   const context = session.context();
   const { executor } = trainingDevice(session.device, context.executor, params);
   const choices = await chooseKernels(profile, params, { ...context, executor });
-  return ratingsHome(
-    true,
-    (grid) =>
-      planCheckpoints(
-        planAls(profile, params, planDevices(executor), choices, grid),
-        intervalOf(checkpoints),
-      ),
-    profile.ratings,
-    session,
-  ).plan;
+  const { memoryBudget, workers } = session;
+  const setting = {
+    params,
+    devices: planDevices(executor),
+    budget: { memoryBudget, workers },
+    mayBeInParts: true,
+    interval: intervalOf(checkpoints),
+  };
+  return planFit(setting, profile, choices).plan;
 }

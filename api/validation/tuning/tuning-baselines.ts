@@ -11,7 +11,7 @@ import type { BadRowPolicy } from '../../../operators/ratings/rows/bad-rows.ts';
 import { RatingInput } from '../../rating-input.ts';
 import { requireReplayable } from '../../replayable.ts';
 import type { RunOptions } from '../../run-session.ts';
-import { foundSets } from '../../training/fit/fit-run.ts';
+import { foundSets } from '../../training/run-fit.ts';
 import { unratedAsOnes } from '../../training/unrated-as-ones.ts';
 import { chosenBaselines } from '../chosen-baselines.ts';
 import { checkRankUsers } from '../rank-users.ts';

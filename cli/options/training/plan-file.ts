@@ -74,14 +74,14 @@ function fileOf(path: string): string {
 async function readPlan(
   file: string,
 ): Promise<{ readonly plan: JsonObject; readonly algorithm: Algorithm; readonly params: AllParams }> {
-  const { requirePlan } = await import('../../../api/training/plans/given-plan.ts');
+  const { givenPlan } = await import('../../../api/training/plans/explained-plan.ts');
   const content = readJsonObject(file, 'plan', MOST_BYTES, 'Give what plan --json prints');
   const { factorflow } = content as { readonly factorflow?: { readonly plan?: unknown } | null };
   const plan = (
     content.planVersion === undefined ? (content.plan ?? factorflow?.plan ?? content) : content
   ) as JsonObject;
   try {
-    const { algorithm, params } = requirePlan(plan);
+    const { algorithm, params } = givenPlan(plan);
     if (algorithm === 'als')
       return { plan, algorithm, params: checkAlsParams(withoutDefaults(tables.als, params)) };
     if (algorithm === 'sgd')

@@ -1,6 +1,6 @@
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { baseBytes } from '../../../api/training/plans/memory-budget.ts';
+import { baseBytes } from '../../../operators/planner/memory-budget.ts';
 import { Replacement, runCommand } from '../commands.ts';
 
 /** Ratings that loading keeps in files at the smallest memory budget. */

@@ -3,7 +3,7 @@
  * measures. After the error no task continues, and no partition remains on a device or in host memory.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { keptDataset, loadedOnce } from '../../../api/training/kept-ratings.ts';
+import { KeptForms } from '../../../operators/ratings/kept-forms.ts';
 import { CancelledError } from '../../../engine/errors.ts';
 import { type PartitionRef, partitionKey } from '../../../engine/partition.ts';
 import type { Device, Executor } from '../../../engine/run/device.ts';
@@ -88,11 +88,11 @@ async function fitWatched(
 }
 
 it('ratings that a cancelled fit was loading are loaded again by the fits that waited for them', async () => {
-  const kept = keptDataset(session.fromRows(rows), 3);
+  const kept = new KeptForms(3);
   const gate = Promise.withResolvers<string>();
-  const cancelled = loadedOnce(kept, 'blocks', () => gate.promise);
-  const waiting = loadedOnce(kept, 'blocks', async () => 'loaded again');
-  const third = loadedOnce(kept, 'blocks', () => expect.unreachable());
+  const cancelled = kept.load('blocks', () => gate.promise);
+  const waiting = kept.load('blocks', async () => 'loaded again');
+  const third = kept.load('blocks', () => expect.unreachable());
   gate.reject(new CancelledError());
   await expect(cancelled).rejects.toBeInstanceOf(CancelledError);
   expect([await waiting, await third]).toEqual(['loaded again', 'loaded again']);

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { baseBytes } from '../../../api/training/plans/memory-budget.ts';
+import { baseBytes } from '../../../operators/planner/memory-budget.ts';
 import { SPILL } from '../../../engine/plan/place.ts';
 import { ALS, type AlsOptions, type FitOptions, Session } from '../../../index.ts';
 import { ratingBatches, testRandom, type Triple } from '../../support/ratings.ts';

@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { baseBytes, leastBaseBytes } from '../../../api/training/plans/memory-budget.ts';
+import { baseBytes, leastBaseBytes } from '../../../operators/planner/memory-budget.ts';
 import { SPILL } from '../../../engine/plan/place.ts';
 import { ALS, type AlsOptions, CapacityError, type Dataset, type Model, Session } from '../../../index.ts';
 import { everyNth } from '../../support/deep.ts';

@@ -1,7 +1,8 @@
 /** The home of ratings that are more than one block has. */
 import { describe, expect, it } from 'vitest';
-import { ratingsHome, requireRowFits } from '../../../api/training/plans/ratings-home.ts';
+import { planFit, ratingsHome, requireRowFits } from '../../../operators/als/plan/ratings-home.ts';
 import { checkAlsParams } from '../../../operators/als/params.ts';
+import { gridOf } from '../../../operators/als/plan/grid.ts';
 import { planAls } from '../../../operators/als/plan/plan-als.ts';
 import { cpuInfo } from '../../support/devices/device-info.ts';
 
@@ -50,5 +51,38 @@ describe('more ratings than a block has', () => {
     expect(() => ratingsHome(false, planOf(3e9), 3e9, budget)).toThrow(
       '3,000,000,000 ratings are more than the 1,073,741,823 of a block in memory',
     );
+  });
+});
+
+describe('the plan of sorted ratings', () => {
+  const setting = {
+    params: checkAlsParams({ rank: 8 }),
+    devices: { compute: [cpuInfo], host: cpuInfo },
+    mayBeInParts: true,
+    interval: undefined,
+  };
+  const asRead = (ratings: number) => ({ users: 1_000_000, items: 20_000, ratings });
+
+  it.each([
+    ['memory', 1e8, 2 ** 40],
+    ['parts', 3e9, 2 ** 40],
+    ['spill', 3e9, 4e9],
+  ] as const)('in %s only refines the one that was expected', (kind, ratings, memoryBudget) => {
+    const own = { ...setting, budget: { memoryBudget, workers: 1 } };
+    const home = planFit(own, asRead(ratings));
+    const parts = home.kind === 'spill' ? 3 : 1;
+    expect(home.kind).toBe(kind);
+    const known = { ...asRead(0.9 * ratings), testRatings: 1000 };
+    const refined = planFit(own, known, undefined, { home, parts: { users: parts, items: parts } });
+    expect(refined).toEqual({ ...home, plan: refined.plan });
+    const { sizes, params, devices, choices, rounds } = refined.plan;
+    expect(sizes).toEqual({ ...home.plan.sizes, ratings: 0.9 * ratings, testRatings: 1000 });
+    expect({ params, devices, rounds }).toMatchObject({
+      params: home.plan.params,
+      devices: home.plan.devices,
+      rounds: home.plan.rounds,
+    });
+    if (kind === 'spill') expect(choices.grid).toMatchObject({ users: { q: 3 }, items: { q: 3 } });
+    else expect(gridOf(refined.plan)).toEqual(gridOf(home.plan));
   });
 });

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { baseBytes } from '../../../api/training/plans/memory-budget.ts';
+import { baseBytes } from '../../../operators/planner/memory-budget.ts';
 import { withTmpfs } from '../../support/tmpfs.ts';
 import { factorflow, start } from '../run-cli.ts';
 

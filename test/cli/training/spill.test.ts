@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync 
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { baseBytes } from '../../../api/training/plans/memory-budget.ts';
+import { baseBytes } from '../../../operators/planner/memory-budget.ts';
 import { factorflow, program, start } from '../run-cli.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-spill-test-'));

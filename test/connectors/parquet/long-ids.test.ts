@@ -2,7 +2,7 @@
 import { Field, Schema, Utf8 } from 'apache-arrow';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { orPlanned } from '../../../api/training/plans/memory-budget.ts';
+import { orPlanned } from '../../../operators/planner/memory-budget.ts';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { readFooterOf } from '../../../connectors/parquet/footer-file.ts';
 import { LARGE_PAGE, requireShortIdsIn, textLengths } from '../../../connectors/parquet/pages/long-ids.ts';

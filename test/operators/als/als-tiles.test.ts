@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { baseBytes } from '../../../api/training/plans/memory-budget.ts';
+import { baseBytes } from '../../../operators/planner/memory-budget.ts';
 import { sliceKeys } from '../../../engine/keys/key-column.ts';
 import { dataSetName } from '../../../engine/partition.ts';
 import { stageNamed } from '../../../engine/plan/physical-plan.ts';

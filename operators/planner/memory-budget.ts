@@ -1,9 +1,9 @@
-import { CapacityError } from '../../../engine/errors.ts';
-import { formatBytes, formatCount } from '../../../engine/format.ts';
-import type { KeyType } from '../../../engine/keys/key-column.ts';
-import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
-import { HOST } from '../../../engine/plan/place.ts';
-import { loadingBytes, spilledLoadingBytes } from '../../../operators/planner/sizes.ts';
+import { CapacityError } from '../../engine/errors.ts';
+import { formatBytes, formatCount } from '../../engine/format.ts';
+import type { KeyType } from '../../engine/keys/key-column.ts';
+import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
+import { HOST } from '../../engine/plan/place.ts';
+import { loadingBytes, spilledLoadingBytes } from './sizes.ts';
 
 const READ = 'read';
 

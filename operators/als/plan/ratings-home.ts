@@ -1,11 +1,18 @@
 import { CapacityError } from '../../../engine/errors.ts';
 import { formatBytes, formatCount } from '../../../engine/format.ts';
+import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
-import { describeGrid } from '../../../operators/als/plan/cost/candidates.ts';
-import { type AlsGrid, gridOf } from '../../../operators/als/plan/grid.ts';
-import type { AlsPlanOptions } from '../../../operators/als/plan/problem.ts';
-import { fitting } from '../../../operators/als/plan/refusals.ts';
-import { blockLimit, partLoadingBytes } from '../../../operators/planner/sizes.ts';
+import type { PlanDevices } from '../../../engine/run/devices.ts';
+import { describeGrid } from './cost/candidates.ts';
+import { type AlsGrid, gridOf, type Side } from './grid.ts';
+import { planAls } from './plan-als.ts';
+import type { AlsPlanOptions } from './problem.ts';
+import { fitting } from './refusals.ts';
+import type { AlsParams } from '../als-params.ts';
+import type { AlsChoices } from '../kernel-choices.ts';
+import type { RatingsProfile } from '../../planner/profile.ts';
+import { planCheckpoints } from '../../training/planned-checkpoints.ts';
+import { blockLimit, partLoadingBytes } from '../../planner/sizes.ts';
 import {
   baseBytes,
   dataBytes,
@@ -14,7 +21,7 @@ import {
   type MemoryBudget,
   neededBudget,
   requireBudget,
-} from './memory-budget.ts';
+} from '../../planner/memory-budget.ts';
 
 /**
  * Numbers of ratings in one file, in the order in which they are tried: from the fastest to the smallest that
@@ -67,6 +74,59 @@ export type HomeOptions = Pick<AlsPlanOptions, 'grid' | 'files' | 'hostBytes' | 
 
 type PlanOf = (options: HomeOptions) => PhysicalPlan;
 
+/** What a plan of a fit depends on, without the sizes of the ratings and the choice of kernels. */
+export interface AlsSetting {
+  readonly params: AlsParams;
+  readonly devices: PlanDevices;
+  readonly budget: MemoryBudget;
+  /** True if ratings may be stored in several parts, or in files. */
+  readonly mayBeInParts: boolean;
+  /** Iterations between two checkpoints; undefined if there are none. */
+  readonly interval: number | undefined;
+}
+
+/** The expected plan of a fit, with what is known after the ratings are sorted. */
+export interface Expected<Home extends RatingsHome> {
+  readonly home: Home;
+  /** Number of parts into which each side was sorted. */
+  readonly parts: Readonly<Record<Side, number>>;
+  /** The devices that are left, after others were lost. Default: all. */
+  readonly compute?: readonly DeviceInfo[];
+}
+
+/**
+ * The plan of a fit, and where its ratings are stored. It is made from the sizes of the ratings as they were
+ * read, and again when the ratings are sorted, from the sizes of those that are trained on. Then it only
+ * refines the expected plan: ratings stay where they are, in the same parts (the type has the same `Home`).
+ * Throws CapacityError.
+ */
+export function planFit(setting: AlsSetting, known: RatingsProfile, choices?: AlsChoices): RatingsHome;
+export function planFit<Home extends RatingsHome>(
+  setting: AlsSetting,
+  known: RatingsProfile,
+  choices: AlsChoices | undefined,
+  expected: Expected<Home>,
+): Home;
+export function planFit(
+  { params, devices, budget, mayBeInParts, interval }: AlsSetting,
+  known: RatingsProfile,
+  choices?: AlsChoices,
+  expected?: Expected<RatingsHome>,
+): RatingsHome {
+  const planOf = (options: HomeOptions, { compute, params: own } = { compute: devices.compute, params }) =>
+    planCheckpoints(planAls(known, own, { ...devices, compute }, choices, options), interval);
+  if (expected === undefined) return ratingsHome(mayBeInParts, planOf, known.ratings, budget);
+  const { home, parts, compute = devices.compute } = expected;
+  // Groups name all devices, so after a device was lost the plan has no groups.
+  const own = compute.length === devices.compute.length ? params : { ...params, partitionGroups: undefined };
+  const left = { compute, params: own };
+  if (home.kind === 'memory') return { ...home, plan: planOf(home.search ?? {}, left) };
+  if (home.kind === 'spill')
+    return { ...home, plan: planOf({ grid: spillGrid(parts.users, parts.items) }, left) };
+  const { estimate, rejected } = home.plan;
+  return { ...home, plan: { ...planOf({ grid: home.grid }, left), estimate, rejected } };
+}
+
 /** A user or item with its number of ratings. */
 export interface CountedRow {
   /** Such as "user 17". */
@@ -83,15 +143,8 @@ export function ratingsHome(
   mayBeInParts: boolean,
   planOf: PlanOf,
   ratings: number,
-  given: MemoryBudget,
+  budget: MemoryBudget,
 ): RatingsHome {
-  const { memoryBudget, workers, together, loading } = given;
-  const budget: MemoryBudget = {
-    memoryBudget,
-    workers,
-    ...(together === undefined ? {} : { together }),
-    ...(loading === undefined ? {} : { loading }),
-  };
   const inOneBlock = ratings <= blockLimit.ratings;
   if (!mayBeInParts) {
     const plan = planOf({});

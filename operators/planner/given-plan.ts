@@ -1,9 +1,8 @@
-import type { PlanDevices } from '../../../engine/run/devices.ts';
-import { UsageError } from '../../../engine/errors.ts';
-import { withoutControls } from '../../../engine/format.ts';
-import type { Json, JsonObject } from '../../../engine/json.ts';
-import { PLAN_VERSION, type PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
-import { ExplainedPlan } from './explained-plan.ts';
+import type { PlanDevices } from '../../engine/run/devices.ts';
+import { UsageError } from '../../engine/errors.ts';
+import { withoutControls } from '../../engine/format.ts';
+import type { Json, JsonObject } from '../../engine/json.ts';
+import { PLAN_VERSION, type PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 
 /** The parts of a plan that determine a run, without measurements. */
 export type GivenPlan = Pick<
@@ -33,9 +32,7 @@ const SHOWN_CHARACTERS = 60;
  * else.
  */
 export function requirePlan(value: unknown): GivenPlan {
-  const plan = (value instanceof ExplainedPlan ? value.plan : value) as Partial<
-    Record<string, unknown>
-  > | null;
+  const plan = value as Partial<Record<string, unknown>> | null;
   if (typeof plan !== 'object' || plan === null || plan.planVersion === undefined)
     throw new UsageError('this is not a plan: it has no planVersion', { advice: 'Give the JSON of a plan' });
   if (plan.planVersion !== PLAN_VERSION)

@@ -1,39 +1,19 @@
 import { formatCount } from '../../engine/format.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import type { Baselines, DampedMeans } from '../../operators/evaluation/baselines.ts';
-import {
-  coldWarnings,
-  compareToMeans,
-  type JudgedModel,
-  pastBestWarnings,
-} from '../../operators/evaluation/model-warnings.ts';
-import type { EffectiveRatings } from '../../operators/als/implicit/effective-ratings.ts';
-import type { RatingShape } from '../../operators/evaluation/rating-facts.ts';
-import {
-  rankWarnings,
-  ratingWarnings,
-  type TrainingWarning,
-} from '../../operators/evaluation/rating-warnings.ts';
-import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
-import type { DuplicatePolicy } from '../../operators/tasks/tasks.ts';
-import type { TrainingIteration } from '../../operators/training/iteration.ts';
-import type { TrainingReport } from '../reports/training-report.ts';
+import type { Baselines } from '../evaluation/baselines.ts';
+import { compareToMeans, type JudgedModel } from '../evaluation/compare-to-means.ts';
+import type { EffectiveRatings } from '../als/implicit/effective-ratings.ts';
+import type { RatingShape } from '../evaluation/rating-facts.ts';
+import { coldWarnings } from '../evaluation/cold-test.ts';
+import { compareToPopularity } from '../evaluation/ranking/compare-to-popularity.ts';
+import type { HeldOutRanking } from '../evaluation/ranking/held-out-ranking.ts';
+import { pastBestWarnings } from '../evaluation/past-best.ts';
+import { rankWarnings, ratingWarnings, type TrainingWarning } from '../evaluation/rating-warnings.ts';
+import type { DuplicatePolicy } from '../tasks/tasks.ts';
+import type { TrainingIteration } from './iteration.ts';
+import type { EndedTraining, RatingFindings, ValidationPairs } from './ended-training.ts';
 
 const LARGEST_RATING = 1e37;
-
-/** The known pairs of a validation set. */
-export interface ValidationPairs {
-  readonly block: RatingBlock;
-  readonly coldPairs: number;
-  /** Absent if no pair is known, or without means. */
-  readonly baselines?: Baselines;
-}
-
-/** Results of looking at the ratings before training: their means, and warnings. */
-export interface RatingFindings {
-  readonly means?: DampedMeans;
-  readonly warnings: readonly TrainingWarning[];
-}
 
 export interface FindingOptions {
   readonly duplicates: number;
@@ -104,7 +84,7 @@ export function judge(
   return verdict ? [verdict] : [];
 }
 
-type EndedRun = Pick<TrainingReport, 'algorithm' | 'params' | 'iterations' | 'bestIteration'>;
+type EndedRun = EndedTraining['about'] & Pick<EndedTraining['result'], 'iterations' | 'bestIteration'>;
 
 /**
  * Warns if an iteration before the final one was noticeably better on the validation set; early stopping
@@ -127,6 +107,16 @@ export function judgeCourse(
     pairs: block.ratings,
     meanRmse: baselines?.mean.rmse,
   });
+}
+
+/** Warns of a model that ranks no better than popularity. */
+export function judgeRanking(
+  { algorithm, params }: EndedTraining['about'],
+  ranking: HeldOutRanking,
+): TrainingWarning[] {
+  const training = algorithm === 'als' ? params : { implicitPrefs: false };
+  const verdict = compareToPopularity({ ...ranking, training });
+  return verdict ? [verdict] : [];
 }
 
 export function reportWarnings(

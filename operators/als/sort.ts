@@ -1,42 +1,75 @@
-import { DataError } from '../../../engine/errors.ts';
-import { keyCount } from '../../../engine/keys/key-column.ts';
-import type { ExecutionContext } from '../../../engine/run/context.ts';
-import type { PlanDevices } from '../../../engine/run/devices.ts';
-import { constant, type ScopeStage } from '../../../engine/run/scope.ts';
-import { drawRows } from '../../../operators/als/draw-rows.ts';
-import { effectiveRatings } from '../../../operators/als/implicit/effective-ratings.ts';
-import { type AlsChoices, compileKernels, guessKernels } from '../../../operators/als/kernel-choices.ts';
-import type { SizedAlsParams } from '../../../operators/als/implicit/sized-params.ts';
-import type { AlsParams } from '../../../operators/als/als-params.ts';
-import {
-  freePlaced,
-  placeBlock,
-  placeStart,
-  startRef,
-  staysAt,
-} from '../../../operators/als/place-ratings.ts';
-import { isInBlocks } from '../../../operators/als/plan/grid.ts';
-import { rowsTaskOf } from '../../../operators/als/plan/rows-task.ts';
-import { loadingStages } from '../../../operators/planner/load-stages.ts';
-import { loadingBytes, spilledLoadingBytes } from '../../../operators/planner/sizes.ts';
-import type { RatingsProfile } from '../../../operators/planner/profile.ts';
-import { evenRanges } from '../../../operators/ratings/row-ranges.ts';
-import { type OnSorted, type SortOptions, sortRatings } from '../../../operators/ratings/sort-ratings.ts';
-import { loadedOnce } from '../kept-ratings.ts';
-import type { RatingsHome } from '../plans/ratings-home.ts';
-import type { ReadRatings, ReadStages } from './algorithm.ts';
-import { startOfUsers } from './als-start.ts';
-import type { FitRun } from './fit-run.ts';
-import type { AlsHome, AlsSorted, AlsTypes } from './als-types.ts';
+import { DataError } from '../../engine/errors.ts';
+import { keyCount } from '../../engine/keys/key-column.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import type { PlanDevices } from '../../engine/run/devices.ts';
+import { constant, type ScopeStage } from '../../engine/run/scope.ts';
+import { loadingStages } from '../planner/load-stages.ts';
+import type { RatingsProfile } from '../planner/profile.ts';
+import { loadingBytes, spilledLoadingBytes } from '../planner/sizes.ts';
+import { loadedOnce } from '../ratings/kept-forms.ts';
+import type { RatingSides } from '../ratings/ratings.ts';
+import { evenRanges } from '../ratings/row-ranges.ts';
+import { type OnSorted, type SortedRatings, type SortOptions, sortRatings } from '../ratings/sort-ratings.ts';
+import type { FitRun, ReadRatings, SortedData } from '../training/fit.ts';
+import type { AlsParams } from './als-params.ts';
+import type { AlsStart } from './bind/als-data.ts';
+import { drawRows } from './draw-rows.ts';
+import { effectiveRatings } from './implicit/effective-ratings.ts';
+import type { SizedAlsParams } from './implicit/sized-params.ts';
+import { type AlsChoices, compileKernels, guessKernels, NO_SIZES } from './kernel-choices.ts';
+import { freePlaced, placeBlock, placeStart, startRef, staysAt } from './place-ratings.ts';
+import { isInBlocks } from './plan/grid.ts';
+import type { AlsSetting, RatingsHome } from './plan/ratings-home.ts';
+import { rowsTaskOf } from './plan/rows-task.ts';
+import { type SparkStart, startOfUsers } from './spark-start.ts';
 
-/** Sizes with which kernels are chosen before the real sizes are known. */
-export const NO_SIZES = { users: 1, items: 1, ratings: 1 } as const;
+/** What a fit by ALS takes from earlier ones on the same ratings, and gives to later ones. */
+export interface ContinuedAls {
+  /** Initial factors, from a fit with the same rank and biases on the same ratings. */
+  readonly start?: AlsStart | undefined;
+  /** Draws the initial factors of Spark's ALS, see sparkRows. */
+  readonly sparkStart?: SparkStart | undefined;
+  /** Receives the final factors. */
+  readonly kept?: (factors: AlsStart) => void;
+  /**
+   * True if ALS should measure errors only after its first and last iteration; for a trial that cannot stop
+   * early.
+   */
+  readonly measuresEnds?: boolean;
+}
+
+/** The expected plan, and what follows from it and the sizes of the ratings. */
+export type AlsHome = RatingsHome & {
+  readonly setting: AlsSetting;
+  /** The parameters, after `auto` values of α and λ were computed from the sizes. */
+  readonly params: SizedAlsParams;
+  readonly devices: PlanDevices;
+  /** See placesBlocks below. */
+  readonly placesBlocks: boolean;
+};
 
 /** The facts about a fit that its stages of sorting need. */
 export interface SortingFit {
   readonly params: AlsParams;
   readonly form: string;
-  readonly run: FitRun;
+  readonly run: FitRun<unknown>;
+  readonly continued: ContinuedAls;
+}
+
+interface Stages {
+  readonly opened: ScopeStage<void>;
+  readonly read: ScopeStage<ReadRatings>;
+  readonly home: ScopeStage<AlsHome>;
+}
+
+export interface AlsSorted extends SortedData {
+  /** All ratings. */
+  readonly read: SortedRatings;
+  /** The ratings without implicit ratings that have no effect, such as 0. */
+  readonly sides: RatingSides;
+  readonly drawn: ScopeStage<AlsStart | undefined>;
+  /** Blocks that were sent to a device as soon as they were sorted. */
+  readonly placed: readonly ScopeStage<unknown>[];
 }
 
 /**
@@ -44,7 +77,7 @@ export interface SortingFit {
  * kernels, and drawing the initial factors. These may turn out to be useless, since the unit of the ratings
  * and the final plan become known only later.
  */
-export function sortStages(fit: SortingFit, stages: ReadStages<AlsTypes>): ScopeStage<AlsSorted> {
+export function sortStages(fit: SortingFit, stages: Stages): ScopeStage<AlsSorted> {
   const { read, home } = stages;
   const { scope } = fit.run;
   const kernels = fit.run.given ? constant('kernels', undefined) : kernelStages(fit, stages);
@@ -69,7 +102,7 @@ export function sortStages(fit: SortingFit, stages: ReadStages<AlsTypes>): Scope
  */
 function kernelStages(
   { params, run: { scope } }: SortingFit,
-  { opened, read }: ReadStages<AlsTypes>,
+  { opened, read }: Pick<Stages, 'opened' | 'read'>,
 ): ScopeStage<AlsChoices | undefined> {
   const options = { need: 'none' } as const;
   const anySize = scope.speculate(
@@ -130,16 +163,15 @@ export function placesBlocks(
 }
 
 /** True if initial factors are drawn early, on the guess that ratings are not scaled (unit 1). */
-function drawsStart({ run }: SortingFit, { kind, placesBlocks: places }: AlsHome): boolean {
-  const { ratings, checkpoints, options } = run;
+function drawsStart({ run, continued }: SortingFit, { kind, placesBlocks: places }: AlsHome): boolean {
   return (
     // Ratings in parts leave host memory when training starts, so this is done only for a single block.
     places &&
     kind === 'memory' &&
-    !ratings.session.bounded &&
-    checkpoints === undefined &&
-    options.continued?.start === undefined &&
-    options.continued?.sparkStart === undefined
+    !run.bounded &&
+    run.checkpoints === undefined &&
+    continued.start === undefined &&
+    continued.sparkStart === undefined
   );
 }
 
@@ -165,7 +197,7 @@ async function sorted(
   drawn: AlsSorted['drawn'],
   ctx: ExecutionContext,
 ): Promise<AlsSorted> {
-  const { scope, input, ratings } = run;
+  const { scope, ratings } = run;
   const placed: ScopeStage<unknown>[] = [];
   const place: OnSorted = (block, side, columns, of) => {
     const rows = kernels && rowsTaskOf(home.plan.round, side, columns, kernels[side]);
@@ -175,11 +207,11 @@ async function sorted(
     });
     placed.push(stage);
   };
-  const read = await loadedOnce(ratings, `${form} blocks`, () =>
+  const read = await loadedOnce(ratings.kept, `${form} blocks`, () =>
     sortRatings(
       indexed,
       {
-        duplicates: input.onDuplicates,
+        duplicates: ratings.duplicates,
         cut: cutOf(home),
         ...(home.placesBlocks && { sorted: place }),
       },
@@ -187,7 +219,7 @@ async function sorted(
     ),
   );
   const implicit = home.params.implicitPrefs
-    ? await loadedOnce(ratings, `${form} implicit`, () => effectiveRatings(read, ctx))
+    ? await loadedOnce(ratings.kept, `${form} implicit`, () => effectiveRatings(read, ctx))
     : undefined;
   const sides = implicit?.blocks ?? read;
   if (sides.byUser.ratings === 0)
