@@ -13,7 +13,7 @@ import { alsProblem } from '../../operators/als/plan/problem.ts';
 import { equationColumns } from '../../operators/tasks/equation-tasks.ts';
 import { assumedDevices } from '../../operators/planner/assumed-devices.ts';
 import { bytesOfBlock, bytesOfEquations } from '../../api/worker/block-bytes.ts';
-import { baseBytes } from '../../api/training/plans/memory-budget.ts';
+import { baseBytes } from '../../operators/planner/memory-budget.ts';
 
 import { blockLimit, factorBytes } from '../../operators/planner/sizes.ts';
 
