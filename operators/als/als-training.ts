@@ -14,19 +14,23 @@ import {
 import type { Training } from '../training/training.ts';
 import type { ValidationRanking } from '../evaluation/ranking/validation-metric.ts';
 import { forSides } from '../params/table.ts';
-import { isExact } from './exact-solver.ts';
-import { requireSolved } from './bad-rows.ts';
+import { isExact } from './solver-choice.ts';
 import { biasPenalty } from './biases.ts';
 import type { AlsData, TrainedFactors } from './bind/als-data.ts';
 import { keptFactors } from './factor-matrices.ts';
 import type { PositiveCounts } from './implicit/count-positive.ts';
-import { implicitErrors, implicitErrorsOfSolve } from './implicit/loss.ts';
-import { TEST_PLACES } from './implicit/stages.ts';
+import { implicitNames, implicitStages, TEST_PLACES } from './implicit/stages.ts';
 import type { SizedAlsParams } from './implicit/sized-params.ts';
 import { stepsOf } from './solver-choice.ts';
-import { isTooLarge } from './unsolved-advice.ts';
+import { isTooLarge, largestOfRow, unsolvedAdvice } from './unsolved-advice.ts';
 import type { RatingLevel } from './rating-unit.ts';
-import { solvedErrors, solvedObjective, squaresForObjective } from './solved-loss.ts';
+import { MOST_CANCELLED, solvedErrors, solvedObjective, squaresForObjective } from './solved-loss.ts';
+import { keyText } from '../../engine/keys/key-column.ts';
+import type { RowRange } from '../../engine/plan/stages.ts';
+import { lengthOfRow, type Ratings } from '../ratings/ratings.ts';
+import type { ValuesOf } from '../tasks/tasks.ts';
+import { valuesOfStage } from '../tasks/task-values.ts';
+import { unobservedWeightOf } from './implicit/weights.ts';
 
 /** Facts about the ratings that the loss needs and that the measuring tasks do not return. */
 export interface LossFacts {
@@ -196,4 +200,122 @@ function placesOf(measured: StepResults, name: string): Uint32Array {
     filled += part.length;
   }
   return places;
+}
+
+/** Throws DivergedError if an iteration has a row without a finite solution. */
+function requireSolved(
+  number: number,
+  results: StepResults,
+  {
+    data,
+    slices,
+    params,
+    unit,
+  }: {
+    readonly data: AlsData;
+    /** The row ranges of the tasks, by stage and part. */
+    readonly slices: Readonly<Record<string, readonly (readonly RowRange[])[]>>;
+    readonly params: SizedAlsParams;
+    readonly unit: number;
+  },
+): void {
+  const blocks = { users: data.byUser, items: data.byItem };
+  for (const side of ['items', 'users'] as const) {
+    const bad = badRow(solvedValues(results, side), slices[`update-${side}`], blocks[side].rows);
+    if (bad === undefined) continue;
+    const id = keyText(data[side], bad);
+    const count = lengthOfRow(blocks[side], bad);
+    const largest = largestOf(blocks[side], bad);
+    throw new DivergedError(
+      `iteration ${number}, side ${side}: the normal equations of ${side === 'users' ? 'user' : 'item'} ${id} (${count} ratings) are singular or not finite`,
+      {
+        phase: 'train',
+        iteration: number,
+        side,
+        id,
+        advice: unsolvedAdvice({ params, unit, count, largest }),
+      },
+    );
+  }
+}
+
+/** Values of the tasks that solve the rows of a side, by part. */
+function solvedValues(results: StepResults, side: 'users' | 'items'): ValuesOf<'update'>[][] {
+  return (['update', 'update-implicit', 'solve-equations', 'end-gradients'] as const).flatMap(
+    (kernel) => results.byPart(`update-${side}`, kernel, 'factors') as ValuesOf<'update'>[][],
+  );
+}
+
+/**
+ * The index of the first row, over all parts of a side, whose solution is not finite. A task reports the
+ * row's index within its part; a part's values have the order of its slices (row ranges).
+ */
+function badRow(
+  values: readonly (readonly ValuesOf<'update'>[])[],
+  slices: readonly (readonly RowRange[])[],
+  rows: number,
+): number | undefined {
+  let first = 0;
+  for (const [part, ranges] of slices.entries()) {
+    const bad = values[part]?.find((value) => value.badRow >= 0);
+    if (bad !== undefined) return Math.min(first + bad.badRow, rows - 1);
+    first += ranges.at(-1)?.to ?? 0;
+  }
+  return undefined;
+}
+
+/** The largest |r| of a row; 0 if its ratings are in a file, or on devices alone. */
+function largestOf({ parts }: Ratings, row: number): number {
+  const part = parts.find(({ from, rows }) => row < from + rows);
+  const blocks = part?.blocks ?? [];
+  return blocks.reduce((most, { block }) => Math.max(most, largestOfRow(block, row - part!.from)), 0);
+}
+
+/**
+ * Computes the loss of implicit data from the objective of the users, which is a result of solving them. The
+ * objective covers all pairs, with or without a rating, and the users' penalty. `targets`: the constant that
+ * it lacks, see positiveTargets. Returns undefined if cancellation leaves too few digits.
+ */
+function implicitErrorsOfSolve(
+  measured: StepResults,
+  objective: number,
+  targets: number,
+): TrainingErrors | undefined {
+  const loss =
+    targets +
+    objective +
+    valuesOfStage(measured, implicitStages.items, 'weighted-norm').reduce(
+      (sum, values) => sum + values.sum,
+      0,
+    );
+  return loss * MOST_CANCELLED > targets ? { loss, fromSolve: true } : undefined;
+}
+
+/**
+ * The loss of implicit data, computed in float64: Σ over all pairs of c (p - x_uᵀθ_v)² + Σ shift_u ‖x_u‖² + Σ
+ * shift_v ‖θ_v‖², where c is the weight of a pair, and p is 1 for a positive rating, else 0. Σ (x_uᵀθ_v)²
+ * over all pairs is the trace of the product of both Gram matrices. Each Gram matrix contains the factor w₀,
+ * the weight of pairs without a rating, so the trace is divided by w₀. `prefix`: prefix of the names of the
+ * data sets.
+ */
+function implicitErrors(measured: StepResults, prefix: string, params: SizedAlsParams): TrainingErrors {
+  const [users, items] = (['users', 'items'] as const).map(
+    (side) => measured.partitions(`${prefix}/${implicitNames(side).gram}`)[0].columns.values as Float32Array,
+  );
+  const { rank } = params;
+  let trace = 0;
+  for (let k = 0; k < rank * rank; k++) trace += users[k] * items[k];
+  const observed = valuesOfStage(measured, implicitStages.error, 'implicit-error').reduce(
+    (sum, values) => sum + values.sum,
+    0,
+  );
+  const penalty = (['users', 'items'] as const).reduce(
+    (all, side) =>
+      valuesOfStage(measured, implicitStages[side], 'weighted-norm').reduce(
+        (sum, values) => sum + values.sum,
+        all,
+      ),
+    0,
+  );
+  return { loss: trace / unobservedWeightOf(params) + observed + penalty };
 }

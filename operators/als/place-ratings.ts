@@ -9,10 +9,12 @@ import type { Place } from '../../engine/plan/place.ts';
 import { hostForm, type RatingBlock } from '../ratings/rating-block.ts';
 import type { RatingSides } from '../ratings/ratings.ts';
 import { contracts, type RowsTask } from '../tasks/tasks.ts';
-import type { AlsStart } from './bind/als-data.ts';
+import type { AlsData, AlsStart } from './bind/als-data.ts';
 import { ALS } from './bind/bind-als.ts';
-import { otherSide, type Side } from './plan/grid.ts';
+import { otherSide, type Side, sides } from './plan/grid.ts';
 import { rowsTaskOf } from './plan/rows-task.ts';
+import type { DeviceInfo } from '../../engine/plan/device-info.ts';
+import { leaveRatings } from '../ratings/leave-ratings.ts';
 
 /**
  * Uploads a sorted block of ratings to the first device before training, and prepares it there for the task
@@ -118,4 +120,22 @@ export function blockRefs({ byUser, byItem }: RatingSides): PartitionRef[] {
   return [byUser, byItem].flatMap(({ parts }) =>
     parts.flatMap(({ blocks = [] }) => blocks.map(({ block }) => block.ref)),
   );
+}
+
+/**
+ * Frees the host memory of ratings whose parts stay on the only device for the whole run. This is done after
+ * the start, whose steps upload the ratings and make the lists of their rows. Nothing reads the ratings in
+ * host memory again: if that device is lost, the run ends with the last copy of the factors.
+ */
+export async function leavePlaced(
+  { byUser, byItem }: AlsData,
+  bound: BoundPlan,
+  [{ place, ownMemory }, ...others]: readonly DeviceInfo[],
+  ctx: ExecutionContext,
+): Promise<void> {
+  if (!ownMemory || others.length > 0 || !staysAt(bound, place, 'in parts')) return;
+  if (byUser.parts.length === 1 && byItem.parts.length === 1) return;
+  await Promise.all(sides.map((side) => placeRows(bound, side, place, ctx)));
+  await leaveRatings(byUser, bound.given['ratings-by-user'], place, ctx);
+  await leaveRatings(byItem, bound.given['ratings-by-item'], place, ctx);
 }

@@ -1,8 +1,7 @@
 import { MAXIMUM_FORMED_RANK } from '../params/common.ts';
-import { isExact } from './exact-solver.ts';
 import type { AlsParams } from './als-params.ts';
 import type { RatingsProfile } from '../planner/profile.ts';
-import type { SolverChoice } from '../tasks/task-types.ts';
+import type { ExactSolver, SolverChoice } from '../tasks/task-types.ts';
 
 /** Larger than the number of ratings of any row. */
 export const ALL_ROWS = 2 ** 31 - 1;
@@ -160,4 +159,9 @@ function gpuSolver(
     kernel: 'cholesky',
     reason: `solver auto on a GPU: Cholesky for all rows, since f = ${f} <= ${EXACT_ON_GPU}`,
   };
+}
+
+/** True for values of `solver` that solve every row exactly. */
+export function isExact(solver: 'auto' | 'cg' | ExactSolver): solver is ExactSolver {
+  return solver !== 'auto' && solver !== 'cg';
 }

@@ -3,7 +3,8 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { BoundPlan } from '../../engine/plan/bound-plan.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import { SPILL } from '../../engine/plan/place.ts';
-import { freeBlocks, placeColumns } from '../ratings/sorting/columns-of-block.ts';
+import { blocksInFiles, freeBlocks } from '../ratings/sorting/blocks-in-files.ts';
+import { placeColumns } from '../ratings/sorting/columns-of-block.ts';
 import { joinedRows, type ModelRows } from '../training/model-rows.ts';
 import { type Checkpoints, checkpointsOf, type HostCopy, type Matrices } from '../training/host-copy.ts';
 import { runLoop } from '../training/loop.ts';
@@ -12,14 +13,27 @@ import type { LoopResult, Training } from '../training/training.ts';
 import { StoppingRule } from '../training/stopping-rule.ts';
 import { modelRows } from './biases.ts';
 import type { AlsData, AlsStart, FileBlocks, TrainedFactors } from './bind/als-data.ts';
-import { bindAls } from './bind/bind-als.ts';
-import { fileBlocks } from './bind/file-blocks.ts';
+import { bindAls, cutsOf } from './bind/bind-als.ts';
 import { AlsTraining, type LossFacts } from './als-training.ts';
 import { fromMatrices, startInMemory, startOf, toMatrices } from './factor-matrices.ts';
 import type { SizedAlsParams } from './implicit/sized-params.ts';
-import { leavePlaced } from './leave-placed.ts';
+import { leavePlaced } from './place-ratings.ts';
 import type { RatingLevel } from './rating-unit.ts';
-import { type RankedPairs, rankedPairs, ratingFacts, trainedData } from './training-data.ts';
+import { dataSetName } from '../../engine/partition.ts';
+import { isInBlocks, otherSide, sides } from './plan/grid.ts';
+import { problemOf } from './plan/problem.ts';
+import {
+  validationMetric,
+  type ValidationRanking,
+  validationRanking,
+} from '../evaluation/ranking/validation-metric.ts';
+import { RANKED_USERS } from '../evaluation/ranking/ranked-users.ts';
+import { sortedRatingFacts } from '../evaluation/rating-facts.ts';
+import { rankingMetricOf } from '../params/common.ts';
+import { inMemory } from '../ratings/parts-in-files.ts';
+import { countPositive } from './implicit/count-positive.ts';
+import { implicitWeights, positiveTargets, shiftsOf } from './implicit/weights.ts';
+import { itemTotals } from './solved-loss.ts';
 
 export interface AlsResult extends Omit<LoopResult<unknown>, 'factors'> {
   /** X (m x f) and Θ (n x f); with biases both have two more features, see modelRows. */
@@ -199,4 +213,97 @@ class AlsRun {
   planOf(result: Parameters<typeof planAfterRun>[2]): PhysicalPlan {
     return this.#bound ? planAfterRun(this.#planned, this.#bound, result) : this.#planned;
   }
+}
+
+/**
+ * Cuts ratings in files into the blocks R(ij) of a plan, for each side that it solves from vertical parts of
+ * the other side. Without such a side, or with ratings in memory, there are none.
+ */
+async function fileBlocks(
+  planned: PhysicalPlan,
+  data: Pick<AlsData, 'byUser' | 'byItem'>,
+  ctx: ExecutionContext,
+): Promise<FileBlocks> {
+  const { grid } = problemOf(planned);
+  const whole = { users: data.byUser, items: data.byItem };
+  const cut = sides.filter(
+    (side) => isInBlocks(grid, side) && whole[side].parts.every(({ blocks }) => blocks === undefined),
+  );
+  if (cut.length === 0) return {};
+  const [cuts, name] = [cutsOf(grid, data), dataSetName('blocks')];
+  const blocks: FileBlocks = {};
+  for (const side of cut)
+    Object.assign(blocks, {
+      [side]: await blocksInFiles(whole[side], cuts[otherSide[side]], `${name}/${side}`, ctx),
+    });
+  return blocks;
+}
+
+/**
+ * Computes the statistics of the ratings that the loss needs: mean and deviation, or for implicit data the
+ * sum of the targets. `level`: mean and deviation, if already known.
+ */
+async function ratingFacts(
+  ratings: AlsData,
+  params: SizedAlsParams,
+  { unit = 1, level: known }: { readonly unit?: number; readonly level?: RatingLevel | undefined },
+  ctx: ExecutionContext,
+): Promise<LossFacts> {
+  if (params.implicitPrefs) {
+    const level = { mean: 0, deviation: 0, columns: new Float32Array(0) };
+    const positive = await countPositive(ratings, ctx);
+    return { offset: 0, unit, level, targets: positiveTargets(positive, implicitWeights(params)), positive };
+  }
+  const level = known ?? (await sortedRatingFacts(ratings, ctx));
+  return { offset: params.regOffset * level.deviation, unit, level, targets: 0 };
+}
+
+/**
+ * A ranking metric of the validation pairs. It is measured either by steps of the plan (`ranking`) or by a
+ * function on the host (`rank`).
+ */
+interface RankedPairs {
+  readonly ranking?: ValidationRanking;
+  readonly rank?: ReturnType<typeof validationMetric>;
+}
+
+/**
+ * Prepares the ranking metric for early stopping, if there is one. For implicit data the plan's steps measure
+ * it. For explicit data it is measured on the host, where biases are added to the factors as further
+ * features.
+ */
+async function rankedPairs(
+  { users, items, test, byUser }: AlsData,
+  params: SizedAlsParams,
+  rankUsers = RANKED_USERS,
+  ctx: ExecutionContext,
+): Promise<RankedPairs> {
+  const metric = rankingMetricOf(params);
+  if (metric === undefined || test === undefined) return {};
+  const pairs = { users, items, test, train: await inMemory(byUser, ctx) };
+  const limits = { rankUsers, seed: params.seed };
+  return params.implicitPrefs
+    ? { ranking: validationRanking(metric, pairs, limits, ctx) }
+    : { rank: validationMetric(metric, pairs, limits, ctx) };
+}
+
+/**
+ * Adds further inputs of the plan's steps to the ratings: for implicit data, the numbers that are added to
+ * the diagonals of the rows' equations (shifts); with biases, the sum of each item's ratings.
+ */
+function trainedData(
+  ratings: AlsData,
+  params: SizedAlsParams,
+  { level, positive }: LossFacts,
+  { ranking }: RankedPairs,
+): AlsData {
+  const { byUser, byItem } = ratings;
+  const test = ranking?.positives ?? ratings.test;
+  if (positive === undefined)
+    return { ...ratings, ...(params.biases ? { totals: itemTotals(byItem, level) } : {}), test };
+  const shifts = {
+    users: shiftsOf(positive.users, byItem.rows, params),
+    items: shiftsOf(positive.items, byUser.rows, params),
+  };
+  return { ...ratings, shifts, test };
 }

@@ -1,6 +1,6 @@
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import { dataSetName } from '../../engine/partition.ts';
+import { dataSetName, type Partition, sharedArray } from '../../engine/partition.ts';
 import { type PhysicalPlan, stageNamed } from '../../engine/plan/physical-plan.ts';
 import type { RowRange, Stage, TaskPlan } from '../../engine/plan/stages.ts';
 import { fits } from '../planner/sizes.ts';
@@ -15,14 +15,13 @@ import {
 } from './data-sets.ts';
 import type { HostPart } from './data/cut-blocks.ts';
 import type { SgdData } from './data/data.ts';
-import { countsBlock } from './data/row-counts.ts';
 import { hogwildTeams } from './schedules/gpu-schedule.ts';
 import type { SgdLayoutData } from './data/layout.ts';
 import type { TrainedFactors } from './factors.ts';
 import { sgdFeatures, type SgdParams, steppedLambdas } from './params.ts';
 import { scheduleOf } from './plan.ts';
 import { BATCH_RATINGS, type SgdSchedule } from './schedules/schedule.ts';
-import { sgdSlices, type SgdCuts } from './slices.ts';
+import { type SgdCuts, sgdSlices } from './slices.ts';
 import { givenFactors, startFrom, startParams } from './start.ts';
 import { teamOf, tileShape } from './schedules/tiles.ts';
 
@@ -228,4 +227,33 @@ function shapesOf(
       return { tiles, lanes, threads, precision, arithmetic };
     }),
   };
+}
+
+/**
+ * Makes a block without ratings, whose row offsets give the number of ratings of some rows of a side. It has
+ * `count` rows; rows beyond the given range count 0 ratings.
+ */
+function countsBlock(
+  data: SgdData,
+  side: 'row' | 'column',
+  { from, to }: RowRange,
+  count: number,
+): Partition {
+  const offsets =
+    side === 'row' ? offsetsOfRows(data, { from, to }) : data.columnOffsets.subarray(from, to + 1);
+  // Offsets above 2^32 wrap around; their differences stay correct.
+  const own = sharedArray(Int32Array, count + 1);
+  for (let row = 0; row <= count; row++) own[row] = offsets[Math.min(row, offsets.length - 1)] - offsets[0];
+  return {
+    layout: 'rating-block',
+    rows: count,
+    columns: { offsets: own, indices: new Uint32Array(0), values: new Float32Array(0) },
+  };
+}
+
+/** The offsets of some rows, which must all be in one part of the ratings. */
+function offsetsOfRows({ ratings }: SgdData, { from, to }: RowRange): Int32Array | Float64Array {
+  const part = ratings.parts.find((one) => one.from <= from && to <= one.from + one.rows);
+  if (part === undefined) throw new Error(`no part of the ratings has the rows ${from} to ${to}`);
+  return part.offsets.subarray(from - part.from, to - part.from + 1);
 }

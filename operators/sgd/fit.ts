@@ -5,7 +5,7 @@ import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { computingOf, type PlanDevices } from '../../engine/run/devices.ts';
+import { computeDevices, computingOf, type PlanDevices } from '../../engine/run/devices.ts';
 import { type Baselines, baselinesOf, type DampedMeans } from '../evaluation/baselines.ts';
 import { HeldOutPairs } from '../evaluation/ranking/held-out-ranking.ts';
 import type { RatingShape } from '../evaluation/rating-facts.ts';
@@ -41,7 +41,6 @@ import {
 } from '../training/fit.ts';
 import { planCheckpoints } from '../training/planned-checkpoints.ts';
 import { meansFit } from '../training/rating-findings.ts';
-import { compileSteps } from './compile-steps.ts';
 import { pairsByPosition } from './data/by-position.ts';
 import { type Continuation, continueFrom } from './data/continue.ts';
 import { type LoadedSgdData, loadSgdData, loadSgdTest, meansByPosition } from './data/data.ts';
@@ -54,6 +53,7 @@ import { schedulesFor } from './schedules/choose-schedule.ts';
 import { convergenceReport } from './schedules/convergence.ts';
 import type { SgdSchedule } from './schedules/schedule.ts';
 import { trainSgd } from './train.ts';
+import { announceKernels } from '../tasks/announce-kernels.ts';
 
 /** The parameters of a training by SGD, and the model that it continues, if any. */
 export interface SgdTraining {
@@ -470,4 +470,27 @@ function earlierMeans(
  */
 function hasMeans({ start, startMeans }: SgdTraining): boolean {
   return start === undefined || startMeans !== undefined;
+}
+
+/**
+ * Makes a GPU start to compile the kernels of an epoch while ratings are still being sorted. Only for a
+ * single GPU, whose schedule names its kernel.
+ */
+async function compileSteps(
+  { kind, tile, lanes, precision }: SgdSchedule,
+  { rank, biases, rate }: SgdParams,
+  ctx: ExecutionContext,
+): Promise<void> {
+  const [{ info }] = computeDevices(ctx.executor);
+  const shared = { rank, biases, adaptive: rate === 'adagrad' };
+  if (!info.ownMemory) return;
+  if (kind === 'tile' && tile !== undefined) {
+    const { places, lanes: team, threads, arithmetic } = tile;
+    const steps = { kernel: 'sgd-tiles', places, lanes: team, threads, arithmetic } as const;
+    await announceKernels('compile-sgd', { ...shared, precision: tile.precision, steps }, info.place, ctx);
+  }
+  if (kind === 'wavefront' && lanes !== undefined && precision !== undefined) {
+    const steps = { kernel: 'sgd-waves', lanes } as const;
+    await announceKernels('compile-sgd', { ...shared, precision, steps }, info.place, ctx);
+  }
 }

@@ -1,10 +1,11 @@
 import type { JsonObject } from '../../../engine/json.ts';
-import { dataSetName, type PartitionRef } from '../../../engine/partition.ts';
+import { dataSetName, type Partition, type PartitionRef } from '../../../engine/partition.ts';
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
-import type { RowRange, Stage } from '../../../engine/plan/stages.ts';
+import type { RowRange, Slice, Stage } from '../../../engine/plan/stages.ts';
 import { hostForm, lengthsOfBlock, type RatingBlock, rowsOfBlock } from '../../ratings/rating-block.ts';
-import { balancedRanges } from '../../ratings/row-ranges.ts';
-import { type BlockInFile, type ColumnCut, cutColumns } from '../../ratings/sorting/columns-of-block.ts';
+import { balancedRanges, evenRanges, taskCount } from '../../ratings/row-ranges.ts';
+import type { BlockInFile } from '../../ratings/sorting/blocks-in-files.ts';
+import { type ColumnCut, cutColumns } from '../../ratings/sorting/columns-of-block.ts';
 import {
   oneBlock,
   partOfBlock,
@@ -13,21 +14,30 @@ import {
   ratingsOf,
   soleBlock,
 } from '../../ratings/ratings.ts';
-import { type BoundRun, bindPlan, cutKeys, cutRows, type GivenPart } from '../../training/bind-plan.ts';
+import { bindPlan, type BoundRun, cutKeys, cutRows, type GivenPart } from '../../training/bind-plan.ts';
 import { type AlsDataSet, alsDataSets, type GivenRole } from '../plan/data-sets.ts';
 import {
   type AlsGrid,
+  hasGramOfParts,
   isInBlocks,
   otherSide,
   sharesOfParts,
   type Side,
   type SideGrid,
+  sides,
+  stepsEverywhere,
+  sumsOf,
 } from '../plan/grid.ts';
 import { type AlsProblem, problemOf, sideNames } from '../plan/problem.ts';
 import { startNorm } from '../rating-unit.ts';
 import type { AlsData, AlsStart, BoundParams, FactorValues } from './als-data.ts';
-import { alsSlices, type SideBlocks } from './slices.ts';
-import { givenFactors, startFrom } from './start.ts';
+import { type BoundPlan, dataSetOf, partRef } from '../../../engine/plan/bound-plan.ts';
+import type { Given } from '../../../engine/run/run-steps.ts';
+import { measureStages } from '../../training/loss.ts';
+import { gramSlices, implicitStages, rankSlices } from '../implicit/stages.ts';
+import { tiledSlices, tilingOf } from '../tiles.ts';
+import { placesOfFixedParts } from '../plan/parted-side.ts';
+import { equationVectorStages } from '../plan/vectors.ts';
 
 /** Prefix of the names of a training's partitions. */
 export const ALS = 'als';
@@ -206,5 +216,149 @@ function withRatings(stage: Stage, { biases, mean, offset, unit }: BoundParams):
         params: { ...task.params, ...more[task.kernel]?.(task.params ?? {}) },
       })),
     },
+  };
+}
+
+/**
+ * The stages before the first iteration if initial factors are given: they are copied from host memory
+ * instead of being drawn or set to zero.
+ */
+function startFrom({ start, datasets }: PhysicalPlan): Stage[] {
+  const names = datasets.filter(({ given, derived }) => !given && !derived).map(({ name }) => name);
+  return start.flatMap((stage): Stage[] => {
+    if (stage.name === 'initialize')
+      return [
+        {
+          name: stage.name,
+          at: stage.at,
+          work: { kind: 'exchange', how: 'move', data: names, to: 'from-host' },
+        },
+      ];
+    return stage.name === 'allocate' ? [] : [stage];
+  });
+}
+
+/** The partitions of given initial factors, in host memory or in files. */
+function givenFactors(
+  bound: BoundPlan,
+  start: AlsStart<FactorValues>,
+  cuts: Readonly<Record<Side, readonly RowRange[]>>,
+): Given[] {
+  return sides.flatMap((side) => {
+    const { values, bias } = start[side];
+    const f = dataSetOf(bound, side).columns ?? 1;
+    return cuts[side].flatMap(({ from, to }, partition) => {
+      const part = (name: string, column: Pick<Partition, 'columns' | 'stored'>): Given => {
+        const set = dataSetOf(bound, name);
+        return [partRef(bound, set, partition, 0), { layout: set.layout, rows: to - from, ...column }];
+      };
+      const rows: Pick<Partition, 'columns' | 'stored'> =
+        values instanceof Float32Array
+          ? { columns: { values: values.subarray(from * f, to * f) } }
+          : { columns: {}, stored: { read: () => values.read(from * f, to * f), drop: () => undefined } };
+      return [
+        part(side, rows),
+        ...(bias ? [part(`${side}-bias`, { columns: { values: bias.slice(from, to) } })] : []),
+      ];
+    });
+  });
+}
+
+/**
+ * Least number of rows that one task solves from their equations, on a device whose passes are cut into
+ * tasks.
+ */
+const SOLVED_ROWS = 64;
+
+/**
+ * Ratings in rows. For ratings in files the slices of a pass are stored with them, and equal the slices for
+ * ratings in memory.
+ */
+type SlicedRows = RatedRows & { readonly slices?: readonly RowRange[] };
+
+/**
+ * The ratings sorted by a side: its parts, and the blocks that tasks read. If the side is solved from the
+ * whole other side, the blocks are the parts.
+ */
+interface SideBlocks {
+  readonly parts: readonly SlicedRows[];
+  readonly blocks: readonly (SlicedRows | BlockInFile)[];
+}
+
+/**
+ * The slices (row ranges of tasks) of each stage, by part or block. They depend only on the ratings, not on
+ * the number of threads.
+ */
+function alsSlices(
+  problem: AlsProblem,
+  ratings: Readonly<Record<Side, SideBlocks>>,
+  tests: readonly RatedRows[],
+): Record<string, Slice[][]> {
+  const { grid, params, solver, device, places, rows: sizes } = problem;
+  const { wholePasses: whole, parallelism } = device;
+  const implicit = params.implicitPrefs;
+  const cut = (parts: readonly (SlicedRows | BlockInFile)[]) =>
+    parts.map((block) => (whole ? evenRanges(block.rows, 1) : slicesOf(block)));
+  const rows = (parts: readonly RatedRows[]) =>
+    parts.map((part) => evenRanges(part.rows, whole ? 1 : Math.min(128, Math.ceil(part.rows / SOLVED_ROWS))));
+  const gram = gramSlices(params.rank, whole);
+  const ofSide = (side: Side): Record<string, Slice[][]> => {
+    const { parts, blocks } = ratings[side];
+    const fixedRows = sizes[otherSide[side]];
+    const tiled = { tiling: tilingOf(params, solver, fixedRows, device), fixedRows, parallelism };
+    const updated = cut(parts).map((slices, part) => tiledSlices(parts[part].offsets, slices, tiled));
+    return {
+      ...(isInBlocks(grid, side)
+        ? slicesInBlocks(problem, side, { ofBlocks: cut(blocks), ofRows: rows, parts })
+        : { [`update-${side}`]: updated }),
+      [measureStages[side]]: cut(parts),
+      ...(!implicit
+        ? {}
+        : !hasGramOfParts(grid, side, places.length)
+          ? { [`gram-${side}`]: places.map(() => gram) }
+          : { [`grams-${side}`]: parts.map(() => gram) }),
+    };
+  };
+  const { parts, blocks } = ratings.users;
+  return {
+    initialize: parts.map((block) => balancedRanges(block.offsets, taskCount(block.ratings))),
+    ...(Object.assign({}, ...sides.map(ofSide)) as Record<string, Slice[][]>),
+    [measureStages.train]: cut(blocks),
+    [measureStages.test]: cut(tests),
+    ...(implicit
+      ? {
+          [implicitStages.error]: cut(blocks),
+          [implicitStages.ranks]: parts.map((part) => rankSlices(part.rows, whole)),
+        }
+      : {}),
+  };
+}
+
+function slicesOf(block: SlicedRows | BlockInFile): RowRange[] {
+  if (block.offsets === undefined) return block.slices.slice();
+  return block.slices?.slice() ?? balancedRanges(block.offsets, taskCount(block.ratings));
+}
+
+/** Slices of the stages of a side whose equations or products are sums over blocks. */
+function slicesInBlocks(
+  problem: AlsProblem,
+  side: Side,
+  cuts: {
+    readonly ofBlocks: RowRange[][];
+    readonly ofRows: (parts: readonly RatedRows[]) => RowRange[][];
+    readonly parts: readonly RatedRows[];
+  },
+): Record<string, Slice[][]> {
+  const { grid, places } = problem;
+  const named = (stages: readonly string[], slices: RowRange[][]) =>
+    Object.fromEntries(stages.map((stage) => [stage, slices]));
+  const solved = stepsEverywhere(grid, side) ? places.flatMap(() => cuts.parts) : cuts.parts;
+  const formed = cuts.parts.flatMap((part) => placesOfFixedParts(problem, side).map(() => part));
+  return {
+    ...named([`equations-${side}`, `residuals-${side}`, `products-${side}`], cuts.ofBlocks),
+    ...named([`begin-${side}`, `step-${side}`, `update-${side}`], cuts.ofRows(solved)),
+    ...(sumsOf(grid, side) === 'partial-equations'
+      ? named(equationVectorStages(side), cuts.ofRows(formed))
+      : {}),
   };
 }

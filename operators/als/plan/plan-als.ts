@@ -14,7 +14,7 @@ import { costOf, type IterationCost } from './cost/cost.ts';
 import { blockShare } from './cost/device-bytes.ts';
 import { type AlsGrid, type Side, type SideGrid, sides, suits } from './grid.ts';
 import { type LeastMemory, leastMemory } from './least-memory.ts';
-import { PlannedGrids } from './planned-grids.ts';
+import { PlannedGrids } from './plan-of-grid.ts';
 import { type AlsPlanOptions, type AlsProblem, limitedDevices } from './problem.ts';
 import { fitting, noneFits, requireVectorSums, requireVertical, tooLarge } from './refusals.ts';
 import { fewerReason, type UsualWay, usualWays } from './usual-ways.ts';

@@ -1,27 +1,28 @@
-import { counted } from '../../../engine/format.ts';
-import { PLAN_VERSION, type PhysicalPlan, unbound } from '../../../engine/plan/physical-plan.ts';
+import { counted, formatBytes } from '../../../engine/format.ts';
+import { type PhysicalPlan, PLAN_VERSION, unbound } from '../../../engine/plan/physical-plan.ts';
 import { HOST, SPILL } from '../../../engine/plan/place.ts';
 import type { Stage } from '../../../engine/plan/stages.ts';
 import type { PlanDevices } from '../../../engine/run/devices.ts';
 import { peakOf } from '../../../engine/run/walk.ts';
 import { loadStages } from '../../planner/load-stages.ts';
 import type { RatingsProfile } from '../../planner/profile.ts';
-import { blockBytes, requireBindings, requireDeviceFit } from '../../planner/sizes.ts';
+import { blockBytes, factorBytes, requireBindings, requireDeviceFit } from '../../planner/sizes.ts';
 import { contracts } from '../../tasks/tasks.ts';
 import { type PlanWithoutMemory, speculatesWhereItFits } from '../../training/planned-speculation.ts';
 import { rankingBytes } from '../../training/planned-measures.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
 import type { SizedAlsParams } from '../implicit/sized-params.ts';
-import { alsDataSets, estimatedSizes } from './data-sets.ts';
+import { alsDataSets, estimatedSizes, ratingBytes } from './data-sets.ts';
 import { describeProblem, planReasons } from './description.ts';
 import { equationStages } from './equations.ts';
-import { type Side, sides, sumsOf, verticalParts } from './grid.ts';
-import { fixStages, updateStage } from './half-iteration.ts';
+import { type AlsGrid, hasLengths, type Side, sides, sumsOf, verticalParts } from './grid.ts';
+import { fixStages, hasTotals, updateStage } from './half-iteration.ts';
 import { hostMemory, keptFileBytes } from './host-memory.ts';
 import { measureStagesOf } from './measure-stages.ts';
-import { endStages, startStages } from './phases.ts';
-import { type AlsPlanOptions, type AlsProblem, alsProblem } from './problem.ts';
+import { type AlsPlanOptions, type AlsProblem, alsProblem, sideNames } from './problem.ts';
 import { vectorStages } from './vectors.ts';
+import { requireHost } from './refusals.ts';
+import { taskCount } from '../../ratings/row-ranges.ts';
 
 /**
  * The plan of one grid. If a side is fixed as a whole, every device gets a copy of it after it was solved,
@@ -107,4 +108,109 @@ function alsLoadStages({ profile, rows, host }: AlsProblem): Stage[] {
     bytesWritten: blockBytes(rows.users, nz) + blockBytes(rows.items, nz),
     reasons: [],
   });
+}
+
+/** Makes plans of one training for different grids and devices. */
+export class PlannedGrids {
+  readonly params: SizedAlsParams;
+  readonly #profile: RatingsProfile;
+  readonly #devices: PlanDevices;
+  readonly #choices: AlsChoices | undefined;
+  readonly #options: AlsPlanOptions;
+
+  constructor(
+    profile: RatingsProfile,
+    params: SizedAlsParams,
+    devices: PlanDevices,
+    choices: AlsChoices | undefined,
+    options: AlsPlanOptions,
+  ) {
+    this.params = params;
+    this.#profile = profile;
+    this.#devices = devices;
+    this.#choices = choices;
+    this.#options = options;
+  }
+
+  problemOn(compute = this.#devices.compute): AlsProblem {
+    const devices = { ...this.#devices, compute };
+    return alsProblem(this.#profile, this.params, devices, this.#choices, this.#options);
+  }
+
+  /** The plan of a grid (default: the usual grid). Throws CapacityError if it does not fit. */
+  planOf(grid?: AlsGrid, compute = this.#devices.compute): PhysicalPlan {
+    return requireHost(this.#plan(grid, { ...this.#devices, compute }), this.#options.hostBytes);
+  }
+
+  /** The same training on devices that each have `bytes` bytes of memory. */
+  onDevicesOf(bytes: number): PlannedGrids {
+    const compute = this.#devices.compute.map((device) => ({ ...device, capacityBytes: bytes }));
+    const host = compute.find(({ place }) => place === this.#devices.host.place) ?? this.#devices.host;
+    return new PlannedGrids(this.#profile, this.params, { compute, host }, this.#choices, this.#options);
+  }
+
+  #plan(grid: AlsGrid | undefined, devices: PlanDevices): PhysicalPlan {
+    const options = { ...this.#options, grid };
+    return planOfGrid(this.#profile, this.params, devices, this.#choices, options);
+  }
+}
+
+/** Stages that send ratings to their places, draw users, and set items to zero. */
+function startStages(problem: AlsProblem): Stage[] {
+  const { profile, testRatings, params, places, host, device, rows, grid } = problem;
+  const [users, items] = sides.map((side) => sideNames(side, problem));
+  const absolute = params.nonnegative || params.start === 'level';
+  const lengths = params.implicitPrefs
+    ? []
+    : sides.flatMap((side) => (hasLengths(grid, side) ? [`${side}-lengths`] : []));
+  const totals = hasTotals(problem) ? [items.totals] : [];
+  const given = [
+    'ratings-by-user',
+    'ratings-by-item',
+    ...(testRatings === undefined ? [] : ['test-ratings']),
+    ...(params.implicitPrefs ? ['users-shifts', 'items-shifts'] : []),
+    ...lengths,
+    ...totals,
+  ];
+  const zeros = [items.factors, ...(users.bias && items.bias ? [users.bias, items.bias] : [])];
+  return [
+    {
+      name: 'place-ratings',
+      at: places,
+      work: { kind: 'exchange', how: 'move', data: given, to: 'places' },
+      ...(device.ownMemory ? { exchange: `${formatBytes(ratingBytes(profile))} up` } : {}),
+    },
+    {
+      name: 'initialize',
+      at: Array.from({ length: grid.users.q }, () => host.place),
+      work: {
+        kind: 'tasks',
+        tasks: [
+          {
+            kernel: 'initialize',
+            uses: { keys: users.keys, factors: users.factors },
+            params: { rank: params.rank, seed: params.seed, nonnegative: absolute },
+          },
+        ],
+      },
+      kernel: 'initialize',
+      tasks: Math.min(rows.users, taskCount(profile.ratings)),
+      bytesWritten: factorBytes(rows.users, params.rank),
+      reasons: [
+        `items are solved first, from user factors that are ${absolute ? 'absolute values of ' : ''}Gaussian numbers, scaled to length 1 and drawn by seed and external id`,
+      ],
+    },
+    { name: 'allocate', at: places, work: { kind: 'allocate', data: zeros } },
+    ...fixStages(problem, 'users'),
+  ];
+}
+
+function endStages(problem: AlsProblem): Stage[] {
+  const data = sides.flatMap((side) => {
+    const { factors, bias } = sideNames(side, problem);
+    return [factors, ...(bias ? [bias] : [])];
+  });
+  return [
+    { name: 'fetch-factors', at: problem.places, work: { kind: 'exchange', how: 'move', data, to: 'host' } },
+  ];
 }

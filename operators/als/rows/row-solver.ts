@@ -1,4 +1,4 @@
-import type { KeyColumn } from '../../../engine/keys/key-column.ts';
+import { type KeyColumn, keyCount, keyText } from '../../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { Device } from '../../../engine/run/device.ts';
 import { computeDevice } from '../../../engine/run/devices.ts';
@@ -17,7 +17,6 @@ import { chooseSolver, solverParams } from '../solver-choice.ts';
 import { tilingOf } from '../tiles.ts';
 import { sharedArray } from '../../../engine/partition.ts';
 import { roundToHalf } from '../../../engine/numbers/half.ts';
-import { divergedRow } from './diverged-row.ts';
 import { FixedFactors } from './fixed-factors.ts';
 import { lossOfRows, type RowsLoss, type SolvedRowsLoss, squaresOf } from './rows-loss.ts';
 import {
@@ -30,6 +29,8 @@ import {
 } from './solve-rows.ts';
 import { solveInPlace } from './solve-in-place.ts';
 import { solveSummed } from './solve-summed.ts';
+import { DivergedError } from '../../../engine/errors.ts';
+import { largestOfRow, type RowSizes, unsolvedAdvice } from '../unsolved-advice.ts';
 
 const STAGE = 'solve-rows';
 
@@ -288,4 +289,22 @@ export class RowSolver {
     this.#objective = NaN;
     return values;
   }
+}
+
+/** The error for a row of a block whose equations have no finite solution. */
+function divergedRow(
+  row: number,
+  { block, keys }: { readonly block: RatingBlock; readonly keys: KeyColumn },
+  sizes: Pick<RowSizes, 'params' | 'unit'>,
+): DivergedError {
+  const id = keyText(keys, Math.min(row, keyCount(keys) - 1));
+  const count = block.offsets[row + 1] - block.offsets[row];
+  return new DivergedError(
+    `the normal equations of the row ${id} (${count} ratings) are singular or not finite`,
+    {
+      phase: 'train',
+      id,
+      advice: unsolvedAdvice({ ...sizes, count, largest: largestOfRow(block, row) }),
+    },
+  );
 }
