@@ -3,8 +3,7 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { BoundPlan } from '../../engine/plan/bound-plan.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import { SPILL } from '../../engine/plan/place.ts';
-import { blocksInFiles, freeBlocks } from '../ratings/sorting/blocks-in-files.ts';
-import { placeColumns } from '../ratings/sorting/columns-of-block.ts';
+import { blocksInFiles, freeBlocks, placeColumns } from '../ratings/sorting/columns-of-block.ts';
 import { joinedRows, type ModelRows } from '../training/model-rows.ts';
 import { type Checkpoints, checkpointsOf, type HostCopy, type Matrices } from '../training/host-copy.ts';
 import { runLoop } from '../training/loop.ts';
@@ -27,7 +26,7 @@ import {
   type ValidationRanking,
   validationRanking,
 } from '../evaluation/ranking/validation-metric.ts';
-import { RANKED_USERS } from '../evaluation/ranking/ranked-users.ts';
+import { RANKED_USERS } from '../evaluation/ranking/ranked-pairs.ts';
 import { sortedRatingFacts } from '../evaluation/rating-facts.ts';
 import { rankingMetricOf } from '../params/common.ts';
 import { inMemory } from '../ratings/parts-in-files.ts';

@@ -14,7 +14,7 @@ import { loadingStages } from '../planner/load-stages.ts';
 import { requireBudget } from '../planner/memory-budget.ts';
 import type { RatingsProfile } from '../planner/profile.ts';
 import type { KnownPairs } from '../ratings/ids/known-pairs.ts';
-import { type WidenedRatings, widenRatings } from '../ratings/ids/widen-ratings.ts';
+import { type WidenedRatings, widenRatings } from '../ratings/ids/relabel.ts';
 import { loadedOnce, ownBlock, ownRatings } from '../ratings/kept-forms.ts';
 import type { RatingBlock } from '../ratings/rating-block.ts';
 import { ratingsOf } from '../ratings/ratings.ts';

@@ -1,13 +1,16 @@
 import { formatCount } from '../../engine/format.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { Baselines } from '../evaluation/baselines.ts';
-import { compareToMeans, type JudgedModel } from '../evaluation/compare-to-means.ts';
+import {
+  coldWarnings,
+  compareToMeans,
+  compareToPopularity,
+  type JudgedModel,
+  pastBestWarnings,
+} from '../evaluation/model-warnings.ts';
 import type { EffectiveRatings } from '../als/implicit/effective-ratings.ts';
 import type { RatingShape } from '../evaluation/rating-facts.ts';
-import { coldWarnings } from '../evaluation/cold-test.ts';
-import { compareToPopularity } from '../evaluation/ranking/compare-to-popularity.ts';
 import type { HeldOutRanking } from '../evaluation/ranking/held-out-ranking.ts';
-import { pastBestWarnings } from '../evaluation/past-best.ts';
 import { rankWarnings, ratingWarnings, type TrainingWarning } from '../evaluation/rating-warnings.ts';
 import type { DuplicatePolicy } from '../tasks/tasks.ts';
 import type { TrainingIteration } from './iteration.ts';

@@ -4,8 +4,7 @@ import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
 import type { RowRange, Slice, Stage } from '../../../engine/plan/stages.ts';
 import { hostForm, lengthsOfBlock, type RatingBlock, rowsOfBlock } from '../../ratings/rating-block.ts';
 import { balancedRanges, evenRanges, taskCount } from '../../ratings/row-ranges.ts';
-import type { BlockInFile } from '../../ratings/sorting/blocks-in-files.ts';
-import { type ColumnCut, cutColumns } from '../../ratings/sorting/columns-of-block.ts';
+import { type BlockInFile, type ColumnCut, cutColumns } from '../../ratings/sorting/columns-of-block.ts';
 import {
   oneBlock,
   partOfBlock,
