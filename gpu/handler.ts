@@ -3,7 +3,6 @@ import type { Partition, PartitionRef } from '../engine/partition.ts';
 import type { None } from '../operators/tasks/task-types.ts';
 import type { KernelTasks, OutcomeOf, UpdateProblem } from '../operators/tasks/tasks.ts';
 import type { DeviceBlock, DeviceList, DeviceMatrix, WireRows } from './device/resources.ts';
-import type { VariantTime } from './update/choice/time-variants.ts';
 import type { Gpu } from './webgpu/gpu.ts';
 
 /**
@@ -104,6 +103,18 @@ interface KernelTimesTask {
   params: { readonly run: boolean };
   values: { readonly [kernel: string]: number };
 }
+
+/**
+ * The result for one variant: milliseconds of a half-iteration, or `milliseconds` null and the `problem` that
+ * prevented the measurement.
+ */
+export type VariantTime = {
+  readonly variant: string;
+  readonly milliseconds: number | null;
+  /** Number of timed runs: seven, or fewer if the variant is far slower than the fastest one so far. */
+  readonly runs: number;
+  readonly problem?: string;
+};
 
 /**
  * Measures variants of the kernel `update` on a sample of a block's rows, in the given order, so that the

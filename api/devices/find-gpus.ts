@@ -1,6 +1,6 @@
 import { throwIfAborted, UsageError } from '../../engine/errors.ts';
 import { findingOf } from '../../gpu/probe/explain-probe.ts';
-import { hasGraphicsDevice } from '../../gpu/probe/graphics-device.ts';
+import { hasGraphicsDevice } from '../../gpu/probe/system-files.ts';
 import { KnownDrivers } from '../../gpu/probe/known-driver.ts';
 import { type Adapter, type ProbeOutcome, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
 import { cardsOf, type DeviceRequest } from './device-request.ts';

@@ -1,9 +1,8 @@
 import { UsageError } from '../../engine/errors.ts';
 import type { Device } from '../../engine/run/device.ts';
 import type { Place } from '../../engine/plan/place.ts';
-import { type Card, findCards } from '../../gpu/cards/find-cards.ts';
+import { type Card, findCards, memoryUsed } from '../../gpu/cards/find-cards.ts';
 import { GpuThread } from '../../gpu/gpu-thread.ts';
-import { memoryUsed } from '../../gpu/cards/memory-used.ts';
 import { identifyCards } from '../../gpu/cards/identify-cards.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { type DeviceMatrix, numberBytes } from '../device/resources.ts';
 import type { GpuScopeOf, GpuTaskHandler } from '../handler.ts';
 import { addHalf } from './to-half.ts';
-import { addMatrixKernel, addMatrixWorkgroups } from '../equations/exchange/add-matrix.ts';
+import { addMatrixKernel, addMatrixWorkgroups } from '../equations/add-matrix.ts';
 
 /** See `add-rows` of KernelTasks. */
 export const addRows: GpuTaskHandler<'add-rows'> = async (scope) => {

@@ -1,5 +1,5 @@
 import type { DeviceBlock, DeviceMatrix } from '../device/resources.ts';
-import { addSlotsKernel } from './exchange/add-slots.ts';
+import { addSlotsKernel } from './equation-slots.ts';
 import { addCentred } from '../update/centred.ts';
 import { variantNamed } from '../update/choice/choose.ts';
 import { type PreparedRows, prepareRows } from '../update/prepared-rows.ts';

@@ -55,7 +55,7 @@ export function accumulatePlan({ rank, bin }: Pick<TensorParams, 'rank' | 'bin'>
   return { staged, plan: planOf(rank, Math.floor(staged / TILE_VECTORS)) };
 }
 
-/** Template values of the shader parts that compute A on tensor cores (parts/tensor/). */
+/** Template values of the shader parts that compute A on tensor cores (parts/tensor.wgsl). */
 export function accumulateValues(
   params: TensorParams,
 ): Readonly<Record<string, unknown>> & { readonly STAGED: number } {

@@ -1,6 +1,6 @@
 import { addEquations, summingNamed } from './add-equations.ts';
 import type { GpuTaskHandler } from '../handler.ts';
-import { equationValues } from './exchange/slot-columns.ts';
+import { equationValues } from './equation-slots.ts';
 
 /**
  * The task `normal-equations` (see KernelTasks) on a GPU: adds the ratings of the rows [from, to) to their

@@ -109,7 +109,7 @@ function idle(threads: number): number {
  * while the ratings before them are summed.
  *
  * - `work`: list of the parts, with entries (row, first rating, number of ratings, slot); see
- *   gpu/update/work.ts.
+ *   gpu/update/deal-rows.ts.
  * - `fixed`: θ, in float32 or float16 as `precision` says, each row padded to whole 16 x 16 tiles.
  * - With biases, s = Σ θ_v and t = Σ r_uv are summed too. The mean and the fixed side's biases must have been
  *   subtracted from the ratings (subtract-bias).

@@ -1,6 +1,6 @@
 import { solveRows } from './solve-equations.ts';
 import type { GpuTaskHandler } from '../handler.ts';
-import { equationValues } from './exchange/slot-columns.ts';
+import { equationValues } from './equation-slots.ts';
 import { variantNamed } from '../update/choice/choose.ts';
 import { nameOf, solverOf } from '../update/choice/variant.ts';
 

@@ -1,9 +1,8 @@
 import type { DeviceMatrix } from '../device/resources.ts';
-import { fillSlotsKernel } from './exchange/fill-slots.ts';
-import { addGramKernel } from '../implicit/add-gram.ts';
+import { equationValues, fillSlotsKernel } from './equation-slots.ts';
+import { addGramKernel } from '../implicit/gram.ts';
 import { slotElements } from '../device/slots.ts';
 import { addMatrixShifts } from '../solve/row-shifts.ts';
-import { equationValues } from './exchange/slot-columns.ts';
 import { slotsOf } from '../update/prepared-rows.ts';
 import { compileSolve } from './slot-kernels.ts';
 import { type SolvedPass, submitSolved } from '../update/solved-pass.ts';

@@ -1,17 +1,15 @@
 import type { DeviceMatrix } from '../device/resources.ts';
-import { gramSumKernel, gramSumWorkgroups } from './gram-sum.ts';
-import { wideGramKernel, wideGramWorkgroups } from './wide-gram.ts';
 import {
   chooseNormalEquations,
   normalEquationsKernel,
   normalEquationsWorkgroups,
 } from '../equations/normal-equations.ts';
-import { MOST_FORMED, slotElements } from '../device/slots.ts';
-import type { CompiledKernel } from '../webgpu/kernel.ts';
+import { MOST_FORMED, paddedRank, slotElements, tilesOf } from '../device/slots.ts';
+import { type CompiledKernel, kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { GpuInfo } from '../webgpu/gpu-info.ts';
 import type { Pass } from '../webgpu/pass.ts';
-import { EntryList } from '../update/work.ts';
+import { EntryList } from '../update/deal-rows.ts';
 
 /**
  * Θ is divided into ranges of rows, whose products θ_v θ_vᵀ are summed in parallel into slots of scratch
@@ -113,3 +111,150 @@ async function partsOf(gpu: Gpu, rows: number, size: number) {
   known.set(key, made);
   return made;
 }
+
+/** Threads of a workgroup that computes a tile of 64 x 64 sums; see parts/slabs.wgsl. */
+const TILE_THREADS = 64;
+
+/**
+ * The eight rows of a thread's sums: `offset` from its first row, and the component of the quad of the left
+ * slab that has the row.
+ */
+const tileSums = range(8).map((i) => ({
+  name: i,
+  half: Math.floor(i / 4),
+  component: 'xyzw'[i % 4],
+  offset: 32 * Math.floor(i / 4) + (i % 4),
+}));
+
+export type GramSumParams = { readonly rank: number };
+
+const THREADS = 256;
+
+/**
+ * Threads that share the sum of one element of G: each adds every eighth slot. Large matrices have enough
+ * elements for all threads, and few slots.
+ */
+function lanesOf({ rank }: GramSumParams): number {
+  return rank > MOST_FORMED ? 1 : 8;
+}
+
+/** Number of workgroups to dispatch for the whole matrix. */
+function gramSumWorkgroups(params: GramSumParams): number {
+  return Math.ceil((paddedRank(params.rank) ** 2 * lanesOf(params)) / THREADS);
+}
+
+/**
+ * Computes the Gram matrix G = weight ΘᵀΘ, F x F (F: rank padded to whole tiles), with zeros beyond the rank.
+ * Input: `slot_count` slots (device/slots.ts), each with ΘᵀΘ of some of the rows of Θ. They are added in a
+ * fixed order.
+ */
+export const gramSumKernel = kernelOf<GramSumParams>()({
+  name: 'gram-sum',
+  bindings: [...reads({ slots: 'array<f32>' }), ...writes({ gram: 'array<f32>' })],
+  uniforms: {
+    slot_count: 'u32',
+    weight: 'f32',
+  },
+  values: ({ rank }) => ({
+    THREADS,
+    LANES: lanesOf({ rank }),
+    ELEMENTS: THREADS / lanesOf({ rank }),
+    RANK: rank,
+    STRIDE: paddedRank(rank),
+    SLOT: slotElements(rank, false),
+  }),
+  workgroup: (params) => ({ threads: THREADS, bytes: lanesOf(params) > 1 ? 4 * THREADS : 0 }),
+  samples: [{ rank: 40 }, { rank: 528 }],
+});
+
+export type WideGramParams = { readonly rank: number };
+
+/** Rows of θ, or of the Gram matrix, in workgroup memory at a time. */
+const SLAB = 16;
+
+/** Tiles of 64 x 64 elements that contain the lower triangle. */
+function blocksOf(rank: number): number {
+  const side = Math.ceil(tilesOf(rank) / 4);
+  return (side * (side + 1)) / 2;
+}
+
+function wideGramWorkgroups({ rank }: WideGramParams, parts: number): number {
+  return parts * blocksOf(rank);
+}
+
+/**
+ * Sums θ_v θ_vᵀ over ranges of rows of Θ into slots, for the Gram matrix at ranks at which normal-equations
+ * does not run. An entry of `work`: 0, first row, number of rows, slot.
+ */
+export const wideGramKernel = kernelOf<WideGramParams>()({
+  name: 'wide-gram',
+  bindings: [...reads({ work: 'array<vec4u>', fixed: 'array<vec4f>' }), ...writes({ slots: 'array<vec4f>' })],
+  uniforms: { count: 'u32' },
+  values: ({ rank }) => ({
+    THREADS: TILE_THREADS,
+    SLAB,
+    TILES: tilesOf(rank),
+    QUADS: 4 * tilesOf(rank),
+    BLOCKS: blocksOf(rank),
+    SLOT_QUADS: slotElements(rank, false) / 4,
+    sums: tileSums,
+  }),
+  workgroup: () => ({ threads: TILE_THREADS, bytes: 2 * SLAB * 256 }),
+  samples: [{ rank: 528 }],
+});
+
+export type GramProductsParams = { readonly rank: number };
+
+function columnTiles(rank: number): number {
+  return Math.ceil(paddedRank(rank) / 64);
+}
+
+/** Workgroups that multiply the vectors of `rows` rows. */
+export function gramProductsWorkgroups({ rank }: GramProductsParams, rows: number): number {
+  return Math.ceil(rows / 64) * columnTiles(rank);
+}
+
+/**
+ * Multiplies the vectors of `count` rows by the Gram matrix, for CG without A of implicit data at ranks above
+ * 128. The product of row `first` is the first one of `products`.
+ */
+export const gramProductsKernel = kernelOf<GramProductsParams>()({
+  name: 'gram-products',
+  bindings: [
+    ...reads({ vectors: 'array<vec4f>', gram: 'array<vec4f>' }),
+    ...writes({ products: 'array<vec4f>' }),
+  ],
+  uniforms: { count: 'u32', first: 'u32' },
+  values: ({ rank }) => ({
+    THREADS: TILE_THREADS,
+    SLAB,
+    QUADS: paddedRank(rank) / 4,
+    COLUMN_TILES: columnTiles(rank),
+    sums: tileSums,
+    components: ['x', 'y', 'z', 'w'],
+  }),
+  workgroup: () => ({ threads: TILE_THREADS, bytes: 2 * SLAB * 256 }),
+  samples: [{ rank: 144 }, { rank: 528 }],
+});
+
+export type AddGramParams = { readonly rank: number };
+
+const ADD_THREADS = 64;
+
+/**
+ * For implicit data: adds the Gram matrix G to A of each row that has ratings. A is in the row's first slot
+ * of scratch memory (device/slots.ts). A workgroup has one entry (row, first slot, n, number of slots) of the
+ * list. `gram`: G as F x F matrix (F: rank padded to whole 16 x 16 tiles).
+ */
+export const addGramKernel = kernelOf<AddGramParams>()({
+  name: 'add-gram',
+  bindings: [...reads({ work: 'array<vec4u>', gram: 'array<vec4f>' }), ...writes({ slots: 'array<vec4f>' })],
+  uniforms: { count: 'u32' },
+  values: ({ rank }) => ({
+    THREADS: ADD_THREADS,
+    TILES: tilesOf(rank),
+    SLOT_QUADS: slotElements(rank, false) / 4,
+  }),
+  workgroup: () => ({ threads: ADD_THREADS, bytes: 0 }),
+  samples: [{ rank: 40 }],
+});

@@ -1,3 +1,4 @@
+import type { GpuFeature } from '../webgpu/gpu-info.ts';
 import { range } from '../webgpu/kernel.ts';
 import { paddedRank, slotElements, tilesOf } from '../device/slots.ts';
 import { hasRatingRow, type TensorPlan, tensorPlan } from '../equations/tensor-plan.ts';
@@ -181,7 +182,7 @@ export function int8Plan(shape: Int8Shape): Int8Plan {
   return { staged, front, columns, rated, plan: planOf(rank, Math.floor(staged / TILE_VECTORS), subgroups) };
 }
 
-/** Template values of the shader parts that compute A and b in 8 bits (parts/int8/). */
+/** Template values of the shader parts that compute A and b in 8 bits (parts/int8.wgsl). */
 export function int8Values(
   shape: Int8Shape,
 ): Readonly<Record<string, unknown>> & { readonly STAGED: number } {
@@ -215,6 +216,7 @@ export function int8Values(
     RATING_ROW: ratingRow,
     BIASES: biases,
     INT8: true,
+    IMPLICIT: false,
     HALF_A: false,
     steps: range(BIN / 32),
     accumulators: range(plan.accumulators),
@@ -224,6 +226,9 @@ export function int8Values(
     other_subgroups: range(plan.subgroups).slice(1),
   };
 }
+
+/** Features that 8-bit kernels need; their vectors and scales are float16 and float32. */
+export const int8Needs: readonly GpuFeature[] = ['f16', 'subgroups', 'int8'];
 
 export function int8Workgroup(params: Int8Shape): { readonly threads: number; readonly bytes: number } {
   return { threads: int8Subgroups(params) * 32, bytes: int8Values(params).STAGED * 16 };

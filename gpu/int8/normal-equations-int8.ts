@@ -1,5 +1,5 @@
 import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
-import { BINS_AHEAD, int8Values, int8Workgroup } from './int8-plan.ts';
+import { BINS_AHEAD, int8Needs, int8Values, int8Workgroup } from './int8-plan.ts';
 
 export type NormalEquationsInt8Params = {
   readonly rank: number;
@@ -32,7 +32,7 @@ export const normalEquationsInt8Kernel = kernelOf<NormalEquationsInt8Params>()({
     unscale: 'f32',
     mean: 'f32',
   },
-  needs: () => ['f16', 'subgroups', 'int8'],
+  needs: () => int8Needs,
   values: (params) => ({ ...int8Values(params), sets: range(BINS_AHEAD.ofSums(params.rank)) }),
   workgroup: int8Workgroup,
   samples: [

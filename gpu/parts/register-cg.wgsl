@@ -1,3 +1,100 @@
+#part register-helpers
+// Template: A is stored in float16 or float32, and its variables have different types.
+const RESIDUAL_TOLERANCE = {{ tolerance }};
+
+// Workgroup memory of conjugate gradients: the vector that A is multiplied by (double-buffered), and partial
+// sums of the subgroups.
+{%- if INT8 %} They are stored where ratings and tiles of A were staged before.
+fn vector_part(which: u32, part: u32) -> vec4f {
+  return bitcast<vec4f>(staged[which * TILES * 4u + part]);
+}
+fn sum_at(at: u32) -> vec4f {
+  return bitcast<vec4f>(staged[TILES * 8u + at]);
+}
+fn put_sum(at: u32, number: u32, value: f32) {
+  staged[TILES * 8u + at][number] = bitcast<u32>(value);
+}
+fn put_vector(which: u32, row: u32, value: f32) {
+  if (row < TILES * 16u) {
+    staged[which * TILES * 4u + row / 4u][row & 3u] = bitcast<u32>(value);
+  }
+}
+{%- else %}
+var<workgroup> vectors: array<vec4f, 2 * TILES * 4>;
+var<workgroup> sums: array<vec4f, 2 * SUBGROUPS>;
+
+fn vector_part(which: u32, part: u32) -> vec4f {
+  return vectors[which * TILES * 4u + part];
+}
+fn sum_at(at: u32) -> vec4f {
+  return sums[at];
+}
+fn put_sum(at: u32, number: u32, value: f32) {
+  sums[at][number] = value;
+}
+fn put_vector(which: u32, row: u32, value: f32) {
+  if (row < TILES * 16u) {
+    vectors[which * TILES * 4u + row / 4u][row & 3u] = value;
+  }
+}
+{%- endif %}
+
+{% if HALF_A -%}
+// Stores A / n in float16, two numbers in a register.
+fn keep(value: vec4f, inverse: f32) -> vec2<u32> {
+  let scaled = value * inverse;
+  return vec2<u32>(pack2x16float(scaled.xy), pack2x16float(scaled.zw));
+}
+fn use_a(kept: vec2<u32>) -> vec4f {
+  return vec4f(unpack2x16float(kept.x), unpack2x16float(kept.y));
+}
+fn less(kept: vec2<u32>, value: vec4f) -> vec2<u32> {
+  return keep(use_a(kept) - value, 1.0);
+}
+{%- else -%}
+fn keep(value: vec4f, inverse: f32) -> vec4f {
+  return value;
+}
+fn use_a(kept: vec4f) -> vec4f {
+  return kept;
+}
+fn less(kept: vec4f, value: vec4f) -> vec4f {
+  return kept - value;
+}
+{%- endif %}
+
+#import parts/one-of-three
+
+#part register-product
+// Template: loops are unrolled, so that a thread's elements of A stay in registers.
+{%- comment -%}
+Computes product = (A v)[row] for this thread's row, where v is in buffer `{{ from }}` of put_vector. Four
+adjacent lanes hold four rows of A: each lane has a quarter of the columns of all four, and the lanes exchange
+their sums.
+{%- endcomment %}
+      {
+{%- for q in (0..3) %}
+        var v{{ q }} = vec4f();
+{%- endfor %}
+{%- for m in tile_numbers %}
+        { let part = vector_part({{ from }}, {{ m }}u * 4u + quad_lane);
+{%- for q in (0..3) %} v{{ q }} = fma(use_a(a_{{ m }}_{{ q }}), part, v{{ q }});{% endfor %} }
+{%- endfor %}
+        let u0 = (v0.x + v0.y) + (v0.z + v0.w);
+        let u1 = (v1.x + v1.y) + (v1.z + v1.w);
+        let u2 = (v2.x + v2.y) + (v2.z + v2.w);
+        let u3 = (v3.x + v3.y) + (v3.z + v3.w);
+        let odd = (quad_lane & 1u) == 1u;
+        let high = (quad_lane & 2u) == 2u;
+        let low_pair = select(u0, u1, odd) + subgroupShuffleXor(select(u1, u0, odd), 1u);
+        let high_pair = select(u2, u3, odd) + subgroupShuffleXor(select(u3, u2, odd), 1u);
+        product = select(low_pair, high_pair, high) + subgroupShuffleXor(
+          select(high_pair, low_pair, high),
+          2u
+        );
+      }
+
+#part register-cg
 // Template: loops are unrolled, so that a thread's elements of A stay in registers.
 {%- comment -%}
 Solves A x = b for one row by conjugate gradients, with A in its threads' registers (cuMF_ALS, Algorithm 1,
@@ -107,3 +204,18 @@ diagonal matrix S, and `scaled` multiplies by this thread's element of S.
 {%- endif %}
     let beta_row = (t - s_x) / weight;
 {%- endif %}
+
+#part one-of-three
+// Adds three numbers of each thread over the subgroup, with fewer exchanges between lanes than three separate
+// sums: after two exchanges each lane continues with only one of the numbers. Lane 0 returns the sum of the
+// first number, lane 1 of the third, lane 2 of the second.
+fn one_of_three(thread: u32, mine: vec3f) -> f32 {
+  let odd = (thread & 1u) == 1u;
+  let second = (thread & 2u) == 2u;
+  let low = select(mine.x, mine.z, odd) + subgroupShuffleXor(select(mine.z, mine.x, odd), 1u);
+  let high = select(mine.y, mine.z, odd) + subgroupShuffleXor(select(mine.z, mine.y, odd), 1u);
+  var one = select(low, high, second) + subgroupShuffleXor(select(high, low, second), 2u);
+  one += subgroupShuffleXor(one, 4u);
+  one += subgroupShuffleXor(one, 8u);
+  return one + subgroupShuffleXor(one, 16u);
+}

@@ -1,3 +1,4 @@
+#part score-tile
 // Template: loops are unrolled, so that a thread's 64 scores stay in registers.
 // Computes the scores x.theta of ROWS rows and COLUMNS columns (a tile). A thread computes 8 x 8 of them, in
 // s00 to s77. Eight features at a time are in workgroup memory, and the next eight are loaded meanwhile.

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 
 /** The names in a system folder; empty if it does not exist or may not be read. */
 export function namesIn(folder: string): string[] {
@@ -15,5 +15,27 @@ export function textOf(file: string): string {
     return readFileSync(file, 'utf8');
   } catch {
     return '';
+  }
+}
+
+/**
+ * False if no GPU driver can work here. On Linux, true if a render node, NVIDIA's device file or WSL's
+ * device file exists; a container has them only if a graphics card was passed in. On other systems always
+ * true: only a probe can find out.
+ */
+export function hasGraphicsDevice(platform: NodeJS.Platform = process.platform): boolean {
+  if (platform !== 'linux') return true;
+  if (existsSync('/dev/dxg')) return true;
+  return (
+    names('/dev').some((name) => /^nvidia\d/.test(name)) ||
+    names('/dev/dri').some((name) => name.startsWith('renderD'))
+  );
+}
+
+function names(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
   }
 }

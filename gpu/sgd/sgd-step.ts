@@ -4,7 +4,7 @@ import { range } from '../webgpu/kernel.ts';
 
 /**
  * Parameters of an SGD step: the update of a row's and a column's factors by one rating
- * (gpu/parts/sgd-step.wgsl).
+ * (gpu/parts/sgd.wgsl).
  */
 export type SgdStepParams = {
   /**

@@ -21,7 +21,7 @@ const THREADS = 256;
 
 /**
  * Template values of the kernels that read shifts, the numbers that are added to the diagonals of A
- * (parts/row-shift.wgsl): numbers for each row.
+ * (parts/rows.wgsl): numbers for each row.
  */
 export function shiftValues(biases: boolean) {
   return { SHIFTS: biases ? 2 : 1 };

@@ -17,7 +17,7 @@ export type SolveCholeskyParams = {
  *
  * | buffer | content |
  * |---|---|
- * | `work` | list of the rows (gpu/update/work.ts): row, first slot, n_u, number of slots |
+ * | `work` | list of the rows (gpu/update/deal-rows.ts): row, first slot, n_u, number of slots |
  * | `slots` | A and b (device/slots.ts); a row's slots are adjacent, summed in order and overwritten |
  * | `shifts` | the numbers that are added to the diagonals of A, such as λ n_u |
  * | `factors` | output x, each row padded with 0 to whole tiles; a row with n_u = 0 becomes 0 |

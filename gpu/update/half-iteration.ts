@@ -37,10 +37,10 @@ export interface UpdateInputs {
 }
 
 /**
- * Most workgroups of update-short. Each is one subgroup and loops over rows of the list, so more would not
- * help: this number fills any GPU several times over.
+ * Most workgroups of update-short and of the fused kernels. Each loops over rows of the list, so more would
+ * not help: this number fills any GPU several times over.
  */
-const SHORT_WORKGROUPS = 4224;
+const LOOPING_WORKGROUPS = 4224;
 
 /**
  * Solves the rows [from, to) of a block in one submission. Returns the lowest row whose solution is not
@@ -146,7 +146,7 @@ class HalfIteration {
     { sum, gram, solve, short, fused }: Awaited<ReturnType<typeof compileForRows>>,
     add: AddKernel,
   ): Promise<void> {
-    const { sum: kind, fused: form } = this.#settings.variant;
+    const { sum: kind } = this.#settings.variant;
     const mirror = kind.kernel === 'int8' ? await addInt8(this.#gpu, pass, this.#inputs.fixed) : undefined;
     const gathered: Readonly<Record<string, Binding>> = mirror
       ? { fixed: mirror.rounded, scales: mirror.scales }
@@ -159,10 +159,10 @@ class HalfIteration {
       add(solve.compiled, { work, slots }, rowCount, solve.workgroups(rowCount));
     }
     for (const [i, { entries, count }] of rows.short.entries())
-      add(short[i], { work: entries }, count, Math.min(count, SHORT_WORKGROUPS));
+      add(short[i], { work: entries }, count, Math.min(count, LOOPING_WORKGROUPS));
     if (rows.fused === undefined || fused === undefined) return;
     const { entries, count } = rows.fused;
-    add(fused, { ...gathered, work: entries }, count, Math.min(form?.workgroups ?? 1, count));
+    add(fused, { ...gathered, work: entries }, count, Math.min(LOOPING_WORKGROUPS, count));
   }
 
   async #bindings(pass: Pass) {

@@ -3,9 +3,8 @@ import { paddedRank, slotElements } from '../device/slots.ts';
 import { INT8_PART } from '../int8/int8-plan.ts';
 import { vectorBytes, vectorQuads } from '../vectors/vectors.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
-import { dealRows, type RowLimits } from './deal-rows.ts';
+import { dealRows, type Parts, type RowLimits } from './deal-rows.ts';
 import type { UpdateSettings, UpdateVariant } from './choice/variant.ts';
-import type { Parts } from './work.ts';
 
 /**
  * Most bytes of the scratch buffer of slots. A slot holds the normal equations (or CG vectors) of one row or
@@ -29,7 +28,7 @@ export function slotsOf(
 /**
  * A batch of long rows whose slots (memory for A and b of each part of a row) fit the scratch buffer
  * together. `parts` lists the parts of rows that are summed into slots, `rows` the rows that are then solved;
- * both in the format of work.ts.
+ * both in the format of Parts (deal-rows.ts).
  */
 export interface RowBatch {
   readonly parts: GPUBuffer;

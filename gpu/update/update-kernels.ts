@@ -1,13 +1,11 @@
-import { addGramKernel } from '../implicit/add-gram.ts';
-import { updateImplicitTensorKernel } from '../implicit/update-implicit-tensor.ts';
+import { addGramKernel } from '../implicit/gram.ts';
+import { updateImplicitTensorKernel, updateInt8Kernel, updateTensorKernel } from './update-tensor.ts';
 import { subtractBiasKernel } from '../copies/subtract-bias.ts';
 import { toHalfKernel } from '../copies/to-half.ts';
 import { columnMaximaKernel, toInt8Kernel } from '../int8/to-int8.ts';
-import { updateInt8Kernel } from '../int8/update-int8.ts';
 import { objectiveSumsKernel } from '../loss/objective-sums.ts';
 import { rowShiftsKernel } from '../solve/row-shifts.ts';
 import { updateShortKernel } from './update-short.ts';
-import { updateTensorKernel } from './update-tensor.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { CompiledKernel } from '../webgpu/kernel.ts';
 import { needsCentred } from './centred.ts';

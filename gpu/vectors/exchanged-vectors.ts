@@ -6,7 +6,6 @@
 import type { ImplicitWeights } from '../../operators/tasks/tasks.ts';
 import type { RowRegularization } from '../../operators/tasks/task-types.ts';
 import type { DeviceBlock, DeviceMatrix } from '../device/resources.ts';
-import { addProductsKernel } from './add-products.ts';
 import { ratingProducts, type Teams } from './products.ts';
 import { multipliedRows, type Phase, phaseBuffers, RowPhases } from './row-phases.ts';
 import { vectorQuads } from './vectors.ts';
@@ -17,6 +16,8 @@ import { submitSolved } from '../update/solved-pass.ts';
 import { REGIONS, type UpdateVariant } from '../update/choice/variant.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { KernelTimes, SubmitOptions } from '../webgpu/pass.ts';
+import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
+import { type EquationsParams, equationValues } from '../equations/equation-slots.ts';
 
 type Submitting = Pick<SubmitOptions, 'timed' | 'submitted'>;
 
@@ -169,4 +170,125 @@ export async function takeStep(
     },
   );
   return badRow;
+}
+
+export type AddProductsParams = {
+  readonly rank: number;
+  readonly biases: boolean;
+  /**
+   * True: `sums` has gradients (residuals and the numbers n, t, along and s, see
+   * operators/tasks/vector-tasks.ts). False: `sums` has products of A with vectors.
+   */
+  readonly first: boolean;
+};
+
+const THREADS = 64;
+
+/**
+ * Adds to each listed row of `sums` the row's slots, in order. A row's ratings are cut into parts, and a slot
+ * has the sum over one part (layout: vectors.ts). An entry of `work`: row, first slot, number n of ratings,
+ * number of slots.
+ */
+export const addProductsKernel = kernelOf<AddProductsParams>()({
+  name: 'add-products',
+  bindings: [...reads({ work: 'array<vec4u>', slots: 'array<vec4f>' }), ...writes({ sums: 'array<vec4f>' })],
+  uniforms: { count: 'u32' },
+  values({ rank, biases, first }) {
+    const { quads, gradients, slot } = vectorQuads(rank, biases);
+    return {
+      THREADS,
+      QUADS: quads,
+      ROW_QUADS: first ? gradients : quads,
+      SLOT_QUADS: slot,
+      USED: first ? slot : quads,
+      FIRST: first,
+    };
+  },
+  workgroup: () => ({ threads: THREADS, bytes: 0 }),
+  samples: [
+    { rank: 40, biases: true, first: true },
+    { rank: 40, biases: false, first: false },
+  ],
+});
+
+export type EquationProductsParams = EquationsParams & {
+  /**
+   * True: computes the residual b - A x, and the sums that are stored with it
+   * (operators/tasks/vector-tasks.ts). False: computes products of A with search directions.
+   */
+  readonly first: boolean;
+};
+
+function threadsOf(rank: number): number {
+  return Math.min(256, Math.max(32, Math.ceil(rank / 32) * 32));
+}
+
+/**
+ * Multiplies each row's matrix A, which was formed from its ratings before, by the row's vector, and adds the
+ * result to the row of `sums`.
+ */
+export const equationProductsKernel = kernelOf<EquationProductsParams>()({
+  name: 'equation-products',
+  bindings: [...reads({ equations: 'array<f32>', vectors: 'array<f32>' }), ...writes({ sums: 'array<f32>' })],
+  uniforms: {
+    count: 'u32',
+    first: 'u32',
+
+    /** Numbers of a row of `equations`. */
+    stride: 'u32',
+  },
+  values({ rank, biases, first }) {
+    const { RANK, PADDED, B, N } = equationValues({ rank, biases });
+    const { quads, gradients } = vectorQuads(rank, biases);
+    return {
+      RANK,
+      PADDED,
+      B,
+      N,
+      S: 4 * quads + 16,
+      FIRST: first,
+      BIASES: biases,
+      SUM_STRIDE: 4 * (first ? gradients : quads),
+      THREADS: threadsOf(rank),
+    };
+  },
+  workgroup: ({ rank }) => ({
+    threads: threadsOf(rank),
+    bytes: 4 * (equationValues({ rank, biases: false }).PADDED + threadsOf(rank)),
+  }),
+  samples: [
+    { rank: 40, biases: true, first: true },
+    { rank: 512, biases: false, first: true },
+    { rank: 100, biases: true, first: false },
+  ],
+});
+
+export interface EquationProductInputs {
+  readonly equations: DeviceMatrix;
+  /** x, or the search direction. */
+  readonly vectors: DeviceMatrix;
+  /** Gradients, or products. */
+  readonly sums: DeviceMatrix;
+}
+
+/**
+ * Adds the products of A with the vectors of the rows [from, to), or their residuals, to `sums`, in one
+ * submission.
+ */
+export async function addEquationProducts(
+  gpu: Gpu,
+  { equations, vectors, sums }: EquationProductInputs,
+  { rank, biases, first, from, to }: EquationProductsParams & { readonly from: number; readonly to: number },
+  options: Pick<SubmitOptions, 'timed' | 'submitted'> = {},
+): Promise<KernelTimes> {
+  const kernel = await gpu.compile(equationProductsKernel, { rank, biases, first });
+  const pass = gpu.pass(first ? 'equation-residuals' : 'equation-products');
+  if (to > from)
+    pass.dispatch(
+      kernel,
+      { equations: equations.values, vectors: vectors.values, sums: sums.values },
+      { count: to - from, first: from, stride: equations.stride },
+      to - from,
+    );
+  return (await pass.submit(options)).times;
 }

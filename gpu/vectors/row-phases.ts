@@ -1,11 +1,19 @@
-import { paddedRank } from '../device/slots.ts';
-import { gramProductsKernel, gramProductsWorkgroups } from '../implicit/gram-products.ts';
+import { MOST_FORMED, paddedRank } from '../device/slots.ts';
+import { gramProductsKernel, gramProductsWorkgroups } from '../implicit/gram.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
-import type { Binding, BuffersOf, CompiledKernel } from '../webgpu/kernel.ts';
+import {
+  type Binding,
+  type BuffersOf,
+  type CompiledKernel,
+  kernelOf,
+  range,
+  reads,
+  writes,
+} from '../webgpu/kernel.ts';
 import type { Pass } from '../webgpu/pass.ts';
-import { endVectorsKernel } from './end-vectors.ts';
-import { rowLanes } from './row-lanes.ts';
-import { isMultiplied, vectorStepKernel, type VectorStepParams } from './vector-step.ts';
+import { BIAS_TOLERANCE, RESIDUAL_TOLERANCE } from '../solve/solve-cg.ts';
+import { shiftValues } from '../solve/row-shifts.ts';
+import { vectorQuads } from './vectors.ts';
 
 /**
  * A phase of conjugate gradients; vector-step.wgsl describes them. Between two phases other kernels multiply
@@ -119,3 +127,165 @@ export class RowPhases {
 function needsProducts(phase: Phase): boolean {
   return phase === 'begin' || phase === 'step';
 }
+
+/**
+ * Most threads of a row at ranks up to MOST_FORMED, and most groups of four features of a thread above, whose
+ * registers hold them of five vectors.
+ */
+const MOST_LANES = 32;
+const MOST_OWNED = 4;
+const THREADS = 64;
+/** A workgroup has more than one row only if their vectors take at most this number of bytes. */
+const VECTOR_BYTES = 8192;
+
+/**
+ * For kernels of matrix-free conjugate gradients: the number of threads that share a row, and the number of
+ * rows in a workgroup.
+ */
+function rowLanes(rank: number): { readonly lanes: number; readonly rows: number } {
+  const quads = paddedRank(rank) / 4;
+  const most = rank > MOST_FORMED ? quads / MOST_OWNED : Math.min(MOST_LANES, quads);
+  const lanes = 2 ** Math.ceil(Math.log2(most));
+  return { lanes, rows: Math.max(1, Math.min(THREADS / lanes, Math.floor(VECTOR_BYTES / (16 * quads)))) };
+}
+
+/**
+ * Template values of the shaders in parts/conjugate-gradients.wgsl, in which `lanes` threads keep the vectors of a row in
+ * registers.
+ */
+function laneValues(rank: number, { lanes, rows }: { readonly lanes: number; readonly rows: number }) {
+  const quads = paddedRank(rank) / 4;
+  return {
+    QUADS: quads,
+    LANES: lanes,
+    SHARES: Math.min(lanes, quads),
+    ROWS: rows,
+    THREADS: lanes * rows,
+    // Groups of four features that a thread keeps.
+    owned: range(Math.ceil(quads / lanes)),
+    tolerances: { residual: RESIDUAL_TOLERANCE, bias: BIAS_TOLERANCE },
+  };
+}
+
+export type VectorStepParams = {
+  readonly rank: number;
+  readonly biases: boolean;
+  /** With a Gram matrix, which A of implicit data contains. */
+  readonly implicit: boolean;
+  /**
+   * True: rows are taken from a list (row, first slot, number n of ratings, number of slots), and the
+   * products are in their slots. False: the rows are consecutive.
+   */
+  readonly listed: boolean;
+  readonly phase: 'gather' | 'begin' | 'step';
+};
+
+/**
+ * One phase of matrix-free conjugate gradients, on vectors in buffers (layouts: vectors.ts). A row's vectors
+ * in `gradients` and `direction` have the index of its entry in the list, or without a list the row's number.
+ * `gram` is only read for implicit data and `work` only with a list; otherwise any buffer may be bound.
+ *
+ * | rank | `gram` |
+ * |---|---|
+ * | to 128 | the Gram matrix, which each row multiplies by its vector |
+ * | above | products of the Gram matrix and the directions of these rows, from gram-products |
+ */
+export const vectorStepKernel = kernelOf<VectorStepParams>()({
+  name: 'vector-step',
+  bindings: [
+    ...reads({
+      work: 'array<vec4u>',
+      /**
+       * | phase | listed rows | consecutive rows |
+       * |---|---|---|
+       * | `gather` | x of the previous iteration | the same |
+       * | `begin` | slots of the residual | not read |
+       * | `step` | slots of A p | A p of whole rows |
+       */
+      given: 'array<vec4f>',
+      gram: 'array<vec4f>',
+      shifts: 'array<f32>',
+    }),
+    ...writes({ gradients: 'array<vec4f>', factors: 'array<vec4f>', direction: 'array<vec4f>' }),
+  ],
+  /** `first`: the first of consecutive rows. */
+  uniforms: { count: 'u32', first: 'u32' },
+  values(params) {
+    const { rank, biases, listed } = params;
+    const { quads, gradients, slot } = vectorQuads(rank, biases);
+    return {
+      ...params,
+      ...laneValues(rank, rowLanes(rank)),
+      ...shiftValues(biases),
+      multiplies: params.implicit && !isMultiplied(rank),
+      ROW_QUADS: gradients,
+      GIVEN_QUADS: listed ? slot : quads,
+    };
+  },
+  workgroup({ rank, implicit }) {
+    const { lanes, rows } = rowLanes(rank);
+    const vectors = implicit && !isMultiplied(rank) ? 16 * rows * vectorQuads(rank, false).quads : 0;
+    return { threads: lanes * rows, bytes: 8 * lanes * rows + vectors };
+  },
+  samples: (['gather', 'begin', 'step'] as const).flatMap((phase) => [
+    { rank: 264, biases: true, implicit: false, listed: true, phase },
+    { rank: 40, biases: false, implicit: true, listed: false, phase },
+    { rank: 264, biases: false, implicit: true, listed: true, phase },
+    { rank: 4096, biases: false, implicit: true, listed: true, phase },
+  ]),
+});
+
+/**
+ * The largest rank at which each row multiplies the Gram matrix by its own vector: it then fits a fast
+ * cache.
+ */
+const MOST_IN_ROW = 128;
+
+/**
+ * True at ranks at which gram-products multiplies the vectors of many rows by the Gram matrix. A row alone
+ * would read the whole matrix for one product.
+ */
+function isMultiplied(rank: number): boolean {
+  return rank > MOST_IN_ROW;
+}
+
+export type EndVectorsParams = {
+  readonly rank: number;
+  readonly biases: boolean;
+  /** True: rows are taken from a list; see vector-step. */
+  readonly listed: boolean;
+  /** The float16 mirror of the factors is written too. */
+  readonly half: boolean;
+};
+
+/**
+ * The end of matrix-free conjugate gradients, after the last step of vector-step: writes the solved rows to
+ * `factors`, `half`, `bias` and `status`, as solve-cholesky does.
+ */
+export const endVectorsKernel = kernelOf<EndVectorsParams>()({
+  name: 'end-vectors',
+  bindings: [
+    ...reads({ work: 'array<vec4u>', gradients: 'array<vec4f>', shifts: 'array<f32>' }),
+    ...writes({
+      factors: 'array<vec4f>',
+      half: 'array<vec2u>',
+      bias: 'array<f32>',
+      status: 'array<atomic<u32>>',
+    }),
+  ],
+  uniforms: { count: 'u32', first: 'u32' },
+  values: (params) => ({
+    ...params,
+    ...laneValues(params.rank, rowLanes(params.rank)),
+    ...shiftValues(params.biases),
+    ROW_QUADS: vectorQuads(params.rank, params.biases).gradients,
+  }),
+  workgroup({ rank }) {
+    const { lanes, rows } = rowLanes(rank);
+    return { threads: lanes * rows, bytes: 8 * lanes * rows };
+  },
+  samples: [
+    { rank: 264, biases: true, listed: true, half: true },
+    { rank: 40, biases: false, listed: false, half: false },
+  ],
+});

@@ -8,7 +8,7 @@
 //
 // With FIRST, the vector is x, and the factor of theta_v is g_v - w_v theta_v^T x, which sums to the
 // residual. The sums of g_v, of g_v theta_v^T x and, with biases, of theta_v are written too. For the weights
-// w_v and the right sides g_v of explicit and implicit data see parts/vectors/rating-factor.wgsl.
+// w_v and the right sides g_v of explicit and implicit data see parts/rating-factor.
 diagnostic(off, subgroup_uniformity);
 enable subgroups;
 

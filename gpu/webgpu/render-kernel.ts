@@ -3,7 +3,7 @@ import { kernelTexts } from '../generated/kernels-wgsl.ts';
 import type { KernelDescriptor, KernelParams } from './kernel.ts';
 
 /**
- * The text of a shader, in which imports (`#import parts/<file>`) are replaced by the files' texts,
+ * The text of a shader, in which imports (`#import parts/<name>`) are replaced by the files' texts,
  * recursively. If the first line is `// Template: ...`, which is the reason for using a template, it is
  * removed.
  */

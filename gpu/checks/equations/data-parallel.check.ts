@@ -29,7 +29,7 @@ import {
   uploadImplicit,
 } from '../support/rated-problem.ts';
 import { destroyParts, lengthsTo, problemParts } from '../support/parted-problem.ts';
-import { equationValues } from '../../equations/exchange/slot-columns.ts';
+import { equationValues } from '../../equations/equation-slots.ts';
 
 /** The kind of problem to solve, with θ in p parts. Problems of implicit data are solved by Cholesky. */
 export interface DataParallelShape {

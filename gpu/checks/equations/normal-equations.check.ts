@@ -1,4 +1,4 @@
-import { EntryList, type Parts } from '../../update/work.ts';
+import { EntryList, type Parts } from '../../update/deal-rows.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import { CHECKED_RANKS, type KernelCheck } from '../support/check.ts';
 import { deviation } from '../support/numbers.ts';

@@ -15,7 +15,7 @@ import { partsOf, slotsError, summedSlots } from '../equations/normal-equations.
 import { int8Bytes } from '../../int8/int8-plan.ts';
 import { normalEquationsInt8Kernel } from '../../int8/normal-equations-int8.ts';
 import { addInt8 } from '../../int8/to-int8.ts';
-import { updateInt8Kernel, type UpdateInt8Params } from '../../int8/update-int8.ts';
+import { updateInt8Kernel, type UpdateInt8Params } from '../../update/update-tensor.ts';
 
 const BIN = 64;
 

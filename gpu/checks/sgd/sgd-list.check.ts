@@ -3,7 +3,7 @@
  * and no column, so the order of their steps makes no difference.
  */
 import { CounterRandom } from '../../../engine/random.ts';
-import { sgdBlock } from '../../sgd/sgd-block.task.ts';
+import { sgdBlock } from '../../sgd/epoch.task.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { KernelCheck } from '../support/check.ts';
 import {

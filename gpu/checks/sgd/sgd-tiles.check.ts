@@ -7,7 +7,7 @@ import type { Partition } from '../../../engine/partition.ts';
 import { CounterRandom } from '../../../engine/random.ts';
 import { batchOrder } from '../../sgd/sorting/batch-order.ts';
 import { tileLists } from '../../sgd/sorting/tile-lists.ts';
-import { sgdTiles } from '../../sgd/sgd-tiles.task.ts';
+import { sgdTiles } from '../../sgd/epoch.task.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { KernelCheck } from '../support/check.ts';
 import {

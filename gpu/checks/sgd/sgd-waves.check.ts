@@ -4,13 +4,13 @@
  * ratings share rows and columns as in real data.
  */
 import type { Partition } from '../../../engine/partition.ts';
-import { sgdWaves } from '../../sgd/sgd-waves.task.ts';
+import { sgdWaves } from '../../sgd/epoch.task.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { KernelCheck } from '../support/check.ts';
 import {
   randomSides,
-  sourcesOf,
   type Rating,
+  sourcesOf,
   STEP_RATES,
   stepCheck,
   stepError,

@@ -2,7 +2,7 @@ import { biasedGradients, shifted } from '../../../cpu/reference/biased.ts';
 import { conjugateGradient, multiply } from '../../../cpu/reference/conjugate-gradient.ts';
 import type { NormalEquations } from '../../../cpu/reference/normal-equations.ts';
 import { strideOf } from '../../device/resources.ts';
-import { EntryList } from '../../update/work.ts';
+import { EntryList } from '../../update/deal-rows.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import { slotElements } from '../../device/slots.ts';
 import { halfValue } from './float16.ts';

@@ -1,5 +1,5 @@
 /** Runs kernels that sum and solve rows on tensor cores, and measures their errors. */
-import { EntryList } from '../../update/work.ts';
+import { EntryList } from '../../update/deal-rows.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { KernelDescriptor, KernelParams } from '../../webgpu/kernel.ts';
 import type { KernelCheck } from './check.ts';

@@ -5,11 +5,15 @@
  */
 import { destroyBuffers, type DeviceMatrix, strideOf } from '../../device/resources.ts';
 import { addEquations, type AddSettings, summingNamed } from '../../equations/add-equations.ts';
-import { equationValues } from '../../equations/exchange/slot-columns.ts';
-import { addEquationProducts, equationProductsKernel } from '../../vectors/equation-products.ts';
-import { addVectorProducts, takeStep } from '../../vectors/exchanged-vectors.ts';
+import { equationValues } from '../../equations/equation-slots.ts';
+import {
+  addEquationProducts,
+  addVectorProducts,
+  equationProductsKernel,
+  takeStep,
+} from '../../vectors/exchanged-vectors.ts';
 import { vectorQuads } from '../../vectors/vectors.ts';
-import { wideProductsKernel } from '../../vectors/wide-products.ts';
+import { wideProductsKernel } from '../../vectors/products.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import { type KernelCheck, variantOf } from '../support/check.ts';
 import { CG_BIAS_LIMIT, CG_LIMIT } from '../support/limits.ts';

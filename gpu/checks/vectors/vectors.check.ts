@@ -7,7 +7,7 @@ import {
   chooseVectorProducts,
   vectorProductsKernel,
   type VectorProductsParams,
-} from '../../vectors/vector-products.ts';
+} from '../../vectors/products.ts';
 
 type Case = Omit<VectorProductsParams, 'first' | 'implicit'> & { readonly implicit?: boolean };
 

@@ -11,7 +11,7 @@ import {
   implicitProducts,
 } from '../../../cpu/reference/matrix-free.ts';
 import type { UpdateVariant } from '../../update/choice/variant.ts';
-import { wideProductsKernel, wideThreads } from '../../vectors/wide-products.ts';
+import { wideProductsKernel, wideThreads } from '../../vectors/products.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import { type KernelCheck, variantOf } from '../support/check.ts';
 import { CG_BIAS_LIMIT, CG_GRAM_LIMIT, CG_LIMIT } from '../support/limits.ts';
@@ -24,7 +24,7 @@ type Shape = {
   readonly rank: number;
   readonly kind: 'explicit' | 'biases' | 'implicit';
   readonly precision: 'f32' | 'f16';
-  /** Threads of a subgroup that the kernel uses; see wide-products.ts. */
+  /** Threads of a subgroup that the kernel uses; see WideProductsParams. */
   readonly width: number;
   /** Rows of θ, and steps of CG. */
   readonly columns?: number;

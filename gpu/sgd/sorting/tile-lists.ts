@@ -1,8 +1,6 @@
 import type { DeviceBlock } from '../../device/resources.ts';
-import { sgdColumnCountKernel, sgdColumnCountWorkgroups } from './sgd-column-count.ts';
-import { MOST_TILES, sgdTileCountKernel, TILE_CHUNK_ROWS } from './sgd-tile-count.ts';
-import { sgdTileScatterKernel } from './sgd-tile-scatter.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
+import { kernelOf, reads, writes } from '../../webgpu/kernel.ts';
 
 /** The ratings of a block sorted into tiles (sets of columns), as the kernel sgd-tiles reads them. */
 export interface TileLists {
@@ -157,3 +155,77 @@ async function dealRatings(
     table.destroy();
   }
 }
+
+const THREADS = 256;
+/** Ratings of a workgroup. */
+const RATINGS = 64 * THREADS;
+
+/** Counts the ratings of each column. `counts` must be 0 before. */
+export const sgdColumnCountKernel = kernelOf<Record<string, never>>()({
+  name: 'sgd-column-count',
+  bindings: [...reads({ indices: 'array<u32>' }), ...writes({ counts: 'array<atomic<u32>>' })],
+  uniforms: { ratings: 'u32' },
+  values: () => ({ THREADS, RATINGS }),
+  workgroup: () => ({ threads: THREADS, bytes: 0 }),
+  samples: [{}],
+});
+
+function sgdColumnCountWorkgroups(ratings: number): number {
+  return Math.ceil(ratings / RATINGS);
+}
+
+/** Largest number of tiles. */
+const MOST_TILES = 4096;
+
+/**
+ * To sort ratings into tiles (sets of columns), each workgroup takes a chunk of this number of adjacent rows.
+ */
+const TILE_CHUNK_ROWS = 64;
+
+/**
+ * First step of sorting ratings into tiles, which are sets of columns: counts the ratings of each chunk of
+ * rows in each tile. Output: `counts` u32[chunks * tiles].
+ */
+export const sgdTileCountKernel = kernelOf<Record<string, never>>()({
+  name: 'sgd-tile-count',
+  bindings: [
+    ...reads({
+      offsets: 'array<i32>',
+      indices: 'array<u32>',
+      /**
+       * For each column its tile, in the lower 16 bits, and its index within the tile, in the upper 16 bits.
+       */
+      places: 'array<u32>',
+    }),
+    ...writes({ counts: 'array<u32>' }),
+  ],
+  uniforms: {
+    rows: 'u32',
+    tiles: 'u32',
+  },
+  values: () => ({ THREADS: 256, CHUNK: TILE_CHUNK_ROWS, MOST_TILES }),
+  workgroup: () => ({ threads: 256, bytes: 4 * MOST_TILES }),
+  samples: [{}],
+});
+
+/**
+ * Second step of sorting ratings into tiles, which are sets of columns: copies each rating to its tile, where
+ * ratings stay sorted by row.
+ */
+export const sgdTileScatterKernel = kernelOf<Record<string, never>>()({
+  ...sgdTileCountKernel,
+  name: 'sgd-tile-scatter',
+  bindings: [
+    ...reads({
+      offsets: 'array<i32>',
+      indices: 'array<u32>',
+      values: 'array<f32>',
+      places: 'array<u32>',
+      /** For each chunk of rows and tile, the index of its first rating in the output. */
+      starts: 'array<u32>',
+    }),
+    ...writes({ ratings: 'array<vec2<u32>>' }),
+  ],
+  uniforms: { ...sgdTileCountKernel.uniforms, level: 'f32' },
+  samples: [{}],
+});

@@ -1,7 +1,6 @@
 import type { DeviceBlock } from '../../device/resources.ts';
-import { MOST_BANDS, sgdWaveCountKernel } from './sgd-wave-count.ts';
-import { sgdWaveScatterKernel } from './sgd-wave-scatter.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
+import { kernelOf, reads, writes } from '../../webgpu/kernel.ts';
 
 /** First row or column of each band; last, the number of rows or columns. */
 export interface Bands {
@@ -74,3 +73,57 @@ export async function waveBlocks(
     for (const buffer of [rows, columns, table]) buffer.destroy();
   }
 }
+
+/** Largest number of bands of columns. */
+const MOST_BANDS = 2048;
+
+/**
+ * First step of sorting ratings into blocks (a band of rows by a band of columns): counts the ratings of each
+ * block. Output: `counts` u32[row bands * column bands].
+ */
+export const sgdWaveCountKernel = kernelOf<Record<string, never>>()({
+  name: 'sgd-wave-count',
+  bindings: [
+    ...reads({
+      offsets: 'array<i32>',
+      indices: 'array<u32>',
+      /** First row of each band of rows; last, the number of rows. */
+      row_starts: 'array<u32>',
+      /** Band of each column. */
+      band_of: 'array<u32>',
+    }),
+    ...writes({ counts: 'array<u32>' }),
+  ],
+  uniforms: {
+    row_bands: 'u32',
+    column_bands: 'u32',
+  },
+  values: () => ({ THREADS: 256, MOST_BANDS }),
+  workgroup: () => ({ threads: 256, bytes: 4 * MOST_BANDS }),
+  samples: [{}],
+});
+
+/**
+ * Second step of sorting ratings into blocks (a band of rows by a band of columns): copies each rating to its
+ * block. Within a block, ratings are sorted by row and then by column.
+ */
+export const sgdWaveScatterKernel = kernelOf<Record<string, never>>()({
+  ...sgdWaveCountKernel,
+  name: 'sgd-wave-scatter',
+  bindings: [
+    ...reads({
+      offsets: 'array<i32>',
+      indices: 'array<u32>',
+      values: 'array<f32>',
+      row_starts: 'array<u32>',
+      band_of: 'array<u32>',
+      /** Index of each block's first rating in the output. */
+      starts: 'array<u32>',
+    }),
+    ...writes({
+      /** Three words for each rating: row, column, and value as float32 bits. */
+      ratings: 'array<u32>',
+    }),
+  ],
+  samples: [{}],
+});

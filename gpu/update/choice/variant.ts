@@ -39,8 +39,7 @@ export interface UpdateVariant {
   readonly sum: SumKernel;
   /**
    * Present if rows of at most `longest` ratings are solved by a fused kernel: it both computes A on tensor
-   * cores and solves by CG. `workgroups` is the most workgroups that are dispatched; each takes rows from the
-   * list one after the other.
+   * cores and solves by CG.
    *
    * - `halfA`: CG also runs on tensor cores, with A / n in float16 (cuMF_ALS, section 4.2). Otherwise A is in
    *   float32 in registers.
@@ -49,7 +48,6 @@ export interface UpdateVariant {
   readonly fused?: {
     readonly bin: number;
     readonly longest: number;
-    readonly workgroups: number;
     readonly halfA: boolean;
     readonly room?: number;
   };

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import type { DeviceRequest } from '../../../api/devices/device-request.ts';
 import type { Machine } from '../../../api/devices/find-gpus.ts';
-import { OpeningDevices, type OpenedDevices, type SessionDevice } from '../../../api/devices/open-devices.ts';
+import { type OpenedDevices, OpeningDevices, type SessionDevice } from '../../../api/devices/open-devices.ts';
 import type { Session } from '../../../api/session.ts';
 import { openedDevices, trainingDevice } from '../../../api/training/training-device.ts';
 import { CancelledError, UsageError } from '../../../engine/errors.ts';
@@ -11,7 +11,7 @@ import { Scope } from '../../../engine/run/scope.ts';
 import { Holdings } from '../../../engine/run/holdings.ts';
 import { LocalExecutor } from '../../../engine/run/local-executor.ts';
 import { openGpuDevice } from '../../../gpu/open-gpu-device.ts';
-import { hasGraphicsDevice } from '../../../gpu/probe/graphics-device.ts';
+import { hasGraphicsDevice } from '../../../gpu/probe/system-files.ts';
 import { type ProbeOutcome, probeWebGpu } from '../../../gpu/probe/probe-webgpu.ts';
 import { cpuInfo, h200Info } from '../../support/devices/device-info.ts';
 import { card, machineWith } from '../../support/gpu/machine.ts';

@@ -1,11 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { normalEquationsKernel } from '../../../gpu/equations/normal-equations.ts';
 import { normalEquationsTensorKernel } from '../../../gpu/equations/normal-equations-tensor.ts';
-import { updateTensorKernel } from '../../../gpu/update/update-tensor.ts';
+import { updateInt8Kernel, updateTensorKernel } from '../../../gpu/update/update-tensor.ts';
 import { updateShortKernel } from '../../../gpu/update/update-short.ts';
 import { normalEquationsInt8Kernel } from '../../../gpu/int8/normal-equations-int8.ts';
-import { updateInt8Kernel } from '../../../gpu/int8/update-int8.ts';
-import { vectorProductsKernel } from '../../../gpu/vectors/vector-products.ts';
+import { vectorProductsKernel } from '../../../gpu/vectors/products.ts';
 import type { KernelDescriptor, KernelParams } from '../../../gpu/webgpu/kernel.ts';
 import { renderKernel } from '../../../gpu/webgpu/render-kernel.ts';
 import type { UpdateVariant } from '../../../gpu/update/choice/variant.ts';

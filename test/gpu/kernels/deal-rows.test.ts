@@ -4,10 +4,9 @@
  */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { dealRows, type RowLimits } from '../../../gpu/update/deal-rows.ts';
+import { dealRows, type Parts, type RowLimits } from '../../../gpu/update/deal-rows.ts';
 import { tensorPlan } from '../../../gpu/equations/tensor-plan.ts';
 import { dealTiles } from '../../../gpu/equations/tile-partition.ts';
-import type { Parts } from '../../../gpu/update/work.ts';
 
 const entriesOf = ({ entries, count }: Parts) =>
   Array.from({ length: count }, (_, i) => [...entries.subarray(4 * i, 4 * i + 4)]);

@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { kernelTexts } from '../../../gpu/generated/kernels-wgsl.ts';
 import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
 import { floatClasses, LEAST_NORMAL } from '../../support/float-classes.ts';
 import { noGpu, openTestGpu } from '../../support/gpu/open-gpu.ts';
@@ -14,7 +14,7 @@ it.skipIf(noGpu)('the tests of numbers in shaders know every class of float32', 
   const numbers = Float32Array.of(...floatClasses, Infinity, -Infinity, NaN);
   const buffer = await gpu.bufferOf(numbers, 'numbers');
   const module = gpu.device.createShaderModule({
-    code: `${readFileSync(new URL('../../../gpu/parts/finite.wgsl', import.meta.url), 'utf8')}
+    code: `${kernelTexts['parts/finite']}
       @group(0) @binding(0) var<storage, read_write> numbers: array<u32>;
       @compute @workgroup_size(1) fn main(@builtin(workgroup_id) group: vec3u) {
         let x = bitcast<f32>(numbers[group.x]);

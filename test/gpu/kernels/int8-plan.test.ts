@@ -1,7 +1,7 @@
 /** The workgroups of kernels in 8 bits. */
 import { describe, expect, it } from 'vitest';
 import { int8Plan, int8Workgroup } from '../../../gpu/int8/int8-plan.ts';
-import { updateInt8Kernel } from '../../../gpu/int8/update-int8.ts';
+import { updateInt8Kernel } from '../../../gpu/update/update-tensor.ts';
 
 describe('workgroups in 8 bits', () => {
   it('have sixteen threads for each tile of a row of θ, rounded up to an even number or to a power of two', () => {

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { chooseUpdate } from '../../../gpu/update/choice/choose.ts';
-import { neighboursOf } from '../../../gpu/update/choice/more-variants.ts';
+import { everyVariant, neighboursOf, updateVariants } from '../../../gpu/update/choice/variants.ts';
 import type { UpdateProblem } from '../../../operators/tasks/tasks.ts';
-import { everyVariant, updateVariants } from '../../../gpu/update/choice/variants.ts';
 import { plainGpu, tensorGpu } from '../../support/gpu/gpu-info.ts';
 
 const problem: UpdateProblem = {

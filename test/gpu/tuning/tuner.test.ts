@@ -16,7 +16,7 @@ import { KernelTuner, type TunedKernels } from '../../../gpu/update/choice/tuner
 import { cacheFolder, makeOwnFolder } from '../../../gpu/probe/cache-folder.ts';
 import { TunerCache } from '../../../gpu/update/choice/tuner-cache.ts';
 import { chooseUpdate, type TunedVariant } from '../../../gpu/update/choice/choose.ts';
-import { sampleRows } from '../../../gpu/update/choice/sample-block.ts';
+import { sampleRows } from '../../../gpu/update/choice/time-variants.task.ts';
 import type { UpdateProblem } from '../../../operators/tasks/tasks.ts';
 import { updateVariants } from '../../../gpu/update/choice/variants.ts';
 import { tensorGpu } from '../../support/gpu/gpu-info.ts';

@@ -21,7 +21,7 @@ export type Params = KernelParams & { readonly rank: number; readonly biases: bo
 
 const { fround } = Math;
 
-/** Regularization of a row, as parts/row-shift.wgsl reads it. */
+/** Regularization of a row, as parts/rows.wgsl reads it. */
 export function shiftsOf({ biases }: Params, buffers: Buffers, row: number): Shifts {
   const shifts = new Float32Array(buffers.shifts.bytes);
   return biases ? { shift: shifts[2 * row], ownShift: shifts[2 * row + 1] } : { shift: shifts[row] };

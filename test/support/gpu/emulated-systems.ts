@@ -24,8 +24,8 @@ export interface Shifts {
 }
 
 /**
- * The computation of gpu/parts/register-cg.wgsl: x, followed by the bias. `once`: A in float16 is
- * rounded when all is in it, as in gpu/parts/tensor/tensor-halves.wgsl.
+ * The computation of parts/register-cg: x, followed by the bias. `once`: A in float16 is
+ * rounded when all is in it, as in parts/tensor-halves.
  */
 export function gradients(
   { a, b: givenB, s: givenS, t: givenT }: Equations,

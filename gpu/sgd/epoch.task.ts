@@ -1,0 +1,216 @@
+/**
+ * The tasks of SGD on a GPU: `sgd-block`, `sgd-tiles` and `sgd-waves` step factors along ratings, and
+ * `compile-sgd` compiles their kernels ahead.
+ */
+import { fromHalfKernel, fromHalfWorkgroups } from '../copies/from-half.ts';
+import { addHalf, toHalfKernel } from '../copies/to-half.ts';
+import { type DeviceMatrix, strideOf } from '../device/resources.ts';
+import type { GpuTaskHandler, GpuTaskScope } from '../handler.ts';
+import { squaredErrorKernel } from '../loss/squared-error.task.ts';
+import { weightedNormKernel } from '../loss/weighted-norm.task.ts';
+import type { Pass } from '../webgpu/pass.ts';
+import { sgdListKernel } from './sgd-list.ts';
+import { sgdTilesKernel, tileBatches } from './sgd-tiles.ts';
+import { sgdWavesKernel } from './sgd-waves.ts';
+import { shrinkRowsKernel } from './shrink-rows.task.ts';
+import { batchOrder } from './sorting/batch-order.ts';
+import {
+  sgdColumnCountKernel,
+  sgdTileCountKernel,
+  sgdTileScatterKernel,
+  tileLists,
+} from './sorting/tile-lists.ts';
+import { waveBlocks } from './sorting/wave-blocks.ts';
+
+/**
+ * Threads of a workgroup of sgd-list. The plan gives the number of teams (`workers`) and the threads of each
+ * (`lanes`), from which the number of workgroups follows.
+ */
+const LIST_THREADS = 128;
+
+/** Features of a row of factors; with biases two more, see SgdStepParams. */
+function featuresOf({ rank, biases }: { readonly rank: number; readonly biases: boolean }): number {
+  return rank + (biases ? 2 : 0);
+}
+
+/**
+ * SGD on a shuffled list of ratings (layout rating-list). The teams of all workgroups update the factors
+ * without locks (batch-Hogwild!, cuMF_SGD).
+ */
+export const sgdBlock: GpuTaskHandler<'sgd-block'> = async (scope) => {
+  const { gpu, params } = scope;
+  const { from = 0, to = 0, batch, lanes = 1, workers = 1, precision = 'f32', biases, adaptive } = params;
+  if (batch === undefined)
+    throw new Error('task sgd-block: a GPU steps lists of ratings; blocks are for threads of a CPU');
+  const list = scope.list('block');
+  const order = await orderBuffer(scope, 'batch order');
+  const kernel = await gpu.compile(sgdListKernel, {
+    features: featuresOf(params),
+    precision,
+    threads: LIST_THREADS,
+    lanes,
+    biases,
+    adaptive,
+  });
+  await step(scope, 'sgd-list', precision, false, (pass, factors) => {
+    const { ratings, rows, columns, values } = list;
+    const uniforms = { ratings, first_batch: from, last_batch: to, batch, ...ratesOf(params) };
+    const workgroups = Math.ceil((workers * lanes) / LIST_THREADS);
+    pass.dispatch(kernel, { rows, columns, values, order: order.buffer, ...factors }, uniforms, workgroups);
+  });
+  return { rows: list.ratings };
+};
+
+/** One epoch of SGD in one submission. Each workgroup processes the ratings of one tile, a set of columns. */
+export const sgdTiles: GpuTaskHandler<'sgd-tiles'> = async (scope) => {
+  const { gpu, params } = scope;
+  const { tiles, lanes, threads, precision, arithmetic, biases, adaptive, level, seed, epoch } = params;
+  const block = scope.block('block');
+  const lists = await tileLists(gpu, block, scope.matrix('columns').rows, tiles, level);
+  const { starts, ratings, columns, places } = lists;
+  const features = featuresOf(params);
+  const shape = { features, precision, arithmetic, places, threads, lanes, biases, adaptive };
+  const kernel = await gpu.compile(sgdTilesKernel, shape);
+  const { rows, stride } = scope.matrix('rows');
+  const batches = tileBatches(lists.largest, rows * stride * (precision === 'f16' ? 2 : 4), shape);
+  await step(scope, 'sgd-tiles', precision, true, (pass, factors) => {
+    const uniforms = { tiles, ...ratesOf(params), level, batches, ...batchOrder(batches, seed, epoch) };
+    pass.dispatch(kernel, { starts, ratings, columns, ...factors }, uniforms, tiles);
+  });
+  return { rows: block.ratings };
+};
+
+/**
+ * One epoch of SGD in one submission, with one dispatch for each wave. In a wave, the workgroups process
+ * blocks that have no rows and no columns in common.
+ */
+export const sgdWaves: GpuTaskHandler<'sgd-waves'> = async (scope) => {
+  const { gpu, params } = scope;
+  const { lanes, precision, biases, adaptive, rowStarts, columnStarts } = params;
+  const block = scope.block('block');
+  const workers = rowStarts.length - 1;
+  const blocks = await waveBlocks(gpu, block, { rowStarts, columnStarts });
+  const order = await orderBuffer(scope, 'wave order');
+  const features = featuresOf(params);
+  const kernel = await gpu.compile(sgdWavesKernel, { features, precision, lanes, biases, adaptive });
+  await step(scope, 'sgd-waves', precision, true, (pass, factors) => {
+    const uniforms = { workers, column_bands: columnStarts.length - 1, ...ratesOf(params) };
+    for (let wave = 0; wave < order.length / workers; wave++)
+      pass.dispatch(kernel, { ...blocks, order: order.buffer, ...factors }, { ...uniforms, wave }, workers);
+  });
+  return { rows: block.ratings };
+};
+
+/** Starts compiling and returns at once. The task that needs a kernel reports its errors. */
+export const compileSgd: GpuTaskHandler<'compile-sgd'> = async ({ gpu, params }) => {
+  const { biases, adaptive, precision, steps } = params;
+  const features = featuresOf(params);
+  const half = precision === 'f16';
+  // The slowest to compile is first.
+  const compiling = [
+    ...(steps.kernel === 'sgd-waves'
+      ? [gpu.compile(sgdWavesKernel, { features, precision, lanes: steps.lanes, biases, adaptive })]
+      : [
+          gpu.compile(sgdTilesKernel, {
+            features,
+            precision,
+            arithmetic: steps.arithmetic,
+            places: steps.places,
+            threads: steps.threads,
+            lanes: steps.lanes,
+            biases,
+            adaptive,
+          }),
+          gpu.compile(sgdColumnCountKernel, {}),
+          gpu.compile(sgdTileCountKernel, {}),
+          gpu.compile(sgdTileScatterKernel, {}),
+        ]),
+    gpu.compile(shrinkRowsKernel, { adaptive }),
+    ...(half ? [gpu.compile(toHalfKernel, {}), gpu.compile(fromHalfKernel, {})] : []),
+    gpu.compile(squaredErrorKernel, { stride: strideOf(features), biased: false, half }),
+    gpu.compile(weightedNormKernel, {}),
+  ];
+  for (const kernel of compiling) kernel.catch(() => undefined);
+  return { rows: 0 };
+};
+
+function ratesOf({
+  rate,
+  rowLambda,
+  columnLambda,
+}: {
+  readonly rate: number;
+  readonly rowLambda: number;
+  readonly columnLambda: number;
+}) {
+  return { rate, row_lambda: rowLambda, column_lambda: columnLambda };
+}
+
+/** Uploads the input `order` to a scratch buffer. */
+async function orderBuffer(scope: GpuTaskScope, label: string) {
+  const order = scope.partition('order').columns.order as Uint32Array;
+  const buffer = await scope.gpu.scratch(label, order.byteLength);
+  await scope.gpu.upload(buffer, order);
+  return { buffer, length: order.length };
+}
+
+type FactorBuffers = Readonly<
+  Record<'row_factors' | 'column_factors' | 'row_sums' | 'column_sums', GPUBuffer>
+>;
+
+/**
+ * Submits one pass in which the kernels that `add` dispatches update the factors `rows` and `columns`. If
+ * factors are stored in float16, kernels update the float16 copies, which are then converted to float32.
+ * `copies`: the factors and AdaGrad's sums are first copied from the task's inputs, unless these are the same
+ * buffers.
+ */
+async function step(
+  scope: GpuTaskScope<{ adaptive: boolean }>,
+  label: string,
+  precision: 'f32' | 'f16',
+  copies: boolean,
+  add: (pass: Pass, factors: FactorBuffers) => void,
+): Promise<void> {
+  const { gpu, params } = scope;
+  const half = precision === 'f16';
+  const matrix = (name: string) => (half ? scope.matrixWithHalf(name) : scope.matrix(name));
+  const [rows, columns] = [await matrix('rows'), await matrix('columns')];
+  const stored = (one: DeviceMatrix) => (half ? (one.half as GPUBuffer) : one.values);
+  const sums = async (name: string) =>
+    params.adaptive ? scope.matrix(name).values : gpu.scratch(`no ${name}`, 16);
+  const factors = {
+    row_factors: stored(rows),
+    column_factors: stored(columns),
+    row_sums: await sums('rowSums'),
+    column_sums: await sums('columnSums'),
+  };
+  const pass = gpu.pass(label);
+  for (const [source, target] of [
+    [copies ? scope.matrix('sourceRows') : rows, rows],
+    [copies ? scope.matrix('sourceColumns') : columns, columns],
+  ] as const) {
+    if (half && target.half !== undefined) await addHalf(gpu, pass, { ...source, half: target.half });
+    else copyMatrix(scope, source, target);
+  }
+  if (copies && params.adaptive) {
+    copyMatrix(scope, scope.matrix('sourceRowSums'), scope.matrix('rowSums'));
+    copyMatrix(scope, scope.matrix('sourceColumnSums'), scope.matrix('columnSums'));
+  }
+  add(pass, factors);
+  if (half) {
+    const kernel = await gpu.compile(fromHalfKernel, {});
+    for (const one of [rows, columns]) {
+      const quads = (one.rows * one.stride) / 4;
+      pass.dispatch(kernel, { half: stored(one), factors: one.values }, { quads }, fromHalfWorkgroups(quads));
+    }
+  }
+  await pass.submit({ submitted: scope.submitted });
+}
+
+/** Copies a matrix, before all commands that are submitted later. */
+function copyMatrix({ gpu }: GpuTaskScope, source: DeviceMatrix, target: DeviceMatrix): void {
+  if (source.values === target.values) return;
+  const encoder = gpu.device.createCommandEncoder({ label: 'copy' });
+  encoder.copyBufferToBuffer(source.values, 0, target.values, 0, source.rows * source.stride * 4);
+  gpu.device.queue.submit([encoder.finish()]);
+}
