@@ -74,7 +74,7 @@ describe('a run with its factors in files', () => {
       true,
       true,
     ]);
-  }, 120_000);
+  });
 
   it('exits with 4 and the folder where the disk of its factors is full', async ({ skip }) => {
     // There are bytes, but too few names for the files of the parts.
@@ -87,7 +87,7 @@ describe('a run with its factors in files', () => {
     });
     expect(checkpointsIn(here('none'))).toEqual([]);
     expect(existsSync(here('never'))).toBe(false);
-  }, 60_000);
+  });
 
   it('is trained without checkpoints where their disk is full, with a warning that has the folder', async ({
     skip,
@@ -102,7 +102,7 @@ describe('a run with its factors in files', () => {
       expect(checkpointsIn(checkpoints)).toEqual([]);
     });
     expect(factorsOf('trained')).toHaveLength(2);
-  }, 60_000);
+  });
 
   const isRefused = async (skip: (reason: string) => void, isSpill: boolean, pattern: RegExp) => {
     const name = isSpill ? 'tiny-spill' : 'tiny-checkpoints';
@@ -119,9 +119,9 @@ describe('a run with its factors in files', () => {
 
   it('is refused before its first iteration where the disk has no room for its factors', async ({ skip }) => {
     await isRefused(skip, true, /the disk of --spill-dir has .* free, and .* need up to .*tiny-spill\//);
-  }, 60_000);
+  });
 
   it('is refused before its first iteration where the disk has no room for checkpoints', async ({ skip }) => {
     await isRefused(skip, false, /checkpoints need .* more, and .* are free \(.*tiny-checkpoints\)/);
-  }, 60_000);
+  });
 });
