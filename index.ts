@@ -8,9 +8,9 @@
  */
 // oxlint-disable-next-line import/no-unassigned-import -- First, for its effect.
 import './api/require-host.ts';
-
 // A session, its progress and its time.
 export { Session } from './api/session.ts';
+
 export type { SessionOptions } from './api/session-options.ts';
 export type { DeviceRequest } from './api/devices/device-request.ts';
 export type { RunOptions } from './api/run-session.ts';
@@ -53,8 +53,8 @@ export { ItemNames } from './operators/serving/item-names.ts';
 export type { ItemFilter } from './api/serving/item-filter.ts';
 export type { ItemFilters } from './api/serving/item-filters.ts';
 export type { Exclusions } from './operators/serving/exclusions.ts';
-export type { RecommendOptions } from './api/serving/recommend-options.ts';
-export type { RequestOptions } from './api/serving/request-options.ts';
+export type { RecommendOptions } from './api/serving/recommend-datasets.ts';
+export type { RequestOptions } from './api/serving/request.ts';
 export type { UserRecommendations } from './api/serving/request.ts';
 export type { Explanation } from './api/serving/explain.ts';
 export type { TrainingReport } from './api/reports/training-report.ts';

@@ -1,27 +1,38 @@
-import type { Schema } from 'apache-arrow';
+import { statSync } from 'node:fs';
+import type { RecordBatch, Schema } from 'apache-arrow';
 import { UsageError } from '../engine/errors.ts';
-import { type LogicalPlan, fromSource, rootSource, runInto } from '../engine/stream/logical-plan.ts';
-import type { Source } from '../engine/stream/operator.ts';
-import { FindHeldOut, LeaveOut } from '../operators/splits/leave-out.ts';
-import type { PairOrder } from '../operators/splits/pair-order.ts';
+import { formatBytes } from '../engine/format.ts';
+import type { JsonObject } from '../engine/json.ts';
+import type { ExecutionContext } from '../engine/run/context.ts';
+import { shown } from '../engine/shown.ts';
+import {
+  fromSource,
+  knownSchema,
+  type LogicalPlan,
+  operatorsOf,
+  rootSource,
+  runInto,
+} from '../engine/stream/logical-plan.ts';
+import type { Source, SourceStatistics } from '../engine/stream/operator.ts';
+import { batchStream, type BatchStream } from '../engine/stream/stream.ts';
+import { Union } from '../operators/dataflow/union.ts';
 import { type ColumnNames, usualNames } from '../operators/ratings/rows/column-names.ts';
 import { fieldOf } from '../operators/ratings/rows/columns.ts';
 import { pairColumns, type PairOptions } from '../operators/ratings/rows/find-columns.ts';
+import { FindHeldOut, LeaveOut } from '../operators/splits/leave-out.ts';
+import type { PairOrder } from '../operators/splits/pair-order.ts';
 import { RandomSplit, splitBounds, type SplitOptions } from '../operators/splits/random-split.ts';
 import { TimeSplit } from '../operators/splits/time-split.ts';
 import { CountTimeSizes, requireTimes, timeInUnit, unitsPerMillisecond } from '../operators/splits/times.ts';
 import { checkColumnNames, checkOptions, checkSeed, runOptionNames } from './check-options.ts';
-import { shown } from '../engine/shown.ts';
 import { definedNames, pairOptions, withFoundColumns } from './found-columns.ts';
-import { datasetText } from './inspect/dataset-text.ts';
-import { Cached } from './cached.ts';
-import { readyPlan } from './run-rows.ts';
-import { Union } from '../operators/dataflow/union.ts';
+import { factLines, someOf } from './inspect/fact-lines.ts';
 import { requireReplayable } from './replayable.ts';
 import { Rows } from './rows.ts';
+import { readyPlan } from './run-rows.ts';
 import type { RunOptions, RunSession } from './run-session.ts';
-import { Writers } from './writers.ts';
 import { timeCuts } from './validation/time-cuts.ts';
+import { Writers } from './writers.ts';
 
 /** Ratings to train on, and other ratings to test on. */
 export interface TrainTest {
@@ -282,4 +293,114 @@ function checkCut(cut: unknown): void {
 /** A data set over a source, with column names by role. */
 export function datasetOf(session: RunSession, source: Source, columns: ColumnNames = {}): Dataset {
   return new Dataset(session, fromSource(source), columns);
+}
+
+/** Most paths and columns to list. */
+const MOST_PATHS = 4;
+const MOST_COLUMNS = 12;
+
+const formats: Readonly<Record<string, string>> = {
+  'iterable-source': 'record batches of the caller',
+  'row-source': 'plain objects of the caller',
+  'text-source': 'separated text',
+  'ndjson-source': 'NDJSON',
+  'parquet-source': 'Parquet',
+  'arrow-source': 'Arrow IPC',
+};
+
+/**
+ * Describes a data set for console.log, as far as known without opening a file. `names`: its column names by
+ * role, as far as given.
+ */
+function datasetText(plan: LogicalPlan, names: Readonly<Record<string, string | undefined>>): string {
+  const source = rootSource(plan);
+  const { paths } = source.describe();
+  const files = Array.isArray(paths) ? paths.map(String) : [];
+  const schema = knownSchema(plan);
+  const given = Object.entries(names).flatMap(([use, name]) =>
+    name === undefined ? [] : [`${use} ${name}`],
+  );
+  const operators = operatorsOf(plan).map(({ name }) => name);
+  return factLines('Dataset', {
+    source: files.length > 0 ? someOf(files, MOST_PATHS) : source.name,
+    format: formats[source.name],
+    size: sizeOf(files),
+    columns:
+      schema === undefined ? 'not read yet; await dataset.schema() opens the files' : columnsOf(schema),
+    names: given.length === 0 ? undefined : given.join(', '),
+    operators: operators.length === 0 ? 'none' : operators.join(', '),
+    read: source.replayable ? undefined : 'only once',
+  });
+}
+
+/** Total size of files on disk; undefined for folders, patterns and remote files. */
+function sizeOf(files: readonly string[]): string | undefined {
+  const found = files.map((file) => statSync(file, { throwIfNoEntry: false }));
+  if (files.length === 0 || !found.every((one) => one?.isFile())) return undefined;
+  return formatBytes(found.reduce((sum, one) => sum + (one?.size ?? 0), 0));
+}
+
+function columnsOf({ fields }: Schema): string {
+  return someOf(
+    fields.map(({ name, type }) => `${name} ${String(type)}`),
+    MOST_COLUMNS,
+  );
+}
+
+/** Rows that are kept in memory after the first read. */
+class Cached implements Source {
+  readonly name = 'cached';
+  readonly phase = 'read';
+  readonly replayable = true;
+  readonly #rows: Rows<unknown>;
+  #batches: Promise<readonly RecordBatch[]> | undefined;
+
+  constructor(rows: Rows<unknown>) {
+    this.#rows = rows;
+  }
+
+  describe(): JsonObject {
+    return {
+      of: this.#rows.plan.kind === 'source' ? this.#rows.plan.source.name : this.#rows.plan.operator.name,
+    };
+  }
+
+  schema(): Promise<Schema> {
+    return this.#rows.schema();
+  }
+
+  async statistics({ signal }: ExecutionContext): Promise<SourceStatistics> {
+    const batches = await this.#read({ signal });
+    return { rows: batches.reduce((sum, { numRows }) => sum + numRows, 0), bytes: 0, files: 0 };
+  }
+
+  async execute({ signal }: ExecutionContext): Promise<BatchStream> {
+    const batches = await this.#read({ signal });
+    return batchStream(
+      await this.schema(),
+      (async function* () {
+        yield* batches;
+      })(),
+    );
+  }
+
+  /** Reads the rows, or returns the kept ones. A failed read is not kept, so the next call reads again. */
+  #read(options: { readonly signal?: AbortSignal }): Promise<readonly RecordBatch[]> {
+    this.#batches ??= this.#rows
+      .collect(options)
+      .then(({ batches }) => batches)
+      .catch((error: unknown) => {
+        this.#batches = undefined;
+        throw error;
+      });
+    return this.#batches;
+  }
+}
+
+/** Throws UsageError unless `value` is a data set; `what` names the method that takes it. */
+export function requireDataset(value: unknown, what: string): asserts value is Dataset {
+  if (value instanceof Dataset) return;
+  throw new UsageError(`${what} takes a data set, got ${shown(value)}`, {
+    advice: 'Make one with session.read, session.fromRows or session.from',
+  });
 }

@@ -1,5 +1,4 @@
 import { UsageError } from '../engine/errors.ts';
-import { shown } from '../engine/shown.ts';
 import {
   call,
   type Cast,
@@ -10,7 +9,7 @@ import {
 } from '../engine/expressions/expression.ts';
 import { print } from '../engine/expressions/print.ts';
 import type { ValueType } from '../engine/expressions/types.ts';
-import { SortOrder } from './sort-order.ts';
+import { shown } from '../engine/shown.ts';
 
 /** A column, or a value that is used as a constant. */
 export type ColumnOrValue = Column | Plain;
@@ -223,4 +222,26 @@ export const when = (condition: Column, value: ColumnOrValue): Cases =>
 function conditionOf(condition: unknown): Expression {
   if (condition instanceof Column) return condition.expression;
   throw new UsageError(`when takes a condition such as col('rating').ge(4), got ${shown(condition)}`);
+}
+
+/** A key of `orderBy`, from `col('rating').desc()` or `.asc()`. Immutable. */
+export class SortOrder {
+  readonly expression: Expression;
+  readonly descending: boolean;
+  /** Default: first when ascending, last when descending, as in Spark. */
+  readonly nulls: 'first' | 'last' | undefined;
+
+  constructor(expression: Expression, descending: boolean, nulls?: 'first' | 'last') {
+    [this.expression, this.descending, this.nulls] = [expression, descending, nulls];
+  }
+
+  /** Nulls before all values: `col('rating').desc().nullsFirst()`. */
+  nullsFirst(): SortOrder {
+    return new SortOrder(this.expression, this.descending, 'first');
+  }
+
+  /** Nulls after all values: `col('rating').asc().nullsLast()`. */
+  nullsLast(): SortOrder {
+    return new SortOrder(this.expression, this.descending, 'last');
+  }
 }

@@ -1,9 +1,8 @@
+import { UsageError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import type { PhysicalPlan } from '../engine/plan/physical-plan.ts';
-import { UsageError } from '../engine/errors.ts';
 import { checkOptions, requireOptions, runOptionNames } from './check-options.ts';
-import type { Dataset } from './dataset.ts';
-import { requireDataset } from './require-dataset.ts';
+import { type Dataset, requireDataset } from './dataset.ts';
 import type { RunOptions } from './run-session.ts';
 import {
   checkCheckpointOptions,

@@ -4,35 +4,36 @@ import { followed } from '../engine/run/context.ts';
 import { andThen, runInto } from '../engine/stream/logical-plan.ts';
 import { Evaluate, type Evaluation } from '../operators/evaluation/evaluate.ts';
 import type { RankingEvaluation } from '../operators/evaluation/ranking/evaluate-ranking.ts';
-import { type ColdStart, Predict } from '../operators/serving/predict.ts';
 import type { BadRowPolicy } from '../operators/ratings/rows/bad-rows.ts';
 import { SelectRatings } from '../operators/ratings/rows/select-ratings.ts';
+import { type ColdStart, Predict } from '../operators/serving/predict.ts';
 import { checkOptions, runOptionNames } from './check-options.ts';
-import type { Dataset } from './dataset.ts';
+import { type Dataset, requireDataset } from './dataset.ts';
 import { ratedPairsOf } from './found-columns.ts';
-import { requireDataset } from './require-dataset.ts';
 import { continuedRows, savedRows } from './histories.ts';
-import { isImplicit } from './validation/error-metrics.ts';
 import { loadedParts } from './loaded-parts.ts';
-import { recommendAll, recommendSome, recommendUsers } from './serving/recommend-datasets.ts';
-import { checkCount, checkIds } from './serving/request-options.ts';
+import { RequestModel } from './request-model.ts';
+import type { RunOptions, RunSession } from './run-session.ts';
+import { type FoldedCounts, type FoldInOptions, foldInUsers } from './serving/fold-in.ts';
+import { withNames } from './serving/name-columns.ts';
 import {
   checkItems,
   checkRecommend,
   checkUsers,
   type ItemsOptions,
+  recommendAll,
   type RecommendOptions,
+  recommendSome,
+  recommendUsers,
   type UsersOptions,
-} from './serving/recommend-options.ts';
-import { type FoldedCounts, type FoldInOptions, foldInUsers } from './serving/fold-in.ts';
+} from './serving/recommend-datasets.ts';
+import { checkCount, checkIds } from './serving/request.ts';
 import { ruleOf } from './serving/served-model.ts';
-import type { SimilarOptions } from './serving/search-similar.ts';
 import { similarRows } from './serving/similar-rows.ts';
-import { withNames } from './serving/with-names.ts';
-import { RequestModel } from './request-model.ts';
-import type { RunOptions, RunSession } from './run-session.ts';
+import type { SimilarOptions } from './serving/similar-to.ts';
 import type { ExplainedPlan } from './training/plans/explained-plan.ts';
 import type { UpdateOptions } from './training/update-options.ts';
+import { isImplicit } from './validation/error-metrics.ts';
 import type { RankingOptions } from './validation/ranking-options.ts';
 
 /**

@@ -1,9 +1,9 @@
-import type { RatingOptions } from './rating-options.ts';
 import { DataType } from 'apache-arrow';
 import { DataError, UsageError } from '../engine/errors.ts';
-import { oneOf } from '../engine/one-of.ts';
 import { idValues } from '../engine/keys/id-form.ts';
 import type { KeyType } from '../engine/keys/key-column.ts';
+import { oneOf } from '../engine/one-of.ts';
+import type { ExecutionContext } from '../engine/run/context.ts';
 import {
   andThen,
   type LogicalPlan,
@@ -12,22 +12,21 @@ import {
   runInto,
   schemaOf,
 } from '../engine/stream/logical-plan.ts';
-import type { ExecutionContext } from '../engine/run/context.ts';
+import { loadingNeed, requireRows, rowsWithin } from '../operators/planner/memory-budget.ts';
+import { blockLimit, spilledBytes } from '../operators/planner/sizes.ts';
 import type { IndexedRatings } from '../operators/ratings/ids/index-ids.ts';
 import { readPairs, type ReadPairs } from '../operators/ratings/ids/known-pairs.ts';
-import type { ColdStart } from '../operators/serving/predict.ts';
-import type { BadRowPolicy } from '../operators/ratings/rows/bad-rows.ts';
 import { typesOf } from '../operators/ratings/reading/rating-chunk.ts';
-import { type ColumnNames, usualNames } from '../operators/ratings/rows/column-names.ts';
 import { readRatings } from '../operators/ratings/reading/read-ratings.ts';
+import type { BadRowPolicy } from '../operators/ratings/rows/bad-rows.ts';
+import { type ColumnNames, usualNames } from '../operators/ratings/rows/column-names.ts';
 import { SelectRatings } from '../operators/ratings/rows/select-ratings.ts';
+import type { ColdStart } from '../operators/serving/predict.ts';
+import { CountTimeSizes } from '../operators/splits/times.ts';
 import type { DuplicatePolicy } from '../operators/tasks/tasks.ts';
 import type { Dataset } from './dataset.ts';
 import { definedNames, withFoundColumns } from './found-columns.ts';
-import { CountTimeSizes } from '../operators/splits/times.ts';
 import { keptAs } from './training/kept-ratings.ts';
-import { blockLimit, spilledBytes } from '../operators/planner/sizes.ts';
-import { loadingNeed, requireRows, rowsWithin } from '../operators/planner/memory-budget.ts';
 
 export interface IndexingOptions {
   /**
@@ -255,3 +254,49 @@ async function requireSpill(rows: number, inMemory: number, { executor }: Execut
 async function knownRows(plan: LogicalPlan, ctx: ExecutionContext): Promise<number | undefined> {
   return operatorsOf(plan).length > 0 ? undefined : (await rootSource(plan).statistics?.(ctx))?.rows;
 }
+
+/** The rating options of every trainer, in addition to its parameters. */
+export interface RatingOptions {
+  /**
+   * Column of user ids: integers or text. Default: the data set's name, which must agree, else 'user', else
+   * one such as userId.
+   */
+  readonly userCol?: string;
+  /**
+   * Column of item ids: integers or text. Default: the data set's name, which must agree, else 'item', else
+   * one such as movie_id.
+   */
+  readonly itemCol?: string;
+  /**
+   * Column of ratings: numbers, any unit. Default: the data set's name, which must agree, else 'rating', else
+   * one such as stars.
+   */
+  readonly ratingCol?: string;
+  /**
+   * Column of times, for onDuplicates 'last' only. Default: the data set's name, else 'timestamp', else one
+   * such as ts or date.
+   */
+  readonly timestampCol?: string;
+  /** Predictions for unknown users and items: 'nan', or 'drop' to leave their rows out. Default 'nan'. */
+  readonly coldStartStrategy?: ColdStart;
+  /**
+   * Several ratings of one pair: 'keep' all, 'error', the 'last' by timestamp, their 'mean' or 'sum'. Default
+   * 'keep'.
+   */
+  readonly onDuplicates?: DuplicatePolicy;
+  /**
+   * Rows with null, NaN or infinite values: 'error' ends the run, 'skip' leaves them out and counts them.
+   * Default 'error'.
+   */
+  readonly onBadRows?: BadRowPolicy;
+}
+
+export const ratingOptionNames = [
+  'userCol',
+  'itemCol',
+  'ratingCol',
+  'timestampCol',
+  'coldStartStrategy',
+  'onDuplicates',
+  'onBadRows',
+] as const satisfies readonly (keyof RatingOptions)[];

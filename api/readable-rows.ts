@@ -1,5 +1,8 @@
 import { type RecordBatch, type Schema, Table } from 'apache-arrow';
 import { UsageError } from '../engine/errors.ts';
+import { counted, formatBytes, formatCount, formatMilliseconds } from '../engine/format.ts';
+import type { Measure } from '../engine/metrics.ts';
+import { shown } from '../engine/shown.ts';
 import {
   andThen,
   type LogicalPlan,
@@ -9,18 +12,18 @@ import {
 } from '../engine/stream/logical-plan.ts';
 import type { Sink } from '../engine/stream/operator.ts';
 import type { BatchStream } from '../engine/stream/stream.ts';
-import { plainRows } from '../engine/values/plain-values.ts';
+import { plainRows, readableStyle } from '../engine/values/plain-values.ts';
+import { nullableTexts } from '../engine/values/value-texts.ts';
 import { countedRows, CountRows } from '../operators/dataflow/count-rows.ts';
-import { checkOptions, runOptionNames } from './check-options.ts';
-import { shown } from '../engine/shown.ts';
+import { EXCHANGE, EXCHANGE_IN_FILES } from '../operators/exchange/exchanged-rows.ts';
 import { requireNames, requireSink } from './check-objects.ts';
-import { analyzeRows } from './inspect/analyze-rows.ts';
+import { checkOptions, runOptionNames } from './check-options.ts';
 import { explainRows } from './inspect/explain-rows.ts';
 import { type ColumnSummary, Summaries } from './inspect/summaries.ts';
-import { tableText } from './inspect/table-text.ts';
+import { textTable } from './inspect/text-table.ts';
 import { runRows } from './run-rows.ts';
 import type { RunOptions, RunSession } from './run-session.ts';
-import { writeInto } from './write-into.ts';
+import { writeInto } from './writers.ts';
 
 export interface ExplainRowsOptions extends Pick<RunOptions, 'signal'> {
   /** Also runs the plan and adds measurements: rows, bytes and times of tasks and exchanges. */
@@ -136,4 +139,57 @@ export abstract class ReadableRows implements AsyncIterable<RecordBatch> {
     for await (const batch of stream) summaries.add(batch);
     return summaries.found;
   }
+}
+
+/** Runs a plan; returns the rows, bytes and times of its operators, tasks and exchanges as text. */
+async function analyzeRows(
+  plan: LogicalPlan,
+  session: RunSession,
+  options: Pick<RunOptions, 'signal'>,
+): Promise<string> {
+  const ctx = session.context(options);
+  const start = performance.now();
+  let rows = 0;
+  for await (const { numRows } of await runRows({ plan, session }, undefined, ctx)) rows += numRows;
+  const all = formatMilliseconds(performance.now() - start);
+  return [
+    'Measured',
+    `  ${all} in all: ${counted(rows, 'row')}`,
+    ...[...ctx.metrics.entries()].map(([name, measure]) => `  ${lineOf(name, measure)}`),
+  ].join('\n');
+}
+
+/**
+ * One line about an operator or a stage. Tasks of a stage run in several threads at once; an operator in the
+ * calling thread processes batches.
+ */
+function lineOf(name: string, { runs, rows, bytesDown, milliseconds, wallMilliseconds }: Measure): string {
+  if (name === EXCHANGE_IN_FILES) return `${name}: ${formatBytes(bytesDown)}`;
+  const isStage = wallMilliseconds > 0 || name.startsWith(EXCHANGE);
+  const units = isStage ? counted(runs, 'task') : `${formatCount(runs)} ${runs === 1 ? 'batch' : 'batches'}`;
+  const where = isStage ? 'in all threads together' : 'in the calling thread';
+  const facts = [
+    ...(runs > 0 ? [`${counted(rows, 'row')} in ${units}`] : []),
+    ...(bytesDown > 0 ? [`${formatBytes(bytesDown)} made`] : []),
+    ...(wallMilliseconds > 0 ? [`took ${formatMilliseconds(wallMilliseconds)}`] : []),
+    ...(milliseconds > 0 ? [`${formatMilliseconds(milliseconds)} ${where}`] : []),
+  ];
+  return `${name}: ${facts.join(', ')}`;
+}
+
+/** Most characters of a value to show. */
+const MOST_CHARACTERS = 40;
+
+/** Rows as a text table; `more`: further rows follow. */
+function tableText({ fields }: Schema, batches: readonly RecordBatch[], more: boolean): string {
+  const rows = batches.flatMap((batch) => {
+    const texts = batch.data.children.map((data) => nullableTexts(data, readableStyle));
+    return Array.from({ length: batch.numRows }, (_, row) => texts.map((text) => shortened(text(row))));
+  });
+  const table = textTable({ head: fields.map(({ name }) => name), compact: false }, rows);
+  return `${table}${more ? `\nonly the first ${rows.length} rows` : ''}`;
+}
+
+function shortened(text: string): string {
+  return text.length > MOST_CHARACTERS ? `${text.slice(0, MOST_CHARACTERS - 1)}…` : text;
 }

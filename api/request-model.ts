@@ -1,23 +1,25 @@
 import type { Id } from '../engine/keys/find-id.ts';
 import type { Exclusions } from '../operators/serving/exclusions.ts';
 import { checkOptions, runOptionNames } from './check-options.ts';
-import type { Dataset } from './dataset.ts';
-import { requireDataset } from './require-dataset.ts';
+import { type Dataset, requireDataset } from './dataset.ts';
 import type { RunOptions } from './run-session.ts';
-import { type BuildIndexOptions, type BuiltIndex, buildIndex, saveIndexes } from './serving/build-index.ts';
-import { checkIndexUse, type IndexOption } from './serving/index-use.ts';
-import { preparedIndex } from './serving/search-indexed.ts';
-import { type Explanation, explainItem, type ExplainOptions } from './serving/explain.ts';
+import { buildIndex, type BuildIndexOptions, type BuiltIndex, saveIndexes } from './serving/build-index.ts';
+import { explainItem, type ExplainOptions, type Explanation } from './serving/explain.ts';
 import { type RatedItem, recommendFromRatings } from './serving/fold-in-request.ts';
+import { checkIndexUse, type IndexOption } from './serving/index-use.ts';
+import { type ItemFilters, type ItemFiltersOptions, readItemFilters } from './serving/item-filters.ts';
+import { checkNames } from './serving/item-name.ts';
 import { ratingsOfUser, type RatingsOfUser } from './serving/ratings-of-user.ts';
 import { readExclusions } from './serving/recommend-datasets.ts';
-import { checkCount, checkRequest, type RequestOptions } from './serving/request-options.ts';
-import type { ItemFilters } from './serving/item-filters.ts';
-import { type ItemFiltersOptions, readItemFilters } from './serving/read-item-filters.ts';
-import { recommendToUser, type UserRecommendations } from './serving/request.ts';
-import { scoreOfPair, sideSpace } from './serving/served-model.ts';
+import {
+  checkCount,
+  checkRequest,
+  recommendToUser,
+  type RequestOptions,
+  type UserRecommendations,
+} from './serving/request.ts';
+import { preparedIndex, scoreOfPair, sideSpace } from './serving/served-model.ts';
 import { findSimilar, type SimilarItems, type SimilarTo, type SimilarUsers } from './serving/similar-to.ts';
-import { checkNames } from './serving/item-name.ts';
 import { StoredModel } from './stored-model.ts';
 
 /** A model that answers requests of a server: for one user or item, with plain objects. */

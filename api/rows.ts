@@ -2,23 +2,25 @@ import type { Schema } from 'apache-arrow';
 import { UsageError } from '../engine/errors.ts';
 import type { Expression, Plain } from '../engine/expressions/expression.ts';
 import type { ValueType } from '../engine/expressions/types.ts';
+import { shown } from '../engine/shown.ts';
+import type { SortKey } from '../engine/sorting/sort-keys.ts';
 import { andThen, fromSource, type LogicalPlan } from '../engine/stream/logical-plan.ts';
 import type { Operator } from '../engine/stream/operator.ts';
+import type { Aggregation } from '../operators/dataflow/aggregate/functions.ts';
 import { DropNulls } from '../operators/dataflow/drop-nulls.ts';
-import { Distinct, Repartition, Wide } from '../operators/exchange/wide-operators.ts';
 import { Filter } from '../operators/dataflow/filter.ts';
 import type { JoinKind } from '../operators/dataflow/join/join-columns.ts';
 import { Limit } from '../operators/dataflow/limit.ts';
 import { type BatchFunction, MapBatches, type ModuleFunction } from '../operators/dataflow/map-batches.ts';
-import { Project, type Projection } from '../operators/dataflow/project.ts';
+import { type NamedExpression, Project, type Projection } from '../operators/dataflow/project.ts';
 import { Sample } from '../operators/dataflow/sample.ts';
-import { checkOptions, checkSeed } from './check-options.ts';
-import { shown } from '../engine/shown.ts';
+import { SortRows } from '../operators/dataflow/sort-rows.ts';
+import { Distinct, GroupRows, Repartition, Wide } from '../operators/exchange/wide-operators.ts';
+import { AggregateColumn, count } from './aggregates.ts';
 import { requireByColumn, requireList, requireNames, requireOperator } from './check-objects.ts';
-import { Column, col, lit } from './expressions.ts';
+import { checkOptions, checkSeed } from './check-options.ts';
+import { col, Column, lit, SortOrder } from './expressions.ts';
 import { coalesce } from './functions.ts';
-import { GroupedRows } from './grouped-rows.ts';
-import { type OrderKey, sortingBy } from './order-by.ts';
 import { checkModule } from './inspect/user-modules.ts';
 import { type JoinKeys, type JoinOptions, joinPlan } from './join-plan.ts';
 import { ReadableRows } from './readable-rows.ts';
@@ -235,4 +237,107 @@ function expressionOf(value: unknown, what: string): Expression {
       advice: 'Write it with col: text is read by --where on the command line',
     }),
   });
+}
+
+/** Rows grouped by keys, the result of `groupBy`. Immutable. */
+class GroupedRows<Made> {
+  readonly #keys: readonly NamedExpression[];
+  readonly #plan: LogicalPlan;
+  readonly #over: (plan: LogicalPlan) => Made;
+
+  /** @internal */
+  constructor(plan: LogicalPlan, keys: readonly (string | Column)[], over: (plan: LogicalPlan) => Made) {
+    this.#plan = plan;
+    this.#over = over;
+    this.#keys = keys.map((key) => {
+      if (typeof key === 'string') return { name: key, value: col(key).expression };
+      if (key instanceof Column) return { name: key.name ?? key.toString(), value: key.expression };
+      throw new UsageError(`groupBy takes names and columns, got ${shown(key)}`, {
+        ...(Array.isArray(key) && { advice: "Write groupBy('user', 'item')" }),
+      });
+    });
+    const names = this.#keys.map(({ name }) => name);
+    const twice = names.find((name, i) => names.indexOf(name) < i);
+    if (twice !== undefined) throw new UsageError(`groupBy: the key "${twice}" is named twice`);
+  }
+
+  /**
+   * One row for each group, with its keys and aggregates: `agg(count(), mean('rating').as('average'))`. Nulls
+   * in a key are equal, as are NaNs, and -0 and 0. Without keys there is exactly one row, even for no input
+   * rows.
+   */
+  agg(...aggregates: readonly AggregateColumn[]): Made {
+    if (aggregates.length === 0)
+      throw new UsageError('agg takes one aggregate or more', { advice: "Write agg(count(), sum('plays'))" });
+    const stranger = aggregates.find((one) => !(one instanceof AggregateColumn));
+    if (stranger !== undefined)
+      throw new UsageError(
+        `agg takes aggregates such as mean('rating').as('average'), got ${shown(stranger)}`,
+      );
+    const aggregations = aggregates.map(({ name, call, value }) => ({ name, call, ...(value && { value }) }));
+    return this.#over(grouped(this.#plan, this.#keys, aggregations));
+  }
+
+  /** The number of rows of each group, as a column `count`. */
+  count(): Made {
+    return this.agg(count());
+  }
+}
+
+/** Groups a plan's rows. Keys and aggregated values that are expressions are computed as columns first. */
+function grouped(
+  plan: LogicalPlan,
+  keys: readonly NamedExpression[],
+  aggregations: readonly Aggregation[],
+): LogicalPlan {
+  const names = keys.map(({ name }) => name);
+  const isPlain = keys.every(({ name, value }) => value.kind === 'column' && value.name === name);
+  const values = aggregations.flatMap(({ name, value }) => (value ? [{ name, value }] : []));
+  const own: Aggregation[] = aggregations.map(({ name, call, value }) => ({
+    name,
+    call,
+    ...(value && { value: { kind: 'column', name } }),
+  }));
+  const wide = new GroupRows({ keys: names, aggregations: isPlain ? aggregations : own });
+  const computed = new Project({ kind: 'select', columns: [...keys, ...values] });
+  return fromSource(new Wide(wide, [isPlain ? plan : andThen(plan, computed)]));
+}
+
+/** A key of `orderBy`: a name or an expression, with or without a direction, or an object. */
+export type OrderKey = string | Column | SortOrder | SortKey;
+
+/** The operators of `orderBy`. Keys that are expressions become columns, which are removed after sorting. */
+function sortingBy(keys: readonly OrderKey[]): Operator[] {
+  const computed: NamedExpression[] = [];
+  const named = keys.map((key): SortKey => {
+    const { expression, descending, nulls } = orderOf(key);
+    const shape = { ...(descending && { descending }), ...(nulls && { nulls }) };
+    if (expression.kind === 'column') return { column: expression.name, ...shape };
+    const name = `sort key ${computed.length + 1}`;
+    computed.push({ name, value: expression });
+    return { column: name, ...shape };
+  });
+  const sort = new SortRows(named);
+  if (computed.length === 0) return [sort];
+  const names = computed.map(({ name }) => name);
+  return [new Project({ kind: 'with', columns: computed }), sort, new Project({ kind: 'drop', names })];
+}
+
+function orderOf(key: OrderKey): SortOrder {
+  if (key instanceof SortOrder) return key;
+  if (key instanceof Column) return key.asc();
+  if (typeof key === 'string') return new SortOrder({ kind: 'column', name: key }, false);
+  if (typeof key !== 'object' || key === null || Array.isArray(key))
+    throw new UsageError(`orderBy takes names and columns, got ${shown(key)}`, {
+      advice: "Write orderBy('user', col('rating').desc())",
+    });
+  checkOptions('a key of orderBy', key, ['column', 'descending', 'nulls'], "{ column: 'user' }");
+  const { column, descending = false, nulls } = key;
+  if (typeof column !== 'string')
+    throw new UsageError(`the column of a key of orderBy must be a name, got ${shown(column)}`);
+  if (typeof descending !== 'boolean')
+    throw new UsageError(`descending of a key of orderBy must be true or false, got ${shown(descending)}`);
+  if (nulls !== undefined && nulls !== 'first' && nulls !== 'last')
+    throw new UsageError(`nulls of a key of orderBy must be first or last, got ${shown(nulls)}`);
+  return new SortOrder({ kind: 'column', name: column }, descending, nulls);
 }

@@ -4,26 +4,27 @@ import { iterableSource } from '../connectors/iterable-source.ts';
 import type { RowInput } from '../connectors/rows/row-pages.ts';
 import { RowSource } from '../connectors/rows/row-source.ts';
 import { type EventSink, noEvents } from '../engine/events.ts';
-import { hostDevice } from '../engine/run/devices.ts';
+import { formatBytes } from '../engine/format.ts';
 import type { IdForm } from '../engine/keys/id-form.ts';
 import { RunMetrics } from '../engine/metrics.ts';
+import type { ExecutionContext } from '../engine/run/context.ts';
+import { hostDevice } from '../engine/run/devices.ts';
 import type { Source } from '../engine/stream/operator.ts';
 import type { ColumnNames } from '../operators/ratings/rows/column-names.ts';
-import type { ExecutionContext } from '../engine/run/context.ts';
+import type { ItemNames } from '../operators/serving/item-names.ts';
 import { requireSource } from './check-objects.ts';
 import { checkColumnNames, checkOptions, requireOptions } from './check-options.ts';
 import { type Dataset, datasetOf } from './dataset.ts';
-import type { Model } from './model.ts';
-import type { ItemNamesOptions } from './serving/read-item-names.ts';
-import type { ItemNames } from '../operators/serving/item-names.ts';
 import type { SessionDevice } from './devices/open-devices.ts';
 import { SessionDevices } from './devices/session-devices.ts';
-import { usableMemory } from './devices/usable-memory.ts';
-import { checkBatches, checkRows, type FromOptions, type FromRowsOptions } from './reading.ts';
+import { usableMemory } from './devices/system-limits.ts';
+import { factLines } from './inspect/fact-lines.ts';
+import type { Model } from './model.ts';
 import { Readers } from './readers.ts';
+import { checkBatches, checkRows, type FromOptions, type FromRowsOptions } from './reading.ts';
 import type { RunOptions, RunSession } from './run-session.ts';
+import type { ItemNamesOptions } from './serving/read-item-names.ts';
 import { checkSessionOptions, type SessionOptions } from './session-options.ts';
-import { sessionText } from './inspect/session-text.ts';
 import { SessionWork } from './session-work.ts';
 import { parseSize } from './sizes.ts';
 
@@ -295,4 +296,27 @@ export class Session implements RunSession, AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
+}
+
+/** A session for console.log. */
+interface SessionFacts {
+  readonly closed: boolean;
+  /** undefined while a GPU is being opened. */
+  readonly device: { readonly description: string; readonly reason?: string | undefined } | undefined;
+  /** Threads of the CPU; undefined for a session without devices. */
+  readonly workers: number | undefined;
+  readonly memoryBudget: number;
+  readonly bounded: boolean;
+  readonly ids: string | undefined;
+}
+
+function sessionText({ closed, device, workers, memoryBudget, bounded, ids }: SessionFacts): string {
+  const reason = device?.reason === undefined ? '' : ` (${device.reason})`;
+  return factLines('Session', {
+    state: closed ? 'closed' : 'open',
+    devices: device === undefined ? 'still being opened' : device.description + reason,
+    workers: workers === undefined ? 'none' : String(workers),
+    memory: `${formatBytes(memoryBudget)}${bounded ? '' : ', the memory of the machine'}`,
+    ids: ids ?? 'numbers where all ids of a side are safe integers, else bigints',
+  });
 }

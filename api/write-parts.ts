@@ -6,7 +6,7 @@ import type { CheckedSink, WriteSummary } from '../connectors/output/checked-sin
 import { isDatasetEntry } from '../connectors/parquet/part-names.ts';
 import type { Dataset } from './dataset.ts';
 import type { RunOptions } from './run-session.ts';
-import { writeInto } from './write-into.ts';
+import { writeInto } from './writers.ts';
 
 /** A data set and its name inside the folder, such as "train" or "fold-1/test". */
 export interface NamedPart {

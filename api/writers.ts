@@ -4,15 +4,15 @@ import { type FilesOfFolders, PartitionedSink } from '../connectors/folders/part
 import { NdjsonSink, type NdjsonSinkOptions } from '../connectors/ndjson/ndjson-sink.ts';
 import type { CheckedSink, WriteSummary } from '../connectors/output/checked-sink.ts';
 import { ParquetSink } from '../connectors/parquet/parquet-sink.ts';
+import type { ParquetSinkOptions } from '../connectors/parquet/write/parquet-files.ts';
 import { TextSink, type TextSinkOptions } from '../connectors/text/text-sink.ts';
 import { UsageError } from '../engine/errors.ts';
-import { checkOptions, runOptionNames } from './check-options.ts';
 import { shown } from '../engine/shown.ts';
-import type { PlannedRows } from './run-rows.ts';
-import type { LogicalPlan } from '../engine/stream/logical-plan.ts';
+import { andThen, type LogicalPlan, runInto } from '../engine/stream/logical-plan.ts';
+import type { Sink } from '../engine/stream/operator.ts';
+import { checkOptions, runOptionNames } from './check-options.ts';
+import { type PlannedRows, readyPlan } from './run-rows.ts';
 import type { RunOptions, RunSession } from './run-session.ts';
-import { writeInto } from './write-into.ts';
-import type { ParquetSinkOptions } from '../connectors/parquet/write/parquet-files.ts';
 
 /**
  * Rows are buffered until their folders are written. The buffer takes at most 1 / BUFFER_SHARE of the
@@ -124,4 +124,16 @@ export class Writers {
           });
     return writeInto(this.#rows, sink, { signal, onEvent });
   }
+}
+
+/** Writes the rows of a data set to a sink; if possible, threads read and encode them. */
+export async function writeInto<Result>(
+  rows: PlannedRows,
+  sink: Sink<Result>,
+  options: RunOptions,
+): Promise<Result> {
+  const { session } = rows;
+  const ctx = session.context(options);
+  const plan = sink.encoding ? andThen(rows.plan, sink.encoding) : rows.plan;
+  return runInto(await readyPlan({ plan, session }, sink.requiredColumns(), ctx.signal), sink, ctx);
 }

@@ -1,6 +1,6 @@
 import { fixedItems, type RequestRatings } from '../api/serving/fold-in-request.ts';
 import type { RunOptions } from '../api/run-session.ts';
-import { queryOf } from '../api/serving/search-similar.ts';
+import { queryOf } from '../api/serving/similar-to.ts';
 import type { RequestedModel } from '../api/serving/served-model.ts';
 import { emptyKeys, keyCount } from '../engine/keys/key-column.ts';
 import { sharedArray } from '../engine/partition.ts';

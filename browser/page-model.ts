@@ -1,26 +1,31 @@
-import { explainItem, type Explanation, type ExplainOptions } from '../api/serving/explain.ts';
+import { checkOptions, runOptionNames } from '../api/check-options.ts';
+import type { RunOptions } from '../api/run-session.ts';
+import { explainItem, type ExplainOptions, type Explanation } from '../api/serving/explain.ts';
 import type { RatedItem } from '../api/serving/fold-in-request.ts';
 import { type IndexUse, missingIndex, type UsedIndexes } from '../api/serving/index-use.ts';
 import { checkNames } from '../api/serving/item-name.ts';
-import { checkOptions, runOptionNames } from '../api/check-options.ts';
-import type { RecommendedItem, UserRecommendations } from '../api/serving/request.ts';
-import { checkCount, checkedId, checkRequest, type RequestOptions } from '../api/serving/request-options.ts';
+import {
+  checkCount,
+  checkedId,
+  checkRequest,
+  type RecommendedItem,
+  type RequestOptions,
+  type UserRecommendations,
+} from '../api/serving/request.ts';
 import { Searches } from '../api/serving/searches.ts';
 import { idsOf, type RequestedModel, sideSpace } from '../api/serving/served-model.ts';
-import type { SimilarItems, SimilarTo } from '../api/serving/similar-to.ts';
-import { indexKindOf } from '../api/serving/search-similar.ts';
-import type { RunOptions } from '../api/run-session.ts';
+import { indexKindOf, type SimilarItems, type SimilarTo } from '../api/serving/similar-to.ts';
 import type { IndexKind } from '../connectors/model/index-layout.ts';
-import { checkSimilarity } from '../operators/serving/similar.ts';
 import { UsageError } from '../engine/errors.ts';
-import { oneOf } from '../engine/one-of.ts';
 import type { JsonObject } from '../engine/json.ts';
 import { findId, type Id } from '../engine/keys/find-id.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
+import { oneOf } from '../engine/one-of.ts';
 import { shown } from '../engine/shown.ts';
-import type { RemoteNames } from './names/remote-names.ts';
-import { pageDevices, type PageDeviceName } from './device-choice.ts';
+import { checkSimilarity } from '../operators/serving/similar.ts';
+import { type PageDeviceName, pageDevices } from './device-choice.ts';
 import { ModelGpu } from './model-gpu.ts';
+import type { RemoteNames } from './names/remote-names.ts';
 import type { PageIndexes } from './page-indexes.ts';
 import type { PageItems } from './page-items.ts';
 import { NamesOfRequest, type PageNames, splitNames } from './page-names.ts';

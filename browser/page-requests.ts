@@ -1,20 +1,25 @@
-import { checkIndexUse, type IndexUse } from '../api/serving/index-use.ts';
 import {
   givenUser,
   type RatedItem,
   recommendFromRatings,
   requestRatings,
 } from '../api/serving/fold-in-request.ts';
+import { checkIndexUse, type IndexUse } from '../api/serving/index-use.ts';
 import { checkNames } from '../api/serving/item-name.ts';
-import { recommendToUser, type UserRecommendations } from '../api/serving/request.ts';
-import { checkCount, checkIds, type RequestOptions } from '../api/serving/request-options.ts';
-import { similarProbes } from '../api/serving/search-similar.ts';
+import {
+  checkCount,
+  checkIds,
+  recommendToUser,
+  type RequestOptions,
+  type UserRecommendations,
+} from '../api/serving/request.ts';
 import { idsOf, type RequestedModel, ruleOf } from '../api/serving/served-model.ts';
 import {
   findSimilar,
   noItems,
   type SimilarItems,
   similarItemsTo,
+  similarProbes,
   type SimilarTo,
 } from '../api/serving/similar-to.ts';
 import { UsageError } from '../engine/errors.ts';

@@ -1,5 +1,5 @@
-import { standardOutput } from '../connectors/output/standard-output.ts';
 import { packageInfo } from '../api/package-info.ts';
+import { standardOutput } from '../connectors/output/standard-output.ts';
 
 /** Words that request a text instead of running a command: "help train". */
 export const HELP = 'help';
@@ -27,7 +27,7 @@ export async function printAnswer(text: string): Promise<number> {
   if (!failed) return 0;
   const { isBrokenPipe } = await import('./report/print.ts');
   if (isBrokenPipe(failed)) return 0;
-  const { standardProblem } = await import('../connectors/output/write-standard.ts');
+  const { standardProblem } = await import('../connectors/output/standard-output.ts');
   const { reportError } = await import('./report/report-error.ts');
   const report = reportError(standardProblem(failed));
   process.stderr.write(`${report.text}\n`);

@@ -1,9 +1,7 @@
 import { DataError, UsageError } from '../engine/errors.ts';
 import { resolveDataset } from './files/dataset-path.ts';
-import { fileFormats, kindOfPath, knownExtensions } from './files/format-names.ts';
-import type { FileKind } from './files/format-names.ts';
-import { inputName, isUrl, STANDARD_STREAM } from './files/path-kinds.ts';
-import { pathList } from './files/require-path.ts';
+import { fileFormats, type FileKind, kindOfPath, knownExtensions } from './files/format-names.ts';
+import { inputName, isUrl, pathList, STANDARD_STREAM } from './files/path-kinds.ts';
 import { firstBytes } from './files/stored-bytes.ts';
 import { headOfUrl } from './http/stream-url.ts';
 

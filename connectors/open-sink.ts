@@ -1,7 +1,7 @@
 import { basename, extname } from 'node:path';
 import { UsageError } from '../engine/errors.ts';
 import { ArrowSink } from './arrow/arrow-sink.ts';
-import type { ArrowCodec } from './arrow/buffer-codecs.ts';
+import type { ArrowCodec } from './arrow/ipc-messages.ts';
 import { delimiterOf, kindOfFormat, kindOfPath } from './files/format-names.ts';
 import type { FileFormatName } from './files/format-names.ts';
 import { STANDARD_STREAM } from './files/path-kinds.ts';

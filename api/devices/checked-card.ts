@@ -2,8 +2,7 @@ import { availableParallelism } from 'node:os';
 import type { Device } from '../../engine/run/device.ts';
 import type { TaskResult } from '../../engine/task.ts';
 import type { CheckKernelsTask } from '../../gpu/handler.ts';
-import { gpusOfThisMachine } from './open-gpus.ts';
-import { OpeningDevices } from './open-devices.ts';
+import { gpusOfThisMachine, OpeningDevices } from './open-devices.ts';
 
 export type CheckedGpu = Pick<Device, 'info' | 'run'>;
 

@@ -1,13 +1,20 @@
 import { availableParallelism } from 'node:os';
 import { checkThreads, openCpus } from '../../cpu/device.ts';
+import { throwIfAborted, UsageError } from '../../engine/errors.ts';
+import type { Place } from '../../engine/plan/place.ts';
 import type { Device } from '../../engine/run/device.ts';
 import { keepHeapsSmall } from '../../engine/threads/collect-garbage.ts';
 import { workerFile } from '../../engine/threads/worker-file.ts';
-import type { DeviceRequest } from './device-request.ts';
-import { beginGpus, type BegunGpus, type FoundGpus, type Machine, thisMachine } from './find-gpus.ts';
+import { type Card, findCards, memoryUsed } from '../../gpu/cards/find-cards.ts';
+import { identifyCards } from '../../gpu/cards/identify-cards.ts';
+import { GpuThread } from '../../gpu/gpu-thread.ts';
+import { findingOf } from '../../gpu/probe/explain-probe.ts';
+import { hasGraphicsDevice } from '../../gpu/probe/system-files.ts';
+import { KnownDrivers } from '../../gpu/probe/known-driver.ts';
+import { type Adapter, type ProbeOutcome, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
+import { cardsOf, type DeviceRequest } from './device-request.ts';
 import { isRepeatable } from './repeatable.ts';
-import { requireLimits } from './system-limits.ts';
-import { usableMemory } from './usable-memory.ts';
+import { requireLimits, usableMemory } from './system-limits.ts';
 
 /** The devices that a session computes on, and the reason for the choice. */
 export interface SessionDevice {
@@ -187,4 +194,214 @@ function describeGpus({ gpus }: FoundGpus): Omit<SessionDevice, 'requested'> {
 function descriptionOf(devices: readonly Device[]): string {
   if (devices.length === 1) return devices[0].info.description;
   return devices.map(({ info: { place, description } }) => `${place} (${description})`).join(', ');
+}
+
+/** The functions that examine the machine; tests replace them. */
+export interface Machine extends GpuMachine {
+  readonly hasGraphicsDevice: () => boolean;
+  /**
+   * An adapter whose driver opened successfully in an earlier run, so that it need not be probed. It is
+   * returned only once: if opening it fails, the next call returns undefined.
+   */
+  readonly known: () => Adapter | undefined;
+  readonly probe: (signal?: AbortSignal) => Promise<ProbeOutcome>;
+  /** Records an adapter that has opened as known. Never throws. */
+  readonly note: (adapter: Adapter) => Promise<void>;
+}
+
+/** Opened GPUs. */
+interface FoundGpus {
+  readonly gpus: readonly OpenedGpu[];
+  /** Resolves when the GPUs' driver has been recorded as known. */
+  readonly noted?: Promise<void>;
+}
+
+/** No GPU is used. `reason` says why, unless the user asked for the CPU. */
+interface NoGpu {
+  readonly missing: string | undefined;
+}
+
+/** GPUs to look for. */
+interface WantedGpus {
+  readonly device: DeviceRequest;
+  readonly deviceMemory?: number | undefined;
+  readonly fakeDevices?: number | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** GPUs that are being found and opened. */
+interface BegunGpus {
+  /** True if a GPU with a known driver is already being opened. */
+  readonly known: boolean;
+  /**
+   * Rejects with UsageError (the reason, and the packages to install) if a GPU was requested but not found;
+   * with CancelledError.
+   */
+  readonly found: Promise<FoundGpus | NoGpu>;
+}
+
+/**
+ * Starts to find and open the GPUs of a request. A GPU whose driver worked in an earlier run is opened at
+ * once. Others are first tried out (probed) in a separate process, so that a broken driver crashes only that
+ * process.
+ */
+function beginGpus(wanted: WantedGpus, machine: Machine): BegunGpus {
+  const without = (missing?: string): BegunGpus => ({ known: false, found: Promise.resolve({ missing }) });
+  if (wanted.device === 'cpu') return without();
+  if (wanted.device === 'auto' && !machine.hasGraphicsDevice())
+    return without('no GPU: this system has no graphics device');
+  const known = machine.known();
+  const found = open(wanted, machine, known).catch((error: unknown) => {
+    if (wanted.device !== 'auto' || wanted.signal.aborted) throw error;
+    return { missing: error instanceof Error ? error.message.split('\n')[0] : String(error) };
+  });
+  return { known: known !== undefined, found };
+}
+
+/**
+ * Opens the GPUs with a known driver, else probes first. A driver that worked before but now fails to open,
+ * or turns out to be a software driver, is forgotten and a probe follows.
+ */
+async function open(wanted: WantedGpus, machine: Machine, known?: Adapter): Promise<FoundGpus | NoGpu> {
+  const adapter = known ?? (await probed(wanted, machine));
+  if ('missing' in adapter) return adapter;
+  const { device, deviceMemory, fakeDevices = 1 } = wanted;
+  const cards = cardsOf(device);
+  const opening =
+    cards === undefined
+      ? openFirst(fakeDevices, deviceMemory, machine)
+      : openCards(cards, adapter.vendor, deviceMemory, machine);
+  const gpus = await (known ? opening.catch(() => []) : opening);
+  const isHardware = gpus.some((gpu) => !gpu.adapter.software);
+  if (known === undefined || isHardware)
+    return { gpus, ...(isHardware ? { noted: machine.note(adapter) } : {}) };
+  await Promise.all(gpus.map((gpu) => gpu.close()));
+  return open(wanted, machine);
+}
+
+/**
+ * The adapter that a probe finds, or the reason why `auto` uses the CPU. Throws UsageError for `gpu` without
+ * a GPU.
+ */
+async function probed({ device, signal }: WantedGpus, { probe }: Machine): Promise<Adapter | NoGpu> {
+  const outcome = await probe(signal);
+  // Ctrl-C also ends the process of the probe, which must not be taken for a crash of the driver.
+  throwIfAborted(signal, 'gpu');
+  const { adapter, failure } = outcome;
+  if (adapter !== undefined)
+    return device === 'auto' && adapter.isFallback
+      ? { missing: `no GPU: the only adapter, ${adapter.name}, computes on the processor` }
+      : adapter;
+  const summary = {
+    'not installed': 'the package webgpu is not installed',
+    'no adapter': 'WebGPU found no adapter on this machine',
+    timeout: 'the graphics driver did not answer',
+    crash: 'the graphics driver crashed',
+    error: 'WebGPU does not run here',
+  }[failure ?? 'no adapter'];
+  if (device === 'auto') return { missing: `no GPU: ${summary}` };
+  throw new UsageError(`no GPU: ${summary}`, {
+    advice: `${findingOf(outcome, process.platform) ?? ''} Or use device cpu`.trim(),
+  });
+}
+
+/**
+ * The part of GpuDevice that a session uses. GpuDevice itself would add WebGPU's types to the public
+ * declarations, and not every program has these types.
+ */
+type OpenedGpu = Device & { readonly adapter: { readonly name: string; readonly software: boolean } };
+
+interface OpenGpuOptions {
+  readonly place?: Place;
+  readonly memoryBytes?: number;
+  /** PCI address of the card, if there are several. */
+  readonly card?: string;
+  /** See DeviceInfo. */
+  readonly group?: number | undefined;
+}
+
+/** The functions that find and open GPUs; tests replace them. */
+interface GpuMachine {
+  readonly open: (options: OpenGpuOptions) => Promise<OpenedGpu>;
+  /** The cards of a vendor, in order; undefined if the system does not report them. */
+  readonly findCards: (vendor: string) => readonly Card[] | undefined;
+  readonly memoryUsed: (cards: readonly Card[]) => Promise<readonly number[]>;
+}
+
+export const gpusOfThisMachine: GpuMachine = {
+  open: async (options) => {
+    const thread = new GpuThread(options);
+    // Imported while the GPU's thread opens the GPU, since most runs never need this module.
+    const { openGpuDevice } = await import('../../gpu/open-gpu-device.ts');
+    return openGpuDevice({ ...options, thread });
+  },
+  findCards,
+  memoryUsed,
+};
+
+const thisMachine: Machine = {
+  ...gpusOfThisMachine,
+  hasGraphicsDevice,
+  known: () => new KnownDrivers().take(),
+  probe: probeWebGpu,
+  note: (adapter) => new KnownDrivers().keep(adapter),
+};
+
+/** Opens the system's default GPU `count` times. */
+function openFirst(
+  count: number,
+  memoryBytes: number | undefined,
+  machine: GpuMachine,
+): Promise<OpenedGpu[]> {
+  return openEach(
+    Array.from({ length: count }, (_, number) => ({ place: `gpu:${number}`, memoryBytes })),
+    machine,
+  );
+}
+
+/**
+ * Opens cards by number. Throws UsageError for a card that does not exist, or if cards cannot be
+ * distinguished.
+ */
+async function openCards(
+  wanted: readonly number[],
+  vendor: string,
+  memoryBytes: number | undefined,
+  machine: GpuMachine,
+): Promise<OpenedGpu[]> {
+  const only = wanted.length === 1 && wanted[0] === 0;
+  const cards = machine.findCards(vendor);
+  if (only && (cards === undefined || cards.length <= 1)) return openFirst(1, memoryBytes, machine);
+  if (cards === undefined)
+    throw new UsageError('GPUs can be chosen by number on Linux only', { advice: 'Use device gpu' });
+  const missing = wanted.find((number) => number >= Math.max(1, cards.length));
+  if (missing !== undefined) {
+    const there =
+      cards.length > 1 ? `${cards.length} GPUs, gpu:0 to gpu:${cards.length - 1}` : 'one GPU, gpu:0';
+    throw new UsageError(`there is no gpu:${missing}: this machine shows ${there}`, {
+      advice: 'A container sees the cards that it was given',
+    });
+  }
+  const addresses = await identifyCards(wanted, cards, machine);
+  return openEach(
+    wanted.map((number) => ({
+      place: `gpu:${number}`,
+      memoryBytes,
+      card: addresses.get(number),
+      group: cards[number].socket,
+    })),
+    machine,
+  );
+}
+
+/** Opens cards one after the other: an environment variable of the process selects the card. */
+async function openEach(options: readonly OpenGpuOptions[], { open }: GpuMachine): Promise<OpenedGpu[]> {
+  const opened: OpenedGpu[] = [];
+  try {
+    for (const one of options) opened.push(await open(one));
+    return opened;
+  } catch (error) {
+    await Promise.allSettled(opened.map((gpu) => gpu.close()));
+    throw error;
+  }
 }

@@ -1,8 +1,9 @@
-import { joinStreams, RowStream } from '../../engine/stream/ipc-bytes.ts';
+import { ENCODE_ROW_GROUPS } from '../../connectors/parquet/encode-row-groups.ts';
 import type { TaskScope } from '../../cpu/handler.ts';
-import { ENCODE_ROW_GROUPS } from '../../connectors/parquet/encoded-groups.ts';
-import type { PortableOperator } from '../../engine/stream/operator.ts';
 import { type Partition, sharedArray } from '../../engine/partition.ts';
+import { joinStreams, RowStream } from '../../engine/stream/ipc-bytes.ts';
+import type { PortableOperator } from '../../engine/stream/operator.ts';
+import { openIpc } from '../../engine/stream/read-ipc.ts';
 import { batchStream, type BatchStream, originOf } from '../../engine/stream/stream.ts';
 import { divided, partOfRows, PartRows } from '../../operators/exchange/divide-rows.ts';
 import { type ExchangeParams, partitionsOf } from '../../operators/exchange/exchange.ts';
@@ -10,7 +11,6 @@ import { type ChainOperator, chainOperatorFrom, runChain } from '../../operators
 import type { ReadRowsParams, ReadRowsValues } from '../../operators/tasks/reading-tasks.ts';
 import type { KernelTasks, OutcomeOf } from '../../operators/tasks/tasks.ts';
 import { type SplitRows, whileWanted } from './split-rows.ts';
-import { openIpc } from '../../engine/stream/read-ipc.ts';
 
 /** See `read-rows` of ReadingTasks. */
 export async function readRowsTask(scope: TaskScope): Promise<OutcomeOf<KernelTasks['read-rows']>> {

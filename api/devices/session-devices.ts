@@ -1,11 +1,14 @@
-import type { EventSink } from '../../engine/events.ts';
-import type { Executor } from '../../engine/run/device.ts';
-import { LocalExecutor } from '../../engine/run/local-executor.ts';
 import { SpillFolder } from '../../connectors/spill/spill-folder.ts';
 import { SpillMemory } from '../../connectors/spill/spill-memory.ts';
+import { CpuDevice } from '../../cpu/device.ts';
+import type { EventSink } from '../../engine/events.ts';
+import type { Executor } from '../../engine/run/device.ts';
+import { planDevices } from '../../engine/run/devices.ts';
+import { LocalExecutor } from '../../engine/run/local-executor.ts';
 import { MemoryFiles } from '../../gpu/exchange/memory-files.ts';
 import { type OpenDevicesOptions, OpeningDevices, type SessionDevice } from './open-devices.ts';
-import { openRequests } from './open-requests.ts';
+import { isRepeatable } from './repeatable.ts';
+import { requireLimits } from './system-limits.ts';
 
 /** The devices that a session requests. */
 export interface WantedDevices extends OpenDevicesOptions {
@@ -98,4 +101,19 @@ export class SessionDevices {
     await Promise.all([this.#opening?.close(), this.#requests?.close()]);
     await this.executor.close();
   }
+}
+
+/** A request takes a thread for less than a millisecond, so a few threads serve thousands per second. */
+const MOST_THREADS = 4;
+
+/**
+ * Opens a CPU device for requests for single rows, in addition to the session's devices. It has at most the
+ * number of threads of the session's CPU. Throws CapacityError if system limits leave too few open files or
+ * too little address space.
+ */
+function openRequests(executor: Executor): Executor {
+  const { parallelism } = planDevices(executor).host;
+  const threads = Math.min(MOST_THREADS, parallelism);
+  requireLimits(threads);
+  return new LocalExecutor([new CpuDevice({ threads, collectsHere: false, repeatable: isRepeatable })]);
 }

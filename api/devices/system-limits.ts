@@ -3,11 +3,11 @@
  * that cannot start ends the process or fails silently.
  */
 import { closeSync, openSync, readFileSync } from 'node:fs';
-import { devNull } from 'node:os';
+import { devNull, totalmem } from 'node:os';
+import { errorCode } from '../../connectors/files/file-problem.ts';
 import { CapacityError } from '../../engine/errors.ts';
 import { counted, formatBytes } from '../../engine/format.ts';
 import { FILES_OF_CALLER, FILES_OF_THREAD } from './file-table.ts';
-import { errorCode } from '../../connectors/files/file-problem.ts';
 
 /**
  * Address space that Node reserves for a thread (590 MiB, measured with Node 24), for the WebAssembly memory
@@ -69,4 +69,23 @@ function numberIn(file: string, pattern: RegExp): number | undefined {
   } catch {
     return undefined; // A container may hide it.
   }
+}
+
+/**
+ * A run may exceed its memory budget by up to a fifth, and a container's system ends what exceeds its limit.
+ */
+const SHARE_OF_LIMIT = 0.8;
+
+/**
+ * The limit that the system sets for the memory of this process, such as a container's; undefined if none.
+ */
+export function memoryLimit(): number | undefined {
+  const limit = process.constrainedMemory();
+  return limit > 0 && limit < totalmem() ? limit : undefined;
+}
+
+/** The memory budget if none is given: the machine's memory, or in a container four fifths of its limit. */
+export function usableMemory(): number {
+  const limit = memoryLimit();
+  return limit === undefined ? totalmem() : Math.floor(SHARE_OF_LIMIT * limit);
 }

@@ -1,17 +1,19 @@
 import { stat } from 'node:fs/promises';
-import type { Dataset } from '../dataset.ts';
-import type { RunOptions } from '../run-session.ts';
+import { resolve } from 'node:path';
 import { resolveDataset } from '../../connectors/files/dataset-path.ts';
 import { knownExtensions } from '../../connectors/files/format-names.ts';
-import { isUrl } from '../../connectors/files/path-kinds.ts';
+import { isUrl, STANDARD_STREAM } from '../../connectors/files/path-kinds.ts';
 import { headOfUrl } from '../../connectors/http/stream-url.ts';
-import { UsageError } from '../../engine/errors.ts';
-import { runInto } from '../../engine/stream/logical-plan.ts';
 import { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
-import { ProfileRatings, type RatingsSummary } from '../../operators/ratings/profile-ratings.ts';
+import { publicPath, UsageError } from '../../engine/errors.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import { runInto } from '../../engine/stream/logical-plan.ts';
 import { ratingWarnings, type TrainingWarning } from '../../operators/evaluation/rating-warnings.ts';
+import { ProfileRatings, type RatingsSummary } from '../../operators/ratings/profile-ratings.ts';
 import { BAD_ROWS } from '../../operators/ratings/rows/bad-rows.ts';
 import { type RatingColumns, SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
+import type { Dataset } from '../dataset.ts';
+import type { RunOptions } from '../run-session.ts';
 import { type ColumnDescription, type DatasetLayout, describeColumns, layoutOf } from './dataset-layout.ts';
 
 /**
@@ -81,4 +83,20 @@ export interface DatasetProfile {
   readonly summary: RatingsSummary;
   readonly badRows: number;
   readonly warnings: readonly TrainingWarning[];
+}
+
+/** The files at the paths with their sizes and times, by which a search recognizes its ratings. */
+export async function identityOf(paths: readonly string[]): Promise<JsonObject[]> {
+  const onDisk = paths.filter((path) => path !== STANDARD_STREAM);
+  const { files } =
+    onDisk.length === 0
+      ? { files: [] }
+      : await resolveDataset(onDisk, { extensions: knownExtensions, partitions: 'none' });
+  return Promise.all(
+    files.map(async ({ file }): Promise<JsonObject> => {
+      if (isUrl(file)) return { file: publicPath(file) };
+      const { size, mtimeMs } = await stat(file);
+      return { file: resolve(file), size, changed: mtimeMs };
+    }),
+  );
 }

@@ -1,6 +1,6 @@
 import { availableParallelism, cpus, freemem, release, totalmem, type } from 'node:os';
 import { availableBuild, type KernelBuild } from '../../cpu/compile-kernels.ts';
-import { memoryLimit } from '../devices/usable-memory.ts';
+import { memoryLimit } from '../devices/system-limits.ts';
 import { packageInfo, versionOf } from '../package-info.ts';
 
 export interface Machine {

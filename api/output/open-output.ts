@@ -1,8 +1,7 @@
-import { type OpenSinkOptions, openSink } from '../../connectors/open-sink.ts';
 import { STANDARD_STREAM } from '../../connectors/files/path-kinds.ts';
+import { openSink, type OpenSinkOptions } from '../../connectors/open-sink.ts';
 import type { CheckedSink } from '../../connectors/output/checked-sink.ts';
-import { checkWritable } from './check-output.ts';
-import { refuseOverlap } from './check-overlap.ts';
+import { checkWritable, refuseOverlap } from './check-output.ts';
 
 export type OutputOptions = Pick<
   OpenSinkOptions,

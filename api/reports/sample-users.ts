@@ -9,7 +9,7 @@ import type { Dataset } from '../dataset.ts';
 import { ratedPairsOf } from '../found-columns.ts';
 import type { Model } from '../model.ts';
 import { isReplayable } from '../replayable.ts';
-import type { RequestOptions } from '../serving/request-options.ts';
+import type { RequestOptions } from '../serving/request.ts';
 import { ratingsOfUsers } from '../serving/ratings-of-user.ts';
 import type { RunOptions } from '../run-session.ts';
 

@@ -16,7 +16,7 @@ import type { RatingsOfUser } from './ratings-of-user.ts';
 import { idsOf, itemRowsOf, type RequestedModel, ruleOf, scoreOf } from './served-model.ts';
 import type { RunOptions } from '../run-session.ts';
 import { shown } from '../../engine/shown.ts';
-import { checkId, type NameOptions } from './request-options.ts';
+import { checkId, type NameOptions } from './request.ts';
 import { nameOf } from './item-name.ts';
 
 /** A score and its parts: `base` + Σ share. */

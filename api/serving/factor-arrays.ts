@@ -1,7 +1,18 @@
+import {
+  Field,
+  FixedSizeList,
+  Float32,
+  makeData,
+  RecordBatch,
+  Schema,
+  Struct,
+  type TypeMap,
+} from 'apache-arrow';
+import type { IdColumn } from '../../connectors/model/id-column.ts';
+import { keysToVector } from '../../engine/keys/arrow-keys.ts';
 import type { Id } from '../../engine/keys/find-id.ts';
 import type { IdValues } from '../../engine/keys/id-form.ts';
 import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
-import type { IdColumn } from '../../connectors/model/id-column.ts';
 
 /**
  * The factors of a side as typed arrays, which are views of the model's memory: copy them before changing
@@ -52,4 +63,22 @@ export function keysOf(ids: IdColumn): KeyColumn {
         halves: new Int32Array(ids.values.buffer, ids.values.byteOffset, 2 * ids.values.length),
       }
     : ids;
+}
+
+/** Factors with their ids as a batch {id, features: FixedSizeList<float32>[rank]} over the same memory. */
+export function factorBatch(ids: KeyColumn, factors: Float32Array, rank: number): RecordBatch {
+  const idData = keysToVector(ids).data[0];
+  const values = makeData({ type: new Float32(), length: factors.length, data: factors });
+  const type = new FixedSizeList(rank, new Field('element', new Float32(), false));
+  const features = makeData({ type, length: idData.length, nullCount: 0, child: values });
+  const schema = new Schema([new Field('id', idData.type, false), new Field('features', type, false)]);
+  return new RecordBatch(
+    schema,
+    makeData({
+      type: new Struct<TypeMap>(schema.fields),
+      length: idData.length,
+      nullCount: 0,
+      children: [idData, features],
+    }),
+  );
 }

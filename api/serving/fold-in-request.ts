@@ -1,6 +1,8 @@
 import { UsageError } from '../../engine/errors.ts';
 import { findId, type Id } from '../../engine/keys/find-id.ts';
+import type { IdValues } from '../../engine/keys/id-form.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
+import { shown } from '../../engine/shown.ts';
 import { chooseItems, mergeAscending } from '../../operators/serving/choose-items.ts';
 import type { UserRule } from '../../operators/serving/fold-in/row-rule.ts';
 import {
@@ -11,14 +13,16 @@ import {
   searchForUser,
   solveUsers,
 } from '../../operators/serving/fold-in/solve-users.ts';
-import { shown } from '../../engine/shown.ts';
-import type { IdValues } from '../../engine/keys/id-form.ts';
 import type { ItemNames } from '../../operators/serving/item-names.ts';
 import type { Found } from '../../operators/serving/search.ts';
-import { checkId, type RequestOptions } from './request-options.ts';
-import { namedItems, recommendToUser, type UserRecommendations } from './request.ts';
-import { searchIndexed } from './search-indexed.ts';
-import { idsOf, itemRowsOf, ruleOf, type RequestedModel, sideSpace } from './served-model.ts';
+import {
+  checkId,
+  namedItems,
+  recommendToUser,
+  type RequestOptions,
+  type UserRecommendations,
+} from './request.ts';
+import { idsOf, itemRowsOf, type RequestedModel, ruleOf, searchIndexed, sideSpace } from './served-model.ts';
 
 /** A rating of one item. Only implicit data may leave out `rating`; it is then 1. */
 export interface RatedItem {

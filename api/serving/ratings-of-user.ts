@@ -1,20 +1,19 @@
-import { checkId } from './request-options.ts';
 import { UsageError } from '../../engine/errors.ts';
-import { batchPositions } from '../../engine/keys/batch-positions.ts';
 import { keysFromVector } from '../../engine/keys/arrow-keys.ts';
+import { batchPositions } from '../../engine/keys/batch-positions.ts';
 import { fitsKeys, type Id, idAt } from '../../engine/keys/find-id.ts';
-import { keysOfIds } from '../../engine/keys/keys-of-ids.ts';
 import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
 import { KeyLookup } from '../../engine/keys/key-lookup.ts';
+import { keysOfIds } from '../../engine/keys/keys-of-ids.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { andThen, executePlan, type LogicalPlan } from '../../engine/stream/logical-plan.ts';
 import { SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
-import type { Dataset } from '../dataset.ts';
+import { type Dataset, requireDataset } from '../dataset.ts';
 import { ratedPairsOf } from '../found-columns.ts';
-import { requireDataset } from '../require-dataset.ts';
 import type { RunOptions } from '../run-session.ts';
 import { unratedAsOnes } from '../training/unrated-as-ones.ts';
 import type { RatedItem } from './fold-in-request.ts';
+import { checkId } from './request.ts';
 import type { ServedModel } from './served-model.ts';
 
 /** A user, and a data set that contains the user's ratings. */

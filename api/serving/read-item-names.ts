@@ -1,21 +1,20 @@
 import { type Data, DataType, type RecordBatch, type Schema } from 'apache-arrow';
-import { NdjsonSource } from '../../connectors/ndjson/ndjson-source.ts';
 import { detectFormat } from '../../connectors/detect-format.ts';
 import type { FileKind } from '../../connectors/files/format-names.ts';
+import { NdjsonSource } from '../../connectors/ndjson/ndjson-source.ts';
 import { openSource } from '../../connectors/open-source.ts';
 import { TextSource } from '../../connectors/text/text-source.ts';
 import { DataError, UsageError } from '../../engine/errors.ts';
 import { isNullAt, keysFromData, keyTypeOf, refusedIn } from '../../engine/keys/arrow-keys.ts';
 import { keyText } from '../../engine/keys/key-column.ts';
+import { shown } from '../../engine/shown.ts';
 import type { Source } from '../../engine/stream/operator.ts';
 import { type ItemNameEntry, ItemNames } from '../../operators/serving/item-names.ts';
 import { checkOptions, runOptionNames } from '../check-options.ts';
-import { shown } from '../../engine/shown.ts';
 import { type Dataset, datasetOf } from '../dataset.ts';
 import type { Model } from '../model.ts';
 import type { RunOptions, RunSession } from '../run-session.ts';
-import { nameColumns, type NameColumns } from './name-columns.ts';
-import { noteNames, requireNamesOf } from './note-names.ts';
+import { nameColumns, type NameColumns, noteNames, requireNamesOf } from './name-columns.ts';
 
 export interface ItemNamesOptions extends RunOptions {
   /** The column of ids. Default: the model's item column, else item, itemId, movieId and similar, or id. */

@@ -1,30 +1,45 @@
 import { UsageError } from '../../engine/errors.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
+import type { EventSink } from '../../engine/events.ts';
+import { counted, formatCount } from '../../engine/format.ts';
 import { concatKeys } from '../../engine/keys/arrow-keys.ts';
 import { findId, findIds, fitsKeys, type Id } from '../../engine/keys/find-id.ts';
 import { type KeyColumn, keyCount, takeKeys } from '../../engine/keys/key-column.ts';
 import { keysOfIds } from '../../engine/keys/keys-of-ids.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { andThen } from '../../engine/stream/logical-plan.ts';
+import type { TrainingWarning } from '../../operators/evaluation/rating-warnings.ts';
 import { readKnownPairs } from '../../operators/ratings/ids/known-pairs.ts';
 import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
-import { sortByUser } from '../../operators/ratings/sort-ratings.ts';
 import { SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
-import { chooseItems, withChosenItems } from '../../operators/serving/choose-items.ts';
+import { sortByUser } from '../../operators/ratings/sort-ratings.ts';
+import {
+  chooseItems,
+  type ChosenItems,
+  type ItemLists,
+  withChosenItems,
+} from '../../operators/serving/choose-items.ts';
 import { blockOfExclusions, Exclusions } from '../../operators/serving/exclusions.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
-import { Recommend, RecommendFew } from '../../operators/serving/recommend.ts';
 import { RecommendInLists } from '../../operators/serving/lists/recommend-in-lists.ts';
+import { Recommend, RecommendFew } from '../../operators/serving/recommend.ts';
 import { indexBytes } from '../../operators/serving/search.ts';
-import { type Dataset, datasetOf } from '../dataset.ts';
+import { checkOptions } from '../check-options.ts';
+import { type Dataset, datasetOf, requireDataset } from '../dataset.ts';
 import { pairsOf } from '../found-columns.ts';
-import type { ItemsOptions, RecommendOptions, UsersOptions } from './recommend-options.ts';
-import { UNKNOWN_USER_ADVICE } from './request-options.ts';
-import { findItems } from './find-items.ts';
-import { maskOf, placedIndex } from './search-indexed.ts';
-import { reportExclusions } from './report-exclusions.ts';
-import { type Asked, reportLists, reportUnknown } from './report-lists.ts';
-import type { ServedModel } from './served-model.ts';
+import type { IndexOption } from './index-use.ts';
+import { checkNames } from './item-name.ts';
+import {
+  checkExclusions,
+  checkItemLists,
+  checkUnknown,
+  findItems,
+  listNames,
+  type NameOptions,
+  UNKNOWN_USER_ADVICE,
+  type UnknownUsers,
+} from './request.ts';
+import { maskOf, placedIndex, type ServedModel } from './served-model.ts';
 
 /**
  * At most this number of users is searched one by one, with an index. MOST_INDEX_BYTES: the largest index
@@ -252,4 +267,121 @@ function withUsers(model: FactorModel, positions: Uint32Array): FactorModel {
     rows.set(userFactors.subarray(position * rank, (position + 1) * rank), i * rank),
   );
   return { ...model, users: takeKeys(users, positions), userFactors: rows };
+}
+
+/** Excluded pairs that were read: the number of pairs that the model knows, and of the others. */
+interface ReadExclusions {
+  readonly known: number;
+  readonly unknown: number;
+}
+
+/**
+ * Emits a note if the model does not know some of the pairs. If it knows less than half, emits and returns a
+ * warning.
+ */
+export function reportExclusions(read: ReadExclusions, events: EventSink): TrainingWarning | undefined {
+  const { known, unknown } = read;
+  if (unknown === 0) return undefined;
+  const code = 'unknown-exclusions';
+  const count = unknown;
+  if (known >= unknown) {
+    const text = `${formatCount(unknown)} excluded pairs have a user or an item that the model does not know`;
+    events({ type: 'note', code, count, text });
+    return undefined;
+  }
+  const all = formatCount(known + unknown);
+  const subject =
+    known === 0
+      ? `no pair of the option exclude is known to the model: ${all} pairs`
+      : `only ${formatCount(known)} of ${all} pairs of the option exclude are known to the model: ${formatCount(unknown)}`;
+  const text = `${subject} of unknown users or items, which exclude nothing. Check the ids, userCol and itemCol`;
+  events({ type: 'warning', code, count, text });
+  return { code, text };
+}
+
+/** Ids that were asked for, and those that the model does not know. */
+interface Asked {
+  readonly all: number;
+  readonly unknown: number;
+}
+
+/** Warns of unknown users or items, which get `given`. */
+export function reportUnknown(
+  { all, unknown }: Asked,
+  unit: 'user' | 'item',
+  given: string,
+  { events }: ExecutionContext,
+): void {
+  if (unknown === 0) return;
+  const [are, get] = unknown === 1 ? ['is', 'gets'] : ['are', 'get'];
+  const ids = `${formatCount(unknown)} of ${counted(all, unit)}`;
+  events({ type: 'warning', text: `${ids} ${are} unknown to the model and ${get} ${given}` });
+}
+
+/** Warns of unknown ids in the lists allow and deny, and of lists with fewer than n entries. */
+function reportLists(
+  { unknown }: ChosenItems,
+  short: number,
+  n: number,
+  unit: 'users' | 'items',
+  { events }: ExecutionContext,
+): void {
+  const [one, others] = unit === 'users' ? ['user', 'items'] : ['item', 'users'];
+  if (unknown > 0)
+    events({
+      type: 'warning',
+      text: `${counted(unknown, 'id')} of the lists allow and deny ${unknown === 1 ? 'is' : 'are'} unknown to the model`,
+    });
+  if (short > 0)
+    events({
+      type: 'warning',
+      text: `${counted(short, one)} ${short === 1 ? 'has' : 'have'} fewer than ${n} ${others}`,
+    });
+}
+
+/**
+ * Options of `recommendForAllUsers` and similar methods; `recommend`, for one user, takes `RequestOptions`.
+ * `deny`: items that are never recommended. `allow`: the only items that may be recommended. Unknown ids are
+ * only counted.
+ */
+export interface RecommendOptions extends ItemLists, NameOptions, IndexOption {
+  /**
+   * Pairs that must not be recommended, such as the training ratings: a data set, read once per call, or the
+   * result of `model.exclusions`. Pairs with unknown ids are ignored.
+   */
+  readonly exclude?: Dataset | Exclusions;
+}
+
+/** Options of methods that return users for items. */
+export interface ItemsOptions extends NameOptions {
+  /** Pairs that must not be recommended; pairs with unknown ids are ignored. */
+  readonly exclude?: Dataset;
+}
+
+export interface UsersOptions extends RecommendOptions {
+  readonly unknownUsers?: UnknownUsers;
+}
+
+export function checkRecommend(method: string, options: RecommendOptions, served: ServedModel): void {
+  checkOptions(method, options, listNames, '{ exclude: dataset }');
+  checkLists(method, options, served);
+}
+
+export function checkItems(method: string, options: ItemsOptions): void {
+  checkOptions(method, options, ['exclude', 'names'], '{ exclude: dataset }');
+  checkNames(method, options.names);
+  if (options.exclude !== undefined) requireDataset(options.exclude, `the option exclude of ${method}`);
+}
+
+export function checkUsers(method: string, options: UsersOptions, served: ServedModel): void {
+  checkOptions(method, options, [...listNames, 'unknownUsers'], "{ unknownUsers: 'popular' }");
+  checkLists(method, options, served);
+  checkUnknown(options.unknownUsers, served);
+}
+
+function checkLists(method: string, options: RecommendOptions, served: ServedModel): void {
+  checkItemLists(method, options, served);
+  const { exclude } = options;
+  if (exclude instanceof Exclusions) checkExclusions(method, exclude, served);
+  else if (exclude !== undefined) requireDataset(exclude, `the option exclude of ${method}`);
 }

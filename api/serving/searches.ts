@@ -1,22 +1,27 @@
-import { UsageError } from '../../engine/errors.ts';
-import type { RequestSession, RunOptions } from '../run-session.ts';
+import type { IndexKind } from '../../connectors/model/index-layout.ts';
+import { cancelledBy, UsageError } from '../../engine/errors.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { computeDevice } from '../../engine/run/devices.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { untilAborted } from '../../engine/waits.ts';
 import {
+  dropLists,
+  type ListIndex,
+  type ListTuning,
+  type PlacedLists,
+  placeLists,
+  searchInLists,
+} from '../../operators/serving/lists/list-index.ts';
+import {
   dropIndex,
   type Found,
   makeIndex,
+  searchIndex,
   type SearchRequest,
   type SearchSpace,
-  searchIndex,
 } from '../../operators/serving/search.ts';
-import type { IndexKind } from '../../connectors/model/index-layout.ts';
-import type { ListIndex, ListTuning, PlacedLists } from '../../operators/serving/lists/list-index.ts';
-import { SearchBatches } from './search-batches.ts';
-import { ListSearches } from './list-searches.ts';
 import type { SearchIndex } from '../../operators/tasks/search-tasks.ts';
+import type { RequestSession, RunOptions } from '../run-session.ts';
 
 /**
  * The search indexes of one model, by name. They do not refer to the model, so that they can be freed after
@@ -183,4 +188,158 @@ async function drop({ session, made, lists }: Indices): Promise<void> {
     if (session.closed) return;
     if (index.status === 'fulfilled') await dropIndex(index.value, session.requestContext());
   }
+}
+
+/** The indexes of lists of one model in the memory of the session's request threads. */
+class ListSearches {
+  readonly #session: RequestSession;
+  readonly #placed = new Map<IndexKind, Promise<PlacedLists>>();
+  readonly #batches: SearchBatches;
+
+  constructor(session: RequestSession) {
+    this.#session = session;
+    let threads = 0;
+    this.#batches = new SearchBatches(
+      async (name, requests) => {
+        const [kind, probes] = name.split(' ');
+        const placed = await this.#placed.get(kind as IndexKind);
+        if (placed === undefined) throw new Error(`there is no index ${name}`);
+        return searchInLists(placed, Number(probes), requests, session.requestContext());
+      },
+      () => (threads ||= computeDevice(session.requestContext().executor).info.parallelism),
+    );
+  }
+
+  /** Copies an index to the threads, once. */
+  prepare(kind: IndexKind, read: () => Promise<ListIndex>, space: () => SearchSpace): Promise<PlacedLists> {
+    let placed = this.#placed.get(kind);
+    if (placed === undefined) {
+      placed = read().then((index) => placeLists(index, space(), this.#session.requestContext()));
+      this.#placed.set(kind, placed);
+      placed.catch(() => this.#placed.delete(kind));
+    }
+    return placed;
+  }
+
+  /** Changes how an index is searched. */
+  async tune(kind: IndexKind, change: ListTuning): Promise<void> {
+    const placed = await this.#placed.get(kind);
+    if (placed === undefined) throw new Error(`there is no index ${kind}`);
+    this.#placed.set(kind, Promise.resolve({ ...placed, search: { ...placed.search, ...change } }));
+  }
+
+  /** Searches of one kind, number of lists and length run together: see SearchBatches. */
+  search(
+    kind: IndexKind,
+    probes: number,
+    request: SearchRequest,
+    signal: AbortSignal | undefined,
+  ): Promise<Found> {
+    return this.#batches.search(`${kind} ${probes} ${request.n}`, request, signal);
+  }
+
+  async drop(kind: IndexKind): Promise<void> {
+    const placed = this.#placed.get(kind);
+    this.#placed.delete(kind);
+    const found = await placed?.catch(() => undefined);
+    // If the session is closed, it has already freed the memory.
+    if (found !== undefined && !this.#session.closed) await dropLists(found, this.#session.requestContext());
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(Array.from(this.#placed.keys(), (kind) => this.drop(kind)));
+  }
+}
+
+/** Most searches that one task runs; a longer batch would delay the requests that come next. */
+const MOST_SEARCHES = 32;
+
+interface Waiting {
+  readonly index: string;
+  readonly request: SearchRequest;
+  readonly resolve: (found: Found) => void;
+  readonly reject: (error: unknown) => void;
+  cancelled: boolean;
+}
+
+/** Runs searches of one index and one mask as one task, in their order. */
+type RunBatch = (index: string, requests: readonly SearchRequest[]) => Promise<readonly Found[]>;
+
+/**
+ * Sends a search to a thread at once while one is free. Searches that arrive while all threads are busy wait,
+ * and go together: a message to a thread costs about as much as a search.
+ */
+export class SearchBatches {
+  readonly #run: RunBatch;
+  readonly #threads: () => number;
+  #waiting: Waiting[] = [];
+  #running = 0;
+
+  constructor(run: RunBatch, threads: () => number) {
+    [this.#run, this.#threads] = [run, threads];
+  }
+
+  /** Rejects with CancelledError when the signal fires; a search that runs then is not stopped. */
+  async search(index: string, request: SearchRequest, signal: AbortSignal | undefined): Promise<Found> {
+    if (signal?.aborted) throw cancelledBy(signal);
+    const { promise, resolve, reject } = Promise.withResolvers<Found>();
+    const waiting: Waiting = { index, request, resolve, reject, cancelled: false };
+    this.#waiting.push(waiting);
+    this.#send();
+    if (signal === undefined) return promise;
+    const cancel = () => {
+      waiting.cancelled = true;
+      reject(cancelledBy(signal));
+    };
+    signal.addEventListener('abort', cancel, { once: true });
+    try {
+      return await promise;
+    } finally {
+      signal.removeEventListener('abort', cancel);
+    }
+  }
+
+  #send(): void {
+    const threads = this.#threads();
+    while (this.#running < threads && this.#waiting.length > 0) {
+      const batch = this.#take(Math.min(MOST_SEARCHES, Math.ceil(this.#waiting.length / threads)));
+      if (batch.length === 0) continue;
+      this.#running++;
+      void this.#answer(batch).finally(() => {
+        this.#running--;
+        this.#send();
+      });
+    }
+  }
+
+  /** Removes the first search, and up to `most` in all of the same index and mask. */
+  #take(most: number): Waiting[] {
+    const rest = this.#waiting.filter(({ cancelled }) => !cancelled);
+    const batch: Waiting[] = [];
+    this.#waiting = [];
+    for (const one of rest) {
+      const fits = batch.length === 0 || isTogether(batch[0], one);
+      if (fits && batch.length < most) batch.push(one);
+      else this.#waiting.push(one);
+    }
+    return batch;
+  }
+
+  async #answer(batch: readonly Waiting[]): Promise<void> {
+    try {
+      const found = await this.#run(
+        batch[0].index,
+        batch.map(({ request }) => request),
+      );
+      batch.forEach(({ resolve }, k) => resolve(found[k]));
+    } catch (error) {
+      // One request may be at fault, such as by lists that are too long; the others are answered.
+      if (batch.length === 1) batch[0].reject(error);
+      else for (const one of batch) await this.#answer([one]);
+    }
+  }
+}
+
+function isTogether(first: Waiting, other: Waiting): boolean {
+  return first.index === other.index && first.request.mask === other.request.mask;
 }

@@ -1,7 +1,10 @@
 import { UsageError } from '../../engine/errors.ts';
 import { findIds, type Id } from '../../engine/keys/find-id.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
 import { keyCount, takeKeys } from '../../engine/keys/key-column.ts';
+import { sharedArray } from '../../engine/partition.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import type { Source } from '../../engine/stream/operator.ts';
+import { RecommendInLists } from '../../operators/serving/lists/recommend-in-lists.ts';
 import { Recommend, RecommendFew } from '../../operators/serving/recommend.ts';
 import {
   checkSimilarity,
@@ -9,14 +12,13 @@ import {
   similarityModel,
   withoutThemselves,
 } from '../../operators/serving/similar.ts';
-import { sharedArray } from '../../engine/partition.ts';
-import type { Source } from '../../engine/stream/operator.ts';
-import { RecommendInLists } from '../../operators/serving/lists/recommend-in-lists.ts';
 import { checkOptions } from '../check-options.ts';
 import { type Dataset, datasetOf } from '../dataset.ts';
 import { checkNames } from './item-name.ts';
-import { checkCount, checkIds } from './request-options.ts';
-import { placedIndex } from './search-indexed.ts';
+import { withNames } from './name-columns.ts';
+import { reportUnknown } from './recommend-datasets.ts';
+import { checkCount, checkIds } from './request.ts';
+import { placedIndex, type ServedModel } from './served-model.ts';
 import {
   indexKindOf,
   queryOf,
@@ -25,10 +27,7 @@ import {
   type SimilarOptions,
   similarProbes,
   type SimilarSearch,
-} from './search-similar.ts';
-import { reportUnknown } from './report-lists.ts';
-import type { ServedModel } from './served-model.ts';
-import { withNames } from './with-names.ts';
+} from './similar-to.ts';
 
 /** At most this number of rows is searched one by one, with an index. */
 const FEW = 256;

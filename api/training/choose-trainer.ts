@@ -1,18 +1,16 @@
-import { checkOptions, requireOptions, runOptionNames } from '../check-options.ts';
-import { requireDataset } from '../require-dataset.ts';
 import { computeDevice } from '../../engine/run/devices.ts';
 import { runInto } from '../../engine/stream/logical-plan.ts';
-import { chooseAlgorithm } from './algorithm-choice.ts';
 import { alsDefaults } from '../../operators/als/params.ts';
-import { ProfileRatings } from '../../operators/ratings/profile-ratings.ts';
 import { type CommonParams, MAXIMUM_FORMED_RANK } from '../../operators/params/common.ts';
-import { ALS } from './als.ts';
-import type { Dataset } from '../dataset.ts';
-import { RatingInput } from '../rating-input.ts';
-import type { RatingOptions } from '../rating-options.ts';
+import { ProfileRatings } from '../../operators/ratings/profile-ratings.ts';
+import { checkOptions, requireOptions, runOptionNames } from '../check-options.ts';
+import { type Dataset, requireDataset } from '../dataset.ts';
+import { RatingInput, type RatingOptions } from '../rating-input.ts';
 import { requireReplayable } from '../replayable.ts';
-import { SGD } from './sgd.ts';
 import type { RunOptions } from '../run-session.ts';
+import { chooseAlgorithm } from './algorithm-choice.ts';
+import { ALS } from './als.ts';
+import { SGD } from './sgd.ts';
 
 /** Parameters that both algorithms have. */
 export interface TrainerOptions extends Partial<CommonParams>, RatingOptions {}

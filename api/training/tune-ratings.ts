@@ -1,5 +1,5 @@
-import { Holdings } from '../../engine/run/holdings.ts';
 import { keyCount } from '../../engine/keys/key-column.ts';
+import { Holdings } from '../../engine/run/holdings.ts';
 import type { AlsParams } from '../../operators/als/als-params.ts';
 import { profileOfSorted, type SideTunings, tuneKernels } from '../../operators/als/kernel-choices.ts';
 import { sortedRatingFacts } from '../../operators/evaluation/rating-facts.ts';
@@ -8,8 +8,7 @@ import { scalePreset } from '../../synthetic/preset.ts';
 import { findPreset } from '../../synthetic/presets.ts';
 import { SyntheticSource } from '../../synthetic/synthetic-source.ts';
 import type { Dataset } from '../dataset.ts';
-import { RatingInput } from '../rating-input.ts';
-import type { RatingOptions } from '../rating-options.ts';
+import { RatingInput, type RatingOptions } from '../rating-input.ts';
 import type { RunOptions } from '../run-session.ts';
 
 export interface RatingsTuning {

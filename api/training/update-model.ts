@@ -6,13 +6,12 @@ import type { SgdTraining } from '../../operators/sgd/fit.ts';
 import { checkSgdParams, type SgdParams, sgdTable } from '../../operators/sgd/params.ts';
 import { checkOptions, runOptionNames } from '../check-options.ts';
 import type { Dataset } from '../dataset.ts';
+import { checkFit, type FitOptions } from '../fit-options.ts';
+import type { Model } from '../model.ts';
+import { RatingInput, ratingOptionNames } from '../rating-input.ts';
 import type { ExplainedPlan } from './plans/explained-plan.ts';
 import { planSgdFit, trainBySgd } from './sgd.ts';
-import type { Model } from '../model.ts';
 import { isImplicit, planImplicitUpdate, updateImplicit } from './update-implicit.ts';
-import { checkFit, type FitOptions } from '../fit-options.ts';
-import { RatingInput } from '../rating-input.ts';
-import { ratingOptionNames } from '../rating-options.ts';
 import type { UpdateOptions } from './update-options.ts';
 import type { UpdatedModel } from './updated-model.ts';
 

@@ -1,7 +1,7 @@
 import type { SgdParams } from '../../operators/sgd/params.ts';
 import type { CheckpointOptions } from './checkpoints/checkpoint-options.ts';
 import type { FitOptions, fitRankingNames } from '../fit-options.ts';
-import type { RatingOptions } from '../rating-options.ts';
+import type { RatingOptions } from '../rating-input.ts';
 
 /**
  * Options of `model.update`: the options of `SGD` without rank and biases, which the model fixes, and without

@@ -1,18 +1,17 @@
 import { CapacityError, DataError, DivergedError, throwIfAborted, UsageError } from '../../engine/errors.ts';
 import { noEvents, type ProgressEvent } from '../../engine/events.ts';
 import { startPhase } from '../../engine/phase.ts';
-import type { Baselines, PairErrors } from '../../operators/evaluation/baselines.ts';
-import { checkOptions, checkSeed, runOptionNames } from '../check-options.ts';
 import { shown } from '../../engine/shown.ts';
-import type { Dataset, TrainTest } from '../dataset.ts';
+import type { Baselines, PairErrors } from '../../operators/evaluation/baselines.ts';
+import { parseMetric } from '../../operators/evaluation/ranking/ranking-metrics.ts';
+import { checkOptions, checkSeed, runOptionNames } from '../check-options.ts';
+import { type Dataset, requireDataset, type TrainTest } from '../dataset.ts';
+import type { FitOptions } from '../fit-options.ts';
 import { pairsOf } from '../found-columns.ts';
 import type { Model } from '../model.ts';
-import type { FitOptions } from '../fit-options.ts';
 import { requireReplayable } from '../replayable.ts';
-import { requireDataset } from '../require-dataset.ts';
 import type { RunOptions } from '../run-session.ts';
 import { keptDataset } from '../training/kept-ratings.ts';
-import { parseMetric } from '../../operators/evaluation/ranking/ranking-metrics.ts';
 import { isError, requireErrors } from './error-metrics.ts';
 import { type TuningMetric, tuningMetricOf } from './tuning/trial.ts';
 

@@ -1,36 +1,35 @@
 import { DataError, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
+import { shown } from '../../engine/shown.ts';
 import { andThen, runInto } from '../../engine/stream/logical-plan.ts';
-import type { CandidatePairs } from '../../operators/evaluation/ranking/ranked-pairs.ts';
+import type { RankedTraining } from '../../operators/evaluation/model-warnings.ts';
 import {
   EvaluateRanking,
   type ExcludedPairs,
   type RankingEvaluation,
   type RankingSettings,
 } from '../../operators/evaluation/ranking/evaluate-ranking.ts';
-import type { RankedTraining } from '../../operators/evaluation/model-warnings.ts';
-import type { TrainingWarning } from '../../operators/evaluation/rating-warnings.ts';
+import type { CandidatePairs } from '../../operators/evaluation/ranking/ranked-pairs.ts';
 import {
   type ChosenMetric,
   type RankingBaseline,
+  rankingBaselineNames,
   rankingMetricNames,
   readMetric,
 } from '../../operators/evaluation/ranking/ranking-metrics.ts';
+import type { TrainingWarning } from '../../operators/evaluation/rating-warnings.ts';
 import { readKnownPairs } from '../../operators/ratings/ids/known-pairs.ts';
-import { sortByUser } from '../../operators/ratings/sort-ratings.ts';
 import { SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
+import { sortByUser } from '../../operators/ratings/sort-ratings.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
+import { reportWarnings } from '../../operators/training/rating-findings.ts';
 import { checkOptions, checkSeed, requireOptions, runOptionNames } from '../check-options.ts';
-import { shown } from '../../engine/shown.ts';
-import type { Dataset } from '../dataset.ts';
+import { type Dataset, requireDataset } from '../dataset.ts';
 import { pairsOf, ratedPairsOf } from '../found-columns.ts';
 import type { Model } from '../model.ts';
-import { reportWarnings } from '../../operators/training/rating-findings.ts';
-import { requireDataset } from '../require-dataset.ts';
-import { reportExclusions } from '../serving/report-exclusions.ts';
 import type { RunSession } from '../run-session.ts';
-import { chosenBaselines } from './chosen-baselines.ts';
+import { reportExclusions } from '../serving/recommend-datasets.ts';
 import { checkRankUsers } from './rank-users.ts';
 import type { RankingOptions } from './ranking-options.ts';
 
@@ -212,4 +211,19 @@ function checkMetrics(metrics: readonly ChosenMetric[]): void {
   throw new UsageError(`metrics must be a list of ranking metrics, got ${got}`, {
     advice: `There are: ${rankingMetricNames.join(', ')}, all but mrr and auc also with a k, such as ndcg@20`,
   });
+}
+
+/** The option `baselines` as a list; true: popularity and item-mean. Throws UsageError for other names. */
+export function chosenBaselines(
+  baselines: boolean | readonly RankingBaseline[] = true,
+): readonly RankingBaseline[] {
+  if (typeof baselines === 'boolean') return baselines ? ['popularity', 'item-mean'] : [];
+  const isList = Array.isArray(baselines);
+  const wrong = isList ? baselines.findIndex((name) => !rankingBaselineNames.includes(name)) : 0;
+  if (wrong >= 0)
+    throw new UsageError(
+      `baselines must be true, false or a list of baselines, got ${shown(isList ? baselines[wrong] : baselines)}`,
+      { advice: `There are: ${rankingBaselineNames.join(', ')}` },
+    );
+  return baselines;
 }

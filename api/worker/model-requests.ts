@@ -15,11 +15,10 @@ import type { Session } from '../session.ts';
 import { ALS } from '../training/als.ts';
 import { SGD } from '../training/sgd.ts';
 import { GivenModel, sendFactors, sendModel } from './model-frames.ts';
-import { objectOf } from './opening.ts';
+import { objectOf, type ServeOptions } from './opening.ts';
 import type { Parent } from './parent-link.ts';
 import { RatingsFeed } from './ratings-feed.ts';
 import { type Request, sideOf, text, whole } from './requests.ts';
-import type { ServeOptions } from './serve-options.ts';
 
 /** Rows are sent in frames of about this number of bytes. */
 const FRAME_BYTES = 1 << 22;

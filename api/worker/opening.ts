@@ -1,10 +1,13 @@
 import type { ByteCursor } from '../../connectors/compression/byte-cursor.ts';
 import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
+import { shown } from '../../engine/shown.ts';
 import type { AlsParams } from '../../operators/als/als-params.ts';
 import type { SizedAlsParams } from '../../operators/als/implicit/sized-params.ts';
 import type { SparkStart } from '../../operators/als/spark-start.ts';
-import { shown } from '../../engine/shown.ts';
+import type { Model } from '../model.ts';
+import type { SessionOptions } from '../session-options.ts';
+import type { Session } from '../session.ts';
 
 export const PROTOCOL = 1;
 
@@ -178,4 +181,18 @@ function parsed(text: string): unknown {
 export function objectOf(value: unknown, name: string): JsonObject {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject;
   throw new UsageError(`${name} must be a JSON object, got ${shown(value)}`);
+}
+
+/** The parts of a worker that differ from run to run. */
+export interface ServeOptions {
+  readonly machine: Omit<SessionOptions, 'signal'>;
+  readonly signal: AbortSignal;
+  /** The version of this package. */
+  readonly version: string;
+  /** Makes the frame `report` of a trained model. */
+  readonly report: (model: Model, session: Session) => JsonObject;
+  /** Describes an error for the parent: code, exit code, texts. */
+  readonly failure: (error: unknown) => JsonObject;
+  /** Starts signs of life at an interval that the parent has chosen. */
+  readonly beat: (milliseconds: number) => void;
 }

@@ -2,29 +2,29 @@ import type { RecordBatch, Schema } from 'apache-arrow';
 import { frameRows } from '../../connectors/model/factor-frames.ts';
 import { DataError, UsageError } from '../../engine/errors.ts';
 import { formatCount } from '../../engine/format.ts';
-import { type KeyColumn, keyCount, takeKeys } from '../../engine/keys/key-column.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import { type KeyColumn, keyCount, keyText, takeKeys } from '../../engine/keys/key-column.ts';
 import { KeyLookup } from '../../engine/keys/key-lookup.ts';
 import { UNKNOWN_KEY } from '../../engine/keys/tables/key-table.ts';
-import { dataSetName } from '../../engine/partition.ts';
+import { dataSetName, sharedArray } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { SizedAlsParams } from '../../operators/als/implicit/sized-params.ts';
 import { unitOfSize } from '../../operators/als/rating-unit.ts';
 import { columnsByOwner, EquationShares } from '../../operators/als/rows/equation-shares.ts';
 import { RowSolver } from '../../operators/als/rows/row-solver.ts';
-import { sortByUser } from '../../operators/ratings/sort-ratings.ts';
+import { MOST_CANCELLED } from '../../operators/als/solved-loss.ts';
 import type { IndexedRatings } from '../../operators/ratings/ids/index-ids.ts';
 import { blockOf, emptyBlock, type RatingBlock } from '../../operators/ratings/rating-block.ts';
-import { equationColumns } from '../../operators/tasks/equation-tasks.ts';
+import { sortByUser } from '../../operators/ratings/sort-ratings.ts';
+import { equationColumns, equationLayout } from '../../operators/tasks/equation-tasks.ts';
 import { RatingInput } from '../rating-input.ts';
 import type { Session } from '../session.ts';
-import { ArrivingRows, type FactorRows } from './arriving-rows.ts';
-import { BatchChannel } from './batch-channel.ts';
+import { ArrivingRows, BatchChannel, type FactorRows } from './arriving-rows.ts';
 import type { BlockBytes } from './block-bytes.ts';
-import { type BlockFacts, factsOfBlock, type RatingSums, type Side } from './block-facts.ts';
-import { EquationSums } from './equation-sums.ts';
-import { formsEquations } from './forms-equations.ts';
+import { type BlockFacts, factsOfBlock, formsEquations, type RatingSums, type Side } from './block-facts.ts';
 import type { RowTraining } from './opening.ts';
 import { blocksOfIds, mostOrAll, outRows } from './out-rows.ts';
+import { whole } from './requests.ts';
 
 interface Built {
   readonly keys: KeyColumn;
@@ -294,5 +294,84 @@ export class RowBlock {
     if (this.#built === undefined)
       throw new UsageError('this block is not built', { phase: 'train', advice: 'Send build first' });
     return this.#built;
+  }
+}
+
+/**
+ * Largest ratio of Σ r² to Σ e² at which the error of users without fixed rows is computed from their solve: in
+ * float32 about three digits are left.
+ */
+const MOST_WITHOUT_PASS = 1e4;
+
+/**
+ * The answer to the request `loss`: a block's part of the loss. Of users it includes the errors of their ratings,
+ * by a pass over them, or with the field `solved` from the objective of their solve. `held`: the version of the
+ * fixed rows that the worker has for the block.
+ */
+export async function lossOfBlock(
+  block: RowBlock,
+  held: number | undefined,
+  fields: JsonObject,
+): Promise<JsonObject> {
+  const solver = block.started;
+  if (solver === undefined || block.version !== whole(fields, 'version')) return { missing: 'version' };
+  if (block.side === 'items') return { ...(await solver.loss(false)) };
+  const isFixed = block.ratings === 0 || held === whole(fields, 'fixed');
+  if (fields.solved === true) {
+    const solved = await solver.solvedLoss(isFixed ? MOST_CANCELLED : MOST_WITHOUT_PASS);
+    if (solved !== undefined) return solved;
+  }
+  return isFixed ? { ...(await solver.loss(true)) } : { missing: 'fixed' };
+}
+
+/** Above this number of ratings float32 cannot count each one. */
+const COUNTED = 2 ** 24;
+
+/**
+ * The sums of a block's equations for one version of the fixed side, to which the shares of all blocks of that
+ * side are added as they arrive: their order decides the last bits.
+ */
+class EquationSums {
+  readonly version: number;
+  readonly #lookup: KeyLookup;
+  readonly #offsets: Int32Array;
+  readonly #rank: number;
+  readonly #values: Float32Array;
+
+  /** `lookup` finds a block's rows; `offsets`: row pointers of their ratings. */
+  constructor(version: number, lookup: KeyLookup, offsets: Int32Array, rank: number) {
+    [this.version, this.#lookup, this.#offsets, this.#rank] = [version, lookup, offsets, rank];
+    this.#values = sharedArray(Float32Array, (offsets.length - 1) * equationColumns(rank, false));
+  }
+
+  /** Adds a share. Throws DataError for rows that the block does not have. */
+  add({ ids, factors: equations }: FactorRows): void {
+    const columns = equationColumns(this.#rank, false);
+    const positions = this.#lookup.positionsOf(ids);
+    if (positions.includes(UNKNOWN_KEY))
+      throw new DataError(
+        `a frame of ${formatCount(positions.length)} equations has rows that the block does not have`,
+        { phase: 'train', file: 'the feed' },
+      );
+    for (let row = 0; row < positions.length; row++) {
+      const [to, from] = [positions[row] * columns, row * columns];
+      for (let k = 0; k < columns; k++) this.#values[to + k] += equations[from + k];
+    }
+  }
+
+  /** The sums. Throws DataError if a row's shares do not have exactly the ratings of the row. */
+  complete(): Float32Array {
+    const columns = equationColumns(this.#rank, false);
+    const { n } = equationLayout(this.#rank);
+    for (let row = 0; row < this.#offsets.length - 1; row++) {
+      const ratings = this.#offsets[row + 1] - this.#offsets[row];
+      const arrived = this.#values[row * columns + n];
+      if (Math.abs(arrived - ratings) <= (ratings > COUNTED ? ratings / COUNTED : 0)) continue;
+      throw new DataError(
+        `the equations of the row ${keyText(this.#lookup.keys, row)} count ${formatCount(arrived)} of its ${formatCount(ratings)} ratings`,
+        { phase: 'train', file: 'the feed', advice: 'Send the share of each block of the other side once' },
+      );
+    }
+    return this.#values;
   }
 }

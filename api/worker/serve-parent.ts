@@ -1,14 +1,15 @@
 import { factorFrames } from '../../connectors/model/factor-frames.ts';
 import type { IdColumn } from '../../connectors/model/id-column.ts';
-import { throwIfAborted } from '../../engine/errors.ts';
+import { CancelledError, FactorFlowError, throwIfAborted } from '../../engine/errors.ts';
+import type { JsonObject } from '../../engine/json.ts';
 import { Session } from '../session.ts';
 import { ALS } from '../training/als.ts';
 import { SGD, type SgdOptions } from '../training/sgd.ts';
-import { type Opening, readOpening } from './opening.ts';
+import { ModelRequests } from './model-requests.ts';
+import { type Opening, readOpening, type ServeOptions } from './opening.ts';
 import { Parent, type ParentLink } from './parent-link.ts';
 import { RatingsFeed, requireWholeIds } from './ratings-feed.ts';
-import type { ServeOptions } from './serve-options.ts';
-import { serveModel } from './serve-model.ts';
+import { bytesOf, nextRequest, type Request } from './requests.ts';
 import { serveRows } from './serve-rows.ts';
 
 /**
@@ -88,4 +89,57 @@ function idsOf(ids: unknown): IdColumn {
   if (ids instanceof Int32Array) return { type: 'int32', values: ids };
   if (ids instanceof BigInt64Array) return { type: 'int64', values: ids };
   throw new Error('ids are not whole numbers');
+}
+
+/** True for a request that is followed by frames of bytes. */
+function isWithBytes({ type, fields }: Request): boolean {
+  return ['train', 'data'].includes(type) || (type === 'save' && fields.histories === true);
+}
+
+/**
+ * Holds a model for the parent and answers requests about it until the request `end`. Usage and data errors
+ * of a request are its answer; any other error ends the worker.
+ */
+async function serveModel(parent: Parent, session: Session, options: ServeOptions): Promise<void> {
+  const requests = new ModelRequests(parent, session, options);
+  let ahead = Promise.resolve();
+  for (;;) {
+    await ahead;
+    const request = await nextRequest(parent.cursor);
+    if (request.type === 'end') return;
+    const { id } = request;
+    const hasBytes = isWithBytes(request);
+    const bytes = hasBytes ? bytesOf(parent.cursor, id) : nothing();
+    // While the request is answered, the end of stdin means that the parent has ended.
+    const input = followed(bytes, () => (ahead = parent.lookAhead()));
+    if (!hasBytes) await input.next();
+    const fields = await answered(requests, request, input, options);
+    // An error leaves bytes unread.
+    if (hasBytes) for await (const _ of input);
+    await parent.send({ type: 'answer', id, ...fields });
+    throwIfAborted(options.signal, 'train');
+  }
+}
+
+async function answered(
+  requests: ModelRequests,
+  request: Request,
+  input: AsyncGenerator<Uint8Array>,
+  { failure, signal }: ServeOptions,
+): Promise<JsonObject> {
+  try {
+    return await requests.answer(request, input);
+  } catch (error) {
+    throwIfAborted(signal, 'train');
+    if (!(error instanceof FactorFlowError) || error instanceof CancelledError) throw error;
+    return { error: failure(error) };
+  }
+}
+
+async function* nothing(): AsyncGenerator<Uint8Array> {}
+
+/** Calls `onEnd` once after the last byte. */
+async function* followed(bytes: AsyncGenerator<Uint8Array>, onEnd: () => void): AsyncGenerator<Uint8Array> {
+  yield* bytes;
+  onEnd();
 }

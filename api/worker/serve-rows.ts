@@ -4,18 +4,16 @@ import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { sizedParams } from '../../operators/als/implicit/sized-params.ts';
+import { baseBytes, dataBytes } from '../../operators/planner/memory-budget.ts';
 import type { Session } from '../session.ts';
 import { ALS } from '../training/als.ts';
-import { baseBytes, dataBytes } from '../../operators/planner/memory-budget.ts';
 import { trainingDevice } from '../training/training-device.ts';
-import { lossOfBlock } from './block-loss.ts';
-import { HeldBlocks } from './held-blocks.ts';
+import { FixedRows, HeldBlocks } from './held-blocks.ts';
 import type { Opening, RowTraining } from './opening.ts';
-import { FixedRows } from './fixed-rows.ts';
 import type { Parent } from './parent-link.ts';
 import { RatingsFeed, requireWholeIds } from './ratings-feed.ts';
 import { nextRequest, PayloadMemory, type Request, share, sideOf, sumsOf, text, whole } from './requests.ts';
-import { RowBlock } from './row-block.ts';
+import { lossOfBlock, RowBlock } from './row-block.ts';
 import { RowExchange } from './row-exchange.ts';
 
 const requests =

@@ -1,7 +1,7 @@
 import { UsageError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
 import { defineCommand } from './command.ts';
-import { bounds } from '../../api/option-values.ts';
+import { bounds } from '../../api/check-objects.ts';
 import { describeMachine, type Machine } from '../../api/inspect/machine.ts';
 import { type WebGpuFacts, webGpuFacts } from '../../api/devices/webgpu-facts.ts';
 import { facts } from '../report/facts.ts';

@@ -1,6 +1,6 @@
 import { checkDevice, type DeviceRequest } from '../../api/devices/device-request.ts';
 import { parseSize } from '../../api/sizes.ts';
-import { choices } from '../../api/option-values.ts';
+import { choices } from '../../api/check-objects.ts';
 import { choice, text, textOf, wholeNumber } from './kinds.ts';
 import type { Option } from './option.ts';
 

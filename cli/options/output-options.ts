@@ -1,4 +1,4 @@
-import { choices } from '../../api/option-values.ts';
+import { choices } from '../../api/check-objects.ts';
 import { choice, listOf, text, toggle } from './kinds.ts';
 
 /** Flags of every command. */

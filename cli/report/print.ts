@@ -1,5 +1,4 @@
-import { standardOutput } from '../../connectors/output/standard-output.ts';
-import { standardProblem, writeStandard } from '../../connectors/output/write-standard.ts';
+import { standardOutput, standardProblem, writeStandard } from '../../connectors/output/standard-output.ts';
 import type { JsonObject } from '../../index.ts';
 
 /**

@@ -1,6 +1,6 @@
 import type { Dataset } from '../../api/dataset.ts';
 import { isReplayable } from '../../api/replayable.ts';
-import { actedParams } from '../../api/reports/acted-params.ts';
+import { actedParams } from '../../api/reports/training-report.ts';
 import { itemMap } from '../../api/reports/item-map.ts';
 import { sampleUsers } from '../../api/reports/sample-users.ts';
 import { counted, formatBytes, formatCount } from '../../engine/format.ts';

@@ -1,24 +1,23 @@
 import type { Dataset } from '../../api/dataset.ts';
+import { checkWritable, refuseOverlap } from '../../api/output/check-output.ts';
 import { packageInfo } from '../../api/package-info.ts';
 import type { SearchSpace, TrialParams } from '../../api/validation/tuning/search-space.ts';
 import type { TrainValidationSplit } from '../../api/validation/tuning/train-validation-split.ts';
 import { UsageError } from '../../engine/errors.ts';
 import type { EventSink, Session, TrainValidationSplitOptions, Tuning } from '../../index.ts';
-import { checkWritable } from '../../api/output/check-output.ts';
-import { refuseOverlap } from '../../api/output/check-overlap.ts';
 import type { CommandContext, CommandResult } from '../commands/command.ts';
+import { baselinesOf } from '../options/data/ranking-options.ts';
 import { flagName } from '../options/option.ts';
 import { type Algorithm, givenParams } from '../options/training/param-options.ts';
-import { baselinesOf } from '../options/data/ranking-options.ts';
 import { soughtValues, spaceOf, tuneOptions, type TuneValues } from '../options/training/tune-options.ts';
 import { heldOutRankingJson } from '../report/held-out-ranking.ts';
 import { nameFlags } from '../report/name-flags.ts';
+import { peakMemoryBytes } from '../report/peak-memory.ts';
 import { trialJson, tuningText } from '../report/tuning.ts';
 import { knownRows, openSession } from './open-session.ts';
 import { readNamed } from './read-ratings.ts';
 import { ratingOptions } from './trainer.ts';
 import type { TrialsFile } from './trials-file.ts';
-import { peakMemoryBytes } from '../report/peak-memory.ts';
 
 /** A `tune` command as given. */
 export interface SearchRun {
@@ -150,7 +149,7 @@ async function definitionOf(
   { splitting, tuner, space }: Search,
   ratings: Dataset,
 ): Promise<object> {
-  const { identityOf } = await import('../../api/inspect/file-identity.ts');
+  const { identityOf } = await import('../../api/inspect/inspect-files.ts');
   // Options without an effect on the trials.
   const {
     parallelism: _parallelism,

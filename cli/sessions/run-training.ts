@@ -1,21 +1,20 @@
 import type { OpeningDevices } from '../../api/devices/open-devices.ts';
-import type { Model } from '../../api/model.ts';
 import type { FitOptions } from '../../api/fit-options.ts';
+import type { Model } from '../../api/model.ts';
+import { checkWritable, refuseOverlap } from '../../api/output/check-output.ts';
 import { DeviceLostError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../index.ts';
 import type { CommandContext, CommandResult } from '../commands/command.ts';
 import { readNames } from '../options/data/name-options.ts';
 import { fitCheckpoints } from '../options/training/checkpoint-options.ts';
 import { type TrainCommandValues, trainOptions } from '../options/training/training-options.ts';
-import { checkWritable } from '../../api/output/check-output.ts';
-import { refuseOverlap } from '../../api/output/check-overlap.ts';
 import { type CheckedSink, openOutput } from '../output/write-output.ts';
 import { withoutVerdict } from '../report/beside-means.ts';
+import { peakMemoryBytes } from '../report/peak-memory.ts';
 import { trainingResult } from '../report/training-report.ts';
 import { openSession } from './open-session.ts';
 import { trainerOf } from './trainer.ts';
 import { trainingSets } from './training-sets.ts';
-import { peakMemoryBytes } from '../report/peak-memory.ts';
 
 /** A `train` command with checked flags. */
 export interface TrainingRun {
@@ -74,7 +73,7 @@ export async function runTraining(
   };
   if (values.report === undefined) return trainingResult(run);
   if (names !== undefined) {
-    const { noteMatch } = await import('../../api/serving/note-names.ts');
+    const { noteMatch } = await import('../../api/serving/name-columns.ts');
     noteMatch(names, model.itemArrays.ids, onEvent);
   }
   const { trainingPage } = await import('../report/training-page.ts');

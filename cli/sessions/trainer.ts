@@ -2,7 +2,7 @@ import type { ALS } from '../../api/training/als.ts';
 import type { Dataset } from '../../api/dataset.ts';
 import type { Model } from '../../api/model.ts';
 import type { FitOptions } from '../../api/fit-options.ts';
-import type { RatingOptions } from '../../api/rating-options.ts';
+import type { RatingOptions } from '../../api/rating-input.ts';
 import type { Session } from '../../api/session.ts';
 import type { SGD } from '../../api/training/sgd.ts';
 import type { CommandContext } from '../commands/command.ts';

@@ -1,4 +1,4 @@
-import { writeStandard } from '../../connectors/output/write-standard.ts';
+import { writeStandard } from '../../connectors/output/standard-output.ts';
 import type { JsonObject } from '../../index.ts';
 
 /**

@@ -1,17 +1,21 @@
-import { Message, RecordBatch, RecordBatchFileWriter, RecordBatchStreamWriter } from 'apache-arrow';
-import type { RecordBatchWriter, Schema } from 'apache-arrow';
+import {
+  Message,
+  RecordBatch,
+  RecordBatchFileWriter,
+  RecordBatchStreamWriter,
+  type RecordBatchWriter,
+  type Schema,
+} from 'apache-arrow';
 import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
+import { KeptBytes } from '../../engine/stream/ipc-bytes.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 import { requireZstd } from '../compression/compressions.ts';
 import { outputName, STANDARD_STREAM } from '../files/path-kinds.ts';
 import { ByteOutput, requireFileName } from '../output/byte-output.ts';
 import type { CheckedSink, WriteSummary, WritingContext } from '../output/checked-sink.ts';
-import { writeEncoded } from '../output/write-batches.ts';
-import type { BatchEncoder } from '../output/write-batches.ts';
-import { arrowCodecs, writerOptions } from './buffer-codecs.ts';
-import type { ArrowCodec } from './buffer-codecs.ts';
-import { KeptBytes } from '../../engine/stream/ipc-bytes.ts';
+import { type BatchEncoder, writeEncoded } from '../output/write-batches.ts';
+import { type ArrowCodec, arrowCodecs, writerOptions } from './ipc-messages.ts';
 
 export interface ArrowSinkOptions {
   /** IPC file or IPC stream. Default: a stream for stdout and .arrows, else a file. */

@@ -1,13 +1,11 @@
-import { DataType, Message, RecordBatchReader, Schema } from 'apache-arrow';
-import type { Field, RecordBatch } from 'apache-arrow';
+import { DataType, type Field, Message, type RecordBatch, RecordBatchReader, Schema } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
+import { restoreNames } from '../../engine/stream/read-ipc.ts';
 import { LEFT_OUT } from '../../engine/stream/stream.ts';
 import { messageOf } from '../files/file-problem.ts';
 import { plainBatches, plainSchema } from '../files/plain-columns.ts';
-import { registerCodecs } from './buffer-codecs.ts';
 import { checkData } from './check-data.ts';
-import type { IpcMessage } from './ipc-messages.ts';
-import { restoreNames } from '../../engine/stream/read-ipc.ts';
+import { type IpcMessage, registerCodecs } from './ipc-messages.ts';
 import { removeEntries, removeUnread, type StoredColumns } from './unread-columns.ts';
 
 /** Bytes of a message before its metadata. */

@@ -4,14 +4,13 @@ import { CapacityError, UsageError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { StoredNumbers } from '../../engine/row-parts.ts';
+import { refuseLossyName } from '../files/dataset-path.ts';
 import { folderRefused } from '../files/file-problem.ts';
-import { refuseLossyName } from '../files/lossy-name.ts';
 import { atomicOutput } from '../output/atomic-output.ts';
-import { makeFolders } from '../output/new-file.ts';
 import { bytesBelow, freeBytes } from '../output/full-disk.ts';
-import { isCheckpointEntry, type StoredState } from './checkpoint-form.ts';
+import { makeFolders } from '../output/new-file.ts';
 import { FolderLock } from './folder-lock.ts';
-import { checkedMatrices, readState } from './read-checkpoint.ts';
+import { checkedMatrices, isCheckpointEntry, readState, type StoredState } from './read-checkpoint.ts';
 import { bytesOfMatrices, writeCheckpointFiles, type WrittenMatrix } from './write-checkpoint.ts';
 
 const NAME = /^checkpoint-(\d{8,15})$/;

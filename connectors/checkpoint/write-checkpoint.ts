@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { JsonObject } from '../../engine/json.ts';
 import type { StoredNumbers } from '../../engine/row-parts.ts';
 import { appendAll, createFile } from '../output/new-file.ts';
-import { bytesOf, FORMAT, partsOf, PIECE_BYTES, STATE, type StoredState, SUMS } from './checkpoint-form.ts';
+import { bytesOf, FORMAT, partsOf, PIECE_BYTES, STATE, type StoredState, SUMS } from './read-checkpoint.ts';
 
 /** A matrix to write: one array, consecutive parts, or numbers in other files. */
 export type WrittenMatrix = Float32Array | readonly Float32Array[] | StoredNumbers;

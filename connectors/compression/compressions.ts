@@ -1,6 +1,6 @@
 import * as zlib from 'node:zlib';
 import { UsageError } from '../../engine/errors.ts';
-import { requirePath } from '../files/require-path.ts';
+import { requirePath } from '../files/path-kinds.ts';
 
 /** Compressions of whole files. */
 export const compressions = ['none', 'gzip', 'zstd', 'lz4'] as const;

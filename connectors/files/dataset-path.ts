@@ -1,15 +1,20 @@
-import type { Dirent } from 'node:fs';
+import { type Dirent, existsSync } from 'node:fs';
 import { readdir, realpath, stat } from 'node:fs/promises';
-import { basename, isAbsolute, join, relative, resolve, sep } from 'node:path';
-import { DataError } from '../../engine/errors.ts';
+import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { DataError, UsageError } from '../../engine/errors.ts';
+import { isLossy } from '../../engine/lossy-path.ts';
 import { compressionOf } from '../compression/compressions.ts';
+import {
+  type FolderColumns,
+  type PartitionColumn,
+  partitionColumns,
+  partitionsOf,
+  type PartitionValues,
+} from '../folders/folder-columns.ts';
 import { recoverInput } from '../output/temporaries.ts';
 import { errorCode, fileProblem, missing } from './file-problem.ts';
-import { partitionColumns, partitionsOf } from '../folders/folder-columns.ts';
-import type { FolderColumns, PartitionColumn, PartitionValues } from '../folders/folder-columns.ts';
 import { refuseAddress } from './other-addresses.ts';
 import { isIgnored, isUrl } from './path-kinds.ts';
-import { isPattern, staticBase } from './patterns.ts';
 
 export interface DatasetFile {
   /** The path of the file, which starts with the path that the user named. */
@@ -170,4 +175,28 @@ function comparePaths(a: string, b: string): number {
     if (left[i] !== right[i]) return left[i] < right[i] ? -1 : 1;
   }
   return left.length - right.length;
+}
+
+/** Throws UsageError for a name that is not UTF-8: the file or folder would be written under another name. */
+export function refuseLossyName(target: string, phase: string): void {
+  for (let path = resolve(target); isLossy(path) && !existsSync(path); path = dirname(path))
+    if (isLossy(basename(path)))
+      throw new UsageError('the name is not UTF-8, and would be written as another name', {
+        phase,
+        file: target,
+        advice: 'Choose a name in UTF-8, without U+FFFD',
+      });
+}
+
+/** True for a path with wildcards, as tinyglobby reads it. */
+export async function isPattern(path: string): Promise<boolean> {
+  // All wildcards contain one of these characters, so for other paths the library need not be loaded.
+  return /[*?[{(!]/.test(path) && (await import('tinyglobby')).isDynamicPattern(path);
+}
+
+/** The folders of a pattern before its first wildcard. */
+export async function staticBase(pattern: string): Promise<string> {
+  const segments = pattern.split('/');
+  const dynamic = await Promise.all(segments.map(isPattern));
+  return segments.slice(0, Math.max(dynamic.indexOf(true), 0)).join('/') || (isAbsolute(pattern) ? '/' : '.');
 }

@@ -1,4 +1,7 @@
+import { readlink, realpath } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
 import { publicPath, UsageError } from '../../engine/errors.ts';
+import { shown } from '../../engine/shown.ts';
 
 /** The path that means stdin or stdout. */
 export const STANDARD_STREAM = '-';
@@ -35,4 +38,36 @@ export function urlOf(path: string): URL {
 /** True for names in folders that are not data, such as _SUCCESS and .crc; "_a=1" is a partition. */
 export function isIgnored(name: string): boolean {
   return name.startsWith('.') || (name.startsWith('_') && !name.includes('='));
+}
+
+/** Most links in one path; systems have the same limit. */
+const MOST_LINKS = 40;
+
+/** Resolves links, even if the target does not exist yet. */
+export async function realPath(target: string, links = 0): Promise<string> {
+  return realpath(target).catch(async () => {
+    const link = links < MOST_LINKS ? await readlink(target).catch(() => undefined) : undefined;
+    return link === undefined ? resolve(target) : realPath(resolve(dirname(target), link), links + 1);
+  });
+}
+
+/** Throws UsageError unless the value is a path. `phase`: read, write, ... */
+export function requirePath(path: unknown, phase: string): asserts path is string {
+  if (typeof path === 'string' && path !== '') return;
+  throw new UsageError(`a path is a text that is not empty, got ${shown(path)}`, {
+    phase,
+    advice: 'Name a file or a folder',
+  });
+}
+
+/** One path or several as a list. Throws UsageError for other values and for an empty list. */
+export function pathList(paths: string | readonly string[]): readonly string[] {
+  const list: unknown = typeof paths === 'string' ? [paths] : paths;
+  if (!Array.isArray(list) || list.length === 0)
+    throw new UsageError(
+      `reading takes a path or a list of paths, got ${Array.isArray(list) ? 'an empty list' : shown(list)}`,
+      { phase: 'read', advice: "For example 'ratings.parquet'" },
+    );
+  for (const path of list) requirePath(path, 'read');
+  return list as readonly string[];
 }

@@ -1,3 +1,14 @@
+import { type Data, DataType } from 'apache-arrow';
+import { DataError } from '../../engine/errors.ts';
+import { shortestFloat32 } from '../../engine/numbers/shortest.ts';
+import {
+  dateAndTime,
+  isUuid,
+  type RowText,
+  type TextStyle,
+  valueTexts,
+} from '../../engine/values/value-texts.ts';
+
 /** Hive's and Spark's folder name of null. */
 export const NULL_VALUE = '__HIVE_DEFAULT_PARTITION__';
 
@@ -49,4 +60,39 @@ function decoded(text: string): string {
   } catch {
     return text;
   }
+}
+
+/** As Spark casts values to text; times are in UTC. */
+const sparkStyle: TextStyle = {
+  float: (value, isDouble) => javaText(isDouble ? value : shortestFloat32(value)),
+  timestamp: (count, { unit }) => dateAndTime(count, 3 * unit),
+};
+
+/** Text of values for names of folders. Throws DataError for types that have no such text. */
+export function folderTexts(type: DataType, column: string): (data: Data) => RowText {
+  if (DataType.isNull(type)) return () => () => '';
+  if (namesFolders(type)) return valueTexts(type, sparkStyle);
+  throw new DataError(`values of type ${String(type)} cannot name folders`, {
+    phase: 'write',
+    column,
+    advice: 'Partition by texts, numbers, dates, times or true and false',
+  });
+}
+
+function namesFolders(type: DataType): boolean {
+  if (DataType.isDictionary(type)) return DataType.isUtf8(type.dictionary);
+  const { isUtf8, isLargeUtf8, isBool, isInt, isFloat, isDecimal, isDate, isTimestamp, isTime } = DataType;
+  const named = [isUtf8, isLargeUtf8, isBool, isInt, isFloat, isDecimal, isDate, isTimestamp, isTime, isUuid];
+  return named.some((is) => is(type));
+}
+
+/** Text of a double as Java writes it: 0.1, 100.0, 1.0E7, NaN, Infinity. */
+export function javaText(value: number): string {
+  // -0 and 0 are equal, so their rows must have the same folder.
+  if (value === 0) return '0.0';
+  const size = Math.abs(value);
+  if (!Number.isFinite(value)) return String(value);
+  if (size >= 1e-3 && size < 1e7) return Number.isInteger(value) ? `${value}.0` : String(value);
+  const [digits, exponent] = value.toExponential().split('e');
+  return `${digits.includes('.') ? digits : `${digits}.0`}E${Number(exponent)}`;
 }

@@ -1,20 +1,22 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
+import { type Data, type Field, makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
 import { DataError, throwIfAborted, UsageError } from '../../engine/errors.ts';
 import { noEvents } from '../../engine/events.ts';
 import type { JsonObject } from '../../engine/json.ts';
+import { isNullAt } from '../../engine/keys/arrow-keys.ts';
+import { RowNumbers } from '../../engine/keys/row-numbers.ts';
 import { nearest, spelled } from '../../engine/nearest.ts';
 import { mapOrdered } from '../../engine/stream/map-ordered.ts';
 import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
 import { STANDARD_STREAM } from '../files/path-kinds.ts';
-import { type AtomicOutputOptions, atomicOutput, checkOutput } from '../output/atomic-output.ts';
+import { atomicOutput, type AtomicOutputOptions, checkOutput } from '../output/atomic-output.ts';
 import type { CheckedSink, WriteSummary, WritingContext } from '../output/checked-sink.ts';
 import { causeOfFull } from '../output/full-disk.ts';
 import { piecesAtOnce } from '../output/row-encoder.ts';
 import { type BatchOutput, writeBatches } from '../output/write-batches.ts';
+import { folderName, folderTexts } from './folder-names.ts';
 import { FolderRows, type RowsOfFolder } from './folder-rows.ts';
-import { FoldersOfRows } from './folders-of-rows.ts';
 
 /** Writes the files of one format. */
 export interface FilesOfFolders {
@@ -243,4 +245,60 @@ async function* untilAborted<Element>(
     throwIfAborted(signal, 'write');
     yield element;
   }
+}
+
+/** Longest file name of common file systems, in bytes. */
+const LONGEST_NAME = 255;
+
+/** Numbers the folders of rows (0, 1, 2, ... in order of appearance) by the values of some columns. */
+class FoldersOfRows {
+  /** The path of each folder, such as `genre=Drama/year=1999`. */
+  readonly paths: string[] = [];
+  readonly #numbers: RowNumbers;
+  readonly #columns: readonly { readonly name: string; readonly texts: ReturnType<typeof folderTexts> }[];
+  /** Folder of each distinct value. Different values may share a folder, if their texts are equal. */
+  readonly #folders: number[] = [];
+  readonly #byPath = new Map<string, number>();
+
+  /** Throws DataError for columns whose types cannot name folders. */
+  constructor(columns: readonly Pick<Field, 'name' | 'type'>[]) {
+    this.#columns = columns.map(({ name, type }) => ({ name, texts: folderTexts(type, name) }));
+    this.#numbers = new RowNumbers(columns);
+  }
+
+  /** Folder of each row of a batch. `columns`: the batch's values of the partition columns. */
+  of(columns: readonly Data[], { numRows }: RecordBatch): Uint32Array {
+    const numbers = this.#numbers.add(columns, numRows);
+    const folders = this.#folders;
+    const texts = this.#columns.map((column, i) => column.texts(columns[i]));
+    for (let row = 0; row < numRows; row++) {
+      const number = numbers[row];
+      if (folders[number] === undefined) folders[number] = this.#folder(columns, texts, row);
+      numbers[row] = folders[number];
+    }
+    return numbers;
+  }
+
+  #folder(columns: readonly Data[], texts: readonly ((row: number) => string)[], row: number): number {
+    const names = this.#columns.map(({ name }, i) => {
+      const value = isNullAt(columns[i], row) ? null : texts[i](row);
+      return requireLength(folderName(name, value), name);
+    });
+    const path = names.join('/');
+    const known = this.#byPath.get(path);
+    if (known !== undefined) return known;
+    this.#byPath.set(path, this.paths.length);
+    return this.paths.push(path) - 1;
+  }
+}
+
+function requireLength(name: string, column: string): string {
+  const bytes = Buffer.byteLength(name);
+  if (bytes <= LONGEST_NAME) return name;
+  const summary = `a value is too long for the name of a folder, which has at most ${LONGEST_NAME} bytes: ${name.slice(0, 60)}… has ${bytes}`;
+  throw new DataError(summary, {
+    phase: 'write',
+    column,
+    advice: 'Partition by a column of short values',
+  });
 }

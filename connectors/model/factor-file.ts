@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib';
-import { pageSum } from '../parquet/write/page-sums.ts';
+import { pageSum } from '../parquet/write/file-assembly.ts';
 import { fieldsOf, encodeThrift, thrift } from '../parquet/write/thrift.ts';
 import type { ThriftStruct, ThriftValue } from '../parquet/write/thrift.ts';
 import { readRows, type RowParts } from '../../engine/row-parts.ts';

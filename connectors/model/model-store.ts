@@ -1,28 +1,36 @@
-import { requireFiniteProducts } from './finite-products.ts';
-import { wholeCounts } from './whole-counts.ts';
-import type { Vector } from 'apache-arrow';
+import { createHash } from 'node:crypto';
 import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import type { Vector } from 'apache-arrow';
 import { DataError, throwIfAborted, UsageError } from '../../engine/errors.ts';
+import type { JsonObject } from '../../engine/json.ts';
 import type { RunMetrics } from '../../engine/metrics.ts';
+import { readRegular } from '../../engine/regular-file.ts';
 import { type RowParts, wholeRows } from '../../engine/row-parts.ts';
 import type { Executor } from '../../engine/run/device.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 import { fileProblem } from '../files/file-problem.ts';
 import { refuseAddress } from '../files/other-addresses.ts';
 import { isUrl } from '../files/path-kinds.ts';
-import { atomicOutput, checkOutput } from '../output/atomic-output.ts';
-import type { AtomicOutputOptions } from '../output/atomic-output.ts';
+import { atomicOutput, type AtomicOutputOptions, checkOutput } from '../output/atomic-output.ts';
 import { isBeingReplaced, recoverInput, recoverOutput } from '../output/temporaries.ts';
 import { isDatasetEntry } from '../parquet/part-names.ts';
+import { crc32 } from './crc-32.ts';
+import {
+  decodeMetadata,
+  defaults,
+  hexOf,
+  MODEL_CLASS,
+  type ModelMetadata,
+  type ModelStorage,
+} from './decode-metadata.ts';
 import { readFactors } from './factor-table.ts';
 import { digestsIn, requireDigests } from './file-digests.ts';
 import { HISTORIES, writeHistories } from './histories.ts';
 import { idCount, idVector } from './id-column.ts';
 import { isIndexEntry } from './item-index-file.ts';
-import { encodeMetadata, readMetadata } from './model-metadata.ts';
-import type { ModelMetadata, ModelStorage } from './decode-metadata.ts';
 import { bytesOf, type SavedSide, saveSides, tableOf } from './save-sides.ts';
+import { wholeCounts } from './whole-counts.ts';
 import type { FactorTable } from './write-factors.ts';
 
 /** A model in the layout of Spark's ALSModel. */
@@ -285,4 +293,116 @@ async function requireFolders(directory: string): Promise<void> {
       { phase: 'load', file: path },
     );
   }
+}
+
+const LARGEST = 2 ** 128 - 2 ** 103;
+
+/**
+ * Throws DataError if a feature of a user times the same feature of an item exceeds the largest float32, so
+ * that the score of the two cannot be computed.
+ */
+function requireFiniteProducts(
+  users: Float32Array,
+  items: Float32Array,
+  rank: number,
+  directory: string,
+): void {
+  // Almost always enough, and fast.
+  if (largestOf(users) * largestOf(items) <= LARGEST) return;
+  const [ofUsers, ofItems] = [largestOfColumns(users, rank), largestOfColumns(items, rank)];
+  const feature = ofUsers.findIndex((size, k) => size * ofItems[k] > LARGEST);
+  if (feature < 0) return;
+  throw new DataError(
+    `feature ${feature} is up to ${ofUsers[feature]} for users and ${ofItems[feature]} for items, whose product exceeds float32`,
+    { phase: 'load', file: directory, advice: 'Train the model on ratings of a smaller scale' },
+  );
+}
+
+function largestOf(values: Float32Array): number {
+  let largest = 0;
+  for (let at = 0; at < values.length; at++) {
+    const size = Math.abs(values[at]);
+    if (size > largest) largest = size;
+  }
+  return largest;
+}
+
+/** The largest |value| of each column of a matrix. */
+function largestOfColumns(values: Float32Array, columns: number): Float64Array {
+  const largest = new Float64Array(columns);
+  for (let at = 0; at < values.length;)
+    for (let k = 0; k < columns; k++, at++) largest[k] = Math.max(largest[k], Math.abs(values[at]));
+  return largest;
+}
+
+/** Most bytes of a metadata file, far above the size of the largest plan. */
+const MOST_BYTES = 2 ** 28;
+const SPARK_VERSION = '3.5.0';
+
+/** The only line of <model>/metadata/part-00000, without the newline. The same model gives the same line. */
+function encodeMetadata(
+  model: ModelMetadata,
+  storage: ModelStorage,
+  timestamp: number,
+  uid?: string,
+): string {
+  const { columns, coldStartStrategy } = model;
+  const sparkReadable = storage.userIdType === 'int32' && storage.itemIdType === 'int32';
+  const paramMap = {
+    userCol: columns.user,
+    itemCol: columns.item,
+    predictionCol: columns.prediction,
+    coldStartStrategy,
+  };
+  const reason = `Spark's ALSModel knows int32 ids only; these are ${storage.userIdType} (users) and ${storage.itemIdType} (items)`;
+  const factorflow = {
+    ...model.factorflow,
+    storage: { ...storage, ratingCol: columns.rating, sparkReadable, ...(!sparkReadable && { reason }) },
+  };
+  const name =
+    uid ??
+    `ALSModel_${createHash('sha256')
+      .update(JSON.stringify([paramMap, model.rank, factorflow]))
+      .digest('hex')
+      .slice(0, 12)}`;
+  return withChecksum({
+    class: MODEL_CLASS,
+    timestamp,
+    sparkVersion: SPARK_VERSION,
+    uid: name,
+    paramMap,
+    defaultParamMap: defaults,
+    rank: model.rank,
+    factorflow,
+  });
+}
+
+/**
+ * The object as a line. Its last member is the CRC-32 of the line without that member, so damage is found.
+ */
+function withChecksum(metadata: JsonObject): string {
+  const line = JSON.stringify(metadata);
+  return `${line.slice(0, -1)},"checksum":"${hexOf(crc32(line))}"}`;
+}
+
+/** Reads the line from the first of the files <folder>/part-* that has one. */
+async function readMetadata(
+  folder: string,
+): Promise<{ readonly metadata: ModelMetadata; readonly storage: ModelStorage | undefined }> {
+  try {
+    const names = (await readdir(folder)).filter((name) => name.startsWith('part-')).sort();
+    for (const name of names) {
+      const line = Buffer.from(readRegular(join(folder, name), MOST_BYTES, { phase: 'load' }))
+        .toString()
+        .split('\n')
+        .find((text) => text.trim() !== '');
+      if (line !== undefined) return decodeMetadata(line, join(folder, name));
+    }
+  } catch (error) {
+    throw fileProblem(error, 'load', folder);
+  }
+  throw new DataError('the model has no metadata (no line in any part-* file)', {
+    phase: 'load',
+    file: folder,
+  });
 }

@@ -4,16 +4,13 @@ import { homedir } from 'node:os';
 import { dirname, join, resolve, sep } from 'node:path';
 import { DataError, deserializeError, FactorFlowError, UsageError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
+import { refuseLossyName } from '../files/dataset-path.ts';
 import { errorCode, fileProblem } from '../files/file-problem.ts';
 import { refuseAddress } from '../files/other-addresses.ts';
-import { refuseLossyName } from '../files/lossy-name.ts';
-import { isUrl } from '../files/path-kinds.ts';
-import { requirePath } from '../files/require-path.ts';
-import { realPath } from '../files/real-path.ts';
-import { makeFolders, syncAll, syncPath } from './new-file.ts';
+import { isUrl, realPath, requirePath } from '../files/path-kinds.ts';
 import { bytesBelow, diskFull, freeBytes, isDiskFull } from './full-disk.ts';
+import { makeFolders, syncAll, syncPath } from './new-file.ts';
 import { touch } from './owners.ts';
-import { partOfModel } from './part-of-model.ts';
 import { forgetTemporary, recoverOutput, registerTemporary, siblingName } from './temporaries.ts';
 
 export interface AtomicOutputOptions {
@@ -308,4 +305,16 @@ async function removeMade(parent: string, made: string | undefined): Promise<voi
     )
       return;
   }
+}
+
+/** Folders of every model, with part files directly inside. */
+const folders = ['metadata', 'userFactors', 'itemFactors'];
+
+/** The model that contains a path, as one of its folders or a file in them; undefined for other paths. */
+async function partOfModel(path: string): Promise<string | undefined> {
+  for (const folder of [dirname(path), dirname(dirname(path))]) {
+    const entries = await readdir(folder).catch((): string[] => []);
+    if (folders.every((name) => entries.includes(name))) return folder;
+  }
+  return undefined;
 }

@@ -1,20 +1,17 @@
-import { requirePath } from '../files/require-path.ts';
-import { createWriteStream } from 'node:fs';
 import { once } from 'node:events';
-import type { Writable } from 'node:stream';
+import { createWriteStream } from 'node:fs';
+import { Transform, type Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
+import * as zlib from 'node:zlib';
 import { UsageError } from '../../engine/errors.ts';
 import { withoutControls } from '../../engine/format.ts';
 import { waitForOther } from '../../engine/waits.ts';
-import { requireZstd } from '../compression/compressions.ts';
-import type { Compression } from '../compression/compressions.ts';
-import { packing } from '../compression/packing.ts';
+import { type Compression, requireZstd } from '../compression/compressions.ts';
+import { Lz4Packer } from '../compression/lz4-frame.ts';
 import { errorCode, fileProblem } from '../files/file-problem.ts';
-import { outputName, STANDARD_STREAM } from '../files/path-kinds.ts';
-import { atomicOutput, checkOutput } from './atomic-output.ts';
-import type { AtomicOutput, AtomicOutputOptions } from './atomic-output.ts';
-import { standardOutput } from './standard-output.ts';
-import { standardProblem, writeStandard } from './write-standard.ts';
+import { outputName, requirePath, STANDARD_STREAM } from '../files/path-kinds.ts';
+import { atomicOutput, type AtomicOutput, type AtomicOutputOptions, checkOutput } from './atomic-output.ts';
+import { standardOutput, standardProblem, writeStandard } from './standard-output.ts';
 
 export interface ByteOutputOptions {
   /** Replaces an existing file. */
@@ -166,4 +163,31 @@ export function requireFileName(path: string): void {
       file: path,
       advice: 'Name a file; only Parquet is written as a folder',
     });
+}
+
+/** A stream that compresses what is written to it; undefined for 'none'. */
+function packing(compression: Compression): Transform | undefined {
+  if (compression === 'gzip') return zlib.createGzip({ level: 6 });
+  if (compression === 'zstd')
+    return zlib.createZstdCompress({ params: { [zlib.constants.ZSTD_c_checksumFlag]: 1 } });
+  return compression === 'lz4' ? lz4Packing() : undefined;
+}
+
+function lz4Packing(): Transform {
+  const packer = new Lz4Packer();
+  let begun = false;
+  const begin = (stream: Transform) => {
+    if (!begun) stream.push(packer.begin());
+    begun = true;
+  };
+  return new Transform({
+    transform(chunk: Uint8Array, _encoding, done) {
+      begin(this);
+      done(null, packer.pack(chunk));
+    },
+    flush(done) {
+      begin(this);
+      done(null, packer.end());
+    },
+  });
 }

@@ -44,7 +44,7 @@ export async function encodeRows(
     case 'parquet':
       return (await import('../parquet/parquet-wasm/encode-row-group.ts')).encodeRowGroup(stream, encoding);
     case 'text': {
-      const { SeparatedText } = await import('../text/separated-text.ts');
+      const { SeparatedText } = await import('../text/text-source.ts');
       return encodeLines(
         stream,
         firstRow,

@@ -1,4 +1,4 @@
-import { requirePath } from '../files/require-path.ts';
+import { requirePath } from '../files/path-kinds.ts';
 import { join } from 'node:path';
 import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';

@@ -1,32 +1,30 @@
-import { pathList } from '../files/require-path.ts';
-import type { RecordBatch, Schema } from 'apache-arrow';
+import { DataType, type RecordBatch, type Schema } from 'apache-arrow';
 import { publicPath, throwIfAborted } from '../../engine/errors.ts';
 import type { Bound, Expression } from '../../engine/expressions/expression.ts';
 import { print } from '../../engine/expressions/print.ts';
 import type { JsonObject } from '../../engine/json.ts';
+import { closeReader } from '../../engine/regular-file.ts';
 import type { Source, SourceParts, SourceStatistics, ValueNeeds } from '../../engine/stream/operator.ts';
-import type { FileStamp, SourceSplit, SourceSplits } from '../../engine/stream/split.ts';
-import { batchStream } from '../../engine/stream/stream.ts';
-import type { BatchStream } from '../../engine/stream/stream.ts';
+import type { FileStamp, ReadSplit, SourceSplit, SourceSplits } from '../../engine/stream/split.ts';
+import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
 import { commonSchema, pruneSchema, withPartitions } from '../files/common-schema.ts';
-import { resolveDataset } from '../files/dataset-path.ts';
-import type { DatasetFiles } from '../files/dataset-path.ts';
+import { type DatasetFiles, resolveDataset } from '../files/dataset-path.ts';
 import { fileStamp, type ReadingRun, requireStamp, requireUnchanged } from '../files/file-stamp.ts';
 import { parquetExtensions } from '../files/format-names.ts';
+import { type OpenedFile, Opening } from '../files/opening.ts';
+import { isUrl, pathList } from '../files/path-kinds.ts';
+import { otherWork } from '../files/small-file.ts';
 import { checkFolderColumns, constantsOf, type FolderColumns } from '../folders/folder-columns.ts';
 import { filesWithin, folderCondition, folderParts } from '../folders/folders-within.ts';
-import { type OpenedFile, Opening } from '../files/opening.ts';
-import { isUrl } from '../files/path-kinds.ts';
-import { otherWork } from '../files/small-file.ts';
 import { UrlVersions } from '../http/url-versions.ts';
 import type { ParquetBackendName, ParquetFileInfo } from './backend.ts';
 import { parquetBackend } from './backends.ts';
-import { boundText } from './may-match.ts';
-import { mostValues } from './most-values.ts';
-import { parquetSplits } from './parquet-splits.ts';
-import { readRowGroups } from './read-row-groups.ts';
-import type { RowGroupRequest } from './read-row-groups.ts';
-import { requestsWithin, type RequestsWithin } from './requests-within.ts';
+import { boundText, mayMatch } from './may-match.ts';
+import { cutRowGroup } from './pages/cut-row-group.ts';
+import { hasPageBounds, pagesWithin } from './pages/pages-within.ts';
+import { hasPlainPages } from './pages/read-pages.ts';
+import { openRandomAccess } from './random-access.ts';
+import { readRowGroups, type RowGroupRequest } from './read-row-groups.ts';
 
 export interface ParquetSourceOptions {
   readonly backend?: ParquetBackendName;
@@ -263,3 +261,151 @@ export class ParquetSource implements Source {
     };
   }
 }
+
+/** Largest number of distinct values, including null, that each integer column can have by its statistics. */
+function mostValues(files: readonly ParquetFileInfo[], { fields }: Schema): Record<string, number> {
+  const most: Record<string, number> = {};
+  for (const { name, type } of fields) {
+    if (!DataType.isInt(type)) continue;
+    let [least, greatest] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+    for (const { columns } of files.flatMap(({ rowGroups }) => rowGroups)) {
+      const own = columns.find(({ column }) => column === name)?.statistics;
+      // Without statistics of a row group the bound is NaN, and no number is returned for the column.
+      least = Math.min(least, Number(own?.min ?? Number.NaN));
+      greatest = Math.max(greatest, Number(own?.max ?? Number.NaN));
+    }
+    if (greatest >= least) most[name] = greatest - least + 2;
+  }
+  return most;
+}
+
+/** Requests for the rows of a file within bounds, and page counts if pages are left out. */
+interface RequestsWithin {
+  readonly requests: readonly RowGroupRequest[];
+  /** Pages read, and all pages, of the row groups that are read in part. */
+  readonly pages: { readonly read: number; readonly all: number };
+}
+
+/**
+ * Leaves out row groups that the footer shows to be outside the bounds, and of the others the pages that the
+ * page index shows to be outside. Consecutive whole row groups become one request; requests keep the order of
+ * the file.
+ */
+async function requestsWithin(
+  whole: RowGroupRequest,
+  info: ParquetFileInfo,
+  bounds: readonly Bound[],
+  versions?: UrlVersions,
+): Promise<RequestsWithin> {
+  const groups = [...info.rowGroups.keys()].filter(
+    (group) => info.rowGroups[group].rows > 0 && mayMatch(info.rowGroups[group], bounds),
+  );
+  const none = { read: 0, all: 0 };
+  if (!groups.some((group) => hasPageBounds(info, group, bounds)))
+    return { requests: groups.length === 0 ? [] : [{ ...whole, rowGroups: groups }], pages: none };
+
+  const names = info.schema.fields.map(({ name }) => name).filter((name) => whole.columns?.includes(name));
+  const requests: RowGroupRequest[] = [];
+  const pages = { ...none };
+  let together: number[] = [];
+  const flush = () => {
+    if (together.length > 0) requests.push({ ...whole, rowGroups: together });
+    together = [];
+  };
+  const handle = await openRandomAccess(info.file, false, versions);
+  try {
+    for (const group of groups) {
+      const found = hasPageBounds(info, group, bounds)
+        ? await pagesWithin({ file: info.file, handle }, info, group, bounds, names)
+        : undefined;
+      if (found === undefined) {
+        together.push(group);
+        continue;
+      }
+      flush();
+      requests.push(...found.ranges.map((range) => ({ ...whole, rowGroups: [group], range })));
+      pages.read += found.read;
+      pages.all += found.all;
+    }
+  } finally {
+    await closeReader(handle);
+  }
+  flush();
+  return { requests, pages };
+}
+
+const PARQUET_SPLIT = 'parquet';
+
+/**
+ * Bytes that a row is assumed to take at least when ranges are grouped. The task that reads a group holds the
+ * chunks of all its ranges, so their number must be limited.
+ */
+const RANGE_BYTES = 4;
+
+type ParquetSplit = SourceSplit & { readonly request: RowGroupRequest };
+
+/**
+ * Cuts a request for row groups of one file into splits. Neighbouring row groups are joined up to the target.
+ * A larger row group is a split of its own, or several if its pages can be read separately.
+ */
+async function parquetSplits(
+  request: RowGroupRequest,
+  info: ParquetFileInfo,
+  targetBytes: number,
+): Promise<ParquetSplit[]> {
+  const { file, rowGroups } = info;
+  const splits: ParquetSplit[] = [];
+  const stored = info.schema.fields
+    .map(({ name }) => name)
+    .filter((name) => request.columns?.includes(name) ?? true);
+  let groups: number[] = [];
+  let [bytes, rows] = [0, 0];
+  const cut = () => {
+    if (groups.length > 0)
+      splits.push({ format: PARQUET_SPLIT, file, bytes, rows, request: { ...request, rowGroups: groups } });
+    [groups, bytes, rows] = [[], 0, 0];
+  };
+  for (const number of request.rowGroups ?? rowGroups.keys()) {
+    const group = rowGroups[number];
+    // A nested column is stored as several columns.
+    const wanted = group.columns.filter(
+      ({ column }) =>
+        request.columns?.some((name) => column === name || column.startsWith(`${name}.`)) ?? true,
+    );
+    // The size of a text column is counted after decoding: a text that is stored once is decoded for each of
+    // its rows.
+    const size = wanted.reduce((sum, column) => sum + Math.max(column.bytes, column.textBytes ?? 0), 0);
+    const ranges = request.range
+      ? [request.range]
+      : hasPlainPages(info, number, stored)
+        ? await cutRowGroup(file, group, stored)
+        : undefined;
+    if (ranges !== undefined || bytes + size > targetBytes) cut();
+    if (ranges !== undefined) {
+      splits.push(
+        ...ranges.map((range) => ({
+          format: PARQUET_SPLIT,
+          file,
+          bytes: Math.max(Math.ceil((size * range.rows) / group.rows), RANGE_BYTES * range.rows),
+          rows: range.rows,
+          request: { ...request, rowGroups: [number], range },
+        })),
+      );
+      continue;
+    }
+    groups.push(number);
+    bytes += size;
+    rows += group.rows;
+  }
+  cut();
+  return splits;
+}
+
+/** See ReadSplit. */
+export const readParquetSplit: ReadSplit = async function* (split, schema, { signal, borrowed, waits }) {
+  for await (const batch of readRowGroups((split as ParquetSplit).request, schema, { borrowed, waits })) {
+    throwIfAborted(signal, 'read');
+    yield batch;
+  }
+  return undefined;
+};

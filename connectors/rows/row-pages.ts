@@ -1,6 +1,6 @@
 import { RecordBatch, Table } from 'apache-arrow';
 import { DataError, throwIfAborted, UsageError } from '../../engine/errors.ts';
-import { describeValue } from './row-kinds.ts';
+import { describeValue } from './row-column.ts';
 
 /** Rows as objects, or pages: arrays of rows. */
 export type Rows = Iterable<object> | AsyncIterable<object>;

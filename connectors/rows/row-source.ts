@@ -3,13 +3,26 @@ import { DataError, throwIfAborted, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { Source, ValueNeeds } from '../../engine/stream/operator.ts';
-import { closeAtAbort } from '../../engine/waits.ts';
 import { batchStream, LEFT_OUT, setOrigin } from '../../engine/stream/stream.ts';
+import { closeAtAbort } from '../../engine/waits.ts';
 import type { TextType } from '../lines/text-type.ts';
-import { columnData, type RowColumn } from './row-column.ts';
-import { type FoundColumn, inspectRow, isNested, typeOfColumn } from './row-kinds.ts';
-import { BATCH_ROWS, requireRows, rowsInBatches, rowsOfArray } from './row-pages.ts';
-import type { Pass, RowInput, Rows } from './row-pages.ts';
+import {
+  columnData,
+  type FoundColumn,
+  inspectRow,
+  isNested,
+  type RowColumn,
+  typeOfColumn,
+} from './row-column.ts';
+import {
+  BATCH_ROWS,
+  type Pass,
+  requireRows,
+  type RowInput,
+  type Rows,
+  rowsInBatches,
+  rowsOfArray,
+} from './row-pages.ts';
 
 export interface RowSourceOptions {
   /**

@@ -1,3 +1,4 @@
+import { openSync, readSync } from 'node:fs';
 import { open, rm } from 'node:fs/promises';
 import { crc32 } from 'node:zlib';
 import {
@@ -5,18 +6,17 @@ import {
   type Partition,
   partitionKey,
   type PartitionRef,
+  type SharedColumn,
   type SpilledPartition,
 } from '../../engine/partition.ts';
-import { closeReader } from '../../engine/regular-file.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { SPILL } from '../../engine/plan/place.ts';
+import { closeRead, closeReader } from '../../engine/regular-file.ts';
 import type { SpillStore } from '../../engine/run/device.ts';
 import { MemoryMeter } from '../../engine/run/memory-meter.ts';
 import { StagedCopies } from '../../engine/run/staged-copies.ts';
-import { readProblem, readPartition, type WrittenFile } from '../../engine/spill/spilled-partition.ts';
-import { readColumn } from './read-column.ts';
+import { readPartition, readProblem, type WrittenFile } from '../../engine/spill/spilled-partition.ts';
 import type { SpillFolder } from './spill-folder.ts';
-import { StagingBuffers } from './staging-buffers.ts';
 
 const info: DeviceInfo = {
   place: SPILL,
@@ -161,5 +161,58 @@ export class SpillMemory implements SpillStore {
     this.#zeros.clear();
     this.#staging.clear();
     await this.#folder.close();
+  }
+}
+
+/** Reads the only column of a partition in this thread. Throws DataError if its file was changed. */
+function readColumn(spilled: SpilledPartition): SharedColumn {
+  let handle: number | undefined;
+  try {
+    handle = openSync(spilled.file, 'r');
+    const reads = readPartition(spilled, (bytes) => new ArrayBuffer(bytes), crc32);
+    let next = reads.next();
+    while (!next.done) {
+      const { bytes, at } = next.value;
+      next = reads.next(readSync(handle, bytes, 0, bytes.length, at));
+    }
+    const [column] = Object.values(next.value.columns);
+    return column;
+  } catch (error) {
+    throw readProblem(error, spilled);
+  } finally {
+    if (handle !== undefined) closeRead(handle);
+  }
+}
+
+/** Most unused buffers to keep: enough for two visits of a stage to data in files. */
+const MOST_IDLE = 4;
+
+/** Sizes are multiples of this, so that partitions of about the same size can share buffers. */
+const STEP_BYTES = 1 << 20;
+
+/**
+ * A pool of shared memory. Released shared memory is garbage-collected late, so new memory for each partition
+ * would pile up.
+ */
+class StagingBuffers {
+  /** Largest first. */
+  readonly #idle: SharedArrayBuffer[] = [];
+
+  /** A buffer of at least `bytes` bytes; it may have old contents. */
+  take(bytes: number): SharedArrayBuffer {
+    const smallest = this.#idle.findLastIndex(({ byteLength }) => byteLength >= bytes);
+    if (smallest >= 0) return this.#idle.splice(smallest, 1)[0];
+    return new SharedArrayBuffer(Math.max(1, Math.ceil(bytes / STEP_BYTES)) * STEP_BYTES);
+  }
+
+  /** Drops the smallest buffers if there are too many. */
+  give(buffer: SharedArrayBuffer): void {
+    this.#idle.push(buffer);
+    this.#idle.sort((left, right) => right.byteLength - left.byteLength);
+    this.#idle.length = Math.min(this.#idle.length, MOST_IDLE);
+  }
+
+  clear(): void {
+    this.#idle.length = 0;
   }
 }

@@ -1,27 +1,35 @@
-import { DataError } from '../../engine/errors.ts';
+import { DataError, UsageError } from '../../engine/errors.ts';
 import type { Message } from '../../engine/events.ts';
 import { counted } from '../../engine/format.ts';
-import { checkDelimiter, defaultQuotes, inferDelimiter, withoutQuoted, wordsInEach } from './dialect.ts';
-import type { TextDialect } from './dialect.ts';
-import { isNumeric, kindsIn } from '../lines/infer-types.ts';
+import { shown } from '../../engine/shown.ts';
 import type { MixedColumn } from '../../engine/stream/operator.ts';
-import { MixedColumns } from './mixed-columns.ts';
-import { FieldBlock } from '../lines/field-block.ts';
 import { firstTwice } from '../files/common-schema.ts';
-import { countFields, scanRecords } from './record-scanner.ts';
-import { findTabQuotes } from './tab-quotes.ts';
-import { findHead } from './text-head.ts';
+import type { ValueRules } from '../lines/column-reading.ts';
+import { FieldBlock } from '../lines/field-block.ts';
+import { isNumeric, isTextAndWhole, kindsIn, textsAmongWhole } from '../lines/infer-types.ts';
 import {
   blockRows,
   fieldText,
   linesFrom,
   MOST_COLUMNS,
+  type RowLayout,
+  type RowScan,
   rulesOf,
   scanWindow,
+  type ValueOptions,
   withTypes,
 } from '../lines/row-layout.ts';
-import type { RowLayout, RowScan, ValueOptions } from '../lines/row-layout.ts';
 import type { RowWindow } from '../lines/row-window.ts';
+import {
+  checkDelimiter,
+  defaultQuotes,
+  inferDelimiter,
+  type TextDialect,
+  withoutQuoted,
+  wordsInEach,
+} from './dialect.ts';
+import { countFields, scanRecords } from './record-scanner.ts';
+import { findTabQuotes } from './tab-quotes.ts';
 
 /** Properties of a text file. Those not given are inferred from its first 4 MiB. */
 export interface TextOptions extends ValueOptions {
@@ -263,4 +271,143 @@ function columnNames(
       advice: 'Give other names in the option columns',
     });
   return [...names];
+}
+
+/**
+ * A column with more texts than this is a text column, and its further rows are not inspected for exceptions.
+ */
+const MOST_TEXTS = 1000;
+
+/** A column is reported if fewer than one of this number of rows has a text. */
+const ROWS_PER_TEXT = 100;
+
+interface CountedFile {
+  readonly file: string;
+  readonly names: readonly string[];
+  /** Kinds of values of each column. */
+  readonly kinds: readonly number[];
+  readonly rows: number;
+}
+
+interface Found {
+  readonly line: number;
+  readonly text: string;
+  readonly texts: number;
+}
+
+/**
+ * Finds columns that are text only because of a few values. Only the rows of columns with texts are read
+ * again.
+ */
+class MixedColumns {
+  readonly #window: RowWindow;
+  readonly #rules: ValueRules;
+  /** Undefined for columns that cannot be reported. */
+  readonly #found = new Map<number, Found | undefined>();
+
+  constructor(window: RowWindow, rules: ValueRules) {
+    this.#window = window;
+    this.#rules = rules;
+  }
+
+  /**
+   * Counts the texts in the block's rows from `from` on. `kinds`: the kinds found in the column so far,
+   * including this block.
+   */
+  add(block: FieldBlock, column: number, kinds: number, from: number): void {
+    const before = this.#found.get(column);
+    if (kinds === 0 || isNumeric(kinds) || (before === undefined && this.#found.has(column))) return;
+    const texts = textsAmongWhole(block, column, this.#rules, {
+      from,
+      most: MOST_TEXTS - (before?.texts ?? 0),
+    });
+    if (texts?.length === 0) return;
+    this.#found.set(
+      column,
+      texts &&
+        (before ? { ...before, texts: before.texts + texts.length } : this.#first(block, column, texts)),
+    );
+  }
+
+  #first(block: FieldBlock, column: number, texts: readonly number[]): Found {
+    const line = this.#window.lineOf(block.starts[texts[0] * block.columns + column]);
+    return { line, text: fieldText(block, texts[0], column), texts: texts.length };
+  }
+
+  /** The columns to report, for the file's first `rows` rows. */
+  result({ file, names, kinds, rows }: CountedFile): readonly MixedColumn[] {
+    return [...this.#found].flatMap(([column, found]) => {
+      const isFew = found !== undefined && found.texts * ROWS_PER_TEXT < rows;
+      return isFew && isTextAndWhole(kinds[column]) ? [{ file, column: names[column], rows, ...found }] : [];
+    });
+  }
+}
+
+/** The lines before the first row or header. */
+interface TextHead {
+  /** Position in the window after them. */
+  readonly end: number;
+  readonly comments: number;
+  /** The delimiter that Excel's first line, such as `sep=;`, gives. */
+  readonly delimiter?: string;
+}
+
+/** Throws UsageError for a text that cannot begin comment lines. */
+export function checkComment(comment: string): void {
+  if (typeof comment === 'string' && /^[\x20-\x7e]{0,16}$/.test(comment) && !comment.startsWith('"')) return;
+  throw new UsageError(`lines that begin with ${shown(comment)} cannot be comments`, {
+    advice: "Use ASCII characters other than quotes and line ends, such as # or %, or '' for no comments",
+  });
+}
+
+/**
+ * Finds Excel's line `sep=;` and comment lines at the beginning of a file. `comment`: see TextOptions.
+ * `delimiterOf` finds the delimiter of the rows from a position on.
+ */
+function findHead(
+  window: RowWindow,
+  comment: string | undefined,
+  delimiterOf: (from: number) => string,
+): TextHead {
+  const marked: Line[] = [];
+  const isMarked = (text: string) =>
+    comment === undefined ? /^[%#]/.test(text) : comment !== '' && text.startsWith(comment);
+  let row: number | undefined;
+  for (const line of linesFrom(window, window.from)) {
+    const separator = marked.length === 0 ? /^sep=(.)$/i.exec(line.text)?.[1] : undefined;
+    if (separator !== undefined) return { end: line.end, comments: 0, delimiter: separator };
+    if (!isMarked(line.text)) {
+      row = line.start;
+      break;
+    }
+    marked.push(line);
+  }
+  const comments =
+    comment !== undefined
+      ? marked
+      : row === undefined
+        ? []
+        : commentsBefore(window, row, marked, delimiterOf(row));
+  return { end: comments.at(-1)?.end ?? window.from, comments: comments.length };
+}
+
+interface Line {
+  readonly text: string;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** The marked lines before the first that has as many fields as the row; a mark between spaces is no field. */
+function commentsBefore(
+  { bytes, to }: RowWindow,
+  row: number,
+  marked: readonly Line[],
+  delimiter: string,
+): readonly Line[] {
+  const fieldsAt = (start: number) => countFields(bytes, start, to, { delimiter, quotes: true });
+  const fields = fieldsAt(row);
+  const first = marked.findIndex(
+    ({ text, start }) => fieldsAt(start) === fields && !(delimiter === ' ' && /^[%#]+ /.test(text)),
+  );
+  return first < 0 ? marked : marked.slice(0, first);
 }

@@ -1,6 +1,6 @@
 /** Searches that wait for a thread go together, in the order of their requests. */
 import { expect, it } from 'vitest';
-import { SearchBatches } from '../../api/serving/search-batches.ts';
+import { SearchBatches } from '../../api/serving/searches.ts';
 import type { Found, SearchRequest } from '../../operators/serving/search.ts';
 
 const request = (n: number, mask?: Uint8Array): SearchRequest => ({ query: [n], n, mask });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ALS, TrainValidationSplit } from '../../index.ts';
 import type { TrialParams } from '../../api/validation/tuning/search-space.ts';
-import { chainsOf, rungsOf } from '../../api/validation/tuning/schedule.ts';
+import { chainsOf, rungsOf } from '../../api/validation/tuning/search.ts';
 import { randomTrials } from '../../api/validation/tuning/search-space.ts';
 
 const als = (params: TrialParams) => new ALS({ maxIter: 6, ...params });

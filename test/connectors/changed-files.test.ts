@@ -1,11 +1,10 @@
 /** A file that changes while it is read is an error, or is read as it was when lines were added to it. */
-import { Int32, type RecordBatch, Table, vectorFromArray } from 'apache-arrow';
 import { appendFileSync, copyFileSync, renameSync, statSync, truncateSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
+import { Int32, type RecordBatch, Table, vectorFromArray } from 'apache-arrow';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { openSink } from '../../connectors/open-sink.ts';
-import { openSource } from '../../connectors/open-source.ts';
-import { readSplit } from '../../connectors/read-split.ts';
+import { openSource, readSplit } from '../../connectors/open-source.ts';
 import { DataError } from '../../engine/errors.ts';
 import type { ProgressEvent } from '../../engine/events.ts';
 import { RunMetrics } from '../../engine/metrics.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { ArrowSource } from '../../connectors/arrow/arrow-source.ts';
 import { loadModel, saveModel } from '../../connectors/model/model-store.ts';
-import { footerSchema } from '../../connectors/parquet/pages/footer-schema.ts';
+import { footerSchema } from '../../connectors/parquet/parquet-wasm/parquet-wasm-backend.ts';
 import { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
 import { parquetBackendNames } from '../../connectors/parquet/backend.ts';
 import {

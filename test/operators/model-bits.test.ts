@@ -20,7 +20,7 @@ import {
   SGD,
   type SgdOptions,
 } from '../../index.ts';
-import type { RatingOptions } from '../../api/rating-options.ts';
+import type { RatingOptions } from '../../api/rating-input.ts';
 import { dataFolder } from '../support/data-folder.ts';
 
 const file = resolve(import.meta.dirname, '../golden/model-bits.json');

@@ -53,7 +53,6 @@ const ofCommandLine: Readonly<Record<string, string>> = {
   'engine/phase.ts': 'progress of what the command does itself',
   'connectors/files/file-problem.ts': 'one wording for what a file system refuses',
   'connectors/output/standard-output.ts': 'rows and messages share one stdout',
-  'connectors/output/write-standard.ts': 'and one way to write to it',
   'operators/params/table.ts': 'kinds of parameters, which flags follow from',
   'operators/params/nearest-name.ts': 'names from other programs are those of the library too',
   'operators/als/params.ts': 'the parameters of ALS',

@@ -2,7 +2,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { ratingOptionNames } from '../../api/rating-options.ts';
+import { ratingOptionNames } from '../../api/rating-input.ts';
 import { alsTable } from '../../operators/als/params.ts';
 import { namesOf } from '../../operators/params/table.ts';
 import { sgdTable } from '../../operators/sgd/params.ts';

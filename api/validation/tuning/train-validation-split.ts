@@ -1,25 +1,48 @@
-import { throwIfAborted, UsageError } from '../../../engine/errors.ts';
+import { CapacityError, throwIfAborted, UsageError } from '../../../engine/errors.ts';
 import { type EventSink, noEvents } from '../../../engine/events.ts';
 import { counted } from '../../../engine/format.ts';
 import type { JsonObject } from '../../../engine/json.ts';
 import { mix32 } from '../../../engine/random.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import { Holdings } from '../../../engine/run/holdings.ts';
+import { shown } from '../../../engine/shown.ts';
+import { rootSource } from '../../../engine/stream/logical-plan.ts';
 import { compareToPopularity } from '../../../operators/evaluation/model-warnings.ts';
-import { checkOptions, runOptionNames } from '../../check-options.ts';
-import type { Dataset } from '../../dataset.ts';
+import { validationBaselines } from '../../../operators/evaluation/ranking/measure-baselines.ts';
+import type { RankingBaseline } from '../../../operators/evaluation/ranking/ranking-metrics.ts';
+import { keepKnown } from '../../../operators/ratings/ids/known-pairs.ts';
+import type { BadRowPolicy } from '../../../operators/ratings/rows/bad-rows.ts';
+import { sortByUser } from '../../../operators/ratings/sort-ratings.ts';
+import { checkOptions, checkSeed, runOptionNames } from '../../check-options.ts';
+import { type Dataset, requireDataset } from '../../dataset.ts';
 import { pairsOf } from '../../found-columns.ts';
-import { requireReplayable } from '../../replayable.ts';
-import { requireDataset } from '../../require-dataset.ts';
-import { requireErrors } from '../error-metrics.ts';
 import type { Model } from '../../model.ts';
+import { RatingInput } from '../../rating-input.ts';
+import { requireReplayable } from '../../replayable.ts';
 import type { RunOptions } from '../../run-session.ts';
 import { dropKept, keptDataset } from '../../training/kept-ratings.ts';
-import type { PlannedTrial } from './schedule.ts';
-import { bestOf, Search } from './search.ts';
-import { checkTuning, planTrials } from './plan-trials.ts';
-import { errorBaselines, rankedBaselines } from './tuning-baselines.ts';
-import type { TrialParams } from './search-space.ts';
-import { isOwn, type Trial, type TunedEstimator, type TuningMetric } from './trial.ts';
-import type { SearchStrategy, TrainValidationSplitOptions, TuneOptions, Tuning } from './tuning-options.ts';
+import { foundSets } from '../../training/run-fit.ts';
+import { unratedAsOnes } from '../../training/unrated-as-ones.ts';
+import { isError, requireErrors } from '../error-metrics.ts';
+import { chosenBaselines } from '../evaluate-ranking.ts';
+import { checkRankUsers } from '../rank-users.ts';
+import { checkSpace, gridOf, randomTrials, type TrialParams } from './search-space.ts';
+import { bestOf, type PlannedTrial, Search } from './search.ts';
+import {
+  isOwn,
+  type Trial,
+  type TrialRatings,
+  type TunedEstimator,
+  type TuningMetric,
+  tuningMetricOf,
+} from './trial.ts';
+import type {
+  SearchStrategy,
+  TrainValidationSplitOptions,
+  TuneOptions,
+  Tuning,
+  TuningBaselines,
+} from './tuning-options.ts';
 
 /**
  * Compares combinations of parameters on one validation set, like Spark's class of this name: over a grid, at
@@ -198,5 +221,197 @@ function evidenceOf(
       ({ seconds: _seconds, baselines: _baselines, ranking: _ranking, ...trial }) =>
         JSON.parse(JSON.stringify(trial)) as JsonObject,
     ),
+  };
+}
+
+const optionNames = [
+  'estimator',
+  'grid',
+  'space',
+  'search',
+  'trials',
+  'first',
+  'metric',
+  'validationFraction',
+  'seed',
+  'parallelism',
+  'warmStart',
+  'ranking',
+  'rankUsers',
+  'baselines',
+] as const;
+
+/** Default number of trials of a random search. */
+const USUAL_TRIALS = 30;
+
+/** Throws UsageError for an option that is unknown, missing or out of range. */
+function checkTuning(options: TrainValidationSplitOptions): void {
+  checkOptions('TrainValidationSplit', options, optionNames, '{ estimator, grid }');
+  const {
+    estimator,
+    grid,
+    space,
+    metric = 'rmse',
+    validationFraction = 0.1,
+    seed = 0,
+    trials = USUAL_TRIALS,
+    parallelism = 1,
+  } = options;
+  if (typeof estimator !== 'function')
+    throw new UsageError(
+      `estimator must be a function such as (params) => new ALS(params), got ${shown(estimator)}`,
+    );
+  if ((grid === undefined) === (space === undefined))
+    throw new UsageError('TrainValidationSplit takes a grid, or a space', {
+      advice: "For example { space: { rank: [8, 16], regParam: { from: 0.01, to: 0.1, scale: 'log' } } }",
+    });
+  for (const [name, value] of Object.entries({ trials, parallelism })) {
+    if (!Number.isInteger(value) || value < 1)
+      throw new UsageError(`${name} must be a whole number of 1 or more, got ${shown(value)}`);
+  }
+  if (!(validationFraction > 0 && validationFraction < 1))
+    throw new UsageError(
+      `validationFraction must be a number between 0 and 1, got ${shown(validationFraction)}`,
+    );
+  checkSeed(seed);
+  checkRankUsers(options);
+  checkBaselines(tuningMetricOf(metric), options.baselines);
+  if (space !== undefined) checkSpace(space);
+}
+
+function checkBaselines(metric: TuningMetric, baselines: TrainValidationSplitOptions['baselines']): void {
+  chosenBaselines(baselines);
+  if (isError(metric) && Array.isArray(baselines))
+    throw new UsageError(`baselines such as popularity are rankings, and the metric is ${metric}`, {
+      advice: 'Leave the option baselines out, or compare by a ranking metric such as ndcg@20',
+    });
+}
+
+/**
+ * The strategy of a search and its combinations in order. Throws UsageError if the options contradict each
+ * other.
+ */
+function planTrials({
+  grid,
+  space = {},
+  trials,
+  seed = 0,
+  first = [],
+  ...options
+}: TrainValidationSplitOptions): {
+  readonly search: SearchStrategy;
+  readonly params: readonly TrialParams[];
+} {
+  const lists = Object.values(space).every((values) => Array.isArray(values));
+  const { search = lists ? 'grid' : 'random' } = options;
+  if (!['grid', 'random', 'halving'].includes(search))
+    throw new UsageError(`search must be grid, random or halving, got ${shown(search)}`);
+  if (grid !== undefined && search === 'random')
+    throw new UsageError('search random takes a space', { advice: 'Give a space, or leave search out' });
+  if (grid !== undefined) return { search, params: grid };
+  const all = search === 'grid' || (search === 'halving' && lists && trials === undefined);
+  const most = trials ?? USUAL_TRIALS;
+  const params = all ? gridOf(space) : [...first, ...randomTrials(space, most, seed)].slice(0, most);
+  return { search, params };
+}
+
+/** Settings of an estimator of this library that decide which pairs are ranked. */
+interface OwnSettings {
+  readonly columns: { readonly user: string; readonly item: string; readonly rating?: string };
+  readonly onBadRows?: BadRowPolicy;
+  readonly params?: { readonly seed?: number; readonly implicitPrefs?: boolean };
+}
+
+/** Values of a ranking metric by baselines, on the pairs and users that trials are measured on. */
+async function rankedBaselines(
+  metric: TuningMetric,
+  sets: TrialRatings,
+  estimator: TunedEstimator,
+  options: Pick<TrainValidationSplitOptions, 'baselines' | 'rankUsers'>,
+  run: RunOptions & { readonly onEvent: EventSink },
+): Promise<TuningBaselines> {
+  const baselines = chosenBaselines(options.baselines);
+  if (isError(metric) || baselines.length === 0) return {};
+  // The pairs are read once more than trials read them.
+  if (options.baselines !== undefined) requireReplayable(sets.validation, 'baselines');
+  else if (!rootSource(sets.validation.plan).replayable) return {};
+  const work = (ctx: ExecutionContext) =>
+    measure(metric, sets, { estimator, baselines, rankUsers: checkRankUsers(options) }, ctx);
+  try {
+    const found = await Holdings.within(
+      sets.train.session.context({ ...run, onEvent: phasesTo(run.onEvent) }),
+      work,
+    );
+    for (const [key, value] of Object.entries(found))
+      run.onEvent({ type: 'note', text: `baseline ${nameOf(key)}: ${metric} ${value.toFixed(4)}` });
+    return found;
+  } catch (error) {
+    // Default baselines must not end a search.
+    if (options.baselines !== undefined || !(error instanceof CapacityError)) throw error;
+    run.onEvent({ type: 'warning', text: `the baselines were not measured: ${error.summary}` });
+    return {};
+  }
+}
+
+/** The baselines of an error metric: of a trial, since all trials have the same ones. */
+function errorBaselines(metric: TuningMetric, { baselines }: Trial): TuningBaselines {
+  return isError(metric) && baselines !== undefined
+    ? { mean: baselines.mean[metric], dampedMeans: baselines.dampedMeans[metric] }
+    : {};
+}
+
+async function measure(
+  metric: TuningMetric,
+  { train, validation }: TrialRatings,
+  {
+    estimator,
+    baselines,
+    rankUsers,
+  }: {
+    readonly estimator: TunedEstimator;
+    readonly baselines: readonly RankingBaseline[];
+    readonly rankUsers: number;
+  },
+  ctx: ExecutionContext,
+): Promise<TuningBaselines> {
+  const { columns, onBadRows, params = {} }: OwnSettings = estimator;
+  const input = new RatingInput({ ...(onBadRows && { onBadRows }) }, columns);
+  let hasRatings = true;
+  const sets = await foundSets(input, { ratings: train, validation }, ctx, async (dataset) => {
+    if (params.implicitPrefs !== true) return dataset;
+    const rated = await unratedAsOnes(dataset, input.columnsOf(dataset).rating, ctx);
+    if (rated.plan !== dataset.plan) hasRatings = false;
+    return rated;
+  });
+  const indexed = await input.index(sets.ratings, sets.validation, ctx);
+  const { users, items } = indexed;
+  const known = await keepKnown(await input.readPairs(sets.validation ?? validation, ctx), indexed, ctx);
+  // A pair that is repeated becomes one pair with the mean of its ratings, as in evaluateRanking.
+  const pairs = {
+    users,
+    items,
+    train: await sortByUser(indexed, 'mean', ctx),
+    test: await sortByUser(known.indexed, 'keep', ctx),
+    hasRatings,
+  };
+  const found = await validationBaselines(
+    metric,
+    baselines,
+    pairs,
+    { rankUsers, seed: params.seed ?? 0 },
+    ctx,
+  );
+  return Object.fromEntries(Object.entries(found).filter(([, value]) => Number.isFinite(value)));
+}
+
+/** The name that the option has for a member: item-mean for itemMean. */
+function nameOf(key: string): string {
+  return key.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
+
+/** Passes only the phases of slow baselines on: what is read and warned of, trials report. */
+function phasesTo(onEvent: EventSink): EventSink {
+  return (event) => {
+    if ('phase' in event && (event.phase === 'item-knn' || event.phase === 'ease')) onEvent(event);
   };
 }

@@ -1,4 +1,4 @@
-import { choices } from '../../../api/option-values.ts';
+import { choices } from '../../../api/check-objects.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import { formatBytes, formatCount } from '../../../engine/format.ts';
 import { defineCommand } from '../command.ts';

@@ -1,11 +1,10 @@
+import { checkWritable, refuseOverlap } from '../../../api/output/check-output.ts';
 import { formatCount } from '../../../engine/format.ts';
-import { defineCommand } from '../command.ts';
 import { choice, requiredText } from '../../options/kinds.ts';
 import { commonOptions, forceOption } from '../../options/output-options.ts';
-import { checkWritable } from '../../../api/output/check-output.ts';
-import { refuseOverlap } from '../../../api/output/check-overlap.ts';
 import { summaryOf } from '../../output/write-output.ts';
 import { seconds3 } from '../../progress/phrases.ts';
+import { defineCommand } from '../command.ts';
 
 export const exportFactors = defineCommand({
   summary: "Write a model's factors for other programs",

@@ -1,5 +1,5 @@
 import type { GenerateDatasetOptions } from '../../../synthetic/dataset/generate-dataset.ts';
-import { choices } from '../../../api/option-values.ts';
+import { choices } from '../../../api/check-objects.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import { counted, formatBytes, formatCount } from '../../../engine/format.ts';
 import { checkWritable } from '../../../api/output/check-output.ts';

@@ -1,3 +1,4 @@
+import { checkWritable, refuseOverlap } from '../../../api/output/check-output.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import { counted, formatBytes, formatCount } from '../../../engine/format.ts';
 import { pairColumnOptions } from '../../options/data/data-options.ts';
@@ -5,10 +6,8 @@ import { checkSplit, splitOptions } from '../../options/data/split-options.ts';
 import { readOptions } from '../../options/data/text-options.ts';
 import { requiredText } from '../../options/kinds.ts';
 import { copyingOptions } from '../../options/writing-options.ts';
-import { checkWritable } from '../../../api/output/check-output.ts';
-import { refuseOverlap } from '../../../api/output/check-overlap.ts';
-import { facts } from '../../report/facts.ts';
 import { seconds3 } from '../../progress/phrases.ts';
+import { facts } from '../../report/facts.ts';
 import { openSession } from '../../sessions/open-session.ts';
 import { defineCommand } from '../command.ts';
 

@@ -1,5 +1,5 @@
 import type { AlsOptions } from '../../../api/training/als.ts';
-import { choices } from '../../../api/option-values.ts';
+import { choices } from '../../../api/check-objects.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import { choice, text } from '../kinds.ts';
 import type { Option, Values } from '../option.ts';

@@ -1,5 +1,5 @@
 import { UsageError } from '../../../engine/errors.ts';
-import { type Choice, choices, type ChosenMetric, isChosenMetric } from '../../../api/option-values.ts';
+import { type Choice, choices, type ChosenMetric, isChosenMetric } from '../../../api/check-objects.ts';
 import { choice, decimal, listed, shown, text, toggle, wholeNumber } from '../kinds.ts';
 import type { Group, Values } from '../option.ts';
 import { rankUsersOption } from './held-out-options.ts';

@@ -1,5 +1,5 @@
 import { UsageError } from '../../../engine/errors.ts';
-import { dateIn } from '../../../api/option-values.ts';
+import { dateIn } from '../../../api/check-objects.ts';
 import { decimal, text, wholeNumber } from '../kinds.ts';
 import { flagName, type Option, type Values } from '../option.ts';
 import { heldOutOptions } from './held-out-options.ts';

@@ -1,4 +1,4 @@
-import { type Choice, choices } from '../../../api/option-values.ts';
+import { type Choice, choices } from '../../../api/check-objects.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import type { ReadAnyOptions } from '../../../api/reading.ts';
 import { formatOption, rowOptions } from './data-options.ts';

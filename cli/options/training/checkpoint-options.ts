@@ -1,4 +1,4 @@
-import { bounds } from '../../../api/option-values.ts';
+import { bounds } from '../../../api/check-objects.ts';
 import { CHECKPOINT_INTERVAL } from '../../../api/training/checkpoints/checkpoint-options.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import { text, toggle, wholeNumber } from '../kinds.ts';

@@ -1,14 +1,14 @@
+import * as zlib from 'node:zlib';
 import { FactorFlowError } from '../../../engine/errors.ts';
+import { hasZstd } from '../../compression/compressions.ts';
+import { unpackBlock } from '../../compression/lz4-frame.ts';
 import { messageOf } from '../../files/file-problem.ts';
 import type { ColumnChunkInfo } from '../footer.ts';
-import { allPresent } from './all-present.ts';
 import type { FileWindow } from './file-window.ts';
 import { HEADER_BYTES, HeaderReader, type PageHeader } from './page-header.ts';
 import type { PageKernel } from './page-kernel.ts';
 import { PageProblem } from './page-problem.ts';
 import { type PagePlace, requireSum } from './page-sums.ts';
-import { pageCodecs, type UnpackPage, unpackSnappy } from './unpack-page.ts';
-import { unpackZstd } from './unpack-zstd.ts';
 
 /** Encodings of a dictionary's values, and of indices into the dictionary. */
 const plain = ['PLAIN', 'PLAIN_DICTIONARY'];
@@ -214,4 +214,142 @@ export class ColumnPages {
     this.#kernel.bytes.set(bytes, this.#page);
     return this.#page;
   }
+}
+
+/**
+ * True if the definition levels of a page show that no value is null. The levels are runs of one bit (see
+ * ../assembly/runs.ts), and all must be 1. False for truncated levels.
+ */
+export function allPresent(levels: Uint8Array, values: number): boolean {
+  let at = 0;
+  for (let done = 0; done < values;) {
+    let head = 0;
+    for (let scale = 1; ; scale *= 128) {
+      if (at >= levels.length || scale > 2 ** 28) return false;
+      const byte = levels[at++];
+      head += (byte & 127) * scale;
+      if (byte < 128) break;
+    }
+    const count = Math.floor(head / 2);
+    if (head % 2 === 0) {
+      if (levels[at++] !== 1) return false;
+      done += count;
+      continue;
+    }
+    if (at + count > levels.length) return false;
+    for (let end = at + count; at < end; at++, done += 8) {
+      const expected = values - done >= 8 ? 255 : 2 ** (values - done) - 1;
+      if (values > done && (levels[at] & expected) !== expected) return false;
+    }
+  }
+  return true;
+}
+
+/** Larger pages are left to the usual decompressor, since a damaged header may claim any size. */
+const LARGEST = 1 << 22;
+
+/** Undocumented members of Node's decompressor, which zlib's own functions for whole buffers use. */
+interface Decompressor {
+  readonly destroyed: boolean;
+  /** Output room and input that the last write left. */
+  readonly _writeState: Uint32Array;
+  readonly _handle: {
+    writeSync(
+      flush: number,
+      from: Uint8Array,
+      start: number,
+      length: number,
+      to: Uint8Array,
+      at: number,
+      room: number,
+    ): void;
+  };
+}
+
+/**
+ * The thread's decompressor. Undefined before its first page; false if this Node has no such decompressor.
+ */
+let kept: Decompressor | false | undefined;
+
+function isDecompressor(value: object): value is Decompressor {
+  if (!('_handle' in value && '_writeState' in value && 'destroyed' in value)) return false;
+  const { _handle: handle, _writeState: state } = value;
+  const isHandle = typeof handle === 'object' && handle !== null && 'writeSync' in handle;
+  return isHandle && state instanceof Uint32Array && state.length === 2;
+}
+
+function decompressor(): Decompressor | false {
+  if (kept !== undefined && !(kept && kept.destroyed)) return kept;
+  const made = zlib.createZstdDecompress();
+  // `whole` reports the error.
+  made.on('error', () => {});
+  return (kept = isDecompressor(made) && made);
+}
+
+/**
+ * Decompresses zstd with one decompressor for all pages of a thread. zstdDecompressSync makes one for each
+ * call, which takes as long as decompressing a page. A page with an unexpected result is passed to `whole`.
+ * The result's memory is reused by the next call.
+ */
+export function unpackZstd(whole: UnpackPage): UnpackPage {
+  let room = new Uint8Array(0);
+  return (bytes, size) => {
+    const own = size <= LARGEST && decompressor();
+    if (!own) return whole(bytes, size);
+    // Room for one more byte, to detect a page that is too long.
+    if (room.length <= size) room = new Uint8Array(2 * size + 1);
+    const { ZSTD_e_end: end } = zlib.constants;
+    own._handle.writeSync(end, bytes, 0, bytes.length, room, 0, size + 1);
+    const [left, unread] = own._writeState;
+    if (!own.destroyed && left === 1 && unread === 0) return room.subarray(0, size);
+    kept = undefined;
+    return whole(bytes, size);
+  };
+}
+
+/** Decompresses a page to exactly `size` bytes. Throws an Error if the bytes are damaged. */
+export type UnpackPage = (bytes: Uint8Array, size: number) => Uint8Array;
+
+/**
+ * At first at most this number of bytes is allocated for a page's values, since a damaged header may claim
+ * any size.
+ */
+const FIRST_BYTES = 1 << 22;
+
+const options = (size: number) => ({
+  chunkSize: Math.max(64, Math.min(size, FIRST_BYTES)),
+  maxOutputLength: Math.max(1, size),
+});
+
+/** Page codecs that Node or a kernel decompresses, by name in lower case. */
+export const pageCodecs: Readonly<Record<string, UnpackPage>> = {
+  uncompressed: (bytes) => bytes,
+  gzip: (bytes, size) => zlib.gunzipSync(bytes, options(size)),
+  brotli: (bytes, size) => zlib.brotliDecompressSync(bytes, options(size)),
+  lz4_raw: (bytes, size) => {
+    // A byte of lz4 unpacks to at most 255 bytes, so a larger size in the header need not be allocated.
+    const target = new Uint8Array(Math.min(size, 255 * bytes.length));
+    return target.subarray(0, unpackBlock(bytes, target, 0, target.length));
+  },
+  ...(hasZstd() && {
+    zstd: (bytes: Uint8Array, size: number) => zlib.zstdDecompressSync(bytes, options(size)),
+  }),
+};
+
+/** Decompresses Snappy in the kernel. The page is copied out, since the kernel's memory may move. */
+export function unpackSnappy(kernel: PageKernel): UnpackPage {
+  let [place, room] = [0, 0];
+  return (bytes, size) => {
+    // A byte of Snappy unpacks to at most 64 bytes.
+    if (size > 64 * bytes.length) throw new Error('a size that no such block has');
+    if (bytes.length + size > room) {
+      room = 2 * (bytes.length + size);
+      place = kernel.reserve(room);
+    }
+    kernel.bytes.set(bytes, place);
+    const out = place + bytes.length;
+    if (kernel.functions.unpackSnappy(place, bytes.length, out, size) === 0)
+      throw new Error('the block does not unpack');
+    return kernel.bytes.slice(out, out + size);
+  };
 }

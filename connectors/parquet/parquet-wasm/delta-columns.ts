@@ -5,7 +5,7 @@ import { parquetHeader, readColumn } from 'hyparquet/src/column.js';
 import { parquetMetadataAsync } from 'hyparquet/src/metadata.js';
 import { getSchemaPath } from 'hyparquet/src/schema.js';
 import type { RowGroupInfo } from '../footer.ts';
-import { pageCodecs, type UnpackPage } from '../pages/unpack-page.ts';
+import { pageCodecs, type UnpackPage } from '../pages/column-pages.ts';
 
 /** Largest page, compressed or uncompressed. */
 const PAGE_BYTES = 2 ** 31 - 1;

@@ -1,24 +1,50 @@
-import { Schema } from 'apache-arrow';
-import { closeReader } from '../../../engine/regular-file.ts';
+import {
+  Binary,
+  Bool,
+  DataType,
+  Field,
+  Float32,
+  Float64,
+  Int32,
+  Int64,
+  type RecordBatch,
+  Schema,
+  Timestamp,
+  TimeUnit,
+  Utf8,
+} from 'apache-arrow';
 import { DataError } from '../../../engine/errors.ts';
+import { idTooLong, LONGEST_ID } from '../../../engine/keys/arrow-keys.ts';
+import { closeReader } from '../../../engine/regular-file.ts';
+import { openIpc } from '../../../engine/stream/read-ipc.ts';
+import { messageMetadata } from '../../arrow/verify-metadata.ts';
+import { emptyBatch } from '../../files/common-schema.ts';
 import { fileProblem } from '../../files/file-problem.ts';
 import { isUrl } from '../../files/path-kinds.ts';
 import type { UrlVersions } from '../../http/url-versions.ts';
+import type { Encoding } from '../../output/encode-rows.ts';
+import { EncodedPieces, RowEncoder } from '../../output/row-encoder.ts';
 import type {
   LocatedBatch,
   ParquetBackend,
   ParquetFileInfo,
   ParquetFileReader,
+  ParquetFileWriter,
   ReadOptions,
+  WriteOptions,
+  WrittenFile,
 } from '../backend.ts';
-import { readFooterOf } from '../footer-file.ts';
-import type { Footer } from '../footer.ts';
-import { footerSchema, storedAsIs } from '../pages/footer-schema.ts';
-import { requireShortIdsIn } from '../pages/long-ids.ts';
+import { readExactly, readFooterOf } from '../footer-file.ts';
+import type { ColumnChunkInfo, Footer, SchemaElement } from '../footer.ts';
+import { ColumnPages, isReadCodec } from '../pages/column-pages.ts';
+import { FileWindow } from '../pages/file-window.ts';
+import { HEADER_BYTES, HeaderReader } from '../pages/page-header.ts';
+import { PageKernel } from '../pages/page-kernel.ts';
 import { PageProblem } from '../pages/page-problem.ts';
 import { hasPlainPages, type PageFile, readPages } from '../pages/read-pages.ts';
 import { type FetchCounter, openRandomAccess } from '../random-access.ts';
-import { createWasmWriter } from './parquet-wasm-writer.ts';
+import { dataBytes, LARGEST_ROW_GROUP } from '../row-group-bytes.ts';
+import { PartFile } from '../write/parquet-files.ts';
 import type { WasmDecoder } from './wasm-decoder.ts';
 
 /**
@@ -149,4 +175,247 @@ class FileReader implements ParquetFileReader {
     await this.#decoder?.close();
     await closeReader(this.#opened.handle);
   }
+}
+
+/** Creates the file (see ParquetBackend.create). */
+async function createWasmWriter(
+  file: string,
+  schema: Schema,
+  options: WriteOptions,
+): Promise<ParquetFileWriter> {
+  return new WasmFileWriter(file, await PartFile.create(file), schema, options);
+}
+
+/**
+ * Collects rows into row groups, has them encoded, and joins the results in order:
+ *
+ *     write(batch) -> rows of one group -> encoder, several groups at once -> pages, in order -> file;   close() -> page indexes, footer
+ *
+ * The bytes depend only on the batches.
+ */
+class WasmFileWriter implements ParquetFileWriter {
+  readonly #part: PartFile;
+  readonly #schema: Schema;
+  readonly #rowGroupSize: number;
+  readonly #pieces: EncodedPieces;
+  readonly #encoding: Encoding;
+  #group: RecordBatch[] = [];
+  #groupRows = 0;
+  #groupBytes = 0;
+
+  constructor(
+    file: string,
+    part: PartFile,
+    schema: Schema,
+    { codec, dictionary = true, rowGroupSize }: WriteOptions,
+  ) {
+    this.#part = part;
+    this.#schema = schema;
+    this.#rowGroupSize = rowGroupSize;
+    this.#pieces = new EncodedPieces(new RowEncoder(), (bytes) => part.append(bytes));
+    this.#encoding = { format: 'parquet', codec, dictionary, file };
+  }
+
+  async write(batch: RecordBatch): Promise<void> {
+    for (let start = 0; start < batch.numRows;) {
+      const end = Math.min(batch.numRows, start + this.#rowGroupSize - this.#groupRows);
+      const rows = end - start === batch.numRows ? batch : batch.slice(start, end);
+      this.#group.push(rows);
+      this.#groupRows += end - start;
+      this.#groupBytes += dataBytes(rows.data);
+      start = end;
+      if (this.#groupRows === this.#rowGroupSize || this.#groupBytes >= LARGEST_ROW_GROUP)
+        await this.#endGroup();
+    }
+  }
+
+  async close(): Promise<WrittenFile> {
+    if (this.#groupRows > 0 || this.#pieces.rows === 0) await this.#endGroup();
+    await this.#pieces.end();
+    await this.#part.close();
+    return { rows: this.#pieces.rows, bytes: this.#part.bytes };
+  }
+
+  async abort(): Promise<void> {
+    await this.#pieces.abort();
+    await this.#part.abort();
+  }
+
+  async #endGroup(): Promise<void> {
+    const batches = this.#group.length === 0 ? [emptyBatch(this.#schema)] : this.#group;
+    [this.#group, this.#groupRows, this.#groupBytes] = [[], 0, 0];
+    await this.#pieces.add(batches, this.#encoding);
+  }
+}
+
+/**
+ * Only columns with a page of more bytes, uncompressed, are searched: the copies that the decoder makes of
+ * smaller pages take little memory.
+ */
+export const LARGE_PAGE = 1 << 26;
+/** Rows whose lengths are in memory at once. */
+const ROWS = 1 << 16;
+
+/**
+ * Throws CapacityError for a text id that is too long, with its row, before the decoder has several copies of
+ * it in memory. Columns whose pages cannot be read here are left to the decoder.
+ */
+export async function requireShortIdsIn(
+  opened: PageFile,
+  rowGroup: number,
+  ids: Schema,
+  largePage = LARGE_PAGE,
+): Promise<void> {
+  for (const { name, type, nullable } of ids.fields) {
+    const chunk = opened.footer.rowGroups[rowGroup].columns.find(({ column }) => column === name);
+    if (chunk === undefined || !DataType.isUtf8(type) || !isReadCodec(chunk.codec)) continue;
+    if (chunk.unpackedBytes <= largePage || !(await hasLargePage(opened, chunk, largePage))) continue;
+    await requireShortTexts(opened, rowGroup, chunk, nullable);
+  }
+}
+
+/** True if the headers, as far as they can be read, show an uncompressed page of more bytes. */
+async function hasLargePage(
+  { file, handle }: PageFile,
+  { start, bytes }: ColumnChunkInfo,
+  largePage: number,
+): Promise<boolean> {
+  const kernel = PageKernel.take();
+  try {
+    const headers = new HeaderReader(kernel);
+    const end = start + bytes;
+    for (let at = start; at < end;) {
+      const head = await readExactly(handle, file, at, Math.min(HEADER_BYTES, end - at));
+      const page = headers.read(head);
+      if (page.unpacked > largePage) return true;
+      at += page.bytes + page.packed;
+    }
+    return false;
+  } catch {
+    return false;
+  } finally {
+    kernel.giveBack();
+  }
+}
+
+/** Reads the lengths of a column's texts in place of the texts. */
+async function requireShortTexts(
+  { file, handle, footer, counter }: PageFile,
+  rowGroup: number,
+  chunk: ColumnChunkInfo,
+  nullable: boolean,
+): Promise<void> {
+  const { rows, firstRow } = footer.rowGroups[rowGroup];
+  const { column } = chunk;
+  const kernel = PageKernel.take();
+  const window = new FileWindow(handle, file, counter, chunk);
+  try {
+    const out = kernel.reserve(Uint32Array.BYTES_PER_ELEMENT * ROWS);
+    const pages = new ColumnPages(window, { ...chunk, file, rowGroup }, 4, nullable, kernel, textLengths);
+    for (let row = 0; row < rows; row += ROWS) {
+      const some = Math.min(ROWS, rows - row);
+      await pages.fill(out, some);
+      const lengths = new Uint32Array(kernel.buffer, out, some);
+      const long = lengths.findIndex((bytes) => bytes > LONGEST_ID);
+      if (long >= 0) throw idTooLong(lengths[long], { file, rowGroup, row: firstRow + row + long, column });
+    }
+  } catch (error) {
+    if (!(error instanceof PageProblem)) throw error;
+  } finally {
+    window.giveBack();
+    kernel.giveBack();
+  }
+}
+
+/** The lengths of plainly stored texts, as uint32: each text is stored after its length. */
+export function textLengths(page: Uint8Array, values: number): Uint8Array {
+  const view = new DataView(page.buffer, page.byteOffset, page.byteLength);
+  const lengths = new Uint32Array(Math.min(values, page.length >> 2));
+  let at = 0;
+  for (let i = 0; i < lengths.length && at + 4 <= page.length; i++) {
+    lengths[i] = view.getUint32(at, true);
+    at += 4 + lengths[i];
+  }
+  if (at !== page.length) throw new Error(`a page of texts of ${page.length} bytes whose texts have ${at}`);
+  return new Uint8Array(lengths.buffer);
+}
+
+const units = { ms: TimeUnit.MILLISECOND, us: TimeUnit.MICROSECOND, ns: TimeUnit.NANOSECOND } as const;
+
+/**
+ * The file's columns in the decoder's types, if all columns are of common kinds and agree with the writer's
+ * own types (if stored). Undefined for other files: then the decoder must read the schema. Loading it takes a
+ * tenth of a second, which most files avoid.
+ */
+export function footerSchema({ schema, arrowSchema }: Footer): Schema | undefined {
+  const fields = schema.map((element) => {
+    const type = element.children > 0 || element.repetition === 'repeated' ? undefined : typeOf(element);
+    return type && new Field(element.name, type, element.repetition === 'optional');
+  });
+  if (!fields.every((field) => field !== undefined)) return undefined;
+  if (arrowSchema === undefined) return new Schema(fields);
+  const written = writtenTypes(arrowSchema);
+  return written?.length === fields.length &&
+    fields.every(({ name, type }, i) => written[i].name === name && String(written[i].type) === String(type))
+    ? new Schema(fields)
+    : undefined;
+}
+
+/** True for a flat column of numbers whose stored bytes equal Arrow's. */
+function storedAsIs({ schema }: Footer, name: string, type: DataType): boolean {
+  // A name with a dot may also be the path of a nested column, so it is not accepted.
+  const found = schema.filter((element) => element.name === name);
+  if (found.length !== 1 || found[0].children > 0 || found[0].repetition === 'repeated' || name.includes('.'))
+    return false;
+  const stored = typeOf(found[0]);
+  return (
+    stored !== undefined &&
+    String(stored) === String(type) &&
+    (DataType.isInt(stored) || DataType.isFloat(stored) || DataType.isTimestamp(stored))
+  );
+}
+
+function writtenTypes(arrowSchema: string): readonly Field[] | undefined {
+  try {
+    const message = Buffer.from(arrowSchema, 'base64');
+    messageMetadata(message);
+    return openIpc(message).schema.fields;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Types of columns without a converted or logical type. */
+const plainTypes: Partial<Record<string, DataType>> = {
+  int32: new Int32(),
+  int64: new Int64(),
+  float: new Float32(),
+  double: new Float64(),
+  boolean: new Bool(),
+  byte_array: new Binary(),
+};
+
+const signed: Partial<Record<string, string>> = { int32: 'INT_32', int64: 'INT_64' };
+
+function typeOf({
+  physicalType = '',
+  convertedType,
+  logicalType,
+  timestamp,
+  otherOrder,
+}: SchemaElement): DataType | undefined {
+  if (otherOrder) return undefined;
+  if (convertedType === undefined && logicalType === undefined) return plainTypes[physicalType];
+  if (physicalType === 'byte_array') return isText(convertedType, logicalType) ? new Utf8() : undefined;
+  if (physicalType === 'int64' && logicalType === 'TIMESTAMP' && timestamp !== undefined)
+    return new Timestamp(units[timestamp.unit], timestamp.utc ? 'UTC' : null);
+  // Signed integers of the stored size, under any name that writers use.
+  const isSigned = logicalType === undefined || logicalType === 'INTEGER';
+  return isSigned && convertedType !== undefined && signed[physicalType] === convertedType
+    ? plainTypes[physicalType]
+    : undefined;
+}
+
+function isText(convertedType: string | undefined, logicalType: string | undefined): boolean {
+  return convertedType === undefined ? logicalType === 'STRING' : convertedType === 'UTF8';
 }

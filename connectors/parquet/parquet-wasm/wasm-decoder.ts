@@ -1,19 +1,33 @@
-import { counted } from '../../../engine/format.ts';
-import { makeData, RecordBatch, RecordBatchReader, Schema, Struct, tableFromIPC } from 'apache-arrow';
-import type { Data } from 'apache-arrow';
+import {
+  type Data,
+  DataType,
+  type Field,
+  type Int32,
+  makeData,
+  RecordBatch,
+  RecordBatchReader,
+  Schema,
+  Struct,
+  Table,
+  tableFromIPC,
+  tableToIPC,
+  TimestampMicrosecond,
+} from 'apache-arrow';
 import type { ParquetFile, RecordBatch as WasmBatch } from 'parquet-wasm/node';
-import { DataError, FactorFlowError } from '../../../engine/errors.ts';
+import { CapacityError, DataError, FactorFlowError } from '../../../engine/errors.ts';
+import { counted, formatBytes } from '../../../engine/format.ts';
+import { mapInnermost } from '../../../engine/values/map-fields.ts';
+import { uuidMetadata } from '../../../engine/values/uuid-fields.ts';
 import { errorCode, fileProblem, messageOf } from '../../files/file-problem.ts';
 import { plainBatches, plainSchema } from '../../files/plain-columns.ts';
 import type { LocatedBatch, ParquetFileInfo, ParquetFileReader, ReadOptions } from '../backend.ts';
+import type { Footer, RowGroupInfo, SchemaElement } from '../footer.ts';
 import { PageSums } from '../pages/page-sums.ts';
 import type { PageFile } from '../pages/read-pages.ts';
 import type { FetchCounter } from '../random-access.ts';
-import { hasOnlyNumbers, takeNumbers } from './arrow-ffi.ts';
+import { decodeThrift, encodeThrift, structsIn, thrift } from '../write/thrift.ts';
 import { deltaColumns, deltaMetadata, readDeltaColumn } from './delta-columns.ts';
-import { StreamRows } from './stream-rows.ts';
 import { FileBlob } from './file-blob.ts';
-import { hasUnreadDictionaries, int96Types, withTypes, withUuidFields } from './type-hints.ts';
 import { isTrap, WasmInstance } from './wasm-instance.ts';
 
 /** Opens a decoder for an open file; the caller closes the handle. */
@@ -296,4 +310,271 @@ function problem(error: unknown, file: string, rowGroup?: number): Error {
     return new DataError('the Parquet data are damaged: the decoder broke down on them', details);
   if (errorCode(error) !== undefined) return fileProblem(error, 'read', file);
   return new DataError(`the Parquet data cannot be decoded: ${messageOf(error)}`, details);
+}
+
+/**
+ * The C data interface of a record batch in 32-bit WebAssembly memory:
+ *
+ *     ArrowArray { length, null_count, offset, n_buffers, n_children: int64;  buffers, children, dictionary, release, private: pointer }
+ *                  0       8           16      24         32                  40       44        48          52       56
+ *
+ * A column of numbers without nulls has the buffers [validity (null), values]. Its values are taken directly
+ * from the decoder's memory; the IPC stream would copy them three times.
+ */
+const at = {
+  length: 0,
+  nullCount: 8,
+  offset: 16,
+  buffers: 24,
+  children: 32,
+  bufferList: 40,
+  childList: 44,
+} as const;
+
+/** True for a schema whose batches `takeNumbers` can copy. */
+function hasOnlyNumbers(schema: Schema): boolean {
+  return schema.fields.every(
+    ({ type }) =>
+      (DataType.isInt(type) && type.bitWidth >= 32) || (DataType.isFloat(type) && type.precision > 0),
+  );
+}
+
+/**
+ * Copies a batch's values out, or returns views that are valid until the decoder continues. Undefined, with
+ * the batch unchanged, if it has nulls or another layout.
+ */
+function takeNumbers(
+  batch: WasmBatch,
+  schema: Schema,
+  memory: () => ArrayBuffer,
+  views: boolean,
+): RecordBatch | undefined {
+  const exported = batch.toFFI();
+  try {
+    const buffer = memory();
+    const view = new DataView(buffer);
+    const array = exported.arrayAddr();
+    const length = int64(view, array + at.length);
+    if (int64(view, array + at.offset) !== 0 || int64(view, array + at.children) !== schema.fields.length)
+      return undefined;
+    const list = view.getUint32(array + at.childList, true);
+    const children: Data[] = [];
+    for (const [index, { type }] of schema.fields.entries()) {
+      const child = view.getUint32(list + 4 * index, true);
+      const plain =
+        int64(view, child + at.length) === length &&
+        int64(view, child + at.nullCount) === 0 &&
+        int64(view, child + at.buffers) === 2;
+      if (!plain) return undefined;
+      const values = view.getUint32(view.getUint32(child + at.bufferList, true) + 4, true);
+      const from = values + int64(view, child + at.offset) * type.ArrayType.BYTES_PER_ELEMENT;
+      const data = views
+        ? new type.ArrayType(buffer, from, length)
+        : new type.ArrayType(buffer.slice(from, from + length * type.ArrayType.BYTES_PER_ELEMENT));
+      children.push(makeData({ type: type as Int32, length, nullCount: 0, data }));
+    }
+    return new RecordBatch(
+      schema,
+      makeData({ type: new Struct(schema.fields), length, nullCount: 0, children }),
+    );
+  } finally {
+    exported.free();
+  }
+}
+
+function int64(view: DataView, position: number): number {
+  return Number(view.getBigInt64(position, true));
+}
+
+/**
+ * Approximate limit of a decoder's stream in bytes: it decodes all requested rows before it returns the
+ * first.
+ */
+const STREAM = { numbers: 1 << 28, text: 3 << 25 } as const;
+/** Approximate limit of a batch's text in bytes. */
+const BATCH = 1 << 25;
+/** Bytes of the decoder's memory, which may contain a text several times. */
+const DECODER = 2 ** 32;
+/** Encodings that store a text, or a part of it, once for many rows. */
+const repeating = ['rle_dictionary', 'plain_dictionary', 'delta_byte_array'];
+
+/**
+ * Chooses the number of rows to request from the decoder, to limit its memory. A row group may have any
+ * number of rows, and each row gets its own copy of a text that is stored once. Newer files contain the total
+ * length of the text; for others the first stream is short if rows may be long.
+ */
+export class StreamRows {
+  /** Estimated bytes of a row. */
+  #perRow: number;
+  /** Most bytes of text in one row. */
+  readonly #longest: number;
+  readonly #batchSize: number;
+  readonly #hasText: boolean;
+  /** Limit of rows after a stream was too large. */
+  #most = Number.POSITIVE_INFINITY;
+
+  /** `fields`: the columns that the decoder returns. `batchSize`: rows of a batch without text. */
+  constructor({ columns, rows }: RowGroupInfo, fields: readonly Field[], batchSize: number) {
+    const text = fields
+      .filter(({ type }) => DataType.isUtf8(type) || DataType.isLargeUtf8(type) || DataType.isUtf8View(type))
+      .map(({ name }) => name);
+    const chunks = columns.filter(({ column }) => text.includes(column));
+    this.#batchSize = batchSize;
+    this.#hasText = text.length > 0;
+    this.#longest = chunks.reduce((sum, { unpackedBytes }) => sum + unpackedBytes, 0);
+    const known = chunks.reduce((sum, { textBytes, unpackedBytes }) => sum + (textBytes ?? unpackedBytes), 0);
+    this.#perRow = 8 * fields.length + known / Math.max(1, rows);
+    const unknown = chunks.filter(
+      ({ textBytes, encodings }) =>
+        textBytes === undefined && encodings.some((encoding) => repeating.includes(encoding)),
+    );
+    const longest = unknown.reduce((sum, { unpackedBytes }) => sum + unpackedBytes, 0);
+    if (longest * rows > BATCH) this.#most = Math.max(1, Math.floor(BATCH / longest));
+  }
+
+  /** Number of rows of the next stream. */
+  get limit(): number {
+    return Math.max(
+      1,
+      Math.min(this.#most, Math.floor((this.#hasText ? STREAM.text : STREAM.numbers) / this.#perRow)),
+    );
+  }
+
+  /** Number of rows of its batches. */
+  get batch(): number {
+    return Math.max(
+      1,
+      Math.min(
+        this.limit,
+        this.#batchSize,
+        this.#hasText ? Math.floor(BATCH / this.#perRow) : this.#batchSize,
+      ),
+    );
+  }
+
+  /** Corrects the estimate of a row's bytes by the text of a stream that was decoded. */
+  learn(bytes: number, rows: number): void {
+    if (rows === 0 || !this.#hasText) return;
+    this.#perRow = Math.max(1, bytes / rows);
+    this.#most = Number.POSITIVE_INFINITY;
+  }
+
+  /**
+   * Requests fewer rows after the decoder ran out of memory. False if it was one row, or if there is no text.
+   */
+  shrink(): boolean {
+    if (!this.#hasText || this.limit === 1) return false;
+    this.#most = Math.max(1, this.limit >> 6);
+    return true;
+  }
+
+  /**
+   * Error for a row whose text alone is too large; undefined if no text of the row group can be that long.
+   */
+  beyond(file: string, rowGroup: number): CapacityError | undefined {
+    if (this.#longest < DECODER / 8) return undefined;
+    return new CapacityError(
+      `a row's text does not fit into the decoder's 4 GiB: the row group has texts of ${formatBytes(this.#longest)}`,
+      { phase: 'read', file, rowGroup, advice: 'Write shorter ids' },
+    );
+  }
+}
+
+/** Key of a footer's metadata with the columns' Arrow types, which the decoder then uses. */
+const KEY = 'ARROW:schema';
+/** Numbers of fields in parquet.thrift. */
+const [METADATA, KEY_FIELD, VALUE_FIELD] = [5, 1, 2];
+/** Bytes after the footer: its length and "PAR1". */
+const END = 8;
+
+/**
+ * True if the writer's types have dictionaries that crash the decoder: of decimals, float16, booleans and
+ * others.
+ */
+function hasUnreadDictionaries({ fields }: Pick<Schema, 'fields'>): boolean {
+  return fields.some(({ type }) =>
+    DataType.isDictionary(type)
+      ? !isRead(type.dictionary)
+      : hasUnreadDictionaries({ fields: type.children ?? [] }),
+  );
+}
+
+function isRead(type: DataType): boolean {
+  if (DataType.isFloat(type)) return type.precision > 0;
+  return [
+    DataType.isUtf8,
+    DataType.isLargeUtf8,
+    DataType.isBinary,
+    DataType.isLargeBinary,
+    DataType.isInt,
+    DataType.isDate,
+    DataType.isTime,
+    DataType.isTimestamp,
+  ].some((is) => is(type));
+}
+
+/**
+ * The types for a file whose writer has stored none and whose times are INT96: microseconds. Nanoseconds, in
+ * which the decoder reads INT96 otherwise, only hold the years 1677 to 2262. Undefined for other files.
+ */
+function int96Types(footer: Footer, stored: Schema): Schema | undefined {
+  if (footer.arrowSchema !== undefined) return undefined;
+  const types = mapStored(footer, stored, (field, { physicalType }) =>
+    physicalType === 'int96' ? field.clone({ type: new TimestampMicrosecond() }) : field,
+  );
+  return types === stored ? undefined : types;
+}
+
+/** The decoder's schema with UUIDs marked, which it takes for 16 bytes of any kind. */
+function withUuidFields(footer: Footer, stored: Schema): Schema {
+  return mapStored(footer, stored, (field, { logicalType }) =>
+    logicalType === 'UUID' ? field.clone({ metadata: uuidMetadata() }) : field,
+  );
+}
+
+/** Changes the innermost fields of a schema, which have an element each in the footer. */
+function mapStored(
+  { schema: elements }: Footer,
+  schema: Schema,
+  change: (field: Field, element: SchemaElement) => Field,
+): Schema {
+  const leaves = elements.filter(({ children }) => children === 0).values();
+  const fields = schema.fields.map((field) =>
+    mapInnermost(field, (inner) => {
+      const { value } = leaves.next();
+      return value === undefined ? inner : change(inner, value);
+    }),
+  );
+  return fields.every((field, i) => field === schema.fields[i])
+    ? schema
+    : new Schema(fields, schema.metadata);
+}
+
+/** The file with these types for the decoder; undefined: without types of its writer. */
+async function withTypes(file: FileBlob, types: Schema | undefined): Promise<FileBlob> {
+  const end = new DataView(await file.slice(file.size - END).arrayBuffer());
+  const start = file.size - END - end.getUint32(0, true);
+  const footer = decodeThrift(new Uint8Array(await file.slice(start, file.size - END).arrayBuffer()));
+  const entries = footer.has(METADATA) ? structsIn(footer, METADATA) : [];
+  const kept = entries.filter((entry) => {
+    const key = entry.get(KEY_FIELD);
+    return !(key !== undefined && 'bytes' in key && Buffer.from(key.bytes).toString() === KEY);
+  });
+  if (types !== undefined) {
+    const value = Buffer.from(tableToIPC(new Table(types))).toString('base64');
+    kept.push(
+      new Map([
+        [KEY_FIELD, thrift.binary(KEY)],
+        [VALUE_FIELD, thrift.binary(value)],
+      ]),
+    );
+  }
+  footer.delete(METADATA);
+  if (kept.length > 0) footer.set(METADATA, thrift.structs(kept));
+  const bytes = encodeThrift(footer);
+  const tail = new Uint8Array(bytes.length + END);
+  tail.set(bytes);
+  new DataView(tail.buffer).setUint32(bytes.length, bytes.length, true);
+  tail.set(Buffer.from('PAR1'), bytes.length + 4);
+  return file.withTail(start, tail);
 }

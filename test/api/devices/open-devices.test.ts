@@ -1,15 +1,19 @@
 /** The devices of a session. A run on the CPU must not be disturbed by any GPU driver. */
 import { describe, expect, it } from 'vitest';
 import type { DeviceRequest } from '../../../api/devices/device-request.ts';
-import type { Machine } from '../../../api/devices/find-gpus.ts';
-import { type OpenedDevices, OpeningDevices, type SessionDevice } from '../../../api/devices/open-devices.ts';
+import {
+  type Machine,
+  type OpenedDevices,
+  OpeningDevices,
+  type SessionDevice,
+} from '../../../api/devices/open-devices.ts';
 import type { Session } from '../../../api/session.ts';
 import { openedDevices, trainingDevice } from '../../../api/training/training-device.ts';
 import { CancelledError, UsageError } from '../../../engine/errors.ts';
 import type { Device, HostStore } from '../../../engine/run/device.ts';
-import { Scope } from '../../../engine/run/scope.ts';
 import { Holdings } from '../../../engine/run/holdings.ts';
 import { LocalExecutor } from '../../../engine/run/local-executor.ts';
+import { Scope } from '../../../engine/run/scope.ts';
 import { openGpuDevice } from '../../../gpu/open-gpu-device.ts';
 import { hasGraphicsDevice } from '../../../gpu/probe/system-files.ts';
 import { type ProbeOutcome, probeWebGpu } from '../../../gpu/probe/probe-webgpu.ts';

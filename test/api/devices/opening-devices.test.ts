@@ -1,7 +1,6 @@
 /** The whole lifetime of devices: they start to open, are passed to a session or not, and are closed. */
 import { expect, test } from 'vitest';
-import type { Machine } from '../../../api/devices/find-gpus.ts';
-import { OpeningDevices } from '../../../api/devices/open-devices.ts';
+import { type Machine, OpeningDevices } from '../../../api/devices/open-devices.ts';
 import { Session } from '../../../api/session.ts';
 import { h200Info } from '../../support/devices/device-info.ts';
 import { card, machineWith } from '../../support/gpu/machine.ts';

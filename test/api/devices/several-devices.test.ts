@@ -1,8 +1,7 @@
 /** GPUs by number, and one device used as several. */
 import { describe, expect, it } from 'vitest';
 import { checkDevice, type DeviceRequest } from '../../../api/devices/device-request.ts';
-import type { Machine } from '../../../api/devices/find-gpus.ts';
-import { type OpenDevicesOptions, OpeningDevices } from '../../../api/devices/open-devices.ts';
+import { type Machine, type OpenDevicesOptions, OpeningDevices } from '../../../api/devices/open-devices.ts';
 import type { Device } from '../../../engine/run/device.ts';
 import type { Card } from '../../../gpu/cards/find-cards.ts';
 import { card, machineWith } from '../../support/gpu/machine.ts';

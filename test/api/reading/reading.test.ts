@@ -2,18 +2,17 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { keepKnown } from '../../../operators/ratings/ids/known-pairs.ts';
-import { RatingInput } from '../../../api/rating-input.ts';
-import type { RatingOptions } from '../../../api/rating-options.ts';
+import { RatingInput, type RatingOptions } from '../../../api/rating-input.ts';
 import type { ProgressEvent } from '../../../engine/events.ts';
 import { keyArrays } from '../../../engine/keys/key-column.ts';
 import { Holdings } from '../../../engine/run/holdings.ts';
 import type { Dataset, Session } from '../../../index.ts';
+import { keepKnown } from '../../../operators/ratings/ids/known-pairs.ts';
 import { oneBlock } from '../../../operators/ratings/ratings.ts';
 import { sortRatings } from '../../../operators/ratings/sort-ratings.ts';
+import { duckdb, temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
 import { sortedBlocks } from '../../support/blocks.ts';
 import { sharedSession } from '../../support/shared-sessions.ts';
-import { duckdb, temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);

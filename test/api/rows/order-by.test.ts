@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { List, vectorFromArray } from 'apache-arrow';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { col, count, type Dataset, functions, Session } from '../../../index.ts';
-import type { OrderKey } from '../../../api/order-by.ts';
+import type { OrderKey } from '../../../api/rows.ts';
 import { temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
 import { batchOf } from '../../engine/expressions/evaluated.ts';
 

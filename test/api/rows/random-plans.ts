@@ -1,6 +1,6 @@
 /** Random chains of transformations of rows, with DuckDB's query for the same rows. */
 import { col, type Column } from '../../../index.ts';
-import type { SortOrder } from '../../../api/sort-order.ts';
+import type { SortOrder } from '../../../api/expressions.ts';
 import { parseColumn } from '../../../api/parse-column.ts';
 import type { ValueType } from '../../../engine/expressions/types.ts';
 import {

@@ -1,4 +1,5 @@
 import {
+  type Data,
   Field,
   Float16,
   Int32,
@@ -8,10 +9,13 @@ import {
   TimestampNanosecond,
   vectorFromArray,
 } from 'apache-arrow';
-import type { Data } from 'apache-arrow';
 import { expect, it } from 'vitest';
-import { folderName, readFolderName } from '../../../connectors/folders/folder-names.ts';
-import { javaText, folderTexts } from '../../../connectors/folders/folder-texts.ts';
+import {
+  folderName,
+  folderTexts,
+  javaText,
+  readFolderName,
+} from '../../../connectors/folders/folder-names.ts';
 import { random } from '../parquet/parquet-testing.ts';
 
 it.each<[string | null, string]>([

@@ -1,13 +1,11 @@
 /** Factors for other programs: NumPy's format, and Parquet as DuckDB reads it. */
-import { DuckDBInstance } from '@duckdb/node-api';
-import * as fc from 'fast-check';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DuckDBInstance } from '@duckdb/node-api';
+import * as fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import { exportFactors } from '../../../connectors/model/export-factors.ts';
-import type { ExportedSide } from '../../../connectors/model/exported-sides.ts';
-import { npyBytes } from '../../../connectors/numpy/npy.ts';
+import { type ExportedSide, exportFactors, npyBytes } from '../../../connectors/model/export-factors.ts';
 import { toHalf } from '../../../engine/numbers/half.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-export-'));

@@ -1,8 +1,7 @@
 import { snappyUncompress } from 'hyparquet/src/snappy.js';
 import { describe, expect, test } from 'vitest';
-import { allPresent } from '../../../connectors/parquet/pages/all-present.ts';
+import { allPresent, unpackSnappy } from '../../../connectors/parquet/pages/column-pages.ts';
 import { PageKernel } from '../../../connectors/parquet/pages/page-kernel.ts';
-import { unpackSnappy } from '../../../connectors/parquet/pages/unpack-page.ts';
 import { random } from './parquet-testing.ts';
 
 /** A page of runs of random lengths and kinds, and the indices in it. */

@@ -1,7 +1,7 @@
 import { Field, Float64, Utf8 } from 'apache-arrow';
 import { expect, test } from 'vitest';
 import type { ColumnChunkInfo } from '../../../connectors/parquet/footer.ts';
-import { StreamRows } from '../../../connectors/parquet/parquet-wasm/stream-rows.ts';
+import { StreamRows } from '../../../connectors/parquet/parquet-wasm/wasm-decoder.ts';
 
 const MiB = 2 ** 20;
 

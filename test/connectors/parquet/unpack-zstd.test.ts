@@ -1,6 +1,6 @@
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { unpackZstd } from '../../../connectors/parquet/pages/unpack-zstd.ts';
+import { unpackZstd } from '../../../connectors/parquet/pages/column-pages.ts';
 
 const page = (length: number, step: number) => Uint8Array.from({ length }, (_, i) => (i * step) >> 3);
 

@@ -1,4 +1,4 @@
-import type { Machine } from '../../../api/devices/find-gpus.ts';
+import type { Machine } from '../../../api/devices/open-devices.ts';
 import type { ProbeOutcome } from '../../../gpu/probe/probe-webgpu.ts';
 
 /** A card as a probe finds it. */
