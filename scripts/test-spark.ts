@@ -1,7 +1,7 @@
 /**
  * The tests of the plugin for Apache Spark: `npm run test:spark [-- WORDS]`. Builds the jar and the wheel,
  * installs each version of PySpark in its own environment below build/spark, and runs the Python tests in
- * spark/test: without WORDS, every test of the newest version and a short test of the oldest; with `all`,
+ * test/spark: without WORDS, every test of the newest version and a short test of the oldest; with `all`,
  * every test of every version with every kind of session. Other WORDS select runs by parts of their names.
  * `seeds` compares FactorFlow with Spark's own ALS at 20 seeds, in 10 minutes a version, and is not part of
  * `all`: `npm run test:spark -- seeds 4.3.0`. Java is the one on PATH. `all` also runs the tests of Spark's
@@ -141,7 +141,7 @@ for (const version of new Set(chosen.map((one) => one.version)))
   environment(
     run,
     join(work, `python-${version}`),
-    join(root, `spark/test/requirements-${version}.txt`),
+    join(root, `test/spark/requirements-${version}.txt`),
     wheel,
   );
 
@@ -199,7 +199,7 @@ function ended(
   env: NodeJS.ProcessEnv,
 ): Promise<{ readonly status: number | null; readonly said: string }> {
   const child = spawn(command, args, {
-    cwd: join(root, 'spark/test'),
+    cwd: join(root, 'test/spark'),
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...env },
   });

@@ -44,7 +44,7 @@ describe('the files for Spark', () => {
   it('the image has a tested version of Spark, the jar of this version, and a user without rights', () => {
     const text = dockerfile('spark');
     const spark = /^FROM apache\/spark:([\d.]+)-/m.exec(text)?.[1];
-    expect(existsSync(join(root, `spark/test/requirements-${spark}.txt`))).toBe(true);
+    expect(existsSync(join(root, `test/spark/requirements-${spark}.txt`))).toBe(true);
     expect(text).toContain(`factorflow-spark-${version}.jar`);
     expect(text.trimEnd().endsWith('USER spark')).toBe(true);
   });

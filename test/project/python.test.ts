@@ -1,4 +1,4 @@
-/** Checks of the Python package that need no Python: its own tests are in python/test. */
+/** Checks of the Python package that need no Python: its own tests are in test/python. */
 import { globSync, readFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -51,12 +51,12 @@ describe('the Python package', () => {
   });
 
   it('pins what it is tested with', () => {
-    for (const line of textOf('python/test/requirements.txt').trim().split('\n'))
+    for (const line of textOf('test/python/requirements.txt').trim().split('\n'))
       expect(line).toMatch(/^[\w-]+==[\w.]+$/);
   });
 
   it('has one idea a file, in lines that a screen shows', () => {
-    const files = globSync('python/{factorflow,test}/*.py', { cwd: root });
+    const files = globSync('{python/factorflow,test/python}/*.py', { cwd: root });
     expect(files.length).toBeGreaterThan(10);
     for (const file of files) {
       const lines = textOf(file).split('\n');

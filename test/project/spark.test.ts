@@ -1,4 +1,4 @@
-/** Checks of the plugin for Apache Spark that need no Java: its own tests are in spark/src/test. */
+/** Checks of the plugin for Apache Spark that need no Java: its own tests are in test/spark. */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';

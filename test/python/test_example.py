@@ -7,7 +7,7 @@ import factorflow
 
 
 def test_readme(monkeypatch, capsys):
-    text = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "python/README.md").read_text(encoding="utf-8")
     (program,) = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
     monkeypatch.setenv("NODE_OPTIONS", "")
     exec(compile(program, "README.md", "exec"), {})
