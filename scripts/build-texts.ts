@@ -2,7 +2,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { helpTexts } from './help-texts.ts';
-import { completionScripts } from './shells/completion-scripts.ts';
+import { completionScripts } from './completion-scripts.ts';
 
 const folder = fileURLToPath(new URL('../cli/generated/', import.meta.url));
 await mkdir(folder, { recursive: true });

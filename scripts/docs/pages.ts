@@ -1,6 +1,6 @@
 import { apiPage } from './api-page.ts';
 import { cliPage } from './cli-page.ts';
-import { performancePage } from './performance-page.ts';
+import { performancePage } from './results.ts';
 import { publishedPage } from './published-page.ts';
 
 const note = '<!-- Written by `npm run docs`; changes made here by hand are lost. -->\n\n';

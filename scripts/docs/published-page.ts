@@ -1,10 +1,9 @@
 /** docs/measured/published-tables.md: published tables with FactorFlow's rows, of scripts/reproduce/. */
 import { type MeasuredSet, readRecord, type Recorded } from '../reproduce/record.ts';
-import { publishedRows, resultCells } from '../reproduce/result-table.ts';
+import { markdownTable, publishedRows, resultCells } from '../reproduce/result-table.ts';
 import { flagWords } from '../reproduce/run-command.ts';
 import { type PublishedSet, sets } from '../reproduce/sets.ts';
-import { readSettings, settingsFile } from '../reproduce/settings.ts';
-import { markdownTable } from '../reproduce/text-table.ts';
+import { readSettings, settingsFile } from '../reproduce/search.ts';
 import { publishedRuns } from './published-runs.ts';
 
 const introduction = `# Published tables by one command

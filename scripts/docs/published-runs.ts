@@ -1,18 +1,18 @@
 /** Part of docs/measured/published-tables.md: times on generated ratings, of scripts/reproduce/runs/. */
 import { readRecord, type Recorded } from '../reproduce/record.ts';
-import { cardFigure, cardPoints } from '../reproduce/runs/card-figures.ts';
-import { describeLoad, type MeasuredRun } from '../reproduce/runs/measure-run.ts';
-import type { PublishedRun } from '../reproduce/runs/published-run.ts';
-import { describeRatings } from '../reproduce/runs/reproduce-run.ts';
 import {
+  cardFigure,
+  cardPoints,
   coursesOf,
   iterationCells,
   publishedCells,
   summaryCells,
   techniqueCells,
 } from '../reproduce/runs/run-cells.ts';
-import { runs } from '../reproduce/runs/runs.ts';
-import { markdownTable } from '../reproduce/text-table.ts';
+import { describeLoad, type MeasuredRun } from '../reproduce/runs/measure-run.ts';
+import { type PublishedRun, runs } from '../reproduce/runs/runs.ts';
+import { describeRatings } from '../reproduce/runs/reproduce-run.ts';
+import { markdownTable } from '../reproduce/result-table.ts';
 
 /** Ratings of the preset at scale 1, as bench/results has them. */
 const NETFLIX = 99_072_112;

@@ -7,18 +7,15 @@
  */
 import { FactorFlowError, DataError, Session } from '../../index.ts';
 import { describeMachine } from '../../bench/machine.ts';
-import { countSplit } from './check-split.ts';
-import { describeCounts } from './describe-counts.ts';
+import { countSplit, describeCounts } from './check-split.ts';
 import { measure, type Measured } from './measure.ts';
 import { help, readOptions, type ReproduceOptions } from './options.ts';
 import { type FoundSplit, readSplit } from './read-split.ts';
 import { type MeasuredSet, writeRecord } from './record.ts';
 import { publishedRows, resultTable } from './result-table.ts';
 import { FailedCommand, type Flags } from './run-command.ts';
-import { reproduceRun } from './runs/reproduce-run.ts';
-import type { RunOptions } from './runs/run-options.ts';
-import { searchSettings } from './search.ts';
-import { readSettings, writeSettings } from './settings.ts';
+import { reproduceRun, type RunOptions } from './runs/reproduce-run.ts';
+import { readSettings, searchSettings, writeSettings } from './search.ts';
 
 process.exitCode = await main(process.argv.slice(2));
 

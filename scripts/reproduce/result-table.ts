@@ -1,14 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { textTable } from './text-table.ts';
 
 /** Rows of a published table. */
-export interface PublishedRows {
+interface PublishedRows {
   readonly source: string;
   readonly rows: readonly ResultRow[];
 }
 
-export interface ResultRow {
+interface ResultRow {
   readonly name: string;
   /** By metric, such as recall@20. */
   readonly values: Readonly<Record<string, number>>;
@@ -38,4 +37,23 @@ export function resultCells(rows: readonly ResultRow[]): string[][] {
 function byNameAndLength(a: string, b: string): number {
   const [first, second] = [a, b].map((metric) => metric.split('@'));
   return Number(first[1]) - Number(second[1]) || first[0].localeCompare(second[0]);
+}
+
+/** Cells as lines of text, each column as wide as its widest cell. */
+export function textTable(cells: readonly (readonly string[])[]): string {
+  const widths = cells[0].map((_, column) => Math.max(...cells.map((row) => row[column].length)));
+  return cells
+    .map((row) =>
+      row
+        .map((cell, k) => cell.padEnd(widths[k]))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
+}
+
+/** Cells as a table of Markdown; the first row is the heading. */
+export function markdownTable([head, ...rows]: readonly (readonly string[])[]): string {
+  const line = (row: readonly string[]) => `| ${row.join(' | ')} |\n`;
+  return `${line(head)}|${'---|'.repeat(head.length)}\n${rows.map(line).join('')}`;
 }

@@ -1,8 +1,4 @@
-import type { Split } from './pairs.ts';
-import { readCmn } from './formats/cmn.ts';
-import { readCountedLists } from './formats/counted-lists.ts';
-import { readNcf } from './formats/ncf.ts';
-import { readUserLists } from './formats/user-lists.ts';
+import { readCountedLists, readNcf, readUserLists, type Split } from './formats.ts';
 
 /** The files of a set as their authors publish them. */
 export interface PublishedFiles {
@@ -138,9 +134,9 @@ export const sets: readonly PublishedSet[] = [
     origin:
       'github.com/tebesu/CollaborativeMemoryNetwork, data/citeulike-a.npz; no terms ' +
       'stated. Upstream: github.com/js05212/citeulike-a, to be cited (Wang, Chen, Li, ' +
-      'IJCAI 2013). Cite also Ebesu, Shen, Fang, SIGIR 2018.',
+      'IJCAI 2013). Cite also Ebesu, Shen, Fang, SIGIR 2018. scripts/reproduce/cmn.py converts the file.',
     folder: 'cmn-citeulike-a',
-    files: { names: ['citeulike-a.npz'], read: readCmn },
+    files: ncfFiles('citeulike-a'),
     ...top10,
     search: { ...small, heldOut: byUser, metric: 'hit-rate@500' },
     remark:

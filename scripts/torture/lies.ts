@@ -1,8 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { MakeAttack, Surroundings } from './attack.ts';
-import { digestOf, type Ended, ratings, runCommand } from './commands.ts';
-import { wrongEnd } from './judge-end.ts';
+import { digestOf, type Ended, ratings, runCommand, wrongEnd } from './commands.ts';
 import { harmless, type Lies, lies as kinds, LyingServer } from './lies/lying-server.ts';
 
 const LIES = 3;

@@ -19,18 +19,14 @@ import { randomOf } from '../../test/support/damage/mutations.ts';
 import { aborts } from './aborts.ts';
 import type { Attack, MakeAttack } from './attack.ts';
 import { pipelines, shapesOnCpu, shapesOnGpu, smallFits } from './children.ts';
-import { closing } from './closing.ts';
-import { damagedFiles } from './damaged-files.ts';
+import { closing, fullPipes, shortWrites } from './outputs.ts';
+import { damagedFiles, swappedFiles } from './damaged-files.ts';
 import { faults } from './faults.ts';
-import { fullDisk } from './full-disk.ts';
+import { fullDisk, spaces } from './full-disk.ts';
 import { kills, signalled } from './kills.ts';
 import { lies } from './lies.ts';
 import { oracle, pythonThreads } from './oracle.ts';
-import { fullPipes, shortWrites } from './outputs.ts';
-import { servedClients } from './served-clients.ts';
-import { serving } from './serving.ts';
-import { spaces } from './spaces.ts';
-import { swappedFiles } from './swapped-files.ts';
+import { servedClients, serving } from './serving.ts';
 
 interface Running {
   readonly attack: Attack;

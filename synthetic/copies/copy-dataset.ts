@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { type Schema, Table, tableToIPC } from 'apache-arrow';
 import type { WriteSummary } from '../../connectors/output/checked-sink.ts';
 import { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
-import { throwIfAborted } from '../../engine/errors.ts';
+import { DataError, throwIfAborted } from '../../engine/errors.ts';
 import { type EventSink, noEvents } from '../../engine/events.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { readRegular } from '../../engine/regular-file.ts';
@@ -19,10 +19,10 @@ import { ratingParts } from '../preset.ts';
 import { checkCopies, copiedIds, type Copies, copyGroups, type CopyLayout } from './copies.ts';
 import { checkIdColumn } from './copy-batch.ts';
 import type { CopyRequest, CopyWorkerData } from './copy-worker.ts';
-import { idRange } from './id-range.ts';
-import { rowGroupChunks } from './row-group-chunks.ts';
+import type { ParquetFileInfo } from '../../connectors/parquet/backend.ts';
+import type { RowGroupRequest } from '../../connectors/parquet/read-row-groups.ts';
 
-export interface CopyDatasetOptions {
+interface CopyDatasetOptions {
   /** A Parquet file, a folder of part files, or a folder with train/ and test/, which stay separate. */
   readonly from: string;
   readonly copies: Copies;
@@ -40,7 +40,7 @@ export interface CopyDatasetOptions {
 }
 
 /** The contents of dataset.json for copies. */
-export interface CopiesDescription {
+interface CopiesDescription {
   readonly generator: number;
   readonly copies: readonly [number, number];
   /** Distance between the ids of one copy and the next; likewise `itemSpan`. */
@@ -53,7 +53,7 @@ export interface CopiesDescription {
   readonly of?: JsonObject;
 }
 
-export interface CopiedDataset {
+interface CopiedDataset {
   readonly description: CopiesDescription;
   /** Files by part: "train" and "test", or only "". */
   readonly files: Readonly<Record<string, WriteSummary>>;
@@ -184,4 +184,96 @@ async function describe(
     ...(typeof best === 'number' && { bestTestRmse: best }),
     ...(of !== undefined && { of }),
   };
+}
+
+interface IdRange {
+  readonly smallest: number;
+  readonly largest: number;
+}
+
+const nothing: IdRange = { smallest: Infinity, largest: -Infinity };
+
+/**
+ * Smallest and largest id of an int32 or int64 column over all sources: from their footers, or from the
+ * column itself if footers lack statistics. Above 2^53 they are rounded.
+ *
+ * @throws DataError if there are no rows.
+ */
+async function idRange(
+  sources: readonly ParquetSource[],
+  column: string,
+  signal: AbortSignal,
+): Promise<IdRange> {
+  let range = nothing;
+  for (const source of sources)
+    range = union(
+      range,
+      rangeInFooters(await source.files(), column) ?? (await rangeInRows(source, column, signal)),
+    );
+  if (range.smallest <= range.largest) return range;
+  throw new DataError('there are no ratings to copy', { phase: 'generate', column });
+}
+
+function union(a: IdRange, b: IdRange): IdRange {
+  return { smallest: Math.min(a.smallest, b.smallest), largest: Math.max(a.largest, b.largest) };
+}
+
+function rangeInFooters(files: readonly ParquetFileInfo[], column: string): IdRange | undefined {
+  let range = nothing;
+  for (const { rowGroups } of files) {
+    for (const { rows, columns } of rowGroups) {
+      const { min, max } = columns.find((chunk) => chunk.column === column)?.statistics ?? {};
+      if (rows === 0) continue;
+      if (min === undefined || max === undefined) return undefined;
+      range = union(range, { smallest: Number(min), largest: Number(max) });
+    }
+  }
+  return range;
+}
+
+async function rangeInRows(source: ParquetSource, column: string, signal: AbortSignal): Promise<IdRange> {
+  let { smallest, largest } = nothing;
+  for await (const batch of await source.execute({ signal }, [column])) {
+    throwIfAborted(signal, 'generate');
+    const values: Int32Array | BigInt64Array = batch.data.children[0].values;
+    const wide = values instanceof BigInt64Array;
+    const words = wide ? new Int32Array(values.buffer, values.byteOffset, 2 * batch.numRows) : values;
+    for (let row = 0; row < batch.numRows; row++) {
+      const id = wide ? words[2 * row + 1] * 2 ** 32 + (words[2 * row] >>> 0) : words[row];
+      if (id < smallest) smallest = id;
+      if (id > largest) largest = id;
+    }
+  }
+  return { smallest, largest };
+}
+
+/** Consecutive row groups of one file. */
+interface RowGroupChunk {
+  readonly request: RowGroupRequest;
+  readonly rows: number;
+}
+
+/**
+ * All row groups of the source in order, in chunks of one row group or of at most `rowsPerChunk` rows; one
+ * empty chunk when there are no rows.
+ */
+async function rowGroupChunks(source: ParquetSource, rowsPerChunk: number): Promise<RowGroupChunk[]> {
+  const infos = new Map((await source.files()).map((info) => [info.file, info]));
+  const chunks = (await source.requests()).flatMap((request) => {
+    const { file, rowGroups = [] } = request;
+    const rowsOf = (group: number) => infos.get(file)?.rowGroups[group].rows ?? 0;
+    const cut: { groups: number[]; rows: number }[] = [];
+    for (const group of rowGroups) {
+      const last = cut.at(-1);
+      if (last === undefined || last.rows + rowsOf(group) > rowsPerChunk)
+        cut.push({ groups: [group], rows: rowsOf(group) });
+      else {
+        last.groups.push(group);
+        last.rows += rowsOf(group);
+      }
+    }
+    return cut.map(({ groups, rows }) => ({ request: { ...request, rowGroups: groups }, rows }));
+  });
+  const [first] = infos.keys();
+  return chunks.length > 0 ? chunks : [{ request: { file: first, rowGroups: [] }, rows: 0 }];
 }

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { commandList } from '../../cli/command-list.ts';
 import { completionScripts as builtScripts } from '../../cli/generated/completions.ts';
 import { shownFlag } from '../../cli/options/option.ts';
-import { completionScripts } from '../../scripts/shells/completion-scripts.ts';
+import { completionScripts } from '../../scripts/completion-scripts.ts';
 import { factorflow, fails, temporaryFolder } from './run-cli.ts';
 
 const folder = temporaryFolder();

@@ -2,8 +2,14 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { performancePage, shownCell } from '../../scripts/docs/performance-page.ts';
-import { type Cell, readMachines, readSubjects, type Result } from '../../scripts/docs/results.ts';
+import {
+  type Cell,
+  performancePage,
+  readMachines,
+  readSubjects,
+  type Result,
+  shownCell,
+} from '../../scripts/docs/results.ts';
 
 const root = resolve(import.meta.dirname, '../..');
 const machines = readMachines(root);

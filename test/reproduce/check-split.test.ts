@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { countSplit } from '../../scripts/reproduce/check-split.ts';
-import type { Pairs } from '../../scripts/reproduce/pairs.ts';
+import type { Pairs } from '../../scripts/reproduce/formats.ts';
 
 const pairs = (...rows: readonly (readonly [number, number])[]): Pairs => ({
   users: Int32Array.from(rows, ([user]) => user),

@@ -8,7 +8,7 @@ import { describe, expect, it } from 'vitest';
 import { readOptions } from '../../scripts/reproduce/options.ts';
 import { publishedRows } from '../../scripts/reproduce/result-table.ts';
 import { sets } from '../../scripts/reproduce/sets.ts';
-import type { Settings } from '../../scripts/reproduce/settings.ts';
+import type { Settings } from '../../scripts/reproduce/search.ts';
 import { dataFolder } from '../support/data-folder.ts';
 import { everyNth, isDeep } from '../support/deep.ts';
 import { reproduce, reproduceFolder } from './run-reproduce.ts';

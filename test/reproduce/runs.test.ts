@@ -1,9 +1,14 @@
 /** `npm run reproduce` on generated ratings: small forms of each experiment, and what its tables count. */
 import { describe, expect, it } from 'vitest';
-import { cardFigure, cardPoints } from '../../scripts/reproduce/runs/card-figures.ts';
-import { pointsOf, summarize } from '../../scripts/reproduce/runs/course.ts';
+import {
+  cardFigure,
+  cardPoints,
+  iterationCells,
+  pointsOf,
+  summarize,
+  techniqueCells,
+} from '../../scripts/reproduce/runs/run-cells.ts';
 import { describeLoad, type MeasuredRun } from '../../scripts/reproduce/runs/measure-run.ts';
-import { iterationCells, techniqueCells } from '../../scripts/reproduce/runs/run-cells.ts';
 import { runs } from '../../scripts/reproduce/runs/runs.ts';
 import { everyNth } from '../support/deep.ts';
 import { reproduce, reproduceFolder } from './run-reproduce.ts';

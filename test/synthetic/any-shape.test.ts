@@ -6,9 +6,8 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { CapacityError, UsageError } from '../../engine/errors.ts';
 import { anyShape } from '../../synthetic/any-shape.ts';
 import { generateDataset } from '../../synthetic/dataset/generate-dataset.ts';
-import { degreeSequence } from '../../synthetic/ratings/degree-sequence.ts';
+import { buildRatingTables, degreeSequence } from '../../synthetic/ratings/rating-tables.ts';
 import { generateRatings } from '../../synthetic/ratings/rating-generator.ts';
-import { buildRatingTables } from '../../synthetic/ratings/rating-tables.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-shape-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { buildAliasTable } from '../../synthetic/ratings/alias-table.ts';
-import { ItemSampler } from '../../synthetic/ratings/item-sampler.ts';
+import { buildAliasTable, ItemSampler } from '../../synthetic/ratings/item-sampler.ts';
 import { purposes, RandomStream } from '../../synthetic/ratings/random-stream.ts';
 
 describe('the item sampler', () => {

@@ -2,14 +2,13 @@
  * The promises of each preset on part of its users: few enough for a test, many enough for its statistics.
  */
 import { describe, expect, it } from 'vitest';
-import { degreeSequence } from '../../synthetic/ratings/degree-sequence.ts';
-import { summarizeDegrees } from '../../synthetic/dataset/degree-summary.ts';
+import { buildRatingTables, degreeSequence } from '../../synthetic/ratings/rating-tables.ts';
+import { summarizeDegrees } from '../../synthetic/dataset/dataset-description.ts';
 import { expectedLevel } from '../../synthetic/ratings/planted-model.ts';
 import { scalePreset } from '../../synthetic/preset.ts';
 import { findPreset, presetNames } from '../../synthetic/presets.ts';
 import { generateRatings } from '../../synthetic/ratings/rating-generator.ts';
 import { RatingStatistics } from '../../synthetic/ratings/rating-statistics.ts';
-import { buildRatingTables } from '../../synthetic/ratings/rating-tables.ts';
 import { userRanges } from '../../synthetic/dataset/generate-dataset.ts';
 
 /**

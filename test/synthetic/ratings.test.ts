@@ -1,20 +1,19 @@
 import { describe, expect, it } from 'vitest';
-import { summarizeDegrees } from '../../synthetic/dataset/degree-summary.ts';
-import { degreeSequence } from '../../synthetic/ratings/degree-sequence.ts';
-import { normalCdf } from '../../synthetic/ratings/normal-cdf.ts';
-import { expectedLevel, PlantedUser } from '../../synthetic/ratings/planted-model.ts';
-import { type RatingPart, scalePreset } from '../../synthetic/preset.ts';
-import { findPreset } from '../../synthetic/presets.ts';
-import { generateRatings, type GenerateOptions } from '../../synthetic/ratings/rating-generator.ts';
-import { RatingStatistics } from '../../synthetic/ratings/rating-statistics.ts';
+import { summarizeDegrees } from '../../synthetic/dataset/dataset-description.ts';
 import {
   buildRatingTables,
   degreeOf,
+  degreeSequence,
   ratingsOf,
   type RatingTables,
   testDegreeOf,
   userDegrees,
 } from '../../synthetic/ratings/rating-tables.ts';
+import { expectedLevel, normalCdf, PlantedUser } from '../../synthetic/ratings/planted-model.ts';
+import { type RatingPart, scalePreset } from '../../synthetic/preset.ts';
+import { findPreset } from '../../synthetic/presets.ts';
+import { generateRatings, type GenerateOptions } from '../../synthetic/ratings/rating-generator.ts';
+import { RatingStatistics } from '../../synthetic/ratings/rating-statistics.ts';
 import { SyntheticSource } from '../../synthetic/synthetic-source.ts';
 
 const movielens = findPreset('movielens20m');

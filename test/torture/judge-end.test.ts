@@ -1,7 +1,6 @@
 /** `npm run torture` finds what it should find. */
 import { expect, test } from 'vitest';
-import type { Ended } from '../../scripts/torture/commands.ts';
-import { wrongEnd } from '../../scripts/torture/judge-end.ts';
+import { type Ended, wrongEnd } from '../../scripts/torture/commands.ts';
 import { type ReadOutcome, wrongReading } from '../../scripts/torture/lies.ts';
 
 const allowed = { codes: [3, 4], names: ['/data/in.csv'], mustSucceed: false };

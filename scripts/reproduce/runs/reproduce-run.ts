@@ -2,11 +2,61 @@ import { spawnSync } from 'node:child_process';
 import { resolve } from 'node:path';
 import { FailedCommand } from '../run-command.ts';
 import { writeRecord } from '../record.ts';
-import { textTable } from '../text-table.ts';
-import { findDevice, type GeneratedRatings, generateRatings } from './generate-ratings.ts';
-import { describeLoad, type MeasuredRun, measureVariants } from './measure-run.ts';
+import { textTable } from '../result-table.ts';
+import {
+  describeLoad,
+  findDevice,
+  type GeneratedRatings,
+  generateRatings,
+  type MeasuredRun,
+  measureVariants,
+} from './measure-run.ts';
 import { coursesOf, iterationCells, publishedCells, summaryCells, techniqueCells } from './run-cells.ts';
-import type { RunOptions } from './run-options.ts';
+import { UsageError } from '../../../index.ts';
+import { type GivenFlags, wholeFlag } from '../options.ts';
+import type { PublishedRun } from './runs.ts';
+
+export interface RunOptions {
+  readonly run: PublishedRun;
+  /** Folder of the ratings and the model. */
+  readonly workFolder: string;
+  readonly device: 'auto' | 'cpu' | 'gpu';
+  /** Part of the preset's users and ratings, if not the device's default. */
+  readonly scale: number | undefined;
+  readonly small: boolean;
+  readonly seed: number;
+  readonly rank: number | undefined;
+  /** Keeps the result for the page of published tables. */
+  readonly record: boolean;
+}
+
+/** Options of an experiment that generates its ratings. */
+export function runOptions(run: PublishedRun, flags: GivenFlags): RunOptions {
+  return {
+    run,
+    workFolder: flags.work ?? `build/reproduce/${run.name}`,
+    device: deviceOf(flags.device),
+    scale: scaleOf(flags.scale),
+    small: flags.small ?? false,
+    seed: wholeFlag('seed', flags.seed) ?? 1,
+    rank: wholeFlag('rank', flags.rank),
+    record: flags.record ?? false,
+  };
+}
+
+function deviceOf(given = 'auto'): RunOptions['device'] {
+  if (given !== 'auto' && given !== 'cpu' && given !== 'gpu')
+    throw new UsageError(`--device takes auto, cpu or gpu, not "${given}"`);
+  return given;
+}
+
+function scaleOf(given: string | undefined): number | undefined {
+  if (given === undefined) return undefined;
+  const scale = Number(given);
+  if (!(scale > 0 && scale <= 1) || given.trim() === '')
+    throw new UsageError(`--scale takes a number above 0 and at most 1, not "${given}"`);
+  return scale;
+}
 
 /** Generates ratings, trains by each variant, and prints the courses next to published figures. */
 export async function reproduceRun(options: RunOptions): Promise<void> {

@@ -1,9 +1,118 @@
 /** Cells of the tables that the command prints and the page of published tables shows. */
-import { type Point, pointsOf, summarize } from './course.ts';
-import { type MeasuredRun, wasBusy } from './measure-run.ts';
-import type { PublishedRun } from './published-run.ts';
 
-export type Cells = readonly (readonly string[])[];
+import { resolve } from 'node:path';
+import type { CardCourse, PublishedRun, Technique } from './runs.ts';
+import { type MeasuredRun, wasBusy } from './measure-run.ts';
+import { type Cell, readSubjects, type Result } from '../../docs/results.ts';
+
+/** A result of bench/results with its course: points with the seconds since the start. */
+interface CardPoints {
+  readonly result: Result;
+  readonly points: readonly Point[];
+}
+
+const root = resolve(import.meta.dirname, '../../..');
+
+/** The course of a GPU run that bench/results has. */
+export function cardPoints({ result: id, where, counted }: CardCourse): CardPoints {
+  const result = resultOf(id);
+  const cell = columnsOf(result);
+  const rows = result.rows.filter((row) =>
+    Object.entries(where).every(([column, text]) => cell(row, column) === text),
+  );
+  if (rows.length === 0) throw new Error(`result ${id} has no rows with ${JSON.stringify(where)}`);
+  const points = rows.map((row) => ({
+    iterations: Number(cell(row, counted)),
+    seconds: Number(cell(row, 'seconds')),
+    testRmse: Number(cell(row, 'test RMSE')),
+  }));
+  return { result, points };
+}
+
+/** A figure of a row of a result, with the row's name. */
+export function cardFigure({ result: id, row: name, column }: NonNullable<Technique['card']>): string {
+  const result = resultOf(id);
+  const cell = columnsOf(result);
+  const row = result.rows.find(([first]) => first === name);
+  const value = row && cell(row, column);
+  if (typeof value !== 'number') throw new Error(`result ${id} has no ${column} of "${name}"`);
+  return `${value} times as long (${name}; result \`${id}\`)`;
+}
+
+function resultOf(id: string): Result {
+  const found = readSubjects(root)
+    .flatMap(({ results }) => results)
+    .find((result) => result.id === id);
+  if (found === undefined) throw new Error(`bench/results has no result ${id}`);
+  return found;
+}
+
+function columnsOf({ id, columns }: Result): (row: readonly Cell[], name: string) => Cell {
+  return (row, name) => {
+    const place = columns.findIndex((column) => column.name === name);
+    if (place < 0) throw new Error(`result ${id} has no column ${name}`);
+    return row[place];
+  };
+}
+
+/** An iteration or epoch of a training. */
+export interface Iteration {
+  readonly iteration: number;
+  /** Of this iteration alone. */
+  readonly seconds: number;
+  readonly loss: number;
+  readonly testRmse: number;
+}
+
+/** A point of a course: iterations and seconds since the start. */
+interface Point {
+  readonly iterations: number;
+  readonly seconds: number;
+  readonly testRmse: number;
+}
+
+interface Summary {
+  readonly secondsAnIteration: number;
+  /** The first point from which on the test RMSE stays within `NEAR` of its last value. */
+  readonly near: Point;
+  readonly last: Point;
+}
+
+/** Part of the last test RMSE. */
+const NEAR = 0.01;
+
+export function pointsOf(iterations: readonly Iteration[]): Point[] {
+  let seconds = 0;
+  return iterations.map((one) => {
+    seconds += one.seconds;
+    return { iterations: one.iteration, seconds, testRmse: one.testRmse };
+  });
+}
+
+/** Seconds an iteration are the median of those after the first, which waits for compilers and caches. */
+export function summarize(points: readonly Point[]): Summary {
+  const last = points.at(-1);
+  if (last === undefined) throw new Error('a course without iterations');
+  const outside = points.findLastIndex(({ testRmse }) => Math.abs(testRmse / last.testRmse - 1) > NEAR);
+  return { secondsAnIteration: median(steps(points)), near: points[outside + 1], last };
+}
+
+/** Seconds of each iteration; between points that are several iterations apart, their mean. */
+function steps(points: readonly Point[]): number[] {
+  const all = points.map(({ iterations, seconds }, k) => {
+    const before = points[k - 1] ?? { iterations: 0, seconds: 0 };
+    return (seconds - before.seconds) / (iterations - before.iterations);
+  });
+  return all.length > 1 ? all.slice(1) : all;
+}
+
+function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = sorted.length / 2;
+  return (sorted[Math.ceil(middle) - 1] + sorted[Math.floor(middle)]) / 2;
+}
+
+type Cells = readonly (readonly string[])[];
 
 const summaryHead = [
   'FactorFlow',
@@ -27,7 +136,7 @@ export function summaryCells(courses: readonly Course[]): Cells {
   return [summaryHead, ...courses.map(summaryRow)];
 }
 
-export interface Course {
+interface Course {
   readonly label: string;
   readonly ratings: number;
   readonly points: readonly Point[];
@@ -96,8 +205,6 @@ export function techniqueCells(
     ]),
   ];
 }
-
-type Technique = NonNullable<PublishedRun['techniques']>[number];
 
 function ownCell(
   { variant, absent = '' }: Technique,
