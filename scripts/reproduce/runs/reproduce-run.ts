@@ -13,7 +13,7 @@ import {
 } from './measure-run.ts';
 import { coursesOf, iterationCells, publishedCells, summaryCells, techniqueCells } from './run-cells.ts';
 import { UsageError } from '../../../index.ts';
-import { type GivenFlags, wholeFlag } from '../options.ts';
+import { type GivenFlags, wholeFlag } from '../given-flags.ts';
 import type { PublishedRun } from './runs.ts';
 
 export interface RunOptions {
