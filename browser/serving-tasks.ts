@@ -1,5 +1,5 @@
-import { gram } from '../cpu/tasks/implicit/gram.ts';
-import { updateImplicit } from '../cpu/tasks/implicit/update-implicit.ts';
+import { gram } from '../cpu/tasks/gram.ts';
+import { updateImplicit } from '../cpu/tasks/update.ts';
 import { loadLists } from '../cpu/tasks/lists/encode-lists.ts';
 import { listCandidates, rankLists, searchLists } from '../cpu/tasks/lists/search-lists.ts';
 import { prepareSearch } from '../cpu/tasks/search/prepare-search.ts';

@@ -1,6 +1,7 @@
 /**
  * Compiles cpu/assembly to WebAssembly twice, with relaxed SIMD's fused multiply-add and without, and writes
- * both as base64 to cpu/generated/kernels-wasm.ts; cpu/assembly/loading to cpu/generated/loading-wasm.ts;
+ * both as base64 to cpu/generated/kernels-wasm.ts, with their structs in cpu/generated/structs.ts;
+ * cpu/assembly/loading to cpu/generated/loading-wasm.ts;
  * connectors/lines/assembly to connectors/lines/generated/plain-rows-wasm.ts; connectors/parquet/assembly to
  * connectors/parquet/generated/pages-wasm.ts; engine/expressions/assembly to
  * engine/expressions/generated/compare-wasm.ts; and engine/numbers/assembly to
@@ -84,6 +85,42 @@ async function interfaceOf(name: string, { declarations }: Compiled): Promise<st
   return `export interface ${name} {\n${(await Promise.all(methods)).join('')}}\n`;
 }
 
+/** Bytes of a field; it is aligned to them. */
+const fieldBytes: Readonly<Record<string, number>> = { usize: 4, i32: 4, f32: 4, f64: 8, v128: 16 };
+
+/**
+ * Writes the structs of `sources`, whose classes are marked `@unmanaged`: for each field its type and its
+ * offset, as the compiler places them.
+ */
+async function writeStructs(file: string, sources: readonly string[]): Promise<void> {
+  const texts = [`// Made by scripts/build-wasm.ts from ${sources.join(' and ')}; don't edit.\n`];
+  for (const path of sources) {
+    const source = await readFile(join(root, path), 'utf8');
+    for (const [, comment = '', name, body] of source.matchAll(
+      /(\/\*\*(?:(?!\*\/)[^])*\*\/\n)?@unmanaged\nexport class (\w+) \{\n([^]*?)\n\}/g,
+    )) {
+      let end = 0;
+      const fields = [...body.matchAll(/^ {2}(\w+): (\w+);$/gm)].map(([, field, type]) => {
+        const offset = Math.ceil(end / fieldBytes[type]) * fieldBytes[type];
+        end = offset + fieldBytes[type];
+        return `    ${field}: ['${type}', ${offset}],\n`;
+      });
+      const bytes = Math.ceil(end / 16) * 16;
+      texts.push(
+        `${comment}export const ${name} = {\n  bytes: ${bytes},\n  fields: {\n${fields.join('')}  },\n} as const;\n`,
+      );
+    }
+  }
+  await writeChanged(file, texts.join('\n'));
+}
+
+async function writeChanged(file: string, text: string): Promise<void> {
+  const target = join(root, file);
+  if (text === (await readFile(target, 'utf8').catch(() => ''))) return;
+  await mkdir(dirname(target), { recursive: true });
+  await writeFile(target, text);
+}
+
 /** Writes modules that have the same exports, described by an interface. */
 async function write(
   file: string,
@@ -91,14 +128,10 @@ async function write(
   modules: Readonly<Record<string, Compiled>>,
   exportsName: string,
 ): Promise<void> {
-  const target = join(root, file);
   const lines = Object.entries(modules).map(([name, { code }]) => `export const ${name} = '${code}';\n`);
   const described = await interfaceOf(exportsName, Object.values(modules)[0]);
   const text = `/** Made by scripts/build-wasm.ts from ${sources}; don't edit. */\n${lines.join('')}\n${described}`;
-  if (text !== (await readFile(target, 'utf8').catch(() => ''))) {
-    await mkdir(dirname(target), { recursive: true });
-    await writeFile(target, text);
-  }
+  await writeChanged(file, text);
   const sizes = Object.entries(modules).map(
     ([name, { code }]) => `${name} ${Math.floor((code.length * 3) / 4)} bytes`,
   );
@@ -115,6 +148,10 @@ await write(
   },
   'Kernels',
 );
+await writeStructs('cpu/generated/structs.ts', [
+  'cpu/assembly/solve/problem.ts',
+  'cpu/assembly/solve/tiles.ts',
+]);
 await write(
   'cpu/generated/loading-wasm.ts',
   'cpu/assembly/loading',

@@ -2,40 +2,28 @@
  * The exported kernels. They keep no state: all addresses are arguments, so that all threads can share one
  * memory.
  */
-export { addNormalEquations } from './normal-equations';
-export { addDiagonal } from './solve/diagonal';
-export { solveCholesky } from './solve/cholesky';
-export { solveDual } from './solve/dual';
+export { accumulateRow } from './normal-equations';
+export { addDiagonal, solveCholesky } from './solve/cholesky';
 export { solveFormed, solveMatrixFree } from './solve/conjugate-gradient';
-export { addEquationResidual, addTriangleProducts } from './solve/equation-products';
+export { solveDual } from './solve/dual';
 export { addVectorProducts, beginVectors, endVectors, stepVectors } from './solve/exchanged-vectors';
+export { passTiles, placeRatings } from './solve/tiles';
+export { canForm, gatheredOf, vectorsOf } from './solve/problem';
+export { formsLongRows, solveAccumulated, updateRows } from './update';
 export {
-  beginTiledRow,
-  endTiledRow,
-  passTiles,
-  placeRatings,
-  startTiledRow,
-  stepTiledRow,
-} from './solve/tiled/rows';
-export { formsLongRows } from './solve/cheaper';
-export { canForm, objectiveOf } from './solve/workspace';
-export { accumulateRow, solveAccumulated, updateRows } from './update';
-export {
-  beginLongRow,
-  endLongRow,
-  passLongRow,
-  startLongRow,
-  stepLongRow,
-  takeLastLongStep,
-} from './solve/long-row';
-export { addToEquations, takeEquations } from './equations';
+  beginPasses,
+  endPasses,
+  passPiece,
+  startPasses,
+  stepPasses,
+  takeLastPass,
+} from './solve/passes';
+export { addEquationResidual, addToEquations, addTriangleProducts, takeEquations } from './equations';
 export { solveNonnegative } from './solve/nonnegative';
 export { addMultiple, sumOf } from './vectors';
-export { addErrors, addWeightedNorms } from './errors';
-export { addImplicitErrors } from './implicit/errors';
-export { gramRows } from './implicit/gram';
-export { accumulateImplicit, solveAccumulatedImplicit, updateRowsImplicit } from './implicit/update-implicit';
-export { weighRatings } from './implicit/weights';
+export { addErrors, addImplicitErrors, addWeightedNorms } from './errors';
+export { gramRows } from './gram';
+export { weighRatings } from './weights';
 export { drawRows } from './draw';
 export {
   addCounts,

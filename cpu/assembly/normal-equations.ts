@@ -11,9 +11,11 @@
  *
  *     A[i..i+3, j..j+7] += Σ_k tile[k, i..i+3]ᵀ tile[k, j..j+7]        8 vector accumulators
  *
- * The order of additions depends only on the order of the ratings.
+ * The order of additions depends only on the order of the ratings. With weights w and targets t (weights.ts):
+ * A = Σ w θ_v θ_vᵀ and b = Σ t θ_v.
  */
 import { VECTOR, WORD, indexAt, multiplyAdd } from './simd';
+import { RowProblem, gatheredOf, sumsOf, vectorsOf } from './solve/problem';
 import { clear } from './vectors';
 
 /** Rows of θ in a tile, which takes 8 KiB at rank 64. */
@@ -222,6 +224,34 @@ function gatherTile(
   }
 }
 
+/**
+ * Like gatherTile, for targets t and weights w: adds t θ to `bias`, and multiplies rows by √w when they are
+ * copied, so that their products have the weight w.
+ */
+function gatherWeightedTile(
+  theta: usize,
+  size: usize,
+  indices: usize,
+  targets: usize,
+  weights: usize,
+  count: i32,
+  tile: usize,
+  bias: usize,
+): void {
+  for (let k = 0; k < count; k++) {
+    const source = theta + indexAt(indices, k) * size;
+    const at = <usize>k * WORD;
+    const target = v128.load32_splat(targets + at);
+    const root = f32x4.splat(sqrt<f32>(load<f32>(weights + at)));
+    for (let j: usize = 0; j < size; j += VECTOR) {
+      const row = v128.load(source + j);
+      v128.store(tile + j, f32x4.mul(root, row));
+      v128.store(bias + j, multiplyAdd(target, row, v128.load(bias + j)));
+    }
+    tile += size;
+  }
+}
+
 /** sums += the rows of a tile. Four independent chains of additions hide the latency of an addition. */
 function addRows(tile: usize, size: usize, count: i32, sums: usize): void {
   for (let j: usize = 0; j < size; j += 2 * VECTOR) {
@@ -255,7 +285,7 @@ export function addVector(sum: usize, part: usize, size: usize): void {
 }
 
 /** sum += part, for the upper triangle of A in whole 8 x 8 blocks and for b (`sumBias`, `partBias`). */
-export function addPart(sum: usize, sumBias: usize, part: usize, partBias: usize, size: usize): void {
+function addPart(sum: usize, sumBias: usize, part: usize, partBias: usize, size: usize): void {
   addVector(sumBias, partBias, size);
   for (let i: usize = 0; i < size; i += WORD) {
     const row = (i >> 2) * size;
@@ -266,34 +296,26 @@ export function addPart(sum: usize, sumBias: usize, part: usize, partBias: usize
 }
 
 /**
- * Adds `count` ratings to A, b and, if `sums` is not 0, s. If `accumulate` is false and `count` > 0,
- * overwrites them.
+ * Adds the row's ratings to the A, b and, if `biased`, s of its workspace. If `accumulate` is false and there
+ * are ratings, overwrites them.
  *
  * Each PART_RATINGS ratings are first summed by themselves: in one float32 chain of ten million additions the
  * last ones would be lost. Several calls give the same bits as a single one if every call but the last has a
  * multiple of PART_RATINGS ratings.
- *
- * - `size`: bytes of a row of θ, A, b and s.
- * - `work`: (TILE_ROWS + 2) * size + size² / 4 bytes.
  */
-export function addNormalEquations(
-  theta: usize,
-  size: usize,
-  indices: usize,
-  values: usize,
-  count: i32,
-  matrix: usize,
-  bias: usize,
-  sums: usize,
-  work: usize,
-  accumulate: bool,
-): void {
-  const tile = work;
+export function accumulateRow(problem: usize, biased: bool, accumulate: bool): void {
+  const row = changetype<RowProblem>(problem);
+  const theta = row.theta;
+  const size = row.size;
+  const matrix = row.workspace;
+  const bias = vectorsOf(matrix, size);
+  const sums: usize = biased ? sumsOf(matrix, size) : 0;
+  const tile = gatheredOf(matrix, size);
   const partBias = tile + <usize>TILE_ROWS * size;
   const partSums = partBias + size;
   const part = partSums + size;
-  for (let start = 0; start < count; start += PART_RATINGS) {
-    const end = min(start + PART_RATINGS, count);
+  for (let start = 0; start < row.count; start += PART_RATINGS) {
+    const end = min(start + PART_RATINGS, row.count);
     const apart = accumulate || start > 0;
     const targetBias = apart ? partBias : bias;
     const targetSums = apart ? partSums : sums;
@@ -303,7 +325,10 @@ export function addNormalEquations(
     for (let first = start; first < end; first += TILE_ROWS) {
       const rows = min(end - first, TILE_ROWS);
       const offset = <usize>first * WORD;
-      gatherTile(theta, size, indices + offset, values + offset, rows, tile, targetBias);
+      const indices = row.indices + offset;
+      const values = row.values + offset;
+      if (row.weights) gatherWeightedTile(theta, size, indices, values, row.weights + offset, rows, tile, targetBias);
+      else gatherTile(theta, size, indices, values, rows, tile, targetBias);
       addTile(tile, size, rows, target, first > start);
       if (sums) addRows(tile, size, rows, targetSums);
     }

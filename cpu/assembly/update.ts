@@ -1,14 +1,14 @@
 /**
  * One fused half-iteration: for each row u of a chunk, A_u x_u = b_u is formed and solved before the next row
- * starts (cuMF, eq. 2). A row's shift is added once to the diagonal of A: λ n_u, or another regularization.
- * The method for a row depends only on its own ratings (their number n, the number of different columns, and
- * with `settles` the residual after CG) and on its shifts. So the result does not depend on the cut of rows
- * into chunks or tasks:
+ * starts (cuMF, eq. 2), for explicit ratings and for implicit ones, (G + Σ w θθᵀ + shift_u I) x_u = Σ t θ. A
+ * row's shift is added once to the diagonal of A: λ n_u, or another regularization. The method for a row
+ * depends only on its own ratings (their number n, the number of different columns, and with `settles` the
+ * residual after CG) and on its shifts. So the result does not depend on the cut of rows into chunks or tasks:
  *
- *     n = 0                    x = 0
+ *     n = 0                    x = 0; an anchored row keeps its factors
  *     non-negative             the minimum over x >= 0 of the formed A: solve/nonnegative.ts
  *     n < cgBelow              CG: matrix-free, or on the formed A where that is cheaper
- *     else, n below f          Cholesky of the dual n x n system; with biases, see LEAST_DUAL_BIAS
+ *     else, n below f          explicit: Cholesky of the dual n x n system; with biases, see LEAST_DUAL_BIAS
  *     else                     Cholesky of A
  *
  * Every solver also computes a row's objective, xᵀ(A + shift I) x - 2 bᵀx, with biases including β, from one
@@ -16,19 +16,22 @@
  * ratings.
  *
  * With biases, a row's own bias is solved together with x, and is not restricted to be non-negative: see
- * solve/eliminate-bias.ts and solve/dual.ts. μ and the fixed side's biases are already subtracted from the
- * ratings.
+ * solve/steps.ts and solve/dual.ts. μ and the fixed side's biases are already subtracted from the ratings.
  */
-import { addNormalEquations } from './normal-equations';
-import { dualIsCheaper, formingIsCheaper } from './solve/cheaper';
-import { packs, solveFormed, solveMatrixFree } from './solve/conjugate-gradient';
-import { addDiagonal, definiteShift } from './solve/diagonal';
-import { solveDual } from './solve/dual';
-import { biasOf, eliminateBias } from './solve/eliminate-bias';
-import { CG, CHOLESKY, solveExactly } from './solve/exact';
-import { lower } from './solve/steps';
-import { canForm, gatheredOf, objectiveOf, panelCapacity, sumsOf, vectorsOf } from './solve/workspace';
-import { allFinite, clear, copy, dot, sumOf } from './vectors';
+import { accumulateRow } from './normal-equations';
+import { VECTOR, WORD } from './simd';
+import { addDiagonal, definiteShift, factor, solveCholesky } from './solve/cholesky';
+import { packs, regularize, solveFormed, solveMatrixFree } from './solve/conjugate-gradient';
+import { dualIsCheaper, solveDual } from './solve/dual';
+import { solveNonnegative } from './solve/nonnegative';
+import { RowProblem, canForm, gatheredOf, panelCapacity, sumsOf, vectorsOf } from './solve/problem';
+import { eliminateBias, finishBias } from './solve/steps';
+import { addMultiple, allFinite, clear, copy, dot, sumOf } from './vectors';
+
+/** Methods, by the numbers that tasks use (cpu/tasks/solvers.ts): CG, and the exact solvers of a formed A. */
+const CG: i32 = 0;
+const CHOLESKY: i32 = 1;
+const NONNEGATIVE: i32 = 2;
 
 /**
  * The dual system is used with biases only if the bias's own regularization divided by n is at least this;
@@ -37,255 +40,180 @@ import { allFinite, clear, copy, dot, sumOf } from './vectors';
 const LEAST_DUAL_BIAS: f32 = 1e-3;
 
 /**
- * Solves the row whose A (without its shift), b = Σ r_uv θ_v and, with a bias, s = Σ θ_v are in the
- * workspace. Returns true if x is finite.
- *
- * - `method`: see solve/exact.ts.
- * - `weight` and `total`: c and t of the row's bias, see solve/eliminate-bias.ts; `weight` is 0 without a
- *   bias.
- * - `bias`: address of β.
+ * Decides whether CG first forms A, by measured costs. The unit is one register-block step for a rating and a
+ * feature. Forming A costs `stride` for each rating, and a pass over A as much as 4 ratings. A matrix-free
+ * pass costs 4 for a rating whose panel is kept, and 8 for a rating that is gathered again. With G, which
+ * costs as much as A, each matrix-free pass reads it, too.
  */
-export function solveAccumulated(
-  size: usize,
-  rank: i32,
-  shift: f32,
-  weight: f32,
-  total: f32,
-  bias: usize,
-  output: usize,
-  previous: usize,
-  method: i32,
-  steps: i32,
-  workspace: usize,
-): bool {
-  const b = vectorsOf(workspace, size);
-  const sums = sumsOf(workspace, size);
-  const objective = objectiveOf(workspace, size);
-  if (method == CHOLESKY) shift = definiteShift(workspace, size, rank, shift);
-  if (weight > 0) eliminateBias(workspace, size, b, sums, weight, total);
-  addDiagonal(workspace, size, rank, shift);
+@inline
+function formingIsCheaper(count: i32, kept: i32, size: usize, steps: i32, gram: usize): bool {
+  const passes = steps + 1;
+  const matrix = gram ? 0 : 4 * passes;
+  return (count + matrix) * <i32>(size >> 2) < passes * (4 * kept + 8 * (count - kept));
+}
+
+/**
+ * Decides whether CG forms A for rows that are longer than a chunk, none of whose panels are kept. With
+ * `settles` rows may need an exact solve, and so A where it can be formed.
+ */
+export function formsLongRows(size: usize, steps: i32, settles: bool): bool {
+  return canForm(size) && (settles || <i32>(size >> 2) < 8 * (steps + 1));
+}
+
+/** A += G over the upper triangle of whole 8 x 8 blocks. */
+function addGram(matrix: usize, gram: usize, size: usize): void {
+  for (let i: usize = 0; i < size; i += WORD) {
+    const row = (i >> 2) * size;
+    for (let j = i & ~(<usize>31); j < size; j += VECTOR) {
+      v128.store(matrix + row + j, f32x4.add(v128.load(matrix + row + j), v128.load(gram + row + j)));
+    }
+  }
+}
+
+/**
+ * Returns the shift that Cholesky adds to A's diagonal: the row's, or A's rounding error if that is larger.
+ * With weights of millions A may be positive definite with the row's shift even then: a copy of A is factored
+ * to find out.
+ */
+function exactShift(row: RowProblem): f32 {
+  const matrix = row.workspace;
+  const size = row.size;
+  const least = definiteShift(matrix, size, row.rank, row.shift);
+  if (least == row.shift || !row.gram) return least;
+  const trial = gatheredOf(matrix, size);
+  memory.copy(trial, matrix, (size * size) >> 2);
+  addDiagonal(trial, size, row.rank, row.shift);
+  return factor(trial, size, vectorsOf(matrix, size) + size) ? row.shift : least;
+}
+
+/**
+ * Solves A x = b exactly; A is the workspace's, with its shift added. Stores the objective, -bᵀx. Returns
+ * false if there is no solution, as when A is not positive definite, or if `method` is unknown.
+ */
+function solveExactly(row: RowProblem, method: i32): bool {
+  const matrix = row.workspace;
+  const size = row.size;
+  const b = vectorsOf(matrix, size);
+  if (method == NONNEGATIVE) {
+    const solved = solveNonnegative(matrix, size, row.rank, b, row.x, row.previous, gatheredOf(matrix, size));
+    // On the features that are not 0, A x = b, so xᵀA x - 2 bᵀx = -bᵀx.
+    row.objective = -(<f64>dot(b, row.x, size));
+    return solved;
+  }
+  if (method != CHOLESKY || !solveCholesky(matrix, size, b, row.x, b + size)) return false;
+  // y, the solution of Uᵀy = b, has overwritten b, and bᵀx = yᵀy.
+  row.objective = -(<f64>dot(b, b, size));
+  return true;
+}
+
+/**
+ * Solves the row whose A (without G and its shift), b = Σ t θ_v and, with a bias, s = Σ θ_v are in the
+ * workspace. The row's `weight` and `total` are known. Returns true if x is finite.
+ */
+export function solveAccumulated(problem: usize, method: i32): bool {
+  const row = changetype<RowProblem>(problem);
+  const size = row.size;
+  const matrix = row.workspace;
+  const b = vectorsOf(matrix, size);
+  const sums = sumsOf(matrix, size);
+  if (row.gram) addGram(matrix, row.gram, size);
+  const shift = method == CHOLESKY ? exactShift(row) : row.shift;
+  if (row.anchored) {
+    const own = b + size;
+    row.shift = shift;
+    regularize(row, 1, row.previous, own);
+    for (let j: usize = 0; j < size; j += VECTOR)
+      v128.store(b + j, f32x4.add(v128.load(b + j), v128.load(own + j)));
+  }
+  if (row.bias) eliminateBias(row, matrix, b, sums);
+  addDiagonal(matrix, size, row.rank, shift);
   if (method != CG) {
-    const room = gatheredOf(workspace, size);
-    if (!solveExactly(method, workspace, size, rank, b, output, previous, room, objective)) return false;
+    if (!solveExactly(row, method)) return false;
   } else {
-    if (output != previous) copy(output, previous, size);
-    solveFormed(workspace, size, b, output, steps, b + size, objective);
+    if (row.x != row.previous) copy(row.x, row.previous, size);
+    solveFormed(problem);
   }
-  if (weight > 0) {
-    store<f32>(bias, biasOf(size, sums, weight, total, output));
-    lower(objective, total, weight);
-  }
-  return allFinite(output, size);
+  finishBias(row, sums);
+  return allFinite(row.x, size);
 }
 
-/**
- * Adds some ratings of one long row to the workspace's A and b and, if `biased`, to s. See addNormalEquations
- * for `accumulate` and for the number of ratings of a call.
- */
-export function accumulateRow(
-  theta: usize,
-  size: usize,
-  indices: usize,
-  values: usize,
-  count: i32,
-  biased: bool,
-  accumulate: bool,
-  workspace: usize,
-): void {
-  const b = vectorsOf(workspace, size);
-  const sums: usize = biased ? sumsOf(workspace, size) : 0;
-  addNormalEquations(
-    theta,
-    size,
-    indices,
-    values,
-    count,
-    workspace,
-    b,
-    sums,
-    gatheredOf(workspace, size),
-    accumulate,
-  );
-}
-
-/**
- * Solves one row. `bias`: address of its bias, and `ownShift` the bias's regularization; both 0 without a
- * bias.
- */
-function updateRow(
-  theta: usize,
-  size: usize,
-  rank: i32,
-  indices: usize,
-  values: usize,
-  count: i32,
-  shift: f32,
-  ownShift: f32,
-  bias: usize,
-  output: usize,
-  previous: usize,
-  cgBelow: i32,
-  steps: i32,
-  settles: bool,
-  exactMethod: i32,
-  workspace: usize,
-  workspaceBytes: usize,
-  far: bool,
-): bool {
-  const vectors = vectorsOf(workspace, size);
-  const gathered = gatheredOf(workspace, size);
-  const objective = objectiveOf(workspace, size);
-  const exact = exactMethod != CHOLESKY || count >= cgBelow;
+/** Solves a row with at least one rating. Returns true if x is finite. */
+function solveRow(row: RowProblem): bool {
+  const problem = changetype<usize>(row);
+  const size = row.size;
+  const count = row.count;
   const n = <f32>count;
-  if (exact && exactMethod == CHOLESKY && dualIsCheaper(count, size) && (!bias || (shift > 0 && ownShift >= LEAST_DUAL_BIAS * n))) {
-    const ratio: f32 = bias ? shift / ownShift : 0;
-    const definite = solveDual(
-      theta,
-      size,
-      indices,
-      values,
-      count,
-      shift,
-      ratio,
-      bias,
-      output,
-      workspace,
-      gathered,
-      vectors,
-      objective,
-    );
-    return definite && allFinite(output, size);
+  const exact = row.exact != CHOLESKY || count >= row.cgBelow;
+  if (exact && row.exact == CHOLESKY && !row.gram && dualIsCheaper(count, size)) {
+    if (!row.bias || (row.shift > 0 && row.ownShift >= LEAST_DUAL_BIAS * n))
+      return solveDual(problem) && allFinite(row.x, size);
   }
-  const weight: f32 = bias ? n + ownShift : 0;
-  const total: f32 = bias ? <f32>sumOf(values, count) : 0;
+  row.weight = row.bias ? n + row.ownShift : 0;
+  row.total = row.bias ? <f32>sumOf(row.values, count) : 0;
   if (!exact) {
-    const kept = panelCapacity(workspaceBytes, size, packs(indices, size, count, steps, settles));
     const formed = canForm(size);
-    if (!formed || !formingIsCheaper(count, min(kept, count), <i32>(size >> 2), steps)) {
-      if (output != previous) copy(output, previous, size);
-      const sums: usize = bias ? sumsOf(workspace, size) : 0;
-      const settled = solveMatrixFree(
-        theta,
-        size,
-        indices,
-        values,
-        count,
-        kept,
-        shift,
-        sums,
-        weight,
-        total,
-        output,
-        steps,
-        settles,
-        gathered,
-        vectors,
-        objective,
-        far,
-      );
-      if (settled || !settles || !formed) {
-        if (bias) {
-          store<f32>(bias, biasOf(size, sums, weight, total, output));
-          lower(objective, total, weight);
-        }
-        return allFinite(output, size);
+    const kept = panelCapacity(row.workspaceBytes, size, packs(row));
+    if (!formed || !formingIsCheaper(count, min(kept, count), size, row.steps, row.gram)) {
+      if (row.x != row.previous) copy(row.x, row.previous, size);
+      const settled = solveMatrixFree(problem, kept);
+      if (settled || !row.settles || !formed) {
+        finishBias(row, row.sums);
+        return allFinite(row.x, size);
       }
     }
   }
-  accumulateRow(theta, size, indices, values, count, bias != 0, false, workspace);
-  return solveAccumulated(
-    size,
-    rank,
-    shift,
-    weight,
-    total,
-    bias,
-    output,
-    previous,
-    exact || settles ? exactMethod : CG,
-    steps,
-    workspace,
-  );
+  accumulateRow(problem, row.bias != 0, false);
+  return solveAccumulated(problem, exact || row.settles ? row.exact : CG);
 }
 
 /**
- * Updates `rows` consecutive rows. Returns the first row without a finite solution, or -1.
+ * Updates `rows` consecutive rows; on entry `problem` describes the first one. Returns the first row without a
+ * finite solution, or -1. The rows' objectives are added to `objectives`, in order.
  *
- * - `offsets`: Int32[rows + 1] of absolute positions; `indices` and `values` hold the ratings from offsets[0]
- *   on.
+ * - `offsets`: Int32[rows + 1] of absolute positions in the list of ratings, whose first is offsets[0].
  * - `shifts`: Float32[rows]; `ownShifts` and `biases` likewise for the rows' biases, or 0.
- * - `output` and `previous`: addresses of the first row's new and old factors.
- * - `settles`: true if rows for which CG leaves a larger residual than an exact solve would are solved
- *   exactly, if A can be formed.
- * - `exactMethod`: the exact solver, see solve/exact.ts; any but Cholesky is used for all rows.
- * - `objective`: a float64 to which the rows' objectives are added, in order.
- * - `far`: see gatherAndMultiply.
  */
 export function updateRows(
-  theta: usize,
-  size: usize,
-  rank: i32,
-  offsets: usize,
-  indices: usize,
-  values: usize,
+  problem: usize,
   rows: i32,
+  offsets: usize,
   shifts: usize,
   ownShifts: usize,
   biases: usize,
-  output: usize,
-  previous: usize,
-  cgBelow: i32,
-  steps: i32,
-  settles: bool,
-  exactMethod: i32,
-  workspace: usize,
-  workspaceBytes: usize,
-  objective: usize,
-  far: bool,
 ): i32 {
+  const row = changetype<RowProblem>(problem);
+  const size = row.size;
   let badRow = -1;
-  let sum = load<f64>(objective);
-  const origin = load<i32>(offsets);
-  for (let row = 0; row < rows; row++) {
-    const start = load<i32>(offsets);
-    const count = load<i32>(offsets, 4) - start;
-    const at = (<usize>(start - origin)) << 2;
-    if (count == 0) {
-      clear(output, size);
-      if (biases) store<f32>(biases, 0);
-    } else {
-      const solved = updateRow(
-        theta,
-        size,
-        rank,
-        indices + at,
-        values + at,
-        count,
-        load<f32>(shifts),
-        biases ? load<f32>(ownShifts) : 0,
-        biases,
-        output,
-        previous,
-        cgBelow,
-        steps,
-        settles,
-        exactMethod,
-        workspace,
-        workspaceBytes,
-        far,
-      );
-      if (!solved && badRow < 0) badRow = row;
-      sum += load<f64>(objectiveOf(workspace, size));
-    }
+  let sum = row.objectives;
+  let start = load<i32>(offsets);
+  row.bias = biases;
+  for (let k = 0; k < rows; k++) {
     offsets += 4;
+    const end = load<i32>(offsets);
+    row.count = end - start;
+    row.shift = load<f32>(shifts);
+    if (biases) row.ownShift = load<f32>(ownShifts);
+    if (row.count == 0) {
+      if (!row.anchored) clear(row.x, size);
+      else if (row.x != row.previous) copy(row.x, row.previous, size);
+      if (biases) store<f32>(row.bias, 0);
+    } else {
+      if (!solveRow(row) && badRow < 0) badRow = k;
+      sum += row.objective;
+    }
+    const bytes = (<usize>(end - start)) << 2;
+    start = end;
+    row.indices += bytes;
+    row.values += bytes;
+    if (row.weights) row.weights += bytes;
     shifts += 4;
     if (biases) {
       ownShifts += 4;
-      biases += 4;
+      row.bias += 4;
     }
-    output += size;
-    previous += size;
+    row.x += size;
+    row.previous += size;
   }
-  store<f64>(objective, sum);
+  row.objectives = sum;
   return badRow;
 }

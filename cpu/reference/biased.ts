@@ -1,5 +1,5 @@
 /**
- * Float64 versions, for tests, of cpu/assembly/solve/eliminate-bias.ts: rows with a bias β. The bias is
+ * Float64 versions, for tests, of cpu/assembly/solve/steps.ts: rows with a bias β. The bias is
  * treated as the factor of one more feature, which is 1 in every row of θ.
  */
 import { conjugateGradient } from './conjugate-gradient.ts';

@@ -1,4 +1,4 @@
-/** Twins of cpu/assembly/implicit in float64. */
+/** Twins of the implicit kernels of cpu/assembly in float64. */
 import type { ImplicitWeights } from '../../operators/tasks/tasks.ts';
 import type { NormalEquations, RatedColumns } from './normal-equations.ts';
 

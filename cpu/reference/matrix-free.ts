@@ -1,5 +1,5 @@
 /**
- * Float64 version of rows that are solved without forming A (cpu/assembly/solve/long-row.ts, gpu/vectors/). A
+ * Float64 version of rows that are solved without forming A (cpu/assembly/solve/passes.ts, gpu/vectors/). A
  * is given by its products with vectors, which take time in proportion to the rank, not to its square.
  */
 import type { ImplicitWeights } from '../../operators/tasks/tasks.ts';

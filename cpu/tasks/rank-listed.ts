@@ -1,6 +1,6 @@
 import { sharedArray } from '../../engine/partition.ts';
 import { SCRATCH_BYTES, type ScopeOf, type TaskHandler } from '../handler.ts';
-import { ScratchAddresses } from '../scratch-addresses.ts';
+import { ScratchAddresses } from '../scratch.ts';
 
 /** Most rows in a group; the rows of a group share one pass over the columns. */
 const GROUP_ROWS = 512;

@@ -1,26 +1,32 @@
 import type { Partition } from '../../engine/partition.ts';
 import { CACHED_BYTES } from '../../engine/plan/device-info.ts';
+import type { ImplicitWeights } from '../../operators/tasks/tasks.ts';
+import { RowProblem } from '../generated/structs.ts';
 import { type MatrixView, SCRATCH_BYTES, type TaskScope } from '../handler.ts';
+import { Struct } from '../scratch.ts';
 
 /**
  * Most ratings in scratch at a time; longer rows are cut into pieces. It is a multiple of 1,024, the number
  * of ratings that kernels sum in one chain (PART_RATINGS).
  */
 export const CHUNK_RATINGS = 65_536;
-export const CHUNK_ROWS = 8_192;
+const CHUNK_ROWS = 8_160;
 
 /** Number of float32 columns that a handler may have for the rows of a chunk, such as shifts or biases. */
 const ROW_COLUMNS = 3;
-const ROW_COLUMNS_AT = 2 * 4 * CHUNK_RATINGS + 4 * (CHUNK_ROWS + 16);
+const OFFSETS_AT = 2 * 4 * CHUNK_RATINGS;
+const ROW_COLUMNS_AT = OFFSETS_AT + 4 * (CHUNK_ROWS + 16);
+const PROBLEM_AT = ROW_COLUMNS_AT + ROW_COLUMNS * 4 * CHUNK_ROWS;
 
 /**
- * Bytes of scratch that rowChunks uses: indices, values, offsets, and the row columns. The handler's own
- * workspace follows.
+ * Bytes of scratch for a chunk: indices, values, offsets, the row columns, and a RowProblem. Weights and
+ * targets follow if ratings are weighed, then the handler's own workspace. The size of the workspace decides
+ * which ratings have panels, and so the bits of models: changes elsewhere must keep it.
  */
-const WORKSPACE_AT = ROW_COLUMNS_AT + ROW_COLUMNS * 4 * CHUNK_ROWS;
+const CHUNK_BYTES = PROBLEM_AT + 512;
 
-/** Bytes of scratch that are left to a handler that reads its block through rowChunks. */
-export const WORKSPACE_BYTES = SCRATCH_BYTES - WORKSPACE_AT;
+/** Targets and weights of a chunk, each followed by the zeros that weighRatings writes. */
+const WEIGHED_BYTES = 4 * (CHUNK_RATINGS + 16);
 
 /**
  * Some rows of a rating-block, or a piece of a long row, in WebAssembly memory. `offsets`, `indices` and
@@ -44,8 +50,13 @@ export interface RowChunk {
   readonly values: number;
 }
 
-export function workspaceOf(scope: TaskScope): number {
-  return scope.scratch + WORKSPACE_AT;
+/** The scratch that is left to a handler. `weighed`: its ratings are weighed (weighedRatings). */
+export function workspaceOf(
+  scope: TaskScope,
+  weighed = false,
+): { readonly address: number; readonly bytes: number } {
+  const used = CHUNK_BYTES + (weighed ? 2 * WEIGHED_BYTES + 4 * 8_192 : 0);
+  return { address: scope.scratch + used, bytes: SCRATCH_BYTES - used };
 }
 
 /** Float32 column `which` of a chunk's rows, in scratch: its address, and a view. */
@@ -57,24 +68,106 @@ export function rowColumn(
   return { address, values: new Float32Array(scope.memory.buffer, address, CHUNK_ROWS) };
 }
 
-/** A float64 in scratch, initially 0, to which kernels add their sums. */
-export function runningSum(scope: TaskScope): { readonly address: number; readonly view: Float64Array } {
-  const address = scope.scratch + 8 * CHUNK_RATINGS + 4 * (CHUNK_ROWS + 8);
-  return { address, view: new Float64Array(scope.memory.buffer, address, 1).fill(0) };
+/**
+ * The RowProblem of a handler, with the workspace, the rank, and vectors of as many bytes as rows of `matrix`.
+ * The other fields are 0.
+ */
+export function rowProblem(
+  scope: TaskScope<{ readonly rank: number }>,
+  { stride }: MatrixView,
+  weighed = false,
+): Struct<typeof RowProblem> {
+  const { address, bytes } = workspaceOf(scope, weighed);
+  return new Struct(scope.memory, scope.scratch + PROBLEM_AT, RowProblem).clear().set({
+    size: 4 * stride,
+    rank: scope.params.rank,
+    workspace: address,
+    workspaceBytes: bytes,
+  });
+}
+
+/** The Gram matrix's address and the shifts of implicit data; 0 and undefined for explicit data. */
+export function gramAndShifts(scope: TaskScope): {
+  readonly gram: number;
+  readonly shifts: Float32Array | undefined;
+} {
+  return scope.hasInput('gram')
+    ? { gram: scope.matrix('gram').pointer, shifts: scope.partition('shifts').columns.values as Float32Array }
+    : { gram: 0, shifts: undefined };
 }
 
 /**
- * The `far` argument of kernels: 1 if a matrix is larger than the caches, so that its rows are read from
+ * The `far` field of problems: 1 if a matrix is larger than the caches, so that its rows are read from
  * memory; 0 if it is in the caches, where prefetching would only cost time.
  */
 export function isFar({ rows, stride }: MatrixView): 0 | 1 {
   return rows * stride * 4 >= CACHED_BYTES ? 1 : 0;
 }
 
-/** The objective of the row that was solved last in a workspace. */
-export function lastObjective(scope: TaskScope, workspace: number, size: number): number {
-  return new Float64Array(scope.memory.buffer, scope.kernels.objectiveOf(workspace, size), 1)[0];
+/** The biases in a task's input or output `name`; undefined if the task has none of this name. */
+export function biasColumn(scope: TaskScope, name: string): Float32Array | undefined {
+  return scope.hasInput(name) ? (scope.partition(name).columns.values as Float32Array) : undefined;
 }
+
+/** Addresses of a chunk's values t and weights w, for kernels; `weights` is 0 where all ratings weigh 1. */
+export interface ChunkRatings {
+  readonly values: number;
+  readonly weights: number;
+}
+
+/** Computes the targets and weights of a chunk of implicit data in scratch. */
+export function weighedRatings(
+  scope: TaskScope,
+  { alpha, base }: ImplicitWeights,
+  { count, values }: RowChunk,
+): ChunkRatings {
+  const targets = scope.scratch + CHUNK_BYTES;
+  const weights = targets + WEIGHED_BYTES;
+  scope.kernels.weighRatings(values, count, alpha, base, targets, weights);
+  return { values: targets, weights };
+}
+
+/**
+ * Returns the function that makes the values and weights of a chunk: of implicit data by weighedRatings; of
+ * explicit data in place, where μ and the fixed side's biases are subtracted: r_uv becomes r_uv - μ - γ_v.
+ * With `onlyWeights` explicit values may stay as they are.
+ */
+export function ratingsOf(
+  scope: TaskScope,
+  { mean = 0, implicit }: { readonly mean?: number; readonly implicit?: ImplicitWeights },
+): (chunk: RowChunk, onlyWeights?: boolean) => ChunkRatings {
+  if (implicit) return (chunk) => weighedRatings(scope, implicit, chunk);
+  const fixed = biasColumn(scope, 'fixedBias');
+  const { buffer } = scope.memory;
+  return (chunk, onlyWeights = false) => {
+    if (fixed && !onlyWeights) {
+      const indices = new Uint32Array(buffer, chunk.indices, chunk.count);
+      const values = new Float32Array(buffer, chunk.values, chunk.count);
+      for (let k = 0; k < values.length; k++) values[k] -= mean + fixed[indices[k]];
+    }
+    return { values: chunk.values, weights: 0 };
+  };
+}
+
+/**
+ * Splits a chunk into pieces with ratings of one row each. `at`: the byte offset of a piece's first rating in
+ * the chunk's lists. Rows without ratings are left out.
+ */
+export function* rowsOfChunk(
+  { row, rows, count, starts, ends }: RowChunk,
+  offsets: Int32Array,
+): Generator<{ readonly row: number; readonly at: number; readonly n: number }> {
+  if (!starts || !ends) {
+    yield { row, at: 0, n: count };
+    return;
+  }
+  for (let r = row; r < row + rows; r++)
+    if (offsets[r + 1] > offsets[r])
+      yield { row: r, at: 4 * (offsets[r] - offsets[row]), n: offsets[r + 1] - offsets[r] };
+}
+
+/** In the units of rowChunks' costs. */
+const CHUNK_COST = 8e6;
 
 /**
  * Copies the rows [from, to) of a rating-block into scratch, chunk by chunk. Ends early when the task is
@@ -98,7 +191,7 @@ export function* rowChunks(
   const at = {
     indices: scope.scratch,
     values: scope.scratch + 4 * CHUNK_RATINGS,
-    offsets: scope.scratch + 8 * CHUNK_RATINGS,
+    offsets: scope.scratch + OFFSETS_AT,
   };
   const { buffer } = scope.memory;
   const offsetsView = new Int32Array(buffer, at.offsets, CHUNK_ROWS + 1);
@@ -134,6 +227,3 @@ export function* rowChunks(
     row = next;
   }
 }
-
-/** In the units of rowChunks' costs. */
-const CHUNK_COST = 8e6;

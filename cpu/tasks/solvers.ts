@@ -1,9 +1,9 @@
 import { UsageError } from '../../engine/errors.ts';
-import type { ExactSolver, SolverChoice } from '../../operators/tasks/task-types.ts';
+import type { ExactSolver, RowRegularization, SolverChoice } from '../../operators/tasks/task-types.ts';
 import type { MatrixView, TaskScope } from '../handler.ts';
 
 /**
- * `method`: the solver's number in cpu/assembly/solve/exact.ts. `factorizations`: approximate cost of solving
+ * `method`: the solver's number in cpu/assembly/update.ts. `factorizations`: approximate cost of solving
  * a row, relative to one float32 Cholesky factorization.
  */
 const exactSolvers: Readonly<
@@ -69,4 +69,26 @@ export function costsOf(
   }
   const perRating = (stride * (choice.cgSteps + 1)) / 8;
   return { perRating, perRow: gram ? perRating * stride : perRating };
+}
+
+/** n^ν; 0 for a row without ratings. */
+export function ratingPower(n: number, exponent: number): number {
+  if (exponent === 1) return n;
+  return n === 0 ? 0 : n ** exponent;
+}
+
+/** The shift of the diagonal of A for a row of n ratings: λ n^ν + o. */
+export function rowShift(n: number, { lambda, exponent = 1, offset = 0 }: RowRegularization): number {
+  return lambda * ratingPower(n, exponent) + offset;
+}
+
+/**
+ * Regularization of the bias of a row with n ratings: biasLambda n + damping, added to the bias's diagonal
+ * element of A, which is n.
+ */
+export function biasShift(
+  n: number,
+  { lambda, biasLambda = lambda, damping = 0 }: RowRegularization,
+): number {
+  return biasLambda * n + damping;
 }

@@ -1,90 +1,117 @@
 import type { RowRange } from '../../engine/plan/stages.ts';
+import type { RowProblem } from '../generated/structs.ts';
 import type { MatrixView, ScopeOf, TaskHandler } from '../handler.ts';
-import { biasColumn, subtractFixed } from './biases.ts';
-import { solveLongRow } from './long-row.ts';
+import type { Struct } from '../scratch.ts';
+import { solveLongRow, solveTiledRows, type SolvedTiles } from './passes.ts';
 import {
+  biasColumn,
   isFar,
-  lastObjective,
+  ratingsOf,
   type RowChunk,
   rowChunks,
   rowColumn,
-  runningSum,
-  WORKSPACE_BYTES,
-  workspaceOf,
+  rowProblem,
 } from './row-chunks.ts';
-import { biasShift, rowShift } from './row-shifts.ts';
-import { costsOf, exactSolverOf, formsLongRows, methodOf, requireSolvable } from './solvers.ts';
-import type { SolvedTiles } from './tiled-group.ts';
-import { solveTiledRows } from './tiled-rows.ts';
+import {
+  biasShift,
+  costsOf,
+  exactSolverOf,
+  formsLongRows,
+  methodOf,
+  requireSolvable,
+  rowShift,
+} from './solvers.ts';
 
-/**
- * See `update` of KernelTasks. A row that is longer than a chunk and not solved tile by tile is read piece by
- * piece: in each step of CG, or once if it is solved from a formed A.
- */
+/** See `update` of KernelTasks. */
 export const update: TaskHandler<'update'> = (scope) => {
   const { tiled, only } = scope.params;
   const solved: SolvedTiles =
     tiled && only !== 'others'
       ? solveTiledRows(scope, tiled)
       : { rows: 0, ratings: 0, objectives: [0], badRow: -1 };
-  const update = new RowUpdate(scope, solved);
+  const update = new RowUpdate(scope, (_, n) => rowShift(n, scope.params), solved);
   for (const { from, to } of otherRuns(scope)) update.run(from, to);
   const { rows, bytesUp, badRow, objective } = update;
   const objectives = only === 'tiled' ? { objectives: solved.objectives } : { objective };
   return { rows, bytesUp, values: { badRow, ...objectives } };
 };
 
+/** See `update-implicit` of KernelTasks. */
+export const updateImplicit: TaskHandler<'update-implicit'> = (scope) => {
+  const { from, to } = scope.params;
+  const shifts = scope.partition('shifts').columns.values as Float32Array;
+  const update = new RowUpdate(scope, (row) => shifts[row]);
+  update.run(from, to);
+  const { bytesUp, badRow, objective } = update;
+  return { rows: to - from, bytesUp, values: { badRow, objective } };
+};
+
 /**
- * Solves rows chunk by chunk. The ratings of a row that is longer than a chunk are summed over several
- * chunks.
+ * Solves rows chunk by chunk. A row that is longer than a chunk is read piece by piece: in each step of CG, or
+ * once if it is solved from a formed A.
  */
 class RowUpdate {
   rows: number;
   bytesUp: number;
   badRow: number;
-  readonly #scope: ScopeOf<'update'>;
+  readonly #scope: ScopeOf<'update'> | ScopeOf<'update-implicit'>;
+  readonly #shiftOf: (row: number, n: number) => number;
   readonly #offsets: Int32Array;
-  readonly #theta: MatrixView;
   readonly #output: MatrixView;
   readonly #previous: MatrixView;
-  readonly #fixedBias: Float32Array | undefined;
   readonly #bias: Float32Array | undefined;
-  readonly #workspace: number;
+  readonly #ratings: ReturnType<typeof ratingsOf>;
+  readonly #weighed: boolean;
+  readonly #problem: Struct<typeof RowProblem>;
   /** For a chunk's rows: shifts of A's diagonal, shifts of the biases, and the biases. */
   readonly #columns: Readonly<Record<'shifts' | 'ownShifts' | 'biases', ReturnType<typeof rowColumn>>>;
-  readonly #objective: ReturnType<typeof runningSum>;
-  /** Ratings of a long row so far, and their sum. */
-  #length = 0;
+  /** Sum of the ratings of a long row so far. */
   #total = 0;
 
-  constructor(scope: ScopeOf<'update'>, solved: SolvedTiles) {
+  /** `shiftOf`: the shift of a row with n ratings. */
+  constructor(
+    scope: ScopeOf<'update'> | ScopeOf<'update-implicit'>,
+    shiftOf: (row: number, n: number) => number,
+    { rows, ratings, badRow, objectives }: SolvedTiles = { rows: 0, ratings: 0, objectives: [0], badRow: -1 },
+  ) {
+    const { params } = scope;
     this.#scope = scope;
-    requireSolvable(scope, scope.matrix('factors'), scope.params);
+    this.#shiftOf = shiftOf;
     this.#offsets = scope.partition('block').columns.offsets as Int32Array;
-    [this.#theta, this.#output, this.#previous] = (['fixed', 'factors', 'previous'] as const).map((name) =>
-      scope.matrix(name),
-    );
-    [this.#fixedBias, this.#bias] = ['fixedBias', 'bias'].map((name) => biasColumn(scope, name));
-    this.#workspace = workspaceOf(scope);
+    [this.#output, this.#previous] = [scope.matrix('factors'), scope.matrix('previous')];
+    requireSolvable(scope, this.#output, params);
+    this.#bias = biasColumn(scope, 'bias');
+    const implicit = 'alpha' in params ? params : undefined;
+    this.#ratings = ratingsOf(scope, 'alpha' in params ? { implicit: params } : params);
+    this.#weighed = implicit !== undefined;
+    const fixed = scope.matrix('fixed');
+    this.#problem = rowProblem(scope, this.#output, this.#weighed).set({
+      theta: fixed.pointer,
+      far: isFar(fixed),
+      gram: implicit ? scope.matrix('gram').pointer : 0,
+      anchored: implicit?.anchored ? 1 : 0,
+      cgBelow: params.cgBelow,
+      steps: params.cgSteps,
+      settles: params.settles ? 1 : 0,
+      exact: exactSolverOf(params).method,
+      objectives: objectives[0],
+    });
     const [shifts, ownShifts, biases] = ([0, 1, 2] as const).map((which) => rowColumn(scope, which));
     this.#columns = { shifts, ownShifts, biases };
-    this.#objective = runningSum(scope);
-    this.#objective.view[0] = solved.objectives[0];
-    [this.rows, this.badRow] = [solved.rows, solved.badRow];
-    this.bytesUp = 8 * solved.ratings + 4 * solved.rows;
+    [this.rows, this.badRow] = [rows, badRow];
+    this.bytesUp = 8 * ratings + 4 * rows;
   }
 
   get objective(): number {
-    return this.#objective.view[0];
+    return this.#problem.get('objectives');
   }
 
   /** Solves the rows [from, to). */
   run(from: number, to: number): void {
     const scope = this.#scope;
-    const { perRating, perRow } = costsOf(scope, this.#output, scope.params);
+    const { perRating, perRow } = costsOf(scope, this.#output, scope.params, this.#weighed);
     for (const chunk of rowChunks(scope, scope.partition('block'), from, to, perRating, perRow)) {
-      this.bytesUp += 8 * chunk.count + 4 * chunk.rows;
-      if (this.#fixedBias) subtractFixed(scope, chunk, scope.params.mean ?? 0, this.#fixedBias);
+      this.bytesUp += 8 * chunk.count + (this.#weighed ? 8 : 4) * chunk.rows;
       this.#placeShifts(chunk);
       const bad = chunk.starts && chunk.ends ? this.#solveRows(chunk) : this.#solvePiece(chunk);
       if (bad >= 0) this.badRow = this.badRow < 0 ? chunk.row + bad : Math.min(this.badRow, chunk.row + bad);
@@ -99,108 +126,69 @@ class RowUpdate {
     const { params } = this.#scope;
     for (let r = 0; r < rows; r++) {
       const n = this.#offsets[row + r + 1] - this.#offsets[row + r];
-      shifts.values[r] = rowShift(n, params);
-      if (this.#bias) ownShifts.values[r] = biasShift(n, params);
+      shifts.values[r] = this.#shiftOf(row + r, n);
+      if (this.#bias && 'lambda' in params) ownShifts.values[r] = biasShift(n, params);
     }
+  }
+
+  /** Addresses of a row's new and old factors. */
+  #factorsOf(row: number) {
+    const at = row * this.#output.stride * 4;
+    return { x: this.#output.pointer + at, previous: this.#previous.pointer + at };
   }
 
   /**
    * Solves the whole rows of a chunk. Returns the first row of the chunk whose solution is not finite, or -1.
    */
   #solveRows(chunk: RowChunk): number {
-    const { kernels, params } = this.#scope;
+    const { row, rows, indices, offsets } = chunk;
     const { shifts, ownShifts, biases } = this.#columns;
-    const size = this.#output.stride * 4;
     const [ownAt, biasAt] = this.#bias ? [ownShifts.address, biases.address] : [0, 0];
-    return kernels.updateRows(
-      this.#theta.pointer,
-      size,
-      params.rank,
-      chunk.offsets,
-      chunk.indices,
-      chunk.values,
-      chunk.rows,
-      shifts.address,
-      ownAt,
-      biasAt,
-      this.#output.pointer + chunk.row * size,
-      this.#previous.pointer + chunk.row * size,
-      params.cgBelow,
-      params.cgSteps,
-      params.settles ? 1 : 0,
-      exactSolverOf(params).method,
-      this.#workspace,
-      WORKSPACE_BYTES,
-      this.#objective.address,
-      isFar(this.#theta),
-    );
-  }
-
-  /** Solves a long row at its first piece, or adds the piece to A. */
-  #solvePiece(chunk: RowChunk): number {
-    const n = this.#offsets[chunk.row + 1] - this.#offsets[chunk.row];
-    if (formsLongRows(this.#scope, this.#output, n, this.#scope.params)) return this.#addPiece(chunk);
-    return chunk.starts && !this.#solveLongRow(chunk.row, n) ? 0 : -1;
-  }
-
-  #solveLongRow(row: number, n: number): boolean {
-    const scope = this.#scope;
-    const { shifts, ownShifts, biases } = this.#columns;
-    const { solved, objective } = solveLongRow(scope, {
-      row,
-      choice: scope.params,
-      fixed: this.#theta,
-      output: this.#output,
-      previous: this.#previous,
-      gram: 0,
-      anchored: false,
-      shift: shifts.values[0],
-      weight: this.#bias ? n + ownShifts.values[0] : 0,
-      bias: biases.address,
-      workspace: this.#workspace,
-      place: (chunk, first) => {
-        if (first && this.#fixedBias) subtractFixed(scope, chunk, scope.params.mean ?? 0, this.#fixedBias);
-        return { values: chunk.values, weights: 0 };
-      },
-    });
-    this.#objective.view[0] += objective;
-    return solved;
+    const { address } = this.#problem.set({ indices, ...this.#ratings(chunk), ...this.#factorsOf(row) });
+    return this.#scope.kernels.updateRows(address, rows, offsets, shifts.address, ownAt, biasAt);
   }
 
   /**
-   * Adds a piece of a long row to its A, and after the last piece solves the row. Returns 0 if the solution
-   * is not finite, else -1.
+   * Solves a long row at its first piece, or adds the piece to A and solves the row after the last piece.
+   * Returns 0 if the solution is not finite, else -1.
    */
-  #addPiece({ row, starts, ends, count, indices, values }: RowChunk): number {
-    const { kernels } = this.#scope;
+  #solvePiece(chunk: RowChunk): number {
+    const { row, starts, ends, count, indices } = chunk;
+    const { kernels, params } = this.#scope;
+    const n = this.#offsets[row + 1] - this.#offsets[row];
+    if (!formsLongRows(this.#scope, this.#output, n, params))
+      return starts && !this.#solveLongRow(row, n) ? 0 : -1;
+    const ratings = this.#ratings(chunk);
     const biased = this.#bias ? 1 : 0;
-    if (starts) [this.#length, this.#total] = [0, 0];
-    this.#length += count;
-    this.#total += biased ? kernels.sumOf(values, count) : 0;
-    const size = this.#output.stride * 4;
-    const more = starts ? 0 : 1;
-    kernels.accumulateRow(this.#theta.pointer, size, indices, values, count, biased, more, this.#workspace);
-    return ends && !this.#solveSums(row, size) ? 0 : -1;
+    if (starts) this.#total = 0;
+    if (biased) this.#total += kernels.sumOf(ratings.values, count);
+    const { address } = this.#problem.set({ indices, ...ratings, count });
+    kernels.accumulateRow(address, biased, starts ? 0 : 1);
+    if (!ends) return -1;
+    this.#placeLongRow(row, n).set({ total: this.#total });
+    const solved = kernels.solveAccumulated(address, methodOf(n, params));
+    this.#addObjective();
+    return solved ? -1 : 0;
   }
 
-  #solveSums(row: number, size: number): boolean {
-    const { kernels, params } = this.#scope;
+  #solveLongRow(row: number, n: number): boolean {
+    const problem = this.#placeLongRow(row, n);
+    const long = { row, size: 4 * this.#output.stride, biased: this.#bias !== undefined };
+    const solved = solveLongRow(this.#scope, problem, long, this.#ratings);
+    this.#addObjective();
+    return solved;
+  }
+
+  /** Sets what a problem has of a row. The shifts of a long row are the first ones of their columns. */
+  #placeLongRow(row: number, n: number): Struct<typeof RowProblem> {
     const { shifts, ownShifts, biases } = this.#columns;
-    const solved = kernels.solveAccumulated(
-      size,
-      params.rank,
-      shifts.values[0],
-      this.#bias ? this.#length + ownShifts.values[0] : 0,
-      this.#total,
-      this.#bias ? biases.address : 0,
-      this.#output.pointer + row * size,
-      this.#previous.pointer + row * size,
-      methodOf(this.#length, params),
-      params.cgSteps,
-      this.#workspace,
-    );
-    this.#objective.view[0] += lastObjective(this.#scope, this.#workspace, size);
-    return Boolean(solved);
+    this.#problem.set({ shift: shifts.values[0], ...this.#factorsOf(row) });
+    if (this.#bias) this.#problem.set({ bias: biases.address, weight: n + ownShifts.values[0] });
+    return this.#problem;
+  }
+
+  #addObjective(): void {
+    this.#problem.set({ objectives: this.objective + this.#problem.get('objective') });
   }
 }
 

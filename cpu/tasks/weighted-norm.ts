@@ -1,6 +1,6 @@
 import type { TaskHandler } from '../handler.ts';
-import { biasColumn } from './biases.ts';
-import { ratingPower } from './row-shifts.ts';
+import { biasColumn } from './row-chunks.ts';
+import { ratingPower } from './solvers.ts';
 import type { BiasSums } from '../../operators/tasks/task-types.ts';
 
 const CHUNK_ROWS = 65_536;

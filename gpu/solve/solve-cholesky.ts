@@ -27,7 +27,7 @@ export type SolveCholeskyParams = {
  *
  * A row cannot be solved if its A is not positive definite or its x is not finite. A shift that is smaller
  * than the rounding error of A is raised to that error, so that A stays positive definite, as on the CPU
- * (cpu/assembly/solve/diagonal.ts).
+ * (cpu/assembly/solve/cholesky.ts).
  */
 export const solveCholeskyKernel = kernelOf<SolveCholeskyParams>()({
   name: 'solve-cholesky',

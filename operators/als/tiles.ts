@@ -50,7 +50,7 @@ export interface Tiled {
 }
 
 /**
- * Chooses the rows that a CPU solves tile by tile (cpu/assembly/solve/tiled/rows.ts): long rows, by conjugate
+ * Chooses the rows that a CPU solves tile by tile (cpu/assembly/solve/tiles.ts): long rows, by conjugate
  * gradients, if the fixed side exceeds the caches. For a smaller fixed side it is faster to copy the θ of
  * each row's ratings into panels. The choice depends only on parameters and sizes, so a row's bits do not
  * depend on the number of threads or parts. Returns undefined if no rows are solved this way, for example at

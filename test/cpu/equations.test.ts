@@ -9,8 +9,8 @@ import { type CompressedRows, verticalParts } from '../../cpu/reference/vertical
 import { addRows } from '../../cpu/tasks/equations/add-rows.ts';
 import { normalEquations } from '../../cpu/tasks/equations/normal-equations.ts';
 import { solveEquations } from '../../cpu/tasks/equations/solve-equations.ts';
-import { gram as gramTask } from '../../cpu/tasks/implicit/gram.ts';
-import { updateImplicit } from '../../cpu/tasks/implicit/update-implicit.ts';
+import { gram as gramTask } from '../../cpu/tasks/gram.ts';
+import { updateImplicit } from '../../cpu/tasks/update.ts';
 import { CHUNK_RATINGS } from '../../cpu/tasks/row-chunks.ts';
 import { update } from '../../cpu/tasks/update.ts';
 import type { Partition } from '../../engine/partition.ts';

@@ -1,5 +1,7 @@
 import type { MatrixView, TaskScope } from '../../cpu/handler.ts';
+import { RowProblem } from '../../cpu/generated/structs.ts';
 import { SCRATCH_BYTES } from '../../cpu/handler.ts';
+import { Struct } from '../../cpu/scratch.ts';
 import { compileKernels, type KernelBuild } from '../../cpu/compile-kernels.ts';
 import { loadKernels } from '../../cpu/kernels.ts';
 import type { JsonObject } from '../../engine/json.ts';
@@ -59,6 +61,11 @@ export class TestMemory {
         values[row * stride + k] = (2 * random.uniform(row * rank + k) - 1) * scale;
     }
     return { pointer, rows, columns: rank, stride };
+  }
+
+  /** A row's problem for the kernels; fields that are not given are 0. */
+  problem(fields: Parameters<Struct<typeof RowProblem>['set']>[0]): Struct<typeof RowProblem> {
+    return new Struct(this.memory, this.allocate(RowProblem.bytes), RowProblem).clear().set(fields);
   }
 
   values(matrix: MatrixView): Float32Array {

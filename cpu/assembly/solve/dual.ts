@@ -10,10 +10,10 @@
  * normal-equations.ts compute ΘΘᵀ. Padding ratings are zero columns with 1 on the diagonal: their z is 0.
  */
 import { VECTOR, WORD, indexAt, multiplyAdd } from '../simd';
-import { solveCholesky } from './cholesky';
+import { addDiagonal, definiteShift, solveCholesky } from './cholesky';
 import { addTile } from '../normal-equations';
-import { addDiagonal, definiteShift } from './diagonal';
 import { clear, dot, sumOf } from '../vectors';
+import { RowProblem, gatheredOf, vectorsOf } from './problem';
 
 /** Copies Θᵀ of `count` ratings to `target`: size / 4 rows of `width` bytes. */
 function gatherTransposed(
@@ -89,49 +89,54 @@ function combineRows(theta: usize, size: usize, indices: usize, z: usize, count:
 }
 
 /**
- * Solves one row of 1 <= count <= size / 4 ratings. Returns false if the system is not positive definite.
- * With width = 4 * count rounded up to 32:
- *
- * - `matrix`: width² / 4 bytes; `transposed`: width * (size / 4 + 1) bytes; `work`: 3 * width bytes.
- * - `ratio`: κ, or 0 without a bias; `bias`: address of β.
- * - `objective`: address of the float64 s rᵀz - rᵀr, which equals xᵀA x - 2 bᵀx.
+ * True if solving the n x n dual system costs less than solving A: if the row's number of ratings n, rounded
+ * up to whole register blocks, is below the padded number of features. The padding is less than one block, so
+ * then n < f.
  */
-export function solveDual(
-  theta: usize,
-  size: usize,
-  indices: usize,
-  values: usize,
-  count: i32,
-  shift: f32,
-  ratio: f32,
-  bias: usize,
-  x: usize,
-  matrix: usize,
-  transposed: usize,
-  work: usize,
-  objective: usize,
-): bool {
-  const width = (((<usize>count) << 2) + 31) & ~(<usize>31);
+@inline
+export function dualIsCheaper(count: i32, size: usize): bool {
+  return widthOf(count) < size;
+}
+
+/** Bytes of a vector of `count` ratings. */
+@inline
+function widthOf(count: i32): usize {
+  return (((<usize>count) << 2) + 31) & ~(<usize>31);
+}
+
+/**
+ * Solves a row of 1 <= count <= size / 4 ratings, which weigh 1. Returns false if the system is not positive
+ * definite. The workspace has its matrix and z, and Θᵀ where other solvers have panels.
+ */
+export function solveDual(problem: usize): bool {
+  const row = changetype<RowProblem>(problem);
+  const size = row.size;
+  const count = row.count;
+  const matrix = row.workspace;
+  const work = vectorsOf(matrix, size);
+  const transposed = gatheredOf(matrix, size);
+  const ratio: f32 = row.bias ? row.shift / row.ownShift : 0;
+  const width = widthOf(count);
   const z = work + width;
-  gatherTransposed(theta, size, indices, count, transposed, width);
+  gatherTransposed(row.theta, size, row.indices, count, transposed, width);
   let features = <i32>(size >> 2);
   if (ratio > 0) {
-    const row = transposed + <usize>features * width;
+    const ones = transposed + <usize>features * width;
     const root: f32 = sqrt<f32>(ratio);
-    clear(row, width);
-    for (let k = 0; k < count; k++) store<f32>(row + ((<usize>k) << 2), root);
+    clear(ones, width);
+    for (let k = 0; k < count; k++) store<f32>(ones + ((<usize>k) << 2), root);
     features++;
   }
   addTile(transposed, width, features, matrix, false);
-  const diagonal = definiteShift(matrix, width, count, shift);
+  const diagonal = definiteShift(matrix, width, count, row.shift);
   addDiagonal(matrix, width, count, diagonal);
   clear(work, width);
-  memory.copy(work, values, <usize>count * WORD);
+  memory.copy(work, row.values, <usize>count * WORD);
   const squares = dot(work, work, width);
   const definite = solveCholesky(matrix, width, work, z, z + width);
-  // rᵀz is the square of the solution of Uᵀy = r, which has overwritten r.
-  store<f64>(objective, <f64>diagonal * <f64>dot(work, work, width) - <f64>squares);
-  combineRows(theta, size, indices, z, count, x);
-  if (ratio > 0) store<f32>(bias, ratio * <f32>sumOf(z, count));
+  // xᵀA x - 2 bᵀx = s rᵀz - rᵀr. rᵀz is the square of the solution of Uᵀy = r, which has overwritten r.
+  row.objective = <f64>diagonal * <f64>dot(work, work, width) - <f64>squares;
+  combineRows(row.theta, size, row.indices, z, count, row.x);
+  if (ratio > 0) store<f32>(row.bias, ratio * <f32>sumOf(z, count));
   return definite;
 }

@@ -13,7 +13,7 @@
  * that the word as a whole is nearest to the element. So one shift unpacks two elements.
  */
 import { VECTOR, multiplyAdd, sumLanesOfFour } from '../simd';
-import { PANEL, PANEL_STEP } from './panels';
+import { PANEL_STEP } from './panels';
 
 /** Bytes of four columns of a packed panel. */
 const STEP: usize = PANEL_STEP / 2;
@@ -175,7 +175,7 @@ export function multiplyPackedPanel(panel: usize, size: usize, p: usize, product
 }
 
 /** y += Σ_k factors[k] θ_k over a packed panel's eight ratings. */
-function addPackedPanel(panel: usize, size: usize, factors: usize, y: usize): void {
+export function addPackedPanel(panel: usize, size: usize, factors: usize, y: usize): void {
   const factor0 = v128.load32_splat(factors);
   const factor1 = v128.load32_splat(factors, 4);
   const factor2 = v128.load32_splat(factors, 8);
@@ -201,50 +201,4 @@ function addPackedPanel(panel: usize, size: usize, factors: usize, y: usize): vo
     v128.store(y, f32x4.add(first, second));
     y += VECTOR;
   }
-}
-
-/** factors[k] *= weights[k] for the eight ratings of a panel. */
-@inline
-export function weigh(weights: usize, factors: usize): void {
-  v128.store(factors, f32x4.mul(v128.load(weights), v128.load(factors)));
-  v128.store(factors, f32x4.mul(v128.load(weights, 16), v128.load(factors, 16)), 16);
-}
-
-/**
- * y += Θᵀ W Θ p over `count` > 0 ratings whose packed panels are at `panels`. `weights`: the diagonal of W,
- * followed by eight zeros; 0 if all weights are 1. `backward` and `factors` are as in multiplyPanels.
- */
-export function multiplyPackedPanels(
-  panels: usize,
-  size: usize,
-  weights: usize,
-  count: i32,
-  backward: bool,
-  p: usize,
-  y: usize,
-  factors: usize,
-): void {
-  let step = <isize>(size << 2);
-  let weightStep: isize = weights ? 32 : 0;
-  let left = (count - 1) / PANEL;
-  if (backward) {
-    panels += left * step;
-    weights += left * weightStep;
-    step = -step;
-    weightStep = -weightStep;
-  }
-  let other = factors + 32;
-  multiplyPackedPanel(panels, size, p, factors);
-  if (weights) weigh(weights, factors);
-  for (; left > 0; left--) {
-    weights += weightStep;
-    multiplyPackedPanel(panels + step, size, p, other);
-    if (weights) weigh(weights, other);
-    addPackedPanel(panels, size, factors, y);
-    panels += step;
-    const swap = factors;
-    factors = other;
-    other = swap;
-  }
-  addPackedPanel(panels, size, factors, y);
 }

@@ -113,37 +113,3 @@ export function addPanelAndSum(panel: usize, size: usize, factors: usize, y: usi
     sums += VECTOR;
   }
 }
-
-/**
- * y += Θᵀ Θ p over `count` > 0 ratings whose panels are at `panels`. If `backward`, panels are read from the
- * last to the first: passes alternate, so each begins with panels that the previous pass has left in the
- * cache. `factors`: 64 bytes. The products of the next panel are computed before the sum over this one, which
- * hides their latency.
- */
-export function multiplyPanels(
-  panels: usize,
-  size: usize,
-  count: i32,
-  backward: bool,
-  p: usize,
-  y: usize,
-  factors: usize,
-): void {
-  let step = <isize>(size << 3);
-  let left = (count - 1) / PANEL;
-  if (backward) {
-    panels += <usize>left * (size << 3);
-    step = -step;
-  }
-  let other = factors + 32;
-  multiplyPanel(panels, size, p, factors);
-  for (; left > 0; left--) {
-    multiplyPanel(panels + step, size, p, other);
-    addPanel(panels, size, factors, y);
-    panels += step;
-    const swap = factors;
-    factors = other;
-    other = swap;
-  }
-  addPanel(panels, size, factors, y);
-}

@@ -1,12 +1,23 @@
 /**
  * The vector and scalar arithmetic of conjugate gradients: the first residual, and steps along given
- * directions. Products of directions with the ratings are computed elsewhere: by one row's panels
- * (conjugate-gradient.ts), or tile by tile for many rows (tiled/). Between steps, three numbers of a row are
- * in memory: see ENDING_RHO.
+ * directions. Products of directions with the ratings are computed elsewhere: from one row's panels
+ * (conjugate-gradient.ts), in passes over the ratings (passes.ts), or by several devices
+ * (exchanged-vectors.ts).
+ *
+ * A row's bias β is one more unknown. With s = Σ θ_v, t = Σ r_uv and c, the number of ratings n plus the
+ * bias's regularization, the normal equations are
+ *
+ *     | A + shift I   s | | x |   | b |
+ *     | sᵀ            c | | β | = | t |
+ *
+ * β = (t - sᵀx) / c is eliminated, which leaves a system of A's size for every solver, whose condition is
+ * never worse than the full system's:
+ *
+ *     (A + shift I - s sᵀ / c) x = b - (t / c) s
  */
-import { VECTOR, multiplyAdd, multiplySubtract, sumLanes } from '../simd';
+import { VECTOR, WORD, multiplyAdd, multiplySubtract, sumLanes } from '../simd';
 import { addMultiple, copy, dot } from '../vectors';
-import { projectOut, turnWithBias } from './eliminate-bias';
+import { RowProblem } from './problem';
 
 /** Limits of ρ = ‖r‖² relative to ‖b‖², and relative to the first ρ. */
 const BIAS_TOLERANCE: f32 = 1e-10;
@@ -14,13 +25,9 @@ const RESIDUAL_TOLERANCE: f32 = 1e-12;
 /** Below this ρ, products of its square root's size would underflow. */
 const SMALLEST: f32 = 1e-30;
 
-/** Offsets of a row's numbers, 16 bytes in total: ρ at 0, the ρ at which the steps end, and sᵀp. */
-const ENDING_RHO: usize = 4;
-const BIAS_PRODUCT: usize = 8;
-
 /** x += α p; r -= α q; gives the new rᵀr. */
 @inline
-export function advance(alpha: f32, p: usize, q: usize, x: usize, r: usize, size: usize): f32 {
+function advance(alpha: f32, p: usize, q: usize, x: usize, r: usize, size: usize): f32 {
   const step = f32x4.splat(alpha);
   let sum = f32x4.splat(0);
   for (let j: usize = 0; j < size; j += VECTOR) {
@@ -34,16 +41,71 @@ export function advance(alpha: f32, p: usize, q: usize, x: usize, r: usize, size
 
 /** p = r + β p */
 @inline
-export function turn(beta: f32, p: usize, r: usize, size: usize): void {
+function turn(beta: f32, p: usize, r: usize, size: usize): void {
   const factor = f32x4.splat(beta);
   for (let j: usize = 0; j < size; j += VECTOR)
     v128.store(p + j, multiplyAdd(factor, v128.load(p + j), v128.load(r + j)));
 }
 
+/**
+ * p = r + β p, where β is CG's ρ'/ρ. Also returns sᵀp. It is needed only after the product A p, so its
+ * latency is hidden.
+ */
+@inline
+function turnWithBias(beta: f32, s: usize, p: usize, r: usize, size: usize): f32 {
+  const factor = f32x4.splat(beta);
+  let even = f32x4.splat(0);
+  let odd = even;
+  for (let j: usize = 0; j < size; j += 2 * VECTOR) {
+    const left = multiplyAdd(factor, v128.load(p + j), v128.load(r + j));
+    const right = multiplyAdd(factor, v128.load(p + j, 16), v128.load(r + j, 16));
+    v128.store(p + j, left);
+    v128.store(p + j, right, 16);
+    even = multiplyAdd(v128.load(s + j), left, even);
+    odd = multiplyAdd(v128.load(s + j, 16), right, odd);
+  }
+  return sumLanes(f32x4.add(even, odd));
+}
+
+/** q -= a s for q = A p and a = sᵀp / c, which eliminates the bias from the product. Returns the new pᵀq. */
+@inline
+function projectOut(a: f32, s: usize, p: usize, q: usize, size: usize): f32 {
+  const factor = f32x4.splat(a);
+  let even = f32x4.splat(0);
+  let odd = even;
+  for (let j: usize = 0; j < size; j += 2 * VECTOR) {
+    const left = multiplySubtract(factor, v128.load(s + j), v128.load(q + j));
+    const right = multiplySubtract(factor, v128.load(s + j, 16), v128.load(q + j, 16));
+    v128.store(q + j, left);
+    v128.store(q + j, right, 16);
+    even = multiplyAdd(v128.load(p + j), left, even);
+    odd = multiplyAdd(v128.load(p + j, 16), right, odd);
+  }
+  return sumLanes(f32x4.add(even, odd));
+}
+
+/** Eliminates β from A (upper triangle, without the shift) and b. */
+export function eliminateBias(row: RowProblem, matrix: usize, b: usize, sums: usize): void {
+  const size = row.size;
+  const weight = row.weight;
+  addMultiple(b, -row.total / weight, sums, size);
+  for (let i: usize = 0; i < size; i += WORD) {
+    const from = i & ~(VECTOR - 1);
+    addMultiple(matrix + (i >> 2) * size + from, -load<f32>(sums + i) / weight, sums + from, size - from);
+  }
+}
+
+/** After x is solved: computes β and completes the objective. Does nothing without a bias. */
+export function finishBias(row: RowProblem, sums: usize): void {
+  if (!row.bias) return;
+  store<f32>(row.bias, (row.total - dot(sums, row.x, row.size)) / row.weight);
+  lower(row, row.total, row.weight);
+}
+
 /** Lowers the objective by α ρ, with α = ρ / pᵀq. */
 @inline
-export function lower(objective: usize, rho: f32, curvature: f32): void {
-  store<f64>(objective, load<f64>(objective) - (<f64>rho * <f64>rho) / <f64>curvature);
+function lower(row: RowProblem, rho: f32, curvature: f32): void {
+  row.objective -= (<f64>rho * <f64>rho) / <f64>curvature;
 }
 
 /** True where ‖r‖ is at most 1e-5 of ‖b‖, as after exact solves. */
@@ -52,69 +114,43 @@ export function isSettled(rho: f32, biasSquares: f32): bool {
   return rho <= biasSquares * BIAS_TOLERANCE;
 }
 
-/** Returns the ρ at which the steps end. `rho`: the first ρ; `biasSquares`: ‖b‖² or a lower bound of it. */
-@inline
-export function endingRho(rho: f32, biasSquares: f32): f32 {
-  const enough: f32 = max(max(rho * RESIDUAL_TOLERANCE, biasSquares * BIAS_TOLERANCE), SMALLEST);
-  // If this limit overflows float32, the numbers are not small. Then the steps continue, and the solution
-  // becomes infinite or NaN.
-  return enough < Infinity ? enough : 0;
-}
-
 /**
- * Completes the residual r of x, which on entry is Σ (r_uv - θ_vᵀx) θ_v - shift x: with `sums`, eliminates
- * the bias. Stores the objective xᵀA x - 2 bᵀx. Returns ‖b‖² or a lower bound of it.
- *
- * - `along`: Σ r_uv θ_vᵀx.
- * - `sums`: 0, or s of a bias, with `weight` its c and `total` its t.
+ * Completes the residual r of x, which on entry is Σ (r_uv - θ_vᵀx) θ_v - shift x: with a bias, eliminates it.
+ * Stores the objective. Returns ‖b‖² or a lower bound of it. `along`: Σ r_uv θ_vᵀx.
  */
-@inline
-export function endResidual(
-  size: usize,
-  sums: usize,
-  weight: f32,
-  total: f32,
-  along: f32,
-  x: usize,
-  r: usize,
-  objective: usize,
-): f32 {
-  if (sums) {
-    const sum = dot(sums, x, size);
-    addMultiple(r, (sum - total) / weight, sums, size);
-    along -= (total / weight) * sum;
+export function endResidual(row: RowProblem, along: f32): f32 {
+  const size = row.size;
+  const x = row.x;
+  const r = row.r;
+  if (row.sums) {
+    const sum = dot(row.sums, x, size);
+    addMultiple(r, (sum - row.total) / row.weight, row.sums, size);
+    along -= (row.total / row.weight) * sum;
   }
-  store<f64>(objective, -(<f64>along + <f64>dot(r, x, size)));
+  row.objective = -(<f64>along + <f64>dot(r, x, size));
   const squares = dot(x, x, size);
   // For x = 0 the residual is b itself.
   return squares > 0 ? (along * along) / squares : dot(r, r, size);
 }
 
-/**
- * Starts the steps: p = r, and the row's numbers are stored. Returns ρ. If ρ is at most endingRho, no step
- * should follow.
- */
-@inline
-export function beginSteps(
-  size: usize,
-  sums: usize,
-  biasSquares: f32,
-  r: usize,
-  p: usize,
-  numbers: usize,
-): f32 {
-  const rho = dot(r, r, size);
-  store<f32>(numbers, rho);
-  store<f32>(numbers, endingRho(rho, biasSquares), ENDING_RHO);
-  copy(p, r, size);
-  store<f32>(numbers, sums ? dot(sums, p, size) : 0, BIAS_PRODUCT);
+/** Starts the steps: p = r. `biasSquares`: ‖b‖² or a lower bound of it. Returns ρ. */
+export function beginSteps(row: RowProblem, biasSquares: f32): f32 {
+  const size = row.size;
+  const rho = dot(row.r, row.r, size);
+  const enough: f32 = max(max(rho * RESIDUAL_TOLERANCE, biasSquares * BIAS_TOLERANCE), SMALLEST);
+  row.rho = rho;
+  // If this limit overflows float32, the numbers are not small. Then the steps continue, and the solution
+  // becomes infinite or NaN.
+  row.endingRho = enough < Infinity ? enough : 0;
+  copy(row.p, row.r, size);
+  row.biasProduct = row.sums ? dot(row.sums, row.p, size) : 0;
   return rho;
 }
 
 /** True where ρ is small enough to end. */
 @inline
-export function isConverged(rho: f32, numbers: usize): bool {
-  return rho <= load<f32>(numbers, ENDING_RHO);
+export function isConverged(row: RowProblem, rho: f32): bool {
+  return rho <= row.endingRho;
 }
 
 /**
@@ -122,48 +158,29 @@ export function isConverged(rho: f32, numbers: usize): bool {
  * direction unless ρ is small enough to end. If A is almost singular, so that rounding makes pᵀq 0 or
  * negative, takes no step and returns -1: x is then as good as float32 allows.
  */
-@inline
-export function takeStep(
-  size: usize,
-  sums: usize,
-  weight: f32,
-  x: usize,
-  r: usize,
-  p: usize,
-  q: usize,
-  numbers: usize,
-  objective: usize,
-): f32 {
-  const rho = load<f32>(numbers);
+export function takeStep(row: RowProblem): f32 {
+  const size = row.size;
+  const sums = row.sums;
+  const p = row.p;
+  const q = row.q;
+  const rho = row.rho;
   const curvature: f32 = sums
-    ? projectOut(load<f32>(numbers, BIAS_PRODUCT) / weight, sums, p, q, size)
+    ? projectOut(row.biasProduct / row.weight, sums, p, q, size)
     : dot(p, q, size);
   if (curvature <= 0) return -1;
-  const next = advance(rho / curvature, p, q, x, r, size);
-  lower(objective, rho, curvature);
-  if (isConverged(next, numbers)) return next;
-  if (sums) store<f32>(numbers, turnWithBias(next / rho, sums, p, r, size), BIAS_PRODUCT);
-  else turn(next / rho, p, r, size);
-  store<f32>(numbers, next);
+  const next = advance(rho / curvature, p, q, row.x, row.r, size);
+  lower(row, rho, curvature);
+  if (isConverged(row, next)) return next;
+  if (sums) row.biasProduct = turnWithBias(next / rho, sums, p, row.r, size);
+  else turn(next / rho, p, row.r, size);
+  row.rho = next;
   return next;
 }
 
 /** Takes the last step, without computing a residual. `curvature`: pᵀA p without the bias's term. */
-@inline
-export function takeLastStep(
-  size: usize,
-  sums: usize,
-  weight: f32,
-  curvature: f32,
-  x: usize,
-  p: usize,
-  numbers: usize,
-  objective: usize,
-): void {
-  const rho = load<f32>(numbers);
-  const biasProduct = load<f32>(numbers, BIAS_PRODUCT);
-  if (sums) curvature -= (biasProduct / weight) * biasProduct;
+export function takeLastStep(row: RowProblem, curvature: f32): void {
+  if (row.sums) curvature -= (row.biasProduct / row.weight) * row.biasProduct;
   if (curvature <= 0) return;
-  addMultiple(x, rho / curvature, p, size);
-  lower(objective, rho, curvature);
+  addMultiple(row.x, row.rho / curvature, row.p, row.size);
+  lower(row, row.rho, curvature);
 }

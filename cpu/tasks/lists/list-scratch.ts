@@ -1,7 +1,7 @@
 import { UsageError } from '../../../engine/errors.ts';
 import type { ListSearch } from '../../../operators/tasks/tasks.ts';
 import { SCRATCH_BYTES, type TaskScope } from '../../handler.ts';
-import { ScratchAddresses } from '../../scratch-addresses.ts';
+import { ScratchAddresses } from '../../scratch.ts';
 
 /** Candidates that are kept before their exact scores are computed. */
 export const MOST_CANDIDATES = 32_768;

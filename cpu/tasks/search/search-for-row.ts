@@ -1,7 +1,6 @@
 import type { Partition } from '../../../engine/partition.ts';
 import type { MatrixView, ScopeOf, TaskHandler } from '../../handler.ts';
-import { updateImplicit } from '../implicit/update-implicit.ts';
-import { update } from '../update.ts';
+import { update, updateImplicit } from '../update.ts';
 import { searchOne } from './search.ts';
 
 /** See `search-for-row` of KernelTasks. */

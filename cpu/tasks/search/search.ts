@@ -6,7 +6,7 @@ import {
   type TaskScope,
   SCRATCH_BYTES,
 } from '../../handler.ts';
-import { ScratchAddresses } from '../../scratch-addresses.ts';
+import { ScratchAddresses } from '../../scratch.ts';
 
 /** Largest number in the rounded query x̂. With |d̂| <= 127, sums over the features then fit 32 bits. */
 const MOST_QUERY = 16_383;

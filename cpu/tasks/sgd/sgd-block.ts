@@ -123,7 +123,7 @@ function sumsOf(scope: TaskScope): readonly [rowSums: number, columnSums: number
  */
 function writeSteps(scope: ScopeOf<'sgd-block'>): number {
   const { rank, biases, rate, rowLambda, columnLambda, adaptive } = scope.params;
-  const address = workspaceOf(scope);
+  const address = workspaceOf(scope).address;
   const steps = new Float32Array(scope.memory.buffer, address, 32);
   const every = (vector: number, value: number) => steps.fill(value, 4 * vector, 4 * vector + 4);
   // With biases, element 1 of a row's vector and element 0 of a column's vector are constant 1.

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { MatrixView } from '../../../cpu/handler.ts';
 import { conjugateGradient } from '../../../cpu/reference/conjugate-gradient.ts';
 import { gramMatrix } from '../../../cpu/reference/implicit.ts';
-import { updateImplicit } from '../../../cpu/tasks/implicit/update-implicit.ts';
+import { updateImplicit } from '../../../cpu/tasks/update.ts';
 import { CHUNK_RATINGS } from '../../../cpu/tasks/row-chunks.ts';
 import { update } from '../../../cpu/tasks/update.ts';
 import { type Partition, sharedArray } from '../../../engine/partition.ts';

@@ -4,8 +4,8 @@ import { conjugateGradient } from '../../../cpu/reference/conjugate-gradient.ts'
 import { gramMatrix, implicitEquations } from '../../../cpu/reference/implicit.ts';
 import { normalEquations } from '../../../cpu/reference/normal-equations.ts';
 import { updateBiasedRow, updateRow } from '../../../cpu/reference/update.ts';
-import { gram } from '../../../cpu/tasks/implicit/gram.ts';
-import { updateImplicit } from '../../../cpu/tasks/implicit/update-implicit.ts';
+import { gram } from '../../../cpu/tasks/gram.ts';
+import { updateImplicit } from '../../../cpu/tasks/update.ts';
 import { update } from '../../../cpu/tasks/update.ts';
 import { type Partition, sharedArray } from '../../../engine/partition.ts';
 import { floatClasses } from '../../support/float-classes.ts';
@@ -159,27 +159,23 @@ describe.each(builds)('conjugate gradients on long rows with %s', (build) => {
         memory.copyIn(new Uint32Array(indices)),
         memory.copyIn(new Float32Array(values)),
       ];
-      const [panels, work] = [memory.allocate(1200 * rank * 4), memory.allocate(12 * rank + 128)];
       const size = 4 * rank;
-      memory.kernels.solveMatrixFree(
-        theta.pointer,
+      const x = factors.pointer + 3 * size;
+      const { address } = memory.problem({
+        theta: theta.pointer,
         size,
-        at,
-        ratings,
-        indices.length,
-        kept,
-        0.05 * indices.length,
-        0,
-        0,
-        0,
-        factors.pointer + 3 * size,
-        3,
-        0,
-        panels,
-        work,
-        memory.allocate(8),
-        1,
-      );
+        rank,
+        far: 1,
+        steps: 3,
+        shift: 0.05 * indices.length,
+        indices: at,
+        values: ratings,
+        count: indices.length,
+        x,
+        previous: x,
+        workspace: memory.allocate(rank * size + 7 * size + 1200 * size),
+      });
+      memory.kernels.solveMatrixFree(address, kept);
       expect(
         relativeDistance(
           solved(3),
@@ -240,25 +236,20 @@ function packedWords(
   { theta, ratings, columns }: Readonly<Record<'theta' | 'ratings' | 'columns', number>>,
 ): Uint32Array {
   const size = 4 * columns;
-  const panels = memory.allocate(ratings * size);
-  memory.kernels.solveMatrixFree(
+  const workspace = memory.allocate((columns + 7 + ratings) * size);
+  const { address } = memory.problem({
     theta,
     size,
-    memory.copyIn(Uint32Array.from({ length: ratings }, (_, k) => k)),
-    memory.copyIn(new Float32Array(ratings)),
-    ratings,
-    ratings,
-    1,
-    0,
-    0,
-    0,
-    memory.copyIn(new Float32Array(columns)),
-    1,
-    0,
-    panels,
-    memory.allocate(3 * size + 128),
-    memory.allocate(8),
-    0,
-  );
+    rank: columns,
+    steps: 1,
+    shift: 1,
+    count: ratings,
+    workspace,
+    indices: memory.copyIn(Uint32Array.from({ length: ratings }, (_, k) => k)),
+    values: memory.copyIn(new Float32Array(ratings)),
+    x: memory.copyIn(new Float32Array(columns)),
+  });
+  memory.kernels.solveMatrixFree(address, ratings);
+  const panels = memory.kernels.gatheredOf(workspace, size);
   return new Uint32Array(memory.memory.buffer, panels, (ratings * columns) / 2);
 }

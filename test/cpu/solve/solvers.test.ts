@@ -10,46 +10,42 @@ import { TestMemory, builds, ratingBlock, relativeDistance, residual, rowOf } fr
 const ranks = [1, 7, 8, 10, 32, 63, 64, 100, 128, 200, 512];
 
 /** One row's problem in WebAssembly memory and its twin's A and b. */
-function problem(memory: TestMemory, rank: number, count: number, lambda: number) {
+function makeProblem(memory: TestMemory, rank: number, count: number, lambda: number) {
   const theta = memory.matrix(97, rank, rank + count);
   const block = ratingBlock([count], theta.rows, count);
   const row = rowOf(block, 0);
   const { stride } = theta;
   const twin = normalEquations(memory.values(theta), stride, rank, row, lambda);
-  const place = {
-    indices: memory.copyIn(new Uint32Array(row.indices)),
-    values: memory.copyIn(new Float32Array(row.values)),
-    matrix: memory.allocate(stride * stride * 4),
-    bias: memory.allocate(stride * 4),
-    x: memory.allocate(stride * 4),
-    work: memory.allocate(stride * 12 + 128),
-    gathered: memory.allocate(4 * stride * (Math.max(stride, count) + 40)),
-  };
-  return { theta, row, stride, size: stride * 4, twin, ...place };
+  const size = 4 * stride;
+  const workspace = memory.allocate(stride * size + 7 * size + 4 * stride * (Math.max(stride, count) + 40));
+  const [indices, values] = [
+    memory.copyIn(new Uint32Array(row.indices)),
+    memory.copyIn(new Float32Array(row.values)),
+  ];
+  const x = memory.allocate(size);
+  const problem = memory.problem({
+    theta: theta.pointer,
+    size,
+    rank,
+    workspace,
+    indices,
+    values,
+    count,
+    x,
+    previous: x,
+    far: 1,
+  });
+  const bias = memory.kernels.vectorsOf(workspace, size);
+  return { theta, row, stride, size, twin, problem, matrix: workspace, bias, x, work: memory.allocate(size) };
 }
 
 describe.each(builds)('kernels with %s', (build) => {
   it.each(ranks)('form A and b of eq. 2, rank %i', (rank) => {
     for (const count of [1, 2, 31, 32, 33, 70]) {
       const memory = new TestMemory(build);
-      const { theta, stride, size, twin, indices, values, matrix, bias, gathered } = problem(
-        memory,
-        rank,
-        count,
-        0.3,
-      );
-      memory.kernels.addNormalEquations(
-        theta.pointer,
-        size,
-        indices,
-        values,
-        count,
-        matrix,
-        bias,
-        0,
-        gathered,
-        0,
-      );
+      const row = makeProblem(memory, rank, count, 0.3);
+      const { stride, size, twin, matrix, bias } = row;
+      memory.kernels.accumulateRow(row.problem.address, 0, 0);
       memory.kernels.addDiagonal(matrix, size, rank, 0.3 * count);
       const formed = memory.floats(matrix, stride * stride);
       const upper: number[] = [];
@@ -67,40 +63,24 @@ describe.each(builds)('kernels with %s', (build) => {
 
   it('sum a long row in pieces to the same bits', () => {
     const memory = new TestMemory(build);
-    const { theta, size, stride, indices, values, matrix, bias, gathered } = problem(memory, 20, 2100, 0);
+    const { stride, matrix, problem } = makeProblem(memory, 20, 2100, 0);
     const { kernels } = memory;
-    kernels.addNormalEquations(theta.pointer, size, indices, values, 2100, matrix, bias, 0, gathered, 0);
+    kernels.accumulateRow(problem.address, 0, 0);
     const whole = memory.floats(matrix, stride * stride).slice();
-    kernels.addNormalEquations(theta.pointer, size, indices, values, 1024, matrix, bias, 0, gathered, 0);
-    kernels.addNormalEquations(
-      theta.pointer,
-      size,
-      indices + 4 * 1024,
-      values + 4 * 1024,
-      1076,
-      matrix,
-      bias,
-      0,
-      gathered,
-      1,
-    );
+    const [indices, values] = [problem.get('indices'), problem.get('values')];
+    kernels.accumulateRow(problem.set({ count: 1024 }).address, 0, 0);
+    problem.set({ indices: indices + 4 * 1024, values: values + 4 * 1024, count: 1076 });
+    kernels.accumulateRow(problem.address, 0, 1);
     expect(memory.floats(matrix, stride * stride)).toEqual(whole);
   });
 
   it.each(ranks)('solve by Cholesky, the dual and CG, rank %i', (rank) => {
     const count = Math.max(2, Math.min(50, Math.floor(rank * 0.7)));
     const memory = new TestMemory(build);
-    const { theta, row, size, twin, indices, values, matrix, bias, x, work, gathered } = problem(
-      memory,
-      rank,
-      count,
-      0.05,
-    );
+    const { row, size, twin, problem, matrix, bias, x, work } = makeProblem(memory, rank, count, 0.05);
     const { kernels } = memory;
     const solution = memory.floats(x, rank);
     const expected = solveCholesky(twin.matrix, twin.bias)!;
-    const objective = memory.allocate(8);
-    const told = new Float64Array(memory.memory.buffer, objective, 1);
     // xᵀA x - 2 bᵀx in float64, relative to Σ r², its largest term.
     const expectObjective = () => {
       let sum = 0;
@@ -109,10 +89,10 @@ describe.each(builds)('kernels with %s', (build) => {
         for (let j = 0; j < rank; j++) sum += twin.matrix[i * rank + j] * solution[i] * solution[j];
       }
       const squares = row.values.reduce((all, value) => all + value * value, 0);
-      expect(Math.abs(told[0] - sum) / squares).toBeLessThan(2e-6);
+      expect(Math.abs(problem.get('objective') - sum) / squares).toBeLessThan(2e-6);
     };
     const form = () => {
-      kernels.addNormalEquations(theta.pointer, size, indices, values, count, matrix, bias, 0, gathered, 0);
+      kernels.accumulateRow(problem.address, 0, 0);
       kernels.addDiagonal(matrix, size, rank, 0.05 * count);
     };
 
@@ -121,23 +101,8 @@ describe.each(builds)('kernels with %s', (build) => {
     expect(residual(twin.matrix, solution, twin.bias)).toBeLessThan(1e-6);
     expect(relativeDistance(solution, expected)).toBeLessThan(1e-4);
 
-    expect(
-      kernels.solveDual(
-        theta.pointer,
-        size,
-        indices,
-        values,
-        count,
-        0.05 * count,
-        0,
-        0,
-        x,
-        matrix,
-        gathered,
-        work,
-        objective,
-      ),
-    ).toBe(1);
+    problem.set({ shift: 0.05 * count });
+    expect(kernels.solveDual(problem.address)).toBe(1);
     expect(residual(twin.matrix, solution, twin.bias)).toBeLessThan(1e-6);
     expect(relativeDistance(solution, expected)).toBeLessThan(1e-4);
     expectObjective();
@@ -145,12 +110,13 @@ describe.each(builds)('kernels with %s', (build) => {
     const start = Float64Array.from({ length: rank }, (_, k) => Math.fround(Math.sin(k)));
     const steps = Math.min(4, rank);
     const reference = conjugateGradient(twin.matrix, twin.bias, start, steps);
+    problem.set({ steps });
     form();
     memory
       .floats(x, size / 4)
       .fill(0)
       .set(start);
-    kernels.solveFormed(matrix, size, bias, x, steps, work, objective);
+    kernels.solveFormed(problem.address);
     expect(relativeDistance(solution, reference)).toBeLessThan(1e-4);
     expectObjective();
     for (const kept of [8, 64]) {
@@ -158,25 +124,7 @@ describe.each(builds)('kernels with %s', (build) => {
         .floats(x, size / 4)
         .fill(0)
         .set(start);
-      kernels.solveMatrixFree(
-        theta.pointer,
-        size,
-        indices,
-        values,
-        count,
-        kept,
-        0.05 * count,
-        0,
-        0,
-        0,
-        x,
-        steps,
-        0,
-        gathered,
-        work,
-        objective,
-        1,
-      );
+      kernels.solveMatrixFree(problem.address, kept);
       expect(relativeDistance(solution, reference)).toBeLessThan(1e-4);
       expectObjective();
     }
@@ -184,28 +132,10 @@ describe.each(builds)('kernels with %s', (build) => {
 
   it('stop CG where the residual is exactly zero', () => {
     const memory = new TestMemory(build);
-    const { theta, size, indices, x, work, gathered } = problem(memory, 8, 3, 1);
-    const zeros = memory.copyIn(new Float32Array(8));
+    const { problem, x } = makeProblem(memory, 8, 3, 1);
     memory.floats(x, 8).fill(0);
-    memory.kernels.solveMatrixFree(
-      theta.pointer,
-      size,
-      indices,
-      zeros,
-      3,
-      8,
-      3,
-      0,
-      0,
-      0,
-      x,
-      6,
-      0,
-      gathered,
-      work,
-      memory.allocate(8),
-      1,
-    );
+    problem.set({ values: memory.copyIn(new Float32Array(8)), shift: 3, steps: 6 });
+    memory.kernels.solveMatrixFree(problem.address, 8);
     expect([...memory.floats(x, 8)]).toEqual(Array.from({ length: 8 }, () => 0));
   });
 

@@ -82,13 +82,13 @@ export function solve(
   const { kernels } = memory;
   const counted = {
     ...kernels,
-    startTiledRow: (...args: Parameters<typeof kernels.startTiledRow>) => (
+    startPasses: (...args: Parameters<typeof kernels.startPasses>) => (
       ran.rows++,
-      kernels.startTiledRow(...args)
+      kernels.startPasses(...args)
     ),
     passTiles: (...args: Parameters<typeof kernels.passTiles>) => {
       ran.passes++;
-      const [, , , , from, , , , , , pass] = args;
+      const [, , pass, from] = args;
       if (pass === 0 && from === 0) ran.groups++;
       kernels.passTiles(...args);
     },

@@ -6,7 +6,7 @@
  *
  * Vector instructions read up to seven elements past the last rating, so both lists end in eight zeros.
  */
-import { VECTOR, WORD } from '../simd';
+import { VECTOR, WORD } from './simd';
 
 /**
  * Computes w and t of `count` ratings. `weights` and `targets` have room for `count` + 8 elements each,

@@ -1,8 +1,8 @@
 /** Tasks that count the ratings of implicit data and turn them into weights. */
-import { type ValueWeight, weightOf } from '../../../engine/numbers/value-weight.ts';
-import { mapValues, ValueCounts } from '../../../engine/numbers/value-index.ts';
-import type { None } from '../../../operators/tasks/task-types.ts';
-import type { TaskHandler, TaskScope } from '../../handler.ts';
+import { type ValueWeight, weightOf } from '../../engine/numbers/value-weight.ts';
+import { mapValues, ValueCounts } from '../../engine/numbers/value-index.ts';
+import type { None } from '../../operators/tasks/task-types.ts';
+import type { TaskHandler, TaskScope } from '../handler.ts';
 
 /** Rows between two checks for cancellation. */
 const CHUNK_ROWS = 8_192;

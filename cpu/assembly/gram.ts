@@ -6,8 +6,8 @@
  * Rows of θ are adjacent in memory, so they are used as tiles of normal-equations.ts without a copy. Each
  * 1,024 rows are summed in float32, and these sums are added in float64.
  */
-import { multiplyBlock, PART_RATINGS, TILE_ROWS } from '../normal-equations';
-import { VECTOR, WORD } from '../simd';
+import { multiplyBlock, PART_RATINGS, TILE_ROWS } from './normal-equations';
+import { VECTOR, WORD } from './simd';
 
 /** Rows of G of one pass over Θ. */
 const BAND: i32 = 16;

@@ -1,13 +1,36 @@
 /**
- * Products of a direction p with those ratings of a row that are in one tile of Θ: rows of Θ that together
- * fit the second-level cache. The rows of Θ are read in place, without panels.
+ * Passes over the ratings of a group of long rows, tile by tile. Θ is cut into tiles that fit a core's
+ * second-level cache. Each pass processes the ratings of all rows of the group in one tile before it
+ * continues with the next tile. So a row of Θ is read from memory once for all rows of the group, in the
+ * order of addresses, instead of once for each rating. Ratings are gathered from the cache in every pass,
+ * without panels. The steps between passes are those of passes.ts.
  *
  * LISTED ratings are processed at a time, since their rows of Θ then stay in the first-level cache. First the
  * products θᵀp are computed, four at a time. Then the rows are summed column by column, with the sums in
  * registers, so that nothing is stored between ratings. Sums over a list start at 0 and are then added to the
  * row's, so a row of a million ratings has no chain of a million roundings.
  */
-import { VECTOR, multiplyAdd, sumLanesOfFour } from '../../simd';
+import { VECTOR, indexAt, multiplyAdd, sumLanesOfFour } from '../simd';
+import { CURVATURE, PRODUCT } from './passes';
+import { PROBLEM_BYTES, RowProblem } from './problem';
+
+/** The ratings of a group's rows, row by row: the 16-bit number of θ_v in its tile, and r_uv. */
+@unmanaged
+export class TileGroup {
+  /** Number of rows of Θ, and those of a tile. */
+  thetaRows: i32;
+  tileRows: i32;
+  /** Number of rows of the group. */
+  rows: i32;
+  /** Int32[tiles + 1][rows]: the first rating of each row in each tile. */
+  starts: usize;
+  locals: usize;
+  ratings: usize;
+  /** 1 if tiles are first loaded in order, which pays if most of their rows are read. */
+  prefetches: i32;
+  /** 256 bytes, followed by a vector of zeros. */
+  work: usize;
+}
 
 /** A list has the addresses of LISTED rows of Θ, then at FACTORS their factors. */
 const LISTED: i32 = 32;
@@ -234,7 +257,7 @@ function pass(
  * numbers of the ratings' θ within the tile. Returns `along` plus Σ r θᵀp, in four lanes. `values` may be
  * read up to 12 bytes past the last rating. work: 256 bytes, followed by a row of zeros.
  */
-export function addResiduals(
+function addResiduals(
   tile: usize,
   size: usize,
   locals: usize,
@@ -250,7 +273,7 @@ export function addResiduals(
 }
 
 /** y += Σ (θᵀp) θ */
-export function addProducts(
+function addProducts(
   tile: usize,
   size: usize,
   locals: usize,
@@ -263,7 +286,7 @@ export function addProducts(
 }
 
 /** Returns `sum` plus Σ (θᵀp)², in four lanes. */
-export function addSquares(
+function addSquares(
   tile: usize,
   size: usize,
   locals: usize,
@@ -273,4 +296,93 @@ export function addSquares(
   sum: v128,
 ): v128 {
   return pass(tile, size, locals, 0, count, p, 0, 0, work, false, false, sum);
+}
+
+/**
+ * Appends `count` ratings of row number `row` to a group, starting at place `at` of the group's lists.
+ * `tile`: the tile of the row's previous rating, or -1. Returns the tile of the last rating.
+ */
+export function placeRatings(
+  group: usize,
+  row: i32,
+  indices: usize,
+  values: usize,
+  count: i32,
+  tile: i32,
+  at: i32,
+): i32 {
+  const tiles = changetype<TileGroup>(group);
+  const tileRows = tiles.tileRows;
+  const locals = tiles.locals;
+  const step = (<usize>tiles.rows) << 2;
+  const starts = tiles.starts + ((<usize>row) << 2);
+  let first = tile * tileRows;
+  for (let k = 0; k < count;) {
+    const index = <i32>indexAt(indices, k);
+    while (index >= first + tileRows) {
+      first += tileRows;
+      tile++;
+      store<i32>(starts + <usize>tile * step, at + k);
+    }
+    const local = locals + ((<usize>(at + k)) << 1);
+    // Indices ascend: if the eighth is in this tile, all eight are.
+    if (tile >= 0 && k + 8 <= count && <i32>indexAt(indices, k + 7) < first + tileRows) {
+      const four = indices + ((<usize>k) << 2);
+      const base = i32x4.splat(first);
+      v128.store(
+        local,
+        i16x8.narrow_i32x4_u(i32x4.sub(v128.load(four), base), i32x4.sub(v128.load(four, 16), base)),
+      );
+      k += 8;
+    } else {
+      store<u16>(local, <u16>(index - first));
+      k++;
+    }
+  }
+  memory.copy(tiles.ratings + ((<usize>at) << 2), values, (<usize>count) << 2);
+  return tile;
+}
+
+/** Reads a word of each cache line of a tile in order, so that the processor's prefetcher loads the tile. */
+function prefetchTile(tile: usize, bytes: usize): u32 {
+  let touched: u32 = 0;
+  for (const end = tile + bytes; tile < end; tile += 64) touched += load<u32>(tile);
+  return touched;
+}
+
+/**
+ * One pass (passes.ts) of all rows over the tiles [from, to). `problems`: the rows' RowProblem, one after the
+ * other.
+ */
+export function passTiles(group: usize, problems: usize, pass: i32, from: i32, to: i32): void {
+  const tiles = changetype<TileGroup>(group);
+  const rows = tiles.rows;
+  const work = tiles.work;
+  const theta = changetype<RowProblem>(problems).theta;
+  const size = changetype<RowProblem>(problems).size;
+  const tileBytes = <usize>tiles.tileRows * size;
+  const step = (<usize>rows) << 2;
+  let touched: u32 = 0;
+  for (let t = from; t < to; t++) {
+    const tile = theta + <usize>t * tileBytes;
+    if (tiles.prefetches)
+      touched += prefetchTile(tile, <usize>min(tiles.tileRows, tiles.thetaRows - t * tiles.tileRows) * size);
+    let start = tiles.starts + <usize>t * step;
+    let problem = problems;
+    for (let k = 0; k < rows; k++) {
+      const first = load<i32>(start);
+      const count = load<i32>(start + step) - first;
+      if (count > 0) {
+        const row = changetype<RowProblem>(problem);
+        const local = tiles.locals + ((<usize>first) << 1);
+        const rating = tiles.ratings + ((<usize>first) << 2);
+        if (pass == PRODUCT) addProducts(tile, size, local, count, row.p, row.q, work);
+        else if (pass == CURVATURE) row.lanes = addSquares(tile, size, local, count, row.p, work, row.lanes);
+        else row.lanes = addResiduals(tile, size, local, rating, count, row.x, row.r, row.sums, work, row.lanes);
+      }
+      start += 4;
+      problem += PROBLEM_BYTES;
+    }
+  }
+  store<u32>(work, touched);
 }

@@ -1,4 +1,4 @@
-import type { TaskHandler } from '../../handler.ts';
+import type { TaskHandler } from '../handler.ts';
 
 /** See `gram` of KernelTasks. Each slice reads all rows of θ, which takes some milliseconds. */
 export const gram: TaskHandler<'gram'> = (scope) => {
