@@ -47,6 +47,7 @@ export function regularize(row: RowProblem, a: f32, p: usize, y: usize): void {
 }
 
 /** Prepares the pass that computes the residual of x: r = -(G + shift I) x, s = 0 and the lanes 0. */
+@inline
 export function startResidual(row: RowProblem): void {
   if (row.anchored) clear(row.r, row.size);
   else regularize(row, -1, row.x, row.r);
@@ -79,6 +80,7 @@ export function packs(row: RowProblem): bool {
 }
 
 /** q = (ΘᵀWΘ + G + shift I) p over the row's panels and the ratings that are not kept. */
+@inline
 function multiplyRatings(row: RowProblem, backward: bool): void {
   regularize(row, 1, row.p, row.q);
   multiplyPanels(row, backward);
@@ -87,6 +89,7 @@ function multiplyRatings(row: RowProblem, backward: bool): void {
 }
 
 /** pᵀ(ΘᵀWΘ + G + shift I) p */
+@inline
 function ratingsCurvature(row: RowProblem, backward: bool): f32 {
   const size = row.size;
   row.lanes = f32x4.splat(0);

@@ -272,22 +272,17 @@ function addEither(packed: bool, panel: usize, size: usize, factors: usize, y: u
   else addPanel(panel, size, factors, y);
 }
 
-/**
- * q += ΘᵀWΘ p over the row's panels. If `backward`, panels are read from the last to the first: passes
- * alternate, so each begins with panels that the previous pass has left in the cache. The products of the
- * next panel are computed before the sum over this one, which hides their latency.
- */
-export function multiplyPanels(row: RowProblem, backward: bool): void {
+/** The common code of multiplyPanels, with `packed` as a compile-time constant. */
+@inline
+function multiplyKept(row: RowProblem, backward: bool, packed: bool): void {
   const size = row.size;
   const p = row.p;
   const q = row.q;
-  const packed = row.packed != 0;
-  const weighted = row.weights != 0;
   let left = (row.kept - 1) / PANEL;
   let panels = row.panels;
   let step = <isize>(packed ? size << 2 : size << 3);
   let weights = row.weights;
-  let weightStep = <isize>STEP;
+  let weightStep: isize = weights ? STEP : 0;
   if (backward) {
     panels += left * step;
     weights += left * weightStep;
@@ -297,11 +292,11 @@ export function multiplyPanels(row: RowProblem, backward: bool): void {
   let factors = row.products;
   let other = factors + 32;
   multiplyEither(packed, panels, size, p, factors);
-  if (weighted) weigh(weights, factors);
+  if (weights) weigh(weights, factors);
   for (; left > 0; left--) {
     weights += weightStep;
     multiplyEither(packed, panels + step, size, p, other);
-    if (weighted) weigh(weights, other);
+    if (weights) weigh(weights, other);
     addEither(packed, panels, size, factors, q);
     panels += step;
     const swap = factors;
@@ -309,6 +304,16 @@ export function multiplyPanels(row: RowProblem, backward: bool): void {
     other = swap;
   }
   addEither(packed, panels, size, factors, q);
+}
+
+/**
+ * q += ΘᵀWΘ p over the row's panels. If `backward`, panels are read from the last to the first: passes
+ * alternate, so each begins with panels that the previous pass has left in the cache. The products of the
+ * next panel are computed before the sum over this one, which hides their latency.
+ */
+export function multiplyPanels(row: RowProblem, backward: bool): void {
+  if (row.packed) multiplyKept(row, backward, true);
+  else multiplyKept(row, backward, false);
 }
 
 /**

@@ -118,6 +118,7 @@ export function sumsOf(workspace: usize, size: usize): usize {
 }
 
 /** Places the vectors of conjugate gradients in the workspace. */
+@inline
 export function placeVectors(row: RowProblem): void {
   const size = row.size;
   row.r = vectorsOf(row.workspace, size) + size;

@@ -118,6 +118,7 @@ export function isSettled(rho: f32, biasSquares: f32): bool {
  * Completes the residual r of x, which on entry is Σ (r_uv - θ_vᵀx) θ_v - shift x: with a bias, eliminates it.
  * Stores the objective. Returns ‖b‖² or a lower bound of it. `along`: Σ r_uv θ_vᵀx.
  */
+@inline
 export function endResidual(row: RowProblem, along: f32): f32 {
   const size = row.size;
   const x = row.x;
@@ -134,6 +135,7 @@ export function endResidual(row: RowProblem, along: f32): f32 {
 }
 
 /** Starts the steps: p = r. `biasSquares`: ‖b‖² or a lower bound of it. Returns ρ. */
+@inline
 export function beginSteps(row: RowProblem, biasSquares: f32): f32 {
   const size = row.size;
   const rho = dot(row.r, row.r, size);
@@ -158,6 +160,7 @@ export function isConverged(row: RowProblem, rho: f32): bool {
  * direction unless ρ is small enough to end. If A is almost singular, so that rounding makes pᵀq 0 or
  * negative, takes no step and returns -1: x is then as good as float32 allows.
  */
+@inline
 export function takeStep(row: RowProblem): f32 {
   const size = row.size;
   const sums = row.sums;
@@ -178,6 +181,7 @@ export function takeStep(row: RowProblem): f32 {
 }
 
 /** Takes the last step, without computing a residual. `curvature`: pᵀA p without the bias's term. */
+@inline
 export function takeLastStep(row: RowProblem, curvature: f32): void {
   if (row.sums) curvature -= (row.biasProduct / row.weight) * row.biasProduct;
   if (curvature <= 0) return;
