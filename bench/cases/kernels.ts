@@ -1,6 +1,8 @@
 import { type MatrixView, SCRATCH_BYTES, type TaskScope } from '../../cpu/handler.ts';
 import { availableBuild, compileKernels, type KernelBuild } from '../../cpu/compile-kernels.ts';
+import { RowProblem } from '../../cpu/generated/structs.ts';
 import { loadKernels } from '../../cpu/kernels.ts';
+import { Struct } from '../../cpu/scratch.ts';
 import { squaredError } from '../../cpu/tasks/squared-error.ts';
 import { topN } from '../../cpu/tasks/top-n.ts';
 import { update } from '../../cpu/tasks/update.ts';
@@ -143,45 +145,32 @@ function blockWorks(bench: Bench, { byUser, byItem }: ReturnType<typeof ratingBl
   ];
 }
 
-/** One row's workspace: addresses, and `size`, the bytes of a vector of factors. */
-interface Row {
-  readonly size: number;
-  readonly stride: number;
-  readonly indices: number;
-  readonly values: number;
-  readonly bias: number;
-  readonly x: number;
-  readonly vectors: number;
-  readonly objective: number;
-  readonly matrix: number;
-  readonly work: number;
-}
-
-function makeRow({ memory, scratch, theta: { stride }, preset: { items: n } }: Bench): Row {
-  const size = stride * 4;
-  const indices = scratch;
+/** The problem of one row, and the address of its x. */
+function makeRow({ memory, rank, scratch, theta, preset: { items: n } }: Bench) {
+  const size = theta.stride * 4;
+  const indices = scratch + RowProblem.bytes;
   const values = indices + 4 * COUNT;
-  const bias = values + 4 * COUNT;
-  const x = bias + size;
-  const vectors = x + size;
-  const objective = vectors + 5 * size;
-  const matrix = objective + size;
-  const work = matrix + size * stride;
+  const x = 64 * Math.ceil((values + 4 * COUNT) / 64);
   new Uint32Array(memory.buffer, indices, COUNT).forEach(
     (_, k, all) => (all[k] = (k * 7) % Math.min(n, 500)),
   );
   new Float32Array(memory.buffer, values, COUNT).forEach((_, k, all) => (all[k] = 1 + ((k * 37) % 11)));
-  return { size, stride, indices, values, bias, x, vectors, objective, matrix, work };
+  const common = { theta: theta.pointer, size, rank, workspace: x + size, far: 1, steps: 6 };
+  const problem = new Struct(memory, scratch, RowProblem)
+    .clear()
+    .set({ ...common, indices, values, x, previous: x });
+  return { problem, x };
 }
 
 /** Each solver on one row of 256 ratings and one of rank / 2. */
 function rowWorks(bench: Bench): Work[] {
   const { rank, memory, kernels, theta } = bench;
-  const { size, stride, indices, values, bias, x, vectors, objective, matrix, work } = makeRow(bench);
-  const { pointer } = theta;
+  const { stride } = theta;
+  const { problem, x } = makeRow(bench);
+  const [size, matrix] = [4 * stride, problem.get('workspace')];
+  const bias = kernels.vectorsOf(matrix, size);
   const repeat = Math.ceil(2e6 / rank ** 2);
-  const form = () =>
-    kernels.addNormalEquations(pointer, size, indices, values, COUNT, matrix, bias, 0, work, 0);
+  const form = () => kernels.accumulateRow(problem.set({ count: COUNT }).address, 0, 0);
   form();
   kernels.addDiagonal(matrix, size, rank, 20);
   const definite = new Float32Array(memory.buffer, matrix, stride * stride);
@@ -192,34 +181,15 @@ function rowWorks(bench: Bench): Work[] {
   const solve = () => {
     restore();
     right.fill(1);
-    kernels.solveCholesky(matrix, size, bias, x, vectors);
+    kernels.solveCholesky(matrix, size, bias, x, bias + size);
   };
   // A row's workspace starts with its A; its equations are stored after that.
-  const equations = work + 12 * size * stride;
+  const equations = kernels.gatheredOf(matrix, size) + 12 * size * stride;
   const short = rank / 2;
-  const dual = () =>
-    kernels.solveDual(pointer, size, indices, values, short, 5, 0, 0, x, matrix, work, vectors, objective);
+  const dual = () => kernels.solveDual(problem.set({ count: short, shift: 5 }).address);
   const free = () => {
     start.fill(0);
-    kernels.solveMatrixFree(
-      pointer,
-      size,
-      indices,
-      values,
-      COUNT,
-      COUNT,
-      0.01,
-      0,
-      0,
-      0,
-      x,
-      6,
-      0,
-      work,
-      vectors,
-      objective,
-      1,
-    );
+    kernels.solveMatrixFree(problem.set({ count: COUNT, shift: 0.01 }).address, COUNT);
   };
   const works: Work[] = [
     { name: 'hermitian', flops: COUNT * rank * (rank + 1), ratings: COUNT, body: form },

@@ -20,10 +20,10 @@ type Pass = typeof RESIDUAL | typeof PRODUCT | typeof CURVATURE;
 
 /**
  * Solves rows by the steps of cpu/assembly/solve/passes.ts. `problems`: addresses of the rows' RowProblem.
- * Returns, for each row, true if its x is finite.
+ * Returns, for each row, true if its x is finite. A pass ends early when the task is cancelled.
  */
 function solveByPasses(
-  { kernels, params, cancelled }: TaskScope<Pick<SolverChoice, 'cgSteps' | 'settles'>>,
+  { kernels, params }: TaskScope<Pick<SolverChoice, 'cgSteps' | 'settles'>>,
   problems: readonly number[],
   pass: (which: Pass) => void,
 ): boolean[] {
@@ -34,7 +34,7 @@ function solveByPasses(
   let goesOn = unsettled(kernels.beginPasses);
   // The last step needs no residual, unless the caller wants to know if the row is settled.
   const full = params.settles ? params.cgSteps : params.cgSteps - 1;
-  for (let step = 0; step < full && goesOn && !cancelled(); step++) {
+  for (let step = 0; step < full && goesOn; step++) {
     pass(PRODUCT);
     goesOn = unsettled(kernels.stepPasses);
   }
