@@ -1,4 +1,4 @@
-import { readSplit } from '../connectors/open-source.ts';
+import { readSplit } from '../connectors/read-split.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
 import { hostDevice } from '../engine/run/devices.ts';
 import { COLLECT_BYTES, COLLECT_SHARE } from '../engine/run/garbage.ts';

@@ -1,9 +1,7 @@
 import { UsageError } from '../engine/errors.ts';
 import type { Source } from '../engine/stream/operator.ts';
-import type { ReadSplit } from '../engine/stream/split.ts';
 import { ArrowSource } from './arrow/arrow-source.ts';
 import { detectFormat } from './detect-format.ts';
-import { requireStamp } from './files/file-stamp.ts';
 import { delimiterOf, type FileFormatName, kindOfFormat } from './files/format-names.ts';
 import { STANDARD_STREAM } from './files/path-kinds.ts';
 import { NdjsonSource } from './ndjson/ndjson-source.ts';
@@ -54,19 +52,3 @@ function rejectOptions(options: object, kind: string): void {
       advice: 'Leave it out',
     });
 }
-
-/** Readers of splits by format, each loaded at its first split. */
-const readers: Readonly<Record<string, () => Promise<ReadSplit>>> = {
-  arrow: async () => (await import('./arrow/arrow-source.ts')).readArrowSplit,
-  ndjson: async () => (await import('./ndjson/ndjson-source.ts')).readNdjsonSplit,
-  parquet: async () => (await import('./parquet/parquet-source.ts')).readParquetSplit,
-  text: async () => (await import('./text/text-source.ts')).readTextSplit,
-};
-
-/** Reads a split of any format (see ReadSplit). */
-export const readSplit: ReadSplit = async function* (split, schema, options) {
-  const reader = readers[split.format];
-  if (reader === undefined) throw new Error(`no reader of splits of the format ${split.format}`);
-  requireStamp(split.file, split.stamp);
-  return yield* (await reader())(split, schema, options);
-};

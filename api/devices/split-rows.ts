@@ -1,5 +1,5 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
-import { readSplit } from '../../connectors/open-source.ts';
+import { readSplit } from '../../connectors/read-split.ts';
 import type { TaskScope } from '../../cpu/handler.ts';
 import { throwIfAborted } from '../../engine/errors.ts';
 import { noEvents } from '../../engine/events.ts';

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { Int32, Table, Utf8, vectorFromArray } from 'apache-arrow';
 import { expect, test } from 'vitest';
 import { openSink } from '../../connectors/open-sink.ts';
-import { openSource, readSplit } from '../../connectors/open-source.ts';
+import { openSource } from '../../connectors/open-source.ts';
+import { readSplit } from '../../connectors/read-split.ts';
 import { context, streamOf, temporaryFolder } from './parquet/parquet-testing.ts';
 import { readTable } from './text/text-testing.ts';
 

@@ -63,7 +63,7 @@ describe.each([
 });
 
 describe.each([
-  ['api/rating-options.ts', 'RatingOptions'],
+  ['api/rating-input.ts', 'RatingOptions'],
   ['api/fit-options.ts', 'FitOptions'],
   ['api/run-session.ts', 'RunOptions'],
   ['api/session-options.ts', 'SessionOptions'],

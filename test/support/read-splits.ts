@@ -1,5 +1,5 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
-import { readSplit } from '../../connectors/open-source.ts';
+import { readSplit } from '../../connectors/read-split.ts';
 import type { Source, ValueNeeds } from '../../engine/stream/operator.ts';
 import type { ByteRange, SourceSplit, SplitEnd } from '../../engine/stream/split.ts';
 import { placeOf } from '../../engine/stream/stream.ts';

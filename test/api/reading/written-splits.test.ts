@@ -7,7 +7,7 @@ import { gzipSync } from 'node:zlib';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { CancelledError, DataError } from '../../../engine/errors.ts';
 import { openSink } from '../../../connectors/open-sink.ts';
-import { readSplit } from '../../../connectors/open-source.ts';
+import { readSplit } from '../../../connectors/read-split.ts';
 import { runInto } from '../../../engine/stream/logical-plan.ts';
 import { inThreads } from '../../../operators/pipeline/read-in-threads.ts';
 import { sharedSession } from '../../support/shared-sessions.ts';

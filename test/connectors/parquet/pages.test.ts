@@ -5,7 +5,7 @@ import { tableFromArrays } from 'apache-arrow';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { parquetBackend } from '../../../connectors/parquet/backends.ts';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
-import { readSplit } from '../../../connectors/open-source.ts';
+import { readSplit } from '../../../connectors/read-split.ts';
 import { DataError } from '../../../engine/errors.ts';
 import type { SourceSplits } from '../../../engine/stream/split.ts';
 import { originOf } from '../../../engine/stream/stream.ts';
