@@ -1,5 +1,3 @@
-import { readlink, realpath } from 'node:fs/promises';
-import { dirname, resolve } from 'node:path';
 import { publicPath, UsageError } from '../../engine/errors.ts';
 import { shown } from '../../engine/shown.ts';
 
@@ -38,17 +36,6 @@ export function urlOf(path: string): URL {
 /** True for names in folders that are not data, such as _SUCCESS and .crc; "_a=1" is a partition. */
 export function isIgnored(name: string): boolean {
   return name.startsWith('.') || (name.startsWith('_') && !name.includes('='));
-}
-
-/** Most links in one path; systems have the same limit. */
-const MOST_LINKS = 40;
-
-/** Resolves links, even if the target does not exist yet. */
-export async function realPath(target: string, links = 0): Promise<string> {
-  return realpath(target).catch(async () => {
-    const link = links < MOST_LINKS ? await readlink(target).catch(() => undefined) : undefined;
-    return link === undefined ? resolve(target) : realPath(resolve(dirname(target), link), links + 1);
-  });
 }
 
 /** Throws UsageError unless the value is a path. `phase`: read, write, ... */

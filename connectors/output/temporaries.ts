@@ -3,7 +3,7 @@ import { existsSync, renameSync, rmSync } from 'node:fs';
 import { readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { realPath } from '../files/path-kinds.ts';
+import { realPath } from '../files/real-path.ts';
 import { createFile } from './new-file.ts';
 import {
   BEAT_MILLISECONDS,
