@@ -1,7 +1,8 @@
 import { STANDARD_STREAM } from '../../connectors/files/path-kinds.ts';
 import { openSink, type OpenSinkOptions } from '../../connectors/open-sink.ts';
 import type { CheckedSink } from '../../connectors/output/checked-sink.ts';
-import { checkWritable, refuseOverlap } from './check-output.ts';
+import { checkWritable } from './check-output.ts';
+import { refuseOverlap } from './check-overlap.ts';
 
 export type OutputOptions = Pick<
   OpenSinkOptions,

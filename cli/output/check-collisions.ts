@@ -1,6 +1,6 @@
 import { relative, resolve, sep } from 'node:path';
 import { UsageError } from '../../engine/errors.ts';
-import { inside, realPlace, refuseOverlap } from '../../api/output/check-output.ts';
+import { inside, realPlace, refuseOverlap } from '../../api/output/check-overlap.ts';
 
 /** A path of the command line. */
 export interface NamedPath {

@@ -1,5 +1,6 @@
 import type { Dataset } from '../../api/dataset.ts';
-import { checkWritable, refuseOverlap } from '../../api/output/check-output.ts';
+import { checkWritable } from '../../api/output/check-output.ts';
+import { refuseOverlap } from '../../api/output/check-overlap.ts';
 import { packageInfo } from '../../api/package-info.ts';
 import type { SearchSpace, TrialParams } from '../../api/validation/tuning/search-space.ts';
 import type { TrainValidationSplit } from '../../api/validation/tuning/train-validation-split.ts';

@@ -1,7 +1,8 @@
 import type { OpeningDevices } from '../../api/devices/open-devices.ts';
 import type { FitOptions } from '../../api/fit-options.ts';
 import type { Model } from '../../api/model.ts';
-import { checkWritable, refuseOverlap } from '../../api/output/check-output.ts';
+import { checkWritable } from '../../api/output/check-output.ts';
+import { refuseOverlap } from '../../api/output/check-overlap.ts';
 import { DeviceLostError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../index.ts';
 import type { CommandContext, CommandResult } from '../commands/command.ts';

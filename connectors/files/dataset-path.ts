@@ -1,3 +1,4 @@
+import { isPattern, staticBase } from './patterns.ts';
 import { type Dirent, existsSync } from 'node:fs';
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
@@ -186,17 +187,4 @@ export function refuseLossyName(target: string, phase: string): void {
         file: target,
         advice: 'Choose a name in UTF-8, without U+FFFD',
       });
-}
-
-/** True for a path with wildcards, as tinyglobby reads it. */
-export async function isPattern(path: string): Promise<boolean> {
-  // All wildcards contain one of these characters, so for other paths the library need not be loaded.
-  return /[*?[{(!]/.test(path) && (await import('tinyglobby')).isDynamicPattern(path);
-}
-
-/** The folders of a pattern before its first wildcard. */
-export async function staticBase(pattern: string): Promise<string> {
-  const segments = pattern.split('/');
-  const dynamic = await Promise.all(segments.map(isPattern));
-  return segments.slice(0, Math.max(dynamic.indexOf(true), 0)).join('/') || (isAbsolute(pattern) ? '/' : '.');
 }

@@ -6,11 +6,11 @@ import { expect, it } from 'vitest';
 import { countFolders } from '../../scripts/count/lines.ts';
 
 const budgets: Readonly<Record<string, readonly [lines: number, files: number]>> = {
-  api: [17_050, 140],
+  api: [17_060, 141],
   bench: [4_200, 45],
   browser: [4_750, 49],
   cli: [12_700, 154],
-  connectors: [22_050, 147],
+  connectors: [22_060, 148],
   cpu: [13_400, 125],
   engine: [16_700, 171],
   examples: [1_100, 19],

@@ -1,4 +1,5 @@
-import { checkWritable, refuseOverlap } from '../../../api/output/check-output.ts';
+import { checkWritable } from '../../../api/output/check-output.ts';
+import { refuseOverlap } from '../../../api/output/check-overlap.ts';
 import { formatCount } from '../../../engine/format.ts';
 import { choice, requiredText } from '../../options/kinds.ts';
 import { commonOptions, forceOption } from '../../options/output-options.ts';

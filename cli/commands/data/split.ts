@@ -1,4 +1,5 @@
-import { checkWritable, refuseOverlap } from '../../../api/output/check-output.ts';
+import { checkWritable } from '../../../api/output/check-output.ts';
+import { refuseOverlap } from '../../../api/output/check-overlap.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import { counted, formatBytes, formatCount } from '../../../engine/format.ts';
 import { pairColumnOptions } from '../../options/data/data-options.ts';
