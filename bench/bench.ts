@@ -29,7 +29,7 @@ async function list(): Promise<void> {
   }
 }
 
-/** Main files of builds, by a name that tells them apart. */
+/** The main file of each build, by the name of the build. */
 function mainFiles(builds: string): Record<string, string> {
   const entries = builds.split(',').map((dist) => {
     const mains = ['programs/cli/main.js', 'cli/main.js'].map((main) => resolve(dist, main));

@@ -13,11 +13,11 @@ export interface Row {
 }
 
 export interface Case {
-  /** What is measured, and what words and options mean. The list of cases has the first sentence. */
+  /** Describes the measurement, its words and its options, for the list of cases. */
   readonly about: string;
   /** Words after the name of the case: "FOLDER". */
   readonly words?: string;
-  /** Options and their defaults, besides those of all cases. */
+  /** Defaults of the options that only this case has. */
   readonly options?: Readonly<Record<string, string>>;
   /** Columns and their units, '' for none. Ratios are of the first. */
   readonly columns: Readonly<Record<string, string>>;

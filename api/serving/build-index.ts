@@ -158,7 +158,7 @@ const SHARE_OF_LOSS = 1 / 3;
 /** The default number of lists is at most by this part above a number that is too small. */
 const NEAR = 0.04;
 
-/** How an index is searched by default, and the part of the best items that is then found. */
+/** Default number of lists to search, and the recall that it reaches. */
 interface Tuning {
   readonly margin: number | null;
   readonly probes: number;

@@ -46,7 +46,7 @@ export interface Fit {
   /** Rejects parameters before anything is read. */
   readonly check?: (ctx: ExecutionContext) => Promise<unknown>;
   readonly rated?: Rated;
-  /** The model's columns, if they are not those of the ratings. */
+  /** Names of the model's columns. Default: the names in the ratings. */
   readonly columns?: RatingInput['columns'];
   readonly train: (run: FitRun<Model>) => Promise<Model>;
 }
@@ -104,7 +104,7 @@ export async function runFit(fit: Fit, asked: Dataset, options: ContinuedFit): P
   );
 }
 
-/** What the algorithm gets from the session and its data sets. */
+/** The session's devices and data sets, as ports of the algorithm. */
 function fitRun(
   { about, input, columns }: Fit,
   { ratings, validation }: FitSets,

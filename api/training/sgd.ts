@@ -141,7 +141,7 @@ async function profileOf(
   return { users, items, ratings: count, input: describeInput(ratings.plan) };
 }
 
-/** Trains by SGD; the model has the columns of the one that it continues, if any. */
+/** Trains by SGD. A model that continues another one keeps its columns. */
 export function trainBySgd(
   fit: SgdTraining,
   input: RatingInput,

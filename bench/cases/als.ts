@@ -11,9 +11,9 @@ const settings = [
 
 const als: Case = {
   about:
-    "ALS on the CPU at MovieLens-20M's size: loading and training, each setting in a process of its own. FOLDER is " +
-    'written by `factorflow generate --preset movielens20m`, and made if missing. implicit 0.7 took 16.2, -, 3.36 ' +
-    'and 4.99 s an iteration (3 steps of CG) on a similar machine.',
+    "ALS on the CPU at MovieLens-20M's size: loading and training, each setting in a process of its " +
+    'own. FOLDER is written by `factorflow generate --preset movielens20m`, and made if missing. ' +
+    'implicit 0.7 took 16.2, -, 3.36 and 4.99 s an iteration (3 steps of CG) on a similar machine.',
   words: '[FOLDER]',
   options: { workers: '2' },
   columns: trainColumns,

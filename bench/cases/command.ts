@@ -5,8 +5,8 @@ import { command } from '../processes.ts';
 
 const whole: Case = {
   about:
-    'Whole commands, by each build of --builds in turn: LINE is a command line such as "convert ratings.csv OUT.parquet", ' +
-    'in which OUT is a path in an empty folder.',
+    'Whole commands, by each build of --builds in turn: LINE is a command line such as "convert ' +
+    'ratings.csv OUT.parquet", in which OUT is a path in an empty folder.',
   words: 'LINE...',
   columns: { whole: 's', processors: 's', peak: 'MiB' },
   rounds: 5,

@@ -10,9 +10,9 @@ const known = /\.(csv|csv\.gz|csv\.zst|parquet|ndjson)$/;
 
 const formats: Case = {
   about:
-    'Rows of user, item, rating and timestamp written and read per second on one core, by format, with the peak of ' +
-    'the process. DuckDB on one thread sums the columns of the same file. Writing includes making the rows, which ' +
-    'takes the time of `generate`.',
+    'Rows of user, item, rating and timestamp written and read per second on one core, by format, with ' +
+    'the peak of the process. DuckDB on one thread sums the columns of the same file. Writing includes ' +
+    'making the rows, which takes the time of `generate`.',
   words: '[ROWS = 2000000]',
   options: {
     formats: 'csv,dat,csv.gz,csv.zst,csv.lz4,ndjson,ndjson.lz4,parquet,arrow,arrows',

@@ -15,11 +15,12 @@ const ITERATIONS = 2;
 
 const ablation: Case = {
   about:
-    'The gain of each technique of ALS on a GPU (bench/results/als-techniques.json): each line differs from the first in ' +
-    'one thing. --tables: sums, the time of the sums of normal equations alone, without one technique (registers, ' +
-    'symmetry, coalescing, vectors; cuMF Figure 7, cuMF_ALS Figure 4, clMF Figure 9); techniques, of float32 tiles (clMF Figures 9 to 13, cuMF Figures 7 and 8, cuMF_ALS Figure 4); ' +
-    'tensor, of tensor cores and solving in place (cuMF_ALS Figure 7a); solvers, on the same sums (cuMF_ALS Figure 5). ' +
-    'FOLDER is of `factorflow generate`.',
+    'The gain of each technique of ALS on a GPU (bench/results/als-techniques.json): each line differs ' +
+    'from the first in one thing. --tables: sums, the time of the sums of normal equations alone, ' +
+    'without one technique (registers, symmetry, coalescing, vectors; cuMF Figure 7, cuMF_ALS Figure 4, ' +
+    'clMF Figure 9); techniques, of float32 tiles (clMF Figures 9 to 13, cuMF Figures 7 and 8, cuMF_ALS ' +
+    'Figure 4); tensor, of tensor cores and solving in place (cuMF_ALS Figure 7a); solvers, on the same ' +
+    'sums (cuMF_ALS Figure 5). FOLDER is of `factorflow generate`.',
   words: 'FOLDER',
   options: { tables: 'tensor,techniques,sums,solvers', ranks: '100,64,10' },
   columns: { ...measureColumns, paper: '' },

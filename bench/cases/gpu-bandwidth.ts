@@ -4,9 +4,10 @@ import type { Case } from '../harness.ts';
 
 const bandwidth: Case = {
   about:
-    "Rates of a GPU's memory, for lower bounds of an iteration: copies (reading and writing both count), and float16 rows " +
-    "of θ and x gathered in the ratings' order. A side reads its ratings at 8 bytes and each side's factors once; the " +
-    'gathers are N_z f elements a side. FOLDER is of `factorflow generate`.',
+    "Rates of a GPU's memory, for lower bounds of an iteration: copies (reading and writing both " +
+    "count), and float16 rows of θ and x gathered in the ratings' order. A side reads its ratings at 8 " +
+    "bytes and each side's factors once; the gathers are N_z f elements a side. FOLDER is of " +
+    '`factorflow generate`.',
   words: 'FOLDER',
   options: { rank: '100' },
   columns: { rate: 'GB/s' },

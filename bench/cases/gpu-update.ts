@@ -18,10 +18,10 @@ interface Setting {
 
 const update: Case = {
   about:
-    'ALS on a GPU without the engine, setting by setting: whole iterations on data that stay in place, their kernels, and ' +
-    'the test RMSE after --iterations. FOLDER is of `factorflow generate`; SETTINGS is JSON such as ' +
-    '\'[{"rank":100,"variant":"tensor-fused","change":{"partRatings":4096}},{"rank":64,"steps":0},' +
-    '{"rank":128,"steps":3,"form":{"alpha":10}},{"rank":64,"form":{"biases":true}}]\'.',
+    'ALS on a GPU without the engine, setting by setting: whole iterations on data that stay in place, ' +
+    'their kernels, and the test RMSE after --iterations. FOLDER is of `factorflow generate`; SETTINGS ' +
+    'is JSON such as ' +
+    '\'[{"rank":100,"variant":"tensor-fused","change":{"partRatings":4096}},{"rank":64,"steps":0},{"rank":128,"steps":3,"form":{"alpha":10}},{"rank":64,"form":{"biases":true}}]\'.',
   words: 'FOLDER SETTINGS',
   options: { iterations: '5' },
   columns: measureColumns,

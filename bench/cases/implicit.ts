@@ -24,11 +24,12 @@ const metric = 'ndcg@20';
 
 const implicit: Case = {
   about:
-    'Rankings of implicit data with default parameters, compared with popularity, with each form of weights with tuned α, ' +
-    'and with the Python library implicit: the table of docs/measured/quality.md. A round is a seed, which splits a set ' +
-    '80 to 20; ndcg@20 of up to 5,000 users over all items that they do not have in the 80 %. `best of W`: weights W ' +
-    'with the best of five α, from a quarter to four times the default, chosen on the 20 % itself. --python has ' +
-    'implicit, numpy, scipy and pyarrow: `AlternatingLeastSquares()` with unchanged values, and with log(1 + r).',
+    'Rankings of implicit data with default parameters, compared with popularity, with each form of ' +
+    'weights with tuned α, and with the Python library implicit: the table of docs/measured/quality.md. ' +
+    'A round is a seed, which splits a set 80 to 20; ndcg@20 of up to 5,000 users over all items that ' +
+    'they do not have in the 80 %. `best of W`: weights W with the best of five α, from a quarter to ' +
+    'four times the default, chosen on the 20 % itself. --python has implicit, numpy, scipy and ' +
+    'pyarrow: `AlternatingLeastSquares()` with unchanged values, and with log(1 + r).',
   options: { sets: Object.keys(files).join(','), rank: '32', python: '' },
   columns: { [metric]: '', α: '' },
   rounds: 2,

@@ -27,9 +27,9 @@ const COUNT = 256;
 
 const kernels: Case = {
   about:
-    'The CPU kernels on one thread: each alone on rows that stay in the cache, and whole half-iterations over ratings of ' +
-    "MovieLens-20M's shape. Counted flops: f(f + 1) a rating for the hermitian, f³/3 + 4f² for Cholesky, 4f a rating " +
-    'and pass for CG without A, 2f a product for top-n.',
+    'The CPU kernels on one thread: each alone on rows that stay in the cache, and whole ' +
+    "half-iterations over ratings of MovieLens-20M's shape. Counted flops: f(f + 1) a rating for the " +
+    'hermitian, f³/3 + 4f² for Cholesky, 4f a rating and pass for CG without A, 2f a product for top-n.',
   options: { ranks: '32,64,128', scale: '0.1', build: '' },
   columns: { time: 'us', rate: 'GFLOP/s', ratings: 'M/s' },
   rounds: 5,

@@ -8,9 +8,9 @@ const sgd = '--algorithm sgd --schedule wavefront --rate adagrad --test-fraction
 
 const kills: Case = {
   about:
-    'Training runs killed at random moments after their first checkpoint and resumed: models that equal the model of an ' +
-    'undisturbed run bit for bit, kills while something was written, files left, and iterations run again. A round ' +
-    'is a seed.',
+    'Training runs killed at random moments after their first checkpoint and resumed: models that equal ' +
+    'the model of an undisturbed run bit for bit, kills while something was written, files left, and ' +
+    'iterations run again. A round is a seed.',
   words: '[RATINGS = examples/data/movietweetings-100k/ratings.parquet]',
   options: { kills: '50' },
   columns: { kills: '', equal: '', writing: '', left: 'files', again: 'iterations' },

@@ -4,8 +4,8 @@ import { generated, trainColumns, trainings } from '../processes.ts';
 
 const largeRanks: Case = {
   about:
-    'ALS by CG without A at ranks above 512: four iterations with biases, without, and of implicit data. FOLDER has ' +
-    'a folder for each preset, which is generated if missing.',
+    'ALS by CG without A at ranks above 512: four iterations with biases, without, and of implicit ' +
+    'data. FOLDER has a folder for each preset, which is generated if missing.',
   words: '[FOLDER]',
   options: {
     presets: 'netflix,movielens20m',

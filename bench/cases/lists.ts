@@ -12,11 +12,12 @@ const VERSIONS = ['faiss-cpu==1.12.0', 'numpy==2.3.4'];
 
 const lists: Case = {
   about:
-    'The ten best items of users, or (--search similar) those most similar to an item, in one thread: the exact search, ' +
-    'the index of lists, and faiss (IndexIVFFlat and IndexIVFScalarQuantizer with 8 bits, as many lists), in turn on ' +
-    'the same factors and queries. Milliseconds a query of the processor, of all threads, and on the clock; recall ' +
-    'against the exact lists. Without an index in the folder MODEL one is built and not saved. Python 3 makes an ' +
-    'environment in build/faiss; --faiss 0 leaves faiss out.',
+    'The ten best items of users, or (--search similar) those most similar to an item, in one thread: ' +
+    'the exact search, the index of lists, and faiss (IndexIVFFlat and IndexIVFScalarQuantizer with 8 ' +
+    'bits, as many lists), in turn on the same factors and queries. Milliseconds a query of the ' +
+    'processor, of all threads, and on the clock; recall against the exact lists. Without an index in ' +
+    'the folder MODEL one is built and not saved. Python 3 makes an environment in build/faiss; --faiss ' +
+    '0 leaves faiss out.',
   words: 'MODEL',
   options: {
     search: 'recommend',

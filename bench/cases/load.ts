@@ -5,8 +5,9 @@ const { load, ...others } = trainColumns;
 
 const loading: Case = {
   about:
-    'Seconds from the first byte of ratings to both sorted blocks, by file and number of workers. Each is a `train` ' +
-    'of one iteration at rank 8. `--budget` limits its memory: the peak shows whether it is kept.',
+    'Seconds from the first byte of ratings to both sorted blocks, by file and number of workers. Each ' +
+    'is a `train` of one iteration at rank 8. `--budget` limits its memory: the peak shows whether it ' +
+    'is kept.',
   words: 'RATINGS...',
   options: { workers: '2', budget: '' },
   columns: { load, ...others },

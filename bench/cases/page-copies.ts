@@ -12,8 +12,8 @@ const root = join(import.meta.dirname, '../..');
 
 const pageCopies: Case = {
   about:
-    'The part of the 10 best films of users that copies of a model for pages keep: the model of the example page, ' +
-    'copied with 8 and with 16 bits a feature. Trains for seconds.',
+    'The part of the 10 best films of users that copies of a model for pages keep: the model of the ' +
+    'example page, copied with 8 and with 16 bits a feature. Trains for seconds.',
   columns: { kept: '%', size: 'MB' },
   rounds: 1,
   async *rows({ scratch }) {

@@ -17,10 +17,11 @@ const trainers: Readonly<Record<string, Trainer>> = {
 
 const quality: Case = {
   about:
-    'Test RMSE with default parameters compared with means, on explicit ratings: the tables of docs/measured/quality.md. ' +
-    'A round is a seed, which splits a set 90 to 10 and draws the initial factors (douban-monti, and folders of ' +
-    '`factorflow generate`, have their own split). Pairs of users or items without training ratings are left out. ' +
-    '--trainers chooses engines; --svd is a Python with scikit-surprise, whose SVD has 10 factors.',
+    'Test RMSE with default parameters compared with means, on explicit ratings: the tables of ' +
+    'docs/measured/quality.md. A round is a seed, which splits a set 90 to 10 and draws the initial ' +
+    'factors (douban-monti, and folders of `factorflow generate`, have their own split). Pairs of users ' +
+    'or items without training ratings are left out. --trainers chooses engines; --svd is a Python with ' +
+    'scikit-surprise, whose SVD has 10 factors.',
   options: {
     sets: 'filmtrust,ml-latest-small,movietweetings-100k,douban-monti,bookcrossing,epinions-770k',
     ranks: '',

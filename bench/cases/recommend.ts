@@ -6,9 +6,10 @@ import { generated } from '../processes.ts';
 
 const recommend: Case = {
   about:
-    'Ten items for each user, without the training ratings, as Arrow batches: at rank 64, with and without biases. ' +
-    'Users/s from the call to the last batch, and from the first batch on, without reading and sorting the ' +
-    'exclusions. FOLDER is of `factorflow generate`. implicit 0.7 had 16,400 users/s on a similar machine.',
+    'Ten items for each user, without the training ratings, as Arrow batches: at rank 64, with and ' +
+    'without biases. Users/s from the call to the last batch, and from the first batch on, without ' +
+    'reading and sorting the exclusions. FOLDER is of `factorflow generate`. implicit 0.7 had 16,400 ' +
+    'users/s on a similar machine.',
   words: '[FOLDER]',
   options: { device: 'cpu', workers: '2' },
   columns: { seconds: 's', all: 'users/s', search: 'users/s' },

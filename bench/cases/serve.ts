@@ -11,10 +11,10 @@ type Kind = (typeof kinds)[number];
 
 const serve: Case = {
   about:
-    "Requests for one user's ten best items at rank 64, with a hundred seen items left out, from a loaded model: one " +
-    'after the other, with pauses and at once. Stalls are of the event loop, by a histogram and by a timer of 1 ms. ' +
-    "Factors: lengths that fall like a trained model's, with and without biases, and Gaussian ones of nearly equal " +
-    'lengths.',
+    "Requests for one user's ten best items at rank 64, with a hundred seen items left out, from a " +
+    'loaded model: one after the other, with pauses and at once. Stalls are of the event loop, by a ' +
+    "histogram and by a timer of 1 ms. Factors: lengths that fall like a trained model's, with and " +
+    'without biases, and Gaussian ones of nearly equal lengths.',
   options: { requests: '2000', items: '100000' },
   columns: { p50: 'ms', p99: 'ms', longest: 'ms', stall: 'ms', "timer's stall": 'ms' },
   rounds: 1,

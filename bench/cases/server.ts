@@ -12,8 +12,9 @@ const CONNECTIONS = 32;
 
 const server: Case = {
   about:
-    'The command `serve` under load, with a model of 100,000 items at rank 64: requests for ten items at a fixed rate ' +
-    'and at saturation. The generator runs on the same cores. --filter is a condition of each request.',
+    'The command `serve` under load, with a model of 100,000 items at rank 64: requests for ten items ' +
+    'at a fixed rate and at saturation. The generator runs on the same cores. --filter is a condition ' +
+    'of each request.',
   options: { seconds: '5', rate: '800', filter: '' },
   columns: { p99: 'ms', p50: 'ms', longest: 'ms', answered: '1/s', failed: '', processor: 'ms a request' },
   rounds: 5,

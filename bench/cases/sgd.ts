@@ -4,9 +4,9 @@ import { generated, trainColumns, trainings } from '../processes.ts';
 
 const sgd: Case = {
   about:
-    'SGD by rank and schedule, on the CPU or a GPU: the median epoch without evaluation. FOLDER is written by ' +
-    '`factorflow generate`; without one it has the shape of MovieLens-20M. libmf had 65, 52 and 29.5 M updates/s ' +
-    'at ranks 32, 64 and 128 with two threads of a similar machine.',
+    'SGD by rank and schedule, on the CPU or a GPU: the median epoch without evaluation. FOLDER is ' +
+    'written by `factorflow generate`; without one it has the shape of MovieLens-20M. libmf had 65, 52 ' +
+    'and 29.5 M updates/s at ranks 32, 64 and 128 with two threads of a similar machine.',
   words: '[FOLDER]',
   options: {
     ranks: '32,64,128',

@@ -1,4 +1,7 @@
-"""Pipelines of bench/cases/dataflow.ts with Polars' lazy scan: polars-pipelines.py FOLDER OUTPUT; a line of stdin names the next pipeline."""
+"""Pipelines of bench/cases/dataflow.ts with Polars' lazy scan.
+
+polars-pipelines.py FOLDER OUTPUT; each line of stdin names the next pipeline.
+"""
 import sys
 import time
 

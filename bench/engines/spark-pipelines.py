@@ -1,4 +1,7 @@
-"""Pipelines of bench/cases/dataflow.ts that need all rows, in Spark: spark-pipelines.py FOLDER; a line of stdin names the next pipeline."""
+"""Pipelines of bench/cases/dataflow.ts that need all rows, in Spark.
+
+spark-pipelines.py FOLDER; each line of stdin names the next pipeline.
+"""
 import sys
 import time
 

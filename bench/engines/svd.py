@@ -1,4 +1,7 @@
-"""Test RMSE of scikit-surprise's SVD with 10 factors: svd.py TRAIN TEST SEED, folders of Parquet files with user, item, rating."""
+"""Test RMSE of scikit-surprise's SVD with 10 factors.
+
+svd.py TRAIN TEST SEED; TRAIN and TEST are folders of Parquet files with user, item, rating.
+"""
 import math
 import sys
 

@@ -52,7 +52,7 @@ import { type AlsHome, type AlsSorted, type ContinuedAls, placesBlocks, sortStag
 import { startOfSpark } from './spark-start.ts';
 import { trainAls } from './train.ts';
 
-/** Sorted ratings with what is known about them. */
+/** Sorted ratings with their counts and checks. */
 interface AlsInspected {
   readonly read: ReadRatings;
   readonly home: AlsHome;

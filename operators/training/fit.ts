@@ -130,7 +130,7 @@ export interface SortedData {
   readonly implicit?: EffectiveRatings | undefined;
 }
 
-/** Sorted ratings with what is known about them. `home`: the expected plan, and what follows from it. */
+/** Sorted ratings with their counts and checks. `home`: the expected plan, and what follows from it. */
 export interface InspectedData {
   readonly read: ReadRatings;
   readonly home: object;
@@ -317,8 +317,8 @@ export interface FinalPlan<Choice> {
 /**
  * Makes the final plan: the given plan, or the plan of a resumed checkpoint, or one chosen for the ratings.
  * `known`: the sizes of the ratings that are trained on. `planned` reads the choice from a plan. Throws
- * UsageError for a given plan that differs from the one that its choice leads to, for these ratings with or
- * without repeated pairs and pairs of unknown ids.
+ * UsageError if the given plan differs from the plan that its choice makes for these ratings, with and without
+ * repeated pairs and pairs of unknown ids.
  */
 export async function finalPlan<Choice>(
   { given, checkpoints }: FitRun<unknown>,

@@ -33,7 +33,7 @@ interface FoundFunction extends RecordedFunction {
 
 const root = resolve(import.meta.dirname, '../..');
 
-/** After so many stacks of one function, its callers are known. */
+/** Stacks that are read of one function; later calls are only counted. */
 const stacksRead = 30;
 
 const found: FoundFunction[] = [];
@@ -56,7 +56,7 @@ interface SyntaxNode {
 const isNode = (value: unknown): value is SyntaxNode =>
   typeof value === 'object' && value !== null && typeof (value as SyntaxNode).type === 'string';
 
-/** Calls `visit` for each function in `node`, with the name of what it is assigned to. */
+/** Calls `visit` for each function in `node`, with its name or the name that it is assigned to. */
 const eachFunction = (
   node: SyntaxNode,
   name: string,

@@ -1,7 +1,7 @@
 /**
- * Everything that a user can name, a line each: exports with their members, flags, HTTP routes with their fields, and the
- * parameters of Spark and Python. `node scripts/count/surfaces.ts` writes them to test/golden/surfaces/, with which
- * test/project/surface.test.ts compares them: a change there is a change for users.
+ * Everything that a user can name, one line each: exports with their members, flags, HTTP routes with their
+ * fields, and the parameters of Spark and Python. `node scripts/count/surfaces.ts` writes them to
+ * test/golden/surfaces/. test/project/surface.test.ts compares: a difference is a change for users.
  */
 import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
@@ -64,7 +64,7 @@ function httpFields(): string[] {
   );
 }
 
-/** Methods of classes and functions, but for those of modules and names that begin with an underscore. */
+/** Methods of classes, and functions. Names and modules that begin with an underscore are private. */
 function pythonNames(files: string): string[] {
   const definition = /^( {4})?(class|def) ([A-Za-z]\w*|__init__)(.*?):$/gms;
   const names = globSync(files, { cwd: root }).flatMap((file) =>

@@ -1,6 +1,9 @@
-"""Converts CMN's citeulike-a.npz into files as NCF's, which `npm run reproduce` reads: python3 cmn.py FOLDER, which has the file.
+"""Converts CMN's citeulike-a.npz into files like NCF's, which `npm run reproduce` reads.
 
-train_data is a table of user and item in uint32; test_data a pickled dictionary {user: (item, [100 items to rank it among])}.
+    python3 cmn.py FOLDER     FOLDER has citeulike-a.npz, and gets the files
+
+train_data is a table of user and item in uint32. test_data is a pickled dictionary:
+{user: (item, [100 items to rank it among])}.
 Nothing of the pickle is run: the few names that NumPy's arrays need are replaced by the functions below.
 """
 

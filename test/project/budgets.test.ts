@@ -1,6 +1,6 @@
 /**
- * Lines and files that each folder may have. A feature that does not fit is a sign that a mechanism should change first;
- * raising a budget is a commit of its own that says why. `node scripts/count/lines.ts` prints the counts.
+ * Lines and files that each folder may have. If a feature does not fit, first look for a mechanism that should
+ * change; raising a budget is a commit of its own that says why. `node scripts/count/lines.ts` prints the counts.
  */
 import { expect, it } from 'vitest';
 import { countFolders } from '../../scripts/count/lines.ts';

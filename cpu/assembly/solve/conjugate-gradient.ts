@@ -141,8 +141,8 @@ export function solveFormed(problem: usize): void {
 }
 
 /**
- * Solves (ΘᵀWΘ + G + shift I) x = Σ t θ, matrix-free, over the ratings of a row, of which there is at least
- * one. `kept`, a positive multiple of 8: the panels of so many ratings fit the workspace.
+ * Solves (ΘᵀWΘ + G + shift I) x = Σ t θ, matrix-free, over the ratings of a row, which has at least one.
+ * `kept`: the number of ratings whose panels fit the workspace, a positive multiple of 8.
  *
  * Returns true if the last residual is known to be at most 1e-5 of ‖b‖. ‖b‖ is underestimated unless x starts
  * near 0 or near the solution, and then false is returned more often than necessary.

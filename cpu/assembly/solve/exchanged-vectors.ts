@@ -54,8 +54,8 @@ function keep(row: RowProblem, scalars: usize, rho: f32): void {
 }
 
 /**
- * Takes a step of x along p. `products`: the products of p with the ratings of all devices. row.q is memory
- * of the caller.
+ * Takes a step of x along p. `products`: the products of p with the ratings of all devices. The caller
+ * provides the memory of row.q.
  */
 export function stepVectors(problem: usize, scalars: usize, products: usize): void {
   const row = changetype<RowProblem>(problem);

@@ -8,8 +8,8 @@ import { PANEL } from './panels';
  *
  * Explicit ratings have w = 1, t = r and no G. Implicit ones (weights.ts) have no bias.
  *
- * A task writes the fields of all its rows once, those of a chunk with each chunk, and a kernel writes those
- * of a row. Addresses are in bytes; 0 means that there is none. A vector has `size` bytes.
+ * A task writes the fields that hold for all rows once, and for each chunk the fields of the chunk. A kernel
+ * writes the fields of a row. Addresses are in bytes, and 0 means none. A vector has `size` bytes.
  *
  * The workspace:
  *
@@ -21,7 +21,7 @@ import { PANEL } from './panels';
 export class RowProblem {
   /** Four sums, to which passes over the row's ratings add Σ t θᵀp, or Σ w (θᵀp)². */
   lanes: v128;
-  /** xᵀA x - 2 bᵀx of the row solved last, with a bias that of the full system. */
+  /** xᵀA x - 2 bᵀx of the row solved last; with a bias, of the full system. */
   objective: f64;
   /** The sum of the objectives of updateRows. */
   objectives: f64;

@@ -3,7 +3,7 @@
  * second-level cache. Each pass processes the ratings of all rows of the group in one tile before it
  * continues with the next tile. So a row of Θ is read from memory once for all rows of the group, in the
  * order of addresses, instead of once for each rating. Ratings are gathered from the cache in every pass,
- * without panels. The steps between passes are those of passes.ts.
+ * without panels. passes.ts has the steps between passes.
  *
  * LISTED ratings are processed at a time, since their rows of Θ then stay in the first-level cache. First the
  * products θᵀp are computed, four at a time. Then the rows are summed column by column, with the sums in
@@ -17,7 +17,7 @@ import { PROBLEM_BYTES, RowProblem } from './problem';
 /** The ratings of a group's rows, row by row: the 16-bit number of θ_v in its tile, and r_uv. */
 @unmanaged
 export class TileGroup {
-  /** Number of rows of Θ, and those of a tile. */
+  /** Numbers of rows of Θ and of a tile. */
   thetaRows: i32;
   tileRows: i32;
   /** Number of rows of the group. */

@@ -60,7 +60,7 @@ export interface Expectation {
   readonly exactTo: number;
   /** True for exact minima over x >= 0. Their error is then already divided by its limit. */
   readonly nonnegative?: boolean;
-  /** For such minima: limits other than those of minimumError. */
+  /** Limits of the distance to such a minimum, in place of minimumError's. */
   readonly minimum?: Parameters<typeof minimumError>[3];
   /** The objectives that the kernel wrote: one for each row, or their sum. Not checked where absent. */
   readonly objectives?: ArrayLike<number>;

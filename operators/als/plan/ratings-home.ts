@@ -85,7 +85,7 @@ export interface AlsSetting {
   readonly interval: number | undefined;
 }
 
-/** The expected plan of a fit, with what is known after the ratings are sorted. */
+/** The plan of a fit, refined by the counts of the sorted ratings. */
 export interface Expected<Home extends RatingsHome> {
   readonly home: Home;
   /** Number of parts into which each side was sorted. */
