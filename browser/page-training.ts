@@ -7,7 +7,7 @@ import type { ExecutionContext } from '../engine/run/context.ts';
 import type { Device } from '../engine/run/device.ts';
 import { Holdings } from '../engine/run/holdings.ts';
 import { shown } from '../engine/shown.ts';
-import type { TrainingIteration } from '../operators/training/iteration.ts';
+import type { TrainingIteration } from '../operators/training/training.ts';
 import { pageDevices, noWebGpu, type PageDeviceName } from './device-choice.ts';
 import { PageModel } from './page-model.ts';
 import { PageSession } from './page-session.ts';

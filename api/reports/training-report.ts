@@ -1,13 +1,13 @@
 import type { JsonObject } from '../../engine/json.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
-import type { SizedAlsParams } from '../../operators/als/implicit/sized-params.ts';
+import type { SizedAlsParams } from '../../operators/als/als-params.ts';
 import { alsTable } from '../../operators/als/params.ts';
 import type { Baselines } from '../../operators/evaluation/baselines.ts';
 import type { HeldOutRanking } from '../../operators/evaluation/ranking/held-out-ranking.ts';
 import type { TrainingWarning } from '../../operators/evaluation/rating-warnings.ts';
 import { idleParams } from '../../operators/params/table.ts';
 import { type SgdParams, sgdTable } from '../../operators/sgd/params.ts';
-import type { TrainingIteration } from '../../operators/training/iteration.ts';
+import type { TrainingIteration } from '../../operators/training/training.ts';
 import type { ResumedFrom } from '../training/checkpoints/run-checkpoints.ts';
 
 /** A model's origin; for a loaded model only the facts in its metadata. */

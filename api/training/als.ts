@@ -6,7 +6,7 @@ import { chooseKernels, NO_SIZES } from '../../operators/als/kernel-choices.ts';
 import { checkAlsParams } from '../../operators/als/params.ts';
 import { planFit } from '../../operators/als/plan/ratings-home.ts';
 import { orPlanned } from '../../operators/planner/memory-budget.ts';
-import type { RatingsProfile } from '../../operators/planner/profile.ts';
+import type { RatingsProfile } from '../../operators/planner/sizes.ts';
 import { ProfileRatings } from '../../operators/ratings/profile-ratings.ts';
 import type { BadRowPolicy } from '../../operators/ratings/rows/bad-rows.ts';
 import type { ColdStart } from '../../operators/serving/predict.ts';

@@ -3,7 +3,7 @@ import { planDevices } from '../../engine/run/devices.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { rootSource, runInto } from '../../engine/stream/logical-plan.ts';
 import { orPlanned, requireBudget } from '../../operators/planner/memory-budget.ts';
-import type { RatingsProfile } from '../../operators/planner/profile.ts';
+import type { RatingsProfile } from '../../operators/planner/sizes.ts';
 import { ProfileRatings } from '../../operators/ratings/profile-ratings.ts';
 import type { BadRowPolicy } from '../../operators/ratings/rows/bad-rows.ts';
 import type { ColdStart } from '../../operators/serving/predict.ts';

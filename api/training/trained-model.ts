@@ -7,7 +7,8 @@ import {
   judgeCourse,
   judgeRanking,
   reportWarnings,
-} from '../../operators/training/rating-findings.ts';
+  type EndedTraining,
+} from '../../operators/training/ended-training.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { RatedRows } from '../histories.ts';
 import { Model } from '../model.ts';
@@ -17,7 +18,6 @@ import type { ResumedFrom } from './checkpoints/run-checkpoints.ts';
 import type { TrainingReport } from '../reports/training-report.ts';
 import type { TrainingWarning } from '../../operators/evaluation/rating-warnings.ts';
 import { weightJson } from '../../operators/als/implicit/rating-weight.ts';
-import type { EndedTraining } from '../../operators/training/ended-training.ts';
 
 /** The facts about a training that its algorithm does not know. */
 export interface TrainingOrigin {

@@ -23,7 +23,7 @@ import { readKnownPairs } from '../../operators/ratings/ids/known-pairs.ts';
 import { SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
 import { sortByUser } from '../../operators/ratings/sort-ratings.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
-import { reportWarnings } from '../../operators/training/rating-findings.ts';
+import { reportWarnings } from '../../operators/training/ended-training.ts';
 import { checkOptions, checkSeed, requireOptions, runOptionNames } from '../check-options.ts';
 import { type Dataset, requireDataset } from '../dataset.ts';
 import { pairsOf, ratedPairsOf } from '../found-columns.ts';

@@ -1,4 +1,4 @@
-import { chunkLimit } from '../../operators/als/rows/solve-in-place.ts';
+import { chunkLimit } from '../../operators/als/rows/row-solver.ts';
 import { blockBytes, factorBytes } from '../../operators/planner/sizes.ts';
 import { equationColumns } from '../../operators/tasks/equation-tasks.ts';
 

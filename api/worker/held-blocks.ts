@@ -1,5 +1,4 @@
-import type { FixedFactors } from '../../operators/als/rows/fixed-factors.ts';
-import type { RowSolver } from '../../operators/als/rows/row-solver.ts';
+import type { FixedFactors, RowSolver } from '../../operators/als/rows/row-solver.ts';
 import { ArrivingRows, type FactorRows } from './arriving-rows.ts';
 import { type BlockBytes, CHUNK_BYTES } from './block-bytes.ts';
 import type { RowBlock } from './row-block.ts';

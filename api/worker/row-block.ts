@@ -8,7 +8,7 @@ import { KeyLookup } from '../../engine/keys/key-lookup.ts';
 import { UNKNOWN_KEY } from '../../engine/keys/tables/key-table.ts';
 import { dataSetName, sharedArray } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import type { SizedAlsParams } from '../../operators/als/implicit/sized-params.ts';
+import type { SizedAlsParams } from '../../operators/als/als-params.ts';
 import { unitOfSize } from '../../operators/als/rating-unit.ts';
 import { columnsByOwner, EquationShares } from '../../operators/als/rows/equation-shares.ts';
 import { RowSolver } from '../../operators/als/rows/row-solver.ts';

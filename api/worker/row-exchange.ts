@@ -3,7 +3,7 @@ import type { JsonObject } from '../../engine/json.ts';
 import { keyCount, takeKeys } from '../../engine/keys/key-column.ts';
 import { numbersOf, toHalf } from '../../engine/numbers/half.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import type { SizedAlsParams } from '../../operators/als/implicit/sized-params.ts';
+import type { SizedAlsParams } from '../../operators/als/als-params.ts';
 import type { RowSolver } from '../../operators/als/rows/row-solver.ts';
 import { equationColumns } from '../../operators/tasks/equation-tasks.ts';
 import { idColumnOf, keysOf } from '../serving/factor-arrays.ts';

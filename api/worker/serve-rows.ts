@@ -3,7 +3,7 @@ import { throwIfAborted, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
-import { sizedParams } from '../../operators/als/implicit/sized-params.ts';
+import { sizedParams } from '../../operators/als/als-params.ts';
 import { baseBytes, dataBytes } from '../../operators/planner/memory-budget.ts';
 import type { Session } from '../session.ts';
 import { ALS } from '../training/als.ts';

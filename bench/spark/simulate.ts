@@ -6,12 +6,11 @@
  */
 import { parseArgs } from 'node:util';
 import { ALS } from '../../api/training/als.ts';
-import { sizedParams } from '../../operators/als/implicit/sized-params.ts';
-import { costOf } from '../../operators/als/plan/cost/cost.ts';
-import { usualGrid } from '../../operators/als/plan/grid.ts';
-import { alsProblem } from '../../operators/als/plan/problem.ts';
+import { sizedParams } from '../../operators/als/als-params.ts';
+import { costOf } from '../../operators/als/plan/cost.ts';
+import { usualGrid, alsProblem } from '../../operators/als/plan/problem.ts';
 import { equationColumns } from '../../operators/tasks/equation-tasks.ts';
-import { assumedDevices } from '../../operators/planner/assumed-devices.ts';
+import { assumedDevices } from '../../operators/planner/device-rates.ts';
 import { bytesOfBlock, bytesOfEquations } from '../../api/worker/block-bytes.ts';
 import { baseBytes } from '../../operators/planner/memory-budget.ts';
 

@@ -8,12 +8,12 @@ import { baselinesOf } from '../evaluation/baselines.ts';
 import { HeldOutPairs } from '../evaluation/ranking/held-out-ranking.ts';
 import { sortedMeans, sortedRatingFacts, type SortedFacts } from '../evaluation/rating-facts.ts';
 import { spareBytes } from '../planner/memory-budget.ts';
-import type { RatingsProfile } from '../planner/profile.ts';
+import type { RatingsProfile } from '../planner/sizes.ts';
 import type { IndexedRatings } from '../ratings/ids/index-ids.ts';
 import { loadedOnce, ownBlock, ownRatings } from '../ratings/kept-forms.ts';
 import { type Ratings, type RatingSides, soleBlock } from '../ratings/ratings.ts';
 import { sortByUser } from '../ratings/sort-ratings.ts';
-import type { EndedTraining, ValidationPairs } from '../training/ended-training.ts';
+import { type EndedTraining, type ValidationPairs, meansFit } from '../training/ended-training.ts';
 import {
   devicesOf,
   factsStage,
@@ -31,12 +31,9 @@ import {
   validationStage,
   warningsStage,
 } from '../training/fit.ts';
-import { meansFit } from '../training/rating-findings.ts';
-import type { AlsParams } from './als-params.ts';
-import { alsMatrices } from './factor-matrices.ts';
-import { learnWeight } from './implicit/rating-weight.ts';
-import { knownForm, sizedParams } from './implicit/sized-params.ts';
-import { weightedRatings } from './implicit/weighted-ratings.ts';
+import { type AlsParams, knownForm, sizedParams } from './als-params.ts';
+import { alsMatrices } from './factors.ts';
+import { learnWeight, weightedRatings } from './implicit/rating-weight.ts';
 import {
   type AlsChoices,
   asPlanned,
@@ -49,7 +46,7 @@ import { blockRefs, freePlaced, staysAt } from './place-ratings.ts';
 import { type CountedRow, planFit, requireRowFits } from './plan/ratings-home.ts';
 import { inUnit, levelInUnit, ratingsInUnit, ratingUnit } from './rating-unit.ts';
 import { type AlsHome, type AlsSorted, type ContinuedAls, placesBlocks, sortStages } from './sort.ts';
-import { startOfSpark } from './spark-start.ts';
+import { startOfSpark } from './start.ts';
 import { trainAls } from './train.ts';
 
 /** Sorted ratings with their counts and checks. */

@@ -6,15 +6,14 @@ import { StepList } from '../../engine/run/step-list.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
 import { HOST } from '../../engine/plan/place.ts';
 import { type GivenPlan, plannedAutos } from '../planner/given-plan.ts';
-import type { RatingsProfile } from '../planner/profile.ts';
+import type { RatingsProfile } from '../planner/sizes.ts';
 import { hostForm, longestRow } from '../ratings/rating-block.ts';
 import { oneBlock, type Ratings, type RatingSides } from '../ratings/ratings.ts';
 import { announceKernels } from '../tasks/announce-kernels.ts';
 import { runTasks } from '../tasks/run-tasks.ts';
 import { contracts, type KernelChoice, type KernelTuning, type UpdateProblem } from '../tasks/tasks.ts';
 import { valuesOfStage } from '../tasks/task-values.ts';
-import { type SizedAlsParams, sizedParams } from './implicit/sized-params.ts';
-import type { AlsParams } from './als-params.ts';
+import { type SizedAlsParams, sizedParams, type AlsParams } from './als-params.ts';
 import { implicitWeights } from './implicit/weights.ts';
 import { chooseSolver, mostSteps } from './solver-choice.ts';
 

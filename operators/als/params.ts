@@ -9,8 +9,7 @@ import {
   rankingMetricOf,
 } from '../params/common.ts';
 import { checkParams, defaultsOf, type ParamTable, type Rule } from '../params/table.ts';
-import type { AlsParams } from './als-params.ts';
-import { requestedGrids, sumsOfParts } from './partitions.ts';
+import { type AlsParams, requestedGrids, sumsOfParts } from './als-params.ts';
 import { isExact } from './solver-choice.ts';
 
 type Named = Parameters<Rule<AlsParams>['message']>[0];

@@ -8,13 +8,14 @@ import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { Place } from '../../engine/plan/place.ts';
 import { hostForm, type RatingBlock } from '../ratings/rating-block.ts';
 import type { RatingSides } from '../ratings/ratings.ts';
-import { contracts, type RowsTask } from '../tasks/tasks.ts';
-import type { AlsData, AlsStart } from './bind/als-data.ts';
-import { ALS } from './bind/bind-als.ts';
-import { otherSide, type Side, sides } from './plan/grid.ts';
-import { rowsTaskOf } from './plan/rows-task.ts';
+import { contracts, type RowsTask, type KernelChoice } from '../tasks/tasks.ts';
+import type { AlsData, AlsStart } from './factors.ts';
+import { ALS } from './bind.ts';
+import { otherSide, type Side, sides } from './plan/problem.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { leaveRatings } from '../ratings/leave-ratings.ts';
+import type { Stage } from '../../engine/plan/stages.ts';
+import { kernelOf } from './plan/stages.ts';
 
 /**
  * Uploads a sorted block of ratings to the first device before training, and prepares it there for the task
@@ -138,4 +139,42 @@ export async function leavePlaced(
   await Promise.all(sides.map((side) => placeRows(bound, side, place, ctx)));
   await leaveRatings(byUser, bound.given['ratings-by-user'], place, ctx);
   await leaveRatings(byItem, bound.given['ratings-by-item'], place, ctx);
+}
+
+const kernels: readonly string[] = [
+  'update',
+  'update-implicit',
+  'normal-equations',
+] satisfies RowsTask['kernel'][];
+
+/**
+ * Finds the task of a round (one iteration's stages) that reads the ratings sorted by `side` row by row, so
+ * that a device can prepare for it. `choice` is its kernel if the plan has none. Returns undefined if neither
+ * has one. `columns`: number of rows of the other side.
+ */
+export function rowsTaskOf(
+  round: readonly Stage[],
+  side: Side,
+  columns: number,
+  choice?: KernelChoice,
+): RowsTask | undefined {
+  const ratings = side === 'users' ? 'ratings-by-user' : 'ratings-by-item';
+  for (const { work } of round) {
+    const found =
+      work.kind === 'tasks' || work.kind === 'blocks'
+        ? work.tasks.find(({ kernel, uses }) => kernels.includes(kernel) && uses.block === ratings)
+        : undefined;
+    if (found === undefined) continue;
+    const params = { ...found.params, ...kernelOf(choice) };
+    // The plan already has the kernel among its tasks' parameters.
+    return 'variant' in params
+      ? ({
+          kernel: found.kernel,
+          params,
+          biases: found.uses.fixedBias !== undefined,
+          columns,
+        } as unknown as RowsTask)
+      : undefined;
+  }
+  return undefined;
 }

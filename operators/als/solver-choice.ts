@@ -1,6 +1,6 @@
 import { MAXIMUM_FORMED_RANK } from '../params/common.ts';
 import type { AlsParams } from './als-params.ts';
-import type { RatingsProfile } from '../planner/profile.ts';
+import type { RatingsProfile } from '../planner/sizes.ts';
 import type { ExactSolver, SolverChoice } from '../tasks/task-types.ts';
 
 /** Larger than the number of ratings of any row. */

@@ -4,24 +4,20 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { PlanDevices } from '../../engine/run/devices.ts';
 import { constant, type ScopeStage } from '../../engine/run/scope.ts';
 import { loadingStages } from '../planner/load-stages.ts';
-import type { RatingsProfile } from '../planner/profile.ts';
-import { loadingBytes, spilledLoadingBytes } from '../planner/sizes.ts';
+import { type RatingsProfile, loadingBytes, spilledLoadingBytes } from '../planner/sizes.ts';
 import { loadedOnce } from '../ratings/kept-forms.ts';
 import type { RatingSides } from '../ratings/ratings.ts';
 import { evenRanges } from '../ratings/row-ranges.ts';
 import { type OnSorted, type SortedRatings, type SortOptions, sortRatings } from '../ratings/sort-ratings.ts';
 import type { FitRun, ReadRatings, SortedData } from '../training/fit.ts';
-import type { AlsParams } from './als-params.ts';
-import type { AlsStart } from './bind/als-data.ts';
-import { drawRows } from './draw-rows.ts';
+import type { AlsParams, SizedAlsParams } from './als-params.ts';
+import type { AlsStart } from './factors.ts';
+import { drawRows, type SparkStart, startOfUsers } from './start.ts';
 import { effectiveRatings } from './implicit/effective-ratings.ts';
-import type { SizedAlsParams } from './implicit/sized-params.ts';
 import { type AlsChoices, compileKernels, guessKernels, NO_SIZES } from './kernel-choices.ts';
-import { freePlaced, placeBlock, placeStart, startRef, staysAt } from './place-ratings.ts';
-import { isInBlocks } from './plan/grid.ts';
+import { freePlaced, placeBlock, placeStart, startRef, staysAt, rowsTaskOf } from './place-ratings.ts';
+import { isInBlocks } from './plan/problem.ts';
 import type { AlsSetting, RatingsHome } from './plan/ratings-home.ts';
-import { rowsTaskOf } from './plan/rows-task.ts';
-import { type SparkStart, startOfUsers } from './spark-start.ts';
 
 /** What a fit by ALS takes from earlier ones on the same ratings, and gives to later ones. */
 export interface ContinuedAls {

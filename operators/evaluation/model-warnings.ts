@@ -1,7 +1,7 @@
 import { formatCount } from '../../engine/format.ts';
 import { type CommonParams, commonParams } from '../params/common.ts';
 import type { SgdParams } from '../sgd/params.ts';
-import type { TrainingIteration } from '../training/iteration.ts';
+import type { TrainingIteration } from '../training/training.ts';
 import type { Baselines } from './baselines.ts';
 import type { MetricValues } from './ranking/ranking-metrics.ts';
 import type { TrainingWarning } from './rating-warnings.ts';

@@ -21,10 +21,12 @@ import {
   homeOf,
   opened,
   type OpenInput,
+  belowOf,
+  dividingStages,
+  partsStage,
 } from './exchanged-rows.ts';
 import type { RowStage } from './exchange-room.ts';
 import type { PartSizes } from './exchange.ts';
-import { belowOf, dividingStages, partsStage } from './row-stages.ts';
 
 export type JoinSides = Readonly<Record<Side, ExchangeInput>>;
 

@@ -1,8 +1,7 @@
 import { formatBytes } from '../../engine/format.ts';
 import type { Stage } from '../../engine/plan/stages.ts';
 import { HOST, type Place } from '../../engine/plan/place.ts';
-import type { RatingsProfile } from './profile.ts';
-import { loadingBytes, spilledLoadingBytes } from './sizes.ts';
+import { type RatingsProfile, loadingBytes, spilledLoadingBytes } from './sizes.ts';
 
 /** Names of the stages of a fit's graph (engine/run/scope.ts) from reading ratings to training. */
 export const loadingStages = { read: 'read ratings', sort: 'sort ratings', train: 'train' } as const;

@@ -1,9 +1,31 @@
 import { CapacityError } from '../../engine/errors.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { counted, formatBytes } from '../../engine/format.ts';
-import type { BoundPlan } from '../../engine/plan/bound-plan.ts';
-import { partBytes } from '../../engine/plan/bound-plan.ts';
+import { type BoundPlan, partBytes } from '../../engine/plan/bound-plan.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
+
+/**
+ * Facts about the ratings from which a plan is made. If a plan is made from sizes alone, before any data are
+ * read, the longest rows and the largest rating are not known.
+ */
+export interface RatingsProfile {
+  /** m */
+  readonly users: number;
+  /** n */
+  readonly items: number;
+  /** Nz */
+  readonly ratings: number;
+  readonly longestUser?: number;
+  readonly longestItem?: number;
+  readonly largestRating?: number;
+  /** Number of pairs in the validation set, if there is one. */
+  readonly testRatings?: number;
+  /**
+   * The source and the operators from which ratings are read, printed as the plan's first stage:
+   * "parquet(ratings/) -> select-ratings".
+   */
+  readonly input?: string;
+}
 
 /**
  * Row stride of a factor matrix in elements: f rounded up to a multiple of `step`, the number of elements

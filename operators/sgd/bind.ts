@@ -12,18 +12,22 @@ import {
   type SgdDataSet,
   sgdDataSets,
   type SgdSizes,
+  steppedMatrices,
 } from './data-sets.ts';
-import type { HostPart } from './data/cut-blocks.ts';
-import type { SgdData } from './data/data.ts';
-import { hogwildTeams } from './schedules/gpu-schedule.ts';
-import type { SgdLayoutData } from './data/layout.ts';
-import type { TrainedFactors } from './factors.ts';
-import { sgdFeatures, type SgdParams, steppedLambdas } from './params.ts';
+import type { HostPart, SgdLayoutData } from './data/layout.ts';
+import type { SgdData, SgdSide } from './data/data.ts';
+import { hogwildTeams } from './schedules/gpu-schedules.ts';
+import { type TrainedFactors, biasColumns } from './factors.ts';
+import { sgdFeatures, type SgdParams, steppedLambdas, shrinkOf } from './params.ts';
 import { scheduleOf } from './plan.ts';
 import { BATCH_RATINGS, type SgdSchedule } from './schedules/schedule.ts';
-import { type SgdCuts, sgdSlices } from './slices.ts';
-import { givenFactors, startFrom, startParams } from './start.ts';
 import { teamOf, tileShape } from './schedules/tiles.ts';
+import { type BoundPlan, dataSetOf, partRef } from '../../engine/plan/bound-plan.ts';
+import { readRows } from '../../engine/row-parts.ts';
+import type { Given } from '../../engine/run/run-steps.ts';
+import { type SideNorms, measureStages } from '../training/loss.ts';
+import { balancedRanges, evenRanges, taskCount } from '../ratings/row-ranges.ts';
+import { TASKS_PER_WORKER } from './stages.ts';
 
 /**
  * Binds a plan, which was made from estimated sizes, to ratings in the layout of its schedule. If the blocks
@@ -256,4 +260,144 @@ function offsetsOfRows({ ratings }: SgdData, { from, to }: RowRange): Int32Array
   const part = ratings.parts.find((one) => one.from <= from && to <= one.from + one.rows);
   if (part === undefined) throw new Error(`no part of the ratings has the rows ${from} to ${to}`);
   return part.offsets.subarray(from - part.from, to - part.from + 1);
+}
+
+/**
+ * Standard deviation of an initial factor, for scaled ratings. A smaller one is better if there are many
+ * ratings for each factor (test RMSE at MovieLens-20M's shape, k = 32: 0.739 from 0.03, 0.740 from 0.06,
+ * 0.742 from 0.1), a larger one if there are few (ml-latest-small with biases: 0.848, 0.844, 0.843).
+ */
+const SPREAD = 0.06;
+
+/**
+ * Parameters of the task `initialize` for the rows or the columns of R. Without biases all factors are
+ * shifted by the same amount, so that initial products are near the mean rating: k · √(|μ|/σk) · ±√(|μ|/σk) =
+ * μ/σ.
+ */
+function startParams(
+  { rank, seed, biases }: Pick<SgdParams, 'rank' | 'seed' | 'biases'>,
+  { scale }: Pick<SgdData, 'scale'>,
+  isRow: boolean,
+) {
+  const level = scale.mean / scale.deviation;
+  const shift = Math.sqrt(Math.abs(level) / rank) * (isRow ? 1 : Math.sign(level));
+  const form = biases ? { first: 2, oneAt: biasColumns(isRow).one } : { shift };
+  return { rank, seed, norm: SPREAD * Math.sqrt(rank), ...form };
+}
+
+/** The norms of a side of which SGD's penalty consists, for users and items. */
+export type PenaltyNorms = Readonly<Record<'users' | 'items', Pick<SideNorms, 'weighted' | 'plain'>>>;
+
+/** The expected norms of random initial factors, as `weighted-norm` measures them. */
+export function startNorms(data: SgdData, params: SgdParams): PenaltyNorms {
+  const ratings = data.ratings.ratings;
+  const norms = ({ name, labels }: SgdSide) => {
+    const { norm, shift = 0 } = startParams(params, data, true);
+    const squares = norm ** 2 + params.rank * shift ** 2;
+    return {
+      weighted: ratings * (squares + (params.biases ? 1 : 0)),
+      plain: shrinkOf(params)[name].offset * labels.label.length * squares,
+    };
+  };
+  const [rows, columns] = [norms(data.rows), norms(data.columns)];
+  return data.rows.name === 'users' ? { users: rows, items: columns } : { users: columns, items: rows };
+}
+
+/**
+ * The stages before the first epoch if initial factors are given: matrices are copied from host memory
+ * instead of being drawn or set to zero.
+ */
+function startFrom({ start }: PhysicalPlan, { rowSums }: TrainedFactors, epoch: number): Stage[] {
+  const withSums = rowSums !== undefined;
+  return start.flatMap((stage): Stage[] => {
+    const { name, at, work } = stage;
+    if (name === 'initialize-rows') {
+      const data = steppedMatrices(withSums).map((matrix) => matrix.name);
+      return [{ name, at, work: { kind: 'exchange', how: 'move', data, to: 'from-host' } }];
+    }
+    if (name === 'first-batch-order' && work.kind === 'tasks') {
+      const tasks = work.tasks.map((task) => ({ ...task, params: { ...task.params, epoch } }));
+      return [{ ...stage, work: { kind: 'tasks', tasks } }];
+    }
+    return name === 'initialize-columns' || (withSums && work.kind === 'allocate') ? [] : [stage];
+  });
+}
+
+/**
+ * The partitions of given initial factors, in host memory. Segments of columns are padded to the width of the
+ * widest.
+ */
+function givenFactors(bound: BoundPlan, start: TrainedFactors, cuts: SgdCuts): Given[] {
+  return steppedMatrices(true).flatMap(({ name, side, key }) => {
+    const matrix = start[key];
+    if (matrix === undefined) return [];
+    const set = dataSetOf(bound, name);
+    return cuts[`${side}s`].map(({ from, to }, part): Given => {
+      const own = readRows(matrix, from, to, true);
+      const { rows } = set.parts[part];
+      const values = to - from === rows ? own : sharedArray(Float32Array, rows * matrix.columns);
+      if (values !== own) values.set(own);
+      const packed = set.packed ? { packed: true } : {};
+      return [partRef(bound, set, part, 0), { layout: 'factors', rows, columns: { values }, ...packed }];
+    });
+  });
+}
+
+/**
+ * Row and column ranges of the parts of the factors. `width`: the most columns of a part; all parts of
+ * columns (segments) are stored that wide.
+ */
+interface SgdCuts {
+  readonly rows: readonly RowRange[];
+  readonly columns: readonly RowRange[];
+  readonly width: number;
+}
+
+type RowOffsets = Int32Array | Float64Array;
+
+/**
+ * The slices of each stage: for each part, the row ranges of its tasks. `host`: the device that draws the
+ * initial factors.
+ */
+function sgdSlices(
+  { rows, columns, columnOffsets, ratings }: SgdData,
+  laid: SgdLayoutData,
+  { kind, deviceBlocks, workers }: SgdSchedule,
+  cuts: SgdCuts,
+  { device, host }: { readonly device: DeviceInfo; readonly host: DeviceInfo },
+): Record<string, RowRange[][]> {
+  const even = (parts: number) => ({
+    rows: cuts.rows.map(({ from, to }) => evenRanges(to - from, parts)),
+    columns: cuts.columns.map(() => evenRanges(cuts.width, parts)),
+  });
+  const copied = even(device.parallelism);
+  const shrunk = even(device.wholePasses ? 1 : device.parallelism);
+  const started = 4 * host.parallelism;
+  const common = {
+    'initialize-rows': even(started).rows,
+    'initialize-columns': cuts.columns.map(({ from, to }) => evenRanges(to - from, started)),
+    'copy-rows': copied.rows,
+    'copy-row-sums': copied.rows,
+    'copy-columns': copied.columns,
+    'copy-column-sums': copied.columns,
+    'shrink-rows': shrunk.rows,
+  };
+  if (deviceBlocks) return common;
+  const pass = (offsets: RowOffsets) =>
+    balancedRanges(offsets, device.wholePasses ? 1 : taskCount(offsets[offsets.length - 1]));
+  const passes = (parts: SgdLayoutData['ratings']) =>
+    parts.map(({ partition }) => pass(partition.columns.offsets as Int32Array));
+  const ofRows = passes(laid.ratings);
+  const batches = Math.ceil(ratings.ratings / BATCH_RATINGS);
+  return {
+    ...common,
+    'shrink-columns': shrunk.columns,
+    ...(kind === 'hogwild'
+      ? { 'sgd-epoch': [evenRanges(batches, device.wholePasses ? 1 : TASKS_PER_WORKER * workers)] }
+      : {}),
+    [measureStages.train]: ofRows,
+    [measureStages[rows.name]]: ofRows,
+    [measureStages[columns.name]]: [pass(columnOffsets)],
+    ...(laid.tests === undefined ? {} : { [measureStages.test]: passes(laid.tests.flat()) }),
+  };
 }

@@ -3,11 +3,10 @@ import type { PlanDevices } from '../../engine/run/devices.ts';
 import type { DataPart, DataSet } from '../../engine/plan/stages.ts';
 import { HOST, type Place } from '../../engine/plan/place.ts';
 import { passedName } from '../../engine/run/exchanges/pass.ts';
-import type { RatingsProfile } from '../planner/profile.ts';
-import { blockBytes } from '../planner/sizes.ts';
+import { type RatingsProfile, blockBytes } from '../planner/sizes.ts';
 import { evenRanges } from '../ratings/row-ranges.ts';
 import { sgdFeatures, type SgdParams } from './params.ts';
-import { staysOnDevice } from './schedules/blocks-schedule.ts';
+import { staysOnDevice } from './schedules/gpu-schedules.ts';
 import { BATCH_RATINGS, type SgdSchedule, sidesOf } from './schedules/schedule.ts';
 
 /**

@@ -3,6 +3,8 @@ import { type RowParts, wholeRows } from '../../engine/row-parts.ts';
 import type { ModelRows } from '../training/model-rows.ts';
 import type { SgdData } from './data/data.ts';
 import { sgdFeatures, type SgdParams } from './params.ts';
+import { type Matrices, partsOfMatrix } from '../training/training.ts';
+import { type SteppedMatrix, steppedMatrices } from './data-sets.ts';
 
 /**
  * User and item factors of a model, in the order of positions (ascending ids). With biases, the two features
@@ -112,4 +114,50 @@ function fromModelSide(
     all[to + one] = 1;
   }
   return wholeRows(all, features);
+}
+
+/** Collects trained factors from the parts of each matrix, which have no padding. */
+export function trainedFactors(
+  params: SgdParams,
+  partsOf: (matrix: SteppedMatrix) => readonly Float32Array[],
+): TrainedFactors {
+  const matrices = matricesOf(params).map(({ columns, ...matrix }) => {
+    const parts = partsOf(matrix).map((values) => ({ values }));
+    const rows = parts.reduce((sum, { values }) => sum + values.length / columns, 0);
+    return [matrix.key, { rows, columns, parts }] as const;
+  });
+  return Object.fromEntries(matrices) as unknown as TrainedFactors;
+}
+
+/** The matrices of a checkpoint. */
+export function toMatrices(factors: TrainedFactors): Matrices {
+  return Object.fromEntries(
+    steppedMatrices(factors.rowSums !== undefined).map(({ name, key }) => [
+      name,
+      factors[key]?.parts.map(({ values }) => values) ?? [],
+    ]),
+  );
+}
+
+export function fromMatrices(matrices: Matrices, params: SgdParams): TrainedFactors {
+  return trainedFactors(params, ({ name }) => partsOfMatrix(matrices[name]));
+}
+
+/** Length of each matrix of a checkpoint. */
+export function sgdMatrices(
+  { ratings, columnOffsets }: SgdData,
+  params: SgdParams,
+): Readonly<Record<string, number>> {
+  const rows = { row: ratings.rows, column: columnOffsets.length - 1 };
+  return Object.fromEntries(
+    matricesOf(params).map(({ name, side, columns }) => [name, rows[side] * columns]),
+  );
+}
+
+/** The matrices that a run updates, with the row length of each. */
+function matricesOf(params: SgdParams) {
+  return steppedMatrices(params.rate === 'adagrad').map((matrix) => ({
+    ...matrix,
+    columns: matrix.key === 'rows' || matrix.key === 'columns' ? sgdFeatures(params) : 1,
+  }));
 }

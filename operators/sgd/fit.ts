@@ -12,14 +12,14 @@ import type { RatingShape } from '../evaluation/rating-facts.ts';
 import { differencesOf, type GivenPlan, shown } from '../planner/given-plan.ts';
 import { loadingStages } from '../planner/load-stages.ts';
 import { requireBudget } from '../planner/memory-budget.ts';
-import type { RatingsProfile } from '../planner/profile.ts';
+import type { RatingsProfile } from '../planner/sizes.ts';
 import type { KnownPairs } from '../ratings/ids/known-pairs.ts';
 import { type WidenedRatings, widenRatings } from '../ratings/ids/relabel.ts';
 import { loadedOnce, ownBlock, ownRatings } from '../ratings/kept-forms.ts';
 import type { RatingBlock } from '../ratings/rating-block.ts';
 import { ratingsOf } from '../ratings/ratings.ts';
 import type { FactorModel } from '../serving/factor-model.ts';
-import type { EndedTraining, ValidationPairs } from '../training/ended-training.ts';
+import { type EndedTraining, type ValidationPairs, meansFit } from '../training/ended-training.ts';
 import {
   devicesOf,
   factsStage,
@@ -39,16 +39,19 @@ import {
   validationStage,
   warningsStage,
 } from '../training/fit.ts';
-import { planCheckpoints } from '../training/planned-checkpoints.ts';
-import { meansFit } from '../training/rating-findings.ts';
-import { pairsByPosition } from './data/by-position.ts';
-import { type Continuation, continueFrom } from './data/continue.ts';
-import { type LoadedSgdData, loadSgdData, loadSgdTest, meansByPosition } from './data/data.ts';
-import { solveNewRows } from './data/solve-new-rows.ts';
-import { sgdMatrices } from './matrices.ts';
+import { planCheckpoints } from '../training/planned-training.ts';
+import {
+  pairsByPosition,
+  type LoadedSgdData,
+  loadSgdData,
+  loadSgdTest,
+  meansByPosition,
+} from './data/data.ts';
+import { type Continuation, continueFrom, solveNewRows } from './data/continue.ts';
+import { sgdMatrices } from './factors.ts';
 import type { SgdParams } from './params.ts';
 import { planSgd, scheduleOf } from './plan.ts';
-import type { SgdPlanDetails } from './problem.ts';
+import type { SgdPlanDetails } from './stages.ts';
 import { schedulesFor } from './schedules/choose-schedule.ts';
 import { convergenceReport } from './schedules/convergence.ts';
 import type { SgdSchedule } from './schedules/schedule.ts';

@@ -7,29 +7,37 @@ import type { StepResults } from '../../engine/run/run-steps.ts';
 import type { RatingBlock } from '../ratings/rating-block.ts';
 import { leaveRatings } from '../ratings/leave-ratings.ts';
 import type { BoundRun } from '../training/bind-plan.ts';
-import { partsOf } from '../training/joined-parts.ts';
-import { joinedRows, type ModelRows } from '../training/model-rows.ts';
+import { partsOf, joinedRows, type ModelRows } from '../training/model-rows.ts';
 import { trainingErrors } from '../training/loss.ts';
-import { type Checkpoints, checkpointsOf, type HostCopy, type Matrices } from '../training/host-copy.ts';
-import { MOST_RESTARTS } from '../training/course.ts';
-import { runLoop } from '../training/loop.ts';
-import { planAfterRun } from '../training/planned-measures.ts';
-import type { LoopResult, Training } from '../training/training.ts';
-import { StoppingRule } from '../training/stopping-rule.ts';
+import {
+  type Checkpoints,
+  checkpointsOf,
+  type HostCopy,
+  type Matrices,
+  type LoopResult,
+  type Training,
+  StoppingRule,
+} from '../training/training.ts';
+import { MOST_RESTARTS, runLoop } from '../training/loop.ts';
+import { planAfterRun } from '../training/planned-training.ts';
 import { validationMetric } from '../evaluation/ranking/validation-metric.ts';
 import { RANKED_USERS } from '../evaluation/ranking/ranked-pairs.ts';
 import { rankingMetricOf } from '../params/common.ts';
-import { bindSgd } from './bind.ts';
-import { pairsByPosition } from './data/by-position.ts';
-import type { SgdData } from './data/data.ts';
-import { fromModel, type ModelFactors, modelSides, type TrainedFactors } from './factors.ts';
+import { bindSgd, type PenaltyNorms, startNorms } from './bind.ts';
+import { pairsByPosition, type SgdData } from './data/data.ts';
+import {
+  fromModel,
+  type ModelFactors,
+  modelSides,
+  type TrainedFactors,
+  fromMatrices,
+  toMatrices,
+  trainedFactors,
+} from './factors.ts';
 import { layOut } from './data/layout.ts';
-import { LearningRate, type RateCourse } from './learning-rate.ts';
-import { fromMatrices, toMatrices, trainedFactors } from './matrices.ts';
 import { sgdFeatures, type SgdParams, shrinks, steppedLambdas } from './params.ts';
 import { scheduleOf } from './plan.ts';
-import { type PenaltyNorms, startNorms } from './start.ts';
-import { bandsLeave } from './schedules/blocks-schedule.ts';
+import { bandsLeave } from './schedules/gpu-schedules.ts';
 
 export interface SgdInput {
   readonly data: SgdData;
@@ -229,4 +237,62 @@ function fromResults(
       matrix.side === 'column' && segments ? values.subarray(0, segments[part] * width) : values,
     );
   });
+}
+
+/**
+ * The rate `bold` is multiplied by BOLD_GROWTH after an epoch whose loss fell, and by BOLD_CUT after one
+ * whose loss rose (Gemulla et al.: DSGD, KDD 2011, section 5).
+ */
+const BOLD_GROWTH = 1.05;
+const BOLD_CUT = 0.5;
+
+/** The state of the rate: a factor of all later rates, and the loss of the previous epoch. */
+type RateCourse = { readonly factor: number; readonly loss: number };
+
+/**
+ * The learning rate γ of each epoch, with α = `learningRate` and β = `decay`:
+ *
+ *     paper      γ_t = α / (1 + β t^1.5), t = 0, 1, ..    (cuMF_SGD, section 5.1; Yun et al.: NOMAD)
+ *     constant   γ_t = α
+ *     bold       α, then 5 % more after an epoch whose loss fell, and half after one whose loss rose
+ *     adagrad    α, which the kernel divides by each row's own √(1 + G); G grows by its squared gradients
+ *
+ * `halve` is called after an epoch that diverged: it halves all later rates.
+ */
+export class LearningRate {
+  readonly #params: Pick<SgdParams, 'rate' | 'learningRate' | 'decay'>;
+  #factor = 1;
+  #lastLoss = Number.POSITIVE_INFINITY;
+
+  constructor(params: Pick<SgdParams, 'rate' | 'learningRate' | 'decay'>) {
+    this.#params = params;
+  }
+
+  /** The rate of an epoch; epochs count from 1. */
+  of(epoch: number): number {
+    const { rate, learningRate, decay } = this.#params;
+    const start = this.#factor * learningRate;
+    return rate === 'paper' ? start / (1 + decay * (epoch - 1) ** 1.5) : start;
+  }
+
+  /** Adjusts the rate by the loss after an epoch whose result is kept. */
+  adjust(loss: number): void {
+    if (this.#params.rate === 'bold') this.#factor *= loss <= this.#lastLoss ? BOLD_GROWTH : BOLD_CUT;
+    this.#lastLoss = loss;
+  }
+
+  /** State after the last epoch that was kept. */
+  get course(): RateCourse {
+    return { factor: this.#factor, loss: this.#lastLoss };
+  }
+
+  /** Restores a state. Default: the state before the first epoch. */
+  rewind({ factor = 1, loss = Number.POSITIVE_INFINITY }: Partial<RateCourse> = {}): void {
+    this.#factor = factor;
+    this.#lastLoss = loss;
+  }
+
+  halve(): void {
+    this.#factor /= 2;
+  }
 }

@@ -1,11 +1,9 @@
 import { hostMeter } from '../../engine/run/memory-meter.ts';
 import type { StepResults } from '../../engine/run/run-steps.ts';
 import type { Partition, StoredColumn } from '../../engine/partition.ts';
-import type { HostCopy } from './host-copy.ts';
-import type { TrainingIteration } from './iteration.ts';
-import { handedBytes, isInFiles } from './planned-checkpoints.ts';
+import type { HostCopy, TrainingIteration, LoopOptions, Training } from './training.ts';
+import { handedBytes, isInFiles } from './planned-training.ts';
 import type { Rounds, Trained } from './rounds.ts';
-import type { LoopOptions, Training } from './training.ts';
 
 /**
  * Copies of the factors to the host may take this share of a run's time: the slower a copy, the longer the

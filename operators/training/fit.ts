@@ -20,17 +20,20 @@ import {
 } from '../planner/given-plan.ts';
 import { loadingStages } from '../planner/load-stages.ts';
 import { dataBytes, type MemoryBudget } from '../planner/memory-budget.ts';
-import type { RatingsProfile } from '../planner/profile.ts';
+import type { RatingsProfile } from '../planner/sizes.ts';
 import type { IndexedRatings } from '../ratings/ids/index-ids.ts';
 import { keepKnown, type KnownPairs, type ReadPairs } from '../ratings/ids/known-pairs.ts';
 import { type KeptForms, loadedOnce } from '../ratings/kept-forms.ts';
 import type { RatingBlock } from '../ratings/rating-block.ts';
 import type { Ratings } from '../ratings/ratings.ts';
 import type { DuplicatePolicy } from '../tasks/tasks.ts';
-import type { EndedTraining, RankedTraining, ValidationPairs } from './ended-training.ts';
-import type { Checkpoints, Matrices } from './host-copy.ts';
-import type { TrainingIteration } from './iteration.ts';
-import { findProblems } from './rating-findings.ts';
+import {
+  type EndedTraining,
+  type RankedTraining,
+  type ValidationPairs,
+  findProblems,
+} from './ended-training.ts';
+import type { Checkpoints, Matrices, TrainingIteration } from './training.ts';
 
 /** The ratings to train on, as the caller of a fit reads them. */
 export interface FitRatings {

@@ -8,9 +8,7 @@ import type { Scope } from '../../engine/run/scope.ts';
 import type { Step } from '../../engine/run/step.ts';
 import { contracts } from '../tasks/tasks.ts';
 import type { TrainingErrors } from './loss.ts';
-import { withSolved } from './solved-figures.ts';
-import { RoundClock } from './round-clock.ts';
-import type { LoopOptions, Training } from './training.ts';
+import type { LoopOptions, Training, TrainingIteration, HostCopy } from './training.ts';
 
 /** The factors on devices after a round, as version numbers of data sets. */
 export interface Trained {
@@ -208,4 +206,68 @@ function isSentAtOnce({ devices }: BoundPlan, steps: readonly Step[]): boolean {
     ({ at, ended, do: { kind } }) =>
       device?.inOrder && at === device.place && ended.length === 0 && kind !== 'move' && kind !== 'spill',
   );
+}
+
+/**
+ * Measures the time of each round, from the end of the work before it to its own end, so that the times of
+ * consecutive rounds neither overlap nor leave gaps.
+ */
+export class RoundClock {
+  /**
+   * The time at which the latest steps ended: by the host's clock, in milliseconds, and by each device's own
+   * clock.
+   */
+  #host = 0;
+  #ends: StepResults['ends'] = new Map();
+
+  /**
+   * Seconds of a round whose steps have ended; the measure before it is not included. `sent`: time of
+   * sending, in milliseconds of performance.now(). `follows`: true if the round was sent to a single device
+   * that still ran earlier steps. Then the device's clock is used: the host may learn of both ends at the
+   * same time.
+   */
+  round({ ends }: StepResults, sent: number, follows: boolean): number {
+    const before = this.#ends;
+    const from = Math.max(sent, this.#host);
+    this.measured({ ends });
+    const [end, ...others] = ends;
+    const start = end && before.get(end[0]);
+    const known = follows && others.length === 0 && start !== undefined && end[1] > start;
+    return (known ? end[1] - start : this.#host - from) / 1000;
+  }
+
+  /** Records the end of other steps, such as a round's measure. */
+  measured({ ends }: Pick<StepResults, 'ends'>): void {
+    this.#host = performance.now();
+    if (ends.size > 0) this.#ends = ends;
+  }
+}
+
+/**
+ * The exact errors of the last round, from a pass over the ratings, together with the errors that its solve
+ * had computed (as `solved`).
+ */
+export function withSolved<Errors extends TrainingErrors>(
+  errors: Errors,
+  told: TrainingErrors | undefined,
+): Errors {
+  return told?.fromSolve && !errors.fromSolve
+    ? {
+        ...errors,
+        solved: { loss: told.loss, ...(told.trainRmse === undefined ? {} : { trainRmse: told.trainRmse }) },
+      }
+    : errors;
+}
+
+/**
+ * The iterations of the copy from which a run continues. The last one gets back the errors that its solve
+ * computed: the errors that it would show had the run not been interrupted.
+ */
+export function iterationsOf(copy: HostCopy<unknown> | undefined): TrainingIteration[] {
+  return (copy?.iterations ?? []).map((one) => {
+    const { solved, testMetrics, ...report } = one;
+    return solved === undefined
+      ? one
+      : { ...report, ...solved, fromSolve: true, ...(testMetrics && { testMetrics }) };
+  });
 }

@@ -1,4 +1,4 @@
-import { sizedParams } from '../../operators/als/implicit/sized-params.ts';
+import { sizedParams } from '../../operators/als/als-params.ts';
 import { expect, it } from 'vitest';
 import { planDevices } from '../../engine/run/devices.ts';
 import type { Device } from '../../engine/run/device.ts';
@@ -8,7 +8,7 @@ import { chooseKernels } from '../../operators/als/kernel-choices.ts';
 import { checkAlsParams } from '../../operators/als/params.ts';
 import { planAls } from '../../operators/als/plan/plan-als.ts';
 import { trainAls } from '../../operators/als/train.ts';
-import { type Checkpoints, type Matrices, partsOfMatrix } from '../../operators/training/host-copy.ts';
+import { type Checkpoints, type Matrices, partsOfMatrix } from '../../operators/training/training.ts';
 import { testRandom } from '../support/ratings.ts';
 import { secondDevice } from '../support/devices/second-device.ts';
 import { alsProblem } from '../support/steps/small-problems.ts';

@@ -11,7 +11,7 @@ import { rowsOfBlock } from '../../operators/ratings/rating-block.ts';
 import { balancedRanges } from '../../operators/ratings/row-ranges.ts';
 import { ofParts, partOfBlock, ratingsOf } from '../../operators/ratings/ratings.ts';
 import { sortedBlocks } from '../support/blocks.ts';
-import { ratingScale, standardize } from '../../operators/sgd/data/standardize.ts';
+import { ratingScale, standardize } from '../../operators/sgd/data/data.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
 import { ratingFacts } from '../support/devices/slow-facts.ts';
 

@@ -2,7 +2,7 @@ import type { StoredCheckpoint } from '../../../connectors/checkpoint/checkpoint
 import { DataError, UsageError } from '../../../engine/errors.ts';
 import type { Json, JsonObject } from '../../../engine/json.ts';
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
-import type { HostCopy, Matrices } from '../../../operators/training/host-copy.ts';
+import type { HostCopy, Matrices } from '../../../operators/training/training.ts';
 import { packageInfo } from '../../package-info.ts';
 import { differencesOf, savedPlan, shortly, shownName } from '../../../operators/planner/given-plan.ts';
 import type { Fingerprint } from './data-fingerprint.ts';

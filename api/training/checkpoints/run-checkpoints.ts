@@ -5,9 +5,8 @@ import type { JsonObject } from '../../../engine/json.ts';
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { FitCheckpoints } from '../../../operators/training/fit.ts';
-import type { HostCopy, Matrices } from '../../../operators/training/host-copy.ts';
-import type { TrainingIteration } from '../../../operators/training/iteration.ts';
-import { CHECKPOINT_STAGE } from '../../../operators/training/planned-checkpoints.ts';
+import type { HostCopy, Matrices, TrainingIteration } from '../../../operators/training/training.ts';
+import { CHECKPOINT_STAGE } from '../../../operators/training/planned-training.ts';
 import {
   type GivenPlan,
   planDifferences,

@@ -1,8 +1,8 @@
 import { computeDevice, planDevices } from '../../../engine/run/devices.ts';
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
 import { chooseAlgorithm } from '../algorithm-choice.ts';
-import { assumedDevices } from '../../../operators/planner/assumed-devices.ts';
-import type { RatingsProfile } from '../../../operators/planner/profile.ts';
+import { assumedDevices } from '../../../operators/planner/device-rates.ts';
+import type { RatingsProfile } from '../../../operators/planner/sizes.ts';
 import type { AlsParams } from '../../../operators/als/als-params.ts';
 import { alsDefaults, checkAlsParams } from '../../../operators/als/params.ts';
 import { planAls } from '../../../operators/als/plan/plan-als.ts';

@@ -2,7 +2,7 @@ import { type CapacityError, DataError, type DivergedError, throwIfAborted } fro
 import type { ProgressEvent } from '../../../engine/events.ts';
 import { counted } from '../../../engine/format.ts';
 import { startPhase } from '../../../engine/phase.ts';
-import type { AlsStart } from '../../../operators/als/bind/als-data.ts';
+import type { AlsStart } from '../../../operators/als/factors.ts';
 import { ALS } from '../../training/als.ts';
 import { isError } from '../error-metrics.ts';
 import type { TrialParams } from './search-space.ts';

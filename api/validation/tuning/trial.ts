@@ -1,8 +1,8 @@
 import { isError } from '../error-metrics.ts';
 import { CapacityError, DataError, DivergedError } from '../../../engine/errors.ts';
-import type { AlsStart } from '../../../operators/als/bind/als-data.ts';
+import type { AlsStart } from '../../../operators/als/factors.ts';
 import type { HeldOutRanking } from '../../../operators/evaluation/ranking/held-out-ranking.ts';
-import type { TrainingIteration } from '../../../operators/training/iteration.ts';
+import type { TrainingIteration } from '../../../operators/training/training.ts';
 import type { Baselines } from '../../../operators/evaluation/baselines.ts';
 import {
   parseMetric,

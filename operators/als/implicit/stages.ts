@@ -4,8 +4,8 @@ import { factorBytes } from '../../planner/sizes.ts';
 import { evenRanges } from '../../ratings/row-ranges.ts';
 import { rankingMetricOf } from '../../params/common.ts';
 import { depthOf, parseMetric } from '../../evaluation/ranking/ranking-metrics.ts';
-import type { SizedAlsParams } from './sized-params.ts';
-import type { Side } from '../plan/grid.ts';
+import type { SizedAlsParams } from '../als-params.ts';
+import type { Side } from '../plan/problem.ts';
 import { unobservedWeightOf } from './weights.ts';
 
 /** Number of rows of a Gram matrix that one task computes, on a device whose passes are cut into tasks. */

@@ -1,7 +1,6 @@
 import type { DataPart, DataSet } from '../../../engine/plan/stages.ts';
 import { HOST, type Place, SPILL } from '../../../engine/plan/place.ts';
-import type { RatingsProfile } from '../../planner/profile.ts';
-import { blockBytes } from '../../planner/sizes.ts';
+import { type RatingsProfile, blockBytes } from '../../planner/sizes.ts';
 import { evenRanges, sharedRanges } from '../../ratings/row-ranges.ts';
 import { equationColumns } from '../../tasks/equation-tasks.ts';
 import { gradientColumns } from '../../tasks/vector-tasks.ts';
@@ -17,9 +16,6 @@ import {
   sides,
   sumsOf,
   verticalParts,
-} from './grid.ts';
-import { hasTotals } from './half-iteration.ts';
-import {
   allPlaces,
   type AlsProblem,
   blockPlaces,
@@ -28,6 +24,7 @@ import {
   partPlaces,
   sideNames,
 } from './problem.ts';
+import { hasTotals } from './stages.ts';
 
 /** Roles of data sets that exist before the first step of a run and never change. */
 export type GivenRole = 'ratings' | 'tests' | 'keys' | 'lengths' | 'totals' | 'shifts';

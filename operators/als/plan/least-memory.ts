@@ -1,4 +1,4 @@
-import type { AlsGrid } from './grid.ts';
+import type { AlsGrid } from './problem.ts';
 
 /** The amount that is found is at most this factor above an amount that is too little. */
 const PRECISION = 1.03;

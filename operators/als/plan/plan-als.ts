@@ -3,19 +3,32 @@ import { formatBytes } from '../../../engine/format.ts';
 import type { PhysicalPlan, RejectedPlan } from '../../../engine/plan/physical-plan.ts';
 import type { PlanDevices } from '../../../engine/run/devices.ts';
 import { ratesOf } from '../../planner/device-rates.ts';
-import type { RatingsProfile } from '../../planner/profile.ts';
+import type { RatingsProfile } from '../../planner/sizes.ts';
 import { rankingMetricOf } from '../../params/common.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
-import { sizedParams } from '../implicit/sized-params.ts';
-import type { AlsParams } from '../als-params.ts';
-import { type RequestedGrids, requestedGrids, requireGroupsOf, requireRowsForParts } from '../partitions.ts';
-import { candidateGrids, describeGrid } from './cost/candidates.ts';
-import { costOf, type IterationCost } from './cost/cost.ts';
-import { blockShare } from './cost/device-bytes.ts';
-import { type AlsGrid, type Side, type SideGrid, sides, suits } from './grid.ts';
+import {
+  sizedParams,
+  type AlsParams,
+  type RequestedGrids,
+  requestedGrids,
+  requireGroupsOf,
+  requireRowsForParts,
+} from '../als-params.ts';
+import { candidateGrids, describeGrid } from './candidates.ts';
+import { costOf, type IterationCost } from './cost.ts';
+import { blockShare } from './memory.ts';
+import {
+  type AlsGrid,
+  type Side,
+  type SideGrid,
+  sides,
+  suits,
+  type AlsPlanOptions,
+  type AlsProblem,
+  limitedDevices,
+} from './problem.ts';
 import { type LeastMemory, leastMemory } from './least-memory.ts';
 import { PlannedGrids } from './plan-of-grid.ts';
-import { type AlsPlanOptions, type AlsProblem, limitedDevices } from './problem.ts';
 import { fitting, noneFits, requireVectorSums, requireVertical, tooLarge } from './refusals.ts';
 import { fewerReason, type UsualWay, usualWays } from './usual-ways.ts';
 

@@ -3,16 +3,14 @@ import { formatBytes, formatCount } from '../../../engine/format.ts';
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
 import type { PlanDevices } from '../../../engine/run/devices.ts';
-import { describeGrid } from './cost/candidates.ts';
-import { type AlsGrid, gridOf, type Side } from './grid.ts';
+import { describeGrid } from './candidates.ts';
+import { type AlsGrid, gridOf, type Side, type AlsPlanOptions } from './problem.ts';
 import { planAls } from './plan-als.ts';
-import type { AlsPlanOptions } from './problem.ts';
 import { fitting } from './refusals.ts';
 import type { AlsParams } from '../als-params.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
-import type { RatingsProfile } from '../../planner/profile.ts';
-import { planCheckpoints } from '../../training/planned-checkpoints.ts';
-import { blockLimit, partLoadingBytes } from '../../planner/sizes.ts';
+import { type RatingsProfile, blockLimit, partLoadingBytes } from '../../planner/sizes.ts';
+import { planCheckpoints } from '../../training/planned-training.ts';
 import {
   baseBytes,
   dataBytes,

@@ -4,13 +4,12 @@ import { formatBytes, formatCount } from '../../../engine/format.ts';
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
 import { HOST } from '../../../engine/plan/place.ts';
 import { blockLimit } from '../../planner/sizes.ts';
-import type { RequestedGrids } from '../partitions.ts';
+import type { RequestedGrids } from '../als-params.ts';
 import { ALL_ROWS } from '../solver-choice.ts';
-import { describeGrid, HEADROOM } from './cost/candidates.ts';
-import { blockShare, leastBytes } from './cost/device-bytes.ts';
-import type { AlsGrid } from './grid.ts';
+import { describeGrid, HEADROOM } from './candidates.ts';
+import { blockShare, leastBytes } from './memory.ts';
+import type { AlsGrid, AlsProblem } from './problem.ts';
 import type { LeastMemory } from './least-memory.ts';
-import type { AlsProblem } from './problem.ts';
 
 /** Throws UsageError if devices are to exchange CG vectors but the solver needs whole normal equations. */
 export function requireVectorSums({ sums }: RequestedGrids, { solver }: AlsProblem): void {

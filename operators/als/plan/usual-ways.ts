@@ -1,10 +1,15 @@
-import type { RequestedGrids } from '../partitions.ts';
-import { describeGrid } from './cost/candidates.ts';
-import { costOf, gramSeconds, type IterationCost, pipelinedOf, pipelineSeconds } from './cost/cost.ts';
-import { type AlsGrid, type Side, type SideGrid, sides, suits } from './grid.ts';
-import type { AlsProblem } from './problem.ts';
+import type { RequestedGrids } from '../als-params.ts';
+import { describeGrid } from './candidates.ts';
+import {
+  costOf,
+  gramSeconds,
+  type IterationCost,
+  pipelinedOf,
+  pipelineSeconds,
+  secondsAlone,
+} from './cost.ts';
+import { type AlsGrid, type Side, type SideGrid, sides, suits, type AlsProblem } from './problem.ts';
 import { blockLimit } from '../../planner/sizes.ts';
-import { secondsAlone } from './cost/seconds-alone.ts';
 
 /**
  * Plans are tried in the order of their estimated seconds per iteration, multiplied by a handicap: 1 plus

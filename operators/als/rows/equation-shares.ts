@@ -8,7 +8,7 @@ import { blockOf, emptyBlock, hostForm, type RatingBlock, rowsOfBlock } from '..
 import { equationColumns } from '../../tasks/equation-tasks.ts';
 import { addSliced } from '../../tasks/run-tasks.ts';
 import { contracts } from '../../tasks/tasks.ts';
-import type { SizedAlsParams } from '../implicit/sized-params.ts';
+import type { SizedAlsParams } from '../als-params.ts';
 import { implicitWeights } from '../implicit/weights.ts';
 import { factorsOf, type PlacedFactors, refsOf, slicesOf } from './solve-rows.ts';
 

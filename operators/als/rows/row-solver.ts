@@ -4,21 +4,25 @@ import type { Device } from '../../../engine/run/device.ts';
 import { computeDevice } from '../../../engine/run/devices.ts';
 import { type Given, runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
-import { hostForm, largestRating, longestRow, type RatingBlock } from '../../ratings/rating-block.ts';
+import {
+  hostForm,
+  largestRating,
+  longestRow,
+  type RatingBlock,
+  rowsOfBlock,
+} from '../../ratings/rating-block.ts';
 import type { SolverChoice } from '../../tasks/task-types.ts';
 import { contracts } from '../../tasks/tasks.ts';
-import { drawRows } from '../draw-rows.ts';
+import { drawRows } from '../start.ts';
 import { implicitWeights, unobservedWeightOf } from '../implicit/weights.ts';
 import { chooseKernels } from '../kernel-choices.ts';
-import type { SizedAlsParams } from '../implicit/sized-params.ts';
-import { kernelOf } from '../plan/half-iteration.ts';
+import type { SizedAlsParams } from '../als-params.ts';
+import { kernelOf } from '../plan/stages.ts';
 import { inUnit } from '../rating-unit.ts';
 import { chooseSolver, solverParams } from '../solver-choice.ts';
 import { tilingOf } from '../tiles.ts';
-import { sharedArray } from '../../../engine/partition.ts';
-import { roundToHalf } from '../../../engine/numbers/half.ts';
-import { FixedFactors } from './fixed-factors.ts';
-import { lossOfRows, type RowsLoss, type SolvedRowsLoss, squaresOf } from './rows-loss.ts';
+import { sharedArray, type Partition, dataSetName, type PartitionRef } from '../../../engine/partition.ts';
+import { roundToHalf, copyNumbers } from '../../../engine/numbers/half.ts';
 import {
   emptyGram,
   gramOf,
@@ -26,11 +30,22 @@ import {
   type RowRule,
   type RowsSolver,
   slicesOf,
+  factorsOf,
+  outcomeOf,
+  refsOf,
+  shiftsOf,
+  type SolveOutcome,
+  type GivenRows,
+  solveRows,
+  type RowsSolving,
 } from './solve-rows.ts';
-import { solveInPlace } from './solve-in-place.ts';
-import { solveSummed } from './solve-summed.ts';
 import { DivergedError } from '../../../engine/errors.ts';
-import { largestOfRow, type RowSizes, unsolvedAdvice } from '../unsolved-advice.ts';
+import { largestOfRow, type RowSizes, unsolvedAdvice } from '../solved-loss.ts';
+import { factorStride } from '../../planner/sizes.ts';
+import { equationColumns } from '../../tasks/equation-tasks.ts';
+import { addSliced } from '../../tasks/run-tasks.ts';
+import { valuesOfStage } from '../../tasks/task-values.ts';
+import { UNKNOWN_KEY } from '../../../engine/keys/tables/key-table.ts';
 
 const STAGE = 'solve-rows';
 
@@ -307,4 +322,337 @@ function divergedRow(
       advice: unsolvedAdvice({ ...sizes, count, largest: largestOfRow(block, row) }),
     },
   );
+}
+
+/** Most bytes of the rows that a CPU solves at a time. Tests lower it. */
+export const chunkLimit = { bytes: 32 << 20 };
+
+/** Ranges of rows that are solved one after the other, so that their matrices take little memory. */
+export function chunksOf(rows: number, stride: number): { readonly from: number; readonly to: number }[] {
+  const most = Math.max(1, Math.floor(chunkLimit.bytes / (4 * stride)));
+  return Array.from({ length: Math.ceil(rows / most) }, (_, chunk) => ({
+    from: chunk * most,
+    to: Math.min(rows, (chunk + 1) * most),
+  }));
+}
+
+/**
+ * Solves the rows of a block that is on the device, and writes them over `own`, the rows before. A CPU solves
+ * some of them at a time; the ratings are not copied for that. The rows do not depend on each other, so their
+ * bits are the same. `fromZeros`: conjugate gradients start from zeros. After a row without a finite solution
+ * the rows of later chunks are unchanged.
+ */
+async function solveInPlace(
+  own: Float32Array,
+  { fromZeros, ...rows }: Omit<GivenRows, 'previous' | 'placed'> & { readonly fromZeros: boolean },
+  solving: RowsSolving,
+  ctx: ExecutionContext,
+): Promise<SolveOutcome> {
+  const { kind, strideStep } = solving.device.info;
+  const { rank } = solving.rule;
+  const chunks = kind === 'cpu' ? chunksOf(rows.block.rows, factorStride(rank, strideStep)) : [];
+  const solve = async (
+    part: { readonly block: RatingBlock; readonly placed: boolean },
+    before: Float32Array,
+  ) => {
+    const { factors, badRow, objective } = await solveRows(
+      { ...rows, ...part, into: before, ...(fromZeros ? {} : { previous: before }) },
+      solving,
+      ctx,
+    );
+    if (factors !== before) before.set(factors);
+    return { badRow, objective };
+  };
+  if (chunks.length <= 1) return solve({ block: rows.block, placed: true }, own);
+  const name = dataSetName('rows-chunk');
+  let objective = 0;
+  for (const [partition, { from, to }] of chunks.entries()) {
+    const block = rowsOfBlock(rows.block, from, to, { name, partition, version: 0 });
+    const solved = await solve({ block, placed: false }, own.subarray(from * rank, to * rank));
+    objective += solved.objective;
+    if (solved.badRow >= 0) return { badRow: from + solved.badRow, objective };
+  }
+  return { badRow: -1, objective };
+}
+
+/**
+ * Rows whose equations are summed already. `sums`: for each row its A, b and number of ratings (see
+ * equationLayout), without regularization. `block`: the rows' ratings, of which only the numbers are read.
+ */
+interface SummedRows {
+  readonly block: RatingBlock;
+  readonly columns: number;
+  readonly sums: Float32Array;
+  /** For implicit data the Gram matrix of the whole fixed side, else not read. */
+  readonly gram: Float32Array;
+  readonly fromZeros: boolean;
+}
+
+interface SummedSolving {
+  readonly stage: string;
+  readonly rule: RowRule;
+  readonly solver: SolverChoice;
+  readonly device: Device;
+}
+
+/**
+ * Solves rows from the sums of their equations, and writes them over `own`, the rows before. Regularization and
+ * the Gram matrix are added here, once. Some rows at a time are on the device. After a row without a finite
+ * solution the rows of later chunks are unchanged.
+ */
+async function solveSummed(
+  own: Float32Array,
+  rows: SummedRows,
+  solving: SummedSolving,
+  ctx: ExecutionContext,
+): Promise<SolveOutcome> {
+  const { rank } = solving.rule;
+  let objective = 0;
+  const columns = equationColumns(rank, false);
+  for (const { from, to } of chunksOf(rows.block.rows, columns)) {
+    const block = rowsOfBlock(rows.block, from, to, refsOf(solving.stage)('block'));
+    const sums = rows.sums.subarray(from * columns, to * columns);
+    const before = own.subarray(from * rank, to * rank);
+    const solved = await solveChunk(before, { ...rows, block, sums }, solving, ctx);
+    objective += solved.objective;
+    if (solved.badRow >= 0) return { badRow: from + solved.badRow, objective };
+  }
+  return { badRow: -1, objective };
+}
+
+async function solveChunk(
+  own: Float32Array,
+  { block, columns, sums, gram, fromZeros }: SummedRows,
+  { stage, rule, solver, device }: SummedSolving,
+  ctx: ExecutionContext,
+): Promise<SolveOutcome> {
+  const { implicit, nonnegative: _, ...regularization } = rule;
+  const { rank } = rule;
+  const { place, strideStep } = device.info;
+  const ref = refsOf(stage);
+  const steps = new StepList(contracts);
+  const given: Given[] = [];
+  const put = (part: string, partition: Partition) => {
+    given.push([ref(part), partition, place]);
+    return ref(part);
+  };
+  const make = (part: string) => {
+    const shape = { rows: block.rows, columns: rank, stride: factorStride(rank, strideStep) };
+    steps.allocate(stage, place, ref(part), shape);
+    return ref(part);
+  };
+  const inputs = {
+    equations: put('equations', factorsOf(sums, equationColumns(rank, false))),
+    previous: fromZeros ? make('previous') : put('previous', factorsOf(own, rank)),
+    ...(implicit && {
+      gram: put('gram', factorsOf(gram, rank)),
+      shifts: put('shifts', shiftsOf(block, columns, rule)),
+    }),
+  };
+  const outputs = { factors: make('factors') };
+  const params = { ...regularization, ...solver };
+  const task = { kernel: 'solve-equations' as const, inputs, outputs, params };
+  addSliced(steps, stage, place, task, slicesOf(block, device));
+  steps.handOut(stage, outputs.factors, place);
+  steps.free(stage, place, [...Object.values(inputs), outputs.factors]);
+  const results = await runSteps(steps.steps, ctx, { given });
+  own.set(results.handed[0].columns.values as Float32Array);
+  return outcomeOf(valuesOfStage(results, stage, 'solve-equations'));
+}
+
+const ROWS_LOSS = 'rows-loss';
+
+/**
+ * The contribution of a block of rows to the loss: the errors of its ratings, in the unit of the given
+ * ratings, and its penalty. For implicit data, `observed` is the sum over its observed pairs.
+ */
+type RowsLoss =
+  | { readonly squared: number; readonly absolute: number; readonly count: number; readonly penalty: number }
+  | { readonly observed: number; readonly penalty: number };
+
+/** The contribution of explicit ratings, from the objective of the solve. */
+type SolvedRowsLoss = { readonly squared: number; readonly count: number; readonly penalty: number };
+
+/** Σ r² of a block, in the unit of training. */
+function squaresOf({ values }: RatingBlock): number {
+  let squares = 0;
+  for (let k = 0; k < values.length; k++) squares += values[k] ** 2;
+  return squares;
+}
+
+/** A block that is on the device, its rows, and the rows of the fixed side, in the unit of training. */
+interface MeasuredRows {
+  readonly block: RatingBlock;
+  readonly columns: number;
+  readonly rows: Float32Array;
+  readonly fixed: Float32Array | PlacedFactors;
+}
+
+/** `errors`: true to include the errors of the ratings. `unit`: the number by which ratings were divided. */
+interface Measuring {
+  readonly errors: boolean;
+  readonly params: SizedAlsParams;
+  readonly rule: RowRule;
+  readonly unit: number;
+  readonly device: Device;
+}
+
+/** Computes the contribution of rows to the loss, or without `errors` their penalty alone. */
+async function lossOfRows(
+  rows: MeasuredRows,
+  measuring: Measuring,
+  ctx: ExecutionContext,
+): Promise<RowsLoss | { readonly penalty: number }> {
+  const { errors, unit } = measuring;
+  const { implicitPrefs, regParam } = measuring.params;
+  if (rows.block.rows === 0)
+    return implicitPrefs ? { observed: 0, penalty: 0 } : { squared: 0, absolute: 0, count: 0, penalty: 0 };
+  const results = await measure(rows, measuring, ctx);
+  const sum = (values: readonly { readonly sum: number }[]) => values.reduce((all, one) => all + one.sum, 0);
+  if (implicitPrefs)
+    return {
+      ...(errors ? { observed: sum(valuesOfStage(results, ROWS_LOSS, 'implicit-error')) } : {}),
+      penalty: sum(valuesOfStage(results, ROWS_LOSS, 'weighted-norm')),
+    };
+  const penalty = regParam * unit * sum(valuesOfStage(results, ROWS_LOSS, 'weighted-norm'));
+  if (!errors) return { penalty };
+  const squares = valuesOfStage(results, ROWS_LOSS, 'squared-error');
+  const total = (name: 'squared' | 'absolute' | 'count') =>
+    squares.reduce((all, values) => all + values[name], 0);
+  return {
+    squared: unit ** 2 * total('squared'),
+    absolute: unit * total('absolute'),
+    count: total('count'),
+    penalty,
+  };
+}
+
+/** Runs the tasks that compute the loss. */
+function measure(
+  { block, columns, rows: values, fixed: theta }: MeasuredRows,
+  { errors, params: given, rule, device }: Measuring,
+  ctx: ExecutionContext,
+) {
+  const { rank, implicitPrefs, regExponent } = given;
+  const [{ place }, ref] = [device.info, refsOf(ROWS_LOSS)];
+  const [rows, unplaced, shifts] = ['rows', 'fixed', 'shifts'].map(ref);
+  const fixed = 'ref' in theta ? theta.ref : unplaced;
+  const inputs = { block: block.ref, rowFactors: rows, columnFactors: fixed };
+  const put: Given[] = [
+    [rows, factorsOf(values, rank), place],
+    ...('ref' in theta ? [] : [[fixed, factorsOf(theta, rank), place] satisfies Given]),
+    ...(implicitPrefs ? [[shifts, shiftsOf(block, columns, rule), place] satisfies Given] : []),
+  ];
+  const steps = new StepList(contracts);
+  const slices = slicesOf(block, device);
+  const add = (task: Parameters<typeof addSliced>[3]) => addSliced(steps, ROWS_LOSS, place, task, slices);
+  if (implicitPrefs) {
+    const params = { rank, ...implicitWeights(given) };
+    if (errors) add({ kernel: 'implicit-error', inputs, outputs: {}, params });
+    add({ kernel: 'weighted-norm', inputs: { shifts, factors: rows }, outputs: {}, params: { rank } });
+  } else {
+    const params = { rank, ...(regExponent === 1 ? {} : { exponent: regExponent }) };
+    if (errors) add({ kernel: 'squared-error', inputs, outputs: {}, params: { rank } });
+    add({ kernel: 'weighted-norm', inputs: { block: block.ref, factors: rows }, outputs: {}, params });
+  }
+  steps.free(
+    ROWS_LOSS,
+    place,
+    put.map(([ref]) => ref),
+  );
+  return runSteps(steps.steps, ctx, { given: put });
+}
+
+const FIXED_ROWS = 'fixed-rows';
+
+/**
+ * Factors of a fixed side that arrive in pieces, in any order. A CPU has them in its own memory alone, into
+ * which each piece is copied; for other devices they are collected in host memory.
+ */
+export class FixedFactors {
+  readonly #rows: number;
+  readonly #rank: number;
+  readonly #device: Device;
+  readonly #ctx: ExecutionContext;
+  /** On a CPU undefined. */
+  readonly #collected: Float32Array | undefined;
+  readonly #name = dataSetName(FIXED_ROWS);
+
+  private constructor(rows: number, rank: number, device: Device, ctx: ExecutionContext) {
+    [this.#rows, this.#rank, this.#device, this.#ctx] = [rows, rank, device, ctx];
+    if (device.info.kind !== 'cpu') this.#collected = sharedArray(Float32Array, rows * rank);
+  }
+
+  /** Allocates a matrix. Throws CapacityError if the device has no room for it. */
+  static async of(
+    { rows, rank }: { readonly rows: number; readonly rank: number },
+    device: Device,
+    ctx: ExecutionContext,
+  ): Promise<FixedFactors> {
+    const made = new FixedFactors(rows, rank, device, ctx);
+    if (made.#collected === undefined) await made.#allocate();
+    return made;
+  }
+
+  /** The rows, for a solver. */
+  get rows(): Float32Array | PlacedFactors {
+    return this.#collected ?? { ref: this.#ref('all'), rows: this.#rows };
+  }
+
+  /**
+   * Copies row i of `factors`, numbers or bits of float16, to the row positions[i], unless that is UNKNOWN_KEY.
+   */
+  async place(positions: Uint32Array, factors: Float32Array | Uint16Array): Promise<void> {
+    if (this.#collected === undefined) return this.#copy(positions, factors);
+    const rank = this.#rank;
+    for (let row = 0; row < positions.length; row++)
+      if (positions[row] !== UNKNOWN_KEY)
+        copyNumbers(
+          factors.subarray(row * rank, (row + 1) * rank),
+          this.#collected.subarray(positions[row] * rank, (positions[row] + 1) * rank),
+        );
+  }
+
+  /** Frees the device's memory. */
+  async free(): Promise<void> {
+    if (this.#collected !== undefined) return;
+    const steps = new StepList(contracts);
+    steps.free(FIXED_ROWS, this.#device.info.place, [this.#ref('all')]);
+    await runSteps(steps.steps, this.#ctx);
+  }
+
+  async #allocate(): Promise<void> {
+    const { place, strideStep } = this.#device.info;
+    const steps = new StepList(contracts);
+    const shape = { rows: this.#rows, columns: this.#rank, stride: factorStride(this.#rank, strideStep) };
+    steps.allocate(FIXED_ROWS, place, this.#ref('all'), { ...shape, contents: 'any' });
+    await runSteps(steps.steps, this.#ctx);
+  }
+
+  async #copy(positions: Uint32Array, factors: Float32Array | Uint16Array): Promise<void> {
+    if (positions.length === 0) return;
+    const { place } = this.#device.info;
+    const [rows, at] = ['rows', 'at'].map((part) => this.#ref(part));
+    const shared = sharedArray(Uint32Array, positions.length);
+    shared.set(positions);
+    const steps = new StepList(contracts);
+    steps.task(FIXED_ROWS, place, {
+      kernel: 'scatter-rows',
+      inputs: { rows, positions: at },
+      outputs: { whole: this.#ref('all') },
+      params: {},
+    });
+    steps.free(FIXED_ROWS, place, [rows, at]);
+    const given = { layout: 'row-positions', rows: positions.length, columns: { positions: shared } };
+    await runSteps(steps.steps, this.#ctx, {
+      given: [
+        [rows, factorsOf(factors, this.#rank), place],
+        [at, given, place],
+      ],
+    });
+  }
+
+  #ref(part: string): PartitionRef {
+    return { name: `${this.#name}/${part}`, partition: 0, version: 0 };
+  }
 }

@@ -6,8 +6,8 @@ import type { Device, Executor } from '../../../engine/run/device.ts';
 import { computeDevice, hostDevice } from '../../../engine/run/devices.ts';
 import { type Given, runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
-import { weighBlock } from '../../als/implicit/weighted-ratings.ts';
-import { kernelOf } from '../../als/plan/half-iteration.ts';
+import { weighBlock } from '../../als/implicit/rating-weight.ts';
+import { kernelOf } from '../../als/plan/stages.ts';
 import {
   emptyGram,
   factorsOf,

@@ -1,10 +1,16 @@
 import { keyCount } from '../../../engine/keys/key-column.ts';
-import { sharedArray } from '../../../engine/partition.ts';
+import { sharedArray, dataSetName } from '../../../engine/partition.ts';
 import { CounterRandom } from '../../../engine/random.ts';
 import type { FactorModel } from '../../serving/factor-model.ts';
 import type { ModelFactors } from '../factors.ts';
-import type { SgdParams } from '../params.ts';
+import { type SgdParams, lambdasOf, shrinkOf } from '../params.ts';
 import type { WidenedRatings } from '../../ratings/ids/relabel.ts';
+import { hostDevice } from '../../../engine/run/devices.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import { solveRows } from '../../als/rows/solve-rows.ts';
+import type { RatingBlock } from '../../ratings/rating-block.ts';
+import type { SgdData, SgdSide } from './data.ts';
+import { oneBlock } from '../../ratings/ratings.ts';
 
 /**
  * The initial state of training that continues from a model: factors of all users and items, and with biases
@@ -98,4 +104,274 @@ function meanOf(factors: Float32Array, rank: number, rows: number): Float64Array
   const mean = new Float64Array(rank);
   for (let row = 0; row < rows; row++) for (let k = 0; k < rank; k++) mean[k] += factors[row * rank + k];
   return mean.map((sum) => sum / Math.max(1, rows));
+}
+
+const STAGE = 'solve-new-rows';
+
+/**
+ * Number of rounds if new users rated new items; a round solves items, then users. Such a rating has no
+ * effect when items are solved first, since its user is not known yet. In the last two half-iterations all of
+ * them have an effect.
+ */
+const ROUNDS = 2;
+
+/**
+ * Every new row is assumed to have this number of ratings in addition to its own, which equal the predictions
+ * of the mean row. Without them, two or three ratings would determine a row. On movietweetings split by time
+ * the test RMSE of new pairs is 1.73 without, 1.67 with 10, 1.66 with 20; on ml-latest-small with a tenth of
+ * the users new 0.877, 0.869 and 0.869 (SGD with biases).
+ */
+export const PRIOR_RATINGS = 10;
+
+/** With λ = 0 the normal equations of rows with few ratings would be singular. */
+const LEAST_LAMBDA = 0.01;
+
+/**
+ * The parameters of the model's training, and the deviation σ of the ratings, which is the unit of
+ * `regOffset`.
+ */
+interface NewRowRule {
+  readonly params: SgdParams;
+  readonly deviation: number;
+}
+
+/**
+ * When training continues from a model: solves its new users and items in place, exactly, from the known rows
+ * of the other side. These are the normal equations of ALS (cuMF, eq. 2), but for the difference d to the
+ * mean row x̄ of the side. New rows start at x̄, and stay there if they rated nothing known.
+ *
+ *     x_u = x̄ + d,   d = argmin  Σ (r_uv - x̄ᵀθ_v - dᵀθ_v)² + (λ (n_u + 10) + o σ) ‖d‖²
+ *
+ * With biases there is also a difference of β, regularized by λ (n_u + 10) + the damping; likewise for items.
+ * Items are solved first, from the model's users, then users from all items; both again if new users rated
+ * new items. Runs on the CPU, even if a GPU trains. `deviation`: σ.
+ */
+export async function solveNewRows(
+  start: Continuation,
+  data: SgdData,
+  { params, deviation }: NewRowRule,
+  ctx: ExecutionContext,
+): Promise<void> {
+  const sides = [sideOf('items', start, data), sideOf('users', start, data)] as const;
+  const [items, users] = sides;
+  if (items.ratings.positions.length + users.ratings.positions.length === 0) return;
+  const bothNew = items.ratings.others.some((label) => users.known[label] === 0);
+  for (let round = 0; round < (bothNew ? ROUNDS : 1); round++) {
+    await solveSide(items, users, { params, deviation }, ctx);
+    await solveSide(users, items, { params, deviation }, ctx);
+  }
+}
+
+interface Side {
+  readonly ratings: NewRowRatings;
+  /** X or Θ by position, including new rows. */
+  readonly factors: Float32Array;
+  readonly meanRow: Float64Array;
+  readonly label: Uint32Array;
+  readonly order: Uint32Array;
+  /** For each label (random row number): 1 if the row is in the model or has been solved. */
+  readonly known: Uint8Array;
+}
+
+function sideOf(name: 'users' | 'items', start: Continuation, data: SgdData): Side {
+  const { label, order } = (data.rows.name === name ? data.rows : data.columns).labels;
+  const positions = start.newRows[name];
+  const known = new Uint8Array(order.length).fill(1);
+  for (const position of positions) known[label[position]] = 0;
+  const factors = name === 'users' ? start.factors.userFactors : start.factors.itemFactors;
+  return {
+    ratings: newRowRatings(data, name, positions),
+    factors,
+    meanRow: start.meanRows[name],
+    label,
+    order,
+    known,
+  };
+}
+
+/** Solves the new rows of a side that have ratings of known rows of the other side. */
+async function solveSide(
+  side: Side,
+  other: Side,
+  { params, deviation }: NewRowRule,
+  ctx: ExecutionContext,
+): Promise<void> {
+  const { rank, biases } = params;
+  const { name, positions } = side.ratings;
+  const { rows, block, fixed } = normalEquations(side, other, params);
+  if (rows.length === 0) return;
+  const width = rank + (biases ? 2 : 0);
+  const ownBias = name === 'users' ? rank : rank + 1;
+  const lambda = Math.max(LEAST_LAMBDA, lambdasOf(params)[name]);
+  const { offset, damping } = shrinkOf(params)[name];
+  const prior = PRIOR_RATINGS * lambda;
+  const rule = {
+    rank,
+    lambda,
+    offset: prior + offset * deviation,
+    // The errors already include the biases of the other side.
+    ...(biases ? { mean: 0, damping: prior + damping } : {}),
+  };
+  const solver = { cgBelow: 0, cgSteps: 1 };
+  const device = hostDevice(ctx.executor);
+  const differences = await solveRows({ block, fixed }, { stage: STAGE, rule, solver, device }, ctx);
+  rows.forEach((row, at) => {
+    const d = differences.factors.subarray(at * rank, (at + 1) * rank);
+    const own = differences.biases?.[at] ?? 0;
+    if (!d.every(Number.isFinite) || !Number.isFinite(own)) return;
+    const to = positions[row] * width;
+    for (let k = 0; k < rank; k++) side.factors[to + k] = side.meanRow[k] + d[k];
+    if (biases) side.factors[to + ownBias] = side.meanRow[ownBias] + own;
+    side.known[side.label[positions[row]]] = 1;
+  });
+}
+
+interface NormalEquations {
+  /** Indices of the new rows that have ratings of known rows of the other side. */
+  readonly rows: readonly number[];
+  /** These ratings minus the mean row's predictions. */
+  readonly block: RatingBlock;
+  /** Factors of the other side's rows that these ratings refer to. */
+  readonly fixed: Float32Array;
+}
+
+function normalEquations({ ratings, meanRow }: Side, other: Side, { rank }: SgdParams): NormalEquations {
+  const { offsets, others, values } = ratings;
+  const { slotOf, fixed, predicted } = fixedRows(others, other, meanRow, rank);
+  const indices = sharedArray(Uint32Array, others.length);
+  const errors = sharedArray(Float32Array, indices.length);
+  const rows: number[] = [];
+  const ends = [0];
+  let count = 0;
+  for (let row = 0; row < ratings.positions.length; row++) {
+    const first = count;
+    for (let k = offsets[row]; k < offsets[row + 1]; k++) {
+      const slot = slotOf[others[k]];
+      if (slot < 0) continue;
+      indices[count] = slot;
+      errors[count++] = values[k] - predicted[slot];
+    }
+    if (count === first) continue;
+    rows.push(row);
+    ends.push(count);
+  }
+  const shared = sharedArray(Int32Array, ends.length);
+  shared.set(ends);
+  return {
+    rows,
+    fixed,
+    block: {
+      ref: { name: dataSetName('new-rows'), partition: 0, version: 0 },
+      rows: rows.length,
+      ratings: count,
+      offsets: shared,
+      indices: indices.subarray(0, count),
+      values: errors.subarray(0, count),
+    },
+  };
+}
+
+/**
+ * The known rows among `labels` as one matrix (`fixed`), the row of each label in it (`slotOf`; -1: not
+ * known), and the mean row's prediction for each of them (`predicted`).
+ */
+function fixedRows(
+  labels: Uint32Array,
+  { factors, order, known }: Side,
+  meanRow: Float64Array,
+  rank: number,
+) {
+  const slotOf = new Int32Array(order.length).fill(-1);
+  for (const label of labels) if (known[label] === 1) slotOf[label] = 0;
+  let rows = 0;
+  for (let label = 0; label < slotOf.length; label++) if (slotOf[label] === 0) slotOf[label] = rows++;
+  const width = meanRow.length;
+  const values = sharedArray(Float32Array, rows * rank);
+  const predicted = new Float64Array(rows);
+  for (let label = 0; label < slotOf.length; label++) {
+    const slot = slotOf[label];
+    if (slot < 0) continue;
+    const from = order[label] * width;
+    for (let k = 0; k < width; k++) predicted[slot] += meanRow[k] * factors[from + k];
+    for (let k = 0; k < rank; k++) values[slot * rank + k] = factors[from + k];
+  }
+  return { slotOf, predicted, fixed: values };
+}
+
+/** The ratings of users, or of items, that a model does not have when training continues from it. */
+interface NewRowRatings {
+  readonly name: 'users' | 'items';
+  /** Position of each new row, ascending. */
+  readonly positions: Uint32Array;
+  /** Start of each row's ratings, Int32[new rows + 1]. */
+  readonly offsets: Int32Array;
+  /** The other side of each rating, as labels (random row numbers), ascending inside each row. */
+  readonly others: Uint32Array;
+  /** The ratings, before scaling. */
+  readonly values: Float32Array;
+}
+
+/**
+ * Copies the ratings of the rows at the given positions (row numbers by ascending id) of a side, and undoes
+ * their scaling.
+ */
+function newRowRatings(data: SgdData, name: 'users' | 'items', positions: Uint32Array): NewRowRatings {
+  return data.rows.name === name ? ofRows(data, positions) : ofColumns(data, positions);
+}
+
+function ofRows(data: SgdData, positions: Uint32Array): NewRowRatings {
+  const {
+    rows,
+    scale: { center, deviation },
+  } = data;
+  const block = oneBlock(data.ratings);
+  const target = room(rows, positions, block.offsets);
+  positions.forEach((position, row) => {
+    let from = block.offsets[rows.labels.label[position]];
+    for (let to = target.offsets[row]; to < target.offsets[row + 1]; to++, from++) {
+      target.others[to] = block.indices[from];
+      target.values[to] = deviation * block.values[from] + center;
+    }
+  });
+  return target;
+}
+
+/** Finds the ratings of columns by one pass over all ratings, which are sorted by row. */
+function ofColumns(data: SgdData, positions: Uint32Array): NewRowRatings {
+  const {
+    columns,
+    columnOffsets,
+    scale: { center, deviation },
+  } = data;
+  const target = room(columns, positions, columnOffsets);
+  if (positions.length === 0) return target;
+  const block = oneBlock(data.ratings);
+  // Index of the next rating of each column; -1 for columns that are not new.
+  const next = new Int32Array(columnOffsets.length - 1).fill(-1);
+  positions.forEach((position, row) => (next[columns.labels.label[position]] = target.offsets[row]));
+  for (let row = 0; row < block.rows; row++) {
+    for (let from = block.offsets[row]; from < block.offsets[row + 1]; from++) {
+      const column = block.indices[from];
+      if (next[column] < 0) continue;
+      const to = next[column]++;
+      target.others[to] = row;
+      target.values[to] = deviation * block.values[from] + center;
+    }
+  }
+  return target;
+}
+
+/** Allocates the result. `starts`: index of the first rating of each label of the side. */
+function room(
+  { name, labels }: SgdSide,
+  positions: Uint32Array,
+  starts: Int32Array | Float64Array,
+): NewRowRatings {
+  const offsets = new Int32Array(positions.length + 1);
+  positions.forEach((position, row) => {
+    const label = labels.label[position];
+    offsets[row + 1] = offsets[row] + starts[label + 1] - starts[label];
+  });
+  const ratings = offsets[positions.length];
+  return { name, positions, offsets, others: new Uint32Array(ratings), values: new Float32Array(ratings) };
 }

@@ -1,17 +1,25 @@
-import { type KeyColumn, keyCount } from '../../../engine/keys/key-column.ts';
+import { type KeyColumn, keyCount, takeKeys } from '../../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { startPhase } from '../../../engine/phase.ts';
 import type { DampedMeans } from '../../evaluation/baselines.ts';
 import { type BlockMeans, type RatingFacts, rowFacts } from '../../evaluation/rating-facts.ts';
 import type { IndexedRatings } from '../../ratings/ids/index-ids.ts';
-import type { RatingBlock } from '../../ratings/rating-block.ts';
+import { type RatingBlock, hostForm, blockOf, emptyBlock } from '../../ratings/rating-block.ts';
 import { sortByUser, sortRatings } from '../../ratings/sort-ratings.ts';
-import { type Ratings, ratingsOf } from '../../ratings/ratings.ts';
+import { type Ratings, ratingsOf, heldBlocks } from '../../ratings/ratings.ts';
 import { type Labels, labelsOf, relabel } from '../../ratings/ids/relabel.ts';
 import { offsetsOf } from '../../ratings/row-ranges.ts';
 import { sidesOf } from '../schedules/schedule.ts';
-import { type RatingScale, ratingScale, standardize } from './standardize.ts';
-import type { DuplicatePolicy } from '../../tasks/tasks.ts';
+import { type DuplicatePolicy, contracts, type ValuesOf } from '../../tasks/tasks.ts';
+import { addValues } from '../../../engine/numbers/add-values.ts';
+import { dataSetName, type PartitionRef } from '../../../engine/partition.ts';
+import type { RowRange } from '../../../engine/plan/stages.ts';
+import { hostDevice } from '../../../engine/run/devices.ts';
+import { runSteps } from '../../../engine/run/run-steps.ts';
+import { StepList } from '../../../engine/run/step-list.ts';
+import { passOver } from '../../ratings/pass-over.ts';
+import { addSliced } from '../../tasks/run-tasks.ts';
+import { inMemory } from '../../ratings/parts-in-files.ts';
 
 /** One side of R. Its rows are renumbered at random; the new numbers are called labels. */
 export interface SgdSide {
@@ -140,4 +148,154 @@ function blockMeans(
   return rowsAre === 'users'
     ? { mean, rows: ofUsers, columns: ofItems }
     : { mean, rows: ofItems, columns: ofUsers };
+}
+
+/** The linear scale of ratings for SGD: a rating r becomes (r - center) / deviation. */
+interface RatingScale {
+  /** μ, even if it is not subtracted. */
+  readonly mean: number;
+  /** μ with biases, else 0, since predictions without biases have no term for it. */
+  readonly center: number;
+  /**
+   * The standard deviation σ of all ratings; if all are equal, their absolute value, or 1 if it is 0. It is
+   * at least the lower bound that a continued model gives, and without biases at least a fraction of |μ|.
+   */
+  readonly deviation: number;
+  /** True for ratings that are all equal, within rounding. */
+  readonly alike?: boolean;
+}
+
+const STAGE = 'look-at-ratings';
+
+/** Number of ratings that are summed sequentially. */
+const RUN = 1 << 20;
+
+/**
+ * Without biases, `deviation` is at least |μ| / MOST_LEVEL. The factors must then produce the mean of the
+ * ratings, and steps on such large factors would be too long. On scales of stars |μ| / σ is 3 to 6.
+ */
+const MOST_LEVEL = 8;
+
+/**
+ * Computes the scale of ratings in memory. `centered`: subtract the mean. `given`: a mean, and a lower bound
+ * of σ, from the model that is continued.
+ */
+export async function ratingScale(
+  ratings: Ratings,
+  centered: boolean,
+  given: { readonly mean?: number; readonly leastDeviation?: number },
+  ctx: ExecutionContext,
+): Promise<RatingScale> {
+  const own = (await sumOf(ratings, undefined, ctx)) / ratings.ratings;
+  const mean = given.mean ?? own;
+  const deviation = Math.sqrt((await sumOf(ratings, own, ctx)) / ratings.ratings);
+  // True if the deviation is at most half the relative distance between float32 numbers, that is rounding.
+  const alike = deviation <= 2 ** -24 * Math.abs(own);
+  const least = Math.max(given.leastDeviation ?? 0, centered ? 0 : Math.abs(own) / MOST_LEVEL);
+  return {
+    mean,
+    center: centered ? mean : 0,
+    deviation: Math.max(least, alike ? Math.abs(own) || 1 : deviation),
+    alike,
+  };
+}
+
+/**
+ * Σ r, or with `apart` Σ (r - apart)², in float64. Runs of RUN ratings in row order are summed sequentially,
+ * so ratings in one block or in bands of rows give the same bits. A run within one band is a task; runs
+ * across bands are summed here.
+ */
+async function sumOf(ratings: Ratings, apart: number | undefined, ctx: ExecutionContext): Promise<number> {
+  const { place } = hostDevice(ctx.executor).info;
+  const name = dataSetName('runs');
+  const sums = new Float64Array(Math.ceil(ratings.ratings / RUN));
+  let first = 0;
+  for (const { block } of heldBlocks(ratings)) {
+    const [whole, ends]: [RowRange[], RowRange[]] = [[], []];
+    for (let from = 0; from < block.ratings;) {
+      const to = Math.min(block.ratings, from + RUN - ((first + from) % RUN));
+      (to - from === RUN ? whole : ends).push({ from, to });
+      from = to;
+    }
+    const run = (from: number) => Math.floor((first + from) / RUN);
+    for (const { from, to } of ends)
+      sums[run(from)] = addValues(sums[run(from)], block.values.subarray(from, to), apart);
+    if (whole.length > 0) {
+      const ref: PartitionRef = { name, partition: 0, version: first };
+      const steps = new StepList(contracts);
+      addSliced<'sum-values'>(
+        steps,
+        STAGE,
+        place,
+        {
+          kernel: 'sum-values',
+          inputs: { block: ref },
+          outputs: {},
+          params: apart === undefined ? {} : { apart },
+        },
+        whole,
+      );
+      steps.free(STAGE, place, [ref]);
+      const found = (
+        await runSteps(steps.steps, ctx, { given: [[ref, { ...hostForm(block), reused: true }, place]] })
+      ).of(STAGE) as ValuesOf<'sum-values'>[];
+      whole.forEach(({ from }, at) => (sums[run(from)] = found[at].sum));
+    }
+    first += block.ratings;
+  }
+  return sums.reduce((sum, one) => sum + one, 0);
+}
+
+/**
+ * Converts ratings to the scale, in place. It must be called before they are sent to a device other than the
+ * CPU. Returns Σ r² of the scaled ratings.
+ */
+export async function standardize(
+  ratings: Ratings,
+  { center, deviation }: RatingScale,
+  ctx: ExecutionContext,
+): Promise<number> {
+  const slices = await passOver(ratings, ctx, ({ block }, give) => ({
+    kernel: 'standardize',
+    inputs: {},
+    outputs: { block: give('block', hostForm(block)) },
+    params: { center, deviation },
+  }));
+  return slices.reduce((sum, { squares }) => sum + squares, 0);
+}
+
+/**
+ * Converts the validation pairs and the training ratings from labels (random row numbers) to positions, and
+ * returns them with the ids of users and items in the order of positions.
+ */
+export async function pairsByPosition(data: SgdData, test: RatingBlock, ctx: ExecutionContext) {
+  const [ofRows, ofColumns] = [data.rows, data.columns].map(({ ids, labels }) => takeKeys(ids, labels.label));
+  const [users, items] = data.rows.name === 'users' ? [ofRows, ofColumns] : [ofColumns, ofRows];
+  const train = byPosition(await inMemory(data.ratings, ctx), data);
+  return { users, items, test: byPosition(test, data), train };
+}
+
+/**
+ * Converts the rows and columns of a block from labels to positions. Rows of the result are users, and the
+ * items of a row ascend. The values are not set.
+ */
+function byPosition(block: RatingBlock, { rows, columns }: Pick<SgdData, 'rows' | 'columns'>): RatingBlock {
+  const byUser = rows.name === 'users';
+  const [users, items] = byUser ? [rows, columns] : [columns, rows];
+  const pairs = (visit: (user: number, item: number) => void) => {
+    for (let row = 0; row < block.rows; row++) {
+      for (let k = block.offsets[row]; k < block.offsets[row + 1]; k++) {
+        const [user, item] = byUser ? [row, block.indices[k]] : [block.indices[k], row];
+        visit(users.labels.order[user], items.labels.order[item]);
+      }
+    }
+  };
+  const lengths = new Int32Array(users.labels.order.length);
+  pairs((user) => lengths[user]++);
+  const partition = emptyBlock(lengths);
+  const { offsets, indices } = partition.columns as { offsets: Int32Array; indices: Uint32Array };
+  const next = offsets.slice();
+  pairs((user, item) => (indices[next[user]++] = item));
+  for (let user = 0; user < lengths.length; user++) indices.subarray(offsets[user], offsets[user + 1]).sort();
+  return blockOf({ name: dataSetName('by-position'), partition: 0, version: 0 }, partition);
 }

@@ -1,4 +1,4 @@
-import { devicesOf } from './blocks-schedule.ts';
+import { devicesOf } from './gpu-schedules.ts';
 import type { SgdSchedule } from './schedule.ts';
 
 /**

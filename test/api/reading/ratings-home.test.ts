@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { planFit, ratingsHome, requireRowFits } from '../../../operators/als/plan/ratings-home.ts';
 import { checkAlsParams } from '../../../operators/als/params.ts';
-import { gridOf } from '../../../operators/als/plan/grid.ts';
+import { gridOf } from '../../../operators/als/plan/problem.ts';
 import { planAls } from '../../../operators/als/plan/plan-als.ts';
 import { cpuInfo } from '../../support/devices/device-info.ts';
 

@@ -3,7 +3,7 @@
  * block with the same grid.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type AlsGrid, type Side, verticalParts } from '../../../operators/als/plan/grid.ts';
+import { type AlsGrid, type Side, verticalParts } from '../../../operators/als/plan/problem.ts';
 import { blockLimit } from '../../../operators/planner/sizes.ts';
 import { ALS, type AlsOptions, CapacityError, type Model, Session } from '../../../index.ts';
 import { hostMeter } from '../../../engine/run/memory-meter.ts';

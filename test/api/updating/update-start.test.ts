@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Device } from '../../../engine/run/device.ts';
 import { ALS, type Dataset, type Model, Session, SGD } from '../../../index.ts';
-import { PRIOR_RATINGS } from '../../../operators/sgd/data/solve-new-rows.ts';
+import { PRIOR_RATINGS } from '../../../operators/sgd/data/continue.ts';
 import { dataFolder } from '../../support/data-folder.ts';
 import { plantedRatings } from '../../support/planted.ts';
 import { ratingBatches, type Triple } from '../../support/ratings.ts';

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import type { PartitionRef } from '../../../engine/partition.ts';
 import { partBytes } from '../../../engine/plan/bound-plan.ts';
 import type { Step } from '../../../engine/run/step.ts';
-import type { SideGrid } from '../../../operators/als/plan/grid.ts';
+import type { SideGrid } from '../../../operators/als/plan/problem.ts';
 import { type BoundProblem, boundAls, boundSgd, listsOfRun } from '../../support/steps/bound-problems.ts';
 import { setOf } from '../../support/steps/check-steps.ts';
 import { cpuInfo, gpuInfo } from '../../support/steps/small-problems.ts';

@@ -2,16 +2,15 @@
  * Rows that every device solves for itself, in place of an exchange: the same model, and a plan that takes
  * them, and fewer devices, by cost.
  */
-import { sizedParams } from '../../../operators/als/implicit/sized-params.ts';
+import { sizedParams } from '../../../operators/als/als-params.ts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stageNamed } from '../../../engine/plan/physical-plan.ts';
 import { type AlsOptions, Session } from '../../../index.ts';
 import { checkAlsParams } from '../../../operators/als/params.ts';
-import type { AlsGrid, SideGrid } from '../../../operators/als/plan/grid.ts';
+import { type AlsGrid, type SideGrid, alsProblem } from '../../../operators/als/plan/problem.ts';
 import { planAls } from '../../../operators/als/plan/plan-als.ts';
-import { alsProblem } from '../../../operators/als/plan/problem.ts';
-import { assumedDevices } from '../../../operators/planner/assumed-devices.ts';
-import { costOf, pipelineSeconds } from '../../../operators/als/plan/cost/cost.ts';
+import { assumedDevices } from '../../../operators/planner/device-rates.ts';
+import { costOf, pipelineSeconds } from '../../../operators/als/plan/cost.ts';
 import { noGpu } from '../../support/gpu/open-gpu.ts';
 import { smallAls } from '../../support/small-als.ts';
 

@@ -1,7 +1,7 @@
 /** Factors and ratings whose home is the host come to the device part by part, and give the same model. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type AlsOptions, Session } from '../../../index.ts';
-import type { AlsGrid, SideGrid } from '../../../operators/als/plan/grid.ts';
+import type { AlsGrid, SideGrid } from '../../../operators/als/plan/problem.ts';
 import { noGpu } from '../../support/gpu/open-gpu.ts';
 import { smallAls } from '../../support/small-als.ts';
 

@@ -2,9 +2,9 @@
 import { expect, it } from 'vitest';
 import { ALS, chooseTrainer, type Model, Session, SGD } from '../../../index.ts';
 import { CounterRandom } from '../../../engine/random.ts';
-import { sizedParams } from '../../../operators/als/implicit/sized-params.ts';
+import { sizedParams } from '../../../operators/als/als-params.ts';
 import { checkAlsParams } from '../../../operators/als/params.ts';
-import { secondsAlone } from '../../../operators/als/plan/cost/seconds-alone.ts';
+import { secondsAlone } from '../../../operators/als/plan/cost.ts';
 import { planAls } from '../../../operators/als/plan/plan-als.ts';
 import { alsProblem } from '../../../operators/als/plan/problem.ts';
 import { isDeep } from '../../support/deep.ts';

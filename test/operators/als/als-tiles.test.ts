@@ -2,7 +2,7 @@
  * Training whose long rows are solved tile by tile: the same model from any number of threads, parts, homes
  * of the ratings and devices.
  */
-import { sizedParams } from '../../../operators/als/implicit/sized-params.ts';
+import { sizedParams } from '../../../operators/als/als-params.ts';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -2,12 +2,11 @@
 import { describe, expect, it } from 'vitest';
 import { checkAlsParams } from '../../../operators/als/params.ts';
 import type { AlsOptions } from '../../../index.ts';
-import { sizedParams } from '../../../operators/als/implicit/sized-params.ts';
-import { costOf } from '../../../operators/als/plan/cost/cost.ts';
-import type { AlsGrid, SideGrid } from '../../../operators/als/plan/grid.ts';
+import { sizedParams } from '../../../operators/als/als-params.ts';
+import { costOf } from '../../../operators/als/plan/cost.ts';
+import { type AlsGrid, type SideGrid, alsProblem } from '../../../operators/als/plan/problem.ts';
 import { planAls } from '../../../operators/als/plan/plan-als.ts';
-import { alsProblem } from '../../../operators/als/plan/problem.ts';
-import { assumedDevices } from '../../../operators/planner/assumed-devices.ts';
+import { assumedDevices } from '../../../operators/planner/device-rates.ts';
 
 const netflix = { users: 480_189, items: 17_770, ratings: 99_072_112 };
 const hugewikiQuarter = { users: 12_500_000, items: 19_890, ratings: 700_000_000 };

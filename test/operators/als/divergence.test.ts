@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { BoundPlan } from '../../../engine/plan/bound-plan.ts';
-import { AlsTraining, type LossFacts } from '../../../operators/als/als-training.ts';
-import type { AlsData } from '../../../operators/als/bind/als-data.ts';
-import type { SizedAlsParams } from '../../../operators/als/implicit/sized-params.ts';
+import { AlsTraining, type LossFacts } from '../../../operators/als/train.ts';
+import type { AlsData } from '../../../operators/als/factors.ts';
+import type { SizedAlsParams } from '../../../operators/als/als-params.ts';
 
 /** 20 ratings of root mean square `level` times `unit`. */
 function training(level: number, unit: number, implicitPrefs = false): AlsTraining {

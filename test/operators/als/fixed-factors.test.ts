@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { computeDevice } from '../../../engine/run/devices.ts';
 import { UNKNOWN_KEY } from '../../../engine/keys/tables/key-table.ts';
 import { Session } from '../../../index.ts';
-import { FixedFactors } from '../../../operators/als/rows/fixed-factors.ts';
+import { FixedFactors } from '../../../operators/als/rows/row-solver.ts';
 
 let session: Session;
 beforeAll(async () => {

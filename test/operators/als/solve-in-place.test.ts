@@ -1,9 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { dataSetName } from '../../../engine/partition.ts';
 import { ALS, type AlsOptions, Session } from '../../../index.ts';
-import { sizedParams } from '../../../operators/als/implicit/sized-params.ts';
-import { RowSolver } from '../../../operators/als/rows/row-solver.ts';
-import { chunkLimit, chunksOf } from '../../../operators/als/rows/solve-in-place.ts';
+import { sizedParams } from '../../../operators/als/als-params.ts';
+import { RowSolver, chunkLimit, chunksOf } from '../../../operators/als/rows/row-solver.ts';
 import { blockOf, emptyBlock } from '../../../operators/ratings/rating-block.ts';
 import { testRandom } from '../../support/ratings.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type SparkStart, sparkRows, startOfSpark } from '../../../operators/als/spark-start.ts';
+import { type SparkStart, sparkRows, startOfSpark } from '../../../operators/als/start.ts';
 import { checkAlsParams } from '../../../operators/als/params.ts';
 
 const ids = Int32Array.of(-2147483648, -100, -3, 0, 5, 7, 12, 33, 34, 100, 2147483647);

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { alsDefaults } from '../../../operators/als/params.ts';
-import { unsolvedAdvice } from '../../../operators/als/unsolved-advice.ts';
+import { unsolvedAdvice } from '../../../operators/als/solved-loss.ts';
 
 it.each([
   ['Lower regParam (λ), which is 1e+30', { regParam: 1e30 }, {}],

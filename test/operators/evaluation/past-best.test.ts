@@ -12,7 +12,7 @@ import {
   type TrainingReport,
 } from '../../../index.ts';
 import { pastBestWarnings } from '../../../operators/evaluation/model-warnings.ts';
-import type { TrainingIteration } from '../../../operators/training/iteration.ts';
+import type { TrainingIteration } from '../../../operators/training/training.ts';
 
 const course = (errors: readonly (number | undefined)[]): TrainingIteration[] =>
   errors.map((testRmse, at) => ({ iteration: at + 1, seconds: 1, loss: 1, testRmse }));

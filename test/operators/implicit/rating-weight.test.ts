@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALS, type AlsOptions, type Model, Session } from '../../../index.ts';
 import { type ValueWeight, weightOf } from '../../../engine/numbers/value-weight.ts';
 import { readWeight } from '../../../operators/als/implicit/rating-weight.ts';
-import { sizedParams } from '../../../operators/als/implicit/sized-params.ts';
+import { sizedParams } from '../../../operators/als/als-params.ts';
 import { checkAlsParams } from '../../../operators/als/params.ts';
 import { distinctRatings, factorsById } from '../../support/implicit.ts';
 import { ratingBatches, type Triple } from '../../support/ratings.ts';

@@ -4,7 +4,7 @@ import { Holdings } from '../../../engine/run/holdings.ts';
 import { Session } from '../../../index.ts';
 import { blockOf, type RatingBlock, rowsOfBlock } from '../../../operators/ratings/rating-block.ts';
 import { ofParts, partOfBlock, ratingsOf } from '../../../operators/ratings/ratings.ts';
-import { cutBlocks } from '../../../operators/sgd/data/cut-blocks.ts';
+import { cutBlocks } from '../../../operators/sgd/data/layout.ts';
 import { blockOfRows } from '../../support/steps/small-problems.ts';
 import { sampleSize } from '../../support/deep.ts';
 

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { explain } from '../../../engine/plan/explain.ts';
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
-import { sharedSeconds } from '../../../operators/sgd/schedules/device-count.ts';
+import { sharedSeconds } from '../../../operators/sgd/schedules/choose-schedule.ts';
 import { convergenceReport } from '../../../operators/sgd/schedules/convergence.ts';
 import { checkSgdParams, type SgdParams } from '../../../operators/sgd/params.ts';
 import { planSgd, scheduleOf } from '../../../operators/sgd/plan.ts';

@@ -10,13 +10,11 @@ import type { Stage, TaskPlan } from '../../../engine/plan/stages.ts';
 import type { Task, TaskResult } from '../../../engine/task.ts';
 import { DivergedError } from '../../../index.ts';
 import { dominantItem } from '../../../operators/sgd/schedules/convergence.ts';
-import { LearningRate } from '../../../operators/sgd/learning-rate.ts';
+import { LearningRate } from '../../../operators/sgd/train.ts';
 import { checkSgdParams } from '../../../operators/sgd/params.ts';
 import { planSgd } from '../../../operators/sgd/plan.ts';
-import { MOST_RESTARTS } from '../../../operators/training/course.ts';
-import { runLoop } from '../../../operators/training/loop.ts';
-import type { LoopResult } from '../../../operators/training/training.ts';
-import { StoppingRule } from '../../../operators/training/stopping-rule.ts';
+import { MOST_RESTARTS, runLoop } from '../../../operators/training/loop.ts';
+import { type LoopResult, StoppingRule } from '../../../operators/training/training.ts';
 import { cpuInfo } from '../../support/devices/device-info.ts';
 
 /** Factors are one number: how many rounds had been run, failed ones too, when they were written. */

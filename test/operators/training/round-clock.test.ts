@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { RoundClock } from '../../../operators/training/round-clock.ts';
+import { RoundClock } from '../../../operators/training/rounds.ts';
 
 const endsAt = (milliseconds: number) => ({ ends: new Map([['gpu:0', milliseconds]]) }) as never;
 const withoutClock = { ends: new Map() } as never;

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { CapacityError } from '../../../engine/errors.ts';
 import type { JsonObject } from '../../../engine/json.ts';
 import type { Task } from '../../../engine/task.ts';
-import { LearningRate } from '../../../operators/sgd/learning-rate.ts';
+import { LearningRate } from '../../../operators/sgd/train.ts';
 import { checkSgdParams, type SgdParams } from '../../../operators/sgd/params.ts';
 import { recordSgd } from '../../support/steps/recorded-runs.ts';
 import type { RecordingOptions } from '../../support/steps/recording-device.ts';

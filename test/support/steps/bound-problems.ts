@@ -6,12 +6,11 @@ import { type BoundPlan, type KeptVersions, keptOf } from '../../../engine/plan/
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
 import { expand, expandFree } from '../../../engine/run/expand.ts';
 import type { Step } from '../../../engine/run/step.ts';
-import { bindAls } from '../../../operators/als/bind/bind-als.ts';
-import { sizedParams } from '../../../operators/als/implicit/sized-params.ts';
-import type { AlsParams } from '../../../operators/als/als-params.ts';
+import { bindAls } from '../../../operators/als/bind.ts';
+import { sizedParams, type AlsParams } from '../../../operators/als/als-params.ts';
 import { checkAlsParams } from '../../../operators/als/params.ts';
 import { rowShifts } from '../../../operators/als/implicit/weights.ts';
-import type { AlsGrid, SideGrid } from '../../../operators/als/plan/grid.ts';
+import type { AlsGrid, SideGrid } from '../../../operators/als/plan/problem.ts';
 import { planAls } from '../../../operators/als/plan/plan-als.ts';
 import { type RatingBlock, rowsOfBlock } from '../../../operators/ratings/rating-block.ts';
 import { balancedRanges, taskCount } from '../../../operators/ratings/row-ranges.ts';

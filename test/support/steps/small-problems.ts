@@ -5,7 +5,7 @@ import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { RunMetrics } from '../../../engine/metrics.ts';
 import type { KeyColumn } from '../../../engine/keys/key-column.ts';
 import { dataSetName, sharedArray } from '../../../engine/partition.ts';
-import type { AlsData } from '../../../operators/als/bind/als-data.ts';
+import type { AlsData } from '../../../operators/als/factors.ts';
 import type { SgdData } from '../../../operators/sgd/data/data.ts';
 import type { RatingBlock } from '../../../operators/ratings/rating-block.ts';
 import { ratingsOf } from '../../../operators/ratings/ratings.ts';

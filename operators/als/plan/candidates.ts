@@ -1,5 +1,5 @@
-import { counted } from '../../../../engine/format.ts';
-import type { RequestedGrids } from '../../partitions.ts';
+import { counted } from '../../../engine/format.ts';
+import type { RequestedGrids } from '../als-params.ts';
 import {
   type AlsGrid,
   otherSide,
@@ -9,12 +9,11 @@ import {
   suits,
   sumsOf,
   verticalParts,
-} from '../grid.ts';
-import { MAXIMUM_FORMED_RANK } from '../../../params/common.ts';
-import { ALL_ROWS } from '../../solver-choice.ts';
-import { loadedBytes } from '../host-memory.ts';
-import type { AlsProblem } from '../problem.ts';
-import { blockShare, leastBytes } from './device-bytes.ts';
+  type AlsProblem,
+} from './problem.ts';
+import { MAXIMUM_FORMED_RANK } from '../../params/common.ts';
+import { ALL_ROWS } from '../solver-choice.ts';
+import { loadedBytes, blockShare, leastBytes } from './memory.ts';
 
 /**
  * Most blocks of ratings in a half-iteration. With more, a block is so small that the cost of a step exceeds
@@ -28,7 +27,7 @@ const MOST_BLOCKS = 2 ** 15;
  */
 export const HEADROOM = 0.97;
 
-export interface GridLimits {
+interface GridLimits {
   readonly requested: RequestedGrids;
   /** Sides of which some device must hold all rows, so that `fixed` cannot be 'parts'. */
   readonly whole?: readonly Side[];

@@ -1,10 +1,10 @@
-import type { JsonObject } from '../../../engine/json.ts';
-import { dataSetName, type Partition, type PartitionRef } from '../../../engine/partition.ts';
-import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
-import type { RowRange, Slice, Stage } from '../../../engine/plan/stages.ts';
-import { hostForm, lengthsOfBlock, type RatingBlock, rowsOfBlock } from '../../ratings/rating-block.ts';
-import { balancedRanges, evenRanges, taskCount } from '../../ratings/row-ranges.ts';
-import { type BlockInFile, type ColumnCut, cutColumns } from '../../ratings/sorting/columns-of-block.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import { dataSetName, type Partition, type PartitionRef } from '../../engine/partition.ts';
+import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
+import type { RowRange, Slice, Stage } from '../../engine/plan/stages.ts';
+import { hostForm, lengthsOfBlock, type RatingBlock, rowsOfBlock } from '../ratings/rating-block.ts';
+import { balancedRanges, evenRanges, taskCount } from '../ratings/row-ranges.ts';
+import { type BlockInFile, type ColumnCut, cutColumns } from '../ratings/sorting/columns-of-block.ts';
 import {
   oneBlock,
   partOfBlock,
@@ -12,9 +12,9 @@ import {
   type Ratings,
   ratingsOf,
   soleBlock,
-} from '../../ratings/ratings.ts';
-import { bindPlan, type BoundRun, cutKeys, cutRows, type GivenPart } from '../../training/bind-plan.ts';
-import { type AlsDataSet, alsDataSets, type GivenRole } from '../plan/data-sets.ts';
+} from '../ratings/ratings.ts';
+import { bindPlan, type BoundRun, cutKeys, cutRows, type GivenPart } from '../training/bind-plan.ts';
+import { type AlsDataSet, alsDataSets, type GivenRole } from './plan/data-sets.ts';
 import {
   type AlsGrid,
   hasGramOfParts,
@@ -26,22 +26,23 @@ import {
   sides,
   stepsEverywhere,
   sumsOf,
-} from '../plan/grid.ts';
-import { type AlsProblem, problemOf, sideNames } from '../plan/problem.ts';
-import { startNorm } from '../rating-unit.ts';
-import type { AlsData, AlsStart, BoundParams, FactorValues } from './als-data.ts';
-import { type BoundPlan, dataSetOf, partRef } from '../../../engine/plan/bound-plan.ts';
-import type { Given } from '../../../engine/run/run-steps.ts';
-import { measureStages } from '../../training/loss.ts';
-import { gramSlices, implicitStages, rankSlices } from '../implicit/stages.ts';
-import { tiledSlices, tilingOf } from '../tiles.ts';
-import { placesOfFixedParts } from '../plan/parted-side.ts';
-import { equationVectorStages } from '../plan/vectors.ts';
+  type AlsProblem,
+  problemOf,
+  sideNames,
+} from './plan/problem.ts';
+import { startNorm } from './rating-unit.ts';
+import type { AlsData, AlsStart, BoundParams, FactorValues } from './factors.ts';
+import { type BoundPlan, dataSetOf, partRef } from '../../engine/plan/bound-plan.ts';
+import type { Given } from '../../engine/run/run-steps.ts';
+import { measureStages } from '../training/loss.ts';
+import { gramSlices, implicitStages, rankSlices } from './implicit/stages.ts';
+import { tiledSlices, tilingOf } from './tiles.ts';
+import { placesOfFixedParts, equationVectorStages } from './plan/parted-side.ts';
 
 /** Prefix of the names of a training's partitions. */
 export const ALS = 'als';
 
-export interface BoundAls extends BoundRun {
+interface BoundAls extends BoundRun {
   /**
    * Blocks of ratings that the plan uses but that are still empty: placeColumns must fill them before the
    * first step.

@@ -1,12 +1,130 @@
 import type { JsonObject } from '../../engine/json.ts';
 import type { DataUse, DataUses, Stage, TaskPlan, Work } from '../../engine/plan/stages.ts';
-import { steppedMatrices } from './data-sets.ts';
+import { steppedMatrices, deviceOfBand, rowPartsOf } from './data-sets.ts';
 import { biasColumns } from './factors.ts';
-import { type SgdParams, shrinkOf } from './params.ts';
-import type { SgdProblem } from './problem.ts';
-import { staysOnDevice } from './schedules/blocks-schedule.ts';
+import { type SgdParams, shrinkOf, lambdasOf, shrinks, sgdFeatures } from './params.ts';
+import { staysOnDevice } from './schedules/gpu-schedules.ts';
 import { BATCH_RATINGS, type SgdSchedule } from './schedules/schedule.ts';
 import type { TileShape } from './schedules/tiles.ts';
+import { blockBytes, type RatingsProfile } from '../planner/sizes.ts';
+import { taskCount } from '../ratings/row-ranges.ts';
+import { measureStages } from '../training/loss.ts';
+import type { DeviceInfo } from '../../engine/plan/device-info.ts';
+import type { Place } from '../../engine/plan/place.ts';
+import type { PlanDevices } from '../../engine/run/devices.ts';
+
+/** Details of a plan in addition to the sizes in the profile. */
+export interface SgdPlanDetails {
+  /**
+   * Number of ratings of each item and of each user. If known, the expected number of collisions is exact.
+   */
+  readonly itemCounts?: ArrayLike<number>;
+  readonly userCounts?: ArrayLike<number>;
+  /** Name, for messages, of the model from which training continues. */
+  readonly start?: string;
+  /** A schedule that was chosen before; no choice is made then. */
+  readonly schedule?: SgdSchedule;
+}
+
+/** A run of SGD by one schedule: the input of all functions that make parts of its plan. */
+export interface SgdProblem extends PlanDevices {
+  readonly profile: RatingsProfile;
+  readonly params: SgdParams;
+  readonly schedule: SgdSchedule;
+  readonly details: SgdPlanDetails;
+  /** First device that computes. */
+  readonly device: DeviceInfo;
+  /** Number of features in a row of factors. */
+  readonly features: number;
+  /** Layout of the ratings for the steps of an epoch. */
+  readonly layout: SgdLayout;
+  /** For each part of the rows' factors, the device that runs its tasks. */
+  readonly rowPlaces: readonly Place[];
+}
+
+export function sgdProblem(
+  given: Pick<SgdProblem, 'profile' | 'params' | 'schedule' | 'details' | 'compute' | 'host'>,
+): SgdProblem {
+  const { profile, params, schedule, compute } = given;
+  const bands = Array.from({ length: rowPartsOf(schedule) }, (_, band) => deviceOfBand(schedule, band));
+  return {
+    ...given,
+    device: compute[0],
+    features: sgdFeatures(params),
+    layout: layoutOf(schedule, profile.ratings, Math.max(profile.users, profile.items)),
+    rowPlaces: bands.map((device) => compute[device].place),
+  };
+}
+
+/** The layout into which ratings are brought before the steps, and its memory. */
+interface SgdLayout {
+  /** Name of the stage that makes the layout, before the steps or in the first epoch. */
+  readonly name: string;
+  readonly kernel: string;
+  readonly where: 'host' | 'device';
+  readonly tasks?: number;
+  readonly bytes: number;
+  /** Bytes of the largest buffer on a GPU. */
+  readonly bufferBytes: number;
+  readonly step: string;
+}
+
+/** The layout in which a schedule steps `nz` ratings of `rows` rows. */
+function layoutOf(
+  { kind, rowBands, columnBands, precision, deviceBlocks }: SgdSchedule,
+  nz: number,
+  rows: number,
+): SgdLayout {
+  const step = `sgd-block ${kind}`;
+  const cut = {
+    name: 'cut-blocks',
+    kernel: 'place-columns',
+    where: 'host',
+    tasks: rowBands,
+    bytes: 8 * nz + 4 * rows * columnBands,
+  } as const;
+  // With one band of columns, a block consists of whole rows of the sorted ratings, so it is a view and not a
+  // copy.
+  const blocks = columnBands === 1 ? ({ ...cut, where: 'device' } as const) : cut;
+  if (deviceBlocks?.steps === 'tile')
+    return { ...blocks, bufferBytes: (8 * nz) / (rowBands * columnBands), step: 'sgd-tiles' };
+  if (deviceBlocks)
+    return {
+      ...cut,
+      kernel: 'place-columns, shuffle-ratings',
+      bytes: cut.bytes + 12 * nz,
+      bufferBytes: (4 * nz) / (rowBands * columnBands),
+      step,
+    };
+  if (kind === 'tile')
+    return {
+      name: 'deal-ratings',
+      kernel: 'sgd-tile-count, sgd-tile-scatter',
+      where: 'device',
+      bytes: 8 * nz,
+      bufferBytes: 8 * nz,
+      step: 'sgd-tiles',
+    };
+  if (kind === 'hogwild')
+    return {
+      name: 'shuffle-ratings',
+      kernel: 'deal-ratings, shuffle-ratings',
+      where: 'host',
+      bytes: 12 * nz,
+      bufferBytes: 4 * nz,
+      step,
+    };
+  if (precision !== undefined)
+    return {
+      name: 'sort-waves',
+      kernel: 'sgd-wave-count, sgd-wave-scatter',
+      where: 'device',
+      bytes: 12 * nz,
+      bufferBytes: 12 * nz,
+      step: 'sgd-waves',
+    };
+  return { ...cut, bufferBytes: 0, step };
+}
 
 /** Numbers of the random streams for the order of batches: `list` for all ratings, `block` within a block. */
 const ORDER_STREAMS = { list: 0xba7c, block: 0xb10c } as const;
@@ -293,4 +411,116 @@ function shrunkBy({ rate }: SgdParams, side: 'row' | 'column', how: How = {}): D
   return Object.fromEntries(
     own.map(({ name }, at) => [at === 0 ? 'factors' : 'sums', { set: name, ...how }]),
   );
+}
+
+export function measuring(problem: SgdProblem): Stage[] {
+  return problem.schedule.deviceBlocks ? blockErrors(problem) : wholeErrors(problem);
+}
+
+/**
+ * Stages that measure errors and norms if a device holds all columns: over all ratings, or over each band of
+ * rows.
+ */
+function wholeErrors(problem: SgdProblem): Stage[] {
+  const { profile, features: rank, rowPlaces: at, device } = problem;
+  const { users, items, ratings, testRatings } = profile;
+  const pass = (name: string, task: TaskPlan, count: number): Stage => ({
+    name,
+    at,
+    work: { kind: 'tasks', tasks: [task] },
+    kernel: task.kernel,
+    tasks: device.wholePasses ? 1 : taskCount(count),
+  });
+  const errors = (name: string, block: string, count: number): Stage => ({
+    ...pass(name, errorTask(rank, block), count),
+    bytesRead: blockBytes(Math.max(users, items), count),
+    flops: 2 * count * rank,
+  });
+  const norms = (side: 'row' | 'column', block: string) =>
+    normTasks(problem, side, block).map((task) => pass(stageOf(problem, side), task, ratings));
+  return [
+    errors(measureStages.train, 'ratings', ratings),
+    ...norms('row', 'ratings'),
+    ...norms('column', 'column-counts').map((norm) => ({ ...norm, at: at.slice(0, 1) })),
+    ...(testRatings === undefined ? [] : [errors(measureStages.test, 'tests', testRatings)]),
+  ];
+}
+
+/**
+ * Stages that measure errors and norms by visiting all blocks of a grid. Any device may read any segment of
+ * columns; the first one that reads it also measures its norm.
+ */
+function blockErrors(problem: SgdProblem): Stage[] {
+  const { profile, params, schedule, features: rank, rowPlaces: at } = problem;
+  const { rowBands: rows, columnBands: columns, deviceBlocks } = schedule;
+  const sweep = (name: string, of: string, count: number, more: readonly TaskPlan[]): Stage => ({
+    name,
+    at,
+    work: {
+      kind: 'blocks',
+      order: 'rotated',
+      seed: params.seed,
+      grid: { rows, columns, of },
+      tasks: [partly(errorTask(rank, of), 'rowCount'), ...more],
+    },
+    kernel: 'squared-error',
+    tasks: rows * columns,
+    partitions: { p: columns, q: rows },
+    flops: 2 * count * rank,
+  });
+  const norms = (side: 'row' | 'column', to: string) =>
+    normTasks(problem, side, `${side}-counts`).map((task): TaskPlan => ({
+      ...partly(task, to),
+      stage: stageOf(problem, side),
+      once: side,
+    }));
+  const share: Stage = {
+    name: 'share-columns',
+    at,
+    work: { kind: 'exchange', how: 'share', data: ['columns'] },
+    exchange: 'by turns',
+  };
+  const { ratings, testRatings } = profile;
+  const passes = deviceBlocks?.resident && deviceBlocks.bandsADevice === undefined && rows > 1;
+  return [
+    ...(passes ? [share] : []),
+    sweep(measureStages.train, 'blocks', ratings, [...norms('row', 'rowCount'), ...norms('column', 'width')]),
+    ...(testRatings === undefined ? [] : [sweep(measureStages.test, 'tests', testRatings, [])]),
+  ];
+}
+
+function errorTask(rank: number, block: string): TaskPlan {
+  const uses = { block, rowFactors: 'rows', columnFactors: 'columns' };
+  return { kernel: 'squared-error', uses, params: { rank } };
+}
+
+/**
+ * The task, limited to the first rows of a part, since all segments are stored as wide as the widest. `to`:
+ * name of the field of the visited block that has the number of rows.
+ */
+function partly(task: TaskPlan, to: string): TaskPlan {
+  return { ...task, params: { ...task.params, from: 0 }, takes: { to } };
+}
+
+/** Tasks that measure the norms of a side for the penalty; empty if the side has no penalty. */
+function normTasks(problem: SgdProblem, side: 'row' | 'column', block: string): TaskPlan[] {
+  const { params, features: rank } = problem;
+  const name = sideName(problem, side);
+  const task = (more: JsonObject): TaskPlan[] => [
+    { kernel: 'weighted-norm', uses: { block, factors: `${side}s` }, params: { rank, ...more } },
+  ];
+  if (!shrinks(params, name)) return lambdasOf(params)[name] === 0 ? [] : task({});
+  const { offset, damping } = shrinkOf(params)[name];
+  if (!params.biases) return task({ plainWeights: [offset, offset, offset] });
+  return task({
+    plainWeights: biasColumns(side === 'row').own === 0 ? [damping, 0, offset] : [0, damping, offset],
+  });
+}
+
+function sideName({ schedule }: SgdProblem, side: 'row' | 'column'): 'users' | 'items' {
+  return (side === 'row') === (schedule.rows === 'users') ? 'users' : 'items';
+}
+
+function stageOf(problem: SgdProblem, side: 'row' | 'column'): string {
+  return measureStages[sideName(problem, side)];
 }
