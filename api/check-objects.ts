@@ -1,5 +1,4 @@
-import { fileFormats } from '../connectors/files/format-names.ts';
-import { textTypes } from '../connectors/lines/text-type.ts';
+import { fileFormats, textTypes } from '../connectors/files/format-names.ts';
 import { codecs, parquetBackendNames } from '../connectors/parquet/backend.ts';
 import { UsageError } from '../engine/errors.ts';
 import { shown } from '../engine/shown.ts';

@@ -1,7 +1,6 @@
 import { checkOptions } from '../api/check-options.ts';
 import { hasBiases } from '../api/model-parts.ts';
-import { decodeMetadata, type ModelStorage } from '../connectors/model/decode-metadata.ts';
-import { wholeCounts } from '../connectors/model/whole-counts.ts';
+import { decodeMetadata, type ModelStorage, wholeCounts } from '../connectors/model/decode-metadata.ts';
 import { LARGE, missingIndex } from '../api/serving/index-use.ts';
 import { UsageError } from '../engine/errors.ts';
 import { emptyKeys } from '../engine/keys/key-column.ts';

@@ -1,7 +1,7 @@
 import { type IndexUse, LARGE, missingIndex, probesOf, type UsedIndexes } from '../api/serving/index-use.ts';
 import type { RunOptions } from '../api/run-session.ts';
 import type { RequestedModel } from '../api/serving/served-model.ts';
-import { crc32OfBytes } from '../connectors/model/crc-32.ts';
+import { crc32OfBytes } from '../connectors/model/decode-metadata.ts';
 import type { IndexKind } from '../connectors/model/index-layout.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
 import {

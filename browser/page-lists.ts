@@ -1,4 +1,4 @@
-import { crc32OfBytes } from '../connectors/model/crc-32.ts';
+import { crc32OfBytes } from '../connectors/model/decode-metadata.ts';
 import {
   codeBytes,
   decodeHeader,

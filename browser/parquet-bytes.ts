@@ -1,8 +1,7 @@
 import { parquetMetadata } from 'hyparquet/src/metadata.js';
 import { deserializeTCompactProtocol } from 'hyparquet/src/thrift.js';
 import type { FileMetaData } from 'hyparquet/src/types.js';
-import { crc32OfBytes } from '../connectors/model/crc-32.ts';
-import { BODY_SUM, hexOf } from '../connectors/model/decode-metadata.ts';
+import { crc32OfBytes, BODY_SUM, hexOf } from '../connectors/model/decode-metadata.ts';
 import { checkThriftShape } from '../connectors/parquet/thrift-shape.ts';
 import type { RangedFile } from './ranged-file.ts';
 import { problem } from './remote-file.ts';

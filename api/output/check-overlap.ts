@@ -1,7 +1,6 @@
 import { realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
-import { isIgnored, isUrl } from '../../connectors/files/path-kinds.ts';
-import { isPattern, staticBase } from '../../connectors/files/patterns.ts';
+import { isIgnored, isUrl, isPattern, staticBase } from '../../connectors/files/path-kinds.ts';
 import { recoverInput } from '../../connectors/output/temporaries.ts';
 import { UsageError } from '../../engine/errors.ts';
 

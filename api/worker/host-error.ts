@@ -1,4 +1,4 @@
-import { isDiskFull } from '../../connectors/output/full-disk.ts';
+import { isDiskFull } from '../../connectors/output/new-file.ts';
 import { FactorFlowError } from '../../engine/errors.ts';
 
 /** True if the disk of this host is the reason: the same work can succeed on another one. */

@@ -7,11 +7,17 @@ import type { StoredNumbers } from '../../engine/row-parts.ts';
 import { refuseLossyName } from '../files/dataset-path.ts';
 import { folderRefused } from '../files/file-problem.ts';
 import { atomicOutput } from '../output/atomic-output.ts';
-import { bytesBelow, freeBytes } from '../output/full-disk.ts';
-import { makeFolders } from '../output/new-file.ts';
+import { bytesBelow, freeBytes, makeFolders } from '../output/new-file.ts';
 import { FolderLock } from './folder-lock.ts';
-import { checkedMatrices, isCheckpointEntry, readState, type StoredState } from './read-checkpoint.ts';
-import { bytesOfMatrices, writeCheckpointFiles, type WrittenMatrix } from './write-checkpoint.ts';
+import {
+  checkedMatrices,
+  isCheckpointEntry,
+  readState,
+  type StoredState,
+  bytesOfMatrices,
+  writeCheckpointFiles,
+  type WrittenMatrix,
+} from './read-checkpoint.ts';
 
 const NAME = /^checkpoint-(\d{8,15})$/;
 const LEFTOVER =

@@ -6,8 +6,15 @@ import { UsageError } from '../../engine/errors.ts';
 import { closeReader, readRegular } from '../../engine/regular-file.ts';
 import { errorCode } from '../files/file-problem.ts';
 import { syncHandle } from '../output/new-file.ts';
-import { isSilent, ownOwner, SILENT_MILLISECONDS, stateOf } from '../output/owners.ts';
-import { forgetTemporary, registerTemporary, siblingName } from '../output/temporaries.ts';
+import {
+  isSilent,
+  ownOwner,
+  SILENT_MILLISECONDS,
+  stateOf,
+  forgetTemporary,
+  registerTemporary,
+  siblingName,
+} from '../output/temporaries.ts';
 
 const NAME = 'lock';
 

@@ -7,8 +7,14 @@ import type { JsonObject } from '../../engine/json.ts';
 import type { Source, SourceParts, ValueNeeds } from '../../engine/stream/operator.ts';
 import type { FileStamp, ReadSplitOptions, SourceSplits } from '../../engine/stream/split.ts';
 import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
-import { checkFolderColumns, constantsOf, type FolderColumns } from '../folders/folder-columns.ts';
-import { filesWithin, folderCondition, folderParts } from '../folders/folders-within.ts';
+import {
+  checkFolderColumns,
+  constantsOf,
+  type FolderColumns,
+  filesWithin,
+  folderCondition,
+  folderParts,
+} from '../folders/folder-columns.ts';
 import { UrlVersions } from '../http/url-versions.ts';
 import { commonSchema, pruneSchema, withPartitions } from './common-schema.ts';
 import { type DatasetFiles, resolveDataset } from './dataset-path.ts';
@@ -16,8 +22,7 @@ import { type FileFormat, type FileSplit, type OpenFile, readOpenFile } from './
 import { fileStamp, type ReadingRun, reportOnce, requireStamp, requireUnchanged } from './file-stamp.ts';
 import { type OpenedFile, Opening } from './opening.ts';
 import { inputName, isUrl, pathList, STANDARD_STREAM } from './path-kinds.ts';
-import { otherWork } from './small-file.ts';
-import { isPipe } from './stored-bytes.ts';
+import { otherWork, isPipe } from './stored-bytes.ts';
 
 /** The columns of a file, and what was inferred about it and may be wrong. */
 interface FileLayout {

@@ -1,17 +1,16 @@
-import { constants, createReadStream, fstatSync, openSync, readSync, statSync } from 'node:fs';
-import type { Stats } from 'node:fs';
+import { constants, createReadStream, fstatSync, openSync, readSync, statSync, type Stats } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { isMainThread } from 'node:worker_threads';
 import { DataError } from '../../engine/errors.ts';
-import { closeRead, closeReader } from '../../engine/regular-file.ts';
+import { closeRead, closeReader, readRegular } from '../../engine/regular-file.ts';
 import { waitForOther } from '../../engine/waits.ts';
 import type { UrlVersions } from '../http/url-versions.ts';
 import { fileProblem } from './file-problem.ts';
 import { shorterFile } from './file-stamp.ts';
 import { inputName, isUrl, STANDARD_STREAM } from './path-kinds.ts';
-import { smallFile } from './small-file.ts';
+import { setImmediate } from 'node:timers/promises';
 
 /**
  * Stored bytes of a file, a pipe, stdin or a file on a web server, in chunks. Throws DataError that names the
@@ -195,4 +194,32 @@ export function joinBytes(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer>
     at += part.length;
   }
   return all;
+}
+
+const SMALL_BYTES = 1 << 18;
+
+/** Most bytes of a small file, even if it grows while it is read. */
+const MOST_BYTES = 1 << 24;
+
+/** After this number of milliseconds of synchronous reading, other work of the thread gets a turn. */
+const TURN = 10;
+let turned = performance.now();
+
+/**
+ * The bytes of a small regular file; undefined for a larger one and for other kinds of files. Reads
+ * synchronously, which takes a few microseconds for each system call; through Node's thread pool a call takes
+ * about a hundred, and a file needs several. Throws the file system's error.
+ */
+export function smallFile(file: string): Uint8Array | undefined {
+  const found = statSync(file, { throwIfNoEntry: false });
+  return found?.isFile() && found.size <= SMALL_BYTES ? readRegular(file, MOST_BYTES) : undefined;
+}
+
+/**
+ * Gives other work of the thread, such as a cancellation, a turn between files that are read synchronously.
+ */
+export async function otherWork(): Promise<void> {
+  if (performance.now() - turned < TURN) return;
+  await setImmediate();
+  turned = performance.now();
 }

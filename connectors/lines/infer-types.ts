@@ -8,11 +8,9 @@ import {
   parseLongInteger,
   parseShortInteger,
 } from './parse-numbers.ts';
-import { hasLeadingZero } from './read-column.ts';
-import type { ValueRules } from './column-reading.ts';
-import { LITERAL, NESTED, STRING } from './field-block.ts';
-import type { FieldBlock } from './field-block.ts';
-import type { TextType } from './text-type.ts';
+import { hasLeadingZero, type ValueRules } from './read-column.ts';
+import { LITERAL, NESTED, STRING, type FieldBlock } from './field-block.ts';
+import type { TextType } from '../files/format-names.ts';
 
 /**
  * Kinds of fields that occur in a column, as bits, so that several blocks or files are combined by `or`.

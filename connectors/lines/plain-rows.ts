@@ -1,12 +1,10 @@
-import { makeData } from 'apache-arrow';
-import type { Data, Int32, Utf8 } from 'apache-arrow';
-import { arrowType } from './arrow-type.ts';
-import { LONGEST_ROW } from './field-block.ts';
-import type { ScanBounds } from './field-block.ts';
+import { makeData, type Data, type Int32, type Utf8 } from 'apache-arrow';
+import { arrowType } from './read-column.ts';
+import { LONGEST_ROW, type ScanBounds } from './field-block.ts';
 import { plainRows, type RowKernels } from './generated/plain-rows-wasm.ts';
 import { COMMA, DOT } from './parse-numbers.ts';
 import type { RowLayout, PlainMarks } from './row-layout.ts';
-import type { TextType } from './text-type.ts';
+import type { TextType } from '../files/format-names.ts';
 
 const LF = 0x0a;
 

@@ -3,14 +3,11 @@ import { DataError } from '../../engine/errors.ts';
 import type { Message } from '../../engine/events.ts';
 import type { ValueNeeds } from '../../engine/stream/operator.ts';
 import { nearest, spelled } from '../../engine/nearest.ts';
-import { arrowType } from './arrow-type.ts';
+import { arrowType, unescaped, type ValueRules } from './read-column.ts';
 import { hasNumbers, typeOfKinds } from './infer-types.ts';
-import { unescaped } from './read-column.ts';
-import type { ValueRules } from './column-reading.ts';
-import { ESCAPED, ESCAPED_STRING, RecordProblem } from './field-block.ts';
-import type { FieldBlock, ScanBounds } from './field-block.ts';
+import { ESCAPED, ESCAPED_STRING, RecordProblem, type FieldBlock, type ScanBounds } from './field-block.ts';
 import type { RowWindow } from './row-window.ts';
-import type { TextType } from './text-type.ts';
+import type { TextType } from '../files/format-names.ts';
 
 /** The marks of a format whose rows PlainRows may read: delimiter and quotes. */
 export interface PlainMarks {

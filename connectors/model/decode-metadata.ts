@@ -1,6 +1,5 @@
 import { DataError } from '../../engine/errors.ts';
 import type { Json, JsonObject } from '../../engine/json.ts';
-import { crc32 } from './crc-32.ts';
 import type { IdColumn } from './id-column.ts';
 
 export const MODEL_CLASS = 'org.apache.spark.ml.recommendation.ALSModel';
@@ -73,7 +72,7 @@ const CHECKSUM = /,"checksum":"([0-9a-f]{8})"\}$/;
 function checksumsOf(line: string): { readonly stored: string; readonly found: string } | undefined {
   const member = CHECKSUM.exec(line);
   if (member === null) return undefined;
-  return { stored: member[1], found: hexOf(crc32(`${line.slice(0, member.index)}}`)) };
+  return { stored: member[1], found: hexOf(crc32OfText(`${line.slice(0, member.index)}}`)) };
 }
 
 export function hexOf(sum: number): string {
@@ -195,4 +194,36 @@ function isIdType(value: Json | undefined): value is IdColumn['type'] {
 
 function isObject(value: Json | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+const POLYNOMIAL = 0xedb8_8320;
+
+const table = Uint32Array.from({ length: 256 }, (_, byte) => {
+  let sum = byte;
+  for (let bit = 0; bit < 8; bit++) sum = sum & 1 ? (sum >>> 1) ^ POLYNOMIAL : sum >>> 1;
+  return sum;
+});
+
+/** The CRC-32 of a text in UTF-8, as zlib computes it; pages have no zlib. */
+export function crc32OfText(text: string): number {
+  return crc32OfBytes(new TextEncoder().encode(text));
+}
+
+/** The CRC-32 of bytes that follow bytes of which `sum` is the CRC-32. */
+export function crc32OfBytes(bytes: Uint8Array, sum = 0): number {
+  let rest = sum ^ 0xffff_ffff;
+  for (const byte of bytes) rest = table[(rest ^ byte) & 255] ^ (rest >>> 8);
+  return (rest ^ 0xffff_ffff) >>> 0;
+}
+
+/** Stored numbers of ratings as integers. Throws DataError for a value that is not a count. */
+export function wholeCounts(counts: Float32Array, folder: string): Uint32Array {
+  const wrong = counts.find((count) => !Number.isInteger(count) || count < 0 || count >= 2 ** 32);
+  if (wrong !== undefined)
+    throw new DataError(`a number of ratings is ${wrong}, need a whole number from 0`, {
+      phase: 'load',
+      file: folder,
+      advice: 'Train the model again',
+    });
+  return Uint32Array.from(counts);
 }

@@ -1,37 +1,42 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { join, resolve, relative, sep } from 'node:path';
 import type { Vector } from 'apache-arrow';
 import { DataError, throwIfAborted, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { RunMetrics } from '../../engine/metrics.ts';
-import { readRegular } from '../../engine/regular-file.ts';
+import { readRegular, closeReader } from '../../engine/regular-file.ts';
 import { type RowParts, wholeRows } from '../../engine/row-parts.ts';
 import type { Executor } from '../../engine/run/device.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 import { fileProblem } from '../files/file-problem.ts';
-import { refuseAddress } from '../files/other-addresses.ts';
-import { isUrl } from '../files/path-kinds.ts';
+import { refuseAddress, isUrl } from '../files/path-kinds.ts';
 import { atomicOutput, type AtomicOutputOptions, checkOutput } from '../output/atomic-output.ts';
 import { isBeingReplaced, recoverInput, recoverOutput } from '../output/temporaries.ts';
 import { isDatasetEntry } from '../parquet/part-names.ts';
-import { crc32 } from './crc-32.ts';
 import {
+  crc32OfText,
   decodeMetadata,
   defaults,
   hexOf,
   MODEL_CLASS,
   type ModelMetadata,
   type ModelStorage,
+  wholeCounts,
+  BODY_SUM,
+  type FileDigests,
 } from './decode-metadata.ts';
 import { readFactors } from './factor-table.ts';
-import { digestsIn, requireDigests } from './file-digests.ts';
 import { HISTORIES, writeHistories } from './histories.ts';
 import { idCount, idVector } from './id-column.ts';
 import { isIndexEntry } from './item-index-file.ts';
 import { bytesOf, type SavedSide, saveSides, tableOf } from './save-sides.ts';
-import { wholeCounts } from './whole-counts.ts';
 import type { FactorTable } from './write-factors.ts';
+import { crc32 } from 'node:zlib';
+import { parquetMetadata } from 'hyparquet/src/metadata.js';
+import { bytesFrom } from '../files/stored-bytes.ts';
+import { readExactly } from '../parquet/footer-file.ts';
+import { openRandomAccess } from '../parquet/random-access.ts';
 
 /** A model in the layout of Spark's ALSModel. */
 export interface StoredModel extends ModelMetadata {
@@ -382,7 +387,7 @@ function encodeMetadata(
  */
 function withChecksum(metadata: JsonObject): string {
   const line = JSON.stringify(metadata);
-  return `${line.slice(0, -1)},"checksum":"${hexOf(crc32(line))}"}`;
+  return `${line.slice(0, -1)},"checksum":"${hexOf(crc32OfText(line))}"}`;
 }
 
 /** Reads the line from the first of the files <folder>/part-* that has one. */
@@ -405,4 +410,61 @@ async function readMetadata(
     phase: 'load',
     file: folder,
   });
+}
+
+/** Bytes of a Parquet file after its footer: the footer's length, and the text PAR1. */
+const END = 8;
+
+/** Digests of all files in a folder that were just written, in the order of their paths. */
+async function digestsIn(directory: string): Promise<FileDigests> {
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true });
+  const files = entries
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => join(parentPath, name))
+    .sort();
+  const digests: Record<string, string> = {};
+  for (const file of files)
+    digests[relative(directory, file).replaceAll(sep, '/')] =
+      (await ownDigest(file)) ?? (await digestOf(file));
+  return digests;
+}
+
+/** Throws DataError for a file of a model that is damaged, or that was saved with another model. */
+async function requireDigests(directory: string, digests: FileDigests): Promise<void> {
+  for (const [name, stored] of Object.entries(digests)) {
+    const file = join(directory, name);
+    const found = await digestOf(file);
+    if (found !== stored)
+      throw new DataError(
+        `the file is damaged or belongs to another model: its checksum is ${found}, and the metadata say ${stored}`,
+        { phase: 'load', file, advice: 'Copy the whole model again' },
+      );
+  }
+}
+
+/**
+ * The digest of a part file, from its footer, which stores the sum of the bytes before it: a second pass over
+ * a large model's files takes a second per GB. Undefined for other files.
+ */
+async function ownDigest(file: string): Promise<string | undefined> {
+  if (!file.endsWith('.parquet')) return undefined;
+  const handle = await openRandomAccess(file);
+  try {
+    const { size } = await handle.stat();
+    const tail = async (bytes: number) => Buffer.from(await readExactly(handle, file, size - bytes, bytes));
+    const footer = await tail(END + (await tail(END)).readUInt32LE(0));
+    const notes = parquetMetadata(footer, { geoparquet: false }).key_value_metadata;
+    const body = notes?.find(({ key }) => key === BODY_SUM)?.value;
+    return body === undefined ? undefined : hexOf(crc32(footer, Number.parseInt(body, 16)));
+  } catch (error) {
+    throw fileProblem(error, 'save', file);
+  } finally {
+    await closeReader(handle);
+  }
+}
+
+async function digestOf(file: string): Promise<string> {
+  let sum = 0;
+  for await (const bytes of bytesFrom(file, 0, Number.POSITIVE_INFINITY)) sum = crc32(bytes, sum);
+  return hexOf(sum);
 }

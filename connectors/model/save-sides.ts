@@ -10,9 +10,8 @@ import { areStored, type RowParts, wholeRows } from '../../engine/row-parts.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { type Given, runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
-import { storedBytes } from './factor-file.ts';
-import { firstDescent, idCount, idText, idTypeOf, joinIds } from './id-column.ts';
 import {
+  storedBytes,
   type FactorPart,
   factorParts,
   sharedSide,
@@ -21,6 +20,7 @@ import {
   type WrittenPart,
   type WrittenTable,
 } from './write-factors.ts';
+import { firstDescent, idCount, idText, idTypeOf, joinIds } from './id-column.ts';
 
 const STAGE = 'write-factors';
 

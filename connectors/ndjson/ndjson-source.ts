@@ -4,7 +4,7 @@ import type { FileFormat } from '../files/file-format.ts';
 import { FileSetSource } from '../files/file-set-source.ts';
 import { ndjsonExtensions } from '../files/format-names.ts';
 import type { FolderColumns } from '../folders/folder-columns.ts';
-import type { ValueRules } from '../lines/column-reading.ts';
+import type { ValueRules } from '../lines/read-column.ts';
 import { FieldBlock, LONGEST_ROW, RecordProblem } from '../lines/field-block.ts';
 import { isSettled, kindOf } from '../lines/infer-types.ts';
 import { rowFormat, rowSplitReader } from '../lines/row-format.ts';

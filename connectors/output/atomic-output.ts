@@ -6,13 +6,16 @@ import { DataError, deserializeError, FactorFlowError, UsageError } from '../../
 import { formatBytes } from '../../engine/format.ts';
 import { refuseLossyName } from '../files/dataset-path.ts';
 import { errorCode, fileProblem } from '../files/file-problem.ts';
-import { refuseAddress } from '../files/other-addresses.ts';
-import { isUrl, requirePath } from '../files/path-kinds.ts';
-import { realPath } from '../files/real-path.ts';
-import { bytesBelow, diskFull, freeBytes, isDiskFull } from './full-disk.ts';
-import { makeFolders, syncAll, syncPath } from './new-file.ts';
-import { touch } from './owners.ts';
-import { forgetTemporary, recoverOutput, registerTemporary, siblingName } from './temporaries.ts';
+import { refuseAddress, isUrl, requirePath } from '../files/path-kinds.ts';
+import {
+  realPath,
+  forgetTemporary,
+  recoverOutput,
+  registerTemporary,
+  siblingName,
+  touch,
+} from './temporaries.ts';
+import { bytesBelow, diskFull, freeBytes, isDiskFull, makeFolders, syncAll, syncPath } from './new-file.ts';
 
 export interface AtomicOutputOptions {
   readonly kind: 'file' | 'folder';

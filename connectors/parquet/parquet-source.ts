@@ -13,15 +13,20 @@ import { fileStamp, type ReadingRun, requireStamp, requireUnchanged } from '../f
 import { parquetExtensions } from '../files/format-names.ts';
 import { type OpenedFile, Opening } from '../files/opening.ts';
 import { isUrl, pathList } from '../files/path-kinds.ts';
-import { otherWork } from '../files/small-file.ts';
-import { checkFolderColumns, constantsOf, type FolderColumns } from '../folders/folder-columns.ts';
-import { filesWithin, folderCondition, folderParts } from '../folders/folders-within.ts';
+import { otherWork } from '../files/stored-bytes.ts';
+import {
+  checkFolderColumns,
+  constantsOf,
+  type FolderColumns,
+  filesWithin,
+  folderCondition,
+  folderParts,
+} from '../folders/folder-columns.ts';
 import { UrlVersions } from '../http/url-versions.ts';
 import type { ParquetBackendName, ParquetFileInfo } from './backend.ts';
 import { parquetBackend } from './backends.ts';
-import { boundText, mayMatch } from './may-match.ts';
+import { boundText, mayMatch, hasPageBounds, pagesWithin } from './pages/pages-within.ts';
 import { cutRowGroup } from './pages/cut-row-group.ts';
-import { hasPageBounds, pagesWithin } from './pages/pages-within.ts';
 import { hasPlainPages } from './pages/read-pages.ts';
 import { openRandomAccess } from './random-access.ts';
 import { readRowGroups, type RowGroupRequest } from './read-row-groups.ts';

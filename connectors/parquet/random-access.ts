@@ -3,7 +3,7 @@ import { open, stat } from 'node:fs/promises';
 import { DataError } from '../../engine/errors.ts';
 import { fileProblem } from '../files/file-problem.ts';
 import { isUrl } from '../files/path-kinds.ts';
-import { smallFile } from '../files/small-file.ts';
+import { smallFile } from '../files/stored-bytes.ts';
 import { HttpFile } from '../http/http-file.ts';
 import type { UrlVersions } from '../http/url-versions.ts';
 

@@ -10,8 +10,8 @@ import {
   TimestampMillisecond,
   Utf8,
 } from 'apache-arrow';
-import { arrowType } from '../lines/arrow-type.ts';
-import type { TextType } from '../lines/text-type.ts';
+import { arrowType } from '../lines/read-column.ts';
+import type { TextType } from '../files/format-names.ts';
 
 /** A column to convert, of some rows. */
 export interface RowColumn extends FoundColumn {

@@ -5,7 +5,7 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { Source, ValueNeeds } from '../../engine/stream/operator.ts';
 import { batchStream, LEFT_OUT, setOrigin } from '../../engine/stream/stream.ts';
 import { closeAtAbort } from '../../engine/waits.ts';
-import type { TextType } from '../lines/text-type.ts';
+import type { TextType } from '../files/format-names.ts';
 import {
   columnData,
   type FoundColumn,

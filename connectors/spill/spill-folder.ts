@@ -6,10 +6,9 @@ import { CapacityError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
 import { folderRefused } from '../files/file-problem.ts';
 import { refuseLossyName } from '../files/dataset-path.ts';
-import { makeFolders } from '../output/new-file.ts';
-import { freeBytes } from '../output/full-disk.ts';
-import { ownOwner } from '../output/owners.ts';
+import { makeFolders, freeBytes } from '../output/new-file.ts';
 import {
+  ownOwner,
   forgetTemporary,
   ownersBeside,
   recoverOutput,

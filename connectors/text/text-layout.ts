@@ -4,7 +4,7 @@ import { counted } from '../../engine/format.ts';
 import { shown } from '../../engine/shown.ts';
 import type { MixedColumn } from '../../engine/stream/operator.ts';
 import { firstTwice } from '../files/common-schema.ts';
-import type { ValueRules } from '../lines/column-reading.ts';
+import type { ValueRules } from '../lines/read-column.ts';
 import { FieldBlock } from '../lines/field-block.ts';
 import { isNumeric, isTextAndWhole, kindsIn, textsAmongWhole } from '../lines/infer-types.ts';
 import {

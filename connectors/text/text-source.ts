@@ -9,7 +9,7 @@ import { FileSetSource } from '../files/file-set-source.ts';
 import { textExtensions } from '../files/format-names.ts';
 import { plainBatches, plainSchema } from '../files/plain-columns.ts';
 import type { FolderColumns } from '../folders/folder-columns.ts';
-import { arrowType } from '../lines/arrow-type.ts';
+import { arrowType } from '../lines/read-column.ts';
 import { LONGEST_ROW } from '../lines/field-block.ts';
 import { rowFormat, rowSplitReader } from '../lines/row-format.ts';
 import { type ValueOptions, withCommonTypes } from '../lines/row-layout.ts';

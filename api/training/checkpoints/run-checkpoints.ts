@@ -1,5 +1,5 @@
 import { CheckpointFolder, type StoredCheckpoint } from '../../../connectors/checkpoint/checkpoint-folder.ts';
-import { bytesOfMatrices } from '../../../connectors/checkpoint/write-checkpoint.ts';
+import { bytesOfMatrices } from '../../../connectors/checkpoint/read-checkpoint.ts';
 import { DataError, FactorFlowError, UsageError } from '../../../engine/errors.ts';
 import type { JsonObject } from '../../../engine/json.ts';
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';

@@ -7,7 +7,6 @@ import type { ColumnChunkInfo } from '../footer.ts';
 import type { FileWindow } from './file-window.ts';
 import { HEADER_BYTES, HeaderReader, type PageHeader } from './page-header.ts';
 import type { PageKernel } from './page-kernel.ts';
-import { PageProblem } from './page-problem.ts';
 import { type PagePlace, requireSum } from './page-sums.ts';
 
 /** Encodings of a dictionary's values, and of indices into the dictionary. */
@@ -352,4 +351,17 @@ export function unpackSnappy(kernel: PageKernel): UnpackPage {
       throw new Error('the block does not unpack');
     return kernel.bytes.slice(out, out + size);
   };
+}
+
+/**
+ * Pages that cannot be read page by page: damaged, or of a kind that only the decoder reads. The decoder then
+ * reads the row group from there on, or reports the error.
+ */
+export class PageProblem extends Error {
+  readonly column: string;
+
+  constructor(message: string, column: string) {
+    super(message);
+    this.column = column;
+  }
 }

@@ -36,11 +36,10 @@ import type {
 } from '../backend.ts';
 import { readExactly, readFooterOf } from '../footer-file.ts';
 import type { ColumnChunkInfo, Footer, SchemaElement } from '../footer.ts';
-import { ColumnPages, isReadCodec } from '../pages/column-pages.ts';
+import { ColumnPages, isReadCodec, PageProblem } from '../pages/column-pages.ts';
 import { FileWindow } from '../pages/file-window.ts';
 import { HEADER_BYTES, HeaderReader } from '../pages/page-header.ts';
 import { PageKernel } from '../pages/page-kernel.ts';
-import { PageProblem } from '../pages/page-problem.ts';
 import { hasPlainPages, type PageFile, readPages } from '../pages/read-pages.ts';
 import { type FetchCounter, openRandomAccess } from '../random-access.ts';
 import { dataBytes, LARGEST_ROW_GROUP } from '../row-group-bytes.ts';
@@ -340,7 +339,11 @@ export function textLengths(page: Uint8Array, values: number): Uint8Array {
   return new Uint8Array(lengths.buffer);
 }
 
-const units = { ms: TimeUnit.MILLISECOND, us: TimeUnit.MICROSECOND, ns: TimeUnit.NANOSECOND } as const;
+export const timeUnits = {
+  ms: TimeUnit.MILLISECOND,
+  us: TimeUnit.MICROSECOND,
+  ns: TimeUnit.NANOSECOND,
+} as const;
 
 /**
  * The file's columns in the decoder's types, if all columns are of common kinds and agree with the writer's
@@ -386,7 +389,7 @@ function writtenTypes(arrowSchema: string): readonly Field[] | undefined {
 }
 
 /** Types of columns without a converted or logical type. */
-const plainTypes: Partial<Record<string, DataType>> = {
+export const plainTypes: Partial<Record<string, DataType>> = {
   int32: new Int32(),
   int64: new Int64(),
   float: new Float32(),
@@ -408,7 +411,7 @@ function typeOf({
   if (convertedType === undefined && logicalType === undefined) return plainTypes[physicalType];
   if (physicalType === 'byte_array') return isText(convertedType, logicalType) ? new Utf8() : undefined;
   if (physicalType === 'int64' && logicalType === 'TIMESTAMP' && timestamp !== undefined)
-    return new Timestamp(units[timestamp.unit], timestamp.utc ? 'UTC' : null);
+    return new Timestamp(timeUnits[timestamp.unit], timestamp.utc ? 'UTC' : null);
   // Signed integers of the stored size, under any name that writers use.
   const isSigned = logicalType === undefined || logicalType === 'INTEGER';
   return isSigned && convertedType !== undefined && signed[physicalType] === convertedType

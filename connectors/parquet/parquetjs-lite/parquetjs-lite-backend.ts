@@ -1,32 +1,63 @@
-import { makeData, RecordBatch, Schema, Struct } from 'apache-arrow';
+import {
+  Bool,
+  DataType,
+  DateDay,
+  Field,
+  Int16,
+  Int32,
+  Int64,
+  Int8,
+  makeData,
+  RecordBatch,
+  Schema,
+  Struct,
+  Timestamp,
+  TimeUnit,
+  Uint16,
+  Uint32,
+  Uint64,
+  Uint8,
+  Utf8,
+  vectorFromArray,
+} from 'apache-arrow';
 import type { Data } from 'apache-arrow';
-import { deserializeTCompactProtocol } from 'hyparquet/src/thrift.js';
+import type { FileHandle } from 'node:fs/promises';
 import parquetjs from 'parquetjs-lite';
-import type { ColumnChunkData, ParquetEnvelopeReader, ParquetReader } from 'parquetjs-lite';
-import { open } from 'node:fs/promises';
-import { closeReader } from '../../../engine/regular-file.ts';
+import type {
+  ColumnChunkData,
+  FieldDefinition,
+  ParquetEnvelopeReader,
+  ParquetReader,
+  ParquetWriter,
+} from 'parquetjs-lite';
 import { DataError, FactorFlowError, UsageError } from '../../../engine/errors.ts';
+import { closeReader } from '../../../engine/regular-file.ts';
+import { plainRows } from '../../../engine/values/plain-values.ts';
 import { errorCode, fileProblem, messageOf } from '../../files/file-problem.ts';
 import { isUrl } from '../../files/path-kinds.ts';
+import { appendAll, createFile } from '../../output/new-file.ts';
 import type {
   LocatedBatch,
   ParquetBackend,
   ParquetFileInfo,
   ParquetFileReader,
+  ParquetFileWriter,
   ReadOptions,
+  WriteOptions,
+  WrittenFile,
 } from '../backend.ts';
-import { readExactly, readFooter } from '../footer-file.ts';
-import type { ColumnChunkInfo, Footer } from '../footer.ts';
+import { readExactly, readFooterOf } from '../footer-file.ts';
+import type { ColumnChunkInfo, SchemaElement } from '../footer.ts';
 import { PageSums } from '../pages/page-sums.ts';
-import { openRandomAccess } from '../random-access.ts';
+import { plainTypes, timeUnits } from '../parquet-wasm/parquet-wasm-backend.ts';
+import { openRandomAccess, type RandomAccess } from '../random-access.ts';
 import { checkThriftShape } from '../thrift-shape.ts';
-import { columnData, flatSchema } from './parquetjs-lite-columns.ts';
-import { createLiteWriter } from './parquetjs-lite-writer.ts';
+import { integerIn, readThrift, structIn } from '../write/thrift.ts';
 
 /**
  * A second backend, in pure JavaScript. It reads flat columns in plain or old-style dictionary pages,
- * uncompressed, snappy or gzip. Data that the library would read wrongly (see `refusal` and `checkPages`) are
- * refused. Values are converted to the column's type one by one.
+ * uncompressed, snappy or gzip. Data that the library would read wrongly (see `check` and `checkPages`)
+ * are refused. Values are converted to the column's type one by one.
  */
 export const parquetjsLiteBackend: ParquetBackend = {
   name: 'parquetjs-lite',
@@ -37,18 +68,25 @@ export const parquetjsLiteBackend: ParquetBackend = {
         file,
         advice: 'Use the parquet-wasm backend, or download the file first',
       });
-    const footer = await readFooter(file);
-    const schema = flatSchema(footer.schema, file);
-    return new LiteFileReader(footer, {
-      file,
-      bytes: footer.fileBytes,
-      rows: footer.rows,
-      schema,
-      rowGroups: footer.rowGroups,
-    });
+    const handle = await openRandomAccess(file);
+    try {
+      const { fileBytes, rows, schema, rowGroups } = await readFooterOf(handle, file);
+      return new LiteFileReader(handle, {
+        file,
+        bytes: fileBytes,
+        rows,
+        schema: flatSchema(schema, file),
+        rowGroups,
+      });
+    } catch (error) {
+      await closeReader(handle);
+      throw fileProblem(error, 'read', file);
+    }
   },
-  create: createLiteWriter,
+  create: (file, schema, options) => LiteFileWriter.create(file, schema, options),
 };
+
+const USE_OTHER = 'Use the backend parquet-wasm';
 
 const readableCodecs = ['uncompressed', 'snappy', 'gzip'];
 /**
@@ -65,30 +103,21 @@ const [plain, plainDictionary] = [0, 2];
 
 class LiteFileReader implements ParquetFileReader {
   readonly info: ParquetFileInfo;
-  readonly #footer: Footer;
-  #envelope: ParquetEnvelopeReader | undefined;
+  readonly #handle: RandomAccess;
+  #library: LibraryFile | undefined;
 
-  constructor(footer: Footer, info: ParquetFileInfo) {
-    this.#footer = footer;
-    this.info = info;
+  constructor(handle: RandomAccess, info: ParquetFileInfo) {
+    [this.#handle, this.info] = [handle, info];
   }
 
   async *read(options: ReadOptions): AsyncGenerator<LocatedBatch> {
-    const { file, rowGroups } = this.info;
+    const { rowGroups } = this.info;
     const fields = this.info.schema.fields.filter(({ name }) => options.columns?.includes(name) ?? true);
     const schema = new Schema(fields);
-    const wanted = options.rowGroups ?? [...rowGroups.keys()];
-    for (const rowGroup of wanted) {
-      for (const { name } of fields) await this.#checkChunk(name, rowGroup);
-    }
-    const reader = await this.#reader();
-    for (const rowGroup of wanted) {
+    for (const rowGroup of options.rowGroups ?? rowGroups.keys()) {
       const { rows, firstRow } = rowGroups[rowGroup];
       const columns: Data[] = [];
-      for (const field of fields)
-        columns.push(
-          columnData(field, await this.#readChunk(reader, field.name, rowGroup), rows, { file, rowGroup }),
-        );
+      for (const field of fields) columns.push(await this.#readColumn(field, rowGroup));
       for (let start = 0; start < rows; start += options.batchSize) {
         const length = Math.min(options.batchSize, rows - start);
         const children = columns.map((column) => column.slice(start, length));
@@ -102,93 +131,64 @@ class LiteFileReader implements ParquetFileReader {
   }
 
   async close(): Promise<void> {
-    await this.#envelope?.close();
-    this.#envelope = undefined;
+    await this.#library?.envelope.close();
+    this.#library = undefined;
+    await closeReader(this.#handle);
   }
 
-  async #reader(): Promise<ParquetReader> {
-    const { file } = this.info;
-    try {
-      this.#envelope ??= await parquetjs.ParquetEnvelopeReader.openFile(file);
-      const metadata = await this.#envelope.readFooter();
-      // The library accepts only version 1 in the footer. Pages may have either version, independently of the
-      // footer; they are checked one by one.
-      metadata.version = 1;
-      return new parquetjs.ParquetReader(metadata, this.#envelope, { rawStatistics: true });
-    } catch (error) {
-      throw problem(error, { file });
-    }
-  }
-
-  async #readChunk(reader: ParquetReader, column: string, rowGroup: number): Promise<ColumnChunkData> {
-    const place = { file: this.info.file, rowGroup, column };
-    const chunk = reader.metadata.row_groups[rowGroup].columns.find(
-      ({ meta_data }) => meta_data.path_in_schema.join('.') === column,
-    );
-    if (this.#envelope === undefined || chunk === undefined) throw missing(place);
-    await this.#checkSums(this.#chunk(column, rowGroup));
-    try {
-      const data = await this.#envelope.readColumnChunk(reader.getSchema(), chunk);
-      checkPages(data, this.#chunk(column, rowGroup), place);
-      return data;
-    } catch (error) {
-      throw problem(error, place);
-    }
-  }
-
-  /** Verifies the pages' checksums, which the library does not. */
-  async #checkSums({ start, bytes }: ColumnChunkInfo): Promise<void> {
+  async #readColumn(field: Field, rowGroup: number): Promise<Data> {
     const { file, rowGroups } = this.info;
-    const handle = await openRandomAccess(file);
+    const { columns, rows } = rowGroups[rowGroup];
+    const number = columns.findIndex(({ column }) => column === field.name);
+    const place = { file, rowGroup, column: field.name };
     try {
-      const sums = new PageSums(file, handle, rowGroups);
-      await sums.check(await readExactly(handle, file, start, bytes), start);
+      await this.#check(columns[number], place);
+      const { envelope, reader } = (this.#library ??= await openLibrary(file));
+      const stored = reader.metadata.row_groups[rowGroup].columns[number];
+      const data = await envelope.readColumnChunk(reader.getSchema(), stored);
+      checkPages(data, columns[number], place);
+      return columnData(field, data, rows, place);
     } catch (error) {
-      throw problem(error, { file });
-    } finally {
-      await closeReader(handle);
+      throw problem(error, 'read', place);
     }
   }
 
-  #chunk(column: string, rowGroup: number): ColumnChunkInfo {
-    const chunk = this.#footer.rowGroups[rowGroup].columns.find((candidate) => candidate.column === column);
-    if (chunk === undefined) throw missing({ file: this.info.file, rowGroup, column });
-    return chunk;
+  /** Refuses a column chunk before any of it is decoded. Verifies its pages' checksums: the library does not. */
+  async #check({ start, bytes, codec, encodings }: ColumnChunkInfo, place: Place): Promise<void> {
+    const odd = encodings.find((encoding) => !readableEncodings.includes(encoding));
+    if (!readableCodecs.includes(codec)) throw refusal(`codec ${codec}`, place);
+    if (odd !== undefined) throw refusal(`encoding ${odd}`, place);
+    const stored = await readExactly(this.#handle, place.file, start, bytes);
+    await new PageSums(place.file, this.#handle, this.info.rowGroups).check(stored, start);
+    if (encodings.includes('plain_dictionary') && dictionarySize(stored) > LARGEST_DICTIONARY)
+      throw refusal(`a dictionary of more than ${LARGEST_DICTIONARY} values`, place);
   }
+}
 
-  /** Refuses a column chunk before any of it is decoded. */
-  async #checkChunk(column: string, rowGroup: number): Promise<void> {
-    const { file } = this.info;
-    const chunk = this.#chunk(column, rowGroup);
-    const odd = chunk.encodings.find((encoding) => !readableEncodings.includes(encoding));
-    if (!readableCodecs.includes(chunk.codec))
-      throw refusal(`codec ${chunk.codec}`, { file, rowGroup, column });
-    if (odd !== undefined) throw refusal(`encoding ${odd}`, { file, rowGroup, column });
-    if (
-      chunk.encodings.includes('plain_dictionary') &&
-      (await dictionarySize(file, chunk)) > LARGEST_DICTIONARY
-    ) {
-      throw refusal(`a dictionary of more than ${LARGEST_DICTIONARY} values`, { file, rowGroup, column });
-    }
-  }
+/** The file as the library has opened it. */
+interface LibraryFile {
+  readonly envelope: ParquetEnvelopeReader;
+  readonly reader: ParquetReader;
+}
+
+async function openLibrary(file: string): Promise<LibraryFile> {
+  const envelope = await parquetjs.ParquetEnvelopeReader.openFile(file);
+  const metadata = await envelope.readFooter();
+  // The library accepts only version 1 in the footer. Pages may have either version, independently of the
+  // footer; they are checked one by one.
+  metadata.version = 1;
+  return { envelope, reader: new parquetjs.ParquetReader(metadata, envelope, { rawStatistics: true }) };
 }
 
 interface Place {
   readonly file: string;
-  readonly rowGroup?: number;
-  readonly column?: string;
+  readonly rowGroup: number;
+  readonly column: string;
 }
 
-function missing(place: Place): DataError {
-  return new DataError('the column is missing in this row group', { phase: 'read', ...place });
-}
-
-function refusal(what: string, place: Place): DataError {
-  return new DataError(`the backend parquetjs-lite cannot read ${what}`, {
-    phase: 'read',
-    ...place,
-    advice: 'Use the backend parquet-wasm',
-  });
+function refusal(what: string, place: Partial<Place>): DataError {
+  const summary = `the backend parquetjs-lite cannot read ${what}`;
+  return new DataError(summary, { phase: 'read', ...place, advice: USE_OTHER });
 }
 
 /**
@@ -213,35 +213,280 @@ function checkPages(data: ColumnChunkData, chunk: ColumnChunkInfo, place: Place)
   if (unknown !== undefined) throw refusal(`pages of encoding number ${unknown}`, place);
 }
 
-/**
- * Number of values in a chunk's dictionary page: PageHeader { 1: type, 7: DictionaryPageHeader { 1: values }
- * }.
- */
-async function dictionarySize(file: string, chunk: ColumnChunkInfo): Promise<number> {
-  const handle = await open(file, 'r');
-  try {
-    const bytes = await readExactly(handle, file, chunk.start, Math.min(chunk.bytes, 1024));
-    checkThriftShape(bytes);
-    const header = deserializeTCompactProtocol({
-      view: new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength),
-      offset: 0,
-    });
-    return Number(header.field_7?.field_1 ?? 0);
-  } catch (error) {
-    throw problem(error, { file, column: chunk.column });
-  } finally {
-    await closeReader(handle);
-  }
+/** Number of values in a chunk's dictionary page: PageHeader { 7: DictionaryPageHeader { 1: values } }. */
+function dictionarySize(chunk: Uint8Array): number {
+  const head = chunk.subarray(0, 1024);
+  checkThriftShape(head);
+  const { fields } = readThrift(head);
+  return fields.has(7) ? (integerIn(structIn(fields, 7), 1) ?? 0) : 0;
 }
 
 /** An error that names the place. The library throws strings and errors of many kinds. */
-function problem(error: unknown, place: Place): Error {
+function problem(
+  error: unknown,
+  phase: 'read' | 'write',
+  place: Partial<Place> & { readonly file: string; readonly row?: number },
+): Error {
   if (error instanceof FactorFlowError) return error;
-  if (errorCode(error) !== undefined) return fileProblem(error, 'read', place.file);
-  return new DataError(`parquetjs-lite cannot read the data: ${messageOf(error)}`, {
-    phase: 'read',
+  if (errorCode(error) !== undefined) return fileProblem(error, phase, place.file);
+  const what = phase === 'read' ? 'the data' : 'the row';
+  return new DataError(`parquetjs-lite cannot ${phase} ${what}: ${messageOf(error)}`, {
+    phase,
     ...place,
     cause: error,
-    advice: 'Try the backend parquet-wasm',
+    advice: USE_OTHER,
   });
+}
+
+/** Types of integers by their converted type. */
+const integerTypes: Partial<Record<string, DataType>> = {
+  UINT_8: new Uint8(),
+  UINT_16: new Uint16(),
+  UINT_32: new Uint32(),
+  UINT_64: new Uint64(),
+  INT_8: new Int8(),
+  INT_16: new Int16(),
+  INT_32: new Int32(),
+  INT_64: new Int64(),
+  DATE: new DateDay(),
+};
+const textTypes = ['UTF8', 'ENUM', 'JSON'];
+
+/**
+ * The Arrow schema of a file of flat columns. Throws DataError for the first column that is not supported.
+ */
+function flatSchema(elements: readonly SchemaElement[], file: string): Schema {
+  return new Schema(
+    elements.map((element) => {
+      const { name, children, repetition, physicalType } = element;
+      const isNested = children > 0 || repetition === 'repeated';
+      const type = isNested ? undefined : flatType(element);
+      if (type !== undefined) return new Field(name, type, repetition === 'optional');
+      const kind = isNested ? 'nested' : (physicalType ?? 'unknown');
+      throw refusal(`columns of this kind (${kind})`, { file, column: name });
+    }),
+  );
+}
+
+function flatType({
+  physicalType = '',
+  convertedType,
+  logicalType,
+  timestamp,
+}: SchemaElement): DataType | undefined {
+  if (physicalType === 'int64' && timestamp !== undefined)
+    return new Timestamp(timeUnits[timestamp.unit], timestamp.utc ? 'UTC' : null);
+  if (convertedType === undefined && logicalType === undefined) return plainTypes[physicalType];
+  if (physicalType === 'int32' || physicalType === 'int64') return integerTypes[convertedType ?? ''];
+  if (physicalType !== 'byte_array') return undefined;
+  return textTypes.includes(convertedType ?? '') || logicalType === 'STRING' ? new Utf8() : undefined;
+}
+
+/** One column of a row group as Arrow data. Throws DataError for a value of another kind. */
+function columnData({ type, nullable }: Field, chunk: ColumnChunkData, rows: number, place: Place): Data {
+  const highest = nullable ? 1 : 0;
+  const broken = (summary: string) =>
+    new DataError(`parquetjs-lite read the column wrongly: ${summary}`, {
+      phase: 'read',
+      ...place,
+      advice: USE_OTHER,
+    });
+  const present = chunk.dlevels.reduce((sum, level) => sum + Number(level === highest), 0);
+  if (chunk.dlevels.length !== rows) throw broken(`${chunk.dlevels.length} rows, need ${rows}`);
+  if (chunk.values.length !== present) throw broken(`${chunk.values.length} values, need ${present}`);
+  if (rows === 0) return makeData({ type });
+  const convert = converterOf(type);
+  let next = 0;
+  const values = Array.from(chunk.dlevels, (level) => {
+    if (level !== highest) return null;
+    const stored = chunk.values[next++];
+    const value = convert(stored);
+    if (value !== undefined) return value;
+    const found = stored instanceof Uint8Array ? 'bytes' : `${typeof stored} ${String(stored)}`;
+    throw broken(`${found} where the schema has ${String(type)}`);
+  });
+  if (DataType.isUtf8(type) || DataType.isBinary(type) || DataType.isBool(type))
+    return vectorFromArray(values, type as Bool).data[0];
+  const data = new type.ArrayType(rows);
+  const nullBitmap = new Uint8Array(Math.ceil(rows / 8));
+  for (const [row, value] of values.entries()) {
+    if (value === null) continue;
+    data[row] = value;
+    nullBitmap[row >> 3] |= 1 << (row & 7);
+  }
+  const nulls = { nullCount: rows - present, ...(present < rows && { nullBitmap }) };
+  return makeData({ type: type as Int32, length: rows, ...nulls, data });
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+/**
+ * Converts a stored value to the type; undefined for a value of another kind. The library returns numbers of
+ * dictionary pages as strings, which are parsed exactly.
+ */
+function converterOf(type: DataType): (stored: unknown) => unknown {
+  if (DataType.isUtf8(type)) return toText;
+  // The library returns bytes of a dictionary page as text, which may have lost some of them.
+  if (DataType.isBinary(type)) return (stored) => (stored instanceof Uint8Array ? stored : undefined);
+  if (DataType.isBool(type)) return (stored) => (typeof stored === 'boolean' ? stored : undefined);
+  if (type.ArrayType === BigInt64Array || type.ArrayType === BigUint64Array)
+    return (stored) =>
+      typeof stored === 'string' && /^-?\d+$/.test(stored) ? BigInt(stored) : toKind('bigint', stored);
+  const toNumber = (stored: unknown) =>
+    typeof stored === 'string' && stored !== '' ? Number(stored) : toKind('number', stored);
+  if (DataType.isFloat(type))
+    return (stored) => {
+      const number = toNumber(stored);
+      return Number.isNaN(number) && typeof stored === 'string' && stored !== 'NaN' ? undefined : number;
+    };
+  // Unsigned integers are stored as signed numbers of the same bits; typed arrays convert them back.
+  return (stored) => {
+    const number = toNumber(stored);
+    return Number.isInteger(number) ? number : undefined;
+  };
+}
+
+function toKind(kind: 'bigint' | 'number', stored: unknown): unknown {
+  return typeof stored === kind ? stored : undefined;
+}
+
+function toText(stored: unknown): string | undefined {
+  // U+FFFD in text from a dictionary page may mean that bytes were lost.
+  if (typeof stored === 'string') return stored.includes('\uFFFD') ? undefined : stored;
+  try {
+    return stored instanceof Uint8Array ? utf8.decode(stored) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const writableCodecs: Partial<Record<string, string>> = {
+  uncompressed: 'UNCOMPRESSED',
+  snappy: 'SNAPPY',
+  gzip: 'GZIP',
+};
+/** Smaller than usual, since the library keeps a row group as JavaScript values. */
+const LARGEST_ROW_GROUP = 1 << 16;
+
+function definition({ name, type, nullable }: Field, { codec }: WriteOptions): FieldDefinition {
+  const compression = writableCodecs[codec];
+  if (compression === undefined)
+    throw new UsageError(`the backend parquetjs-lite cannot write codec ${codec}`, {
+      phase: 'write',
+      advice: `Use one of: ${Object.keys(writableCodecs).join(', ')}`,
+    });
+  const stored = storedType(type);
+  if (stored === undefined)
+    throw new UsageError(`the backend parquetjs-lite cannot write columns of ${String(type)}`, {
+      phase: 'write',
+      column: name,
+      advice: USE_OTHER,
+    });
+  return { type: stored, optional: nullable, compression, statistics: false };
+}
+
+function storedType(type: DataType): string | undefined {
+  if (DataType.isInt(type)) {
+    if (!type.isSigned) return type.bitWidth < 64 ? `UINT_${type.bitWidth}` : undefined;
+    return type.bitWidth < 32 ? `INT_${type.bitWidth}` : `INT${type.bitWidth}`;
+  }
+  if (DataType.isFloat(type)) return [undefined, 'FLOAT', 'DOUBLE'][type.precision];
+  if (DataType.isTimestamp(type) && type.unit === TimeUnit.MILLISECOND && type.timezone === 'UTC')
+    return 'TIMESTAMP_MILLIS';
+  return DataType.isUtf8(type) ? 'UTF8' : DataType.isBool(type) ? 'BOOLEAN' : undefined;
+}
+
+/** Writes flat columns, row by row: about 0.2 million rows a second. */
+class LiteFileWriter implements ParquetFileWriter {
+  readonly #file: string;
+  readonly #handle: FileHandle;
+  #writer: ParquetWriter | undefined;
+  #rows = 0;
+  #bytes = 0;
+  /**
+   * The writes so far. The library does not await all writes, so none of them rejects; the first failure is
+   * kept.
+   */
+  #written: Promise<void> = Promise.resolve();
+  #failure: unknown;
+  #closed = false;
+
+  private constructor(file: string, handle: FileHandle) {
+    [this.#file, this.#handle] = [file, handle];
+  }
+
+  static async create(file: string, { fields }: Schema, options: WriteOptions): Promise<LiteFileWriter> {
+    const schema = new parquetjs.ParquetSchema(
+      Object.fromEntries(fields.map((field) => [field.name, definition(field, options)])),
+    );
+    const made = new LiteFileWriter(file, await createFile(file));
+    const stream = {
+      write: (bytes: Uint8Array, done: () => void) => made.#append(bytes, done),
+      end: (done: () => void) => void made.abort().then(done, done),
+    };
+    const rowGroupSize = Math.min(options.rowGroupSize, LARGEST_ROW_GROUP);
+    const settings = { rowGroupSize, useDataPageV2: false, pageIndex: false };
+    made.#writer = await parquetjs.ParquetWriter.openStream(schema, stream, settings);
+    return made;
+  }
+
+  async write(batch: RecordBatch): Promise<void> {
+    const rowAt = plainRows(batch.schema, batch.data.children);
+    for (let row = 0; row < batch.numRows; row++) {
+      const record = rowAt(row);
+      for (const { name, type } of batch.schema.fields) {
+        const value = record[name];
+        if (typeof value === 'bigint') record[name] = this.#number(name, type, value);
+      }
+      await this.#guard(this.#writer?.appendRow(record));
+      this.#rows++;
+    }
+  }
+
+  async close(): Promise<WrittenFile> {
+    await this.#guard(this.#writer?.close());
+    return { rows: this.#rows, bytes: this.#bytes };
+  }
+
+  async abort(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    await this.#written;
+    await this.#handle.close();
+  }
+
+  async #guard(work: Promise<void> | undefined): Promise<void> {
+    try {
+      await work;
+      if (this.#failure !== undefined) throw this.#failure;
+    } catch (error) {
+      throw problem(error, 'write', { file: this.#file, row: this.#rows });
+    }
+  }
+
+  #append(bytes: Uint8Array, done: () => void): void {
+    this.#bytes += bytes.length;
+    this.#written = this.#written
+      .then(async () => {
+        if (this.#failure === undefined) await appendAll(this.#handle, [bytes]);
+      })
+      .catch((error: unknown) => void (this.#failure = error))
+      .then(done);
+  }
+
+  /**
+   * Converts a value for the library. It would silently round 64-bit integers beyond 2^53, so they are
+   * refused.
+   */
+  #number(column: string, type: DataType, value: bigint): number {
+    if (DataType.isInt(type) && type.bitWidth === 64 && !Number.isSafeInteger(Number(value)))
+      throw new DataError(`the backend parquetjs-lite cannot write the integer ${value}, beyond 2^53`, {
+        phase: 'write',
+        file: this.#file,
+        row: this.#rows,
+        column,
+        advice: USE_OTHER,
+      });
+    return Number(value);
+  }
 }

@@ -1,19 +1,17 @@
 /** Types of the parts of parquetjs-lite that its backend uses; the package has no types. */
 declare module 'parquetjs-lite' {
   export interface FieldDefinition {
-    type?: string;
-    optional?: boolean;
-    repeated?: boolean;
-    compression?: string;
-    statistics?: false;
+    type: string;
+    optional: boolean;
+    compression: string;
+    statistics: false;
   }
 
-  export class ParquetSchema {
+  class ParquetSchema {
     constructor(fields: Record<string, FieldDefinition>);
-    readonly schema: Record<string, FieldDefinition>;
   }
 
-  export interface PageHeader {
+  interface PageHeader {
     readonly compressed_page_size: number;
     readonly uncompressed_page_size: number;
     readonly data_page_header: { readonly encoding: number } | null;
@@ -24,24 +22,21 @@ declare module 'parquetjs-lite' {
   export interface ColumnChunkData {
     readonly values: readonly unknown[];
     readonly dlevels: readonly number[];
-    readonly rlevels: readonly number[];
     readonly pageHeaders: readonly PageHeader[];
-    readonly count: number;
   }
 
-  export interface ColumnChunk {
-    readonly meta_data: { readonly path_in_schema: readonly string[] };
-  }
+  /** A column chunk in the library's footer. */
+  type StoredChunk = object;
 
-  export interface FileMetaData {
+  interface FileMetaData {
     version: number;
-    readonly row_groups: readonly { readonly columns: readonly ColumnChunk[] }[];
+    readonly row_groups: readonly { readonly columns: readonly StoredChunk[] }[];
   }
 
   export class ParquetEnvelopeReader {
     static openFile(path: string): Promise<ParquetEnvelopeReader>;
     readFooter(): Promise<FileMetaData>;
-    readColumnChunk(schema: ParquetSchema, chunk: ColumnChunk): Promise<ColumnChunkData>;
+    readColumnChunk(schema: ParquetSchema, chunk: StoredChunk): Promise<ColumnChunkData>;
     close(): Promise<void>;
   }
 
@@ -51,15 +46,10 @@ declare module 'parquetjs-lite' {
     getSchema(): ParquetSchema;
   }
 
-  export interface ByteStream {
-    write(bytes: Uint8Array, done: () => void): void;
-    end(done: () => void): void;
-  }
-
   export class ParquetWriter {
     static openStream(
       schema: ParquetSchema,
-      stream: ByteStream,
+      stream: { write(bytes: Uint8Array, done: () => void): void; end(done: () => void): void },
       options: { rowGroupSize: number; useDataPageV2: boolean; pageIndex: boolean },
     ): Promise<ParquetWriter>;
     appendRow(row: Record<string, unknown>): Promise<void>;

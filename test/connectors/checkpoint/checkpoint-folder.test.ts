@@ -17,7 +17,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { CheckpointFolder } from '../../../connectors/checkpoint/checkpoint-folder.ts';
-import { ownOwner } from '../../../connectors/output/owners.ts';
+import { ownOwner } from '../../../connectors/output/temporaries.ts';
 import { DataError, UsageError } from '../../../engine/errors.ts';
 
 const above = mkdtempSync(join(tmpdir(), 'factorflow-checkpoints-'));

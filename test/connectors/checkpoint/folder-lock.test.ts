@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { FolderLock } from '../../../connectors/checkpoint/folder-lock.ts';
-import { ownOwner } from '../../../connectors/output/owners.ts';
+import { ownOwner } from '../../../connectors/output/temporaries.ts';
 import { UsageError } from '../../../engine/errors.ts';
 
 let folder: string;

@@ -4,9 +4,13 @@ import { join } from 'node:path';
 import { gzipSync, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { compressionOf, hasZstd } from '../../../connectors/compression/compressions.ts';
-import { Lz4Packer, packLz4Bytes, unpackLz4Bytes } from '../../../connectors/compression/lz4-frame.ts';
+import {
+  Lz4Packer,
+  packLz4Bytes,
+  unpackLz4Bytes,
+  XxHash32,
+} from '../../../connectors/compression/lz4-frame.ts';
 import { unpackedBytes } from '../../../connectors/compression/unpacked-bytes.ts';
-import { XxHash32 } from '../../../connectors/compression/xxhash32.ts';
 import { ByteOutput } from '../../../connectors/output/byte-output.ts';
 import { DataError } from '../../../engine/errors.ts';
 import { temporaryFolder } from '../parquet/parquet-testing.ts';

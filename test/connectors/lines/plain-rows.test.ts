@@ -1,15 +1,13 @@
-import { Field, Schema } from 'apache-arrow';
-import type { Data } from 'apache-arrow';
+import { Field, Schema, type Data } from 'apache-arrow';
 import fc from 'fast-check';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { arrowType } from '../../../connectors/lines/arrow-type.ts';
+import { arrowType, readColumn } from '../../../connectors/lines/read-column.ts';
 import { FieldBlock } from '../../../connectors/lines/field-block.ts';
 import { PlainRows } from '../../../connectors/lines/plain-rows.ts';
-import { readColumn } from '../../../connectors/lines/read-column.ts';
 import type { RowLayout } from '../../../connectors/lines/row-layout.ts';
-import type { TextType } from '../../../connectors/lines/text-type.ts';
+import type { TextType } from '../../../connectors/files/format-names.ts';
 import { scanRecords } from '../../../connectors/text/record-scanner.ts';
 import { readersOf } from '../../../connectors/text/text-layout.ts';
 import { TextSource } from '../../../connectors/text/text-source.ts';

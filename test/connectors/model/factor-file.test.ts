@@ -4,7 +4,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Session } from '../../../api/session.ts';
-import { factorFile } from '../../../connectors/model/factor-file.ts';
+import { factorFile } from '../../../connectors/model/write-factors.ts';
 import { wholeRows } from '../../../engine/row-parts.ts';
 import type { IdColumn } from '../../../connectors/model/id-column.ts';
 import { loadModel, saveModel, type StoredModel } from '../../../connectors/model/model-store.ts';

@@ -15,8 +15,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { atomicOutput, checkOutput } from '../../../connectors/output/atomic-output.ts';
-import { ownOwner } from '../../../connectors/output/owners.ts';
-import { recoverOutput, removeTemporaries } from '../../../connectors/output/temporaries.ts';
+import { ownOwner, recoverOutput, removeTemporaries } from '../../../connectors/output/temporaries.ts';
 import { DataError, UsageError } from '../../../engine/errors.ts';
 import { temporaryFolder } from '../parquet/parquet-testing.ts';
 

@@ -5,8 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { CheckpointFolder } from '../../../connectors/checkpoint/checkpoint-folder.ts';
 import { atomicOutput } from '../../../connectors/output/atomic-output.ts';
-import { BEAT_MILLISECONDS } from '../../../connectors/output/owners.ts';
-import { recoverInput, recoverOutput } from '../../../connectors/output/temporaries.ts';
+import { BEAT_MILLISECONDS, recoverInput, recoverOutput } from '../../../connectors/output/temporaries.ts';
 import { SpillFolder } from '../../../connectors/spill/spill-folder.ts';
 import { temporaryFolder } from '../parquet/parquet-testing.ts';
 

@@ -15,8 +15,9 @@ import {
   TimestampMillisecond,
   TimestampNanosecond,
   makeData,
+  type Data,
+  type DataType,
 } from 'apache-arrow';
-import type { Data, DataType } from 'apache-arrow';
 import fc from 'fast-check';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -24,7 +25,7 @@ import { gunzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { TextSink } from '../../../connectors/text/text-sink.ts';
 import { TextSource } from '../../../connectors/text/text-source.ts';
-import type { TextType } from '../../../connectors/lines/text-type.ts';
+import type { TextType } from '../../../connectors/files/format-names.ts';
 import { DataError, UsageError } from '../../../engine/errors.ts';
 import { batchStream } from '../../../engine/stream/stream.ts';
 import { context, duckRows, temporaryFolder } from '../parquet/parquet-testing.ts';
