@@ -9,6 +9,7 @@ declare module 'parquetjs-lite' {
 
   class ParquetSchema {
     constructor(fields: Record<string, FieldDefinition>);
+    readonly schema: Record<string, FieldDefinition>;
   }
 
   interface PageHeader {
