@@ -1,8 +1,7 @@
 import { DeviceLostError, throwIfAborted } from '../engine/errors.ts';
 import type { ThreadOutcome } from '../engine/threads/thread-pool.ts';
 import type { OpenedGpu } from '../gpu/opened-gpu.ts';
-import type { GpuRequest } from '../gpu/requests.ts';
-import type { RequestPool } from '../gpu/thread-requests.ts';
+import type { GpuRequest, RequestPool } from '../gpu/thread-requests.ts';
 import { Turns } from '../gpu/turns.ts';
 
 /** Executes requests to a GPU in the thread that makes them; in Node a GPU has a thread of its own. */

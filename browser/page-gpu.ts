@@ -1,6 +1,4 @@
-import { addRows } from '../gpu/copies/add-rows.task.ts';
-import { copyRows } from '../gpu/copies/copy-rows.task.ts';
-import { placeRows } from '../gpu/copies/place-rows.task.ts';
+import { addRows, placeRows, copyRows } from '../gpu/copies/place-rows.task.ts';
 import { upload } from '../gpu/copies/upload.task.ts';
 import { GpuDevice } from '../gpu/device.ts';
 import { normalEquations } from '../gpu/equations/normal-equations.task.ts';

@@ -1,10 +1,9 @@
 import { FactorFlowError, UsageError } from '../engine/errors.ts';
 import { ThreadPool } from '../engine/threads/thread-pool.ts';
 import { workerFile } from '../engine/threads/worker-file.ts';
-import { withCard } from './cards/with-card.ts';
-import { keepDriverCache } from './probe/driver-cache.ts';
+import { keepDriverCache } from './probe/cache-folder.ts';
 import type { AcquireOptions, GpuInfo } from './webgpu/gpu-info.ts';
-import type { GpuRequest } from './requests.ts';
+import type { GpuRequest } from './thread-requests.ts';
 
 /**
  * Most requests that the thread works on at the same time. While the GPU executes the kernels of one, the
@@ -62,4 +61,31 @@ function cannotOpen(cause: unknown): UsageError {
     advice: "Update the graphics card's driver, see factorflow doctor, or use device cpu",
     cause,
   });
+}
+
+/**
+ * The last call's opening, for which the next call waits: DRI_PRIME belongs to the whole process, so only one
+ * card can be opened at a time.
+ */
+let last: Promise<unknown> = Promise.resolve();
+
+/**
+ * Opens the card with this PCI address. WebGPU cannot choose between two equal cards, but Mesa's
+ * device-select layer lists the card first whose address is in the environment variable DRI_PRIME. So the
+ * variable has the address while `open` runs, and the GPU's thread reads it when it creates its WebGPU
+ * instance.
+ */
+export function withCard<Opened>(address: string, open: () => Promise<Opened>): Promise<Opened> {
+  const opening = last.then(async () => {
+    const before = process.env.DRI_PRIME;
+    process.env.DRI_PRIME = `pci-${address.replaceAll(/[:.]/g, '_')}`;
+    try {
+      return await open();
+    } finally {
+      if (before === undefined) delete process.env.DRI_PRIME;
+      else process.env.DRI_PRIME = before;
+    }
+  });
+  last = opening.catch(() => undefined);
+  return opening;
 }

@@ -5,7 +5,7 @@ import { receivedPartition } from '../engine/threads/wide-views.ts';
 import { WIRE_ROWS, type WireRows, wireRows } from './device/resources.ts';
 import type { GpuTaskScope } from './handler.ts';
 import type { Handle } from './registry.ts';
-import type { GpuCommand, GpuRequest } from './requests.ts';
+import type { GpuCommand, GpuRequest } from './thread-requests.ts';
 import { GpuStore } from './store.ts';
 import type { Turns } from './turns.ts';
 import { Gpu } from './webgpu/gpu.ts';

@@ -12,7 +12,7 @@ import type { WorkerReply } from '../engine/threads/thread-pool.ts';
 import { acquireGpu } from './webgpu/acquire.ts';
 import type { OpenedGpu } from './opened-gpu.ts';
 import { Turns } from './turns.ts';
-import type { GpuRequest } from './requests.ts';
+import type { GpuRequest } from './thread-requests.ts';
 
 /**
  * The thread pool (the package piscina) passes [its own data, our data] if message ports are in use, else

@@ -33,3 +33,8 @@ async function listOf(gpu: Gpu): Promise<Listed> {
   lists.set(gpu, listed);
   return listed;
 }
+
+export const kernelTimes: GpuTaskHandler<'kernel-times'> = async ({ gpu, params }) => {
+  gpu.clock.running = params.run;
+  return { rows: 0, values: { ...gpu.clock.take() } };
+};

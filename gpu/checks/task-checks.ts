@@ -15,7 +15,7 @@ import { handlers } from '../generated/tasks.ts';
 import type { GpuTaskScope } from '../handler.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { KernelCheck } from './support/check.ts';
-import { openTask } from './support/open-task.ts';
+import { openTask } from './support/run-kernel.ts';
 
 /** Checks that are named for the task's largest kernel, not for the task. */
 const kernelNames: Readonly<Record<string, string>> = { 'rank-listed': 'count-before' };

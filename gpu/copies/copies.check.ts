@@ -1,13 +1,12 @@
 /** Checks of the kernels that convert, pack and reorder numbers. */
 import { fromHalf, fromHalves, toHalf } from '../../engine/numbers/half.ts';
-import type { KernelCheck } from '../checks/support/check.ts';
-import { randomNumbers } from '../checks/support/numbers.ts';
+import { type KernelCheck, randomNumbers } from '../checks/support/check.ts';
 import { runKernel, uploadAll } from '../checks/support/run-kernel.ts';
 import { destroyBuffers, strideOf } from '../device/resources.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import { fromHalfKernel, fromHalfWorkgroups } from './from-half.ts';
 import { addPacked, addUnpacked, packRowsKernel, unpackRowsKernel } from './packed-rows.ts';
-import { subtractBiasKernel, subtractBiasWorkgroups } from './subtract-bias.ts';
+import { subtractBiasKernel, subtractBiasWorkgroups } from '../update/centred.ts';
 import { addHalf, toHalfKernel } from './to-half.ts';
 import { transposedValuesKernel, transposedValuesWorkgroups } from './upload-transposed.ts';
 import { unpaddedRowsKernel, unpaddedRowsWorkgroups } from './matrix-rows.ts';

@@ -1,5 +1,5 @@
 import { type DeviceMatrix, packedBytes } from '../device/resources.ts';
-import { addColumnMaxima } from '../int8/to-int8.ts';
+import { addColumnMaxima } from '../int8/int8-plan.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 import type { Pass } from '../webgpu/pass.ts';

@@ -4,6 +4,7 @@ import { fromHalfKernel, fromHalfWorkgroups } from './from-half.ts';
 import { addPacked, addUnpacked } from './packed-rows.ts';
 import { addHalf } from './to-half.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
+import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
 
 /**
  * See `place-rows` of KernelTasks: copies some rows into the matrix of all rows. Work that is submitted to
@@ -117,3 +118,83 @@ async function mirror(gpu: Gpu, whole: DeviceMatrix, submitted: () => void): Pro
   await addHalf(gpu, pass, whole);
   await pass.submit({ submitted });
 }
+
+const THREADS = 256;
+
+/** Workgroups to dispatch for `fours` groups of four numbers. */
+function addMatrixWorkgroups(fours: number): number {
+  return Math.ceil(fours / THREADS);
+}
+
+/**
+ * Adds one matrix to another in place, sum += addend, for `fours` groups of four numbers from group number
+ * `first` on.
+ */
+export const addMatrixKernel = kernelOf()({
+  name: 'add-matrix',
+  bindings: [...reads({ addend: 'array<vec4f>' }), ...writes({ sum: 'array<vec4f>' })],
+  uniforms: {
+    first: 'u32',
+    fours: 'u32',
+  },
+  values: () => ({ THREADS }),
+});
+
+/** See `add-rows` of KernelTasks. */
+export const addRows: GpuTaskHandler<'add-rows'> = async (scope) => {
+  const { from, to } = scope.params;
+  const sum = scope.matrix('sum');
+  const addend = (await receivedRows(scope, sum)) ?? scope.matrix('addend');
+  if (addend.rows !== sum.rows || addend.columns !== sum.columns)
+    throw new Error(
+      `task add-rows: ${addend.rows} x ${addend.columns} numbers cannot be added to ${sum.rows} x ` +
+        `${sum.columns}`,
+    );
+  const quads = sum.stride / 4;
+  const fours = (to - from) * quads;
+  const pass = scope.gpu.pass('add-rows');
+  pass.dispatch(
+    await scope.gpu.compile(addMatrixKernel, {}),
+    { addend: addend.values, sum: sum.values },
+    { first: from * quads, fours },
+    addMatrixWorkgroups(fours),
+  );
+  if (sum.half !== undefined) await addHalf(scope.gpu, pass, sum);
+  await pass.submit({ submitted: scope.submitted });
+  return { rows: to - from };
+};
+
+/**
+ * The addend if its rows come from another GPU: uploaded as a matrix with the sum's stride. Undefined if the
+ * addend is a matrix of this GPU.
+ */
+async function receivedRows(
+  { gpu, wire }: GpuScopeOf<'add-rows'>,
+  { columns, stride }: DeviceMatrix,
+): Promise<DeviceMatrix | undefined> {
+  const came = wire('addend');
+  if (came === undefined) return undefined;
+  const values = await gpu.scratch('addend', came.bytes);
+  await gpu.takeIn(values, came);
+  return { rows: came.bytes / numberBytes(came) / stride, columns, stride, values };
+}
+
+/** See `copy-rows` of KernelTasks. */
+export const copyRows: GpuTaskHandler<'copy-rows'> = async (scope) => {
+  const { from, to } = scope.params;
+  const [source, target] = [scope.matrix('source'), scope.matrix('target')];
+  if (source.stride !== target.stride)
+    throw new Error('task copy-rows: source and target are of different shapes');
+  const rowBytes = 4 * source.stride;
+  const encoder = scope.gpu.device.createCommandEncoder({ label: 'copy-rows' });
+  encoder.copyBufferToBuffer(
+    source.values,
+    from * rowBytes,
+    target.values,
+    from * rowBytes,
+    (to - from) * rowBytes,
+  );
+  // Not awaited: work that is submitted later sees the copy.
+  scope.gpu.device.queue.submit([encoder.finish()]);
+  return { rows: to - from };
+};

@@ -1,6 +1,6 @@
 import type { RowsTask } from '../../operators/tasks/tasks.ts';
 import type { DeviceBlock } from '../device/resources.ts';
-import { compileSummed, prepareSummed, summingNamed } from '../equations/add-equations.ts';
+import { compileSummed, prepareSummed, summingNamed } from '../equations/normal-equations.task.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 import { fillSlotsKernel } from '../equations/equation-slots.ts';
 import { variantNamed } from '../update/choice/choose.ts';

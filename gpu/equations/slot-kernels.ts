@@ -2,11 +2,15 @@
  * Compiles the two kernels that share normal equations through slots in device memory (device/slots.ts): one
  * computes A and b from ratings and writes them to slots, the other solves rows from slots.
  */
-import { normalEquationsInt8Kernel } from '../int8/normal-equations-int8.ts';
+import { normalEquationsInt8Kernel } from '../int8/int8-plan.ts';
 import { normalEquationsKernel, normalEquationsWorkgroups } from './normal-equations.ts';
 import { normalEquationsTensorKernel } from './normal-equations-tensor.ts';
-import { solveCgKernel, type SolveCgParams, solveCgWorkgroups } from '../solve/solve-cg.ts';
-import { solveCgRegistersKernel } from '../solve/solve-cg-registers.ts';
+import {
+  solveCgKernel,
+  type SolveCgParams,
+  solveCgWorkgroups,
+  solveCgRegistersKernel,
+} from '../solve/solve-cg.ts';
 import { exactSolvers } from '../solve/exact-solvers.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { SizedKernel } from '../webgpu/kernel.ts';

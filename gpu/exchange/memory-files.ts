@@ -3,7 +3,7 @@ import { closeSync, openSync, statfsSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import type { FileMemory } from '../../engine/partition.ts';
 import type { FileMemories } from '../../engine/run/device.ts';
-import { PIECE_BYTES } from './piece-bytes.ts';
+import { PIECE_BYTES } from '../webgpu/host.ts';
 
 /** The folder whose files Linux keeps in memory. */
 const FOLDER = '/dev/shm';

@@ -1,6 +1,7 @@
 import { sharedArray } from '../../engine/partition.ts';
 import type { GpuScopeOf, GpuTaskHandler } from '../handler.ts';
 import { type BuffersOf, type CompiledKernel, kernelOf, reads, writes } from '../webgpu/kernel.ts';
+import { topNKernel } from '../serving/top-n.task.ts';
 
 /** Threads of a workgroup; each scores one listed column. */
 const LISTED_THREADS = 64;
@@ -255,3 +256,24 @@ function rowsThatList(offsets: Int32Array, from: number, to: number): Uint32Arra
   for (let row = from; row < to; row++) if (offsets[row + 1] > offsets[row]) rows[count++] = row;
   return rows.subarray(0, count);
 }
+
+/**
+ * See `compile-search` of KernelTasks. Does not wait until the kernels are compiled, so that the next inputs
+ * can be uploaded meanwhile.
+ */
+export const compileSearch: GpuTaskHandler<'compile-search'> = async ({
+  gpu,
+  params: { search, excluding },
+}) => {
+  const compiling =
+    search === 'top-n'
+      ? [gpu.compile(topNKernel, { excluding, bounded: true, ordered: true })]
+      : [
+          gpu.compile(listedScoresKernel, {}),
+          gpu.compile(countBeforeKernel, {}),
+          ...(excluding ? [gpu.compile(discountExcludedKernel, {})] : []),
+        ];
+  // The task that needs a kernel reports its errors.
+  for (const kernel of compiling) kernel.catch(() => undefined);
+  return { rows: 0 };
+};

@@ -4,23 +4,23 @@
  */
 import { fromHalfKernel, fromHalfWorkgroups } from '../copies/from-half.ts';
 import { addHalf, toHalfKernel } from '../copies/to-half.ts';
-import { type DeviceMatrix, strideOf } from '../device/resources.ts';
+import { type DeviceMatrix, strideOf, STRIDE_STEP } from '../device/resources.ts';
 import type { GpuTaskHandler, GpuTaskScope } from '../handler.ts';
 import { squaredErrorKernel } from '../loss/squared-error.task.ts';
 import { weightedNormKernel } from '../loss/weighted-norm.task.ts';
 import type { Pass } from '../webgpu/pass.ts';
-import { sgdListKernel } from './sgd-list.ts';
-import { sgdTilesKernel, tileBatches } from './sgd-tiles.ts';
-import { sgdWavesKernel } from './sgd-waves.ts';
-import { shrinkRowsKernel } from './shrink-rows.task.ts';
-import { batchOrder } from './sorting/batch-order.ts';
 import {
+  sgdTilesKernel,
+  tileBatches,
+  batchOrder,
   sgdColumnCountKernel,
   sgdTileCountKernel,
   sgdTileScatterKernel,
   tileLists,
-} from './sorting/tile-lists.ts';
-import { waveBlocks } from './sorting/wave-blocks.ts';
+} from './sgd-tiles.ts';
+import { sgdWavesKernel, waveBlocks } from './sgd-waves.ts';
+import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
+import { type SgdStepParams, stepValues, teamNeeds } from './sgd-step.ts';
 
 /**
  * Threads of a workgroup of sgd-list. The plan gives the number of teams (`workers`) and the threads of each
@@ -214,3 +214,90 @@ function copyMatrix({ gpu }: GpuTaskScope, source: DeviceMatrix, target: DeviceM
   encoder.copyBufferToBuffer(source.values, 0, target.values, 0, source.rows * source.stride * 4);
   gpu.device.queue.submit([encoder.finish()]);
 }
+
+const THREADS = 256;
+
+/** Number of workgroups to dispatch for `quads` groups of four features. */
+function shrinkRowsWorkgroups(quads: number): number {
+  return Math.ceil(quads / THREADS);
+}
+
+/**
+ * Shrinks factors before an epoch, which has the effect of the regularization that does not depend on numbers
+ * of ratings (task `shrink-rows`): features are divided by 1 + rate * offset, biases by 1 + rate * damping.
+ * The matrix has `quads` groups of four features, `row_quads` of them in a row. `own`: column of the bias;
+ * `one`: column of the constant 1, which does not change. Without biases, both are beyond the end of a row.
+ */
+export const shrinkRowsKernel = kernelOf<{ readonly adaptive: boolean }>()({
+  name: 'shrink-rows',
+  bindings: [...reads({ sums: 'array<f32>' }), ...writes({ factors: 'array<vec4f>' })],
+  uniforms: {
+    quads: 'u32',
+    row_quads: 'u32',
+    rate: 'f32',
+    offset: 'f32',
+    damping: 'f32',
+    own: 'u32',
+    one: 'u32',
+  },
+  // AdaGrad's sums of squared gradients are stored as a matrix with one column, whose rows are padded.
+  values: ({ adaptive }) => ({ THREADS, ADAPTIVE: adaptive, SUM_STRIDE: STRIDE_STEP }),
+  workgroup: () => ({ threads: THREADS, bytes: 0 }),
+  samples: [{ adaptive: false }, { adaptive: true }],
+});
+
+/**
+ * The task `shrink-rows` (see KernelTasks) on a GPU: applies an epoch's regularization to all rows of factors
+ * at once.
+ */
+export const shrinkRows: GpuTaskHandler<'shrink-rows'> = async (scope) => {
+  const { from, to, rate, offset, damping, adaptive } = scope.params;
+  const { gpu } = scope;
+  const { rows, stride, values: factors } = scope.matrix('factors');
+  if (from !== 0 || to !== rows)
+    throw new Error(`task shrink-rows: a GPU takes all ${rows} rows at once, got ${from} to ${to}`);
+  const { own = stride, one = stride } = scope.params;
+  const quads = (rows * stride) / 4;
+  const kernel = await gpu.compile(shrinkRowsKernel, { adaptive });
+  const sums = adaptive ? scope.matrix('sums').values : await gpu.scratch('no sums', 16);
+  const uniforms = { quads, row_quads: stride / 4, rate, offset, damping, own, one };
+  await gpu
+    .pass('shrink-rows')
+    .dispatch(kernel, { sums, factors }, uniforms, shrinkRowsWorkgroups(quads))
+    .submit({ submitted: scope.submitted });
+  return { rows };
+};
+
+/**
+ * SGD on a list of ratings, cut into batches of `batch` ratings. It processes the batches with the numbers
+ * order[first_batch] to order[last_batch - 1]. They are shared among teams of threads in all workgroups,
+ * which update factors without locks (Hogwild!).
+ */
+export const sgdListKernel = kernelOf<SgdStepParams>()({
+  name: 'sgd-list',
+  bindings: [
+    ...reads({ rows: 'array<u32>', columns: 'array<u32>', values: 'array<f32>', order: 'array<u32>' }),
+    ...writes({
+      row_factors: 'array<{{ stored }}>',
+      column_factors: 'array<{{ stored }}>',
+      row_sums: 'array<f32>',
+      column_sums: 'array<f32>',
+    }),
+  ],
+  uniforms: {
+    ratings: 'u32',
+    first_batch: 'u32',
+    last_batch: 'u32',
+    batch: 'u32',
+    rate: 'f32',
+    row_lambda: 'f32',
+    column_lambda: 'f32',
+  },
+  needs: ({ lanes }) => teamNeeds(lanes),
+  values: stepValues,
+  workgroup: ({ threads }) => ({ threads, bytes: 0 }),
+  samples: [
+    { features: 34, precision: 'f16', threads: 128, lanes: 4, biases: true, adaptive: true },
+    { features: 16, precision: 'f32', threads: 128, lanes: 1, biases: false, adaptive: false },
+  ],
+});

@@ -1,13 +1,13 @@
 import type { ExactSolver } from '../../operators/tasks/task-types.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { SizedKernel } from '../webgpu/kernel.ts';
-import { solveCholeskyKernel } from './solve-cholesky.ts';
 import {
+  solveCholeskyKernel,
   CHOLESKY_REGISTER_RANKS,
   chooseSolveCholeskyRegisters,
   solveCholeskyRegistersKernel,
   solveCholeskyRegistersWorkgroups,
-} from './solve-cholesky-registers.ts';
+} from './solve-cholesky.ts';
 import { solveNonnegativeKernel } from './solve-nonnegative.ts';
 
 /**

@@ -89,3 +89,123 @@ function workgroup({ rank, biases }: SolveCholeskyParams) {
     bytes: 128 + 4 * stride + 16 + (biases ? 4 * stride + 16 : 0),
   };
 }
+
+type SolveCholeskyRegistersParams = {
+  readonly rank: number;
+  /** True: the row's bias is solved as well. */
+  readonly biases: boolean;
+  /** True: the float16 copy of the factors is written too. */
+  readonly half: boolean;
+  /** Number of rows that share a workgroup. */
+  readonly rows: number;
+};
+
+/** Side of the square block of A that a thread has in registers. */
+const BLOCK = 8;
+
+/** Largest rank whose A fits the registers of 256 threads, the workgroup that every GPU has. */
+export const CHOLESKY_REGISTER_RANKS = 176;
+
+/**
+ * Chooses the number of rows in a workgroup that leaves the fewest threads of subgroups of 32 idle. A
+ * workgroup with several rows has at most 128 threads, or 64 if a row has less than a subgroup.
+ */
+export function chooseSolveCholeskyRegisters(
+  rank: number,
+  biases: boolean,
+  half: boolean,
+): SolveCholeskyRegistersParams {
+  const lanes = blocksOf(rank);
+  const threads = lanes < 32 ? 64 : 128;
+  const idle = (rows: number) => 1 - (rows * lanes) / (32 * Math.ceil((rows * lanes) / 32));
+  const rows = range(Math.max(1, Math.floor(threads / lanes)))
+    .map((i) => i + 1)
+    .sort((left, right) => idle(left) - idle(right) || left - right)[0];
+  return { rank, biases, half, rows };
+}
+
+/** Number of workgroups to dispatch for `count` rows. */
+export function solveCholeskyRegistersWorkgroups(
+  { rows }: SolveCholeskyRegistersParams,
+  count: number,
+): number {
+  return Math.ceil(count / rows);
+}
+
+function sideOf(rank: number): number {
+  return Math.ceil(rank / BLOCK);
+}
+
+function blocksOf(rank: number): number {
+  return (sideOf(rank) * (sideOf(rank) + 1)) / 2;
+}
+
+/**
+ * Solves (A + λ n_u I) x = b of rows by a Cholesky factorization, with A in registers: a thread has one
+ * block of 8 x 8 elements. Larger ranks are solved by solve-cholesky, whose table describes the buffers;
+ * this kernel only reads `slots`.
+ */
+export const solveCholeskyRegistersKernel = kernelOf<SolveCholeskyRegistersParams>()({
+  name: 'solve-cholesky-registers',
+  bindings: [
+    ...reads({ work: 'array<vec4u>', shifts: 'array<f32>', slots: 'array<vec4f>' }),
+    ...writes({
+      factors: 'array<vec4f>',
+      half: 'array<vec2u>',
+      bias: 'array<f32>',
+      status: 'array<atomic<u32>>',
+    }),
+  ],
+  uniforms: {
+    count: 'u32',
+  },
+  values(params) {
+    const { rank, biases, rows } = params;
+    const side = sideOf(rank);
+    const columns = range(BLOCK).map((at) => ({
+      at,
+      // Element `at` of a column: "1.z" is element 6.
+      name: `${Math.floor(at / 4)}.${'xyzw'[at % 4]}`,
+    }));
+    const elements = columns.map((column) => ({
+      ...column,
+      before: columns.slice(0, column.at),
+      later: columns.slice(column.at + 1).map((row) => ({
+        ...row,
+        between: range(row.at - column.at).map((i) => column.at + 1 + i),
+      })),
+    }));
+    return {
+      ...params,
+      ...shiftValues(biases),
+      RANK: rank,
+      SIDE: side,
+      // s and t, in groups of four numbers.
+      ONES: 2 * side + 1,
+      BLOCKS: blocksOf(rank),
+      LANES: blocksOf(rank),
+      ROWS: rows,
+      THREADS: rows * blocksOf(rank),
+      QUADS: paddedRank(rank) / 4,
+      SLOT_QUADS: slotElements(rank, biases) / 4,
+      BIAS_START: matrixElements(rank) / 4,
+      columns: elements,
+      upwards: elements.toReversed(),
+      // Rows of the last blocks that are beyond the rank.
+      OUTSIDE: side * BLOCK - rank,
+      outside: columns.slice(BLOCK - (side * BLOCK - rank)),
+    };
+  },
+  workgroup({ rank, rows, biases }) {
+    const side = sideOf(rank);
+    return {
+      threads: rows * blocksOf(rank),
+      bytes: rows * (16 * (16 * side + 16 + 2 * side + (biases ? 2 * side + 1 : 0)) + 4 * side + 4),
+    };
+  },
+  samples: [
+    chooseSolveCholeskyRegisters(64, true, true),
+    chooseSolveCholeskyRegisters(CHOLESKY_REGISTER_RANKS, false, false),
+    chooseSolveCholeskyRegisters(10, true, false),
+  ],
+});

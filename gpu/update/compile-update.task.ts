@@ -2,12 +2,23 @@ import { transposedValuesKernel } from '../copies/upload-transposed.ts';
 import { unpaddedRowsKernel } from '../copies/matrix-rows.ts';
 import { strideOf } from '../device/resources.ts';
 import type { GpuTaskHandler } from '../handler.ts';
-import { gramKernels } from '../implicit/gram.ts';
+import { gramKernels, addGramKernel } from '../implicit/gram.task.ts';
 import { squaredErrorKernel } from '../loss/squared-error.task.ts';
 import { biasSumsKernel, weightedNormKernel } from '../loss/weighted-norm.task.ts';
 import { variantNamed } from './choice/choose.ts';
-import { solverNamed } from './choice/variant.ts';
-import { compileEvery } from './update-kernels.ts';
+import { solverNamed, type UpdateSettings } from './choice/variant.ts';
+import { updateImplicitTensorKernel, updateInt8Kernel, updateTensorKernel } from './update-tensor.ts';
+import { subtractBiasKernel, needsCentred } from './centred.ts';
+import { toHalfKernel } from '../copies/to-half.ts';
+import { columnMaximaKernel, toInt8Kernel } from '../int8/int8-plan.ts';
+import { objectiveSumsKernel } from './solved-pass.ts';
+import { rowShiftsKernel } from '../solve/row-shifts.ts';
+import { updateShortKernel } from './update-short.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
+import type { CompiledKernel } from '../webgpu/kernel.ts';
+import { SHORT_LENGTHS } from './deal-rows.ts';
+import { compileSolve, compileSum } from '../equations/slot-kernels.ts';
+import { compileVectorSteps } from '../vectors/row-phases.ts';
 
 /**
  * The task `compile-update` (see KernelTasks) on a GPU: starts compiling and returns at once, so that ratings
@@ -38,3 +49,100 @@ export const compileAhead: GpuTaskHandler<'compile-update'> = async ({ gpu, para
   for (const compiling of [...ratings, ...rows, ...measures, ...fetch]) compiling.catch(() => undefined);
   return { rows: 0 };
 };
+
+/** The settings that determine which kernels are compiled. */
+type KernelSettings = Pick<UpdateSettings, 'variant' | 'rank' | 'solver'> & {
+  readonly biases: boolean;
+  readonly implicit?: unknown;
+};
+
+/** The lists that contain rows (see PreparedRows). Only the kernels of these lists are compiled. */
+interface NeededKernels {
+  readonly fused: boolean;
+  /**
+   * True if some rows are too long for the other lists: they are summed into slots (scratch memory) by one
+   * kernel and solved from the slots by another.
+   */
+  readonly batches: boolean;
+  /**
+   * For each list of short rows that is not empty: the most ratings of its rows, for which update-short is
+   * compiled.
+   */
+  readonly short: readonly number[];
+}
+
+/**
+ * Compiles the kernels of one half-iteration, for the lists that contain rows. Dawn compiles two kernels at a
+ * time, in the order of requests. So the kernels that take longest to compile are requested first
+ * (bench/results, `compile-alone`).
+ */
+export async function compileForRows(
+  gpu: Gpu,
+  settings: KernelSettings,
+  { fused: hasFused, batches, short: lengths }: NeededKernels,
+) {
+  const { variant, rank, biases } = settings;
+  const implicit = settings.implicit !== undefined;
+  const [fused, sum, solve, short, gram] = await Promise.all([
+    hasFused && variant.fused ? compileFused(gpu, settings, variant.fused) : undefined,
+    batches ? compileSum(gpu, settings, biases) : undefined,
+    batches ? compileSolve(gpu, settings, biases) : undefined,
+    Promise.all(
+      lengths.map((longest) =>
+        gpu.compile(updateShortKernel, {
+          rank,
+          longest,
+          biases,
+          centre: biases && !needsCentred(variant, rank, biases),
+        }),
+      ),
+    ),
+    batches && implicit ? gpu.compile(addGramKernel, { rank }) : undefined,
+  ]);
+  return { sum, solve, fused, short, gram };
+}
+
+/**
+ * Compiles, before the ratings are known, all kernels that a half-iteration of this variant may need, for any
+ * numbers of ratings in rows. Kernels that compile fast are requested last.
+ */
+export async function compileEvery(gpu: Gpu, settings: KernelSettings): Promise<void> {
+  const { variant, rank, biases } = settings;
+  const { sum, short, fused } = variant;
+  const lengths = SHORT_LENGTHS.filter((longest) => longest <= short).toReversed();
+  const rows =
+    sum.kernel === 'vectors'
+      ? compileVectorSteps(gpu, {
+          ...settings,
+          sum,
+          half: variant.precision !== 'f32',
+          // The weights are uniforms: kernels for any of them are the same.
+          implicit: settings.implicit === undefined ? undefined : { alpha: 0, base: 0 },
+        })
+      : compileForRows(gpu, settings, {
+          fused: fused !== undefined,
+          batches: true,
+          short: lengths,
+        });
+  const mirrors = [
+    ...(settings.implicit === undefined ? [gpu.compile(rowShiftsKernel, {})] : []),
+    gpu.compile(objectiveSumsKernel, {}),
+    ...(variant.precision === 'f32' ? [] : [gpu.compile(toHalfKernel, {})]),
+    ...(sum.kernel === 'int8'
+      ? [gpu.compile(columnMaximaKernel, { rank }), gpu.compile(toInt8Kernel, { rank })]
+      : []),
+    ...(needsCentred(variant, rank, biases) ? [gpu.compile(subtractBiasKernel, {})] : []),
+  ];
+  await Promise.all([rows, ...mirrors]);
+}
+
+async function compileFused(
+  gpu: Gpu,
+  { rank, biases, implicit, variant }: KernelSettings,
+  { bin, halfA, room }: NonNullable<UpdateSettings['variant']['fused']>,
+): Promise<CompiledKernel> {
+  if (implicit !== undefined) return gpu.compile(updateImplicitTensorKernel, { rank, bin });
+  const form = { halfA, ...(room === undefined ? {} : { room }) };
+  if (variant.sum.kernel === 'int8') return gpu.compile(updateInt8Kernel, { rank, biases, ...form });
+  return gpu.compile(updateTensorKernel, { rank, bin, biases, ...form });
+}

@@ -1,21 +1,40 @@
 import { CapacityError, DeviceLostError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
 import { MemoryMeter } from '../../engine/run/memory-meter.ts';
-import { spinKernel } from '../copies/spin.ts';
 import type { WireRows } from '../device/resources.ts';
-import { BindGroups } from './bind-groups.ts';
+import { BindGroups, PassBuffers, KernelClock, Pass, TimedPass, type Turn, Journal } from './pass.ts';
 import { compileKernel } from './compile-kernel.ts';
-import { TransferCounters } from './counters.ts';
+import {
+  TransferCounters,
+  type DownloadRange,
+  EXCHANGE,
+  type HostBytes,
+  type PieceTaker,
+  Staging,
+} from './staging.ts';
 import type { GpuInfo } from './gpu-info.ts';
 import type { GpuHost } from './host.ts';
-import { IdleSpin } from './idle-spin.ts';
-import { Journal } from './journal.ts';
-import { admits, type CompiledKernel, type KernelDescriptor, type KernelParams } from './kernel.ts';
+import {
+  admits,
+  type CompiledKernel,
+  type KernelDescriptor,
+  type KernelParams,
+  kernelOf,
+  writes,
+} from './kernel.ts';
 import { type AcquiredGpu, releaseGpu } from './open-adapter.ts';
-import { PassBuffers } from './pass-buffers.ts';
-import { KernelClock, Pass, TimedPass, type Turn } from './pass.ts';
 import { hurryPolls } from './polls.ts';
-import { type DownloadRange, EXCHANGE, type HostBytes, type PieceTaker, Staging } from './staging.ts';
+
+/**
+ * Dummy work that keeps the GPU's clock high (IdleSpin): each thread does `rounds`
+ * multiplications.
+ */
+export const spinKernel = kernelOf()({
+  name: 'spin',
+  bindings: [...writes({ result: 'array<u32>' })],
+  uniforms: { rounds: 'u32' },
+  values: () => ({ THREADS: 256 }),
+});
 
 /** One opened GPU: buffers, compiled kernels, transfers. Made and used in one thread. */
 export class Gpu {
@@ -285,5 +304,46 @@ export class Gpu {
       throw error;
     }
     this.requireDevice(doing);
+  }
+}
+
+/**
+ * Gives the GPU dummy work while the host works. An idle card lowers its clock to a fifth and takes tenths of
+ * a second to raise it again, which would slow the first iterations.
+ */
+class IdleSpin {
+  /** Submits some milliseconds of work (on a large GPU) and waits for its end. */
+  readonly #spin: () => Promise<void>;
+  /** Number of pending works of the host. */
+  #awaited = 0;
+  #spinning: Promise<void> | undefined;
+
+  constructor(spin: () => Promise<void>) {
+    this.#spin = spin;
+  }
+
+  /** Returns `work`, and keeps the GPU busy until it ends. The caller does not wait for the dummy work. */
+  during<Result>(work: Promise<Result>): Promise<Result> {
+    this.#awaited++;
+    const ended = () => void this.#awaited--;
+    work.then(ended, ended);
+    this.#spinning ??= this.#spinWhileAwaited();
+    return work;
+  }
+
+  /** Resolves when no dummy work is running. */
+  async ended(): Promise<void> {
+    await this.#spinning;
+  }
+
+  async #spinWhileAwaited(): Promise<void> {
+    try {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      while (this.#awaited > 0) await this.#spin();
+    } catch {
+      // The task that uses the device reports its loss.
+    } finally {
+      this.#spinning = undefined;
+    }
   }
 }

@@ -1,5 +1,8 @@
 import type { FileMemory } from '../../engine/partition.ts';
 
+/** Bytes of a piece of an exchange, the unit that one thread copies. */
+export const PIECE_BYTES = 2 << 20;
+
 /** Host memory for values that arrive later. */
 export interface AwaitedValues {
   readonly values: Float32Array;

@@ -1,10 +1,8 @@
-import type { BindGroups } from './bind-groups.ts';
 import type { Binding, CompiledKernel } from './kernel.ts';
-import type { TransferCounters } from './counters.ts';
+import type { TransferCounters } from './staging.ts';
 import type { GpuInfo } from './gpu-info.ts';
-import type { Journal } from './journal.ts';
-import type { PassBuffers } from './pass-buffers.ts';
-import { type EndStamp, TimeStamps } from './time-stamps.ts';
+import { sharedClock } from '../../engine/threads/shared-clock.ts';
+import type { DeviceSpan } from '../../engine/trace/trace.ts';
 
 /** The parts of an opened GPU that a pass uses. */
 interface PassGpu {
@@ -260,5 +258,215 @@ export class TimedPass extends Pass {
     const result = await super.submit({ ...options, timed: true });
     this.#clock.add(result.times);
     return result;
+  }
+}
+
+/** Time stamps at the beginning and the end of each dispatch. */
+class TimeStamps {
+  readonly bytes: number;
+  readonly #count: number;
+  readonly #set: GPUQuerySet;
+  readonly #resolved: GPUBuffer;
+
+  constructor(device: GPUDevice, count: number) {
+    this.bytes = 16 * count;
+    this.#count = count;
+    this.#set = device.createQuerySet({ type: 'timestamp', count: 2 * count });
+    this.#resolved = device.createBuffer({
+      size: this.bytes,
+      usage: GPUBufferUsage.QUERY_RESOLVE | GPUBufferUsage.COPY_SRC,
+    });
+  }
+
+  of(at: number): GPUComputePassTimestampWrites {
+    return { querySet: this.#set, beginningOfPassWriteIndex: 2 * at, endOfPassWriteIndex: 2 * at + 1 };
+  }
+
+  /** Writes the stamps to the beginning of `target`. */
+  resolve(encoder: GPUCommandEncoder, target: GPUBuffer): void {
+    encoder.resolveQuerySet(this.#set, 0, 2 * this.#count, this.#resolved, 0);
+    encoder.copyBufferToBuffer(this.#resolved, 0, target, 0, this.bytes);
+  }
+
+  destroy(): void {
+    this.#resolved.destroy();
+    this.#set.destroy();
+  }
+}
+
+/**
+ * Measures when the last kernel of a submission ended, by the GPU's clock. All submissions of a queue share
+ * one object, since each writes and copies its time before the next begins.
+ */
+export class EndStamp {
+  readonly bytes = 8;
+  readonly writes: GPUComputePassTimestampWrites;
+  readonly #set: GPUQuerySet;
+  readonly #resolved: GPUBuffer;
+
+  constructor(device: GPUDevice) {
+    this.#set = device.createQuerySet({ type: 'timestamp', count: 1 });
+    this.#resolved = device.createBuffer({
+      label: 'end of kernels',
+      size: this.bytes,
+      usage: GPUBufferUsage.QUERY_RESOLVE | GPUBufferUsage.COPY_SRC,
+    });
+    this.writes = { querySet: this.#set, endOfPassWriteIndex: 0 };
+  }
+
+  /** Writes the time to the beginning of `target`. */
+  resolve(encoder: GPUCommandEncoder, target: GPUBuffer): void {
+    encoder.resolveQuerySet(this.#set, 0, 1, this.#resolved, 0);
+    encoder.copyBufferToBuffer(this.#resolved, 0, target, 0, this.bytes);
+  }
+
+  destroy(): void {
+    this.#resolved.destroy();
+    this.#set.destroy();
+  }
+}
+
+/** Buffers that passes reuse: creating them takes longer than a small kernel. */
+export class PassBuffers {
+  readonly #device: GPUDevice;
+  #uniforms: GPUBuffer | undefined;
+  readonly #results: GPUBuffer[] = [];
+  #endStamp: EndStamp | undefined;
+
+  constructor(device: GPUDevice) {
+    this.#device = device;
+  }
+
+  /**
+   * Writes the uniforms of the next pass and returns their buffer. All passes share one buffer: the queue
+   * executes writes and passes in order, so the earlier passes have read it before this write.
+   */
+  uniforms(bytes: Uint8Array<ArrayBuffer>): GPUBuffer {
+    if (this.#uniforms === undefined || this.#uniforms.size < bytes.byteLength) {
+      this.#uniforms?.destroy();
+      this.#uniforms = this.#device.createBuffer({
+        label: 'uniforms',
+        size: Math.max(4096, bytes.byteLength),
+        usage: GPUBufferUsage.UNIFORM | GPUBufferUsage.COPY_DST,
+      });
+    }
+    this.#device.queue.writeBuffer(this.#uniforms, 0, bytes);
+    return this.#uniforms;
+  }
+
+  /** A buffer to map for reading; the caller unmaps and returns it. */
+  takeResult(bytes: number): GPUBuffer {
+    const at = this.#results.findIndex(({ size }) => size >= bytes);
+    if (at >= 0) return this.#results.splice(at, 1)[0];
+    return this.#device.createBuffer({
+      label: 'result',
+      size: Math.max(4096, bytes),
+      usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST,
+    });
+  }
+
+  giveResult(buffer: GPUBuffer): void {
+    this.#results.push(buffer);
+  }
+
+  /** For a device that has time stamps. */
+  endStamp(): EndStamp {
+    return (this.#endStamp ??= new EndStamp(this.#device));
+  }
+
+  destroy(): void {
+    this.#endStamp?.destroy();
+    this.#uniforms?.destroy();
+    for (const buffer of this.#results) buffer.destroy();
+  }
+}
+
+/** Most bind groups that are kept for a kernel: an iteration uses the same few again and again. */
+const MOST_KEPT = 64;
+
+/**
+ * A cache of bind groups, by kernel and buffers. Creating one occupies the GPU's thread for 40 µs, as long
+ * as a kernel on small data runs, and each iteration of ALS binds the same buffers (bench/results,
+ * `als-gpu-kept-bindings`).
+ */
+export class BindGroups {
+  readonly #device: GPUDevice;
+  readonly #numbers = new WeakMap<GPUBuffer, number>();
+  readonly #kept = new WeakMap<GPUBindGroupLayout, Map<string, GPUBindGroup>>();
+  #buffers = 0;
+
+  constructor(device: GPUDevice) {
+    this.#device = device;
+  }
+
+  /** Throws where the kernel names a buffer that is not bound. */
+  of(
+    { kernel, label, layout }: CompiledKernel,
+    uniforms: GPUBufferBinding,
+    bindings: Readonly<Record<string, Binding>>,
+  ): GPUBindGroup {
+    const resources = [uniforms];
+    for (const { name } of kernel.bindings) {
+      const binding = bindings[name];
+      if (binding === undefined) throw new Error(`kernel ${label}: no buffer for ${name}`);
+      resources.push('buffer' in binding ? binding : { buffer: binding });
+    }
+    const key = resources
+      .map(({ buffer, offset = 0, size = '' }) => `${this.#numberOf(buffer)}+${offset}:${size}`)
+      .join();
+    let kept = this.#kept.get(layout);
+    if (kept === undefined) this.#kept.set(layout, (kept = new Map()));
+    let group = kept.get(key);
+    if (group === undefined) {
+      const entries = resources.map((resource, binding) => ({ binding, resource }));
+      group = this.#device.createBindGroup({ label, layout, entries });
+      // The first in a map is the oldest.
+      if (kept.size >= MOST_KEPT) kept.delete(kept.keys().next().value as string);
+      kept.set(key, group);
+    }
+    return group;
+  }
+
+  #numberOf(buffer: GPUBuffer): number {
+    let number = this.#numbers.get(buffer);
+    if (number === undefined) this.#numbers.set(buffer, (number = this.#buffers++));
+    return number;
+  }
+}
+
+/** Most spans that wait for the next reply of the thread. */
+const MOST_WAITING = 10_000;
+
+/** Records, for a trace, what a GPU's thread does in addition to tasks: transfers and compiling. */
+export class Journal {
+  /** True to also note passes and allocations: see inDetail. */
+  detailed = false;
+  #spans: DeviceSpan[] = [];
+
+  /** Notes the time until `work` ends; a failure is not noted. */
+  async during<Result>(row: string, name: string, work: Promise<Result>, bytes?: number): Promise<Result> {
+    const start = sharedClock();
+    const result = await work;
+    if (this.#spans.length < MOST_WAITING)
+      this.#spans.push({
+        row,
+        name,
+        start,
+        milliseconds: sharedClock() - start,
+        ...(bytes === undefined ? {} : { args: { bytes } }),
+      });
+    return result;
+  }
+
+  /** Like `during`, for work that is recorded only if the journal is detailed. */
+  inDetail<Result>(row: 'passes' | 'allocations', name: string, work: Promise<Result>): Promise<Result> {
+    return this.detailed ? this.during(row, name, work) : work;
+  }
+
+  /** The spans since the last call. */
+  take(): readonly DeviceSpan[] {
+    const spans = this.#spans;
+    this.#spans = [];
+    return spans;
   }
 }

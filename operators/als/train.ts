@@ -75,7 +75,7 @@ import { keyText } from '../../engine/keys/key-column.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
 import { lengthOfRow, type Ratings } from '../ratings/ratings.ts';
 import type { ValuesOf } from '../tasks/tasks.ts';
-import { valuesOfStage } from '../tasks/task-values.ts';
+import { valuesOfStage } from '../tasks/run-tasks.ts';
 
 export interface AlsResult extends Omit<LoopResult<unknown>, 'factors'> {
   /** X (m x f) and Θ (n x f); with biases both have two more features, see modelRows. */

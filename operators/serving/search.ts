@@ -5,7 +5,7 @@ import { type Given, runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { factorStride } from '../planner/sizes.ts';
-import { valuesOfStage } from '../tasks/task-values.ts';
+import { valuesOfStage } from '../tasks/run-tasks.ts';
 import type { SearchIndex } from '../tasks/search-tasks.ts';
 import { contracts, type TaskOf } from '../tasks/tasks.ts';
 

@@ -8,7 +8,7 @@ import { giveTo } from '../../engine/run/hand-over.ts';
 import { type Given, runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { type RatingBlock, rowsOfBlock, withoutValues } from '../ratings/rating-block.ts';
-import { announceKernels } from '../tasks/announce-kernels.ts';
+import { announceKernels } from '../tasks/run-tasks.ts';
 import { contracts, type TaskOf } from '../tasks/tasks.ts';
 import { type FactorModel, placeFactors } from './factor-model.ts';
 

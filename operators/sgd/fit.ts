@@ -56,7 +56,7 @@ import { schedulesFor } from './schedules/choose-schedule.ts';
 import { convergenceReport } from './schedules/convergence.ts';
 import type { SgdSchedule } from './schedules/schedule.ts';
 import { trainSgd } from './train.ts';
-import { announceKernels } from '../tasks/announce-kernels.ts';
+import { announceKernels } from '../tasks/run-tasks.ts';
 
 /** The parameters of a training by SGD, and the model that it continues, if any. */
 export interface SgdTraining {

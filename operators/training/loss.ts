@@ -1,5 +1,5 @@
 import type { StepResults } from '../../engine/run/run-steps.ts';
-import { valuesOfStage } from '../tasks/task-values.ts';
+import { valuesOfStage } from '../tasks/run-tasks.ts';
 import type { BiasSums } from '../tasks/task-types.ts';
 
 /**

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { explainProbe } from '../../gpu/probe/explain-probe.ts';
+import { explainProbe } from '../../gpu/probe/probe-webgpu.ts';
 import { tooOldNode } from '../../api/node-version.ts';
 import { nearestFlag } from '../../cli/options/nearest.ts';
 import { flagName } from '../../cli/options/option.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { BufferPool } from '../../gpu/device/buffer-pool.ts';
+import { BufferPool } from '../../gpu/store.ts';
 import type { Gpu } from '../../gpu/webgpu/gpu.ts';
 import { noGpu, openTestGpu } from '../support/gpu/open-gpu.ts';
 

@@ -7,9 +7,8 @@ import { dirname, join } from 'node:path';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
-import { findCards, readNvidia } from '../../gpu/cards/find-cards.ts';
-import { oneAtATime } from '../../gpu/cards/identify-cards.ts';
-import { withCard } from '../../gpu/cards/with-card.ts';
+import { findCards, readNvidia, oneAtATime } from '../../gpu/cards/find-cards.ts';
+import { withCard } from '../../gpu/gpu-thread.ts';
 
 const roots: string[] = [];
 afterEach(() => {
@@ -98,7 +97,7 @@ describe.runIf(process.platform === 'linux')('work of one name', () => {
   });
 
   it('waits for another process, and goes on when that was killed', async () => {
-    const file = fileURLToPath(new URL('../../gpu/cards/identify-cards.ts', import.meta.url));
+    const file = fileURLToPath(new URL('../../gpu/cards/find-cards.ts', import.meta.url));
     const other = spawn(
       process.execPath,
       [

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { FreshMemory } from '../../gpu/exchange/fresh-memory.ts';
+import { FreshMemory } from '../../gpu/webgpu/acquire.ts';
 
 describe('fresh memory', () => {
   it.each([0, 1, 1000, 5_000_001])(

@@ -29,7 +29,7 @@ it('one module fetches, and no other opens a connection', () => {
     // Standard output as a stream.
     'connectors/output/standard-output.ts',
     // A local socket, whose name one process at a time can have.
-    'gpu/cards/identify-cards.ts',
+    'gpu/cards/find-cards.ts',
   ]);
   const fetching = files.filter((file) =>
     /^(?!.*\basync fetch).*(?<![.\w])fetch\((?!\w+: )/m.test(readFileSync(join(root, file), 'utf8')),

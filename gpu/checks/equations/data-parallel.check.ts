@@ -5,30 +5,33 @@
  */
 import { equationsOfRow } from '../../../cpu/reference/equations.ts';
 import { destroyBuffers, type DeviceMatrix, strideOf } from '../../device/resources.ts';
-import { addEquations } from '../../equations/add-equations.ts';
-import { solveRows } from '../../equations/solve-equations.ts';
+import { addEquations } from '../../equations/normal-equations.task.ts';
+import { solveRows } from '../../equations/solve-equations.task.ts';
 import type { UpdateProblem } from '../../../operators/tasks/tasks.ts';
 import { solverNamed, type UpdateVariant } from '../../update/choice/variant.ts';
 import { updateVariants } from '../../update/choice/variants.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { GpuInfo } from '../../webgpu/gpu-info.ts';
-import type { KernelCheck } from '../support/check.ts';
 import {
+  type KernelCheck,
+  deviation,
+  worse,
   CG_HALF_LIMIT,
   CG_LIMIT,
   CG_TENSOR_BIAS_LIMIT,
   CG_TENSOR_LIMIT,
   RESIDUAL_LIMIT,
-} from '../support/limits.ts';
-import { deviation, worse } from '../support/numbers.ts';
+} from '../support/check.ts';
 import {
   commonProblem,
   problemBuffers,
   problemError,
   type RatedProblem,
   uploadImplicit,
+  destroyParts,
+  lengthsTo,
+  problemParts,
 } from '../support/rated-problem.ts';
-import { destroyParts, lengthsTo, problemParts } from '../support/parted-problem.ts';
 import { equationValues } from '../../equations/equation-slots.ts';
 
 /** The kind of problem to solve, with θ in p parts. Problems of implicit data are solved by Cholesky. */

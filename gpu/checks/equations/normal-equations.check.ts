@@ -1,7 +1,6 @@
 import { EntryList, type Parts } from '../../update/deal-rows.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
-import { CHECKED_RANKS, type KernelCheck } from '../support/check.ts';
-import { deviation } from '../support/numbers.ts';
+import { CHECKED_RANKS, type KernelCheck, deviation } from '../support/check.ts';
 import {
   eachSlotElement,
   partEquations,

@@ -2,19 +2,22 @@
  * Checks of kernels with factors in 8 bits. The test factors are numbers that 8 bits can represent exactly.
  */
 import type { Gpu } from '../../webgpu/gpu.ts';
-import { type KernelCheck, variantOf } from '../support/check.ts';
+import {
+  type KernelCheck,
+  variantOf,
+  randomNumbers,
+  CG_BIAS_LIMIT,
+  CG_HALF_LIMIT,
+  CG_LIMIT,
+} from '../support/check.ts';
 import { halfMirror, roundToHalf } from '../support/float16.ts';
-import { CG_BIAS_LIMIT, CG_HALF_LIMIT, CG_LIMIT } from '../support/limits.ts';
-import { randomNumbers } from '../support/numbers.ts';
 import { lengthsAround, LONGEST, ratedProblem } from '../support/rated-problem.ts';
 import { ratedRows } from '../support/rated-rows.ts';
 import { LEVEL_LENGTHS } from '../support/solved-rows.ts';
 import { updateError } from '../support/tensor-updates.ts';
 import { paddedRank } from '../../device/slots.ts';
 import { partsOf, slotsError, summedSlots } from '../equations/normal-equations.check.ts';
-import { int8Bytes } from '../../int8/int8-plan.ts';
-import { normalEquationsInt8Kernel } from '../../int8/normal-equations-int8.ts';
-import { addInt8 } from '../../int8/to-int8.ts';
+import { int8Bytes, normalEquationsInt8Kernel, addInt8 } from '../../int8/int8-plan.ts';
 import { updateInt8Kernel, type UpdateInt8Params } from '../../update/update-tensor.ts';
 
 const BIN = 64;

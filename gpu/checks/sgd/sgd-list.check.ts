@@ -3,7 +3,7 @@
  * and no column, so the order of their steps makes no difference.
  */
 import { CounterRandom } from '../../../engine/random.ts';
-import { sgdBlock } from '../../sgd/epoch.task.ts';
+import { sgdBlock, sgdListKernel } from '../../sgd/epoch.task.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { KernelCheck } from '../support/check.ts';
 import {
@@ -16,8 +16,7 @@ import {
   type StepShape,
   stepShapes,
 } from '../support/sgd-steps.ts';
-import { openTask } from '../support/open-task.ts';
-import { sgdListKernel } from '../../sgd/sgd-list.ts';
+import { openTask } from '../support/run-kernel.ts';
 
 const THREADS = 128;
 const [ROWS_EACH, COLUMNS_EACH] = [5, 7];

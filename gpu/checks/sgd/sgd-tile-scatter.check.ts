@@ -1,12 +1,12 @@
 /** Checks of the kernel that sorts ratings into tiles (groups of columns). */
-import { sgdTileScatterKernel, tileLists, type TileLists } from '../../sgd/sorting/tile-lists.ts';
+import { sgdTileScatterKernel, tileLists, type TileLists } from '../../sgd/sgd-tiles.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { KernelCheck } from '../support/check.ts';
 import { halfValue } from '../support/float16.ts';
 import type { Rating } from '../support/sgd-steps.ts';
 import type { Partition } from '../../../engine/partition.ts';
 import { columnsOf, randomBlock } from '../../../operators/tasks/sample-inputs.ts';
-import { openTask } from '../support/open-task.ts';
+import { openTask } from '../support/run-kernel.ts';
 
 const NO_COLUMN = 0xffff_ffff;
 export const LEVEL = 1.5;

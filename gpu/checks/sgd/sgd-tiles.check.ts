@@ -5,8 +5,7 @@
  */
 import type { Partition } from '../../../engine/partition.ts';
 import { CounterRandom } from '../../../engine/random.ts';
-import { batchOrder } from '../../sgd/sorting/batch-order.ts';
-import { tileLists } from '../../sgd/sorting/tile-lists.ts';
+import { batchOrder, sgdTilesKernel, tileBatches, tileLists } from '../../sgd/sgd-tiles.ts';
 import { sgdTiles } from '../../sgd/epoch.task.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { KernelCheck } from '../support/check.ts';
@@ -25,9 +24,8 @@ import {
   stepShapes,
 } from '../support/sgd-steps.ts';
 import { blockOf } from '../../../operators/tasks/sample-inputs.ts';
-import { openTask } from '../support/open-task.ts';
+import { openTask } from '../support/run-kernel.ts';
 import { dealtRatings, LEVEL } from './sgd-tile-scatter.check.ts';
-import { sgdTilesKernel, tileBatches } from '../../sgd/sgd-tiles.ts';
 
 type TilesShape = StepShape & { readonly arithmetic?: 'f32' | 'f16' };
 

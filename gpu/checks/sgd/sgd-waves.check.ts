@@ -19,7 +19,7 @@ import {
   stepShapes,
 } from '../support/sgd-steps.ts';
 import { columnsOf, randomBlock } from '../../../operators/tasks/sample-inputs.ts';
-import { openTask } from '../support/open-task.ts';
+import { openTask } from '../support/run-kernel.ts';
 import { sgdWavesKernel } from '../../sgd/sgd-waves.ts';
 
 const NONE = 0xffff_ffff;

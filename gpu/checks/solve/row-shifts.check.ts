@@ -1,7 +1,6 @@
 import { addMatrixShifts, blockShifts } from '../../solve/row-shifts.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
-import type { KernelCheck } from '../support/check.ts';
-import { deviation } from '../support/numbers.ts';
+import { type KernelCheck, deviation } from '../support/check.ts';
 import { regularizationFor, shiftsOf } from '../support/solved-rows.ts';
 
 const COUNTS = Array.from({ length: 600 }, (_, row) => (row * row) % 1009);

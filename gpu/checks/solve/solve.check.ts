@@ -2,23 +2,36 @@
  * Checks of kernels that solve rows from normal equations in slots (gpu/device/slots.ts): CG against the same
  * number of steps in float64 from the same start, Cholesky by residuals, minima over x >= 0 by gradients.
  */
-import { solveCgRegistersKernel, type SolveRegistersParams } from '../../solve/solve-cg-registers.ts';
-import { solveCgKernel, type SolveCgParams } from '../../solve/solve-cg.ts';
+import {
+  solveCgRegistersKernel,
+  type SolveRegistersParams,
+  solveCgKernel,
+  type SolveCgParams,
+} from '../../solve/solve-cg.ts';
 import {
   CHOLESKY_REGISTER_RANKS,
   chooseSolveCholeskyRegisters,
   solveCholeskyRegistersKernel,
   solveCholeskyRegistersWorkgroups,
-} from '../../solve/solve-cholesky-registers.ts';
-import { solveCholeskyKernel } from '../../solve/solve-cholesky.ts';
+  solveCholeskyKernel,
+} from '../../solve/solve-cholesky.ts';
 import { solveNonnegativeKernel } from '../../solve/solve-nonnegative.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { KernelDescriptor, KernelParams } from '../../webgpu/kernel.ts';
-import { CHECKED_RANKS, type KernelCheck, variantOf } from '../support/check.ts';
+import {
+  CHECKED_RANKS,
+  type KernelCheck,
+  variantOf,
+  deviation,
+  worse,
+  CG_BIAS_LIMIT,
+  CG_HALF_LIMIT,
+  CG_LIMIT,
+  NO_ROW,
+  RESIDUAL_LIMIT,
+} from '../support/check.ts';
 import { roundToHalf } from '../support/float16.ts';
-import { CG_BIAS_LIMIT, CG_HALF_LIMIT, CG_LIMIT, NO_ROW, RESIDUAL_LIMIT } from '../support/limits.ts';
-import { gradientError, minimumError } from '../support/minima.ts';
-import { deviation, worse } from '../support/numbers.ts';
+import { gradientError, minimumError } from '../support/rated-problem.ts';
 import { runKernel } from '../support/run-kernel.ts';
 import {
   equationsOf,

@@ -2,8 +2,7 @@ import { multiply } from '../../../cpu/reference/conjugate-gradient.ts';
 import { gramMatrix, implicitEquations } from '../../../cpu/reference/implicit.ts';
 import type { NormalEquations } from '../../../cpu/reference/normal-equations.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
-import { minimumError } from './minima.ts';
-import { deviation, randomNumbers, worse } from './numbers.ts';
+import { deviation, randomNumbers, worse, RESIDUAL_LIMIT } from './check.ts';
 import { uploadAll } from './run-kernel.ts';
 import {
   partEquations,
@@ -26,6 +25,15 @@ import {
 } from './solved-rows.ts';
 import type { ImplicitWeights } from '../../../operators/tasks/tasks.ts';
 import type { RowRegularization } from '../../../operators/tasks/task-types.ts';
+import { leftOfBias } from '../../../cpu/reference/biased.ts';
+import { solveNonnegative } from '../../../cpu/reference/nonnegative.ts';
+import { destroyBuffers, type DeviceBlock, type DeviceMatrix } from '../../device/resources.ts';
+import { addGramMatrix } from '../../implicit/gram.task.ts';
+import { updateRows } from '../../update/update.task.ts';
+import type { SolvedPass } from '../../update/solved-pass.ts';
+import type { UpdateSettings } from '../../update/choice/variant.ts';
+import { type CompressedRows, verticalParts } from '../../../cpu/reference/vertical-parts.ts';
+import { halfMirror } from './float16.ts';
 
 /** Ratings of the longest row in checks of kernels on tensor cores. */
 export const LONGEST = 10_000;
@@ -248,4 +256,194 @@ function rowError(
  */
 export function lengthsAround(bin: number): number[] {
   return [LONGEST, 0, 5 * bin + 1, 4 * bin, 3 * bin - 1, bin + 1, bin, bin - 1, 17, 16, 15, 2, 1, 0, 1];
+}
+
+/**
+ * Measures the error of minima over x >= 0, which a kernel computed, by their gradients and against float64.
+ */
+
+/**
+ * Largest rank at which the minimum is also computed in float64, which takes f⁵ operations. Above it only
+ * gradients are checked.
+ */
+const TWIN_RANKS = 64;
+
+/**
+ * Limit of the deviation from the float64 minimum, relative to its largest element: the condition number of A
+ * times the largest gradient that is accepted as 0.
+ */
+const NONNEGATIVE_LIMIT = 2e-3;
+
+/**
+ * The larger of two errors of x (with biases: [x, β]), each divided by its limit: the error of its gradients,
+ * and its deviation from the float64 minimum. With biases, β must follow from the factors by elimination, for
+ * which A must be positive definite.
+ */
+export function minimumError(
+  equations: NormalEquations,
+  x: Float64Array,
+  biases: boolean,
+  {
+    gradient = RESIDUAL_LIMIT,
+    distance = NONNEGATIVE_LIMIT,
+  }: { readonly gradient?: number; readonly distance?: number } = {},
+): number {
+  const { factors, biasOf } = biases ? leftOfBias(equations) : { factors: equations, biasOf: undefined };
+  const found = x.subarray(0, factors.bias.length);
+  const error = gradientError(factors, found) / gradient;
+  if (found.length > TWIN_RANKS)
+    return worse(error, biasOf ? Math.abs(biasOf(found) - x[found.length]) / distance : 0);
+  const expected = solveNonnegative(factors);
+  if (expected === undefined) return Infinity;
+  const whole = biasOf ? [...expected, biasOf(expected)] : expected;
+  return worse(error, deviation(x, whole) / distance);
+}
+
+/**
+ * The largest component of the gradient A x - b in whose direction the objective could still decrease within
+ * x >= 0, relative to ‖b‖. Infinity if an element of x is negative.
+ */
+export function gradientError({ matrix, bias }: NormalEquations, x: Float64Array): number {
+  const product = multiply(matrix, x);
+  const left = x.map((value, i) =>
+    value < 0 ? Infinity : value > 0 ? Math.abs(product[i] - bias[i]) : Math.max(0, bias[i] - product[i]),
+  );
+  return Math.max(...left) / (Math.hypot(...bias) || 1);
+}
+
+/** What a half-iteration wrote and returned. */
+interface SolvedProblem
+  extends Pick<RowData, 'factors' | 'half' | 'bias'>, Pick<SolvedPass, 'badRow' | 'objective'> {
+  /** For implicit data, the Gram matrix that the GPU computed: stride x stride. */
+  readonly gram: Float32Array;
+}
+
+/** Solves all rows of a problem by one half-iteration. */
+export async function solveProblem(
+  gpu: Gpu,
+  problem: RatedProblem,
+  settings: Pick<UpdateSettings, 'variant' | 'solver' | 'scale' | 'measured'>,
+): Promise<SolvedProblem> {
+  const { ratings, lengths, biases, implicit, regularization } = problem;
+  const { rank, stride, offsets, columns } = ratings;
+  const rows = lengths.length;
+  const gram = new Float32Array(implicit ? stride * stride : 4);
+  const buffers = {
+    ...(await problemBuffers(gpu, problem, 'f32', true)),
+    ...(await uploadAll(gpu, {
+      mirror: ratings.mirror,
+      rowPointers: offsets,
+      gram,
+      shifts: Float32Array.from(lengths, (_, row) => shiftOf(row)),
+    })),
+  };
+  const half = settings.variant.precision !== 'f32';
+  const matrix = (values: GPUBuffer, count: number, mirror?: GPUBuffer): DeviceMatrix => ({
+    rows: count,
+    columns: rank,
+    stride,
+    values,
+    half: half ? mirror : undefined,
+  });
+  const fixed = matrix(buffers.fixed, columns, buffers.mirror);
+  if (implicit) {
+    const pass = gpu.pass('check gram');
+    await addGramMatrix(gpu, pass, fixed, buffers.gram, rank, GRAM_WEIGHT);
+    await pass.submit();
+    await gpu.download(buffers.gram, gram);
+  }
+  const block: DeviceBlock = {
+    rows,
+    ratings: offsets[rows],
+    offsets,
+    columns: ratings.indices,
+    rowPointers: buffers.rowPointers,
+    indices: buffers.indices,
+    values: buffers.values,
+    prepared: new Map(),
+  };
+  const inputs = {
+    block,
+    fixed,
+    previous: matrix(buffers.previous, rows),
+    factors: matrix(buffers.factors, rows, buffers.half),
+    ...(biases && { fixedBias: buffers.fixed_bias, bias: buffers.bias }),
+    ...(implicit && { gram: buffers.gram, shifts: buffers.shifts }),
+  };
+  const { badRow, objective } = await updateRows(gpu, inputs, {
+    ...settings,
+    from: 0,
+    to: rows,
+    rank,
+    ...(implicit ? { lambda: 0, implicit: implicit.weights } : regularization),
+    mean: biases ? ratings.mean : 0,
+  });
+  const outputs = await downloadOutputs(gpu, buffers, problem);
+  destroyBuffers({ buffers, lists: [...block.prepared.values()] });
+  return { ...outputs, badRow, objective, gram };
+}
+
+/** Test problems in which each device has a range of the rows of θ (a vertical part). */
+
+/** Row lengths of such problems; the longest row is in the middle. */
+export function lengthsTo(longest: number): number[] {
+  return [1, 0, 64, 65, longest, 33, 32, 2, 700, 16, 7, 0, 130, 1];
+}
+
+/** One vertical part of a problem on a GPU: a range of rows of θ, and the ratings of these columns. */
+export interface ProblemPart {
+  readonly block: DeviceBlock;
+  readonly fixed: DeviceMatrix;
+  readonly fixedBias?: GPUBuffer;
+}
+
+export async function problemParts(
+  gpu: Gpu,
+  { ratings, biases }: RatedProblem,
+  p: number,
+): Promise<ProblemPart[]> {
+  const { rank, stride, columns, theta, fixedBias } = ratings;
+  const parts: ProblemPart[] = [];
+  for (const { first, last, ...lists } of verticalParts(ratings, columns, p)) {
+    const own = theta.slice(first * stride, last * stride);
+    const { values, half, bias } = await uploadAll(gpu, {
+      values: own,
+      half: halfMirror(own, stride),
+      bias: fixedBias.slice(first, last),
+    });
+    parts.push({
+      block: await deviceBlock(gpu, lists),
+      fixed: { rows: last - first, columns: rank, stride, values, half },
+      ...(biases ? { fixedBias: bias } : {}),
+    });
+  }
+  return parts;
+}
+
+async function deviceBlock(gpu: Gpu, { offsets, indices, values }: CompressedRows): Promise<DeviceBlock> {
+  const buffers = await uploadAll(gpu, {
+    rowPointers: offsets,
+    indices: nonEmpty(indices),
+    values: nonEmpty(values),
+  });
+  return {
+    rows: offsets.length - 1,
+    ratings: indices.length,
+    offsets,
+    columns: indices,
+    ...buffers,
+    prepared: new Map(),
+  };
+}
+
+/** WebGPU has no empty bindings: a buffer has at least one number. */
+function nonEmpty<Numbers extends Uint32Array | Float32Array>(numbers: Numbers): Numbers {
+  return numbers.length > 0 ? numbers : new (numbers.constructor as new (length: number) => Numbers)(1);
+}
+
+export function destroyParts(parts: readonly ProblemPart[]): void {
+  for (const { block, fixed, fixedBias } of parts) {
+    const { rowPointers, indices, values } = block;
+    destroyBuffers({ rowPointers, indices, values, fixed, fixedBias, lists: [...block.prepared.values()] });
+  }
 }

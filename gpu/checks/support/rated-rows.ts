@@ -10,7 +10,7 @@ import type { HostBytes } from '../../webgpu/staging.ts';
 import { int8Bytes } from '../../int8/int8-plan.ts';
 import { matrixElements, paddedRank, TILE } from '../../device/slots.ts';
 import { halfMirror, roundToHalf } from './float16.ts';
-import { randomNumbers } from './numbers.ts';
+import { randomNumbers } from './check.ts';
 import { uploadAll } from './run-kernel.ts';
 
 /** Random fixed factors θ, and random rows of ratings of given lengths. */

@@ -7,12 +7,11 @@ import type { Partition } from '../../../engine/partition.ts';
 import { CounterRandom } from '../../../engine/random.ts';
 import type { KernelDescriptor, KernelParams } from '../../webgpu/kernel.ts';
 import type { SgdStepParams } from '../../sgd/sgd-step.ts';
-import type { KernelCheck } from './check.ts';
+import { type KernelCheck, deviation, worse } from './check.ts';
 import type { SgdStep } from '../../../operators/tasks/tasks.ts';
 import { factorsOf, randomFactors } from '../../../operators/tasks/sample-inputs.ts';
 import { roundToHalf } from './float16.ts';
-import { deviation, worse } from './numbers.ts';
-import type { OpenTask } from './open-task.ts';
+import type { OpenTask } from './run-kernel.ts';
 
 /** Parameters of a kernel's steps. */
 export interface StepShape {

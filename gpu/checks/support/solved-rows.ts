@@ -6,7 +6,7 @@ import { EntryList } from '../../update/deal-rows.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import { slotElements } from '../../device/slots.ts';
 import { halfValue } from './float16.ts';
-import { randomNumbers } from './numbers.ts';
+import { randomNumbers } from './check.ts';
 import { partEquations, ratedRows, readSlot, writeSlot } from './rated-rows.ts';
 import { uploadAll } from './run-kernel.ts';
 import type { RowRegularization } from '../../../operators/tasks/task-types.ts';

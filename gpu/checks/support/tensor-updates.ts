@@ -2,10 +2,9 @@
 import { EntryList } from '../../update/deal-rows.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { KernelDescriptor, KernelParams } from '../../webgpu/kernel.ts';
-import type { KernelCheck } from './check.ts';
+import { type KernelCheck, NO_ROW } from './check.ts';
 import { halfBits } from './float16.ts';
 import { centresRatings } from '../../equations/tensor-plan.ts';
-import { NO_ROW } from './limits.ts';
 import {
   type Expectation,
   problemBuffers,

@@ -4,8 +4,9 @@ import { solverNamed, type UpdateVariant } from '../../update/choice/variant.ts'
 import { updateVariants } from '../../update/choice/variants.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { GpuInfo } from '../../webgpu/gpu-info.ts';
-import type { KernelCheck } from '../support/check.ts';
 import {
+  type KernelCheck,
+  deviation,
   CG_GRAM_LIMIT,
   CG_HALF_LIMIT,
   CG_LIMIT,
@@ -14,10 +15,8 @@ import {
   PRODUCT_LIMIT,
   RESIDUAL_LIMIT,
   ROOTS_LIMIT,
-} from '../support/limits.ts';
-import { deviation } from '../support/numbers.ts';
-import { commonProblem, outputsError, type RatedProblem } from '../support/rated-problem.ts';
-import { solveProblem } from '../support/solve-problem.ts';
+} from '../support/check.ts';
+import { commonProblem, outputsError, type RatedProblem, solveProblem } from '../support/rated-problem.ts';
 
 /** A problem to solve. */
 export interface HalfIterationShape {

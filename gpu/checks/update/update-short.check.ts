@@ -3,8 +3,7 @@
  * They are compared with float64 solutions for the same float16 factors.
  */
 import type { Gpu } from '../../webgpu/gpu.ts';
-import { type KernelCheck, TENSOR_RANKS, variantOf } from '../support/check.ts';
-import { RESIDUAL_LIMIT } from '../support/limits.ts';
+import { type KernelCheck, TENSOR_RANKS, variantOf, RESIDUAL_LIMIT } from '../support/check.ts';
 import { ratedProblem } from '../support/rated-problem.ts';
 import { notFinite, updateError } from '../support/tensor-updates.ts';
 import { updateShortKernel, type UpdateShortParams } from '../../update/update-short.ts';

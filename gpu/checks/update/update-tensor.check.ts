@@ -3,8 +3,14 @@
  * same float16 factors.
  */
 import type { Gpu } from '../../webgpu/gpu.ts';
-import { type KernelCheck, TENSOR_RANKS, variantOf } from '../support/check.ts';
-import { CG_HALF_LIMIT, CG_TENSOR_BIAS_LIMIT, CG_TENSOR_LIMIT } from '../support/limits.ts';
+import {
+  type KernelCheck,
+  TENSOR_RANKS,
+  variantOf,
+  CG_HALF_LIMIT,
+  CG_TENSOR_BIAS_LIMIT,
+  CG_TENSOR_LIMIT,
+} from '../support/check.ts';
 import { lengthsAround, ratedProblem } from '../support/rated-problem.ts';
 import { LEVEL_LENGTHS } from '../support/solved-rows.ts';
 import { notFinite, updateError } from '../support/tensor-updates.ts';

@@ -4,21 +4,23 @@
  * vectors. Rows are compared with the same number of CG steps in float64.
  */
 import { destroyBuffers, type DeviceMatrix, strideOf } from '../../device/resources.ts';
-import { addEquations, type AddSettings, summingNamed } from '../../equations/add-equations.ts';
+import { addEquations, type AddSettings, summingNamed } from '../../equations/normal-equations.task.ts';
 import { equationValues } from '../../equations/equation-slots.ts';
 import {
   addEquationProducts,
   addVectorProducts,
   equationProductsKernel,
   takeStep,
-} from '../../vectors/exchanged-vectors.ts';
+} from '../../vectors/vectors.task.ts';
 import { vectorQuads } from '../../vectors/vectors.ts';
 import { wideProductsKernel } from '../../vectors/products.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
-import { type KernelCheck, variantOf } from '../support/check.ts';
-import { CG_BIAS_LIMIT, CG_LIMIT } from '../support/limits.ts';
-import { destroyParts, lengthsTo, type ProblemPart, problemParts } from '../support/parted-problem.ts';
+import { type KernelCheck, variantOf, CG_BIAS_LIMIT, CG_LIMIT } from '../support/check.ts';
 import {
+  destroyParts,
+  lengthsTo,
+  type ProblemPart,
+  problemParts,
   commonProblem,
   problemBuffers,
   problemError,

@@ -13,11 +13,22 @@ import {
 import type { UpdateVariant } from '../../update/choice/variant.ts';
 import { wideProductsKernel, wideThreads } from '../../vectors/products.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
-import { type KernelCheck, variantOf } from '../support/check.ts';
-import { CG_BIAS_LIMIT, CG_GRAM_LIMIT, CG_LIMIT } from '../support/limits.ts';
-import { deviation, worse } from '../support/numbers.ts';
-import { GRAM_WEIGHT, ratedProblem, type RatedProblem, shiftOf } from '../support/rated-problem.ts';
-import { solveProblem } from '../support/solve-problem.ts';
+import {
+  type KernelCheck,
+  variantOf,
+  deviation,
+  worse,
+  CG_BIAS_LIMIT,
+  CG_GRAM_LIMIT,
+  CG_LIMIT,
+} from '../support/check.ts';
+import {
+  GRAM_WEIGHT,
+  ratedProblem,
+  type RatedProblem,
+  shiftOf,
+  solveProblem,
+} from '../support/rated-problem.ts';
 import { otherRowsKept, rowShifts, solvedRow } from '../support/solved-rows.ts';
 
 type Shape = {

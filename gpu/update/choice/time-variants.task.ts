@@ -6,7 +6,7 @@ import { solverNamed, type UpdateSettings, type UpdateVariant } from './variant.
 import { CancelledError, CapacityError, DeviceLostError } from '../../../engine/errors.ts';
 import { CounterRandom } from '../../../engine/random.ts';
 import { addHalf } from '../../copies/to-half.ts';
-import { type UpdateInputs, updateRows } from '../half-iteration.ts';
+import { type UpdateInputs, updateRows } from '../update.task.ts';
 
 const LAMBDA = 0.05;
 const MEAN = 3;

@@ -1,11 +1,10 @@
 import type { UpdateProblem } from '../../../operators/tasks/tasks.ts';
 import { chooseNormalEquations, normalEquationsKernel } from '../../equations/normal-equations.ts';
 import { normalEquationsTensorKernel } from '../../equations/normal-equations-tensor.ts';
-import { INT8_EVEN_LANES, INT8_RANKS } from '../../int8/int8-plan.ts';
-import { normalEquationsInt8Kernel } from '../../int8/normal-equations-int8.ts';
+import { INT8_EVEN_LANES, INT8_RANKS, normalEquationsInt8Kernel } from '../../int8/int8-plan.ts';
 import { updateImplicitTensorKernel, updateInt8Kernel, updateTensorKernel } from '../update-tensor.ts';
 import { exactSolvers } from '../../solve/exact-solvers.ts';
-import { REGISTER_RANKS, solveCgRegistersKernel } from '../../solve/solve-cg-registers.ts';
+import { REGISTER_RANKS, solveCgRegistersKernel } from '../../solve/solve-cg.ts';
 import {
   chooseVectorProducts,
   vectorProductsKernel,

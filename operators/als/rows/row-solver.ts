@@ -43,8 +43,7 @@ import { DivergedError } from '../../../engine/errors.ts';
 import { largestOfRow, type RowSizes, unsolvedAdvice } from '../solved-loss.ts';
 import { factorStride } from '../../planner/sizes.ts';
 import { equationColumns } from '../../tasks/equation-tasks.ts';
-import { addSliced } from '../../tasks/run-tasks.ts';
-import { valuesOfStage } from '../../tasks/task-values.ts';
+import { addSliced, valuesOfStage } from '../../tasks/run-tasks.ts';
 import { UNKNOWN_KEY } from '../../../engine/keys/tables/key-table.ts';
 
 const STAGE = 'solve-rows';

@@ -5,7 +5,7 @@ import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
 import { contracts, type TaskOf, type ValuesOf } from '../../tasks/tasks.ts';
-import { valuesOfStage } from '../../tasks/task-values.ts';
+import { valuesOfStage } from '../../tasks/run-tasks.ts';
 import type { NumberedChunk, NumberedSide } from '../reading/rating-chunk.ts';
 
 export const STAGE = 'index-ids';

@@ -5,7 +5,7 @@ import { type Given, runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
 import { factorStride } from '../../planner/sizes.ts';
 import type { ListMatrices, ListParts, ListSearch, SearchedLists } from '../../tasks/list-tasks.ts';
-import { valuesOfStage } from '../../tasks/task-values.ts';
+import { valuesOfStage } from '../../tasks/run-tasks.ts';
 import { contracts, type TaskOf } from '../../tasks/tasks.ts';
 import { type Found, maskInput, type SearchRequest, type SearchSpace } from '../search.ts';
 

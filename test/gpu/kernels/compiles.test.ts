@@ -3,10 +3,10 @@ import { normalEquationsKernel } from '../../../gpu/equations/normal-equations.t
 import { normalEquationsTensorKernel } from '../../../gpu/equations/normal-equations-tensor.ts';
 import { updateInt8Kernel, updateTensorKernel } from '../../../gpu/update/update-tensor.ts';
 import { updateShortKernel } from '../../../gpu/update/update-short.ts';
-import { normalEquationsInt8Kernel } from '../../../gpu/int8/normal-equations-int8.ts';
+import { normalEquationsInt8Kernel } from '../../../gpu/int8/int8-plan.ts';
 import { vectorProductsKernel } from '../../../gpu/vectors/products.ts';
 import type { KernelDescriptor, KernelParams } from '../../../gpu/webgpu/kernel.ts';
-import { renderKernel } from '../../../gpu/webgpu/render-kernel.ts';
+import { renderKernel } from '../../../gpu/webgpu/compile-kernel.ts';
 import type { UpdateVariant } from '../../../gpu/update/choice/variant.ts';
 import { everyVariant } from '../../../gpu/update/choice/variants.ts';
 import { allKernels } from '../../support/gpu/all-kernels.ts';

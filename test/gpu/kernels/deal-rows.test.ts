@@ -5,8 +5,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { dealRows, type Parts, type RowLimits } from '../../../gpu/update/deal-rows.ts';
-import { tensorPlan } from '../../../gpu/equations/tensor-plan.ts';
-import { dealTiles } from '../../../gpu/equations/tile-partition.ts';
+import { tensorPlan, dealTiles } from '../../../gpu/equations/tensor-plan.ts';
 
 const entriesOf = ({ entries, count }: Parts) =>
   Array.from({ length: count }, (_, i) => [...entries.subarray(4 * i, 4 * i + 4)]);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { kernelTexts } from '../../../gpu/generated/kernels-wgsl.ts';
-import { renderKernel } from '../../../gpu/webgpu/render-kernel.ts';
+import { renderKernel } from '../../../gpu/webgpu/compile-kernel.ts';
 import { allKernels } from '../../support/gpu/all-kernels.ts';
 
 /** Storage buffers that WebGPU guarantees to a kernel on any adapter. */

@@ -1,6 +1,6 @@
 import { assert, asyncProperty, integer, boolean, record } from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { runTask } from '../../../gpu/checks/support/open-task.ts';
+import { runTask } from '../../../gpu/checks/support/run-kernel.ts';
 import { taskCheck, taskChecks } from '../../../gpu/checks/task-checks.ts';
 import type { Partition } from '../../../engine/partition.ts';
 import type { Gpu } from '../../../gpu/webgpu/gpu.ts';

@@ -8,7 +8,7 @@ import {
   type UpdateInt8Params,
   updateTensorKernel,
 } from '../../../gpu/update/update-tensor.ts';
-import { CG_HALF_LIMIT, CG_TENSOR_BIAS_LIMIT, CG_TENSOR_LIMIT } from '../../../gpu/checks/support/limits.ts';
+import { CG_HALF_LIMIT, CG_TENSOR_BIAS_LIMIT, CG_TENSOR_LIMIT } from '../../../gpu/checks/support/check.ts';
 import { ratedProblem } from '../../../gpu/checks/support/rated-problem.ts';
 import { updateError } from '../../../gpu/checks/support/tensor-updates.ts';
 import type { Gpu } from '../../../gpu/webgpu/gpu.ts';

@@ -1,8 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { tileBatches } from '../../../gpu/sgd/sgd-tiles.ts';
-import { batchOrder } from '../../../gpu/sgd/sorting/batch-order.ts';
-import { dealColumns } from '../../../gpu/sgd/sorting/tile-lists.ts';
+import { tileBatches, batchOrder, dealColumns } from '../../../gpu/sgd/sgd-tiles.ts';
 
 describe('the order of batches', () => {
   const orderOf = (batches: number, { multiplier, offset }: ReturnType<typeof batchOrder>) =>

@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { keepDriverCache } from '../../../gpu/probe/driver-cache.ts';
+import { keepDriverCache } from '../../../gpu/probe/cache-folder.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'factorflow-driver-cache-'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { spinKernel } from '../../../gpu/copies/spin.ts';
-import { runTask } from '../../../gpu/checks/support/open-task.ts';
-import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
-import { kernelTimes } from '../../../gpu/kernel-times.task.ts';
+import { spinKernel, type Gpu } from '../../../gpu/webgpu/gpu.ts';
+import { runTask } from '../../../gpu/checks/support/run-kernel.ts';
+import { kernelTimes } from '../../../gpu/checks/check-kernels.task.ts';
 import { noGpu, openTestGpu } from '../../support/gpu/open-gpu.ts';
 
 describe.skipIf(noGpu)('kernel-times', () => {

@@ -5,7 +5,7 @@
 import { halfValue } from '../../../gpu/checks/support/float16.ts';
 import { TILE, tilesOf } from '../../../gpu/device/slots.ts';
 import { int8Pieces } from '../../../gpu/int8/int8-plan.ts';
-import { OBJECTIVE_ROWS } from '../../../gpu/loss/objective-sums.ts';
+import { OBJECTIVE_ROWS } from '../../../gpu/update/solved-pass.ts';
 import {
   type Buffers,
   gathered,

@@ -3,10 +3,9 @@
  * thread holds a row, or half a row, of each matrix, and what subgroups exchange passes through workgroup
  * memory. Float16 numbers are float32 ones that were rounded to it.
  */
-import { compileKernel } from '../../../gpu/webgpu/compile-kernel.ts';
+import { compileKernel, renderKernel } from '../../../gpu/webgpu/compile-kernel.ts';
 import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
 import type { CompiledKernel, KernelDescriptor, KernelParams } from '../../../gpu/webgpu/kernel.ts';
-import { renderKernel } from '../../../gpu/webgpu/render-kernel.ts';
 
 /** Makes a GPU without tensor cores compile such kernels. */
 export function withSoftTensors(gpu: Gpu): Gpu {
