@@ -1,4 +1,4 @@
-import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf } from '../webgpu/kernel.ts';
 
 const THREADS = 256;
 
@@ -13,7 +13,8 @@ export function fromHalfWorkgroups(quads: number): number {
  */
 export const fromHalfKernel = kernelOf()({
   name: 'from-half',
-  bindings: [...reads({ half: 'array<vec2<u32>>' }), ...writes({ factors: 'array<vec4f>' })],
+  reads: { half: 'array<vec2<u32>>' },
+  writes: { factors: 'array<vec4f>' },
   uniforms: { quads: 'u32' },
   values: () => ({ THREADS }),
 });

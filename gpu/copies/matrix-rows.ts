@@ -1,6 +1,6 @@
 import type { DeviceMatrix } from '../device/resources.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
-import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf } from '../webgpu/kernel.ts';
 import { type PieceTaker, READBACK_BYTES, STAGING_BYTES } from '../webgpu/staging.ts';
 
 const THREADS = 256;
@@ -16,7 +16,8 @@ export function unpaddedRowsWorkgroups(count: number): number {
  */
 export const unpaddedRowsKernel = kernelOf()({
   name: 'unpadded-rows',
-  bindings: [...reads({ padded: 'array<u32>' }), ...writes({ rows: 'array<u32>' })],
+  reads: { padded: 'array<u32>' },
+  writes: { rows: 'array<u32>' },
   uniforms: {
     first: 'u32',
     count: 'u32',

@@ -1,7 +1,7 @@
 import { type DeviceMatrix, packedBytes } from '../device/resources.ts';
 import { addColumnMaxima } from '../int8/int8-plan.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
-import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf } from '../webgpu/kernel.ts';
 import type { Pass } from '../webgpu/pass.ts';
 
 const THREADS = 256;
@@ -13,7 +13,8 @@ const THREADS = 256;
  */
 export const packRowsKernel = kernelOf()({
   name: 'pack-rows',
-  bindings: [...reads({ half: 'array<vec2u>', maxima: 'array<vec4f>' }), ...writes({ packed: 'array<u32>' })],
+  reads: { half: 'array<vec2u>', maxima: 'array<vec4f>' },
+  writes: { packed: 'array<u32>' },
   uniforms: { rows: 'u32', quads: 'u32' },
   values: () => ({ THREADS }),
 });
@@ -21,7 +22,8 @@ export const packRowsKernel = kernelOf()({
 /** Converts the output of pack-rows to float16. `first`: index of its first group of features in `half`. */
 export const unpackRowsKernel = kernelOf()({
   name: 'unpack-rows',
-  bindings: [...reads({ packed: 'array<u32>' }), ...writes({ half: 'array<vec2u>' })],
+  reads: { packed: 'array<u32>' },
+  writes: { half: 'array<vec2u>' },
   uniforms: { rows: 'u32', quads: 'u32', first: 'u32' },
   values: () => ({ THREADS }),
 });

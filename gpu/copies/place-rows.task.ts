@@ -4,7 +4,7 @@ import { fromHalfKernel, fromHalfWorkgroups } from './from-half.ts';
 import { addPacked, addUnpacked } from './packed-rows.ts';
 import { addHalf } from './to-half.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
-import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf } from '../webgpu/kernel.ts';
 
 /**
  * See `place-rows` of KernelTasks: copies some rows into the matrix of all rows. Work that is submitted to
@@ -132,7 +132,8 @@ function addMatrixWorkgroups(fours: number): number {
  */
 export const addMatrixKernel = kernelOf()({
   name: 'add-matrix',
-  bindings: [...reads({ addend: 'array<vec4f>' }), ...writes({ sum: 'array<vec4f>' })],
+  reads: { addend: 'array<vec4f>' },
+  writes: { sum: 'array<vec4f>' },
   uniforms: {
     first: 'u32',
     fours: 'u32',

@@ -1,7 +1,7 @@
 import type { DeviceMatrix } from '../device/resources.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { Pass } from '../webgpu/pass.ts';
-import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf } from '../webgpu/kernel.ts';
 
 const THREADS = 256;
 
@@ -11,7 +11,8 @@ const THREADS = 256;
  */
 export const toHalfKernel = kernelOf()({
   name: 'to-half',
-  bindings: [...reads({ factors: 'array<vec4f>' }), ...writes({ half: 'array<vec2u>' })],
+  reads: { factors: 'array<vec4f>' },
+  writes: { half: 'array<vec2u>' },
   uniforms: {
     rows: 'u32',
     quads: 'u32',

@@ -1,6 +1,6 @@
 import type { DeviceBlock } from '../device/resources.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
-import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf } from '../webgpu/kernel.ts';
 
 const THREADS = 256;
 
@@ -11,16 +11,14 @@ const THREADS = 256;
  */
 export const transposedValuesKernel = kernelOf()({
   name: 'transposed-values',
-  bindings: [
-    ...reads({
-      row_pointers: 'array<u32>',
-      indices: 'array<u32>',
-      other_pointers: 'array<u32>',
-      other_indices: 'array<u32>',
-      other_values: 'array<f32>',
-    }),
-    ...writes({ values: 'array<f32>' }),
-  ],
+  reads: {
+    row_pointers: 'array<u32>',
+    indices: 'array<u32>',
+    other_pointers: 'array<u32>',
+    other_indices: 'array<u32>',
+    other_values: 'array<f32>',
+  },
+  writes: { values: 'array<f32>' },
   uniforms: {
     count: 'u32',
     rows: 'u32',

@@ -1,5 +1,5 @@
 import { matrixElements, paddedRank, slotElements } from '../device/slots.ts';
-import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf } from '../webgpu/kernel.ts';
 
 /** Shape of the normal equations; see operators/tasks/equation-tasks.ts for their layout. */
 export type EquationsParams = { readonly rank: number; readonly biases: boolean };
@@ -36,7 +36,8 @@ export function equationValues({ rank, biases }: EquationsParams) {
  */
 export const addSlotsKernel = kernelOf<EquationsParams>()({
   name: 'add-slots',
-  bindings: [...reads({ work: 'array<vec4u>', slots: 'array<f32>' }), ...writes({ equations: 'array<f32>' })],
+  reads: { work: 'array<vec4u>', slots: 'array<f32>' },
+  writes: { equations: 'array<f32>' },
   uniforms: {
     count: 'u32',
 
@@ -48,7 +49,6 @@ export const addSlotsKernel = kernelOf<EquationsParams>()({
     stride: 'u32',
   },
   values: equationValues,
-  workgroup: () => ({ threads: THREADS, bytes: 0 }),
   samples: [
     { rank: 40, biases: false },
     { rank: 64, biases: true },
@@ -62,7 +62,8 @@ export const addSlotsKernel = kernelOf<EquationsParams>()({
  */
 export const fillSlotsKernel = kernelOf<EquationsParams>()({
   name: 'fill-slots',
-  bindings: [...reads({ equations: 'array<f32>' }), ...writes({ slots: 'array<f32>', work: 'array<vec4u>' })],
+  reads: { equations: 'array<f32>' },
+  writes: { slots: 'array<f32>', work: 'array<vec4u>' },
   uniforms: {
     count: 'u32',
 
@@ -76,7 +77,6 @@ export const fillSlotsKernel = kernelOf<EquationsParams>()({
     stride: 'u32',
   },
   values: equationValues,
-  workgroup: () => ({ threads: THREADS, bytes: 0 }),
   samples: [
     { rank: 40, biases: false },
     { rank: 64, biases: true },

@@ -1,5 +1,5 @@
 import type { GpuFeature } from '../webgpu/gpu-info.ts';
-import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, range } from '../webgpu/kernel.ts';
 import { paddedRank, slotElements, tilesOf } from '../device/slots.ts';
 import { centresRatings, subgroupsFor, tensorPlan, type TensorPlan } from './tensor-plan.ts';
 
@@ -133,16 +133,14 @@ export function ringBytes({ bin }: Pick<TensorParams, 'bin'>): number {
  */
 export const normalEquationsTensorKernel = kernelOf<TensorParams>()({
   name: 'normal-equations-tensor',
-  bindings: [
-    ...reads({
-      work: 'array<vec4<u32>>',
-      indices: 'array<u32>',
-      values: 'array<f32>',
-      fixed: 'array<vec4<u32>>',
-      fixed_bias: 'array<f32>',
-    }),
-    ...writes({ slots: 'array<vec4<f32>>' }),
-  ],
+  reads: {
+    work: 'array<vec4<u32>>',
+    indices: 'array<u32>',
+    values: 'array<f32>',
+    fixed: 'array<vec4<u32>>',
+    fixed_bias: 'array<f32>',
+  },
+  writes: { slots: 'array<vec4<f32>>' },
   uniforms: {
     count: 'u32',
     zero_row: 'u32',

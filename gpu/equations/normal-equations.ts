@@ -1,4 +1,4 @@
-import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, range } from '../webgpu/kernel.ts';
 import { matrixElements, paddedRank, slotElements, TILE, tilesOf } from '../device/slots.ts';
 
 /**
@@ -116,15 +116,13 @@ function idle(threads: number): number {
  */
 export const normalEquationsKernel = kernelOf<NormalEquationsParams>()({
   name: 'normal-equations',
-  bindings: [
-    ...reads({
-      work: 'array<vec4u>',
-      indices: 'array<u32>',
-      values: 'array<f32>',
-      fixed: 'array<{{ element }}>',
-    }),
-    ...writes({ slots: 'array<vec4f>' }),
-  ],
+  reads: {
+    work: 'array<vec4u>',
+    indices: 'array<u32>',
+    values: 'array<f32>',
+    fixed: 'array<{{ element }}>',
+  },
+  writes: { slots: 'array<vec4f>' },
   uniforms: { count: 'u32', alpha: 'f32', base: 'f32' },
   values(params) {
     const { rank, precision, tile, lanes, rows, teams, loads, biases } = params;

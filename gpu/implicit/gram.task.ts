@@ -6,7 +6,7 @@ import {
   normalEquationsWorkgroups,
 } from '../equations/normal-equations.ts';
 import { MOST_FORMED, paddedRank, slotElements, tilesOf } from '../device/slots.ts';
-import { type CompiledKernel, kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
+import { type CompiledKernel, kernelOf, range } from '../webgpu/kernel.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { GpuInfo } from '../webgpu/gpu-info.ts';
 import type { Pass } from '../webgpu/pass.ts';
@@ -163,7 +163,8 @@ function gramSumWorkgroups(params: GramSumParams): number {
  */
 export const gramSumKernel = kernelOf<GramSumParams>()({
   name: 'gram-sum',
-  bindings: [...reads({ slots: 'array<f32>' }), ...writes({ gram: 'array<f32>' })],
+  reads: { slots: 'array<f32>' },
+  writes: { gram: 'array<f32>' },
   uniforms: {
     slot_count: 'u32',
     weight: 'f32',
@@ -176,7 +177,7 @@ export const gramSumKernel = kernelOf<GramSumParams>()({
     STRIDE: paddedRank(rank),
     SLOT: slotElements(rank, false),
   }),
-  workgroup: (params) => ({ threads: THREADS, bytes: lanesOf(params) > 1 ? 4 * THREADS : 0 }),
+  bytes: (params) => (lanesOf(params) > 1 ? 4 * THREADS : 0),
   samples: [{ rank: 40 }, { rank: 528 }],
 });
 
@@ -201,7 +202,8 @@ function wideGramWorkgroups({ rank }: WideGramParams, parts: number): number {
  */
 export const wideGramKernel = kernelOf<WideGramParams>()({
   name: 'wide-gram',
-  bindings: [...reads({ work: 'array<vec4u>', fixed: 'array<vec4f>' }), ...writes({ slots: 'array<vec4f>' })],
+  reads: { work: 'array<vec4u>', fixed: 'array<vec4f>' },
+  writes: { slots: 'array<vec4f>' },
   uniforms: { count: 'u32' },
   values: ({ rank }) => ({
     THREADS: TILE_THREADS,
@@ -212,7 +214,7 @@ export const wideGramKernel = kernelOf<WideGramParams>()({
     SLOT_QUADS: slotElements(rank, false) / 4,
     sums: tileSums,
   }),
-  workgroup: () => ({ threads: TILE_THREADS, bytes: 2 * SLAB * 256 }),
+  bytes: 2 * SLAB * 256,
   samples: [{ rank: 528 }],
 });
 
@@ -233,10 +235,8 @@ export function gramProductsWorkgroups({ rank }: GramProductsParams, rows: numbe
  */
 export const gramProductsKernel = kernelOf<GramProductsParams>()({
   name: 'gram-products',
-  bindings: [
-    ...reads({ vectors: 'array<vec4f>', gram: 'array<vec4f>' }),
-    ...writes({ products: 'array<vec4f>' }),
-  ],
+  reads: { vectors: 'array<vec4f>', gram: 'array<vec4f>' },
+  writes: { products: 'array<vec4f>' },
   uniforms: { count: 'u32', first: 'u32' },
   values: ({ rank }) => ({
     THREADS: TILE_THREADS,
@@ -246,7 +246,7 @@ export const gramProductsKernel = kernelOf<GramProductsParams>()({
     sums: tileSums,
     components: ['x', 'y', 'z', 'w'],
   }),
-  workgroup: () => ({ threads: TILE_THREADS, bytes: 2 * SLAB * 256 }),
+  bytes: 2 * SLAB * 256,
   samples: [{ rank: 144 }, { rank: 528 }],
 });
 
@@ -261,13 +261,13 @@ const ADD_THREADS = 64;
  */
 export const addGramKernel = kernelOf<AddGramParams>()({
   name: 'add-gram',
-  bindings: [...reads({ work: 'array<vec4u>', gram: 'array<vec4f>' }), ...writes({ slots: 'array<vec4f>' })],
+  reads: { work: 'array<vec4u>', gram: 'array<vec4f>' },
+  writes: { slots: 'array<vec4f>' },
   uniforms: { count: 'u32' },
   values: ({ rank }) => ({
     THREADS: ADD_THREADS,
     TILES: tilesOf(rank),
     SLOT_QUADS: slotElements(rank, false) / 4,
   }),
-  workgroup: () => ({ threads: ADD_THREADS, bytes: 0 }),
   samples: [{ rank: 40 }],
 });

@@ -1,5 +1,5 @@
 import type { GpuTaskHandler, GpuTaskScope } from '../handler.ts';
-import { type KernelDescriptor, kernelOf, type KernelParams, reads, writes } from '../webgpu/kernel.ts';
+import { type KernelDescriptor, kernelOf, type KernelParams } from '../webgpu/kernel.ts';
 
 const THREADS = 64;
 const STEPS = 64;
@@ -20,16 +20,14 @@ export type ImplicitErrorParams = {
  */
 export const implicitErrorKernel = kernelOf<ImplicitErrorParams>()({
   name: 'implicit-error',
-  bindings: [
-    ...reads({
-      row_pointers: 'array<i32>',
-      indices: 'array<u32>',
-      values: 'array<f32>',
-      row_factors: 'array<vec4f>',
-      column_factors: 'array<vec4f>',
-    }),
-    ...writes({ sums: 'array<f32>' }),
-  ],
+  reads: {
+    row_pointers: 'array<i32>',
+    indices: 'array<u32>',
+    values: 'array<f32>',
+    row_factors: 'array<vec4f>',
+    column_factors: 'array<vec4f>',
+  },
+  writes: { sums: 'array<f32>' },
   uniforms: {
     from_row: 'u32',
     to_row: 'u32',
@@ -43,7 +41,7 @@ export const implicitErrorKernel = kernelOf<ImplicitErrorParams>()({
     STEPS,
     QUADS: stride / 4,
   }),
-  workgroup: () => ({ threads: THREADS, bytes: 4 * 2 * THREADS }),
+  bytes: 4 * 2 * THREADS,
   samples: [{ stride: 48 }],
 });
 

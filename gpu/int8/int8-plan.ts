@@ -1,5 +1,5 @@
 import type { GpuFeature } from '../webgpu/gpu-info.ts';
-import { range, kernelOf, reads, writes } from '../webgpu/kernel.ts';
+import { range, kernelOf } from '../webgpu/kernel.ts';
 import { paddedRank, slotElements, tilesOf } from '../device/slots.ts';
 import { hasRatingRow, type TensorPlan, tensorPlan } from '../equations/tensor-plan.ts';
 import type { DeviceMatrix } from '../device/resources.ts';
@@ -250,17 +250,15 @@ type NormalEquationsInt8Params = {
  */
 export const normalEquationsInt8Kernel = kernelOf<NormalEquationsInt8Params>()({
   name: 'normal-equations-int8',
-  bindings: [
-    ...reads({
-      work: 'array<vec4<u32>>',
-      indices: 'array<u32>',
-      values: 'array<f32>',
-      fixed: 'array<vec4<u32>>',
-      scales: 'array<vec4f>',
-      fixed_bias: 'array<f32>',
-    }),
-    ...writes({ slots: 'array<vec4f>' }),
-  ],
+  reads: {
+    work: 'array<vec4<u32>>',
+    indices: 'array<u32>',
+    values: 'array<f32>',
+    fixed: 'array<vec4<u32>>',
+    scales: 'array<vec4f>',
+    fixed_bias: 'array<f32>',
+  },
+  writes: { slots: 'array<vec4f>' },
   uniforms: {
     count: 'u32',
     zero_row: 'u32',
@@ -291,17 +289,15 @@ type Int8Params = { readonly rank: number };
  */
 export const columnMaximaKernel = kernelOf<Int8Params>()({
   name: 'column-maxima',
-  bindings: [...reads({ half: 'array<vec2u>' }), ...writes({ maxima: 'array<atomic<u32>>' })],
+  reads: { half: 'array<vec2u>' },
+  writes: { maxima: 'array<atomic<u32>>' },
   uniforms: { rows: 'u32' },
   values({ rank }) {
     const quads = paddedRank(rank) / 4;
     const teams = Math.floor(THREADS / quads);
     return { THREADS: teams * quads, ROWS, QUADS: quads, TEAMS: teams };
   },
-  workgroup: ({ rank }) => ({
-    threads: Math.floor((4 * THREADS) / paddedRank(rank)) * (paddedRank(rank) / 4),
-    bytes: 4 * paddedRank(rank),
-  }),
+  bytes: ({ rank }) => 4 * paddedRank(rank),
   samples: [{ rank: 100 }],
 });
 
@@ -312,10 +308,8 @@ export const columnMaximaKernel = kernelOf<Int8Params>()({
  */
 export const toInt8Kernel = kernelOf<Int8Params>()({
   name: 'to-int8',
-  bindings: [
-    ...reads({ half: 'array<vec2u>', maxima: 'array<vec4f>' }),
-    ...writes({ rounded: 'array<vec4u>', scales: 'array<vec4f>' }),
-  ],
+  reads: { half: 'array<vec2u>', maxima: 'array<vec4f>' },
+  writes: { rounded: 'array<vec4u>', scales: 'array<vec4f>' },
   uniforms: { rows: 'u32' },
   values: ({ rank }) => ({ THREADS, QUADS: paddedRank(rank) / 4, PIECES: int8Pieces(rank) }),
   samples: [{ rank: 100 }],

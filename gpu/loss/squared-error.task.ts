@@ -1,5 +1,5 @@
 import type { GpuTaskHandler } from '../handler.ts';
-import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, range } from '../webgpu/kernel.ts';
 
 const THREADS = 64;
 const STEPS = 16;
@@ -31,18 +31,16 @@ type SquaredErrorParams = {
  */
 export const squaredErrorKernel = kernelOf<SquaredErrorParams>()({
   name: 'squared-error',
-  bindings: [
-    ...reads({
-      row_pointers: 'array<i32>',
-      indices: 'array<vec4u>',
-      values: 'array<f32>',
-      row_factors: 'array<vec4f>',
-      column_factors: 'array<{{ column_quads }}>',
-      row_bias: 'array<f32>',
-      column_bias: 'array<f32>',
-    }),
-    ...writes({ sums: 'array<vec2f>' }),
-  ],
+  reads: {
+    row_pointers: 'array<i32>',
+    indices: 'array<vec4u>',
+    values: 'array<f32>',
+    row_factors: 'array<vec4f>',
+    column_factors: 'array<{{ column_quads }}>',
+    row_bias: 'array<f32>',
+    column_bias: 'array<f32>',
+  },
+  writes: { sums: 'array<vec2f>' },
   uniforms: {
     from_row: 'u32',
     to_row: 'u32',
@@ -70,7 +68,7 @@ export const squaredErrorKernel = kernelOf<SquaredErrorParams>()({
     RAGGED: stride % 32 !== 0,
     parts: range(Math.ceil(stride / (half ? 32 : 16))).map((part) => 4 * part),
   }),
-  workgroup: () => ({ threads: THREADS, bytes: 4 * 2 * 4 * (THREADS + 1) }),
+  bytes: 4 * 2 * 4 * (THREADS + 1),
   samples: [
     { stride: 16, biased: true, half: false },
     { stride: 112, biased: false, half: true },

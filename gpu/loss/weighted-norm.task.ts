@@ -1,6 +1,6 @@
 import type { GpuScopeOf, GpuTaskHandler } from '../handler.ts';
 import { blockShifts } from '../solve/row-shifts.ts';
-import { type Binding, kernelOf, reads, writes } from '../webgpu/kernel.ts';
+import { type Binding, kernelOf } from '../webgpu/kernel.ts';
 import type { Pass } from '../webgpu/pass.ts';
 
 const THREADS = 128;
@@ -16,10 +16,8 @@ export const NORM_ROWS = 64;
  */
 export const weightedNormKernel = kernelOf()({
   name: 'weighted-norm',
-  bindings: [
-    ...reads({ shifts: 'array<f32>', factors: 'array<vec4f>' }),
-    ...writes({ sums: 'array<vec2f>' }),
-  ],
+  reads: { shifts: 'array<f32>', factors: 'array<vec4f>' },
+  writes: { sums: 'array<vec2f>' },
   uniforms: {
     from_row: 'u32',
     to_row: 'u32',
@@ -29,7 +27,7 @@ export const weightedNormKernel = kernelOf()({
     others: 'f32',
   },
   values: () => ({ THREADS, ROWS: NORM_ROWS }),
-  workgroup: () => ({ threads: THREADS, bytes: 8 * THREADS }),
+  bytes: 8 * THREADS,
 });
 
 /** Rows that one workgroup sums. */
@@ -42,16 +40,14 @@ const BIAS_ROWS = 1024;
  */
 export const biasSumsKernel = kernelOf()({
   name: 'bias-sums',
-  bindings: [
-    ...reads({ offsets: 'array<i32>', bias: 'array<f32>', totals: 'array<f32>' }),
-    ...writes({ sums: 'array<vec4f>' }),
-  ],
+  reads: { offsets: 'array<i32>', bias: 'array<f32>', totals: 'array<f32>' },
+  writes: { sums: 'array<vec4f>' },
   uniforms: {
     from_row: 'u32',
     to_row: 'u32',
   },
   values: () => ({ THREADS, ROWS: BIAS_ROWS }),
-  workgroup: () => ({ threads: THREADS, bytes: 16 * THREADS }),
+  bytes: 16 * THREADS,
 });
 
 /** Offsets of storage bindings must be multiples of this number of bytes. */

@@ -1,6 +1,6 @@
 import { sharedArray } from '../../engine/partition.ts';
 import type { GpuScopeOf, GpuTaskHandler } from '../handler.ts';
-import { type BuffersOf, type CompiledKernel, kernelOf, reads, writes } from '../webgpu/kernel.ts';
+import { type BuffersOf, type CompiledKernel, kernelOf } from '../webgpu/kernel.ts';
 import { topNKernel } from '../serving/top-n.task.ts';
 
 /** Threads of a workgroup; each scores one listed column. */
@@ -12,19 +12,17 @@ const LISTED_THREADS = 64;
  */
 export const listedScoresKernel = kernelOf()({
   name: 'listed-scores',
-  bindings: [
-    ...reads({
-      row_factors: 'array<vec4f>',
-      column_factors: 'array<vec4f>',
-      offsets: 'array<i32>',
-      listed: 'array<u32>',
-    }),
-    ...writes({
-      thresholds: 'array<f32>',
-      /** The number of higher scores, and of ties. */
-      counts: 'array<vec2u>',
-    }),
-  ],
+  reads: {
+    row_factors: 'array<vec4f>',
+    column_factors: 'array<vec4f>',
+    offsets: 'array<i32>',
+    listed: 'array<u32>',
+  },
+  writes: {
+    thresholds: 'array<f32>',
+    /** The number of higher scores, and of ties. */
+    counts: 'array<vec2u>',
+  },
   uniforms: {
     from_row: 'u32',
     to_row: 'u32',
@@ -46,17 +44,15 @@ export const listedScoresKernel = kernelOf()({
  */
 export const discountExcludedKernel = kernelOf()({
   name: 'discount-excluded',
-  bindings: [
-    ...reads({
-      row_factors: 'array<vec4f>',
-      column_factors: 'array<vec4f>',
-      offsets: 'array<i32>',
-      exclude_offsets: 'array<i32>',
-      excluded: 'array<u32>',
-      thresholds: 'array<f32>',
-    }),
-    ...writes({ counts: 'array<atomic<u32>>' }),
-  ],
+  reads: {
+    row_factors: 'array<vec4f>',
+    column_factors: 'array<vec4f>',
+    offsets: 'array<i32>',
+    exclude_offsets: 'array<i32>',
+    excluded: 'array<u32>',
+    thresholds: 'array<f32>',
+  },
+  writes: { counts: 'array<atomic<u32>>' },
   uniforms: {
     from_row: 'u32',
     to_row: 'u32',
@@ -94,16 +90,14 @@ const COUNT_BEFORE_ROWS = THREADS;
  */
 export const countBeforeKernel = kernelOf()({
   name: 'count-before',
-  bindings: [
-    ...reads({
-      row_factors: 'array<vec4f>',
-      column_factors: 'array<vec4f>',
-      rows: 'array<u32>',
-      offsets: 'array<i32>',
-      thresholds: 'array<f32>',
-    }),
-    ...writes({ counts: 'array<atomic<u32>>' }),
-  ],
+  reads: {
+    row_factors: 'array<vec4f>',
+    column_factors: 'array<vec4f>',
+    rows: 'array<u32>',
+    offsets: 'array<i32>',
+    thresholds: 'array<f32>',
+  },
+  writes: { counts: 'array<atomic<u32>>' },
   uniforms: {
     /** `from_row`: index in the buffer `rows` of the first row. `rows`: the number of rows from there. */
     from_row: 'u32',
@@ -122,7 +116,7 @@ export const countBeforeKernel = kernelOf()({
     depth: 'i32',
   },
   values: () => ({ THREADS, ROWS: THREADS, COLUMNS, COUNTS, REFRESH }),
-  workgroup: () => ({ threads: THREADS, bytes: 32 * (THREADS + COLUMNS) + 12 * THREADS + 4 * COUNTS + 4 }),
+  bytes: 32 * (THREADS + COLUMNS) + 12 * THREADS + 4 * COUNTS + 4,
 });
 
 /**

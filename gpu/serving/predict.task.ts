@@ -1,6 +1,6 @@
 import { sharedArray } from '../../engine/partition.ts';
 import type { GpuTaskHandler } from '../handler.ts';
-import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf } from '../webgpu/kernel.ts';
 
 /** Threads of a workgroup. It computes the same number of pairs. */
 const PREDICT_THREADS = 64;
@@ -16,22 +16,20 @@ type PredictParams = {
  */
 export const predictKernel = kernelOf<PredictParams>()({
   name: 'predict',
-  bindings: [
-    ...reads({
-      rows: 'array<u32>',
-      columns: 'array<u32>',
-      row_factors: 'array<vec4f>',
-      column_factors: 'array<vec4f>',
-    }),
-    ...writes({ predictions: 'array<f32>' }),
-  ],
+  reads: {
+    rows: 'array<u32>',
+    columns: 'array<u32>',
+    row_factors: 'array<vec4f>',
+    column_factors: 'array<vec4f>',
+  },
+  writes: { predictions: 'array<f32>' },
   uniforms: { pairs: 'u32' },
   values: ({ stride }) => ({
     THREADS: PREDICT_THREADS,
     QUADS: stride / 4,
     parts: Array.from({ length: stride / 16 }, (_, part) => 4 * part),
   }),
-  workgroup: () => ({ threads: PREDICT_THREADS, bytes: 4 * 4 * (PREDICT_THREADS + 1) }),
+  bytes: 4 * 4 * (PREDICT_THREADS + 1),
   samples: [{ stride: 112 }],
 });
 

@@ -2,7 +2,7 @@ import { CapacityError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
 import { sharedArray } from '../../engine/partition.ts';
 import type { GpuScopeOf, GpuTaskHandler } from '../handler.ts';
-import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf } from '../webgpu/kernel.ts';
 
 /**
  * Threads of a workgroup. The kernel needs one thread for each of its rows. All threads together compute the
@@ -42,17 +42,15 @@ type TopNParams = {
  */
 export const topNKernel = kernelOf<TopNParams>()({
   name: 'top-n',
-  bindings: [
-    ...reads({
-      row_factors: 'array<vec4f>',
-      column_factors: 'array<vec4f>',
-      exclude_offsets: 'array<i32>',
-      exclude_indices: 'array<u32>',
-      bounds: 'array<f32>',
-      order: 'array<u32>',
-    }),
-    ...writes({ lists: 'array<u32>' }),
-  ],
+  reads: {
+    row_factors: 'array<vec4f>',
+    column_factors: 'array<vec4f>',
+    exclude_offsets: 'array<i32>',
+    exclude_indices: 'array<u32>',
+    bounds: 'array<f32>',
+    order: 'array<u32>',
+  },
+  writes: { lists: 'array<u32>' },
   uniforms: {
     from_row: 'u32',
     rows: 'u32',
@@ -82,10 +80,7 @@ export const topNKernel = kernelOf<TopNParams>()({
     BOUNDED: bounded,
     ORDERED: ordered,
   }),
-  workgroup: () => ({
-    threads: THREADS,
-    bytes: 32 * (THREADS + COLUMNS) + 8 * QUEUE * THREADS + 12 * THREADS + 8,
-  }),
+  bytes: 32 * (THREADS + COLUMNS) + 8 * QUEUE * THREADS + 12 * THREADS + 8,
   samples: [
     { excluding: true, bounded: true, ordered: true },
     { excluding: false, bounded: false, ordered: false },

@@ -19,7 +19,7 @@ import {
   tileLists,
 } from './sgd-tiles.ts';
 import { sgdWavesKernel, waveBlocks } from './sgd-waves.ts';
-import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf } from '../webgpu/kernel.ts';
 import { type SgdStepParams, stepValues, teamNeeds } from './sgd-step.ts';
 
 /**
@@ -230,7 +230,8 @@ function shrinkRowsWorkgroups(quads: number): number {
  */
 export const shrinkRowsKernel = kernelOf<{ readonly adaptive: boolean }>()({
   name: 'shrink-rows',
-  bindings: [...reads({ sums: 'array<f32>' }), ...writes({ factors: 'array<vec4f>' })],
+  reads: { sums: 'array<f32>' },
+  writes: { factors: 'array<vec4f>' },
   uniforms: {
     quads: 'u32',
     row_quads: 'u32',
@@ -242,7 +243,6 @@ export const shrinkRowsKernel = kernelOf<{ readonly adaptive: boolean }>()({
   },
   // AdaGrad's sums of squared gradients are stored as a matrix with one column, whose rows are padded.
   values: ({ adaptive }) => ({ THREADS, ADAPTIVE: adaptive, SUM_STRIDE: STRIDE_STEP }),
-  workgroup: () => ({ threads: THREADS, bytes: 0 }),
   samples: [{ adaptive: false }, { adaptive: true }],
 });
 
@@ -275,15 +275,13 @@ export const shrinkRows: GpuTaskHandler<'shrink-rows'> = async (scope) => {
  */
 export const sgdListKernel = kernelOf<SgdStepParams>()({
   name: 'sgd-list',
-  bindings: [
-    ...reads({ rows: 'array<u32>', columns: 'array<u32>', values: 'array<f32>', order: 'array<u32>' }),
-    ...writes({
-      row_factors: 'array<{{ stored }}>',
-      column_factors: 'array<{{ stored }}>',
-      row_sums: 'array<f32>',
-      column_sums: 'array<f32>',
-    }),
-  ],
+  reads: { rows: 'array<u32>', columns: 'array<u32>', values: 'array<f32>', order: 'array<u32>' },
+  writes: {
+    row_factors: 'array<{{ stored }}>',
+    column_factors: 'array<{{ stored }}>',
+    row_sums: 'array<f32>',
+    column_sums: 'array<f32>',
+  },
   uniforms: {
     ratings: 'u32',
     first_batch: 'u32',
@@ -295,7 +293,6 @@ export const sgdListKernel = kernelOf<SgdStepParams>()({
   },
   needs: ({ lanes }) => teamNeeds(lanes),
   values: stepValues,
-  workgroup: ({ threads }) => ({ threads, bytes: 0 }),
   samples: [
     { features: 34, precision: 'f16', threads: 128, lanes: 4, biases: true, adaptive: true },
     { features: 16, precision: 'f32', threads: 128, lanes: 1, biases: false, adaptive: false },

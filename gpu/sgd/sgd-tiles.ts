@@ -1,5 +1,5 @@
 import { strideOf, type DeviceBlock } from '../device/resources.ts';
-import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, range } from '../webgpu/kernel.ts';
 import { type EvenRow, evenRow, type SgdStepParams, stepValues, teamNeeds } from './sgd-step.ts';
 import { CounterRandom } from '../../engine/random.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
@@ -110,25 +110,23 @@ function tileValues({ arithmetic, places, ...params }: SgdTilesParams) {
  */
 export const sgdTilesKernel = kernelOf<SgdTilesParams>()({
   name: 'sgd-tiles',
-  bindings: [
-    ...reads({
-      /** Index of each tile's first rating; last, the number of ratings. */
-      starts: 'array<u32>',
-      /**
-       * Each rating has two words. The first is its row. The second has the index of its column within the
-       * tile in the lower 16 bits, and the rating minus `level` as float16 in the upper 16 bits.
-       */
-      ratings: 'array<vec2<u32>>',
-      /** The columns of each tile, PLACES numbers for each; 0xffffffff if a tile has fewer columns. */
-      columns: 'array<u32>',
-    }),
-    ...writes({
-      row_factors: 'array<{{ stored }}>',
-      column_factors: 'array<{{ stored }}>',
-      row_sums: 'array<f32>',
-      column_sums: 'array<f32>',
-    }),
-  ],
+  reads: {
+    /** Index of each tile's first rating; last, the number of ratings. */
+    starts: 'array<u32>',
+    /**
+     * Each rating has two words. The first is its row. The second has the index of its column within the
+     * tile in the lower 16 bits, and the rating minus `level` as float16 in the upper 16 bits.
+     */
+    ratings: 'array<vec2<u32>>',
+    /** The columns of each tile, PLACES numbers for each; 0xffffffff if a tile has fewer columns. */
+    columns: 'array<u32>',
+  },
+  writes: {
+    row_factors: 'array<{{ stored }}>',
+    column_factors: 'array<{{ stored }}>',
+    row_sums: 'array<f32>',
+    column_sums: 'array<f32>',
+  },
   uniforms: {
     tiles: 'u32',
     rate: 'f32',
@@ -144,7 +142,7 @@ export const sgdTilesKernel = kernelOf<SgdTilesParams>()({
     ...(arithmetic === 'f16' ? (['f16'] as const) : []),
   ],
   values: tileValues,
-  workgroup: ({ places, threads, ...params }) => ({ threads, bytes: places * placeBytes(params) }),
+  bytes: ({ places, ...params }) => places * placeBytes(params),
   samples: [
     {
       features: 34,
@@ -379,11 +377,10 @@ const RATINGS = 64 * THREADS;
 /** Counts the ratings of each column. `counts` must be 0 before. */
 export const sgdColumnCountKernel = kernelOf<Record<string, never>>()({
   name: 'sgd-column-count',
-  bindings: [...reads({ indices: 'array<u32>' }), ...writes({ counts: 'array<atomic<u32>>' })],
+  reads: { indices: 'array<u32>' },
+  writes: { counts: 'array<atomic<u32>>' },
   uniforms: { ratings: 'u32' },
   values: () => ({ THREADS, RATINGS }),
-  workgroup: () => ({ threads: THREADS, bytes: 0 }),
-  samples: [{}],
 });
 
 function sgdColumnCountWorkgroups(ratings: number): number {
@@ -404,24 +401,21 @@ const TILE_CHUNK_ROWS = 64;
  */
 export const sgdTileCountKernel = kernelOf<Record<string, never>>()({
   name: 'sgd-tile-count',
-  bindings: [
-    ...reads({
-      offsets: 'array<i32>',
-      indices: 'array<u32>',
-      /**
-       * For each column its tile, in the lower 16 bits, and its index within the tile, in the upper 16 bits.
-       */
-      places: 'array<u32>',
-    }),
-    ...writes({ counts: 'array<u32>' }),
-  ],
+  reads: {
+    offsets: 'array<i32>',
+    indices: 'array<u32>',
+    /**
+     * For each column its tile, in the lower 16 bits, and its index within the tile, in the upper 16 bits.
+     */
+    places: 'array<u32>',
+  },
+  writes: { counts: 'array<u32>' },
   uniforms: {
     rows: 'u32',
     tiles: 'u32',
   },
   values: () => ({ THREADS: 256, CHUNK: TILE_CHUNK_ROWS, MOST_TILES }),
-  workgroup: () => ({ threads: 256, bytes: 4 * MOST_TILES }),
-  samples: [{}],
+  bytes: 4 * MOST_TILES,
 });
 
 /**
@@ -431,17 +425,14 @@ export const sgdTileCountKernel = kernelOf<Record<string, never>>()({
 export const sgdTileScatterKernel = kernelOf<Record<string, never>>()({
   ...sgdTileCountKernel,
   name: 'sgd-tile-scatter',
-  bindings: [
-    ...reads({
-      offsets: 'array<i32>',
-      indices: 'array<u32>',
-      values: 'array<f32>',
-      places: 'array<u32>',
-      /** For each chunk of rows and tile, the index of its first rating in the output. */
-      starts: 'array<u32>',
-    }),
-    ...writes({ ratings: 'array<vec2<u32>>' }),
-  ],
+  reads: {
+    offsets: 'array<i32>',
+    indices: 'array<u32>',
+    values: 'array<f32>',
+    places: 'array<u32>',
+    /** For each chunk of rows and tile, the index of its first rating in the output. */
+    starts: 'array<u32>',
+  },
+  writes: { ratings: 'array<vec2<u32>>' },
   uniforms: { ...sgdTileCountKernel.uniforms, level: 'f32' },
-  samples: [{}],
 });

@@ -1,4 +1,4 @@
-import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf } from '../webgpu/kernel.ts';
 import { type SgdStepParams, stepValues, teamNeeds } from './sgd-step.ts';
 import type { DeviceBlock } from '../device/resources.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
@@ -11,21 +11,19 @@ import type { Gpu } from '../webgpu/gpu.ts';
  */
 export const sgdWavesKernel = kernelOf<Omit<SgdStepParams, 'threads'>>()({
   name: 'sgd-waves',
-  bindings: [
-    ...reads({
-      /** Index of each block's first rating; row band i and column band j have block i * column_bands + j. */
-      starts: 'array<u32>',
-      ratings: 'array<u32>',
-      /** For each wave, the band of columns of each workgroup; 0xffffffff if it has none in this wave. */
-      order: 'array<u32>',
-    }),
-    ...writes({
-      row_factors: 'array<{{ stored }}>',
-      column_factors: 'array<{{ stored }}>',
-      row_sums: 'array<f32>',
-      column_sums: 'array<f32>',
-    }),
-  ],
+  reads: {
+    /** Index of each block's first rating; row band i and column band j have block i * column_bands + j. */
+    starts: 'array<u32>',
+    ratings: 'array<u32>',
+    /** For each wave, the band of columns of each workgroup; 0xffffffff if it has none in this wave. */
+    order: 'array<u32>',
+  },
+  writes: {
+    row_factors: 'array<{{ stored }}>',
+    column_factors: 'array<{{ stored }}>',
+    row_sums: 'array<f32>',
+    column_sums: 'array<f32>',
+  },
   uniforms: {
     wave: 'u32',
     workers: 'u32',
@@ -36,7 +34,6 @@ export const sgdWavesKernel = kernelOf<Omit<SgdStepParams, 'threads'>>()({
   },
   needs: ({ lanes }) => teamNeeds(lanes),
   values: (params) => stepValues({ ...params, threads: params.lanes }),
-  workgroup: ({ lanes }) => ({ threads: lanes, bytes: 0 }),
   samples: [
     { features: 34, precision: 'f16', lanes: 4, biases: true, adaptive: true },
     { features: 128, precision: 'f32', lanes: 32, biases: false, adaptive: false },
@@ -125,24 +122,21 @@ const MOST_BANDS = 2048;
  */
 export const sgdWaveCountKernel = kernelOf<Record<string, never>>()({
   name: 'sgd-wave-count',
-  bindings: [
-    ...reads({
-      offsets: 'array<i32>',
-      indices: 'array<u32>',
-      /** First row of each band of rows; last, the number of rows. */
-      row_starts: 'array<u32>',
-      /** Band of each column. */
-      band_of: 'array<u32>',
-    }),
-    ...writes({ counts: 'array<u32>' }),
-  ],
+  reads: {
+    offsets: 'array<i32>',
+    indices: 'array<u32>',
+    /** First row of each band of rows; last, the number of rows. */
+    row_starts: 'array<u32>',
+    /** Band of each column. */
+    band_of: 'array<u32>',
+  },
+  writes: { counts: 'array<u32>' },
   uniforms: {
     row_bands: 'u32',
     column_bands: 'u32',
   },
   values: () => ({ THREADS: 256, MOST_BANDS }),
-  workgroup: () => ({ threads: 256, bytes: 4 * MOST_BANDS }),
-  samples: [{}],
+  bytes: 4 * MOST_BANDS,
 });
 
 /**
@@ -152,20 +146,17 @@ export const sgdWaveCountKernel = kernelOf<Record<string, never>>()({
 export const sgdWaveScatterKernel = kernelOf<Record<string, never>>()({
   ...sgdWaveCountKernel,
   name: 'sgd-wave-scatter',
-  bindings: [
-    ...reads({
-      offsets: 'array<i32>',
-      indices: 'array<u32>',
-      values: 'array<f32>',
-      row_starts: 'array<u32>',
-      band_of: 'array<u32>',
-      /** Index of each block's first rating in the output. */
-      starts: 'array<u32>',
-    }),
-    ...writes({
-      /** Three words for each rating: row, column, and value as float32 bits. */
-      ratings: 'array<u32>',
-    }),
-  ],
-  samples: [{}],
+  reads: {
+    offsets: 'array<i32>',
+    indices: 'array<u32>',
+    values: 'array<f32>',
+    row_starts: 'array<u32>',
+    band_of: 'array<u32>',
+    /** Index of each block's first rating in the output. */
+    starts: 'array<u32>',
+  },
+  writes: {
+    /** Three words for each rating: row, column, and value as float32 bits. */
+    ratings: 'array<u32>',
+  },
 });

@@ -1,6 +1,6 @@
 import type { DeviceBlock } from '../device/resources.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
-import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf } from '../webgpu/kernel.ts';
 import type { Pass } from '../webgpu/pass.ts';
 import type { RowRegularization } from '../../operators/tasks/task-types.ts';
 
@@ -42,7 +42,8 @@ export function shiftBytes(rows: number, biases: boolean): number {
  */
 export const rowShiftsKernel = kernelOf()({
   name: 'row-shifts',
-  bindings: [...reads({ counts: 'array<u32>' }), ...writes({ shifts: 'array<f32>' })],
+  reads: { counts: 'array<u32>' },
+  writes: { shifts: 'array<f32>' },
   uniforms: {
     count: 'u32',
     first: 'u32',

@@ -1,4 +1,4 @@
-import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, range } from '../webgpu/kernel.ts';
 import { matrixElements, paddedRank, slotElements, tilesOf } from '../device/slots.ts';
 import { shiftValues } from './row-shifts.ts';
 import { subgroupsFor } from '../equations/tensor-plan.ts';
@@ -49,17 +49,14 @@ export function solveCgWorkgroups(params: SolveCgParams, count: number): number 
  */
 export const solveCgKernel = kernelOf<SolveCgParams>()({
   name: 'solve-cg',
-  bindings: [
-    ...reads({ work: 'array<vec4u>' }),
-    ...writes({ slots: 'array<vec4u>' }),
-    ...reads({ previous: 'array<vec4f>', shifts: 'array<f32>' }),
-    ...writes({
-      factors: 'array<vec4f>',
-      half: 'array<vec2u>',
-      bias: 'array<f32>',
-      status: 'array<atomic<u32>>',
-    }),
-  ],
+  reads: { work: 'array<vec4u>', previous: 'array<vec4f>', shifts: 'array<f32>' },
+  writes: {
+    slots: 'array<vec4u>',
+    factors: 'array<vec4f>',
+    half: 'array<vec2u>',
+    bias: 'array<f32>',
+    status: 'array<atomic<u32>>',
+  },
   uniforms: { count: 'u32', steps: 'u32' },
   values(params) {
     const { rank, biases } = params;
@@ -84,9 +81,9 @@ export const solveCgKernel = kernelOf<SolveCgParams>()({
       segments: range(segments),
     };
   },
-  workgroup(params) {
-    const { stride, segments, lanes, rows } = shape(params);
-    return { threads: lanes * rows, bytes: rows * 4 * (stride + segments * stride + stride / 2) };
+  bytes(params) {
+    const { stride, segments, rows } = shape(params);
+    return rows * 4 * (stride + segments * stride + stride / 2);
   },
   samples: [
     { rank: 10, a: 'f32', biases: false, half: false },
@@ -131,17 +128,14 @@ export function registerSolverBytes(rank: number, subgroups = subgroupsFor(rank)
  */
 export const solveCgRegistersKernel = kernelOf<SolveRegistersParams>()({
   name: 'solve-cg-registers',
-  bindings: [
-    ...reads({ work: 'array<vec4<u32>>' }),
-    ...writes({ slots: 'array<vec4f>' }),
-    ...reads({ previous: 'array<f32>', shifts: 'array<f32>' }),
-    ...writes({
-      factors: 'array<f32>',
-      half: 'array<u32>',
-      bias: 'array<f32>',
-      status: 'array<atomic<u32>>',
-    }),
-  ],
+  reads: { work: 'array<vec4<u32>>', previous: 'array<f32>', shifts: 'array<f32>' },
+  writes: {
+    slots: 'array<vec4f>',
+    factors: 'array<f32>',
+    half: 'array<u32>',
+    bias: 'array<f32>',
+    status: 'array<atomic<u32>>',
+  },
   uniforms: { count: 'u32', steps: 'u32' },
   needs: () => ['subgroups'],
   values: (params) => {
@@ -165,10 +159,7 @@ export const solveCgRegistersKernel = kernelOf<SolveRegistersParams>()({
       ...registerSolverValues(params),
     };
   },
-  workgroup: (params) => ({
-    threads: subgroupsFor(params.rank) * 32,
-    bytes: registerSolverBytes(params.rank),
-  }),
+  bytes: (params) => registerSolverBytes(params.rank),
   samples: [
     { rank: 100, halfA: true, biases: true, half: true },
     { rank: 64, halfA: false, biases: false, half: false },

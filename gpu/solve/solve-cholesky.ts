@@ -1,4 +1,4 @@
-import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, range } from '../webgpu/kernel.ts';
 import { matrixElements, paddedRank, slotElements, tilesOf } from '../device/slots.ts';
 import { shiftValues } from './row-shifts.ts';
 
@@ -31,16 +31,14 @@ export type SolveCholeskyParams = {
  */
 export const solveCholeskyKernel = kernelOf<SolveCholeskyParams>()({
   name: 'solve-cholesky',
-  bindings: [
-    ...reads({ work: 'array<vec4u>', shifts: 'array<f32>' }),
-    ...writes({
-      slots: 'array<vec4f>',
-      factors: 'array<vec4f>',
-      half: 'array<vec2u>',
-      bias: 'array<f32>',
-      status: 'array<atomic<u32>>',
-    }),
-  ],
+  reads: { work: 'array<vec4u>', shifts: 'array<f32>' },
+  writes: {
+    slots: 'array<vec4f>',
+    factors: 'array<vec4f>',
+    half: 'array<vec2u>',
+    bias: 'array<f32>',
+    status: 'array<atomic<u32>>',
+  },
   uniforms: {
     count: 'u32',
   },
@@ -147,15 +145,13 @@ function blocksOf(rank: number): number {
  */
 export const solveCholeskyRegistersKernel = kernelOf<SolveCholeskyRegistersParams>()({
   name: 'solve-cholesky-registers',
-  bindings: [
-    ...reads({ work: 'array<vec4u>', shifts: 'array<f32>', slots: 'array<vec4f>' }),
-    ...writes({
-      factors: 'array<vec4f>',
-      half: 'array<vec2u>',
-      bias: 'array<f32>',
-      status: 'array<atomic<u32>>',
-    }),
-  ],
+  reads: { work: 'array<vec4u>', shifts: 'array<f32>', slots: 'array<vec4f>' },
+  writes: {
+    factors: 'array<vec4f>',
+    half: 'array<vec2u>',
+    bias: 'array<f32>',
+    status: 'array<atomic<u32>>',
+  },
   uniforms: {
     count: 'u32',
   },
@@ -196,12 +192,9 @@ export const solveCholeskyRegistersKernel = kernelOf<SolveCholeskyRegistersParam
       outside: columns.slice(BLOCK - (side * BLOCK - rank)),
     };
   },
-  workgroup({ rank, rows, biases }) {
+  bytes({ rank, rows, biases }) {
     const side = sideOf(rank);
-    return {
-      threads: rows * blocksOf(rank),
-      bytes: rows * (16 * (16 * side + 16 + 2 * side + (biases ? 2 * side + 1 : 0)) + 4 * side + 4),
-    };
+    return rows * (16 * (16 * side + 16 + 2 * side + (biases ? 2 * side + 1 : 0)) + 4 * side + 4);
   },
   samples: [
     chooseSolveCholeskyRegisters(64, true, true),

@@ -1,4 +1,4 @@
-import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, range } from '../webgpu/kernel.ts';
 import { matrixElements, paddedRank, slotElements, tilesOf } from '../device/slots.ts';
 import { shiftValues } from './row-shifts.ts';
 
@@ -38,12 +38,14 @@ function shape({ rank }: SolveNonnegativeParams) {
  */
 export const solveNonnegativeKernel = kernelOf<SolveNonnegativeParams>()({
   name: 'solve-nonnegative',
-  bindings: [
-    ...reads({ work: 'array<vec4u>' }),
-    ...writes({ slots: 'array<vec4f>' }),
-    ...reads({ previous: 'array<f32>', shifts: 'array<f32>' }),
-    ...writes({ factors: 'array<vec4f>', half: 'array<vec2u>', bias: 'array<f32>', status: 'atomic<u32>' }),
-  ],
+  reads: { work: 'array<vec4u>', previous: 'array<f32>', shifts: 'array<f32>' },
+  writes: {
+    slots: 'array<vec4f>',
+    factors: 'array<vec4f>',
+    half: 'array<vec2u>',
+    bias: 'array<f32>',
+    status: 'atomic<u32>',
+  },
   uniforms: {
     count: 'u32',
   },
@@ -68,12 +70,9 @@ export const solveNonnegativeKernel = kernelOf<SolveNonnegativeParams>()({
       rights: range(Math.ceil(stride / threads)),
     };
   },
-  workgroup(params) {
-    const { stride, threads, lanes, words } = shape(params);
-    return {
-      threads,
-      bytes: 16 + 4 * (stride * (4 + lanes) + 2 + 3 * words + 3) + (params.biases ? 4 * stride + 16 : 0),
-    };
+  bytes(params) {
+    const { stride, lanes, words } = shape(params);
+    return 16 + 4 * (stride * (4 + lanes) + 2 + 3 * words + 3) + (params.biases ? 4 * stride + 16 : 0);
   },
   samples: [
     { rank: 64, biases: true, half: true },

@@ -3,7 +3,7 @@ import { centresRatings } from '../equations/tensor-plan.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { Pass } from '../webgpu/pass.ts';
 import type { UpdateSettings, UpdateVariant } from './choice/variant.ts';
-import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, range } from '../webgpu/kernel.ts';
 
 const THREADS = 256;
 
@@ -19,10 +19,8 @@ const FOURS = 4;
  */
 export const subtractBiasKernel = kernelOf()({
   name: 'subtract-bias',
-  bindings: [
-    ...reads({ indices: 'array<vec4u>', values: 'array<vec4f>', fixed_bias: 'array<f32>' }),
-    ...writes({ centred: 'array<vec4f>' }),
-  ],
+  reads: { indices: 'array<vec4u>', values: 'array<vec4f>', fixed_bias: 'array<f32>' },
+  writes: { centred: 'array<vec4f>' },
   uniforms: {
     first: 'u32',
     fours: 'u32',

@@ -1,6 +1,6 @@
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { KernelTimes, Pass, SubmitOptions } from '../webgpu/pass.ts';
-import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf } from '../webgpu/kernel.ts';
 
 const THREADS = 128;
 
@@ -28,13 +28,14 @@ export function statusBytes(rows: number): number {
  */
 export const objectiveSumsKernel = kernelOf()({
   name: 'objective-sums',
-  bindings: [...reads({ status: 'array<u32>' }), ...writes({ results: 'array<u32>' })],
+  reads: { status: 'array<u32>' },
+  writes: { results: 'array<u32>' },
   uniforms: {
     from_row: 'u32',
     to_row: 'u32',
   },
   values: () => ({ THREADS, ROWS: OBJECTIVE_ROWS, STATUS_HEADER }),
-  workgroup: () => ({ threads: THREADS, bytes: 4 * THREADS }),
+  bytes: 4 * THREADS,
 });
 
 /**

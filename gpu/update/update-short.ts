@@ -1,4 +1,4 @@
-import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, range } from '../webgpu/kernel.ts';
 import { shiftValues } from '../solve/row-shifts.ts';
 import { paddedRank } from '../device/slots.ts';
 
@@ -29,22 +29,20 @@ const CHUNKS_A_ROUND = 4;
  */
 export const updateShortKernel = kernelOf<UpdateShortParams>()({
   name: 'update-short',
-  bindings: [
-    ...reads({
-      work: 'array<vec4<u32>>',
-      indices: 'array<u32>',
-      values: 'array<f32>',
-      fixed: 'array<vec4<u32>>',
-      fixed_bias: 'array<f32>',
-      shifts: 'array<f32>',
-    }),
-    ...writes({
-      factors: 'array<vec4f>',
-      half: 'array<vec4<u32>>',
-      bias: 'array<f32>',
-      status: 'array<atomic<u32>>',
-    }),
-  ],
+  reads: {
+    work: 'array<vec4<u32>>',
+    indices: 'array<u32>',
+    values: 'array<f32>',
+    fixed: 'array<vec4<u32>>',
+    fixed_bias: 'array<f32>',
+    shifts: 'array<f32>',
+  },
+  writes: {
+    factors: 'array<vec4f>',
+    half: 'array<vec4<u32>>',
+    bias: 'array<f32>',
+    status: 'array<atomic<u32>>',
+  },
   uniforms: {
     count: 'u32',
     zero_row: 'u32',

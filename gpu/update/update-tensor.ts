@@ -1,4 +1,4 @@
-import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, range } from '../webgpu/kernel.ts';
 import {
   accumulateBytes,
   accumulatePlan,
@@ -55,10 +55,8 @@ const counts = { count: 'u32', zero_row: 'u32', scale: 'f32', unscale: 'f32', st
  */
 export const updateTensorKernel = kernelOf<UpdateTensorParams>()({
   name: 'update-tensor',
-  bindings: [
-    ...reads({ ...rated, fixed_bias: 'array<f32>', previous: 'array<f32>', shifts: 'array<f32>' }),
-    ...writes({ ...solved, bias: 'array<f32>' }),
-  ],
+  reads: { ...rated, fixed_bias: 'array<f32>', previous: 'array<f32>', shifts: 'array<f32>' },
+  writes: { ...solved, bias: 'array<f32>' },
   uniforms: { ...counts, mean: 'f32' },
   needs: () => tensorNeeds,
   values: (params) => ({
@@ -96,16 +94,14 @@ function cgPlan(params: UpdateTensorParams) {
 /** The same with θ in 8 bits. `fixed` and `scales`: see normal-equations-int8.ts. */
 export const updateInt8Kernel = kernelOf<UpdateInt8Params>()({
   name: 'update-int8',
-  bindings: [
-    ...reads({
-      ...rated,
-      scales: 'array<f32>',
-      fixed_bias: 'array<f32>',
-      previous: 'array<f32>',
-      shifts: 'array<f32>',
-    }),
-    ...writes({ ...solved, bias: 'array<f32>' }),
-  ],
+  reads: {
+    ...rated,
+    scales: 'array<f32>',
+    fixed_bias: 'array<f32>',
+    previous: 'array<f32>',
+    shifts: 'array<f32>',
+  },
+  writes: { ...solved, bias: 'array<f32>' },
   uniforms: { ...counts, mean: 'f32' },
   needs: () => int8Needs,
   values: (params) => ({
@@ -141,10 +137,8 @@ export const updateInt8Kernel = kernelOf<UpdateInt8Params>()({
  */
 export const updateImplicitTensorKernel = kernelOf<UpdateImplicitTensorParams>()({
   name: 'update-implicit-tensor',
-  bindings: [
-    ...reads({ ...rated, gram: 'array<vec4f>', shifts: 'array<f32>', previous: 'array<f32>' }),
-    ...writes(solved),
-  ],
+  reads: { ...rated, gram: 'array<vec4f>', shifts: 'array<f32>', previous: 'array<f32>' },
+  writes: solved,
   uniforms: { ...counts, alpha: 'f32', base: 'f32' },
   needs: () => tensorNeeds,
   values: (params) => ({

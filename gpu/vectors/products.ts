@@ -9,7 +9,7 @@ import type { RowBatch } from '../update/prepared-rows.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { Binding, CompiledKernel } from '../webgpu/kernel.ts';
 import type { Pass } from '../webgpu/pass.ts';
-import { kernelOf, range, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf, range } from '../webgpu/kernel.ts';
 import { teamNeeds } from '../sgd/sgd-step.ts';
 import { vectorQuads } from './vectors.ts';
 
@@ -69,18 +69,17 @@ function compileProducts(gpu: Gpu, shape: ProductShape): Promise<CompiledKernel>
  * write one sum for each part, to its slot (layout: vectors.ts). An entry of `work` is a part: row of
  * `vectors`, first rating, number of ratings, slot. `alpha` and `base` are the weights of implicit data.
  */
-const productBindings = [
-  ...reads({
+const productBuffers = {
+  reads: {
     work: 'array<vec4u>',
     indices: 'array<u32>',
     values: 'array<f32>',
     fixed: 'array<{{ stored }}>',
     vectors: 'array<vec4f>',
-  }),
-  ...writes({ slots: 'array<vec4f>' }),
-];
-
-const productUniforms = { count: 'u32', alpha: 'f32', base: 'f32' } as const;
+  },
+  writes: { slots: 'array<vec4f>' },
+  uniforms: { count: 'u32', alpha: 'f32', base: 'f32' },
+} as const;
 
 /** Groups of 16 bytes in a row of θ. */
 function piecesOf({ rank, precision }: { readonly rank: number; readonly precision: 'f32' | 'f16' }): number {
@@ -171,12 +170,11 @@ function eachOf({ precision, rank, width }: WideProductsParams): number {
 /**
  * The matrix-free product A p, or the residual b - A x, for parts of rows, at ranks above 512
  * and on adapters without subgroups (else: vector-products). Each row of θ is read once for both products with it. Bindings: see
- * productBindings.
+ * productBuffers.
  */
 export const wideProductsKernel = kernelOf<WideProductsParams>()({
   name: 'wide-products',
-  bindings: productBindings,
-  uniforms: productUniforms,
+  ...productBuffers,
   needs: ({ width }) => teamNeeds(width),
   values(params) {
     const { rank, precision, biases, implicit, first, width } = params;
@@ -202,10 +200,7 @@ export const wideProductsKernel = kernelOf<WideProductsParams>()({
       distances: range(Math.log2(width)).map((bit) => 2 ** bit),
     };
   },
-  workgroup: (params) => ({
-    threads: wideThreads(params.rank),
-    bytes: (2 * 16 * (eachOf(params) / 4) * wideThreads(params.rank)) / params.width,
-  }),
+  bytes: (params) => (2 * 16 * (eachOf(params) / 4) * wideThreads(params.rank)) / params.width,
   samples: [
     { rank: 1024, precision: 'f16', biases: true, implicit: false, first: true, width: 32 },
     { rank: 600, precision: 'f32', biases: false, implicit: true, first: true, width: 4 },
@@ -247,12 +242,11 @@ export function chooseVectorProducts(
 
 /**
  * The matrix-free product A p, or the residual b - A x, for parts of rows, on adapters with subgroups.
- * Bindings: see productBindings.
+ * Bindings: see productBuffers.
  */
 export const vectorProductsKernel = kernelOf<VectorProductsParams>()({
   name: 'vector-products',
-  bindings: productBindings,
-  uniforms: productUniforms,
+  ...productBuffers,
   needs: ({ width }) => teamNeeds(Math.max(2, width)),
   values({ rank, precision, biases, implicit, first, threads, lanes, width }) {
     const quads = paddedRank(rank) / 4;
@@ -277,10 +271,7 @@ export const vectorProductsKernel = kernelOf<VectorProductsParams>()({
       merges: range(Math.log2(width / lanes)).map((bit) => lanes * 2 ** bit),
     };
   },
-  workgroup: ({ rank, threads, width }) => ({
-    threads,
-    bytes: (threads / width) * (4 * paddedRank(rank) + 16),
-  }),
+  bytes: ({ rank, threads, width }) => (threads / width) * (4 * paddedRank(rank) + 16),
   samples: (
     [
       { rank: 512, precision: 'f16', biases: true, implicit: false, first: true },

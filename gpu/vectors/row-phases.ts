@@ -1,15 +1,7 @@
 import { MOST_FORMED, paddedRank } from '../device/slots.ts';
 import { gramProductsKernel, gramProductsWorkgroups } from '../implicit/gram.task.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
-import {
-  type Binding,
-  type BuffersOf,
-  type CompiledKernel,
-  kernelOf,
-  range,
-  reads,
-  writes,
-} from '../webgpu/kernel.ts';
+import { type Binding, type BuffersOf, type CompiledKernel, kernelOf, range } from '../webgpu/kernel.ts';
 import type { Pass } from '../webgpu/pass.ts';
 import { BIAS_TOLERANCE, RESIDUAL_TOLERANCE } from '../solve/solve-cg.ts';
 import { shiftValues } from '../solve/row-shifts.ts';
@@ -195,22 +187,20 @@ export type VectorStepParams = {
  */
 export const vectorStepKernel = kernelOf<VectorStepParams>()({
   name: 'vector-step',
-  bindings: [
-    ...reads({
-      work: 'array<vec4u>',
-      /**
-       * | phase | listed rows | consecutive rows |
-       * |---|---|---|
-       * | `gather` | x of the previous iteration | the same |
-       * | `begin` | slots of the residual | not read |
-       * | `step` | slots of A p | A p of whole rows |
-       */
-      given: 'array<vec4f>',
-      gram: 'array<vec4f>',
-      shifts: 'array<f32>',
-    }),
-    ...writes({ gradients: 'array<vec4f>', factors: 'array<vec4f>', direction: 'array<vec4f>' }),
-  ],
+  reads: {
+    work: 'array<vec4u>',
+    /**
+     * | phase | listed rows | consecutive rows |
+     * |---|---|---|
+     * | `gather` | x of the previous iteration | the same |
+     * | `begin` | slots of the residual | not read |
+     * | `step` | slots of A p | A p of whole rows |
+     */
+    given: 'array<vec4f>',
+    gram: 'array<vec4f>',
+    shifts: 'array<f32>',
+  },
+  writes: { gradients: 'array<vec4f>', factors: 'array<vec4f>', direction: 'array<vec4f>' },
   /** `first`: the first of consecutive rows. */
   uniforms: { count: 'u32', first: 'u32' },
   values(params) {
@@ -225,10 +215,10 @@ export const vectorStepKernel = kernelOf<VectorStepParams>()({
       GIVEN_QUADS: listed ? slot : quads,
     };
   },
-  workgroup({ rank, implicit }) {
+  bytes({ rank, implicit }) {
     const { lanes, rows } = rowLanes(rank);
     const vectors = implicit && !isMultiplied(rank) ? 16 * rows * vectorQuads(rank, false).quads : 0;
-    return { threads: lanes * rows, bytes: 8 * lanes * rows + vectors };
+    return 8 * lanes * rows + vectors;
   },
   samples: (['gather', 'begin', 'step'] as const).flatMap((phase) => [
     { rank: 264, biases: true, implicit: false, listed: true, phase },
@@ -267,15 +257,13 @@ export type EndVectorsParams = {
  */
 export const endVectorsKernel = kernelOf<EndVectorsParams>()({
   name: 'end-vectors',
-  bindings: [
-    ...reads({ work: 'array<vec4u>', gradients: 'array<vec4f>', shifts: 'array<f32>' }),
-    ...writes({
-      factors: 'array<vec4f>',
-      half: 'array<vec2u>',
-      bias: 'array<f32>',
-      status: 'array<atomic<u32>>',
-    }),
-  ],
+  reads: { work: 'array<vec4u>', gradients: 'array<vec4f>', shifts: 'array<f32>' },
+  writes: {
+    factors: 'array<vec4f>',
+    half: 'array<vec2u>',
+    bias: 'array<f32>',
+    status: 'array<atomic<u32>>',
+  },
   uniforms: { count: 'u32', first: 'u32' },
   values: (params) => ({
     ...params,
@@ -283,9 +271,9 @@ export const endVectorsKernel = kernelOf<EndVectorsParams>()({
     ...shiftValues(params.biases),
     ROW_QUADS: vectorQuads(params.rank, params.biases).gradients,
   }),
-  workgroup({ rank }) {
+  bytes({ rank }) {
     const { lanes, rows } = rowLanes(rank);
-    return { threads: lanes * rows, bytes: 8 * lanes * rows };
+    return 8 * lanes * rows;
   },
   samples: [
     { rank: 264, biases: true, listed: true, half: true },

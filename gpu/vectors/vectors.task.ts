@@ -16,7 +16,7 @@ import { submitSolved } from '../update/solved-pass.ts';
 import { REGIONS, type UpdateVariant } from '../update/choice/variant.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { KernelTimes, SubmitOptions } from '../webgpu/pass.ts';
-import { kernelOf, reads, writes } from '../webgpu/kernel.ts';
+import { kernelOf } from '../webgpu/kernel.ts';
 import { type EquationsParams, equationValues } from '../equations/equation-slots.ts';
 
 export const addResiduals: GpuTaskHandler<'add-residuals'> = async (scope) => {
@@ -280,7 +280,8 @@ const THREADS = 64;
  */
 export const addProductsKernel = kernelOf<AddProductsParams>()({
   name: 'add-products',
-  bindings: [...reads({ work: 'array<vec4u>', slots: 'array<vec4f>' }), ...writes({ sums: 'array<vec4f>' })],
+  reads: { work: 'array<vec4u>', slots: 'array<vec4f>' },
+  writes: { sums: 'array<vec4f>' },
   uniforms: { count: 'u32' },
   values({ rank, biases, first }) {
     const { quads, gradients, slot } = vectorQuads(rank, biases);
@@ -293,7 +294,6 @@ export const addProductsKernel = kernelOf<AddProductsParams>()({
       FIRST: first,
     };
   },
-  workgroup: () => ({ threads: THREADS, bytes: 0 }),
   samples: [
     { rank: 40, biases: true, first: true },
     { rank: 40, biases: false, first: false },
@@ -318,7 +318,8 @@ function threadsOf(rank: number): number {
  */
 export const equationProductsKernel = kernelOf<EquationProductsParams>()({
   name: 'equation-products',
-  bindings: [...reads({ equations: 'array<f32>', vectors: 'array<f32>' }), ...writes({ sums: 'array<f32>' })],
+  reads: { equations: 'array<f32>', vectors: 'array<f32>' },
+  writes: { sums: 'array<f32>' },
   uniforms: {
     count: 'u32',
     first: 'u32',
@@ -341,10 +342,7 @@ export const equationProductsKernel = kernelOf<EquationProductsParams>()({
       THREADS: threadsOf(rank),
     };
   },
-  workgroup: ({ rank }) => ({
-    threads: threadsOf(rank),
-    bytes: 4 * (equationValues({ rank, biases: false }).PADDED + threadsOf(rank)),
-  }),
+  bytes: ({ rank }) => 4 * (equationValues({ rank, biases: false }).PADDED + threadsOf(rank)),
   samples: [
     { rank: 40, biases: true, first: true },
     { rank: 512, biases: false, first: true },

@@ -14,14 +14,7 @@ import {
 } from './staging.ts';
 import type { GpuInfo } from './gpu-info.ts';
 import type { GpuHost } from './host.ts';
-import {
-  admits,
-  type CompiledKernel,
-  type KernelDescriptor,
-  type KernelParams,
-  kernelOf,
-  writes,
-} from './kernel.ts';
+import { admits, type CompiledKernel, type KernelDescriptor, type KernelParams, kernelOf } from './kernel.ts';
 import { type AcquiredGpu, releaseGpu } from './open-adapter.ts';
 import { hurryPolls } from './polls.ts';
 
@@ -31,7 +24,7 @@ import { hurryPolls } from './polls.ts';
  */
 export const spinKernel = kernelOf()({
   name: 'spin',
-  bindings: [...writes({ result: 'array<u32>' })],
+  writes: { result: 'array<u32>' },
   uniforms: { rounds: 'u32' },
   values: () => ({ THREADS: 256 }),
 });

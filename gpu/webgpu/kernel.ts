@@ -37,48 +37,59 @@ export interface KernelDescriptor<
   readonly samples: readonly Params[];
 }
 
-/** A descriptor in which may be absent what most kernels have alike. */
-export type KernelDescription<
+/**
+ * A kernel as its file describes it. `reads` and `writes`: storage buffers and their WGSL types, in the order of
+ * bindings; those in `writes` may be read too. May be absent: features (default: none), `samples` (one variant
+ * without parameters), `bytes` of workgroup memory (0), and `workgroup` where `bytes` and the value THREADS say it.
+ */
+export interface KernelDescription<
   Params extends KernelParams,
-  Buffers extends string,
+  Read extends string,
+  Written extends string,
   Uniforms extends string,
-> = Omit<KernelDescriptor<Params, Buffers, Uniforms>, 'needs' | 'workgroup' | 'samples'> &
-  // Default: no features; as many threads as the value THREADS, and no memory; one variant without parameters.
-  Partial<Pick<KernelDescriptor<Params, Buffers, Uniforms>, 'needs' | 'workgroup' | 'samples'>>;
+>
+  extends
+    Pick<KernelDescriptor<Params, Read | Written, Uniforms>, 'name' | 'uniforms' | 'values'>,
+    Partial<Pick<KernelDescriptor<Params, Read | Written, Uniforms>, 'needs' | 'workgroup' | 'samples'>> {
+  readonly reads?: Readonly<Record<Read, string>>;
+  readonly writes: Readonly<Record<Written, string>>;
+  readonly bytes?: number | ((params: Params) => number);
+}
 
 /** Creates a descriptor whose buffer and uniform names the compiler checks: `kernelOf<Params>()({ ... })`. */
 export function kernelOf<Params extends KernelParams = Record<string, never>>() {
-  return <Buffers extends string, Uniforms extends string>(
-    kernel: KernelDescription<Params, Buffers, Uniforms>,
-  ): KernelDescriptor<Params, Buffers, Uniforms> => ({
+  return <Read extends string, Written extends string, Uniforms extends string>({
+    reads = {} as Record<Read, string>,
+    writes,
+    bytes = 0,
+    ...kernel
+  }: KernelDescription<Params, Read, Written, Uniforms>): KernelDescriptor<
+    Params,
+    Read | Written,
+    Uniforms
+  > => ({
     needs: () => [],
-    workgroup: (params) => ({ threads: Number(kernel.values(params).THREADS), bytes: 0 }),
+    workgroup: (params) => ({
+      threads: Number(kernel.values(params).THREADS),
+      bytes: typeof bytes === 'number' ? bytes : bytes(params),
+    }),
     samples: [{} as Params],
     ...kernel,
+    bindings: [...bindingsOf(reads, 'read'), ...bindingsOf(writes, 'read_write')],
   });
+}
+
+function bindingsOf<Name extends string>(
+  types: Readonly<Record<Name, string>>,
+  access: KernelBinding['access'],
+): KernelBinding<Name>[] {
+  return (Object.keys(types) as Name[]).map((name) => ({ name, access, type: types[name] }));
 }
 
 /** Names of a kernel's buffers. */
 export type BuffersOf<Kernel> = Kernel extends { readonly bindings: readonly KernelBinding<infer Names>[] }
   ? Names
   : never;
-
-/** Storage buffers that a kernel only reads, and their types, in the order of bindings. */
-export function reads<Name extends string>(types: Readonly<Record<Name, string>>): KernelBinding<Name>[] {
-  return buffersOf(types, 'read');
-}
-
-/** Storage buffers that a kernel writes, whether or not it reads them. */
-export function writes<Name extends string>(types: Readonly<Record<Name, string>>): KernelBinding<Name>[] {
-  return buffersOf(types, 'read_write');
-}
-
-function buffersOf<Name extends string>(
-  types: Readonly<Record<Name, string>>,
-  access: KernelBinding['access'],
-): KernelBinding<Name>[] {
-  return (Object.keys(types) as Name[]).map((name) => ({ name, access, type: types[name] }));
-}
 
 /** The numbers 0, 1, ... count - 1, for loops of templates. */
 export function range(count: number): number[] {
