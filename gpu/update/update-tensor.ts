@@ -91,7 +91,7 @@ function cgPlan(params: UpdateTensorParams) {
   return { ...accumulatePlan(params), staged: gatheredVectors(params), room: params.room };
 }
 
-/** The same with θ in 8 bits. `fixed` and `scales`: see normal-equations-int8.ts. */
+/** The same with θ in 8 bits. `fixed` and `scales`: see normalEquationsInt8Kernel. */
 export const updateInt8Kernel = kernelOf<UpdateInt8Params>()({
   name: 'update-int8',
   reads: {

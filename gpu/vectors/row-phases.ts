@@ -302,7 +302,7 @@ interface VectorSettings extends Omit<UpdateSettings, 'variant'> {
 
 /**
  * Adds to a pass the kernels that solve batches of rows by matrix-free conjugate gradients, on one device.
- * The phases are the same as with several devices (exchanged-vectors.ts), but products stay in the parts'
+ * The phases are the same as with several devices (vectors.task.ts), but products stay in the parts'
  * slots. The ratings are read once for the residual, and once in each step.
  */
 export async function addVectorSteps(

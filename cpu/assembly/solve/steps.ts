@@ -2,7 +2,7 @@
  * The vector and scalar arithmetic of conjugate gradients: the first residual, and steps along given
  * directions. Products of directions with the ratings are computed elsewhere: from one row's panels
  * (conjugate-gradient.ts), in passes over the ratings (passes.ts), or by several devices
- * (exchanged-vectors.ts).
+ * (vectors.task.ts).
  *
  * A row's bias β is one more unknown. With s = Σ θ_v, t = Σ r_uv and c, the number of ratings n plus the
  * bias's regularization, the normal equations are
