@@ -1,5 +1,11 @@
 import { throwIfAborted } from '../../engine/errors.ts';
-import { backendName, explainProbe, type Adapter, type ProbeOutcome, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
+import {
+  backendName,
+  explainProbe,
+  type Adapter,
+  type ProbeOutcome,
+  probeWebGpu,
+} from '../../gpu/probe/probe-webgpu.ts';
 
 /** The GPU of this machine, found in a separate process: a driver that crashes ends only that process. */
 export interface WebGpuFacts {
