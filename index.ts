@@ -60,11 +60,11 @@ export type { Explanation } from './api/serving/explain.ts';
 export type { TrainingReport } from './api/reports/training-report.ts';
 export type { Evaluation } from './operators/evaluation/evaluate.ts';
 export type { RankingOptions } from './api/validation/ranking-options.ts';
-export type { SaveOptions } from './api/stored-model.ts';
+export type { SaveOptions } from './api/model.ts';
 export type { RankingEvaluation } from './operators/evaluation/ranking/evaluate-ranking.ts';
 
 // Choosing parameters.
-export { paramGrid } from './api/validation/param-grid.ts';
+export { paramGrid } from './api/validation/tuning/search-space.ts';
 export { CrossValidator, type CrossValidatorOptions } from './api/validation/cross-validator.ts';
 export { TrainValidationSplit } from './api/validation/tuning/train-validation-split.ts';
 export type {

@@ -27,9 +27,8 @@ import { CountTimeSizes, requireTimes, timeInUnit, unitsPerMillisecond } from '.
 import { checkColumnNames, checkOptions, checkSeed, runOptionNames } from './check-options.ts';
 import { definedNames, pairOptions, withFoundColumns } from './found-columns.ts';
 import { factLines, someOf } from './inspect/fact-lines.ts';
-import { requireReplayable } from './replayable.ts';
+import { requireReplayable, readyPlan } from './run-rows.ts';
 import { Rows } from './rows.ts';
-import { readyPlan } from './run-rows.ts';
 import type { RunOptions, RunSession } from './run-session.ts';
 import { timeCuts } from './validation/time-cuts.ts';
 import { Writers } from './writers.ts';

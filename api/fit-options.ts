@@ -10,7 +10,7 @@ import {
   type CheckpointOptions,
 } from './training/checkpoints/checkpoint-options.ts';
 import type { ExplainedPlan } from './training/plans/explained-plan.ts';
-import { checkRankUsers, type RankUsersOption } from './validation/rank-users.ts';
+import { checkRankUsers, type RankUsersOption } from './validation/ranking-options.ts';
 
 export interface FitOptions extends RunOptions, CheckpointOptions, RankUsersOption {
   /**

@@ -4,11 +4,15 @@ import type { SavedModel, StoredModel } from '../connectors/model/model-store.ts
 import { DataError } from '../engine/errors.ts';
 import type { EventSink } from '../engine/events.ts';
 import { type IdForm, idValues } from '../engine/keys/id-form.ts';
-import { keyCount } from '../engine/keys/key-column.ts';
+import { keyCount, type KeyColumn } from '../engine/keys/key-column.ts';
 import { keysFromVector, keysToVector } from '../engine/keys/arrow-keys.ts';
 import type { DampedMeans } from '../operators/evaluation/baselines.ts';
 import type { FactorModel } from '../operators/serving/factor-model.ts';
 import { hasBiases, type ModelParts } from './model-parts.ts';
+import { MODEL_FORMAT } from '../connectors/model/decode-metadata.ts';
+import type { JsonObject } from '../engine/json.ts';
+import { savedPlan } from '../operators/planner/given-plan.ts';
+import type { TrainingReport } from './reports/training-report.ts';
 
 /**
  * Reads the parts of a saved model in a thread. A note reports that the model has no digests of its files.
@@ -90,4 +94,47 @@ export function storedParts(
 /** The damped means that a model was saved with. */
 function storedMeans({ factorflow: { meanRating }, means }: StoredModel): DampedMeans | undefined {
   return typeof meanRating === 'number' && means ? { mean: meanRating, ...means } : undefined;
+}
+
+/**
+ * The facts about a training that are saved with its model. Everything that differs between runs of the same
+ * data, seed and plan (times, number of threads) is left out, so that equal models have equal bytes.
+ */
+export function savedTraining(
+  report: TrainingReport,
+  users: KeyColumn,
+  items: KeyColumn,
+  ratingCol: string,
+  meanRating?: number,
+): JsonObject {
+  const { planned } = report;
+  return {
+    format: MODEL_FORMAT,
+    algorithm: report.algorithm,
+    // Spark's own metadata has another `rank`, outside this object: the number of stored features, which
+    // includes biases.
+    rank: report.params.rank,
+    params: { ...report.params },
+    ratingCol,
+    idTypes: { user: users.type, item: items.type },
+    users: keyCount(users),
+    items: keyCount(items),
+    ratings: report.ratings,
+    duplicates: report.duplicates,
+    badRows: report.badRows,
+    // Undefined without damped means. The means of users and items are in the folders userMeans/ and
+    // itemMeans/.
+    meanRating,
+    // Undefined unless λ or regOffset is in units of it.
+    ratingDeviation: report.ratingDeviation,
+    // Undefined for explicit ratings.
+    ratingWeight: report.ratingWeight,
+    bestIteration: report.bestIteration,
+    iterations: report.iterations.map(({ seconds: _seconds, ...iteration }) => iteration),
+    ...(report.coldPairs === undefined ? {} : { testPairs: report.testPairs, coldPairs: report.coldPairs }),
+    baselines: report.baselines,
+    warnings: report.warnings,
+    tuning: report.tuning,
+    plan: savedPlan(planned),
+  };
 }

@@ -1,5 +1,5 @@
 import { throwIfAborted, UsageError } from '../engine/errors.ts';
-import type { Id } from '../engine/keys/find-id.ts';
+import { type Id, findId } from '../engine/keys/find-id.ts';
 import { followed } from '../engine/run/context.ts';
 import { andThen, runInto } from '../engine/stream/logical-plan.ts';
 import { Evaluate, type Evaluation } from '../operators/evaluation/evaluate.ts';
@@ -10,9 +10,8 @@ import { type ColdStart, Predict } from '../operators/serving/predict.ts';
 import { checkOptions, runOptionNames } from './check-options.ts';
 import { type Dataset, requireDataset } from './dataset.ts';
 import { ratedPairsOf } from './found-columns.ts';
-import { continuedRows, savedRows } from './histories.ts';
-import { loadedParts } from './loaded-parts.ts';
-import { RequestModel } from './request-model.ts';
+import { continuedRows, savedRows, type RatedRows } from './histories.ts';
+import { loadedParts, storedParts, savedTraining } from './loaded-parts.ts';
 import type { RunOptions, RunSession } from './run-session.ts';
 import { type FoldedCounts, type FoldInOptions, foldInUsers } from './serving/fold-in.ts';
 import { withNames } from './serving/name-columns.ts';
@@ -26,15 +25,60 @@ import {
   recommendSome,
   recommendUsers,
   type UsersOptions,
+  readExclusions,
 } from './serving/recommend-datasets.ts';
-import { checkCount, checkIds } from './serving/request.ts';
-import { ruleOf } from './serving/served-model.ts';
+import {
+  checkCount,
+  checkIds,
+  checkRequest,
+  recommendToUser,
+  type RequestOptions,
+  type UserRecommendations,
+} from './serving/request.ts';
+import {
+  ruleOf,
+  preparedIndex,
+  scoreOfPair,
+  sideSpace,
+  idFormsOf,
+  idsOf,
+  type ServedModel,
+} from './serving/served-model.ts';
 import { similarRows } from './serving/similar-rows.ts';
-import type { SimilarOptions } from './serving/similar-to.ts';
+import {
+  type SimilarOptions,
+  findSimilar,
+  type SimilarItems,
+  type SimilarTo,
+  type SimilarUsers,
+} from './serving/similar-to.ts';
 import type { ExplainedPlan } from './training/plans/explained-plan.ts';
 import type { UpdateOptions } from './training/update-options.ts';
 import { isImplicit } from './validation/error-metrics.ts';
 import type { RankingOptions } from './validation/ranking-options.ts';
+import type { Exclusions } from '../operators/serving/exclusions.ts';
+import { buildIndex, type BuildIndexOptions, type BuiltIndex, saveIndexes } from './serving/build-index.ts';
+import { explainItem, type ExplainOptions, type Explanation } from './serving/explain.ts';
+import { type RatedItem, recommendFromRatings } from './serving/fold-in-request.ts';
+import { checkIndexUse, type IndexOption } from './serving/index-use.ts';
+import { type ItemFilters, type ItemFiltersOptions, readItemFilters } from './serving/item-filters.ts';
+import { checkNames } from './serving/item-name.ts';
+import { ratingsOfUser, type RatingsOfUser } from './serving/ratings-of-user.ts';
+import type { RecordBatch } from 'apache-arrow';
+import { exportFactors, type ExportOptions } from '../connectors/model/export-factors.ts';
+import { saveModel } from '../connectors/model/model-store.ts';
+import type { JsonObject } from '../engine/json.ts';
+import type { IdForm } from '../engine/keys/id-form.ts';
+import { keyCount } from '../engine/keys/key-column.ts';
+import type { BatchStream } from '../engine/stream/stream.ts';
+import type { DampedMeans } from '../operators/evaluation/baselines.ts';
+import type { FactorModel } from '../operators/serving/factor-model.ts';
+import { modelFacts, modelText } from './inspect/model-facts.ts';
+import { hasBiases, joinedFactors, type ModelParts, type Sides, sidesOf } from './model-parts.ts';
+import type { TrainingReport } from './reports/training-report.ts';
+import { type FactorArrays, factorArrays, factorBatch, idColumnOf } from './serving/factor-arrays.ts';
+import { ItemIndexes } from './serving/item-indexes.ts';
+import { Searches } from './serving/searches.ts';
 
 /**
  * Users whose factors were computed from their ratings (folded in), as a model of these users only, with
@@ -44,8 +88,231 @@ export interface FoldedUsers extends FoldedCounts {
   readonly model: Model;
 }
 
-/** User and item factors with their ids: predicts, recommends, and is evaluated. Immutable. */
-export class Model extends RequestModel {
+export interface SaveOptions {
+  /** Replaces an existing model. */
+  readonly overwrite?: boolean;
+  readonly signal?: AbortSignal;
+  /** Saves what each user has rated, too. Default: not. */
+  readonly histories?: true | Dataset;
+}
+
+/** User and item factors with their ids: predicts, recommends, answers requests, and is evaluated. Immutable. */
+export class Model {
+  /** f: factors of a user or an item, without biases. */
+  readonly rank: number;
+  readonly columns: ModelParts['columns'];
+  readonly coldStartStrategy: ColdStart;
+  readonly training: TrainingReport | undefined;
+  readonly metadata: JsonObject;
+  /**
+   * Number of ratings of each item, in the order of `itemFactors`; undefined for models of Spark and of
+   * releases that did not save them.
+   */
+  readonly itemCounts: Uint32Array | undefined;
+  /**
+   * Number of ratings of each user, in the order of `userFactors`; undefined for models that were loaded or
+   * continued from another.
+   */
+  readonly userCounts: Uint32Array | undefined;
+  /** @internal Means of the training ratings, for a model with a training report. */
+  readonly means: DampedMeans | undefined;
+  /** @internal What users have rated in training, if it can be read again. */
+  rated: RatedRows | undefined;
+  /** @internal The model in the form that functions of other files take. */
+  private readonly served: ServedModel;
+  readonly #sides: Sides;
+  readonly #directory: string | undefined;
+
+  constructor(parts: ModelParts) {
+    const { rank, users, items } = parts;
+    this.#sides = sidesOf(parts);
+    this.means = parts.means;
+    this.columns = parts.columns;
+    this.coldStartStrategy = parts.coldStartStrategy;
+    this.training = parts.training;
+    this.metadata = parts.training
+      ? savedTraining(parts.training, users, items, parts.columns.rating, parts.means?.mean)
+      : (parts.metadata ?? {});
+    this.rank = rank - (this.hasBiases ? 2 : 0);
+    this.itemCounts = parts.itemCounts;
+    this.userCounts = parts.userCounts;
+    this.rated = parts.rated;
+    this.#directory = parts.directory;
+    const factors = joinedFactors(parts, this.#sides);
+    this.served = {
+      factors,
+      rank: this.rank,
+      itemCounts: this.itemCounts,
+      columns: this.columns,
+      session: parts.session,
+      searches: new Searches(parts.session),
+      indexes: new ItemIndexes(factors, parts.indexes),
+      metadata: this.metadata,
+    };
+  }
+
+  get userCount(): number {
+    return keyCount(this.factors.users);
+  }
+
+  get itemCount(): number {
+    return keyCount(this.factors.items);
+  }
+
+  /**
+   * The JavaScript type of the ids of each side in results; the option `ids` of Session.create can force one.
+   * Throws UsageError if the forced type cannot hold an id.
+   */
+  get idForms(): Readonly<Record<'user' | 'item', IdForm>> {
+    return idFormsOf(this.served);
+  }
+
+  /** Numbers stored for each user and item: the rank, plus two with biases. */
+  get features(): number {
+    return this.factors.rank;
+  }
+
+  /** {id, features: FixedSizeList<float32>[features]}, ids ascending, as views of the model's memory. */
+  get userFactors(): RecordBatch {
+    return factorBatch(this.factors.users, this.factors.userFactors, this.features);
+  }
+
+  get itemFactors(): RecordBatch {
+    return factorBatch(this.factors.items, this.factors.itemFactors, this.features);
+  }
+
+  /** User factors with their ids as typed arrays. */
+  get userArrays(): FactorArrays {
+    return factorArrays(
+      this.factors.users,
+      idsOf(this.served, 'user'),
+      this.factors.userFactors,
+      this.features,
+    );
+  }
+
+  get itemArrays(): FactorArrays {
+    return factorArrays(
+      this.factors.items,
+      idsOf(this.served, 'item'),
+      this.factors.itemFactors,
+      this.features,
+    );
+  }
+
+  /**
+   * Writes the factors of both sides for other programs, as NumPy arrays, Parquet or safetensors, in float32
+   * (default) or float16; completely or not at all.
+   */
+  async exportFactors(directory: string, options: Partial<ExportOptions> = {}): Promise<void> {
+    checkOptions(
+      'exportFactors',
+      options,
+      ['format', 'precision', 'overwrite', 'signal'],
+      "{ format: 'npy' }",
+    );
+    const { users, items, userFactors, itemFactors } = this.factors;
+    const sides = {
+      user: { ids: idColumnOf(users), factors: userFactors },
+      item: { ids: idColumnOf(items), factors: itemFactors },
+    };
+    await exportFactors(directory, sides, this.features, options);
+  }
+
+  /**
+   * The ratings of each user, as rows {user, item, rating}, if the model was saved with them (option
+   * `histories` of `save`) or is an update of such a model. Else undefined.
+   */
+  get histories(): Dataset | undefined {
+    return this.rated?.saved === true ? this.rated.rows : undefined;
+  }
+
+  hasUser(id: Id): boolean {
+    return findId(this.factors.users, id) >= 0;
+  }
+
+  hasItem(id: Id): boolean {
+    return findId(this.factors.items, id) >= 0;
+  }
+
+  /** Algorithm, rank, users, items, measures, origin and columns. */
+  [Symbol.for('nodejs.util.inspect.custom')](): string {
+    const { users, items } = this.factors;
+    const shape = {
+      users: this.userCount,
+      items: this.itemCount,
+      idTypes: { user: users.type, item: items.type },
+      columns: this.columns,
+      coldStartStrategy: this.coldStartStrategy,
+      features: this.features,
+    };
+    return modelText(
+      modelFacts(shape, this.metadata),
+      this.#directory ?? (this.training === undefined ? 'another model' : 'training in this process'),
+    );
+  }
+
+  /**
+   * Writes the model folder, completely or not at all. An existing folder is only replaced with `overwrite`;
+   * `signal` cancels. `histories`: also writes what each user has rated, by which a loaded model excludes and
+   * evaluates: true for the ratings of the training (if they were read from files) or of the loaded model,
+   * else a data set with them. Throws UsageError if the model does not know them.
+   */
+  async save(directory: string, options: SaveOptions = {}): Promise<void> {
+    checkOptions('save', options, ['overwrite', 'signal', 'histories'], '{ overwrite: true }');
+    const { histories, signal } = options;
+    if (histories === undefined) return this.saveLists(directory, options, undefined);
+    if (histories !== true) requireDataset(histories, 'the option histories of save');
+    const ctx = this.served.session.context({ signal });
+    const { historyLists } = await import('./histories.ts');
+    await this.saveLists(directory, options, await historyLists(this.columns, this.rated, histories, ctx));
+  }
+
+  /** @internal Saves the model with histories in the form {id, items, weights} by ascending id. */
+  async saveLists(
+    directory: string,
+    options: Pick<SaveOptions, 'overwrite' | 'signal'>,
+    lists: BatchStream | undefined,
+  ): Promise<void> {
+    using _ = this.served.session.beginPhase('save');
+    const stored = storedParts(
+      {
+        users: this.factors.users,
+        items: this.factors.items,
+        rank: this.features,
+        userFactors: this.#sides.user.rows,
+        itemFactors: this.#sides.item.rows,
+      },
+      {
+        columns: this.columns,
+        coldStartStrategy: this.coldStartStrategy,
+        metadata: this.metadata,
+        itemCounts: this.itemCounts,
+        means: this.means,
+      },
+    );
+    const ctx = this.served.session.context({ signal: options.signal });
+    const { executor, metrics, signal } = ctx;
+    const underWay = () => this.served.session.saving();
+    await followed(ctx, () =>
+      saveModel(
+        directory,
+        { ...stored, histories: lists },
+        { overwrite: options.overwrite, signal, executor, metrics, underWay },
+      ),
+    );
+  }
+
+  /** @internal True if the last two features are folded biases. */
+  private get hasBiases(): boolean {
+    return hasBiases(this.metadata);
+  }
+
+  /** @internal Sides are joined when they are first read. */
+  private get factors(): FactorModel {
+    return this.served.factors;
+  }
+
   /**
    * Loads a model folder written by `save` or by Spark ML, in a thread. Throws DataError naming a missing or
    * wrong file, and a file that belongs to another model.
@@ -247,5 +514,122 @@ export class Model extends RequestModel {
   /** The same for users: rows {user, rank, similarUser, similarity}. */
   similarUsers(ids: readonly Id[] | 'all', n: number, options: SimilarOptions = {}): Dataset {
     return similarRows(this.served, 'user', ids, n, options);
+  }
+
+  /**
+   * The n best items of one user as plain objects, for a request to a server; searched in a thread. Instead
+   * of an id, ratings can be given, of a user who need not be in the model: factors are solved from them
+   * first, and the rated items are left out.
+   */
+  async recommend(
+    user: Id | { readonly ratings: readonly RatedItem[] },
+    n: number,
+    options: RequestOptions = {},
+  ): Promise<UserRecommendations> {
+    checkRequest(options, this.served);
+    checkCount(n);
+    return typeof user === 'object' && user !== null
+      ? recommendFromRatings(this.served, user.ratings, n, options)
+      : recommendToUser(this.served, user ?? undefined, n, options);
+  }
+
+  /**
+   * The n items most similar to one item, as plain objects for a request to a server; searched in a thread.
+   * An unknown item has `known: false` and no similar ones.
+   */
+  similar(item: Id, n: number, options?: SimilarTo & { readonly side?: 'item' }): Promise<SimilarItems>;
+  /** The same for a user: `{ side: 'user' }`. */
+  similar(user: Id, n: number, options: SimilarTo & { readonly side: 'user' }): Promise<SimilarUsers>;
+  similar(id: Id, n: number, options: SimilarTo): Promise<SimilarItems | SimilarUsers>;
+  async similar(id: Id, n: number, options: SimilarTo = {}): Promise<SimilarItems | SimilarUsers> {
+    return findSimilar(this.served, id, n, options);
+  }
+
+  /**
+   * Reads attributes of items, such as genres and prices, from a file of any supported format. The option
+   * `filter` of `recommend` takes conditions on them: `filters.where("genre = 'Drama' and price < 10")`.
+   * Throws DataError for a file without an id of the model.
+   */
+  async readItemFilters(path: string, options: ItemFiltersOptions = {}): Promise<ItemFilters> {
+    this.served.searches.requireOpen();
+    return readItemFilters(this.served, path, options);
+  }
+
+  /** The prediction for one user and item, x_uᵀθ_v; undefined if the model does not know one of them. */
+  score(user: Id, item: Id): number | undefined {
+    return scoreOfPair(this.served, user, item);
+  }
+
+  /**
+   * Splits a score exactly into the contributions of each of a user's ratings (Hu, Koren and Volinsky 2008,
+   * section 5). A model does not store ratings: give the user's ratings, or a data set with the model's
+   * columns that contains them. Throws UsageError for a user who has no ratings there.
+   */
+  async explain(
+    ratings: readonly RatedItem[] | RatingsOfUser,
+    item: Id,
+    options: ExplainOptions = {},
+  ): Promise<Explanation> {
+    checkOptions('explain', options, ['regParam', 'names', ...runOptionNames], '{ regParam: 0.1 }');
+    checkNames('explain', options.names);
+    return explainItem(this.served, ratings, item, options, (rated, run) =>
+      ratingsOfUser(this.served, rated, run),
+    );
+  }
+
+  /**
+   * Reads pairs that must not be recommended into memory, for any number of calls. Pairs with unknown ids are
+   * counted.
+   */
+  async exclusions(pairs: Dataset, options: RunOptions = {}): Promise<Exclusions> {
+    requireDataset(pairs, 'exclusions');
+    checkOptions('exclusions', options, runOptionNames);
+    return readExclusions(this.served, pairs, this.served.session.context(options));
+  }
+
+  /**
+   * Prepares requests for single users in a thread. If `index` says so (see RequestOptions), this reads the
+   * model's index of lists; else it builds an exact index, which takes about 1.3 times the memory of the item
+   * factors. Without this call the first request does it. Throws CapacityError, and DataError for an index
+   * that is damaged or of another model.
+   */
+  async prepare(options: IndexOption = {}): Promise<void> {
+    checkOptions('prepare', options, ['index'], '{ index: true }');
+    checkIndexUse('prepare', options.index);
+    const { indexes } = this.served;
+    const lists = indexes.probes('recommend', options.index) !== undefined;
+    for (const kind of lists ? indexes.kinds : []) await preparedIndex(this.served, kind);
+    if (lists) return;
+    const { name, space } = sideSpace(this.served, 'item');
+    await this.served.searches.prepare(name, space);
+  }
+
+  /**
+   * Builds an index of the items for large catalogues: k-means distributes them over lists, and a search then
+   * compares only the items of the nearest lists, in 8 bits, and most of the best again exactly. The number
+   * of lists to search is chosen so that a sample of users finds `recall` of their 20 best items. From
+   * 1,000,000 items on, requests use it unless their option `index` is false. The same factors and seed give
+   * the same bits for any number of threads. Runs in the threads of the CPU.
+   */
+  async buildIndex(options: BuildIndexOptions = {}): Promise<BuiltIndex[]> {
+    return buildIndex(this.served, options);
+  }
+
+  /** The searches for which this model has an index: for users, for similar items, or none. */
+  get indexed(): readonly ('recommend' | 'similar')[] {
+    return this.served.indexes.kinds;
+  }
+
+  /** Writes the indexes of this model into a folder where it was saved; loading finds them there. */
+  async saveIndex(directory: string): Promise<void> {
+    await saveIndexes(this.served, directory);
+  }
+
+  /**
+   * Frees the memory of `prepare` and of requests, once running requests have ended. Later work throws
+   * UsageError, except saving and reading the factors.
+   */
+  async close(): Promise<void> {
+    await this.served.searches.close();
   }
 }

@@ -3,7 +3,7 @@ import type { ExecutionContext } from '../engine/run/context.ts';
 import { hostDevice } from '../engine/run/devices.ts';
 import { COLLECT_BYTES, COLLECT_SHARE } from '../engine/run/garbage.ts';
 import { keepHeapsSmall } from '../engine/threads/collect-garbage.ts';
-import { executePlan, type LogicalPlan } from '../engine/stream/logical-plan.ts';
+import { executePlan, type LogicalPlan, rootSource } from '../engine/stream/logical-plan.ts';
 import type { BatchStream } from '../engine/stream/stream.ts';
 import { optimize } from '../operators/dataflow/optimize.ts';
 import { ExchangeRoom, type ProcessMemory } from '../operators/exchange/exchange-room.ts';
@@ -11,6 +11,8 @@ import { inThreads } from '../operators/pipeline/read-in-threads.ts';
 import type { RunSession } from './run-session.ts';
 import { SCARCE_COLLECT_SHARE } from './devices/open-devices.ts';
 import { baseBytes, leastBaseBytes } from '../operators/planner/memory-budget.ts';
+import { RowSource } from '../connectors/rows/row-source.ts';
+import { UsageError } from '../engine/errors.ts';
 
 /**
  * With a smaller memory budget, threads that run exchanges keep their heaps small and collect garbage early.
@@ -74,4 +76,23 @@ export async function runRows(
   ctx: ExecutionContext,
 ): Promise<BatchStream> {
   return executePlan(await readyPlan(planned, columns, ctx.signal), ctx, columns);
+}
+
+/** True where the rows can be read more than once. */
+export function isReplayable({ plan }: Pick<PlannedRows, 'plan'>): boolean {
+  return rootSource(plan).replayable;
+}
+
+/**
+ * Throws UsageError if the rows can be read only once; `purpose` names the work that reads them several
+ * times.
+ */
+export function requireReplayable({ plan }: Pick<PlannedRows, 'plan'>, purpose: string): void {
+  if (rootSource(plan).replayable) return;
+  throw new UsageError(`${purpose} reads the rows more than once, but this source can be read only once`, {
+    advice:
+      rootSource(plan) instanceof RowSource
+        ? 'Pass an array, or a function that makes the rows anew: session.fromRows(() => rows)'
+        : 'Pass an array of batches, or { replayable: true } when each iteration starts anew',
+  });
 }

@@ -1,5 +1,4 @@
-import type { RangedFile } from './ranged-file.ts';
-import { type ByteRange, joinRanges } from './read-ranges.ts';
+import { type RangedFile, type ByteRange, joinRanges } from './remote-file.ts';
 import { RequestCache, SharedRequest } from './shared-request.ts';
 
 /** Bytes of names or factors that stay in memory. */

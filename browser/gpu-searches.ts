@@ -3,7 +3,7 @@ import type { RunOptions } from '../api/run-session.ts';
 import { queryOf } from '../api/serving/similar-to.ts';
 import type { RequestedModel } from '../api/serving/served-model.ts';
 import { emptyKeys, keyCount } from '../engine/keys/key-column.ts';
-import { sharedArray } from '../engine/partition.ts';
+import { sharedArray, dataSetName } from '../engine/partition.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
 import { Holdings } from '../engine/run/holdings.ts';
 import { mapOrdered } from '../engine/stream/map-ordered.ts';
@@ -11,7 +11,7 @@ import type { GpuDevice } from '../gpu/device.ts';
 import { type ChosenItems, chosenPositions, withItemsAt } from '../operators/serving/choose-items.ts';
 import type { FactorModel } from '../operators/serving/factor-model.ts';
 import type { UserRule } from '../operators/serving/fold-in/row-rule.ts';
-import { type SolvedUsers, solveUsers } from '../operators/serving/fold-in/solve-users.ts';
+import { type SolvedUsers, solveUsers, type LaterRatings } from '../operators/serving/fold-in/solve-users.ts';
 import {
   inFlight,
   itemsByNorm,
@@ -27,7 +27,8 @@ import type { Found } from '../operators/serving/search.ts';
 import { type Similarity, similarityModel } from '../operators/serving/similar.ts';
 import { runTasks } from '../operators/tasks/run-tasks.ts';
 import type { PageSession } from './page-session.ts';
-import { leftOut, ratingsOfVisitors } from './visitor-ratings.ts';
+import { UNKNOWN_KEY } from '../engine/keys/tables/key-table.ts';
+import { blockOf, emptyBlock, type RatingBlock } from '../operators/ratings/rating-block.ts';
 
 /** Visitors who each rated a known item, and the limits of their lists. */
 export interface VisitorSearch {
@@ -190,4 +191,39 @@ function listOf(items: Uint32Array, scores: Float32Array): Found {
   const end = items.indexOf(NO_ITEM);
   const length = end < 0 ? items.length : end;
   return { positions: Array.from(items.subarray(0, length)), scores: Array.from(scores.subarray(0, length)) };
+}
+
+/** The ratings of several visitors, as the solver takes them: a row for each visitor. */
+function ratingsOfVisitors(visitors: readonly RequestRatings[]): LaterRatings {
+  const items = Uint32Array.from(new Set(visitors.flatMap((visitor) => Array.from(visitor.items)))).sort();
+  const columnOf = new Map(Array.from(items, (item, column) => [item, column]));
+  const block = blockOfRows(
+    visitors.map((visitor) => Array.from(visitor.items, (item) => columnOf.get(item)!)),
+  );
+  block.values.set(visitors.flatMap(({ ratings }) => ratings));
+  return { block, items };
+}
+
+/**
+ * The items that each of several rows must not have in its list. `positions`: the items of the search, if
+ * not all items are searched; the block has places in this list.
+ */
+function leftOut(
+  rows: readonly Uint32Array[],
+  { items, positions }: { readonly items: number; readonly positions: Uint32Array | undefined },
+): RatingBlock {
+  if (positions === undefined) return blockOfRows(rows);
+  const placeOf = new Uint32Array(items).fill(UNKNOWN_KEY);
+  positions.forEach((item, place) => (placeOf[item] = place));
+  return blockOfRows(
+    rows.map((row) => Array.from(row, (item) => placeOf[item]).filter((place) => place !== UNKNOWN_KEY)),
+  );
+}
+
+/** A block with these columns in each row, ascending, and the value 0. */
+function blockOfRows(rows: readonly ArrayLike<number>[]): RatingBlock {
+  const partition = emptyBlock(Int32Array.from(rows, ({ length }) => length));
+  const block = blockOf({ name: dataSetName('visitors'), partition: 0, version: 0 }, partition);
+  rows.forEach((row, at) => block.indices.set(row, block.offsets[at]));
+  return block;
 }

@@ -15,7 +15,7 @@ export {
   type PageRequestOptions,
   type PageSimilarOptions,
 } from './page-model.ts';
-export type { PageNames } from './page-names.ts';
+export type { PageNames } from './page-model.ts';
 export { type ItemRow, openNames, type OpenNamesOptions, RemoteNames } from './names/remote-names.ts';
 export type { Fetch } from './remote-file.ts';
 export { ItemNames, type ItemNameEntry } from '../operators/serving/item-names.ts';

@@ -5,15 +5,20 @@ import { LARGE, missingIndex } from '../api/serving/index-use.ts';
 import { UsageError } from '../engine/errors.ts';
 import { emptyKeys } from '../engine/keys/key-column.ts';
 import { shown } from '../engine/shown.ts';
-import { addressOf } from './page-address.ts';
+import { addressOf, type Fetch, problem, RemoteFile, type RemoteOptions } from './remote-file.ts';
 import { PageIndexes } from './page-indexes.ts';
 import { PageItems } from './page-items.ts';
 import { PageModel } from './page-model.ts';
 import { PageSession } from './page-session.ts';
 import { openSide, readAllRows, readIds, type SideShape } from './read-side.ts';
-import { servingTasks } from './serving-tasks.ts';
 import type { WebGpuCode } from './web-gpu.ts';
-import { type Fetch, problem, RemoteFile, type RemoteOptions } from './remote-file.ts';
+import { gram } from '../cpu/tasks/gram.ts';
+import { updateImplicit, update } from '../cpu/tasks/update.ts';
+import { loadLists } from '../cpu/tasks/lists/encode-lists.ts';
+import { listCandidates, rankLists, searchLists } from '../cpu/tasks/lists/search-lists.ts';
+import { prepareSearch } from '../cpu/tasks/search/prepare-search.ts';
+import { searchForRow } from '../cpu/tasks/search/search-for-row.ts';
+import { search } from '../cpu/tasks/search/search.ts';
 
 export interface OpenModelOptions {
   /** Sends the requests; for headers, or to count bytes. Default: the page's fetch. */
@@ -146,3 +151,17 @@ function checkStored(
   if (hasBiases(metadata) && typeof metadata.meanRating !== 'number')
     throw problem(file, 'the metadata do not contain the mean rating of a model with biases', advice);
 }
+
+/** The handlers of the tasks that requests consist of. Others would only make the page's module larger. */
+const servingTasks = {
+  gram,
+  update,
+  'update-implicit': updateImplicit,
+  'load-lists': loadLists,
+  'rank-lists': rankLists,
+  'list-candidates': listCandidates,
+  'search-lists': searchLists,
+  'prepare-search': prepareSearch,
+  search,
+  'search-for-row': searchForRow,
+};

@@ -2,7 +2,7 @@ import { type IndexUse, LARGE, missingIndex, probesOf, type UsedIndexes } from '
 import type { RunOptions } from '../api/run-session.ts';
 import type { RequestedModel } from '../api/serving/served-model.ts';
 import { crc32OfBytes } from '../connectors/model/decode-metadata.ts';
-import type { IndexKind } from '../connectors/model/index-layout.ts';
+import { type IndexKind, codeBytes } from '../connectors/model/index-layout.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
 import {
   bestOfRows,
@@ -10,14 +10,15 @@ import {
   type PlacedLists,
   placeLists,
   rankLists,
+  type ListIndex,
 } from '../operators/serving/lists/list-index.ts';
 import type { Found, SearchRequest } from '../operators/serving/search.ts';
-import { checkCodes } from './check-codes.ts';
 import type { PageItems } from './page-items.ts';
-import { NO_ITEM, PageLists } from './page-lists.ts';
-import { partOfLists } from './part-of-lists.ts';
+import { NO_ITEM, PageLists, partOfLists } from './page-lists.ts';
 import type { Fetch } from './remote-file.ts';
 import { SharedValue } from './shared-request.ts';
+import { vectorReader } from '../cpu/tasks/lists/read-vector.ts';
+import { rotation } from '../cpu/tasks/lists/rotate.ts';
 
 interface Opened {
   readonly lists: PageLists;
@@ -183,4 +184,40 @@ async function probedLists(
         if (own.items[at] !== NO_ITEM && !out.has(own.items[at])) items++;
   }
   return order.slice(0, probed);
+}
+
+/** Above the rounding errors of float32 in the remainders. */
+const ROOM = 1e-4;
+
+/**
+ * True if the rows are the vectors of which the columns of an index have differences in 8 bits, as
+ * `encode-lists` writes them: a vector is at most the column's remainder away from center and difference.
+ *
+ * @param rows one row of `width` numbers for each column
+ */
+function checkCodes(
+  { rank, normalized, centers, starts, codes, guide }: ListIndex,
+  columns: readonly number[],
+  rows: Float32Array,
+  width: number,
+): boolean {
+  const all = guide.length / 4;
+  const numbers = new Float32Array(guide.buffer, guide.byteOffset, guide.length);
+  const bytes = new Int8Array(codes.buffer, codes.byteOffset, codes.byteLength);
+  const read = vectorReader(rows, { width, rank, normalized });
+  const rotate = rotation(rank);
+  const vector = new Float32Array(rank);
+  return columns.every((column, row) => {
+    const list = starts.findLastIndex((start) => start <= column);
+    read(row, vector, 0);
+    let [away, squares] = [0, 0];
+    for (let k = 0; k < rank; k++) {
+      squares += vector[k] ** 2;
+      vector[k] -= centers[list * rank + k];
+    }
+    rotate(vector);
+    const [remainder, scale] = [numbers[all + column], numbers[2 * all + column]];
+    for (let k = 0; k < rank; k++) away += (vector[k] - scale * bytes[column * codeBytes(rank) + k]) ** 2;
+    return Math.sqrt(away) <= remainder * (1 + ROOM) + ROOM * 1e-2 * Math.sqrt(squares);
+  });
 }

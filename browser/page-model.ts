@@ -3,7 +3,7 @@ import type { RunOptions } from '../api/run-session.ts';
 import { explainItem, type ExplainOptions, type Explanation } from '../api/serving/explain.ts';
 import type { RatedItem } from '../api/serving/fold-in-request.ts';
 import { type IndexUse, missingIndex, type UsedIndexes } from '../api/serving/index-use.ts';
-import { checkNames } from '../api/serving/item-name.ts';
+import { checkNames, nameOf } from '../api/serving/item-name.ts';
 import {
   checkCount,
   checkedId,
@@ -19,19 +19,19 @@ import type { IndexKind } from '../connectors/model/index-layout.ts';
 import { UsageError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import { findId, type Id } from '../engine/keys/find-id.ts';
-import { keyCount } from '../engine/keys/key-column.ts';
+import { keyCount, type KeyColumn } from '../engine/keys/key-column.ts';
 import { oneOf } from '../engine/one-of.ts';
 import { shown } from '../engine/shown.ts';
 import { checkSimilarity } from '../operators/serving/similar.ts';
 import { type PageDeviceName, pageDevices } from './device-choice.ts';
 import { ModelGpu } from './model-gpu.ts';
-import type { RemoteNames } from './names/remote-names.ts';
+import { RemoteNames } from './names/remote-names.ts';
 import type { PageIndexes } from './page-indexes.ts';
 import type { PageItems } from './page-items.ts';
-import { NamesOfRequest, type PageNames, splitNames } from './page-names.ts';
 import { checkIndexDevice, recommendToVisitors, similarToItems, type Visitors } from './page-requests.ts';
 import type { PageSession } from './page-session.ts';
 import type { WebGpuCode } from './web-gpu.ts';
+import type { ItemNames } from '../operators/serving/item-names.ts';
 
 /** The device that searches. */
 export interface PageDeviceOption {
@@ -266,5 +266,54 @@ export class PageModel {
     await this.#served.searches.close();
     await this.#session.close();
     await this.#gpu.close();
+  }
+}
+
+/** Names of items in memory, or on a web server. */
+export interface PageNames {
+  readonly names?: ItemNames | RemoteNames;
+}
+
+/** The options without names on a server, which are read for the found items alone, and these names. */
+function splitNames<Options extends PageNames>({
+  names,
+  ...options
+}: Options): readonly [Omit<Options, 'names'> & { readonly names?: ItemNames }, RemoteNames | undefined] {
+  return names instanceof RemoteNames
+    ? [options, names]
+    : [{ ...options, ...(names !== undefined && { names }) }, undefined];
+}
+
+/** Names on a server, which a request reads for some items of a model. */
+class NamesOfRequest {
+  readonly #names: RemoteNames | undefined;
+  readonly #items: KeyColumn;
+  readonly #signal: AbortSignal | undefined;
+
+  /** `items`: the ids of the model. Without names, rows are returned as they are. */
+  constructor(names: RemoteNames | undefined, items: KeyColumn, signal: AbortSignal | undefined) {
+    [this.#names, this.#items, this.#signal] = [names, items, signal];
+  }
+
+  /** The rows with the names that the file has for them. */
+  async named<Row extends object>(rows: readonly Row[], idOf: (row: Row) => Id): Promise<readonly Row[]> {
+    if (this.#names === undefined) return rows;
+    const found = await this.#names.names(rows.map(idOf), (id) => findId(this.#items, id), this.#signal);
+    return rows.map((row) => ({ ...row, ...nameOf(found, idOf(row)) }));
+  }
+
+  /** Lists with the names of their rows, which are read for all lists together. */
+  async namedLists<
+    Name extends string,
+    Row extends object,
+    List extends Readonly<Record<Name, readonly Row[]>>,
+  >(lists: List[], field: Name, idOf: (row: Row) => Id): Promise<List[]> {
+    if (this.#names === undefined) return lists;
+    const rows = await this.named(
+      lists.flatMap((list) => list[field]),
+      idOf,
+    );
+    let next = 0;
+    return lists.map((list) => ({ ...list, [field]: rows.slice(next, (next += list[field].length)) }));
   }
 }

@@ -3,8 +3,7 @@ import { deserializeTCompactProtocol } from 'hyparquet/src/thrift.js';
 import type { FileMetaData } from 'hyparquet/src/types.js';
 import { crc32OfBytes, BODY_SUM, hexOf } from '../connectors/model/decode-metadata.ts';
 import { checkThriftShape } from '../connectors/parquet/thrift-shape.ts';
-import type { RangedFile } from './ranged-file.ts';
-import { problem } from './remote-file.ts';
+import { type RangedFile, problem } from './remote-file.ts';
 
 /** Bytes after the footer: its length, and the text PAR1. */
 const END = 8;

@@ -3,9 +3,8 @@ import { parquetScan } from 'hyparquet/src/scan.js';
 import type { FileMetaData, ParquetScan } from 'hyparquet/src/types.js';
 import type { CachedFile } from './cached-file.ts';
 import { copyRow, joinedRows, noSingleRows, type PartFile, plainFeatures } from './feature-rows.ts';
-import type { RangedFile } from './ranged-file.ts';
+import { type RangedFile, cancelledBy, problem, type RemoteFile } from './remote-file.ts';
 import { readFooter, withPageSums } from './parquet-bytes.ts';
-import { cancelledBy, problem, type RemoteFile } from './remote-file.ts';
 import { SharedValue } from './shared-request.ts';
 
 const parsers = { stringFromBytes: (bytes: Uint8Array) => bytes };

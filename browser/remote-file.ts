@@ -1,6 +1,6 @@
 import type { AsyncBuffer } from 'hyparquet/src/types.js';
-import { DataError } from '../engine/errors.ts';
-import type { RangedFile } from './ranged-file.ts';
+import { DataError, UsageError } from '../engine/errors.ts';
+import { shown } from '../engine/shown.ts';
 
 /** Sends the requests; by default the page's own fetch. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
@@ -194,4 +194,56 @@ async function wholeFile(url: string, options: RemoteOptions): Promise<Received>
   throw response.status === 416
     ? problem(url, 'the file is empty or was cut short', 'Copy the model again')
     : problem(url, 'the server sends a part of the file to a request for all of it');
+}
+
+/** An address, relative to the page. Throws UsageError for another value. */
+export function addressOf(method: string, url: string | URL, advice: string): string {
+  if (typeof url !== 'string' && !(url instanceof URL))
+    throw new UsageError(`${method} takes the URL, got ${shown(url)}`, { advice });
+  const base = (globalThis as { readonly location?: { readonly href: string } }).location?.href;
+  return new URL(url, base).href;
+}
+
+/** A file that is read by ranges of bytes. */
+export interface RangedFile {
+  readonly url: string;
+  readonly byteLength: number;
+  /** `signal`: cancels the request. */
+  slice(start: number, end?: number, signal?: AbortSignal): Promise<ArrayBuffer>;
+}
+
+/** Bytes `from` .. `to - 1` of a file. */
+export interface ByteRange {
+  readonly from: number;
+  readonly to: number;
+}
+
+/**
+ * Requests that cover the ranges, in ascending order: ranges with at most `gap` bytes between them share one,
+ * since a request takes longer than these bytes.
+ */
+export function joinRanges(ranges: readonly ByteRange[], gap: number): ByteRange[] {
+  const joined: { from: number; to: number }[] = [];
+  for (const { from, to } of ranges.filter((one) => one.from < one.to).sort((a, b) => a.from - b.from)) {
+    const last = joined.at(-1);
+    if (last !== undefined && from - last.to <= gap) last.to = Math.max(last.to, to);
+    else joined.push({ from, to });
+  }
+  return joined;
+}
+
+/** Reads ranges of a file, in few requests; each result has memory of its own. */
+export async function readRanges(
+  file: RangedFile,
+  ranges: readonly ByteRange[],
+  gap: number,
+  signal: AbortSignal | undefined,
+): Promise<ArrayBuffer[]> {
+  const requests = joinRanges(ranges, gap);
+  const read = await Promise.all(requests.map(({ from, to }) => file.slice(from, to, signal)));
+  return ranges.map(({ from, to }) => {
+    if (from === to) return new ArrayBuffer(0);
+    const at = requests.findLastIndex((request) => request.from <= from);
+    return read[at].slice(from - requests[at].from, to - requests[at].from);
+  });
 }

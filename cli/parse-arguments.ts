@@ -1,12 +1,10 @@
-import type { ArgumentsCamelCase, Argv } from 'yargs';
 import { UsageError } from '../engine/errors.ts';
 import type { Command, Positional } from './commands/command.ts';
 import { type CommandEntry, commandList } from './command-list.ts';
-import { baseParser, declareFlags, hasNegation } from './command-parser.ts';
-import { nearestFlag } from './options/nearest.ts';
-import { flagName, type Options, shownFlag } from './options/option.ts';
+import { nearestFlag, flagName, type Options, shownFlag } from './options/option.ts';
 import type { RawValues } from './options/read-values.ts';
 import { commandName, HELP, quickAnswer } from './quick-answer.ts';
+import yargs, { type ArgumentsCamelCase, type Argv } from 'yargs';
 
 export type Request =
   | { readonly kind: 'text'; readonly text: string }
@@ -150,4 +148,44 @@ function parserError({ message }: Error, command: string): UsageError {
   return new UsageError(flag ? `${flag} needs a value` : message, {
     advice: `See factorflow ${command} --help`,
   });
+}
+
+/** The parser of all command lines, without its commands. It throws errors; it neither prints nor exits. */
+export function baseParser(): Argv {
+  return yargs([])
+    .scriptName('factorflow')
+    .locale('en')
+    .exitProcess(false)
+    .fail(false)
+    .version(false)
+    .help(false)
+    .parserConfiguration({
+      // Each flag has one spelling, and its text stays unchanged: `read` of the option checks it.
+      'camel-case-expansion': false,
+      'parse-numbers': false,
+      'parse-positional-numbers': false,
+      'dot-notation': false,
+      'boolean-negation': false,
+      'strip-aliased': true,
+    });
+}
+
+/** Declares all flags at once: one yargs call per flag takes longer than the rest of the parsing. */
+export function declareFlags(parser: Argv, options: Options): Argv {
+  const flags = Object.entries(options).map(([key, option]) => ({ flag: flagName(key), ...option }));
+  return parser
+    .boolean(
+      flags
+        .filter(({ isSwitch }) => isSwitch)
+        .flatMap((option) => (hasNegation(option) ? [option.flag, `no-${option.flag}`] : [option.flag])),
+    )
+    .nargs(Object.fromEntries(flags.filter(({ isSwitch }) => !isSwitch).map(({ flag }) => [flag, 1])))
+    .alias(
+      Object.fromEntries(flags.flatMap(({ flag, alias }) => (alias === undefined ? [] : [[flag, alias]]))),
+    );
+}
+
+/** True if --no-<name> is accepted. */
+function hasNegation({ off, isNegatable }: Options[string]): boolean {
+  return off !== undefined || isNegatable === true;
 }

@@ -6,8 +6,7 @@ import { onOneLine, withoutControls } from '../engine/format.ts';
 import type { CommandResult, PreparedCommand } from './commands/command.ts';
 import type { Options } from './options/option.ts';
 import { parseArguments } from './parse-arguments.ts';
-import { openProgress } from './progress/open-progress.ts';
-import type { Progress } from './progress/progress.ts';
+import { openProgress, type Progress } from './progress/open-progress.ts';
 import { commandName } from './quick-answer.ts';
 import { nameFlags } from './report/name-flags.ts';
 import { ignoreBrokenPipes, jsonLine, print } from './report/print.ts';
@@ -134,10 +133,12 @@ async function openMeasures(
   command: PreparedCommand,
 ): Promise<{ readonly trace?: Trace | undefined; readonly profile?: Profile }> {
   if (command.trace === undefined && !command.profile && command.report === undefined) return {};
+  if (command.trace !== undefined && command.trace !== '-')
+    await (await import('../api/output/check-output.ts')).checkWritable(command.trace);
   const trace =
     command.trace === undefined
       ? undefined
-      : await (await import('./output/open-trace.ts')).openTrace(command.trace);
+      : await (await import('../api/reports/trace.ts')).Trace.open(command.trace);
   const { Profile } = await import('../api/reports/profile.ts');
   return { trace, profile: new Profile({ from: 'process', trace }) };
 }
@@ -150,7 +151,7 @@ async function measured(
   run: Run,
 ): Promise<CommandResult> {
   if (command.report !== undefined && result.report !== undefined) {
-    const { writeReport } = await import('./page/report-file.ts');
+    const { writeReport } = await import('./page/page.ts');
     await writeReport(command.report, result.report, profile.report(), run.argv);
   }
   return command.profile ? await profiled(command, result, profile.report(), run) : result;

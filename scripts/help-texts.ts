@@ -5,7 +5,7 @@
 import type { Argv } from 'yargs';
 import type { Command } from '../cli/commands/command.ts';
 import { commandList } from '../cli/command-list.ts';
-import { baseParser, declareFlags } from '../cli/command-parser.ts';
+import { baseParser, declareFlags } from '../cli/parse-arguments.ts';
 import { list } from '../cli/options/kinds.ts';
 import { groups, type Option, shownFlag } from '../cli/options/option.ts';
 

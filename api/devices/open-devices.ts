@@ -11,8 +11,10 @@ import { findingOf, type Adapter, type ProbeOutcome, probeWebGpu } from '../../g
 import { hasGraphicsDevice } from '../../gpu/probe/system-files.ts';
 import { KnownDrivers } from '../../gpu/probe/known-driver.ts';
 import { cardsOf, type DeviceRequest } from './device-request.ts';
-import { isRepeatable } from './repeatable.ts';
 import { requireLimits, usableMemory } from './system-limits.ts';
+import { encodeContracts } from '../../connectors/output/encode-rows.ts';
+import type { TaskContracts } from '../../engine/run/step.ts';
+import { contracts } from '../../operators/tasks/tasks.ts';
 
 /** The devices that a session computes on, and the reason for the choice. */
 export interface SessionDevice {
@@ -402,4 +404,16 @@ async function openEach(options: readonly OpenGpuOptions[], { open }: GpuMachine
     await Promise.allSettled(opened.map((gpu) => gpu.close()));
     throw error;
   }
+}
+
+const all: TaskContracts = { ...contracts, ...encodeContracts };
+
+/**
+ * True for tasks that only read their inputs and write their outputs completely, so that an interrupted task
+ * can run again.
+ */
+export function isRepeatable(kernel: string): boolean {
+  return (
+    Object.hasOwn(all, kernel) && Object.values(all[kernel]).every((how) => how === 'read' || how === 'write')
+  );
 }

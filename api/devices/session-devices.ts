@@ -6,8 +6,7 @@ import type { Executor } from '../../engine/run/device.ts';
 import { planDevices } from '../../engine/run/devices.ts';
 import { LocalExecutor } from '../../engine/run/local-executor.ts';
 import { MemoryFiles } from '../../gpu/exchange/memory-files.ts';
-import { type OpenDevicesOptions, OpeningDevices, type SessionDevice } from './open-devices.ts';
-import { isRepeatable } from './repeatable.ts';
+import { type OpenDevicesOptions, OpeningDevices, type SessionDevice, isRepeatable } from './open-devices.ts';
 import { requireLimits } from './system-limits.ts';
 
 /** The devices that a session requests. */

@@ -14,7 +14,8 @@ import { BAD_ROWS } from '../../operators/ratings/rows/bad-rows.ts';
 import { type RatingColumns, SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
 import type { Dataset } from '../dataset.ts';
 import type { RunOptions } from '../run-session.ts';
-import { type ColumnDescription, type DatasetLayout, describeColumns, layoutOf } from './dataset-layout.ts';
+import type { Schema } from 'apache-arrow';
+import type { ParquetFileInfo } from '../../connectors/parquet/backend.ts';
 
 /**
  * Files, rows and columns. Parquet files are described from their footers; other formats are read once to
@@ -99,4 +100,55 @@ export async function identityOf(paths: readonly string[]): Promise<JsonObject[]
       return { file: resolve(file), size, changed: mtimeMs };
     }),
   );
+}
+
+export interface DatasetLayout {
+  readonly paths: readonly string[];
+  readonly files: number;
+  readonly bytes: number;
+  readonly rows: number;
+  readonly rowGroups: number;
+}
+
+export interface ColumnDescription {
+  readonly name: string;
+  /** Arrow's name for the type. */
+  readonly type: string;
+  readonly nullable: boolean;
+  /** Codecs of the row groups; empty for a column from folder names. */
+  readonly codecs: readonly string[];
+  /** Stored bytes. */
+  readonly bytes: number;
+}
+
+function layoutOf(paths: readonly string[], files: readonly ParquetFileInfo[]): DatasetLayout {
+  const sum = (of: (file: ParquetFileInfo) => number) => files.reduce((total, file) => total + of(file), 0);
+  return {
+    paths,
+    files: files.length,
+    bytes: sum(({ bytes }) => bytes),
+    rows: sum(({ rows }) => rows),
+    rowGroups: sum(({ rowGroups }) => rowGroups.length),
+  };
+}
+
+/**
+ * Columns with their stored bytes. The chunks of a nested column ("features.list.element") count for its root
+ * column.
+ */
+function describeColumns(schema: Schema, files: readonly ParquetFileInfo[]): ColumnDescription[] {
+  return schema.fields.map(({ name, type, nullable }) => {
+    const codecs = new Set<string>();
+    let bytes = 0;
+    for (const { rowGroups } of files) {
+      for (const { columns } of rowGroups) {
+        for (const chunk of columns) {
+          if (chunk.column !== name && !chunk.column.startsWith(`${name}.`)) continue;
+          codecs.add(chunk.codec);
+          bytes += chunk.bytes;
+        }
+      }
+    }
+    return { name, type: String(type), nullable, codecs: [...codecs].sort(), bytes };
+  });
 }

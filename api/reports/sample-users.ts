@@ -8,7 +8,7 @@ import { SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
 import type { Dataset } from '../dataset.ts';
 import { ratedPairsOf } from '../found-columns.ts';
 import type { Model } from '../model.ts';
-import { isReplayable } from '../replayable.ts';
+import { isReplayable } from '../run-rows.ts';
 import type { RequestOptions } from '../serving/request.ts';
 import { ratingsOfUsers } from '../serving/ratings-of-user.ts';
 import type { RunOptions } from '../run-session.ts';

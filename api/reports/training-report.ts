@@ -8,7 +8,7 @@ import type { TrainingWarning } from '../../operators/evaluation/rating-warnings
 import { idleParams } from '../../operators/params/table.ts';
 import { type SgdParams, sgdTable } from '../../operators/sgd/params.ts';
 import type { TrainingIteration } from '../../operators/training/training.ts';
-import type { ResumedFrom } from '../training/checkpoints/run-checkpoints.ts';
+import type { Place } from '../../engine/plan/place.ts';
 
 /** A model's origin; for a loaded model only the facts in its metadata. */
 export type TrainingReport = AlsTraining | SgdTraining;
@@ -21,6 +21,14 @@ export interface AlsTraining extends TrainingRun {
 export interface SgdTraining extends TrainingRun {
   readonly algorithm: 'sgd';
   readonly params: SgdParams;
+}
+
+/** The checkpoint from which a run continues. */
+export interface ResumedFrom {
+  readonly iteration: number;
+  readonly checkpoint: string;
+  /** Differences between the checkpoint's plan and this run's plan. */
+  readonly planChanges: readonly string[];
 }
 
 /** A training run by either algorithm. */
@@ -92,4 +100,23 @@ export function actedParams(training: TrainingReport): readonly (readonly [name:
     return ofPlans[name]?.(plan.round) === false;
   };
   return Object.entries(training.params).filter(([name, value]) => !isIdle(name, value));
+}
+
+/**
+ * For each place: the bytes that the plan expected for the run as it went, and the bytes that the run
+ * allocated (null if not measured).
+ */
+export function comparedMemory({
+  memory,
+  measuredMemory,
+}: Pick<PhysicalPlan, 'memory' | 'measuredMemory'>): Record<
+  Place,
+  { readonly planned: number; readonly measured: number | null }
+> {
+  return Object.fromEntries(
+    Object.entries(memory).map(([place, planned]) => [
+      place,
+      { planned, measured: measuredMemory?.[place] ?? null },
+    ]),
+  );
 }

@@ -6,7 +6,7 @@ import { ProfileRatings } from '../../operators/ratings/profile-ratings.ts';
 import { checkOptions, requireOptions, runOptionNames } from '../check-options.ts';
 import { type Dataset, requireDataset } from '../dataset.ts';
 import { RatingInput, type RatingOptions } from '../rating-input.ts';
-import { requireReplayable } from '../replayable.ts';
+import { requireReplayable } from '../run-rows.ts';
 import type { RunOptions } from '../run-session.ts';
 import { chooseAlgorithm } from './algorithm-choice.ts';
 import { ALS } from './als.ts';

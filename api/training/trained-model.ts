@@ -14,7 +14,7 @@ import type { RatedRows } from '../histories.ts';
 import { Model } from '../model.ts';
 import type { RatingInput } from '../rating-input.ts';
 import type { RunSession } from '../run-session.ts';
-import type { ResumedFrom } from './checkpoints/run-checkpoints.ts';
+import type { ResumedFrom } from '../reports/training-report.ts';
 import type { TrainingReport } from '../reports/training-report.ts';
 import type { TrainingWarning } from '../../operators/evaluation/rating-warnings.ts';
 import { weightJson } from '../../operators/als/implicit/rating-weight.ts';

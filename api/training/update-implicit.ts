@@ -28,7 +28,7 @@ import { ExplainedPlan } from './plans/explained-plan.ts';
 import { trainedModel } from './trained-model.ts';
 import { unratedAsOnes } from './unrated-as-ones.ts';
 import type { UpdateOptions } from './update-options.ts';
-import type { UpdatedModel } from './updated-model.ts';
+import type { DampedMeans } from '../../operators/evaluation/baselines.ts';
 
 /** Most steps of conjugate gradients. They end earlier when float32 precision allows no further progress. */
 const STEPS = 30;
@@ -223,4 +223,11 @@ function placed(
   const all = sharedArray(Float32Array, rows * rank);
   positions.forEach((row, at) => all.set(values.subarray(at * rank, (at + 1) * rank), row * rank));
   return all;
+}
+
+/** The model that is trained further. */
+export interface UpdatedModel {
+  readonly model: Model;
+  readonly factors: FactorModel;
+  readonly means: DampedMeans | undefined;
 }

@@ -11,9 +11,8 @@ import type { Model } from '../model.ts';
 import { RatingInput, ratingOptionNames } from '../rating-input.ts';
 import type { ExplainedPlan } from './plans/explained-plan.ts';
 import { planSgdFit, trainBySgd } from './sgd.ts';
-import { isImplicit, planImplicitUpdate, updateImplicit } from './update-implicit.ts';
+import { isImplicit, planImplicitUpdate, updateImplicit, type UpdatedModel } from './update-implicit.ts';
 import type { UpdateOptions } from './update-options.ts';
-import type { UpdatedModel } from './updated-model.ts';
 
 const fixedNames = ['rank', 'biases', 'regOffset', 'biasDamping'] as const;
 

@@ -9,7 +9,7 @@ import { type Dataset, requireDataset, type TrainTest } from '../dataset.ts';
 import type { FitOptions } from '../fit-options.ts';
 import { pairsOf } from '../found-columns.ts';
 import type { Model } from '../model.ts';
-import { requireReplayable } from '../replayable.ts';
+import { requireReplayable } from '../run-rows.ts';
 import type { RunOptions } from '../run-session.ts';
 import { keptDataset } from '../training/kept-ratings.ts';
 import { isError, requireErrors } from './error-metrics.ts';

@@ -30,8 +30,7 @@ import { pairsOf, ratedPairsOf } from '../found-columns.ts';
 import type { Model } from '../model.ts';
 import type { RunSession } from '../run-session.ts';
 import { reportExclusions } from '../serving/recommend-datasets.ts';
-import { checkRankUsers } from './rank-users.ts';
-import type { RankingOptions } from './ranking-options.ts';
+import { checkRankUsers, type RankingOptions } from './ranking-options.ts';
 
 const optionNames = [
   'k',

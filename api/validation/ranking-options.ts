@@ -2,7 +2,9 @@ import type { ChosenMetric, RankingBaseline } from '../../operators/evaluation/r
 import type { BadRowPolicy } from '../../operators/ratings/rows/bad-rows.ts';
 import type { Dataset } from '../dataset.ts';
 import type { RunOptions } from '../run-session.ts';
-import type { RankUsersOption } from './rank-users.ts';
+import { UsageError } from '../../engine/errors.ts';
+import { RANKED_USERS } from '../../operators/evaluation/ranking/ranked-pairs.ts';
+import { shown } from '../../engine/shown.ts';
 
 export interface RankingOptions extends RunOptions, RankUsersOption {
   /** Lengths k of the lists for precision, recall and others, 1 to 10,000. Default 10. */
@@ -39,4 +41,20 @@ export interface RankingOptions extends RunOptions, RankUsersOption {
   /** For the bootstrap and for drawing users; default 0. */
   readonly seed?: number;
   readonly onBadRows?: BadRowPolicy;
+}
+
+/** Users whose rankings are measured. */
+export interface RankUsersOption {
+  /**
+   * Most users to rank. If there are more, this number of users is drawn by the seed; the draw does not
+   * depend on row order. Default 10,000; 'all' ranks every user.
+   */
+  readonly rankUsers?: number | 'all';
+}
+
+/** The option as a number. Throws UsageError for another value. */
+export function checkRankUsers({ rankUsers = RANKED_USERS }: RankUsersOption): number {
+  if (rankUsers === 'all') return Number.POSITIVE_INFINITY;
+  if (Number.isSafeInteger(rankUsers) && rankUsers >= 1) return rankUsers;
+  throw new UsageError(`rankUsers must be all or a whole number of 1 or more, got ${shown(rankUsers)}`);
 }

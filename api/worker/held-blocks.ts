@@ -1,6 +1,6 @@
 import type { FixedFactors, RowSolver } from '../../operators/als/rows/row-solver.ts';
 import { ArrivingRows, type FactorRows } from './arriving-rows.ts';
-import { type BlockBytes, CHUNK_BYTES } from './block-bytes.ts';
+import { type BlockBytes, CHUNK_BYTES } from './block-facts.ts';
 import type { RowBlock } from './row-block.ts';
 
 /** The requests for which a block has rows of the fixed side. */

@@ -1,8 +1,9 @@
 import { ByteCursor } from '../../connectors/compression/byte-cursor.ts';
-import { UsageError } from '../../engine/errors.ts';
+import { UsageError, FactorFlowError } from '../../engine/errors.ts';
 import type { ProgressEvent } from '../../engine/events.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { explain } from '../../engine/plan/explain.ts';
+import { isDiskFull } from '../../connectors/output/new-file.ts';
 
 /** The connection between a worker and its parent process: bytes in, frames out. */
 export interface ParentLink {
@@ -103,4 +104,10 @@ export class Parent {
     this.#reported = now;
     return { type: 'progress', phase: event.phase, done: event.done, total: event.total, unit: event.unit };
   }
+}
+
+/** True if the disk of this host is the reason: the same work can succeed on another one. */
+export function isHostError(error: unknown): boolean {
+  if (!(error instanceof FactorFlowError)) return false;
+  return isDiskFull(error) || error.details.phase === 'spill' || error.summary.startsWith('spillDir ');
 }

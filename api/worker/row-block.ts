@@ -20,8 +20,14 @@ import { equationColumns, equationLayout } from '../../operators/tasks/equation-
 import { RatingInput } from '../rating-input.ts';
 import type { Session } from '../session.ts';
 import { ArrivingRows, BatchChannel, type FactorRows } from './arriving-rows.ts';
-import type { BlockBytes } from './block-bytes.ts';
-import { type BlockFacts, factsOfBlock, formsEquations, type RatingSums, type Side } from './block-facts.ts';
+import {
+  type BlockBytes,
+  type BlockFacts,
+  factsOfBlock,
+  formsEquations,
+  type RatingSums,
+  type Side,
+} from './block-facts.ts';
 import type { RowTraining } from './opening.ts';
 import { blocksOfIds, mostOrAll, outRows } from './out-rows.ts';
 import { whole } from './requests.ts';

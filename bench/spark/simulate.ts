@@ -11,7 +11,7 @@ import { costOf } from '../../operators/als/plan/cost.ts';
 import { usualGrid, alsProblem } from '../../operators/als/plan/problem.ts';
 import { equationColumns } from '../../operators/tasks/equation-tasks.ts';
 import { assumedDevices } from '../../operators/planner/device-rates.ts';
-import { bytesOfBlock, bytesOfEquations } from '../../api/worker/block-bytes.ts';
+import { bytesOfBlock, bytesOfEquations } from '../../api/worker/block-facts.ts';
 import { baseBytes } from '../../operators/planner/memory-budget.ts';
 
 import { blockLimit, factorBytes } from '../../operators/planner/sizes.ts';

@@ -1,6 +1,5 @@
 import { copyRow, joinedRows, noSingleRows, type PartFile, plainFeatures } from '../feature-rows.ts';
-import type { RangedFile } from '../ranged-file.ts';
-import { cancelledBy, problem, type RemoteFile } from '../remote-file.ts';
+import { type RangedFile, cancelledBy, problem, type RemoteFile } from '../remote-file.ts';
 import { SharedValue } from '../shared-request.ts';
 import { arrowTypes } from './arrow-fields.ts';
 import { ArrowFile, type ArrowPiece } from './arrow-file.ts';

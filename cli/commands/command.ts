@@ -1,6 +1,6 @@
 import type { ExitCode } from '../../engine/errors.ts';
 import type { EventSink, JsonObject, Profile } from '../../index.ts';
-import type { Report } from '../page/section.ts';
+import type { Report } from '../page/page.ts';
 import { flagName, type Options, type Values } from '../options/option.ts';
 import type { commonOptions } from '../options/output-options.ts';
 import type { CommandFiles, NamedPath } from '../output/check-collisions.ts';

@@ -1,19 +1,31 @@
-import { UsageError } from '../../engine/errors.ts';
+import { UsageError, DataError } from '../../engine/errors.ts';
 import { formatCount } from '../../engine/format.ts';
-import type { Dataset, EventSink, Evaluation, JsonObject, Model, Session } from '../../index.ts';
+import type {
+  Dataset,
+  EventSink,
+  Evaluation,
+  JsonObject,
+  Model,
+  Session,
+  RankingEvaluation,
+} from '../../index.ts';
 import { type CommandResult, defineCommand } from './command.ts';
 import type { Values } from '../options/option.ts';
-import { besideMeans, isVerdict, withoutVerdict } from '../report/beside-means.ts';
-import { requireKnownPairs, requireRankedUsers, withoutColdTest } from '../report/nothing-measured.ts';
+import {
+  besideMeans,
+  isVerdict,
+  withoutVerdict,
+  namedBaselines,
+  rankedUsersText,
+} from '../report/measured.ts';
 import { facts } from '../report/facts.ts';
-import { knownRows, openSession } from '../sessions/open-session.ts';
-import { readNamed, readWhole } from '../sessions/read-ratings.ts';
-import { badRowsOption, columnOptions } from '../options/data/data-options.ts';
-import { readOptions } from '../options/data/text-options.ts';
+import { knownRows, openSession, readNamed, readWhole } from '../sessions/open-session.ts';
+import { badRowsOption, columnOptions, readOptions } from '../options/data/data-options.ts';
 import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
 import { checkRanking, rankingOptions, rankingSettings } from '../options/data/ranking-options.ts';
-import { rankingResult } from '../report/ranking-report.ts';
 import { commonOptions, profileOption, reportOption, traceOption } from '../options/output-options.ts';
+import { trainingOptions } from '../options/training/training-options.ts';
+import { nameFlags } from '../report/name-flags.ts';
 
 const options = {
   ...columnOptions,
@@ -152,4 +164,139 @@ function evaluationResult({
       ...warnings.filter(isVerdict).map(({ text }) => `warning: ${text}`),
     ].join('\n'),
   };
+}
+
+/** Throws DataError if the model knows no test pair. */
+function requireKnownPairs({ pairs, coldPairs }: Pick<Evaluation, 'pairs' | 'coldPairs'>): void {
+  if (coldPairs < pairs) return;
+  const reason = `there is nothing to measure: the model knows none of the ${formatCount(pairs)} pairs`;
+  const advice =
+    'Check that the ids are of the kind that the model was trained on, and that userCol and itemCol name their columns';
+  throw new DataError(reason, { phase: 'evaluate', advice });
+}
+
+/** Throws DataError if no user is left to rank, with the reasons. */
+function requireRankedUsers(found: RankingEvaluation): void {
+  if (found.users > 0) return;
+  const { pairs, coldPairs, leakedPairs, irrelevantPairs, candidates } = found;
+  const reasons = (
+    [
+      [
+        coldPairs,
+        'have a user or an item that the model does not know',
+        'that the ids are of the kind that the model was trained on',
+      ],
+      [
+        leakedPairs,
+        'are excluded as well',
+        'that the test ratings are not in the data set of the option exclude',
+      ],
+      [irrelevantPairs, 'are rated below minRating', 'minRating'],
+    ] as const
+  ).filter(([count]) => count > 0);
+  const left = reasons.map(([count, text]) => `${formatCount(count)} ${text}`);
+  const checks: string[] = reasons.map(([, , check]) => check);
+  if (candidates !== undefined && candidates.usersWithout > 0) {
+    left.push(`${formatCount(candidates.usersWithout)} users have no candidate`);
+    checks.push('that the candidates are of the users of the test ratings');
+  }
+  const reason = `no user is left to rank: of ${formatCount(pairs)} test pairs ${left.join(', ')}`;
+  throw new DataError(reason, { phase: 'evaluate', advice: `Check ${checks.join(', and ')}` });
+}
+
+/** A listener that drops the warning that no pair is known, since the command reports it as an error. */
+function withoutColdTest(onEvent: EventSink): EventSink {
+  return (event) => {
+    if (event.type !== 'warning' || event.code !== 'cold-test') onEvent(event);
+  };
+}
+
+/** The result of `evaluate --ranking`. */
+function rankingResult(found: RankingEvaluation): CommandResult {
+  const { metrics, intervals, baselines, warnings, ...counts } = found;
+  return {
+    json: {
+      command: 'evaluate',
+      metrics,
+      intervals,
+      baselines: { ...baselines },
+      ...counts,
+      warnings: warnings.map(({ code, text }) => ({ code, text: nameFlags(text, trainingOptions) })),
+    },
+    text: rankingText(found),
+  };
+}
+
+function rankingText({ metrics, intervals, baselines, warnings, ...counts }: RankingEvaluation): string {
+  const columns: (readonly [title: string, of: (name: string) => string])[] = [
+    ['metric', (name) => name],
+    ['model', (name) => number(metrics[name])],
+    ...(Object.keys(intervals).length > 0
+      ? [
+          [
+            '95 %',
+            (name: string) =>
+              intervals[name] ? `${number(intervals[name][0])} to ${number(intervals[name][1])}` : '',
+          ] as const,
+        ]
+      : []),
+    ...namedBaselines(baselines).map(
+      ([title, values]) => [title, (name: string) => number(values[name])] as const,
+    ),
+  ];
+  const rows = [
+    columns.map(([title]) => title),
+    ...Object.keys(metrics).map((name) => columns.map(([, of]) => of(name))),
+  ];
+  const widths = columns.map((_, column) => Math.max(...rows.map((row) => row[column].length)));
+  const table = rows
+    .map((row) => `  ${row.map((cell, column) => cell.padEnd(widths[column])).join('  ')}`.trimEnd())
+    .join('\n');
+  const some = (count: number, text: string) => (count === 0 ? undefined : `${formatCount(count)} ${text}`);
+  return [
+    table,
+    facts([
+      [
+        'users',
+        `${rankedUsersText(counts)}${counts.coldUsers > 0 ? `; ${formatCount(counts.coldUsers)} others are unknown to the model` : ''}`,
+      ],
+      ['pairs', formatCount(counts.pairs)],
+      ['cold pairs', some(counts.coldPairs, 'with a user or an item that the model does not know')],
+      ['leaked pairs', some(counts.leakedPairs, 'are excluded as well; not ranked')],
+      ['repeated pairs', some(counts.repeatedPairs, 'repeat another; ranked once')],
+      ['irrelevant pairs', some(counts.irrelevantPairs, 'are rated below --min-rating')],
+      ...candidateFacts(counts.candidates),
+      [
+        'unknown exclusions',
+        some(counts.unknownExcluded, 'with a user or an item that the model does not know'),
+      ],
+    ]),
+    ...warnings.filter(isVerdict).map(({ text }) => `warning: ${nameFlags(text, trainingOptions)}`),
+  ].join('\n\n');
+}
+
+function candidateFacts(
+  candidates: RankingEvaluation['candidates'],
+): (readonly [name: string, value: string | undefined])[] {
+  if (candidates === undefined) return [];
+  const { pairs, coldPairs, excludedPairs, repeatedPairs, idlePairs, usersWithout } = candidates;
+  const left = [
+    [coldPairs, 'that the model does not know'],
+    [excludedPairs, 'are excluded'],
+    [repeatedPairs, 'repeat another'],
+    [idlePairs, 'of users without a known test pair'],
+  ] as const;
+  const shown = left.flatMap(([count, text]) => (count === 0 ? [] : [`${formatCount(count)} ${text}`]));
+  return [
+    ['candidates', `${formatCount(pairs)}${shown.length === 0 ? '' : `; not ranked: ${shown.join(', ')}`}`],
+    [
+      'no candidates',
+      usersWithout === 0 ? undefined : `${formatCount(usersWithout)} users, who are not measured`,
+    ],
+  ];
+}
+
+function number(value: number | undefined): string {
+  if (value === undefined) return '-';
+  return Number.isFinite(value) ? value.toFixed(4) : 'none';
 }

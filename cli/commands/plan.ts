@@ -3,15 +3,18 @@ import type { PhysicalPlan } from '../../index.ts';
 import { type CommandContext, defineCommand } from './command.ts';
 import { openSession } from '../sessions/open-session.ts';
 import { text, toggle, wholeNumber } from '../options/kinds.ts';
-import { algorithmOf } from '../options/training/check-algorithm.ts';
-import { givenParams } from '../options/training/param-options.ts';
-import { assumedDevicesOf } from '../sessions/assumed-devices.ts';
+import { algorithmOf, givenParams } from '../options/training/param-options.ts';
 import { reportOption } from '../options/output-options.ts';
 import { flagName, type Values } from '../options/option.ts';
-import { fitCheckpoints } from '../options/training/checkpoint-options.ts';
-import { checkTraining, initModelOption, trainingOptions } from '../options/training/training-options.ts';
-import { trainerOf } from '../sessions/trainer.ts';
-import { trainingSets } from '../sessions/training-sets.ts';
+import {
+  fitCheckpoints,
+  checkTraining,
+  initModelOption,
+  trainingOptions,
+} from '../options/training/training-options.ts';
+import { trainerOf, trainingSets } from '../sessions/trainer.ts';
+import { parseSize } from '../../api/sizes.ts';
+import type { AssumedDevice } from '../../api/training/plans/plan-of-problem.ts';
 
 const counts = { least: 1, most: Number.MAX_SAFE_INTEGER, group: 'Without data:' } as const;
 
@@ -87,9 +90,9 @@ export const plan = defineCommand({
         ? await planOfData(positionals.paths, values, given, context)
         : sameOf(await planOfCounts(values, given, context));
     const { ExplainedPlan } = await import('../../api/training/plans/explained-plan.ts');
-    const { comparedMemory } = await import('../../api/reports/compared-memory.ts');
+    const { comparedMemory } = await import('../../api/reports/training-report.ts');
     const report =
-      values.report === undefined ? undefined : (await import('../report/plan-page.ts')).planPage(physical);
+      values.report === undefined ? undefined : (await import('../page/sections/plan.ts')).planPage(physical);
     return {
       json: {
         command: 'plan',
@@ -191,4 +194,38 @@ async function planOfCounts(
   // Nothing is written, so the folder need not exist.
   await using session = await openSession({ ...values, spillDir: undefined }, { signal, profile: times });
   return await planOfProblem(problem, session);
+}
+
+/** Most devices of a plan. */
+const MOST_DEVICES = 64;
+
+/** Parses --devices: "4x12GB", or a list of their memory. Throws UsageError for flags of real devices. */
+function assumedDevicesOf(devices: string, given: ReadonlySet<string>): AssumedDevice[] {
+  const idle = (['device', 'deviceMemory', 'workers', 'fakeDevices'] as const).find((name) =>
+    given.has(name),
+  );
+  if (idle !== undefined)
+    throw new UsageError(`--${flagName(idle)} cannot be used with --devices`, {
+      advice: 'Leave one of them out',
+    });
+  return devices.split(',').flatMap(devicesOf);
+}
+
+/** "4x12GB", or "2x4x12GB" for two sockets with four devices each. */
+function devicesOf(text: string): AssumedDevice[] {
+  const [, sockets, each = '1', size] =
+    /^\s*(?:(\d{1,3})\s*x\s*(?=\d{1,3}\s*x))?(?:(\d{1,3})\s*x)?\s*(.+)$/i.exec(text) ?? [];
+  const count = Number(each) * Number(sockets ?? 1);
+  if (size !== undefined && /^[\d.]+$/.test(size))
+    throw new UsageError(`--devices needs a unit of memory after ${size}`, {
+      advice: 'Write 4x12GB, or 4x12GiB',
+    });
+  if (size === undefined || count < 1 || count > MOST_DEVICES)
+    throw new UsageError(`--devices must be devices with their memory, got ${JSON.stringify(text)}`, {
+      advice: `Give up to ${MOST_DEVICES} of them, such as 4x12GB, 80GB,141GB, or 2x4x12GB for two sockets`,
+    });
+  return Array.from({ length: count }, (_, n) => ({
+    bytes: parseSize(size, '--devices'),
+    ...(sockets === undefined ? {} : { socket: Math.floor(n / Number(each)) }),
+  }));
 }

@@ -1,5 +1,4 @@
-import { checkTraining, trainOptions } from '../options/training/training-options.ts';
-import { withPlan } from '../options/training/plan-file.ts';
+import { checkTraining, trainOptions, withPlan } from '../options/training/training-options.ts';
 import { defineCommand } from './command.ts';
 
 export const train = defineCommand({

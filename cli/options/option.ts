@@ -1,3 +1,4 @@
+import { nearestName } from '../../operators/params/nearest-name.ts';
 /** Headings of --help, in order. */
 export const groups = [
   'Required:',
@@ -68,4 +69,9 @@ const short: Readonly<Record<string, string>> = { implicitPrefs: 'implicit' };
 
 export function flagName(key: string): string {
   return (short[key] ?? key).replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
+
+/** The flag, key or command most similar to a word; see nearestName. */
+export function nearestFlag(word: string, candidates: readonly string[]): string | undefined {
+  return nearestName(word, candidates, flagName);
 }

@@ -1,5 +1,6 @@
 import { choices } from '../../api/check-objects.ts';
 import { choice, listOf, text, toggle } from './kinds.ts';
+import { machineOptions, parquetBackendOption } from './machine-options.ts';
 
 /** Flags of every command. */
 export const commonOptions = {
@@ -57,3 +58,24 @@ export const codecOption = choice({
   choices: choices.codecs,
   defaultText: 'zstd; Arrow: uncompressed',
 });
+
+/** The last options of all commands that write rows. */
+const outputOptions = {
+  parquetBackend: parquetBackendOption,
+  codec: codecOption,
+  force: forceOption,
+  profile: profileOption,
+  trace: traceOption,
+  ...commonOptions,
+};
+
+/** The options of commands that use a model and write rows. */
+export const writingOptions = { to: toOption, ...machineOptions, ...outputOptions };
+
+/** The options of commands that copy rows: on the CPU, with the same bytes for any number of threads. */
+export const copyingOptions = {
+  to: toOption,
+  workers: { ...machineOptions.workers, describe: 'CPU threads; any number gives the same bytes' },
+  escapeFormulas: escapeFormulasOption,
+  ...outputOptions,
+};

@@ -1,5 +1,4 @@
 import { document, element, table } from './document.ts';
-import { type Tip, tipLayer } from './tips.ts';
 import { Plot } from '../generated/charts.js';
 
 /** One quantity of a chart, distinguished not only by colour. */
@@ -82,4 +81,69 @@ function sample(style: number): Element {
     line.setAttribute(name, value);
   svg.appendChild(line);
   return svg;
+}
+
+/** A point of a chart in the units of its scales, with its tooltip. */
+export interface Tip {
+  readonly x: number | string;
+  readonly y: number | string;
+  readonly text: string;
+}
+
+/** Hover areas over a drawing that show tooltips with CSS only, without a script. */
+function tipLayer(tips: readonly Tip[], drawing: ReturnType<typeof Plot.plot>): HTMLElement | undefined {
+  const [x, y] = [drawing.scale('x'), drawing.scale('y')];
+  if (tips.length === 0 || x === undefined || y === undefined) return undefined;
+  const [width, height] = ['width', 'height'].map((name) => Number(drawing.getAttribute(name)));
+  const places = tips.map((tip) =>
+    tipAt((100 * Number(x.apply(tip.x))) / width, (100 * Number(y.apply(tip.y))) / height, tip.text),
+  );
+  return element('div', { 'aria-hidden': 'true' }, ...places);
+}
+
+/** The hover area of one tooltip, in percent of the drawing; tooltips in the right half open to the left. */
+export function tipAt(x: number, y: number, text: string, kind = 'tip'): HTMLElement {
+  const style = `left:${x.toFixed(1)}%;top:${y.toFixed(1)}%`;
+  return element('i', { class: x > 50 ? `${kind} left` : kind, style, 'data-tip': text });
+}
+
+interface Bar {
+  readonly name: string;
+  readonly value: number;
+  /** The value as text. */
+  readonly text: string;
+}
+
+/** Horizontal bars, each with its name and its value as text. */
+export function barChart(
+  title: string,
+  summary: string,
+  bars: readonly Bar[],
+  style: number,
+  numbers?: Chart['numbers'],
+): Chart {
+  const most = Math.max(...bars.map(({ value }) => value), 0);
+  const longest = Math.max(...bars.map(({ name }) => name.length), 0);
+  return {
+    title,
+    summary,
+    ...(numbers ? { numbers } : {}),
+    options: (width) => ({
+      height: 30 + 24 * bars.length,
+      marginLeft: Math.min(Math.round(0.45 * width), 20 + 7 * longest),
+      marginRight: 90,
+      x: { label: null, ticks: [], domain: [0, most === 0 ? 1 : most] },
+      y: { label: null, domain: bars.map(({ name }) => name), tickSize: 0 },
+      marks: [
+        Plot.barX(bars, {
+          x: 'value',
+          y: 'name',
+          ...fill(style),
+          title: ({ name, text }: Bar) => `${name}: ${text}`,
+        }),
+        Plot.text(bars, { x: 'value', y: 'name', text: 'text', dx: 5, textAnchor: 'start' }),
+        Plot.ruleX([0]),
+      ],
+    }),
+  };
 }

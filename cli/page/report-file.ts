@@ -1,10 +1,10 @@
 import { closeSync, readSync } from 'node:fs';
 import { UsageError } from '../../engine/errors.ts';
 import { openRegular } from '../../engine/regular-file.ts';
-import type { ProfileReport } from '../../api/reports/profile.ts';
-import { checkWholeFile, writeWholeFile } from '../../api/output/whole-file.ts';
-import { GENERATOR } from './generator.ts';
-import type { Report } from './section.ts';
+import { checkWholeFile } from '../../api/output/whole-file.ts';
+
+/** Identifies a report of this program; it is in the first bytes of each. */
+export const GENERATOR = '<meta name="generator" content="factorflow">';
 
 /** Bytes to read when looking for the mark. */
 const HEAD = 256;
@@ -18,7 +18,8 @@ export async function checkReport(path: string): Promise<void> {
   await checkWholeFile(path, isReport(path));
 }
 
-function isReport(path: string): boolean {
+/** True for a file that begins with the mark. */
+export function isReport(path: string): boolean {
   try {
     const { fd } = openRegular(path);
     const head = Buffer.alloc(HEAD);
@@ -29,29 +30,4 @@ function isReport(path: string): boolean {
     // The check of outputs rejects files that are not regular, or not readable.
     return false;
   }
-}
-
-/** Writes the page, with the parts that all pages have: time, machine, command. Completely or not at all. */
-export async function writeReport(
-  path: string,
-  { title, lead, warnings, sections, adapter }: Report,
-  profile: ProfileReport,
-  argv: readonly string[],
-): Promise<void> {
-  const [{ pageOf }, { timeSection }, { environmentSection }] = await Promise.all([
-    import('./page.ts'),
-    import('./sections/time.ts'),
-    import('./sections/environment.ts'),
-  ]);
-  const text = pageOf({
-    title,
-    lead,
-    warnings,
-    sections: [
-      ...sections,
-      ...(profile.phases.length > 1 ? [timeSection(profile)] : []),
-      environmentSection(argv, adapter ?? null),
-    ],
-  });
-  await writeWholeFile(path, text, await isReport(path));
 }

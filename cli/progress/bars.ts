@@ -1,8 +1,8 @@
 import cliProgress from 'cli-progress';
 import { withoutControls } from '../../engine/format.ts';
-import { Phases } from './phases.ts';
+import { Phases } from './lines.ts';
 import { barText, iterationText, type PhaseState, warningText } from './phrases.ts';
-import type { Progress } from './progress.ts';
+import type { Progress } from './open-progress.ts';
 
 interface Payload {
   readonly state: PhaseState;

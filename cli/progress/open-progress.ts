@@ -1,4 +1,4 @@
-import type { Progress } from './progress.ts';
+import type { EventSink } from '../../index.ts';
 
 /**
  * Bars on a terminal, plain lines elsewhere, only warnings when quiet. `rowsOnStdout`: the command writes
@@ -14,4 +14,18 @@ export async function openProgress(
   return isTerminal
     ? (await import('./bars.ts')).barProgress(process.stderr)
     : (await import('./lines.ts')).lineProgress(write);
+}
+
+/** Shows the progress of a run on stderr. */
+export interface Progress {
+  readonly onEvent: EventSink;
+  /** Announces the approximate number of units of a phase whose events have no total. */
+  expect(phase: string, total: number): void;
+  /** Prints a separate line. */
+  note(text: string): void;
+  /**
+   * Ends the display and restores the terminal; open phases are shown as finished ('done') or interrupted.
+   * May be called again.
+   */
+  close(outcome: 'done' | 'failed'): void;
 }

@@ -1,7 +1,7 @@
 import type { Model } from '../../api/model.ts';
 import { formatCount } from '../../engine/format.ts';
 import type { Evaluation, RankingEvaluation } from '../../index.ts';
-import type { Report } from '../page/section.ts';
+import type { Report } from '../page/page.ts';
 import { errorsSection } from '../page/sections/errors.ts';
 import { rankingSection } from '../page/sections/ranking.ts';
 import { ratingsSection } from '../page/sections/ratings.ts';

@@ -4,7 +4,7 @@ import { plainValues } from '../../engine/values/plain-values.ts';
 import type { Id, ItemNames, Model } from '../../index.ts';
 
 type IdForms = Model['idForms'];
-import { shownName } from './shown-name.ts';
+import { shownName } from './facts.ts';
 
 export interface Recommendation {
   readonly user: number | string;

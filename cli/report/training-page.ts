@@ -1,12 +1,12 @@
 import type { Dataset } from '../../api/dataset.ts';
-import { isReplayable } from '../../api/replayable.ts';
+import { isReplayable } from '../../api/run-rows.ts';
 import { actedParams } from '../../api/reports/training-report.ts';
 import { itemMap } from '../../api/reports/item-map.ts';
 import { sampleUsers } from '../../api/reports/sample-users.ts';
 import { counted, formatBytes, formatCount } from '../../engine/format.ts';
 import type { AlsOptions, ItemNames } from '../../index.ts';
 import type { Baselines, HeldOutRanking } from './measured.ts';
-import type { Report, Section, Tile } from '../page/section.ts';
+import type { Report, Section, Tile } from '../page/page.ts';
 import { errorsSection } from '../page/sections/errors.ts';
 import { itemMapSection } from '../page/sections/item-map.ts';
 import { planSection } from '../page/sections/plan.ts';

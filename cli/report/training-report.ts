@@ -1,17 +1,21 @@
 import type { Model } from '../../api/model.ts';
-import type { TrainingReport } from '../../api/reports/training-report.ts';
+import { type TrainingReport, comparedMemory } from '../../api/reports/training-report.ts';
 import type { WriteSummary } from '../output/write-output.ts';
-import { comparedMemory } from '../../api/reports/compared-memory.ts';
 import { counted, formatBytes, formatCount } from '../../engine/format.ts';
 import type { JsonObject } from '../../index.ts';
 import type { CommandResult } from '../commands/command.ts';
 import type { Options } from '../options/option.ts';
-import { besideMeans, isVerdict } from './beside-means.ts';
+import {
+  besideMeans,
+  isVerdict,
+  type TrainingIteration,
+  heldOutRankingFacts,
+  heldOutRankingJson,
+} from './measured.ts';
 import { facts } from './facts.ts';
-import type { TrainingIteration } from './measured.ts';
-import { heldOutRankingFacts, heldOutRankingJson } from './held-out-ranking.ts';
 import { nameFlags } from './name-flags.ts';
 import { seconds3 } from '../progress/phrases.ts';
+import { readFileSync } from 'node:fs';
 
 export interface TrainedRun {
   readonly model: Model;
@@ -235,4 +239,18 @@ function lambdaText({ algorithm, params }: TrainingReport): string {
     regParamItems: items = regParam,
   } = algorithm === 'sgd' ? params : { regParam: params.regParam };
   return users === items ? String(users) : `${users} (users) and ${items} (items)`;
+}
+
+/**
+ * The most resident memory that this process has had, in bytes. Linux keeps getrusage's figure over exec, so
+ * that a process begins with the memory of the one that started it; VmHWM is of this program alone.
+ */
+export function peakMemoryBytes(): number {
+  try {
+    const kibibytes = /^VmHWM:\s+(\d+) kB/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1];
+    if (kibibytes !== undefined) return Number(kibibytes) * 1024;
+  } catch {
+    // Only Linux has the file.
+  }
+  return process.resourceUsage().maxRSS * 1024;
 }

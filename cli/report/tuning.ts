@@ -3,9 +3,8 @@ import type { JsonObject, Trial, Tuning } from '../../index.ts';
 import { flagName, type Options } from '../options/option.ts';
 import { formatCount } from '../../engine/format.ts';
 import { nameFlags } from './name-flags.ts';
-import { searchBaselines } from './named-baselines.ts';
+import { searchBaselines, heldOutRankingFacts } from './measured.ts';
 import { facts } from './facts.ts';
-import { heldOutRankingFacts } from './held-out-ranking.ts';
 import { seconds3 } from '../progress/phrases.ts';
 
 /** The rows of the table of a search. */

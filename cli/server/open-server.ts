@@ -1,19 +1,24 @@
 import { lookup } from 'node:dns/promises';
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
 import type { Readable } from 'node:stream';
-import type { fastify, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type {
+  fastify,
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+  FastifyHttpOptions,
+  RawServerDefault,
+} from 'fastify';
 import { UsageError } from '../../engine/errors.ts';
-import { apiPage } from './api-page.ts';
+import { apiPage, openApi, ownPages } from './open-api.ts';
 import { type Access, headCheck } from './check-head.ts';
 import { HttpError, refusalOf } from './http-error.ts';
-import { listenerOptions, mostConnections, type ServerLimits } from './listener-options.ts';
 import type { Metrics } from './metrics.ts';
-import { openApi, ownPages } from './open-api.ts';
-import { Requests } from './requests.ts';
+import { type ServerLimits, Requests, Transfers } from './requests.ts';
 import { routes } from './routes/routes.ts';
-import type { ServedModels } from './served-models.ts';
-import { Traffic } from './traffic.ts';
-import { Transfers } from './transfers.ts';
+import type { ServedModels } from './loaded-model.ts';
+import { setImmediate as polled, setTimeout as pause } from 'node:timers/promises';
+import { readFileSync } from 'node:fs';
 
 export interface ServerOptions extends ServerLimits, Access {
   readonly port: number;
@@ -216,4 +221,113 @@ function addPages(server: FastifyInstance, { models, metrics, requests, secured,
       .header('content-security-policy', "default-src 'none'; style-src 'unsafe-inline'")
       .send(page),
   );
+}
+
+/** Time without a new connection or request after which all that was sent has been read. */
+const QUIET_MILLISECONDS = 50;
+
+/** Connections and requests that arrive at a server. */
+class Traffic {
+  #arrived = 0;
+  #open = 0;
+
+  constructor(server: Server) {
+    server.on('connection', () => this.#arrived++);
+    server.on('request', (_, response) => {
+      this.#arrived++;
+      this.#open++;
+      response.once('close', () => this.#open--);
+    });
+  }
+
+  /**
+   * Waits until nothing arrives and all requests are answered, at most for a time. The time is counted in
+   * pauses, so that a thread that is kept from its sockets has more of it.
+   */
+  async ends(milliseconds: number): Promise<void> {
+    let before: number | undefined;
+    for (let left = milliseconds; left > 0 && (before !== this.#arrived || this.#open > 0);) {
+      before = this.#arrived;
+      await pause(Math.min(left, QUIET_MILLISECONDS));
+      left -= QUIET_MILLISECONDS;
+      // Timers run before sockets are read, so a busy thread has not seen yet what has arrived.
+      await polled();
+    }
+  }
+}
+
+/** Largest head of a request: its path and its headers. */
+const MOST_HEAD_BYTES = 16 * 1024;
+
+/** Time for a client to take the answer to a request that it has not sent whole or valid. */
+const LAST_ANSWER_MILLISECONDS = 500;
+
+/** A connection that sends and reads nothing for this time is closed. */
+const IDLE_MILLISECONDS = 30_000;
+
+/**
+ * Most open connections: one takes about 14 kB. Clients that send slowly hold theirs for the time to receive a
+ * request, and others must still find a place.
+ */
+const MOST_CONNECTIONS = 16_384;
+
+/** Open files that are left for models, libraries and threads. */
+const RESERVED_FILES = 512;
+
+/** Fastify's options: limits for slow and large requests, and errors of one form. */
+function listenerOptions(limits: ServerLimits) {
+  return {
+    logger: false,
+    bodyLimit: limits.bodyBytes,
+    requestTimeout: limits.receiveMilliseconds,
+    connectionTimeout: IDLE_MILLISECONDS,
+    keepAliveTimeout: 2 * IDLE_MILLISECONDS,
+    forceCloseConnections: 'idle',
+    // Requests that arrive while the server ends are answered.
+    return503OnClosing: false,
+    routerOptions: { maxParamLength: MOST_HEAD_BYTES },
+    http: {
+      headersTimeout: limits.receiveMilliseconds,
+      connectionsCheckingInterval: Math.min(1000, limits.receiveMilliseconds),
+      maxHeaderSize: MOST_HEAD_BYTES,
+      // A hook refuses requests without it, with an error of this server's form.
+      requireHostHeader: false,
+    },
+    frameworkErrors: (error, _request, reply) => {
+      const { status, headers, body } = refusalOf(error);
+      reply.hijack();
+      reply.raw.writeHead(status, headers).end(body);
+    },
+    clientErrorHandler: (error, socket) => {
+      if (!socket.writable) return;
+      const [status, message] = clientProblem(error.code);
+      const { body } = refusalOf(new HttpError('USAGE', message));
+      const head = `HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-type: application/json; charset=utf-8`;
+      socket.end(`${head}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
+      // The client may send on, and never close its side.
+      setTimeout(() => socket.destroy(), LAST_ANSWER_MILLISECONDS).unref();
+    },
+  } satisfies FastifyHttpOptions<RawServerDefault>;
+}
+
+/** Most connections that are open at a time; further ones are closed at once. */
+export function mostConnections(openFiles = mostOpenFiles()): number {
+  return Math.max(RESERVED_FILES / 2, Math.min(MOST_CONNECTIONS, openFiles - RESERVED_FILES));
+}
+
+/** Most files that this process may open; infinite where the system does not say so. */
+function mostOpenFiles(): number {
+  try {
+    const [, most] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
+    return Number(most ?? Number.POSITIVE_INFINITY);
+  } catch {
+    return Number.POSITIVE_INFINITY;
+  }
+}
+
+function clientProblem(code: string | undefined): readonly [status: string, message: string] {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return ['408 Request Timeout', 'the request came too slowly'];
+  if (code === 'HPE_HEADER_OVERFLOW')
+    return ['431 Request Header Fields Too Large', 'the headers are too large'];
+  return ['400 Bad Request', 'this is not a valid HTTP request'];
 }

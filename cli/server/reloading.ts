@@ -1,9 +1,10 @@
 import { CancelledError } from '../../engine/errors.ts';
 import { reportError } from '../report/report-error.ts';
-import { folderState } from './folder-state.ts';
-import type { LoadedModel } from './loaded-model.ts';
+import type { LoadedModel, ServedModels } from './loaded-model.ts';
 import type { Metrics } from './metrics.ts';
-import type { ServedModels } from './served-models.ts';
+import { createHash } from 'node:crypto';
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
 
 /** Loads tried in a row when the folder changes during a load. */
 const MOST_ATTEMPTS = 3;
@@ -105,5 +106,24 @@ export class Reloading {
         return;
       }
     }
+  }
+}
+
+/**
+ * A text that changes when a file of a folder is replaced, added or removed: names, sizes, times and inodes
+ * of all files. Undefined while the folder is missing, as between the two renames of a replacement.
+ */
+export async function folderState(folder: string): Promise<string | undefined> {
+  try {
+    const names = (await readdir(folder, { recursive: true })).sort();
+    const hash = createHash('sha256');
+    for (const name of names) {
+      const { ino, size, mtimeNs } = await stat(join(folder, name), { bigint: true });
+      hash.update(`${name}\0${ino}\0${size}\0${mtimeNs}\0`);
+    }
+    return hash.digest('hex');
+  } catch {
+    // A file that is removed in between: the next look will show another state.
+    return undefined;
   }
 }

@@ -11,12 +11,11 @@ import { baselinesOf } from '../options/data/ranking-options.ts';
 import { flagName } from '../options/option.ts';
 import { type Algorithm, givenParams } from '../options/training/param-options.ts';
 import { soughtValues, spaceOf, tuneOptions, type TuneValues } from '../options/training/tune-options.ts';
-import { heldOutRankingJson } from '../report/held-out-ranking.ts';
+import { heldOutRankingJson } from '../report/measured.ts';
 import { nameFlags } from '../report/name-flags.ts';
-import { peakMemoryBytes } from '../report/peak-memory.ts';
+import { peakMemoryBytes } from '../report/training-report.ts';
 import { trialJson, tuningText } from '../report/tuning.ts';
-import { knownRows, openSession } from './open-session.ts';
-import { readNamed } from './read-ratings.ts';
+import { knownRows, openSession, readNamed } from './open-session.ts';
 import { ratingOptions } from './trainer.ts';
 import type { TrialsFile } from './trials-file.ts';
 
@@ -214,7 +213,7 @@ async function resultOf(
   const report =
     values.report === undefined
       ? undefined
-      : (await import('../report/search-page.ts')).searchPage(tuning, metric, {
+      : (await import('../page/sections/trials.ts')).searchPage(tuning, metric, {
           adapter: session.device.adapter,
           totalSeconds,
           warnings: warnings.map(({ text }) => text),

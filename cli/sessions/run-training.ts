@@ -7,15 +7,16 @@ import { DeviceLostError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../index.ts';
 import type { CommandContext, CommandResult } from '../commands/command.ts';
 import { readNames } from '../options/data/name-options.ts';
-import { fitCheckpoints } from '../options/training/checkpoint-options.ts';
-import { type TrainCommandValues, trainOptions } from '../options/training/training-options.ts';
+import {
+  fitCheckpoints,
+  type TrainCommandValues,
+  trainOptions,
+} from '../options/training/training-options.ts';
 import { type CheckedSink, openOutput } from '../output/write-output.ts';
-import { withoutVerdict } from '../report/beside-means.ts';
-import { peakMemoryBytes } from '../report/peak-memory.ts';
-import { trainingResult } from '../report/training-report.ts';
+import { withoutVerdict } from '../report/measured.ts';
+import { peakMemoryBytes, trainingResult } from '../report/training-report.ts';
 import { openSession } from './open-session.ts';
-import { trainerOf } from './trainer.ts';
-import { trainingSets } from './training-sets.ts';
+import { trainerOf, trainingSets } from './trainer.ts';
 
 /** A `train` command with checked flags. */
 export interface TrainingRun {

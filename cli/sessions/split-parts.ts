@@ -2,10 +2,9 @@ import type { Dataset, TrainTest } from '../../api/dataset.ts';
 import type { NamedPart } from '../../api/write-parts.ts';
 import type { Session } from '../../api/session.ts';
 import type { CommandContext } from '../commands/command.ts';
-import type { ColumnValues } from '../options/data/data-options.ts';
-import type { ReadValues } from '../options/data/text-options.ts';
-import type { SplitValues } from '../options/data/split-options.ts';
-import { readNamed } from './read-ratings.ts';
+import type { ColumnValues, ReadValues } from '../options/data/data-options.ts';
+import type { SplitValues } from '../options/data/held-out-options.ts';
+import { readNamed } from './open-session.ts';
 
 type HeldOut = Pick<SplitValues, 'testFraction' | 'testLeaveOut' | 'testBy'> & {
   readonly seed?: number | undefined;

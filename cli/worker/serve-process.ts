@@ -3,11 +3,10 @@ import type { SessionOptions } from '../../api/session-options.ts';
 import { CancelledError, FactorFlowError } from '../../engine/errors.ts';
 import { packageInfo } from '../../api/package-info.ts';
 import { reportError } from '../report/report-error.ts';
-import { trainingJson } from '../report/training-report.ts';
-import { sendFrame } from './frame-output.ts';
-import { isHostError } from '../../api/worker/host-error.ts';
+import { trainingJson, peakMemoryBytes } from '../report/training-report.ts';
+import { isHostError } from '../../api/worker/parent-link.ts';
 import { ParentInput } from '../../api/worker/parent-input.ts';
-import { peakMemoryBytes } from '../report/peak-memory.ts';
+import { writeStandard } from '../../connectors/output/standard-output.ts';
 
 /** Serves the parent process over stdin and stdout. An error is rethrown after its frame was sent. */
 export async function serveProcess(
@@ -64,4 +63,23 @@ function failure(error: unknown): JsonObject {
   const { summary, advice } =
     error instanceof FactorFlowError ? { summary: error.summary, advice: error.details.advice } : {};
   return { code, exitCode, message, summary, advice, host: isHostError(error) ? true : undefined };
+}
+
+/**
+ * A frame as bytes: u32 bytes of the header, u32 bytes of the payload, header (JSON, UTF-8), payload. Numbers
+ * are little-endian.
+ */
+export function frameHead(header: JsonObject, payloadBytes: number): Uint8Array {
+  const json = Buffer.from(JSON.stringify(header));
+  const head = Buffer.alloc(8 + json.length);
+  head.writeUInt32LE(json.length, 0);
+  head.writeUInt32LE(payloadBytes, 4);
+  head.set(json, 8);
+  return head;
+}
+
+/** Writes a frame to stdout; resolves once it is written, and rejects if the pipe is closed. */
+async function sendFrame(header: JsonObject, payload?: Uint8Array): Promise<void> {
+  await writeStandard(frameHead(header, payload?.length ?? 0));
+  if (payload !== undefined && payload.length > 0) await writeStandard(payload);
 }

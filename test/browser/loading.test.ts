@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { openModel } from '../../browser/index.ts';
-import { withOwnMemory } from '../../browser/kernels.ts';
+import { withOwnMemory } from '../../browser/page-device.ts';
 import { kernelBytes } from '../../cpu/compile-kernels.ts';
 import { ALS, DataError, Session, UsageError } from '../../index.ts';
 import { randomRatings } from '../support/ratings.ts';

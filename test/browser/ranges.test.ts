@@ -1,8 +1,7 @@
 /** Ranges of files in few requests, which readers share, and a cache of bounded size. */
 import { describe, expect, it } from 'vitest';
 import { BlockCache } from '../../browser/cached-file.ts';
-import { RemoteFile } from '../../browser/remote-file.ts';
-import { joinRanges, readRanges } from '../../browser/read-ranges.ts';
+import { RemoteFile, joinRanges, readRanges } from '../../browser/remote-file.ts';
 import { RequestCache, SharedRequest } from '../../browser/shared-request.ts';
 import { CancelledError } from '../../engine/errors.ts';
 

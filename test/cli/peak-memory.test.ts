@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 
 const MiB = 2 ** 20;
-const file = fileURLToPath(new URL('../../cli/report/peak-memory.ts', import.meta.url));
+const file = fileURLToPath(new URL('../../cli/report/training-report.ts', import.meta.url));
 
 /** The peak of a process that has touched `mebibytes` of memory. */
 function peakOf(mebibytes: number): number {

@@ -1,8 +1,7 @@
 import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { barProgress } from '../../cli/progress/bars.ts';
-import { lineProgress, quietProgress } from '../../cli/progress/lines.ts';
-import { Phases } from '../../cli/progress/phases.ts';
+import { lineProgress, quietProgress, Phases } from '../../cli/progress/lines.ts';
 import { barText, type PhaseState, seconds3, startText } from '../../cli/progress/phrases.ts';
 
 const state: PhaseState = {

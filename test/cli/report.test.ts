@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { parseHTML } from 'linkedom';
 import { describe, expect, it } from 'vitest';
-import { environmentSection } from '../../cli/page/sections/environment.ts';
+import { environmentSection } from '../../cli/page/page.ts';
 import { Chromium, prepareChromium } from '../support/browser/chromium.ts';
 import { factorflow as runCli } from './run-cli.ts';
 import { page, path, ratings } from './reported-training.ts';

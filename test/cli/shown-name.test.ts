@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { shownName } from '../../cli/report/shown-name.ts';
+import { shownName } from '../../cli/report/facts.ts';
 
 describe('a name in a table', () => {
   it('is one line of at most 60 characters, and nothing without a name', () => {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { hostMeter } from '../../engine/run/memory-meter.ts';
-import { comparedMemory } from '../../api/reports/compared-memory.ts';
+import { comparedMemory } from '../../api/reports/training-report.ts';
 import { ALS, type FitOptions, Session, type SessionOptions, SGD } from '../../index.ts';
 import { everyNth, isDeep } from '../support/deep.ts';
 import { noGpu } from '../support/gpu/open-gpu.ts';

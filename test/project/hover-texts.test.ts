@@ -68,7 +68,7 @@ describe.each([
   ['api/run-session.ts', 'RunOptions'],
   ['api/session-options.ts', 'SessionOptions'],
   ['api/training/checkpoints/checkpoint-options.ts', 'CheckpointOptions'],
-  ['api/validation/rank-users.ts', 'RankUsersOption'],
+  ['api/validation/ranking-options.ts', 'RankUsersOption'],
   ['api/validation/cross-validator.ts', 'CrossValidatorOptions'],
   ['api/validation/tuning/tuning-options.ts', 'TrainValidationSplitOptions'],
   ['api/validation/tuning/tuning-options.ts', 'TuneOptions'],

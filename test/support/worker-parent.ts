@@ -14,7 +14,7 @@ import {
   tableToIPC,
   type TypeMap,
 } from 'apache-arrow';
-import { frameHead } from '../../cli/worker/frame-output.ts';
+import { frameHead } from '../../cli/worker/serve-process.ts';
 import type { JsonObject } from '../../engine/json.ts';
 
 const root = resolve(import.meta.dirname, '../..');

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { ALS, Session } from '../../index.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import { frameHead } from '../../cli/worker/frame-output.ts';
+import { frameHead } from '../../cli/worker/serve-process.ts';
 import { type Frame, rowsOf, WorkerParent } from '../support/worker-parent.ts';
 import { folder, rows, stream } from './fed-workers.ts';
 

@@ -1,6 +1,14 @@
+import type { ResumedFrom } from '../../reports/training-report.ts';
 import { CheckpointFolder, type StoredCheckpoint } from '../../../connectors/checkpoint/checkpoint-folder.ts';
 import { bytesOfMatrices } from '../../../connectors/checkpoint/read-checkpoint.ts';
-import { DataError, FactorFlowError, UsageError } from '../../../engine/errors.ts';
+import {
+  DataError,
+  FactorFlowError,
+  UsageError,
+  CancelledError,
+  DeviceLostError,
+  DivergedError,
+} from '../../../engine/errors.ts';
 import type { JsonObject } from '../../../engine/json.ts';
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
@@ -14,19 +22,20 @@ import {
   shortly,
 } from '../../../operators/planner/given-plan.ts';
 import { CHECKPOINT_INTERVAL, type CheckpointOptions } from './checkpoint-options.ts';
-import { type CheckpointedRun, misfit, otherWriter, requireSameRun, stateOf } from './checkpoint-state.ts';
-import { type Fingerprint, fingerprintDifferences, fingerprintOf } from './data-fingerprint.ts';
+import {
+  type CheckpointedRun,
+  misfit,
+  otherWriter,
+  requireSameRun,
+  stateOf,
+  type Fingerprint,
+  fingerprintDifferences,
+  fingerprintOf,
+} from './checkpoint-state.ts';
+import { LostTrainingError } from '../lost-training.ts';
 
 /** Prefix for the names of the best iteration's matrices, if the best iteration is not the last. */
 const BEST = 'best-';
-
-/** The checkpoint from which a run continues. */
-export interface ResumedFrom {
-  readonly iteration: number;
-  readonly checkpoint: string;
-  /** Differences between the checkpoint's plan and this run's plan. */
-  readonly planChanges: readonly string[];
-}
 
 /** The checkpoints of one run, in a folder that it has locked against other runs. */
 export class RunCheckpoints implements FitCheckpoints {
@@ -269,4 +278,52 @@ export class RunCheckpoints implements FitCheckpoints {
     });
     this.last = { iteration, path: this.#folder.pathOf(iteration) };
   }
+}
+
+/**
+ * Runs a training, with checkpoints if a folder is given. If it fails in a way from which a later run can
+ * continue, the error names the last checkpoint.
+ */
+export async function withCheckpoints<Result>(
+  { checkpointDir, ...options }: CheckpointOptions,
+  run: CheckpointedRun,
+  ctx: ExecutionContext,
+  work: (checkpoints: RunCheckpoints | undefined) => Promise<Result>,
+): Promise<Result> {
+  if (checkpointDir === undefined) return work(undefined);
+  const checkpoints = await RunCheckpoints.open({ checkpointDir, ...options }, run, ctx);
+  try {
+    const result = await work(checkpoints);
+    await checkpoints.ready();
+    return result;
+  } catch (error) {
+    await checkpoints.ready().catch(() => undefined);
+    throw naming(error, checkpoints.last);
+  } finally {
+    await checkpoints.close();
+  }
+}
+
+/** Adds the path of the last checkpoint to an error, as advice for continuing the training. */
+function naming(error: unknown, last: RunCheckpoints['last']): unknown {
+  if (last === undefined) return error;
+  const kept = `the checkpoint of iteration ${last.iteration} is ${last.path}`;
+  const continueAdvice = 'Continue from it with resume: true';
+  if (error instanceof CancelledError)
+    return new CancelledError({
+      ...error.details,
+      advice: `${kept[0].toUpperCase()}${kept.slice(1)}: continue from it with resume: true`,
+      cause: error.details.cause,
+    });
+  if (error instanceof LostTrainingError)
+    return new LostTrainingError(
+      error.details.cause as DeviceLostError,
+      error.model,
+      error.iteration,
+      last.path,
+    );
+  if (error instanceof DeviceLostError)
+    return new DeviceLostError(`${error.summary}; ${kept}`, { ...error.details, advice: continueAdvice });
+  if (error instanceof DivergedError) return new DivergedError(`${error.summary}; ${kept}`, error.details);
+  return error;
 }

@@ -18,14 +18,14 @@ import { type Dataset, requireDataset } from '../../dataset.ts';
 import { pairsOf } from '../../found-columns.ts';
 import type { Model } from '../../model.ts';
 import { RatingInput } from '../../rating-input.ts';
-import { requireReplayable } from '../../replayable.ts';
+import { requireReplayable } from '../../run-rows.ts';
 import type { RunOptions } from '../../run-session.ts';
 import { dropKept, keptDataset } from '../../training/kept-ratings.ts';
 import { foundSets } from '../../training/run-fit.ts';
 import { unratedAsOnes } from '../../training/unrated-as-ones.ts';
 import { isError, requireErrors } from '../error-metrics.ts';
 import { chosenBaselines } from '../evaluate-ranking.ts';
-import { checkRankUsers } from '../rank-users.ts';
+import { checkRankUsers } from '../ranking-options.ts';
 import { checkSpace, gridOf, randomTrials, type TrialParams } from './search-space.ts';
 import { bestOf, type PlannedTrial, Search } from './search.ts';
 import {

@@ -13,7 +13,7 @@ import type { Dataset } from '../../dataset.ts';
 import type { Model } from '../../model.ts';
 import type { FitOptions } from '../../fit-options.ts';
 import type { RunOptions } from '../../run-session.ts';
-import type { RankUsersOption } from '../rank-users.ts';
+import type { RankUsersOption } from '../ranking-options.ts';
 import { ALS } from '../../training/als.ts';
 import { SGD } from '../../training/sgd.ts';
 import type { TrialParams } from './search-space.ts';

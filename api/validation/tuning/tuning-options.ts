@@ -2,7 +2,7 @@ import type { RankingBaseline } from '../../../operators/evaluation/ranking/rank
 import type { Dataset } from '../../dataset.ts';
 import type { Model } from '../../model.ts';
 import type { RunOptions } from '../../run-session.ts';
-import type { RankUsersOption } from '../rank-users.ts';
+import type { RankUsersOption } from '../ranking-options.ts';
 import type { SearchSpace, TrialParams } from './search-space.ts';
 import type { Trial, TunedEstimator, TuningMetric } from './trial.ts';
 

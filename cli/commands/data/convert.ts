@@ -3,14 +3,11 @@ import { UsageError } from '../../../engine/errors.ts';
 import { formatBytes, formatCount } from '../../../engine/format.ts';
 import { defineCommand } from '../command.ts';
 import { choice } from '../../options/kinds.ts';
-import { rowOptions } from '../../options/data/data-options.ts';
-import { readSpec, textOptions } from '../../options/data/text-options.ts';
-import { partitionByOption } from '../../options/output-options.ts';
-import { copyingOptions } from '../../options/writing-options.ts';
+import { rowOptions, readSpec, textOptions } from '../../options/data/data-options.ts';
+import { partitionByOption, copyingOptions } from '../../options/output-options.ts';
 import { openOutput, summaryOf } from '../../output/write-output.ts';
 import { seconds3 } from '../../progress/phrases.ts';
-import { chosenRows } from '../../sessions/read-ratings.ts';
-import { knownRows, openSession } from '../../sessions/open-session.ts';
+import { chosenRows, knownRows, openSession } from '../../sessions/open-session.ts';
 
 const options = {
   from: choice({

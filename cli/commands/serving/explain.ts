@@ -5,14 +5,11 @@ import type { Explanation } from '../../../index.ts';
 import { decimal, requiredText, wholeNumber } from '../../options/kinds.ts';
 import { machineOptions, parquetBackendOption } from '../../options/machine-options.ts';
 import { commonOptions } from '../../options/output-options.ts';
-import { columnOptions } from '../../options/data/data-options.ts';
+import { columnOptions, readOptions } from '../../options/data/data-options.ts';
 import { checkNameFlags, nameOptions, readNames } from '../../options/data/name-options.ts';
-import { readOptions } from '../../options/data/text-options.ts';
-import { facts } from '../../report/facts.ts';
-import { shownName } from '../../report/shown-name.ts';
+import { facts, shownName } from '../../report/facts.ts';
 import { jsonId } from '../../report/recommendations.ts';
-import { openSession } from '../../sessions/open-session.ts';
-import { readNamed } from '../../sessions/read-ratings.ts';
+import { openSession, readNamed } from '../../sessions/open-session.ts';
 import { defineCommand } from '../command.ts';
 
 export const explain = defineCommand({

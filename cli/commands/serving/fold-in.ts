@@ -2,14 +2,12 @@ import { checkWritable } from '../../../api/output/check-output.ts';
 import { refuseOverlap } from '../../../api/output/check-overlap.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import { counted, formatCount } from '../../../engine/format.ts';
-import { columnOptions, policyOptions } from '../../options/data/data-options.ts';
-import { readOptions } from '../../options/data/text-options.ts';
+import { columnOptions, policyOptions, readOptions } from '../../options/data/data-options.ts';
 import { decimal, text } from '../../options/kinds.ts';
-import { writingOptions } from '../../options/writing-options.ts';
+import { writingOptions } from '../../options/output-options.ts';
 import { type CheckedSink, openOutput, summaryOf } from '../../output/write-output.ts';
 import { seconds3 } from '../../progress/phrases.ts';
-import { openSession } from '../../sessions/open-session.ts';
-import { readNamed } from '../../sessions/read-ratings.ts';
+import { openSession, readNamed } from '../../sessions/open-session.ts';
 import { defineCommand } from '../command.ts';
 
 const { onDuplicates, onBadRows } = policyOptions;

@@ -1,12 +1,9 @@
 import { counted, formatBytes, formatCount } from '../../../engine/format.ts';
 import { defineCommand } from '../command.ts';
-import { knownRows, openSession } from '../../sessions/open-session.ts';
-import { readNamed } from '../../sessions/read-ratings.ts';
-import { pairColumnOptions } from '../../options/data/data-options.ts';
-import { readOptions } from '../../options/data/text-options.ts';
+import { knownRows, openSession, readNamed } from '../../sessions/open-session.ts';
+import { pairColumnOptions, readOptions } from '../../options/data/data-options.ts';
 import { choice, requiredText } from '../../options/kinds.ts';
-import { escapeFormulasOption } from '../../options/output-options.ts';
-import { writingOptions } from '../../options/writing-options.ts';
+import { escapeFormulasOption, writingOptions } from '../../options/output-options.ts';
 import { seconds3 } from '../../progress/phrases.ts';
 import { openOutput, OUTPUT_DESCRIPTION, summaryOf } from '../../output/write-output.ts';
 

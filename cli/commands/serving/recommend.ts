@@ -1,19 +1,14 @@
 import type { Dataset } from '../../../api/dataset.ts';
 import { UsageError } from '../../../engine/errors.ts';
-import type { ItemNames, JsonObject, Model } from '../../../index.ts';
+import type { ItemNames, JsonObject, Model, EventSink, ProgressEvent } from '../../../index.ts';
 import { counted, formatBytes, formatCount } from '../../../engine/format.ts';
 import { type CommandContext, type CommandResult, defineCommand } from '../command.ts';
-import { Findings } from '../../report/findings.ts';
-import { openSession } from '../../sessions/open-session.ts';
-import { readNamed } from '../../sessions/read-ratings.ts';
-import { flagName, type Values } from '../../options/option.ts';
-import { pairColumnOptions } from '../../options/data/data-options.ts';
+import { openSession, readNamed } from '../../sessions/open-session.ts';
+import { flagName, type Values, type Options } from '../../options/option.ts';
+import { pairColumnOptions, indexOption, readOptions } from '../../options/data/data-options.ts';
 import { checkNameFlags, nameOptions, readNames } from '../../options/data/name-options.ts';
-import { indexOption } from '../../options/data/index-option.ts';
-import { readOptions } from '../../options/data/text-options.ts';
 import { choice, listOf, text, wholeNumber } from '../../options/kinds.ts';
-import { escapeFormulasOption } from '../../options/output-options.ts';
-import { writingOptions } from '../../options/writing-options.ts';
+import { escapeFormulasOption, writingOptions } from '../../options/output-options.ts';
 import { seconds3 } from '../../progress/phrases.ts';
 import {
   jsonId,
@@ -22,8 +17,9 @@ import {
   recommendationTable,
   withItemNames,
 } from '../../report/recommendations.ts';
-import { namesAbove } from '../../report/shown-name.ts';
+import { namesAbove } from '../../report/facts.ts';
 import { type CheckedSink, openOutput, OUTPUT_DESCRIPTION, summaryOf } from '../../output/write-output.ts';
+import { nameFlags } from '../../report/name-flags.ts';
 
 /** Most users whose recommendations are printed. */
 const MOST_PRINTED = 100;
@@ -291,4 +287,33 @@ function sideOf({
       advice: 'The first finds items for users, the second users for items',
     });
   return items === undefined ? 'users' : 'items';
+}
+
+/** A warning in a command's result; `code` is null if it has none. */
+type Finding = { readonly code: string | null; readonly text: string };
+
+/** Collects the warnings and counts of a stream for a command's result, and passes all events on. */
+class Findings {
+  readonly #onEvent: EventSink;
+  readonly #options: Options;
+  readonly #counts = new Map<string, number>();
+  readonly warnings: Finding[] = [];
+
+  constructor(onEvent: EventSink, options: Options) {
+    this.#onEvent = onEvent;
+    this.#options = options;
+  }
+
+  readonly onEvent = (event: ProgressEvent): void => {
+    if (event.type === 'warning')
+      this.warnings.push({ code: event.code ?? null, text: nameFlags(event.text, this.#options) });
+    if ((event.type === 'warning' || event.type === 'note') && event.code !== undefined)
+      this.#counts.set(event.code, event.count ?? 1);
+    this.#onEvent(event);
+  };
+
+  /** The count in the last note or warning with that code; 0 if there is none. */
+  count(code: string): number {
+    return this.#counts.get(code) ?? 0;
+  }
 }

@@ -1,16 +1,13 @@
 import { UsageError } from '../../../engine/errors.ts';
 import { counted } from '../../../engine/format.ts';
 import { parseSize } from '../../../api/sizes.ts';
-import { columnOptions } from '../../options/data/data-options.ts';
+import { columnOptions, indexOption, readOptions } from '../../options/data/data-options.ts';
 import { checkNameFlags, nameOptions, readNames } from '../../options/data/name-options.ts';
-import { indexOption } from '../../options/data/index-option.ts';
-import { readOptions } from '../../options/data/text-options.ts';
 import { decimal, listOf, text, textOf, wholeNumber } from '../../options/kinds.ts';
 import { machineOptions, parquetBackendOption } from '../../options/machine-options.ts';
 import type { Option } from '../../options/option.ts';
 import { commonOptions } from '../../options/output-options.ts';
-import { openSession } from '../../sessions/open-session.ts';
-import { readNamed } from '../../sessions/read-ratings.ts';
+import { openSession, readNamed } from '../../sessions/open-session.ts';
 import { defineCommand } from '../command.ts';
 
 const MIB = 2 ** 20;
@@ -115,7 +112,7 @@ export const serve = defineCommand({
         advice: 'Leave it out, or name the file',
       });
     const [folder] = positionals.model;
-    const { readToken } = await import('../../server/token.ts');
+    const { readToken } = await import('../../server/check-head.ts');
     const token = readToken(values.tokenFile, process.env);
     const { loadFastify } = await import('../../server/load-fastify.ts');
     await loadFastify();

@@ -6,7 +6,7 @@ import { defineCommand } from '../command.ts';
 import { openSession } from '../../sessions/open-session.ts';
 import { choice, listOf, wholeNumber } from '../../options/kinds.ts';
 import { checkNameFlags, nameOptions, readNames } from '../../options/data/name-options.ts';
-import { indexOption } from '../../options/data/index-option.ts';
+import { indexOption } from '../../options/data/data-options.ts';
 import { machineOptions } from '../../options/machine-options.ts';
 import { commonOptions } from '../../options/output-options.ts';
 import {
@@ -15,7 +15,7 @@ import {
   recommendationTable,
   withItemNames,
 } from '../../report/recommendations.ts';
-import { namesAbove } from '../../report/shown-name.ts';
+import { namesAbove } from '../../report/facts.ts';
 
 const options = {
   item: listOf({

@@ -1,7 +1,13 @@
 import { UsageError } from '../../../engine/errors.ts';
-import { checkAlgorithm } from './check-algorithm.ts';
-import { checkCheckpoints, checkpointOptions } from './checkpoint-options.ts';
-import { columnOptions, policyOptions } from '../data/data-options.ts';
+import {
+  checkAlgorithm,
+  paramOptions,
+  type Algorithm,
+  type AllParams,
+  namesOfOnly,
+  tables,
+} from './param-options.ts';
+import { columnOptions, policyOptions, readOptions } from '../data/data-options.ts';
 import {
   checkHeldOut,
   heldOutOptions,
@@ -9,7 +15,7 @@ import {
   testOutputOption,
 } from '../data/held-out-options.ts';
 import { checkNameFlags, namesAndGenreOptions, type NameValues } from '../data/name-options.ts';
-import { choice, requiredText, text } from '../kinds.ts';
+import { choice, requiredText, text, toggle, wholeNumber } from '../kinds.ts';
 import {
   fakeDevicesOption,
   machineOptions,
@@ -19,9 +25,39 @@ import {
 } from '../machine-options.ts';
 import { flagName, type Values } from '../option.ts';
 import { commonOptions, forceOption, profileOption, reportOption, traceOption } from '../output-options.ts';
-import { paramOptions } from './param-options.ts';
-import { planOption } from './plan-file.ts';
-import { readOptions } from '../data/text-options.ts';
+import { bounds } from '../../../api/check-objects.ts';
+import { CHECKPOINT_INTERVAL } from '../../../api/training/checkpoints/checkpoint-options.ts';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import type { JsonObject } from '../../../index.ts';
+import { withoutDefaults } from '../../../operators/params/table.ts';
+import { checkAlsParams } from '../../../operators/als/params.ts';
+import { checkSgdParams } from '../../../operators/sgd/params.ts';
+import { readJsonObject } from '../read-values.ts';
+
+const checkpointOptions = {
+  checkpointDir: text({
+    describe: 'folder for checkpoints of this run; the last two are kept',
+    group: 'Checkpoints:',
+  }),
+  checkpointInterval: wholeNumber({
+    describe: 'iterations between two checkpoints; the last iteration has one too',
+    group: 'Checkpoints:',
+    least: 1,
+    most: bounds.iterations,
+    defaultText: String(CHECKPOINT_INTERVAL),
+  }),
+  resume: toggle({
+    describe: 'continue from the newest checkpoint, or start from the beginning without one',
+    group: 'Checkpoints:',
+  }),
+};
+
+const planOption = text({
+  describe:
+    'plan to run again: the JSON that plan --json prints, or a model; it brings the algorithm and its parameters',
+  group: 'Model:',
+});
 
 /** The flags of a training run, the same for `train` and `plan`. */
 export const trainingOptions = {
@@ -159,4 +195,107 @@ function checkUsesOfHeldOut(
     throw new UsageError(`--${flagName(idle)} needs held-out ratings`, {
       advice: 'Give them with --test PATH or --test-fraction 0.1',
     });
+}
+
+type CheckpointValues = Values<typeof checkpointOptions>;
+
+/** The flags as options of `fit`. */
+export function fitCheckpoints({
+  checkpointDir,
+  checkpointInterval,
+  resume,
+}: CheckpointValues): Partial<CheckpointValues> {
+  return checkpointDir === undefined ? {} : { checkpointDir, checkpointInterval, resume };
+}
+
+/** Throws UsageError for a flag that has no effect with the others. */
+function checkCheckpoints(values: CheckpointValues & { readonly initModel?: string | undefined }): void {
+  const { checkpointDir, checkpointInterval, resume, initModel } = values;
+  const idle = checkpointInterval !== undefined ? 'checkpointInterval' : resume ? 'resume' : undefined;
+  if (checkpointDir === undefined && idle !== undefined)
+    throw new UsageError(`--${flagName(idle)} acts only with --checkpoint-dir`, {
+      advice: 'Give both, or leave it out',
+    });
+  if (checkpointDir !== undefined && initModel !== undefined)
+    throw new UsageError(
+      '--checkpoint-dir cannot be used with --init-model, whose few epochs are run again in a moment',
+      { advice: 'Leave one of them out' },
+    );
+}
+
+const MOST_BYTES = 64 * 2 ** 20;
+
+interface PlannedValues extends AllParams {
+  readonly plan: string | undefined;
+  readonly algorithm: Algorithm | 'auto' | undefined;
+  readonly initModel: string | undefined;
+}
+
+/**
+ * The flags with the algorithm and parameters of the plan in the file of --plan, and the plan. Throws
+ * UsageError for a file without a plan and for a flag that contradicts it.
+ */
+export async function withPlan<V extends PlannedValues>(
+  values: V,
+  given: ReadonlySet<string>,
+): Promise<{ readonly values: V; readonly given: ReadonlySet<string>; readonly plan?: JsonObject }> {
+  if (values.plan === undefined) return { values, given };
+  if (values.initModel !== undefined)
+    throw new UsageError('--plan cannot be used with --init-model: it is of training that starts anew', {
+      advice: 'Leave one of them out',
+    });
+  const { plan, algorithm, params } = await readPlan(fileOf(values.plan));
+  if (values.algorithm !== undefined && values.algorithm !== algorithm)
+    throw new UsageError(`--algorithm ${values.algorithm} contradicts the plan, which is of ${algorithm}`, {
+      advice: 'Leave it out',
+    });
+  const foreign = namesOfOnly(algorithm === 'als' ? 'sgd' : 'als').find((name) => given.has(name));
+  if (foreign !== undefined)
+    throw new UsageError(`--${flagName(foreign)} contradicts the plan, which is of ${algorithm}`, {
+      advice: 'Leave it out',
+    });
+  const names = Object.keys(tables[algorithm].params) as (keyof AllParams)[];
+  const other = names.find((name) => given.has(name) && values[name] !== params[name]);
+  if (other !== undefined)
+    throw new UsageError(
+      `--${flagName(other)} ${String(values[other])} contradicts the plan, which has ${params[other] === undefined ? 'none' : String(params[other])}`,
+      { advice: 'Leave it out, or make the plan anew' },
+    );
+  const set = withoutDefaults<AllParams>(tables[algorithm] as never, params);
+  const kept = [...given].filter((name) => !(names as string[]).includes(name));
+  return {
+    values: { ...values, ...params, algorithm },
+    given: new Set([...kept, 'algorithm', ...Object.keys(set)]),
+    plan,
+  };
+}
+
+/** The file with a plan, in a model's folder or in the folder of its metadata. */
+function fileOf(path: string): string {
+  return (
+    [join(path, 'metadata/part-00000'), join(path, 'part-00000')].find((file) => existsSync(file)) ?? path
+  );
+}
+
+/** Reads a plan from a file, including the output of `plan --json` and a model's metadata. */
+async function readPlan(
+  file: string,
+): Promise<{ readonly plan: JsonObject; readonly algorithm: Algorithm; readonly params: AllParams }> {
+  const { givenPlan } = await import('../../../api/training/plans/explained-plan.ts');
+  const content = readJsonObject(file, 'plan', MOST_BYTES, 'Give what plan --json prints');
+  const { factorflow } = content as { readonly factorflow?: { readonly plan?: unknown } | null };
+  const plan = (
+    content.planVersion === undefined ? (content.plan ?? factorflow?.plan ?? content) : content
+  ) as JsonObject;
+  try {
+    const { algorithm, params } = givenPlan(plan);
+    if (algorithm === 'als')
+      return { plan, algorithm, params: checkAlsParams(withoutDefaults(tables.als, params)) };
+    if (algorithm === 'sgd')
+      return { plan, algorithm, params: checkSgdParams(withoutDefaults(tables.sgd, params)) };
+    throw new UsageError('this plan is of no algorithm that train runs: als or sgd');
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    throw new UsageError(error.summary, { ...error.details, file });
+  }
 }

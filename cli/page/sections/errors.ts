@@ -2,7 +2,7 @@ import type { ErrorBreakdown } from '../../report/measured.ts';
 import { formatCount } from '../../../engine/format.ts';
 import { Plot } from '../../generated/charts.js';
 import { type Chart, fill, stroke } from '../figure.ts';
-import type { Section } from '../section.ts';
+import type { Section } from '../page.ts';
 import { range } from './ratings.ts';
 
 /**

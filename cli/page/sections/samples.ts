@@ -1,9 +1,9 @@
 import type { SampleUser } from '../../../api/reports/sample-users.ts';
 import { counted } from '../../../engine/format.ts';
 import type { Id, ItemNames } from '../../../index.ts';
-import { shownName } from '../../report/shown-name.ts';
+import { shownName } from '../../report/facts.ts';
 import { element, table } from '../document.ts';
-import type { Section } from '../section.ts';
+import type { Section } from '../page.ts';
 
 /** Recommendations for a few users next to their highest ratings; undefined without users. */
 export function samplesSection(

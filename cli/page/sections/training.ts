@@ -1,10 +1,8 @@
 import type { Baselines, TrainingIteration } from '../../report/measured.ts';
 import { formatCount } from '../../../engine/format.ts';
 import { Plot } from '../../generated/charts.js';
-import { type Chart, fill, type Series, stroke } from '../figure.ts';
-import { ownScale, type Rule } from '../own-scale.ts';
-import type { Section } from '../section.ts';
-import type { Tip } from '../tips.ts';
+import { type Chart, fill, type Series, stroke, type Tip } from '../figure.ts';
+import type { Section } from '../page.ts';
 
 export interface TrainingCourse {
   readonly called: 'iteration' | 'epoch';
@@ -229,4 +227,53 @@ function titled(name: string): string {
 function thinned(iterations: readonly TrainingIteration[]): readonly TrainingIteration[] {
   const every = Math.ceil(iterations.length / 100);
   return iterations.filter((_, at) => at % every === 0 || at === iterations.length - 1);
+}
+
+/** A reference line across a chart, such as the error of means. */
+interface Rule {
+  readonly name: string;
+  readonly value: number;
+}
+
+/** The range of values that a chart shows. */
+interface OwnScale {
+  readonly domain: readonly [least: number, most: number];
+  /** False for values outside the range, which would flatten the others. */
+  readonly has: (value: number) => boolean;
+}
+
+/** Rules widen a scale by at most this factor of its range. */
+const MOST_WIDER = 2;
+
+/** If values differ by less than this fraction, the chart shows the difference as small. */
+const LEAST_PART = 0.01;
+
+/**
+ * Least margin, for example if all values are zero: a range near the smallest float would have infinitely
+ * many ticks.
+ */
+const LEAST_MARGIN = 1e-9;
+
+/** With fewer values than this, all are shown. */
+const FEW = 4;
+
+/**
+ * A scale on which the course of the values is visible: the first value and rules are included only if they
+ * are near the others.
+ */
+export function ownScale(values: readonly number[], rules: readonly Rule[] = []): OwnScale {
+  const main = values.length < FEW ? values : values.slice(1);
+  let [least, most] = [Math.min(...main), Math.max(...main)];
+  const room = MOST_WIDER * Math.max(most - least, LEAST_PART * Math.abs(most));
+  const [low, high] = [least - room, most + room];
+  for (const value of [...values, ...rules.map((rule) => rule.value)]) {
+    if (!(value >= low && value <= high)) continue;
+    [least, most] = [Math.min(least, value), Math.max(most, value)];
+  }
+  const margin = Math.max(
+    0.06 * (most - least),
+    (LEAST_PART * Math.abs(most) - (most - least)) / 2,
+    LEAST_MARGIN,
+  );
+  return { domain: [least - margin, most + margin], has: (value) => value >= least && value <= most };
 }

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { describe, expect, it } from 'vitest';
-import { splitOptions } from '../../../cli/options/data/split-options.ts';
+import { splitOptions } from '../../../cli/options/data/held-out-options.ts';
 import { factorflow, fails, json, quick, ratings, temporaryFolder, writeParquet } from '../run-cli.ts';
 
 const folder = temporaryFolder();

@@ -3,7 +3,7 @@ import { parseHTML } from 'linkedom';
 import { describe, expect, it } from 'vitest';
 import type { ItemMap } from '../../../api/reports/item-map.ts';
 import { itemMapSection } from '../../../cli/page/sections/item-map.ts';
-import { style } from '../../../cli/page/style.ts';
+import { style } from '../../../cli/page/page.ts';
 import { ItemNames } from '../../../index.ts';
 
 /** A map of `count` items, whose item k has the k-th genre. */

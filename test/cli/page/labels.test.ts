@@ -1,6 +1,6 @@
 /** Labels that have room next to their points. */
 import { describe, expect, it } from 'vitest';
-import { freePlaces } from '../../../cli/page/labels.ts';
+import { freePlaces } from '../../../cli/page/sections/item-map.ts';
 
 const size = { width: 400, height: 300 };
 

@@ -1,6 +1,6 @@
 /** Scales on which the course of values is seen. */
 import { describe, expect, it } from 'vitest';
-import { ownScale } from '../../../cli/page/own-scale.ts';
+import { ownScale } from '../../../cli/page/sections/training.ts';
 
 describe('a scale of its own', () => {
   it('leaves out a first value and rules that would flatten the others', () => {

@@ -4,13 +4,11 @@ import { type IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { afterAll, describe, expect, it } from 'vitest';
-import { Deadline } from '../../../cli/server/deadline.ts';
+import { Deadline, Requests, Transfers } from '../../../cli/server/requests.ts';
 import { HttpError, refusalOf } from '../../../cli/server/http-error.ts';
-import { mostConnections } from '../../../cli/server/listener-options.ts';
-import { Requests } from '../../../cli/server/requests.ts';
+import { mostConnections } from '../../../cli/server/open-server.ts';
 import { describeModel } from '../../../cli/server/routes/model.ts';
-import type { ServedModels } from '../../../cli/server/served-models.ts';
-import { Transfers } from '../../../cli/server/transfers.ts';
+import type { ServedModels } from '../../../cli/server/loaded-model.ts';
 import { closeAll, saveModel, startServer } from './running-server.ts';
 import { allOf, connected } from './sockets.ts';
 

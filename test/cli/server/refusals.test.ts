@@ -3,10 +3,9 @@ import { gzipSync } from 'node:zlib';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { isLoopback } from '../../../cli/server/check-head.ts';
+import { isLoopback, readToken } from '../../../cli/server/check-head.ts';
 import { refusalOf } from '../../../cli/server/http-error.ts';
 import { loadFastify } from '../../../cli/server/load-fastify.ts';
-import { readToken } from '../../../cli/server/token.ts';
 import { closeAll, errorOf, saveModel, scratch, startServer } from './running-server.ts';
 import { allOf, connected } from './sockets.ts';
 

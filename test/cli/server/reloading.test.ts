@@ -4,10 +4,8 @@ import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { CancelledError } from '../../../engine/errors.ts';
-import { folderState } from '../../../cli/server/folder-state.ts';
-import { loadModel } from '../../../cli/server/load-model.ts';
-import type { LoadedModel } from '../../../cli/server/loaded-model.ts';
-import { ServedModels } from '../../../cli/server/served-models.ts';
+import { folderState } from '../../../cli/server/reloading.ts';
+import { loadModel, type LoadedModel, ServedModels } from '../../../cli/server/loaded-model.ts';
 import {
   closeAll,
   numbers,

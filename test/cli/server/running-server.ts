@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import type { RunSession } from '../../../api/run-session.ts';
-import { loadModel } from '../../../cli/server/load-model.ts';
+import { loadModel } from '../../../cli/server/loaded-model.ts';
 import { type ServeOptions, type Served, serveModel } from '../../../cli/server/serve-model.ts';
 import { keysOfIds } from '../../../engine/keys/keys-of-ids.ts';
 import type { Id } from '../../../engine/keys/find-id.ts';

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { usualSpace } from '../../../cli/options/training/try-option.ts';
+import { usualSpace } from '../../../cli/options/training/tune-options.ts';
 import { expectFailure, factorflow, fails, objectOf, ratings, temporaryFolder } from '../run-cli.ts';
 
 const folder = temporaryFolder();

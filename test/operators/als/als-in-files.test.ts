@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { comparedMemory } from '../../../api/reports/compared-memory.ts';
+import { comparedMemory } from '../../../api/reports/training-report.ts';
 import { planDevices } from '../../../engine/run/devices.ts';
 import { Holdings } from '../../../engine/run/holdings.ts';
 import { HOST, SPILL } from '../../../engine/plan/place.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { degreeBins } from '../../../cli/page/sections/degree-bins.ts';
+import { degreeBins } from '../../../cli/page/sections/ratings.ts';
 import { ErrorCollector } from '../../../operators/evaluation/error-bins.ts';
 
 describe('degreeBins', () => {
