@@ -64,8 +64,8 @@ export class CpuDevice implements Device {
    * - `collectsHere`: false if the calling thread must never collect garbage, since its event loop may not
    *   pause.
    * - `handlers`: URL of a module with handlers of further tasks (`GivenHandlers`).
-   * - `loads`: name of one of those tasks. Threads load its modules when they start, before its first
-   *   request.
+   * - `loads`: name of one of those tasks, of which requests will follow soon. All threads start at once and
+   *   load its modules; without it, a thread starts when a task waits for one.
    * - `repeatable`: returns true for a kernel that changes nothing in place. If a thread crashes during such
    *   a task, another thread runs it again.
    */
@@ -107,7 +107,7 @@ export class CpuDevice implements Device {
       workerFile(new URL('./worker.js', import.meta.url)),
       threads,
       { ...workerData },
-      { crashed: threadEnded },
+      { crashed: threadEnded, atOnce: loads === undefined ? 1 : threads },
     );
   }
 
@@ -187,9 +187,8 @@ export class CpuDevice implements Device {
   async trim(): Promise<void> {
     if (!this.#garbage.collectAll()) return;
     const rest = { kernel: 'rest', params: {}, partitions: {}, matrices: {} };
-    // One task for each thread. They all run at the same time, so every thread gets one and collects its
-    // garbage.
-    await Promise.all(this.#store.scratch.map(() => this.#pool.run((slot) => this.#begun(rest, slot))));
+    // Every thread collects its garbage.
+    await this.#pool.runInEach((slot) => this.#begun(rest, slot));
   }
 
   saveMemory(collectBytes: number): void {

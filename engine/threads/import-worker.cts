@@ -8,13 +8,16 @@
 module.exports = {
   __esModule: true,
   default: (async (): Promise<unknown> => {
-    const { workerData } = require('node:worker_threads') as { readonly workerData: unknown };
+    const { parentPort, workerData } = require('node:worker_threads') as WorkerThreads;
     // Piscina passes [its own data, ours] when ports are in use, and only ours otherwise.
     const { module: file } = (Array.isArray(workerData) ? workerData.at(-1) : workerData) as {
       readonly module: string;
     };
     try {
-      return ((await import(file)) as { readonly default: unknown }).default;
+      const { default: run } = (await import(file)) as { readonly default: unknown };
+      // The pool sends requests from now on.
+      parentPort.postMessage('loaded');
+      return run;
     } catch (error) {
       // Piscina ignores a failure of its `require`, so it ends the thread from here.
       setImmediate(() => {
@@ -24,3 +27,8 @@ module.exports = {
     }
   })(),
 };
+
+interface WorkerThreads {
+  readonly parentPort: { postMessage(message: string): void };
+  readonly workerData: unknown;
+}

@@ -18,6 +18,8 @@ export type WorkerReply = ThreadOutcome | { readonly error: SerializedError };
 export interface ThreadPoolOptions {
   /** Concurrent requests of a thread; default 1. With more, its handler can start one while another waits. */
   readonly requests?: number;
+  /** Threads that start with the pool, before any request waits; default 1. */
+  readonly atOnce?: number;
   /**
    * 'disabled': threads wait for requests in their event loop. Threads with pending promises, such as for a
    * GPU, need that; other threads reply slightly faster without it.
@@ -31,52 +33,54 @@ export interface ThreadPoolOptions {
 }
 
 /**
- * A fixed number of worker threads, managed by piscina; each runs one request at a time, or the configured
- * number.
+ * Up to a fixed number of worker threads; each runs one request at a time, or the configured number. One
+ * thread (or `atOnce`) starts with the pool and loads while its caller prepares the first request. A further
+ * one starts when a request waits that no started thread can take: a thread costs 0.1 s of a processor, and a
+ * brief command needs one or two.
  *
  * Contract: `slot` is unique among running requests (0 .. threads · requests - 1), so the caller may tie
- * memory to it. Further requests wait in order. Cancelling sets the slot's flag in shared memory: the worker
- * checks it between chunks and returns early; its thread is kept (aborting a piscina task would end the
- * thread).
+ * memory to it; each thread has its own slots. Further requests wait in order. Cancelling sets the slot's
+ * flag in shared memory: the worker checks it between chunks and returns early; its thread is kept (aborting
+ * a piscina task would end the thread).
  */
 export class ThreadPool {
   readonly threads: number;
-  readonly #piscina: Piscina<unknown, WorkerReply>;
+  readonly #requests: number;
+  readonly #options: ConstructorParameters<typeof Piscina>[0];
+  /** Each thread is a piscina, since a shared one would start threads by rules of its own. */
+  readonly #started: Thread[] = [];
+  /** The first slot of each thread that takes requests. */
+  readonly #loaded: number[] = [];
   readonly #flags: Int32Array;
-  readonly #free: number[];
+  readonly #free: number[] = [];
   readonly #waiting: ((slot: number) => void)[] = [];
-  readonly #crashed: (cause: unknown) => Error;
+  readonly #crashed: ThreadPoolOptions['crashed'];
   readonly #running = new Map<Promise<WorkerReply>, RunningRequest>();
-  /** The error of the last thread that ended without a request. */
-  #lastCause: unknown = new Error('no thread is left');
   #closed = false;
 
   constructor(
     module: URL,
     threads: number,
     workerData: Readonly<Record<string, unknown>>,
-    { requests = 1, atomics = 'sync', crashed }: ThreadPoolOptions = {},
+    { requests = 1, atOnce = 1, atomics = 'sync', crashed }: ThreadPoolOptions = {},
   ) {
     this.threads = threads;
-    const slots = threads * requests;
-    this.#flags = new Int32Array(new SharedArrayBuffer(4 * slots));
-    this.#free = Array.from({ length: slots }, (_, slot) => slots - 1 - slot);
-    this.#piscina = new Piscina({
+    this.#requests = requests;
+    this.#flags = new Int32Array(new SharedArrayBuffer(4 * threads * requests));
+    this.#options = {
       filename: workerFile(new URL('./import-worker.cjs', import.meta.url)).href,
-      minThreads: threads,
-      maxThreads: threads,
+      minThreads: 1,
+      maxThreads: 1,
       concurrentTasksPerWorker: requests,
       idleTimeout: Number.POSITIVE_INFINITY,
       atomics,
+      recordTiming: false,
       workerData: { ...workerData, ofSession: true, module: module.href, flags: this.#flags },
-    });
-    this.#crashed = crashed ?? ((cause) => cause as Error);
-    // Without a listener, an idle thread that ends would end the process.
-    this.#piscina.on('error', (cause: unknown) => {
-      this.#lastCause = cause;
-      crashed?.(cause);
-    });
-    this.#piscina.on('workerDestroy', () => queueMicrotask(() => this.#rejectWithoutThreads()));
+    };
+    this.#crashed = crashed;
+    // Requests are sent to these threads while they load, since no other could take them earlier.
+    const first = Array.from({ length: atOnce }, () => this.#start());
+    for (const thread of first.reverse()) this.#offerThread(thread);
   }
 
   requireOpen(): void {
@@ -87,44 +91,97 @@ export class ThreadPool {
     makeRequest: (slot: number) => unknown,
     signal?: AbortSignal,
   ): Promise<ThreadOutcome & { readonly slot: number }> {
-    const slot = this.#free.pop() ?? (await new Promise<number>((resolve) => this.#waiting.push(resolve)));
-    const { promise: request, resolve, reject } = Promise.withResolvers<WorkerReply>();
-    const running: RunningRequest = { signal, reject };
-    const cancel = () => {
-      running.cancelled = performance.now();
-      Atomics.store(this.#flags, slot, 1);
-    };
+    const slot = this.#free.pop() ?? (await this.#nextSlot());
+    let reply: WorkerReply | undefined;
     try {
       throwIfAborted(signal);
       // Piscina would start new threads, which would never be ended.
       this.requireOpen();
       Atomics.store(this.#flags, slot, 0);
-      signal?.addEventListener('abort', cancel, { once: true });
-      this.#piscina.run({ slot, request: makeRequest(slot) }).then(resolve, reject);
-      this.#running.set(request, running);
-      const reply = await request
-        .catch((cause: unknown) => {
-          throw missingFile(cause) ?? this.#crashed(cause);
-        })
-        .finally(() => this.#running.delete(request));
+      reply = await this.#send(slot, makeRequest, signal);
       throwIfAborted(signal);
       if ('error' in reply) throw deserializeError(reply.error);
       return { ...reply, slot };
     } finally {
-      signal?.removeEventListener('abort', cancel);
-      const next = this.#waiting.shift();
-      if (next) next(slot);
-      else this.#free.push(slot);
+      this.#offerSlot(slot, reply !== undefined);
     }
   }
 
-  /**
-   * Piscina does not replace a thread that ends while it loads, and its queued requests then wait for a
-   * thread that never starts. The next request starts a thread again.
-   */
-  #rejectWithoutThreads(): void {
-    if (this.#piscina.threads.length > 0) return;
-    for (const { reject } of this.#running.values()) reject(this.#lastCause);
+  /** Runs a request in every thread that has loaded, after the thread's running requests. */
+  async runInEach(makeRequest: (slot: number) => unknown): Promise<void> {
+    await Promise.all(this.#loaded.map((slot) => this.#send(slot, makeRequest)));
+  }
+
+  /** Waits for a slot; starts a thread if those that load will not have enough. */
+  #nextSlot(): Promise<number> {
+    const { promise, resolve } = Promise.withResolvers<number>();
+    this.#waiting.push(resolve);
+    const loading = this.#started.length - this.#loaded.length;
+    if (this.#waiting.length > loading * this.#requests && this.#started.length < this.threads) {
+      const thread = this.#start();
+      // import-worker sends a message when it has loaded the module.
+      this.#started[thread].once('message', () => this.#offerThread(thread));
+    }
+    return promise;
+  }
+
+  /** Starts a thread and returns its number. */
+  #start(): number {
+    const thread: Thread = new Piscina(this.#options);
+    let lastCause: unknown = new Error('the thread ended');
+    // Without a listener, an idle thread that ends would end the process.
+    thread.on('error', (cause: unknown) => {
+      lastCause = cause;
+      this.#crashed?.(cause);
+    });
+    // Piscina does not replace a thread that ends while it loads, and its requests would then wait for a
+    // thread that never starts. The next request starts a thread again.
+    const rejectWithoutThread = () => {
+      if (thread.threads.length > 0) return;
+      for (const running of this.#running.values()) if (running.thread === thread) running.reject(lastCause);
+    };
+    thread.on('workerDestroy', () => queueMicrotask(rejectWithoutThread));
+    return this.#started.push(thread) - 1;
+  }
+
+  #offerThread(thread: number): void {
+    const first = thread * this.#requests;
+    this.#loaded.push(first);
+    for (let slot = first + this.#requests - 1; slot >= first; slot--) this.#offerSlot(slot, true);
+  }
+
+  /** `first`: false after a failure, since the thread may have ended and then starts again. */
+  #offerSlot(slot: number, first: boolean): void {
+    const next = this.#waiting.shift();
+    if (next) next(slot);
+    else if (first) this.#free.push(slot);
+    else this.#free.unshift(slot);
+  }
+
+  async #send(
+    slot: number,
+    makeRequest: (slot: number) => unknown,
+    signal?: AbortSignal,
+  ): Promise<WorkerReply> {
+    const thread = this.#started[Math.floor(slot / this.#requests)];
+    const message = { slot, request: makeRequest(slot) };
+    const { promise: request, resolve, reject } = Promise.withResolvers<WorkerReply>();
+    const running: RunningRequest = { thread, signal, reject };
+    const cancel = () => {
+      running.cancelled = performance.now();
+      Atomics.store(this.#flags, slot, 1);
+    };
+    signal?.addEventListener('abort', cancel, { once: true });
+    try {
+      thread.run(message).then(resolve, reject);
+      this.#running.set(request, running);
+      return await request;
+    } catch (cause) {
+      throw missingFile(cause) ?? this.#crashed?.(cause) ?? cause;
+    } finally {
+      this.#running.delete(request);
+      signal?.removeEventListener('abort', cancel);
+    }
   }
 
   /** Asks running requests to return early; their outcomes are not used. */
@@ -138,15 +195,18 @@ export class ThreadPool {
    */
   async close(): Promise<void> {
     this.#closed = true;
-    // Piscina itself only waits for the first of several threads.
     const ended = await Promise.all(
       [...this.#running].map(([request, running]) => endsInTime(request, running)),
     );
-    await (ended.every(Boolean) ? this.#piscina.close() : this.#piscina.destroy());
+    const inTime = ended.every(Boolean);
+    await Promise.all(this.#started.map((thread) => (inTime ? thread.close() : thread.destroy())));
   }
 }
 
+type Thread = Piscina<unknown, WorkerReply>;
+
 interface RunningRequest {
+  readonly thread: Thread;
   readonly signal: AbortSignal | undefined;
   readonly reject: (cause: unknown) => void;
   /** When it was cancelled, by performance.now(). */
