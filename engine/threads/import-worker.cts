@@ -16,7 +16,7 @@ module.exports = {
     try {
       const { default: run } = (await import(file)) as { readonly default: unknown };
       // The pool sends requests from now on.
-      parentPort.postMessage('loaded');
+      parentPort.postMessage('loaded', []);
       return run;
     } catch (error) {
       // Piscina ignores a failure of its `require`, so it ends the thread from here.
@@ -29,6 +29,6 @@ module.exports = {
 };
 
 interface WorkerThreads {
-  readonly parentPort: { postMessage(message: string): void };
+  readonly parentPort: { postMessage(message: string, moved: never[]): void };
   readonly workerData: unknown;
 }

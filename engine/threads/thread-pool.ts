@@ -80,7 +80,7 @@ export class ThreadPool {
     this.#crashed = crashed;
     // Requests are sent to these threads while they load, since no other could take them earlier.
     const first = Array.from({ length: atOnce }, () => this.#start());
-    for (const thread of first.reverse()) this.#offerThread(thread);
+    for (const thread of first.toReversed()) this.#offerThread(thread);
   }
 
   requireOpen(): void {
