@@ -36,11 +36,11 @@ export default defineConfig(({ mode }) => ({
     ],
     pool: 'forks',
     sequence: { sequencer: LongestFirst },
-    // One file leaves about half of two processors idle, and by default Vitest would keep one of them free.
-    maxWorkers: availableParallelism(),
+    // A file leaves its processor idle almost half of the time, and by default Vitest would keep one of them free.
+    maxWorkers: Math.ceil(1.5 * availableParallelism()),
     // No test depends on time: what hangs ends at last, and a slow machine has room.
     testTimeout: 300_000,
     hookTimeout: 300_000,
-    reporters: ['default', ['json', { outputFile: 'build/test-report.json' }]],
+    reporters: ['default', ['json', { outputFile: `build/${mode}-report.json` }]],
   },
 }));

@@ -53,8 +53,8 @@ const expected: Readonly<Record<string, RegExp>> = {
 /** It needs a server: example-postgres.test.ts runs it. */
 const postgres = '14-postgres-cursor.ts';
 
-/** What `npm test` runs: a model from training to its file, row operators, and a page with most commands. */
-const always = ['01-train.ts', '10-group-join-sort.ts', 'docs/README.md'];
+/** What `npm test` runs: a model from training to its file, and what a reader tries first. */
+const always = ['01-train.ts', 'README.md'];
 const runs = (name: string) => isDeep || always.includes(name);
 
 describe(`the examples on Node ${node.version}`, () => {

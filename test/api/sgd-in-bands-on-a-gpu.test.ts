@@ -35,7 +35,7 @@ describe.skipIf(noGpu)('ratings that one block does not have, on a GPU', () => {
     full = (await fit(LIMIT, { ...onGpu, maxIter: 1 })).training!.plan.memory['gpu:0'];
   });
 
-  it.each(everyNth(forms, 2))(
+  it.each(everyNth(forms, 3, 2))(
     '%s',
     async (_, expected, bytes) => {
       const memoryBytes = bytes(full);

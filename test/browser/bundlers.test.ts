@@ -11,6 +11,7 @@ import webpack from 'webpack';
 import type { openModel } from '../../browser/index.ts';
 import { ALS, type Model, Session } from '../../index.ts';
 import { randomRatings } from '../support/ratings.ts';
+import { isDeep } from '../support/deep.ts';
 import { PageServer } from './page-server.ts';
 
 /** Bundles program `name` of the folder into `name`-`bundler`.mjs, and gives the path of that file. */
@@ -84,21 +85,25 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-describe.each(Object.entries(bundlers))('factorflow/browser, bundled by %s', (_, bundle) => {
-  it('recommends as in Node, without the code of training', async () => {
-    const file = await bundle(folder, 'recommend');
-    const bundled = (await import(pathToFileURL(file).href)) as { readonly openModel: typeof openModel };
-    const page = await bundled.openModel(`${server?.url}/model`);
-    const ratings = triples.slice(0, 4).map(({ item, rating }) => ({ item, rating }));
-    expect(await page.recommend({ ratings }, 9)).toEqual(await model?.recommend({ ratings }, 9));
-    await page.close();
-    await expect(bundled.openModel(`${server?.url}/none`)).rejects.toMatchObject({ name: 'DataError' });
-    const [whole, code] = [readFileSync(built), readFileSync(file)];
-    const onlyOfTraining = 'a page trains on at most';
-    expect([whole.includes(onlyOfTraining), code.includes(onlyOfTraining)]).toEqual([true, false]);
-    expect(gzipSync(code).length).toBeLessThan(0.7 * gzipSync(whole).length);
-  });
-});
+// webpack takes longer than the others together.
+describe.each(Object.entries(bundlers).filter(([name]) => isDeep || name !== 'webpack'))(
+  'factorflow/browser, bundled by %s',
+  (_, bundle) => {
+    it('recommends as in Node, without the code of training', async () => {
+      const file = await bundle(folder, 'recommend');
+      const bundled = (await import(pathToFileURL(file).href)) as { readonly openModel: typeof openModel };
+      const page = await bundled.openModel(`${server?.url}/model`);
+      const ratings = triples.slice(0, 4).map(({ item, rating }) => ({ item, rating }));
+      expect(await page.recommend({ ratings }, 9)).toEqual(await model?.recommend({ ratings }, 9));
+      await page.close();
+      await expect(bundled.openModel(`${server?.url}/none`)).rejects.toMatchObject({ name: 'DataError' });
+      const [whole, code] = [readFileSync(built), readFileSync(file)];
+      const onlyOfTraining = 'a page trains on at most';
+      expect([whole.includes(onlyOfTraining), code.includes(onlyOfTraining)]).toEqual([true, false]);
+      expect(gzipSync(code).length).toBeLessThan(0.7 * gzipSync(whole).length);
+    });
+  },
+);
 
 // webpack leaves out as much, and takes 5 s for it.
 it.each(['esbuild', 'Vite'])('a program that only has names is small, bundled by %s', async (bundler) => {

@@ -6,6 +6,7 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import { isDeep } from '../support/deep.ts';
 import { baseBytes } from '../../operators/planner/memory-budget.ts';
 import { ALS, CapacityError, type Model, Session, type SessionOptions } from '../../index.ts';
 import { noGpu } from '../support/gpu/open-gpu.ts';
@@ -66,7 +67,7 @@ describe.skipIf(noGpu)('a GPU with less memory than the ratings take', () => {
     expectSame(staged, whole);
   });
 
-  it('is refused where no grid fits, with the least that works', async () => {
+  it.runIf(isDeep)('is refused where no grid fits, with the least that works', async () => {
     const failed = train({ deviceMemory: 500 }, few);
     await expect(failed).rejects.toThrow(CapacityError);
     const least = await failed.then(

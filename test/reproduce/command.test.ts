@@ -53,23 +53,26 @@ describe('on made files', () => {
     expect(stdout).toMatch(/FactorFlow \(--small\) +1\.0000/);
   });
 
-  it('counts candidates that are train or test pairs; train pairs are ranked if asked for', async () => {
-    const data = ncfFolder('candidates', ({ negative }) => {
-      negative[0] = '(0,4)\t0\t4\t11\t11';
-    });
-    const left = await reproduce('ncf-ml1m', '--data', data, '--small');
-    for (const text of [
-      '1 candidates repeat another',
-      '1 candidates are test pairs',
-      '1 candidates are train pairs; they are left out',
-    ])
-      expect(left.stdout).toContain(text);
-    const kept = await reproduce('ncf-ml1m', '--data', data, '--small', '--seen-candidates', 'keep');
-    expect(kept.stdout).toContain('1 candidates are train pairs; they are ranked');
-    expect(kept.stdout).not.toContain('--exclude');
-  });
+  it.runIf(isDeep)(
+    'counts candidates that are train or test pairs; train pairs are ranked if asked for',
+    async () => {
+      const data = ncfFolder('candidates', ({ negative }) => {
+        negative[0] = '(0,4)\t0\t4\t11\t11';
+      });
+      const left = await reproduce('ncf-ml1m', '--data', data, '--small');
+      for (const text of [
+        '1 candidates repeat another',
+        '1 candidates are test pairs',
+        '1 candidates are train pairs; they are left out',
+      ])
+        expect(left.stdout).toContain(text);
+      const kept = await reproduce('ncf-ml1m', '--data', data, '--small', '--seen-candidates', 'keep');
+      expect(kept.stdout).toContain('1 candidates are train pairs; they are ranked');
+      expect(kept.stdout).not.toContain('--exclude');
+    },
+  );
 
-  it('refuses test pairs that are in train, unless they are allowed', async () => {
+  it.runIf(isDeep)('refuses test pairs that are in train, unless they are allowed', async () => {
     const data = ncfFolder('leaked', ({ train }) => train.push('0\t4\t5\t1'));
     const refused = await reproduce('ncf-ml1m', '--data', data, '--small');
     expect(refused.code).toBe(3);

@@ -24,15 +24,25 @@ export const byPairs = <Case>(cases: readonly Case[], factorsOf: (item: Case) =>
     ]);
   });
 
-/** Cases in which every value of every factor occurs at least once; all cases in the deep run. */
-export const byValues = <Case>(cases: readonly Case[], factorsOf: (item: Case) => Factors): Case[] =>
-  covering(cases, (item) => valuesOf(factorsOf(item)));
+/**
+ * Cases in which every value of every factor occurs at least once, or the `most` that have the most of them; all cases
+ * in the deep run.
+ */
+export const byValues = <Case>(
+  cases: readonly Case[],
+  factorsOf: (item: Case) => Factors,
+  most = Infinity,
+): Case[] => covering(cases, (item) => valuesOf(factorsOf(item)), most);
 
 const valuesOf = (factors: Factors): string[] =>
   Object.entries(factors).map(([name, value]) => `${name}=${value}`);
 
 /** Cases that cover all texts: the next one has the most new texts, and random numbers decide between equals. */
-function covering<Case>(cases: readonly Case[], textsOf: (item: Case) => readonly string[]): Case[] {
+function covering<Case>(
+  cases: readonly Case[],
+  textsOf: (item: Case) => readonly string[],
+  most = Infinity,
+): Case[] {
   if (isDeep) return [...cases];
   const missing = cases.map((item) => new Set(textsOf(item)));
   const taken = new Set<number>();
@@ -45,7 +55,7 @@ function covering<Case>(cases: readonly Case[], textsOf: (item: Case) => readonl
           ? b
           : a,
       );
-    if (missing[next].size === 0) return cases.filter((_, at) => taken.has(at));
+    if (missing[next].size === 0 || taken.size === most) return cases.filter((_, at) => taken.has(at));
     taken.add(next);
     const covered = [...missing[next]];
     for (const texts of missing) for (const text of covered) texts.delete(text);

@@ -1,5 +1,6 @@
 /** Blocks of rows that do not fit a worker's memory together, docs/reference/worker-protocol.md. */
 import { afterEach, describe, expect, it } from 'vitest';
+import { everyNth } from '../support/deep.ts';
 import { HeldBlocks } from '../../api/worker/held-blocks.ts';
 import type { RowBlock } from '../../api/worker/row-block.ts';
 import type { RowExchange } from '../support/row-workers.ts';
@@ -33,7 +34,7 @@ async function trained(exchange: RowExchange, budget?: string) {
 }
 
 describe('a worker with several blocks', () => {
-  it.each(['shuffle', 'equations'] as const)(
+  it.each(everyNth(['shuffle', 'equations'] as const, 2))(
     'gives up rows, then ratings, where they do not fit, and the factors are the same with the exchange %s',
     async (exchange) => {
       const all = await trained(exchange);

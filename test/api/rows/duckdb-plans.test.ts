@@ -1,6 +1,6 @@
 /**
  * Random chains of transformations over random tables give DuckDB's rows for the same query: optimized and
- * not, by one thread and by 2 or 5. There are 40 plans, and 400 in `npm run test:deep`; FACTORFLOW_PLANS sets
+ * not, by one thread and by 2 or 5. There are 12 plans, and 400 in `npm run test:deep`; FACTORFLOW_PLANS sets
  * another number, and FACTORFLOW_SEED draws others.
  */
 import { isDeepStrictEqual } from 'node:util';
@@ -27,7 +27,7 @@ import { isDeep } from '../../support/deep.ts';
 import { type KindsByName, ORDER, type RandomPlan } from './random-plan.ts';
 import { RandomPlans } from './random-plans.ts';
 
-const plans = Number(process.env.FACTORFLOW_PLANS ?? (isDeep ? 400 : 40));
+const plans = Number(process.env.FACTORFLOW_PLANS ?? (isDeep ? 400 : 12));
 const seed = new CounterRandom(Number(process.env.FACTORFLOW_SEED ?? 1));
 let draws = 0;
 const random = () => seed.uniform(draws++);

@@ -61,7 +61,7 @@ describe.runIf(isDeep)('runs that are killed after their first checkpoint', () =
   );
 });
 
-it(
+it.runIf(isDeep)(
   'a run whose ratings lie in files is resumed like others, and its files go',
   { timeout: SEVERAL_RUNS },
   async () => {

@@ -9,7 +9,7 @@ import { factorflow, program, start } from '../run-cli.ts';
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-spill-test-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-const count = 400_000;
+const count = 150_000;
 const data = join(folder, 'ratings.csv');
 // There is room for the blocks, but not for the blocks and the chunks together.
 const budget = `${baseBytes(1) + 18 * count}`;

@@ -13,6 +13,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { expect, test } from 'vitest';
+import { byPairs } from '../../support/deep.ts';
 import type { ParquetBackendName } from '../../../connectors/parquet/backend.ts';
 import { readFooter } from '../../../connectors/parquet/footer-file.ts';
 import { HeaderReader } from '../../../connectors/parquet/pages/page-header.ts';
@@ -57,10 +58,15 @@ interface Kind {
   readonly dictionary: boolean;
 }
 
-const kinds: readonly Kind[] = (['numbers', 'texts'] as const).flatMap((table) =>
-  ([1, 2] as const).flatMap((version) =>
-    [0, 1, 5].flatMap((codec) => [true, false].map((dictionary) => ({ table, version, codec, dictionary }))),
+const kinds: readonly Kind[] = byPairs(
+  (['numbers', 'texts'] as const).flatMap((table) =>
+    ([1, 2] as const).flatMap((version) =>
+      [0, 1, 5].flatMap((codec) =>
+        [true, false].map((dictionary) => ({ table, version, codec, dictionary })),
+      ),
+    ),
   ),
+  (kind) => ({ ...kind }),
 );
 
 /** A file of two row groups with pages of few rows. */

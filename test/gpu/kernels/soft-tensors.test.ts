@@ -28,12 +28,10 @@ describe.skipIf(noGpu)('kernels on tensor cores, in software', () => {
 
   // One tile; three tiles with the ratings in the padding, so that one of two subgroups has two tile rows; in the
   // deep run also two tiles with an extra tile row for the ratings.
-  const halves = [
-    [7, true, false],
+  const halves = [[7, true, false]] as const;
+  const deepHalves = [
     [40, true, true],
     [9, false, false],
-  ] as const;
-  const deepHalves = [
     [32, true, true],
     [40, false, false],
   ] as const;
@@ -52,11 +50,9 @@ describe.skipIf(noGpu)('kernels on tensor cores, in software', () => {
 
   // Four of six tiles pass at a time, or the number that fits. Rings are stored after three tiles, or between
   // the lines of four.
-  const rooms: readonly UpdateInt8Params[] = [
-    { rank: 33, halfA: true, biases: false, room: 4 },
-    { rank: 33, halfA: false, biases: true },
-  ];
+  const rooms: readonly UpdateInt8Params[] = [{ rank: 33, halfA: false, biases: true }];
   const deepRooms: readonly UpdateInt8Params[] = [
+    { rank: 33, halfA: true, biases: false, room: 4 },
     { rank: 48, halfA: true, biases: true },
     { rank: 64, halfA: false, biases: false },
   ];

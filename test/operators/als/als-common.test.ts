@@ -4,6 +4,7 @@
  */
 import { sizedParams } from '../../../operators/als/als-params.ts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { everyNth } from '../../support/deep.ts';
 import { stageNamed } from '../../../engine/plan/physical-plan.ts';
 import { type AlsOptions, Session } from '../../../index.ts';
 import { checkAlsParams } from '../../../operators/als/params.ts';
@@ -52,9 +53,9 @@ describe('rows that every device solves', () => {
     ['explicit, without biases', { biases: false }],
     ['implicit', { implicitPrefs: true }],
   ];
-  it.each(settings)('give the same model on CPUs, %s', async (_, options) => {
+  it.each(everyNth(settings, 2, 1))('give the same model on CPUs, %s', async (_, options) => {
     const expected = await errorOf(cpu, options);
-    for (const fakeDevices of [2, 4]) {
+    for (const fakeDevices of everyNth([2, 4], 2)) {
       await using several = await Session.create({ device: 'cpu', workers: 2, fakeDevices });
       for (const [name, grid] of Object.entries(gridsOn(fakeDevices)))
         expect({

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { stageNamed } from '../../../engine/plan/physical-plan.ts';
 import { ALS, type AlsOptions, type Model, Session, SGD } from '../../../index.ts';
 import { errorsOf, expectErrors, fitGrid } from '../../support/compared-grids.ts';
+import { isDeep } from '../../support/deep.ts';
 import { randomRatings, ratingBatches } from '../../support/ratings.ts';
 
 const grids: Partial<AlsOptions>[] = [
@@ -59,7 +60,7 @@ describe('grids of ALS on a CPU', () => {
 });
 
 describe('grids of ALS on several devices', () => {
-  it.each([2, 4])('%i in the place of one CPU give the same model', async (fakeDevices) => {
+  it.each(isDeep ? [2, 4] : [2])('%i in the place of one CPU give the same model', async (fakeDevices) => {
     await using several = await Session.create({ device: 'cpu', workers: 2, fakeDevices });
     for (const [at, [name, options]] of settings.entries()) {
       const expected = errorsOf(await fit(session, options));
@@ -112,7 +113,7 @@ describe('more devices than rows', () => {
 });
 
 describe('sums that add up inside groups of devices first', () => {
-  it.each(['2,2', '1,3'])('give the same model: groups of %s', async (partitionGroups) => {
+  it.each(isDeep ? ['2,2', '1,3'] : ['1,3'])('give the same model: groups of %s', async (partitionGroups) => {
     await using four = await Session.create({ device: 'cpu', workers: 2, fakeDevices: 4 });
     const parts = { partitionUsers: '4,4', partitionItems: '4,4', partitionGroups };
     for (const options of [
