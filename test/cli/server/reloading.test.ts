@@ -6,6 +6,7 @@ import { afterAll, expect, it } from 'vitest';
 import { CancelledError } from '../../../engine/errors.ts';
 import { folderState } from '../../../cli/server/reloading.ts';
 import { loadModel, type LoadedModel, ServedModels } from '../../../cli/server/loaded-model.ts';
+import { everyNth } from '../../support/deep.ts';
 import {
   closeAll,
   numbers,
