@@ -38,7 +38,7 @@ import { nullableTexts } from '../engine/values/value-texts.ts';
 import { countedRows, CountRows } from '../operators/dataflow/count-rows.ts';
 import { EXCHANGE, EXCHANGE_IN_FILES } from '../operators/exchange/exchanged-rows.ts';
 import { explainRows } from './inspect/explain-rows.ts';
-import { type ColumnSummary, Summaries } from './inspect/summaries.ts';
+import { type ColumnSummary, summarize } from './inspect/summaries.ts';
 import { textTable } from './inspect/text-table.ts';
 import { runRows } from './run-rows.ts';
 import type { RunOptions, RunSession } from './run-session.ts';
@@ -163,10 +163,7 @@ export abstract class Rows<Made> implements AsyncIterable<RecordBatch> {
   /** For each column: values, nulls, minimum and maximum; for numbers also mean and standard deviation. */
   async describe(...names: readonly string[]): Promise<ColumnSummary[]> {
     requireNames('describe', names);
-    const stream = await this.stream(names.length === 0 ? {} : { columns: names });
-    const summaries = new Summaries(stream.schema, names.length === 0 ? undefined : names);
-    for await (const batch of stream) summaries.add(batch);
-    return summaries.found;
+    return summarize(this, names.length === 0 ? undefined : names);
   }
 
   /** @internal The rows of a plan over this one. */

@@ -1,6 +1,6 @@
 import { UsageError } from '../engine/errors.ts';
 import type { Command, Positional } from './commands/command.ts';
-import { type CommandEntry, commandList } from './command-list.ts';
+import { type CommandEntry, commandList, wordsOf } from './command-list.ts';
 import { nearestFlag, flagName, type Options, shownFlag } from './options/option.ts';
 import type { RawValues } from './options/read-values.ts';
 import { commandName, HELP, quickAnswer } from './quick-answer.ts';
@@ -88,20 +88,22 @@ function withNegations(
 function namedWords(
   words: readonly string[],
   argv: readonly string[],
-  { name, words: notation }: CommandEntry,
+  { name }: CommandEntry,
   command: Command,
 ): Readonly<Record<string, readonly string[]>> {
   const { positionals } = command;
-  const wordsOf = ({ many }: Positional, at: number) => (many ? words.slice(at) : words.slice(at, at + 1));
-  if (positionals.some((positional, at) => positional.required && wordsOf(positional, at).length === 0)) {
-    throw new UsageError(`${name} needs ${notation}`, { advice: `See factorflow ${name} --help` });
+  const givenFor = ({ many }: Positional, at: number) => (many ? words.slice(at) : words.slice(at, at + 1));
+  if (positionals.some((positional, at) => positional.required && givenFor(positional, at).length === 0)) {
+    throw new UsageError(`${name} needs ${wordsOf(positionals)}`, {
+      advice: `See factorflow ${name} --help`,
+    });
   }
   const stray = positionals.at(-1)?.many ? undefined : words[positionals.length];
   if (stray !== undefined)
     throw new UsageError(`unknown argument "${stray}" of ${name}`, {
       advice: spacedList(argv, stray, command) ?? `See factorflow ${name} --help`,
     });
-  return Object.fromEntries(positionals.map((positional, at) => [positional.name, wordsOf(positional, at)]));
+  return Object.fromEntries(positionals.map((positional, at) => [positional.name, givenFor(positional, at)]));
 }
 
 function unknownCommand(name: string): UsageError {

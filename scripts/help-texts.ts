@@ -4,10 +4,10 @@
  */
 import type { Argv } from 'yargs';
 import type { Command } from '../cli/commands/command.ts';
-import { commandList } from '../cli/command-list.ts';
+import { commandList, wordsOf } from '../cli/command-list.ts';
 import { baseParser, declareFlags } from '../cli/parse-arguments.ts';
 import { list } from '../cli/options/kinds.ts';
-import { groups, type Option, shownFlag } from '../cli/options/option.ts';
+import { byHeading, type Option, shownFlag } from '../cli/options/option.ts';
 
 /** Terminal widths for which texts are made. */
 export const helpWidths = [60, 80, 100, 120] as const;
@@ -33,24 +33,24 @@ export async function helpTexts(): Promise<Readonly<Record<string, Readonly<Reco
       await Promise.all(helpWidths.map(async (width) => [width, await make(width)] as const)),
     );
   const texts: [string, Readonly<Record<number, string>>][] = [['', await forWidths(overview)]];
-  for (const { name, words, summary, load } of commandList) {
+  for (const { name, summary, load } of commandList) {
     const command = await load();
+    const line = `${name} ${wordsOf(command.positionals)}`.trim();
     const describeParts = (parser: Argv) => describeCommand(parser, command);
     texts.push([
       name,
-      await forWidths((width) =>
-        textOf(helpParser(width).command(`${name} ${words}`.trim(), summary, describeParts), [name]),
-      ),
+      await forWidths((width) => textOf(helpParser(width).command(line, summary, describeParts), [name])),
     ]);
   }
   return Object.fromEntries(texts);
 }
 
-function overview(width: number): Promise<string> {
+async function overview(width: number): Promise<string> {
   const parser = helpParser(width).usage(
     '$0 <command> [flags]\n\nMatrix factorization of ratings in Parquet, Arrow, CSV and NDJSON files.',
   );
-  for (const { name, words, summary } of commandList) parser.command(`${name} ${words}`.trim(), summary);
+  for (const { name, summary, load } of commandList)
+    parser.command(`${name} ${wordsOf((await load()).positionals)}`.trim(), summary);
   return textOf(parser.epilog(`${examplesText(overviewExamples)}\n\n${closing}`), []);
 }
 
@@ -79,12 +79,9 @@ function describeCommand(parser: Argv, command: Command): Argv {
     });
   }
   declareFlags(parser, command.options);
-  const options = Object.entries(command.options);
   // yargs shows groups in the order in which they are first named.
-  for (const group of groups) {
-    for (const [key, option] of options)
-      if (option.group === group) describeOption(parser, { ...option, ...shownFlag(key, option) });
-  }
+  for (const [key, option] of byHeading(command.options))
+    describeOption(parser, { ...option, ...shownFlag(key, option) });
   parser.group(['help', 'version'], 'Options:');
   return parser.epilog(
     [examplesText(command.examples), command.epilog].filter((part) => part !== undefined).join('\n\n'),
@@ -101,7 +98,7 @@ function describeOption(parser: Argv, option: Option<unknown> & { readonly flag:
     option.choices === undefined || option.choices.length < 2 ? '' : ` (${list(option.choices)})`;
   parser.option(option.flag, {
     describe: option.describe + choices,
-    group: option.group,
+    group: option.group ?? 'Data:',
     hidden: option.hidden,
     ...(option.isSwitch ? {} : { defaultDescription: option.defaultText }),
   });

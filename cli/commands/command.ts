@@ -19,6 +19,15 @@ export interface Positional {
   readonly lastIsOutput?: boolean;
 }
 
+export const modelFolder: Positional = { name: 'model', describe: 'folder of a model', required: true };
+
+export const inputFiles = 'files (Parquet, CSV, TSV, "::", NDJSON, Arrow), folders of them or quoted globs';
+
+/** One or more words, the last positional of a command. */
+export function words(name: string, describe: string, more: Partial<Positional> = {}): Positional {
+  return { name, describe, required: true, many: true, ...more };
+}
+
 /** Context that the caller provides to a command. */
 export interface CommandContext {
   /** Fires at the first Ctrl-C. */

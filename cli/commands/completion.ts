@@ -6,7 +6,7 @@ import { defineCommand } from './command.ts';
 
 const shells = ['bash', 'zsh', 'fish'] as const;
 
-export const completion = defineCommand({
+export const command = defineCommand({
   summary: 'Print a script that completes commands and flags in a shell',
   positionals: [
     {

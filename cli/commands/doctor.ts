@@ -1,93 +1,62 @@
 import { UsageError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
-import { defineCommand } from './command.ts';
+import { defineCommand, words } from './command.ts';
 import { bounds } from '../../api/check-objects.ts';
 import { describeMachine, type Machine, type WebGpuFacts, webGpuFacts } from '../../api/inspect/machine.ts';
 import { facts } from '../report/facts.ts';
 import { columnOptions } from '../options/data/data-options.ts';
-import { choice, listOf, shown, toggle, wholeNumber } from '../options/kinds.ts';
-import { flagName, type Option } from '../options/option.ts';
+import { choice, listOf, option, toggle, wholeNumber } from '../options/kinds.ts';
+import { grouped, refuseFlags } from '../options/option.ts';
 import { commonOptions } from '../options/output-options.ts';
 import { tables } from '../options/training/param-options.ts';
 
 /** Whole numbers separated by commas. */
-const ranksOption: Option<readonly number[]> = {
-  describe: 'for --tune: ranks to tune for',
-  group: 'Options:',
+const ranksOption = {
+  ...option(
+    'for --tune: ranks to tune for',
+    { defaultText: '64,100,128', fallback: [64, 100, 128] as readonly number[] },
+    `whole numbers from 1 to ${bounds.rank}, separated by commas, such as 64,100`,
+    (given): readonly number[] | undefined => {
+      const parts = typeof given === 'number' ? [given] : typeof given === 'string' ? given.split(',') : [];
+      const ranks = parts.map((part) => (/^\s*\d{1,4}\s*$/.test(String(part)) ? Number(part) : 0));
+      const isKnown = ranks.length > 0 && ranks.every((rank) => rank >= 1 && rank <= bounds.rank);
+      return isKnown ? [...new Set(ranks)] : undefined;
+    },
+  ),
   isList: true,
-  defaultText: '64,100,128',
-  fallback: [64, 100, 128],
-  read: (given, flag) => {
-    const parts =
-      typeof given === 'number'
-        ? [String(given)]
-        : typeof given === 'string'
-          ? given.split(',').map((part) => part.trim())
-          : [];
-    const ranks = parts.map((part) => (/^\d{1,4}$/.test(part) ? Number(part) : 0));
-    if (ranks.length > 0 && ranks.every((rank) => rank >= 1 && rank <= bounds.rank))
-      return [...new Set(ranks)];
-    throw new UsageError(
-      `${flag} must be whole numbers from 1 to ${bounds.rank}, separated by commas, such as 64,100, ` +
-        `got ${shown(given)}`,
-    );
-  },
 };
 
 const options = {
-  checkKernels: toggle({
-    describe:
+  ...grouped('Options:', {
+    checkKernels: toggle(
       'compare every GPU kernel with its float64 version on this adapter, also if it is software; ' +
-      'exit code 5 if a kernel is wrong',
-    group: 'Options:',
-  }),
-  kernel: listOf({
-    describe: 'for --check-kernels: the kernels to check, by their names in its report',
-    group: 'Options:',
-    defaultText: 'all',
-  }),
-  workers: wholeNumber({
-    describe: 'for --check-kernels: devices of the card that check at the same time, each with a thread',
-    group: 'Options:',
-    least: 1,
-    most: 64,
-    defaultText: 'three for four cores, at most 12',
-  }),
-  tune: toggle({
-    describe:
+        'exit code 5 if a kernel is wrong',
+    ),
+    kernel: listOf('for --check-kernels: the kernels to check, by their names in its report', {
+      defaultText: 'all',
+    }),
+    workers: wholeNumber(
+      'for --check-kernels: devices of the card that check at the same time, each with a thread',
+      { least: 1, most: 64, defaultText: 'three for four cores, at most 12' },
+    ),
+    tune: toggle(
       "time the GPU's kernels, on ratings or generated ones; training on data of that shape then uses " +
-      'the fastest',
-    group: 'Options:',
+        'the fastest',
+    ),
+    rank: ranksOption,
+    solver: choice('for --tune: see train', { choices: tables.als.params.solver.choices, fallback: 'auto' }),
+    biases: { ...toggle('for --tune: see train'), off: 'for --tune: see train', fallback: true },
   }),
-  rank: ranksOption,
-  solver: choice({
-    describe: 'for --tune: see train',
-    group: 'Options:',
-    choices: tables.als.params.solver.choices,
-    fallback: 'auto',
-  }),
-  biases: {
-    ...toggle({ describe: 'for --tune: see train', group: 'Options:' }),
-    off: 'for --tune: see train',
-    fallback: true,
-  },
   ...columnOptions,
   ...commonOptions,
 };
 
-/** Flags of --tune, and of --check-kernels. */
 const tuneFlags = ['rank', 'solver', 'biases', 'userCol', 'itemCol', 'ratingCol'] as const;
-const checkFlags = ['kernel', 'workers'] as const;
 
-export const doctor = defineCommand({
+export const command = defineCommand({
   summary: 'Show versions, processor, memory and GPU; check and tune its kernels',
   positionals: [
-    {
-      name: 'ratings',
-      describe: 'for --tune: files or folders of ratings like those you train on',
-      required: false,
-      many: true,
-    },
+    words('ratings', 'for --tune: files or folders of ratings like those you train on', { required: false }),
   ],
   options,
   examples: [
@@ -106,9 +75,7 @@ export const doctor = defineCommand({
       throw new UsageError('--tune and --check-kernels exclude each other', {
         advice: 'Run one after the other',
       });
-    const forChecks = values.checkKernels ? undefined : checkFlags.find((name) => given.has(name));
-    if (forChecks !== undefined)
-      throw new UsageError(`--${flagName(forChecks)} acts only with --check-kernels`);
+    if (!values.checkKernels) refuseFlags(given, ['kernel', 'workers'], 'acts only with --check-kernels');
     if (values.tune)
       return (await import('../doctor/tune.ts')).tune(
         { ...values, columns: { userCol, itemCol, ratingCol }, paths: positionals.ratings },
@@ -118,8 +85,7 @@ export const doctor = defineCommand({
       throw new UsageError(`unknown argument "${positionals.ratings[0]}"`, {
         advice: 'Give ratings with --tune',
       });
-    const useless = tuneFlags.find((name) => given.has(name));
-    if (useless !== undefined) throw new UsageError(`--${flagName(useless)} acts only with --tune`);
+    refuseFlags(given, tuneFlags, 'acts only with --tune');
     if (values.checkKernels)
       return (await import('../doctor/check-kernels.ts')).checkKernels(
         { kernels: values.kernel, workers: values.workers },

@@ -9,7 +9,7 @@ import type {
   Session,
   RankingEvaluation,
 } from '../../index.ts';
-import { type CommandResult, defineCommand } from './command.ts';
+import { type CommandResult, defineCommand, modelFolder, words } from './command.ts';
 import type { Values } from '../options/option.ts';
 import {
   besideMeans,
@@ -40,18 +40,14 @@ const options = {
   ...commonOptions,
 };
 
-export const evaluate = defineCommand({
+export const command = defineCommand({
   summary: "Compare a model's predictions with known ratings",
   positionals: [
-    { name: 'model', describe: 'folder of a model', required: true },
-    {
-      name: 'ratings',
-      describe:
-        'ratings with the columns that the model was trained on: files, folders, quoted globs, or ' +
-        '- for stdin',
-      required: true,
-      many: true,
-    },
+    modelFolder,
+    words(
+      'ratings',
+      'ratings with the columns that the model was trained on: files, folders, quoted globs, or - for stdin',
+    ),
   ],
   options,
   examples: [

@@ -1,11 +1,11 @@
 import { UsageError } from '../../engine/errors.ts';
 import type { PhysicalPlan } from '../../index.ts';
-import { type CommandContext, defineCommand } from './command.ts';
+import { type CommandContext, defineCommand, inputFiles, words } from './command.ts';
 import { openSession } from '../sessions/open-session.ts';
 import { text, toggle, wholeNumber } from '../options/kinds.ts';
 import { algorithmOf, givenParams } from '../options/training/param-options.ts';
 import { reportOption } from '../options/output-options.ts';
-import { flagName, type Values } from '../options/option.ts';
+import { grouped, type Values, refuseFlags } from '../options/option.ts';
 import {
   fitCheckpoints,
   checkTraining,
@@ -16,30 +16,29 @@ import { trainerOf, trainingSets } from '../sessions/trainer.ts';
 import { parseSize } from '../../api/sizes.ts';
 import type { AssumedDevice } from '../../api/training/plans/plan-of-problem.ts';
 
-const counts = { least: 1, most: Number.MAX_SAFE_INTEGER, group: 'Without data:' } as const;
+const counts = { least: 1, most: Number.MAX_SAFE_INTEGER };
 
 const options = {
-  users: wholeNumber({ describe: 'number of users m', ...counts }),
-  items: wholeNumber({ describe: 'number of items n', ...counts }),
-  ratings: wholeNumber({ describe: 'number of ratings Nz', ...counts }),
-  devices: text({
-    describe:
+  ...grouped('Without data:', {
+    users: wholeNumber('number of users m', counts),
+    items: wholeNumber('number of items n', counts),
+    ratings: wholeNumber('number of ratings Nz', counts),
+    devices: text(
       "GPUs to assume instead of this machine's, with their memory: 4x12GB, 80GB,141GB, or 2x4x12GB " +
-      'for two sockets; estimates the time of an iteration, --memory-budget limits the host',
-    group: 'Without data:',
+        'for two sockets; estimates the time of an iteration, --memory-budget limits the host',
+    ),
   }),
-  analyze: toggle({
-    describe: 'also train, and print measured next to planned figures; saves nothing',
-    group: 'Options:',
+  ...grouped('Options:', {
+    analyze: toggle('also train, and print measured next to planned figures; saves nothing'),
   }),
   ...trainingOptions,
   initModel: initModelOption,
-  modelDir: text({
-    describe:
+  ...grouped('Output:', {
+    modelDir: text(
       'flag of train, accepted so that the same command or configuration can be planned; nothing is written',
-    group: 'Output:',
+    ),
+    force: toggle('flag of train, without effect here'),
   }),
-  force: toggle({ describe: 'flag of train, without effect here', group: 'Output:' }),
   report: reportOption,
 };
 
@@ -61,17 +60,10 @@ const dataFlags = [
   'initModel',
 ] as const;
 
-export const plan = defineCommand({
+export const command = defineCommand({
   summary: 'Show what a training run would do, and why',
   positionals: [
-    {
-      name: 'paths',
-      describe:
-        'files (Parquet, CSV, TSV, "::", NDJSON, Arrow), folders of them or quoted globs; none with ' +
-        '--users, --items and --ratings',
-      required: false,
-      many: true,
-    },
+    words('paths', `${inputFiles}; none with --users, --items and --ratings`, { required: false }),
   ],
   options,
   examples: [
@@ -165,11 +157,7 @@ async function planOfCounts(
       advice: 'See factorflow plan --help',
     });
   }
-  const idle = dataFlags.find((name) => given.has(name));
-  if (idle !== undefined)
-    throw new UsageError(`--${flagName(idle)} acts only with paths of ratings`, {
-      advice: 'Leave it out, or name the ratings',
-    });
+  refuseFlags(given, dataFlags, 'acts only with paths of ratings', 'Leave it out, or name the ratings');
   const { planOfAssumed, planOfProblem } = await import('../../api/training/plans/plan-of-problem.ts');
   const testRatings = Math.round(ratings * testFraction);
   const profile = {
@@ -201,13 +189,12 @@ const MOST_DEVICES = 64;
 
 /** Parses --devices: "4x12GB", or a list of their memory. Throws UsageError for flags of real devices. */
 function assumedDevicesOf(devices: string, given: ReadonlySet<string>): AssumedDevice[] {
-  const idle = (['device', 'deviceMemory', 'workers', 'fakeDevices'] as const).find((name) =>
-    given.has(name),
+  refuseFlags(
+    given,
+    ['device', 'deviceMemory', 'workers', 'fakeDevices'],
+    'cannot be used with --devices',
+    'Leave one of them out',
   );
-  if (idle !== undefined)
-    throw new UsageError(`--${flagName(idle)} cannot be used with --devices`, {
-      advice: 'Leave one of them out',
-    });
   return devices.split(',').flatMap(devicesOf);
 }
 

@@ -1,17 +1,9 @@
 import { checkTraining, trainOptions, withPlan } from '../options/training/training-options.ts';
-import { defineCommand } from './command.ts';
+import { defineCommand, inputFiles, words } from './command.ts';
 
-export const train = defineCommand({
+export const command = defineCommand({
   summary: 'Train a factor model on ratings',
-  positionals: [
-    {
-      name: 'ratings',
-      describe:
-        'files (Parquet, CSV, TSV, "::", NDJSON, Arrow), folders of them or quoted globs, or - for stdin',
-      required: true,
-      many: true,
-    },
-  ],
+  positionals: [words('ratings', `${inputFiles}, or - for stdin`)],
   options: trainOptions,
   examples: [
     [

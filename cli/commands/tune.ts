@@ -1,16 +1,9 @@
 import { tuneOptions } from '../options/training/tune-options.ts';
-import { defineCommand } from './command.ts';
+import { defineCommand, inputFiles, words } from './command.ts';
 
-export const tune = defineCommand({
+export const command = defineCommand({
   summary: 'Search for good parameters and train with the best',
-  positionals: [
-    {
-      name: 'ratings',
-      describe: 'files (Parquet, CSV, TSV, "::", NDJSON, Arrow), folders of them or quoted globs',
-      required: true,
-      many: true,
-    },
-  ],
+  positionals: [words('ratings', inputFiles)],
   options: tuneOptions,
   examples: [
     ['tune ratings/ --model-dir model', 'thirty trials of the usual parameters'],

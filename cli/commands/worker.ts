@@ -12,7 +12,7 @@ const memoryBudget: Option<number | undefined> = {
   read: (given, flag) => parseSize(textOf(given, flag), flag),
 };
 
-export const worker = defineCommand({
+export const command = defineCommand({
   summary: 'Train for a parent process: Arrow in, events and factors out',
   positionals: [],
   options: { ...machineOptions, memoryBudget, spillDir: spillDirOption },

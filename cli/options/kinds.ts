@@ -1,46 +1,69 @@
 import { UsageError } from '../../engine/errors.ts';
+import { parseSize } from '../../api/sizes.ts';
 import { listed as list, type OneOrTwo } from '../../operators/params/table.ts';
-import type { Group, Option } from './option.ts';
+import type { Option } from './option.ts';
 
-interface Spec<F> {
-  readonly describe: string;
-  readonly group: Group;
-  readonly alias?: string;
-  readonly isList?: boolean;
+type Spec<F> = Partial<Pick<Option<unknown>, 'group' | 'alias' | 'isList' | 'defaultText'>> & {
   readonly fallback?: F;
-  readonly defaultText?: string;
+};
+
+/** A flag of values that `accept` returns; undefined for others, of which an error says what is `meant`. */
+export function option<T, F = undefined>(
+  describe: string,
+  spec: Spec<F>,
+  meant: string,
+  accept: (given: unknown) => T | undefined,
+): Option<T | F> {
+  const read = (given: unknown, flag: string) => {
+    const value = accept(given);
+    if (value !== undefined) return value;
+    throw new UsageError(`${flag} must be ${meant}, got ${shown(given)}`);
+  };
+  const defaultText = spec.fallback === undefined ? undefined : String(spec.fallback);
+  return { defaultText, ...spec, describe, fallback: spec.fallback as F, read };
 }
 
 /** A flag without a value. */
-export function toggle(spec: Spec<boolean>): Option<boolean> {
+export function toggle(describe: string, spec: Spec<boolean> = {}): Option<boolean> {
   const read = (given: unknown, flag: string) => {
     if (typeof given === 'boolean') return given;
     throw new UsageError(`${flag} is true or false, got ${shown(given)}`);
   };
-  return { ...spec, isSwitch: true, fallback: false, read };
+  return { ...spec, describe, isSwitch: true, fallback: false, read };
 }
 
-export function text<F extends string | undefined = undefined>(spec: Spec<F>): Option<string | F> {
-  return { defaultText: spec.fallback, ...spec, fallback: spec.fallback as F, read: textOf };
+export function text<F extends string | undefined = undefined>(
+  describe: string,
+  spec: Spec<F> = {},
+): Option<string | F> {
+  return { defaultText: spec.fallback, ...spec, describe, fallback: spec.fallback as F, read: textOf };
 }
 
 /** A required text. */
-export function requiredText(spec: Spec<never>): Option<string> {
-  return { ...spec, required: true, fallback: '', read: textOf };
+export function requiredText(describe: string, spec: Spec<never> = {}): Option<string> {
+  return { ...spec, describe, required: true, fallback: '', read: textOf };
+}
+
+/** A size in bytes, such as 4GiB. */
+export function size<F extends number | undefined = undefined>(
+  describe: string,
+  spec: Spec<F>,
+): Option<number | F> {
+  const read = (given: unknown, flag: string) =>
+    parseSize(typeof given === 'number' ? given : textOf(given, flag), flag);
+  return { ...spec, describe, fallback: spec.fallback as F, read };
 }
 
 export function choice<const C extends string, F extends C | undefined = undefined>(
+  describe: string,
   spec: Spec<F> & { readonly choices: readonly C[] },
 ): Option<C | F> {
-  const read = (given: unknown, flag: string) => {
-    const found = spec.choices.find((candidate) => candidate === given);
-    if (found !== undefined) return found;
-    throw new UsageError(`${flag} must be ${list(spec.choices)}, got ${shown(given)}`);
-  };
-  return { defaultText: spec.fallback, ...spec, fallback: spec.fallback as F, read };
+  const { choices } = spec;
+  const own = option(describe, spec, list(choices), (given) => choices.find((one) => one === given));
+  return { ...own, choices };
 }
 
-interface NumberSpec<F> extends Spec<F> {
+interface NumberBounds {
   readonly least?: number;
   readonly most?: number;
   /** The bound itself is excluded. */
@@ -48,101 +71,66 @@ interface NumberSpec<F> extends Spec<F> {
   readonly below?: number;
 }
 
+type NumberSpec<F> = Spec<F> & NumberBounds;
+
 export function wholeNumber<F extends number | undefined = undefined>(
-  spec: NumberSpec<F>,
+  describe: string,
+  spec: NumberSpec<F> = {},
 ): Option<number | F> {
-  return numeric('a whole number', Number.isSafeInteger, spec);
+  return option(describe, spec, `a whole number${range(spec)}`, (given) => wholeOf(given, spec));
+}
+
+export function decimal<F extends number | undefined = undefined>(
+  describe: string,
+  spec: NumberSpec<F> = {},
+): Option<number | F> {
+  return option(describe, spec, `a number${range(spec)}`, (given) => decimalOf(given, spec));
 }
 
 /** A whole number, or a word such as `auto`. */
 export function countOr<const W extends string>(
   word: W,
-  {
-    least,
-    most = Number.MAX_SAFE_INTEGER,
-    ...spec
-  }: Spec<undefined> & { readonly least: number; readonly most?: number },
+  describe: string,
+  spec: NumberSpec<undefined>,
 ): Option<number | W | undefined> {
-  const read = (given: unknown, flag: string) => {
-    if (given === word) return word;
-    const value = numberOf(given);
-    if (Number.isSafeInteger(value) && value >= least && value <= most) return value;
-    throw new UsageError(
-      `${flag} must be ${word} or a whole number${range({ ...spec, least, ...(most < Number.MAX_SAFE_INTEGER ? { most } : {}) })}, got ${shown(given)}`,
-    );
-  };
-  return { ...spec, fallback: undefined, read };
+  return option(describe, spec, `${word} or a whole number${range(spec)}`, (given) =>
+    given === word ? word : wholeOf(given, spec),
+  );
 }
 
-export function decimalOrAuto({
-  least,
-  ...spec
-}: Spec<undefined> & { readonly least: number }): Option<number | 'auto' | undefined> {
-  const read = (given: unknown, flag: string) => {
-    const value = given === 'auto' ? given : numberOf(given);
-    if (value === 'auto' || (Number.isFinite(value) && value >= least)) return value;
-    throw new UsageError(`${flag} must be auto or a number of ${least} or more, got ${shown(given)}`);
-  };
-  return { ...spec, fallback: undefined, read };
-}
-
-export function decimal<F extends number | undefined = undefined>(spec: NumberSpec<F>): Option<number | F> {
-  return numeric('a number', Number.isFinite, spec);
+export function decimalOrAuto(
+  describe: string,
+  spec: NumberSpec<undefined>,
+): Option<number | 'auto' | undefined> {
+  return option(describe, spec, `auto or a number${range(spec)}`, (given) =>
+    given === 'auto' ? given : decimalOf(given, spec),
+  );
 }
 
 /** A number, or two separated by a comma: "5" or "2,4". A configuration file may have an array of two. */
-export function oneOrTwo(spec: Spec<undefined> & { readonly least?: number }): Option<OneOrTwo | undefined> {
-  const read = (given: unknown, flag: string): OneOrTwo => {
+export function oneOrTwo(describe: string, spec: NumberSpec<undefined>): Option<OneOrTwo | undefined> {
+  const accept = (given: unknown): OneOrTwo | undefined => {
     const parts: readonly unknown[] =
       typeof given === 'string' ? given.split(',') : Array.isArray(given) ? given : [given];
-    const [first, second = first] = parts.map(numberOf);
-    if (
-      parts.length <= 2 &&
-      [first, second].every(
-        (value) => Number.isFinite(value) && value >= (spec.least ?? Number.NEGATIVE_INFINITY),
-      )
-    )
-      return parts.length === 1 ? first : [first, second];
-    throw new UsageError(
-      `${flag} must be a number${range(spec)}, or two with a comma between, got ${shown(given)}`,
-    );
+    const values = parts.map((part) => decimalOf(part, spec));
+    const [first, second] = values;
+    if (values.length > 2 || first === undefined || values.includes(undefined)) return undefined;
+    return second === undefined ? first : [first, second];
   };
-  return { ...spec, isList: true, fallback: undefined, read };
-}
-
-function numeric<F extends number | undefined>(
-  kind: string,
-  isKind: (value: number) => boolean,
-  spec: NumberSpec<F>,
-): Option<number | F> {
-  const {
-    least = Number.NEGATIVE_INFINITY,
-    most = Number.POSITIVE_INFINITY,
-    above = Number.NEGATIVE_INFINITY,
-    below = Number.POSITIVE_INFINITY,
-  } = spec;
-  const read = (given: unknown, flag: string) => {
-    const value = numberOf(given);
-    if (isKind(value) && value >= least && value <= most && value > above && value < below) return value;
-    throw new UsageError(`${flag} must be ${kind}${range(spec)}, got ${shown(given)}`);
-  };
-  return {
-    defaultText: spec.fallback === undefined ? undefined : String(spec.fallback),
-    ...spec,
-    fallback: spec.fallback as F,
-    read,
-  };
+  const meant = `a number${range(spec)}, or two with a comma between`;
+  return { ...option<OneOrTwo>(describe, spec, meant, accept), isList: true };
 }
 
 /** Values separated by commas, each read as `item`. */
-export function listed<T, F extends readonly T[] | undefined>({
-  item,
-  ...spec
-}: Spec<F> & { readonly item: Option<T> }): Option<readonly NonNullable<T>[] | F> {
+export function listed<T, F extends readonly T[] | undefined>(
+  describe: string,
+  { item, ...spec }: Spec<F> & { readonly item: Pick<Option<T>, 'read'> },
+): Option<readonly NonNullable<T>[] | F> {
   const parts = (given: unknown): readonly unknown[] =>
     typeof given === 'string' ? given.split(',').map((part) => part.trim()) : [given];
   return {
     ...spec,
+    describe,
     isList: true,
     fallback: spec.fallback as F,
     read: (given, flag) => parts(given).map((part) => item.read(part, flag) as NonNullable<T>),
@@ -156,15 +144,25 @@ export function textOf(given: unknown, flag: string): string {
   throw new UsageError(`${flag} needs a text, got ${shown(given)}`);
 }
 
-/** The value of a decimal number; NaN for any other text. */
-function numberOf(given: unknown): number {
-  if (typeof given === 'number') return given;
-  if (typeof given !== 'string' || !/^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i.test(given))
-    return Number.NaN;
-  return Number(given);
+function wholeOf(given: unknown, bounds: NumberBounds): number | undefined {
+  const value = decimalOf(given, bounds);
+  return Number.isSafeInteger(value) ? value : undefined;
 }
 
-function range({ least, most, above, below }: NumberSpec<unknown>): string {
+/** The value of a decimal number within bounds; undefined for any other text. */
+function decimalOf(
+  given: unknown,
+  { least = -Infinity, most = Infinity, above = -Infinity, below = Infinity }: NumberBounds,
+): number | undefined {
+  const isNumber =
+    typeof given === 'number' ||
+    (typeof given === 'string' && /^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i.test(given));
+  const value = isNumber ? Number(given) : NaN;
+  const isWithin = value >= least && value <= most && value > above && value < below;
+  return Number.isFinite(value) && isWithin ? value : undefined;
+}
+
+function range({ least, most, above, below }: NumberBounds): string {
   const count = (value: number) => value.toLocaleString('en-US');
   if (least !== undefined && most !== undefined) return ` from ${count(least)} to ${count(most)}`;
   if (above !== undefined && below !== undefined) return ` above ${count(above)} and below ${count(below)}`;
@@ -178,9 +176,10 @@ export function shown(given: unknown): string {
 
 /** Several texts, separated by commas or from repeating the flag. */
 export function listOf<F extends readonly string[] | undefined = undefined>(
-  spec: Spec<F>,
+  describe: string,
+  spec: Spec<F> = {},
 ): Option<readonly string[] | F> {
-  return { ...spec, isList: true, fallback: spec.fallback as F, read: readList };
+  return { ...spec, describe, isList: true, fallback: spec.fallback as F, read: readList };
 }
 
 /**

@@ -1,8 +1,7 @@
 import { checkDevice, type DeviceRequest } from '../../api/devices/device-request.ts';
-import { parseSize } from '../../api/sizes.ts';
 import { choices } from '../../api/check-objects.ts';
-import { choice, text, textOf, wholeNumber } from './kinds.ts';
-import type { Option } from './option.ts';
+import { choice, size, text, wholeNumber } from './kinds.ts';
+import { grouped, type Option } from './option.ts';
 
 const device: Option<DeviceRequest> = {
   describe:
@@ -13,52 +12,37 @@ const device: Option<DeviceRequest> = {
   read: checkDevice,
 };
 
-/** In bytes. */
-const deviceMemory: Option<number | undefined> = {
-  describe: 'limit of the memory used on each GPU, such as 8GiB',
-  group: 'Machine:',
-  defaultText: 'until the GPU refuses',
-  fallback: undefined,
-  read: (given, flag) => parseSize(typeof given === 'number' ? given : textOf(given, flag), flag),
-};
-
 /** The devices and threads of a run. */
 export const machineOptions = {
   device,
-  deviceMemory,
-  workers: wholeNumber({
-    describe: 'CPU threads; any number gives the same result (for sgd see the end of train --help)',
-    group: 'Machine:',
-    least: 1,
-    most: 256,
-    defaultText: 'one per core; with a GPU three for four cores',
+  ...grouped('Machine:', {
+    deviceMemory: size('limit of the memory used on each GPU, such as 8GiB', {
+      defaultText: 'until the GPU refuses',
+    }),
+    workers: wholeNumber(
+      'CPU threads; any number gives the same result (for sgd see the end of train --help)',
+      { least: 1, most: 256, defaultText: 'one per core; with a GPU three for four cores' },
+    ),
   }),
 };
 
 /** For tests and demonstrations: the number of devices to simulate with one. */
 export const fakeDevicesOption: Option<number | undefined> = {
-  ...wholeNumber({ describe: 'devices in the place of one', group: 'Machine:', least: 1, most: 16 }),
+  ...wholeNumber('devices in the place of one', { group: 'Machine:', least: 1, most: 16 }),
   hidden: true,
 };
 
-/** In bytes. */
-export const memoryBudgetOption: Option<number | undefined> = {
-  describe: 'limit of the resident memory of the whole process, such as 4GiB',
+export const memoryBudgetOption = size('limit of the resident memory of the whole process, such as 4GiB', {
   group: 'Machine:',
   defaultText: "the machine's memory, or 0.8 of a container's limit",
-  fallback: undefined,
-  read: (given, flag) => parseSize(typeof given === 'number' ? given : textOf(given, flag), flag),
-};
-
-export const spillDirOption = text({
-  describe:
-    'folder for ratings, and for factors of ALS, that do not fit into --memory-budget; empty again at the end',
-  group: 'Machine:',
-  defaultText: "the system's folder for temporary files",
 });
 
-export const parquetBackendOption = choice({
-  describe: 'library that reads and writes Parquet',
+export const spillDirOption = text(
+  'folder for ratings, and for factors of ALS, that do not fit into --memory-budget; empty again at the end',
+  { group: 'Machine:', defaultText: "the system's folder for temporary files" },
+);
+
+export const parquetBackendOption = choice('library that reads and writes Parquet', {
   group: 'Machine:',
   choices: choices.parquetBackends,
   defaultText: 'parquet-wasm',

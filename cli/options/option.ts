@@ -1,6 +1,8 @@
+import { UsageError } from '../../engine/errors.ts';
 import { nearestName } from '../../operators/params/nearest-name.ts';
+
 /** Headings of --help, in order. */
-export const groups = [
+const groups = [
   'Required:',
   'Without data:',
   'Data:',
@@ -23,7 +25,8 @@ export type Group = (typeof groups)[number];
  */
 export interface Option<T> {
   readonly describe: string;
-  readonly group: Group;
+  /** Heading in --help; default 'Data:'. */
+  readonly group?: Group;
   readonly alias?: string;
   /** Takes no value. */
   readonly isSwitch?: boolean;
@@ -54,6 +57,20 @@ export type Options = Readonly<Record<string, Option<unknown>>>;
 
 export type Values<O extends Options> = { readonly [K in keyof O]: O[K] extends Option<infer T> ? T : never };
 
+/** The options under one heading of --help. */
+export function grouped<O extends object>(group: Group, options: O): O {
+  return Object.fromEntries(
+    Object.entries(options as Options).map(([key, option]) => [key, { ...option, group }]),
+  ) as O;
+}
+
+/** The options of each heading that has some, in the order of --help. */
+export function byHeading(options: Options): readonly (readonly [string, Option<unknown>])[] {
+  return groups.flatMap((heading) =>
+    Object.entries(options).filter(([, { group = 'Data:' }]) => group === heading),
+  );
+}
+
 /** A flag as --help shows it, with its help text. */
 export function shownFlag(
   key: string,
@@ -69,6 +86,17 @@ const short: Readonly<Record<string, string>> = { implicitPrefs: 'implicit' };
 
 export function flagName(key: string): string {
   return (short[key] ?? key).replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
+
+/** Throws UsageError for the first of these flags that is given: `fault` says why it has no effect. */
+export function refuseFlags(
+  given: ReadonlySet<string>,
+  names: readonly string[],
+  fault: string,
+  advice?: string,
+): void {
+  const found = names.find((name) => given.has(name));
+  if (found !== undefined) throw new UsageError(`--${flagName(found)} ${fault}`, { advice });
 }
 
 /** The flag, key or command most similar to a word; see nearestName. */

@@ -1,59 +1,55 @@
+import { grouped } from './option.ts';
 import { choices } from '../../api/check-objects.ts';
 import { choice, listOf, text, toggle } from './kinds.ts';
 import { machineOptions, parquetBackendOption } from './machine-options.ts';
 
 /** Flags of every command. */
 export const commonOptions = {
-  json: toggle({ describe: 'print the result as one JSON object on one line of stdout', group: 'Output:' }),
-  quiet: toggle({
-    describe:
+  ...grouped('Output:', {
+    json: toggle('print the result as one JSON object on one line of stdout'),
+    quiet: toggle(
       'print only results, errors and warnings: no progress, and no summary of files that were copied',
-    group: 'Output:',
+    ),
   }),
 };
 
 /** For commands that run long. */
-export const profileOption = toggle({
-  describe: 'print the time of the whole command by phase, with busy cores and bytes moved',
-  group: 'Output:',
-});
+export const profileOption = toggle(
+  'print the time of the whole command by phase, with busy cores and bytes moved',
+  { group: 'Output:' },
+);
 
 /** For commands with a report page. */
-export const reportOption = text({
-  describe: 'HTML page to write, with charts of what the command did; an earlier report there is replaced',
-  group: 'Output:',
-});
+export const reportOption = text(
+  'HTML page to write, with charts of what the command did; an earlier report there is replaced',
+  { group: 'Output:' },
+);
 
 /** For commands with --profile. */
-export const traceOption = text({
-  describe:
-    'write a trace of reads, transfers, kernels and saves, a timeline for each device, for Perfetto or chrome://tracing; replaces an earlier trace',
-  group: 'Output:',
-});
+export const traceOption = text(
+  'write a trace of reads, transfers, kernels and saves, a timeline for each device, for Perfetto or chrome://tracing; replaces an earlier trace',
+  { group: 'Output:' },
+);
 
-export const forceOption = toggle({ describe: 'replace an output that exists', group: 'Output:' });
+export const forceOption = toggle('replace an output that exists', { group: 'Output:' });
 
-export const toOption = choice({
-  describe: 'format of the output',
+export const toOption = choice('format of the output', {
   group: 'Output:',
   choices: choices.formats,
   defaultText: "by the output's ending",
 });
 
-export const partitionByOption = listOf({
-  describe:
-    'columns whose values name folders of the output, such as genre=Drama/year=1999, separated by commas',
-  group: 'Output:',
-});
+export const partitionByOption = listOf(
+  'columns whose values name folders of the output, such as genre=Drama/year=1999, separated by commas',
+  { group: 'Output:' },
+);
 
-export const escapeFormulasOption = toggle({
-  describe:
-    "in CSV and other text, write a quote (') before texts that a spreadsheet may run: = + - @, tab or CR first",
-  group: 'Output:',
-});
+export const escapeFormulasOption = toggle(
+  "in CSV and other text, write a quote (') before texts that a spreadsheet may run: = + - @, tab or CR first",
+  { group: 'Output:' },
+);
 
-export const codecOption = choice({
-  describe: 'compression inside a Parquet output, or an Arrow one (lz4 or zstd)',
+export const codecOption = choice('compression inside a Parquet output, or an Arrow one (lz4 or zstd)', {
   group: 'Output:',
   choices: choices.codecs,
   defaultText: 'zstd; Arrow: uncompressed',

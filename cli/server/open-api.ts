@@ -1,7 +1,6 @@
 import { packageInfo } from '../../api/package-info.ts';
 import type { JsonObject } from '../../index.ts';
-import { answerSchema, idSchema, schemaOf, type Fields } from './fields.ts';
-import type { Route } from './route.ts';
+import { answerSchema, idSchema, type ObjectSchema, type Route } from './route.ts';
 
 const readySchema = answerSchema({ ready: { type: 'boolean' }, model: { type: 'string' } });
 
@@ -105,10 +104,10 @@ function operationOf({ method, path, summary, query, body, answer }: Route, secu
       required: true,
       schema: idSchema,
     })),
-    ...Object.entries(query).map(([name, { describe, schema }]) => ({
+    ...Object.entries(query.properties).map(([name, { description, ...schema }]) => ({
       name,
       in: 'query',
-      description: describe,
+      description,
       schema,
       ...(schema.type === 'array' && { style: 'form', explode: false }),
     })),
@@ -118,7 +117,7 @@ function operationOf({ method, path, summary, query, body, answer }: Route, secu
     operationId: [method.toLowerCase(), ...(path.match(/\w+/g) ?? [])].join('_'),
     summary,
     ...(parameters.length > 0 && { parameters }),
-    ...(isPost && { requestBody: { required: true, content: contentOf(schemaOf(body)) } }),
+    ...(isPost && { requestBody: { required: true, content: contentOf(body) } }),
     responses: {
       200: {
         description: 'OK',
@@ -178,10 +177,10 @@ export function apiPage(routes: readonly Route[]): string {
 <code>{"error": {"code", "message"}}</code>.</p>${sections.join('\n')}\n${own.join('\n')}</html>\n`;
 }
 
-function table(fields: Fields, where: string): string {
-  const rows = Object.entries(fields).map(
-    ([name, { describe, required }]) =>
-      `<tr><td><code>${text(name)}</code></td><td>${where}${required ? ', required' : ''}</td><td>${text(describe)}</td></tr>`,
+function table({ properties, required }: ObjectSchema, where: string): string {
+  const rows = Object.entries(properties).map(
+    ([name, { description }]) =>
+      `<tr><td><code>${text(name)}</code></td><td>${where}${required.includes(name) ? ', required' : ''}</td><td>${text(String(description))}</td></tr>`,
   );
   return rows.length === 0 ? '' : `<table>${rows.join('')}</table>`;
 }

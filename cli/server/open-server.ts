@@ -15,7 +15,7 @@ import { type Access, headCheck } from './check-head.ts';
 import { HttpError, refusalOf } from './http-error.ts';
 import type { Metrics } from './metrics.ts';
 import { type ServerLimits, Requests, Transfers } from './requests.ts';
-import { routes } from './routes/routes.ts';
+import { routes } from './routes.ts';
 import type { ServedModels } from './loaded-model.ts';
 import { setImmediate as polled, setTimeout as pause } from 'node:timers/promises';
 import { readFileSync } from 'node:fs';

@@ -1,7 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { readFields, readId } from './fields.ts';
 import { HttpError } from './http-error.ts';
-import type { Route } from './route.ts';
+import { readId, readObject, type Route } from './route.ts';
 import type { ServedModels } from './loaded-model.ts';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
@@ -44,8 +43,8 @@ export class Requests {
           readId(id, name),
         ]),
       ),
-      query: readFields(route.query, request.query, 'query'),
-      body: route.method === 'POST' ? readFields(route.body, request.body, 'body') : {},
+      query: readObject(route.query, request.query, 'query'),
+      body: route.method === 'POST' ? readObject(route.body, request.body, 'body') : {},
     };
     const deadline = new Deadline(answerMilliseconds);
     reply.raw.once('close', () => deadline.abandon());

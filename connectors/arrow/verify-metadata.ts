@@ -1,3 +1,5 @@
+import { FlatTable } from './flat-table.ts';
+
 /**
  * Describes the metadata of a message (a FlatBuffer): the fields of each table by slot, as in Message.fbs and
  * Schema.fbs. apache-arrow's reader takes pointers out of bounds for zeros or for lengths of any size, so
@@ -94,37 +96,28 @@ export interface FooterBlock {
   readonly bodyLength: number;
 }
 
+const footerSlots = { dictionaries: 2, batches: 3 };
+
 /** Positions of the dictionaries or of the batches, from a verified footer. */
-export function footerBlocks(bytes: Uint8Array, of: 'dictionaries' | 'batches'): FooterBlock[] {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const field = footerField(view, of);
-  if (field === undefined) return [];
-  const vector = field + view.getUint32(field, true);
-  return Array.from({ length: view.getUint32(vector, true) }, (_, i) => {
-    const at = vector + 4 + 24 * i;
+export function footerBlocks(bytes: Uint8Array, of: keyof typeof footerSlots): FooterBlock[] {
+  const root = FlatTable.root(bytes);
+  const { first, length } = root.vector(footerSlots[of]);
+  return Array.from({ length }, (_, i) => {
+    const at = first + 24 * i;
     return {
-      offset: Number(view.getBigInt64(at, true)),
-      headLength: view.getInt32(at + 8, true),
-      bodyLength: Number(view.getBigInt64(at + 16, true)),
+      offset: Number(root.view.getBigInt64(at, true)),
+      headLength: root.view.getInt32(at + 8, true),
+      bodyLength: Number(root.view.getBigInt64(at + 16, true)),
     };
   });
-}
-
-/** Position of a vector's offset in a footer; undefined where the field is absent. */
-function footerField(view: DataView, of: 'dictionaries' | 'batches'): number | undefined {
-  const slot = 4 + 2 * (of === 'dictionaries' ? 2 : 3);
-  const root = view.getUint32(0, true);
-  const slots = root - view.getInt32(root, true);
-  const place = view.getUint16(slots, true) >= slot + 2 ? view.getUint16(slots + slot, true) : 0;
-  return place === 0 ? undefined : root + place;
 }
 
 /** Copy of a verified footer without its dictionaries, so that the schema can be read without them. */
 export function withoutDictionaries(bytes: Uint8Array): Uint8Array {
   const copy = bytes.slice();
-  const view = new DataView(copy.buffer);
-  const field = footerField(view, 'dictionaries');
-  if (field !== undefined) view.setUint32(field + view.getUint32(field, true), 0, true);
+  const root = FlatTable.root(copy);
+  const { first } = root.vector(footerSlots.dictionaries);
+  if (first > 0) root.view.setUint32(first - 4, 0, true);
   return copy;
 }
 

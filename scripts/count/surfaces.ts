@@ -6,10 +6,10 @@
 import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import * as library from '../../index.ts';
-import { commandList } from '../../cli/command-list.ts';
+import { commandList, wordsOf } from '../../cli/command-list.ts';
 import { flagName } from '../../cli/options/option.ts';
 import { openApi } from '../../cli/server/open-api.ts';
-import { routes } from '../../cli/server/routes/routes.ts';
+import { routes } from '../../cli/server/routes.ts';
 
 const root = resolve(import.meta.dirname, '../..');
 const textOf = (file: string) => readFileSync(join(root, file), 'utf8');
@@ -30,14 +30,14 @@ function exportedNames(): string[] {
 
 async function flags(): Promise<string[]> {
   const commands = await Promise.all(
-    commandList.map(async ({ name, words, load }) => {
-      const { options } = await load();
+    commandList.map(async ({ name, load }) => {
+      const { options, positionals } = await load();
       const shown = Object.entries(options).map(([key, { alias, choices, hidden, required }]) => {
         const values = choices === undefined ? '' : ` ${choices.join('|')}`;
         const notes = [alias && `-${alias}`, hidden && 'hidden', required && 'required'].filter(Boolean);
         return [`${name} --${flagName(key)}${values}`, ...notes].join(', ');
       });
-      return [`${name} ${words}`.trim(), ...shown.sort()];
+      return [`${name} ${wordsOf(positionals)}`.trim(), ...shown.sort()];
     }),
   );
   return commands.flat();

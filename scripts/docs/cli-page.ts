@@ -1,7 +1,7 @@
 /** docs/reference/cli.md: every command with its words and flags, from the command line's own definitions. */
 import type { Command } from '../../cli/commands/command.ts';
-import { type CommandEntry, commandList } from '../../cli/command-list.ts';
-import { flagName, groups, type Option, shownFlag } from '../../cli/options/option.ts';
+import { type CommandEntry, commandList, wordsOf } from '../../cli/command-list.ts';
+import { byHeading, flagName, type Option, shownFlag } from '../../cli/options/option.ts';
 
 const introduction = `# Command line
 
@@ -23,8 +23,10 @@ export async function cliPage(): Promise<string> {
   ].join('\n');
 }
 
-function commandSection({ name, words }: CommandEntry, command: Command): string {
-  const line = ['factorflow', name, words, '[flags]'].filter((word) => word !== '').join(' ');
+function commandSection({ name }: CommandEntry, command: Command): string {
+  const line = ['factorflow', name, wordsOf(command.positionals), '[flags]']
+    .filter((word) => word !== '')
+    .join(' ');
   const options = Object.entries(command.options).filter(([, option]) => !option.hidden);
   const required = options.filter(([, option]) => option.required).map(([key]) => ` --${flagName(key)} …`);
   const examples = command.examples.map(
@@ -47,9 +49,7 @@ function commandSection({ name, words }: CommandEntry, command: Command): string
         ]),
     table(
       ['flag', 'default', 'meaning'],
-      groups.flatMap((group) =>
-        options.filter(([, option]) => option.group === group).map(([key, option]) => flagRow(key, option)),
-      ),
+      byHeading(Object.fromEntries(options)).map(([key, option]) => flagRow(key, option)),
     ),
     examples.join('\n'),
     ...(command.epilog === undefined ? [] : [`${command.epilog}\n`]),

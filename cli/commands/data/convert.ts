@@ -1,7 +1,7 @@
 import { choices } from '../../../api/check-objects.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import { formatBytes, formatCount } from '../../../engine/format.ts';
-import { defineCommand } from '../command.ts';
+import { defineCommand, words } from '../command.ts';
 import { choice } from '../../options/kinds.ts';
 import { rowOptions, readSpec, textOptions } from '../../options/data/data-options.ts';
 import { partitionByOption, copyingOptions } from '../../options/output-options.ts';
@@ -10,9 +10,7 @@ import { seconds3 } from '../../progress/phrases.ts';
 import { chosenRows, knownRows, openSession } from '../../sessions/open-session.ts';
 
 const options = {
-  from: choice({
-    describe: 'format of the input',
-    group: 'Data:',
+  from: choice('format of the input', {
     choices: choices.formats,
     defaultText: "by the files' endings and first bytes",
   }),
@@ -22,17 +20,14 @@ const options = {
   ...copyingOptions,
 };
 
-export const convert = defineCommand({
+export const command = defineCommand({
   summary: 'Copy ratings into another format: Parquet, CSV, TSV, "::", NDJSON, Arrow',
   positionals: [
-    {
-      name: 'paths',
-      describe:
-        'inputs (files, folders, quoted globs, a URL of Parquet, - for stdin), then the output (a file, a folder for Parquet, - for stdout)',
-      required: true,
-      many: true,
-      lastIsOutput: true,
-    },
+    words(
+      'paths',
+      'inputs (files, folders, quoted globs, a URL of Parquet, - for stdin), then the output (a file, a folder for Parquet, - for stdout)',
+      { lastIsOutput: true },
+    ),
   ],
   options,
   examples: [

@@ -1,3 +1,4 @@
+import { grouped } from '../../options/option.ts';
 import { checkWritable } from '../../../api/output/check-output.ts';
 import { refuseOverlap } from '../../../api/output/check-overlap.ts';
 import { formatCount } from '../../../engine/format.ts';
@@ -5,25 +6,24 @@ import { choice, requiredText } from '../../options/kinds.ts';
 import { commonOptions, forceOption } from '../../options/output-options.ts';
 import { summaryOf } from '../../output/write-output.ts';
 import { seconds3 } from '../../progress/phrases.ts';
-import { defineCommand } from '../command.ts';
+import { defineCommand, modelFolder } from '../command.ts';
 
-export const exportFactors = defineCommand({
+export const command = defineCommand({
   summary: "Write a model's factors for other programs",
-  positionals: [{ name: 'model', describe: 'folder of a model', required: true }],
+  positionals: [modelFolder],
   options: {
-    output: requiredText({ describe: 'folder', group: 'Required:' }),
-    to: choice({
-      describe:
-        'NumPy arrays (user_ids.npy, user_factors.npy and of items), Parquet (users.parquet, items.parquet), or one file of tensors (factors.safetensors)',
-      group: 'Output:',
-      choices: ['npy', 'parquet', 'safetensors'],
-      fallback: 'npy',
+    ...grouped('Required:', {
+      output: requiredText('folder'),
     }),
-    precision: choice({
-      describe: 'of the numbers; float16 takes half the bytes',
-      group: 'Output:',
-      choices: ['float32', 'float16'],
-      fallback: 'float32',
+    ...grouped('Output:', {
+      to: choice(
+        'NumPy arrays (user_ids.npy, user_factors.npy and of items), Parquet (users.parquet, items.parquet), or one file of tensors (factors.safetensors)',
+        { choices: ['npy', 'parquet', 'safetensors'], fallback: 'npy' },
+      ),
+      precision: choice('of the numbers; float16 takes half the bytes', {
+        choices: ['float32', 'float16'],
+        fallback: 'float32',
+      }),
     }),
     force: forceOption,
     ...commonOptions,

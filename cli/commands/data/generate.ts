@@ -9,77 +9,53 @@ import {
   choice,
   decimal,
   list,
+  option,
   requiredText,
-  shown,
   text,
   toggle,
   wholeNumber,
 } from '../../options/kinds.ts';
 import { machineOptions } from '../../options/machine-options.ts';
-import { flagName, type Option, type Values } from '../../options/option.ts';
+import { flagName, grouped, type Values } from '../../options/option.ts';
 import { commonOptions, forceOption } from '../../options/output-options.ts';
 import { seconds3 } from '../../progress/phrases.ts';
 
 /** Two whole numbers separated by a comma. */
-const copiesOption: Option<{ readonly users: number; readonly items: number } | undefined> = {
-  describe: 'write a grid of U x V copies, along users and along items, such as 160,20',
-  group: 'Data:',
-  fallback: undefined,
-  defaultText: '1,1',
-  read: (given, flag) => {
+const copiesOption = option(
+  'write a grid of U x V copies, along users and along items, such as 160,20',
+  { defaultText: '1,1' },
+  'two whole numbers from 1, such as 100,1',
+  (given) => {
     const match = typeof given === 'string' ? /^\s*(\d{1,9})\s*[,x]\s*(\d{1,9})\s*$/.exec(given) : null;
-    const [users, items] = match === null ? [0, 0] : [Number(match[1]), Number(match[2])];
-    if (users >= 1 && items >= 1) return { users, items };
-    throw new UsageError(`${flag} must be two whole numbers from 1, such as 100,1, got ${shown(given)}`);
+    const [users, items] = (match ?? []).slice(1).map(Number);
+    return users >= 1 && items >= 1 ? { users, items } : undefined;
   },
-};
+);
 
-const count = (describe: string) =>
-  wholeNumber({ describe, group: 'Required:', least: 1, most: 2 ** 31 - 1 });
+const count = (describe: string, most = 2 ** 31 - 1) => wholeNumber(describe, { least: 1, most });
 
 const options = {
-  preset: choice({
-    describe: 'the data set whose shape is imitated',
-    group: 'Required:',
-    choices: choices.presets,
+  ...grouped('Required:', {
+    preset: choice('the data set whose shape is imitated', { choices: choices.presets }),
+    from: text('instead of --preset: ratings to copy, or a folder with train/ and test/'),
+    users: count('users: with --items and --ratings a data set of that size, instead of --preset'),
+    items: count('number of items, with --users'),
+    ratings: count('ratings of the data set, with a tenth as test part', Number.MAX_SAFE_INTEGER),
+    output: requiredText('folder to write train/, test/ and dataset.json to'),
   }),
-  from: text({
-    describe: 'instead of --preset: ratings to copy, or a folder with train/ and test/',
-    group: 'Required:',
-  }),
-  users: count('users: with --items and --ratings a data set of that size, instead of --preset'),
-  items: count('number of items, with --users'),
-  ratings: wholeNumber({
-    describe: 'ratings of the data set, with a tenth as test part',
-    group: 'Required:',
-    least: 1,
-    most: Number.MAX_SAFE_INTEGER,
-  }),
-  output: requiredText({ describe: 'folder to write train/, test/ and dataset.json to', group: 'Required:' }),
-  scale: decimal({
-    describe: 'factor of the number of users and ratings; items grow with its square root',
-    group: 'Data:',
+  scale: decimal('factor of the number of users and ratings; items grow with its square root', {
     above: 0,
     fallback: 1,
   }),
-  seed: wholeNumber({
-    describe: 'seed of the ratings; the same seed gives the same files',
-    group: 'Data:',
+  seed: wholeNumber('seed of the ratings; the same seed gives the same files', {
     least: 0,
     most: Number.MAX_SAFE_INTEGER,
     fallback: 0,
   }),
-  timestamps: toggle({
-    describe: 'add a column of times, timestamp, in seconds since 1970',
-    group: 'Data:',
-  }),
+  timestamps: toggle('add a column of times, timestamp, in seconds since 1970'),
   copies: copiesOption,
-  userCol: text({
-    describe: 'column of user ids in --from (int32 or int64)',
-    group: 'Data:',
-    fallback: 'user',
-  }),
-  itemCol: text({ describe: 'column of item ids in --from', group: 'Data:', fallback: 'item' }),
+  userCol: text('column of user ids in --from (int32 or int64)', { fallback: 'user' }),
+  itemCol: text('column of item ids in --from', { fallback: 'item' }),
   workers: { ...machineOptions.workers, describe: 'threads; any number gives the same files' },
   force: forceOption,
   ...commonOptions,
@@ -87,7 +63,7 @@ const options = {
 
 const idColumns = ['userCol', 'itemCol'] as const;
 
-export const generate = defineCommand({
+export const command = defineCommand({
   summary: 'Write a synthetic data set whose best reachable error is known, or copies of one',
   positionals: [],
   options,

@@ -1,10 +1,10 @@
 import { DataError, throwIfAborted, UsageError, publicPath } from '../../../engine/errors.ts';
 import type { EventSink } from '../../../index.ts';
-import { defineCommand, type CommandResult } from '../command.ts';
+import { defineCommand, type CommandResult, inputFiles, words } from '../command.ts';
 import { columnOptions, readOptions } from '../../options/data/data-options.ts';
 import { parquetBackendOption } from '../../options/machine-options.ts';
 import { chosenRows, readWhole } from '../../sessions/open-session.ts';
-import { flagName } from '../../options/option.ts';
+import { refuseFlags } from '../../options/option.ts';
 import { commonOptions } from '../../options/output-options.ts';
 import { textTable } from '../../../api/inspect/text-table.ts';
 import { counted, formatBytes, formatCount } from '../../../engine/format.ts';
@@ -16,17 +16,9 @@ import { nameFlags } from '../../report/name-flags.ts';
 
 const options = { ...columnOptions, ...readOptions, parquetBackend: parquetBackendOption, ...commonOptions };
 
-export const inspect = defineCommand({
+export const command = defineCommand({
   summary: 'Describe a data set: files, columns, users, items, ratings; or a model',
-  positionals: [
-    {
-      name: 'ratings',
-      describe:
-        'files (Parquet, CSV, TSV, "::", NDJSON, Arrow), folders of them or quoted globs; or the folder of a model',
-      required: true,
-      many: true,
-    },
-  ],
+  positionals: [words('ratings', `${inputFiles}; or the folder of a model`)],
   options,
   examples: [
     ['inspect ratings/', 'print files, row groups, columns with types and codecs; users, items and ratings'],
@@ -43,13 +35,8 @@ export const inspect = defineCommand({
         throw new UsageError(`${first} is a model, which is inspected alone`, {
           advice: 'Leave the other paths out',
         });
-      const idle = Object.keys(options).find(
-        (name) => given.has(name as keyof typeof options) && !(name in commonOptions),
-      );
-      if (idle !== undefined)
-        throw new UsageError(`--${flagName(idle)} acts on ratings, and ${first} is a model`, {
-          advice: 'Leave it out',
-        });
+      const ofRatings = Object.keys(options).filter((name) => !(name in commonOptions));
+      refuseFlags(given, ofRatings, `acts on ratings, and ${first} is a model`, 'Leave it out');
       const { modelInspection } = await import('../../report/model-inspection.ts');
       const model = await inspectModel(first);
       throwIfAborted(signal, 'read');

@@ -1,3 +1,4 @@
+import { grouped } from '../../options/option.ts';
 import { checkWritable } from '../../../api/output/check-output.ts';
 import { refuseOverlap } from '../../../api/output/check-overlap.ts';
 import { UsageError } from '../../../engine/errors.ts';
@@ -9,10 +10,12 @@ import { copyingOptions } from '../../options/output-options.ts';
 import { seconds3 } from '../../progress/phrases.ts';
 import { facts } from '../../report/facts.ts';
 import { openSession } from '../../sessions/open-session.ts';
-import { defineCommand } from '../command.ts';
+import { defineCommand, inputFiles, words } from '../command.ts';
 
 const options = {
-  output: requiredText({ describe: 'folder that the parts are written to', group: 'Required:' }),
+  ...grouped('Required:', {
+    output: requiredText('folder that the parts are written to'),
+  }),
   ...splitOptions,
   ...pairColumnOptions,
   ...readOptions,
@@ -20,16 +23,9 @@ const options = {
   to: { ...copyingOptions.to, defaultText: 'parquet, a folder of part files for each part' },
 };
 
-export const split = defineCommand({
+export const command = defineCommand({
   summary: 'Write the parts of ratings to train and to test on',
-  positionals: [
-    {
-      name: 'ratings',
-      describe: 'files (Parquet, CSV, TSV, "::", NDJSON, Arrow), folders of them or quoted globs',
-      required: true,
-      many: true,
-    },
-  ],
+  positionals: [words('ratings', inputFiles)],
   options,
   examples: [
     [

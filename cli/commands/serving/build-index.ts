@@ -1,5 +1,5 @@
 import { counted, formatBytes, formatCount } from '../../../engine/format.ts';
-import { defineCommand } from '../command.ts';
+import { defineCommand, modelFolder } from '../command.ts';
 import { choice, decimal, wholeNumber } from '../../options/kinds.ts';
 import { machineOptions } from '../../options/machine-options.ts';
 import { commonOptions } from '../../options/output-options.ts';
@@ -9,34 +9,24 @@ import { openSession } from '../../sessions/open-session.ts';
 
 const { workers } = machineOptions;
 
-export const buildIndex = defineCommand({
+export const command = defineCommand({
   summary: 'Build the index of a model with a large catalogue',
-  positionals: [{ name: 'model', describe: 'folder of a model', required: true }],
+  positionals: [modelFolder],
   options: {
-    searches: choice({
-      describe: 'build it for items of users (recommend), for similar items, or both',
-      group: 'Data:',
+    searches: choice('build it for items of users (recommend), for similar items, or both', {
       choices: ['both', 'recommend', 'similar'],
       fallback: 'both',
     }),
-    lists: wholeNumber({
-      describe: 'lists over which the items are distributed',
-      group: 'Data:',
+    lists: wholeNumber('lists over which the items are distributed', {
       least: 1,
       most: 1 << 16,
       defaultText: '4 times the root of the number of items',
     }),
-    recall: decimal({
-      describe:
-        'part of the 20 best items that searches find in a sample of users; chooses the lists to search',
-      group: 'Data:',
-      above: 0,
-      most: 1,
-      fallback: 0.97,
-    }),
-    seed: wholeNumber({
-      describe: 'seed of the lists; the same seed gives the same index',
-      group: 'Data:',
+    recall: decimal(
+      'part of the 20 best items that searches find in a sample of users; chooses the lists to search',
+      { above: 0, most: 1, fallback: 0.97 },
+    ),
+    seed: wholeNumber('seed of the lists; the same seed gives the same index', {
       least: 0,
       most: Number.MAX_SAFE_INTEGER,
       fallback: 0,

@@ -1,3 +1,4 @@
+import { grouped } from '../../options/option.ts';
 import { textTable } from '../../../api/inspect/text-table.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import { counted } from '../../../engine/format.ts';
@@ -10,29 +11,24 @@ import { checkNameFlags, nameOptions, readNames } from '../../options/data/name-
 import { facts, shownName } from '../../report/facts.ts';
 import { jsonId } from '../../report/recommendations.ts';
 import { openSession, readNamed } from '../../sessions/open-session.ts';
-import { defineCommand } from '../command.ts';
+import { defineCommand, modelFolder, words } from '../command.ts';
 
-export const explain = defineCommand({
+export const command = defineCommand({
   summary: "Show what each of a user's ratings contributes to a score",
   positionals: [
-    { name: 'model', describe: 'folder of a model', required: true },
-    {
-      name: 'ratings',
-      describe: "ratings that the user's are among, such as those trained on, with the model's columns",
-      required: true,
-      many: true,
-    },
+    modelFolder,
+    words('ratings', "ratings that the user's are among, such as those trained on, with the model's columns"),
   ],
   options: {
-    user: requiredText({ describe: 'id of the user, whom the model need not know', group: 'Required:' }),
-    item: requiredText({ describe: 'id of the item whose score is explained', group: 'Required:' }),
-    n: wholeNumber({
-      describe: 'ratings that the table shows, the largest contributions first; --json has all',
-      group: 'Data:',
+    ...grouped('Required:', {
+      user: requiredText('id of the user, whom the model need not know'),
+      item: requiredText('id of the item whose score is explained'),
+    }),
+    n: wholeNumber('ratings that the table shows, the largest contributions first; --json has all', {
       least: 1,
       fallback: 10,
     }),
-    regParam: decimal({ describe: 'λ of the user', group: 'Data:', least: 0, defaultText: "the training's" }),
+    regParam: decimal('λ of the user', { least: 0, defaultText: "the training's" }),
     ...nameOptions,
     ...columnOptions,
     ...readOptions,

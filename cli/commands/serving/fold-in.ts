@@ -1,3 +1,4 @@
+import { grouped, refuseFlags } from '../../options/option.ts';
 import { checkWritable } from '../../../api/output/check-output.ts';
 import { refuseOverlap } from '../../../api/output/check-overlap.ts';
 import { UsageError } from '../../../engine/errors.ts';
@@ -8,38 +9,27 @@ import { writingOptions } from '../../options/output-options.ts';
 import { type CheckedSink, openOutput, summaryOf } from '../../output/write-output.ts';
 import { seconds3 } from '../../progress/phrases.ts';
 import { openSession, readNamed } from '../../sessions/open-session.ts';
-import { defineCommand } from '../command.ts';
+import { defineCommand, modelFolder, words } from '../command.ts';
 
 const { onDuplicates, onBadRows } = policyOptions;
 
-export const foldIn = defineCommand({
+export const command = defineCommand({
   summary: 'Solve new users from their ratings',
   positionals: [
-    { name: 'model', describe: 'folder of a model', required: true },
-    {
-      name: 'ratings',
-      describe:
-        "ratings of the users, with the model's columns: files, folders, quoted globs, or - for stdin",
-      required: true,
-      many: true,
-    },
+    modelFolder,
+    words(
+      'ratings',
+      "ratings of the users, with the model's columns: files, folders, quoted globs, or - for stdin",
+    ),
   ],
   options: {
-    output: text({
-      describe:
+    ...grouped('Output:', {
+      output: text(
         "the users' factors (id, features): a .parquet or .arrow file; a folder of Parquet part files, without an ending; or - for stdout, with --to arrow",
-      group: 'Output:',
+      ),
+      modelDir: text('folder for a model of these users and the unchanged items, for recommend and others'),
     }),
-    modelDir: text({
-      describe: 'folder for a model of these users and the unchanged items, for recommend and others',
-      group: 'Output:',
-    }),
-    regParam: decimal({
-      describe: 'λ for the users',
-      group: 'Data:',
-      least: 0,
-      defaultText: "the training's",
-    }),
+    regParam: decimal('λ for the users', { least: 0, defaultText: "the training's" }),
     onDuplicates,
     onBadRows,
     ...columnOptions,
@@ -111,9 +101,7 @@ function requireOutput(
     throw new UsageError('fold-in needs --output or --model-dir', {
       advice: 'Say where to write the factors, or a model of the users',
     });
-  const idle = output === undefined ? ['codec', 'to'].find((name) => given.has(name)) : undefined;
-  if (idle !== undefined)
-    throw new UsageError(`--${idle} acts only with --output`, { advice: 'Leave it out' });
+  if (output === undefined) refuseFlags(given, ['codec', 'to'], 'acts only with --output', 'Leave it out');
 }
 
 /** An output for factors. Throws UsageError for a format that has no lists of numbers. */

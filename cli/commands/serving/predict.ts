@@ -1,5 +1,6 @@
+import { grouped } from '../../options/option.ts';
 import { counted, formatBytes, formatCount } from '../../../engine/format.ts';
-import { defineCommand } from '../command.ts';
+import { defineCommand, modelFolder, words } from '../command.ts';
 import { knownRows, openSession, readNamed } from '../../sessions/open-session.ts';
 import { pairColumnOptions, readOptions } from '../../options/data/data-options.ts';
 import { choice, requiredText } from '../../options/kinds.ts';
@@ -7,25 +8,22 @@ import { escapeFormulasOption, writingOptions } from '../../options/output-optio
 import { seconds3 } from '../../progress/phrases.ts';
 import { openOutput, OUTPUT_DESCRIPTION, summaryOf } from '../../output/write-output.ts';
 
-export const predict = defineCommand({
+export const command = defineCommand({
   summary: 'Predict the ratings of pairs of users and items',
   positionals: [
-    { name: 'model', describe: 'folder of a model', required: true },
-    {
-      name: 'pairs',
-      describe:
-        "rows with the model's user and item columns, others are passed on: files, folders, quoted globs, or - for stdin",
-      required: true,
-      many: true,
-    },
+    modelFolder,
+    words(
+      'pairs',
+      "rows with the model's user and item columns, others are passed on: files, folders, quoted globs, or - for stdin",
+    ),
   ],
   options: {
-    output: requiredText({ describe: OUTPUT_DESCRIPTION, group: 'Required:' }),
+    ...grouped('Required:', {
+      output: requiredText(OUTPUT_DESCRIPTION),
+    }),
     ...pairColumnOptions,
     ...readOptions,
-    coldStart: choice({
-      describe: 'rows with unknown users or items: NaN, or left out',
-      group: 'Data:',
+    coldStart: choice('rows with unknown users or items: NaN, or left out', {
       choices: ['nan', 'drop'],
       defaultText: "the model's",
     }),

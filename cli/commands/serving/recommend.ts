@@ -2,9 +2,9 @@ import type { Dataset } from '../../../api/dataset.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import type { ItemNames, JsonObject, Model, EventSink, ProgressEvent } from '../../../index.ts';
 import { counted, formatBytes, formatCount } from '../../../engine/format.ts';
-import { type CommandContext, type CommandResult, defineCommand } from '../command.ts';
+import { type CommandContext, type CommandResult, defineCommand, modelFolder } from '../command.ts';
 import { openSession, readNamed } from '../../sessions/open-session.ts';
-import { flagName, type Values, type Options } from '../../options/option.ts';
+import { grouped, type Values, type Options, refuseFlags } from '../../options/option.ts';
 import { pairColumnOptions, indexOption, readOptions } from '../../options/data/data-options.ts';
 import { checkNameFlags, nameOptions, readNames } from '../../options/data/name-options.ts';
 import { choice, listOf, text, wholeNumber } from '../../options/kinds.ts';
@@ -25,39 +25,29 @@ import { nameFlags } from '../../report/name-flags.ts';
 const MOST_PRINTED = 100;
 
 const options = {
-  output: text({ describe: `${OUTPUT_DESCRIPTION}; a table is printed without it`, group: 'Output:' }),
-  users: listOf({
-    describe:
-      'users to find items for: all (the default), or ids, separated by commas; an id with a comma in ' +
+  ...grouped('Output:', {
+    output: text(`${OUTPUT_DESCRIPTION}; a table is printed without it`),
+  }),
+  users: listOf(
+    'users to find items for: all (the default), or ids, separated by commas; an id with a comma in ' +
       'quotes, or the flag again for each id',
-    group: 'Data:',
-  }),
-  items: listOf({
-    describe: 'find users for items instead: all items, or ids, written as for --users',
-    group: 'Data:',
-  }),
-  n: wholeNumber({
-    describe: 'items for each user, or users for each item, 1 to 1,000',
-    group: 'Data:',
+  ),
+  items: listOf('find users for items instead: all items, or ids, written as for --users'),
+  n: wholeNumber('items for each user, or users for each item, 1 to 1,000', {
     least: 1,
     most: 1000,
     fallback: 10,
   }),
-  exclude: text({
-    describe:
-      'ratings whose pairs are not recommended, such as those trained on; a file, a folder or a quoted glob',
-    group: 'Data:',
-  }),
-  deny: listOf({ describe: 'ids of items that are never recommended', group: 'Data:' }),
-  allow: listOf({ describe: 'ids of the only items that may be recommended', group: 'Data:' }),
-  unknownUsers: choice({
-    describe:
-      'users that the model does not know get no items, the ones with the most ratings (flagged), or ' +
+  exclude: text(
+    'ratings whose pairs are not recommended, such as those trained on; a file, a folder or a quoted glob',
+  ),
+  deny: listOf('ids of items that are never recommended'),
+  allow: listOf('ids of the only items that may be recommended'),
+  unknownUsers: choice(
+    'users that the model does not know get no items, the ones with the most ratings (flagged), or ' +
       'end the command',
-    group: 'Data:',
-    choices: ['empty', 'popular', 'error'],
-    fallback: 'empty',
-  }),
+    { choices: ['empty', 'popular', 'error'], fallback: 'empty' },
+  ),
   index: indexOption,
   ...nameOptions,
   ...pairColumnOptions,
@@ -66,9 +56,9 @@ const options = {
   ...writingOptions,
 };
 
-export const recommend = defineCommand({
+export const command = defineCommand({
   summary: 'Find the best items for all users or some',
-  positionals: [{ name: 'model', describe: 'folder of a model', required: true }],
+  positionals: [modelFolder],
   options,
   examples: [
     ['recommend model --output recs --exclude ratings/', 'ten new items for every user'],
@@ -118,27 +108,14 @@ type Ids = 'all' | readonly string[];
 
 /** Throws UsageError for a flag that has no effect with the others. */
 function checkIdle(values: RecommendValues, given: ReadonlySet<string>, side: Side, ids: Ids): void {
-  const first = <Name extends string>(names: readonly Name[]) => names.find((name) => given.has(name));
-  const unfit =
-    side === 'items'
-      ? first(['deny', 'allow', 'unknownUsers', 'index'])
-      : first(ids === 'all' ? ['unknownUsers'] : []);
-  if (unfit !== undefined)
-    throw new UsageError(
-      `--${flagName(unfit)} acts only with ${unfit === 'unknownUsers' ? 'ids of users' : '--users'}`,
-      { advice: 'Leave it out' },
-    );
-  const idle = values.output === undefined ? first(['codec', 'escapeFormulas', 'force', 'to']) : undefined;
-  if (idle !== undefined)
-    throw new UsageError(`--${flagName(idle)} acts only with --output`, {
-      advice: 'Leave it out, or say where to write',
-    });
-  const unread =
-    values.exclude === undefined ? first(Object.keys({ ...pairColumnOptions, ...readOptions })) : undefined;
-  if (unread !== undefined)
-    throw new UsageError(`--${flagName(unread)} acts only with --exclude`, {
-      advice: 'Leave it out; --to is the format of the output',
-    });
+  const unread = values.exclude === undefined ? Object.keys({ ...pairColumnOptions, ...readOptions }) : [];
+  const unwritten = values.output === undefined ? ['codec', 'escapeFormulas', 'force', 'to'] : [];
+  if (side === 'items') refuseFlags(given, ['deny', 'allow'], 'acts only with --users', 'Leave it out');
+  if (side === 'items' || ids === 'all')
+    refuseFlags(given, ['unknownUsers'], 'acts only with ids of users', 'Leave it out');
+  if (side === 'items') refuseFlags(given, ['index'], 'acts only with --users', 'Leave it out');
+  refuseFlags(given, unwritten, 'acts only with --output', 'Leave it out, or say where to write');
+  refuseFlags(given, unread, 'acts only with --exclude', 'Leave it out; --to is the format of the output');
 }
 
 /** Throws UsageError if there are too many lists to print. */

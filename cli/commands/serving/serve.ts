@@ -1,88 +1,53 @@
-import { UsageError } from '../../../engine/errors.ts';
+import { grouped, refuseFlags } from '../../options/option.ts';
 import { counted } from '../../../engine/format.ts';
-import { parseSize } from '../../../api/sizes.ts';
 import { columnOptions, indexOption, readOptions } from '../../options/data/data-options.ts';
 import { checkNameFlags, nameOptions, readNames } from '../../options/data/name-options.ts';
-import { decimal, listOf, text, textOf, wholeNumber } from '../../options/kinds.ts';
+import { decimal, listOf, size, text, wholeNumber } from '../../options/kinds.ts';
 import { machineOptions, parquetBackendOption } from '../../options/machine-options.ts';
-import type { Option } from '../../options/option.ts';
 import { commonOptions } from '../../options/output-options.ts';
 import { openSession, readNamed } from '../../sessions/open-session.ts';
-import { defineCommand } from '../command.ts';
-
-const MIB = 2 ** 20;
-
-/** In bytes. */
-const maxBody: Option<number> = {
-  describe: 'largest body of a request, such as 1MiB',
-  group: 'Server:',
-  defaultText: '1MiB',
-  fallback: MIB,
-  read: (given, flag) => parseSize(typeof given === 'number' ? given : textOf(given, flag), flag),
-};
+import { defineCommand, modelFolder } from '../command.ts';
 
 const seconds = (describe: string, fallback: number, least: number) =>
-  decimal({ describe, group: 'Server:', least, most: 3600, fallback });
+  decimal(describe, { least, most: 3600, fallback });
 
-const serverOptions = {
-  port: wholeNumber({
-    describe: 'TCP port; 0 for any free one',
-    group: 'Server:',
-    least: 0,
-    most: 65_535,
-    fallback: 8080,
-  }),
-  host: text({
-    describe: 'address to listen at; 0.0.0.0 for all addresses of the machine',
-    group: 'Server:',
-    fallback: '127.0.0.1',
-  }),
-  tokenFile: text({
-    describe: 'file with a token that requests must send: "authorization: Bearer TOKEN"',
-    group: 'Server:',
+const serverOptions = grouped('Server:', {
+  port: wholeNumber('TCP port; 0 for any free one', { least: 0, most: 65_535, fallback: 8080 }),
+  host: text('address to listen at; 0.0.0.0 for all addresses of the machine', { fallback: '127.0.0.1' }),
+  tokenFile: text('file with a token that requests must send: "authorization: Bearer TOKEN"', {
     defaultText: 'the variable FACTORFLOW_TOKEN; without it no token is needed',
   }),
-  allowHost: listOf({
-    describe:
-      'names that the header "host" of requests may have, separated by commas, besides localhost, 127.x.x.x and ::1',
-    group: 'Server:',
-    defaultText: 'any name, but none on a loopback address without a token',
-  }),
+  allowHost: listOf(
+    'names that the header "host" of requests may have, separated by commas, besides localhost, 127.x.x.x and ::1',
+    { defaultText: 'any name, but none on a loopback address without a token' },
+  ),
   poll: seconds('seconds between checks for a new model in the folder; 0: no checks', 5, 0),
-  maxRequests: wholeNumber({
-    describe: 'requests at a time; further ones are refused with 503 and Retry-After',
-    group: 'Server:',
+  maxRequests: wholeNumber('requests at a time; further ones are refused with 503 and Retry-After', {
     least: 1,
     most: 10_000,
     fallback: 256,
   }),
-  maxBody,
+  maxBody: size('largest body of a request, such as 1MiB', { defaultText: '1MiB', fallback: 2 ** 20 }),
   requestTimeout: seconds('seconds for an answer', 5, 0.001),
   receiveTimeout: seconds('seconds in which a client must send its whole request', 10, 0.1),
   grace: seconds('seconds that running requests get when the server ends', 10, 0),
-};
+});
 
 const { workers } = machineOptions;
 
-export const serve = defineCommand({
+export const command = defineCommand({
   summary: 'Answer requests for recommendations over HTTP',
-  positionals: [{ name: 'model', describe: 'folder of a model', required: true }],
+  positionals: [modelFolder],
   options: {
     ...serverOptions,
-    exclude: text({
-      describe:
-        'ratings whose pairs are not recommended, such as those trained on; a file, a folder or a quoted glob',
-      group: 'Data:',
-    }),
-    items: text({
-      describe:
-        'file with attributes of items, such as genres and prices, for the field filter of requests: ' +
+    exclude: text(
+      'ratings whose pairs are not recommended, such as those trained on; a file, a folder or a quoted glob',
+    ),
+    items: text(
+      'file with attributes of items, such as genres and prices, for the field filter of requests: ' +
         'CSV, TSV, NDJSON, Parquet or Arrow',
-      group: 'Data:',
-    }),
-    itemsIdCol: text({
-      describe: 'its column of ids',
-      group: 'Data:',
+    ),
+    itemsIdCol: text('its column of ids', {
       defaultText: "the model's item column, or item, movieId, id and the like",
     }),
     index: indexOption,
@@ -104,13 +69,11 @@ export const serve = defineCommand({
   epilog:
     'Needs the package fastify; without it the command prints how to install it. /docs has the routes. ' +
     'SIGTERM and Ctrl-C let running requests end; SIGHUP loads the model again. npx does not pass signals on.',
-  run: async ({ values, positionals }, { signal, onEvent, onHangup }) => {
+  run: async ({ values, given, positionals }, { signal, onEvent, onHangup }) => {
     checkNameFlags(values);
     const { items, itemsIdCol } = values;
-    if (items === undefined && itemsIdCol !== undefined)
-      throw new UsageError('--items-id-col acts only with --items', {
-        advice: 'Leave it out, or name the file',
-      });
+    if (items === undefined)
+      refuseFlags(given, ['itemsIdCol'], 'acts only with --items', 'Leave it out, or name the file');
     const [folder] = positionals.model;
     const { readToken } = await import('../../server/check-head.ts');
     const token = readToken(values.tokenFile, process.env);

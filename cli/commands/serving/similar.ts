@@ -1,8 +1,9 @@
+import { refuseFlags } from '../../options/option.ts';
 import type { RunOptions } from '../../../api/run-session.ts';
 import type { Dataset } from '../../../api/dataset.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import type { Model } from '../../../index.ts';
-import { defineCommand } from '../command.ts';
+import { defineCommand, modelFolder } from '../command.ts';
 import { openSession } from '../../sessions/open-session.ts';
 import { choice, listOf, wholeNumber } from '../../options/kinds.ts';
 import { checkNameFlags, nameOptions, readNames } from '../../options/data/name-options.ts';
@@ -18,22 +19,12 @@ import {
 import { namesAbove } from '../../report/facts.ts';
 
 const options = {
-  item: listOf({
-    describe:
-      'ids of items, separated by commas; an id with a comma in quotes, or the flag again for each id',
-    group: 'Data:',
-  }),
-  user: listOf({ describe: 'ids of users, written as for --item', group: 'Data:' }),
-  n: wholeNumber({
-    describe: 'neighbours of each, 1 to 1,000',
-    group: 'Data:',
-    least: 1,
-    most: 1000,
-    fallback: 10,
-  }),
-  similarity: choice({
-    describe: 'cosine of the angle between two vectors, or their dot product; biases are left out',
-    group: 'Data:',
+  item: listOf(
+    'ids of items, separated by commas; an id with a comma in quotes, or the flag again for each id',
+  ),
+  user: listOf('ids of users, written as for --item'),
+  n: wholeNumber('neighbours of each, 1 to 1,000', { least: 1, most: 1000, fallback: 10 }),
+  similarity: choice('cosine of the angle between two vectors, or their dot product; biases are left out', {
     choices: ['cosine', 'dot'],
     fallback: 'cosine',
   }),
@@ -43,9 +34,9 @@ const options = {
   ...commonOptions,
 };
 
-export const similar = defineCommand({
+export const command = defineCommand({
   summary: 'Find the items or users most similar to given ones',
-  positionals: [{ name: 'model', describe: 'folder of a model', required: true }],
+  positionals: [modelFolder],
   options,
   examples: [
     ['similar model --item 1196', 'the ten items most similar to one'],
@@ -57,14 +48,11 @@ export const similar = defineCommand({
     if ((item === undefined) === (user === undefined))
       throw new UsageError('give either --item or --user', { advice: 'Name the ids of one side' });
     checkNameFlags(values);
-    if (user !== undefined && values.itemNames !== undefined)
-      throw new UsageError('--item-names cannot be used with --user', {
-        advice: 'Leave it out: users have no names',
-      });
-    if (user !== undefined && given.has('index'))
-      throw new UsageError('--index cannot be used with --user', {
-        advice: 'Leave it out: an index has items',
-      });
+    if (user !== undefined) {
+      const fault = 'cannot be used with --user';
+      refuseFlags(given, ['itemNames'], fault, 'Leave it out: users have no names');
+      refuseFlags(given, ['index'], fault, 'Leave it out: an index has items');
+    }
     const [side, ids] = item === undefined ? (['user', user ?? []] as const) : (['item', item] as const);
     await using session = await openSession(values, { signal });
     const model = await session.loadModel(positionals.model[0], { signal, onEvent });

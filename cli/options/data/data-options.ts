@@ -1,8 +1,8 @@
 import type { AlsOptions } from '../../../api/training/als.ts';
 import { choices, type Choice } from '../../../api/check-objects.ts';
 import { UsageError } from '../../../engine/errors.ts';
-import { choice, text, shown, list, listOf, readList, toggle } from '../kinds.ts';
-import type { Option, Values } from '../option.ts';
+import { choice, text, shown, list, listOf, option, readList, toggle } from '../kinds.ts';
+import { grouped, type Option, type Values } from '../option.ts';
 import type { IndexUse } from '../../../api/serving/index-use.ts';
 import type { ReadAnyOptions } from '../../../api/readers.ts';
 
@@ -16,26 +16,16 @@ const duplicatePolicies = [
 
 /** Names of the columns of pairs. */
 export const pairColumnOptions = {
-  userCol: text({
-    describe: 'column of user ids: whole numbers of any kind, text or UUIDs',
-    group: 'Data:',
+  userCol: text('column of user ids: whole numbers of any kind, text or UUIDs', {
     defaultText: 'user, or one such as userId, user_id, uid',
   }),
-  itemCol: text({
-    describe: 'column of item ids',
-    group: 'Data:',
-    defaultText: 'item, or one such as movieId, product_id, asin',
-  }),
+  itemCol: text('column of item ids', { defaultText: 'item, or one such as movieId, product_id, asin' }),
 };
 
 /** Names of the columns. */
 export const columnOptions = {
   ...pairColumnOptions,
-  ratingCol: text({
-    describe: 'column of ratings',
-    group: 'Data:',
-    defaultText: 'rating, or one such as score, stars',
-  }),
+  ratingCol: text('column of ratings', { defaultText: 'rating, or one such as score, stars' }),
 };
 
 /** Column names given by flags. */
@@ -43,23 +33,17 @@ export type ColumnValues = {
   readonly [Name in 'userCol' | 'itemCol' | 'ratingCol' | 'timestampCol']?: string | undefined;
 };
 
-export const badRowsOption = choice({
-  describe: 'policy for rows with values that are missing, cannot be read, or are NaN or infinite',
-  group: 'Data:',
-  choices: ['error', 'skip'],
-  fallback: 'error',
-});
+export const badRowsOption = choice(
+  'policy for rows with values that are missing, cannot be read, or are NaN or infinite',
+  { choices: ['error', 'skip'], fallback: 'error' },
+);
 
 /** Policies for repeated and bad rows. */
 export const policyOptions = {
-  timestampCol: text({
-    describe: 'column of times, for --on-duplicates last and --test-by time',
-    group: 'Data:',
+  timestampCol: text('column of times, for --on-duplicates last and --test-by time', {
     defaultText: 'timestamp, or one such as time, date, ts',
   }),
-  onDuplicates: choice({
-    describe: 'policy for several ratings of one user and item',
-    group: 'Data:',
+  onDuplicates: choice('policy for several ratings of one user and item', {
     choices: duplicatePolicies,
     fallback: 'keep',
   }),
@@ -67,9 +51,7 @@ export const policyOptions = {
 };
 
 /** Format of ratings that a command reads. */
-export const formatOption = choice({
-  describe: 'format of the ratings, if the files do not show it',
-  group: 'Data:',
+export const formatOption = choice('format of the ratings, if the files do not show it', {
   choices: choices.formats,
   defaultText: "by the files' endings and first bytes",
 });
@@ -79,7 +61,6 @@ export const rowOptions = {
   with: {
     describe:
       'a column computed from others, as SQL writes it: "rating = log1p(plays)"; may be given more than once',
-    group: 'Data:',
     isList: true,
     fallback: undefined,
     read: (given, flag) =>
@@ -91,10 +72,7 @@ export const rowOptions = {
         throw new UsageError(`${flag} takes NAME = EXPRESSION, got ${JSON.stringify(one)}`);
       }),
   } satisfies Option<readonly ComputedColumn[] | undefined>,
-  where: text({
-    describe: `the rows to keep, as SQL writes it: "rating >= 3.5 and ts < '2024-01-01'"; after --with`,
-    group: 'Data:',
-  }),
+  where: text(`the rows to keep, as SQL writes it: "rating >= 3.5 and ts < '2024-01-01'"; after --with`),
 };
 
 /** A column computed by --with. */
@@ -108,26 +86,22 @@ export type RowValues = Partial<Values<typeof rowOptions>>;
 const uses: Readonly<Record<string, IndexUse>> = { auto: 'auto', on: true, off: false };
 
 /** The use of the index that `factorflow index` makes. */
-export const indexOption: Option<IndexUse> = {
-  describe:
-    'search the index that "factorflow index" made: auto (from 1,000,000 items on), on, off (exact), or a ' +
+export const indexOption = option<IndexUse, IndexUse>(
+  'search the index that "factorflow index" made: auto (from 1,000,000 items on), on, off (exact), or a ' +
     'number of lists to search',
-  group: 'Data:',
-  defaultText: 'auto',
-  fallback: 'auto',
-  read: (given, flag) => {
+  { fallback: 'auto' },
+  'auto, on, off or a number of lists',
+  (given) => {
     const use = typeof given === 'boolean' ? given : uses[String(given)];
     if (use !== undefined) return use;
     const lists = typeof given === 'number' || typeof given === 'string' ? Number(given) : Number.NaN;
-    if (String(given).trim() !== '' && Number.isSafeInteger(lists) && lists >= 1) return lists;
-    throw new UsageError(`${flag} must be auto, on, off or a number of lists, got ${shown(given)}`);
+    return String(given).trim() !== '' && Number.isSafeInteger(lists) && lists >= 1 ? lists : undefined;
   },
-};
+);
 
 /** "user=int64,item=utf8" */
 const columnTypesOption: Option<Readonly<Record<string, Choice<'textTypes'>>> | undefined> = {
   describe: `types of columns, such as user=int64,item=utf8 (${choices.textTypes.join(', ')})`,
-  group: 'Text:',
   isList: true,
   fallback: undefined,
   read: (given, flag) => {
@@ -153,7 +127,6 @@ const columnTypesOption: Option<Readonly<Record<string, Choice<'textTypes'>>> | 
 /** A space and a tab count as they are; `\\t` is a tab, too. */
 const delimiter: Option<string | undefined> = {
   describe: 'delimiter between the fields, such as ";", "::", " " or "\\t"',
-  group: 'Text:',
   defaultText: 'by the first lines',
   fallback: undefined,
   read: (given, flag) => {
@@ -163,33 +136,25 @@ const delimiter: Option<string | undefined> = {
 };
 
 /** Properties of text files (CSV and similar, NDJSON) that a command reads. */
-export const textOptions = {
+export const textOptions = grouped('Text:', {
   delimiter,
-  quote: choice({
-    describe: 'character around fields; none: quotes are part of the texts',
-    group: 'Text:',
+  quote: choice('character around fields; none: quotes are part of the texts', {
     choices: ['none', '"'],
     defaultText: '", but none between "::", and between tabs if no field is properly quoted',
   }),
-  comment: text({
-    describe: 'skip lines that begin with this text, anywhere; none: there are no comments',
-    group: 'Text:',
+  comment: text('skip lines that begin with this text, anywhere; none: there are no comments', {
     defaultText: '% or # at the beginning, where the number of fields is another one',
   }),
-  noHeader: toggle({ describe: 'take the first row as data', group: 'Text:' }),
-  columns: listOf({
-    describe:
-      'names of the columns of a file without a header, separated by commas; for NDJSON the fields to read',
-    group: 'Text:',
-  }),
+  noHeader: toggle('take the first row as data'),
+  columns: listOf(
+    'names of the columns of a file without a header, separated by commas; for NDJSON the fields to read',
+  ),
   types: columnTypesOption,
-  nullValues: listOf({
-    describe: 'texts that mean a missing value in any column, separated by commas',
-    group: 'Text:',
+  nullValues: listOf('texts that mean a missing value in any column, separated by commas', {
     defaultText: 'NA, NULL, None and the like in columns of numbers',
   }),
-  decimalComma: toggle({ describe: 'take 4,5 as a number', group: 'Text:' }),
-};
+  decimalComma: toggle('take 4,5 as a number'),
+});
 
 /** Flags for reading ratings. */
 export const readOptions = { format: formatOption, ...rowOptions, ...textOptions };

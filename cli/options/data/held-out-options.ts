@@ -1,62 +1,46 @@
 import { UsageError } from '../../../engine/errors.ts';
-import { choice, countOr, decimal, text, toggle, wholeNumber } from '../kinds.ts';
-import { type Option, type Values, flagName } from '../option.ts';
+import { choice, countOr, decimal, option, text, toggle, wholeNumber } from '../kinds.ts';
+import { flagName, grouped, type Option, type Values, refuseFlags } from '../option.ts';
 import { dateIn } from '../../../api/check-objects.ts';
 
 /** Ratings that are not trained on: a file, or a part of the given ratings. */
-export const heldOutOptions = {
-  test: text({
-    describe: 'ratings that are not trained on, to measure the error on',
-    group: 'Held-out ratings:',
-  }),
-  testFraction: decimal({
-    describe: 'hold out this part of the ratings, such as 0.1',
-    group: 'Held-out ratings:',
-    above: 0,
-    below: 1,
-  }),
-  testLeaveOut: wholeNumber({
-    describe: 'hold out this number of ratings of each user who has more',
-    group: 'Held-out ratings:',
+export const heldOutOptions = grouped('Held-out ratings:', {
+  test: text('ratings that are not trained on, to measure the error on'),
+  testFraction: decimal('hold out this part of the ratings, such as 0.1', { above: 0, below: 1 }),
+  testLeaveOut: wholeNumber('hold out this number of ratings of each user who has more', {
     least: 1,
     most: 1000,
   }),
-  testBy: choice({
-    describe: 'hold out ratings at random, or the last by --timestamp-col',
-    group: 'Held-out ratings:',
+  testBy: choice('hold out ratings at random, or the last by --timestamp-col', {
     choices: ['random', 'time'],
     fallback: 'random',
   }),
-};
-
-/** Only for `train`: writes the held-out ratings. */
-export const testOutputOption = text({
-  describe:
-    'write the ratings that were held out: .parquet, .csv, .tsv, .ndjson, .arrow, or a folder; split writes those to train on as well',
-  group: 'Held-out ratings:',
 });
 
+/** Only for `train`: writes the held-out ratings. */
+export const testOutputOption = text(
+  'write the ratings that were held out: .parquet, .csv, .tsv, .ndjson, .arrow, or a folder; split writes those to train on as well',
+  { group: 'Held-out ratings:' },
+);
+
 /** Number of users for ranking metrics, for every command that ranks. */
-export const rankUsersOption = countOr('all', {
-  describe: 'most users to rank, drawn by the seed, or all',
+export const rankUsersOption = countOr('all', 'most users to rank, drawn by the seed, or all', {
   group: 'Ranking:',
   defaultText: '10000',
   least: 1,
 });
 
 /** For commands that train and can rank held-out ratings. */
-export const heldOutRankingOptions = {
+export const heldOutRankingOptions = grouped('Ranking:', {
   ranking: {
-    ...toggle({
-      describe: 'rank held-out ratings by the model, next to popularity; --no-ranking leaves it out',
-      group: 'Ranking:',
+    ...toggle('rank held-out ratings by the model, next to popularity; --no-ranking leaves it out', {
       defaultText: 'implicit data only',
     }),
     fallback: undefined,
     isNegatable: true,
   } satisfies Option<boolean | undefined>,
   rankUsers: rankUsersOption,
-};
+});
 
 type HeldOutValues = Values<typeof heldOutOptions> & {
   readonly timestampCol?: string;
@@ -79,10 +63,13 @@ export function checkHeldOut(values: HeldOutValues, given: ReadonlySet<string>):
       advice: 'Leave one of them out',
     });
   const drawn = values.testFraction !== undefined || values.testLeaveOut !== undefined;
-  if (given.has('testBy') && !drawn)
-    throw new UsageError('--test-by acts only with --test-fraction or --test-leave-out', {
-      advice: 'Leave it out, or say how many ratings are held out',
-    });
+  if (!drawn)
+    refuseFlags(
+      given,
+      ['testBy'],
+      'acts only with --test-fraction or --test-leave-out',
+      'Leave it out, or say how many ratings are held out',
+    );
   for (const [flag, value] of [
     ['--early-stop', values.earlyStop],
     ['--target-rmse', values.targetRmse],
@@ -99,62 +86,42 @@ export function checkHeldOut(values: HeldOutValues, given: ReadonlySet<string>):
   }
 }
 
-const group = 'Held-out ratings:';
-
 /** "881250949", or a date such as 2024-06-01. */
-const beforeOption: Option<number | Date | undefined> = {
-  describe:
-    'train on the rows before this time and test on the others: a number in the unit of --timestamp-col, or a date such as 2024-06-01',
-  group,
-  fallback: undefined,
-  read: (given, flag) => {
+const beforeOption = option<number | Date>(
+  'train on the rows before this time and test on the others: a number in the unit of --timestamp-col, or a date such as 2024-06-01',
+  {},
+  'a number or a date such as 2024-06-01',
+  (given) => {
     const word = typeof given === 'number' ? String(given) : given;
-    const isText = typeof word === 'string' && word.trim() !== '';
-    if (isText && Number.isFinite(Number(word))) return Number(word);
-    const date = isText ? dateIn(word) : undefined;
-    if (date !== undefined) return date;
-    throw new UsageError(
-      `${flag} must be a number or a date such as 2024-06-01, got ${JSON.stringify(given)}`,
-    );
+    if (typeof word !== 'string' || word.trim() === '') return undefined;
+    return Number.isFinite(Number(word)) ? Number(word) : dateIn(word);
   },
-};
+);
 
 /** The kinds of splits; the flags of `train` are shared. */
 export const splitOptions = {
-  testFraction: { ...heldOutOptions.testFraction, describe: 'test on this part of the ratings, such as 0.1' },
-  validationFraction: decimal({
-    describe: 'with --test-fraction: another part, DIR/validation',
-    group,
-    above: 0,
-    below: 1,
+  ...grouped('Held-out ratings:', {
+    testFraction: {
+      ...heldOutOptions.testFraction,
+      describe: 'test on this part of the ratings, such as 0.1',
+    },
+    validationFraction: decimal('with --test-fraction: another part, DIR/validation', { above: 0, below: 1 }),
+    testLeaveOut: {
+      ...heldOutOptions.testLeaveOut,
+      describe: 'test on this number of ratings of each user who has more',
+    },
+    folds: wholeNumber('folds of a cross-validation: DIR/fold-1/train, DIR/fold-1/test and so on', {
+      least: 2,
+      most: 1000,
+    }),
+    before: beforeOption,
+    testBy: {
+      ...heldOutOptions.testBy,
+      describe: 'with --test-fraction or --test-leave-out: ratings at random, or the last by --timestamp-col',
+    },
+    seed: wholeNumber('seed of a random split', { least: 0, most: 2 ** 32 - 1, fallback: 0 }),
   }),
-  testLeaveOut: {
-    ...heldOutOptions.testLeaveOut,
-    describe: 'test on this number of ratings of each user who has more',
-  },
-  folds: wholeNumber({
-    describe: 'folds of a cross-validation: DIR/fold-1/train, DIR/fold-1/test and so on',
-    group,
-    least: 2,
-    most: 1000,
-  }),
-  before: beforeOption,
-  testBy: {
-    ...heldOutOptions.testBy,
-    describe: 'with --test-fraction or --test-leave-out: ratings at random, or the last by --timestamp-col',
-  },
-  timestampCol: text({
-    describe: 'column of times, for --test-by time and --before',
-    group: 'Data:',
-    defaultText: 'timestamp',
-  }),
-  seed: wholeNumber({
-    describe: 'seed of a random split',
-    group,
-    least: 0,
-    most: 2 ** 32 - 1,
-    fallback: 0,
-  }),
+  timestampCol: text('column of times, for --test-by time and --before', { defaultText: 'timestamp' }),
 };
 
 export type SplitValues = Values<typeof splitOptions>;
@@ -176,8 +143,7 @@ export function checkSplit(values: SplitValues, given: ReadonlySet<string>): voi
   const [kind] = named;
   const byTime = kind === 'before' || values.testBy === 'time';
   const idle = (name: string, acts: boolean, only: string) => {
-    if (given.has(name) && !acts)
-      throw new UsageError(`${flag(name)} acts only ${only}`, { advice: 'Leave one of them out' });
+    if (!acts) refuseFlags(given, [name], `acts only ${only}`, 'Leave one of them out');
   };
   idle(
     'testBy',

@@ -7,32 +7,22 @@ import { flagName, type Values } from '../option.ts';
 
 /** Flags of commands that show items. */
 export const nameOptions = {
-  itemNames: text({
-    describe:
-      'file with names of items, such as titles, shown next to ids: CSV, TSV, NDJSON, Parquet or Arrow',
-    group: 'Data:',
-  }),
-  itemNamesIdCol: text({
-    describe: 'its column of ids',
-    group: 'Data:',
+  itemNames: text(
+    'file with names of items, such as titles, shown next to ids: CSV, TSV, NDJSON, Parquet or Arrow',
+  ),
+  itemNamesIdCol: text('its column of ids', {
     defaultText: "the model's item column, or item, movieId, id and the like",
   }),
-  itemNamesCol: text({
-    describe: 'its column of names',
-    group: 'Data:',
-    defaultText: 'name, title and the like',
-  }),
+  itemNamesCol: text('its column of names', { defaultText: 'name, title and the like' }),
 };
 
 /** Flags of commands that colour items. */
 export const namesAndGenreOptions = {
   ...nameOptions,
-  itemNamesGenreCol: text({
-    describe:
-      'its column of genres, which colour the map of items; of several, such as "Drama|War", the first',
-    group: 'Data:',
-    defaultText: 'genre, genres, category and the like, if there is one',
-  }),
+  itemNamesGenreCol: text(
+    'its column of genres, which colour the map of items; of several, such as "Drama|War", the first',
+    { defaultText: 'genre, genres, category and the like, if there is one' },
+  ),
 };
 
 export type NameValues = Values<typeof nameOptions> & Partial<Values<typeof namesAndGenreOptions>>;

@@ -58,16 +58,16 @@ function optionOf(
   { help, group = 'Model:', ...param }: Param,
   defaultText: string | undefined,
 ): Option<unknown> {
-  const spec = { describe: help, group, defaultText };
-  if (param.kind === 'toggle') return { ...toggle(spec), off: param.off, fallback: undefined };
-  if (param.kind === 'choice') return choice({ ...spec, choices: param.choices });
-  if (param.kind === 'text') return text(spec);
-  if (param.kind === 'one or two numbers') return oneOrTwo({ ...spec, least: param.least });
+  const spec = { group, defaultText };
+  if (param.kind === 'toggle') return { ...toggle(help, spec), off: param.off, fallback: undefined };
+  if (param.kind === 'choice') return choice(help, { ...spec, choices: param.choices });
+  if (param.kind === 'text') return text(help, spec);
+  if (param.kind === 'one or two numbers') return oneOrTwo(help, { ...spec, least: param.least });
   if (param.kind === 'whole number or auto')
-    return countOr('auto', { ...spec, least: param.least, most: param.most });
-  if (param.kind === 'number or auto') return decimalOrAuto({ ...spec, least: param.least });
+    return countOr('auto', help, { ...spec, least: param.least, most: param.most });
+  if (param.kind === 'number or auto') return decimalOrAuto(help, { ...spec, least: param.least });
   const { least, most, above } = param;
-  return (param.kind === 'number' ? decimal : wholeNumber)({ ...spec, least, most, above });
+  return (param.kind === 'number' ? decimal : wholeNumber)(help, { ...spec, least, most, above });
 }
 
 /** "10", or "10; sgd: 20" if the algorithms differ. */

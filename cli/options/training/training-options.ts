@@ -23,7 +23,7 @@ import {
   parquetBackendOption,
   spillDirOption,
 } from '../machine-options.ts';
-import { flagName, type Values } from '../option.ts';
+import { grouped, flagName, type Values } from '../option.ts';
 import { commonOptions, forceOption, profileOption, reportOption, traceOption } from '../output-options.ts';
 import { bounds } from '../../../api/check-objects.ts';
 import { CHECKPOINT_INTERVAL } from '../../../api/training/checkpoints/checkpoint-options.ts';
@@ -36,42 +36,33 @@ import { checkSgdParams } from '../../../operators/sgd/params.ts';
 import { readJsonObject } from '../read-values.ts';
 
 const checkpointOptions = {
-  checkpointDir: text({
-    describe: 'folder for checkpoints of this run; the last two are kept',
-    group: 'Checkpoints:',
-  }),
-  checkpointInterval: wholeNumber({
-    describe: 'iterations between two checkpoints; the last iteration has one too',
-    group: 'Checkpoints:',
-    least: 1,
-    most: bounds.iterations,
-    defaultText: String(CHECKPOINT_INTERVAL),
-  }),
-  resume: toggle({
-    describe: 'continue from the newest checkpoint, or start from the beginning without one',
-    group: 'Checkpoints:',
+  ...grouped('Checkpoints:', {
+    checkpointDir: text('folder for checkpoints of this run; the last two are kept'),
+    checkpointInterval: wholeNumber('iterations between two checkpoints; the last iteration has one too', {
+      least: 1,
+      most: bounds.iterations,
+      defaultText: String(CHECKPOINT_INTERVAL),
+    }),
+    resume: toggle('continue from the newest checkpoint, or start from the beginning without one'),
   }),
 };
 
-const planOption = text({
-  describe:
-    'plan to run again: the JSON that plan --json prints, or a model; it brings the algorithm and its parameters',
-  group: 'Model:',
-});
+const planOption = text(
+  'plan to run again: the JSON that plan --json prints, or a model; it brings the algorithm and its parameters',
+  { group: 'Model:' },
+);
 
 /** The flags of a training run, the same for `train` and `plan`. */
 export const trainingOptions = {
-  algorithm: choice({
-    describe: 'algorithm; auto chooses by the shape of the ratings and the device',
-    group: 'Model:',
-    choices: ['als', 'sgd', 'auto'],
-    defaultText: 'als',
-  }),
-  coldStart: choice({
-    describe: 'predictions for unknown users and items: NaN, or left out',
-    group: 'Model:',
-    choices: ['nan', 'drop'],
-    fallback: 'nan',
+  ...grouped('Model:', {
+    algorithm: choice('algorithm; auto chooses by the shape of the ratings and the device', {
+      choices: ['als', 'sgd', 'auto'],
+      defaultText: 'als',
+    }),
+    coldStart: choice('predictions for unknown users and items: NaN, or left out', {
+      choices: ['nan', 'drop'],
+      fallback: 'nan',
+    }),
   }),
   ...heldOutOptions,
   ...paramOptions,
@@ -84,26 +75,20 @@ export const trainingOptions = {
   memoryBudget: memoryBudgetOption,
   spillDir: spillDirOption,
   parquetBackend: parquetBackendOption,
-  config: text({
-    describe: 'JSON file with these flags, {"rank": 64}; flags win',
-    group: 'Options:',
-    alias: 'c',
+  ...grouped('Options:', {
+    config: text('JSON file with these flags, {"rank": 64}; flags win', { alias: 'c' }),
   }),
   ...commonOptions,
 };
 
 /** Only for `train` and `plan`. */
-export const initModelOption = text({
-  describe:
-    'model to update with these ratings as new ones; by default 2 epochs of SGD from a rate of 0.002, ' +
+export const initModelOption = text(
+  'model to update with these ratings as new ones; by default 2 epochs of SGD from a rate of 0.002, ' +
     "with the model's λ only for new users and items; for implicit data one round of ALS",
-  group: 'Model:',
-});
+  { group: 'Model:' },
+);
 
-export const modelDirOption = requiredText({
-  describe: 'folder that the model is written to',
-  group: 'Required:',
-});
+export const modelDirOption = requiredText('folder that the model is written to', { group: 'Required:' });
 
 export const trainOptions = {
   modelDir: modelDirOption,

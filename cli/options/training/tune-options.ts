@@ -11,13 +11,11 @@ import {
   parquetBackendOption,
   spillDirOption,
 } from '../machine-options.ts';
-import { type Values, flagName, nearestFlag } from '../option.ts';
+import { flagName, grouped, nearestFlag, type Values } from '../option.ts';
 import { commonOptions, forceOption, profileOption, reportOption, traceOption } from '../output-options.ts';
 import { checkAlgorithm, type Algorithm, paramOptions, tables } from './param-options.ts';
 import { modelDirOption } from './training-options.ts';
 import { listed, type Param } from '../../../operators/params/table.ts';
-
-const search = 'Search:';
 
 /** The flags that affect a search, besides its own. */
 const sought = {
@@ -30,76 +28,55 @@ const sought = {
 
 export const tuneOptions = {
   modelDir: modelDirOption,
-  algorithm: choice({
-    describe: 'algorithm; --try algorithm=als,sgd compares both',
-    group: 'Model:',
-    choices: ['als', 'sgd'],
-    defaultText: 'als',
+  ...grouped('Model:', {
+    algorithm: choice('algorithm; --try algorithm=als,sgd compares both', {
+      choices: ['als', 'sgd'],
+      defaultText: 'als',
+    }),
   }),
-  try: text({
-    describe:
+  ...grouped('Search:', {
+    try: text(
       "parameters with the values to try: lists and ranges, such as 'rank=8,16,32 reg-param=0.005..0.2'",
-    group: search,
-    defaultText: 'rank, λ and what else matters for the algorithm; implicit: rank, α and ν',
-  }),
-  search: choice({
-    describe:
+      { defaultText: 'rank, λ and what else matters for the algorithm; implicit: rank, α and ν' },
+    ),
+    search: choice(
       'all combinations; random combinations; or random ones of which only the best third continues, ' +
-      'again and again',
-    group: search,
-    choices: ['grid', 'random', 'halving'],
-    defaultText: 'grid if all values are lists, else random',
-  }),
-  trials: wholeNumber({
-    describe: 'number of trials of a random search',
-    group: search,
-    least: 1,
-    most: 100_000,
-    fallback: 30,
-  }),
-  metric: text({
-    describe: 'rmse, mae, or a ranking metric such as ndcg@20',
-    group: search,
-    defaultText: 'rmse; implicit: ndcg@20',
-  }),
-  baselines: baselinesOption('rankings to compare trials with, for a ranking --metric', search),
-  validation: text({ describe: 'ratings that trials are measured on; never the test set', group: search }),
-  validationFraction: decimal({
-    describe: 'the part of the ratings that trials are measured on',
-    group: search,
-    above: 0,
-    below: 1,
-    fallback: 0.1,
-  }),
-  parallel: wholeNumber({
-    describe: 'trials at the same time; each uses all workers already',
-    group: search,
-    least: 1,
-    most: 64,
-    fallback: 1,
-  }),
-  warmStart: toggle({
-    describe:
+        'again and again',
+      { choices: ['grid', 'random', 'halving'], defaultText: 'grid if all values are lists, else random' },
+    ),
+    trials: wholeNumber('number of trials of a random search', { least: 1, most: 100_000, fallback: 30 }),
+    metric: text('rmse, mae, or a ranking metric such as ndcg@20', {
+      defaultText: 'rmse; implicit: ndcg@20',
+    }),
+    baselines: baselinesOption('rankings to compare trials with, for a ranking --metric'),
+    validation: text('ratings that trials are measured on; never the test set'),
+    validationFraction: decimal('the part of the ratings that trials are measured on', {
+      above: 0,
+      below: 1,
+      fallback: 0.1,
+    }),
+    parallel: wholeNumber('trials at the same time; each uses all workers already', {
+      least: 1,
+      most: 64,
+      fallback: 1,
+    }),
+    warmStart: toggle(
       'ALS: start with the factors of the next larger λ, with half the iterations; faster, and ' +
-      'slightly better for small λ',
-    group: search,
+        'slightly better for small λ',
+    ),
+    trialsFile: text('file of completed trials, one JSON line each; kept if given', {
+      defaultText: 'MODEL-DIR.trials.ndjson, until the end',
+    }),
+    resume: toggle('continue an interrupted search'),
   }),
-  trialsFile: text({
-    describe: 'file of completed trials, one JSON line each; kept if given',
-    group: search,
-    defaultText: 'MODEL-DIR.trials.ndjson, until the end',
-  }),
-  resume: toggle({ describe: 'continue an interrupted search', group: search }),
   ...sought,
   ...machineOptions,
   fakeDevices: fakeDevicesOption,
   memoryBudget: memoryBudgetOption,
   spillDir: spillDirOption,
   parquetBackend: parquetBackendOption,
-  config: text({
-    describe: 'JSON file with these flags, {"maxIter": 20}; flags win',
-    group: 'Options:',
-    alias: 'c',
+  ...grouped('Options:', {
+    config: text('JSON file with these flags, {"maxIter": 20}; flags win', { alias: 'c' }),
   }),
   force: forceOption,
   profile: profileOption,

@@ -7,7 +7,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { Deadline, Requests, Transfers } from '../../../cli/server/requests.ts';
 import { HttpError, refusalOf } from '../../../cli/server/http-error.ts';
 import { mostConnections } from '../../../cli/server/open-server.ts';
-import { describeModel } from '../../../cli/server/routes/model.ts';
+import { describeModel } from '../../../cli/server/routes.ts';
 import type { ServedModels } from '../../../cli/server/loaded-model.ts';
 import { closeAll, saveModel, startServer } from './running-server.ts';
 import { allOf, connected } from './sockets.ts';

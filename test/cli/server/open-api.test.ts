@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { openApi } from '../../../cli/server/open-api.ts';
-import { routes } from '../../../cli/server/routes/routes.ts';
+import { routes } from '../../../cli/server/routes.ts';
 import { ItemNames, type Model } from '../../../index.ts';
 import { closeAll, numbers, saveModel, scratch, startServer } from './running-server.ts';
 import { type OpenApiDocument, strictClient } from './strict-client.ts';

@@ -1,6 +1,6 @@
 /** Every route of the server, for ids of every type. */
 import { afterAll, describe, expect, it } from 'vitest';
-import { routes } from '../../../cli/server/routes/routes.ts';
+import { routes } from '../../../cli/server/routes.ts';
 import { ItemNames } from '../../../index.ts';
 import { closeAll, errorOf, type Ids, numbers, saveModel, session, startServer } from './running-server.ts';
 
