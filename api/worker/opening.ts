@@ -40,22 +40,11 @@ const LONGEST = 1 << 20;
 const SHORTEST_BEAT = 10;
 const LONGEST_BEAT = 60_000;
 
-const names = [
-  'protocol',
-  'version',
-  'command',
-  'algorithm',
-  'params',
-  'columns',
-  'rows',
-  'checkpoints',
-  'sparkStart',
-  'heartbeat',
-  'exchange',
-];
 const algorithms = ['als', 'sgd'] as const;
 const commands = ['train', 'rows', 'model'] as const;
 const columnNames = ['user', 'item', 'rating'] as const;
+const names =
+  'protocol version command algorithm params columns rows checkpoints sparkStart heartbeat exchange';
 
 /**
  * Reads and checks the first line of stdin. Throws UsageError that names the wrong field. `own`: the version
@@ -69,26 +58,24 @@ export async function readOpening(cursor: ByteCursor, own: string): Promise<Open
     });
   const given = objectOf(parsed(Buffer.from(line).toString('utf8')), 'the first line');
   requireVersion(given, own);
-  const { command, params = {}, columns = {}, rows, heartbeat } = given;
-  const unknown = Object.keys(given).find((name) => !names.includes(name));
-  if (unknown !== undefined)
-    throw new UsageError(`unknown field ${unknown} in the first line`, {
-      advice: `There are: ${names.join(', ')}`,
-    });
+  const { command, params = {}, columns = {}, rows } = given;
+  refuseOthers('field', given, names.split(' '));
+  const of = <T, U = undefined>(name: string, read: (value: unknown) => T, absent?: U) =>
+    given[name] === undefined || given[name] === null ? (absent as U) : read(given[name]);
   if (!isCommand(command))
     throw new UsageError(`command must be train, rows or model, got ${shown(command)}`);
-  if (rows !== undefined && rows !== null && !(Number.isSafeInteger(rows) && (rows as number) >= 0))
+  if (rows !== undefined && rows !== null && !isCount(rows, 0))
     throw new UsageError(`rows must be a whole number or null, got ${shown(rows)}`);
   return {
     command,
-    algorithm: algorithmOf(given.algorithm, command),
+    algorithm: of('algorithm', (value) => algorithmOf(value, command), 'als' as const),
     params: objectOf(params, 'params') as Partial<AlsParams>,
     columns: columnsOf(objectOf(columns, 'columns')),
     rows: typeof rows === 'number' ? rows : undefined,
-    checkpoints: checkpointsOf(given.checkpoints),
-    sparkStart: sparkStartOf(given.sparkStart),
-    heartbeat: heartbeatOf(heartbeat),
-    exchange: exchangeOf(given.exchange),
+    checkpoints: of('checkpoints', checkpointsOf),
+    sparkStart: of('sparkStart', sparkStartOf),
+    heartbeat: of('heartbeat', heartbeatOf),
+    exchange: of('exchange', exchangeOf, 'float32' as const),
   };
 }
 
@@ -96,8 +83,11 @@ function isCommand(value: unknown): value is Opening['command'] {
   return (commands as readonly unknown[]).includes(value);
 }
 
+function isCount(value: unknown, least: number): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= least;
+}
+
 function algorithmOf(value: unknown, command: Opening['command']): Opening['algorithm'] {
-  if (value === undefined || value === null) return 'als';
   const algorithm = algorithms.find((one) => one === value);
   if (algorithm === undefined) throw new UsageError(`algorithm must be als or sgd, got ${shown(value)}`);
   if (algorithm === 'als' || command === 'train') return algorithm;
@@ -106,34 +96,28 @@ function algorithmOf(value: unknown, command: Opening['command']): Opening['algo
   });
 }
 
-function checkpointsOf(value: unknown): Opening['checkpoints'] {
-  if (value === undefined || value === null) return undefined;
+function checkpointsOf(value: unknown): NonNullable<Opening['checkpoints']> {
   const { dir, interval } = objectOf(value, 'checkpoints');
   if (typeof dir !== 'string' || dir === '')
     throw new UsageError(`checkpoints need a folder dir, got ${shown(dir)}`);
-  if (Number.isSafeInteger(interval) && (interval as number) >= 1)
-    return { dir, interval: interval as number };
+  if (isCount(interval, 1)) return { dir, interval };
   throw new UsageError(`checkpoints need a whole number interval from 1, got ${shown(interval)}`);
 }
 
-function sparkStartOf(value: unknown): SparkStart | undefined {
-  if (value === undefined || value === null) return undefined;
+function sparkStartOf(value: unknown): SparkStart {
   const { seed, userBlocks } = objectOf(value, 'sparkStart');
   if (typeof seed !== 'string' || !/^-?\d{1,19}$/.test(seed))
     throw new UsageError(`sparkStart needs a seed, an int64 as text, got ${shown(seed)}`);
-  if (Number.isSafeInteger(userBlocks) && (userBlocks as number) >= 1)
-    return { seed: BigInt.asIntN(64, BigInt(seed)), userBlocks: userBlocks as number };
+  if (isCount(userBlocks, 1)) return { seed: BigInt.asIntN(64, BigInt(seed)), userBlocks };
   throw new UsageError(`sparkStart needs a whole number userBlocks from 1, got ${shown(userBlocks)}`);
 }
 
 function exchangeOf(value: unknown): RowPrecision {
-  if (value === undefined || value === null) return 'float32';
   if (value === 'float32' || value === 'float16') return value;
   throw new UsageError(`exchange must be float32 or float16, got ${shown(value)}`);
 }
 
-function heartbeatOf(value: unknown): number | undefined {
-  if (value === undefined || value === null) return undefined;
+function heartbeatOf(value: unknown): number {
   if (typeof value === 'number' && value >= SHORTEST_BEAT && value <= LONGEST_BEAT) return value;
   throw new UsageError(
     `heartbeat must be from ${SHORTEST_BEAT} to ${LONGEST_BEAT} milliseconds, got ${shown(value)}`,
@@ -153,11 +137,7 @@ function requireVersion({ protocol, version }: JsonObject, own: string): void {
 }
 
 function columnsOf(named: JsonObject): Opening['columns'] {
-  const stray = Object.keys(named).find((name) => !(columnNames as readonly string[]).includes(name));
-  if (stray !== undefined)
-    throw new UsageError(`unknown column ${stray} in the first line`, {
-      advice: `There are: ${columnNames.join(', ')}`,
-    });
+  refuseOthers('column', named, columnNames);
   const nameOf = (column: (typeof columnNames)[number]) => {
     const name = named[column] ?? column;
     if (typeof name !== 'string')
@@ -165,6 +145,14 @@ function columnsOf(named: JsonObject): Opening['columns'] {
     return name;
   };
   return { user: nameOf('user'), item: nameOf('item'), rating: nameOf('rating') };
+}
+
+function refuseOthers(what: string, given: JsonObject, known: readonly string[]): void {
+  const other = Object.keys(given).find((name) => !known.includes(name));
+  if (other !== undefined)
+    throw new UsageError(`unknown ${what} ${other} in the first line`, {
+      advice: `There are: ${known.join(', ')}`,
+    });
 }
 
 function parsed(text: string): unknown {

@@ -10,31 +10,31 @@ import { nameFlags } from './name-flags.ts';
 
 /** The result of `inspect` on the folder of a model. */
 export function modelInspection(directory: string, model: InspectedModel): CommandResult {
-  const {
-    algorithm,
-    rank,
-    biases,
-    users,
-    items,
-    idTypes,
-    ratings,
-    iterations,
-    bestIteration,
-    metrics,
-    params,
-    columns,
-    coldStartStrategy,
-    bytes,
-    metadata,
-  } = model;
-  const {
-    baselines = null,
-    duplicates = null,
-    badRows = null,
-    testPairs = null,
-    coldPairs = null,
-  } = metadata;
+  const { algorithm, rank, biases, users, items, idTypes, params, metrics, coldStartStrategy, bytes } = model;
+  const { ratings, iterations, bestIteration, columns, metadata } = model;
+  const of = (name: string) => metadata[name] ?? null;
   const warnings = warningsOf(metadata);
+  const kept = bestIteration === iterations ? '' : `, the model is that of ${bestIteration}`;
+  const text = [
+    `${directory}: a model, ${modelTitle(model)}, ${formatBytes(bytes)}`,
+    facts([
+      ['users', `${formatCount(users)}, ids ${idTypes.user}`],
+      ['items', `${formatCount(items)}, ids ${idTypes.item}`],
+      ['ratings', ratings === undefined ? undefined : formatCount(ratings)],
+      ['iterations', iterations === undefined ? undefined : `${iterations}${kept}`],
+      ['metrics', metricsText(model)],
+      ['parameters', paramsText(params)],
+      ['columns', columnsText(columns)],
+      ['cold pairs', coldStartStrategy === 'drop' ? 'left out of predictions' : 'predicted as NaN'],
+      [
+        'trained by',
+        algorithm === undefined
+          ? 'another program, such as Spark; its metadata have no parameters and measures'
+          : undefined,
+      ],
+    ]),
+    ...warnings.map((warning) => `warning: ${warning.text}`),
+  ].join('\n');
   return {
     json: {
       command: 'inspect',
@@ -50,58 +50,18 @@ export function modelInspection(directory: string, model: InspectedModel): Comma
       iterations: iterations ?? null,
       bestIteration: bestIteration ?? null,
       metrics,
-      baselines,
-      testPairs,
-      coldPairs,
-      duplicates,
-      badRows,
-      warnings: warnings.map(({ code, text }) => ({ code, text })),
+      baselines: of('baselines'),
+      testPairs: of('testPairs'),
+      coldPairs: of('coldPairs'),
+      duplicates: of('duplicates'),
+      badRows: of('badRows'),
+      warnings,
       columns: { ...columns },
       coldStartStrategy,
       bytes,
     },
-    text: textOf(directory, model, warnings),
+    text,
   };
-}
-
-function textOf(
-  directory: string,
-  model: InspectedModel,
-  warnings: readonly { readonly text: string }[],
-): string {
-  const {
-    users,
-    items,
-    idTypes,
-    ratings,
-    iterations,
-    bestIteration,
-    params,
-    columns,
-    coldStartStrategy,
-    bytes,
-  } = model;
-  const kept = bestIteration === iterations ? '' : `, the model is that of ${bestIteration}`;
-  return [
-    `${directory}: a model, ${modelTitle(model)}, ${formatBytes(bytes)}`,
-    facts([
-      ['users', `${formatCount(users)}, ids ${idTypes.user}`],
-      ['items', `${formatCount(items)}, ids ${idTypes.item}`],
-      ['ratings', ratings === undefined ? undefined : formatCount(ratings)],
-      ['iterations', iterations === undefined ? undefined : `${iterations}${kept}`],
-      ['metrics', metricsText(model)],
-      ['parameters', paramsText(params)],
-      ['columns', columnsText(columns)],
-      ['cold pairs', coldStartStrategy === 'drop' ? 'left out of predictions' : 'predicted as NaN'],
-      [
-        'trained by',
-        model.algorithm === undefined
-          ? 'another program, such as Spark; its metadata have no parameters and measures'
-          : undefined,
-      ],
-    ]),
-    ...warnings.map(({ text }) => `warning: ${text}`),
-  ].join('\n');
 }
 
 /** "rank 10, max-iter 10, reg-param 0.02": the flags of train. */

@@ -5,7 +5,7 @@ import { itemMap } from '../../api/reports/item-map.ts';
 import { sampleUsers } from '../../api/reports/sample-users.ts';
 import { counted, formatBytes, formatCount } from '../../engine/format.ts';
 import type { AlsOptions, ItemNames } from '../../index.ts';
-import type { Baselines, HeldOutRanking } from './measured.ts';
+import type { HeldOutRanking } from './measured.ts';
 import type { Report, Section, Tile } from '../page/page.ts';
 import { errorsSection } from '../page/sections/errors.ts';
 import { itemMapSection } from '../page/sections/item-map.ts';
@@ -15,7 +15,7 @@ import { samplesSection } from '../page/sections/samples.ts';
 import { leadCurve, type TrainingCourse, trainingSection } from '../page/sections/training.ts';
 import { seconds3 } from '../progress/phrases.ts';
 import { nameFlags } from './name-flags.ts';
-import type { TrainedRun } from './training-report.ts';
+import { bestOf, isImplicit, type TrainedRun } from './training-report.ts';
 import { trainingVerdict } from './verdict.ts';
 
 /** A training run for which a page is made. */
@@ -41,9 +41,9 @@ export async function trainingPage(run: PageRun, data: PageData): Promise<Report
   const { model, training, adapter, options } = run;
   const { train, test, signal, onBadRows, names } = data;
   const { algorithm, params, iterations, bestIteration, baselines, warnings } = training;
-  const best = bestOf(run);
+  const best = bestOf(training);
   const errors =
-    test === undefined || !isReplayable(test) || isImplicit(run) || best?.testRmse === undefined
+    test === undefined || !isReplayable(test) || isImplicit(training) || best?.testRmse === undefined
       ? undefined
       : (await model.evaluate(test, { breakdown: true, onBadRows, signal })).breakdown;
   const ratings = ratingsSection({ users: model.userCounts, items: model.itemCounts });
@@ -53,10 +53,10 @@ export async function trainingPage(run: PageRun, data: PageData): Promise<Report
     called: algorithm === 'sgd' ? 'epoch' : 'iteration',
     iterations,
     bestIteration,
-    baselines: isImplicit(run) ? undefined : baselines,
+    baselines: isImplicit(training) ? undefined : baselines,
   };
   return {
-    title: `Training: ${algorithm.toUpperCase()}${isImplicit(run) ? ', implicit' : ''}, rank ${params.rank}, ${formatCount(training.ratings)} ratings`,
+    title: `Training: ${algorithm.toUpperCase()}${isImplicit(training) ? ', implicit' : ''}, rank ${params.rank}, ${formatCount(training.ratings)} ratings`,
     adapter,
     warnings: warnings.map(({ text }) => nameFlags(text, options)),
     lead: { verdict: trainingVerdict(training), tiles: tilesOf(run), charts: leadCurve(course) },
@@ -84,11 +84,14 @@ export async function trainingPage(run: PageRun, data: PageData): Promise<Report
 function tilesOf(run: PageRun): Tile[] {
   const { model, training, totalSeconds, peakRssBytes } = run;
   const { algorithm, iterations, bestIteration, seconds, baselines } = training;
-  const best = bestOf(run);
-  const error = isImplicit(run) ? undefined : best?.testRmse;
+  const best = bestOf(training);
+  const error = isImplicit(training) ? undefined : best?.testRmse;
   return [
     error === undefined
-      ? (rankingTile(training.ranking) ?? trainTile(best?.trainRmse))
+      ? (rankingTile(training.ranking) ??
+        (best?.trainRmse === undefined
+          ? undefined
+          : { name: 'train RMSE', value: best.trainRmse.toFixed(4) }))
       : {
           name: 'test RMSE',
           value: error.toFixed(4),
@@ -150,30 +153,22 @@ function rankingSection({ metrics, popularity, users, availableUsers }: HeldOutR
   };
 }
 
-function trainTile(error: number | undefined): Tile | undefined {
-  return error === undefined ? undefined : { name: 'train RMSE', value: error.toFixed(4) };
-}
-
 function summarySection(run: PageRun): Section {
   const { model, training, peakRssBytes } = run;
   const { baselines, testPairs, coldPairs, duplicates, badRows, seconds } = training;
-  const best = bestOf(run);
-  const implicit = isImplicit(run);
+  const best = bestOf(training);
+  const besideMeans = (of: 'rmse' | 'mae', own: number | undefined) => {
+    if (own === undefined || isImplicit(training)) return undefined;
+    const means =
+      baselines &&
+      ` (the mean: ${baselines.mean[of].toFixed(4)}, damped means: ${baselines.dampedMeans[of].toFixed(4)})`;
+    return own.toFixed(4) + (means ?? '');
+  };
   return {
     heading: 'Summary',
     facts: [
-      [
-        'test RMSE',
-        implicit || best?.testRmse === undefined
-          ? undefined
-          : `${best.testRmse.toFixed(4)}${meansText(baselines, 'rmse')}`,
-      ],
-      [
-        'test MAE',
-        implicit || best?.testMae === undefined
-          ? undefined
-          : `${best.testMae.toFixed(4)}${meansText(baselines, 'mae')}`,
-      ],
+      ['test RMSE', besideMeans('rmse', best?.testRmse)],
+      ['test MAE', besideMeans('mae', best?.testMae)],
       ['train RMSE', best?.trainRmse?.toFixed(4)],
       ...Object.entries(best?.testMetrics ?? {}).map(
         ([name, value]) => [`test ${name}`, value.toFixed(4)] as const,
@@ -193,18 +188,4 @@ function summarySection(run: PageRun): Section {
       ['memory', `at most ${formatBytes(peakRssBytes)} of the process`],
     ],
   };
-}
-
-function meansText(baselines: Baselines | undefined, of: 'rmse' | 'mae'): string {
-  return baselines === undefined
-    ? ''
-    : ` (the mean: ${baselines.mean[of].toFixed(4)}, damped means: ${baselines.dampedMeans[of].toFixed(4)})`;
-}
-
-function bestOf({ training }: PageRun) {
-  return training.iterations.find(({ iteration }) => iteration === training.bestIteration);
-}
-
-function isImplicit({ training }: PageRun): boolean {
-  return training.algorithm === 'als' && training.params.implicitPrefs;
 }

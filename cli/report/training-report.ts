@@ -197,7 +197,7 @@ function costFacts({ training, modelDir, heldOut, totalSeconds, peakRssBytes }: 
   ];
 }
 
-function isImplicit(
+export function isImplicit(
   training: TrainingReport,
 ): training is Extract<TrainingReport, { readonly algorithm: 'als' }> {
   return training.algorithm === 'als' && training.params.implicitPrefs;
@@ -227,7 +227,8 @@ function testError(
   return own === undefined ? 'none: the model knows no pair' : besideMeans(of, own, baselines);
 }
 
-function bestOf({ iterations, bestIteration }: TrainingReport) {
+/** The iteration that the model has. */
+export function bestOf({ iterations, bestIteration }: TrainingReport) {
   return iterations.find(({ iteration }) => iteration === bestIteration);
 }
 
