@@ -1,6 +1,6 @@
 import { UsageError } from '../engine/errors.ts';
 import type { Expression } from '../engine/expressions/expression.ts';
-import { type AggregateName, aggregationText } from '../operators/dataflow/aggregate/functions.ts';
+import { type AggregateName, aggregationText } from '../operators/dataflow/aggregate/aggregate.ts';
 import { shown } from '../engine/shown.ts';
 import { col, Column } from './expressions.ts';
 

@@ -17,13 +17,21 @@ import type { Source, SourceStatistics } from '../engine/stream/operator.ts';
 import { batchStream, type BatchStream } from '../engine/stream/stream.ts';
 import { Union } from '../operators/dataflow/union.ts';
 import { type ColumnNames, usualNames } from '../operators/ratings/rows/column-names.ts';
-import { fieldOf } from '../operators/ratings/rows/columns.ts';
-import { pairColumns, type PairOptions } from '../operators/ratings/rows/find-columns.ts';
+import { fieldOf, pairColumns, type PairOptions } from '../operators/ratings/rows/columns.ts';
 import { FindHeldOut, LeaveOut } from '../operators/splits/leave-out.ts';
-import type { PairOrder } from '../operators/splits/pair-order.ts';
-import { RandomSplit, splitBounds, type SplitOptions } from '../operators/splits/random-split.ts';
-import { TimeSplit } from '../operators/splits/time-split.ts';
-import { CountTimeSizes, requireTimes, timeInUnit, unitsPerMillisecond } from '../operators/splits/times.ts';
+import {
+  type PairOrder,
+  RandomSplit,
+  splitBounds,
+  type SplitOptions,
+} from '../operators/splits/random-split.ts';
+import {
+  CountTimeSizes,
+  requireTimes,
+  timeInUnit,
+  TimeSplit,
+  unitsPerMillisecond,
+} from '../operators/splits/time-split.ts';
 import { checkColumnNames, checkOptions, checkSeed, runOptionNames } from './check-options.ts';
 import { definedNames, pairOptions, withFoundColumns } from './found-columns.ts';
 import { factLines, someOf } from './inspect/fact-lines.ts';

@@ -10,7 +10,7 @@ import {
   usualNames,
   type WantedColumns,
 } from '../operators/ratings/rows/column-names.ts';
-import { findColumns, noteOfRecognised } from '../operators/ratings/rows/find-columns.ts';
+import { findColumns, noteOfRecognised } from '../operators/ratings/rows/columns.ts';
 
 /** Columns that a method needs, with the names that its options and its model give. */
 export interface NeededColumns extends Omit<WantedColumns, 'named'> {

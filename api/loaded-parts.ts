@@ -6,7 +6,7 @@ import type { EventSink } from '../engine/events.ts';
 import { type IdForm, idValues } from '../engine/keys/id-form.ts';
 import { keyCount, type KeyColumn } from '../engine/keys/key-column.ts';
 import { keysFromVector, keysToVector } from '../engine/keys/arrow-keys.ts';
-import type { DampedMeans } from '../operators/evaluation/baselines.ts';
+import type { DampedMeans } from '../operators/evaluation/rating-facts.ts';
 import type { FactorModel } from '../operators/serving/factor-model.ts';
 import { hasBiases, type ModelParts } from './model-parts.ts';
 import { MODEL_FORMAT } from '../connectors/model/decode-metadata.ts';

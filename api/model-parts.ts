@@ -1,7 +1,7 @@
 import type { IndexHead } from '../connectors/model/item-index-file.ts';
 import type { JsonObject } from '../engine/json.ts';
 import { JoinedRows, type RowParts, wholeRows } from '../engine/row-parts.ts';
-import type { DampedMeans } from '../operators/evaluation/baselines.ts';
+import type { DampedMeans } from '../operators/evaluation/rating-facts.ts';
 import type { FactorModel } from '../operators/serving/factor-model.ts';
 import type { ColdStart } from '../operators/serving/predict.ts';
 import type { TrainingReport } from './reports/training-report.ts';

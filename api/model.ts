@@ -4,8 +4,7 @@ import { followed } from '../engine/run/context.ts';
 import { andThen, runInto } from '../engine/stream/logical-plan.ts';
 import { Evaluate, type Evaluation } from '../operators/evaluation/evaluate.ts';
 import type { RankingEvaluation } from '../operators/evaluation/ranking/evaluate-ranking.ts';
-import type { BadRowPolicy } from '../operators/ratings/rows/bad-rows.ts';
-import { SelectRatings } from '../operators/ratings/rows/select-ratings.ts';
+import { type BadRowPolicy, SelectRatings } from '../operators/ratings/rows/select-ratings.ts';
 import { type ColdStart, Predict } from '../operators/serving/predict.ts';
 import { checkOptions, runOptionNames } from './check-options.ts';
 import { type Dataset, requireDataset } from './dataset.ts';
@@ -14,37 +13,38 @@ import { continuedRows, savedRows, type RatedRows } from './histories.ts';
 import { loadedParts, storedParts, savedTraining } from './loaded-parts.ts';
 import type { RunOptions, RunSession } from './run-session.ts';
 import { type FoldedCounts, type FoldInOptions, foldInUsers } from './serving/fold-in.ts';
-import { withNames } from './serving/name-columns.ts';
 import {
   checkItems,
   checkRecommend,
   checkUsers,
   type ItemsOptions,
+  readExclusions,
   recommendAll,
   type RecommendOptions,
   recommendSome,
   recommendUsers,
+  similarRows,
   type UsersOptions,
-  readExclusions,
 } from './serving/recommend-datasets.ts';
 import {
   checkCount,
   checkIds,
+  checkNames,
   checkRequest,
   recommendToUser,
   type RequestOptions,
   type UserRecommendations,
 } from './serving/request.ts';
 import {
-  ruleOf,
-  preparedIndex,
-  scoreOfPair,
-  sideSpace,
+  checkIndexUse,
   idFormsOf,
   idsOf,
-  type ServedModel,
+  type IndexOption,
+  preparedIndex,
+  ruleOf,
+  scoreOfPair,
+  sideSpace,
 } from './serving/served-model.ts';
-import { similarRows } from './serving/similar-rows.ts';
 import {
   type SimilarOptions,
   findSimilar,
@@ -56,13 +56,18 @@ import type { ExplainedPlan } from './training/plans/explained-plan.ts';
 import type { UpdateOptions } from './training/update-options.ts';
 import { isImplicit } from './validation/error-metrics.ts';
 import type { RankingOptions } from './validation/ranking-options.ts';
-import type { Exclusions } from '../operators/serving/exclusions.ts';
-import { buildIndex, type BuildIndexOptions, type BuiltIndex, saveIndexes } from './serving/build-index.ts';
+import type { Exclusions } from '../operators/serving/choose-items.ts';
+import {
+  buildIndex,
+  type BuildIndexOptions,
+  type BuiltIndex,
+  ItemIndexes,
+  saveIndexes,
+  type ServedModel,
+} from './serving/build-index.ts';
 import { explainItem, type ExplainOptions, type Explanation } from './serving/explain.ts';
 import { type RatedItem, recommendFromRatings } from './serving/fold-in-request.ts';
-import { checkIndexUse, type IndexOption } from './serving/index-use.ts';
 import { type ItemFilters, type ItemFiltersOptions, readItemFilters } from './serving/item-filters.ts';
-import { checkNames } from './serving/item-name.ts';
 import { ratingsOfUser, type RatingsOfUser } from './serving/ratings-of-user.ts';
 import type { RecordBatch } from 'apache-arrow';
 import { exportFactors, type ExportOptions } from '../connectors/model/export-factors.ts';
@@ -71,13 +76,12 @@ import type { JsonObject } from '../engine/json.ts';
 import type { IdForm } from '../engine/keys/id-form.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
 import type { BatchStream } from '../engine/stream/stream.ts';
-import type { DampedMeans } from '../operators/evaluation/baselines.ts';
+import type { DampedMeans } from '../operators/evaluation/rating-facts.ts';
 import type { FactorModel } from '../operators/serving/factor-model.ts';
 import { modelFacts, modelText } from './inspect/model-facts.ts';
 import { hasBiases, joinedFactors, type ModelParts, type Sides, sidesOf } from './model-parts.ts';
 import type { TrainingReport } from './reports/training-report.ts';
 import { type FactorArrays, factorArrays, factorBatch, idColumnOf } from './serving/factor-arrays.ts';
-import { ItemIndexes } from './serving/item-indexes.ts';
 import { Searches } from './serving/searches.ts';
 
 /**
@@ -434,11 +438,7 @@ export class Model {
   recommendForAllUsers(n: number, options: RecommendOptions = {}): Dataset {
     checkRecommend('recommendForAllUsers', options, this.served);
     checkCount(n);
-    return withNames(
-      recommendAll(this.served, this.factors, n, this.columns, options),
-      options.names,
-      this.columns.item,
-    );
+    return recommendAll(this.served, this.factors, n, this.columns, options);
   }
 
   /**
@@ -451,7 +451,7 @@ export class Model {
     checkUsers('recommendForUsers', options, this.served);
     checkIds('recommendForUsers', ids);
     checkCount(n);
-    return withNames(recommendSome(this.served, ids, n, options), options.names, this.columns.item);
+    return recommendSome(this.served, ids, n, options);
   }
 
   /**
@@ -461,7 +461,7 @@ export class Model {
   recommendForAllItems(n: number, options: ItemsOptions = {}): Dataset {
     checkItems('recommendForAllItems', options);
     checkCount(n);
-    return withNames(recommendUsers(this.served, 'all', n, options), options.names, this.columns.item);
+    return recommendUsers(this.served, 'all', n, options);
   }
 
   /** The best users of some items, in the order of their ids. Throws UsageError for an unknown item. */
@@ -469,7 +469,7 @@ export class Model {
     checkItems('recommendForItems', options);
     checkIds('recommendForItems', ids);
     checkCount(n);
-    return withNames(recommendUsers(this.served, ids, n, options), options.names, this.columns.item);
+    return recommendUsers(this.served, ids, n, options);
   }
 
   /**

@@ -14,15 +14,14 @@ import {
 } from '../engine/stream/logical-plan.ts';
 import { loadingNeed, requireRows, rowsWithin } from '../operators/planner/memory-budget.ts';
 import { blockLimit, spilledBytes } from '../operators/planner/sizes.ts';
-import type { IndexedRatings } from '../operators/ratings/ids/index-ids.ts';
+import type { IndexedRatings } from '../operators/ratings/ids/number-ids.ts';
 import { readPairs, type ReadPairs } from '../operators/ratings/ids/known-pairs.ts';
 import { typesOf } from '../operators/ratings/reading/rating-chunk.ts';
 import { readRatings } from '../operators/ratings/reading/read-ratings.ts';
-import type { BadRowPolicy } from '../operators/ratings/rows/bad-rows.ts';
+import { type BadRowPolicy, SelectRatings } from '../operators/ratings/rows/select-ratings.ts';
 import { type ColumnNames, usualNames } from '../operators/ratings/rows/column-names.ts';
-import { SelectRatings } from '../operators/ratings/rows/select-ratings.ts';
 import type { ColdStart } from '../operators/serving/predict.ts';
-import { CountTimeSizes } from '../operators/splits/times.ts';
+import { CountTimeSizes } from '../operators/splits/time-split.ts';
 import type { DuplicatePolicy } from '../operators/tasks/tasks.ts';
 import type { Dataset } from './dataset.ts';
 import { definedNames, withFoundColumns } from './found-columns.ts';

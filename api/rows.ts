@@ -13,11 +13,11 @@ import {
   schemaOf,
 } from '../engine/stream/logical-plan.ts';
 import type { Operator, Sink } from '../engine/stream/operator.ts';
-import type { Aggregation } from '../operators/dataflow/aggregate/functions.ts';
+import type { Aggregation } from '../operators/dataflow/aggregate/aggregate.ts';
 import { DropNulls } from '../operators/dataflow/drop-nulls.ts';
 import { Filter } from '../operators/dataflow/filter.ts';
 import type { JoinKind } from '../operators/dataflow/join/join-columns.ts';
-import { Limit } from '../operators/dataflow/limit.ts';
+import { Limit } from '../operators/dataflow/top-rows.ts';
 import { type BatchFunction, MapBatches, type ModuleFunction } from '../operators/dataflow/map-batches.ts';
 import { type NamedExpression, Project, type Projection } from '../operators/dataflow/project.ts';
 import { Sample } from '../operators/dataflow/sample.ts';

@@ -8,10 +8,14 @@ import type { ExecutionContext } from '../engine/run/context.ts';
 import { Holdings } from '../engine/run/holdings.ts';
 import { mapOrdered } from '../engine/stream/map-ordered.ts';
 import type { GpuDevice } from '../gpu/device.ts';
-import { type ChosenItems, chosenPositions, withItemsAt } from '../operators/serving/choose-items.ts';
-import type { FactorModel } from '../operators/serving/factor-model.ts';
-import type { UserRule } from '../operators/serving/fold-in/row-rule.ts';
-import { type SolvedUsers, solveUsers, type LaterRatings } from '../operators/serving/fold-in/solve-users.ts';
+import { type ChosenItems, chosenPositions } from '../operators/serving/choose-items.ts';
+import { type FactorModel, withRows } from '../operators/serving/factor-model.ts';
+import {
+  type LaterRatings,
+  type SolvedUsers,
+  solveUsers,
+  type UserRule,
+} from '../operators/serving/solve-users.ts';
 import {
   inFlight,
   itemsByNorm,
@@ -28,7 +32,7 @@ import { type Similarity, similarityModel } from '../operators/serving/similar.t
 import { runTasks } from '../operators/tasks/run-tasks.ts';
 import type { PageSession } from './page-session.ts';
 import { UNKNOWN_KEY } from '../engine/keys/tables/key-table.ts';
-import { blockOf, emptyBlock, type RatingBlock } from '../operators/ratings/rating-block.ts';
+import { blockOf, emptyBlock, type RatingBlock } from '../operators/ratings/ratings.ts';
 
 /** Visitors who each rated a known item, and the limits of their lists. */
 export interface VisitorSearch {
@@ -91,7 +95,7 @@ export class GpuSearches {
         exclude: leftOut(rated, { items, positions }),
       };
       const placed = positions
-        ? await this.#place(withItemsAt(factors, positions), ctx)
+        ? await this.#place(withRows(factors, 'items', positions), ctx)
         : await this.#keep('recommend', () => factors);
       (await this.#search(placed, users, rows.length, ctx)).forEach((list, at) => {
         const named = positions ? list.positions.map((place) => positions[place]) : list.positions;

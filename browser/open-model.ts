@@ -1,7 +1,7 @@
 import { checkOptions } from '../api/check-options.ts';
 import { hasBiases } from '../api/model-parts.ts';
 import { decodeMetadata, type ModelStorage, wholeCounts } from '../connectors/model/decode-metadata.ts';
-import { LARGE, missingIndex } from '../api/serving/index-use.ts';
+import { LARGE, missingIndex } from '../api/serving/served-model.ts';
 import { UsageError } from '../engine/errors.ts';
 import { emptyKeys } from '../engine/keys/key-column.ts';
 import { shown } from '../engine/shown.ts';

@@ -1,18 +1,25 @@
-import { type IndexUse, LARGE, missingIndex, probesOf, type UsedIndexes } from '../api/serving/index-use.ts';
 import type { RunOptions } from '../api/run-session.ts';
-import type { RequestedModel } from '../api/serving/served-model.ts';
+import {
+  type IndexUse,
+  LARGE,
+  missingIndex,
+  probesOf,
+  type RequestedModel,
+  type UsedIndexes,
+} from '../api/serving/served-model.ts';
 import { crc32OfBytes } from '../connectors/model/decode-metadata.ts';
 import { type IndexKind, codeBytes } from '../connectors/model/index-layout.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
 import {
   bestOfRows,
   candidatesInLists,
+  type Found,
+  type ListIndex,
   type PlacedLists,
   placeLists,
   rankLists,
-  type ListIndex,
-} from '../operators/serving/lists/list-index.ts';
-import type { Found, SearchRequest } from '../operators/serving/search.ts';
+  type SearchRequest,
+} from '../operators/serving/search.ts';
 import type { PageItems } from './page-items.ts';
 import { NO_ITEM, PageLists, partOfLists } from './page-lists.ts';
 import type { Fetch } from './remote-file.ts';

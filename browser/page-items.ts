@@ -1,7 +1,7 @@
 import type { RemoteItems } from '../api/serving/served-model.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
 import { sharedArray } from '../engine/partition.ts';
-import { gramOfItems } from '../operators/serving/fold-in/solve-users.ts';
+import { gramOfItems } from '../operators/serving/solve-users.ts';
 import { takeRows } from '../operators/serving/factor-model.ts';
 import { BlockCache, type CachedFile } from './cached-file.ts';
 import type { PartFile } from './feature-rows.ts';

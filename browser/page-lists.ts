@@ -13,7 +13,7 @@ import {
   otherItems,
 } from '../connectors/model/index-layout.ts';
 import { sharedArray } from '../engine/partition.ts';
-import type { ListIndex } from '../operators/serving/lists/list-index.ts';
+import type { ListIndex } from '../operators/serving/search.ts';
 import { type ByteRange, readRanges, problem, RemoteFile, type RemoteOptions } from './remote-file.ts';
 import { RequestCache, SharedRequest } from './shared-request.ts';
 

@@ -2,18 +2,25 @@ import { checkOptions, runOptionNames } from '../api/check-options.ts';
 import type { RunOptions } from '../api/run-session.ts';
 import { explainItem, type ExplainOptions, type Explanation } from '../api/serving/explain.ts';
 import type { RatedItem } from '../api/serving/fold-in-request.ts';
-import { type IndexUse, missingIndex, type UsedIndexes } from '../api/serving/index-use.ts';
-import { checkNames, nameOf } from '../api/serving/item-name.ts';
 import {
   checkCount,
   checkedId,
+  checkNames,
   checkRequest,
+  nameOf,
   type RecommendedItem,
   type RequestOptions,
   type UserRecommendations,
 } from '../api/serving/request.ts';
 import { Searches } from '../api/serving/searches.ts';
-import { idsOf, type RequestedModel, sideSpace } from '../api/serving/served-model.ts';
+import {
+  idsOf,
+  type IndexUse,
+  missingIndex,
+  type RequestedModel,
+  sideSpace,
+  type UsedIndexes,
+} from '../api/serving/served-model.ts';
 import { indexKindOf, type SimilarItems, type SimilarTo } from '../api/serving/similar-to.ts';
 import type { IndexKind } from '../connectors/model/index-layout.ts';
 import { UsageError } from '../engine/errors.ts';

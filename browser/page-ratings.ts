@@ -9,7 +9,7 @@ import type { ExecutionContext } from '../engine/run/context.ts';
 import { hostDevice } from '../engine/run/devices.ts';
 import { giveTo } from '../engine/run/hand-over.ts';
 import { shown } from '../engine/shown.ts';
-import type { IndexedRatings } from '../operators/ratings/ids/index-ids.ts';
+import type { IndexedRatings } from '../operators/ratings/ids/number-ids.ts';
 import type { CodedChunk } from '../operators/ratings/reading/rating-chunk.ts';
 
 /** A rating of a user for an item. Only implicit data may leave out `rating`; it is then 1. */

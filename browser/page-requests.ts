@@ -4,16 +4,21 @@ import {
   recommendFromRatings,
   requestRatings,
 } from '../api/serving/fold-in-request.ts';
-import { checkIndexUse, type IndexUse } from '../api/serving/index-use.ts';
-import { checkNames } from '../api/serving/item-name.ts';
 import {
+  checkIndexUse,
+  type IndexUse,
+  idsOf,
+  type RequestedModel,
+  ruleOf,
+} from '../api/serving/served-model.ts';
+import {
+  checkNames,
   checkCount,
   checkIds,
   recommendToUser,
   type RequestOptions,
   type UserRecommendations,
 } from '../api/serving/request.ts';
-import { idsOf, type RequestedModel, ruleOf } from '../api/serving/served-model.ts';
 import {
   findSimilar,
   noItems,

@@ -13,7 +13,7 @@ import { planAls } from '../operators/als/plan/plan-als.ts';
 import { inUnit, levelInUnit, ratingsInUnit, ratingUnit } from '../operators/als/rating-unit.ts';
 import { type AlsResult, trainAls as trainOn } from '../operators/als/train.ts';
 import { sortedRatingFacts, type SortedFacts } from '../operators/evaluation/rating-facts.ts';
-import type { IndexedRatings } from '../operators/ratings/ids/index-ids.ts';
+import type { IndexedRatings } from '../operators/ratings/ids/number-ids.ts';
 import { sortByUser, sortRatings } from '../operators/ratings/sort-ratings.ts';
 import { joinedRows } from '../operators/training/model-rows.ts';
 import type { PageDeviceName } from './device-choice.ts';

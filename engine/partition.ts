@@ -207,6 +207,14 @@ export function sharedArray<T extends SharedColumn>(
   return new type(sharedBuffer(length * type.BYTES_PER_ELEMENT));
 }
 
+/** A copy of numbers in shared memory. */
+export function sharedCopy<T extends SharedColumn>(values: T): T {
+  const type = values.constructor as { new (buffer: ArrayBufferLike): T; readonly BYTES_PER_ELEMENT: number };
+  const copy = sharedArray(type, values.length);
+  copy.set(values as never);
+  return copy;
+}
+
 /** Arrays of at least this size get their own pages. */
 const PAGED_BYTES = 1 << 20;
 

@@ -14,8 +14,7 @@ import {
   requireFewer,
   typesOf,
 } from '../../operators/ratings/reading/rating-chunk.ts';
-import { BadRowCounter } from '../../operators/ratings/rows/bad-rows.ts';
-import type { SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
+import { BadRowCounter, type SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
 import type { ChunkSummary, ReadParams } from '../../operators/tasks/reading-tasks.ts';
 import type { KernelTasks, OutcomeOf } from '../../operators/tasks/tasks.ts';
 import { type SplitRows, whileWanted } from './split-rows.ts';

@@ -4,7 +4,7 @@ import type { Expression } from '../../engine/expressions/expression.ts';
 import { isNumber, isTime, valueTypeOf } from '../../engine/expressions/types.ts';
 import { andThen, fromSource, schemaOf } from '../../engine/stream/logical-plan.ts';
 import { plainRows } from '../../engine/values/plain-values.ts';
-import type { AggregateName } from '../../operators/dataflow/aggregate/functions.ts';
+import type { AggregateName } from '../../operators/dataflow/aggregate/aggregate.ts';
 import { Project } from '../../operators/dataflow/project.ts';
 import { GroupRows, Wide } from '../../operators/exchange/wide-operators.ts';
 import { type PlannedRows, runRows } from '../run-rows.ts';

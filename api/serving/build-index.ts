@@ -1,19 +1,33 @@
 import type { IndexHeader, IndexKind } from '../../connectors/model/index-layout.ts';
-import { indexKinds, type StoredIndex, writeIndex } from '../../connectors/model/item-index-file.ts';
+import {
+  indexKinds,
+  type StoredIndex,
+  writeIndex,
+  factorsChecksum,
+  type IndexHead,
+  readIndex,
+} from '../../connectors/model/item-index-file.ts';
 import { readModelHead } from '../../connectors/model/model-store.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { keyCount } from '../../engine/keys/key-column.ts';
 import { followed } from '../../engine/run/context.ts';
 import { shown } from '../../engine/shown.ts';
-import { unobservedWeight } from '../../operators/serving/fold-in/row-rule.ts';
-import { gramOfItems } from '../../operators/serving/fold-in/solve-users.ts';
-import { buildLists, defaultLists, queryWeights } from '../../operators/serving/lists/build-lists.ts';
-import { listBytes, listsOf } from '../../operators/serving/lists/list-index.ts';
+import { unobservedWeight, gramOfItems } from '../../operators/serving/solve-users.ts';
+import { buildLists, defaultLists, queryWeights } from '../../operators/serving/build-lists.ts';
+import { listBytes, listsOf } from '../../operators/serving/search.ts';
 import { unitVector } from '../../operators/serving/similar.ts';
 import { checkOptions, runOptionNames } from '../check-options.ts';
-import type { RunOptions } from '../run-session.ts';
-import { listIndexOf } from './index-use.ts';
-import { indexSpace, type ServedModel } from './served-model.ts';
+import type { RunOptions, RunSession } from '../run-session.ts';
+import {
+  listIndexOf,
+  indexSpace,
+  type RequestedModel,
+  type IndexUse,
+  missingIndex,
+  probesOf,
+  type UsedIndexes,
+} from './served-model.ts';
+import type { FactorModel } from '../../operators/serving/factor-model.ts';
 
 export interface BuildIndexOptions extends RunOptions {
   /** Number of lists; default: 4 times the root of the number of items. */
@@ -98,7 +112,12 @@ async function buildOne(
     ...(gram && { gram: gram.values }),
   };
   const tune = async () => {
-    await searches.replaceLists(kind, listIndexOf(stored), space);
+    await searches.dropLists(kind);
+    await searches.prepareLists(
+      kind,
+      async () => listIndexOf(stored),
+      () => space,
+    );
     return tuneIndex(served, kind, header.lists, recall, options);
   };
   const { margin, ...measured } = await tune().catch(async (error: unknown) => {
@@ -234,4 +253,63 @@ function sampledQueries(served: ServedModel, kind: IndexKind): Float32Array[] {
     const at = Math.floor((i * rows) / Math.min(QUERIES, rows)) * factors.rank;
     return kind === 'recommend' ? values.slice(at, at + factors.rank) : unitVector(values, at, rank);
   });
+}
+
+/** The indexes of a model: built, or in files of its folder, which are read when they are first used. */
+export class ItemIndexes implements UsedIndexes {
+  readonly #factors: FactorModel;
+  readonly #heads = new Map<IndexKind, IndexHeader>();
+  readonly #files = new Map<IndexKind, string>();
+  readonly #built = new Map<IndexKind, StoredIndex>();
+  #checksum: Promise<number> | undefined;
+
+  constructor(factors: FactorModel, heads: readonly IndexHead[] = []) {
+    this.#factors = factors;
+    for (const { file, header } of heads) {
+      this.#heads.set(header.kind, header);
+      this.#files.set(header.kind, file);
+    }
+  }
+
+  head(kind: IndexKind): IndexHeader | undefined {
+    return this.#heads.get(kind);
+  }
+
+  get kinds(): readonly IndexKind[] {
+    return [...this.#heads.keys()];
+  }
+
+  /** CRC-32 of the item factors, which an index names. */
+  checksum(): Promise<number> {
+    return (this.#checksum ??= factorsChecksum(this.#factors.itemFactors));
+  }
+
+  set(index: StoredIndex): void {
+    const { kind } = index.header;
+    this.#heads.set(kind, index.header);
+    this.#built.set(kind, index);
+  }
+
+  /**
+   * The index of a kind. Searches copy it once, so an index in a file is not kept: each call reads it. Throws
+   * DataError if the file is damaged, or of another model.
+   */
+  async stored(kind: IndexKind): Promise<StoredIndex> {
+    const built = this.#built.get(kind);
+    if (built !== undefined) return built;
+    const file = this.#files.get(kind);
+    if (file === undefined) throw missingIndex(kind);
+    return readIndex(file, () => this.checksum());
+  }
+
+  /** The number of lists to search; undefined for an exact search. Throws UsageError without an index. */
+  probes(kind: IndexKind, use: IndexUse = 'auto'): number | undefined {
+    return probesOf(this.#heads.get(kind), kind, use, keyCount(this.#factors.items));
+  }
+}
+
+/** The parts of a model that the methods for recommendations use. */
+export interface ServedModel extends RequestedModel {
+  readonly session: RunSession;
+  readonly indexes: ItemIndexes;
 }

@@ -3,8 +3,7 @@ import { findId, type Id } from '../../engine/keys/find-id.ts';
 import type { IdValues } from '../../engine/keys/id-form.ts';
 import { shortestFloat32 } from '../../engine/numbers/shortest.ts';
 import type { ItemNames } from '../../operators/serving/item-names.ts';
-import type { UserRule } from '../../operators/serving/fold-in/row-rule.ts';
-import { sharesOf } from '../../operators/serving/fold-in/solve-users.ts';
+import { type UserRule, sharesOf } from '../../operators/serving/solve-users.ts';
 import {
   givenRow,
   type RatedItem,
@@ -16,8 +15,7 @@ import type { RatingsOfUser } from './ratings-of-user.ts';
 import { idsOf, itemRowsOf, type RequestedModel, ruleOf, scoreOf } from './served-model.ts';
 import type { RunOptions } from '../run-session.ts';
 import { shown } from '../../engine/shown.ts';
-import { checkId, type NameOptions } from './request.ts';
-import { nameOf } from './item-name.ts';
+import { checkId, type NameOptions, nameOf } from './request.ts';
 
 /** A score and its parts: `base` + Σ share. */
 export interface Explanation {

@@ -4,15 +4,15 @@ import type { IdValues } from '../../engine/keys/id-form.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { shown } from '../../engine/shown.ts';
 import { chooseItems, mergeAscending } from '../../operators/serving/choose-items.ts';
-import type { UserRule } from '../../operators/serving/fold-in/row-rule.ts';
 import {
+  type UserRule,
   type FixedItems,
   gramOfItems,
   type LaterRatings,
   rowOf,
   searchForUser,
   solveUsers,
-} from '../../operators/serving/fold-in/solve-users.ts';
+} from '../../operators/serving/solve-users.ts';
 import type { ItemNames } from '../../operators/serving/item-names.ts';
 import type { Found } from '../../operators/serving/search.ts';
 import {

@@ -20,9 +20,9 @@ import { datasetOf } from '../dataset.ts';
 import { Column } from '../expressions.ts';
 import { parseColumn } from '../parse-column.ts';
 import type { RunOptions } from '../run-session.ts';
-import { ItemFilter } from './item-filter.ts';
+import { ItemFilter } from './request.ts';
 import { itemIdColumn } from './name-columns.ts';
-import type { ServedModel } from './served-model.ts';
+import type { ServedModel } from './build-index.ts';
 
 /** Rows of attributes, and the position of each row's item in the model. */
 export interface AttributeRows {

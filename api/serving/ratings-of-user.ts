@@ -14,7 +14,7 @@ import type { RunOptions } from '../run-session.ts';
 import { unratedAsOnes } from '../training/unrated-as-ones.ts';
 import type { RatedItem } from './fold-in-request.ts';
 import { checkId } from './request.ts';
-import type { ServedModel } from './served-model.ts';
+import type { ServedModel } from './build-index.ts';
 
 /** A user, and a data set that contains the user's ratings. */
 export interface RatingsOfUser {

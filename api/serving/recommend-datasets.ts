@@ -8,28 +8,35 @@ import { keysOfIds } from '../../engine/keys/keys-of-ids.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { andThen } from '../../engine/stream/logical-plan.ts';
-import type { TrainingWarning } from '../../operators/evaluation/rating-warnings.ts';
+import type { TrainingWarning } from '../../operators/evaluation/model-warnings.ts';
 import { readKnownPairs } from '../../operators/ratings/ids/known-pairs.ts';
-import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
+import type { RatingBlock } from '../../operators/ratings/ratings.ts';
 import { SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
 import { sortByUser } from '../../operators/ratings/sort-ratings.ts';
 import {
   chooseItems,
   type ChosenItems,
   type ItemLists,
+  maskOf,
   withChosenItems,
+  blockOfExclusions,
+  Exclusions,
 } from '../../operators/serving/choose-items.ts';
-import { blockOfExclusions, Exclusions } from '../../operators/serving/exclusions.ts';
-import type { FactorModel } from '../../operators/serving/factor-model.ts';
-import { RecommendInLists } from '../../operators/serving/lists/recommend-in-lists.ts';
-import { Recommend, RecommendFew } from '../../operators/serving/recommend.ts';
+import { type FactorModel, withRows } from '../../operators/serving/factor-model.ts';
+import {
+  amongAll,
+  amongLists,
+  type ListFinder,
+  oneByOne,
+  Recommend,
+} from '../../operators/serving/recommend.ts';
 import { indexBytes } from '../../operators/serving/search.ts';
 import { checkOptions } from '../check-options.ts';
 import { type Dataset, datasetOf, requireDataset } from '../dataset.ts';
 import { pairsOf } from '../found-columns.ts';
-import type { IndexOption } from './index-use.ts';
-import { checkNames } from './item-name.ts';
+import { type IndexOption, placedIndex } from './served-model.ts';
 import {
+  checkNames,
   checkExclusions,
   checkItemLists,
   checkUnknown,
@@ -38,8 +45,27 @@ import {
   type NameOptions,
   UNKNOWN_USER_ADVICE,
   type UnknownUsers,
+  checkCount,
+  checkIds,
 } from './request.ts';
-import { maskOf, placedIndex, type ServedModel } from './served-model.ts';
+import type { ServedModel } from './build-index.ts';
+import { sharedArray } from '../../engine/partition.ts';
+import {
+  checkSimilarity,
+  type Similarity,
+  similarityModel,
+  withoutThemselves,
+} from '../../operators/serving/similar.ts';
+import { withNames } from './name-columns.ts';
+import {
+  indexKindOf,
+  queryOf,
+  searchSimilar,
+  sideOf,
+  type SimilarOptions,
+  similarProbes,
+  type SimilarSearch,
+} from './similar-to.ts';
 
 /**
  * At most this number of users is searched one by one, with an index. MOST_INDEX_BYTES: the largest index
@@ -85,16 +111,18 @@ export function recommendAll(
     reportUnknown(asked, swapped ? 'item' : 'user', swapped ? 'no users' : 'no items', ctx);
   };
   const probes = swapped ? undefined : served.indexes.probes('recommend', options.index);
-  if (probes !== undefined) {
-    const place = (ctx: ExecutionContext) => placedIndex(served, 'recommend', ctx);
-    const mask = maskOf(keyCount(factors.items), chosen);
-    const settings = { n, columns, exclude: excluded, unit, onEnd, probes, mask, place };
-    return datasetOf(served.session, new RecommendInLists(factors, settings));
-  }
-  return datasetOf(
-    served.session,
-    new Recommend(withChosenItems(factors, chosen), { n, columns, exclude: excluded, unit, onEnd }),
-  );
+  const model = probes === undefined ? withChosenItems(factors, chosen) : factors;
+  const place = (own: ExecutionContext) => placedIndex(served, 'recommend', own);
+  const finder =
+    probes === undefined
+      ? amongAll(model, n, excluded)
+      : amongLists(model, { n, probes, excluded, mask: maskOf(keyCount(model.items), chosen), place });
+  return listed(served, new Recommend(model, { n, columns, unit, onEnd }, finder), options);
+}
+
+/** The lists with the names of the items, if they are given. */
+function listed({ session, columns }: ServedModel, lists: Recommend, { names }: NameOptions): Dataset {
+  return withNames(datasetOf(session, lists), names, columns.item);
 }
 
 /** The lists of some users, by ascending id, then of unknown users. */
@@ -112,7 +140,8 @@ export function recommendSome(
   const probes = served.indexes.probes('recommend', options.index);
   const fits = probes !== undefined || indexBytes(keyCount(items), served.factors.rank) <= MOST_INDEX_BYTES;
   if (!few || !fits) {
-    return recommendAll(served, withUsers(served.factors, positions), n, served.columns, options, asked);
+    const some = withRows(served.factors, 'users', positions);
+    return recommendAll(served, some, n, served.columns, options, asked);
   }
   const chosen = chooseItems(items, options);
   let read: Promise<Exclusions> | undefined;
@@ -123,30 +152,16 @@ export function recommendSome(
     const user = row < positions.length ? positions[row] : undefined;
     return findItems(served, user, n, { ...chosen, exclusions, probes }, ctx);
   };
+  const isPopular = unknownUsers === 'popular';
   const onEnd = (short: number, ctx: ExecutionContext) => {
     reportLists(chosen, short, n, 'users', ctx);
-    reportUnknown(
-      asked,
-      'user',
-      unknownUsers === 'popular' ? 'the items with the most ratings' : 'no items',
-      ctx,
-    );
+    reportUnknown(asked, 'user', isPopular ? 'the items with the most ratings' : 'no items', ctx);
   };
   const known = takeKeys(users, positions);
-  const rows = unknownUsers === 'popular' ? withUnknown(known, unknown) : known;
-  return datasetOf(
-    served.session,
-    new RecommendFew(
-      { users: rows, items },
-      {
-        n,
-        columns: served.columns,
-        find,
-        onEnd,
-        ...(unknownUsers === 'popular' ? { fallbackFrom: positions.length } : {}),
-      },
-    ),
-  );
+  const rows = isPopular ? withUnknown(known, unknown) : known;
+  const lists = { n, columns: served.columns, onEnd, ...(isPopular && { fallbackFrom: positions.length }) };
+  const finder = oneByOne(keyCount(rows), n, find);
+  return listed(served, new Recommend({ users: rows, items }, lists, finder), options);
 }
 
 /** Ids with unknown ones after them, of which some may be of another type than the column. */
@@ -174,7 +189,7 @@ export function recommendUsers(
   if (ids === 'all') return recommendAll(served, swapped, n, columns, options);
   const { positions, unknown } = findIds(items, ids);
   const asked = { all: ids.length, unknown };
-  return recommendAll(served, withUsers(swapped, positions), n, columns, options, asked);
+  return recommendAll(served, withRows(swapped, 'users', positions), n, columns, options, asked);
 }
 
 /** Reads pairs to exclude, of users and items of the model, and reports unknown ones. */
@@ -257,16 +272,6 @@ function requestedUsers(users: KeyColumn, ids: readonly Id[], policy: UsersOptio
   if (first !== undefined && policy === 'error')
     throw new UsageError(`the model has no user ${String(first)}`, { advice: UNKNOWN_USER_ADVICE });
   return { positions: Uint32Array.from(positions).sort(), unknown: [...unknown.values()] };
-}
-
-/** The model with only the users at those positions. */
-function withUsers(model: FactorModel, positions: Uint32Array): FactorModel {
-  const { rank, users, userFactors } = model;
-  const rows = new Float32Array(positions.length * rank);
-  positions.forEach((position, i) =>
-    rows.set(userFactors.subarray(position * rank, (position + 1) * rank), i * rank),
-  );
-  return { ...model, users: takeKeys(users, positions), userFactors: rows };
 }
 
 /** Excluded pairs that were read: the number of pairs that the model knows, and of the others. */
@@ -384,4 +389,83 @@ function checkLists(method: string, options: RecommendOptions, served: ServedMod
   const { exclude } = options;
   if (exclude instanceof Exclusions) checkExclusions(method, exclude, served);
   else if (exclude !== undefined) requireDataset(exclude, `the option exclude of ${method}`);
+}
+
+/** See Model.similarItems. */
+export function similarRows(
+  served: ServedModel,
+  side: 'user' | 'item',
+  ids: readonly Id[] | 'all',
+  n: number,
+  options: SimilarOptions,
+): Dataset {
+  const method = side === 'item' ? 'similarItems' : 'similarUsers';
+  checkOptions(method, options, ['similarity', 'names', 'index'], "{ similarity: 'dot' }");
+  checkNames(method, options.names);
+  if (side === 'user' && options.names !== undefined)
+    throw new UsageError('the option names of similarUsers cannot be used: users have no names', {
+      advice: 'Leave it out',
+    });
+  checkCount(n);
+  const similarity = checkSimilarity(options.similarity ?? 'cosine');
+  served.searches.requireOpen();
+  if (ids !== 'all') checkIds(method, ids);
+  const { keys } = sideOf(served, side);
+  const { positions, unknown } =
+    ids === 'all' ? { positions: rowsOf(keyCount(keys)), unknown: 0 } : findIds(keys, ids);
+  const probes = similarProbes(served, method, side, similarity, options.index);
+  const asked = { all: ids.length, unknown };
+  const name = served.columns[side];
+  const columns = {
+    user: name,
+    item: `similar${name.charAt(0).toUpperCase()}${name.slice(1)}`,
+    prediction: 'similarity',
+  };
+  const isMany = ids === 'all' || positions.length > FEW;
+  const search = { side, positions, n, similarity, probes };
+  const finder = isMany ? similarToMany(served, search) : similarToFew(served, search);
+  const unit = isMany ? { unit: `${side}s` } : {};
+  const onEnd = (_short: number, ctx: ExecutionContext) =>
+    reportUnknown(asked, side, `no similar ${side}s`, ctx);
+  const lists = new Recommend(
+    { users: takeKeys(keys, positions), items: keys },
+    { n, columns, onEnd, ...unit },
+    finder,
+  );
+  return withNames(datasetOf(served.session, lists), options.names, columns.item);
+}
+
+const rowsOf = (count: number) => Uint32Array.from({ length: count }, (_, row) => row);
+
+/** Searches for many rows in tasks of the session's device. */
+function similarToMany(
+  served: ServedModel,
+  { side, positions, n, similarity, probes }: SimilarSearch,
+): ListFinder {
+  const { factors, rank } = served;
+  const { keys, values } = sideOf(served, side);
+  if (probes !== undefined) {
+    const place = (ctx: ExecutionContext) => placedIndex(served, indexKindOf(similarity), ctx);
+    const queries = similarQueries(served, positions, similarity);
+    return amongLists(queries, { n, probes, excluded: withoutThemselves, place });
+  }
+  const query = { ids: keys, factors: values, rank: factors.rank, features: rank, positions, similarity };
+  return amongAll(similarityModel(query), n, withoutThemselves);
+}
+
+/** The rows of items as queries of the index of that similarity. */
+function similarQueries({ factors, rank }: ServedModel, positions: Uint32Array, similarity: Similarity) {
+  const width = similarity === 'cosine' ? rank : factors.rank;
+  const userFactors = sharedArray(Float32Array, positions.length * width);
+  positions.forEach((position, row) =>
+    userFactors.set(queryOf(factors.itemFactors, position * factors.rank, rank, similarity), row * width),
+  );
+  return { users: takeKeys(factors.items, positions), items: factors.items, userFactors, rank: width };
+}
+
+/** Searches for rows one by one, in the request threads. */
+function similarToFew(served: ServedModel, { positions, ...search }: SimilarSearch): ListFinder {
+  const find = (row: number, { signal, events }: ExecutionContext) =>
+    searchSimilar(served, { ...search, position: positions[row] }, { signal, onEvent: events });
+  return oneByOne(positions.length, search.n, find);
 }

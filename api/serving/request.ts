@@ -10,16 +10,22 @@ import {
   type ChosenItems,
   type ItemLists,
   mergeAscending,
+  Exclusions,
 } from '../../operators/serving/choose-items.ts';
-import { Exclusions } from '../../operators/serving/exclusions.ts';
-import type { ItemNames } from '../../operators/serving/item-names.ts';
+import { ItemNames } from '../../operators/serving/item-names.ts';
 import type { Found } from '../../operators/serving/search.ts';
 import { checkOptions, runOptionNames } from '../check-options.ts';
 import type { RunOptions } from '../run-session.ts';
-import { checkIndexUse, type IndexOption } from './index-use.ts';
-import { ItemFilter } from './item-filter.ts';
-import { checkNames, nameOf } from './item-name.ts';
-import { idsOf, popularSpace, type RequestedModel, searchIndexed, sideSpace } from './served-model.ts';
+import {
+  checkIndexUse,
+  type IndexOption,
+  idsOf,
+  popularSpace,
+  type RequestedModel,
+  searchIndexed,
+  sideSpace,
+} from './served-model.ts';
+import type { KeyColumn } from '../../engine/keys/key-column.ts';
 
 /** An item of a response; `name` if the option `names` has one. */
 export interface RecommendedItem {
@@ -247,4 +253,33 @@ export async function findItems(
   return user === undefined || probes === undefined
     ? searches.search(name, space, request, options)
     : searchIndexed(served, 'recommend', probes, request, options);
+}
+
+/** The field `name` of an item that has one. */
+export function nameOf(names: ItemNames | undefined, item: Id): { readonly name?: string } {
+  const name = names?.get(item);
+  return name === undefined ? {} : { name };
+}
+
+export function checkNames(method: string, names: ItemNames | undefined): void {
+  if (names === undefined || names instanceof ItemNames) return;
+  throw new UsageError(`the option names of ${method} takes ItemNames, got ${shown(names)}`, {
+    advice: 'Read them with session.readItemNames(path), or make them with new ItemNames(entries)',
+  });
+}
+
+/** The items of a model that meet a condition, for any number of requests to that model. */
+export class ItemFilter {
+  /** @internal The ids of the model's items. */
+  readonly keys: KeyColumn;
+  /** @internal 1 for each item that meets the condition, by position. */
+  readonly mask: Uint8Array;
+  /** Number of items that meet it. */
+  readonly count: number;
+
+  constructor(keys: KeyColumn, mask: Uint8Array) {
+    this.keys = keys;
+    this.mask = mask;
+    this.count = mask.reduce((sum, one) => sum + one, 0);
+  }
 }

@@ -3,16 +3,14 @@ import { cancelledBy, UsageError } from '../../engine/errors.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { computeDevice } from '../../engine/run/devices.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
+import type { PartitionRef } from '../../engine/partition.ts';
 import { untilAborted } from '../../engine/waits.ts';
 import {
-  dropLists,
   type ListIndex,
   type ListTuning,
   type PlacedLists,
   placeLists,
   searchInLists,
-} from '../../operators/serving/lists/list-index.ts';
-import {
   dropIndex,
   type Found,
   makeIndex,
@@ -24,13 +22,13 @@ import type { SearchIndex } from '../../operators/tasks/search-tasks.ts';
 import type { RequestSession, RunOptions } from '../run-session.ts';
 
 /**
- * The search indexes of one model, by name. They do not refer to the model, so that they can be freed after
- * the model was garbage-collected.
+ * The search indexes of one model, by name and by kind. They do not refer to the model, so that they can be freed
+ * after the model was garbage-collected.
  */
 interface Indices {
   readonly session: RequestSession;
-  readonly made: Map<string, Promise<SearchIndex>>;
-  readonly lists: ListSearches;
+  readonly exact: Map<string, Promise<SearchIndex>>;
+  readonly lists: Map<IndexKind, Promise<PlacedLists>>;
 }
 
 /** Frees the search indexes of models that were garbage-collected without a call of `close`. */
@@ -49,18 +47,14 @@ export class Searches {
   #closed = false;
 
   constructor(session: RequestSession) {
-    this.#indices = { session, made: new Map(), lists: new ListSearches(session) };
-    const { made } = this.#indices;
+    const indices: Indices = { session, exact: new Map(), lists: new Map() };
+    this.#indices = indices;
     let threads = 0;
     this.#batches = new SearchBatches(
-      async (name, requests) => {
-        const index = await made.get(name);
-        if (index === undefined) throw new Error(`there is no index ${name}`);
-        return searchIndex(index, requests, session.requestContext());
-      },
+      (index, requests) => searchIn(indices, index, requests),
       () => (threads ||= computeDevice(session.requestContext().executor).info.parallelism),
     );
-    forgotten.register(this, this.#indices, this.#indices);
+    forgotten.register(this, indices, indices);
   }
 
   /** Throws UsageError after `close`. */
@@ -77,15 +71,8 @@ export class Searches {
    */
   async prepare(name: string, space: () => SearchSpace): Promise<SearchIndex> {
     this.requireOpen();
-    const { session, made } = this.#indices;
-    let index = made.get(name);
-    if (index === undefined) {
-      const ctx = session.requestContext();
-      index = makeIndex(space(), ctx);
-      made.set(name, index);
-      index.catch(() => made.delete(name));
-    }
-    return index;
+    const { session, exact } = this.#indices;
+    return once(exact, name, async () => makeIndex(space(), session.requestContext()));
   }
 
   async search(
@@ -107,31 +94,31 @@ export class Searches {
     space: () => SearchSpace,
   ): Promise<PlacedLists> {
     this.requireOpen();
-    return this.#indices.lists.prepare(kind, read, space);
+    const { session, lists } = this.#indices;
+    return once(lists, kind, async () => placeLists(await read(), space(), session.requestContext()));
   }
 
-  /** Puts an index in place of the one before. */
-  async replaceLists(kind: IndexKind, index: ListIndex, space: SearchSpace): Promise<void> {
-    this.requireOpen();
-    await this.#indices.lists.drop(kind);
-    await this.#indices.lists.prepare(
-      kind,
-      async () => index,
-      () => space,
-    );
-  }
-
-  /** Frees an index; the next search prepares it again. */
-  dropLists(kind: IndexKind): Promise<void> {
-    return this.#indices.lists.drop(kind);
+  /** Frees an index of lists; the next search prepares it again. */
+  async dropLists(kind: IndexKind): Promise<void> {
+    const { session, lists } = this.#indices;
+    const placed = lists.get(kind);
+    lists.delete(kind);
+    const found = await placed?.catch(() => undefined);
+    // If the session is closed, it has already freed the memory.
+    if (found !== undefined && !session.closed) await dropIndex(found.parts, session.requestContext());
   }
 
   /** Changes how an index that was prepared is searched. */
-  tuneLists(kind: IndexKind, change: ListTuning): Promise<void> {
-    return this.#indices.lists.tune(kind, change);
+  async tuneLists(kind: IndexKind, change: ListTuning): Promise<void> {
+    const placed = await made(this.#indices.lists, kind);
+    const search = { ...placed.search, ...change };
+    this.#indices.lists.set(kind, Promise.resolve({ ...placed, search }));
   }
 
-  /** Searches `probes` lists of an index that was prepared. */
+  /**
+   * Searches `probes` lists of an index that was prepared. Searches of one kind, number of lists and length run
+   * together: see SearchBatches.
+   */
   async searchLists(
     kind: IndexKind,
     probes: number,
@@ -139,7 +126,9 @@ export class Searches {
     options: RunOptions = {},
   ): Promise<Found> {
     this.requireOpen();
-    return this.#run(() => this.#indices.lists.search(kind, probes, request, options.signal));
+    return this.#run(() =>
+      this.#batches.search(`${kind} # ${probes} # ${request.n}`, request, options.signal),
+    );
   }
 
   /** Runs work in the request threads, and releases the memory used there. */
@@ -179,75 +168,47 @@ export class Searches {
   }
 }
 
-async function drop({ session, made, lists }: Indices): Promise<void> {
-  await lists.close();
-  const all = [...made.values()];
-  made.clear();
-  for (const index of await Promise.allSettled(all)) {
+/** Makes an index, or returns it if it was made. One that could not be made is made again. */
+function once<Key, Index>(
+  known: Map<Key, Promise<Index>>,
+  key: Key,
+  make: () => Promise<Index>,
+): Promise<Index> {
+  let index = known.get(key);
+  if (index === undefined) {
+    index = make();
+    known.set(key, index);
+    index.catch(() => known.delete(key));
+  }
+  return index;
+}
+
+async function made<Key, Index>(known: Map<Key, Promise<Index>>, key: Key): Promise<Index> {
+  const index = await known.get(key);
+  if (index === undefined) throw new Error(`there is no index ${String(key)}`);
+  return index;
+}
+
+/** Searches by exact scores in the index of a name, or in lists: "kind # number of lists # length". */
+async function searchIn(
+  { session, exact, lists }: Indices,
+  index: string,
+  requests: readonly SearchRequest[],
+): Promise<readonly Found[]> {
+  const [kind, probes] = index.split(' # ');
+  return probes === undefined
+    ? searchIndex(await made(exact, index), requests, session.requestContext())
+    : searchInLists(await made(lists, kind as IndexKind), Number(probes), requests, session.requestContext());
+}
+
+async function drop({ session, exact, lists }: Indices): Promise<void> {
+  const all = [...exact.values(), ...Array.from(lists.values(), async (placed) => (await placed).parts)];
+  exact.clear();
+  lists.clear();
+  for (const index of await Promise.allSettled<Readonly<Record<string, PartitionRef>>>(all)) {
     // If the session is closed, it has already freed the memory.
     if (session.closed) return;
     if (index.status === 'fulfilled') await dropIndex(index.value, session.requestContext());
-  }
-}
-
-/** The indexes of lists of one model in the memory of the session's request threads. */
-class ListSearches {
-  readonly #session: RequestSession;
-  readonly #placed = new Map<IndexKind, Promise<PlacedLists>>();
-  readonly #batches: SearchBatches;
-
-  constructor(session: RequestSession) {
-    this.#session = session;
-    let threads = 0;
-    this.#batches = new SearchBatches(
-      async (name, requests) => {
-        const [kind, probes] = name.split(' ');
-        const placed = await this.#placed.get(kind as IndexKind);
-        if (placed === undefined) throw new Error(`there is no index ${name}`);
-        return searchInLists(placed, Number(probes), requests, session.requestContext());
-      },
-      () => (threads ||= computeDevice(session.requestContext().executor).info.parallelism),
-    );
-  }
-
-  /** Copies an index to the threads, once. */
-  prepare(kind: IndexKind, read: () => Promise<ListIndex>, space: () => SearchSpace): Promise<PlacedLists> {
-    let placed = this.#placed.get(kind);
-    if (placed === undefined) {
-      placed = read().then((index) => placeLists(index, space(), this.#session.requestContext()));
-      this.#placed.set(kind, placed);
-      placed.catch(() => this.#placed.delete(kind));
-    }
-    return placed;
-  }
-
-  /** Changes how an index is searched. */
-  async tune(kind: IndexKind, change: ListTuning): Promise<void> {
-    const placed = await this.#placed.get(kind);
-    if (placed === undefined) throw new Error(`there is no index ${kind}`);
-    this.#placed.set(kind, Promise.resolve({ ...placed, search: { ...placed.search, ...change } }));
-  }
-
-  /** Searches of one kind, number of lists and length run together: see SearchBatches. */
-  search(
-    kind: IndexKind,
-    probes: number,
-    request: SearchRequest,
-    signal: AbortSignal | undefined,
-  ): Promise<Found> {
-    return this.#batches.search(`${kind} ${probes} ${request.n}`, request, signal);
-  }
-
-  async drop(kind: IndexKind): Promise<void> {
-    const placed = this.#placed.get(kind);
-    this.#placed.delete(kind);
-    const found = await placed?.catch(() => undefined);
-    // If the session is closed, it has already freed the memory.
-    if (found !== undefined && !this.#session.closed) await dropLists(found, this.#session.requestContext());
-  }
-
-  async close(): Promise<void> {
-    await Promise.all(Array.from(this.#placed.keys(), (kind) => this.drop(kind)));
   }
 }
 

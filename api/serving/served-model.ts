@@ -1,18 +1,23 @@
-import type { IndexKind } from '../../connectors/model/index-layout.ts';
+import type { IndexKind, IndexHeader } from '../../connectors/model/index-layout.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { findId, type Id } from '../../engine/keys/find-id.ts';
 import { type IdForm, type IdValues, idValues } from '../../engine/keys/id-form.ts';
-import { sharedArray } from '../../engine/partition.ts';
+import { sharedCopy } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import type { ChosenItems } from '../../operators/serving/choose-items.ts';
 import { type FactorModel, type ItemRows, rowsInMemory } from '../../operators/serving/factor-model.ts';
-import { type UserRule, userRule } from '../../operators/serving/fold-in/row-rule.ts';
-import type { PlacedLists } from '../../operators/serving/lists/list-index.ts';
-import type { Found, SearchRequest, SearchSpace } from '../../operators/serving/search.ts';
-import type { RequestSession, RunOptions, RunSession } from '../run-session.ts';
-import { listIndexOf, type UsedIndexes } from './index-use.ts';
-import type { ItemIndexes } from './item-indexes.ts';
+import { type UserRule, userRule } from '../../operators/serving/solve-users.ts';
+import type {
+  PlacedLists,
+  Found,
+  SearchRequest,
+  SearchSpace,
+  ListIndex,
+} from '../../operators/serving/search.ts';
+import type { RequestSession, RunOptions } from '../run-session.ts';
 import type { Searches } from './searches.ts';
+import type { StoredIndex } from '../../connectors/model/item-index-file.ts';
+import { UsageError } from '../../engine/errors.ts';
+import { shown } from '../../engine/shown.ts';
 
 /** The parts of a model that requests for single users and items use. */
 export interface RequestedModel {
@@ -46,12 +51,6 @@ export interface RemoteItems extends ItemRows {
 /** Reads rows of the item factors. */
 export function itemRowsOf({ factors, remoteItems }: RequestedModel): ItemRows {
   return remoteItems ?? rowsInMemory(factors);
-}
-
-/** The parts of a model that the methods for recommendations use. */
-export interface ServedModel extends RequestedModel {
-  readonly session: RunSession;
-  readonly indexes: ItemIndexes;
 }
 
 /**
@@ -151,11 +150,12 @@ export function similarSpace(
 export function popularSpace(itemCounts: Uint32Array): NamedSpace {
   return {
     name: 'popular',
-    space: () => {
-      const vectors = sharedArray(Float32Array, itemCounts.length);
-      vectors.set(itemCounts);
-      return { vectors, width: 1, rank: 1, normalized: false };
-    },
+    space: () => ({
+      vectors: sharedCopy(Float32Array.from(itemCounts)),
+      width: 1,
+      rank: 1,
+      normalized: false,
+    }),
   };
 }
 
@@ -196,12 +196,64 @@ export async function searchIndexed(
   return served.searches.searchLists(kind, probes, request, options);
 }
 
-/** 1 for each item that may be found; undefined if all may. */
-export function maskOf(items: number, { denied, allowed }: ChosenItems): Uint8Array | undefined {
-  if (denied.length === 0 && allowed === undefined) return undefined;
-  const mask = sharedArray(Uint8Array, items);
-  if (allowed === undefined) mask.fill(1);
-  else for (const item of allowed) mask[item] = 1;
-  for (const item of denied) mask[item] = 0;
-  return mask;
+/** From this number of items on, an index is used without being asked for. */
+export const LARGE = 1_000_000;
+
+/**
+ * The use of a model's index: `auto` (default) from 1,000,000 items on, if the model has one; true or false
+ * for any size; or the number of lists to search.
+ */
+export type IndexUse = 'auto' | boolean | number;
+
+export interface IndexOption {
+  readonly index?: IndexUse;
+}
+
+/** The indexes of a model, as requests use them. */
+export interface UsedIndexes {
+  /** The index of a kind. Throws DataError if its file is damaged, or of another model. */
+  stored(kind: IndexKind): Promise<StoredIndex>;
+  /** The number of lists to search; undefined for an exact search. Throws UsageError without an index. */
+  probes(kind: IndexKind, use?: IndexUse): number | undefined;
+  /** Searches lists that are not all in memory; absent where `stored` gives the whole index. */
+  readonly search?: (
+    kind: IndexKind,
+    probes: number,
+    request: SearchRequest,
+    options: RunOptions,
+  ) => Promise<Found>;
+}
+
+/** The number of lists to search of an index with this header: see UsedIndexes. */
+export function probesOf(
+  head: IndexHeader | undefined,
+  kind: IndexKind,
+  use: IndexUse,
+  items: number,
+): number | undefined {
+  if (use === false) return undefined;
+  if (use === 'auto') return head !== undefined && items >= LARGE ? head.probes : undefined;
+  if (head === undefined) throw missingIndex(kind);
+  return use === true ? head.probes : Math.min(use, head.lists);
+}
+
+/** The parts of an index that a search takes. */
+export function listIndexOf({ header, centers, starts, guide, codes }: StoredIndex): ListIndex {
+  const { rank, vectors, normalized, longest, margin } = header;
+  return { rank, vectors, normalized, longest, margin, centers, starts, guide, codes };
+}
+
+/** Throws UsageError unless it is a use of an index. */
+export function checkIndexUse(method: string, use: unknown): void {
+  if (use === undefined || use === 'auto' || typeof use === 'boolean') return;
+  if (Number.isInteger(use) && (use as number) >= 1) return;
+  throw new UsageError(
+    `the option index of ${method} must be 'auto', true, false or a number of lists, got ${shown(use)}`,
+  );
+}
+
+export function missingIndex(kind: IndexKind): UsageError {
+  return new UsageError(`the model has no index for ${kind}`, {
+    advice: 'Build one by model.buildIndex() or factorflow index MODEL, or search without index',
+  });
 }

@@ -6,10 +6,16 @@ import type { Found } from '../../operators/serving/search.ts';
 import { checkSimilarity, type Similarity, unitVector } from '../../operators/serving/similar.ts';
 import { checkOptions, runOptionNames } from '../check-options.ts';
 import type { RunOptions } from '../run-session.ts';
-import { checkIndexUse, type IndexOption, type IndexUse } from './index-use.ts';
-import { checkNames, nameOf } from './item-name.ts';
-import { checkCount, checkedId, type NameOptions } from './request.ts';
-import { idsOf, type RequestedModel, searchIndexed, similarSpace } from './served-model.ts';
+import {
+  checkIndexUse,
+  type IndexOption,
+  type IndexUse,
+  idsOf,
+  type RequestedModel,
+  searchIndexed,
+  similarSpace,
+} from './served-model.ts';
+import { checkNames, nameOf, checkCount, checkedId, type NameOptions } from './request.ts';
 
 /** Options of `Model.similar`. */
 export interface SimilarTo extends SimilarOptions, RunOptions {

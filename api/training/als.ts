@@ -8,7 +8,7 @@ import { planFit } from '../../operators/als/plan/ratings-home.ts';
 import { orPlanned } from '../../operators/planner/memory-budget.ts';
 import type { RatingsProfile } from '../../operators/planner/sizes.ts';
 import { ProfileRatings } from '../../operators/ratings/profile-ratings.ts';
-import type { BadRowPolicy } from '../../operators/ratings/rows/bad-rows.ts';
+import type { BadRowPolicy } from '../../operators/ratings/rows/select-ratings.ts';
 import type { ColdStart } from '../../operators/serving/predict.ts';
 import type { DuplicatePolicy } from '../../operators/tasks/tasks.ts';
 import { requireOptions } from '../check-options.ts';

@@ -5,7 +5,7 @@ import { rootSource, runInto } from '../../engine/stream/logical-plan.ts';
 import { orPlanned, requireBudget } from '../../operators/planner/memory-budget.ts';
 import type { RatingsProfile } from '../../operators/planner/sizes.ts';
 import { ProfileRatings } from '../../operators/ratings/profile-ratings.ts';
-import type { BadRowPolicy } from '../../operators/ratings/rows/bad-rows.ts';
+import type { BadRowPolicy } from '../../operators/ratings/rows/select-ratings.ts';
 import type { ColdStart } from '../../operators/serving/predict.ts';
 import { fitSgd, indexSgd, planTraining, type SgdTraining } from '../../operators/sgd/fit.ts';
 import { checkSgdParams, type SgdParams } from '../../operators/sgd/params.ts';

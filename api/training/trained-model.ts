@@ -1,6 +1,6 @@
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { withMeasures } from '../../engine/plan/physical-plan.ts';
-import { BAD_ROWS } from '../../operators/ratings/rows/bad-rows.ts';
+import { BAD_ROWS } from '../../operators/ratings/rows/select-ratings.ts';
 import { LostTrainingError } from './lost-training.ts';
 import {
   judge,
@@ -16,7 +16,7 @@ import type { RatingInput } from '../rating-input.ts';
 import type { RunSession } from '../run-session.ts';
 import type { ResumedFrom } from '../reports/training-report.ts';
 import type { TrainingReport } from '../reports/training-report.ts';
-import type { TrainingWarning } from '../../operators/evaluation/rating-warnings.ts';
+import type { TrainingWarning } from '../../operators/evaluation/model-warnings.ts';
 import { weightJson } from '../../operators/als/implicit/rating-weight.ts';
 
 /** The facts about a training that its algorithm does not know. */

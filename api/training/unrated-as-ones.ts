@@ -1,10 +1,10 @@
 import type { Schema } from 'apache-arrow';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { type LogicalPlan, operatorsOf } from '../../engine/stream/logical-plan.ts';
-import type { TrainingWarning } from '../../operators/evaluation/rating-warnings.ts';
+import type { TrainingWarning } from '../../operators/evaluation/model-warnings.ts';
 import { isAmountName, isIdName, isNamedLike } from '../../operators/ratings/rows/column-names.ts';
 import { columnNames, isNumeric } from '../../operators/ratings/rows/columns.ts';
-import { Ones } from '../../operators/ratings/rows/ones.ts';
+import { Ones } from '../../operators/ratings/rows/select-ratings.ts';
 import type { Dataset } from '../dataset.ts';
 
 /** Name of the rating column if the caller gives none. */

@@ -28,7 +28,7 @@ import { ExplainedPlan } from './plans/explained-plan.ts';
 import { trainedModel } from './trained-model.ts';
 import { unratedAsOnes } from './unrated-as-ones.ts';
 import type { UpdateOptions } from './update-options.ts';
-import type { DampedMeans } from '../../operators/evaluation/baselines.ts';
+import type { DampedMeans } from '../../operators/evaluation/rating-facts.ts';
 
 /** Most steps of conjugate gradients. They end earlier when float32 precision allows no further progress. */
 const STEPS = 30;

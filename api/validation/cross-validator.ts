@@ -2,7 +2,7 @@ import { CapacityError, DataError, DivergedError, throwIfAborted, UsageError } f
 import { noEvents, type ProgressEvent } from '../../engine/events.ts';
 import { startPhase } from '../../engine/phase.ts';
 import { shown } from '../../engine/shown.ts';
-import type { Baselines, PairErrors } from '../../operators/evaluation/baselines.ts';
+import type { Baselines, PairErrors } from '../../operators/evaluation/rating-facts.ts';
 import { parseMetric } from '../../operators/evaluation/ranking/ranking-metrics.ts';
 import { checkOptions, checkSeed, runOptionNames } from '../check-options.ts';
 import { type Dataset, requireDataset, type TrainTest } from '../dataset.ts';

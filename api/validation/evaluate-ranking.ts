@@ -3,7 +3,7 @@ import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { shown } from '../../engine/shown.ts';
 import { andThen, runInto } from '../../engine/stream/logical-plan.ts';
-import type { RankedTraining } from '../../operators/evaluation/model-warnings.ts';
+import type { RankedTraining, TrainingWarning } from '../../operators/evaluation/model-warnings.ts';
 import {
   EvaluateRanking,
   type ExcludedPairs,
@@ -18,7 +18,6 @@ import {
   rankingMetricNames,
   readMetric,
 } from '../../operators/evaluation/ranking/ranking-metrics.ts';
-import type { TrainingWarning } from '../../operators/evaluation/rating-warnings.ts';
 import { readKnownPairs } from '../../operators/ratings/ids/known-pairs.ts';
 import { SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
 import { sortByUser } from '../../operators/ratings/sort-ratings.ts';

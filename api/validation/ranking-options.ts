@@ -1,5 +1,5 @@
 import type { ChosenMetric, RankingBaseline } from '../../operators/evaluation/ranking/ranking-metrics.ts';
-import type { BadRowPolicy } from '../../operators/ratings/rows/bad-rows.ts';
+import type { BadRowPolicy } from '../../operators/ratings/rows/select-ratings.ts';
 import type { Dataset } from '../dataset.ts';
 import type { RunOptions } from '../run-session.ts';
 import { UsageError } from '../../engine/errors.ts';

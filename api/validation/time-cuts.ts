@@ -3,9 +3,9 @@ import { counted } from '../../engine/format.ts';
 import { type LogicalPlan, runInto } from '../../engine/stream/logical-plan.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { splitBounds } from '../../operators/splits/random-split.ts';
-import { extended, LEVELS, numberOf, TimeHistogram } from '../../operators/splits/time-histogram.ts';
+import { extended, LEVELS, numberOf, TimeHistogram } from '../../operators/splits/time-split.ts';
 
-/** A time that is being searched by its rank, with the digits that are known so far (see time-digits.ts). */
+/** A time that is being searched by its rank, with the digits that are known so far (see operators/splits/time-split.ts). */
 interface Target {
   /** Its position, from 0, among the times that start with `prefix`. */
   readonly rank: number;

@@ -1,5 +1,5 @@
 import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
-import type { RatingBlock } from '../../operators/ratings/rating-block.ts';
+import type { RatingBlock } from '../../operators/ratings/ratings.ts';
 
 /** Spreads ids with a constant distance over all blocks. */
 const SPREAD = 0x9e3779b1;

@@ -1,6 +1,6 @@
 import { HttpError } from './http-error.ts';
 import type { Exclusions, Id, ItemFilters, ItemNames, Model, EventSink, Session } from '../../index.ts';
-import type { IndexUse } from '../../api/serving/index-use.ts';
+import type { IndexUse } from '../../api/serving/served-model.ts';
 import { jsonId } from '../report/recommendations.ts';
 import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';

@@ -13,6 +13,18 @@ export async function giveTo(
   await runSteps([], ctx, { given: partitions.map(([ref, partition]) => [ref, partition, at]) });
 }
 
+/** Frees partitions at a place. */
+export async function freeAt(
+  ctx: ExecutionContext,
+  stage: string,
+  at: Place,
+  refs: readonly PartitionRef[],
+): Promise<void> {
+  const steps = new StepList({});
+  steps.free(stage, at, refs);
+  await runSteps(steps.steps, ctx);
+}
+
 /** Fetches partitions from a place to this thread, in the order of their names, and releases them there. */
 export async function takeFrom(
   ctx: ExecutionContext,

@@ -102,7 +102,7 @@ export interface SourceStatistics {
   readonly files: number;
 }
 
-/** An operator of the library as plain JSON; `operator` is its name. */
+/** An operator of the library as plain JSON: its name, and the arguments of its constructor. */
 export type PortableOperator = JsonObject & { readonly operator: string };
 
 /** One stream in, one stream out, batch by batch and in order. */
@@ -118,7 +118,7 @@ export interface Operator extends Description {
    * The operator as plain JSON, from which a thread creates it again. Absent if it only works in the calling
    * thread: the caller wrote it, or its result for a row depends on earlier rows.
    */
-  portable?(): PortableOperator;
+  readonly portable?: (() => PortableOperator) | undefined;
   /** True if it still uses batches after pulling the next ones, so that their memory must not be reused. */
   readonly keepsBatches?: boolean;
   /** True if its result depends on all rows together, so that it cannot run on each split of a source. */

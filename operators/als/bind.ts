@@ -2,15 +2,18 @@ import type { JsonObject } from '../../engine/json.ts';
 import { dataSetName, type Partition, type PartitionRef } from '../../engine/partition.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { RowRange, Slice, Stage } from '../../engine/plan/stages.ts';
-import { hostForm, lengthsOfBlock, type RatingBlock, rowsOfBlock } from '../ratings/rating-block.ts';
 import { balancedRanges, evenRanges, taskCount } from '../ratings/row-ranges.ts';
 import { type BlockInFile, type ColumnCut, cutColumns } from '../ratings/sorting/columns-of-block.ts';
 import {
+  hostForm,
+  lengthsOfBlock,
   oneBlock,
   partOfBlock,
   type RatedRows,
+  type RatingBlock,
   type Ratings,
   ratingsOf,
+  rowsOfBlock,
   soleBlock,
 } from '../ratings/ratings.ts';
 import { bindPlan, type BoundRun, cutKeys, cutRows, type GivenPart } from '../training/bind-plan.ts';

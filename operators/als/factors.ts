@@ -12,8 +12,7 @@ import { type ModelRows, joined } from '../training/model-rows.ts';
 import { isStored, type Matrices, partsOfMatrix } from '../training/training.ts';
 import type { SizedAlsParams } from './als-params.ts';
 import type { KeyColumn } from '../../engine/keys/key-column.ts';
-import type { RatingBlock } from '../ratings/rating-block.ts';
-import type { Ratings } from '../ratings/ratings.ts';
+import type { RatingBlock, Ratings } from '../ratings/ratings.ts';
 import type { BlockInFile } from '../ratings/sorting/columns-of-block.ts';
 
 export interface AlsData {

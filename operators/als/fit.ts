@@ -4,12 +4,11 @@ import { constant } from '../../engine/run/scope.ts';
 import { type KeyColumn, keyCount, keyText } from '../../engine/keys/key-column.ts';
 import type { ValueWeight } from '../../engine/numbers/value-weight.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
-import { baselinesOf } from '../evaluation/baselines.ts';
-import { HeldOutPairs } from '../evaluation/ranking/held-out-ranking.ts';
-import { sortedMeans, sortedRatingFacts, type SortedFacts } from '../evaluation/rating-facts.ts';
+import { heldOutPairs } from '../evaluation/ranking/held-out-ranking.ts';
+import { baselinesOf, type SortedFacts, sortedMeans, sortedRatingFacts } from '../evaluation/rating-facts.ts';
 import { spareBytes } from '../planner/memory-budget.ts';
 import type { RatingsProfile } from '../planner/sizes.ts';
-import type { IndexedRatings } from '../ratings/ids/index-ids.ts';
+import type { IndexedRatings } from '../ratings/ids/number-ids.ts';
 import { loadedOnce, ownBlock, ownRatings } from '../ratings/kept-forms.ts';
 import { type Ratings, type RatingSides, soleBlock } from '../ratings/ratings.ts';
 import { sortByUser } from '../ratings/sort-ratings.ts';
@@ -100,7 +99,7 @@ export function fitAls<Model>(
     const { byUser: train, duplicates } = data.sorted.read;
     const itemUsers = duplicates === 0 ? itemCounts : undefined;
     const options = { seed: params.seed, rankUsers: run.rankUsers, itemUsers };
-    return HeldOutPairs.of({ users, items, test: block, train }, options, ctx);
+    return heldOutPairs({ users, items, test: block, train }, options, ctx);
   });
   const facts = factsStage(run, fit, sorted, ({ sides }, ctx) => sortedRatingFacts(sides, ctx));
   const data = scope.stage('inspected', { read, home, sorted, facts, test }, (found) => found, {

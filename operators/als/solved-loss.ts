@@ -1,10 +1,9 @@
 import { sharedArray } from '../../engine/partition.ts';
 import type { StepResults } from '../../engine/run/run-steps.ts';
 import { DAMPING } from '../evaluation/rating-facts.ts';
-import type { Ratings } from '../ratings/ratings.ts';
+import type { RatingBlock, Ratings } from '../ratings/ratings.ts';
 import type { SideNorms, TrainingErrors } from '../training/loss.ts';
 import type { RatingLevel } from './rating-unit.ts';
-import type { RatingBlock } from '../ratings/rating-block.ts';
 import { implicitWeights } from './implicit/weights.ts';
 import type { SizedAlsParams } from './als-params.ts';
 

@@ -1,6 +1,6 @@
 import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
 import { sharedArray, dataSetName, type PartitionRef } from '../../engine/partition.ts';
-import type { IndexedRatings } from '../ratings/ids/index-ids.ts';
+import type { IndexedRatings } from '../ratings/ids/number-ids.ts';
 import type { AlsParams } from './als-params.ts';
 import type { AlsStart, TrainedSide } from './factors.ts';
 import { startNorm } from './rating-unit.ts';

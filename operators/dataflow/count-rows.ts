@@ -9,16 +9,12 @@ const schema = new Schema([new Field('rows', new Float64(), false)]);
 export class CountRows extends RowOperator {
   readonly name = 'count-rows';
 
-  static from(): CountRows {
-    return new CountRows();
+  constructor() {
+    super([]);
   }
 
   describe(): JsonObject {
     return {};
-  }
-
-  portable() {
-    return { operator: 'count-rows' } as const;
   }
 
   override outputSchema(): Schema {

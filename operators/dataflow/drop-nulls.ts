@@ -11,20 +11,12 @@ export class DropNulls extends RowFilter {
   readonly #names: readonly string[] | undefined;
 
   constructor(names?: readonly string[]) {
-    super();
+    super([names]);
     this.#names = names;
-  }
-
-  static from({ names }: ReturnType<DropNulls['portable']>): DropNulls {
-    return new DropNulls(names);
   }
 
   describe(): JsonObject {
     return { columns: this.#names ? [...this.#names] : 'all' };
-  }
-
-  portable() {
-    return { operator: 'drop-nulls', ...(this.#names && { names: [...this.#names] }) } as const;
   }
 
   /**

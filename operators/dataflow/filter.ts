@@ -18,22 +18,12 @@ export class Filter extends RowOperator {
   readonly keeps: readonly string[] | undefined;
 
   constructor(predicate: Expression, keeps?: readonly string[]) {
-    super();
+    super([predicate, keeps]);
     [this.predicate, this.keeps] = [predicate, keeps];
-  }
-
-  static from({ predicate, keeps }: ReturnType<Filter['portable']>): Filter {
-    return new Filter(predicate as unknown as Expression, keeps);
   }
 
   describe(): JsonObject {
     return { predicate: print(this.predicate), ...(this.keeps && { keeps: [...this.keeps] }) };
-  }
-
-  portable() {
-    const { predicate, keeps } = this;
-    const json = predicate as unknown as JsonObject;
-    return { operator: 'filter', predicate: json, ...(keeps && { keeps }) } as const;
   }
 
   /**

@@ -2,7 +2,6 @@ import { type RecordBatch, type Schema, Table, tableToIPC } from 'apache-arrow';
 import { FactorFlowError, UsageError } from '../../engine/errors.ts';
 import type { Json, JsonObject } from '../../engine/json.ts';
 import { adoptBatch } from '../../engine/stream/adopt-data.ts';
-import type { PortableOperator } from '../../engine/stream/operator.ts';
 import { openIpc } from '../../engine/stream/read-ipc.ts';
 import { type BatchStream, originOf, setOrigin } from '../../engine/stream/stream.ts';
 import { shortColumn } from '../../engine/stream/whole-data.ts';
@@ -26,32 +25,14 @@ export interface ModuleFunction {
  */
 export class MapBatches extends RowOperator {
   readonly name = 'map-batches';
-  readonly portable?: () => PortableOperator;
   readonly #function: BatchFunction | ModuleFunction;
   readonly #schema: Schema | undefined;
 
-  constructor(apply: BatchFunction | ModuleFunction, schema?: Schema) {
-    super();
-    [this.#function, this.#schema] = [apply, schema];
-    if (typeof apply === 'function') return;
-    const { module, name, args } = apply;
-    this.portable = () => ({
-      operator: 'map-batches',
-      module,
-      name,
-      ...(args !== undefined && { args }),
-      ...(schema && { schema: [...tableToIPC(new Table(schema))] }),
-    });
-  }
-
-  static from({
-    module,
-    name,
-    args,
-    schema,
-  }: JsonObject & { module: string; name: string; schema?: number[] }) {
-    const columns = schema && openIpc(Uint8Array.from(schema)).schema;
-    return new MapBatches({ module, name, ...(args !== undefined && { args }) }, columns);
+  /** `schema` may be the bytes of an Arrow stream, as another thread gets it. */
+  constructor(apply: BatchFunction | ModuleFunction, schema?: Schema | readonly number[]) {
+    const columns = isBytes(schema) ? openIpc(Uint8Array.from(schema)).schema : schema;
+    super(typeof apply === 'function' ? undefined : [apply, columns && [...tableToIPC(new Table(columns))]]);
+    [this.#function, this.#schema] = [apply, columns];
   }
 
   describe(): JsonObject {
@@ -138,4 +119,8 @@ export class MapBatches extends RowOperator {
     if (short !== undefined) throw wrong(short);
     return whole;
   }
+}
+
+function isBytes(schema: Schema | readonly number[] | undefined): schema is readonly number[] {
+  return Array.isArray(schema);
 }

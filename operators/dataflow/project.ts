@@ -32,12 +32,8 @@ export class Project extends RowOperator {
   readonly projection: Projection;
 
   constructor(projection: Projection) {
-    super();
+    super([projection]);
     this.projection = projection;
-  }
-
-  static from({ projection }: ReturnType<Project['portable']>): Project {
-    return new Project(projection as unknown as Projection);
   }
 
   describe(): JsonObject {
@@ -51,10 +47,6 @@ export class Project extends RowOperator {
         return value.kind === 'column' && value.name === name ? text : `${text} as ${name}`;
       }),
     };
-  }
-
-  portable() {
-    return { operator: 'project', projection: this.projection as unknown as JsonObject } as const;
   }
 
   passesNeeds({ numbers }: ValueNeeds): boolean {

@@ -1,10 +1,10 @@
 import { type Data, makeData, RecordBatch, type Schema, Struct, type TypeMap } from 'apache-arrow';
 import { UsageError } from '../../engine/errors.ts';
-import type { JsonObject } from '../../engine/json.ts';
+import type { Json, JsonObject } from '../../engine/json.ts';
 import { nearest, spelled } from '../../engine/nearest.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { shown } from '../../engine/shown.ts';
-import type { Operator } from '../../engine/stream/operator.ts';
+import type { Operator, PortableOperator } from '../../engine/stream/operator.ts';
 import {
   batchStream,
   type BatchStream,
@@ -20,6 +20,17 @@ import { takeData } from '../../engine/stream/take-data.ts';
  */
 export abstract class RowOperator implements Operator {
   abstract readonly name: string;
+  readonly #args: readonly unknown[] | undefined;
+
+  /** `args`: the constructor's arguments, from which a thread makes the operator again; see `portable`. */
+  constructor(args?: readonly unknown[]) {
+    this.#args = args;
+  }
+
+  get portable(): (() => PortableOperator) | undefined {
+    const args = this.#args as readonly Json[] | undefined;
+    return args && (() => ({ operator: this.name, args }));
+  }
 
   abstract describe(): JsonObject;
 

@@ -30,23 +30,14 @@ export class Sample extends RowFilter {
   readonly #options: SampleOptions;
 
   constructor(fraction: number, options: SampleOptions) {
-    super();
+    super([fraction, options]);
     this.fraction = fraction;
     this.#options = options;
-  }
-
-  static from({ fraction, seed, by }: ReturnType<Sample['portable']>): Sample {
-    return new Sample(fraction, { seed, ...(by && { by }) });
   }
 
   describe(): JsonObject {
     const { seed, by } = this.#options;
     return { fraction: this.fraction, seed, ...(by && { by: [...by] }) };
-  }
-
-  portable() {
-    const { seed, by } = this.#options;
-    return { operator: 'sample', fraction: this.fraction, seed, ...(by && { by: [...by] }) } as const;
   }
 
   override outputSchema(input: Schema): Schema {

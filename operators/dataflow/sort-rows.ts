@@ -15,21 +15,13 @@ export class SortRows extends RowOperator {
   readonly keys: readonly SortKey[];
 
   constructor(keys: readonly SortKey[]) {
-    super();
+    super([keys]);
     requireKeys(keys);
     this.keys = keys;
   }
 
-  static from({ keys }: ReturnType<SortRows['portable']>): SortRows {
-    return new SortRows(keys);
-  }
-
   describe(): JsonObject {
     return { by: printKeys(this.keys) };
-  }
-
-  portable() {
-    return { operator: 'sort-rows', keys: this.keys.map((key) => ({ ...key })) } as const;
   }
 
   override outputSchema(input: Schema): Schema {

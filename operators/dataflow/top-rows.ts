@@ -13,6 +13,41 @@ import type { BatchStream } from '../../engine/stream/stream.ts';
 import { RowOperator, takeRows } from './row-operator.ts';
 import { requireKeys, requireOrder } from './sort-rows.ts';
 
+/** Keeps the first rows, and then stops reading. */
+export class Limit extends RowOperator {
+  readonly name = 'limit';
+  readonly passesNeeds = true;
+  readonly rows: number;
+
+  constructor(rows: number) {
+    super();
+    this.rows = rows;
+  }
+
+  describe(): JsonObject {
+    return { rows: this.rows };
+  }
+
+  protected async *batches(input: BatchStream) {
+    let left = this.rows;
+    if (left === 0) return;
+    for await (const batch of input) {
+      if (batch.numRows < left) {
+        left -= batch.numRows;
+        yield batch;
+        continue;
+      }
+      yield batch.numRows === left
+        ? batch
+        : takeRows(
+            batch,
+            Uint32Array.from({ length: left }, (_, i) => i),
+          );
+      return;
+    }
+  }
+}
+
 /**
  * At least this number of rows beyond the requested ones are collected before the candidates are sorted and
  * cut again.
@@ -34,13 +69,9 @@ export class TopRows extends RowOperator {
   readonly of: TopRowsOf;
 
   constructor(keys: readonly SortKey[], rows: number, of: TopRowsOf = 'all') {
-    super();
+    super([keys, rows, of]);
     requireKeys(keys);
     [this.keys, this.rows, this.of] = [keys, rows, of];
-  }
-
-  static from({ keys, rows, of }: ReturnType<TopRows['portable']>): TopRows {
-    return new TopRows(keys, rows, of);
   }
 
   get takesAllRows(): boolean {
@@ -49,11 +80,6 @@ export class TopRows extends RowOperator {
 
   describe(): JsonObject {
     return { rows: this.rows, by: printKeys(this.keys), ...(this.of === 'split' && { of: 'each split' }) };
-  }
-
-  portable() {
-    const { keys, rows, of } = this;
-    return { operator: 'top-rows', keys: keys.map((key) => ({ ...key })), rows, of } as const;
   }
 
   override outputSchema(input: Schema): Schema {

@@ -27,9 +27,8 @@ import { describeExchange, type Exchange, type PartSizes, mostPartitions } from 
 import { SampleKeys } from './sample-keys.ts';
 import { wordsOfType } from '../../engine/keys/row-words.ts';
 import { Aggregate } from '../dataflow/aggregate/aggregate.ts';
-import { DistinctRows } from '../dataflow/distinct-rows.ts';
+import { DistinctRows, MOST_MERGED } from '../dataflow/distinct-rows.ts';
 import { DropNulls } from '../dataflow/drop-nulls.ts';
-import { MOST_MERGED } from '../dataflow/fewer-rows.ts';
 import { Filter } from '../dataflow/filter.ts';
 import { Project } from '../dataflow/project.ts';
 import { Sample } from '../dataflow/sample.ts';

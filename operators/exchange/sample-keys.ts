@@ -16,21 +16,12 @@ export class SampleKeys extends RowOperator {
   readonly #every: number;
 
   constructor(keys: readonly SortKey[], task: number, every: number) {
-    super();
+    super([keys, task, every]);
     [this.#keys, this.#task, this.#every] = [keys, task, every];
-  }
-
-  static from({ keys, task, every }: ReturnType<SampleKeys['portable']>): SampleKeys {
-    return new SampleKeys(keys, task, every);
   }
 
   describe(): JsonObject {
     return { keys: this.#keys.map(({ column }) => column) };
-  }
-
-  portable() {
-    const keys = this.#keys.map((key) => ({ ...key }));
-    return { operator: this.name, keys, task: this.#task, every: this.#every } as const;
   }
 
   override outputSchema(input: Schema): Schema {

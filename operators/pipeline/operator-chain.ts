@@ -2,8 +2,7 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { BinaryOperator } from '../../engine/stream/binary-operator.ts';
 import type { Operator, PortableOperator } from '../../engine/stream/operator.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
-import { Ones } from '../ratings/rows/ones.ts';
-import { SelectRatings } from '../ratings/rows/select-ratings.ts';
+import { Ones, SelectRatings } from '../ratings/rows/select-ratings.ts';
 import { RandomSplit } from '../splits/random-split.ts';
 import { TimeSplit } from '../splits/time-split.ts';
 
@@ -31,30 +30,29 @@ export function runChain(
   }, rows);
 }
 
-type Maker = (portable: never) => ChainOperator;
+type OperatorClass = new (...args: never[]) => ChainOperator;
 
 /**
- * Makers of the operators that can run in another thread, by name; each makes its operator from JSON. Modules
- * are imported on first use, since every thread that reads ratings loads this module and most need few
- * operators.
+ * The operators that can run in another thread, by name. Modules are imported on first use, since every thread
+ * that reads ratings loads this module and most need few operators.
  */
-const makers: Readonly<Record<string, () => Maker | Promise<Maker>>> = {
-  aggregate: async () => (await import('../dataflow/aggregate/aggregate.ts')).Aggregate.from,
-  'count-rows': async () => (await import('../dataflow/count-rows.ts')).CountRows.from,
-  'distinct-rows': async () => (await import('../dataflow/distinct-rows.ts')).DistinctRows.from,
-  'drop-nulls': async () => (await import('../dataflow/drop-nulls.ts')).DropNulls.from,
-  filter: async () => (await import('../dataflow/filter.ts')).Filter.from,
-  join: async () => (await import('../dataflow/join/join-rows.ts')).JoinRows.from,
-  'map-batches': async () => (await import('../dataflow/map-batches.ts')).MapBatches.from,
-  ones: () => Ones.from,
-  project: async () => (await import('../dataflow/project.ts')).Project.from,
-  'random-split': () => RandomSplit.from,
-  sample: async () => (await import('../dataflow/sample.ts')).Sample.from,
-  'sample-keys': async () => (await import('../exchange/sample-keys.ts')).SampleKeys.from,
-  'select-ratings': () => SelectRatings.from,
-  'sort-rows': async () => (await import('../dataflow/sort-rows.ts')).SortRows.from,
-  'time-split': () => TimeSplit.from,
-  'top-rows': async () => (await import('../dataflow/top-rows.ts')).TopRows.from,
+const classes: Readonly<Record<string, () => OperatorClass | Promise<OperatorClass>>> = {
+  aggregate: async () => (await import('../dataflow/aggregate/aggregate.ts')).Aggregate,
+  'count-rows': async () => (await import('../dataflow/count-rows.ts')).CountRows,
+  'distinct-rows': async () => (await import('../dataflow/distinct-rows.ts')).DistinctRows,
+  'drop-nulls': async () => (await import('../dataflow/drop-nulls.ts')).DropNulls,
+  filter: async () => (await import('../dataflow/filter.ts')).Filter,
+  join: async () => (await import('../dataflow/join/join-rows.ts')).JoinRows,
+  'map-batches': async () => (await import('../dataflow/map-batches.ts')).MapBatches,
+  ones: () => Ones,
+  project: async () => (await import('../dataflow/project.ts')).Project,
+  'random-split': () => RandomSplit,
+  sample: async () => (await import('../dataflow/sample.ts')).Sample,
+  'sample-keys': async () => (await import('../exchange/sample-keys.ts')).SampleKeys,
+  'select-ratings': () => SelectRatings,
+  'sort-rows': async () => (await import('../dataflow/sort-rows.ts')).SortRows,
+  'time-split': () => TimeSplit,
+  'top-rows': async () => (await import('../dataflow/top-rows.ts')).TopRows,
 };
 
 /** The operators as JSON. Throws if one cannot run in another thread. */
@@ -75,7 +73,9 @@ export async function operatorFrom(portable: PortableOperator): Promise<Operator
 
 /** Makes an operator of a pipeline from its JSON; unlike operatorFrom, it may be a join. */
 export async function chainOperatorFrom(portable: PortableOperator): Promise<ChainOperator> {
-  const load = makers[portable.operator];
+  const load = classes[portable.operator];
   if (load === undefined) throw new Error(`no operator has the name ${portable.operator}`);
-  return (await load())(portable as never);
+  // Arguments that are left out may be null, as JSON has them.
+  const args = ((portable.args ?? []) as readonly unknown[]).map((arg) => arg ?? undefined);
+  return new (await load())(...(args as never[]));
 }

@@ -19,7 +19,7 @@ import type { ReadSplit } from '../../engine/stream/split.ts';
 import { type BatchStream, batchStream } from '../../engine/stream/stream.ts';
 import { JoinRows } from '../dataflow/join/join-rows.ts';
 import { Joined } from '../dataflow/join/joined.ts';
-import { Limit } from '../dataflow/limit.ts';
+import { Limit } from '../dataflow/top-rows.ts';
 import { optimize } from '../dataflow/optimize.ts';
 import { selectColumns } from '../dataflow/project.ts';
 import { SortRows } from '../dataflow/sort-rows.ts';
@@ -108,6 +108,13 @@ interface SplitChain {
   readonly divides: boolean;
 }
 
+/** What is asked of an exchange. */
+interface Asked {
+  readonly ctx: ExecutionContext;
+  readonly columns: readonly string[] | undefined;
+  readonly reading: RowsReading;
+}
+
 /** A source whose rows come from tasks, in the order and batches of its splits. */
 class SplitSource implements Source {
   readonly name: string;
@@ -161,13 +168,15 @@ class SplitSource implements Source {
     if (device === undefined) return 'the session has no threads';
     const request = sourceRequest(this.#plan, columns, needs);
     if (request.needs?.takesFaults) return 'the consumer handles values that cannot be read';
-    if (this.#source instanceof Union && this.#chain.divides && request.columns?.length !== 0)
-      return this.#united(this.#source, ctx, request.columns, reading);
+    const asked = { ctx, columns: request.columns, reading };
+    const source = this.#source;
+    if (source instanceof Union && this.#chain.divides && request.columns?.length !== 0)
+      return this.#united(source, asked);
     const work =
-      this.#source instanceof Wide
-        ? await this.#exchanged(this.#source, ctx, request.columns, reading)
-        : this.#source instanceof Joined
-          ? await this.#joined(this.#source, ctx, request.columns, reading)
+      source instanceof Wide
+        ? await this.#exchanged(source, asked)
+        : source instanceof Joined
+          ? await this.#joined(source, asked)
           : await this.#split(ctx, request);
     if (typeof work === 'string') return work;
     const operators = [...work.operators, ...this.#operators];
@@ -203,12 +212,7 @@ class SplitSource implements Source {
   }
 
   /** The rows of an exchange; tasks first divide the rows of its input. */
-  async #exchanged(
-    wide: Wide,
-    ctx: ExecutionContext,
-    columns: readonly string[] | undefined,
-    reading: RowsReading,
-  ): Promise<RowsWork> {
+  async #exchanged(wide: Wide, { ctx, columns, reading }: Asked): Promise<RowsWork> {
     const { plan, by } = await wide.rowsToExchange(columns, ctx.signal);
     const input = await inputOf(await optimize(plan, {}, ctx.signal), reading, ctx);
     const { after, parts } = wide.operator;
@@ -221,12 +225,7 @@ class SplitSource implements Source {
     };
   }
 
-  async #joined(
-    joined: Joined,
-    ctx: ExecutionContext,
-    columns: readonly string[] | undefined,
-    reading: RowsReading,
-  ): Promise<RowsWork> {
+  async #joined(joined: Joined, { ctx, columns, reading }: Asked): Promise<RowsWork> {
     const { inputs, params } = await joined.prepared(columns);
     const [left, right] = await Promise.all(
       inputs.map(async (plan) => inputOf(await optimize(plan, {}, ctx.signal), reading, ctx)),
@@ -238,12 +237,7 @@ class SplitSource implements Source {
   }
 
   /** The inputs of a union, with the same columns in the same order; their tasks run the operators. */
-  async #united(
-    union: Union,
-    ctx: ExecutionContext,
-    columns: readonly string[] | undefined,
-    reading: RowsReading,
-  ): Promise<RowsWork> {
+  async #united(union: Union, { ctx, columns, reading }: Asked): Promise<RowsWork> {
     const all = await union.schema();
     const names = all.fields.map(({ name }) => name).filter((name) => columns?.includes(name) ?? true);
     const operators = [selectColumns(names), ...this.#operators];

@@ -2,16 +2,15 @@ import { RecordBatch, RecordBatchReader } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
 import { dataSetName, type PartitionRef, partitionRef } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { giveTo } from '../../engine/run/hand-over.ts';
-import { runSteps } from '../../engine/run/run-steps.ts';
-import { StepList } from '../../engine/run/step-list.ts';
+import { freeAt, giveTo } from '../../engine/run/hand-over.ts';
 import { mapOrdered } from '../../engine/stream/map-ordered.ts';
 import type { Operator } from '../../engine/stream/operator.ts';
 import type { ReadSplit, SplitEnd } from '../../engine/stream/split.ts';
 import { batchStream, setOrigin } from '../../engine/stream/stream.ts';
 import { type Exchange, mostPartitions } from '../exchange/exchange.ts';
 import type { ReadRowsParams, ReadRowsValues } from '../tasks/reading-tasks.ts';
-import { contracts, type TaskOf } from '../tasks/tasks.ts';
+import { runTask } from '../tasks/run-tasks.ts';
+import type { TaskOf } from '../tasks/tasks.ts';
 import { portableOf, runChain } from './operator-chain.ts';
 import {
   eachOf,
@@ -104,7 +103,7 @@ export class RowTasks {
       const numbers = new Map(taken.groups.map((group, number) => [group, number]));
       const read = (group: SplitGroup, ctx: ExecutionContext, first: SplitGroup) =>
         this.#divide({ splits: group }, division, numbers.get(first) ?? 0, ctx);
-      const drop = async ({ refs }: DividedRows) => this.#free(refs);
+      const drop = async ({ refs }: DividedRows) => freeAt(this.#ctx, STAGE, this.#work.device.place, refs);
       for await (const { read: rows } of this.#ofSplits(taken, read, drop)) yield rows;
       return;
     }
@@ -224,30 +223,14 @@ export class RowTasks {
   }
 
   async #read(taken: OneTask, ctx: ExecutionContext, more: readonly Operator[] = []): Promise<ReadRows> {
-    const { place } = this.#work.device;
     const rows = partitionRef(`${this.#name}/rows`, this.#started++);
-    const steps = new StepList(contracts);
-    steps.handOut(
-      STAGE,
-      rows,
-      place,
-      steps.task(
-        STAGE,
-        place,
-        rowsTask(
-          this.#work,
-          { taken, schema: this.#schemaRef, outputs: { rows } },
-          { operators: portableOf([...this.#work.operators, ...more]) },
-        ),
-      ),
-    );
-    steps.free(STAGE, place, [rows]);
-    const results = await runSteps(steps.steps, ctx);
-    const [values] = results.of(STAGE) as ReadRowsValues[];
+    const operators = portableOf([...this.#work.operators, ...more]);
+    const partitions = { taken, schema: this.#schemaRef, outputs: { rows } };
+    const task = rowsTask(this.#work, partitions, { operators });
+    const { values, handed } = await runTask(ctx, STAGE, this.#work.device.place, task, { handsOut: [rows] });
     if (!values.complete) return { rows: 0, end: null };
-    const { bytes, kept } = results.handed[0].columns as { bytes: Uint8Array; kept: Uint32Array };
-    const held = { bytes, kept, origins: values.origins };
-    return { rows: values.rows, end: values.end, held };
+    const { bytes, kept } = handed[0].columns as { bytes: Uint8Array; kept: Uint32Array };
+    return { rows: values.rows, end: values.end, held: { bytes, kept, origins: values.origins } };
   }
 
   async #divide(
@@ -256,29 +239,17 @@ export class RowTasks {
     number: number,
     ctx: ExecutionContext,
   ): Promise<DividedRows> {
-    const { place } = this.#work.device;
     const name = `${this.#name}/divided/${this.#started++}`;
     const refs = Array.from({ length: mostPartitions(parts) }, (_, partition) =>
       partitionRef(name, partition),
     );
     const outputs = Object.fromEntries(refs.map((ref, partition) => [`divided.${partition}`, ref]));
-    const steps = new StepList(contracts);
-    const task = rowsTask(
-      this.#work,
-      { taken, schema: this.#schemaRef, outputs },
-      { exchange: { by, parts, task: number } },
-    );
+    const partitions = { taken, schema: this.#schemaRef, outputs };
+    const task = rowsTask(this.#work, partitions, { exchange: { by, parts, task: number } });
     const inputs = { ...task.inputs, ...(bounds && { bounds }) };
-    steps.task(STAGE, place, { ...task, inputs });
-    const [values] = (await runSteps(steps.steps, ctx)).of(STAGE) as ReadRowsValues[];
+    const { values } = await runTask(ctx, STAGE, this.#work.device.place, { ...task, inputs });
     const { divided = { rows: 0, bytes: [], firsts: [] } } = values;
     return { rows: values.rows, end: values.end, refs, divided };
-  }
-
-  async #free(refs: readonly PartitionRef[]): Promise<void> {
-    const steps = new StepList(contracts);
-    steps.free(STAGE, this.#work.device.place, refs);
-    await runSteps(steps.steps, this.#ctx);
   }
 
   get #schemaRef(): PartitionRef {

@@ -1,6 +1,6 @@
 import { type Schema, Table, tableToIPC } from 'apache-arrow';
 import { CapacityError, DeviceLostError, FactorFlowError, throwIfAborted } from '../../engine/errors.ts';
-import { type Partition, sharedArray } from '../../engine/partition.ts';
+import { type Partition, sharedCopy } from '../../engine/partition.ts';
 import { type ExecutionContext, onSpeculation } from '../../engine/run/context.ts';
 import { mapOrdered } from '../../engine/stream/map-ordered.ts';
 import type { ByteRange, SourceSplit, SplitEnd } from '../../engine/stream/split.ts';
@@ -207,9 +207,7 @@ function threadProblem(error: unknown, file: string): unknown {
 
 /** The columns as an Arrow stream without rows. */
 export function schemaPartition(schema: Schema): Partition {
-  const written = tableToIPC(new Table(schema));
-  const bytes = sharedArray(Uint8Array, written.length);
-  bytes.set(written);
+  const bytes = sharedCopy(tableToIPC(new Table(schema)));
   return { layout: 'schema', rows: schema.fields.length, columns: { bytes } };
 }
 

@@ -9,7 +9,7 @@ import {
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { type Place, SPILL } from '../../engine/plan/place.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { giveTo } from '../../engine/run/hand-over.ts';
+import { freeAt, giveTo } from '../../engine/run/hand-over.ts';
 import { runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { RowStream } from '../../engine/stream/ipc-bytes.ts';
@@ -161,23 +161,19 @@ export class RowUnit {
       const [partition] = (await runSteps(steps.steps, ctx)).handed;
       const bytes = pieceOf(partition, piece) as Uint8Array;
       if (bytes.length > 0) for (const batch of openIpc(bytes)) yield columnsAs(batch, schema);
-      if (!spilled) continue;
-      const freeing = new StepList(contracts);
-      freeing.free(STAGE, this.#place, [as]);
-      await runSteps(freeing.steps, ctx);
+      if (spilled) await freeAt(ctx, STAGE, this.#place, [as]);
     }
   }
 
   async free(ctx: ExecutionContext): Promise<void> {
     if (--this.#uses > 0) return;
     const done = this.parts.flatMap(({ of }) => (--of.left === 0 ? [of] : []));
-    const steps = new StepList(contracts);
-    steps.free(
+    await freeAt(
+      ctx,
       STAGE,
       this.#place,
       done.map(({ ref }) => ref),
     );
-    await runSteps(steps.steps, ctx);
     for (const { bytes, spilled } of done) if (!spilled) this.#room.give(bytes);
     for (const { unit } of this.others) await unit.free(ctx);
   }

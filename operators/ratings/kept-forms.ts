@@ -6,8 +6,7 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import { hostDevice } from '../../engine/run/devices.ts';
 import { giveTo } from '../../engine/run/hand-over.ts';
 import { baseBytes, type MemoryBudget } from '../planner/memory-budget.ts';
-import { hostForm, type RatingBlock } from './rating-block.ts';
-import { oneBlock, type Ratings, ratingsOf } from './ratings.ts';
+import { hostForm, type RatingBlock, oneBlock, type Ratings, ratingsOf } from './ratings.ts';
 
 /**
  * Ratings that stay loaded in memory between fits, in each form in which a fit loads them. `together`: number

@@ -1,23 +1,36 @@
 import { CapacityError } from '../../engine/errors.ts';
 import { formatCount } from '../../engine/format.ts';
-import { dataSetName, type PartitionRef, partitionRef, sharedArray } from '../../engine/partition.ts';
-import { SPILL } from '../../engine/plan/place.ts';
+import {
+  dataSetName,
+  type PartitionRef,
+  partitionRef,
+  sharedArray,
+  type Partition,
+  partitionBytes,
+} from '../../engine/partition.ts';
+import { SPILL, HOST, type Place } from '../../engine/plan/place.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { hostDevice } from '../../engine/run/devices.ts';
-import { giveTo, takeFrom } from '../../engine/run/hand-over.ts';
-import { runSteps } from '../../engine/run/run-steps.ts';
+import { hostDevice, deviceAt } from '../../engine/run/devices.ts';
+import { freeAt, giveTo, takeFrom } from '../../engine/run/hand-over.ts';
+import { runSteps, type Given } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { blockLimit } from '../planner/sizes.ts';
-import { blockOf, hostForm, type RatingBlock } from './rating-block.ts';
 import {
+  blockOf,
+  hostForm,
+  type RatingBlock,
   type HeldBlock,
   ofParts,
   partOfBlocks,
   type RatingPart,
   type Ratings,
   soleBlock,
+  type ColumnBlock,
 } from './ratings.ts';
+import { addSliced, outputsOf, type RangeKernel, valuesOfStage, type WholeTask } from '../tasks/run-tasks.ts';
+import { contracts, type TaskOf, type ValuesOf } from '../tasks/tasks.ts';
+import { balancedRanges, taskCount } from './row-ranges.ts';
 
 const STAGE = 'rating-parts';
 
@@ -45,9 +58,7 @@ async function* blockInFile(
   try {
     yield { from, firstColumn: 0, block: blockOf(ref, handed[0]) };
   } finally {
-    const freeing = new StepList({});
-    freeing.free(STAGE, place, [ref]);
-    await runSteps(freeing.steps, ctx);
+    await freeAt(ctx, STAGE, place, [ref]);
   }
 }
 
@@ -76,14 +87,10 @@ export async function spillParts(
   name: string,
   ctx: ExecutionContext,
 ): Promise<Ratings> {
-  const { place } = hostDevice(ctx.executor).info;
   const spilled: RatingPart[] = [];
   for await (const { from, block } of parts) {
     const ref = partitionRef(name, spilled.length);
-    const steps = new StepList({});
-    steps.move(STAGE, block.ref, place, SPILL, { as: ref });
-    steps.free(STAGE, place, [block.ref]);
-    await runSteps(steps.steps, ctx);
+    await moveToFile(block.ref, ref, ctx);
     const own = slices
       ?.filter((slice) => slice.from >= from && slice.to <= from + block.rows)
       .map((slice) => ({ from: slice.from - from, to: slice.to - from }));
@@ -91,6 +98,21 @@ export async function spillParts(
     spilled.push({ ref, from, rows, ratings, offsets, ...(own && { slices: own }) });
   }
   return ofParts(spilled);
+}
+
+/** Moves a partition from the CPU's memory to a file, under another name. */
+async function moveToFile(ref: PartitionRef, as: PartitionRef, ctx: ExecutionContext): Promise<void> {
+  const { place } = hostDevice(ctx.executor).info;
+  const steps = new StepList({});
+  steps.move(STAGE, ref, place, SPILL, { as });
+  steps.free(STAGE, place, [ref]);
+  await runSteps(steps.steps, ctx);
+}
+
+/** Writes a block of this thread to a file, under its own name. */
+export async function blockToFile(block: RatingBlock, ctx: ExecutionContext): Promise<void> {
+  await giveTo(ctx, hostDevice(ctx.executor).info.place, [[block.ref, hostForm(block)]]);
+  await moveToFile(block.ref, block.ref, ctx);
 }
 
 /**
@@ -123,13 +145,9 @@ async function replacedInFile(
   block: RatingBlock,
   ctx: ExecutionContext,
 ): Promise<RatingPart> {
-  const { place } = hostDevice(ctx.executor).info;
   const ref: PartitionRef = { ...old.ref, version: old.ref.version + 1 };
-  const steps = new StepList({});
-  steps.move(STAGE, ref, place, SPILL);
-  steps.free(STAGE, place, [ref]);
-  steps.free(STAGE, SPILL, [old.ref]);
-  await runSteps(steps.steps, ctx, { given: [[ref, hostForm(block), place]] });
+  await blockToFile({ ...block, ref }, ctx);
+  await freeAt(ctx, STAGE, SPILL, [old.ref]);
   // If the row offsets are the arrays that were read, the next part will overwrite them; the part's own,
   // equal ones are kept.
   const offsets = block.offsets === read.offsets ? old.offsets : block.offsets;
@@ -171,4 +189,153 @@ export async function joinParts(
   };
   await giveTo(ctx, place, [[ref, hostForm(joined)]]);
   return joined;
+}
+
+const LEAVE = 'leave-ratings';
+
+/** Number of bytes that are freed before the garbage collector runs. */
+const LEAVE_BYTES = 2 ** 32;
+
+/**
+ * Frees the ratings in host memory for the rest of a run, once only a device needs them. The row offsets
+ * stay. `refs`: their names in host memory. They are freed in pieces of LEAVE_BYTES with a garbage collection
+ * after each, since the system takes seconds to reclaim gigabytes.
+ */
+export async function leaveRatings(
+  { parts }: Ratings,
+  refs: readonly PartitionRef[],
+  at: Place,
+  ctx: ExecutionContext,
+): Promise<void> {
+  await deviceAt(ctx.executor, at).leaveHost?.(refs);
+  const host = hostDevice(ctx.executor);
+  const blocks = parts.flatMap(({ blocks: own = [] }) => own);
+  while (blocks.length > 0) {
+    const steps = new StepList({});
+    const leaving: ReturnType<typeof leftBy> = [];
+    for (
+      let bytes = 0;
+      bytes < LEAVE_BYTES && blocks.length > 0;
+      bytes += partitionBytes(leaving[leaving.length - 1][1])
+    )
+      leaving.push(...leftBy(blocks.splice(0, 1)[0], host.info.place));
+    for (const [ref, , place] of leaving) steps.free(LEAVE, place, [ref]);
+    await runSteps(steps.steps, ctx, { given: leaving.splice(0) });
+    await host.trim();
+  }
+  await freeAt(ctx, LEAVE, HOST, refs);
+}
+
+/**
+ * Replaces a block's ratings by empty arrays. Returns the partitions to free: one in host memory, and one at
+ * `place` for the CPU's threads, which hold references to the same arrays.
+ */
+function leftBy(held: ColumnBlock, place: Place): [ref: PartitionRef, partition: Partition, at: Place][] {
+  const { block } = held;
+  held.block = { ...block, indices: new Uint32Array(0), values: new Float32Array(0) };
+  return [
+    [block.ref, { ...hostForm(block), reused: true }, HOST],
+    [block.ref, hostForm(block), place],
+  ];
+}
+
+/** Runs tasks of the CPU's threads over ratings. */
+
+const PASS = 'look-at-ratings';
+
+/**
+ * Makes the task of a block. Its parameter `give` puts a partition onto the device and returns the reference
+ * for the task.
+ */
+type TaskOfBlock<K extends RangeKernel> = (
+  part: HeldBlock,
+  give: (name: string, partition: Partition) => PartitionRef,
+) => WholeTask<K>;
+
+/** Runs a task over all ratings, part by part, and returns the values of all tasks. */
+export async function passOver<K extends RangeKernel>(
+  ratings: Ratings,
+  ctx: ExecutionContext,
+  taskOf: TaskOfBlock<K>,
+): Promise<ValuesOf<K>[]> {
+  const values: ValuesOf<K>[] = [];
+  for await (const part of blocksOf(ratings, ctx)) {
+    const slices = ratings.parts.find((one) => one.from === part.from)?.slices;
+    values.push(...(await passOverBlock(part, ctx, taskOf, slices)));
+  }
+  return values;
+}
+
+/** Like passOver, for one block. `slices`: its ranges of rows, one for each task, if they are given. */
+export async function passOverBlock<K extends RangeKernel>(
+  part: HeldBlock,
+  ctx: ExecutionContext,
+  taskOf: TaskOfBlock<K>,
+  slices: readonly RowRange[] = balancedRanges(part.block.offsets, taskCount(part.block.ratings)),
+): Promise<readonly ValuesOf<K>[]> {
+  const { place } = hostDevice(ctx.executor).info;
+  const set = dataSetName('facts');
+  const given: Given[] = [];
+  const task = taskOf(part, (name, data) => {
+    const ref = partitionRef(`${set}/${name}`);
+    given.push([ref, { ...data, reused: true }, place]);
+    return ref;
+  });
+  const steps = new StepList(contracts);
+  addSliced<K>(steps, PASS, place, task, slices);
+  steps.free(
+    PASS,
+    place,
+    given.map(([ref]) => ref),
+  );
+  return valuesOfStage(await runSteps(steps.steps, ctx, { given }), PASS, task.kernel);
+}
+
+/**
+ * Each task sums the columns in arrays of its own. So there are at most SUMMING_TASKS tasks, and fewer for a
+ * block with less than RATINGS_A_COLUMN ratings for each column and task.
+ */
+const SUMMING_TASKS = 32;
+const RATINGS_A_COLUMN = 4;
+
+/**
+ * Sum of the ratings r and number of ratings of each column. With `means`, sums the remainder r - mean -
+ * rows[row] instead of r. Sums do not depend on the number of threads.
+ */
+export async function columnSums(
+  ratings: Ratings,
+  columns: number,
+  means: { readonly mean: number; readonly rows: Float32Array } | undefined,
+  ctx: ExecutionContext,
+): Promise<{ readonly sums: Float64Array; readonly counts: Int32Array }> {
+  const { place } = hostDevice(ctx.executor).info;
+  const name = dataSetName('columns');
+  const [sums, counts] = [new Float64Array(columns), new Int32Array(columns)];
+  let partition = 0;
+  for await (const { from, block } of blocksOf(ratings, ctx)) {
+    const held = partitionRef(`${name}/block`, partition);
+    const rowMeans = partitionRef(`${name}/rowMeans`, partition);
+    const given: [PartitionRef, Partition][] = [[held, { ...hostForm(block), reused: true }]];
+    if (means) {
+      const values = means.rows.subarray(from, from + block.rows);
+      given.push([rowMeans, { layout: 'means', rows: block.rows, columns: { values }, reused: true }]);
+    }
+    const most = Math.floor(block.ratings / (RATINGS_A_COLUMN * columns));
+    const ranges = balancedRanges(block.offsets, Math.max(1, Math.min(SUMMING_TASKS, most)));
+    const tasks = ranges.map((range, slice): TaskOf<'sum-columns'> => ({
+      kernel: 'sum-columns',
+      inputs: { block: held, ...(means ? { rowMeans } : {}) },
+      outputs: { sums: partitionRef(`${name}/sums.${partition}`, slice) },
+      params: { ...range, columns, ...(means ? { mean: means.mean } : {}) },
+    }));
+    for (const { columns: found } of await outputsOf(ctx, PASS, place, tasks, given)) {
+      const [more, count] = [found.sums as Float64Array, found.counts as Int32Array];
+      for (let column = 0; column < columns; column++) {
+        sums[column] += more[column];
+        counts[column] += count[column];
+      }
+    }
+    partition++;
+  }
+  return { sums, counts };
 }

@@ -1,7 +1,12 @@
-import { type KeyColumn, keyCount, takeKeys } from '../../engine/keys/key-column.ts';
+import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
 import { type FoundIds, findIds, type Id } from '../../engine/keys/find-id.ts';
-import { sharedArray } from '../../engine/partition.ts';
-import type { FactorModel } from './factor-model.ts';
+import { dataSetName, partitionRef, sharedArray } from '../../engine/partition.ts';
+import { type FactorModel, lookupOf, withRows } from './factor-model.ts';
+import { UNKNOWN_KEY } from '../../engine/keys/tables/key-table.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { hostDevice } from '../../engine/run/devices.ts';
+import { giveTo } from '../../engine/run/hand-over.ts';
+import { blockOf, blockOfColumns, hostForm, type RatingBlock } from '../ratings/ratings.ts';
 
 export interface ItemLists {
   /** `deny`: items that are never recommended. `allow`: the only items that may be recommended. */
@@ -30,29 +35,26 @@ export function chooseItems(items: KeyColumn, { deny, allow }: ItemLists): Chose
   };
 }
 
-/** The positions of the items that may be recommended, ascending; undefined if all may be. */
-export function chosenPositions(items: number, { denied, allowed }: ChosenItems): Uint32Array | undefined {
+/** 1 for each item that may be recommended; undefined if all may be. */
+export function maskOf(items: number, { denied, allowed }: ChosenItems): Uint8Array | undefined {
   if (denied.length === 0 && allowed === undefined) return undefined;
-  const left = new Uint8Array(items).fill(allowed === undefined ? 1 : 0);
-  for (const item of allowed ?? []) left[item] = 1;
-  for (const item of denied) left[item] = 0;
-  return Uint32Array.from({ length: items }, (_, item) => item).filter((item) => left[item] === 1);
+  const mask = sharedArray(Uint8Array, items);
+  if (allowed === undefined) mask.fill(1);
+  else for (const item of allowed) mask[item] = 1;
+  for (const item of denied) mask[item] = 0;
+  return mask;
 }
 
-/** The model with only the items at these positions. */
-export function withItemsAt(model: FactorModel, positions: Uint32Array): FactorModel {
-  const { rank, items, itemFactors } = model;
-  const factors = sharedArray(Float32Array, positions.length * rank);
-  positions.forEach((item, at) =>
-    factors.set(itemFactors.subarray(item * rank, (item + 1) * rank), at * rank),
-  );
-  return { ...model, items: takeKeys(items, positions), itemFactors: factors };
+/** The positions of the items that may be recommended, ascending; undefined if all may be. */
+export function chosenPositions(items: number, chosen: ChosenItems): Uint32Array | undefined {
+  const mask = maskOf(items, chosen);
+  return mask && Uint32Array.from({ length: items }, (_, item) => item).filter((item) => mask[item] === 1);
 }
 
 /** The model with only the items that may be recommended; the model itself if all may be. */
 export function withChosenItems(model: FactorModel, chosen: ChosenItems): FactorModel {
   const positions = chosenPositions(keyCount(model.items), chosen);
-  return positions === undefined ? model : withItemsAt(model, positions);
+  return positions === undefined ? model : withRows(model, 'items', positions);
 }
 
 /** Union of two ascending lists, ascending. */
@@ -68,4 +70,83 @@ export function mergeAscending(first: Uint32Array, second: Uint32Array): Uint32A
     if (count === 0 || all[count - 1] !== next) all[count++] = next;
   }
   return all.subarray(0, count);
+}
+
+/**
+ * Pairs that must not be recommended, in memory. They are stored by the positions of users and items in the
+ * model for which they were read, and used for any number of requests.
+ */
+export class Exclusions {
+  readonly users: KeyColumn;
+  readonly items: KeyColumn;
+  /**
+   * Number of pairs that are excluded, and of pairs that were dropped since the model does not know their
+   * user or item.
+   */
+  readonly pairs: number;
+  readonly unknownPairs: number;
+  readonly #offsets: Int32Array;
+  readonly #items: Uint32Array;
+
+  /** `offsets` and `indices`: items of each user, ascending, in compressed rows. */
+  constructor(
+    { users, items }: FactorModel,
+    { offsets, indices }: { readonly offsets: Int32Array; readonly indices: Uint32Array },
+    unknownPairs: number,
+  ) {
+    this.users = users;
+    this.items = items;
+    this.pairs = indices.length;
+    this.unknownPairs = unknownPairs;
+    this.#offsets = offsets;
+    this.#items = indices;
+  }
+
+  /** All pairs in compressed rows by position: items of each user, ascending. Views. */
+  rows(): { readonly offsets: Int32Array; readonly indices: Uint32Array } {
+    return { offsets: this.#offsets, indices: this.#items };
+  }
+
+  /** Positions of a user's items, ascending. A view. */
+  of(user: number): Uint32Array {
+    return this.#items.subarray(this.#offsets[user], this.#offsets[user + 1]);
+  }
+}
+
+/**
+ * The pairs as a block over the users and items of a model. It may be another model than the one for which
+ * they were read, if its ids are among that model's, with items in the same order.
+ */
+export async function blockOfExclusions(
+  exclusions: Exclusions,
+  model: FactorModel,
+  ctx: ExecutionContext,
+): Promise<RatingBlock> {
+  const same = exclusions.users === model.users && exclusions.items === model.items;
+  const columns = { ...exclusions.rows(), values: sharedArray(Float32Array, 0) };
+  const block = same
+    ? blockOf(partitionRef(dataSetName('exclusions')), {
+        layout: 'rating-block',
+        rows: keyCount(model.users),
+        columns,
+      })
+    : chosenPairs(exclusions, model);
+  await giveTo(ctx, hostDevice(ctx.executor).info.place, [[block.ref, hostForm(block)]]);
+  return block;
+}
+
+/** The pairs of the users and items that a model with fewer of them has, by its positions. */
+function chosenPairs(exclusions: Exclusions, model: FactorModel): RatingBlock {
+  const users = lookupOf(exclusions.users).positionsOf(model.users);
+  const columnOf = new Uint32Array(keyCount(exclusions.items)).fill(UNKNOWN_KEY);
+  lookupOf(exclusions.items)
+    .positionsOf(model.items)
+    .forEach((item, column) => (columnOf[item] = column));
+  const columns = Array.from(users, (user) =>
+    exclusions
+      .of(user)
+      .map((item) => columnOf[item])
+      .filter((column) => column !== UNKNOWN_KEY),
+  );
+  return blockOfColumns('exclusions', columns);
 }

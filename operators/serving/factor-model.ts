@@ -1,5 +1,5 @@
 import { CapacityError } from '../../engine/errors.ts';
-import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
+import { type KeyColumn, keyCount, takeKeys } from '../../engine/keys/key-column.ts';
 import { KeyLookup } from '../../engine/keys/key-lookup.ts';
 import { dataSetName, type PartitionRef, partitionRef, sharedArray } from '../../engine/partition.ts';
 import type { Place } from '../../engine/plan/place.ts';
@@ -105,12 +105,22 @@ export function rowsInMemory({ itemFactors, rank }: Pick<FactorModel, 'rank' | '
   };
 }
 
-/** Copies `count` numbers of rows of `width` numbers: see ItemRows. */
+/** The model with only the users, or items, at these positions. */
+export function withRows(model: FactorModel, side: 'users' | 'items', positions: Uint32Array): FactorModel {
+  const factors = side === 'users' ? 'userFactors' : 'itemFactors';
+  return {
+    ...model,
+    [side]: takeKeys(model[side], positions),
+    [factors]: takeRows(model[factors], model.rank, positions),
+  };
+}
+
+/** Copies rows of `width` numbers at these positions, or `count` numbers of each: see ItemRows. */
 export function takeRows(
   values: Float32Array,
   width: number,
   positions: Uint32Array,
-  { first, count }: { readonly first: number; readonly count: number },
+  { first, count }: { readonly first: number; readonly count: number } = { first: 0, count: width },
 ): Float32Array {
   const taken = sharedArray(Float32Array, positions.length * count);
   positions.forEach((position, at) => {

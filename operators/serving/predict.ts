@@ -7,15 +7,13 @@ import { dataSetName, partitionRef, sharedArray } from '../../engine/partition.t
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { computeDevice } from '../../engine/run/devices.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
-import { runSteps } from '../../engine/run/run-steps.ts';
-import { StepList } from '../../engine/run/step-list.ts';
 import { mapOrdered } from '../../engine/stream/map-ordered.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 import { batchOf, RowOperator, takeRows } from '../dataflow/row-operator.ts';
 import { usualNames, type WantedColumns } from '../ratings/rows/column-names.ts';
-import { keyTypeOfColumn } from '../ratings/rows/columns.ts';
-import { findColumns, noteOfRecognised } from '../ratings/rows/find-columns.ts';
-import { contracts, type TaskOf } from '../tasks/tasks.ts';
+import { keyTypeOfColumn, findColumns, noteOfRecognised } from '../ratings/rows/columns.ts';
+import { runTask } from '../tasks/run-tasks.ts';
+import type { TaskOf } from '../tasks/tasks.ts';
 import { type FactorModel, lookupOf, type PairFactors, placeForPairs } from './factor-model.ts';
 
 const STAGE = 'predict-pairs';
@@ -152,23 +150,17 @@ export async function scorePositions(
   { rank, factors }: { readonly rank: number; readonly factors: PairFactors },
   ctx: ExecutionContext,
 ): Promise<Float32Array> {
-  const { at: place } = factors;
   const name = dataSetName('predict');
-  const pairs = partitionRef(`${name}/pairs`);
-  const output = partitionRef(`${name}/predictions`);
+  const [pairs, predictions] = [partitionRef(`${name}/pairs`), partitionRef(`${name}/predictions`)];
   const task: TaskOf<'predict'> = {
     kernel: 'predict',
     inputs: { pairs, rowFactors: factors.users, columnFactors: factors.items },
-    outputs: { predictions: output },
+    outputs: { predictions },
     params: { rank },
   };
-  const steps = new StepList(contracts);
-  steps.handOut(STAGE, output, place, steps.task(STAGE, place, task));
-  steps.free(STAGE, place, [pairs, output]);
-  const [partition] = (
-    await runSteps(steps.steps, ctx, {
-      given: [[pairs, { layout: 'pairs', rows: rows.length, columns: { rows, columns } }, place]],
-    })
-  ).handed;
-  return partition.columns.values as Float32Array;
+  const { handed } = await runTask(ctx, STAGE, factors.at, task, {
+    given: [[pairs, { layout: 'pairs', rows: rows.length, columns: { rows, columns } }]],
+    handsOut: [predictions],
+  });
+  return handed[0].columns.values as Float32Array;
 }

@@ -1,13 +1,18 @@
 import { computeDevice } from '../../engine/run/devices.ts';
-import { dataSetName, type PartitionRef, partitionRef } from '../../engine/partition.ts';
-import type { Place } from '../../engine/plan/place.ts';
-import { type Given, runSteps } from '../../engine/run/run-steps.ts';
-import { StepList } from '../../engine/run/step-list.ts';
+import {
+  dataSetName,
+  type MatrixShape,
+  type Partition,
+  type PartitionRef,
+  partitionRef,
+} from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
+import { freeAt, giveTo } from '../../engine/run/hand-over.ts';
 import { factorStride } from '../planner/sizes.ts';
-import { valuesOfStage } from '../tasks/run-tasks.ts';
+import type { ListMatrices, ListSearch, SearchedLists } from '../tasks/list-tasks.ts';
+import { runTask } from '../tasks/run-tasks.ts';
 import type { SearchIndex } from '../tasks/search-tasks.ts';
-import { contracts, type TaskOf } from '../tasks/tasks.ts';
+import type { KernelName, TaskOf } from '../tasks/tasks.ts';
 
 const STAGE = 'search';
 
@@ -69,46 +74,54 @@ export async function makeIndex(
   { vectors, width, rank, normalized }: SearchSpace,
   ctx: ExecutionContext,
 ): Promise<SearchIndex> {
-  const { place } = computeDevice(ctx.executor).info;
   const columns = vectors.length / width;
-  const name = dataSetName('search');
-  const ref = (part: string) => partitionRef(`${name}/${part}`);
-  const index: SearchIndex = {
-    exact: ref('exact'),
-    coarse: ref('coarse'),
-    guide: ref('guide'),
-    center: ref('center'),
-  };
-  const steps = new StepList(contracts);
-  for (const [part, shape] of Object.entries(indexShapes(columns, rank)))
-    steps.allocate(STAGE, place, index[part as keyof SearchIndex], { ...shape, contents: 'any' });
+  const ref = refsOf(dataSetName('search'));
+  const index = { exact: ref('exact'), coarse: ref('coarse'), guide: ref('guide'), center: ref('center') };
   const task: TaskOf<'prepare-search'> = {
     kernel: 'prepare-search',
     inputs: { vectors: ref('vectors') },
     outputs: index,
     params: { width, rank, normalized },
   };
-  steps.task(STAGE, place, task);
-  steps.free(STAGE, place, [task.inputs.vectors]);
-  try {
-    await runSteps(steps.steps, ctx, {
-      given: [
-        [task.inputs.vectors, { layout: 'vectors', rows: columns, columns: { values: vectors } }, place],
-      ],
-    });
-  } catch (error) {
-    await dropIndex(index, ctx);
-    throw error;
-  }
+  const space: Partition = { layout: 'vectors', rows: columns, columns: { values: vectors } };
+  await fillIndex(index, indexShapes(columns, rank), ctx, (allocates) =>
+    runHere(ctx, task, { allocates, given: [[task.inputs.vectors, space]] }),
+  );
   return index;
 }
 
-/** Frees the memory of an index. */
-export async function dropIndex(index: SearchIndex, ctx: ExecutionContext): Promise<void> {
-  const { place } = computeDevice(ctx.executor).info;
-  const steps = new StepList(contracts);
-  steps.free(STAGE, place, Object.values(index));
-  await runSteps(steps.steps, ctx);
+const refsOf = (name: string) => (part: string) => partitionRef(`${name}/${part}`);
+
+/** Runs one task on the CPU device of `ctx`. */
+function runHere<K extends KernelName>(
+  ctx: ExecutionContext,
+  task: TaskOf<K>,
+  options?: Parameters<typeof runTask<K>>[4],
+) {
+  return runTask<K>(ctx, STAGE, computeDevice(ctx.executor).info.place, task, options);
+}
+
+/** Fills the matrices of an index; if that fails, frees them and the other parts of the index. */
+async function fillIndex(
+  parts: Readonly<Record<string, PartitionRef>>,
+  shapes: Readonly<Record<string, MatrixShape>>,
+  ctx: ExecutionContext,
+  fill: (allocates: readonly (readonly [PartitionRef, MatrixShape])[]) => Promise<unknown>,
+): Promise<void> {
+  try {
+    await fill(Object.entries(shapes).map(([part, shape]) => [parts[part], { ...shape, contents: 'any' }]));
+  } catch (error) {
+    await dropIndex(parts, ctx);
+    throw error;
+  }
+}
+
+/** Frees the memory of an index: of a SearchIndex, or the parts of PlacedLists. */
+export async function dropIndex(
+  index: Readonly<Record<string, PartitionRef>>,
+  ctx: ExecutionContext,
+): Promise<void> {
+  await freeAt(ctx, STAGE, computeDevice(ctx.executor).info.place, Object.values(index));
 }
 
 /**
@@ -120,37 +133,197 @@ export async function searchIndex(
   requests: readonly SearchRequest[],
   ctx: ExecutionContext,
 ): Promise<readonly Found[]> {
-  const { place } = computeDevice(ctx.executor).info;
-  const [{ mask }] = requests;
-  const [inputs, given] = maskInput(mask, place);
-  const task: TaskOf<'search'> = {
+  const { inputs, given } = maskInput(requests[0].mask);
+  const searches = requests.map((one) => ({ query: Array.from(one.query), ...searchParams(one) }));
+  const task = {
     kernel: 'search',
     inputs: { ...index, ...inputs },
     outputs: {},
-    params: {
-      searches: requests.map((request) => ({ query: Array.from(request.query), ...searchParams(request) })),
-    },
-  };
-  const steps = new StepList(contracts);
-  steps.task(STAGE, place, task);
-  if (inputs.mask !== undefined) steps.free(STAGE, place, [inputs.mask]);
-  const results = await runSteps(steps.steps, ctx, { given });
-  const [{ found }] = valuesOfStage(results, STAGE, task.kernel);
-  return found.map(({ items, scores }) => ({ positions: items, scores }));
+    params: { searches },
+  } as const;
+  const { values } = await runHere<'search'>(ctx, task, { given });
+  return values.found.map(({ items, scores }) => ({ positions: items, scores }));
 }
 
-/** The mask as an input of one task, which frees it, and the partition to give to the device. */
-export function maskInput(
-  mask: Uint8Array | undefined,
-  place: Place,
-): readonly [inputs: { readonly mask?: PartitionRef }, given: readonly Given[]] {
-  if (mask === undefined) return [{}, []];
+/** The mask as an input of one task, and the partition to give to the device for it. */
+export function maskInput(mask: Uint8Array | undefined): {
+  readonly inputs: { readonly mask?: PartitionRef };
+  readonly given: readonly (readonly [PartitionRef, Partition])[];
+} {
+  if (mask === undefined) return { inputs: {}, given: [] };
   const ref = partitionRef(dataSetName('item-mask'));
   const partition = { layout: 'item-mask', rows: mask.length, columns: { values: mask } };
-  return [{ mask: ref }, [[ref, partition, place]]];
+  return { inputs: { mask: ref }, given: [[ref, partition]] };
 }
 
 /** Parameters of the task that searches; the query and the mask are added. */
 export function searchParams({ n, left = [], allowed }: Omit<SearchRequest, 'query' | 'mask'>) {
   return { n, left: Array.from(left), ...(allowed && { allowed: Array.from(allowed) }) };
+}
+
+/** Vectors in lists, in host memory: see ListParts. */
+export interface ListIndex {
+  /** Numbers of a vector that are searched, and the number of vectors. */
+  readonly rank: number;
+  readonly vectors: number;
+  readonly normalized: boolean;
+  /** The largest ‖θ_v‖. */
+  readonly longest: number;
+  /** See ListSearch. */
+  readonly margin: number | null;
+  /** Lists of the index that these lists are a part of. Default: they are all. */
+  readonly wholeLists?: number;
+  readonly centers: Float32Array;
+  readonly starts: Uint32Array;
+  readonly codes: Uint8Array;
+  readonly guide: Uint32Array;
+}
+
+export function listsOf({ starts }: Pick<ListIndex, 'starts'>): number {
+  return starts.length - 1;
+}
+
+/** Bytes of 8-bit numbers of one vector. */
+export function codeWidth(rank: number): number {
+  return 16 * Math.ceil(rank / 16);
+}
+
+/** Bytes of the index in host memory, which are its bytes in a file, too. */
+export function listBytes({ centers, starts, codes, guide }: ListIndex): number {
+  return centers.byteLength + starts.byteLength + codes.byteLength + guide.byteLength;
+}
+
+/** A list index that a device has, with all that a search needs. */
+export interface PlacedLists {
+  readonly parts: Omit<SearchedLists, 'mask'>;
+  readonly search: Omit<ListSearch, 'n' | 'probes'>;
+  readonly lists: number;
+}
+
+/** Parameters of searches that may change while a device has the index. */
+export type ListTuning = Partial<Pick<ListSearch, 'margin' | 'wholeLists'>>;
+
+/** Copies an index to the CPU device of `ctx`. Throws CapacityError if it does not fit. */
+export async function placeLists(
+  index: ListIndex,
+  { vectors, width }: Pick<SearchSpace, 'vectors' | 'width'>,
+  ctx: ExecutionContext,
+): Promise<PlacedLists> {
+  const ref = refsOf(dataSetName('lists'));
+  const { rank, normalized, longest, margin } = index;
+  const [columns, lists] = [index.guide.length / 4, listsOf(index)];
+  const inputs = { centers: ref('centers'), starts: ref('starts'), codes: ref('codes'), guide: ref('guide') };
+  const outputs: ListMatrices = {
+    centerRows: ref('center-rows'),
+    radii: ref('radii'),
+    coarse: ref('coarse'),
+    columnGuide: ref('column-guide'),
+    signs: ref('signs'),
+  };
+  const parts = { ...outputs, starts: inputs.starts, vectors: ref('vectors') };
+  const task: TaskOf<'load-lists'> = { kernel: 'load-lists', inputs, outputs, params: {} };
+  const part = (name: keyof typeof inputs): readonly [PartitionRef, Partition] => [
+    inputs[name],
+    { layout: 'list-part', rows: index[name].length, columns: { values: index[name] } },
+  ];
+  await fillIndex(parts, shapesOf(columns, lists, rank), ctx, async (allocates) => {
+    const all: Partition = { layout: 'vectors', rows: index.vectors, columns: { values: vectors } };
+    await giveTo(ctx, computeDevice(ctx.executor).info.place, [part('starts'), [parts.vectors, all]]);
+    await runHere(ctx, task, { allocates, given: [part('centers'), part('codes'), part('guide')] });
+  });
+  const search = { rank, width, normalized, longest, margin, wholeLists: index.wholeLists ?? lists };
+  return { parts, search, lists };
+}
+
+/** Shapes of the matrices: see ListMatrices. */
+function shapesOf(columns: number, lists: number, rank: number) {
+  const codes = codeWidth(rank) / 4;
+  // Four centers are compared at a time; three rows of other numbers are stored after the centers.
+  const wide = 4 * Math.ceil(lists / 4);
+  return {
+    centerRows: { rows: wide + 4, columns: rank, stride: factorStride(rank, STRIDE_STEP) },
+    radii: { rows: 1, columns: wide, stride: wide },
+    coarse: { rows: columns, columns: codes, stride: codes },
+    columnGuide: { rows: 4, columns, stride: columns },
+    // 16 columns have a bit for each number: 4 * codes / 8 bytes each.
+    signs: { rows: Math.ceil(columns / 16), columns: 2 * codes, stride: 2 * codes },
+  };
+}
+
+/** Numbers of the first `count` lists, in the order in which a search probes them. */
+export async function rankLists(
+  { parts, search }: PlacedLists,
+  query: ArrayLike<number>,
+  count: number,
+  ctx: ExecutionContext,
+): Promise<readonly number[]> {
+  const params = { ...search, n: 1, probes: count, query: Array.from(query) };
+  const task = { kernel: 'rank-lists', inputs: parts, outputs: {}, params } as const;
+  return (await runHere<'rank-lists'>(ctx, task)).values.lists;
+}
+
+/** Columns of which a search computes the exact scores, ascending. */
+export async function candidatesInLists(
+  { parts, search }: PlacedLists,
+  probes: number,
+  { query, n, left = [] }: SearchRequest,
+  ctx: ExecutionContext,
+): Promise<readonly number[]> {
+  const params = { ...search, n, probes, query: Array.from(query), left: Array.from(left) };
+  const task = { kernel: 'list-candidates', inputs: parts, outputs: {}, params } as const;
+  return (await runHere<'list-candidates'>(ctx, task)).values.columns;
+}
+
+/** The n of these rows with the highest products with the query, by the numbers of the rows. */
+export async function bestOfRows(
+  { parts, search }: PlacedLists,
+  rows: Float32Array,
+  { query, n }: Pick<SearchRequest, 'query' | 'n'>,
+  ctx: ExecutionContext,
+): Promise<Found> {
+  const vectors = partitionRef(dataSetName('rows'));
+  const count = rows.length / search.width;
+  const allowed = Array.from({ length: count }, (_, row) => row);
+  const values: Partition = { layout: 'vectors', rows: count, columns: { values: rows } };
+  const [found] = await searchLists(
+    { parts: { ...parts, vectors }, search },
+    { probes: 1, requests: [{ query, n, allowed }], given: [[vectors, values]] },
+    ctx,
+  );
+  return found;
+}
+
+/** Searches for several queries with the same n, probes and mask, in one task. */
+export function searchInLists(
+  { parts, search }: PlacedLists,
+  probes: number,
+  requests: readonly SearchRequest[],
+  ctx: ExecutionContext,
+): Promise<readonly Found[]> {
+  const { inputs, given } = maskInput(requests[0].mask);
+  return searchLists({ parts: { ...parts, ...inputs }, search }, { probes, requests, given }, ctx);
+}
+
+async function searchLists(
+  { parts, search }: { readonly parts: SearchedLists; readonly search: PlacedLists['search'] },
+  {
+    probes,
+    requests,
+    given,
+  }: {
+    readonly probes: number;
+    readonly requests: readonly SearchRequest[];
+    readonly given: readonly (readonly [PartitionRef, Partition])[];
+  },
+  ctx: ExecutionContext,
+): Promise<readonly Found[]> {
+  const searches = requests.map(({ query, left = [], allowed }) => ({
+    query: Array.from(query),
+    left: Array.from(left),
+    ...(allowed && { allowed: Array.from(allowed) }),
+  }));
+  const params = { ...search, n: requests[0].n, probes, searches };
+  const task = { kernel: 'search-lists', inputs: parts, outputs: {}, params } as const;
+  const { values } = await runHere<'search-lists'>(ctx, task, { given });
+  return values.found.map(({ items, scores }) => ({ positions: items, scores }));
 }

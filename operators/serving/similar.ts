@@ -1,11 +1,11 @@
 import { UsageError } from '../../engine/errors.ts';
-import { type KeyColumn, keyCount, takeKeys } from '../../engine/keys/key-column.ts';
-import { dataSetName, partitionRef, sharedArray } from '../../engine/partition.ts';
+import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
+import { sharedArray } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { hostDevice } from '../../engine/run/devices.ts';
 import { giveTo } from '../../engine/run/hand-over.ts';
-import { blockOf, emptyBlock, type RatingBlock } from '../ratings/rating-block.ts';
-import { type FactorModel, lookupOf } from './factor-model.ts';
+import { blockOfColumns, hostForm, type RatingBlock } from '../ratings/ratings.ts';
+import { type FactorModel, lookupOf, withRows } from './factor-model.ts';
 
 /** Similarity of two vectors a and b: a·b / (‖a‖ ‖b‖), or a·b. */
 export type Similarity = 'cosine' | 'dot';
@@ -63,17 +63,8 @@ export function similarityModel({
     if (similarity === 'cosine') unitVector(factors, row * rank, features, all, row * features);
     else all.set(factors.subarray(row * rank, row * rank + features), row * features);
   }
-  const asked = sharedArray(Float32Array, positions.length * features);
-  positions.forEach((position, i) =>
-    asked.set(all.subarray(position * features, (position + 1) * features), i * features),
-  );
-  return {
-    rank: features,
-    users: takeKeys(ids, positions),
-    userFactors: asked,
-    items: ids,
-    itemFactors: all,
-  };
+  const whole = { rank: features, users: ids, userFactors: all, items: ids, itemFactors: all };
+  return withRows(whole, 'users', positions);
 }
 
 /**
@@ -85,9 +76,7 @@ export async function withoutThemselves(
   { users, items }: FactorModel,
 ): Promise<RatingBlock> {
   const positions = lookupOf(items).positionsOf(users);
-  const partition = emptyBlock(new Int32Array(positions.length).fill(1));
-  (partition.columns.indices as Uint32Array).set(positions);
-  const ref = partitionRef(dataSetName('themselves'));
-  await giveTo(ctx, hostDevice(ctx.executor).info.place, [[ref, partition]]);
-  return blockOf(ref, partition);
+  const block = blockOfColumns('themselves', [positions], new Int32Array(positions.length).fill(1));
+  await giveTo(ctx, hostDevice(ctx.executor).info.place, [[block.ref, hostForm(block)]]);
+  return block;
 }

@@ -1,16 +1,21 @@
-import { keyCount, takeKeys } from '../../engine/keys/key-column.ts';
+import { keyCount } from '../../engine/keys/key-column.ts';
 import { fallingOrder } from '../../engine/numbers/falling-order.ts';
-import { dataSetName, type Partition, partitionRef, sharedArray } from '../../engine/partition.ts';
+import {
+  dataSetName,
+  type Partition,
+  type PartitionRef,
+  partitionRef,
+  sharedArray,
+} from '../../engine/partition.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import type { Place } from '../../engine/plan/place.ts';
+import type { RowRange } from '../../engine/plan/stages.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { giveTo } from '../../engine/run/hand-over.ts';
-import { type Given, runSteps } from '../../engine/run/run-steps.ts';
-import { StepList } from '../../engine/run/step-list.ts';
-import { type RatingBlock, rowsOfBlock, withoutValues } from '../ratings/rating-block.ts';
-import { announceKernels } from '../tasks/run-tasks.ts';
-import { contracts, type TaskOf } from '../tasks/tasks.ts';
-import { type FactorModel, placeFactors } from './factor-model.ts';
+import { type RatingBlock, rowsOfBlock, withoutValues } from '../ratings/ratings.ts';
+import { announceKernels, runTask } from '../tasks/run-tasks.ts';
+import type { TaskOf } from '../tasks/tasks.ts';
+import { type FactorModel, placeFactors, withRows } from './factor-model.ts';
 
 /** Bounds are raised by this factor, more than the rounding error of a float32 product of 4,096 terms. */
 const ROUNDING = 1 + 3e-4;
@@ -34,14 +39,10 @@ export function itemsByNorm(model: FactorModel): {
     norms[item] = Math.sqrt(squares);
   }
   const order = fallingOrder(norms);
-  const factors = sharedArray(Float32Array, count * rank);
-  order.forEach((item, place) =>
-    factors.set(itemFactors.subarray(item * rank, (item + 1) * rank), place * rank),
-  );
   const values = sharedArray(Float32Array, Math.ceil(count / 8));
   for (let i = 0; i < values.length; i++) values[i] = norms[order[8 * i]] * ROUNDING;
   return {
-    model: { ...model, items: takeKeys(items, order), itemFactors: factors },
+    model: withRows(model, 'items', order),
     bounds: { layout: 'column-bounds', rows: values.length, columns: { values } },
     order: { layout: 'column-order', rows: count, columns: { values: order } },
   };
@@ -60,12 +61,7 @@ export function usersPerTask({ wholePasses }: DeviceInfo, n: number): number {
 /** Fills the rest of a list that has fewer than n items. */
 export const NO_ITEM = 0xffff_ffff;
 
-interface Range {
-  readonly from: number;
-  readonly to: number;
-}
-
-export async function* ranges(users: number, step: number): AsyncGenerator<Range> {
+export async function* ranges(users: number, step: number): AsyncGenerator<RowRange> {
   for (let from = 0; from < users; from += step) yield { from, to: Math.min(users, from + step) };
 }
 
@@ -132,10 +128,10 @@ export async function topLists(
   });
   const users = ref('users');
   if (!ownMemory) await giveTo(ctx, place, [[users, rows(0, userFactors.length / rank)]]);
-  return async ({ from, to }: Range) => {
+  return async ({ from, to }: RowRange): Promise<FoundLists> => {
     const [top, own, left] = [ref('lists', from), ref('users', from), ref('exclude', from)];
-    const given: Given[] = ownMemory ? [[own, rows(from, to), place]] : [];
-    if (ownMemory && exclude) given.push([left, withoutValues(rowsOfBlock(exclude, from, to, left)), place]);
+    const given: [PartitionRef, Partition][] = ownMemory ? [[own, rows(from, to)]] : [];
+    if (ownMemory && exclude) given.push([left, withoutValues(rowsOfBlock(exclude, from, to, left))]);
     const excluded = exclude ? { exclude: ownMemory ? left : exclude.ref } : {};
     const task: TaskOf<'top-n'> = {
       kernel: 'top-n',
@@ -143,13 +139,15 @@ export async function topLists(
       outputs: { top },
       params: { ...(ownMemory ? { from: 0, to: to - from } : { from, to }), rank, n },
     };
-    const steps = new StepList(contracts);
-    steps.handOut(STAGE, top, place, steps.task(STAGE, place, task));
-    steps.free(STAGE, place, [top, ...(ownMemory ? [own, ...(exclude ? [left] : [])] : [])]);
-    const [lists] = (await runSteps(steps.steps, ctx, { given })).handed;
-    const { items: found, scores } = lists.columns as { items: Uint32Array; scores: Float32Array };
-    return { from, to, items: found, scores };
+    const { handed } = await runTask(ctx, STAGE, place, task, { given, handsOut: [top] });
+    return { from, to, ...(handed[0].columns as Pick<FoundLists, 'items' | 'scores'>) };
   };
+}
+
+/** The lists of a range of users: n items and scores for each, best first; the rest of a list is NO_ITEM. */
+export interface FoundLists extends RowRange {
+  readonly items: Uint32Array;
+  readonly scores: Float32Array;
 }
 
 /**

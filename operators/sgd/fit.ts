@@ -6,9 +6,13 @@ import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { computeDevices, computingOf, type PlanDevices } from '../../engine/run/devices.ts';
-import { type Baselines, baselinesOf, type DampedMeans } from '../evaluation/baselines.ts';
-import { HeldOutPairs } from '../evaluation/ranking/held-out-ranking.ts';
-import type { RatingShape } from '../evaluation/rating-facts.ts';
+import { heldOutPairs } from '../evaluation/ranking/held-out-ranking.ts';
+import {
+  type Baselines,
+  baselinesOf,
+  type DampedMeans,
+  type RatingShape,
+} from '../evaluation/rating-facts.ts';
 import { differencesOf, type GivenPlan, shown } from '../planner/given-plan.ts';
 import { loadingStages } from '../planner/load-stages.ts';
 import { requireBudget } from '../planner/memory-budget.ts';
@@ -16,8 +20,7 @@ import type { RatingsProfile } from '../planner/sizes.ts';
 import type { KnownPairs } from '../ratings/ids/known-pairs.ts';
 import { type WidenedRatings, widenRatings } from '../ratings/ids/relabel.ts';
 import { loadedOnce, ownBlock, ownRatings } from '../ratings/kept-forms.ts';
-import type { RatingBlock } from '../ratings/rating-block.ts';
-import { ratingsOf } from '../ratings/ratings.ts';
+import { type RatingBlock, ratingsOf } from '../ratings/ratings.ts';
 import type { FactorModel } from '../serving/factor-model.ts';
 import { type EndedTraining, type ValidationPairs, meansFit } from '../training/ended-training.ts';
 import {
@@ -194,7 +197,7 @@ export function fitSgd<Model>(training: SgdTraining, run: FitRun<Model>): Promis
   const heldOut = heldOutStage(run, fit, { read, home, sorted, test }, async (found, block, ctx) => {
     const pairs = await pairsByPosition(found.sorted.data, block, ctx);
     const options = { seed: params.seed, rankUsers: run.rankUsers };
-    return HeldOutPairs.of({ ...pairs, train: ratingsOf(pairs.train) }, options, ctx);
+    return heldOutPairs({ ...pairs, train: ratingsOf(pairs.train) }, options, ctx);
   });
   const facts = factsStage(
     run,

@@ -35,7 +35,7 @@ import { loadingStages, loadStages } from '../planner/load-stages.ts';
 import { contracts } from '../tasks/tasks.ts';
 import { type PlanWithoutMemory, speculatesWhereItFits, rankingBytes } from '../training/planned-training.ts';
 import { estimatedSizes, type SgdDataSet, sgdDataSets, steppedMatrices } from './data-sets.ts';
-import { rankWarnings } from '../evaluation/rating-warnings.ts';
+import { rankWarnings } from '../evaluation/model-warnings.ts';
 import { rankingReasons } from '../params/common.ts';
 import { convergenceReport, dominantItem } from './schedules/convergence.ts';
 

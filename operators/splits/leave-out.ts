@@ -14,8 +14,8 @@ import {
   orderedPairs,
   type PairOrder,
   requireOrder,
-} from './pair-order.ts';
-import { TimeSizes } from './times.ts';
+} from './random-split.ts';
+import { TimeSizes } from './time-split.ts';
 
 /**
  * For each user, the keys (time and hash) of the last k ratings in an order; indexed by the user's number in

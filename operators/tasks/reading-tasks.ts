@@ -3,7 +3,7 @@ import type { KeysSummary } from '../../engine/keys/number-keys.ts';
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { SourceSplit, SplitEnd } from '../../engine/stream/split.ts';
 import type { ExchangeParams } from '../exchange/exchange.ts';
-import type { BadRows } from '../ratings/rows/bad-rows.ts';
+import type { BadRows } from '../ratings/rows/select-ratings.ts';
 import type { PortableOperator } from '../../engine/stream/operator.ts';
 import type { None, Numbered, Rows } from './task-types.ts';
 

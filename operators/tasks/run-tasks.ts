@@ -1,11 +1,12 @@
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { Slice } from '../../engine/plan/stages.ts';
 import type { Place } from '../../engine/plan/place.ts';
+import type { MatrixShape, Partition, PartitionRef } from '../../engine/partition.ts';
 import { runSteps, type StepResults } from '../../engine/run/run-steps.ts';
 import type { Step } from '../../engine/run/step.ts';
-import type { StepList } from '../../engine/run/step-list.ts';
+import { StepList } from '../../engine/run/step-list.ts';
 import type { Task } from '../../engine/task.ts';
-import type { KernelName, KernelTasks, TaskOf, ValuesOf } from './tasks.ts';
+import { contracts, type KernelName, type KernelTasks, type TaskOf, type ValuesOf } from './tasks.ts';
 import type { Rows } from './task-types.ts';
 import { RunMetrics } from '../../engine/metrics.ts';
 import type { ChoosingTasks } from './choosing-tasks.ts';
@@ -31,6 +32,92 @@ export async function runTasks<K extends KernelName>(
   }));
   const results = await runSteps(steps, ctx, { onProgress: onDone });
   return results.of(stage) as ValuesOf<K>[];
+}
+
+interface OneTask {
+  /** Inputs of this thread: stored at the device before the task, and freed after it. */
+  readonly given?: readonly (readonly [PartitionRef, Partition])[];
+  /** Matrices that the task fills: allocated before it. */
+  readonly allocates?: readonly (readonly [PartitionRef, MatrixShape])[];
+  /** Outputs that are returned to this thread, and freed at the device. */
+  readonly handsOut?: readonly PartitionRef[];
+  /** Further partitions to free after the task. */
+  readonly frees?: readonly PartitionRef[];
+}
+
+/** Runs one task on a device. Returns its values, and the outputs that it hands out. */
+export async function runTask<K extends KernelName>(
+  ctx: ExecutionContext,
+  stage: string,
+  at: Place,
+  task: TaskOf<K>,
+  { given = [], allocates = [], handsOut = [], frees = [] }: OneTask = {},
+): Promise<{ readonly values: ValuesOf<K>; readonly handed: readonly Partition[] }> {
+  const steps = new StepList(contracts);
+  for (const [ref, shape] of allocates) steps.allocate(stage, at, ref, shape);
+  const id = steps.task(stage, at, task as Task);
+  for (const ref of handsOut) steps.handOut(stage, ref, at, id);
+  steps.free(stage, at, [...given.map(([ref]) => ref), ...handsOut, ...frees]);
+  const results = await runSteps(steps.steps, ctx, {
+    given: given.map(([ref, partition]) => [ref, partition, at]),
+  });
+  return { values: results.of(stage)[0] as ValuesOf<K>, handed: results.handed };
+}
+
+/**
+ * Runs independent tasks, and returns all their outputs, task by task; they are freed at the device. `given`: inputs
+ * of this thread, stored at the device before the tasks and freed after them.
+ */
+export async function outputsOf<K extends KernelName>(
+  ctx: ExecutionContext,
+  stage: string,
+  at: Place,
+  tasks: readonly TaskOf<K>[],
+  given: readonly (readonly [PartitionRef, Partition])[] = [],
+  onProgress?: (finished: number) => void,
+): Promise<readonly Partition[]> {
+  const steps = new StepList(contracts);
+  const refs = tasks.flatMap((task) => {
+    const id = steps.task(stage, at, task as Task);
+    const own = Object.values((task as Task).outputs);
+    for (const ref of own) steps.handOut(stage, ref, at, id);
+    return own;
+  });
+  steps.free(stage, at, [...given.map(([ref]) => ref), ...refs]);
+  const put = given.map(([ref, partition]) => [ref, partition, at] as const);
+  return (await runSteps(steps.steps, ctx, { given: put, onProgress })).handed;
+}
+
+/** A task that replaces a chunk of data, and what may be freed after it or moved to a file. */
+export interface ReplacingTask<One extends Task = Task> {
+  readonly task: One;
+  readonly frees: readonly PartitionRef[];
+  readonly spills?: readonly PartitionRef[];
+}
+
+/**
+ * Steps with tasks that replace one chunk each. Partitions are freed, and have moved to files, only `ahead` tasks
+ * later: tasks that are added after a free wait for it. So enough tasks run, and few chunks are in memory twice.
+ */
+export function replacingSteps(
+  stage: string,
+  at: Place,
+  tasks: readonly ReplacingTask[],
+  ahead: number,
+): StepList {
+  const steps = new StepList(contracts);
+  const spilled: number[] = [];
+  for (const [t, { task, spills }] of tasks.entries()) {
+    if (t >= ahead) steps.free(stage, at, tasks[t - ahead].frees);
+    steps.task(stage, at, task, { ended: t >= ahead ? spilled.slice(t - ahead, t - ahead + 1) : [] });
+    if (spills) spilled.push(steps.spill(stage, at, spills));
+  }
+  steps.free(
+    stage,
+    at,
+    tasks.slice(-ahead).flatMap(({ frees }) => frees),
+  );
+  return steps;
 }
 
 export type RangeKernel = {

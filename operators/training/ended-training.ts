@@ -2,10 +2,8 @@ import type { KeyColumn } from '../../engine/keys/key-column.ts';
 import type { ValueWeight } from '../../engine/numbers/value-weight.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { SizedAlsParams } from '../als/als-params.ts';
-import type { Baselines, DampedMeans } from '../evaluation/baselines.ts';
 import type { HeldOutRanking } from '../evaluation/ranking/held-out-ranking.ts';
-import { type TrainingWarning, rankWarnings, ratingWarnings } from '../evaluation/rating-warnings.ts';
-import type { RatingBlock } from '../ratings/rating-block.ts';
+import type { RatingBlock } from '../ratings/ratings.ts';
 import type { SgdParams } from '../sgd/params.ts';
 import type { ModelRows } from './model-rows.ts';
 import type { LoopResult, TrainingIteration } from './training.ts';
@@ -17,9 +15,12 @@ import {
   compareToPopularity,
   type JudgedModel,
   pastBestWarnings,
+  rankWarnings,
+  ratingWarnings,
+  type TrainingWarning,
 } from '../evaluation/model-warnings.ts';
 import type { EffectiveRatings } from '../als/implicit/effective-ratings.ts';
-import type { RatingShape } from '../evaluation/rating-facts.ts';
+import type { Baselines, DampedMeans, RatingShape } from '../evaluation/rating-facts.ts';
 import type { DuplicatePolicy } from '../tasks/tasks.ts';
 
 /** The known pairs of a validation set. */

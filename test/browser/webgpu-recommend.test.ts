@@ -28,7 +28,8 @@ const folder = mkdtempSync(join(tmpdir(), 'factorflow-webgpu-recommend-'));
  */
 const PAGE = `<!doctype html><html lang="en"><title>Page</title><link rel="icon" href="data:," />
 <script type="module">
-import { openModel, webGpu } from './index.js';
+import { openModel } from '../../browser/open-model.ts';
+import { webGpu } from '../../browser/web-gpu.ts';
 const adapter = GPUAdapter.prototype;
 const { requestDevice } = adapter;
 const info = Object.getOwnPropertyDescriptor(adapter, 'info');

@@ -6,14 +6,17 @@ import { chainOperatorFrom } from '../../operators/pipeline/operator-chain.ts';
 
 const root = resolve(import.meta.dirname, '../..');
 const files = globSync('operators/**/*.ts', { cwd: root }).sort();
-const texts = files.map((file) => [file, readFileSync(join(root, file), 'utf8')] as const);
-const portable = texts.filter(([, text]) => /^ {2}portable\(\)/m.test(text));
+const classes = files
+  .flatMap((file) => readFileSync(join(root, file), 'utf8').split(/^(?=export class )/m))
+  .filter((text) => /^export class .*(RowOperator|RowFilter|Operator) {/.test(text))
+  .filter((text) => /^ {2}portable\(\)|^ {4}super\((?!\))/m.test(text));
+const names = classes.map((text) => /readonly name = '([\w-]+)'/.exec(text)?.[1] as string);
 
-it.each(portable)('%s is made from its JSON', async (_file, text) => {
-  const name = /readonly name = '([\w-]+)'/.exec(text)?.[1];
-  expect(name).toBeDefined();
+it('some operators are made from their JSON', () => expect(names.length).toBeGreaterThan(12));
+
+it.each(names)('%s is made from its JSON', async (name) => {
   // The JSON has no more than the name: what the operator misses in it is another error.
-  const made = chainOperatorFrom({ operator: name! }).catch((error: unknown) => error);
+  const made = chainOperatorFrom({ operator: name }).catch((error: unknown) => error);
   expect(String(await made)).not.toContain('no operator has the name');
 });
 

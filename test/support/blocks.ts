@@ -1,5 +1,5 @@
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import type { IndexedRatings } from '../../operators/ratings/ids/index-ids.ts';
+import type { IndexedRatings } from '../../operators/ratings/ids/number-ids.ts';
 import { oneBlock } from '../../operators/ratings/ratings.ts';
 import { sortRatings } from '../../operators/ratings/sort-ratings.ts';
 import type { DuplicatePolicy } from '../../operators/tasks/tasks.ts';

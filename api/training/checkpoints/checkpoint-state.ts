@@ -10,9 +10,8 @@ import { setImmediate } from 'node:timers/promises';
 import { type KeyColumn, keyCount } from '../../../engine/keys/key-column.ts';
 import { keyHashes } from '../../../engine/keys/key-hash.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
-import type { RatingBlock } from '../../../operators/ratings/rating-block.ts';
 import { blocksOf } from '../../../operators/ratings/parts-in-files.ts';
-import { type Ratings, ratingsOf } from '../../../operators/ratings/ratings.ts';
+import { type RatingBlock, type Ratings, ratingsOf } from '../../../operators/ratings/ratings.ts';
 
 export interface CheckpointedRun {
   readonly algorithm: string;

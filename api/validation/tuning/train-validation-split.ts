@@ -11,7 +11,7 @@ import { compareToPopularity } from '../../../operators/evaluation/model-warning
 import { validationBaselines } from '../../../operators/evaluation/ranking/measure-baselines.ts';
 import type { RankingBaseline } from '../../../operators/evaluation/ranking/ranking-metrics.ts';
 import { keepKnown } from '../../../operators/ratings/ids/known-pairs.ts';
-import type { BadRowPolicy } from '../../../operators/ratings/rows/bad-rows.ts';
+import type { BadRowPolicy } from '../../../operators/ratings/rows/select-ratings.ts';
 import { sortByUser } from '../../../operators/ratings/sort-ratings.ts';
 import { checkOptions, checkSeed, runOptionNames } from '../../check-options.ts';
 import { type Dataset, requireDataset } from '../../dataset.ts';

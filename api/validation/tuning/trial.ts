@@ -3,12 +3,12 @@ import { CapacityError, DataError, DivergedError } from '../../../engine/errors.
 import type { AlsStart } from '../../../operators/als/factors.ts';
 import type { HeldOutRanking } from '../../../operators/evaluation/ranking/held-out-ranking.ts';
 import type { TrainingIteration } from '../../../operators/training/training.ts';
-import type { Baselines } from '../../../operators/evaluation/baselines.ts';
+import type { Baselines } from '../../../operators/evaluation/rating-facts.ts';
 import {
   parseMetric,
   type RankingMetricName,
 } from '../../../operators/evaluation/ranking/ranking-metrics.ts';
-import type { TrainingWarning } from '../../../operators/evaluation/rating-warnings.ts';
+import type { TrainingWarning } from '../../../operators/evaluation/model-warnings.ts';
 import type { Dataset } from '../../dataset.ts';
 import type { Model } from '../../model.ts';
 import type { FitOptions } from '../../fit-options.ts';

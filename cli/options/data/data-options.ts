@@ -3,7 +3,7 @@ import { choices, type Choice } from '../../../api/check-objects.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import { choice, text, shown, list, listOf, option, readList, toggle } from '../kinds.ts';
 import { grouped, type Option, type Values } from '../option.ts';
-import type { IndexUse } from '../../../api/serving/index-use.ts';
+import type { IndexUse } from '../../../api/serving/served-model.ts';
 import type { ReadAnyOptions } from '../../../api/readers.ts';
 
 const duplicatePolicies = [

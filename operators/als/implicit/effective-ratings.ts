@@ -1,10 +1,14 @@
 import { type Partition, sharedArray } from '../../../engine/partition.ts';
-import { emptyBlock, type RatingBlock, hostForm } from '../../ratings/rating-block.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { SortedRatings } from '../../ratings/sort-ratings.ts';
-import { replaceParts } from '../../ratings/parts-in-files.ts';
-import type { Ratings, RatingSides } from '../../ratings/ratings.ts';
-import { passOver } from '../../ratings/pass-over.ts';
+import { replaceParts, passOver } from '../../ratings/parts-in-files.ts';
+import {
+  emptyBlock,
+  hostForm,
+  type RatingBlock,
+  type Ratings,
+  type RatingSides,
+} from '../../ratings/ratings.ts';
 
 /** Numbers of ratings by sign. */
 interface SignCounts {

@@ -9,10 +9,8 @@ import {
 import { ValueCounts, mapValues } from '../../../engine/numbers/value-index.ts';
 import { sharedArray, type Partition } from '../../../engine/partition.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
-import { hostForm, type RatingBlock } from '../../ratings/rating-block.ts';
-import { passOver, passOverBlock } from '../../ratings/pass-over.ts';
-import type { Ratings } from '../../ratings/ratings.ts';
-import { replaceParts } from '../../ratings/parts-in-files.ts';
+import { passOver, passOverBlock, replaceParts } from '../../ratings/parts-in-files.ts';
+import { hostForm, type RatingBlock, type Ratings } from '../../ratings/ratings.ts';
 
 /**
  * The formula for the weight of an implicit rating (see ValueWeight), whose constants are learned from the

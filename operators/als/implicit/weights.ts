@@ -1,5 +1,5 @@
 import { sharedArray } from '../../../engine/partition.ts';
-import type { RatingBlock } from '../../ratings/rating-block.ts';
+import type { RatingBlock } from '../../ratings/ratings.ts';
 import type { ImplicitWeights } from '../../tasks/implicit-tasks.ts';
 import type { PositiveCounts } from './effective-ratings.ts';
 import type { SizedAlsParams } from '../als-params.ts';

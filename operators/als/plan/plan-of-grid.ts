@@ -42,7 +42,7 @@ import { hostMemory, keptFileBytes } from './memory.ts';
 import { requireHost } from './refusals.ts';
 import { taskCount } from '../../ratings/row-ranges.ts';
 import type { JsonObject } from '../../../engine/json.ts';
-import { rankWarnings } from '../../evaluation/rating-warnings.ts';
+import { rankWarnings } from '../../evaluation/model-warnings.ts';
 import { rankingReasons } from '../../params/common.ts';
 import { forSides } from '../../params/table.ts';
 import { ALL_ROWS } from '../solver-choice.ts';

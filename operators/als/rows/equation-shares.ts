@@ -4,7 +4,7 @@ import { computeDevice } from '../../../engine/run/devices.ts';
 import { runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
 import { factorStride } from '../../planner/sizes.ts';
-import { blockOf, emptyBlock, hostForm, type RatingBlock, rowsOfBlock } from '../../ratings/rating-block.ts';
+import { blockOf, emptyBlock, hostForm, type RatingBlock, rowsOfBlock } from '../../ratings/ratings.ts';
 import { equationColumns } from '../../tasks/equation-tasks.ts';
 import { addSliced } from '../../tasks/run-tasks.ts';
 import { contracts } from '../../tasks/tasks.ts';

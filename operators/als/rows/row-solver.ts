@@ -4,13 +4,7 @@ import type { Device } from '../../../engine/run/device.ts';
 import { computeDevice } from '../../../engine/run/devices.ts';
 import { type Given, runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
-import {
-  hostForm,
-  largestRating,
-  longestRow,
-  type RatingBlock,
-  rowsOfBlock,
-} from '../../ratings/rating-block.ts';
+import { hostForm, largestRating, longestRow, type RatingBlock, rowsOfBlock } from '../../ratings/ratings.ts';
 import type { SolverChoice } from '../../tasks/task-types.ts';
 import { contracts } from '../../tasks/tasks.ts';
 import { drawRows } from '../start.ts';

@@ -10,7 +10,7 @@ import type { Device } from '../../../engine/run/device.ts';
 import { type Given, runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
 import { factorStride } from '../../planner/sizes.ts';
-import { hostForm, type RatingBlock } from '../../ratings/rating-block.ts';
+import { hostForm, type RatingBlock } from '../../ratings/ratings.ts';
 import { balancedRanges, taskCount } from '../../ratings/row-ranges.ts';
 import { addSliced, valuesOfStage } from '../../tasks/run-tasks.ts';
 import type { RowSolving } from '../../tasks/search-tasks.ts';

@@ -13,11 +13,15 @@ import type { Sink } from '../../../engine/stream/operator.ts';
 import { batchStream, type BatchStream } from '../../../engine/stream/stream.ts';
 import { takeRows } from '../../dataflow/row-operator.ts';
 import { collectKnownPairs } from '../../ratings/ids/known-pairs.ts';
-import type { RatingBlock } from '../../ratings/rating-block.ts';
+import type { RatingBlock } from '../../ratings/ratings.ts';
 import { sortByUser } from '../../ratings/sort-ratings.ts';
 import type { FactorModel } from '../../serving/factor-model.ts';
-import { coldWarnings, compareToPopularity, type RankedTraining } from '../model-warnings.ts';
-import type { TrainingWarning } from '../rating-warnings.ts';
+import {
+  coldWarnings,
+  compareToPopularity,
+  type RankedTraining,
+  type TrainingWarning,
+} from '../model-warnings.ts';
 import { itemFacts } from './item-order.ts';
 import { type BaselineTraining, measureBaselines } from './measure-baselines.ts';
 import {
@@ -36,8 +40,8 @@ import {
   type RankedPairs,
   rankedTest,
 } from './ranked-pairs.ts';
-import { measureRankings, type Ranked } from './measure-rankings.ts';
-import { listedRankings, listedScores, modelRankings, type Rankings } from './rankings.ts';
+import { measureRankings, type Ranked, type Rankings } from './measure-rankings.ts';
+import { listedRankings, listedScores, modelRankings } from './rankings.ts';
 
 /** Pairs not to rank: a block over the users and items of the model. */
 export interface ExcludedPairs {
@@ -124,7 +128,7 @@ export class EvaluateRanking implements Sink<RankingEvaluation> {
   }
 
   async #evaluate(input: BatchStream, ctx: ExecutionContext): Promise<RankingEvaluation> {
-    const { metrics, ks, seed, resamples, baselines } = this.#settings;
+    const { metrics, ks, seed, resamples, baselines, coldPairs: policy } = this.#settings;
     const chosen = chosenMetrics(metrics, ks);
     const { pairs, training, counts } = await this.#read(input, ctx);
     const ranked = rankedOf(pairs);
@@ -141,9 +145,14 @@ export class EvaluateRanking implements Sink<RankingEvaluation> {
     const verdict =
       popularity &&
       compareToPopularity({ metrics: own.metrics, popularity, users, training: this.#settings.training });
-    if (verdict) ctx.events({ type: 'warning', ...verdict });
-    const cold = this.#coldWarnings(counts);
-    for (const { code, text } of cold) ctx.events({ type: 'warning', code, text });
+    // Pairs with an unknown user or item need no warning if they count as misses: then the metrics include them.
+    const relevant = counts.pairs - counts.irrelevantPairs;
+    const cold =
+      policy === 'miss' || relevant === 0
+        ? []
+        : coldWarnings({ pairs: relevant, coldPairs: counts.coldPairs });
+    for (const { code, text } of [...(verdict ? [verdict] : []), ...cold])
+      ctx.events({ type: 'warning', code, text });
     return {
       metrics: own.metrics,
       intervals: Object.fromEntries(intervals.map((interval, i) => [chosen.measures[i].name, interval])),
@@ -155,45 +164,33 @@ export class EvaluateRanking implements Sink<RankingEvaluation> {
   }
 
   /**
-   * Warns about test pairs with an unknown user or item. Not needed if these count as misses, since the
-   * metrics then include them.
-   */
-  #coldWarnings({
-    pairs,
-    coldPairs,
-    irrelevantPairs,
-  }: Pick<RankingEvaluation, 'pairs' | 'coldPairs' | 'irrelevantPairs'>): TrainingWarning[] {
-    const relevant = pairs - irrelevantPairs;
-    return this.#settings.coldPairs === 'miss' || relevant === 0
-      ? []
-      : coldWarnings({ pairs: relevant, coldPairs });
-  }
-
-  /**
    * Reads the test items of the users to rank, the pairs that these users have seen, and the numbers of pairs
    * that were left out.
    */
   async #read(input: BatchStream, ctx: ExecutionContext) {
-    const { minRating, coldPairs: policy, exclude, rankUsers, seed } = this.#settings;
-    const { users, items } = this.#model;
-    const [cold, test] = [new ColdPairs(this.#model), new TestPairs(minRating)];
-    const { indexed, coldPairs } = await collectKnownPairs(test.relevant(input), users, items, ctx, cold.see);
+    const { minRating, coldPairs: policy, exclude, candidates: given, rankUsers, seed } = this.#settings;
+    const model = this.#model;
+    const [cold, test] = [new ColdPairs(model), new TestPairs(minRating)];
+    const relevant = batchStream(input.schema, test.relevant(input));
+    const { indexed, coldPairs } = await collectKnownPairs(relevant, model.users, model.items, ctx, cold.see);
     if (test.pairs === 0) throw new DataError('there are no pairs to evaluate', { phase: 'evaluate' });
     const byUser = await sortByUser(indexed, 'keep', ctx);
     const excluded = await exclude?.(ctx);
     const { positives, leaked, repeated } = rankedTest(byUser, excluded?.block);
     if (leaked > 0) ctx.events({ type: 'warning', text: leakText(leaked) });
-    const { pairs: own, candidates } = await this.#withCandidates(
-      {
-        model: this.#model,
-        positives,
-        seen: excluded?.block,
-        missing: policy === 'miss' ? { positives: cold.ofUsers, users: cold.userCount } : undefined,
-        lists: undefined,
-      },
-      ctx,
-    );
-    const drawn = await drawnPairs(own, { most: rankUsers, seed }, ctx);
+    const seen = excluded?.block;
+    const missing = policy === 'miss' ? { positives: cold.ofUsers, users: cold.userCount } : undefined;
+    const pairs: RankedPairs = { model, positives, seen, missing, lists: undefined };
+    // Given candidates are ranked instead of all items.
+    const listed = given && candidateLists(await given(ctx), { ...pairs, missing: missing?.positives });
+    if (listed) reportCandidates(listed.counts, ctx);
+    const own = listed && {
+      ...pairs,
+      positives: listed.positives,
+      missing: missing && { ...missing, positives: listed.missing ?? missing.positives },
+      lists: listed.lists,
+    };
+    const drawn = await drawnPairs(own ?? pairs, { most: rankUsers, seed }, ctx);
     const counts = {
       availableUsers: drawn.availableUsers,
       coldUsers: cold.userCount,
@@ -203,34 +200,13 @@ export class EvaluateRanking implements Sink<RankingEvaluation> {
       repeatedPairs: repeated,
       irrelevantPairs: test.irrelevant,
       unknownExcluded: excluded?.unknown ?? 0,
-      ...(candidates && { candidates }),
+      ...(listed && { candidates: listed.counts }),
     };
     const training: BaselineTraining | undefined = excluded && {
       block: excluded.block,
-      facts: itemFacts(excluded.block, keyCount(items), excluded.hasRatings),
+      facts: itemFacts(excluded.block, keyCount(model.items), excluded.hasRatings),
     };
     return { pairs: drawn.pairs, training, counts };
-  }
-
-  /** Adds the lists of given candidates, if there are any, to rank instead of all items. */
-  async #withCandidates(
-    pairs: RankedPairs,
-    ctx: ExecutionContext,
-  ): Promise<{ pairs: RankedPairs; candidates?: CandidateCounts }> {
-    const given = await this.#settings.candidates?.(ctx);
-    if (given === undefined) return { pairs };
-    const { positives, seen, missing } = pairs;
-    const listed = candidateLists(given, { positives, seen, missing: missing?.positives });
-    reportCandidates(listed.counts, ctx);
-    return {
-      pairs: {
-        ...pairs,
-        positives: listed.positives,
-        missing: missing && { ...missing, positives: listed.missing ?? missing.positives },
-        lists: listed.lists,
-      },
-      candidates: listed.counts,
-    };
   }
 }
 
@@ -378,11 +354,7 @@ class TestPairs {
     this.#minRating = minRating;
   }
 
-  relevant(input: BatchStream): BatchStream {
-    return batchStream(input.schema, this.#select(input));
-  }
-
-  async *#select(input: BatchStream) {
+  async *relevant(input: BatchStream) {
     for await (const batch of input) {
       this.pairs += batch.numRows;
       const ratings = batch.getChild('rating')?.data[0].values as Float32Array | undefined;

@@ -5,11 +5,9 @@ import { giveTo } from '../../../engine/run/hand-over.ts';
 import { Holdings } from '../../../engine/run/holdings.ts';
 import { type KeyColumn, keyCount, takeKeys } from '../../../engine/keys/key-column.ts';
 import { readRows, type RowParts } from '../../../engine/row-parts.ts';
-import { hostForm, type RatingBlock } from '../../ratings/rating-block.ts';
-import { type Ratings, soleBlock } from '../../ratings/ratings.ts';
+import { hostForm, type RatingBlock, type Ratings, soleBlock } from '../../ratings/ratings.ts';
 import type { FactorModel } from '../../serving/factor-model.ts';
 import type { ModelRows } from '../../training/model-rows.ts';
-import type { ItemFacts } from './item-order.ts';
 import { measureRankings } from './measure-rankings.ts';
 import { metricsAt, type MetricValues } from './ranking-metrics.ts';
 import {
@@ -60,102 +58,59 @@ export interface HeldOutSets {
   readonly train: Ratings;
 }
 
-type LeftOut = Pick<HeldOutRanking, 'availableUsers' | 'leakedPairs' | 'repeatedPairs'>;
-
 /**
  * Held-out pairs that models over the same users and items can rank one after the other. It holds the ranked
  * users' pairs and their training ratings, which are not ranked.
  */
-export class HeldOutPairs {
-  readonly #ids: { readonly users: KeyColumn; readonly items: KeyColumn };
-  /** Positions of the users to rank. */
-  readonly #drawn: Uint32Array;
-  readonly #pairs: { readonly positives: RatingBlock; readonly seen: RatingBlock };
-  readonly #facts: ItemFacts;
-  readonly #leftOut: LeftOut;
-
-  private constructor(
-    { users, items }: HeldOutSets,
-    drawn: Uint32Array,
-    pairs: { readonly positives: RatingBlock; readonly seen: RatingBlock },
-    { facts, leftOut }: { readonly facts: ItemFacts; readonly leftOut: LeftOut },
-  ) {
-    this.#ids = { users: takeKeys(users, drawn), items };
-    this.#drawn = drawn;
-    this.#pairs = pairs;
-    this.#facts = facts;
-    this.#leftOut = leftOut;
-  }
-
-  /** Selects the users to rank and their pairs, before training. Undefined if no user is left. */
-  static async of(
-    sets: HeldOutSets,
-    { rankUsers, seed, itemUsers }: HeldOutOptions,
-    ctx: ExecutionContext,
-  ): Promise<HeldOutPairs | undefined> {
-    const { users, items, test, train } = sets;
-    // Pairs that are also training ratings are removed. If the training ratings are in several parts,
-    // possibly in files, only the drawn users' ratings are read for this, after the draw.
-    const block = soleBlock(train);
-    const whole = rankedTest(test, block);
-    const eligible = usersOf(whole.positives);
-    const drawn = drawUsers(users, eligible, rankUsers, seed);
-    const seen = block ? rowsAt(block, drawn) : await seenRows(train, drawn, ctx);
-    const { positives, leaked, repeated } = block
-      ? { ...whole, positives: rowsAt(whole.positives, drawn) }
-      : rankedTest(rowsAt(test, drawn), seen);
-    if (positives.ratings === 0) return undefined;
-    const facts = {
-      users: keyCount(users),
-      counts:
-        itemUsers === undefined
-          ? await usersOfItems(train, keyCount(items), ctx)
-          : Uint32Array.from(itemUsers),
-    };
-    return new HeldOutPairs(
-      sets,
-      drawn,
-      { positives, seen },
-      { facts, leftOut: { availableUsers: eligible.length, leakedPairs: leaked, repeatedPairs: repeated } },
-    );
-  }
-
+export interface HeldOutPairs {
   /**
    * Metrics of a model with the same users and items. Throws CapacityError if the device has no room for its
    * factors.
    */
-  rank(sides: ModelRows, ctx: ExecutionContext): Promise<HeldOutRanking> {
-    return Holdings.within(ctx, async (held) => {
-      using _ = held.metrics.begin('rank');
-      const [facts, ids] = [this.#facts, this.#ids];
-      // The name on the device is new in each call, since trials of a parameter search may rank at the same
-      // time.
-      const pairs = {
-        ...this.#pairs,
-        seen: { ...this.#pairs.seen, ref: partitionRef(dataSetName('seen')) },
-      };
-      await giveTo(held, hostDevice(held.executor).info.place, [[pairs.seen.ref, hostForm(pairs.seen)]]);
-      const model: FactorModel = {
-        rank: sides.users.columns,
-        ...ids,
-        userFactors: rowsOf(sides.users, this.#drawn),
-        itemFactors: readRows(sides.items, 0, sides.items.rows, true),
-      };
-      const ranked = {
-        positives: pairs.positives,
-        items: keyCount(ids.items),
-        excluded: distinctItems(pairs.seen),
-      };
-      const own = await measureRankings(modelRankings(model, pairs, held), ranked, METRICS, facts);
-      const popular = await measureRankings(
-        sharedRankings(facts.counts, pairs, held),
-        ranked,
-        METRICS,
-        facts,
-      );
-      return { metrics: own.metrics, popularity: popular.metrics, users: own.values.users, ...this.#leftOut };
-    });
-  }
+  rank(sides: ModelRows, ctx: ExecutionContext): Promise<HeldOutRanking>;
+}
+
+/** Selects the users to rank and their pairs, before training. Undefined if no user is left. */
+export async function heldOutPairs(
+  { users, items, test, train }: HeldOutSets,
+  { rankUsers, seed, itemUsers }: HeldOutOptions,
+  ctx: ExecutionContext,
+): Promise<HeldOutPairs | undefined> {
+  // Pairs that are also training ratings are removed. If the training ratings are in several parts,
+  // possibly in files, only the drawn users' ratings are read for this, after the draw.
+  const block = soleBlock(train);
+  const whole = rankedTest(test, block);
+  const eligible = usersOf(whole.positives);
+  const drawn = drawUsers(users, eligible, rankUsers, seed);
+  const known = block ? rowsAt(block, drawn) : await seenRows(train, drawn, ctx);
+  const { positives, leaked, repeated } = block
+    ? { ...whole, positives: rowsAt(whole.positives, drawn) }
+    : rankedTest(rowsAt(test, drawn), known);
+  if (positives.ratings === 0) return undefined;
+  const counts = itemUsers ? Uint32Array.from(itemUsers) : await usersOfItems(train, keyCount(items), ctx);
+  const facts = { users: keyCount(users), counts };
+  const leftOut = { availableUsers: eligible.length, leakedPairs: leaked, repeatedPairs: repeated };
+  const ids = { users: takeKeys(users, drawn), items };
+  const ranked = { positives, items: keyCount(items), excluded: distinctItems(known) };
+  const rank = async (sides: ModelRows, held: ExecutionContext): Promise<HeldOutRanking> => {
+    using _ = held.metrics.begin('rank');
+    // The name on the device is new in each call, since trials of a parameter search may rank at the same
+    // time.
+    const seen = { ...known, ref: partitionRef(dataSetName('seen')) };
+    await giveTo(held, hostDevice(held.executor).info.place, [[seen.ref, hostForm(seen)]]);
+    const model: FactorModel = {
+      rank: sides.users.columns,
+      ...ids,
+      userFactors: rowsOf(sides.users, drawn),
+      itemFactors: readRows(sides.items, 0, sides.items.rows, true),
+    };
+    const pairs = { positives, seen };
+    const own = await measureRankings(modelRankings(model, pairs, held), ranked, METRICS, facts);
+    const byCounts = sharedRankings(counts, pairs, held);
+    const { metrics: popularity } = await measureRankings(byCounts, ranked, METRICS, facts);
+    return { metrics: own.metrics, popularity, users: own.values.users, ...leftOut };
+  };
+  return { rank: (sides, own) => Holdings.within(own, (held) => rank(sides, held)) };
 }
 
 /** Some rows of a matrix that may be in parts. */

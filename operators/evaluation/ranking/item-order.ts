@@ -1,6 +1,6 @@
 import { throwIfAborted } from '../../../engine/errors.ts';
 import { nextTurn } from '../../../engine/waits.ts';
-import type { RatingBlock } from '../../ratings/rating-block.ts';
+import type { RatingBlock } from '../../ratings/ratings.ts';
 
 /** Number of users after which other work of this thread gets a turn. */
 const USERS_AT_ONCE = 4096;

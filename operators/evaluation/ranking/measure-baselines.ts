@@ -2,10 +2,10 @@ import { noEvents } from '../../../engine/events.ts';
 import { keyCount } from '../../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { Holdings } from '../../../engine/run/holdings.ts';
-import type { RatingBlock } from '../../ratings/rating-block.ts';
-import { type ItemFacts, itemFacts } from './item-order.ts';
+import { type RatingBlock, blockOf, emptyBlock, hostForm, withoutValues } from '../../ratings/ratings.ts';
+import { type ItemFacts, itemFacts, noLists } from './item-order.ts';
 import type { BaselinePairs } from './ranked-pairs.ts';
-import { measureRankings, type Ranked } from './measure-rankings.ts';
+import { measureRankings, type Ranked, type Rankings } from './measure-rankings.ts';
 import {
   type ChosenMetrics,
   metricsAt,
@@ -13,9 +13,24 @@ import {
   type RankingBaseline,
   type RankingBaselines,
 } from './ranking-metrics.ts';
-import { type ItemBaseline, itemWeights, rankingsByItems } from './rankings-by-items.ts';
-import { listedRankings, type Rankings, scoresOfItems, sharedRankings } from './rankings.ts';
+import { listedRankings, scoresOfItems, sharedRankings } from './rankings.ts';
 import { type RankedUsers, type ValidationPairs, validationRanking } from './validation-metric.ts';
+import { UsageError } from '../../../engine/errors.ts';
+import { formatCount } from '../../../engine/format.ts';
+import { concatenate } from '../../../engine/numbers/concatenate.ts';
+import { dataSetName, type PartitionRef, partitionRef } from '../../../engine/partition.ts';
+import { startPhase } from '../../../engine/phase.ts';
+import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
+import type { RowRange } from '../../../engine/plan/stages.ts';
+import { hostDevice } from '../../../engine/run/devices.ts';
+import { giveTo } from '../../../engine/run/hand-over.ts';
+import { runSteps } from '../../../engine/run/run-steps.ts';
+import { StepList } from '../../../engine/run/step-list.ts';
+import { balancedRanges } from '../../ratings/row-ranges.ts';
+import { transposeBlock } from '../../ratings/sorting/sort-rows.ts';
+import { NO_ITEM } from '../../serving/top-lists.ts';
+import { addSliced, outputsOf, type RangeKernel, type WholeTask } from '../../tasks/run-tasks.ts';
+import { contracts, type TaskOf } from '../../tasks/tasks.ts';
 
 /** The training pairs of the baselines, and facts about them. */
 export interface BaselineTraining {
@@ -89,4 +104,215 @@ export async function validationBaselines(
     ctx,
   );
   return Object.fromEntries(Object.entries(measured).map(([baseline, values]) => [baseline, values[name]]));
+}
+
+/** Neighbours of an item, and the shrink term of their cosine. */
+const [NEIGHBOURS, SHRINK] = [100, 10];
+/** λ of EASE, in users. */
+const LAMBDA = 500;
+/** Most items of EASE: the matrix has 1.6 GB then, and its inversion takes some minutes on two cores. */
+const MOST_ITEMS = 20_000;
+/** Rows and columns of a block of the sweep. */
+const BLOCK = 128;
+/** Rows of one task of a sweep, a multiple of 8. */
+const SWEPT_ROWS = 128;
+
+/** Rankings by weights from item to item. */
+type ItemBaseline = 'item-knn' | 'ease';
+
+/** Weights on the CPU device, as `rank-by-items` reads them. */
+type ItemWeights = { readonly weights: PartitionRef } | { readonly matrix: PartitionRef };
+
+/**
+ * Computes the weights of a baseline from the training pairs, a block without repeated pairs.
+ *
+ * - `item-knn`: the cosine of the two items' sets of users, of the 100 nearest neighbours of each item that
+ *   is scored (Sarwar et al. 2001, Item-based collaborative filtering recommendation algorithms), with 10
+ *   added to the denominator
+ * - `ease`: see operators/tasks/baseline-tasks.ts; λ = 500. Throws UsageError for more than 20,000 items.
+ */
+async function itemWeights(
+  baseline: ItemBaseline,
+  pairs: RatingBlock,
+  counts: Uint32Array,
+  ctx: ExecutionContext,
+): Promise<ItemWeights> {
+  if (baseline === 'ease' && counts.length > MOST_ITEMS)
+    throw new UsageError(
+      `the baseline ease inverts a matrix of all items, and has at most ${formatCount(MOST_ITEMS)}; ` +
+        `there are ${formatCount(counts.length)}`,
+      { advice: 'Leave ease out of the option baselines, or keep fewer items' },
+    );
+  const set = dataSetName(baseline);
+  const { info } = hostDevice(ctx.executor);
+  const byUser: RatingBlock = { ...pairs, ref: partitionRef(`${set}/pairs`) };
+  await giveTo(ctx, info.place, [[byUser.ref, hostForm(byUser)]]);
+  const byItem = await transposeBlock(byUser, Int32Array.from(counts), ctx);
+  await giveTo(ctx, info.place, [[byItem.ref, withoutValues(byItem)]]);
+  const items = { set, info, byUser: byUser.ref, byItem };
+  return baseline === 'ease' ? invertedPairs(items, ctx) : neighbours(items, ctx);
+}
+
+interface Items {
+  readonly set: string;
+  readonly info: DeviceInfo;
+  readonly byUser: PartitionRef;
+  readonly byItem: RatingBlock;
+}
+
+/** A block with a row for each item of a history: the items that it is a neighbour of. */
+async function neighbours(
+  { set, info: { place }, byUser, byItem }: Items,
+  ctx: ExecutionContext,
+): Promise<ItemWeights> {
+  const phase = startPhase(ctx.events, 'item-knn', 'items', byItem.rows);
+  const ranges = balancedRanges(byItem.offsets, 64);
+  const tasks = ranges.map(({ from, to }, partition): TaskOf<'similar-items'> => ({
+    kernel: 'similar-items',
+    inputs: { byUser, byItem: byItem.ref },
+    outputs: { similar: partitionRef(`${set}/similar`, partition) },
+    params: { from, to, count: NEIGHBOURS, shrink: SHRINK },
+  }));
+  const progress = (done: number) => phase.progress(ranges[done - 1]?.to ?? 0);
+  const handed = await outputsOf(ctx, 'item-knn', place, tasks, [], progress);
+  const lists = handed.map(({ columns }) => columns as { items: Uint32Array; values: Float32Array });
+  const lengths = new Int32Array(byItem.rows);
+  for (const { items } of lists) for (const item of items) if (item !== NO_ITEM) lengths[item]++;
+  const ref = partitionRef(`${set}/weights`);
+  const block = blockOf(ref, emptyBlock(lengths));
+  const next = block.offsets.slice();
+  lists.forEach(({ items, values }, list) =>
+    items.forEach((item, k) => {
+      if (item === NO_ITEM) return;
+      block.indices[next[item]] = ranges[list].from + Math.floor(k / NEIGHBOURS);
+      block.values[next[item]++] = values[k];
+    }),
+  );
+  await giveTo(ctx, place, [[ref, hostForm(block)]]);
+  phase.end(byItem.rows);
+  return { weights: ref };
+}
+
+/** -(XᵀX + λI)⁻¹. */
+async function invertedPairs(
+  { set, info: { place, strideStep }, byUser, byItem }: Items,
+  ctx: ExecutionContext,
+): Promise<ItemWeights> {
+  const n = byItem.rows;
+  const phase = startPhase(ctx.events, 'ease', 'items', n);
+  const [matrix, panels, inverse] = ['matrix', 'panels', 'inverse'].map((name) =>
+    partitionRef(`${set}/${name}`),
+  );
+  const padded = (columns: number) => Math.ceil(columns / strideStep) * strideStep;
+  const shape = (rows: number, columns: number) => ({ rows, columns, stride: padded(columns) });
+  const steps = new StepList(contracts);
+  const inRows = (task: WholeTask<RangeKernel>, slices: readonly RowRange[]) =>
+    addSliced(steps, 'ease', place, task, slices);
+  const count = { lambda: LAMBDA };
+  const pairs = { byUser, byItem: byItem.ref };
+  steps.allocate('ease', place, matrix, shape(n, n));
+  inRows(
+    { kernel: 'count-pairs-of-items', inputs: pairs, outputs: { matrix }, params: count },
+    balancedRanges(byItem.offsets, 64),
+  );
+  steps.allocate('ease', place, panels, shape(Math.ceil(n / 8), 8 * BLOCK));
+  steps.allocate('ease', place, inverse, shape(BLOCK, BLOCK));
+  const rows = sweptRanges(n);
+  for (let first = 0; first < n; first += BLOCK) {
+    const params = { first, count: Math.min(BLOCK, n - first) };
+    const swept = { panels, inverse };
+    steps.task('ease', place, { kernel: 'begin-sweep', inputs: { matrix }, outputs: swept, params });
+    inRows({ kernel: 'sweep-rows', inputs: swept, outputs: { matrix }, params }, rows);
+  }
+  inRows({ kernel: 'mirror-rows', inputs: {}, outputs: { matrix }, params: {} }, rows);
+  steps.free('ease', place, [panels, inverse]);
+  await runSteps(steps.steps, ctx, { onProgress: (done, of) => phase.progress(Math.floor((done / of) * n)) });
+  phase.end(n);
+  return { matrix };
+}
+
+/** Ranges of rows for the tasks of a sweep. */
+function sweptRanges(n: number): RowRange[] {
+  return Array.from({ length: Math.ceil(n / SWEPT_ROWS) }, (_, at) => ({
+    from: at * SWEPT_ROWS,
+    to: Math.min(n, (at + 1) * SWEPT_ROWS),
+  }));
+}
+
+const STAGE = 'rank-by-items';
+
+/** Most tasks that count lists, each of which returns two numbers for every item and k. */
+const MOST_COUNTS = 32;
+
+/**
+ * Rankings for each user by the sum of weights from the items that the user has seen. `ks`: the lengths of
+ * lists to count, ascending.
+ */
+async function rankingsByItems(
+  weights: ItemWeights,
+  { model, positives, seen, lists }: BaselinePairs,
+  ks: readonly number[],
+  ctx: ExecutionContext,
+): Promise<Rankings> {
+  const items = keyCount(model.items);
+  const listed = lists ?? positives;
+  if (seen === undefined) throw new Error('rankings by items need the items that users have seen');
+  const { place } = hostDevice(ctx.executor).info;
+  const set = dataSetName(STAGE);
+  const [history, entries] = ['history', 'listed'].map((name) => partitionRef(`${set}/${name}`));
+  await giveTo(ctx, place, [
+    [history, withoutValues(seen)],
+    [entries, withoutValues(listed)],
+  ]);
+  const phase = startPhase(ctx.events, 'rank', 'users', listed.rows);
+  const counted = lists ? [] : ks;
+  const most = counted.length > 0 ? MOST_COUNTS : 256;
+  const ranges = balancedRanges(listed.offsets, Math.max(1, Math.min(most, Math.ceil(listed.ratings / 64))));
+  const tasks = ranges.map(({ from, to }, partition): TaskOf<'rank-by-items'> => ({
+    kernel: 'rank-by-items',
+    inputs: { history, listed: entries, ...weights },
+    outputs: { ranked: partitionRef(`${set}/ranked`, partition) },
+    params: { from, to, items, ks: counted },
+  }));
+  const progress = (done: number) => phase.progress(ranges[done - 1]?.to ?? 0);
+  const handed = await outputsOf(ctx, STAGE, place, tasks, [], progress);
+  phase.end(listed.rows);
+  const parts = handed.map(({ columns }) => columns as unknown as RankedPart);
+  if (lists === undefined) return rankingsOfParts(parts, items, ks);
+  const scores = concatenate(
+    Float32Array,
+    parts.map((part) => part.scores),
+  );
+  return listedRankings(scores, { lists, positives, items });
+}
+
+/** The output of `rank-by-items` for a range of users. */
+interface RankedPart {
+  readonly scores: Float32Array;
+  readonly places: Uint32Array;
+  readonly lists: Float64Array;
+  readonly unlisted: Float64Array;
+}
+
+/** The rankings in the outputs of tasks for consecutive ranges of users. */
+function rankingsOfParts(parts: readonly RankedPart[], items: number, ks: readonly number[]): Rankings {
+  return {
+    places: async () =>
+      concatenate(
+        Uint32Array,
+        parts.map((part) => part.places),
+      ),
+    lists: async (wanted) => {
+      const counts = noLists(items, wanted);
+      wanted.forEach((k, i) => {
+        const first = ks.indexOf(k) * items;
+        for (const part of parts)
+          for (let item = 0; item < items; item++) {
+            counts[i].lists[item] += part.lists[first + item];
+            counts[i].unlisted[item] *= part.unlisted[first + item];
+          }
+      });
+      return counts;
+    },
+  };
 }

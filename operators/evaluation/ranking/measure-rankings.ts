@@ -1,8 +1,20 @@
-import type { RatingBlock } from '../../ratings/rating-block.ts';
-import { coverage, type ItemFacts, novelty } from './item-order.ts';
+import type { RatingBlock } from '../../ratings/ratings.ts';
+import { coverage, type ItemFacts, type ListCounts, novelty } from './item-order.ts';
 import type { MissedPairs } from './ranked-pairs.ts';
 import type { ChosenMetrics, MetricValues, NamedMeasure, UserRanking } from './ranking-metrics.ts';
-import type { Rankings } from './rankings.ts';
+
+/** Computes rankings for a fixed set of users who have test items: ranks of the test items, and top lists. */
+export interface Rankings {
+  /**
+   * Two numbers for each test item, in the order of their block: its rank, the number of ranked items with
+   * higher scores; and its ties, the number of ranked items with its score, itself among them (0 if it has no
+   * score). If `depth` is given, only the first `depth` ranks are exact; any other rank may be any number of
+   * at least `depth`, with any ties.
+   */
+  places(depth: number | undefined): Promise<Uint32Array>;
+  /** For each k: in how many users' first k items each item is expected. `ks` ascend. */
+  lists(ks: readonly number[]): Promise<ListCounts>;
+}
 
 export interface MeasuredRankings {
   /** Means over users; NaN without users. */

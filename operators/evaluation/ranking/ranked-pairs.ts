@@ -7,9 +7,16 @@ import { hostDevice } from '../../../engine/run/devices.ts';
 import { giveTo } from '../../../engine/run/hand-over.ts';
 import { nextTurn } from '../../../engine/waits.ts';
 import { blocksOf } from '../../ratings/parts-in-files.ts';
-import { blockOf, emptyBlock, hostForm, type RatingBlock } from '../../ratings/rating-block.ts';
-import type { Ratings } from '../../ratings/ratings.ts';
-import type { FactorModel } from '../../serving/factor-model.ts';
+import {
+  blockOf,
+  blockOfColumns,
+  emptyBlock,
+  hostForm,
+  type RatingBlock,
+  type Ratings,
+} from '../../ratings/ratings.ts';
+import { mergeAscending } from '../../serving/choose-items.ts';
+import { type FactorModel, withRows } from '../../serving/factor-model.ts';
 import { lowerBound } from './item-order.ts';
 
 /** Positives of a test set that a model can rank, and counts of the removed pairs. */
@@ -36,13 +43,8 @@ export function rankedTest(test: RatingBlock, exclude: RatingBlock | undefined):
     }
     lengths[user] = count - first;
   }
-  const partition = emptyBlock(lengths);
-  (partition.columns.indices as Uint32Array).set(kept.subarray(0, count));
-  return {
-    positives: blockOf(partitionRef(dataSetName('positives')), partition),
-    leaked,
-    repeated,
-  };
+  const positives = blockOfColumns('positives', [kept.subarray(0, count)], lengths);
+  return { positives, leaked, repeated };
 }
 
 /** True if a user has an item in a block. */
@@ -114,18 +116,6 @@ export function onlyRows(block: RatingBlock, positions: Uint32Array): RatingBloc
   return { ...taken, rows: block.rows, offsets };
 }
 
-/** The model with only some of its users. */
-function withUsers(
-  { rank, users, items, userFactors, itemFactors }: FactorModel,
-  positions: Uint32Array,
-): FactorModel {
-  const factors = new Float32Array(positions.length * rank);
-  positions.forEach((user, at) =>
-    factors.set(userFactors.subarray(user * rank, (user + 1) * rank), at * rank),
-  );
-  return { rank, users: takeKeys(users, positions), items, userFactors: factors, itemFactors };
-}
-
 /**
  * Given if test pairs that the model does not know count as misses: the number of each user's test items that
  * it does not know, and the number of unknown users, whose measures are all 0.
@@ -177,7 +167,7 @@ export async function drawnPairs(
   const drawn = drawUsers(model.users, eligible, known, seed);
   const ranked = {
     lists: lists && rowsAt(lists, drawn),
-    model: withUsers(model, drawn),
+    model: withRows(model, 'users', drawn),
     positives: rowsAt(positives, drawn),
     seen: seen && (await givenRows(seen, drawn, ctx)),
     missing: missing && {
@@ -219,16 +209,8 @@ export async function seenRows(
       if (end > start) pieces[at].push(block.indices.slice(start, end).map((column) => firstColumn + column));
     });
   }
-  const partition = emptyBlock(
-    Int32Array.from(pieces, (own) => own.reduce((sum, { length }) => sum + length, 0)),
-  );
-  const indices = partition.columns.indices as Uint32Array;
-  let filled = 0;
-  for (const piece of pieces.flat()) {
-    indices.set(piece, filled);
-    filled += piece.length;
-  }
-  return blockOf(partitionRef(dataSetName('seen')), partition);
+  const lengths = Int32Array.from(pieces, (own) => own.reduce((sum, { length }) => sum + length, 0));
+  return blockOfColumns('seen', pieces.flat(), lengths);
 }
 
 /** Number of distinct rows of each column. */
@@ -308,30 +290,19 @@ export function candidateLists(
     const unseen = seen === undefined ? distinct : distinct.filter((item) => !holds(seen, user, item));
     repeatedPairs += given.length - distinct.length;
     excludedPairs += distinct.length - unseen.length;
-    const list = merged(unseen, own);
+    const list = mergeAscending(unseen, own);
     // A list of only test items would get a perfect score in any order, so the user is not ranked.
     if (list.length === own.length) usersWithout++;
-    else lengths[user] = items.push(list) && list.length;
+    else {
+      items.push(list);
+      lengths[user] = list.length;
+    }
   }
   const ranked = Uint32Array.from({ length: rows }, (_, user) => user).filter((user) => lengths[user] > 0);
-  const partition = emptyBlock(lengths);
-  items.reduce(
-    (filled, list) => ((partition.columns.indices as Uint32Array).set(list, filled), filled + list.length),
-    0,
-  );
   return {
-    lists: blockOf(partitionRef(dataSetName('candidates')), partition),
+    lists: blockOfColumns('candidates', items, lengths),
     positives: onlyRows(positives, ranked),
     missing: missing && missing.map((count, user) => (lengths[user] > 0 ? count : 0)),
     counts: { pairs, coldPairs, excludedPairs, repeatedPairs, idlePairs, usersWithout },
   };
-}
-
-/** Union of two ascending lists, ascending. */
-function merged(left: Uint32Array, right: Uint32Array): Uint32Array {
-  const both = new Uint32Array(left.length + right.length);
-  both.set(left);
-  both.set(right, left.length);
-  both.sort();
-  return both.filter((item, k) => k === 0 || item !== both[k - 1]);
 }

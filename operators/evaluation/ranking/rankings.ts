@@ -1,14 +1,15 @@
 import { keyCount } from '../../../engine/keys/key-column.ts';
-import { dataSetName, partitionRef, sharedArray } from '../../../engine/partition.ts';
+import { sharedCopy } from '../../../engine/partition.ts';
 import { startPhase } from '../../../engine/phase.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { computeDevice } from '../../../engine/run/devices.ts';
 import { Holdings } from '../../../engine/run/holdings.ts';
 import { mapOrdered } from '../../../engine/stream/map-ordered.ts';
-import { blockOf, emptyBlock, type RatingBlock } from '../../ratings/rating-block.ts';
+import { blockOfColumns, type RatingBlock } from '../../ratings/ratings.ts';
 import { type FactorModel, placeForPairs } from '../../serving/factor-model.ts';
 import { scorePositions } from '../../serving/predict.ts';
 import { inFlight, NO_ITEM, placeItems, ranges, topLists, usersPerTask } from '../../serving/top-lists.ts';
+import type { Rankings } from './measure-rankings.ts';
 import {
   addList,
   addListed,
@@ -19,21 +20,8 @@ import {
   placesByOrder,
   rankedLists,
 } from './item-order.ts';
-import { PositiveRanks } from './rank-positives.ts';
+import { PositiveRanks } from './validation-metric.ts';
 import { holds, type UsersToRank } from './ranked-pairs.ts';
-
-/** Computes rankings for a fixed set of users who have test items: ranks of the test items, and top lists. */
-export interface Rankings {
-  /**
-   * Two numbers for each test item, in the order of their block: its rank, the number of ranked items with
-   * higher scores; and its ties, the number of ranked items with its score, itself among them (0 if it has no
-   * score). If `depth` is given, only the first `depth` ranks are exact; any other rank may be any number of
-   * at least `depth`, with any ties.
-   */
-  places(depth: number | undefined): Promise<Uint32Array>;
-  /** For each k: in how many users' first k items each item is expected. `ks` ascend. */
-  lists(ks: readonly number[]): Promise<ListCounts>;
-}
 
 /** Rankings of all items by a model. */
 export function modelRankings(
@@ -124,13 +112,7 @@ function unseenItems(
   );
   const lengths = new Int32Array(rows);
   users.forEach((user, at) => (lengths[user] = lists[at].length));
-  const partition = emptyBlock(lengths);
-  let filled = 0;
-  for (const list of lists) {
-    (partition.columns.indices as Uint32Array).set(list, filled);
-    filled += list.length;
-  }
-  return blockOf(partitionRef(dataSetName('unseen-items')), partition);
+  return blockOfColumns('unseen-items', lists, lengths);
 }
 
 /** Lists of items, one for each user, and the positives among them: blocks over the same users. */
@@ -192,8 +174,8 @@ export function listedScores(
     const score = async (from: number) => ({
       from,
       values: await scorePositions(
-        shared(users, from),
-        shared(indices, from),
+        sharedCopy(users.subarray(from, from + PAIRS)),
+        sharedCopy(indices.subarray(from, from + PAIRS)),
         { rank: model.rank, factors },
         held,
       ),
@@ -209,11 +191,4 @@ export function listedScores(
     phase.end(scores.length);
     return scores;
   });
-}
-
-function shared(values: Uint32Array, from: number): Uint32Array {
-  const part = values.subarray(from, from + PAIRS);
-  const copy = sharedArray(Uint32Array, part.length);
-  copy.set(part);
-  return copy;
 }

@@ -2,21 +2,25 @@ import type { RecordBatch } from 'apache-arrow';
 import { batchPositions } from '../../../engine/keys/batch-positions.ts';
 import { type KeyColumn, keyCount } from '../../../engine/keys/key-column.ts';
 import { UNKNOWN_KEY } from '../../../engine/keys/tables/key-table.ts';
-import type { KeyLookup } from '../../../engine/keys/key-lookup.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
-import { dataSetName, type PartitionRef, partitionRef, sharedArray } from '../../../engine/partition.ts';
+import {
+  dataSetName,
+  type PartitionRef,
+  partitionRef,
+  sharedArray,
+  sharedCopy,
+} from '../../../engine/partition.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
 import { giveTo } from '../../../engine/run/hand-over.ts';
 import { runSteps } from '../../../engine/run/run-steps.ts';
-import { StepList } from '../../../engine/run/step-list.ts';
 import type { LogicalPlan } from '../../../engine/stream/logical-plan.ts';
 import type { BatchStream } from '../../../engine/stream/stream.ts';
 import { lookupOf } from '../../serving/factor-model.ts';
-import { contracts, type TaskOf, type ValuesOf } from '../../tasks/tasks.ts';
+import { replacingSteps } from '../../tasks/run-tasks.ts';
+import type { TaskOf, ValuesOf } from '../../tasks/tasks.ts';
 import { blockLimit } from '../../planner/sizes.ts';
-import { indexChunks, type IndexedRatings } from './index-ids.ts';
-import { bothSides, countPositions } from './number-ids.ts';
-import { readChunks } from '../reading/read-chunks.ts';
+import { indexChunks, type IndexedRatings, bothSides, countPositions } from './number-ids.ts';
+import { readChunks } from '../reading/read-ratings.ts';
 import type { CodedChunk, RatingTypes } from '../reading/rating-chunk.ts';
 import { renumberChunks } from './relabel.ts';
 
@@ -88,28 +92,21 @@ export async function keepKnown(
   );
   const { place, parallelism } = hostDevice(ctx.executor).info;
   const name = dataSetName('pairs');
-  const read: PartitionRef[][] = [];
-  const steps = new StepList(contracts);
-  const known = chunks.map(({ codes, values, userMap, itemMap }, partition) => {
+  const tasks = chunks.map(({ codes, values, userMap, itemMap }, partition) => {
     const ref = (part: string) => partitionRef(`${name}/${part}`, partition);
-    const made = { codes: ref('codes'), values: ref('values') };
     const inputs = { codes, values, userMap: userMap as PartitionRef, itemMap: itemMap as PartitionRef };
-    // Frees the chunk of an earlier task. Tasks that are added after a free wait for it, so the distance
-    // keeps enough tasks running, and is small enough that few chunks are in memory twice.
-    if (partition >= 2 * parallelism) steps.free(STAGE, place, read[partition - 2 * parallelism]);
-    steps.task(STAGE, place, {
-      kernel: 'keep-known',
-      inputs,
-      outputs: { known: made.codes, ratings: made.values },
-      params: {},
-    } satisfies TaskOf<'keep-known'>);
-    read.push(Object.values(inputs));
-    return made;
+    const outputs = { known: ref('codes'), ratings: ref('values') };
+    const task: TaskOf<'keep-known'> = { kernel: 'keep-known', inputs, outputs, params: {} };
+    return { task, frees: Object.values(inputs) };
   });
-  steps.free(STAGE, place, read.slice(-2 * parallelism).flat());
-  const rowsOf = (await runSteps(steps.steps, ctx)).of(STAGE) as ValuesOf<'keep-known'>[];
-  const coded = known
-    .map((chunk, c): CodedChunk => ({ ...chunk, rows: rowsOf[c].rows }))
+  const { steps } = replacingSteps(STAGE, place, tasks, 2 * parallelism);
+  const rowsOf = (await runSteps(steps, ctx)).of(STAGE) as ValuesOf<'keep-known'>[];
+  const coded = tasks
+    .map(({ task: { outputs } }, c): CodedChunk => ({
+      rows: rowsOf[c].rows,
+      codes: outputs.known,
+      values: outputs.ratings,
+    }))
     .filter(({ rows }) => rows > 0);
   const rows = coded.reduce((sum, chunk) => sum + chunk.rows, 0);
   const [userCounts, itemCounts] = await bothSides((side) =>
@@ -133,10 +130,7 @@ export async function readKnownPairs(
 
 /** The position of each of `others` among the known ids, in shared memory. */
 function sharedPositions(known: KeyColumn, others: KeyColumn): Uint32Array {
-  const found = lookupOf(known).positionsOf(others);
-  const positions = sharedArray(Uint32Array, found.length);
-  positions.set(found);
-  return positions;
+  return sharedCopy(lookupOf(known).positionsOf(others));
 }
 
 /**
@@ -161,19 +155,20 @@ export async function collectKnownPairs(
   let rows = 0;
   let coldPairs = 0;
   for await (const batch of input) {
-    const [userCodes, itemCodes] = pairPositions(batch, userLookup, itemLookup);
+    const userCodes = batchPositions(userLookup, batch, 'user');
+    const itemCodes = batchPositions(itemLookup, batch, 'item');
     onCodes?.(batch, userCodes, itemCodes);
     const given = ratingAt < 0 ? undefined : (batch.data.children[ratingAt].values as Float32Array);
-    const [knownUsers, knownItems] = [
-      sharedArray(Uint32Array, batch.numRows),
-      sharedArray(Uint32Array, batch.numRows),
-    ];
+    const columns = {
+      users: sharedArray(Uint32Array, batch.numRows),
+      items: sharedArray(Uint32Array, batch.numRows),
+    };
     const ratings = sharedArray(Float32Array, batch.numRows);
     let known = 0;
     for (let i = 0; i < batch.numRows; i++) {
       if (userCodes[i] === UNKNOWN_KEY || itemCodes[i] === UNKNOWN_KEY) continue;
-      knownUsers[known] = userCodes[i];
-      knownItems[known] = itemCodes[i];
+      columns.users[known] = userCodes[i];
+      columns.items[known] = itemCodes[i];
       userCounts[userCodes[i]]++;
       itemCounts[itemCodes[i]]++;
       if (given) ratings[known] = given[i];
@@ -184,22 +179,12 @@ export async function collectKnownPairs(
     if (known === 0) continue;
     const ref = (part: string) => partitionRef(`${name}/${part}`, chunks.length);
     const chunk: CodedChunk = { rows: known, codes: ref('codes'), values: ref('values') };
+    const codes = { users: columns.users.subarray(0, known), items: columns.items.subarray(0, known) };
     await giveTo(ctx, place, [
-      [
-        chunk.codes,
-        {
-          layout: 'coded-pairs',
-          rows: known,
-          columns: { users: knownUsers.subarray(0, known), items: knownItems.subarray(0, known) },
-        },
-      ],
+      [chunk.codes, { layout: 'coded-pairs', rows: known, columns: codes }],
       [chunk.values, { layout: 'values', rows: known, columns: { values: ratings.subarray(0, known) } }],
     ]);
     chunks.push(chunk);
   }
   return { indexed: { users, items, rows, userCounts, itemCounts, chunks }, coldPairs };
-}
-
-function pairPositions(batch: RecordBatch, users: KeyLookup, items: KeyLookup) {
-  return [batchPositions(users, batch, 'user'), batchPositions(items, batch, 'item')] as const;
 }

@@ -15,52 +15,84 @@ import {
 } from '../../../engine/partition.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
-import { giveTo, takeFrom } from '../../../engine/run/hand-over.ts';
+import { giveTo, takeFrom, freeAt } from '../../../engine/run/hand-over.ts';
 import { type Given, runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
-import { addSliced } from '../../tasks/run-tasks.ts';
+import { addSliced, replacingSteps, valuesOfStage } from '../../tasks/run-tasks.ts';
 import { contracts, type TaskOf, type ValuesOf } from '../../tasks/tasks.ts';
 import { evenRanges } from '../row-ranges.ts';
-import type { CodedChunk, NumberedChunk } from '../reading/rating-chunk.ts';
-import { recodeFar, type Side, STAGE, tableRange } from './recode-far.ts';
+import type { CodedChunk, NumberedChunk, NumberedSide, RatingTypes } from '../reading/rating-chunk.ts';
+import { DataError } from '../../../engine/errors.ts';
+
+export interface IndexedRatings {
+  /** Distinct external ids, ascending. Kernels use an id's position here instead of the id. */
+  readonly users: KeyColumn;
+  readonly items: KeyColumn;
+  readonly rows: number;
+  /** Ratings of each user and item, by position. */
+  readonly userCounts: Int32Array;
+  readonly itemCounts: Int32Array;
+  readonly chunks: readonly CodedChunk[];
+  /** True if users and items are swapped (see relabel): then `users` are the items. */
+  readonly swapped?: boolean;
+  /** True if the chunks did not fit into memory: their codes and values are in files. */
+  readonly spilled?: boolean;
+  /** The chunks' shared memory, if they have one. */
+  readonly room?: PairRoom;
+}
+
+/**
+ * Numbers the users and items of all chunks together: each id gets its position among all sorted ids, and each
+ * chunk a map from its own codes to these positions. The chunks' ids are freed. `spilled`: the chunks are in
+ * files. Throws DataError for an empty input.
+ */
+export async function indexChunks(
+  numbered: readonly NumberedChunk[],
+  types: RatingTypes,
+  spilled: boolean,
+  ctx: ExecutionContext,
+  room?: PairRoom,
+): Promise<IndexedRatings> {
+  if (numbered.length === 0)
+    throw new DataError('no ratings are left to work on', {
+      phase: 'read',
+      advice: 'Check the input, the split and the policies for bad rows',
+    });
+  const recoded = await recodeFar(numbered, types, spilled, ctx);
+  const [users, items] = await bothSides((side) => new SideNumbers(recoded, side, types[side], ctx).place());
+  const chunks = recoded.map((chunk, c): CodedChunk => ({
+    rows: chunk.rows,
+    codes: chunk.codes,
+    values: chunk.values,
+    userMap: users.maps[c],
+    itemMap: items.maps[c],
+  }));
+  const rows = chunks.reduce((sum, chunk) => sum + chunk.rows, 0);
+  // If ids were recoded, the new codes have their own memory, and the chunks no longer share one.
+  const kept =
+    room !== undefined && chunks.every(({ codes }, c) => codes === numbered[c].codes) ? { room } : {};
+  if (room !== undefined && !('room' in kept)) await leaveRoom(room, false, ctx);
+  return {
+    ...kept,
+    users: users.keys,
+    items: items.keys,
+    userCounts: users.counts,
+    itemCounts: items.counts,
+    rows,
+    chunks,
+    spilled,
+  };
+}
 
 /** A further task needs at least this number of table entries or ids: smaller shares are not worth a task. */
 const TASK_ENTRIES = 1 << 16;
 
-export interface PlacedIds {
+interface Placed {
   /** Distinct ids, ascending, and the number of occurrences of each. */
   readonly keys: KeyColumn;
   readonly counts: Int32Array;
-}
-
-interface Placed extends PlacedIds {
   /** Map from codes to positions, one for each chunk. */
   readonly maps: readonly PartitionRef[];
-}
-
-/**
- * Assigns each id its position among all sorted ids, and makes the map of each chunk from the chunk's own
- * codes to these positions. The chunks' ids are freed. `spilled`: codes are in files, and stay there.
- */
-export async function numberIds(
-  numbered: readonly NumberedChunk[],
-  types: Readonly<Record<Side, KeyType>>,
-  spilled: boolean,
-  ctx: ExecutionContext,
-): Promise<{ readonly users: PlacedIds; readonly items: PlacedIds; readonly chunks: readonly CodedChunk[] }> {
-  const chunks = await recodeFar(numbered, types, spilled, ctx);
-  const [users, items] = await bothSides((side) => new SideNumbers(chunks, side, types[side], ctx).place());
-  return {
-    users,
-    items,
-    chunks: chunks.map(({ rows, codes, values }, c) => ({
-      rows,
-      codes,
-      values,
-      userMap: users.maps[c],
-      itemMap: items.maps[c],
-    })),
-  };
 }
 
 /** Runs `work` for both sides concurrently. A failure is thrown after both have ended. */
@@ -265,4 +297,132 @@ export function mapPartition(map: Uint32Array): Partition {
 /** Number of tasks to divide entries among. */
 function sharesOf(entries: number, parallelism: number): number {
   return Math.max(1, Math.min(parallelism, Math.ceil(entries / TASK_ENTRIES)));
+}
+
+const STAGE = 'index-ids';
+
+type Side = 'users' | 'items';
+
+/**
+ * The integer ids of a chunk may be coded by their distance from the chunk's least id (narrow-range codes).
+ * Ids of all chunks are then counted in one table over the range of all ids, if the table has at most this
+ * number of entries, or at most one entry for every two ratings.
+ */
+const TABLE_ENTRIES = 1 << 22;
+/**
+ * The least id, and the number of entries of a table that counts the ids of all chunks. Undefined if a chunk
+ * has no narrow-range codes (see TABLE_ENTRIES), or if the table would be too large.
+ */
+function tableRange(
+  chunks: readonly NumberedChunk[],
+  side: Side,
+): readonly [least: number, entries: number] | undefined {
+  let [least, greatest, rows] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 0];
+  for (const chunk of chunks) {
+    const { summary } = chunk[side];
+    if (!('range' in summary)) return undefined;
+    least = Math.min(least, summary.range[0]);
+    greatest = Math.max(greatest, summary.range[1]);
+    rows += chunk.rows;
+  }
+  const entries = greatest - least + 1;
+  return entries <= Math.max(TABLE_ENTRIES, rows / 2) ? [least, entries] : undefined;
+}
+
+/**
+ * Replaces narrow-range codes (see TABLE_ENTRIES) by numbers of distinct ids, if the range of the ids of all
+ * chunks is too wide for one table. `spilled`: codes are in files, and stay there.
+ */
+async function recodeFar(
+  chunks: readonly NumberedChunk[],
+  types: Readonly<Record<Side, KeyType>>,
+  spilled: boolean,
+  ctx: ExecutionContext,
+): Promise<readonly NumberedChunk[]> {
+  const sides = ['users', 'items'] as const;
+  const far = sides.filter((side) => tableRange(chunks, side) === undefined);
+  const name = dataSetName('recoded');
+  const recoded = chunks.flatMap((chunk, partition) => {
+    const ref = (part: string) => partitionRef(`${name}/${part}`, partition);
+    const near = (side: Side) => {
+      const { summary } = chunk[side];
+      return far.includes(side) && 'range' in summary
+        ? { least: summary.range[0], wide: types[side] === 'int64' }
+        : null;
+    };
+    const params = { users: near('users'), items: near('items') };
+    const changed = sides.filter((side) => params[side] !== null);
+    if (changed.length === 0) return [];
+    const keys: { readonly [Key in Side]?: PartitionRef } = Object.fromEntries(
+      changed.map((side) => [side, ref(side)]),
+    );
+    const outputs = { recoded: ref('codes'), ...keys };
+    const task: TaskOf<'recode-ids'> = {
+      kernel: 'recode-ids',
+      inputs: { codes: chunk.codes },
+      outputs,
+      params,
+    };
+    const frees = [chunk.codes, ...changed.map((side) => chunk[side].keys)];
+    return [{ chunk, task, frees, ...(spilled && { spills: [outputs.recoded] }) }];
+  });
+  const { place, parallelism } = hostDevice(ctx.executor).info;
+  const { steps } = replacingSteps(STAGE, place, recoded, 2 * parallelism);
+  const values = valuesOfStage(await runSteps(steps, ctx), STAGE, 'recode-ids');
+  return chunks.map((chunk) => {
+    const at = recoded.findIndex((one) => one.chunk === chunk);
+    if (at < 0) return chunk;
+    const { outputs } = recoded[at].task;
+    const own = (side: Side): NumberedSide => {
+      const [keys, summary] = [outputs[side], values[at][side]];
+      return keys && summary ? { keys, summary } : chunk[side];
+    };
+    return { ...chunk, codes: outputs.recoded, users: own('users'), items: own('items') };
+  });
+}
+
+/**
+ * One allocation for the id numbers and ratings of all rows, if their number is known before they are read:
+ * `users` and `items` Uint32[rows], `values` Float32[rows]. Threads fill it chunk by chunk. Once the chunks
+ * are sorted by user, the block by item is made in the same memory. New memory would cost a page fault for
+ * every 1,024 numbers, and the released memory a garbage collection in every thread.
+ */
+export interface PairRoom {
+  readonly ref: PartitionRef;
+  readonly columns: {
+    readonly users: Uint32Array;
+    readonly items: Uint32Array;
+    readonly values: Float32Array;
+  };
+}
+
+const LAYOUT = 'pair-room';
+
+export async function roomForPairs(
+  rows: number,
+  ref: PartitionRef,
+  ctx: ExecutionContext,
+): Promise<PairRoom> {
+  const columns = {
+    users: sharedArray(Uint32Array, rows),
+    items: sharedArray(Uint32Array, rows),
+    values: sharedArray(Float32Array, rows),
+  };
+  await giveTo(ctx, hostDevice(ctx.executor).info.place, [[ref, { layout: LAYOUT, rows, columns }]]);
+  return { ref, columns };
+}
+
+/**
+ * Frees the memory. If `reused`, a block has taken over the arrays `users` and `values`, so only `items`
+ * becomes garbage.
+ */
+export async function leaveRoom(
+  { ref, columns: { items, ...kept } }: PairRoom,
+  reused: boolean,
+  ctx: ExecutionContext,
+): Promise<void> {
+  const { place } = hostDevice(ctx.executor).info;
+  const columns = reused ? { items } : { items, ...kept };
+  await giveTo(ctx, place, [[ref, { layout: LAYOUT, rows: items.length, columns }]]);
+  await freeAt(ctx, 'rating-blocks', place, [ref]);
 }

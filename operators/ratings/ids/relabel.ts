@@ -7,10 +7,9 @@ import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
 import { type Given, runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
-import { contracts, type TaskOf } from '../../tasks/tasks.ts';
+import { contracts } from '../../tasks/tasks.ts';
 import type { CodedChunk } from '../reading/rating-chunk.ts';
-import type { IndexedRatings } from './index-ids.ts';
-import { mapPartition } from './number-ids.ts';
+import { type IndexedRatings, mapPartition } from './number-ids.ts';
 
 const STAGE = 'index-ids';
 
@@ -21,14 +20,6 @@ const STAGE = 'index-ids';
 export interface Labels {
   readonly label: Uint32Array;
   readonly order: Uint32Array;
-}
-
-/** A random renumbering. It depends on the seed, the stream and the count alone. */
-function randomLabels(count: number, seed: number, stream: number): Labels {
-  const order = randomOrder(count, new CounterRandom(seed, 0x5ed).derive(stream));
-  const label = sharedArray(Uint32Array, count);
-  for (let i = 0; i < count; i++) label[order[i]] = i;
-  return { label, order };
 }
 
 /**
@@ -43,34 +34,24 @@ export async function renumberChunks(
 ): Promise<CodedChunk[]> {
   const { place } = hostDevice(ctx.executor).info;
   const name = dataSetName('renumbered');
-  const numbers = {
-    users: partitionRef(`${name}/of-users`),
-    items: partitionRef(`${name}/of-items`),
-  };
+  const numbers = { users: partitionRef(`${name}/of-users`), items: partitionRef(`${name}/of-items`) };
+  const maps = { users: mapPartition(users), items: mapPartition(items) };
   const given: Given[] = [
-    [numbers.users, mapPartition(users), place],
-    [numbers.items, mapPartition(items), place],
+    [numbers.users, maps.users, place],
+    [numbers.items, maps.items, place],
   ];
   const steps = new StepList(contracts);
   // The old maps are freed after all tasks, since tasks that are added after a free wait for it.
   const composed: PartitionRef[] = [];
-  const compose = (
-    side: 'users' | 'items',
-    first: PartitionRef | undefined,
-    partition: number,
-  ): PartitionRef => {
+  const compose = (side: 'users' | 'items', first: PartitionRef | undefined, partition: number) => {
     const map = partitionRef(`${name}/${side}`, partition);
     if (first === undefined) {
       // Without a map, the codes are positions already.
-      given.push([map, mapPartition(side === 'users' ? users : items), place]);
+      given.push([map, maps[side], place]);
       return map;
     }
-    steps.task(STAGE, place, {
-      kernel: 'compose-maps',
-      inputs: { first, second: numbers[side] },
-      outputs: { map },
-      params: {},
-    } satisfies TaskOf<'compose-maps'>);
+    const inputs = { first, second: numbers[side] };
+    steps.task(STAGE, place, { kernel: 'compose-maps', inputs, outputs: { map }, params: {} });
     composed.push(first);
     return map;
   };
@@ -107,22 +88,17 @@ export async function relabel(
     side(indexed.items, indexed.itemCounts, items),
   ];
   const [row, column] = swapped ? [item, user] : [user, item];
-  return {
-    users: row.ids,
-    items: column.ids,
-    userCounts: row.counts,
-    itemCounts: column.counts,
-    rows: indexed.rows,
-    chunks,
-    spilled: indexed.spilled,
-    swapped,
-    room: indexed.room,
-  };
+  const own = { users: row.ids, items: column.ids, userCounts: row.counts, itemCounts: column.counts };
+  return { ...indexed, ...own, chunks, swapped };
 }
 
-/** Labels of a column of ids. */
-export function labelsOf(ids: IndexedRatings['users'], seed: number, stream: number): Labels {
-  return randomLabels(keyCount(ids), seed, stream);
+/** A random renumbering of a column of ids. It depends on the seed, the stream and their number alone. */
+export function labelsOf(ids: KeyColumn, seed: number, stream: number): Labels {
+  const count = keyCount(ids);
+  const order = randomOrder(count, new CounterRandom(seed, 0x5ed).derive(stream));
+  const label = sharedArray(Uint32Array, count);
+  for (let i = 0; i < count; i++) label[order[i]] = i;
+  return { label, order };
 }
 
 /**
@@ -151,16 +127,7 @@ export async function widenRatings(
   const userCounts = spread(indexed.userCounts, users);
   const itemCounts = spread(indexed.itemCounts, items);
   return {
-    indexed: {
-      users: users.keys,
-      items: items.keys,
-      rows: indexed.rows,
-      userCounts,
-      itemCounts,
-      chunks,
-      spilled: indexed.spilled,
-      room: indexed.room,
-    },
+    indexed: { ...indexed, users: users.keys, items: items.keys, userCounts, itemCounts, chunks },
     users: users.first,
     items: items.first,
   };
@@ -168,18 +135,14 @@ export async function widenRatings(
 
 /** Merges two ascending columns of ids. */
 export function joinKeys(first: KeyColumn, second: KeyColumn, side: string): MergedKeys {
-  return mergeKeys(...sameType(first, second, side));
-}
-
-function sameType(first: KeyColumn, second: KeyColumn, side: string): readonly [KeyColumn, KeyColumn] {
-  if (first.type === second.type) return [first, second];
+  if (first.type === second.type) return mergeKeys(first, second);
   if (first.type === 'utf8' || second.type === 'utf8') {
     throw new DataError(
       `the model's ${side} ids are ${first.type}, but ids of the new ratings are ${second.type}`,
       { phase: 'read', advice: 'Convert one of them, or train a new model' },
     );
   }
-  return [widen(first), widen(second)];
+  return mergeKeys(widen(first), widen(second));
 }
 
 function spread(counts: Int32Array, { keys, second }: MergedKeys): Int32Array {

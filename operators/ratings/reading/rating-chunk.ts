@@ -13,7 +13,6 @@ import { Utf8KeyTable } from '../../../engine/keys/tables/utf8-key-table.ts';
 import { type Partition, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
 import type { SourceSplit } from '../../../engine/stream/split.ts';
 import { blockLimit } from '../../planner/sizes.ts';
-import type { PairRoom } from '../sorting/pair-room.ts';
 
 export interface NumberedSide {
   readonly keys: PartitionRef;
@@ -41,27 +40,6 @@ export interface CodedChunk {
   /** Absent if the codes are positions already. */
   readonly userMap?: PartitionRef;
   readonly itemMap?: PartitionRef;
-}
-
-export interface ChunkOptions {
-  /** Stored bytes of a split; default: SPLIT_BYTES of split-chunks.ts. */
-  readonly splitBytes?: number;
-  /** Most ratings to read; more throw CapacityError. */
-  readonly maximumRows: number;
-  /**
-   * If the number of ratings is known and at most this, they are read into one allocation (see PairRoom).
-   * Default 0.
-   */
-  readonly roomRows?: number;
-  /** Called with the number of rows so far, after each batch of a single stream. */
-  readonly onRows?: (rows: number) => void;
-}
-
-/** Chunks of ratings being read, in the order of rows. */
-export interface ChunkReading {
-  readonly types: RatingTypes;
-  readonly room?: PairRoom;
-  readonly chunks: AsyncIterable<readonly NumberedChunk[]>;
 }
 
 /** Rows of a chunk. */

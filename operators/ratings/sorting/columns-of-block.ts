@@ -3,14 +3,14 @@ import { SPILL } from '../../../engine/plan/place.ts';
 import type { RowRange } from '../../../engine/plan/stages.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
+import { freeAt } from '../../../engine/run/hand-over.ts';
 import { type Given, runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
 import { blockBytes } from '../../planner/sizes.ts';
 import { addSliced } from '../../tasks/run-tasks.ts';
 import { contracts } from '../../tasks/tasks.ts';
-import { blocksOf } from '../parts-in-files.ts';
-import { hostForm, type RatingBlock } from '../rating-block.ts';
-import type { Ratings } from '../ratings.ts';
+import { blocksOf, blockToFile } from '../parts-in-files.ts';
+import { hostForm, type RatingBlock, type Ratings } from '../ratings.ts';
 import { balancedRanges, taskCount } from '../row-ranges.ts';
 
 /**
@@ -55,25 +55,18 @@ export async function placeColumns(
 ): Promise<void> {
   const { place } = hostDevice(ctx.executor).info;
   const name = dataSetName('columns');
-  const block = partitionRef(`${name}/whole`);
-  const parts = blocks.map((_, partition) => partitionRef(`${name}/part`, partition));
+  const refs = [partitionRef(`${name}/whole`), ...blocks.map((_, at) => partitionRef(`${name}/part`, at))];
   const steps = new StepList(contracts);
-  const outputs = Object.fromEntries(parts.map((ref, part) => [`part.${part}`, ref]));
-  addSliced(
-    steps,
-    stage,
-    place,
-    {
-      kernel: 'place-columns',
-      inputs: { block },
-      outputs,
-      params: { columnStarts: [0, ...ranges.map(({ to }) => to)], local },
-    },
-    balancedRanges(whole.offsets, taskCount(whole.ratings)),
-  );
-  steps.free(stage, place, [block, ...parts]);
+  const task = {
+    kernel: 'place-columns',
+    inputs: { block: refs[0] },
+    outputs: Object.fromEntries(refs.slice(1).map((ref, part) => [`part.${part}`, ref])),
+    params: { columnStarts: [0, ...ranges.map(({ to }) => to)], local },
+  } as const;
+  addSliced(steps, stage, place, task, balancedRanges(whole.offsets, taskCount(whole.ratings)));
+  steps.free(stage, place, refs);
   const given = [whole, ...blocks].map((one, at): Given => [
-    at === 0 ? block : parts[at - 1],
+    refs[at],
     { ...hostForm(one), reused: true },
     place,
   ]);
@@ -134,30 +127,23 @@ export async function blocksInFiles(
     const refOf = (range: number) => partitionRef(name, first + range);
     const cut = cutColumns(block, columns, refOf);
     await placeColumns(cut, { stage: STAGE, local: true }, ctx);
-    for (const own of cut.blocks) blocks.push(await blockInFile(own, ctx));
+    for (const own of cut.blocks) {
+      const { ref, rows, ratings, offsets } = own;
+      await blockToFile(own, ctx);
+      blocks.push({ ref, rows, ratings, slices: balancedRanges(offsets, taskCount(ratings)) });
+    }
     // The arrays of the blocks are garbage now.
     await hostDevice(ctx.executor).trim();
   }
   return blocks;
 }
 
-async function blockInFile(block: RatingBlock, ctx: ExecutionContext): Promise<BlockInFile> {
-  const { ref, rows, ratings, offsets } = block;
-  const { place } = hostDevice(ctx.executor).info;
-  const steps = new StepList({});
-  steps.move(STAGE, ref, place, SPILL);
-  steps.free(STAGE, place, [ref]);
-  await runSteps(steps.steps, ctx, { given: [[ref, hostForm(block), place]] });
-  return { ref, rows, ratings, slices: balancedRanges(offsets, taskCount(ratings)) };
-}
-
 /** Removes the files of blocks. */
 export async function freeBlocks(blocks: readonly BlockInFile[], ctx: ExecutionContext): Promise<void> {
-  const steps = new StepList({});
-  steps.free(
+  await freeAt(
+    ctx,
     STAGE,
     SPILL,
     blocks.map(({ ref }) => ref),
   );
-  await runSteps(steps.steps, ctx);
 }

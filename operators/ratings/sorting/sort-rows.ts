@@ -1,17 +1,32 @@
 import { DataError } from '../../../engine/errors.ts';
 import { keyCount, keyText } from '../../../engine/keys/key-column.ts';
-import { dataSetName, type PartitionRef, partitionRef, sharedArray } from '../../../engine/partition.ts';
+import {
+  dataSetName,
+  type PartitionRef,
+  partitionRef,
+  sharedArray,
+  sharedCopy,
+  type Partition,
+} from '../../../engine/partition.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
 import { giveTo } from '../../../engine/run/hand-over.ts';
-import { runSteps } from '../../../engine/run/run-steps.ts';
+import { runSteps, type Given } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
-import { addSliced } from '../../tasks/run-tasks.ts';
-import { contracts, type DuplicatePolicy, type TaskOf } from '../../tasks/tasks.ts';
-import type { IndexedRatings } from '../ids/index-ids.ts';
-import { blockOf, emptyBlock, type RatingBlock } from '../rating-block.ts';
-import { balancedRanges, taskCount } from '../row-ranges.ts';
-import { sortChunks, type SortedRows } from './sort-into-rows.ts';
+import { addSliced, outputsOf, valuesOfStage } from '../../tasks/run-tasks.ts';
+import {
+  contracts,
+  type DuplicatePolicy,
+  type TaskOf,
+  type ParamsOf,
+  type ValuesOf,
+} from '../../tasks/tasks.ts';
+import type { IndexedRatings, PairRoom } from '../ids/number-ids.ts';
+import { blockOf, emptyBlock, type RatingBlock } from '../ratings.ts';
+import { balancedRanges, taskCount, evenRanges } from '../row-ranges.ts';
+import type { RowRange } from '../../../engine/plan/stages.ts';
+import type { Task } from '../../../engine/task.ts';
+import type { CodedChunk } from '../reading/rating-chunk.ts';
 
 interface Rows {
   /**
@@ -61,7 +76,7 @@ export function lengthsWithout(counts: Int32Array, removed: readonly Uint32Array
   return lengths;
 }
 
-const STAGE = 'combine-duplicates';
+const COMBINE = 'combine-duplicates';
 
 /**
  * The number of ratings that repeat the (user, item) pair of another, and the row and column of the first
@@ -116,23 +131,16 @@ async function combineDuplicates(
 
   const ranges = balancedRanges(block.offsets, taskCount(block.ratings));
   const { place } = hostDevice(ctx.executor).info;
-  const refs = ranges.map((_, partition) =>
-    ['lengths', 'repeated'].map((part) => partitionRef(`${ref.name}/${part}`, partition)),
-  );
-  const finding = new StepList(contracts);
-  ranges.forEach((range, i) => {
-    const [lengths, removed] = refs[i];
-    const task: TaskOf<'find-duplicates'> = {
-      kernel: 'find-duplicates',
-      inputs: { block: block.ref },
-      outputs: { lengths, repeated: removed },
-      params: { ...range },
-    };
-    const found = finding.task(STAGE, place, task);
-    for (const part of refs[i]) finding.handOut(STAGE, part, place, found);
-  });
-  finding.free(STAGE, place, refs.flat());
-  const { handed } = await runSteps(finding.steps, ctx);
+  const tasks = ranges.map((range, i): TaskOf<'find-duplicates'> => ({
+    kernel: 'find-duplicates',
+    inputs: { block: block.ref },
+    outputs: {
+      lengths: partitionRef(`${ref.name}/lengths`, i),
+      repeated: partitionRef(`${ref.name}/repeated`, i),
+    },
+    params: { ...range },
+  }));
+  const handed = await outputsOf(ctx, COMBINE, place, tasks);
   const lengths = new Int32Array(block.rows);
   ranges.forEach(({ from }, i) => lengths.set(handed[2 * i].columns.lengths as Int32Array, from));
   const removed = ranges.map((_, i) => handed[2 * i + 1].columns.columns as Uint32Array);
@@ -142,12 +150,289 @@ async function combineDuplicates(
   const inputs = { block: block.ref, ...(rowData ? { rowData } : {}) };
   addSliced(
     combining,
-    STAGE,
+    COMBINE,
     place,
     { kernel: 'combine-duplicates', inputs, outputs: { combined: ref }, params: { policy } },
     ranges,
   );
-  combining.free(STAGE, place, Object.values(inputs));
+  combining.free(COMBINE, place, Object.values(inputs));
   await runSteps(combining.steps, ctx, { given: [[ref, combined, place]] });
   return { block: blockOf(ref, combined), repeated, removed };
+}
+
+const STAGE = 'rating-blocks';
+
+/**
+ * Number of ratings of a band, a range of adjacent rows that is sorted at once. Two copies of 8 bytes for
+ * each rating fit into the cache of one core.
+ */
+const BAND_RATINGS = 1 << 16;
+const MAXIMUM_BANDS = 1024;
+
+/**
+ * Ratings that one task takes from the input (a group): few enough to free its memory early, and enough that
+ * the cost of sending a task is small.
+ */
+export const GROUP_RATINGS = 1 << 20;
+
+/** A row is numbered within its band in this number of bits, so a band has at most 2^ROW_BITS rows. */
+const ROW_BITS = 16;
+
+/** Partitions and parameters that all tasks of one sort have in common. */
+interface Sorting {
+  readonly bands: PartitionRef;
+  readonly bandCount: number;
+  readonly rowBits: number;
+  readonly columnBits: number;
+  readonly block: PartitionRef;
+}
+
+interface ScatterTasks<Group> {
+  /**
+   * The task that counts the ratings of some groups by band; `counts` receives the numbers of one group after
+   * the other.
+   */
+  count(groups: readonly Group[], counts: PartitionRef, sorting: Sorting): Task;
+  scatter(group: Group, cursors: PartitionRef, sorting: Sorting): Task;
+  /** Partitions that may be freed once the group's ratings are copied to the bands. */
+  scattered?(group: Group): readonly PartitionRef[];
+}
+
+interface RowsShape {
+  /** Number of ratings of each row. */
+  readonly lengths: Int32Array;
+  readonly columns: number;
+  readonly order: ParamsOf<'sort-bands'>['order'];
+  /** True if values are row numbers instead of ratings (policy `last` for duplicates). */
+  readonly numbered?: boolean;
+  /** Memory for the block. */
+  readonly room?: PairRoom['columns'];
+}
+
+/** A sorted block, and the repeated (user, item) pairs that were found while sorting. */
+interface SortedRows {
+  readonly block: RatingBlock;
+  readonly repeated: ValuesOf<'sort-bands'>;
+}
+
+/**
+ * Sorts ratings into compressed sparse rows by bands, which are ranges of adjacent rows that fit the cache
+ * (see operators/tasks/data-tasks.ts). First the ratings of each group of input rows are counted by band. The
+ * counts give each group its positions in every band. Then each group's ratings are copied to these
+ * positions, and last each band is sorted by itself.
+ */
+async function sortIntoRows<Group>(
+  groups: readonly Group[],
+  shape: RowsShape,
+  ref: PartitionRef,
+  ctx: ExecutionContext,
+  tasks: ScatterTasks<Group>,
+): Promise<SortedRows> {
+  const { place, parallelism } = hostDevice(ctx.executor).info;
+  const room = shape.room && { indices: shape.room.users, values: shape.room.values };
+  const block = emptyBlock(shape.lengths, shape.numbered ? 'uint32' : 'float32', room);
+  const offsets = block.columns.offsets as Int32Array;
+  const columnBits = 32 - Math.clz32(Math.max(0, shape.columns - 1));
+  const rowBits = Math.min(ROW_BITS, 32 - columnBits);
+  const { bands, firstRow } = rowBands(offsets, rowBits);
+  const starts = firstRow.map((row) => offsets[row]);
+  const bandCount = firstRow.length - 1;
+  const refOf = (part: string, partition = 0) => partitionRef(`${ref.name}/${part}`, partition);
+  const sorting: Sorting = { bands: refOf('bands'), bandCount, rowBits, columnBits, block: ref };
+
+  // Counting is fast, so one task counts several groups.
+  const ranges = evenRanges(groups.length, 2 * parallelism);
+  await giveTo(ctx, place, [[sorting.bands, bands]]);
+  const counting = ranges.map(({ from, to }, c) =>
+    tasks.count(groups.slice(from, to), refOf('counts', c), sorting),
+  );
+  const handed = await outputsOf(ctx, STAGE, place, counting as TaskOf<'count-pairs'>[]);
+
+  // The positions in the bands to which a group's ratings are copied: after the ratings of earlier groups.
+  const given: Given[] = [[ref, block, place]];
+  const next = starts.slice(0, bandCount);
+  ranges.forEach(({ from, to }, c) => {
+    const counted = handed[c].columns.counts as Int32Array;
+    for (let g = from; g < to; g++) {
+      const columns = { cursors: sharedCopy(next) };
+      given.push([refOf('cursors', g), { layout: 'cursors', rows: bandCount, columns }, place]);
+      for (let band = 0; band < bandCount; band++) next[band] += counted[(g - from) * bandCount + band];
+    }
+  });
+
+  const steps = new StepList(contracts);
+  groups.forEach((group, g) => {
+    const task = tasks.scatter(group, refOf('cursors', g), sorting);
+    const own = Object.fromEntries(Object.keys(task.outputs).map((name) => [name, g]));
+    steps.task(STAGE, place, task, { bands: own });
+  });
+  // Each free runs as soon as its group has been copied. They are added after all copy tasks, since tasks
+  // that are added after a free wait for it.
+  groups.forEach((group, g) =>
+    steps.free(STAGE, place, [...(tasks.scattered?.(group) ?? []), refOf('cursors', g)]),
+  );
+  const sort = {
+    kernel: 'sort-bands',
+    inputs: { bands: sorting.bands },
+    outputs: { block: ref },
+    params: { columnBits, order: shape.order },
+  } as const;
+  addSliced(steps, STAGE, place, sort, balancedRanges(starts, 4 * parallelism));
+  steps.free(STAGE, place, [sorting.bands]);
+  const found = valuesOfStage(await runSteps(steps.steps, ctx, { given }), STAGE, sort.kernel);
+  const { row, column } = found.find(({ extra }) => extra > 0) ?? { row: -1, column: -1 };
+  return {
+    block: blockOf(ref, block),
+    repeated: { extra: found.reduce((sum, { extra }) => sum + extra, 0), row, column },
+  };
+}
+
+/**
+ * Cuts rows into at most MAXIMUM_BANDS bands of about BAND_RATINGS ratings and at most 2^rowBits rows. A long
+ * row is a band of its own.
+ */
+function rowBands(offsets: Int32Array, rowBits: number): { bands: Partition; firstRow: Int32Array } {
+  const [rows, mostRows] = [offsets.length - 1, 2 ** rowBits];
+  const wanted = Math.max(1, Math.min(MAXIMUM_BANDS, Math.ceil(offsets[rows] / BAND_RATINGS)));
+  const ranges = balancedRanges(offsets, wanted).flatMap(({ from, to }): RowRange[] =>
+    to - from <= mostRows
+      ? [{ from, to }]
+      : evenRanges(to - from, Math.ceil((to - from) / mostRows)).map((range) => ({
+          from: from + range.from,
+          to: from + range.to,
+        })),
+  );
+  const firstRow = sharedCopy(Int32Array.from([...ranges.map((range) => range.from), rows]));
+  const placeOf = sharedArray(Uint32Array, rows);
+  ranges.forEach(({ from, to }, band) => {
+    for (let row = from; row < to; row++) placeOf[row] = band * mostRows + row - from;
+  });
+  return { bands: { layout: 'row-bands', rows, columns: { placeOf, firstRow } }, firstRow };
+}
+
+/**
+ * For the policy `last`: a partition with rating and timestamp of every row. Rows are numbered from 0 over
+ * all chunks.
+ */
+type RowData = PartitionRef;
+
+/** Sorts the ratings of chunks into compressed rows by user or by item, and frees the chunks. */
+export function sortChunks(
+  chunks: readonly CodedChunk[],
+  by: 'users' | 'items',
+  shape: RowsShape,
+  rowData: RowData | undefined,
+  ref: PartitionRef,
+  ctx: ExecutionContext,
+): Promise<SortedRows> {
+  return sortIntoRows(groupsOf(chunks), shape, ref, ctx, {
+    count: (groups, counts, { bands, bandCount, rowBits }) => ({
+      kernel: 'count-pairs',
+      inputs: {
+        bands,
+        ...inputsOf(
+          groups.flatMap(({ chunks }) => chunks),
+          by,
+          ['codes', 'rowMap'],
+        ),
+      },
+      outputs: { counts },
+      params: { groups: groups.map(({ chunks }) => chunks.length), bands: bandCount, by, rowBits },
+    }),
+    scatter: (group, cursors, { bands, block, rowBits, columnBits }) => ({
+      kernel: 'scatter-pairs',
+      inputs: { bands, cursors, ...inputsOf(group.chunks, by, ['codes', 'values', 'rowMap', 'columnMap']) },
+      outputs: { block, ...(rowData ? { rowData } : {}) },
+      params: {
+        chunks: group.chunks.length,
+        by,
+        rowBits,
+        columnBits,
+        ...(rowData ? { firstRow: group.firstRow } : {}),
+      },
+    }),
+    scattered: (group) => group.chunks.flatMap(partitionsOf),
+  });
+}
+
+/** All partitions of a chunk. */
+export function partitionsOf({ codes, values, userMap, itemMap }: CodedChunk): PartitionRef[] {
+  return [codes, values, userMap, itemMap].filter((part) => part !== undefined);
+}
+
+type InputName = 'codes' | 'values' | 'rowMap' | 'columnMap';
+
+/** The partitions of chunks under the tasks' names: codes.0, codes.1, ... */
+export function inputsOf(
+  chunks: readonly CodedChunk[],
+  by: 'users' | 'items',
+  names: readonly InputName[],
+): Record<string, PartitionRef> {
+  const inputs: Record<string, PartitionRef> = {};
+  chunks.forEach(({ codes, values, userMap, itemMap }, i) => {
+    const [rowMap, columnMap] = by === 'users' ? [userMap, itemMap] : [itemMap, userMap];
+    const parts = { codes, values, rowMap, columnMap };
+    for (const name of names) {
+      const part = parts[name];
+      if (part) inputs[`${name}.${i}`] = part;
+    }
+  });
+  return inputs;
+}
+
+/** Adjacent chunks that one task copies to their bands. */
+interface ChunkGroup {
+  readonly chunks: readonly CodedChunk[];
+  /** Number of the group's first row among all rows. */
+  readonly firstRow: number;
+}
+
+/** Groups adjacent chunks, with about GROUP_RATINGS ratings each. */
+function groupsOf(chunks: readonly CodedChunk[]): ChunkGroup[] {
+  const groups: { chunks: CodedChunk[]; firstRow: number; rows: number }[] = [];
+  let firstRow = 0;
+  for (const chunk of chunks) {
+    const last = groups.at(-1);
+    if (last !== undefined && last.rows + chunk.rows <= GROUP_RATINGS) {
+      last.chunks.push(chunk);
+      last.rows += chunk.rows;
+    } else {
+      groups.push({ chunks: [chunk], firstRow, rows: chunk.rows });
+    }
+    firstRow += chunk.rows;
+  }
+  return groups;
+}
+
+/**
+ * Transposes a block: its columns become rows, with ascending indices. `lengths`: number of ratings of each
+ * column. `room`: memory for the result.
+ */
+export async function transposeBlock(
+  block: RatingBlock,
+  lengths: Int32Array,
+  ctx: ExecutionContext,
+  room?: PairRoom['columns'],
+): Promise<RatingBlock> {
+  const groups = balancedRanges(block.offsets, 4 * hostDevice(ctx.executor).info.parallelism);
+  const ref: PartitionRef = { ...block.ref, name: `${block.ref.name}/transposed` };
+  const sorted = await sortIntoRows(groups, { lengths, columns: block.rows, order: 'kept', room }, ref, ctx, {
+    count: (ranges, counts, { bands, bandCount, rowBits }) => ({
+      kernel: 'count-columns',
+      inputs: { block: block.ref, bands },
+      outputs: { counts },
+      params: {
+        starts: [...ranges.map(({ from }) => from), ranges[ranges.length - 1].to],
+        bands: bandCount,
+        rowBits,
+      },
+    }),
+    scatter: (range, cursors, { bands, block: transposed, rowBits, columnBits }) => ({
+      kernel: 'scatter-columns',
+      inputs: { block: block.ref, bands, cursors },
+      outputs: { transposed },
+      params: { ...range, rowBits, columnBits },
+    }),
+  });
+  return sorted.block;
 }

@@ -8,9 +8,8 @@ import type { WidenedRatings } from '../../ratings/ids/relabel.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { solveRows } from '../../als/rows/solve-rows.ts';
-import type { RatingBlock } from '../../ratings/rating-block.ts';
 import type { SgdData, SgdSide } from './data.ts';
-import { oneBlock } from '../../ratings/ratings.ts';
+import { oneBlock, type RatingBlock } from '../../ratings/ratings.ts';
 
 /**
  * The initial state of training that continues from a model: factors of all users and items, and with biases

@@ -1,12 +1,23 @@
 import { type KeyColumn, keyCount, takeKeys } from '../../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { startPhase } from '../../../engine/phase.ts';
-import type { DampedMeans } from '../../evaluation/baselines.ts';
-import { type BlockMeans, type RatingFacts, rowFacts } from '../../evaluation/rating-facts.ts';
-import type { IndexedRatings } from '../../ratings/ids/index-ids.ts';
-import { type RatingBlock, hostForm, blockOf, emptyBlock } from '../../ratings/rating-block.ts';
+import {
+  type BlockMeans,
+  type DampedMeans,
+  type RatingFacts,
+  rowFacts,
+} from '../../evaluation/rating-facts.ts';
+import type { IndexedRatings } from '../../ratings/ids/number-ids.ts';
 import { sortByUser, sortRatings } from '../../ratings/sort-ratings.ts';
-import { type Ratings, ratingsOf, heldBlocks } from '../../ratings/ratings.ts';
+import {
+  blockOf,
+  emptyBlock,
+  heldBlocks,
+  hostForm,
+  type RatingBlock,
+  type Ratings,
+  ratingsOf,
+} from '../../ratings/ratings.ts';
 import { type Labels, labelsOf, relabel } from '../../ratings/ids/relabel.ts';
 import { offsetsOf } from '../../ratings/row-ranges.ts';
 import { sidesOf } from '../schedules/schedule.ts';
@@ -17,9 +28,8 @@ import type { RowRange } from '../../../engine/plan/stages.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
 import { runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
-import { passOver } from '../../ratings/pass-over.ts';
+import { passOver, inMemory } from '../../ratings/parts-in-files.ts';
 import { addSliced } from '../../tasks/run-tasks.ts';
-import { inMemory } from '../../ratings/parts-in-files.ts';
 
 /** One side of R. Its rows are renumbered at random; the new numbers are called labels. */
 export interface SgdSide {

@@ -1,7 +1,15 @@
 import type { ExecutionContext } from '../../../engine/run/context.ts';
-import { blockOf, hostForm, type RatingBlock, rowsOfBlock } from '../../ratings/rating-block.ts';
 import { balancedRanges, evenRanges } from '../../ratings/row-ranges.ts';
-import { heldBlocks, oneBlock, ratingsOf, type Ratings } from '../../ratings/ratings.ts';
+import {
+  blockOf,
+  heldBlocks,
+  hostForm,
+  oneBlock,
+  type RatingBlock,
+  type Ratings,
+  ratingsOf,
+  rowsOfBlock,
+} from '../../ratings/ratings.ts';
 import type { SgdData } from './data.ts';
 import type { SgdSchedule } from '../schedules/schedule.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';

@@ -16,7 +16,7 @@ import { andThen } from '../../../engine/stream/logical-plan.ts';
 import { ALS, type AlsOptions, type Model, Session } from '../../../index.ts';
 import { RowSolver } from '../../../operators/als/rows/row-solver.ts';
 import { readRatings } from '../../../operators/ratings/reading/read-ratings.ts';
-import { rowsOfBlock } from '../../../operators/ratings/rating-block.ts';
+import { rowsOfBlock } from '../../../operators/ratings/ratings.ts';
 import { sortedBlocks } from '../../support/blocks.ts';
 import { everyNth } from '../../support/deep.ts';
 import { SelectRatings } from '../../../operators/ratings/rows/select-ratings.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { columnsByOwner } from '../../../operators/als/rows/equation-shares.ts';
-import type { RatingBlock } from '../../../operators/ratings/rating-block.ts';
+import type { RatingBlock } from '../../../operators/ratings/ratings.ts';
 
 describe('the ratings of a block by column', () => {
   // rows {0: a, 2: b}, {}, {0: c, 1: d, 2: e}

@@ -3,7 +3,7 @@ import { dataSetName } from '../../../engine/partition.ts';
 import { ALS, type AlsOptions, Session } from '../../../index.ts';
 import { sizedParams } from '../../../operators/als/als-params.ts';
 import { RowSolver, chunkLimit, chunksOf } from '../../../operators/als/rows/row-solver.ts';
-import { blockOf, emptyBlock } from '../../../operators/ratings/rating-block.ts';
+import { blockOf, emptyBlock } from '../../../operators/ratings/ratings.ts';
 import { testRandom } from '../../support/ratings.ts';
 
 let session: Session;

@@ -10,7 +10,7 @@ import { DropNulls } from '../../../operators/dataflow/drop-nulls.ts';
 import { Filter } from '../../../operators/dataflow/filter.ts';
 import { Joined } from '../../../operators/dataflow/join/joined.ts';
 import type { JoinKind } from '../../../operators/dataflow/join/join-columns.ts';
-import { Limit } from '../../../operators/dataflow/limit.ts';
+import { Limit } from '../../../operators/dataflow/top-rows.ts';
 import { MapBatches } from '../../../operators/dataflow/map-batches.ts';
 import { rules } from '../../../operators/dataflow/optimize.ts';
 import { Project } from '../../../operators/dataflow/project.ts';

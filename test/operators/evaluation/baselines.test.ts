@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALS, type Model, Session, SGD } from '../../../index.ts';
-import type { Baselines } from '../../../operators/evaluation/baselines.ts';
+import type { Baselines } from '../../../operators/evaluation/rating-facts.ts';
 import { randomRatings, ratingBatches, shuffled, type Triple } from '../../support/ratings.ts';
 import { editMetadata } from '../../support/edit-metadata.ts';
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { degreeBins } from '../../../cli/page/sections/ratings.ts';
-import { ErrorCollector } from '../../../operators/evaluation/error-bins.ts';
+import { ErrorCollector } from '../../../operators/evaluation/evaluate.ts';
 
 describe('degreeBins', () => {
   it('counts rows in powers of two, without those that have no ratings', () => {

@@ -2,7 +2,7 @@
 import { Field, Float64, Int64, Schema, Utf8 } from 'apache-arrow';
 import { describe, expect, it } from 'vitest';
 import type { ColumnRole } from '../../../operators/ratings/rows/column-names.ts';
-import { findColumns, pairColumns } from '../../../operators/ratings/rows/find-columns.ts';
+import { findColumns, pairColumns } from '../../../operators/ratings/rows/columns.ts';
 
 const schemaOf = (...names: string[]) =>
   new Schema(

@@ -5,7 +5,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { andThen, fromSource } from '../../../engine/stream/logical-plan.ts';
 import { Session } from '../../../index.ts';
-import type { RatingBlock } from '../../../operators/ratings/rating-block.ts';
+import type { RatingBlock } from '../../../operators/ratings/ratings.ts';
 import { sortedBlocks } from '../../support/blocks.ts';
 import { readRatings } from '../../../operators/ratings/reading/read-ratings.ts';
 import { SelectRatings } from '../../../operators/ratings/rows/select-ratings.ts';

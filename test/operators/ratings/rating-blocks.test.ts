@@ -7,7 +7,7 @@ import { CounterRandom } from '../../../engine/random.ts';
 import { giveTo } from '../../../engine/run/hand-over.ts';
 import { andThen } from '../../../engine/stream/logical-plan.ts';
 import { readRatings } from '../../../operators/ratings/reading/read-ratings.ts';
-import type { RatingBlock } from '../../../operators/ratings/rating-block.ts';
+import type { RatingBlock } from '../../../operators/ratings/ratings.ts';
 import { sortedBlocks } from '../../support/blocks.ts';
 import { SelectRatings } from '../../../operators/ratings/rows/select-ratings.ts';
 import type { DuplicatePolicy } from '../../../operators/tasks/tasks.ts';

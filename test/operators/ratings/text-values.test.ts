@@ -12,9 +12,9 @@ import {
   vectorFromArray,
 } from 'apache-arrow';
 import { describe, expect, it } from 'vitest';
-import { numbersOfTexts, timesOfTexts } from '../../../operators/ratings/rows/text-values.ts';
+import { numbersOfTexts, timesOfTexts } from '../../../operators/ratings/rows/columns.ts';
 import { timeIn } from '../../../operators/ratings/rows/time-in.ts';
-import { timeNumbers, unitsPerMillisecond } from '../../../operators/splits/times.ts';
+import { timeNumbers, unitsPerMillisecond } from '../../../operators/splits/time-split.ts';
 
 const dataOf = (vector: Vector) => vector.data[0];
 

@@ -4,7 +4,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { keysOfIds } from '../../../engine/keys/keys-of-ids.ts';
 import { Session } from '../../../index.ts';
-import { Recommend } from '../../../operators/serving/recommend.ts';
+import { amongAll, Recommend } from '../../../operators/serving/recommend.ts';
 import { testRandom } from '../../support/ratings.ts';
 
 let session: Session;
@@ -48,7 +48,11 @@ describe('recommend', () => {
     const n = 7;
     const found = new Map<number, number[]>();
     for await (const batch of session.source(
-      new Recommend(model, { n, columns: { user: 'user', item: 'item', prediction: 'score' } }),
+      new Recommend(
+        model,
+        { n, columns: { user: 'user', item: 'item', prediction: 'score' } },
+        amongAll(model, n),
+      ),
     )) {
       for (const row of batch.toArray()) found.set(row.user, [...(found.get(row.user) ?? []), row.score]);
     }
@@ -75,12 +79,9 @@ describe('recommend', () => {
       (_, k) => (k % 2 === 0 ? 1 : -1) * (1 + ((k >> 1) % 17)),
     );
     const ids: number[] = [];
-    for await (const batch of session.source(
-      new Recommend(
-        { ...model, items, itemFactors, userFactors: new Float32Array(6).fill(value) },
-        { n: 5, columns: { user: 'user', item: 'item', prediction: 'score' } },
-      ),
-    )) {
+    const alike = { ...model, items, itemFactors, userFactors: new Float32Array(6).fill(value) };
+    const columns = { user: 'user', item: 'item', prediction: 'score' };
+    for await (const batch of session.source(new Recommend(alike, { n: 5, columns }, amongAll(alike, 5)))) {
       for (const row of batch.toArray()) ids.push(row.item);
     }
     expect(ids).toEqual([1, 4, 7, 10, 13, 1, 4, 7, 10, 13, 1, 4, 7, 10, 13]);

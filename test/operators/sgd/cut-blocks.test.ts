@@ -2,8 +2,14 @@ import * as fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { Holdings } from '../../../engine/run/holdings.ts';
 import { Session } from '../../../index.ts';
-import { blockOf, type RatingBlock, rowsOfBlock } from '../../../operators/ratings/rating-block.ts';
-import { ofParts, partOfBlock, ratingsOf } from '../../../operators/ratings/ratings.ts';
+import {
+  blockOf,
+  ofParts,
+  partOfBlock,
+  type RatingBlock,
+  ratingsOf,
+  rowsOfBlock,
+} from '../../../operators/ratings/ratings.ts';
 import { cutBlocks } from '../../../operators/sgd/data/layout.ts';
 import { blockOfRows } from '../../support/steps/small-problems.ts';
 import { sampleSize } from '../../support/deep.ts';

@@ -1,7 +1,7 @@
 import { Bool, Field, Int32, type RecordBatch, Schema } from 'apache-arrow';
 import { describe, expect, it } from 'vitest';
 import { DataError, Session, UsageError } from '../../../index.ts';
-import { pairColumns } from '../../../operators/ratings/rows/find-columns.ts';
+import { pairColumns } from '../../../operators/ratings/rows/columns.ts';
 import { batchOf, randomRatings, ratingBatches, shuffled, type Triple } from '../../support/ratings.ts';
 
 const rows = randomRatings(3, 200, 150, 6000);

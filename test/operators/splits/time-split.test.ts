@@ -10,8 +10,13 @@ import {
 } from 'apache-arrow';
 import { describe, expect, it } from 'vitest';
 import { type Dataset, type ProgressEvent, Session } from '../../../index.ts';
-import { digitOf, numberOf, orderedWords, prefixOf } from '../../../operators/splits/time-histogram.ts';
-import { TimeSplit } from '../../../operators/splits/time-split.ts';
+import {
+  digitOf,
+  numberOf,
+  orderedWords,
+  prefixOf,
+  TimeSplit,
+} from '../../../operators/splits/time-split.ts';
 import { batchOf, shuffled, testRandom } from '../../support/ratings.ts';
 
 /** Batches {user, item, timestamp} with the given times. */

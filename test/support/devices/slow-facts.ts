@@ -6,7 +6,7 @@ import {
   type RatingShape,
   type SideFacts,
 } from '../../../operators/evaluation/rating-facts.ts';
-import type { RatingBlock } from '../../../operators/ratings/rating-block.ts';
+import type { RatingBlock } from '../../../operators/ratings/ratings.ts';
 
 /**
  * Looks at a block in two passes. Damped means are the item's first, then the user's of what is left:

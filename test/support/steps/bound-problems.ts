@@ -12,9 +12,15 @@ import { checkAlsParams } from '../../../operators/als/params.ts';
 import { rowShifts } from '../../../operators/als/implicit/weights.ts';
 import type { AlsGrid, SideGrid } from '../../../operators/als/plan/problem.ts';
 import { planAls } from '../../../operators/als/plan/plan-als.ts';
-import { type RatingBlock, rowsOfBlock } from '../../../operators/ratings/rating-block.ts';
 import { balancedRanges, taskCount } from '../../../operators/ratings/row-ranges.ts';
-import { oneBlock, ofParts, type Ratings, ratingsOf } from '../../../operators/ratings/ratings.ts';
+import {
+  ofParts,
+  oneBlock,
+  type RatingBlock,
+  type Ratings,
+  ratingsOf,
+  rowsOfBlock,
+} from '../../../operators/ratings/ratings.ts';
 import { bindSgd } from '../../../operators/sgd/bind.ts';
 import { layOut } from '../../../operators/sgd/data/layout.ts';
 import { checkSgdParams, type SgdParams } from '../../../operators/sgd/params.ts';

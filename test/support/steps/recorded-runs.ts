@@ -11,8 +11,7 @@ import { sizedParams, type AlsParams } from '../../../operators/als/als-params.t
 import { checkAlsParams } from '../../../operators/als/params.ts';
 import { planAls } from '../../../operators/als/plan/plan-als.ts';
 import { trainAls } from '../../../operators/als/train.ts';
-import { hostForm } from '../../../operators/ratings/rating-block.ts';
-import { oneBlock } from '../../../operators/ratings/ratings.ts';
+import { hostForm, oneBlock } from '../../../operators/ratings/ratings.ts';
 import { checkSgdParams, type SgdParams } from '../../../operators/sgd/params.ts';
 import { planSgd } from '../../../operators/sgd/plan.ts';
 import type { SgdSchedule } from '../../../operators/sgd/schedules/schedule.ts';

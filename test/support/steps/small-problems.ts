@@ -7,8 +7,7 @@ import type { KeyColumn } from '../../../engine/keys/key-column.ts';
 import { dataSetName, sharedArray } from '../../../engine/partition.ts';
 import type { AlsData } from '../../../operators/als/factors.ts';
 import type { SgdData } from '../../../operators/sgd/data/data.ts';
-import type { RatingBlock } from '../../../operators/ratings/rating-block.ts';
-import { ratingsOf } from '../../../operators/ratings/ratings.ts';
+import { type RatingBlock, ratingsOf } from '../../../operators/ratings/ratings.ts';
 
 export const cpuInfo: DeviceInfo = {
   place: 'cpu',

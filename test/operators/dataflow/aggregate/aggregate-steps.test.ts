@@ -1,8 +1,7 @@
 import { Field, Int32, makeData, type RecordBatch, RecordBatch as Batch, Schema, Struct } from 'apache-arrow';
 import { describe, expect, it } from 'vitest';
 import { UsageError } from '../../../../engine/errors.ts';
-import { Aggregate } from '../../../../operators/dataflow/aggregate/aggregate.ts';
-import type { Aggregation } from '../../../../operators/dataflow/aggregate/functions.ts';
+import { Aggregate, type Aggregation } from '../../../../operators/dataflow/aggregate/aggregate.ts';
 import { column } from '../../../engine/expressions/evaluated.ts';
 import { named, objectsOf, type Rows, rowsOf, run, whole } from './aggregating.ts';
 

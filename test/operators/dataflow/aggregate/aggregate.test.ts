@@ -9,7 +9,7 @@ import {
 import { describe, expect, it } from 'vitest';
 import { DataError } from '../../../../engine/errors.ts';
 import { CounterRandom } from '../../../../engine/random.ts';
-import type { AggregateName, Aggregation } from '../../../../operators/dataflow/aggregate/functions.ts';
+import type { AggregateName, Aggregation } from '../../../../operators/dataflow/aggregate/aggregate.ts';
 import { batchOf, type Cell, column } from '../../../engine/expressions/evaluated.ts';
 import { cutRows, inParts, named, nullable, objectsOf, type Rows, rowsOf, whole } from './aggregating.ts';
 

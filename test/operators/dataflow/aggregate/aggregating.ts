@@ -11,8 +11,11 @@ import {
 import type { Kind } from '../../../engine/expressions/random-expressions.ts';
 import { batchStream } from '../../../../engine/stream/stream.ts';
 import type { Operator } from '../../../../engine/stream/operator.ts';
-import { Aggregate } from '../../../../operators/dataflow/aggregate/aggregate.ts';
-import type { AggregateName, Aggregation } from '../../../../operators/dataflow/aggregate/functions.ts';
+import {
+  Aggregate,
+  type AggregateName,
+  type Aggregation,
+} from '../../../../operators/dataflow/aggregate/aggregate.ts';
 import { operatorFrom } from '../../../../operators/pipeline/operator-chain.ts';
 import { collect, plain } from '../../../connectors/parquet/parquet-testing.ts';
 import { parseExpression } from '../../../../connectors/expressions/parse-expression.ts';

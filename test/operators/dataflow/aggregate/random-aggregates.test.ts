@@ -4,7 +4,7 @@
  */
 import { expect, it } from 'vitest';
 import { CounterRandom } from '../../../../engine/random.ts';
-import type { Aggregation } from '../../../../operators/dataflow/aggregate/functions.ts';
+import type { Aggregation } from '../../../../operators/dataflow/aggregate/aggregate.ts';
 import { duckdb, duckRows } from '../../../connectors/parquet/parquet-testing.ts';
 import { sampleSize } from '../../../support/deep.ts';
 import type { Kind } from '../../../engine/expressions/random-expressions.ts';

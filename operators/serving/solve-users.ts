@@ -1,13 +1,10 @@
-import { type KeyColumn, keyCount, takeKeys } from '../../../engine/keys/key-column.ts';
-import { UNKNOWN_KEY } from '../../../engine/keys/tables/key-table.ts';
-import { dataSetName, partitionRef, sharedArray } from '../../../engine/partition.ts';
-import type { ExecutionContext } from '../../../engine/run/context.ts';
-import type { Device, Executor } from '../../../engine/run/device.ts';
-import { computeDevice, hostDevice } from '../../../engine/run/devices.ts';
-import { type Given, runSteps } from '../../../engine/run/run-steps.ts';
-import { StepList } from '../../../engine/run/step-list.ts';
-import { weighBlock } from '../../als/implicit/rating-weight.ts';
-import { kernelOf } from '../../als/plan/stages.ts';
+import { type KeyColumn, keyCount, takeKeys } from '../../engine/keys/key-column.ts';
+import { UNKNOWN_KEY } from '../../engine/keys/tables/key-table.ts';
+import { dataSetName, partitionRef, sharedArray } from '../../engine/partition.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import type { Device, Executor } from '../../engine/run/device.ts';
+import { computeDevice, hostDevice } from '../../engine/run/devices.ts';
+import { kernelOf } from '../als/plan/stages.ts';
 import {
   emptyGram,
   factorsOf,
@@ -18,17 +15,113 @@ import {
   shiftsOf,
   solveRows,
   solvingOf,
-} from '../../als/rows/solve-rows.ts';
-import { ALL_ROWS } from '../../als/solver-choice.ts';
-import { MAXIMUM_FORMED_RANK } from '../../params/common.ts';
-import { factorStride } from '../../planner/sizes.ts';
-import { longestRow, type RatingBlock } from '../../ratings/rating-block.ts';
-import { runTasks, valuesOfStage } from '../../tasks/run-tasks.ts';
-import type { SearchIndex } from '../../tasks/search-tasks.ts';
-import { contracts, type TaskOf } from '../../tasks/tasks.ts';
-import { type FactorModel, type ItemRows, lookupOf } from '../factor-model.ts';
-import { type Found, maskInput, searchParams, type SearchRequest } from '../search.ts';
-import type { UserRule } from './row-rule.ts';
+  type RowRule,
+} from '../als/rows/solve-rows.ts';
+import { ALL_ROWS } from '../als/solver-choice.ts';
+import { MAXIMUM_FORMED_RANK } from '../params/common.ts';
+import { factorStride } from '../planner/sizes.ts';
+import { longestRow, type RatingBlock } from '../ratings/ratings.ts';
+import { runTask, runTasks } from '../tasks/run-tasks.ts';
+import type { SearchIndex } from '../tasks/search-tasks.ts';
+import type { TaskOf } from '../tasks/tasks.ts';
+import { type FactorModel, type ItemRows, lookupOf } from './factor-model.ts';
+import { type Found, maskInput, searchParams, type SearchRequest } from './search.ts';
+import { DataError, UsageError } from '../../engine/errors.ts';
+import type { Json, JsonObject } from '../../engine/json.ts';
+import type { ValueWeight } from '../../engine/numbers/value-weight.ts';
+import { readWeight, weighBlock } from '../als/implicit/rating-weight.ts';
+
+/**
+ * The regularization and weights with which training computed the users' factors from the item factors. Users
+ * that are added to the model later are computed in the same way.
+ */
+export interface UserRule extends RowRule {
+  /** Weights of implicit ratings; undefined for explicit ones. */
+  readonly weight?: ValueWeight;
+}
+
+/**
+ * The least λ, also if the model was trained with 0: the equations of users with few ratings would be
+ * singular.
+ */
+const LEAST_LAMBDA = 0.001;
+
+/**
+ * The rule (see UserRule) of a trained or loaded model, from its metadata. `meanBias` returns μ + β of the
+ * average user; it is used for models that do not store μ. Throws UsageError for a model without λ, such as
+ * Spark's, unless `regParam` is given.
+ */
+export function userRule(
+  metadata: JsonObject,
+  rank: number,
+  meanBias: () => number,
+  regParam: number | undefined,
+): UserRule {
+  const params = (metadata.params ?? {}) as JsonObject;
+  const lambda = Math.max(lambdaOf(params, regParam), LEAST_LAMBDA);
+  const offset = offsetOf(params, metadata);
+  const rule = {
+    rank,
+    nonnegative: params.nonnegative === true,
+    lambda,
+    exponent: numberOr(params.regExponent, 1),
+  };
+  if (params.implicitPrefs === true) {
+    const alpha = numberOr(params.alpha, 1);
+    const base = typeof params.unobservedWeight === 'number' ? 0 : 1;
+    const implicit = { alpha, base, unobserved: numberOr(params.unobservedWeight, 1) };
+    return { ...rule, implicit, weight: readWeight(metadata.ratingWeight) };
+  }
+  if (params.biases !== true) return { ...rule, offset };
+  const deviation = deviationOf(metadata);
+  const mean = numberOr(metadata.meanRating, Number.NaN);
+  const [damping] = [params.biasDamping].flat();
+  return {
+    ...rule,
+    offset,
+    mean: Number.isNaN(mean) ? meanBias() : mean,
+    damping: numberOr(damping, 0),
+    // SGD scales ratings to standard deviation 1 and regularizes biases and factors by the same λ. In the
+    // ratings' own scale, with standard deviation σ, that is λ for factors and λ / σ for biases.
+    biasLambda: metadata.algorithm === 'sgd' && deviation > 0 ? lambda / deviation : lambda,
+  };
+}
+
+/** The weight of pairs without a rating; undefined for explicit data. */
+export function unobservedWeight({ params }: JsonObject): number | undefined {
+  const own = (params ?? {}) as JsonObject;
+  return own.implicitPrefs === true ? numberOr(own.unobservedWeight, 1) : undefined;
+}
+
+function numberOr(value: Json | undefined, fallback: number): number {
+  return typeof value === 'number' ? value : fallback;
+}
+
+function deviationOf(metadata: JsonObject): number {
+  return numberOr(metadata.ratingDeviation, Number.NaN);
+}
+
+function lambdaOf(params: JsonObject, given: number | undefined): number {
+  const lambda = given ?? numberOr(params.regParamUsers, numberOr(params.regParam, Number.NaN));
+  if (Number.isNaN(lambda))
+    throw new UsageError('the model does not contain the λ of its training', {
+      advice: 'Give regParam',
+    });
+  if (lambda >= 0 && Number.isFinite(lambda)) return lambda;
+  throw new UsageError(`regParam (λ) must be a number of 0 or more, got ${lambda}`);
+}
+
+/** The offset o that is added to the diagonal of each user's equations, in the scale of the ratings. */
+function offsetOf(params: JsonObject, metadata: JsonObject): number {
+  const offset = numberOr(params.regOffset, 0);
+  if (!(offset > 0)) return 0;
+  const deviation = deviationOf(metadata);
+  if (!Number.isNaN(deviation)) return offset * deviation;
+  throw new DataError(
+    'the model was trained with regOffset, but does not contain the deviation of its ratings',
+    { phase: 'fold-in', advice: 'Train it again with this release' },
+  );
+}
 
 /** Ratings of users whose factors are to be computed (folded in), reduced to items that the model knows. */
 interface KnownRatings extends LaterRatings {
@@ -350,10 +443,12 @@ export async function searchForUser(
   const ref = refsOf(SEARCH);
   const [rows, gram] = [ref('rows'), ref('gram')];
   const shifts = rule.implicit && shiftsOf(block, model.items, rule).columns.values;
-  const [masked, given] = maskInput(request.mask, place);
+  const mask = maskInput(request.mask);
+  const given = [...mask.given];
+  if (fixed.gram) given.push([gram, factorsOf(await fixed.gram(ctx.signal), rank)]);
   const task: TaskOf<'search-for-row'> = {
     kernel: 'search-for-row',
-    inputs: { ...index, ...masked, ...(fixed.gram && { gram }) },
+    inputs: { ...index, ...mask.inputs, ...(fixed.gram && { gram }) },
     outputs: { rows },
     params: {
       ...searchParams(request),
@@ -363,14 +458,11 @@ export async function searchForUser(
       shift: Number(shifts?.[0] ?? 0),
     },
   };
-  const all: Given[] = [...given];
-  if (fixed.gram) all.push([gram, factorsOf(await fixed.gram(ctx.signal), rank), place]);
-  const steps = new StepList(contracts);
-  const stride = factorStride(rank, strideStep);
-  steps.allocate(SEARCH, place, rows, { rows: block.ratings + 2, columns: rank, stride });
-  steps.task(SEARCH, place, task);
-  steps.free(SEARCH, place, [rows, ...all.map(([ref]) => ref)]);
-  const results = await runSteps(steps.steps, ctx, { given: all });
-  const [{ solved, items, scores }] = valuesOfStage(results, SEARCH, task.kernel);
-  return solved ? { positions: items, scores } : undefined;
+  const shape = { rows: block.ratings + 2, columns: rank, stride: factorStride(rank, strideStep) };
+  const { values } = await runTask(ctx, SEARCH, place, task, {
+    given,
+    allocates: [[rows, shape]],
+    frees: [rows],
+  });
+  return values.solved ? { positions: values.items, scores: values.scores } : undefined;
 }
