@@ -1,5 +1,5 @@
 import { CapacityError, DataError, DivergedError, throwIfAborted, UsageError } from '../../engine/errors.ts';
-import { noEvents, type ProgressEvent } from '../../engine/events.ts';
+import { noEvents } from '../../engine/events.ts';
 import { startPhase } from '../../engine/phase.ts';
 import { shown } from '../../engine/shown.ts';
 import type { Baselines, PairErrors } from '../../operators/evaluation/rating-facts.ts';
@@ -13,7 +13,7 @@ import { requireReplayable } from '../run-rows.ts';
 import type { RunOptions } from '../run-session.ts';
 import { keptDataset } from '../training/kept-ratings.ts';
 import { isError, requireErrors } from './error-metrics.ts';
-import { type TuningMetric, tuningMetricOf } from './tuning/trial.ts';
+import { requireMaker, type TuningMetric, tuningMetricOf, withoutCoded } from './tuning/trial.ts';
 
 /** An estimator that can be cross-validated: `ALS`, `SGD`, or another object with a `fit`. */
 export interface Estimator {
@@ -100,10 +100,7 @@ export class CrossValidator<P extends object> {
       '{ estimator, grid }',
     );
     const { estimator, grid, numFolds = 3, seed = 0, metric = 'rmse' } = options;
-    if (typeof estimator !== 'function')
-      throw new UsageError(
-        `estimator must be a function such as (params) => new ALS(params), got ${shown(estimator)}`,
-      );
+    requireMaker(estimator);
     if (!Array.isArray(grid))
       throw new UsageError(
         `grid must be an array of parameters such as paramGrid({ rank: [8, 16] }), got ${shown(grid)}`,
@@ -137,19 +134,17 @@ export class CrossValidator<P extends object> {
     });
     const folds = ratings.kFold(this.numFolds, { seed: this.seed, userCol: user, itemCol: item });
     const phase = startPhase(onEvent, 'cross-validate', 'fits', this.#candidates.length * folds.length);
-    const runs = this.#candidates.map(
-      ({ params, estimator }) => new CandidateRun(params, estimator, this.metric),
-    );
+    const runs: Candidate<P>[] = this.#candidates.map((one) => ({ ...one, folds: [], seconds: 0 }));
     // A fold is loaded once for all combinations; only one fold is in memory at a time.
     for (const [i, fold] of folds.entries()) {
       const { test } = fold;
       const train = keptDataset(fold.train);
       for (const [at, run] of runs.entries()) {
-        await run.fold({ train, test }, i, { signal, onEvent });
+        await runFold(run, { train, test }, i, this.metric, { signal, onEvent });
         phase.progress(i * runs.length + at + 1);
       }
     }
-    const results = runs.map((run) => run.result());
+    const results = runs.map(resultOf);
     for (const result of results) onEvent({ type: 'note', text: describeResult(result, this.metric) });
     phase.end(this.#candidates.length * folds.length);
     const best = this.#best(results);
@@ -174,63 +169,56 @@ export class CrossValidator<P extends object> {
   }
 }
 
-/** Runs one combination over the folds. */
-class CandidateRun<P extends object> {
-  readonly #params: P;
-  readonly #estimator: Estimator;
-  readonly #metric: CrossValidationMetric;
-  readonly #errors: FoldErrors[] = [];
-  #failure: DivergedError | CapacityError | undefined;
-  #seconds = 0;
+/** A combination with what its folds have given so far. */
+interface Candidate<P extends object> {
+  readonly params: P;
+  readonly estimator: Estimator;
+  readonly folds: FoldErrors[];
+  seconds: number;
+  failure?: DivergedError | CapacityError;
+}
 
-  constructor(params: P, estimator: Estimator, metric: CrossValidationMetric) {
-    this.#params = params;
-    this.#estimator = estimator;
-    this.#metric = metric;
-  }
-
-  /** Trains and measures on one fold; does nothing if the combination failed before. */
-  async fold({ train, test }: TrainTest, fold: number, { signal, onEvent }: RunOptions): Promise<void> {
-    if (this.#failure !== undefined) return;
-    const started = performance.now();
-    try {
-      throwIfAborted(signal, 'cross-validate');
-      // Warnings with a code are about the ratings and would repeat in each fit; the last fit reports them.
-      const model = await this.#estimator.fit(train, {
-        signal,
-        onEvent: (event: ProgressEvent) =>
-          void (event.type === 'warning' && event.code === undefined && onEvent?.(event)),
+/** Trains and measures a combination on one fold; does nothing if it failed before. */
+async function runFold(
+  candidate: Candidate<object>,
+  { train, test }: TrainTest,
+  fold: number,
+  metric: CrossValidationMetric,
+  { signal, onEvent }: RunOptions,
+): Promise<void> {
+  if (candidate.failure !== undefined) return;
+  const started = performance.now();
+  try {
+    throwIfAborted(signal, 'cross-validate');
+    const model = await candidate.estimator.fit(train, { signal, onEvent: withoutCoded(onEvent) });
+    const measured = await measure(model, { train, test }, metric, signal);
+    if (measured.pairs === measured.coldPairs)
+      throw new DataError(`fold ${fold + 1} has no pair whose user and item are in the other folds`, {
+        phase: 'cross-validate',
+        advice: 'Use fewer folds, or more ratings',
       });
-      const measured = await measure(model, { train, test }, this.#metric, signal);
-      if (measured.pairs === measured.coldPairs)
-        throw new DataError(`fold ${fold + 1} has no pair whose user and item are in the other folds`, {
-          phase: 'cross-validate',
-          advice: 'Use fewer folds, or more ratings',
-        });
-      this.#errors.push(measured);
-    } catch (error) {
-      if (!(error instanceof DivergedError || error instanceof CapacityError)) throw error;
-      this.#failure = error;
-    } finally {
-      this.#seconds += (performance.now() - started) / 1000;
-    }
+    candidate.folds.push(measured);
+  } catch (error) {
+    if (!(error instanceof DivergedError || error instanceof CapacityError)) throw error;
+    candidate.failure = error;
+  } finally {
+    candidate.seconds += (performance.now() - started) / 1000;
   }
+}
 
-  result(): CrossValidationResult<P> {
-    const [params, folds, seconds] = [this.#params, this.#errors, this.#seconds];
-    if (this.#failure !== undefined)
-      return { params, value: NaN, rmse: NaN, mae: NaN, folds, seconds, failure: this.#failure };
-    const baselines = folds.map((fold) => fold.baselines).filter((of) => of !== undefined);
-    const ofMeans =
-      baselines.length < folds.length
-        ? undefined
-        : {
-            mean: meanErrors(baselines.map(({ mean }) => mean)),
-            dampedMeans: meanErrors(baselines.map(({ dampedMeans }) => dampedMeans)),
-          };
-    const value = folds.reduce((sum, fold) => sum + fold.value, 0) / folds.length;
-    return { params, value, ...meanErrors(folds), folds, baselines: ofMeans, seconds };
-  }
+function resultOf<P extends object>(candidate: Candidate<P>): CrossValidationResult<P> {
+  const { params, folds, seconds, failure } = candidate;
+  if (failure !== undefined) return { params, value: NaN, rmse: NaN, mae: NaN, folds, seconds, failure };
+  const baselines = folds.map((fold) => fold.baselines).filter((of) => of !== undefined);
+  const ofMeans =
+    baselines.length < folds.length
+      ? undefined
+      : {
+          mean: meanErrors(baselines.map(({ mean }) => mean)),
+          dampedMeans: meanErrors(baselines.map(({ dampedMeans }) => dampedMeans)),
+        };
+  const value = folds.reduce((sum, fold) => sum + fold.value, 0) / folds.length;
+  return { params, value, ...meanErrors(folds), folds, baselines: ofMeans, seconds };
 }
 
 /** Measures a fold's model by the metric. */

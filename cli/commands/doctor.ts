@@ -71,10 +71,8 @@ export const command = defineCommand({
   run: async ({ values, given, positionals }, context) => {
     const { signal } = context;
     const { userCol, itemCol, ratingCol } = values;
-    if (values.tune && values.checkKernels)
-      throw new UsageError('--tune and --check-kernels exclude each other', {
-        advice: 'Run one after the other',
-      });
+    if (values.checkKernels && values.tune)
+      refuseFlags(given, ['tune'], 'and --check-kernels exclude each other', 'Run one after the other');
     if (!values.checkKernels) refuseFlags(given, ['kernel', 'workers'], 'acts only with --check-kernels');
     if (values.tune)
       return (await import('../doctor/tune.ts')).tune(

@@ -117,16 +117,14 @@ async function planOfData(
   given: ReadonlySet<string>,
   context: CommandContext,
 ): Promise<Plans> {
-  if (values.devices !== undefined)
-    throw new UsageError('--devices acts only without data', {
-      advice: 'Give --users, --items and --ratings in place of the paths',
-    });
-  for (const name of ['users', 'items', 'ratings'] as const) {
-    if (values[name] !== undefined)
-      throw new UsageError(`--${name} and paths of ratings exclude each other`, {
-        advice: 'Leave the counts out: they come from the ratings',
-      });
-  }
+  const instead = 'Give --users, --items and --ratings in place of the paths';
+  refuseFlags(given, ['devices'], 'acts only without data', instead);
+  refuseFlags(
+    given,
+    ['users', 'items', 'ratings'],
+    'and paths of ratings exclude each other',
+    'Leave the counts out: they come from the ratings',
+  );
   const { signal, onEvent, profile } = context;
   const trainer = await trainerOf(values, given);
   await using session = await openSession(values, { signal, profile });

@@ -1,4 +1,4 @@
-import { document, element, table } from './document.ts';
+import { document, element, svgElement, table } from './document.ts';
 import { Plot } from '../generated/charts.js';
 
 /** One quantity of a chart, distinguished not only by colour. */
@@ -51,36 +51,25 @@ export function figure({ title, summary, series = [], options, tips = [], number
     svg.setAttribute('aria-label', `${title}. ${summary}`);
     return element('div', { class: `chart ${name}` }, svg, tipLayer(tips, svg));
   });
-  const keys = series.map(({ name, style }) => element('span', { class: 'key' }, sample(style), name));
+  const keys = series.map(({ name, style }) => element('span.key', sample(style), name));
   return element(
     'figure',
-    {},
-    element('figcaption', {}, element('strong', {}, title), ' ', element('span', {}, summary)),
-    keys.length > 1 ? element('div', { class: 'legend' }, ...keys) : undefined,
+    element('figcaption', element('strong', title), ' ', element('span', summary)),
+    keys.length > 1 ? element('div.legend', ...keys) : undefined,
     ...drawings,
-    numbers && element('details', {}, element('summary', {}, 'Numbers'), table(numbers.head, numbers.rows)),
+    numbers && element('details', element('summary', 'Numbers'), table(numbers.head, numbers.rows)),
   );
 }
 
 /** A short line in the style of a quantity. */
 function sample(style: number): Element {
-  const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
-  for (const [name, value] of Object.entries({ width: '28', height: '8', 'aria-hidden': 'true' }))
-    svg.setAttribute(name, value);
-  const line = document.createElementNS('http://www.w3.org/2000/svg', 'line');
   const { stroke: colour, strokeDasharray } = stroke(style);
-  for (const [name, value] of Object.entries({
-    x1: '0',
-    x2: '28',
-    y1: '4',
-    y2: '4',
-    stroke: colour,
-    'stroke-width': '3',
-    'stroke-dasharray': strokeDasharray,
-  }))
-    line.setAttribute(name, value);
-  svg.appendChild(line);
-  return svg;
+  const line = { x1: 0, x2: 28, y1: 4, y2: 4, stroke: colour };
+  return svgElement(
+    'svg',
+    { width: 28, height: 8, 'aria-hidden': 'true' },
+    svgElement('line', { ...line, 'stroke-width': 3, 'stroke-dasharray': strokeDasharray }),
+  );
 }
 
 /** A point of a chart in the units of its scales, with its tooltip. */

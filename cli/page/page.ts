@@ -35,30 +35,26 @@ export function pageOf({ title, lead, warnings = [], sections }: Report): string
       : element(
           'div',
           { class: 'warnings', role: 'note' },
-          element('ul', {}, ...warnings.map((text) => element('li', {}, text))),
+          element('ul', ...warnings.map((text) => element('li', text))),
         );
   const links = element(
     'nav',
     { 'aria-label': 'Contents' },
     element(
       'ul',
-      {},
-      ...sections.map(({ heading }) =>
-        element('li', {}, element('a', { href: `#${idOf(heading)}` }, heading)),
-      ),
+      ...sections.map(({ heading }) => element('li', element('a', { href: `#${idOf(heading)}` }, heading))),
     ),
   );
   const main = element(
     'main',
-    {},
-    element('h1', {}, title),
+    element('h1', title),
     ...(lead ? leadOf(lead) : []),
     notes,
     ...(lead?.charts ?? []).map(figure),
     links,
     ...sections.map(sectionOf),
   );
-  const titleText = element('title', {}, title).outerHTML;
+  const titleText = element('title', title).outerHTML;
   return withoutControls(
     `<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n${GENERATOR}\n<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">\n${titleText}\n<style>${style}</style>\n</head>\n<body>\n${main.outerHTML}\n</body>\n</html>\n`,
   );
@@ -68,39 +64,33 @@ function leadOf({ verdict: { tone, text, detail }, tiles = [] }: Lead): HTMLElem
   const line = element(
     'p',
     { class: `verdict ${tone}` },
-    element('strong', {}, text),
-    detail === undefined ? undefined : element('span', {}, detail),
+    element('strong', text),
+    detail === undefined ? undefined : element('span', detail),
   );
   const numbers = tiles.map(({ name, value, remark }) =>
     element(
       'div',
-      {},
-      element('dt', {}, name),
-      element(
-        'dd',
-        {},
-        element('strong', {}, value),
-        remark === undefined ? undefined : element('span', {}, remark),
-      ),
+      element('dt', name),
+      element('dd', element('strong', value), remark === undefined ? undefined : element('span', remark)),
     ),
   );
-  return [line, ...(numbers.length === 0 ? [] : [element('dl', { class: 'tiles' }, ...numbers)])];
+  return [line, ...(numbers.length === 0 ? [] : [element('dl.tiles', ...numbers)])];
 }
 
 function sectionOf({ heading, text, facts, charts = [], tables = [], drawing, code }: Section): HTMLElement {
   return element(
     'section',
     { id: idOf(heading), 'aria-label': heading },
-    element('h2', {}, heading),
-    text === undefined ? undefined : element('p', {}, text),
-    code === undefined ? undefined : element('pre', {}, code),
+    element('h2', heading),
+    text === undefined ? undefined : element('p', text),
+    code === undefined ? undefined : element('pre', code),
     facts && factList(facts),
     drawing?.(),
     ...charts.map(figure),
     ...tables.flatMap(({ title, head, rows, numbers }) => [
-      title === undefined ? undefined : element('h3', {}, title),
+      title === undefined ? undefined : element('h3', title),
       rows.length > 12
-        ? element('details', {}, element('summary', {}, `${rows.length} rows`), table(head, rows, numbers))
+        ? element('details', element('summary', `${rows.length} rows`), table(head, rows, numbers))
         : table(head, rows, numbers),
     ]),
   );

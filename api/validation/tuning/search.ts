@@ -14,6 +14,7 @@ import {
   type TrialRatings,
   type TunedEstimator,
   type TuningMetric,
+  withoutCoded,
 } from './trial.ts';
 import type { SearchStrategy, TrainValidationSplitOptions, TuneOptions } from './tuning-options.ts';
 
@@ -202,9 +203,6 @@ export class Search {
   ): Promise<RanTrial> {
     const { signal, onEvent } = this.#run;
     throwIfAborted(signal, 'tune');
-    // Warnings with a code are about the ratings and would repeat in each fit; the last fit reports them.
-    const own = (event: ProgressEvent) =>
-      void (event.type === 'warning' && event.code === undefined && onEvent(event));
     const both = signal === undefined ? this.#ending.signal : AbortSignal.any([signal, this.#ending.signal]);
     const { metric } = this.#split;
     const isBest = (value: number) =>
@@ -219,7 +217,7 @@ export class Search {
         rankUsers: this.#options.rankUsers,
         ranks: ranking,
         signal: both,
-        onEvent: own,
+        onEvent: withoutCoded(onEvent),
         ...how,
       },
       this.#ratings,

@@ -30,6 +30,7 @@ import { checkSpace, gridOf, randomTrials, type TrialParams } from './search-spa
 import { bestOf, type PlannedTrial, Search } from './search.ts';
 import {
   isOwn,
+  requireMaker,
   type Trial,
   type TrialRatings,
   type TunedEstimator,
@@ -257,10 +258,7 @@ function checkTuning(options: TrainValidationSplitOptions): void {
     trials = USUAL_TRIALS,
     parallelism = 1,
   } = options;
-  if (typeof estimator !== 'function')
-    throw new UsageError(
-      `estimator must be a function such as (params) => new ALS(params), got ${shown(estimator)}`,
-    );
+  requireMaker(estimator);
   if ((grid === undefined) === (space === undefined))
     throw new UsageError('TrainValidationSplit takes a grid, or a space', {
       advice: "For example { space: { rank: [8, 16], regParam: { from: 0.01, to: 0.1, scale: 'log' } } }",

@@ -1,5 +1,7 @@
 import { isError } from '../error-metrics.ts';
-import { CapacityError, DataError, DivergedError } from '../../../engine/errors.ts';
+import { CapacityError, DataError, DivergedError, UsageError } from '../../../engine/errors.ts';
+import { type EventSink, noEvents } from '../../../engine/events.ts';
+import { shown } from '../../../engine/shown.ts';
 import type { AlsStart } from '../../../operators/als/factors.ts';
 import type { HeldOutRanking } from '../../../operators/evaluation/ranking/held-out-ranking.ts';
 import type { TrainingIteration } from '../../../operators/training/training.ts';
@@ -92,6 +94,22 @@ export type TuningMetric = 'rmse' | 'mae' | RankingMetricName;
 /** The metric with a name. Throws UsageError for an unknown name. */
 export function tuningMetricOf(text: string): TuningMetric {
   return isError(text) ? text : parseMetric(text, 'metric').name;
+}
+
+/** Throws UsageError for an option `estimator` that makes none. */
+export function requireMaker(estimator: unknown): void {
+  if (typeof estimator !== 'function')
+    throw new UsageError(
+      `estimator must be a function such as (params) => new ALS(params), got ${shown(estimator)}`,
+    );
+}
+
+/**
+ * A listener for one of many fits: warnings with a code are about the ratings and would repeat in each fit;
+ * the last fit reports them.
+ */
+export function withoutCoded(onEvent: EventSink = noEvents): EventSink {
+  return (event) => void (event.type === 'warning' && event.code === undefined && onEvent(event));
 }
 
 /** Trains one trial. If it diverges or does not fit, the trial has a failure; another error is thrown. */

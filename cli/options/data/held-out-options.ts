@@ -49,19 +49,14 @@ type HeldOutValues = Values<typeof heldOutOptions> & {
   readonly targetRmse?: number;
 };
 
+const LEAVE_OUT = 'Leave one of them out';
+
 /** Throws UsageError for flags that exclude each other or have no effect. */
 export function checkHeldOut(values: HeldOutValues, given: ReadonlySet<string>): void {
-  const kinds = (
-    [
-      ['--test', values.test],
-      ['--test-fraction', values.testFraction],
-      ['--test-leave-out', values.testLeaveOut],
-    ] as const
-  ).filter(([, value]) => value !== undefined);
-  if (kinds.length > 1)
-    throw new UsageError(`${kinds[0][0]} and ${kinds[1][0]} exclude each other`, {
-      advice: 'Leave one of them out',
-    });
+  const held = (['test', 'testFraction', 'testLeaveOut'] as const).filter(
+    (name) => values[name] !== undefined,
+  );
+  refuseSeveral(held);
   const drawn = values.testFraction !== undefined || values.testLeaveOut !== undefined;
   if (!drawn)
     refuseFlags(
@@ -70,20 +65,24 @@ export function checkHeldOut(values: HeldOutValues, given: ReadonlySet<string>):
       'acts only with --test-fraction or --test-leave-out',
       'Leave it out, or say how many ratings are held out',
     );
-  for (const [flag, value] of [
-    ['--early-stop', values.earlyStop],
-    ['--target-rmse', values.targetRmse],
-  ] as const) {
-    if (value !== undefined && kinds.length === 0)
-      throw new UsageError(`${flag} needs held-out ratings`, {
-        advice: 'Give them with --test PATH or --test-fraction 0.1',
-      });
-  }
+  if (held.length === 0)
+    refuseFlags(
+      given,
+      ['earlyStop', 'targetRmse'],
+      'needs held-out ratings',
+      'Give them with --test PATH or --test-fraction 0.1',
+    );
   if (values.timestampCol !== undefined && values.onDuplicates !== 'last' && values.testBy !== 'time') {
     throw new UsageError('--timestamp-col acts only with --on-duplicates last or --test-by time', {
-      advice: 'Leave one of them out',
+      advice: LEAVE_OUT,
     });
   }
+}
+
+/** Throws UsageError for more than one of flags that exclude each other. */
+function refuseSeveral([first, second]: readonly string[]): void {
+  if (second !== undefined)
+    refuseFlags(new Set([first]), [first], `and --${flagName(second)} exclude each other`, LEAVE_OUT);
 }
 
 /** "881250949", or a date such as 2024-06-01. */
@@ -131,19 +130,15 @@ const kinds = ['testFraction', 'testLeaveOut', 'folds', 'before'] as const;
 /** Throws UsageError unless exactly one split is chosen, and for flags that have no effect on it. */
 export function checkSplit(values: SplitValues, given: ReadonlySet<string>): void {
   const named = kinds.filter((name) => values[name] !== undefined);
-  const flag = (name: string) => `--${flagName(name)}`;
   if (named.length === 0)
     throw new UsageError('split needs a kind of split', {
-      advice: `Give one of ${kinds.map(flag).join(', ')}, such as --test-fraction 0.1`,
+      advice: `Give one of ${kinds.map((name) => `--${flagName(name)}`).join(', ')}, such as --test-fraction 0.1`,
     });
-  if (named.length > 1)
-    throw new UsageError(`${flag(named[0])} and ${flag(named[1])} exclude each other`, {
-      advice: 'Leave one of them out',
-    });
+  refuseSeveral(named);
   const [kind] = named;
   const byTime = kind === 'before' || values.testBy === 'time';
   const idle = (name: string, acts: boolean, only: string) => {
-    if (!acts) refuseFlags(given, [name], `acts only ${only}`, 'Leave one of them out');
+    if (!acts) refuseFlags(given, [name], `acts only ${only}`, LEAVE_OUT);
   };
   idle(
     'testBy',

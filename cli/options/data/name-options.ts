@@ -1,9 +1,8 @@
 import type { Session } from '../../../index.ts';
 import type { ItemNamesOptions } from '../../../api/serving/read-item-names.ts';
-import { UsageError } from '../../../engine/errors.ts';
 import type { CommandContext } from '../../commands/command.ts';
 import { text } from '../kinds.ts';
-import { flagName, type Values } from '../option.ts';
+import { refuseFlags, type Values } from '../option.ts';
 
 /** Flags of commands that show items. */
 export const nameOptions = {
@@ -30,11 +29,10 @@ export type NameValues = Values<typeof nameOptions> & Partial<Values<typeof name
 const columnFlags = ['itemNamesIdCol', 'itemNamesCol', 'itemNamesGenreCol'] as const;
 
 /** Throws UsageError for a flag that has no effect. */
-export function checkNameFlags({ itemNames, ...columns }: NameValues): void {
-  const idle = columnFlags.find((key) => columns[key] !== undefined);
-  if (itemNames !== undefined || idle === undefined) return;
-  const advice = 'Leave it out, or name the file';
-  throw new UsageError(`--${flagName(idle)} acts only with --item-names`, { advice });
+export function checkNameFlags({ itemNames, ...columns }: Partial<NameValues>): void {
+  const idle = columnFlags.filter((key) => columns[key] !== undefined);
+  if (itemNames === undefined)
+    refuseFlags(new Set(idle), idle, 'acts only with --item-names', 'Leave it out, or name the file');
 }
 
 type NameContext = Pick<CommandContext, 'signal' | 'onEvent'>;

@@ -23,7 +23,7 @@ import {
   parquetBackendOption,
   spillDirOption,
 } from '../machine-options.ts';
-import { grouped, flagName, type Values } from '../option.ts';
+import { flagName, grouped, refuseFlags, type Values } from '../option.ts';
 import { commonOptions, forceOption, profileOption, reportOption, traceOption } from '../output-options.ts';
 import { bounds } from '../../../api/check-objects.ts';
 import { CHECKPOINT_INTERVAL } from '../../../api/training/checkpoints/checkpoint-options.ts';
@@ -113,73 +113,48 @@ export function checkTraining(
     Partial<Pick<TrainCommandValues, 'initModel' | 'ranking' | 'testOutput' | 'report' | keyof NameValues>>,
   given: ReadonlySet<string>,
 ): void {
-  checkNames(values);
+  const { initModel, checkpointDir, precision } = values;
+  const isDrawn = values.testFraction !== undefined || values.testLeaveOut !== undefined;
+  const refuse = (name: string, fault: string, advice = 'Leave one of them out') =>
+    refuseFlags(given, [name], fault, advice);
+  checkNameFlags(values);
+  if (values.report === undefined)
+    refuse(
+      'itemNames',
+      'acts only with --report, whose page shows the names',
+      'Leave it out, or give --report FILE; recommend takes --item-names too',
+    );
   checkAlgorithm(values, given);
   checkHeldOut(values, given);
-  checkUsesOfHeldOut(values, given);
-  checkCheckpoints(values);
-  if (values.device === 'cpu') {
-    if (values.precision === 'f16' || values.precision === 'int8')
-      throw new UsageError(
-        `--precision ${values.precision} cannot be used with --device cpu, which computes in float32`,
-        { advice: 'Leave one of them out' },
-      );
-    if (values.kernel !== undefined)
-      throw new UsageError('--kernel cannot be used with --device cpu: it names a kernel for GPUs', {
-        advice: 'Leave one of them out',
-      });
-    if (values.deviceMemory !== undefined)
-      throw new UsageError('--device-memory cannot be used with --device cpu', {
-        advice: 'Leave one of them out; --memory-budget bounds the memory of the process',
-      });
-  }
-}
-
-/** Throws UsageError for flags of item names without a report that shows them. */
-function checkNames({
-  report,
-  itemNames,
-  itemNamesIdCol,
-  itemNamesCol,
-  itemNamesGenreCol,
-}: Partial<Pick<TrainCommandValues, 'report' | keyof NameValues>>): void {
-  checkNameFlags({ itemNames, itemNamesIdCol, itemNamesCol, itemNamesGenreCol });
-  if (itemNames !== undefined && report === undefined)
-    throw new UsageError('--item-names acts only with --report, whose page shows the names', {
-      advice: 'Leave it out, or give --report FILE; recommend takes --item-names too',
-    });
-}
-
-/**
- * Throws UsageError for flags that need held-out ratings, or ratings held out at random or by time, if there
- * are none.
- */
-function checkUsesOfHeldOut(
-  values: Pick<TrainingValues, 'test' | 'testFraction' | 'testLeaveOut'> &
-    Partial<Pick<TrainCommandValues, 'initModel' | 'ranking' | 'testOutput'>>,
-  given: ReadonlySet<string>,
-): void {
-  if (values.ranking && values.initModel !== undefined)
-    throw new UsageError(
-      '--ranking cannot be used with --init-model: the ratings that the model was trained on before ' +
-        'are not known',
-      { advice: 'Rank afterwards: evaluate MODEL TEST --ranking --exclude RATINGS' },
+  if (initModel !== undefined && values.ranking)
+    refuse(
+      'ranking',
+      'cannot be used with --init-model: the ratings that the model was trained on before are not known',
+      'Rank afterwards: evaluate MODEL TEST --ranking --exclude RATINGS',
     );
-  const isHeldOut =
-    values.test !== undefined || values.testFraction !== undefined || values.testLeaveOut !== undefined;
-  const idle = isHeldOut ? undefined : (['ranking', 'rankUsers'] as const).find((name) => given.has(name));
-  if (
-    values.testOutput !== undefined &&
-    values.testFraction === undefined &&
-    values.testLeaveOut === undefined
-  )
-    throw new UsageError('--test-output acts only with --test-fraction or --test-leave-out', {
-      advice: 'Leave it out, or say how many ratings are held out',
-    });
-  if (idle !== undefined)
-    throw new UsageError(`--${flagName(idle)} needs held-out ratings`, {
-      advice: 'Give them with --test PATH or --test-fraction 0.1',
-    });
+  if (!isDrawn)
+    refuse(
+      'testOutput',
+      'acts only with --test-fraction or --test-leave-out',
+      'Leave it out, or say how many ratings are held out',
+    );
+  if (!isDrawn && values.test === undefined)
+    for (const name of ['ranking', 'rankUsers'])
+      refuse(name, 'needs held-out ratings', 'Give them with --test PATH or --test-fraction 0.1');
+  if (checkpointDir === undefined)
+    for (const name of ['checkpointInterval', ...(values.resume ? ['resume'] : [])])
+      refuse(name, 'acts only with --checkpoint-dir', 'Give both, or leave it out');
+  if (initModel !== undefined)
+    refuse('checkpointDir', 'cannot be used with --init-model, whose few epochs are run again in a moment');
+  if (values.device !== 'cpu') return;
+  if (precision === 'f16' || precision === 'int8')
+    refuse('precision', `${precision} cannot be used with --device cpu, which computes in float32`);
+  refuse('kernel', 'cannot be used with --device cpu: it names a kernel for GPUs');
+  refuse(
+    'deviceMemory',
+    'cannot be used with --device cpu',
+    'Leave one of them out; --memory-budget bounds the memory of the process',
+  );
 }
 
 type CheckpointValues = Values<typeof checkpointOptions>;
@@ -191,21 +166,6 @@ export function fitCheckpoints({
   resume,
 }: CheckpointValues): Partial<CheckpointValues> {
   return checkpointDir === undefined ? {} : { checkpointDir, checkpointInterval, resume };
-}
-
-/** Throws UsageError for a flag that has no effect with the others. */
-function checkCheckpoints(values: CheckpointValues & { readonly initModel?: string | undefined }): void {
-  const { checkpointDir, checkpointInterval, resume, initModel } = values;
-  const idle = checkpointInterval !== undefined ? 'checkpointInterval' : resume ? 'resume' : undefined;
-  if (checkpointDir === undefined && idle !== undefined)
-    throw new UsageError(`--${flagName(idle)} acts only with --checkpoint-dir`, {
-      advice: 'Give both, or leave it out',
-    });
-  if (checkpointDir !== undefined && initModel !== undefined)
-    throw new UsageError(
-      '--checkpoint-dir cannot be used with --init-model, whose few epochs are run again in a moment',
-      { advice: 'Leave one of them out' },
-    );
 }
 
 const MOST_BYTES = 64 * 2 ** 20;
@@ -234,11 +194,8 @@ export async function withPlan<V extends PlannedValues>(
     throw new UsageError(`--algorithm ${values.algorithm} contradicts the plan, which is of ${algorithm}`, {
       advice: 'Leave it out',
     });
-  const foreign = namesOfOnly(algorithm === 'als' ? 'sgd' : 'als').find((name) => given.has(name));
-  if (foreign !== undefined)
-    throw new UsageError(`--${flagName(foreign)} contradicts the plan, which is of ${algorithm}`, {
-      advice: 'Leave it out',
-    });
+  const others = namesOfOnly(algorithm === 'als' ? 'sgd' : 'als');
+  refuseFlags(given, others, `contradicts the plan, which is of ${algorithm}`, 'Leave it out');
   const names = Object.keys(tables[algorithm].params) as (keyof AllParams)[];
   const other = names.find((name) => given.has(name) && values[name] !== params[name]);
   if (other !== undefined)

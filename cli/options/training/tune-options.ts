@@ -11,7 +11,7 @@ import {
   parquetBackendOption,
   spillDirOption,
 } from '../machine-options.ts';
-import { flagName, grouped, nearestFlag, type Values } from '../option.ts';
+import { flagName, grouped, nearestFlag, refuseFlags, type Values } from '../option.ts';
 import { commonOptions, forceOption, profileOption, reportOption, traceOption } from '../output-options.ts';
 import { checkAlgorithm, type Algorithm, paramOptions, tables } from './param-options.ts';
 import { modelDirOption } from './training-options.ts';
@@ -102,14 +102,10 @@ export function spaceOf(
     values.try === undefined
       ? { space: others(usualSpace(usual, values), given), algorithms: [usual] }
       : readSpace(values.try, usual);
-  if ('algorithm' in space && given.has('algorithm'))
-    throw new UsageError('--algorithm and --try algorithm exclude each other', {
-      advice: 'Leave one of them out',
-    });
-  if (given.has('validation') && given.has('validationFraction'))
-    throw new UsageError('--validation and --validation-fraction exclude each other', {
-      advice: 'Leave one of them out',
-    });
+  const both = (name: string, other: string) =>
+    refuseFlags(given, [name], `and ${other} exclude each other`, 'Leave one of them out');
+  if ('algorithm' in space) both('algorithm', '--try algorithm');
+  if (given.has('validationFraction')) both('validation', '--validation-fraction');
   if (algorithms.length === 1) checkAlgorithm({ ...values, algorithm: algorithms[0] }, given);
   const twice = Object.keys(space).find((name) => given.has(name));
   if (twice !== undefined)

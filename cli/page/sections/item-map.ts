@@ -58,7 +58,7 @@ export function itemMapSection(
     heading: 'Map of items',
     text,
     drawing: () =>
-      element('figure', {}, genres?.legend() ?? legend(items, bounds), mapOf(dots, { labels, text, genres })),
+      element('figure', genres?.legend() ?? legend(items, bounds), mapOf(dots, { labels, text, genres })),
   };
 }
 
@@ -150,13 +150,12 @@ function legend(items: readonly MappedItem[], bounds: readonly number[]): HTMLEl
   const keys = bounds.map((least, at) => {
     const most = at + 1 < bounds.length ? bounds[at + 1] - 1 : items[0].ratings;
     return element(
-      'span',
-      { class: 'key' },
+      'span.key',
       element('i', { class: `c${COLOURS - bounds.length + at}` }),
       range(least, most),
     );
   });
-  return element('div', { class: 'legend' }, element('span', {}, 'Ratings of the item:'), ...keys);
+  return element('div.legend', element('span', 'Ratings of the item:'), ...keys);
 }
 
 /** A label next to a point of a drawing: its position in percent, and its number of letters. */
@@ -255,9 +254,9 @@ function genreLegend(own: readonly Counted[], { other, without }: GreyItems): HT
   const names = [...(other > 0 ? ['other'] : []), ...(without > 0 ? ['none'] : [])];
   const grey = names.length === 0 ? [] : [key(GREY, names.join(' or '), other + without)];
   const keys = own.map(([genre, count], at) => key(`kind-${at}`, genre ?? '', count));
-  return element('div', { class: 'legend' }, element('span', {}, 'Genre, items:'), ...keys, ...grey);
+  return element('div.legend', element('span', 'Genre, items:'), ...keys, ...grey);
 }
 
 function key(colour: string, text: string, count: number): HTMLElement {
-  return element('span', { class: 'key' }, element('i', { class: colour }), `${text} ${formatCount(count)}`);
+  return element('span.key', element('i', { class: colour }), `${text} ${formatCount(count)}`);
 }

@@ -113,7 +113,7 @@ function planGraph(plan: PhysicalPlan): HTMLElement {
     ...arrows,
     ...boxes,
   );
-  return element('div', { class: 'scroll' }, svg);
+  return element('div.scroll', svg);
 }
 
 /** The lines of a box: name, places, kernel, planned cost, measured time. */
@@ -167,7 +167,7 @@ function arrowOf(graph: Graph, { from, to, back }: PlanEdge, at: number, title: 
   return svgElement(
     'path',
     { d: path, class: back ? 'edge back' : 'edge', 'marker-end': 'url(#arrow)' },
-    svgElement('title', {}, title),
+    svgElement('title', title),
   );
 }
 
@@ -190,7 +190,6 @@ function boxOf({ x, y, width, height }: Box, phase: string, lines: readonly stri
 function arrowHead(): SVGElement {
   return svgElement(
     'defs',
-    {},
     svgElement(
       'marker',
       { id: 'arrow', viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: 'auto' },

@@ -15,7 +15,7 @@ export function samplesSection(
   return {
     heading: 'Recommendations',
     text: `For ${counted(samples.length, 'user')} with ${samples.length > 1 ? 'many, some and few' : 'their'} training ratings, items that they have not rated.`,
-    drawing: () => element('div', {}, ...samples.map((sample) => sampleOf(sample, title))),
+    drawing: () => element('div', ...samples.map((sample) => sampleOf(sample, title))),
   };
 }
 
@@ -26,15 +26,13 @@ function sampleOf(
   const own = rated.map(({ item, rating }) => [title(item), String(Number(rating.toPrecision(4)))]);
   const found = recommended.map(({ item, score }) => [title(item), score.toFixed(2)]);
   return element(
-    'div',
-    { class: 'sample' },
-    element('h3', {}, `User ${String(user)}, ${counted(ratings, 'rating')}`),
-    element('div', {}, table(['rated highest', 'rating'], own)),
+    'div.sample',
+    element('h3', `User ${String(user)}, ${counted(ratings, 'rating')}`),
+    element('div', table(['rated highest', 'rating'], own)),
     element(
       'div',
-      {},
       found.length === 0
-        ? element('p', {}, 'No item is left to recommend.')
+        ? element('p', 'No item is left to recommend.')
         : table(['recommended', 'predicted'], found),
     ),
   );
