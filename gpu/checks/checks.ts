@@ -12,8 +12,6 @@ import { sgdTilesChecks } from './sgd/sgd-tiles.check.ts';
 import { sgdWavesChecks } from './sgd/sgd-waves.check.ts';
 import { rowShiftsChecks } from './solve/row-shifts.check.ts';
 import { solveCgRegistersChecks, solveChecks } from './solve/solve.check.ts';
-import { exchangedVectorChecks } from './vectors/exchanged-vectors.check.ts';
-import { dataParallelChecks } from './equations/data-parallel.check.ts';
 import { halfIterationChecks, implicitChecks } from './update/half-iteration.check.ts';
 import { updateShortChecks } from './update/update-short.check.ts';
 import { updateTensorChecks } from './update/update-tensor.check.ts';
@@ -28,7 +26,6 @@ export const updateChecks: readonly KernelCheck[] = [
   ...solveChecks,
   ...vectorChecks,
   ...wideChecks,
-  ...exchangedVectorChecks,
   ...toInt8Checks,
   ...copiesChecks,
 ];
@@ -56,11 +53,7 @@ export const sgdChecks: readonly KernelCheck[] = [
  */
 export function allChecks(info: GpuInfo): KernelCheck[] {
   const longest = info.software ? 1000 : LONGEST;
-  const halfIterations = [
-    ...halfIterationChecks(info, longest),
-    ...dataParallelChecks(info, info.software ? 1000 : 3000),
-    ...implicitChecks(info, longest),
-  ];
+  const halfIterations = [...halfIterationChecks(info, longest), ...implicitChecks(info, longest)];
   return [...updateChecks, ...subgroupChecks, ...taskChecks(), ...sgdChecks, ...halfIterations];
 }
 

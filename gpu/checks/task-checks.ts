@@ -14,7 +14,9 @@ import { type TaskResult, type TaskSample, taskSamples, worse } from '../../oper
 import { handlers } from '../generated/tasks.ts';
 import type { GpuTaskScope } from '../handler.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
-import type { KernelCheck } from './support/check.ts';
+import { updateVariants } from '../update/choice/variants.ts';
+import type { GpuInfo } from '../webgpu/gpu-info.ts';
+import { CG_HALF_LIMIT, type KernelCheck } from './support/check.ts';
 import { openTask } from './support/run-kernel.ts';
 
 /** Checks that are named for the task's largest kernel, not for the task. */
@@ -30,15 +32,62 @@ export function taskCheck(sample: TaskSample): KernelCheck {
     variant: sample.variant,
     run: async (gpu) => {
       const cpu = new CpuTasks();
+      const ways = waysOf(sample, gpu.info);
       let error = 0;
       for (const params of sample.params) {
-        const found = await onGpu(gpu, sample, params);
-        error = worse(error, sample.difference(found, cpu.run(sample, params), params, sample.inputs));
+        const expected = cpu.run(sample, params);
+        for (const way of ways) {
+          const found = await onGpu(gpu, sample, { ...params, ...way.params });
+          const difference = sample.difference(found, expected, params, sample.inputs);
+          error = worse(error, ways.length > 1 ? difference / way.limit : difference);
+        }
       }
-      return { error, limit: sample.limit };
+      return { error, limit: ways.length > 1 ? 1 : sample.limit };
     },
   };
 }
+
+/** The variants of kernels that run a sample, if its task has several, and the limit of the error of each. */
+function waysOf(
+  { kernel, solver, params, inputs, outputs = {}, halves = [], limit }: TaskSample,
+  info: GpuInfo,
+): readonly { readonly params: JsonObject; readonly limit: number }[] {
+  if (solver === undefined) return [{ params: {}, limit }];
+  const { rank, implicit } = params[0] as { readonly rank: number; readonly implicit?: object };
+  const problem = {
+    rank,
+    solver,
+    cgSteps: 1,
+    biases: 'fixedBias' in inputs || 'bias' in outputs,
+    implicit: 'gram' in inputs || implicit !== undefined,
+  };
+  const sums = kernel === 'normal-equations';
+  return updateVariants(info, problem)
+    .filter(
+      ({ fused, short, sum, precision }) =>
+        fused === undefined &&
+        short === 0 &&
+        (sum.kernel === 'tiled' || sum.kernel === 'tensor') &&
+        (!sums || (precision === 'f16') === halves.includes('fixed')),
+    )
+    .map(({ name, precision, sum, halfA }) => ({
+      params: { variant: name, precision, ratingScale: precision === 'f16' ? 0.5 : 1 },
+      limit: !sums
+        ? Math.max(limit, halfA && solver === 'cg' ? CG_HALF_LIMIT : 0)
+        : sum.kernel !== 'tensor'
+          ? limit
+          : problem.implicit
+            ? WEIGHTED_HALF_LIMIT
+            : TENSOR_SUM_LIMIT,
+    }));
+}
+
+/**
+ * Limits of the error of sums on tensor cores, relative to the largest number in a row's equations; and where
+ * rows of θ are multiplied by the roots of weights in float16.
+ */
+const TENSOR_SUM_LIMIT = 1e-4;
+const WEIGHTED_HALF_LIMIT = 1e-3;
 
 async function onGpu(gpu: Gpu, sample: TaskSample, params: JsonObject): Promise<TaskResult> {
   const task = await openTask(gpu, params, sample.inputs, sample);

@@ -1,136 +1,53 @@
 /**
  * The tasks of conjugate gradients on several devices (operators/tasks/vector-tasks.ts), each in one
- * submission for all rows of the range.
+ * submission for all rows of the range. Every device multiplies its ratings by the rows' vectors, the products
+ * are summed over the devices, and the device that owns a row takes its step.
  */
+import type { DeviceMatrix } from '../device/resources.ts';
+import { type EquationsParams, equationValues } from '../equations/equation-slots.ts';
 import type { GpuScopeOf, GpuTaskHandler } from '../handler.ts';
-import type { ImplicitWeights } from '../../operators/tasks/tasks.ts';
-import type { RowRegularization } from '../../operators/tasks/task-types.ts';
-import type { DeviceBlock, DeviceMatrix } from '../device/resources.ts';
-import { ratingProducts, type Teams } from './products.ts';
-import { multipliedRows, type Phase, phaseBuffers, RowPhases } from './row-phases.ts';
-import { vectorQuads } from './vectors.ts';
 import { addMatrixShifts } from '../solve/row-shifts.ts';
 import { addCentred } from '../update/centred.ts';
+import { REGIONS, type UpdateVariant } from '../update/choice/variant.ts';
 import { prepareRows } from '../update/prepared-rows.ts';
 import { submitSolved } from '../update/solved-pass.ts';
-import { REGIONS, type UpdateVariant } from '../update/choice/variant.ts';
-import type { Gpu } from '../webgpu/gpu.ts';
-import type { KernelTimes, SubmitOptions } from '../webgpu/pass.ts';
 import { kernelOf } from '../webgpu/kernel.ts';
-import { type EquationsParams, equationValues } from '../equations/equation-slots.ts';
+import { ratingProducts } from './products.ts';
+import { multipliedRows, type Phase, phaseBuffers, RowPhases } from './row-phases.ts';
+import { vectorQuads } from './vectors.ts';
 
-export const addResiduals: GpuTaskHandler<'add-residuals'> = async (scope) => {
-  const { gpu, params, submitted } = scope;
-  const inputs = {
-    block: scope.block('block'),
-    fixed: scope.matrix('fixed'),
-    fixedBias: scope.has('fixedBias') ? scope.vector('fixedBias') : undefined,
-    vectors: scope.matrix('previous'),
-    sums: scope.matrix('gradients'),
-  };
-  await addVectorProducts(gpu, inputs, { ...params, first: true }, { submitted });
-  return { rows: params.to - params.from };
-};
+export const addResiduals: GpuTaskHandler<'add-residuals'> = (scope) =>
+  addRatingProducts(scope, { vectors: 'previous', sums: 'gradients', first: true });
 
-export const addProducts: GpuTaskHandler<'add-products'> = async (scope) => {
-  const { gpu, params, submitted } = scope;
-  const inputs = {
-    block: scope.block('block'),
-    fixed: scope.matrix('fixed'),
-    vectors: scope.matrix('direction'),
-    sums: scope.matrix('products'),
-  };
-  await addVectorProducts(gpu, inputs, { ...params, first: false }, { submitted });
-  return { rows: params.to - params.from };
-};
+export const addProducts: GpuTaskHandler<'add-products'> = (scope) =>
+  addRatingProducts(scope, { vectors: 'direction', sums: 'products', first: false });
 
-export const equationResiduals: GpuTaskHandler<'equation-residuals'> = async (scope) => {
-  const { gpu, params, submitted } = scope;
-  const sums = scope.matrix('gradients');
-  const inputs = { equations: scope.matrix('equations'), vectors: scope.matrix('previous'), sums };
-  const settings = { ...params, biases: hasBiases(sums, params.rank), first: true };
-  await addEquationProducts(gpu, inputs, settings, { submitted });
-  return { rows: params.to - params.from };
-};
+export const equationResiduals: GpuTaskHandler<'equation-residuals'> = (scope) =>
+  addEquationProducts(scope, { vectors: 'previous', sums: 'gradients', first: true });
 
-export const equationProducts: GpuTaskHandler<'equation-products'> = async (scope) => {
-  const { gpu, params, submitted } = scope;
-  const inputs = {
-    equations: scope.matrix('equations'),
-    vectors: scope.matrix('direction'),
-    sums: scope.matrix('products'),
-  };
-  await addEquationProducts(gpu, inputs, { ...params, biases: false, first: false }, { submitted });
-  return { rows: params.to - params.from };
-};
-
-/** The buffers of both kinds of steps. Implicit data have a Gram matrix, and shifts that contain λ. */
-function stepInputs(scope: GpuScopeOf<'begin-gradients'> | GpuScopeOf<'step-gradients'>) {
-  return {
-    gradients: scope.matrix('gradients'),
-    factors: scope.matrix('factors'),
-    direction: scope.matrix('direction'),
-    ...(scope.has('gram') ? { gram: scope.matrix('gram').values, shifts: scope.vector('shifts') } : {}),
-  };
-}
+export const equationProducts: GpuTaskHandler<'equation-products'> = (scope) =>
+  addEquationProducts(scope, { vectors: 'direction', sums: 'products', first: false });
 
 export const beginGradients: GpuTaskHandler<'begin-gradients'> = async (scope) => {
-  const { gpu, params, submitted } = scope;
-  await takeStep(gpu, { given: scope.matrix('previous'), ...stepInputs(scope) }, 'begin', params, {
-    submitted,
-  });
-  return { rows: params.to - params.from };
+  await takeStep(scope, ['gather', 'begin'], scope.matrix('previous'));
+  return { rows: scope.params.to - scope.params.from };
 };
 
 export const stepGradients: GpuTaskHandler<'step-gradients'> = async (scope) => {
-  const { gpu, params, submitted } = scope;
-  await takeStep(gpu, { given: scope.matrix('products'), ...stepInputs(scope) }, 'step', params, {
-    submitted,
-  });
-  return { rows: params.to - params.from };
+  await takeStep(scope, ['step'], scope.matrix('products'));
+  return { rows: scope.params.to - scope.params.from };
 };
 
 export const endGradients: GpuTaskHandler<'end-gradients'> = async (scope) => {
-  const { gpu, params, submitted } = scope;
-  const gradients = scope.matrix('gradients');
-  const inputs = {
-    gradients,
-    factors: scope.matrix('factors'),
-    ...(hasBiases(gradients, params.rank) ? { bias: scope.vector('bias') } : {}),
-  };
-  const badRow = await takeStep(gpu, inputs, 'end', params, { submitted });
-  return { rows: params.to - params.from, values: { badRow } };
+  const badRow = await takeStep(scope, ['end']);
+  return { rows: scope.params.to - scope.params.from, values: { badRow } };
 };
 
-/**
- * Matrix-free conjugate gradients on several devices, each with the ratings of some columns. Every device
- * multiplies its ratings by the rows' vectors, the products are summed over the devices, and the device that
- * owns a row takes its step (operators/tasks/vector-tasks.ts).
- */
-
-type Submitting = Pick<SubmitOptions, 'timed' | 'submitted'>;
-
-interface ProductInputs {
-  readonly block: DeviceBlock;
-  readonly fixed: DeviceMatrix;
-  readonly fixedBias?: GPUBuffer;
-  /** x, or the search direction. */
-  readonly vectors: DeviceMatrix;
-  /** Gradients, or products. */
-  readonly sums: DeviceMatrix;
-}
-
-interface RowRange {
-  readonly rank: number;
-  readonly from: number;
-  readonly to: number;
-}
-
-interface ProductSettings extends RowRange {
+/** The names of a task's data: x or the search direction, and gradients (`first`) or products. */
+interface ProductNames {
+  readonly vectors: 'previous' | 'direction';
+  readonly sums: 'gradients' | 'products';
   readonly first: boolean;
-  readonly mean?: number;
-  readonly implicit?: ImplicitWeights;
-  readonly teams?: Teams;
 }
 
 /**
@@ -148,54 +65,44 @@ const PARTS: UpdateVariant = {
   regions: REGIONS,
 };
 
-/**
- * Multiplies the ratings of the rows [from, to) of a block by the rows' vectors, and adds the products to
- * `sums`, in one submission.
- */
-export async function addVectorProducts(
-  gpu: Gpu,
-  { block, fixed, fixedBias, vectors, sums }: ProductInputs,
-  settings: ProductSettings,
-  options: Submitting = {},
-): Promise<KernelTimes> {
-  const { rank, from, to, first, mean = 0 } = settings;
+/** Multiplies the ratings of rows by the rows' vectors, and adds the products to the sums. */
+async function addRatingProducts(
+  scope: GpuScopeOf<'add-residuals'> | GpuScopeOf<'add-products'>,
+  { vectors, sums, first }: ProductNames,
+) {
+  const { gpu, submitted } = scope;
+  const { rank, from, to, implicit, mean = 0 }: GpuScopeOf<'add-residuals'>['params'] = scope.params;
+  const [block, fixed, target] = [scope.block('block'), scope.matrix('fixed'), scope.matrix(sums)];
+  const fixedBias = scope.has('fixedBias') ? scope.vector('fixedBias') : undefined;
   const biases = fixedBias !== undefined;
   const { gradients, quads } = vectorQuads(rank, biases);
-  if (sums.stride !== 4 * (first ? gradients : quads))
-    throw new Error(`sums of rank ${rank}${biases ? ' with biases' : ''} have ${sums.stride} numbers a row`);
-  const rows = await prepareRows(
-    gpu,
-    block,
-    { variant: PARTS, from, to, rank, lambda: 0 },
-    fixed.rows,
-    biases,
-    true,
-  );
+  if (target.stride !== 4 * (first ? gradients : quads))
+    throw new Error(
+      `sums of rank ${rank}${biases ? ' with biases' : ''} have ${target.stride} numbers a row`,
+    );
+  const settings = { variant: PARTS, from, to, rank, lambda: 0 };
+  const rows = await prepareRows(gpu, block, settings, fixed.rows, biases, true);
   const pass = gpu.pass(first ? 'add-residuals' : 'add-products');
   if (rows.batches.length > 0) {
     const [multiply, add] = await Promise.all([
-      ratingProducts(gpu, { ...settings, precision: 'f32', biases }),
+      ratingProducts(gpu, { rank, precision: 'f32', biases, implicit, first }),
       gpu.compile(addProductsKernel, { rank, biases, first }),
     ]);
-    const values = await addCentred(
-      gpu,
-      pass,
-      { block, fixedBias },
-      { from, to, rank, mean, variant: PARTS },
-    );
+    const values = await addCentred(gpu, pass, { block, fixedBias }, { ...settings, mean });
     const slots = await gpu.scratch('slots', rows.slotBytes);
     const ofBlock = multiply({ indices: block.indices, values, fixed: fixed.values });
     for (const batch of rows.batches) {
-      ofBlock(pass, batch, vectors.values, slots);
+      ofBlock(pass, batch, scope.matrix(vectors).values, slots);
       pass.dispatch(
         add,
-        { work: batch.rows, slots, sums: sums.values },
+        { work: batch.rows, slots, sums: target.values },
         { count: batch.rowCount },
         batch.rowCount,
       );
     }
   }
-  return (await pass.submit(options)).times;
+  await pass.submit({ submitted });
+  return { rows: to - from };
 }
 
 /** True if rows of gradients are long enough for the sums that biases need. */
@@ -203,62 +110,67 @@ function hasBiases({ stride }: DeviceMatrix, rank: number): boolean {
   return stride > 4 * vectorQuads(rank, false).gradients;
 }
 
-interface StepInputs {
-  /** x of the previous iteration (for `begin`), or the products A p (for `step`); not used for `end`. */
-  readonly given?: DeviceMatrix;
-  readonly gradients: DeviceMatrix;
-  readonly factors: DeviceMatrix;
-  readonly direction?: DeviceMatrix;
-  readonly bias?: GPUBuffer;
-  readonly gram?: GPUBuffer;
-  readonly shifts?: GPUBuffer;
+/**
+ * Runs phases of the kernels on the rows [from, to). Returns the first solved row that is not finite, or -1.
+ * `given`: x of the previous iteration, or the products A p.
+ */
+async function takeStep(
+  scope: GpuScopeOf<'begin-gradients'> | GpuScopeOf<'step-gradients'> | GpuScopeOf<'end-gradients'>,
+  steps: readonly Phase[],
+  given?: DeviceMatrix,
+): Promise<number> {
+  const { gpu, params, submitted } = scope;
+  const { rank, from, to } = params;
+  const { stride, values: gradients } = scope.matrix('gradients');
+  const biases = hasBiases(scope.matrix('gradients'), rank);
+  // Implicit data have a Gram matrix, and shifts that contain λ.
+  const implicit = scope.has('gram');
+  const shape = { rank, biases, implicit, listed: false };
+  const { quads } = vectorQuads(rank, biases);
+  const phases = await RowPhases.compile(gpu, { ...shape, half: false }, steps);
+  const label = `${steps.at(-1)}-gradients`;
+  const { badRow } = await submitSolved(gpu, label, params, { submitted }, async (pass, status) => {
+    if (to === from) return;
+    const multiplied = multipliedRows(shape, to - from);
+    const counts = { matrix: gradients, stride, column: 4 * quads, row: 0 };
+    const buffers = await phaseBuffers(gpu, {
+      gram: implicit ? scope.matrix('gram').values : undefined,
+      multiplied: multiplied > 0 ? await gpu.scratch('gram products', 16 * quads * multiplied) : undefined,
+      shifts: implicit ? scope.vector('shifts') : await addMatrixShifts(gpu, pass, counts, params, biases),
+      given: given?.values,
+      gradients,
+      factors: scope.matrix('factors').values,
+      // The last step reads no directions.
+      direction: given && scope.matrix('direction').values,
+      bias: !given && biases ? scope.vector('bias') : undefined,
+      status,
+    });
+    for (const phase of steps) phases.add(pass, phase, buffers, { first: from, count: to - from });
+  });
+  return badRow;
 }
 
-/** The kernels' phases that make up each task. */
-const PHASES = { begin: ['gather', 'begin'], step: ['step'], end: ['end'] } as const satisfies Readonly<
-  Record<string, readonly Phase[]>
->;
-
-/**
- * Runs the phases of one task on the rows [from, to). Returns the first solved row that is not finite, or -1.
- */
-export async function takeStep(
-  gpu: Gpu,
-  { given, gradients, factors, direction, ...inputs }: StepInputs,
-  taken: keyof typeof PHASES,
-  settings: RowRegularization & RowRange,
-  options: Submitting = {},
-): Promise<number> {
-  const { rank, from, to } = settings;
-  const biases = hasBiases(gradients, rank);
-  const shape = { rank, biases, implicit: inputs.gram !== undefined, listed: false };
-  const { quads } = vectorQuads(rank, biases);
-  const counts = { matrix: gradients.values, stride: gradients.stride, column: 4 * quads, row: 0 };
-  const phases = await RowPhases.compile(gpu, { ...shape, half: false }, PHASES[taken]);
-  const { badRow } = await submitSolved(
-    gpu,
-    `${taken}-gradients`,
-    settings,
-    options,
-    async (pass, status) => {
-      if (to === from) return;
-      const multiplied = multipliedRows(shape, to - from);
-      const buffers = await phaseBuffers(gpu, {
-        ...inputs,
-        ...(multiplied > 0
-          ? { multiplied: await gpu.scratch('gram products', 16 * quads * multiplied) }
-          : {}),
-        shifts: inputs.shifts ?? (await addMatrixShifts(gpu, pass, counts, settings, biases)),
-        given: given?.values,
-        gradients: gradients.values,
-        factors: factors.values,
-        direction: direction?.values,
-        status,
-      });
-      for (const phase of PHASES[taken]) phases.add(pass, phase, buffers, { first: from, count: to - from });
-    },
-  );
-  return badRow;
+/** Adds the products of A with the rows' vectors, or their residuals, to the sums. */
+async function addEquationProducts(
+  scope: GpuScopeOf<'equation-residuals'> | GpuScopeOf<'equation-products'>,
+  { vectors, sums, first }: ProductNames,
+) {
+  const { gpu, submitted } = scope;
+  const { rank, from, to } = scope.params;
+  const target = scope.matrix(sums);
+  const { stride, values: equations } = scope.matrix('equations');
+  const biases = first && hasBiases(target, rank);
+  const kernel = await gpu.compile(equationProductsKernel, { rank, biases, first });
+  await gpu
+    .pass(first ? 'equation-residuals' : 'equation-products')
+    .dispatch(
+      kernel,
+      { equations, vectors: scope.matrix(vectors).values, sums: target.values },
+      { count: to - from, first: from, stride },
+      to - from,
+    )
+    .submit({ submitted });
+  return { rows: to - from };
 }
 
 type AddProductsParams = {
@@ -349,33 +261,3 @@ export const equationProductsKernel = kernelOf<EquationProductsParams>()({
     { rank: 100, biases: true, first: false },
   ],
 });
-
-interface EquationProductInputs {
-  readonly equations: DeviceMatrix;
-  /** x, or the search direction. */
-  readonly vectors: DeviceMatrix;
-  /** Gradients, or products. */
-  readonly sums: DeviceMatrix;
-}
-
-/**
- * Adds the products of A with the vectors of the rows [from, to), or their residuals, to `sums`, in one
- * submission.
- */
-export async function addEquationProducts(
-  gpu: Gpu,
-  { equations, vectors, sums }: EquationProductInputs,
-  { rank, biases, first, from, to }: EquationProductsParams & { readonly from: number; readonly to: number },
-  options: Pick<SubmitOptions, 'timed' | 'submitted'> = {},
-): Promise<KernelTimes> {
-  const kernel = await gpu.compile(equationProductsKernel, { rank, biases, first });
-  const pass = gpu.pass(first ? 'equation-residuals' : 'equation-products');
-  if (to > from)
-    pass.dispatch(
-      kernel,
-      { equations: equations.values, vectors: vectors.values, sums: sums.values },
-      { count: to - from, first: from, stride: equations.stride },
-      to - from,
-    );
-  return (await pass.submit(options)).times;
-}

@@ -16,7 +16,9 @@ import {
   vectorOf,
   wholeFactors,
 } from './sample-inputs.ts';
-import type { KernelName, ParamsOf } from './tasks.ts';
+import { equationColumns, equationLayout } from './equation-tasks.ts';
+import type { KernelName, ParamsOf, UpdateProblem } from './tasks.ts';
+import { gradientColumns, gradientLayout } from './vector-tasks.ts';
 
 type Partitions = Readonly<Record<string, Partition>>;
 
@@ -33,6 +35,8 @@ export interface TaskSample<Params extends JsonObject = JsonObject> {
   readonly inputs: Partitions;
   /** Outputs that exist before the task runs, with their contents. */
   readonly outputs?: Partitions;
+  /** For a task that solves or sums rows: the solver by which a device chooses its kernels. */
+  readonly solver?: UpdateProblem['solver'];
   /** Matrices of float16 numbers, which a GPU reads as float16. */
   readonly halves?: readonly string[];
   /** The task runs once with each of these. */
@@ -82,6 +86,330 @@ export function* taskSamples(): Generator<TaskSample> {
   yield* [true, false].flatMap((biases) => [false, true].map((adaptive) => shrunkRows(biases, adaptive)));
   yield* topNSamples();
   yield* rankingSamples();
+  for (const columns of [1, 5, 64, 100]) yield* movedRows(columns);
+  for (const rank of [10, 64, 100, 200, 520]) yield gramOf(rank);
+  yield* solvingSamples();
+}
+
+/** Tasks that ALS solves rows with where θ is on several devices: by equations, and by products with vectors. */
+function* solvingSamples(): Generator<TaskSample> {
+  const shapes = [10, 64, 100, 200].flatMap((rank) =>
+    (['explicit', 'biases', 'implicit'] as const).map((kind) => ({ rank, kind })),
+  );
+  for (const shape of shapes) {
+    yield* [false, true].map((half) => equationSums(shape, half));
+    yield solvedEquations(shape, shape.rank % 20 === 0 ? 'cg' : 'cholesky');
+    yield* [true, false].flatMap((first) => vectorSums(shape, first));
+    yield* vectorSteps(shape);
+  }
+  yield solvedEquations({ rank: 33, kind: 'biases' }, 'cg');
+  yield solvedEquations({ rank: 64, kind: 'explicit' }, 'nonnegative');
+  for (const kind of ['biases', 'implicit'] as const) yield* vectorSteps({ rank: 520, kind });
+}
+
+type Kind = 'explicit' | 'biases' | 'implicit';
+
+interface RowsCase {
+  readonly rank: number;
+  readonly kind: Kind;
+}
+
+/** Limit of the error of a row's vector, whose terms may cancel, relative to its largest number. */
+const VECTOR_LIMIT = 5e-5;
+
+/** Rows of ratings of all lengths that kernels treat apart: the longest is cut into parts. */
+const RATED: readonly number[] = [1, 0, 64, 65, 9000, 33, 32, 2, 700, 16, 7, 0, 130, 1];
+const RATED_ROWS = RATED.length;
+
+/** All rows, and some that are stored from row 2 on. */
+const rowStarts = [
+  { from: 0, to: RATED_ROWS - 2, rowStart: 0 },
+  { from: 3, to: RATED_ROWS, rowStart: 2 },
+];
+
+const weights = { alpha: 3, base: 1 } as const;
+const MEAN = 3.125;
+
+/**
+ * Ratings of all kinds of rows, θ and its biases. Ratings and biases are multiples of 1/64, so that float16
+ * holds them and their differences.
+ */
+function ratedRows({ rank, kind }: RowsCase, lengths = RATED, half = false) {
+  const inSteps = (values: Float32Array) => values.map((value) => Math.round(64 * value) / 64);
+  const { columns, ...block } = randomBlock(lengths, ROWS, rank);
+  const theta = randomFactors(ROWS, rank, rank + 1);
+  return {
+    block: {
+      ...block,
+      columns: { ...columns, values: inSteps(columns.values as Float32Array) },
+    } as Partition,
+    fixed: half ? roundedToHalf(theta) : theta,
+    ...(kind === 'biases' && { fixedBias: vectorOf('bias', inSteps(uniforms(ROWS, 3, -0.5))) }),
+  };
+}
+
+/** What depends on the kind in the parameters of tasks that read ratings. */
+function ratingParams(kind: Kind) {
+  return { ...(kind === 'biases' && { mean: MEAN }), ...(kind === 'implicit' && { implicit: weights }) };
+}
+
+/** G = 0.7 ΘᵀΘ of some θ, with rows of zeros up to the stride, and the rows' shifts. */
+function gramAndShifts(rank: number, rows: number) {
+  const theta = randomFactors(40, rank, 8).columns.values;
+  const product = (i: number, k: number) =>
+    Array.from({ length: 40 }, (_, v) => Number(theta[v * rank + i]) * Number(theta[v * rank + k]));
+  return {
+    gram: factorsOf(Math.ceil(rank / 16) * 16, rank, (i, k) =>
+      i < rank ? 0.7 * product(i, k).reduce((sum, term) => sum + term) : 0,
+    ),
+    shifts: vectorOf(
+      'row-shifts',
+      Float32Array.from({ length: rows }, (_, row) => 0.5 + row),
+    ),
+  };
+}
+
+/** The regularization of rows: shifts and a Gram matrix, or parameters that all have an effect. */
+function regularization(kind: Kind) {
+  if (kind === 'implicit') return { lambda: 0 };
+  return kind === 'biases' ? { lambda: 0.05, exponent: 0.5, offset: 2, damping: 3 } : { lambda: 0.05 };
+}
+
+function equationSums(shape: RowsCase, half: boolean): TaskSample {
+  const { rank, kind } = shape;
+  return sampleOf('normal-equations', {
+    variant: `rank ${rank}, ${kind}${half ? ', columns in float16' : ''}`,
+    inputs: ratedRows(shape, RATED, half),
+    outputs: { equations: factorsOf(RATED_ROWS - 2, equationColumns(rank, kind === 'biases'), () => 1) },
+    halves: half ? ['fixed'] : [],
+    solver: 'cg',
+    params: rowStarts.map((rows) => ({ ...rows, rank, ...ratingParams(kind) })),
+    difference: rowsDifference,
+    limit: 1e-5,
+  });
+}
+
+/** The equations of rows over their ratings (equation-tasks.ts). */
+function equationsOf(shape: RowsCase, lengths: readonly number[]): Partition {
+  const { rank, kind } = shape;
+  const { block, fixed, fixedBias } = ratedRows(shape, lengths);
+  const theta = fixed.columns.values;
+  const { b, n, s, t } = equationLayout(rank);
+  const columns = equationColumns(rank, kind === 'biases');
+  const rows = lengths.map((_, row) => {
+    const own = new Float64Array(columns);
+    const first = Number(block.columns.offsets[row]);
+    columnsOf(block, row).forEach((column, at) => {
+      const rating = Number(block.columns.values[first + at]);
+      const centred = fixedBias ? rating - MEAN - Number(fixedBias.columns.values[column]) : rating;
+      const implicit = kind === 'implicit';
+      const weight = implicit ? weights.alpha * rating : 1;
+      const target = implicit ? weights.base + weight : centred;
+      for (let i = 0; i < rank; i++) {
+        const left = Number(theta[column * rank + i]);
+        own[b + i] += target * left;
+        if (fixedBias) own[s + i] += left;
+        for (let k = 0; k <= i; k++)
+          own[(i * (i + 1)) / 2 + k] += weight * left * Number(theta[column * rank + k]);
+      }
+      own[n]++;
+      if (fixedBias) own[t] += centred;
+    });
+    return own;
+  });
+  return factorsOf(lengths.length, columns, (row, k) => rows[row][k]);
+}
+
+const SHORT_ROWS = [1, 0, 64, 65, 300, 33, 32, 2, 16, 7, 0, 130];
+
+function solvedEquations(shape: RowsCase, solver: NonNullable<TaskSample['solver']>): TaskSample {
+  const { rank, kind } = shape;
+  const rows = SHORT_ROWS.length + 2;
+  const limits = { cg: kind === 'biases' ? 2e-3 : 1e-4, cholesky: 1e-4, nonnegative: 2e-3 };
+  const choice = solver === 'cg' ? { cgBelow: 1e6 } : { cgBelow: 0, exact: solver };
+  return sampleOf('solve-equations', {
+    variant: `rank ${rank}, ${solver}, ${kind}`,
+    inputs: {
+      equations: equationsOf(shape, SHORT_ROWS),
+      previous: randomFactors(rows, rank, 7),
+      ...(kind === 'implicit' && gramAndShifts(rank, rows)),
+    },
+    outputs: {
+      factors: factorsOf(rows, rank, () => 9),
+      ...(kind === 'biases' && { bias: vectorOf('bias', new Float32Array(rows).fill(9)) }),
+    },
+    solver,
+    params: [0, 2].map((rowStart) => ({
+      from: rowStart + 1,
+      to: rowStart + SHORT_ROWS.length,
+      rowStart,
+      rank,
+      cgSteps: 6,
+      ...choice,
+      ...regularization(kind),
+    })),
+    difference: rowsDifference,
+    limit: limits[solver],
+  });
+}
+
+/** A sum of products of the rows' ratings, or of their equations, with vectors. */
+function vectorSums(shape: RowsCase, first: boolean): TaskSample[] {
+  const { rank, kind } = shape;
+  const biases = kind === 'biases';
+  const rowsOf = (rows: number) => ({
+    inputs: { [first ? 'previous' : 'direction']: randomFactors(rows, rank, 5) },
+    outputs: {
+      [first ? 'gradients' : 'products']: factorsOf(
+        rows,
+        first ? gradientColumns(rank, biases) : rank,
+        () => 0,
+      ),
+    },
+  });
+  const [rated, formed] = [rowsOf(RATED_ROWS), rowsOf(SHORT_ROWS.length)];
+  const { fixedBias, ...block } = ratedRows(shape);
+  const common = { variant: `rank ${rank}, ${kind}`, difference: vectorsDifference(shape), limit: VECTOR_LIMIT };
+  const { mean, implicit } = ratingParams(kind) as { mean?: number; implicit?: typeof weights };
+  return [
+    {
+      ...common,
+      kernel: first ? 'add-residuals' : 'add-products',
+      inputs: { ...block, ...(first && fixedBias && { fixedBias }), ...rated.inputs },
+      outputs: rated.outputs,
+      params: [
+        { from: 1, to: RATED_ROWS, rank, ...(first && mean && { mean }), ...(implicit && { implicit }) },
+      ],
+    },
+    {
+      ...common,
+      kernel: first ? 'equation-residuals' : 'equation-products',
+      inputs: { equations: equationsOf(shape, SHORT_ROWS), ...formed.inputs },
+      outputs: formed.outputs,
+      params: [{ from: 1, to: SHORT_ROWS.length, rank }],
+    },
+  ];
+}
+
+/** Begin, step and end of conjugate gradients, on random gradients; some rows have no ratings or have ended. */
+function vectorSteps({ rank, kind }: RowsCase): TaskSample[] {
+  const rows = 70;
+  const { n, rho, enough, s } = gradientLayout(rank);
+  const residuals = randomFactors(rows, rank, 2).columns.values;
+  const scalars = uniforms(rows * (s + rank), 3, -0.5);
+  const counts = Array.from({ length: rows }, (_, row) => (row % 9 === 4 ? 0 : (7 * row) % 50));
+  const gradients = (begun: boolean) =>
+    factorsOf(rows, gradientColumns(rank, kind === 'biases'), (row, k) => {
+      if (counts[row] === 0) return 0;
+      const own = residuals.subarray(row * rank, (row + 1) * rank) as Float32Array;
+      if (k < rank) return own[k];
+      if (k === n) return counts[row];
+      if (k === rho) return begun && !ended(row) ? own.reduce((sum, value) => sum + value * value, 0) : 0;
+      if (k === enough) return begun ? 1e-9 : 0;
+      const used = k < s ? k > n && k < rho : k < s + rank;
+      return used ? 0.2 * scalars[row * (s + rank) + k - n] : 0;
+    });
+  // Rows whose steps have ended have the direction 0.
+  const ended = (row: number) => counts[row] === 0 || row % 5 === 3;
+  const direction = factorsOf(rows, rank, (row, k) => (ended(row) ? 0 : Number(residuals[row * rank + k])));
+  const given = kind === 'implicit' ? gramAndShifts(rank, rows) : {};
+  const moved = { factors: randomFactors(rows, rank, 4), direction };
+  const common = {
+    variant: `rank ${rank}, ${kind}`,
+    params: [{ from: 2, to: rows, rank, ...regularization(kind) }],
+    difference: vectorsDifference({ rank, kind }),
+    limit: VECTOR_LIMIT,
+  };
+  return [
+    {
+      ...common,
+      kernel: 'begin-gradients',
+      inputs: { previous: randomFactors(rows, rank, 6), ...given },
+      outputs: { ...moved, gradients: gradients(false) },
+    },
+    {
+      ...common,
+      kernel: 'step-gradients',
+      inputs: {
+        // A positive diagonal matrix times the direction.
+        products: factorsOf(
+          rows,
+          rank,
+          (row, k) => (2 + (k % 3)) * Number(direction.columns.values[row * rank + k]),
+        ),
+        ...given,
+      },
+      outputs: { ...moved, gradients: gradients(true) },
+    },
+    {
+      ...common,
+      kernel: 'end-gradients',
+      inputs: { gradients: gradients(true), direction },
+      outputs: {
+        factors: moved.factors,
+        ...(kind === 'biases' && { bias: vectorOf('bias', new Float32Array(rows)) }),
+      },
+    },
+  ];
+}
+
+/** Like rowsDifference; of gradients r, the numbers that are used, and s are compared apart. */
+function vectorsDifference({ rank, kind }: RowsCase): TaskSample['difference'] {
+  const { n, t, enough, s } = gradientLayout(rank);
+  const parts: readonly ((column: number) => boolean)[] = [
+    (k) => k < n,
+    (k) => k >= n && k <= enough && (k !== t || kind === 'biases'),
+    (k) => k >= s,
+  ];
+  const split = ({ values, outputs: { gradients, ...outputs } }: TaskResult): TaskResult => {
+    const numbers = Float32Array.from(gradients?.columns.values ?? [], Number);
+    const width = numbers.length / (gradients?.rows ?? 1);
+    const cut = parts.map((has, at) => [
+      `gradients ${at}`,
+      { ...gradients, columns: { values: numbers.filter((_, k) => has(k % width)) } },
+    ]);
+    return { values, outputs: { ...outputs, ...(gradients && Object.fromEntries(cut)) } };
+  };
+  return (found, expected) => rowsDifference(split(found), split(expected));
+}
+
+/** Rows that are added, copied, and placed among others. */
+function movedRows(columns: number): TaskSample[] {
+  const [few, many] = [randomFactors(33, columns, 1), randomFactors(700, columns, 2)];
+  const common = { variant: `${columns} columns`, difference: rowsDifference, limit: 0 };
+  return [
+    sampleOf('add-rows', {
+      ...common,
+      inputs: { addend: randomFactors(700, columns, 3) },
+      outputs: { sum: many },
+      params: rangesOf([0, 700], [13, 14], [5, 699]),
+    }),
+    sampleOf('copy-rows', {
+      ...common,
+      inputs: { source: many },
+      outputs: { target: randomFactors(700, columns, 3) },
+      params: rangesOf([0, 700], [13, 14], [5, 699]),
+    }),
+    sampleOf('place-rows', {
+      ...common,
+      inputs: { rows: few },
+      outputs: { whole: many },
+      params: [0, 5, 667].map((rowFrom) => ({ rowFrom })),
+    }),
+  ];
+}
+
+/** G of factors with more and fewer rows than are summed in one part. */
+function gramOf(rank: number): TaskSample {
+  const rows = 700;
+  return sampleOf('gram', {
+    variant: `rank ${rank}`,
+    inputs: { factors: randomFactors(rows, rank, 3) },
+    outputs: { gram: factorsOf(Math.ceil(rank / 16) * 16, rank, () => 0) },
+    params: [{ from: 0, to: rank, rank, weight: 0.7 }],
+    difference: rowsDifference,
+    limit: 10 * PRODUCT_LIMIT,
+  });
 }
 
 function squaredErrors(rank: number, biased: boolean, half: boolean): TaskSample {
@@ -489,6 +817,29 @@ function relativeDifference(found: TaskResult, expected: TaskResult): number {
   return Object.entries(expected.values)
     .map(([name, value]) => Math.abs(found.values[name] - value) / (Math.abs(value) || 1))
     .reduce(worse, 0);
+}
+
+/**
+ * The largest difference of two numbers of a row of any output, relative to the row's largest number; a vector is
+ * one row. Infinity if another row is reported as bad.
+ */
+function rowsDifference(found: TaskResult, expected: TaskResult): number {
+  if (found.values.badRow !== expected.values.badRow) return Infinity;
+  let difference = 0;
+  for (const [name, { layout, rows, columns }] of Object.entries(expected.outputs)) {
+    const [own, other] = [found.outputs[name].columns.values, columns.values];
+    if (own.length !== other.length) return Infinity;
+    const width = layout === 'factors' ? other.length / rows : other.length;
+    for (let start = 0; start < other.length; start += width) {
+      let [apart, largest] = [0, 0];
+      for (let at = start; at < start + width; at++) {
+        apart = worse(Math.abs(Number(own[at]) - Number(other[at])), apart);
+        largest = Math.max(largest, Math.abs(Number(other[at])));
+      }
+      difference = worse(apart / (largest || 1), difference);
+    }
+  }
+  return difference;
 }
 
 function pairOf(output: string, found: TaskResult, expected: TaskResult): [number[], number[]] {
