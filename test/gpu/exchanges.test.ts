@@ -4,10 +4,9 @@
  */
 import { readSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { toHalf } from '../../engine/numbers/half.ts';
+import { toHalf, fromHalf } from '../../engine/numbers/half.ts';
 import { type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
 import { HostMemory } from '../../engine/run/host-memory.ts';
-import { halfValue } from '../../gpu/checks/support/float16.ts';
 import type { GpuDevice } from '../../gpu/device.ts';
 import { openGpuDevice } from '../../gpu/open-gpu-device.ts';
 import { MemoryFiles } from '../../gpu/exchange/memory-files.ts';
@@ -171,7 +170,7 @@ describe.skipIf(noGpu !== undefined).each([
       // With the largest number of each column.
       expect(metrics.bytesUp).toBe(device === to ? ROWS * STRIDE + 4 * STRIDE : 0);
       const found = await device.fetch(ref('all'), { form: 'f16', take });
-      rounded.push([...halves(found).subarray(0, ROWS * STRIDE)].map(halfValue));
+      rounded.push([...halves(found).subarray(0, ROWS * STRIDE)].map(fromHalf));
       for (const name of ['a', 'all']) device.release(ref(name));
     }
     expect(rounded[1]).toEqual(rounded[0]);

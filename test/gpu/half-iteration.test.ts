@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { checkHalfIteration, halfIterationChecks } from '../../gpu/checks/update/half-iteration.check.ts';
+import { checkHalfIteration, halfIterationChecks } from '../../gpu/checks/half-iteration.check.ts';
 import { compileEvery } from '../../gpu/update/compile-update.task.ts';
 import { updateVariants } from '../../gpu/update/choice/variants.ts';
 import type { Gpu } from '../../gpu/webgpu/gpu.ts';

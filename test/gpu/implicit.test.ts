@@ -1,6 +1,6 @@
 /** Implicit ALS on a GPU: half-iterations and training, on the software adapter. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { implicitChecks, type ImplicitShape } from '../../gpu/checks/update/half-iteration.check.ts';
+import { implicitChecks, type ImplicitShape } from '../../gpu/checks/half-iteration.check.ts';
 import type { Gpu } from '../../gpu/webgpu/gpu.ts';
 import { ALS, type AlsOptions, type Model, Session } from '../../index.ts';
 import { everyNth, isDeep } from '../support/deep.ts';

@@ -1,3 +1,4 @@
+import { fromHalf, toHalf } from '../../../engine/numbers/half.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { KernelParams } from '../../webgpu/kernel.ts';
 
@@ -99,3 +100,16 @@ export const ROOTS_LIMIT = 2e-3;
  * 1e-7 of its value, of either sign.
  */
 export const PRODUCT_LIMIT = 2e-6;
+
+const [single, bits] = [new Float32Array(1), new Uint16Array(1)];
+
+/** The bits of the float16 nearest to a number. */
+export function halfBits(value: number): number {
+  single[0] = value;
+  return toHalf(single, bits)[0];
+}
+
+/** The nearest float16, as a number. */
+export function roundToHalf(value: number): number {
+  return fromHalf(halfBits(value));
+}

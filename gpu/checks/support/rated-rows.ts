@@ -9,8 +9,7 @@ import type { Gpu } from '../../webgpu/gpu.ts';
 import type { HostBytes } from '../../webgpu/staging.ts';
 import { int8Bytes } from '../../int8/int8-plan.ts';
 import { matrixElements, paddedRank, TILE } from '../../device/slots.ts';
-import { halfMirror, roundToHalf } from './float16.ts';
-import { randomNumbers } from './check.ts';
+import { halfBits, roundToHalf, randomNumbers } from './check.ts';
 import { uploadAll } from './run-kernel.ts';
 
 /** Random fixed factors θ, and random rows of ratings of given lengths. */
@@ -118,6 +117,17 @@ function largestOf8(rank: number): number {
 function eighth(value: number, rank: number): number {
   const unit = largestOf8(rank) / 127;
   return unit * Math.round(value / unit);
+}
+
+/**
+ * The half mirror of a matrix (its float16 copy, DeviceMatrix.half): two numbers in each u32, the first in
+ * the lower bits, and an additional last row of zeros.
+ */
+export function halfMirror(values: Float32Array, stride: number): Uint32Array {
+  const words = new Uint32Array((values.length + stride) / 2);
+  for (let i = 0; i < values.length; i += 2)
+    words[i / 2] = halfBits(values[i]) | (halfBits(values[i + 1]) << 16);
+  return words;
 }
 
 /**

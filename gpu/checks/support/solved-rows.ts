@@ -5,7 +5,7 @@ import { strideOf } from '../../device/resources.ts';
 import { EntryList } from '../../update/deal-rows.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import { slotElements } from '../../device/slots.ts';
-import { halfValue } from './float16.ts';
+import { fromHalf } from '../../../engine/numbers/half.ts';
 import { randomNumbers } from './check.ts';
 import { partEquations, ratedRows, readSlot, writeSlot } from './rated-rows.ts';
 import { uploadAll } from './run-kernel.ts';
@@ -257,5 +257,5 @@ export function otherRowsKept(
 
 /** True if a float16 number is next to the value: adapters may round to nearest or towards zero. */
 function isHalfOf(bits: number, value: number): boolean {
-  return Math.abs(halfValue(bits) - value) <= Math.max(Math.abs(value) * 2 ** -10, 2 ** -24);
+  return Math.abs(fromHalf(bits) - value) <= Math.max(Math.abs(value) * 2 ** -10, 2 ** -24);
 }

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ablatedSums, ablations } from '../../../bench/gpu/ablated-sums.ts';
-import { slotsError, partsOf, summedSlots } from '../../../gpu/checks/equations/normal-equations.check.ts';
+import { slotsError, partsOf, summedSlots } from '../../../gpu/checks/normal-equations.check.ts';
 import { ratedRows } from '../../../gpu/checks/support/rated-rows.ts';
 import { chooseNormalEquations } from '../../../gpu/equations/normal-equations.ts';
 import type { Gpu } from '../../../gpu/webgpu/gpu.ts';

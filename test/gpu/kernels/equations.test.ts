@@ -24,7 +24,7 @@ describe.skipIf(noGpu)('rows solved by equations and by products with vectors on
   afterAll(() => gpu?.close());
 
   it('are samples of each such task', () => {
-    expect([...new Set(samples.map(({ kernel }) => kernel))].length).toBe(13);
+    expect(new Set(samples.map(({ kernel }) => kernel)).size).toBe(13);
   });
 
   for (const sample of samples) {

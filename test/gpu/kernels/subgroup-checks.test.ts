@@ -4,7 +4,7 @@
  */
 import { describe, expect, it } from 'vitest';
 import { subgroupChecks } from '../../../gpu/checks/checks.ts';
-import { halfIterationChecks } from '../../../gpu/checks/update/half-iteration.check.ts';
+import { halfIterationChecks } from '../../../gpu/checks/half-iteration.check.ts';
 import { emulatedGpu } from '../../support/gpu/emulated-gpu.ts';
 import { gradients } from '../../support/gpu/emulated-systems.ts';
 import { sampleOf } from '../../support/gpu/run-checks.ts';

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { sharedArray } from '../../../engine/partition.ts';
-import type { Partition } from '../../../engine/partition.ts';
+import { sharedArray, type Partition } from '../../../engine/partition.ts';
 import { randomBlock } from '../../../operators/tasks/sample-inputs.ts';
 import type { GpuDevice } from '../../../gpu/device.ts';
 import { openGpuDevice } from '../../../gpu/open-gpu-device.ts';

@@ -2,7 +2,7 @@
  * Kernels of the GPU in JavaScript: each repeats the computations of its text on the bytes of its buffers,
  * with float32 where the text uses it.
  */
-import { halfValue } from '../../../gpu/checks/support/float16.ts';
+import { fromHalf } from '../../../engine/numbers/half.ts';
 import { TILE, tilesOf } from '../../../gpu/device/slots.ts';
 import { int8Pieces } from '../../../gpu/int8/int8-plan.ts';
 import { OBJECTIVE_ROWS } from '../../../gpu/update/solved-pass.ts';
@@ -121,7 +121,7 @@ export const emulations: Readonly<Record<string, Emulation>> = {
   },
   'column-maxima': ({ rank }, { half, maxima }, { rows }) => {
     const [values, found] = [
-      Float32Array.from(new Uint16Array(half.bytes), halfValue),
+      Float32Array.from(new Uint16Array(half.bytes), fromHalf),
       new Float32Array(maxima.bytes),
     ];
     const stride = tilesOf(rank) * TILE;
@@ -130,7 +130,7 @@ export const emulations: Readonly<Record<string, Emulation>> = {
   },
   'to-int8': ({ rank }, { half, maxima, rounded, scales }, { rows }) => {
     const [values, found] = [
-      Float32Array.from(new Uint16Array(half.bytes), halfValue),
+      Float32Array.from(new Uint16Array(half.bytes), fromHalf),
       new Float32Array(maxima.bytes),
     ];
     const [stride, pitch, target] = [

@@ -2,7 +2,8 @@
  * Rows and slots in the buffers of the GPU in JavaScript, and the sums of rows by its tensor cores, which
  * truncate instead of rounding.
  */
-import { halfBits, halfValue, roundToHalf } from '../../../gpu/checks/support/float16.ts';
+import { halfBits, roundToHalf } from '../../../gpu/checks/support/check.ts';
+import { fromHalf } from '../../../engine/numbers/half.ts';
 import { matrixElements, paddedRank, slotElements, TILE, tilesOf } from '../../../gpu/device/slots.ts';
 import { centresRatings } from '../../../gpu/equations/tensor-plan.ts';
 import { int8Pieces } from '../../../gpu/int8/int8-plan.ts';
@@ -53,7 +54,7 @@ export function gathered(
       Float32Array.from({ length: rank }, (_, f) =>
         scales
           ? eighths[column * 16 * int8Pieces(rank) + f] * scales[f]
-          : halfValue(halves[column * stride + f]),
+          : fromHalf(halves[column * stride + f]),
       ),
     );
     r[k] = rounded(

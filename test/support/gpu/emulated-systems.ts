@@ -3,7 +3,7 @@
  * (emulated-gpu.ts).
  */
 import { RESIDUAL_TOLERANCE } from '../../../gpu/solve/solve-cg.ts';
-import { roundToHalf } from '../../../gpu/checks/support/float16.ts';
+import { roundToHalf } from '../../../gpu/checks/support/check.ts';
 
 const { fround } = Math;
 

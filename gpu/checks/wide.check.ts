@@ -9,10 +9,10 @@ import {
   freeGradients,
   gramTimes,
   implicitProducts,
-} from '../../../cpu/reference/matrix-free.ts';
-import type { UpdateVariant } from '../../update/choice/variant.ts';
-import { wideProductsKernel, wideThreads } from '../../vectors/products.ts';
-import type { Gpu } from '../../webgpu/gpu.ts';
+} from '../../cpu/reference/matrix-free.ts';
+import type { UpdateVariant } from '../update/choice/variant.ts';
+import { wideProductsKernel, wideThreads } from '../vectors/products.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
 import {
   type KernelCheck,
   variantOf,
@@ -21,15 +21,15 @@ import {
   CG_BIAS_LIMIT,
   CG_GRAM_LIMIT,
   CG_LIMIT,
-} from '../support/check.ts';
+} from './support/check.ts';
 import {
   GRAM_WEIGHT,
   ratedProblem,
   type RatedProblem,
   shiftOf,
   solveProblem,
-} from '../support/rated-problem.ts';
-import { otherRowsKept, rowShifts, solvedRow } from '../support/solved-rows.ts';
+} from './support/rated-problem.ts';
+import { otherRowsKept, rowShifts, solvedRow } from './support/solved-rows.ts';
 
 type Shape = {
   readonly rank: number;

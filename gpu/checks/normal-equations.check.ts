@@ -1,6 +1,6 @@
-import { EntryList, type Parts } from '../../update/deal-rows.ts';
-import type { Gpu } from '../../webgpu/gpu.ts';
-import { CHECKED_RANKS, type KernelCheck, deviation } from '../support/check.ts';
+import { EntryList, type Parts } from '../update/deal-rows.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
+import { CHECKED_RANKS, type KernelCheck, deviation } from './support/check.ts';
 import {
   eachSlotElement,
   partEquations,
@@ -8,16 +8,16 @@ import {
   type RatedRows,
   ratedRows,
   readSlot,
-} from '../support/rated-rows.ts';
-import { uploadAll } from '../support/run-kernel.ts';
-import type { KernelDescriptor, KernelParams } from '../../webgpu/kernel.ts';
+} from './support/rated-rows.ts';
+import { uploadAll } from './support/run-kernel.ts';
+import type { KernelDescriptor, KernelParams } from '../webgpu/kernel.ts';
 import {
   chooseNormalEquations,
   normalEquationsKernel,
   type NormalEquationsParams,
   normalEquationsWorkgroups,
-} from '../../equations/normal-equations.ts';
-import { matrixElements, paddedRank, slotElements } from '../../device/slots.ts';
+} from '../equations/normal-equations.ts';
+import { matrixElements, paddedRank, slotElements } from '../device/slots.ts';
 
 /** Limit of the error, relative to the largest element of A or b: the rounding of some thousand additions. */
 const LIMIT = 1e-5;

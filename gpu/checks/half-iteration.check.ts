@@ -1,9 +1,9 @@
 /** Checks of whole half-iterations, for every variant that an adapter supports. */
-import type { UpdateProblem } from '../../../operators/tasks/tasks.ts';
-import { solverNamed, type UpdateVariant } from '../../update/choice/variant.ts';
-import { updateVariants } from '../../update/choice/variants.ts';
-import type { Gpu } from '../../webgpu/gpu.ts';
-import type { GpuInfo } from '../../webgpu/gpu-info.ts';
+import type { UpdateProblem } from '../../operators/tasks/tasks.ts';
+import { solverNamed, type UpdateVariant } from '../update/choice/variant.ts';
+import { updateVariants } from '../update/choice/variants.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
+import type { GpuInfo } from '../webgpu/gpu-info.ts';
 import {
   type KernelCheck,
   deviation,
@@ -15,8 +15,8 @@ import {
   PRODUCT_LIMIT,
   RESIDUAL_LIMIT,
   ROOTS_LIMIT,
-} from '../support/check.ts';
-import { commonProblem, outputsError, type RatedProblem, solveProblem } from '../support/rated-problem.ts';
+} from './support/check.ts';
+import { commonProblem, outputsError, type RatedProblem, solveProblem } from './support/rated-problem.ts';
 
 /** A problem to solve. */
 export interface HalfIterationShape {

@@ -1,13 +1,13 @@
 /** Checks of whole half-iterations by matrix-free CG, with various numbers of threads that share a rating. */
-import { REGIONS, type UpdateVariant } from '../../update/choice/variant.ts';
-import type { Gpu } from '../../webgpu/gpu.ts';
-import { type KernelCheck, variantOf } from '../support/check.ts';
-import { checkHalfIteration, checkImplicit } from '../update/half-iteration.check.ts';
+import { REGIONS, type UpdateVariant } from '../update/choice/variant.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
+import { type KernelCheck, variantOf } from './support/check.ts';
+import { checkHalfIteration, checkImplicit } from './half-iteration.check.ts';
 import {
   chooseVectorProducts,
   vectorProductsKernel,
   type VectorProductsParams,
-} from '../../vectors/products.ts';
+} from '../vectors/products.ts';
 
 type Case = Omit<VectorProductsParams, 'first' | 'implicit'> & { readonly implicit?: boolean };
 
