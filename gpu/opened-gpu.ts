@@ -63,17 +63,17 @@ export class OpenedGpu {
     // A request submits all its transfers before it passes its turn on. So the difference between the
     // counters then and now is this request's bytes.
     const turn: Turn = (gpu.turn = { clocked: command.type === 'task' && command.clocked === true });
-    const before = gpu.counters.counts;
-    let moved: ReturnType<typeof gpu.counters.since> | undefined;
+    const before = gpu.counters.bytes();
+    let moved: ReturnType<typeof gpu.counters.bytes> | undefined;
     const pass = () => {
-      moved ??= gpu.counters.since(before);
+      moved ??= gpu.counters.bytes(before);
       place.pass();
     };
     const outcome = await this.#obey(command, { ...place, pass });
     // Spans are the timed sections of a trace. Only replies to tasks contain spans; the spans of a fetch wait
     // for the next task's reply.
     const spans = command.type === 'task' ? gpu.journal.take() : [];
-    const counts = moved ?? gpu.counters.since(before);
+    const counts = moved ?? gpu.counters.bytes(before);
     return { ...outcome, ...counts, ended: turn.ended, spans, memory: gpu.takeMemory() };
   }
 

@@ -27,15 +27,7 @@ export function hasGraphicsDevice(platform: NodeJS.Platform = process.platform):
   if (platform !== 'linux') return true;
   if (existsSync('/dev/dxg')) return true;
   return (
-    names('/dev').some((name) => /^nvidia\d/.test(name)) ||
-    names('/dev/dri').some((name) => name.startsWith('renderD'))
+    namesIn('/dev').some((name) => /^nvidia\d/.test(name)) ||
+    namesIn('/dev/dri').some((name) => name.startsWith('renderD'))
   );
-}
-
-function names(folder: string): string[] {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return [];
-  }
 }

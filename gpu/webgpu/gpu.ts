@@ -2,7 +2,7 @@ import { CapacityError, DeviceLostError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
 import { MemoryMeter } from '../../engine/run/memory-meter.ts';
 import type { WireRows } from '../device/resources.ts';
-import { BindGroups, PassBuffers, KernelClock, Pass, TimedPass, type Turn, Journal } from './pass.ts';
+import { BindGroups, PassBuffers, KernelClock, Pass, type Turn, Journal } from './pass.ts';
 import { compileKernel } from './compile-kernel.ts';
 import {
   TransferCounters,
@@ -157,50 +157,38 @@ export class Gpu {
   }
 
   /** See Staging.upload. */
-  async upload(target: GPUBuffer, source: HostBytes, offset = 0): Promise<void> {
-    const moved = this.#guard(`upload to ${target.label}`, this.#staging.upload(target, source, offset));
-    await this.journal.during('uploads', target.label, moved, source.byteLength);
+  upload(target: GPUBuffer, source: HostBytes, offset = 0): Promise<void> {
+    return this.#up(target, source.byteLength, this.#staging.upload(target, source, offset));
   }
 
   /** See Staging.uploadFilled. */
-  async uploadFilled(
+  uploadFilled(
     target: GPUBuffer,
     offset: number,
     bytes: number,
     fill: (staged: ArrayBuffer) => void,
   ): Promise<void> {
-    const moved = this.#guard(
-      `upload to ${target.label}`,
-      this.#staging.uploadFilled(target, offset, bytes, fill),
-    );
-    await this.journal.during('uploads', target.label, moved, bytes);
+    return this.#up(target, bytes, this.#staging.uploadFilled(target, offset, bytes, fill));
   }
 
   /** See Staging.download. */
-  async download(source: GPUBuffer, target: HostBytes, offset = 0, submitted?: () => void): Promise<void> {
-    const moved = this.#guard(
-      `readback of ${source.label}`,
-      this.#staging.download(source, target, offset, submitted),
-    );
-    await this.journal.during('readbacks', source.label, moved, target.byteLength);
+  download(source: GPUBuffer, target: HostBytes, offset = 0, submitted?: () => void): Promise<void> {
+    const moved = this.#staging.download(source, target, offset, submitted);
+    return this.#down(source, target.byteLength, moved);
   }
 
   /** See Staging.downloadPieces. */
-  async downloadPieces(
+  downloadPieces(
     source: GPUBuffer,
     range: DownloadRange,
     to: PieceTaker,
     submitted?: () => void,
   ): Promise<void> {
-    const moved = this.#guard(
-      `readback of ${source.label}`,
-      this.#staging.downloadPieces(source, range, to, submitted),
-    );
-    await this.journal.during('readbacks', source.label, moved, range.bytes);
+    return this.#down(source, range.bytes, this.#staging.downloadPieces(source, range, to, submitted));
   }
 
   /** Fills `target` with rows for another GPU; see Staging.download. */
-  async sendOut(
+  sendOut(
     buffer: GPUBuffer,
     { source: target, bytes, arrived }: WireRows,
     submitted?: () => void,
@@ -208,15 +196,23 @@ export class Gpu {
     const sent = ArrayBuffer.isView(target)
       ? this.#exchange.download(buffer, target, 0, submitted)
       : this.#exchange.downloadToFiles(buffer, { memory: target, bytes, arrived }, submitted);
-    await this.journal.during('readbacks', buffer.label, this.#guard(`rows of ${buffer.label}`, sent), bytes);
+    return this.#down(buffer, bytes, sent);
   }
 
   /** Copies rows from another GPU to a buffer; see Staging.upload. */
-  async takeIn(target: GPUBuffer, { source, bytes, arrived }: WireRows, offset = 0): Promise<void> {
+  takeIn(target: GPUBuffer, { source, bytes, arrived }: WireRows, offset = 0): Promise<void> {
     const taken = ArrayBuffer.isView(source)
       ? this.#exchange.upload(target, source, offset)
       : this.#exchange.uploadFromFiles(target, { memory: source, bytes, arrived }, offset);
-    await this.journal.during('uploads', target.label, this.#guard(`rows for ${target.label}`, taken), bytes);
+    return this.#up(target, bytes, taken);
+  }
+
+  #up({ label }: GPUBuffer, bytes: number, moved: Promise<void>): Promise<void> {
+    return this.journal.during('uploads', label, this.#guard(`upload to ${label}`, moved), bytes);
+  }
+
+  #down({ label }: GPUBuffer, bytes: number, moved: Promise<void>): Promise<void> {
+    return this.journal.during('readbacks', label, this.#guard(`readback of ${label}`, moved), bytes);
   }
 
   /** True when the adapter has the features and limits that the variant needs. */
@@ -263,7 +259,7 @@ export class Gpu {
 
   /** Creates a sequence of kernels that is submitted together. */
   pass(label: string): Pass {
-    return this.clock.running ? new TimedPass(this.clock, this, label) : new Pass(this, label);
+    return new Pass(this, label);
   }
 
   /** Throws DeviceLostError when the device is lost; `doing` names the work that failed. */

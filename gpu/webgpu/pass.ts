@@ -12,6 +12,7 @@ interface PassGpu {
   readonly passBuffers: PassBuffers;
   readonly bindGroups: BindGroups;
   readonly journal: Journal;
+  readonly clock: KernelClock;
   readonly turn: Turn;
   requireDevice(doing: string): void;
 }
@@ -92,11 +93,12 @@ export class Pass {
     return this.#gpu.journal.inDetail('passes', this.#label, this.#submit(options));
   }
 
-  async #submit({ timed: asked = false, read, submitted }: SubmitOptions): Promise<PassResult> {
-    const { device, passBuffers, counters } = this.#gpu;
+  async #submit({ timed = false, read, submitted }: SubmitOptions): Promise<PassResult> {
+    const { device, passBuffers, counters, clock } = this.#gpu;
+    const clocked = clock.running;
     device.pushErrorScope('validation');
     const uniforms = passBuffers.uniforms(this.#uniformBytes());
-    const stamps = this.#stamps(asked);
+    const stamps = this.#stamps(timed || clocked);
     const encoder = device.createCommandEncoder({ label: this.#label });
     const timeBytes = stamps?.bytes ?? 0;
     const readBytes = Math.ceil((read?.bytes ?? 0) / 4) * 4;
@@ -114,13 +116,12 @@ export class Pass {
     const content = await this.#content(result, timeBytes + readBytes, scope, stamps);
     const stamped = new BigUint64Array(content, 0, timeBytes / 8);
     if (stamps) this.#turn.ended = Math.max(this.#turn.ended ?? 0, Number(stamped.at(-1)) / 1e6);
-    return {
-      times: stamps instanceof TimeStamps ? this.#times(stamped) : {},
-      bytes: content.slice(timeBytes, timeBytes + readBytes),
-    };
+    const times = stamps?.each ? this.#times(stamped) : {};
+    if (clocked) clock.add(times);
+    return { times, bytes: content.slice(timeBytes, timeBytes + readBytes) };
   }
 
-  #stamps(timed: boolean): TimeStamps | EndStamp | undefined {
+  #stamps(timed: boolean): TimeStamps | undefined {
     const { device, info, passBuffers } = this.#gpu;
     const count = this.#dispatches.length;
     if (!info.timestamps || count === 0) return undefined;
@@ -132,14 +133,13 @@ export class Pass {
    * Encodes the dispatches: all in one compute pass, or each in a pass of its own if each is timed, since
    * time stamps are written at the ends of passes.
    */
-  #encode(encoder: GPUCommandEncoder, uniforms: GPUBuffer, stamps: TimeStamps | EndStamp | undefined): void {
+  #encode(encoder: GPUCommandEncoder, uniforms: GPUBuffer, stamps: TimeStamps | undefined): void {
     const { limits } = this.#gpu.info;
     let shared: GPUComputePassEncoder | undefined;
     this.#dispatches.forEach((dispatch, at) => {
-      const pass =
-        stamps instanceof TimeStamps
-          ? encoder.beginComputePass({ label: dispatch.compiled.label, timestampWrites: stamps.of(at) })
-          : (shared ??= encoder.beginComputePass({ label: this.#label, timestampWrites: stamps?.writes }));
+      const pass = stamps?.each
+        ? encoder.beginComputePass({ label: dispatch.compiled.label, timestampWrites: stamps.of(at) })
+        : (shared ??= encoder.beginComputePass({ label: this.#label, timestampWrites: stamps?.of(0) }));
       pass.setPipeline(dispatch.compiled.pipeline);
       pass.setBindGroup(
         0,
@@ -168,7 +168,7 @@ export class Pass {
     result: GPUBuffer,
     bytes: number,
     scope: Promise<GPUError | null>,
-    stamps: TimeStamps | EndStamp | undefined,
+    stamps: TimeStamps | undefined,
   ): Promise<ArrayBuffer> {
     let content = new ArrayBuffer(0);
     try {
@@ -183,7 +183,7 @@ export class Pass {
       this.#gpu.requireDevice(this.#label);
       throw new Error(`gpu pass ${this.#label}: ${invalid?.message ?? String(error)}`, { cause: error });
     } finally {
-      if (stamps instanceof TimeStamps) stamps.destroy();
+      if (stamps?.each) stamps.destroy();
     }
     const invalid = await scope;
     this.#gpu.requireDevice(this.#label);
@@ -243,80 +243,37 @@ export class KernelClock {
 }
 
 /**
- * A pass that adds its kernels' times to a clock. For this each kernel is a compute pass of its own, which
- * costs some microseconds.
+ * Time stamps by the GPU's clock: at the beginning and the end of each dispatch, or with count 0 at the end of a
+ * submission. All submissions of a queue share one object for the end, since each writes and copies its time
+ * before the next begins.
  */
-export class TimedPass extends Pass {
-  readonly #clock: KernelClock;
-
-  constructor(clock: KernelClock, ...of: ConstructorParameters<typeof Pass>) {
-    super(...of);
-    this.#clock = clock;
-  }
-
-  override async submit(options: Parameters<Pass['submit']>[0] = {}) {
-    const result = await super.submit({ ...options, timed: true });
-    this.#clock.add(result.times);
-    return result;
-  }
-}
-
-/** Time stamps at the beginning and the end of each dispatch. */
 class TimeStamps {
+  /** True if every dispatch has stamps. */
+  readonly each: boolean;
   readonly bytes: number;
-  readonly #count: number;
   readonly #set: GPUQuerySet;
   readonly #resolved: GPUBuffer;
 
   constructor(device: GPUDevice, count: number) {
-    this.bytes = 16 * count;
-    this.#count = count;
-    this.#set = device.createQuerySet({ type: 'timestamp', count: 2 * count });
+    this.each = count > 0;
+    this.bytes = 8 * Math.max(1, 2 * count);
+    this.#set = device.createQuerySet({ type: 'timestamp', count: this.bytes / 8 });
     this.#resolved = device.createBuffer({
+      label: 'time stamps',
       size: this.bytes,
       usage: GPUBufferUsage.QUERY_RESOLVE | GPUBufferUsage.COPY_SRC,
     });
   }
 
   of(at: number): GPUComputePassTimestampWrites {
-    return { querySet: this.#set, beginningOfPassWriteIndex: 2 * at, endOfPassWriteIndex: 2 * at + 1 };
+    return this.each
+      ? { querySet: this.#set, beginningOfPassWriteIndex: 2 * at, endOfPassWriteIndex: 2 * at + 1 }
+      : { querySet: this.#set, endOfPassWriteIndex: 0 };
   }
 
   /** Writes the stamps to the beginning of `target`. */
   resolve(encoder: GPUCommandEncoder, target: GPUBuffer): void {
-    encoder.resolveQuerySet(this.#set, 0, 2 * this.#count, this.#resolved, 0);
-    encoder.copyBufferToBuffer(this.#resolved, 0, target, 0, this.bytes);
-  }
-
-  destroy(): void {
-    this.#resolved.destroy();
-    this.#set.destroy();
-  }
-}
-
-/**
- * Measures when the last kernel of a submission ended, by the GPU's clock. All submissions of a queue share
- * one object, since each writes and copies its time before the next begins.
- */
-export class EndStamp {
-  readonly bytes = 8;
-  readonly writes: GPUComputePassTimestampWrites;
-  readonly #set: GPUQuerySet;
-  readonly #resolved: GPUBuffer;
-
-  constructor(device: GPUDevice) {
-    this.#set = device.createQuerySet({ type: 'timestamp', count: 1 });
-    this.#resolved = device.createBuffer({
-      label: 'end of kernels',
-      size: this.bytes,
-      usage: GPUBufferUsage.QUERY_RESOLVE | GPUBufferUsage.COPY_SRC,
-    });
-    this.writes = { querySet: this.#set, endOfPassWriteIndex: 0 };
-  }
-
-  /** Writes the time to the beginning of `target`. */
-  resolve(encoder: GPUCommandEncoder, target: GPUBuffer): void {
-    encoder.resolveQuerySet(this.#set, 0, 1, this.#resolved, 0);
+    encoder.resolveQuerySet(this.#set, 0, this.bytes / 8, this.#resolved, 0);
     encoder.copyBufferToBuffer(this.#resolved, 0, target, 0, this.bytes);
   }
 
@@ -331,7 +288,7 @@ export class PassBuffers {
   readonly #device: GPUDevice;
   #uniforms: GPUBuffer | undefined;
   readonly #results: GPUBuffer[] = [];
-  #endStamp: EndStamp | undefined;
+  #endStamp: TimeStamps | undefined;
 
   constructor(device: GPUDevice) {
     this.#device = device;
@@ -370,8 +327,8 @@ export class PassBuffers {
   }
 
   /** For a device that has time stamps. */
-  endStamp(): EndStamp {
-    return (this.#endStamp ??= new EndStamp(this.#device));
+  endStamp(): TimeStamps {
+    return (this.#endStamp ??= new TimeStamps(this.#device, 0));
   }
 
   destroy(): void {

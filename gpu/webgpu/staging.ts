@@ -2,41 +2,24 @@ import type { FileMemory } from '../../engine/partition.ts';
 import { PIECE_BYTES, type GpuHost, type PieceCopies } from './host.ts';
 import { nextTurn, pacedTurn } from './polls.ts';
 
-/** Transfers between host and GPU memory since the counters were created, counted on submission. */
-interface TransferCounts {
-  readonly bytesUp: number;
-  readonly bytesDown: number;
-  readonly uploads: number;
-  readonly readbacks: number;
-}
-
+/** Transfers between host and GPU memory, counted on submission. */
 export class TransferCounters {
-  #bytesUp = 0;
-  #bytesDown = 0;
-  #uploads = 0;
-  #readbacks = 0;
+  bytesUp = 0;
+  bytesDown = 0;
+  readbacks = 0;
 
   up(bytes: number): void {
-    this.#bytesUp += bytes;
-    this.#uploads++;
+    this.bytesUp += bytes;
   }
 
   down(bytes: number): void {
-    this.#bytesDown += bytes;
-    this.#readbacks++;
+    this.bytesDown += bytes;
+    this.readbacks++;
   }
 
-  since({ bytesUp, bytesDown }: TransferCounts): { readonly bytesUp: number; readonly bytesDown: number } {
-    return { bytesUp: this.#bytesUp - bytesUp, bytesDown: this.#bytesDown - bytesDown };
-  }
-
-  get counts(): TransferCounts {
-    return {
-      bytesUp: this.#bytesUp,
-      bytesDown: this.#bytesDown,
-      uploads: this.#uploads,
-      readbacks: this.#readbacks,
-    };
+  /** The bytes so far, less those of an earlier call. */
+  bytes(before = { bytesUp: 0, bytesDown: 0 }): { readonly bytesUp: number; readonly bytesDown: number } {
+    return { bytesUp: this.bytesUp - before.bytesUp, bytesDown: this.bytesDown - before.bytesDown };
   }
 }
 

@@ -1,8 +1,8 @@
 import type { Gpu } from '../../webgpu/gpu.ts';
-import type { GpuTaskHandler, VariantTime } from '../../handler.ts';
+import type { GpuTaskHandler, TimeVariantsTask, VariantTime } from '../../handler.ts';
 import { destroyBuffers, type DeviceBlock, type DeviceMatrix, strideOf } from '../../device/resources.ts';
 import { variantNamed } from './choose.ts';
-import { solverNamed, type UpdateSettings, type UpdateVariant } from './variant.ts';
+import { solverNamed, type UpdateSettings } from './variant.ts';
 import { CancelledError, CapacityError, DeviceLostError } from '../../../engine/errors.ts';
 import { CounterRandom } from '../../../engine/random.ts';
 import { addHalf } from '../../copies/to-half.ts';
@@ -10,76 +10,6 @@ import { type UpdateInputs, updateRows } from '../update.task.ts';
 
 const LAMBDA = 0.05;
 const MEAN = 3;
-
-export const timeVariants: GpuTaskHandler<'time-variants'> = async (scope) => {
-  const { gpu } = scope;
-  const { rank, solver, cgSteps, biases, implicit, columns, ratingScale, variants, sample, seconds, best } =
-    scope.params;
-  const whole = scope.partition('block').columns as unknown as HostRatings;
-  const taken = sampleRows(whole, sample);
-  const block = taken === whole ? scope.block('block') : await blockOf(gpu, taken);
-  const { rows, ratings } = block;
-  const weights = implicit ? { implicit: { alpha: 1, base: 1 } } : {};
-  const settings = {
-    ...weights,
-    from: 0,
-    to: rows,
-    rank,
-    lambda: implicit ? 0 : LAMBDA,
-    mean: biases ? MEAN : 0,
-    solver: solverNamed(scope.params),
-    scale: ratingScale,
-  };
-  const named = variants.map((name) =>
-    variantNamed(name, gpu.info, { rank, solver, cgSteps, biases, implicit }),
-  );
-  try {
-    const times = await timeEach(gpu, { block, columns, biases, settings }, named, {
-      seconds,
-      best,
-      cancelled: scope.cancelled,
-    });
-    return { rows, values: { times, rows, ratings, clock: gpu.info.timestamps ? 'gpu' : 'host' } };
-  } finally {
-    if (taken !== whole)
-      for (const buffer of [block.rowPointers, block.indices, block.values]) buffer.destroy();
-  }
-};
-
-async function blockOf(gpu: Gpu, { offsets, indices, values }: HostRatings): Promise<DeviceBlock> {
-  return {
-    rows: offsets.length - 1,
-    ratings: indices.length,
-    offsets,
-    columns: indices,
-    rowPointers: await gpu.bufferOf(offsets, 'sample offsets'),
-    indices: await gpu.bufferOf(indices, 'sample indices'),
-    values: await gpu.bufferOf(values, 'sample values'),
-    prepared: new Map(),
-  };
-}
-
-interface TimedProblem {
-  readonly block: DeviceBlock;
-  /** Rows of θ. */
-  readonly columns: number;
-  readonly biases: boolean;
-  /** Settings of the half-iteration, without the variant. */
-  readonly settings: Omit<UpdateSettings, 'variant'>;
-}
-
-interface TimingOptions {
-  /**
-   * Seconds of measuring, after which no further variant is started. The first variant is always measured.
-   */
-  readonly seconds: number;
-  readonly cancelled: () => boolean;
-  /**
-   * Milliseconds of the fastest variant of earlier calls, if there were any. A variant that is far slower is
-   * not timed RUNS times.
-   */
-  readonly best?: number;
-}
 
 /** Number of timed runs of a variant; the result is their median. */
 const RUNS = 7;
@@ -96,51 +26,74 @@ const RANDOM_ELEMENTS = 1 << 20;
 /**
  * Times variants one after the other, on the same rows and with random factors. Time is measured by the GPU's
  * clock if it has one, else by the host's; compiling is not counted. A variant that fails is listed with its
- * error. Throws CancelledError if `cancelled` returns true between two variants, and the errors of a lost
- * device or of too little memory.
+ * error, but a lost device or too little memory ends the task. The first variant is always measured.
  */
-async function timeEach(
-  gpu: Gpu,
-  problem: TimedProblem,
-  variants: readonly UpdateVariant[],
-  options: TimingOptions,
-): Promise<VariantTime[]> {
+export const timeVariants: GpuTaskHandler<'time-variants'> = async (scope) => {
+  const { gpu, params, cancelled } = scope;
   const begin = performance.now();
-  const inputs = await randomInputs(gpu, problem);
+  const whole = scope.partition('block').columns as unknown as HostRatings;
+  const sample = sampleRows(whole, params.sample);
+  const block = sample === whole ? scope.block('block') : await blockOf(gpu, sample);
+  const { rows, ratings } = block;
+  const settings = {
+    ...(params.implicit && { implicit: { alpha: 1, base: 1 } }),
+    from: 0,
+    to: rows,
+    rank: params.rank,
+    lambda: params.implicit ? 0 : LAMBDA,
+    mean: params.biases ? MEAN : 0,
+    solver: solverNamed(params),
+    scale: params.ratingScale,
+  };
+  const variants = params.variants.map((name) => variantNamed(name, gpu.info, params));
+  const inputs = await randomInputs(gpu, block, params);
   const times: VariantTime[] = [];
-  let best = options.best ?? Number.POSITIVE_INFINITY;
+  let best = params.best ?? Number.POSITIVE_INFINITY;
   try {
     for (const variant of variants) {
-      if (options.cancelled()) throw new CancelledError({ phase: 'tune' });
-      if (times.length > 0 && performance.now() - begin > 1000 * options.seconds) break;
-      const time = await timeVariant(gpu, problem, inputs, variant, {
-        best,
-        warmUp: times.length === 0 && !gpu.info.software ? WARM_UP : 0,
-      });
+      if (cancelled()) throw new CancelledError({ phase: 'tune' });
+      if (times.length > 0 && performance.now() - begin > 1000 * params.seconds) break;
+      const warmUp = times.length === 0 && !gpu.info.software ? WARM_UP : 0;
+      const time = await timeVariant(gpu, inputs, { ...settings, variant }, best, warmUp);
       best = Math.min(best, time.milliseconds ?? best);
       times.push(time);
     }
+    return { rows, values: { times, rows, ratings, clock: gpu.info.timestamps ? 'gpu' : 'host' } };
   } finally {
     const { block: _block, ...made } = inputs;
     destroyBuffers(made);
+    if (sample !== whole) destroyBuffers([block.rowPointers, block.indices, block.values]);
   }
-  return times;
+};
+
+async function blockOf(gpu: Gpu, { offsets, indices, values }: HostRatings): Promise<DeviceBlock> {
+  return {
+    rows: offsets.length - 1,
+    ratings: indices.length,
+    offsets,
+    columns: indices,
+    rowPointers: await gpu.bufferOf(offsets, 'sample offsets'),
+    indices: await gpu.bufferOf(indices, 'sample indices'),
+    values: await gpu.bufferOf(values, 'sample values'),
+    prepared: new Map(),
+  };
 }
 
 async function timeVariant(
   gpu: Gpu,
-  { block, settings }: TimedProblem,
   made: UpdateInputs,
-  variant: UpdateVariant,
-  { best, warmUp }: { readonly best: number; readonly warmUp: number },
+  settings: UpdateSettings,
+  best: number,
+  warmUp: number,
 ): Promise<VariantTime> {
+  const variant = settings.variant.name;
   // Each variant divides the rows among kernels in its own way. Its lists are kept in a map of its own, so
   // that they are freed after it.
-  const inputs = { ...made, block: { ...block, prepared: new Map<string, unknown>() } };
+  const inputs = { ...made, block: { ...made.block, prepared: new Map<string, unknown>() } };
   const milliseconds: number[] = [];
   const run = async () => {
     const start = performance.now();
-    const { times } = await updateRows(gpu, inputs, { ...settings, variant }, { timed: true });
+    const { times } = await updateRows(gpu, inputs, settings, { timed: true });
     const measured = Object.values(times);
     return measured.length > 0 ? measured.reduce((sum, time) => sum + time) : performance.now() - start;
   };
@@ -151,15 +104,11 @@ async function timeVariant(
       milliseconds.push(await run());
       if (median(milliseconds) > FAR_SLOWER * best) break;
     }
-    return { variant: variant.name, milliseconds: median(milliseconds), runs: milliseconds.length };
+    return { variant, milliseconds: median(milliseconds), runs: milliseconds.length };
   } catch (error) {
     if (error instanceof DeviceLostError || error instanceof CapacityError) throw error;
-    return {
-      variant: variant.name,
-      milliseconds: null,
-      runs: 0,
-      problem: error instanceof Error ? error.message.split('\n')[0] : String(error),
-    };
+    const problem = error instanceof Error ? error.message.split('\n')[0] : String(error);
+    return { variant, milliseconds: null, runs: 0, problem };
   } finally {
     for (const lists of inputs.block.prepared.values()) destroyBuffers(lists);
   }
@@ -167,23 +116,22 @@ async function timeVariant(
 
 async function randomInputs(
   gpu: Gpu,
-  { block, columns, biases, settings }: TimedProblem,
+  block: DeviceBlock,
+  { rank, columns, biases, implicit }: TimeVariantsTask['params'],
 ): Promise<UpdateInputs> {
-  const { rank } = settings;
-  const fixed = await matrix(gpu, columns, rank);
-  const previous = await matrix(gpu, block.rows, rank);
-  const factors = await matrix(gpu, block.rows, rank);
-  const vector = (rows: number, label: string) => gpu.buffer(4 * Math.max(1, rows), label);
-  const vectors = biases
-    ? { fixedBias: await vector(columns, 'tuning biases'), bias: await vector(block.rows, 'tuning biases') }
-    : {};
-  const ofImplicit = settings.implicit
-    ? {
-        gram: await gpu.buffer(4 * strideOf(rank) ** 2, 'tuning Gram matrix'),
-        shifts: await gpu.bufferOf(new Float32Array(Math.max(1, block.rows)).fill(1), 'tuning shifts'),
-      }
-    : {};
-  return { block, fixed, previous, factors, ...vectors, ...ofImplicit };
+  const bias = (rows: number) => gpu.buffer(4 * Math.max(1, rows), 'tuning biases');
+  const ones = new Float32Array(Math.max(1, block.rows)).fill(1);
+  return {
+    block,
+    fixed: await matrix(gpu, columns, rank),
+    previous: await matrix(gpu, block.rows, rank),
+    factors: await matrix(gpu, block.rows, rank),
+    ...(biases && { fixedBias: await bias(columns), bias: await bias(block.rows) }),
+    ...(implicit && {
+      gram: await gpu.buffer(4 * strideOf(rank) ** 2, 'tuning Gram matrix'),
+      shifts: await gpu.bufferOf(ones, 'tuning shifts'),
+    }),
+  };
 }
 
 /** A random factor matrix, with its float16 copy. Rows have a length of about 0.7. */
