@@ -1,9 +1,7 @@
 import type { MatrixShape, Partition } from '../engine/partition.ts';
 import type { Gpu } from './webgpu/gpu.ts';
-import { downloadRows, uploadRows } from './copies/matrix-rows.ts';
-import { transposedValues } from './copies/upload-transposed.ts';
-import { addPacked } from './copies/packed-rows.ts';
-import { addHalf } from './copies/to-half.ts';
+import { downloadRows, uploadRows, transposedValues } from './copies/matrix-rows.ts';
+import { addPacked, addHalf } from './copies/to-half.ts';
 import {
   destroyBuffers,
   type DeviceBlock,

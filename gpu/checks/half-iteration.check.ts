@@ -1,6 +1,6 @@
 /** Checks of whole half-iterations, for every variant that an adapter supports. */
 import type { UpdateProblem } from '../../operators/tasks/tasks.ts';
-import { solverNamed, type UpdateVariant } from '../update/choice/variant.ts';
+import { solverNamed, type UpdateVariant, REGIONS } from '../update/choice/variant.ts';
 import { updateVariants } from '../update/choice/variants.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { GpuInfo } from '../webgpu/gpu-info.ts';
@@ -15,8 +15,14 @@ import {
   PRODUCT_LIMIT,
   RESIDUAL_LIMIT,
   ROOTS_LIMIT,
+  variantOf,
 } from './support/check.ts';
 import { commonProblem, outputsError, type RatedProblem, solveProblem } from './support/rated-problem.ts';
+import {
+  chooseVectorProducts,
+  vectorProductsKernel,
+  type VectorProductsParams,
+} from '../vectors/products.ts';
 
 /** A problem to solve. */
 export interface HalfIterationShape {
@@ -194,3 +200,62 @@ function gramError({ ratings, implicit }: RatedProblem, found: Float32Array): nu
   const padding = found.some((value, at) => value !== 0 && (at % stride >= rank || at >= rank * stride));
   return padding ? Infinity : deviation(own, expected);
 }
+
+/** Checks of whole half-iterations by matrix-free CG, with various numbers of threads that share a rating. */
+
+type Case = Omit<VectorProductsParams, 'first' | 'implicit'> & { readonly implicit?: boolean };
+
+const narrow = { threads: 64, lanes: 4, width: 4 } as const;
+
+const cases: readonly Case[] = [
+  { ...narrow, rank: 1, precision: 'f16', biases: false },
+  { ...narrow, rank: 20, precision: 'f32', biases: true },
+  { ...narrow, rank: 50, precision: 'f16', biases: true },
+  { ...narrow, lanes: 2, rank: 64, precision: 'f32', biases: false },
+  { ...narrow, lanes: 1, rank: 30, precision: 'f16', biases: true },
+  ...[200, 264, 400, 512].map((rank) => ({
+    ...chooseVectorProducts(rank, 'f16'),
+    rank,
+    precision: 'f16' as const,
+    biases: rank === 264,
+  })),
+  { ...chooseVectorProducts(300, 'f32'), rank: 300, precision: 'f32', biases: true },
+  { ...narrow, rank: 50, precision: 'f16', biases: false, implicit: true },
+  { ...narrow, rank: 140, precision: 'f32', biases: false, implicit: true },
+  ...[200, 512].map((rank) => ({
+    ...chooseVectorProducts(rank, 'f16'),
+    rank,
+    precision: 'f16' as const,
+    biases: false,
+    implicit: true,
+  })),
+];
+
+/**
+ * Ratings of the longest row: enough that it is cut into several parts and regions, and that a team of
+ * threads takes several groups of ratings.
+ */
+const LONGEST = 1500;
+
+export const vectorChecks: readonly KernelCheck[] = cases.map((params) => ({
+  name: vectorProductsKernel.name,
+  variant: variantOf(params),
+  admitted: (gpu: Gpu) =>
+    gpu.admits(vectorProductsKernel, { ...params, implicit: params.implicit === true, first: true }),
+  run: (gpu: Gpu) => {
+    const { rank, biases, implicit = false, precision, threads, lanes, width } = params;
+    const variant: UpdateVariant = {
+      name: 'vectors',
+      precision,
+      sum: { kernel: 'vectors', threads, lanes, width },
+      short: 0,
+      halfA: false,
+      registers: false,
+      partRatings: 0,
+      regions: REGIONS,
+    };
+    return implicit
+      ? checkImplicit(gpu, variant, { rank, solver: 'cg', alpha: 3 }, LONGEST)
+      : checkHalfIteration(gpu, variant, { rank, solver: 'cg', biases }, LONGEST);
+  },
+}));

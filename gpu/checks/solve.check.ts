@@ -44,7 +44,7 @@ import {
   solvedRow,
   type SolvedRows,
   regularizationFor,
-} from './support/solved-rows.ts';
+} from './support/rated-rows.ts';
 import { addMatrixShifts, blockShifts } from '../solve/row-shifts.ts';
 
 type Form = KernelParams & { readonly rank: number; readonly biases: boolean; readonly half: boolean };

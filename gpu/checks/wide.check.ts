@@ -29,7 +29,7 @@ import {
   shiftOf,
   solveProblem,
 } from './support/rated-problem.ts';
-import { otherRowsKept, rowShifts, solvedRow } from './support/solved-rows.ts';
+import { otherRowsKept, rowShifts, solvedRow } from './support/rated-rows.ts';
 
 type Shape = {
   readonly rank: number;

@@ -4,12 +4,23 @@ import { type KernelCheck, randomNumbers } from '../checks/support/check.ts';
 import { runKernel, uploadAll } from '../checks/support/run-kernel.ts';
 import { destroyBuffers, strideOf } from '../device/resources.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
-import { fromHalfKernel, fromHalfWorkgroups } from './from-half.ts';
-import { addPacked, addUnpacked, packRowsKernel, unpackRowsKernel } from './packed-rows.ts';
+import {
+  fromHalfKernel,
+  fromHalfWorkgroups,
+  addHalf,
+  toHalfKernel,
+  addPacked,
+  addUnpacked,
+  packRowsKernel,
+  unpackRowsKernel,
+} from './to-half.ts';
 import { subtractBiasKernel, subtractBiasWorkgroups } from '../update/centred.ts';
-import { addHalf, toHalfKernel } from './to-half.ts';
-import { transposedValuesKernel, transposedValuesWorkgroups } from './upload-transposed.ts';
-import { unpaddedRowsKernel, unpaddedRowsWorkgroups } from './matrix-rows.ts';
+import {
+  transposedValuesKernel,
+  transposedValuesWorkgroups,
+  unpaddedRowsKernel,
+  unpaddedRowsWorkgroups,
+} from './matrix-rows.ts';
 
 type Result = Promise<{ readonly error: number; readonly limit: number }>;
 

@@ -1,8 +1,6 @@
 import { type DeviceMatrix, numberBytes, type WireRows } from '../device/resources.ts';
 import type { GpuScopeOf, GpuTaskHandler } from '../handler.ts';
-import { fromHalfKernel, fromHalfWorkgroups } from './from-half.ts';
-import { addPacked, addUnpacked } from './packed-rows.ts';
-import { addHalf } from './to-half.ts';
+import { fromHalfKernel, fromHalfWorkgroups, addHalf, addPacked, addUnpacked } from './to-half.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import { kernelOf } from '../webgpu/kernel.ts';
 

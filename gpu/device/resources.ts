@@ -19,7 +19,7 @@ export const vectorLayouts: readonly string[] = [
 
 /**
  * Layout of rows that are sent from one GPU to another: padded as in a matrix, in float32, in float16 as in
- * its half mirror, or in 8 bits (copies/packed-rows.ts). See Device.fetch.
+ * its half mirror, or in 8 bits (copies/to-half.ts). See Device.fetch.
  */
 export const WIRE_ROWS = 'wire-rows';
 

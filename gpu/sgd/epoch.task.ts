@@ -2,8 +2,7 @@
  * The tasks of SGD on a GPU: `sgd-block`, `sgd-tiles` and `sgd-waves` step factors along ratings, and
  * `compile-sgd` compiles their kernels ahead.
  */
-import { fromHalfKernel, fromHalfWorkgroups } from '../copies/from-half.ts';
-import { addHalf, toHalfKernel } from '../copies/to-half.ts';
+import { fromHalfKernel, fromHalfWorkgroups, addHalf, toHalfKernel } from '../copies/to-half.ts';
 import { type DeviceMatrix, strideOf, STRIDE_STEP } from '../device/resources.ts';
 import type { GpuTaskHandler, GpuTaskScope } from '../handler.ts';
 import { squaredErrorKernel } from '../loss/squared-error.task.ts';

@@ -1,5 +1,4 @@
-import { transposedValuesKernel } from '../copies/upload-transposed.ts';
-import { unpaddedRowsKernel } from '../copies/matrix-rows.ts';
+import { transposedValuesKernel, unpaddedRowsKernel } from '../copies/matrix-rows.ts';
 import { strideOf } from '../device/resources.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 import { gramKernels, addGramKernel } from '../implicit/gram.task.ts';

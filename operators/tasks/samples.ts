@@ -1,6 +1,6 @@
 /**
  * Sample inputs of tasks that CPUs and GPUs have, and how much the results of two devices may differ. Every
- * device must agree with the CPU on them (gpu/checks/task-checks.ts).
+ * device must agree with the CPU on them (gpu/checks/checks.ts).
  */
 import type { JsonObject } from '../../engine/json.ts';
 import type { Partition } from '../../engine/partition.ts';
@@ -269,7 +269,11 @@ function vectorSums(shape: RowsCase, first: boolean): TaskSample[] {
   });
   const [rated, formed] = [rowsOf(RATED_ROWS), rowsOf(SHORT_ROWS.length)];
   const { fixedBias, ...block } = ratedRows(shape);
-  const common = { variant: `rank ${rank}, ${kind}`, difference: vectorsDifference(shape), limit: VECTOR_LIMIT };
+  const common = {
+    variant: `rank ${rank}, ${kind}`,
+    difference: vectorsDifference(shape),
+    limit: VECTOR_LIMIT,
+  };
   const { mean, implicit } = ratingParams(kind) as { mean?: number; implicit?: typeof weights };
   return [
     {

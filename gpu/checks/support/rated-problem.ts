@@ -10,8 +10,6 @@ import {
   type RatedRows,
   ratedRows,
   type RatedRowsOptions,
-} from './rated-rows.ts';
-import {
   downloadOutputs,
   expectedSteps,
   otherRowsKept,
@@ -22,7 +20,7 @@ import {
   rowData,
   solvedRow,
   uploadRowData,
-} from './solved-rows.ts';
+} from './rated-rows.ts';
 import type { ImplicitWeights } from '../../../operators/tasks/tasks.ts';
 import type { RowRegularization } from '../../../operators/tasks/task-types.ts';
 import { leftOfBias } from '../../../cpu/reference/biased.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { taskCheck } from '../../../gpu/checks/task-checks.ts';
+import { taskCheck } from '../../../gpu/checks/checks.ts';
 import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
 import { taskSamples } from '../../../operators/tasks/samples.ts';
 import { byValues, isDeep } from '../../support/deep.ts';

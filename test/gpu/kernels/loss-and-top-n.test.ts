@@ -1,7 +1,7 @@
 import { assert, asyncProperty, integer, boolean, record } from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runTask } from '../../../gpu/checks/support/run-kernel.ts';
-import { taskCheck, taskChecks } from '../../../gpu/checks/task-checks.ts';
+import { taskCheck, taskChecks } from '../../../gpu/checks/checks.ts';
 import type { Partition } from '../../../engine/partition.ts';
 import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
 import { squaredError } from '../../../gpu/loss/squared-error.task.ts';
