@@ -29,7 +29,7 @@ const ranksOption = {
 const options = {
   ...grouped('Options:', {
     checkKernels: toggle(
-      'compare every GPU kernel with its float64 version on this adapter, also if it is software; ' +
+      'compare every GPU kernel with the CPU on this adapter, also if it is software; ' +
         'exit code 5 if a kernel is wrong',
     ),
     kernel: listOf('for --check-kernels: the kernels to check, by their names in its report', {

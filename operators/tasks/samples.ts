@@ -71,9 +71,10 @@ const ranges = rangesOf([0, ROWS], [0, 1], [5, 5], [63, 129], [299, 300]);
 const sampleOf = <K extends KernelName>(
   kernel: K,
   sample: Omit<TaskSample<ParamsOf<K>>, 'kernel'>,
-): TaskSample => ({ kernel, ...sample }) as unknown as TaskSample;
+): TaskSample =>
+  Object.defineProperties({ kernel }, Object.getOwnPropertyDescriptors(sample)) as unknown as TaskSample;
 
-/** Samples of all tasks. Their inputs are made when they are taken. */
+/** Samples of all tasks. Large inputs are made when they are read. */
 export function* taskSamples(): Generator<TaskSample> {
   for (const rank of RANKS) {
     yield* [false, true].flatMap((biased) => [false, true].map((half) => squaredErrors(rank, biased, half)));
@@ -105,6 +106,13 @@ function* solvingSamples(): Generator<TaskSample> {
   yield solvedEquations({ rank: 33, kind: 'biases' }, 'cg');
   yield solvedEquations({ rank: 64, kind: 'explicit' }, 'nonnegative');
   for (const kind of ['biases', 'implicit'] as const) yield* vectorSteps({ rank: 520, kind });
+  for (const rank of [513, 600, 1024, 2048, 4096])
+    yield* (['explicit', 'biases'] as const).map((kind, at) =>
+      wideRows({ rank, kind }, (rank % 512 === 0) === (at === 0)),
+    );
+  for (const rank of [600, 1030, 2048]) yield wideRows({ rank, kind: 'implicit' }, rank > 600);
+  yield wideRows({ rank: 528, kind: 'biases' }, false, 3);
+  yield wideRows({ rank: 528, kind: 'implicit' }, false, 3);
 }
 
 type Kind = 'explicit' | 'biases' | 'implicit';
@@ -128,6 +136,9 @@ const rowStarts = [
 ];
 
 const weights = { alpha: 3, base: 1 } as const;
+
+/** `cgBelow` above the ratings of any row. */
+const ALL_ROWS = 2 ** 31 - 1;
 const MEAN = 3.125;
 
 /**
@@ -138,13 +149,15 @@ function ratedRows({ rank, kind }: RowsCase, lengths = RATED, half = false) {
   const inSteps = (values: Float32Array) => values.map((value) => Math.round(64 * value) / 64);
   const { columns, ...block } = randomBlock(lengths, ROWS, rank);
   const theta = randomFactors(ROWS, rank, rank + 1);
+  const biases = inSteps(uniforms(ROWS, 3, -0.5));
+  // No rating is its mean and its column's bias: the solution of a row of only that rating would be 0.
+  const values = inSteps(columns.values as Float32Array).map((value, k) =>
+    value === MEAN + biases[Number(columns.indices[k])] ? value + 1 / 64 : value,
+  );
   return {
-    block: {
-      ...block,
-      columns: { ...columns, values: inSteps(columns.values as Float32Array) },
-    } as Partition,
+    block: { ...block, columns: { ...columns, values } } as Partition,
     fixed: half ? roundedToHalf(theta) : theta,
-    ...(kind === 'biases' && { fixedBias: vectorOf('bias', inSteps(uniforms(ROWS, 3, -0.5))) }),
+    ...(kind === 'biases' && { fixedBias: vectorOf('bias', biases) }),
   };
 }
 
@@ -153,14 +166,12 @@ function ratingParams(kind: Kind) {
   return { ...(kind === 'biases' && { mean: MEAN }), ...(kind === 'implicit' && { implicit: weights }) };
 }
 
-/** G = 0.7 ΘᵀΘ of some θ, with rows of zeros up to the stride, and the rows' shifts. */
+/** A Gram matrix, with rows of zeros up to the stride, and the rows' shifts. */
 function gramAndShifts(rank: number, rows: number) {
-  const theta = randomFactors(40, rank, 8).columns.values;
-  const product = (i: number, k: number) =>
-    Array.from({ length: 40 }, (_, v) => Number(theta[v * rank + i]) * Number(theta[v * rank + k]));
+  const along = randomFactors(1, rank, 8).columns.values;
   return {
     gram: factorsOf(Math.ceil(rank / 16) * 16, rank, (i, k) =>
-      i < rank ? 0.7 * product(i, k).reduce((sum, term) => sum + term) : 0,
+      i < rank ? 9 * Number(along[i]) * Number(along[k]) + (i === k ? 0.7 : 0) : 0,
     ),
     shifts: vectorOf(
       'row-shifts',
@@ -179,8 +190,12 @@ function equationSums(shape: RowsCase, half: boolean): TaskSample {
   const { rank, kind } = shape;
   return sampleOf('normal-equations', {
     variant: `rank ${rank}, ${kind}${half ? ', columns in float16' : ''}`,
-    inputs: ratedRows(shape, RATED, half),
-    outputs: { equations: factorsOf(RATED_ROWS - 2, equationColumns(rank, kind === 'biases'), () => 1) },
+    get inputs() {
+      return ratedRows(shape, RATED, half);
+    },
+    get outputs() {
+      return { equations: factorsOf(RATED_ROWS - 2, equationColumns(rank, kind === 'biases'), () => 1) };
+    },
     halves: half ? ['fixed'] : [],
     solver: 'cg',
     params: rowStarts.map((rows) => ({ ...rows, rank, ...ratingParams(kind) })),
@@ -226,13 +241,15 @@ function solvedEquations(shape: RowsCase, solver: NonNullable<TaskSample['solver
   const { rank, kind } = shape;
   const rows = SHORT_ROWS.length + 2;
   const limits = { cg: kind === 'biases' ? 2e-3 : 1e-4, cholesky: 1e-4, nonnegative: 2e-3 };
-  const choice = solver === 'cg' ? { cgBelow: 1e6 } : { cgBelow: 0, exact: solver };
+  const choice = solver === 'cg' ? { cgBelow: ALL_ROWS } : { cgBelow: 0, exact: solver };
   return sampleOf('solve-equations', {
     variant: `rank ${rank}, ${solver}, ${kind}`,
-    inputs: {
-      equations: equationsOf(shape, SHORT_ROWS),
-      previous: randomFactors(rows, rank, 7),
-      ...(kind === 'implicit' && gramAndShifts(rank, rows)),
+    get inputs() {
+      return {
+        equations: equationsOf(shape, SHORT_ROWS),
+        previous: randomFactors(rows, rank, 7),
+        ...(kind === 'implicit' && gramAndShifts(rank, rows)),
+      };
     },
     outputs: {
       factors: factorsOf(rows, rank, () => 9),
@@ -253,6 +270,51 @@ function solvedEquations(shape: RowsCase, solver: NonNullable<TaskSample['solver
   });
 }
 
+/** Row lengths at large ranks: the longest rows are cut into parts. */
+const WIDE_ROWS = [1, 0, 9, 64, 2500, 33, 2, 700, 8, 0, 1];
+
+/** Rows solved by CG without A, at ranks at which A is never formed. `bad`: the last rating of this row is NaN. */
+function wideRows(shape: RowsCase, half: boolean, bad?: number): TaskSample {
+  const { rank, kind } = shape;
+  const rows = WIDE_ROWS.length;
+  const implicit = kind === 'implicit';
+  const inputs = () => {
+    const rated = ratedRows(shape, WIDE_ROWS, half);
+    const { offsets, values } = rated.block.columns;
+    if (bad !== undefined) values[Number(offsets[bad + 1]) - 1] = NaN;
+    const previous = randomFactors(rows, rank, 7);
+    return { ...rated, previous, ...(implicit && gramAndShifts(rank, rows)) };
+  };
+  const what = `rank ${rank}, ${kind}${half ? ', columns in float16' : ''}${bad === undefined ? '' : ', a bad row'}`;
+  const common = {
+    variant: what,
+    outputs: {
+      factors: factorsOf(rows, rank, () => 9),
+      ...(kind === 'biases' && { bias: vectorOf('bias', new Float32Array(rows).fill(9)) }),
+    },
+    halves: half ? ['fixed'] : [],
+    solver: 'cg' as const,
+    difference: rowsDifference,
+    limit: { explicit: 1e-4, biases: 2e-3, implicit: 1e-3 }[kind],
+  };
+  const params = { from: 0, to: rows, rank, cgBelow: ALL_ROWS, cgSteps: implicit ? 3 : 5, measured: true };
+  return implicit
+    ? sampleOf('update-implicit', {
+        ...common,
+        get inputs() {
+          return inputs();
+        },
+        params: [{ ...params, ...weights }],
+      })
+    : sampleOf('update', {
+        ...common,
+        get inputs() {
+          return inputs();
+        },
+        params: [{ ...params, ...ratingParams(kind), ...regularization(kind) }],
+      });
+}
+
 /** A sum of products of the rows' ratings, or of their equations, with vectors. */
 function vectorSums(shape: RowsCase, first: boolean): TaskSample[] {
   const { rank, kind } = shape;
@@ -268,7 +330,6 @@ function vectorSums(shape: RowsCase, first: boolean): TaskSample[] {
     },
   });
   const [rated, formed] = [rowsOf(RATED_ROWS), rowsOf(SHORT_ROWS.length)];
-  const { fixedBias, ...block } = ratedRows(shape);
   const common = {
     variant: `rank ${rank}, ${kind}`,
     difference: vectorsDifference(shape),
@@ -279,7 +340,10 @@ function vectorSums(shape: RowsCase, first: boolean): TaskSample[] {
     {
       ...common,
       kernel: first ? 'add-residuals' : 'add-products',
-      inputs: { ...block, ...(first && fixedBias && { fixedBias }), ...rated.inputs },
+      get inputs() {
+        const { fixedBias, ...block } = ratedRows(shape);
+        return { ...block, ...(first && fixedBias && { fixedBias }), ...rated.inputs };
+      },
       outputs: rated.outputs,
       params: [
         { from: 1, to: RATED_ROWS, rank, ...(first && mean && { mean }), ...(implicit && { implicit }) },
@@ -288,7 +352,9 @@ function vectorSums(shape: RowsCase, first: boolean): TaskSample[] {
     {
       ...common,
       kernel: first ? 'equation-residuals' : 'equation-products',
-      inputs: { equations: equationsOf(shape, SHORT_ROWS), ...formed.inputs },
+      get inputs() {
+        return { equations: equationsOf(shape, SHORT_ROWS), ...formed.inputs };
+      },
       outputs: formed.outputs,
       params: [{ from: 1, to: SHORT_ROWS.length, rank }],
     },
@@ -316,7 +382,7 @@ function vectorSteps({ rank, kind }: RowsCase): TaskSample[] {
   // Rows whose steps have ended have the direction 0.
   const ended = (row: number) => counts[row] === 0 || row % 5 === 3;
   const direction = factorsOf(rows, rank, (row, k) => (ended(row) ? 0 : Number(residuals[row * rank + k])));
-  const given = kind === 'implicit' ? gramAndShifts(rank, rows) : {};
+  const given = () => (kind === 'implicit' ? gramAndShifts(rank, rows) : {});
   const moved = { factors: randomFactors(rows, rank, 4), direction };
   const common = {
     variant: `rank ${rank}, ${kind}`,
@@ -328,20 +394,24 @@ function vectorSteps({ rank, kind }: RowsCase): TaskSample[] {
     {
       ...common,
       kernel: 'begin-gradients',
-      inputs: { previous: randomFactors(rows, rank, 6), ...given },
+      get inputs() {
+        return { previous: randomFactors(rows, rank, 6), ...given() };
+      },
       outputs: { ...moved, gradients: gradients(false) },
     },
     {
       ...common,
       kernel: 'step-gradients',
-      inputs: {
+      get inputs() {
         // A positive diagonal matrix times the direction.
-        products: factorsOf(
-          rows,
-          rank,
-          (row, k) => (2 + (k % 3)) * Number(direction.columns.values[row * rank + k]),
-        ),
-        ...given,
+        return {
+          products: factorsOf(
+            rows,
+            rank,
+            (row, k) => (2 + (k % 3)) * Number(direction.columns.values[row * rank + k]),
+          ),
+          ...given(),
+        };
       },
       outputs: { ...moved, gradients: gradients(true) },
     },
@@ -408,7 +478,9 @@ function gramOf(rank: number): TaskSample {
   const rows = 700;
   return sampleOf('gram', {
     variant: `rank ${rank}`,
-    inputs: { factors: randomFactors(rows, rank, 3) },
+    get inputs() {
+      return { factors: randomFactors(rows, rank, 3) };
+    },
     outputs: { gram: factorsOf(Math.ceil(rank / 16) * 16, rank, () => 0) },
     params: [{ from: 0, to: rank, rank, weight: 0.7 }],
     difference: rowsDifference,
@@ -825,11 +897,15 @@ function relativeDifference(found: TaskResult, expected: TaskResult): number {
 
 /**
  * The largest difference of two numbers of a row of any output, relative to the row's largest number; a vector is
- * one row. Infinity if another row is reported as bad.
+ * one row. Also that of the rows' objectives, if both devices return it. Infinity if another row is reported as bad.
  */
 function rowsDifference(found: TaskResult, expected: TaskResult): number {
-  if (found.values.badRow !== expected.values.badRow) return Infinity;
+  const { badRow, objective } = expected.values;
+  if (found.values.badRow !== badRow) return Infinity;
+  if (badRow >= 0) return 0;
   let difference = 0;
+  if (found.values.objective !== undefined)
+    difference = Math.abs(found.values.objective - objective) / Math.abs(objective);
   for (const [name, { layout, rows, columns }] of Object.entries(expected.outputs)) {
     const [own, other] = [found.outputs[name].columns.values, columns.values];
     if (own.length !== other.length) return Infinity;

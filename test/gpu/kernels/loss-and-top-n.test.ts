@@ -18,7 +18,9 @@ describe.skipIf(noGpu)('loss, predictions, best columns and places on a GPU', ()
   });
   afterAll(() => gpu?.close());
 
-  for (const check of sampleOf(taskChecks())) {
+  // Tasks that solve rows: equations.test.ts.
+  const checks = taskChecks().filter(({ name }) => /error|norm|predict|top-n|count|shrink/.test(name));
+  for (const check of sampleOf(checks)) {
     it(`${check.name} agrees with the CPU: ${check.variant}`, async () => {
       const { error, limit } = await check.run(gpu);
       expect(error).toBeLessThanOrEqual(limit);
