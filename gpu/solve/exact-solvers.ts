@@ -8,13 +8,8 @@ import {
   solveCholeskyRegistersKernel,
   solveCholeskyRegistersWorkgroups,
 } from './solve-cholesky.ts';
+import type { SolvedForm } from './row-shifts.ts';
 import { solveNonnegativeKernel } from './solve-nonnegative.ts';
-
-/**
- * The parameters of a solver's kernel. `rank`: number of features; `half`: the float16 copy of the factors is
- * written too.
- */
-type SolvedForm = { readonly rank: number; readonly biases: boolean; readonly half: boolean };
 
 /** An exact solver of a row's normal equations on a GPU, as opposed to a number of CG steps. */
 interface GpuSolver {

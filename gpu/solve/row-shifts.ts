@@ -19,6 +19,15 @@ type RowCounts = { readonly pointers: GPUBuffer } | CountColumn;
 
 const THREADS = 256;
 
+/** The parameters of most kernels that solve rows from slots. */
+export type SolvedForm = {
+  readonly rank: number;
+  /** True: the row's bias is solved as well. */
+  readonly biases: boolean;
+  /** True: the float16 copy of the factors is written too. */
+  readonly half: boolean;
+};
+
 /**
  * Template values of the kernels that read shifts, the numbers that are added to the diagonals of A
  * (parts/rows.wgsl): numbers for each row.

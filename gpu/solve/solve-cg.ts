@@ -1,16 +1,11 @@
 import { kernelOf, range } from '../webgpu/kernel.ts';
 import { matrixElements, paddedRank, slotElements, tilesOf } from '../device/slots.ts';
-import { shiftValues } from './row-shifts.ts';
+import { shiftValues, type SolvedForm } from './row-shifts.ts';
 import { subgroupsFor } from '../equations/tensor-plan.ts';
 
-export type SolveCgParams = {
-  readonly rank: number;
+export type SolveCgParams = SolvedForm & {
   /** `f16`: the solver rounds A / n_u to float16 (cuMF_ALS, Solution 4). λ and all vectors are float32. */
   readonly a: 'f32' | 'f16';
-  /** True: the row's bias is solved as well. */
-  readonly biases: boolean;
-  /** True: the float16 copy of the factors is written too. */
-  readonly half: boolean;
 };
 
 /** Up to this padded rank, A is kept in registers, each row of A in one or two threads. */
@@ -98,13 +93,7 @@ export const solveCgKernel = kernelOf<SolveCgParams>()({
  */
 export const REGISTER_RANKS = 256;
 
-export type SolveRegistersParams = {
-  readonly rank: number;
-  readonly halfA: boolean;
-  readonly biases: boolean;
-  /** True: the float16 copy of the factors is written too. */
-  readonly half: boolean;
-};
+export type SolveRegistersParams = SolvedForm & { readonly halfA: boolean };
 
 /**
  * Template values of the shader parts that run CG with A in registers (parts/register-helpers and others).

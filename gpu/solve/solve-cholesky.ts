@@ -1,14 +1,6 @@
 import { kernelOf, range } from '../webgpu/kernel.ts';
 import { matrixElements, paddedRank, slotElements, tilesOf } from '../device/slots.ts';
-import { shiftValues } from './row-shifts.ts';
-
-export type SolveCholeskyParams = {
-  readonly rank: number;
-  /** True: the row's bias is solved as well. */
-  readonly biases: boolean;
-  /** True: the float16 copy of the factors is written too. */
-  readonly half: boolean;
-};
+import { shiftValues, type SolvedForm } from './row-shifts.ts';
 
 /**
  * Solves (A + λ n_u I) x = b of rows by a Cholesky factorization in the row's first slot. A workgroup has one
@@ -29,7 +21,7 @@ export type SolveCholeskyParams = {
  * than the rounding error of A is raised to that error, so that A stays positive definite, as on the CPU
  * (cpu/assembly/solve/cholesky.ts).
  */
-export const solveCholeskyKernel = kernelOf<SolveCholeskyParams>()({
+export const solveCholeskyKernel = kernelOf<SolvedForm>()({
   name: 'solve-cholesky',
   reads: { work: 'array<vec4u>', shifts: 'array<f32>' },
   writes: {
@@ -80,7 +72,7 @@ export const solveCholeskyKernel = kernelOf<SolveCholeskyParams>()({
   ],
 });
 
-function workgroup({ rank, biases }: SolveCholeskyParams) {
+function workgroup({ rank, biases }: SolvedForm) {
   const stride = paddedRank(rank);
   return {
     threads: Math.min(256, Math.ceil((stride + 1) / 32) * 32),
@@ -88,12 +80,7 @@ function workgroup({ rank, biases }: SolveCholeskyParams) {
   };
 }
 
-type SolveCholeskyRegistersParams = {
-  readonly rank: number;
-  /** True: the row's bias is solved as well. */
-  readonly biases: boolean;
-  /** True: the float16 copy of the factors is written too. */
-  readonly half: boolean;
+type SolveCholeskyRegistersParams = SolvedForm & {
   /** Number of rows that share a workgroup. */
   readonly rows: number;
 };

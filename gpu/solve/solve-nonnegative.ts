@@ -1,14 +1,6 @@
 import { kernelOf, range } from '../webgpu/kernel.ts';
 import { matrixElements, paddedRank, slotElements, tilesOf } from '../device/slots.ts';
-import { shiftValues } from './row-shifts.ts';
-
-export type SolveNonnegativeParams = {
-  readonly rank: number;
-  /** True: the row's bias is solved as well; it may be negative. */
-  readonly biases: boolean;
-  /** True: the float16 copy of the factors is written too. */
-  readonly half: boolean;
-};
+import { shiftValues, type SolvedForm } from './row-shifts.ts';
 
 /**
  * Most groups of four elements of A that a thread keeps as separate variables, in registers; above this
@@ -16,7 +8,7 @@ export type SolveNonnegativeParams = {
  */
 const REGISTER_GROUPS = 16;
 
-function shape({ rank }: SolveNonnegativeParams) {
+function shape({ rank }: SolvedForm) {
   const tiles = tilesOf(rank);
   const stride = paddedRank(rank);
   const threads = tiles <= 2 ? 64 : tiles <= 4 ? 128 : 256;
@@ -32,11 +24,11 @@ function shape({ rank }: SolveNonnegativeParams) {
 /**
  * Finds the x >= 0 that minimizes ½ xᵀ(A + λ n_u I) x - bᵀx of rows. A workgroup has one row. A and b are
  * read from slots, scratch memory in which another kernel has summed them; the first slot of a row is
- * overwritten. The search starts with the guess that the features that are positive in `previous` are
+ * overwritten. A row's bias may be negative. The search starts with the guess that the features that are positive in `previous` are
  * positive in x. A component of the gradient counts as 0 up to 1e-5 ‖b‖. If no minimum is found, the row is
  * reported in `status`. Work list, outputs and `status`: see solve-cholesky.
  */
-export const solveNonnegativeKernel = kernelOf<SolveNonnegativeParams>()({
+export const solveNonnegativeKernel = kernelOf<SolvedForm>()({
   name: 'solve-nonnegative',
   reads: { work: 'array<vec4u>', previous: 'array<f32>', shifts: 'array<f32>' },
   writes: {

@@ -8,7 +8,7 @@ import type { Gpu } from '../webgpu/gpu.ts';
 import type { Binding, CompiledKernel } from '../webgpu/kernel.ts';
 import type { Pass, SubmitOptions } from '../webgpu/pass.ts';
 import { addCentred } from './centred.ts';
-import { prepareRows, type PreparedRows } from './prepared-rows.ts';
+import { prepareRows } from './prepared-rows.ts';
 import { type SolvedPass, submitSolved } from './solved-pass.ts';
 import { compileForRows } from './compile-update.task.ts';
 import { addVectorSteps } from '../vectors/row-phases.ts';
@@ -108,137 +108,98 @@ export async function updateRows(
   options: Pick<SubmitOptions, 'timed' | 'submitted'> = {},
 ): Promise<SolvedPass> {
   return submitSolved(gpu, `update ${settings.variant.name}`, settings, options, (pass, status) =>
-    new HalfIteration(gpu, inputs, settings, status).addTo(pass),
+    addHalfIteration(gpu, pass, inputs, settings, status),
   );
 }
 
-/**
- * Dispatches a kernel on the first `count` entries of a list. `work`: bindings in addition to the common
- * ones.
- */
-type AddKernel = (
-  compiled: CompiledKernel,
-  work: Readonly<Record<string, Binding>>,
-  count: number,
-  workgroups: number,
-) => void;
-
 /** Compiles the kernels of one half-iteration and adds their dispatches to a pass. */
-class HalfIteration {
-  readonly #gpu: Gpu;
-  readonly #inputs: UpdateInputs;
-  readonly #settings: UpdateSettings;
-  readonly #status: GPUBuffer;
-  readonly #half: boolean;
-  readonly #biases: boolean;
-  /** Steps of CG; 0 for Cholesky. */
-  readonly #steps: number;
-
-  constructor(gpu: Gpu, inputs: UpdateInputs, settings: UpdateSettings, status: GPUBuffer) {
-    this.#gpu = gpu;
-    this.#inputs = inputs;
-    this.#settings = settings;
-    this.#status = status;
-    this.#half = settings.variant.precision !== 'f32';
-    this.#biases = inputs.bias !== undefined;
-    this.#steps = stepsOf(settings.solver);
+async function addHalfIteration(
+  gpu: Gpu,
+  pass: Pass,
+  inputs: UpdateInputs,
+  settings: UpdateSettings,
+  status: GPUBuffer,
+): Promise<void> {
+  const { variant, scale, mean, implicit } = settings;
+  const { block, fixed } = inputs;
+  const half = variant.precision !== 'f32';
+  const biases = inputs.bias !== undefined;
+  const steps = stepsOf(settings.solver);
+  const rows = await prepareRows(gpu, block, settings, fixed.rows, biases);
+  const bindings = await commonBindings(gpu, pass, inputs, settings, status);
+  if (variant.sum.kernel === 'vectors')
+    return addVectorSteps(gpu, pass, rows, { ...settings, sum: variant.sum, half, biases, steps }, bindings);
+  const kernels = await compileForRows(
+    gpu,
+    { ...settings, biases },
+    {
+      fused: rows.fused !== undefined,
+      batches: rows.batches.length > 0,
+      short: rows.short.map(({ longest }) => longest),
+    },
+  );
+  const uniforms = {
+    zero_row: fixed.rows,
+    scale,
+    unscale: 1 / scale,
+    mean,
+    steps,
+    alpha: implicit?.alpha ?? 0,
+    base: implicit?.base ?? 0,
+  };
+  /** Dispatches a kernel on the first `count` entries of a list; `work`: bindings besides the common ones. */
+  const add = (
+    compiled: CompiledKernel,
+    work: Readonly<Record<string, Binding>>,
+    count: number,
+    workgroups: number,
+  ) => pass.dispatch(compiled, { ...bindings, ...work }, { ...uniforms, count }, workgroups);
+  const mirror = variant.sum.kernel === 'int8' ? await addInt8(gpu, pass, fixed) : undefined;
+  const gathered: Readonly<Record<string, Binding>> = mirror
+    ? { fixed: mirror.rounded, scales: mirror.scales }
+    : {};
+  const slots = await gpu.scratch('slots', rows.slotBytes);
+  // Batch by batch rows that are summed into slots and solved from these, then rows with dual systems, last
+  // rows of the fused kernel.
+  const { sum, gram, solve: solver, short, fused } = kernels;
+  for (const { parts, partCount, rows: work, rowCount } of rows.batches) {
+    if (sum === undefined || solver === undefined) continue;
+    add(sum.compiled, { ...gathered, work: parts, slots }, partCount, sum.workgroups(partCount));
+    if (gram !== undefined) add(gram, { work, slots }, rowCount, rowCount);
+    add(solver.compiled, { work, slots }, rowCount, solver.workgroups(rowCount));
   }
+  for (const [i, { entries, count }] of rows.short.entries())
+    add(short[i], { work: entries }, count, Math.min(count, LOOPING_WORKGROUPS));
+  if (rows.fused === undefined || fused === undefined) return;
+  const { entries, count } = rows.fused;
+  add(fused, { ...gathered, work: entries }, count, Math.min(LOOPING_WORKGROUPS, count));
+}
 
-  async addTo(pass: Pass): Promise<void> {
-    const { variant } = this.#settings;
-    const rows = await prepareRows(
-      this.#gpu,
-      this.#inputs.block,
-      this.#settings,
-      this.#inputs.fixed.rows,
-      this.#biases,
-    );
-    const bindings = await this.#bindings(pass);
-    if (variant.sum.kernel === 'vectors')
-      return addVectorSteps(
-        this.#gpu,
-        pass,
-        rows,
-        { ...this.#settings, sum: variant.sum, half: this.#half, biases: this.#biases, steps: this.#steps },
-        bindings,
-      );
-    const kernels = await compileForRows(
-      this.#gpu,
-      { ...this.#settings, biases: this.#biases },
-      {
-        fused: rows.fused !== undefined,
-        batches: rows.batches.length > 0,
-        short: rows.short.map(({ longest }) => longest),
-      },
-    );
-    const uniforms = this.#uniforms();
-    await this.#addAll(pass, rows, kernels, (compiled, work, count, workgroups) => {
-      pass.dispatch(compiled, { ...bindings, ...work }, { ...uniforms, count }, workgroups);
-    });
-  }
-
-  #uniforms() {
-    const { scale, mean, implicit } = this.#settings;
-    return {
-      zero_row: this.#inputs.fixed.rows,
-      scale,
-      unscale: 1 / scale,
-      mean,
-      steps: this.#steps,
-      alpha: implicit?.alpha ?? 0,
-      base: implicit?.base ?? 0,
-    };
-  }
-
-  /**
-   * Adds the dispatches for all lists of rows (see PreparedRows): batch by batch rows that are summed into
-   * slots and solved from these, then rows with dual systems, last rows of the fused kernel.
-   */
-  async #addAll(
-    pass: Pass,
-    rows: PreparedRows,
-    { sum, gram, solve, short, fused }: Awaited<ReturnType<typeof compileForRows>>,
-    add: AddKernel,
-  ): Promise<void> {
-    const { sum: kind } = this.#settings.variant;
-    const mirror = kind.kernel === 'int8' ? await addInt8(this.#gpu, pass, this.#inputs.fixed) : undefined;
-    const gathered: Readonly<Record<string, Binding>> = mirror
-      ? { fixed: mirror.rounded, scales: mirror.scales }
-      : {};
-    const slots = await this.#gpu.scratch('slots', rows.slotBytes);
-    for (const { parts, partCount, rows: work, rowCount } of rows.batches) {
-      if (sum === undefined || solve === undefined) continue;
-      add(sum.compiled, { ...gathered, work: parts, slots }, partCount, sum.workgroups(partCount));
-      if (gram !== undefined) add(gram, { work, slots }, rowCount, rowCount);
-      add(solve.compiled, { work, slots }, rowCount, solve.workgroups(rowCount));
-    }
-    for (const [i, { entries, count }] of rows.short.entries())
-      add(short[i], { work: entries }, count, Math.min(count, LOOPING_WORKGROUPS));
-    if (rows.fused === undefined || fused === undefined) return;
-    const { entries, count } = rows.fused;
-    add(fused, { ...gathered, work: entries }, count, Math.min(LOOPING_WORKGROUPS, count));
-  }
-
-  async #bindings(pass: Pass) {
-    const { block, fixed, fixedBias, previous, factors, bias, gram, shifts } = this.#inputs;
-    return {
-      indices: block.indices,
-      values: await addCentred(this.#gpu, pass, this.#inputs, this.#settings),
-      fixed: this.#half ? required(fixed.half, 'half mirror of the fixed factors') : fixed.values,
-      fixed_bias: fixedBias ?? block.values,
-      previous: previous.values,
-      shifts: shifts ?? (await blockShifts(this.#gpu, block, this.#settings, this.#biases)),
-      factors: factors.values,
-      // In WebGPU, two writable bindings must not share a buffer. So each output that is not used gets a
-      // scratch buffer of its own.
-      half: this.#half
-        ? required(factors.half, 'half mirror of the factors')
-        : await this.#gpu.scratch('no half', 16),
-      bias: bias ?? (await this.#gpu.scratch('no bias', 16)),
-      status: this.#status,
-      ...(gram ? { gram } : {}),
-    };
-  }
+/** The bindings that all kernels of a half-iteration have in common. */
+async function commonBindings(
+  gpu: Gpu,
+  pass: Pass,
+  inputs: UpdateInputs,
+  settings: UpdateSettings,
+  status: GPUBuffer,
+) {
+  const { block, fixed, fixedBias, previous, factors, bias, gram, shifts } = inputs;
+  const half = settings.variant.precision !== 'f32';
+  return {
+    indices: block.indices,
+    values: await addCentred(gpu, pass, inputs, settings),
+    fixed: half ? required(fixed.half, 'half mirror of the fixed factors') : fixed.values,
+    fixed_bias: fixedBias ?? block.values,
+    previous: previous.values,
+    shifts: shifts ?? (await blockShifts(gpu, block, settings, bias !== undefined)),
+    factors: factors.values,
+    // In WebGPU, two writable bindings must not share a buffer. So each output that is not used gets a
+    // scratch buffer of its own.
+    half: half ? required(factors.half, 'half mirror of the factors') : await gpu.scratch('no half', 16),
+    bias: bias ?? (await gpu.scratch('no bias', 16)),
+    status,
+    ...(gram ? { gram } : {}),
+  };
 }
 
 function required<T>(value: T | undefined, what: string): T {
