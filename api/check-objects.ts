@@ -1,7 +1,7 @@
 import { fileFormats, textTypes } from '../connectors/files/format-names.ts';
 import { codecs, parquetBackendNames } from '../connectors/parquet/backend.ts';
 import { UsageError } from '../engine/errors.ts';
-import { shown } from '../engine/shown.ts';
+import { shown } from '../engine/format.ts';
 import type { Operator, Sink, Source } from '../engine/stream/operator.ts';
 import {
   type ChosenMetric,

@@ -1,10 +1,9 @@
 import { statSync } from 'node:fs';
 import type { RecordBatch, Schema } from 'apache-arrow';
 import { UsageError } from '../engine/errors.ts';
-import { formatBytes } from '../engine/format.ts';
+import { formatBytes, shown } from '../engine/format.ts';
 import type { JsonObject } from '../engine/json.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
-import { shown } from '../engine/shown.ts';
 import {
   fromSource,
   knownSchema,

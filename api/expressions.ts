@@ -9,7 +9,7 @@ import {
 } from '../engine/expressions/expression.ts';
 import { print } from '../engine/expressions/print.ts';
 import type { ValueType } from '../engine/expressions/types.ts';
-import { shown } from '../engine/shown.ts';
+import { shown } from '../engine/format.ts';
 
 /** A column, or a value that is used as a constant. */
 export type ColumnOrValue = Column | Plain;

@@ -5,7 +5,7 @@ import { type JoinKind, joinKinds, type JoinParams } from '../operators/dataflow
 import { joinedRows } from '../operators/dataflow/join/joined.ts';
 import { Column } from './expressions.ts';
 import { checkOptions } from './check-options.ts';
-import { shown } from '../engine/shown.ts';
+import { shown } from '../engine/format.ts';
 import { readyPlan } from './run-rows.ts';
 import type { RunSession } from './run-session.ts';
 

@@ -3,7 +3,7 @@ import { loadInThread } from '../connectors/model/load-in-thread.ts';
 import type { SavedModel, StoredModel } from '../connectors/model/model-store.ts';
 import { DataError } from '../engine/errors.ts';
 import type { EventSink } from '../engine/events.ts';
-import { type IdForm, idValues } from '../engine/keys/id-form.ts';
+import { type IdForm, idValues } from '../engine/keys/find-id.ts';
 import { keyCount, type KeyColumn } from '../engine/keys/key-column.ts';
 import { keysFromVector, keysToVector } from '../engine/keys/arrow-keys.ts';
 import type { DampedMeans } from '../operators/evaluation/rating-facts.ts';

@@ -1,5 +1,5 @@
 import { throwIfAborted, UsageError } from '../engine/errors.ts';
-import { type Id, findId } from '../engine/keys/find-id.ts';
+import { type Id, findId, type IdForm } from '../engine/keys/find-id.ts';
 import { followed } from '../engine/run/context.ts';
 import { andThen, runInto } from '../engine/stream/logical-plan.ts';
 import { Evaluate, type Evaluation } from '../operators/evaluation/evaluate.ts';
@@ -73,7 +73,6 @@ import type { RecordBatch } from 'apache-arrow';
 import { exportFactors, type ExportOptions } from '../connectors/model/export-factors.ts';
 import { saveModel } from '../connectors/model/model-store.ts';
 import type { JsonObject } from '../engine/json.ts';
-import type { IdForm } from '../engine/keys/id-form.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
 import type { BatchStream } from '../engine/stream/stream.ts';
 import type { DampedMeans } from '../operators/evaluation/rating-facts.ts';

@@ -1,8 +1,8 @@
 import { DataType } from 'apache-arrow';
 import { DataError, UsageError } from '../engine/errors.ts';
-import { idValues } from '../engine/keys/id-form.ts';
+import { idValues } from '../engine/keys/find-id.ts';
 import type { KeyType } from '../engine/keys/key-column.ts';
-import { oneOf } from '../engine/one-of.ts';
+import { oneOf } from '../engine/nearest.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
 import {
   andThen,

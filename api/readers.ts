@@ -13,7 +13,7 @@ import type { ColumnNames } from '../operators/ratings/rows/column-names.ts';
 import { UsageError } from '../engine/errors.ts';
 import { type Column, col, lit } from './expressions.ts';
 import { checkColumnNames, checkOptions } from './check-options.ts';
-import { shown } from '../engine/shown.ts';
+import { shown } from '../engine/format.ts';
 
 /** Readers of files. Nothing is opened until the rows or their schema are requested. */
 export class Readers {

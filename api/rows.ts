@@ -2,7 +2,7 @@ import { type Schema, type RecordBatch, Table } from 'apache-arrow';
 import { UsageError } from '../engine/errors.ts';
 import type { Expression, Plain } from '../engine/expressions/expression.ts';
 import type { ValueType } from '../engine/expressions/types.ts';
-import { shown } from '../engine/shown.ts';
+import { shown, counted, formatBytes, formatCount, formatMilliseconds } from '../engine/format.ts';
 import type { SortKey } from '../engine/sorting/sort-keys.ts';
 import {
   andThen,
@@ -30,7 +30,6 @@ import { col, Column, lit, SortOrder } from './expressions.ts';
 import { coalesce } from './functions.ts';
 import { checkModule } from './inspect/user-modules.ts';
 import { type JoinKeys, type JoinOptions, joinPlan } from './join-plan.ts';
-import { counted, formatBytes, formatCount, formatMilliseconds } from '../engine/format.ts';
 import type { Measure } from '../engine/metrics.ts';
 import type { BatchStream } from '../engine/stream/stream.ts';
 import { plainRows, readableStyle } from '../engine/values/plain-values.ts';

@@ -5,7 +5,7 @@ import type { RowInput } from '../connectors/rows/row-pages.ts';
 import { RowSource } from '../connectors/rows/row-source.ts';
 import { type EventSink, noEvents } from '../engine/events.ts';
 import { formatBytes } from '../engine/format.ts';
-import type { IdForm } from '../engine/keys/id-form.ts';
+import type { IdForm } from '../engine/keys/find-id.ts';
 import { RunMetrics } from '../engine/metrics.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
 import { hostDevice } from '../engine/run/devices.ts';

@@ -1,5 +1,5 @@
 import { UsageError } from '../engine/errors.ts';
-import { shown } from '../engine/shown.ts';
+import { shown } from '../engine/format.ts';
 
 const factors: Readonly<Record<string, number>> = {
   '': 1,

@@ -7,7 +7,7 @@ import { ParquetSink } from '../connectors/parquet/parquet-sink.ts';
 import type { ParquetSinkOptions } from '../connectors/parquet/write/parquet-files.ts';
 import { TextSink, type TextSinkOptions } from '../connectors/text/text-sink.ts';
 import { UsageError } from '../engine/errors.ts';
-import { shown } from '../engine/shown.ts';
+import { shown } from '../engine/format.ts';
 import { andThen, type LogicalPlan, runInto } from '../engine/stream/logical-plan.ts';
 import type { Sink } from '../engine/stream/operator.ts';
 import { checkOptions, runOptionNames } from './check-options.ts';

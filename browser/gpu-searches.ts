@@ -2,7 +2,7 @@ import { fixedItems, type RequestRatings } from '../api/serving/fold-in-request.
 import type { RunOptions } from '../api/run-session.ts';
 import { queryOf } from '../api/serving/similar-to.ts';
 import type { RequestedModel } from '../api/serving/served-model.ts';
-import { emptyKeys, keyCount } from '../engine/keys/key-column.ts';
+import { emptyKeys, keyCount, UNKNOWN_KEY } from '../engine/keys/key-column.ts';
 import { sharedArray, dataSetName } from '../engine/partition.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
 import { Holdings } from '../engine/run/holdings.ts';
@@ -31,7 +31,6 @@ import type { Found } from '../operators/serving/search.ts';
 import { type Similarity, similarityModel } from '../operators/serving/similar.ts';
 import { runTasks } from '../operators/tasks/run-tasks.ts';
 import type { PageSession } from './page-session.ts';
-import { UNKNOWN_KEY } from '../engine/keys/tables/key-table.ts';
 import { blockOf, emptyBlock, type RatingBlock } from '../operators/ratings/ratings.ts';
 
 /** Visitors who each rated a known item, and the limits of their lists. */

@@ -4,7 +4,7 @@ import { decodeMetadata, type ModelStorage, wholeCounts } from '../connectors/mo
 import { LARGE, missingIndex } from '../api/serving/served-model.ts';
 import { UsageError } from '../engine/errors.ts';
 import { emptyKeys } from '../engine/keys/key-column.ts';
-import { shown } from '../engine/shown.ts';
+import { shown } from '../engine/format.ts';
 import { addressOf, type Fetch, problem, RemoteFile, type RemoteOptions } from './remote-file.ts';
 import { PageIndexes } from './page-indexes.ts';
 import { PageItems } from './page-items.ts';

@@ -1,14 +1,12 @@
 import { UsageError } from '../engine/errors.ts';
-import { type Id, isId } from '../engine/keys/find-id.ts';
-import { type KeyColumn, keyCount, type KeyType, takeKeys } from '../engine/keys/key-column.ts';
-import { keysOfIds } from '../engine/keys/keys-of-ids.ts';
-import { UNKNOWN_KEY } from '../engine/keys/tables/key-table.ts';
+import { type Id, isId, keysOfIds } from '../engine/keys/find-id.ts';
+import { type KeyColumn, keyCount, type KeyType, takeKeys, UNKNOWN_KEY } from '../engine/keys/key-column.ts';
 import { keyTableOf, makeKeyTable } from '../engine/keys/tables/make-key-table.ts';
 import { dataSetName, sharedArray } from '../engine/partition.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
 import { hostDevice } from '../engine/run/devices.ts';
-import { giveTo } from '../engine/run/hand-over.ts';
-import { shown } from '../engine/shown.ts';
+import { giveTo } from '../engine/run/run-steps.ts';
+import { shown } from '../engine/format.ts';
 import type { IndexedRatings } from '../operators/ratings/ids/number-ids.ts';
 import type { CodedChunk } from '../operators/ratings/reading/rating-chunk.ts';
 

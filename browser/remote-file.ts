@@ -1,6 +1,6 @@
 import type { AsyncBuffer } from 'hyparquet/src/types.js';
 import { DataError, UsageError } from '../engine/errors.ts';
-import { shown } from '../engine/shown.ts';
+import { shown } from '../engine/format.ts';
 
 /** Sends the requests; by default the page's own fetch. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;

@@ -1,4 +1,4 @@
-import { counted } from '../engine/format.ts';
+import { counted, shown } from '../engine/format.ts';
 import { availableParallelism } from 'node:os';
 import { COLLECT_BYTES, Garbage, setCollector } from '../engine/run/garbage.ts';
 import { collectGarbage } from '../engine/threads/collect-garbage.ts';
@@ -6,11 +6,9 @@ import { DeviceLostError, UsageError } from '../engine/errors.ts';
 import type { Device, WireRequest } from '../engine/run/device.ts';
 import type { MemoryMeter } from '../engine/run/memory-meter.ts';
 import type { DeviceInfo } from '../engine/plan/device-info.ts';
-import type { MatrixShape, Partition, PartitionRef } from '../engine/partition.ts';
-import { partitionKey } from '../engine/partition.ts';
+import { type MatrixShape, type Partition, type PartitionRef, partitionKey } from '../engine/partition.ts';
 import type { Place } from '../engine/plan/place.ts';
 import type { Task, TaskResult } from '../engine/task.ts';
-import { shown } from '../engine/shown.ts';
 import { ThreadPool } from '../engine/threads/thread-pool.ts';
 import { workerFile } from '../engine/threads/worker-file.ts';
 import { STRIDE_STEP } from './handler.ts';

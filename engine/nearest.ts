@@ -1,3 +1,5 @@
+import { UsageError } from './errors.ts';
+import { shown } from './format.ts';
 /**
  * The candidate most similar to a word, ignoring case: by letters to insert, delete or replace, else the one
  * with which a longer word ends. Undefined if none is similar.
@@ -34,4 +36,11 @@ function editDistance(left: string, right: string): number {
     previous = row;
   }
   return previous[right.length];
+}
+
+/** The value, if it is allowed. Throws UsageError with the option's name and the allowed values otherwise. */
+export function oneOf<T extends string>(name: string, value: unknown, allowed: readonly T[]): T {
+  const found = allowed.find((one) => one === value);
+  if (found !== undefined) return found;
+  throw new UsageError(`${name} must be one of ${allowed.join(', ')}, got ${shown(value)}`);
 }

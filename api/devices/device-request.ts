@@ -1,5 +1,5 @@
 import { UsageError } from '../../engine/errors.ts';
-import { shown } from '../../engine/shown.ts';
+import { shown } from '../../engine/format.ts';
 
 /**
  * `auto`: a hardware GPU if there is one, else the CPU. `gpu`: a hardware or software adapter; an error

@@ -1,7 +1,6 @@
 import { keysFromVector } from '../../engine/keys/arrow-keys.ts';
 import { CapacityError } from '../../engine/errors.ts';
-import type { Id } from '../../engine/keys/find-id.ts';
-import { keysOfIds } from '../../engine/keys/keys-of-ids.ts';
+import { type Id, keysOfIds } from '../../engine/keys/find-id.ts';
 import { andThen } from '../../engine/stream/logical-plan.ts';
 import { type BadRowPolicy, SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
 import type { Dataset } from '../dataset.ts';

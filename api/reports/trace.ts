@@ -6,7 +6,7 @@ import type { JsonObject } from '../../engine/json.ts';
 import { openRegular } from '../../engine/regular-file.ts';
 import type { Tracer } from '../../engine/trace/trace.ts';
 import { TRACE_HEAD, TraceText } from '../../engine/trace/trace-text.ts';
-import { shown } from '../../engine/shown.ts';
+import { shown } from '../../engine/format.ts';
 
 /** Number of characters that are collected before a write. */
 const PIECE = 1 << 18;

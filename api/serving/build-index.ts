@@ -11,7 +11,7 @@ import { readModelHead } from '../../connectors/model/model-store.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { keyCount } from '../../engine/keys/key-column.ts';
 import { followed } from '../../engine/run/context.ts';
-import { shown } from '../../engine/shown.ts';
+import { shown } from '../../engine/format.ts';
 import { unobservedWeight, gramOfItems } from '../../operators/serving/solve-users.ts';
 import { buildLists, defaultLists, queryWeights } from '../../operators/serving/build-lists.ts';
 import { listBytes, listsOf } from '../../operators/serving/search.ts';

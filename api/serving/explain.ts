@@ -1,7 +1,6 @@
 import { UsageError } from '../../engine/errors.ts';
-import { findId, type Id } from '../../engine/keys/find-id.ts';
-import type { IdValues } from '../../engine/keys/id-form.ts';
-import { shortestFloat32 } from '../../engine/numbers/shortest.ts';
+import { findId, type Id, type IdValues } from '../../engine/keys/find-id.ts';
+import { shortestFloat32 } from '../../engine/numbers/half.ts';
 import type { ItemNames } from '../../operators/serving/item-names.ts';
 import { type UserRule, sharesOf } from '../../operators/serving/solve-users.ts';
 import {
@@ -14,7 +13,7 @@ import {
 import type { RatingsOfUser } from './ratings-of-user.ts';
 import { idsOf, itemRowsOf, type RequestedModel, ruleOf, scoreOf } from './served-model.ts';
 import type { RunOptions } from '../run-session.ts';
-import { shown } from '../../engine/shown.ts';
+import { shown } from '../../engine/format.ts';
 import { checkId, type NameOptions, nameOf } from './request.ts';
 
 /** A score and its parts: `base` + Σ share. */

@@ -10,8 +10,7 @@ import {
 } from 'apache-arrow';
 import type { IdColumn } from '../../connectors/model/id-column.ts';
 import { keysToVector } from '../../engine/keys/arrow-keys.ts';
-import type { Id } from '../../engine/keys/find-id.ts';
-import type { IdValues } from '../../engine/keys/id-form.ts';
+import type { Id, IdValues } from '../../engine/keys/find-id.ts';
 import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
 
 /**

@@ -1,8 +1,7 @@
 import { UsageError } from '../../engine/errors.ts';
-import { findId, type Id } from '../../engine/keys/find-id.ts';
-import type { IdValues } from '../../engine/keys/id-form.ts';
+import { findId, type Id, type IdValues } from '../../engine/keys/find-id.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { shown } from '../../engine/shown.ts';
+import { shown } from '../../engine/format.ts';
 import { chooseItems, mergeAscending } from '../../operators/serving/choose-items.ts';
 import {
   type UserRule,

@@ -1,6 +1,6 @@
 import { DataError } from '../../engine/errors.ts';
 import { keyCount, takeKeys } from '../../engine/keys/key-column.ts';
-import { startPhase } from '../../engine/phase.ts';
+import { startPhase } from '../../engine/events.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { sortByUser } from '../../operators/ratings/sort-ratings.ts';
 import type { DuplicatePolicy } from '../../operators/tasks/tasks.ts';

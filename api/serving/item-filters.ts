@@ -8,12 +8,10 @@ import { type Checked, checkPredicate } from '../../engine/expressions/check.ts'
 import type { Expression } from '../../engine/expressions/expression.ts';
 import { print } from '../../engine/expressions/print.ts';
 import { selectedRows } from '../../engine/expressions/select-rows.ts';
-import { counted, formatCount } from '../../engine/format.ts';
-import { batchPositions } from '../../engine/keys/batch-positions.ts';
-import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
-import { UNKNOWN_KEY } from '../../engine/keys/tables/key-table.ts';
+import { counted, formatCount, shown } from '../../engine/format.ts';
+import { batchPositions } from '../../engine/keys/arrow-keys.ts';
+import { type KeyColumn, keyCount, UNKNOWN_KEY } from '../../engine/keys/key-column.ts';
 import { sharedArray } from '../../engine/partition.ts';
-import { shown } from '../../engine/shown.ts';
 import { lookupOf } from '../../operators/serving/factor-model.ts';
 import { checkOptions, runOptionNames } from '../check-options.ts';
 import { datasetOf } from '../dataset.ts';

@@ -1,10 +1,8 @@
 import { UsageError } from '../../engine/errors.ts';
-import { keysFromVector } from '../../engine/keys/arrow-keys.ts';
-import { batchPositions } from '../../engine/keys/batch-positions.ts';
-import { fitsKeys, type Id, idAt } from '../../engine/keys/find-id.ts';
-import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
+import { batchPositions, keysFromVector } from '../../engine/keys/arrow-keys.ts';
 import { KeyLookup } from '../../engine/keys/key-lookup.ts';
-import { keysOfIds } from '../../engine/keys/keys-of-ids.ts';
+import { fitsKeys, type Id, idAt, keysOfIds } from '../../engine/keys/find-id.ts';
+import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { andThen, executePlan, type LogicalPlan } from '../../engine/stream/logical-plan.ts';
 import { SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';

@@ -7,7 +7,7 @@ import { TextSource } from '../../connectors/text/text-source.ts';
 import { DataError, UsageError } from '../../engine/errors.ts';
 import { isNullAt, keysFromData, keyTypeOf, refusedIn } from '../../engine/keys/arrow-keys.ts';
 import { keyText } from '../../engine/keys/key-column.ts';
-import { shown } from '../../engine/shown.ts';
+import { shown } from '../../engine/format.ts';
 import type { Source } from '../../engine/stream/operator.ts';
 import { type ItemNameEntry, ItemNames } from '../../operators/serving/item-names.ts';
 import { checkOptions, runOptionNames } from '../check-options.ts';

@@ -1,10 +1,9 @@
 import { UsageError } from '../../engine/errors.ts';
 import { noEvents } from '../../engine/events.ts';
-import { findId, type Id, isId } from '../../engine/keys/find-id.ts';
-import type { IdValues } from '../../engine/keys/id-form.ts';
-import { oneOf } from '../../engine/one-of.ts';
+import { findId, type Id, isId, type IdValues } from '../../engine/keys/find-id.ts';
+import { oneOf } from '../../engine/nearest.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { shown } from '../../engine/shown.ts';
+import { shown } from '../../engine/format.ts';
 import {
   chooseItems,
   type ChosenItems,

@@ -1,7 +1,6 @@
 import type { IndexKind, IndexHeader } from '../../connectors/model/index-layout.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import { findId, type Id } from '../../engine/keys/find-id.ts';
-import { type IdForm, type IdValues, idValues } from '../../engine/keys/id-form.ts';
+import { findId, type Id, type IdForm, type IdValues, idValues } from '../../engine/keys/find-id.ts';
 import { sharedCopy } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { type FactorModel, type ItemRows, rowsInMemory } from '../../operators/serving/factor-model.ts';
@@ -17,7 +16,7 @@ import type { RequestSession, RunOptions } from '../run-session.ts';
 import type { Searches } from './searches.ts';
 import type { StoredIndex } from '../../connectors/model/item-index-file.ts';
 import { UsageError } from '../../engine/errors.ts';
-import { shown } from '../../engine/shown.ts';
+import { shown } from '../../engine/format.ts';
 
 /** The parts of a model that requests for single users and items use. */
 export interface RequestedModel {

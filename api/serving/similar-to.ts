@@ -1,7 +1,7 @@
 import type { IndexKind } from '../../connectors/model/index-layout.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { findId, type Id } from '../../engine/keys/find-id.ts';
-import { shown } from '../../engine/shown.ts';
+import { shown } from '../../engine/format.ts';
 import type { Found } from '../../operators/serving/search.ts';
 import { checkSimilarity, type Similarity, unitVector } from '../../operators/serving/similar.ts';
 import { checkOptions, runOptionNames } from '../check-options.ts';

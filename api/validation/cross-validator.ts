@@ -1,7 +1,6 @@
 import { CapacityError, DataError, DivergedError, throwIfAborted, UsageError } from '../../engine/errors.ts';
-import { noEvents } from '../../engine/events.ts';
-import { startPhase } from '../../engine/phase.ts';
-import { shown } from '../../engine/shown.ts';
+import { noEvents, startPhase } from '../../engine/events.ts';
+import { shown } from '../../engine/format.ts';
 import type { Baselines, PairErrors } from '../../operators/evaluation/rating-facts.ts';
 import { parseMetric } from '../../operators/evaluation/ranking/ranking-metrics.ts';
 import { checkOptions, checkSeed, runOptionNames } from '../check-options.ts';

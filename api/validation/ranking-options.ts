@@ -4,7 +4,7 @@ import type { Dataset } from '../dataset.ts';
 import type { RunOptions } from '../run-session.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { RANKED_USERS } from '../../operators/evaluation/ranking/ranked-pairs.ts';
-import { shown } from '../../engine/shown.ts';
+import { shown } from '../../engine/format.ts';
 
 export interface RankingOptions extends RunOptions, RankUsersOption {
   /** Lengths k of the lists for precision, recall and others, 1 to 10,000. Default 10. */

@@ -1,7 +1,6 @@
 import type { RecordBatch } from 'apache-arrow';
-import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
+import { type KeyColumn, keyCount, UNKNOWN_KEY } from '../../engine/keys/key-column.ts';
 import type { KeyLookup } from '../../engine/keys/key-lookup.ts';
-import { UNKNOWN_KEY } from '../../engine/keys/tables/key-table.ts';
 
 /** Rows of factors with their ids. `Factors`: numbers alone, or also bits of float16. */
 export interface FactorRows<Factors = Float32Array> {

@@ -1,7 +1,7 @@
 import type { ByteCursor } from '../../connectors/compression/byte-cursor.ts';
 import { CancelledError, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import { shown } from '../../engine/shown.ts';
+import { shown } from '../../engine/format.ts';
 import { objectOf } from './opening.ts';
 import type { RatingSums, Side } from './block-facts.ts';
 

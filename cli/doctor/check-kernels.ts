@@ -1,5 +1,5 @@
 import { DeviceLostError, throwIfAborted, UsageError } from '../../engine/errors.ts';
-import { startPhase } from '../../engine/phase.ts';
+import { startPhase } from '../../engine/events.ts';
 import {
   type CheckedCard,
   type CheckedGpu,

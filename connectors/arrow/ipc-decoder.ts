@@ -18,7 +18,7 @@ import { plainBatches, plainSchema } from '../files/plain-columns.ts';
 import { type IpcMessage, registerCodecs } from './ipc-messages.ts';
 import { removeEntries, removeUnread, type StoredColumns } from './unread-columns.ts';
 import { isUtf8 } from 'node:buffer';
-import { unionPlace } from '../../engine/stream/union-place.ts';
+import { unionPlace } from '../../engine/stream/take-data.ts';
 
 /** Bytes of a message before its metadata. */
 const PREFIX = 8;

@@ -1,5 +1,5 @@
 import { publicPath, UsageError } from '../../engine/errors.ts';
-import { shown } from '../../engine/shown.ts';
+import { shown } from '../../engine/format.ts';
 import { isAbsolute } from 'node:path';
 
 /** The path that means stdin or stdout. */

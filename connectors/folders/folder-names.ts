@@ -1,6 +1,6 @@
 import { type Data, DataType } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
-import { shortestFloat32 } from '../../engine/numbers/shortest.ts';
+import { shortestFloat32 } from '../../engine/numbers/half.ts';
 import {
   dateAndTime,
   isUuid,

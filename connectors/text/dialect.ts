@@ -1,4 +1,4 @@
-import { shown } from '../../engine/shown.ts';
+import { shown } from '../../engine/format.ts';
 import { compressionOf } from '../compression/compressions.ts';
 import { UsageError } from '../../engine/errors.ts';
 

@@ -1,7 +1,6 @@
 import { DataError, UsageError } from '../../engine/errors.ts';
 import type { Message } from '../../engine/events.ts';
-import { counted } from '../../engine/format.ts';
-import { shown } from '../../engine/shown.ts';
+import { counted, shown } from '../../engine/format.ts';
 import type { MixedColumn } from '../../engine/stream/operator.ts';
 import { firstTwice } from '../files/common-schema.ts';
 import type { ValueRules } from '../lines/read-column.ts';

@@ -1,9 +1,8 @@
 import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import { shown } from '../../engine/shown.ts';
+import { shown } from '../../engine/format.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
-import { compressionOf } from '../compression/compressions.ts';
-import type { Compression } from '../compression/compressions.ts';
+import { compressionOf, type Compression } from '../compression/compressions.ts';
 import { outputName } from '../files/path-kinds.ts';
 import { ByteOutput, requireFileName } from '../output/byte-output.ts';
 import type { CheckedSink, WriteSummary, WritingContext } from '../output/checked-sink.ts';

@@ -1,7 +1,7 @@
 import { type Data, DataType, type RecordBatch, type Schema } from 'apache-arrow';
 import { DataError, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import { shown } from '../../engine/shown.ts';
+import { shown } from '../../engine/format.ts';
 import type { MixedColumn } from '../../engine/stream/operator.ts';
 import type { FileFormat } from '../files/file-format.ts';
 import { messageOf } from '../files/file-problem.ts';

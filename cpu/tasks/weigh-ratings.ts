@@ -1,6 +1,5 @@
 /** Tasks that count the ratings of implicit data and turn them into weights. */
-import { type ValueWeight, weightOf } from '../../engine/numbers/value-weight.ts';
-import { mapValues, ValueCounts } from '../../engine/numbers/value-index.ts';
+import { type ValueWeight, weightOf, mapValues, ValueCounts } from '../../engine/numbers/value-index.ts';
 import type { None } from '../../operators/tasks/task-types.ts';
 import type { TaskHandler, TaskScope } from '../handler.ts';
 

@@ -1,8 +1,8 @@
-import { shortestFloat32 } from '../numbers/shortest.ts';
+import { shortestFloat32 } from '../numbers/half.ts';
 import { dateText, parseTimestamp, timestampText } from './civil.ts';
-import { splitTimes, timestamps } from './functions/times.ts';
-import { isFloat, isInteger, isNumber, isTime, rangeOf, type ValueType } from './types.ts';
 import {
+  splitTimes,
+  timestamps,
   type BoolValues,
   bools,
   gather,
@@ -13,6 +13,7 @@ import {
   type Values,
   type WideValues,
 } from './values.ts';
+import { isFloat, isInteger, isNumber, isTime, rangeOf, type ValueType } from './types.ts';
 
 /** Converted values and, if any failed, one byte per row: 1 if the value cannot be converted. */
 export interface Converted {

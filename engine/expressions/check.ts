@@ -1,4 +1,4 @@
-import { shown } from '../shown.ts';
+import { shown } from '../format.ts';
 import type { Schema } from 'apache-arrow';
 import { UsageError } from '../errors.ts';
 import { nearest, spelled } from '../nearest.ts';

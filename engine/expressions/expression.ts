@@ -1,5 +1,5 @@
 import { UsageError } from '../errors.ts';
-import { shown } from '../shown.ts';
+import { shown } from '../format.ts';
 import type { ValueType } from './types.ts';
 
 /**

@@ -1,8 +1,9 @@
 import { Data, DataType, DateUnit, type Decimal, TimeUnit, Utf8, type Vector } from 'apache-arrow';
 import type { PlainNumbers } from './compare-kernel.ts';
 import { DataError } from '../errors.ts';
-import { uuidTexts } from '../keys/exact-ids.ts';
+import { uuidTexts } from '../keys/arrow-keys.ts';
 import { fromHalf } from '../numbers/half.ts';
+import { bytesOfBits } from '../stream/take-data.ts';
 import { lasting, numbers } from './scratch.ts';
 import { isUuid } from '../values/value-texts.ts';
 import { plainValues } from '../values/plain-values.ts';
@@ -36,7 +37,11 @@ export function readData(data: Data, onRefused: OnRefused = throwRefused): Value
     case 'other':
       return { form: 'opaque', ...shape };
     case 'bool':
-      return { form: 'bool', values: bits(data.values as Uint8Array, data.offset, data.length), ...shape };
+      return {
+        form: 'bool',
+        values: bytesOfBits(data.values as Uint8Array, data.offset, new Uint8Array(data.length)),
+        ...shape,
+      };
     case 'utf8':
       return readText(data, shape.valid);
     case 'timestamp':
@@ -75,17 +80,7 @@ export function storedNumbers(data: Data): StoredNumbers | undefined {
 
 function validityOf(data: Data): Uint8Array | undefined {
   if (data.nullCount === 0 || DataType.isNull(data.type)) return undefined;
-  return bits(data.nullBitmap, data.offset, data.length);
-}
-
-/** Bits as bytes of 0 and 1. */
-function bits(bitmap: Uint8Array, offset: number, length: number): Uint8Array {
-  const bytes = new Uint8Array(length);
-  for (let i = 0; i < length; i++) {
-    const at = offset + i;
-    bytes[i] = (bitmap[at >> 3] >> (at & 7)) & 1;
-  }
-  return bytes;
+  return bytesOfBits(data.nullBitmap, data.offset, new Uint8Array(data.length));
 }
 
 function wide(values: unknown, length: number): BigInt64Array {

@@ -1,6 +1,5 @@
 import { DataError } from '../errors.ts';
-import { type KeyColumn, keyCount, type KeyType, widen } from './key-column.ts';
-import type { KeyTable } from './tables/key-table.ts';
+import { type KeyColumn, keyCount, type KeyTable, type KeyType, widen } from './key-column.ts';
 import { keyTableOf } from './tables/make-key-table.ts';
 
 /**

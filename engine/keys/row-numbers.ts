@@ -1,9 +1,8 @@
 import { type Data, DataType } from 'apache-arrow';
 import { hasNulls, isNullAt } from './arrow-keys.ts';
 import { type Word, WordReader } from './row-words.ts';
-import { UNKNOWN_KEY } from './tables/key-table.ts';
-import { NearInt32Table } from './tables/near-int32-table.ts';
-import { WordsTable } from './tables/words-table.ts';
+import { UNKNOWN_KEY } from './key-column.ts';
+import { NearInt32Table, WordsTable } from './tables/words-table.ts';
 
 /** Returned by `find` for an unknown row. */
 export const UNKNOWN_ROW = UNKNOWN_KEY;
@@ -147,38 +146,25 @@ class Numbers {
   }
 }
 
-/** Numbers sequences of `width` words in the order of first occurrence. */
+/** Numbers sequences of `width` words in the order of first occurrence. Sequences without words are equal. */
 class SequenceTable {
-  readonly #width: number;
-  readonly #single = new NearInt32Table();
-  readonly #longer: WordsTable;
-  /** If rows have no words, all of them are equal: 1 once such a row has occurred. */
-  #empty = 0;
+  readonly #table: NearInt32Table | WordsTable;
   #joined = new Int32Array(0);
 
   constructor(width: number) {
-    this.#width = width;
-    this.#longer = new WordsTable(width);
+    this.#table = width > 1 ? new WordsTable(width) : new NearInt32Table();
   }
 
   get size(): number {
-    if (this.#width === 0) return this.#empty;
-    return this.#width === 1 ? this.#single.size : this.#longer.size;
+    return this.#table.size;
   }
 
   add(words: readonly Word[], codes: Uint32Array): void {
-    if (this.#width === 0) {
-      codes.fill(0);
-      this.#empty = Math.max(this.#empty, Math.min(codes.length, 1));
-    }
-    if (this.#width === 1) this.#single.add(this.#join(words, codes.length), codes);
-    if (this.#width > 1) this.#longer.add(this.#join(words, codes.length), codes);
+    this.#table.add(this.#join(words, codes.length), codes);
   }
 
   find(words: readonly Word[], codes: Uint32Array): void {
-    if (this.#width === 0) codes.fill(this.#empty === 0 ? UNKNOWN_KEY : 0);
-    else if (this.#width === 1) this.#single.find(this.#join(words, codes.length), codes);
-    else this.#longer.find(this.#join(words, codes.length), codes);
+    this.#table.find(this.#join(words, codes.length), codes);
   }
 
   /**
@@ -186,6 +172,7 @@ class SequenceTable {
    * them; else it is in memory that the next call reuses.
    */
   #join(words: readonly Word[], rows: number): Int32Array {
+    if (words.length === 0) return new Int32Array(rows);
     const [first] = words;
     const width = words.length;
     if (words.every((word, w) => word.words === first.words && word.start === w && word.step === width))

@@ -1,10 +1,13 @@
 import { concatenate } from '../numbers/concatenate.ts';
 import { type Data, DataType, Vector } from 'apache-arrow';
 import { UsageError } from '../errors.ts';
-import { keysFromData, keysFromVector } from './arrow-keys.ts';
+import { bytesOfBits } from '../stream/take-data.ts';
+import { keysFromData, keysFromVector, hasNulls, isNullAt } from './arrow-keys.ts';
 import { withoutViews } from '../expressions/without-views.ts';
 import { keyCount } from './key-column.ts';
 import { Utf8KeyTable } from './tables/utf8-key-table.ts';
+import { mix32 } from '../random.ts';
+import { hashesOf } from './key-hash.ts';
 
 /** One of the 32-bit words of each row's value: row i has `words[start + step * i]`. */
 export interface Word {
@@ -29,9 +32,8 @@ export class WordReader {
 
   constructor({ name, type }: { readonly name: string; readonly type: DataType }) {
     const own = DataType.isDictionary(type) ? type.dictionary : type;
-    const isText = DataType.isUtf8(own) || DataType.isLargeUtf8(own) || DataType.isUtf8View(own);
-    this.#texts = isText ? new Utf8KeyTable() : undefined;
-    this.count = isText ? 1 : wordsOfType(own);
+    this.#texts = isText(own) ? new Utf8KeyTable() : undefined;
+    this.count = isText(own) ? 1 : wordsOfType(own);
     if (this.count === 0)
       throw new UsageError(`rows cannot be grouped by the column "${name}" of type ${type}`, {
         advice: 'Group by numbers, texts, dates, times or true and false',
@@ -108,12 +110,8 @@ export function wordArray(data: Data): Int32Array {
   const { type, length } = data;
   const raw: unknown = data.values;
   if (DataType.isNull(type)) return new Int32Array(length);
-  if (DataType.isBool(type)) {
-    const [bits, values] = [raw as Uint8Array, new Int32Array(length)];
-    for (let i = 0; i < length; i++)
-      values[i] = (bits[(data.offset + i) >> 3] >> ((data.offset + i) & 7)) & 1;
-    return values;
-  }
+  if (DataType.isBool(type))
+    return Int32Array.from(bytesOfBits(raw as Uint8Array, data.offset, new Uint8Array(length)));
   if (DataType.isFloat(type)) return floatWords(raw as Float64Array | Float32Array | Uint16Array, length);
   const { buffer, byteOffset, BYTES_PER_ELEMENT: bytes } = raw as Int32Array;
   if (bytes < 4 && !DataType.isFixedSizeBinary(type))
@@ -140,4 +138,58 @@ function floatWords(values: Float64Array | Float32Array | Uint16Array, length: n
     else if (value !== value) own[i] = Number.NaN;
   }
   return new Int32Array(own.buffer);
+}
+
+/** The word used for a null. */
+const NULL_WORD = 0x6e756c6c;
+
+/**
+ * Hashes each row's values in some columns. Rows that RowNumbers treats as equal have equal hashes, in every
+ * thread. The upper bits of the hash select the part to which an exchange sends the row.
+ */
+export function hashRows(columns: readonly Data[], rows: number): Uint32Array {
+  const hashes = new Uint32Array(rows);
+  for (const data of columns) {
+    const { words, step } = hashWords(withoutViews(data), rows);
+    if (hasNulls(data)) mixNullable(hashes, data, words, step);
+    else if (step === 1) for (let row = 0; row < rows; row++) hashes[row] = mix32(hashes[row], words[row]);
+    else mixSteps(hashes, words, step);
+  }
+  return hashes;
+}
+
+function mixSteps(hashes: Uint32Array, words: Int32Array, step: number): void {
+  for (let row = 0, at = 0; row < hashes.length; row++)
+    for (let word = 0; word < step; word++) hashes[row] = mix32(hashes[row], words[at++]);
+}
+
+function mixNullable(hashes: Uint32Array, data: Data, words: Int32Array, step: number): void {
+  for (let row = 0; row < hashes.length; row++) {
+    const isNull = isNullAt(data, row);
+    for (let word = 0; word < step; word++)
+      hashes[row] = mix32(hashes[row], isNull ? NULL_WORD : words[row * step + word]);
+  }
+}
+
+/** The 32-bit words of each row's value (for text, of its hash): row i starts at `i * step`. */
+function hashWords(data: Data, rows: number): { readonly words: Int32Array; readonly step: number } {
+  const { type, dictionary } = data;
+  if (DataType.isDictionary(type)) {
+    if (dictionary === undefined || dictionary.length === 0) return { words: new Int32Array(rows), step: 1 };
+    const step = isText(type.dictionary) ? 1 : wordsOfType(type.dictionary);
+    const entries = isText(type.dictionary)
+      ? hashesOf(keysFromVector(new Vector(dictionary.data.map(withoutViews)), 'dictionary'))
+      : Int32Array.from(dictionary.data.flatMap((chunk) => [...wordArray(chunk)]));
+    const [words, codes] = [new Int32Array(rows * step), data.values as Int32Array];
+    for (let row = 0; row < rows; row++)
+      for (let word = 0; word < step; word++)
+        words[row * step + word] = entries[Number(codes[row]) * step + word];
+    return { words, step };
+  }
+  if (isText(type)) return { words: hashesOf(keysFromData(data, 'utf8')), step: 1 };
+  return { words: wordArray(data), step: wordsOfType(type) };
+}
+
+function isText(type: DataType): boolean {
+  return DataType.isUtf8(type) || DataType.isLargeUtf8(type) || DataType.isUtf8View(type);
 }

@@ -1,7 +1,13 @@
 import { UsageError } from '../errors.ts';
-import { shown as shownValue } from '../shown.ts';
+import {
+  shown as shownValue,
+  counted,
+  formatBytes,
+  formatCount,
+  formatFlops,
+  formatMilliseconds,
+} from '../format.ts';
 import Table from 'cli-table3';
-import { counted, formatBytes, formatCount, formatFlops, formatMilliseconds } from '../format.ts';
 import type { Json } from '../json.ts';
 import type { Measure } from '../metrics.ts';
 import { type PhysicalPlan, type PlannedStage, stagesOf } from './physical-plan.ts';

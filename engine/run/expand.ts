@@ -1,8 +1,7 @@
 import { type BoundPlan, dataSetOf, type Versions } from '../plan/bound-plan.ts';
 import type { PhaseName, Stage } from '../plan/stages.ts';
 import { Exchanges } from './expand/exchanges.ts';
-import { endOfPipeline, inTurn, pipeline } from './expand/pipeline.ts';
-import type { StageParts } from './expand/stage-parts.ts';
+import { endOfPipeline, inTurn, pipeline, type StageParts } from './expand/pipeline.ts';
 import { type Round, Visits } from './expand/visits.ts';
 import { Waves } from './expand/waves.ts';
 import { WrittenVersions } from './expand/written-versions.ts';

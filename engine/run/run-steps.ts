@@ -1,21 +1,28 @@
-import { deviceAt, lostAt } from './devices.ts';
+import { deviceAt, lostAt, hostDevice } from './devices.ts';
 import { cancelledBy } from '../errors.ts';
-import type { Device } from './device.ts';
+import type { Device, Executor } from './device.ts';
 import type { JsonObject } from '../json.ts';
 import type { ExecutionContext } from './context.ts';
-import { partitionBytes, type PartitionRef } from '../partition.ts';
+import { partitionBytes, type PartitionRef, type Partition } from '../partition.ts';
 import type { Task, TaskMetrics } from '../task.ts';
 import { HOST, type Place, SPILL } from '../plan/place.ts';
 import type { Tracer } from '../trace/trace.ts';
 import { markedTracer, traceStep, traceTask } from '../trace/trace-steps.ts';
-import { spilledSize } from '../spill/spilled-partition.ts';
-import type { Given, RunStepsOptions } from './run-options.ts';
-import { spillFrom, writeFrom } from './spill-from.ts';
-import { StageClocks } from './stage-clocks.ts';
+import { spilledSize, type WrittenFile } from '../spill/spilled-partition.ts';
 import type { Step } from './step.ts';
-import { type HandedOut, StepResults } from './step-results.ts';
+import type { RunMetrics } from '../metrics.ts';
+import { StepList } from './step-list.ts';
 
-export type { Given, RunStepsOptions, StepResults };
+/** A partition that exists before the steps, in host memory or at the given place. */
+export type Given = readonly [ref: PartitionRef, partition: Partition, at?: Place];
+
+interface RunStepsOptions {
+  readonly given?: readonly Given[];
+  /** Called with the number of ended slices and the number of all slices, over all tasks. */
+  readonly onProgress?: (finished: number, of: number) => void;
+  /** True to add the end time of each device's last kernel, by the device's clock. Default: false. */
+  readonly clocked?: boolean;
+}
 
 /**
  * Executes a list of steps. A step starts as soon as its edges allow; if several are ready, they start in
@@ -297,4 +304,194 @@ class StepRun {
     if (device.info.ownMemory && !given) this.#count(stage, { bytesDown: bytes }, 0);
     return bytes;
   }
+}
+
+interface HandedOut {
+  readonly id: number;
+  readonly name: string;
+  readonly partition: Partition;
+}
+
+/** The values of the tasks in a list of steps, and the partitions handed out. */
+export class StepResults {
+  /** For each device with its own clock: when its last kernel ended, in milliseconds of that clock. */
+  readonly ends: ReadonlyMap<Place, number>;
+  readonly #values: readonly { readonly step: Step; readonly values: readonly JsonObject[] }[];
+  readonly #handed: readonly HandedOut[];
+
+  constructor(
+    values: readonly { readonly step: Step; readonly values: readonly JsonObject[] }[],
+    handed: readonly HandedOut[],
+    ends: ReadonlyMap<Place, number> = new Map(),
+  ) {
+    this.ends = ends;
+    this.#values = values;
+    this.#handed = handed;
+  }
+
+  /** All partitions that were handed out, in the order of steps. */
+  get handed(): Partition[] {
+    return this.#handed.map(({ partition }) => partition);
+  }
+
+  /** The partitions with a name that steps handed out, in step order. */
+  partitions(name: string): Partition[] {
+    return this.#handed.flatMap((one) => (one.name === name ? [one.partition] : []));
+  }
+
+  /**
+   * The values of the tasks of a stage, or only of one kernel of it, in the order of steps and then of
+   * slices.
+   */
+  of(stage: string, kernel?: string): JsonObject[] {
+    return this.#values.flatMap(({ step, values }) =>
+      step.stage === stage &&
+      (kernel === undefined || (step.do.kind === 'task' && step.do.task.kernel === kernel))
+        ? values
+        : [],
+    );
+  }
+
+  /**
+   * Like `of`, grouped by part. The part of a task is the partition that it outputs under the name `output`.
+   * If several places compute the same part, the values are from the first place.
+   */
+  byPart(stage: string, kernel: string, output: string): JsonObject[][] {
+    const parts: JsonObject[][] = [];
+    for (const { step, values } of this.#values) {
+      if (step.stage === stage && step.do.kind === 'task' && step.do.task.kernel === kernel)
+        parts[step.do.task.outputs[output].partition] ??= [...values];
+    }
+    return parts;
+  }
+}
+
+interface StageClock {
+  /** The time at which its first step started. */
+  readonly start: number;
+  /** The time at which its first task started; tasks of other stages may have started earlier. */
+  worked: number;
+  end: number;
+}
+
+/**
+ * Measures the wall time of each stage, from the start of its first task to the end of its last step. A stage
+ * without tasks is timed from its first step.
+ */
+class StageClocks {
+  readonly #clocks = new Map<string, StageClock>();
+
+  /** Records that a step of the stage starts; returns the time. */
+  begin(stage: string): number {
+    const start = performance.now();
+    if (!this.#clocks.has(stage))
+      this.#clocks.set(stage, { start, worked: Number.POSITIVE_INFINITY, end: 0 });
+    return start;
+  }
+
+  /** Records a task of the given duration that ends now. */
+  worked(stage: string, milliseconds: number): void {
+    const clock = this.#of(stage);
+    clock.worked = Math.min(clock.worked, performance.now() - milliseconds);
+  }
+
+  end(stage: string): void {
+    this.#of(stage).end = performance.now();
+  }
+
+  addTo(metrics: RunMetrics): void {
+    for (const [stage, { start, worked, end }] of this.#clocks)
+      if (end > 0) metrics.addSpan(stage, Number.isFinite(worked) ? Math.max(start, worked) : start, end);
+  }
+
+  /** The stage that started last. */
+  get latest(): string | undefined {
+    return [...this.#clocks.keys()].at(-1);
+  }
+
+  #of(stage: string): StageClock {
+    return this.#clocks.get(stage) as StageClock;
+  }
+}
+
+/** Writes partitions of a device to a file, under the names `as`; returns their references. */
+async function writeFrom(
+  device: Device,
+  refs: readonly PartitionRef[],
+  as: readonly PartitionRef[],
+  executor: Pick<Executor, 'devices' | 'spilled'>,
+): Promise<readonly Partition[]> {
+  const { place, ownMemory } = device.info;
+  const { spilled } = executor;
+  if (spilled === undefined) throw new Error(`there is no room to spill partitions of ${place}`);
+  const write = (from: Device, names: readonly PartitionRef[], layout?: string) =>
+    spilled.write(as, async (file) => {
+      const inputs = Object.fromEntries(names.entries());
+      const params = { file, ...(layout === undefined ? {} : { layout }) };
+      const { values } = await from.run({ kernel: 'spill', inputs, outputs: {}, params });
+      return values as WrittenFile;
+    });
+  if (place !== HOST && !ownMemory) return write(device, refs);
+  // Only threads of the CPU write files: they get the host form, under a layout that the CPU does not copy.
+  const host = hostDevice(executor);
+  const [ref, ...others] = refs;
+  if (others.length > 0) throw new Error(`partitions of ${place} are written one by one`);
+  const fetched = await device.fetch(ref);
+  host.put(as[0], { ...fetched, layout: SENT });
+  try {
+    return await write(host, as, fetched.layout);
+  } finally {
+    host.release(as[0]);
+  }
+}
+
+const SENT = 'rows-to-write';
+
+/** Moves partitions of a device to a file. Tasks read them there until they are freed. */
+async function spillFrom(
+  device: Device,
+  refs: readonly PartitionRef[],
+  executor: Pick<Executor, 'devices' | 'spilled'>,
+): Promise<readonly Partition[]> {
+  const written = await writeFrom(device, refs, refs, executor);
+  for (const [i, ref] of refs.entries()) {
+    device.release(ref);
+    device.put(ref, written[i]);
+    executor.spilled?.copies.add(device.info.place, ref, written[i]);
+  }
+  return written;
+}
+
+/** Stores partitions of this thread at a place. Only matrices are copied, to the place's own memory. */
+export async function giveTo(
+  ctx: ExecutionContext,
+  at: Place,
+  partitions: readonly (readonly [PartitionRef, Partition])[],
+): Promise<void> {
+  await runSteps([], ctx, { given: partitions.map(([ref, partition]) => [ref, partition, at]) });
+}
+
+/** Frees partitions at a place. */
+export async function freeAt(
+  ctx: ExecutionContext,
+  stage: string,
+  at: Place,
+  refs: readonly PartitionRef[],
+): Promise<void> {
+  const steps = new StepList({});
+  steps.free(stage, at, refs);
+  await runSteps(steps.steps, ctx);
+}
+
+/** Fetches partitions from a place to this thread, in the order of their names, and releases them there. */
+export async function takeFrom(
+  ctx: ExecutionContext,
+  stage: string,
+  at: Place,
+  refs: readonly PartitionRef[],
+): Promise<Partition[]> {
+  const steps = new StepList({});
+  for (const ref of refs) steps.handOut(stage, ref, at);
+  steps.free(stage, at, refs);
+  return (await runSteps(steps.steps, ctx)).handed;
 }

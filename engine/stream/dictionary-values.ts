@@ -1,6 +1,7 @@
-import type { Data, Vector } from 'apache-arrow';
+import { type Data, type Vector, DataType, Utf8 } from 'apache-arrow';
 import { joinData } from './join-data.ts';
 import { takeData } from './take-data.ts';
+import { withoutViews } from '../expressions/without-views.ts';
 
 const joined = new WeakMap<Vector, Data>();
 
@@ -24,4 +25,17 @@ export function expandDictionary(
   for (let row = 0; row < length; row++)
     positions[row] = nullCount > 0 && !data.getValid(row) ? nulls : Number(codes[row]);
   return takeData(nullCount > 0 ? joinData(values.type, [values], 1) : values, positions);
+}
+
+/** The type without a dictionary; text views become plain text. */
+export function plainType(type: DataType): DataType {
+  if (DataType.isDictionary(type)) return plainType(type.dictionary);
+  return DataType.isUtf8View(type) ? new Utf8() : type;
+}
+
+/** A column with values in place of dictionary codes, so that columns of several batches can be joined. */
+export function plainData(data: Data): Data {
+  if (!DataType.isDictionary(data.type)) return withoutViews(data);
+  const values = data.dictionary?.data ?? [];
+  return expandDictionary(data, joinData(plainType(data.type), values.map(plainData)));
 }

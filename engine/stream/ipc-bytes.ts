@@ -1,6 +1,14 @@
-import { AsyncByteQueue, RecordBatch, RecordBatchStreamWriter, type Schema } from 'apache-arrow';
+import {
+  AsyncByteQueue,
+  RecordBatch,
+  RecordBatchStreamWriter,
+  Schema,
+  Dictionary,
+  Field,
+  makeData,
+  Struct,
+} from 'apache-arrow';
 import { pagedArray, sharedArray } from '../partition.ts';
-import { ownDictionaryIds, withOwnIds } from './own-dictionary-ids.ts';
 
 /**
  * A queue for apache-arrow's writers that keeps all bytes until `take`. The library's own queue merges chunks
@@ -176,4 +184,33 @@ export function joinStreams(streams: readonly (FinishedStream | undefined)[]): {
   const bytes = pagedArray(Uint8Array, length);
   for (const [i, stream] of streams.entries()) stream?.takeInto(bytes, i === 0 ? 0 : ends[i - 1]);
   return { bytes, ends };
+}
+
+/**
+ * The schema with a dictionary id for each column; the same schema if no columns share an id. Columns copied
+ * from one column share its id and may have different dictionaries, which Arrow's writers reject.
+ */
+function ownDictionaryIds(schema: Schema): Schema {
+  const types = schema.fields.map(({ type }) => type).filter((type) => type instanceof Dictionary);
+  const ids = new Set(types.map(({ id }) => id));
+  if (ids.size === types.length) return schema;
+  const first = Math.max(...ids) + 1;
+  const fields = schema.fields.map(({ name, type, nullable, metadata }, i) => {
+    const own =
+      type instanceof Dictionary
+        ? new Dictionary(type.dictionary, type.indices, first + i, type.isOrdered)
+        : type;
+    return new Field(name, own, nullable, metadata);
+  });
+  return new Schema(fields, schema.metadata);
+}
+
+/** The same rows under the types of a schema from `ownDictionaryIds`. */
+function withOwnIds({ data }: RecordBatch, schema: Schema): RecordBatch {
+  const children = data.children.map((child, i) => child.clone(schema.fields[i].type));
+  const { length, nullCount } = data;
+  return new RecordBatch(
+    schema,
+    makeData({ type: new Struct(schema.fields), length, nullCount, nullBitmap: data.nullBitmap, children }),
+  );
 }

@@ -1,6 +1,4 @@
 import { Data, DataType, type Utf8View } from 'apache-arrow';
-import { bitAt, takeBits } from './bits.ts';
-import { unionPlace } from './union-place.ts';
 
 type Numbers = Int32Array;
 type Offsets = Int32Array | Float64Array | BigInt64Array;
@@ -204,4 +202,75 @@ function takeUnion(data: Data, positions: Uint32Array): Data {
   });
   const taken = children.map((child, i) => takeData(child, Uint32Array.from(places[i])));
   return new Data(type, 0, positions.length, 0, { 0: offsets, 3: ids } as never, taken);
+}
+
+/** Allocates whole 64-bit words, like Arrow's padded bitmaps. */
+export function makeBits(length: number): Uint8Array {
+  return new Uint8Array(Math.ceil(length / 64) * 8);
+}
+
+/** Writes bits from bit `offset` on as bytes of 0 and 1. */
+export function bytesOfBits(bits: Uint8Array, offset: number, bytes: Uint8Array): Uint8Array {
+  for (let i = 0, bit = offset; i < bytes.length; i++, bit++) bytes[i] = (bits[bit >> 3] >> (bit & 7)) & 1;
+  return bytes;
+}
+
+function bitAt(bits: Uint8Array, at: number): boolean {
+  return (bits[at >>> 3] & (1 << (at & 7))) !== 0;
+}
+
+/** Sets `length` bits, starting at bit `at`. */
+export function setBits(bits: Uint8Array, at: number, length: number): void {
+  let bit = at;
+  const end = at + length;
+  for (; bit < end && (bit & 7) !== 0; bit++) bits[bit >>> 3] |= 1 << (bit & 7);
+  const bytes = (end - bit) >>> 3;
+  bits.fill(0xff, bit >>> 3, (bit >>> 3) + bytes);
+  for (bit += 8 * bytes; bit < end; bit++) bits[bit >>> 3] |= 1 << (bit & 7);
+}
+
+/** Copies `length` bits, starting at bit `from`, onto bits that are 0. */
+export function copyBits(
+  source: Uint8Array,
+  from: number,
+  target: { readonly bits: Uint8Array; readonly at: number },
+  length: number,
+): void {
+  const { bits, at } = target;
+  let done = 0;
+  if (((from | at) & 7) === 0) {
+    const bytes = length >>> 3;
+    bits.set(source.subarray(from >>> 3, (from >>> 3) + bytes), at >>> 3);
+    done = 8 * bytes;
+  }
+  for (; done < length; done++) {
+    const [bit, own] = [from + done, at + done];
+    bits[own >>> 3] |= ((source[bit >>> 3] >> (bit & 7)) & 1) << (own & 7);
+  }
+}
+
+/** Copies the bits at `offset + positions[i]`; also returns the number of ones. */
+function takeBits(
+  source: Uint8Array,
+  offset: number,
+  positions: Uint32Array,
+): { readonly bits: Uint8Array; readonly ones: number } {
+  const rows = positions.length;
+  const bits = makeBits(rows);
+  let ones = 0;
+  for (let i = 0; i < rows; i++) {
+    const at = offset + positions[i];
+    const bit = (source[at >>> 3] >> (at & 7)) & 1;
+    bits[i >>> 3] |= bit << (i & 7);
+    ones += bit;
+  }
+  return { bits, ones };
+}
+
+/** The column of a union that has a row's value, and the value's position there. */
+export function unionPlace(data: Data, row: number): { readonly child: number; readonly at: number } {
+  const { type, typeIds, valueOffsets } = data;
+  const isDense = DataType.isDenseUnion(type);
+  const child = (type as unknown as { typeIds: Int32Array }).typeIds.indexOf(typeIds[row]);
+  return { child, at: isDense ? valueOffsets[row] : row };
 }

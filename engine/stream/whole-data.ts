@@ -1,4 +1,13 @@
-import { type Data, DataType, type RecordBatch } from 'apache-arrow';
+import {
+  Data,
+  DataType,
+  RecordBatch,
+  type Dictionary,
+  type Schema,
+  Struct,
+  type TypeMap,
+  Vector,
+} from 'apache-arrow';
 import { counted } from '../format.ts';
 
 /**
@@ -26,4 +35,25 @@ function isWhole({ type, offset, length, stride, values, valueOffsets, children 
   if (stored !== undefined && children.length === 0) return stored.length >= needed;
   const each = DataType.isFixedSizeList(type) ? stride * length : length;
   return DataType.isUnion(type) || children.every((child) => child.length >= each && isWhole(child));
+}
+
+/**
+ * Returns a batch under a schema with the same columns. The batch may come from another copy of apache-arrow,
+ * which a caller's module imported and whose types are not instances of this copy's classes. Buffers are not
+ * copied.
+ */
+export function adoptBatch({ data }: RecordBatch, schema: Schema): RecordBatch {
+  const own = data.type instanceof DataType ? data : adopted(data, new Struct<TypeMap>(schema.fields));
+  return new RecordBatch(schema, own as RecordBatch['data']);
+}
+
+function adopted(data: Data, type: DataType): Data {
+  const { offset, length, nullCount, valueOffsets, values, nullBitmap, typeIds } = data;
+  const children = data.children.map((child, i) => adopted(child, type.children[i].type));
+  const entries = (type as Dictionary).dictionary;
+  const dictionary =
+    data.dictionary && new Vector(data.dictionary.data.map((chunk: Data) => adopted(chunk, entries)));
+  const buffers = { 0: valueOffsets, 1: values, 2: nullBitmap, 3: typeIds } as never;
+  const { variadicBuffers } = data as { readonly variadicBuffers?: readonly Uint8Array[] };
+  return new Data(type, offset, length, nullCount, buffers, children, dictionary, variadicBuffers as never);
 }

@@ -1,7 +1,6 @@
 import { type Data, DataType, DateUnit, type Schema, type Vector } from 'apache-arrow';
-import { shortestFloat32 } from '../numbers/shortest.ts';
-import { unionPlace } from '../stream/union-place.ts';
-import { fromHalf } from '../numbers/half.ts';
+import { shortestFloat32, fromHalf } from '../numbers/half.ts';
+import { unionPlace } from '../stream/take-data.ts';
 import { dateAndTime, elementsAt, isList, isUuid, type TextStyle, valueTexts } from './value-texts.ts';
 
 /** Values as people read them: `2024-01-31 12:30:00.25`, with a Z if the column has a time zone. */

@@ -1,9 +1,8 @@
 import { type Data, DataType, DateUnit, IntervalUnit, type Timestamp, type Vector } from 'apache-arrow';
 import { clockText, DAY, dateText } from '../expressions/civil.ts';
-import { decimalAt, decimalText, uuidTexts } from '../keys/exact-ids.ts';
+import { decimalAt, decimalText, uuidTexts } from '../keys/arrow-keys.ts';
 import { fromHalf } from '../numbers/half.ts';
-import { VIEW_BYTES } from '../stream/take-data.ts';
-import { unionPlace } from '../stream/union-place.ts';
+import { VIEW_BYTES, unionPlace } from '../stream/take-data.ts';
 
 /** Returns the text of the value in a row that is not null. */
 export type RowText = (row: number) => string;

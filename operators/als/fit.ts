@@ -2,7 +2,7 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import { computingOf } from '../../engine/run/devices.ts';
 import { constant } from '../../engine/run/scope.ts';
 import { type KeyColumn, keyCount, keyText } from '../../engine/keys/key-column.ts';
-import type { ValueWeight } from '../../engine/numbers/value-weight.ts';
+import type { ValueWeight } from '../../engine/numbers/value-index.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { heldOutPairs } from '../evaluation/ranking/held-out-ranking.ts';
 import { baselinesOf, type SortedFacts, sortedMeans, sortedRatingFacts } from '../evaluation/rating-facts.ts';

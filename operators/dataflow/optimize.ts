@@ -8,7 +8,7 @@ import {
   sourceRequest,
   knownSchema,
 } from '../../engine/stream/logical-plan.ts';
-import type { ValueNeeds, Operator, Source } from '../../engine/stream/operator.ts';
+import type { ValueNeeds, Operator, Source, Side } from '../../engine/stream/operator.ts';
 import { Schema, DataType } from 'apache-arrow';
 import { check, isLiteral, checkPredicate } from '../../engine/expressions/check.ts';
 import {
@@ -28,7 +28,6 @@ import { CountRows } from './count-rows.ts';
 import { Limit, TopRows } from './top-rows.ts';
 import { SortRows } from './sort-rows.ts';
 import { boundsOf } from '../../engine/expressions/bounds.ts';
-import type { Side } from '../../engine/stream/binary-operator.ts';
 import { type JoinColumn, joinColumns, type JoinKind, type Schemas } from './join/join-columns.ts';
 import { Joined } from './join/joined.ts';
 import { Union } from './union.ts';

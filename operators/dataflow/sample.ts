@@ -8,7 +8,7 @@ import { keysFromData } from '../../engine/keys/arrow-keys.ts';
 import type { KeyColumn } from '../../engine/keys/key-column.ts';
 import { keyHashes } from '../../engine/keys/key-hash.ts';
 import { mix32 } from '../../engine/random.ts';
-import { plainData } from '../../engine/stream/plain-data.ts';
+import { plainData } from '../../engine/stream/dictionary-values.ts';
 import { isUuid } from '../../engine/values/value-texts.ts';
 import { columnOf, RowFilter } from './row-operator.ts';
 

@@ -1,8 +1,7 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
 import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import { printKeys } from '../../engine/sorting/print-keys.ts';
-import { type SortKey, SortKeys } from '../../engine/sorting/sort-keys.ts';
+import { printKeys, type SortKey, SortKeys } from '../../engine/sorting/sort-keys.ts';
 import { sortedBatches } from '../../engine/sorting/sorted-batches.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 import { RowOperator } from './row-operator.ts';

@@ -1,7 +1,7 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
 import type { JsonObject } from '../../engine/json.ts';
-import { printKeys } from '../../engine/sorting/print-keys.ts';
 import {
+  printKeys,
   compareRows,
   type KeyWords,
   type SortKey,

@@ -4,7 +4,7 @@ import type { JsonObject } from '../../engine/json.ts';
 import { mapOrdered } from '../../engine/stream/map-ordered.ts';
 import type { Sink } from '../../engine/stream/operator.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { startPhase } from '../../engine/phase.ts';
+import { startPhase } from '../../engine/events.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 import { BAD_ROWS } from '../ratings/rows/select-ratings.ts';

@@ -1,6 +1,5 @@
 import { DataType, RecordBatch, RecordBatchReader, type Schema } from 'apache-arrow';
-import { hashRows } from '../../engine/keys/row-hashes.ts';
-import { wordsOfType } from '../../engine/keys/row-words.ts';
+import { hashRows, wordsOfType } from '../../engine/keys/row-words.ts';
 import { rangeParts } from '../../engine/sorting/range-parts.ts';
 import type { SortKey } from '../../engine/sorting/sort-keys.ts';
 import { RowStream } from '../../engine/stream/ipc-bytes.ts';

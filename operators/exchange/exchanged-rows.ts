@@ -3,7 +3,7 @@ import { counted, formatBytes } from '../../engine/format.ts';
 import { dataSetName, type PartitionRef, partitionRef } from '../../engine/partition.ts';
 import type { Place } from '../../engine/plan/place.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { giveTo } from '../../engine/run/hand-over.ts';
+import { giveTo } from '../../engine/run/run-steps.ts';
 import { boundsOf } from '../../engine/sorting/range-parts.ts';
 import type { SortKey } from '../../engine/sorting/sort-keys.ts';
 import { RowStream } from '../../engine/stream/ipc-bytes.ts';

@@ -1,7 +1,7 @@
 import type { Schema } from 'apache-arrow';
 import { counted, formatBytes } from '../../engine/format.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import type { Side } from '../../engine/stream/binary-operator.ts';
+import type { Side } from '../../engine/stream/operator.ts';
 import { type JoinParams, mayBroadcast, otherSide } from '../dataflow/join/join-columns.ts';
 import { JoinRows } from '../dataflow/join/join-rows.ts';
 import {

@@ -1,6 +1,5 @@
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import type { BinaryOperator } from '../../engine/stream/binary-operator.ts';
-import type { Operator, PortableOperator } from '../../engine/stream/operator.ts';
+import type { BinaryOperator, Operator, PortableOperator } from '../../engine/stream/operator.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 import { Ones, SelectRatings } from '../ratings/rows/select-ratings.ts';
 import { RandomSplit } from '../splits/random-split.ts';

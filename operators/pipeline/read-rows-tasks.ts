@@ -2,7 +2,7 @@ import { RecordBatch, RecordBatchReader } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
 import { dataSetName, type PartitionRef, partitionRef } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { freeAt, giveTo } from '../../engine/run/hand-over.ts';
+import { freeAt, giveTo } from '../../engine/run/run-steps.ts';
 import { mapOrdered } from '../../engine/stream/map-ordered.ts';
 import type { Operator } from '../../engine/stream/operator.ts';
 import type { ReadSplit, SplitEnd } from '../../engine/stream/split.ts';

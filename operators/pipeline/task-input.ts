@@ -9,8 +9,7 @@ import {
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { type Place, SPILL } from '../../engine/plan/place.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { freeAt, giveTo } from '../../engine/run/hand-over.ts';
-import { runSteps } from '../../engine/run/run-steps.ts';
+import { freeAt, giveTo, runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { RowStream } from '../../engine/stream/ipc-bytes.ts';
 import { openIpc } from '../../engine/stream/read-ipc.ts';

@@ -4,7 +4,7 @@ import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import { HOST } from '../../engine/plan/place.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { hostDevice } from '../../engine/run/devices.ts';
-import { giveTo } from '../../engine/run/hand-over.ts';
+import { giveTo } from '../../engine/run/run-steps.ts';
 import { baseBytes, type MemoryBudget } from '../planner/memory-budget.ts';
 import { hostForm, type RatingBlock, oneBlock, type Ratings, ratingsOf } from './ratings.ts';
 

@@ -12,8 +12,7 @@ import { SPILL, HOST, type Place } from '../../engine/plan/place.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { hostDevice, deviceAt } from '../../engine/run/devices.ts';
-import { freeAt, giveTo, takeFrom } from '../../engine/run/hand-over.ts';
-import { runSteps, type Given } from '../../engine/run/run-steps.ts';
+import { freeAt, giveTo, takeFrom, runSteps, type Given } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { blockLimit } from '../planner/sizes.ts';
 import {

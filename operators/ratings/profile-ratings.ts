@@ -1,10 +1,10 @@
 import type { JsonObject } from '../../engine/json.ts';
 import { keysFromData, keyTypeOf } from '../../engine/keys/arrow-keys.ts';
-import type { KeyTable } from '../../engine/keys/tables/key-table.ts';
+import type { KeyTable } from '../../engine/keys/key-column.ts';
 import { makeKeyTable } from '../../engine/keys/tables/make-key-table.ts';
 import type { Sink } from '../../engine/stream/operator.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { startPhase } from '../../engine/phase.ts';
+import { startPhase } from '../../engine/events.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 
 /** Quantiles of the number of ratings per user or item. */

@@ -7,11 +7,11 @@ import {
   type SharedColumn,
   sharedCopy,
 } from '../../engine/partition.ts';
-import { startPhase } from '../../engine/phase.ts';
+import { startPhase } from '../../engine/events.ts';
 import { CounterRandom, randomOrder } from '../../engine/random.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { hostDevice } from '../../engine/run/devices.ts';
-import { freeAt, giveTo } from '../../engine/run/hand-over.ts';
+import { freeAt, giveTo } from '../../engine/run/run-steps.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { runTasks } from '../tasks/run-tasks.ts';
 import type { TaskOf } from '../tasks/tasks.ts';

@@ -5,7 +5,7 @@ import { dataSetName, type PartitionRef, partitionRef, sharedArray } from '../..
 import type { Place } from '../../engine/plan/place.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { computeDevice, hostDevice } from '../../engine/run/devices.ts';
-import { giveTo } from '../../engine/run/hand-over.ts';
+import { giveTo } from '../../engine/run/run-steps.ts';
 
 /** Result of training, as prediction needs it. Factors are row-major without padding; ids ascend. */
 export interface FactorModel {

@@ -1,7 +1,6 @@
 import { UsageError } from '../../engine/errors.ts';
-import { isId } from '../../engine/keys/find-id.ts';
-import { shown } from '../../engine/shown.ts';
-import type { Id } from '../../engine/keys/find-id.ts';
+import { isId, type Id } from '../../engine/keys/find-id.ts';
+import { shown } from '../../engine/format.ts';
 
 /** Counts of names that match the items of a model. */
 export interface NameMatch {

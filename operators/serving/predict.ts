@@ -1,8 +1,8 @@
 import { Field, Float32, makeData, RecordBatch, Schema } from 'apache-arrow';
 import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import { batchPositions } from '../../engine/keys/batch-positions.ts';
-import { UNKNOWN_KEY } from '../../engine/keys/tables/key-table.ts';
+import { batchPositions } from '../../engine/keys/arrow-keys.ts';
+import { UNKNOWN_KEY } from '../../engine/keys/key-column.ts';
 import { dataSetName, partitionRef, sharedArray } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { computeDevice } from '../../engine/run/devices.ts';

@@ -9,11 +9,11 @@ import {
   partitionRef,
   sharedCopy,
 } from '../../engine/partition.ts';
-import { startPhase } from '../../engine/phase.ts';
+import { startPhase } from '../../engine/events.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { computeDevice } from '../../engine/run/devices.ts';
-import { giveTo } from '../../engine/run/hand-over.ts';
+import { giveTo } from '../../engine/run/run-steps.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { mapOrdered } from '../../engine/stream/map-ordered.ts';
 import type { Source } from '../../engine/stream/operator.ts';

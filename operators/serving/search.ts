@@ -7,7 +7,7 @@ import {
   partitionRef,
 } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { freeAt, giveTo } from '../../engine/run/hand-over.ts';
+import { freeAt, giveTo } from '../../engine/run/run-steps.ts';
 import { factorStride } from '../planner/sizes.ts';
 import type { ListMatrices, ListSearch, SearchedLists } from '../tasks/list-tasks.ts';
 import { runTask } from '../tasks/run-tasks.ts';

@@ -3,7 +3,7 @@ import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
 import { sharedArray } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { hostDevice } from '../../engine/run/devices.ts';
-import { giveTo } from '../../engine/run/hand-over.ts';
+import { giveTo } from '../../engine/run/run-steps.ts';
 import { blockOfColumns, hostForm, type RatingBlock } from '../ratings/ratings.ts';
 import { type FactorModel, lookupOf, withRows } from './factor-model.ts';
 

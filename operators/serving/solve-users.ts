@@ -1,5 +1,4 @@
-import { type KeyColumn, keyCount, takeKeys } from '../../engine/keys/key-column.ts';
-import { UNKNOWN_KEY } from '../../engine/keys/tables/key-table.ts';
+import { type KeyColumn, keyCount, takeKeys, UNKNOWN_KEY } from '../../engine/keys/key-column.ts';
 import { dataSetName, partitionRef, sharedArray } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { Device, Executor } from '../../engine/run/device.ts';
@@ -28,7 +27,7 @@ import { type FactorModel, type ItemRows, lookupOf } from './factor-model.ts';
 import { type Found, maskInput, searchParams, type SearchRequest } from './search.ts';
 import { DataError, UsageError } from '../../engine/errors.ts';
 import type { Json, JsonObject } from '../../engine/json.ts';
-import type { ValueWeight } from '../../engine/numbers/value-weight.ts';
+import type { ValueWeight } from '../../engine/numbers/value-index.ts';
 import { readWeight, weighBlock } from '../als/implicit/rating-weight.ts';
 
 /**

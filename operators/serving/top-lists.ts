@@ -11,7 +11,7 @@ import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import type { Place } from '../../engine/plan/place.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { giveTo } from '../../engine/run/hand-over.ts';
+import { giveTo } from '../../engine/run/run-steps.ts';
 import { type RatingBlock, rowsOfBlock, withoutValues } from '../ratings/ratings.ts';
 import { announceKernels, runTask } from '../tasks/run-tasks.ts';
 import type { TaskOf } from '../tasks/tasks.ts';

@@ -1,7 +1,7 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
 import type { JsonObject } from '../../engine/json.ts';
 import { keyTypeOf } from '../../engine/keys/arrow-keys.ts';
-import { type KeyTable, UNKNOWN_KEY } from '../../engine/keys/tables/key-table.ts';
+import { type KeyTable, UNKNOWN_KEY } from '../../engine/keys/key-column.ts';
 import { makeKeyTable } from '../../engine/keys/tables/make-key-table.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { Sink, ValueNeeds } from '../../engine/stream/operator.ts';

@@ -1,7 +1,7 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
 import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import { shown } from '../../engine/shown.ts';
+import { shown } from '../../engine/format.ts';
 import { RowFilter } from '../dataflow/row-operator.ts';
 import { pairColumns, type PairOptions, keyTypeOfColumn } from '../ratings/rows/columns.ts';
 import { keysFromData, keyTypeOf } from '../../engine/keys/arrow-keys.ts';

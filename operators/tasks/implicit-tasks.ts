@@ -8,7 +8,7 @@
  * Layout row-shifts: `values` Float32[rows], the regularization (shift_u) that is added to the diagonal of
  * each row's equations.
  */
-import type { ValueWeight } from '../../engine/numbers/value-weight.ts';
+import type { ValueWeight } from '../../engine/numbers/value-index.ts';
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { How } from '../../engine/run/step.ts';
 import type { None, Rows, SolvedValues, SolverChoice } from './task-types.ts';

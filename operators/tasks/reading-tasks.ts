@@ -1,5 +1,5 @@
 /** Tasks that read rows and number the ids of ratings: a part of the contract of tasks.ts. */
-import type { KeysSummary } from '../../engine/keys/number-keys.ts';
+import type { KeysSummary } from '../../engine/keys/tables/make-key-table.ts';
 import type { PartitionRef } from '../../engine/partition.ts';
 import type { SourceSplit, SplitEnd } from '../../engine/stream/split.ts';
 import type { ExchangeParams } from '../exchange/exchange.ts';

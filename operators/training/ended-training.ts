@@ -1,5 +1,5 @@
 import type { KeyColumn } from '../../engine/keys/key-column.ts';
-import type { ValueWeight } from '../../engine/numbers/value-weight.ts';
+import type { ValueWeight } from '../../engine/numbers/value-index.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { SizedAlsParams } from '../als/als-params.ts';
 import type { HeldOutRanking } from '../evaluation/ranking/held-out-ranking.ts';

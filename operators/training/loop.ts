@@ -1,6 +1,6 @@
 import { DeviceLostError, CapacityError } from '../../engine/errors.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { type Phase, startPhase } from '../../engine/phase.ts';
+import { type Phase, startPhase } from '../../engine/events.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { Scope } from '../../engine/run/scope.ts';
 import { FactorCopies, isLosable, type State } from './factor-copies.ts';

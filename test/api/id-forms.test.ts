@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { DataType } from 'apache-arrow';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALS, type Id, type Model, Session } from '../../index.ts';
-import type { IdForm } from '../../engine/keys/id-form.ts';
+import type { IdForm } from '../../engine/keys/find-id.ts';
 import { batchOf, randomRatings } from '../support/ratings.ts';
 
 const rows = randomRatings(5, 12, 20, 150);

@@ -1,4 +1,4 @@
-import { shown } from '../../engine/shown.ts';
+import { shown } from '../../engine/format.ts';
 import { makeVector, RecordBatch, Table, vectorFromArray } from 'apache-arrow';
 import { expect, test } from 'vitest';
 import { iterableSource } from '../../connectors/iterable-source.ts';

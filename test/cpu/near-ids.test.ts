@@ -3,7 +3,7 @@ import { areFinite } from '../../cpu/tasks/numbering/are-finite.ts';
 import { countIds, rankIds } from '../../cpu/tasks/numbering/near-ids.ts';
 import { numberColumn, TABLE, WINDOW } from '../../cpu/tasks/numbering/near-keys.ts';
 import type { KeyColumn } from '../../engine/keys/key-column.ts';
-import { isCounted } from '../../engine/keys/number-keys.ts';
+import { isCounted } from '../../engine/keys/tables/make-key-table.ts';
 import { type Partition, sharedArray } from '../../engine/partition.ts';
 import { CounterRandom } from '../../engine/random.ts';
 import { builds, TestMemory } from './scope.ts';

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { countPositive, countValues, sumWeights, weighRatings } from '../../cpu/tasks/weigh-ratings.ts';
-import { type ValueWeight, weightOf } from '../../engine/numbers/value-weight.ts';
+import { type ValueWeight, weightOf } from '../../engine/numbers/value-index.ts';
 import { sharedArray } from '../../engine/partition.ts';
 import { ratingBlock, TestMemory } from './scope.ts';
 

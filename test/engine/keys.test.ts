@@ -8,13 +8,12 @@ import {
   type KeyType,
   takeKeys,
   widen,
+  UNKNOWN_KEY,
 } from '../../engine/keys/key-column.ts';
 import { keyHashes } from '../../engine/keys/key-hash.ts';
 import { KeyLookup } from '../../engine/keys/key-lookup.ts';
-import { UNKNOWN_KEY } from '../../engine/keys/tables/key-table.ts';
-import { codedKeys } from '../../engine/keys/number-keys.ts';
-import { keysOfIds } from '../../engine/keys/keys-of-ids.ts';
-import { makeKeyTable } from '../../engine/keys/tables/make-key-table.ts';
+import { codedKeys, makeKeyTable } from '../../engine/keys/tables/make-key-table.ts';
+import { keysOfIds } from '../../engine/keys/find-id.ts';
 import { mergeKeys } from '../../engine/keys/merge-keys.ts';
 import { RatingChunk, type RatingRows } from '../../operators/ratings/reading/rating-chunk.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { shortestFloat32 } from '../../engine/numbers/shortest.ts';
+import { shortestFloat32 } from '../../engine/numbers/half.ts';
 
 describe('the shortest decimal of a float32', () => {
   it.each([19.1, 0.1, 4.5, 5, 0, -3.7, 1e-7, 123456.7, 16777216])('is %d as it was written', (value) => {

@@ -50,7 +50,7 @@ const ofCommandLine: Readonly<Record<string, string>> = {
   'engine/regular-file.ts': 'one way to read a small file whole',
   'engine/threads/collect-garbage.ts': 'memory of models that the server has replaced',
   'engine/values/plain-values.ts': 'one way from an Arrow value to a JavaScript value',
-  'engine/phase.ts': 'progress of what the command does itself',
+  'engine/events.ts': 'progress of what the command does itself',
   'connectors/files/file-problem.ts': 'one wording for what a file system refuses',
   'connectors/output/standard-output.ts': 'rows and messages share one stdout',
   'operators/params/table.ts': 'kinds of parameters, which flags follow from',

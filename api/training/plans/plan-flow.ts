@@ -1,4 +1,4 @@
-import { howOf, useOf } from '../../../engine/plan/data-uses.ts';
+import { howOf, useOf } from '../../../engine/plan/stages.ts';
 import { type PhysicalPlan, type PlannedStage, stagesOf } from '../../../engine/plan/physical-plan.ts';
 import type { TaskContracts } from '../../../engine/run/step.ts';
 import { contracts } from '../../../operators/tasks/tasks.ts';

@@ -1,7 +1,6 @@
 import { type CapacityError, DataError, type DivergedError, throwIfAborted } from '../../../engine/errors.ts';
-import type { ProgressEvent } from '../../../engine/events.ts';
+import { type ProgressEvent, startPhase } from '../../../engine/events.ts';
 import { counted } from '../../../engine/format.ts';
-import { startPhase } from '../../../engine/phase.ts';
 import type { AlsStart } from '../../../operators/als/factors.ts';
 import { ALS } from '../../training/als.ts';
 import { isError } from '../error-metrics.ts';

@@ -1,11 +1,10 @@
 import { CapacityError, throwIfAborted, UsageError } from '../../../engine/errors.ts';
 import { type EventSink, noEvents } from '../../../engine/events.ts';
-import { counted } from '../../../engine/format.ts';
+import { counted, shown } from '../../../engine/format.ts';
 import type { JsonObject } from '../../../engine/json.ts';
 import { mix32 } from '../../../engine/random.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { Holdings } from '../../../engine/run/holdings.ts';
-import { shown } from '../../../engine/shown.ts';
 import { rootSource } from '../../../engine/stream/logical-plan.ts';
 import { compareToPopularity } from '../../../operators/evaluation/model-warnings.ts';
 import { validationBaselines } from '../../../operators/evaluation/ranking/measure-baselines.ts';

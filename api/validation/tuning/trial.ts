@@ -1,7 +1,7 @@
 import { isError } from '../error-metrics.ts';
 import { CapacityError, DataError, DivergedError, UsageError } from '../../../engine/errors.ts';
 import { type EventSink, noEvents } from '../../../engine/events.ts';
-import { shown } from '../../../engine/shown.ts';
+import { shown } from '../../../engine/format.ts';
 import type { AlsStart } from '../../../operators/als/factors.ts';
 import type { HeldOutRanking } from '../../../operators/evaluation/ranking/held-out-ranking.ts';
 import type { TrainingIteration } from '../../../operators/training/training.ts';

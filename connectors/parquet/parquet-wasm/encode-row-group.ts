@@ -17,13 +17,12 @@ import {
 import type { Compression } from 'parquet-wasm/node';
 import { DataError, FactorFlowError, UsageError } from '../../../engine/errors.ts';
 import { openIpc } from '../../../engine/stream/read-ipc.ts';
-import { isUuidField } from '../../../engine/values/uuid-fields.ts';
+import { isUuidField, mapInnermost } from '../../../engine/values/uuid-fields.ts';
 import { messageOf } from '../../files/file-problem.ts';
 import type { Encoding } from '../../output/encode-rows.ts';
 import type { Codec } from '../backend.ts';
 import { decodeThrift, encodeThrift, integerIn, structsIn, thrift } from '../write/thrift.ts';
 import { WasmInstance } from './wasm-instance.ts';
-import { mapInnermost } from '../../../engine/values/map-fields.ts';
 import { RowStream } from '../../../engine/stream/ipc-bytes.ts';
 
 /** Parquet's numbers of codecs. 'lz4' is LZ4_RAW, which every reader supports. */

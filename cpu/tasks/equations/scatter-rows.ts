@@ -1,4 +1,4 @@
-import { UNKNOWN_KEY } from '../../../engine/keys/tables/key-table.ts';
+import { UNKNOWN_KEY } from '../../../engine/keys/key-column.ts';
 import type { TaskHandler } from '../../handler.ts';
 
 /** See `scatter-rows` of KernelTasks. */

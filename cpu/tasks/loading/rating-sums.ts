@@ -1,4 +1,4 @@
-import { addValues } from '../../../engine/numbers/add-values.ts';
+import { addValues } from '../../../engine/numbers/concatenate.ts';
 import { sharedArray } from '../../../engine/partition.ts';
 import type { TaskHandler, TaskScope } from '../../handler.ts';
 import { LoadingMemory } from './loading-memory.ts';

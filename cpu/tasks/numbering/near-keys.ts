@@ -1,5 +1,5 @@
 import type { KeyColumn } from '../../../engine/keys/key-column.ts';
-import { codedKeys, isCounted, type NumberedKeys } from '../../../engine/keys/number-keys.ts';
+import { codedKeys, isCounted, type NumberedKeys } from '../../../engine/keys/tables/make-key-table.ts';
 import { sharedArray } from '../../../engine/partition.ts';
 import { SCRATCH_BYTES, type TaskScope } from '../../handler.ts';
 

@@ -1,5 +1,5 @@
 import { keysFromArrays } from '../../../engine/keys/key-column.ts';
-import { codedKeys } from '../../../engine/keys/number-keys.ts';
+import { codedKeys } from '../../../engine/keys/tables/make-key-table.ts';
 import { pagedArray, type Partition } from '../../../engine/partition.ts';
 import type { TaskHandler } from '../../handler.ts';
 import { numberColumn } from './near-keys.ts';

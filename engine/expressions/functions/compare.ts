@@ -24,45 +24,33 @@ import {
   commonType,
   type Argument,
   type Functions,
+  type FunctionSpec,
   type Rows,
   type Signature,
 } from './function.ts';
 
 /** Comparisons in SQL's order of values: NaN equals NaN and is above all numbers, as in Spark and DuckDB. */
 export const comparisons: Functions = {
-  '=': {
-    takes: 'x = y',
-    sign: comparable,
-    kernel: ([a, b], rows) => boolResult(rows, equal(a, b, rows.length)),
-  },
-  '!=': {
-    takes: 'x != y',
-    sign: comparable,
-    kernel: ([a, b], rows) => boolResult(rows, inverted(equal(a, b, rows.length))),
-  },
-  '<': {
-    takes: 'x < y',
-    sign: comparable,
-    kernel: ([a, b], rows) => boolResult(rows, less(a, b, rows.length)),
-  },
-  '>': {
-    takes: 'x > y',
-    sign: comparable,
-    kernel: ([a, b], rows) => boolResult(rows, less(b, a, rows.length)),
-  },
-  '<=': {
-    takes: 'x <= y',
-    sign: comparable,
-    kernel: ([a, b], rows) => boolResult(rows, inverted(less(b, a, rows.length))),
-  },
-  '>=': {
-    takes: 'x >= y',
-    sign: comparable,
-    kernel: ([a, b], rows) => boolResult(rows, inverted(less(a, b, rows.length))),
-  },
+  '=': compared('x = y', equal),
+  '!=': compared('x != y', (a, b, length) => inverted(equal(a, b, length))),
+  '<': compared('x < y', less),
+  '>': compared('x > y', (a, b, length) => less(b, a, length)),
+  '<=': compared('x <= y', (a, b, length) => inverted(less(b, a, length))),
+  '>=': compared('x >= y', (a, b, length) => inverted(less(a, b, length))),
   '<=>': { takes: 'x <=> y', sign: comparable, seesNulls: true, kernel: nullSafeEqual },
   in: { takes: 'x in (constants)', sign: comparableWithConstants, seesNulls: true, kernel: isIn },
 };
+
+function compared(
+  takes: string,
+  test: (left: Values, right: Values, length: number) => Uint8Array,
+): FunctionSpec {
+  return {
+    takes,
+    sign: comparable,
+    kernel: ([left, right], rows) => boolResult(rows, test(left, right, rows.length)),
+  };
+}
 
 function comparable(args: readonly Argument[]): Signature | undefined {
   const type = args.length === 2 ? comparedType(args) : undefined;

@@ -1,8 +1,7 @@
 import { DAY, dateOf, dayOf, daysOf, monthOf, yearOf } from '../civil.ts';
 import { isInteger, isNumber, isTime, type ValueType } from '../types.ts';
-import { numbersOf, textsOf, type Values } from '../values.ts';
+import { numbersOf, textsOf, type Values, splitTimes, timestamps } from '../values.ts';
 import { type Argument, type Functions, type FunctionSpec, numberResult, type Rows } from './function.ts';
-import { splitTimes, timestamps } from './times.ts';
 
 /** Parts of dates and timestamps, in UTC. Weeks begin on Monday; dayOfWeek is 1 on Sunday, as in Spark. */
 export const dates: Functions = {

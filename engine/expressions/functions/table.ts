@@ -2,10 +2,9 @@ import { nulls, type Values, validOfAll, gather } from '../values.ts';
 import type { ValueType } from '../types.ts';
 import { arithmetics } from './arithmetic.ts';
 import { comparisons } from './compare.ts';
-import { conditionals } from './conditional.ts';
+import { conditionals, logic } from './conditional.ts';
 import { dates } from './dates.ts';
 import type { Functions, FunctionSpec } from './function.ts';
-import { logic } from './logic.ts';
 import { texts } from './text.ts';
 
 /** All functions and operators by the name that calls use. */

@@ -1,8 +1,16 @@
-import { type KeyColumn, keyCount, type KeyType } from '../key-column.ts';
-import type { KeyTable } from './key-table.ts';
-import { NearInt32Table } from './near-int32-table.ts';
+import {
+  type KeyColumn,
+  keyCount,
+  type KeyType,
+  type KeyTable,
+  keyArrays,
+  takeKeys,
+  widen,
+} from '../key-column.ts';
+import { NearInt32Table, WordsTable } from './words-table.ts';
 import { Utf8KeyTable } from './utf8-key-table.ts';
-import { WordsTable } from './words-table.ts';
+import { type Partition, sharedArray } from '../../partition.ts';
+import { hashesOf } from '../key-hash.ts';
 
 export function makeKeyTable(type: KeyType): KeyTable {
   if (type === 'utf8') return new Utf8KeyTable();
@@ -59,4 +67,56 @@ class WholeKeyTable implements KeyTable {
 function wordsOf(column: KeyColumn): Int32Array {
   if (column.type === 'utf8') throw new Error('texts are not whole numbers');
   return column.type === 'int32' ? column.values : column.halves;
+}
+
+/**
+ * The ids of one chunk of rows as 32-bit codes, of two kinds:
+ *
+ *     near     the code of an id is its distance from the smallest id of the chunk. `keys` (layout id-counts)
+ *              has the number of occurrences by code in `counts`, or nothing if the range of ids is so wide that
+ *              most counts would be 0
+ *     coded    codes 0, 1, ... in the order of first occurrence. `keys` (layout keys) has the distinct ids by
+ *              code (prefix "key"), their `counts` and `hashes`
+ */
+export interface NumberedKeys {
+  readonly codes: Uint32Array;
+  readonly keys: Partition;
+  readonly summary: KeysSummary;
+}
+
+/** `range` (near codes): the smallest and the largest id. `size` (coded): the number of distinct ids. */
+export type KeysSummary =
+  | { readonly range: readonly [least: number, greatest: number] }
+  | { readonly size: number };
+
+/** True if the ids' range is narrow enough for near codes to have counts. */
+export function isCounted(width: number, rows: number): boolean {
+  return width <= 4 * rows + 1024;
+}
+
+/**
+ * Numbers the ids of a column with a hash table. `wide`: true to return int32 ids as int64, because other
+ * chunks have int64 ids.
+ */
+export function codedKeys(column: KeyColumn, codes: Uint32Array, wide = false): NumberedKeys {
+  const table = makeKeyTable(column.type);
+  table.add(column, codes);
+  return keysOfTable(table, codes, wide);
+}
+
+/** The keys of a hash table that has numbered the rows; `codes`: the code of each row. */
+export function keysOfTable(table: KeyTable, codes: Uint32Array, wide = false): NumberedKeys {
+  const every = Uint32Array.from({ length: table.size }, (_, code) => code);
+  const counts = sharedArray(Int32Array, table.size);
+  for (let i = 0; i < codes.length; i++) counts[codes[i]]++;
+  const keys = takeKeys(wide ? widen(table.keys()) : table.keys(), every);
+  return {
+    codes,
+    keys: {
+      layout: 'keys',
+      rows: table.size,
+      columns: { ...keyArrays(keys, 'key'), counts, hashes: hashesOf(keys) },
+    },
+    summary: { size: table.size },
+  };
 }

@@ -1,6 +1,5 @@
 import { spread } from '../../random.ts';
-import type { KeyColumn } from '../key-column.ts';
-import { type KeyTable, UNKNOWN_KEY } from './key-table.ts';
+import { type KeyColumn, type KeyTable, UNKNOWN_KEY } from '../key-column.ts';
 
 /** Keys of at least this many bytes are hashed by 4-byte words. */
 const LONG = 128;

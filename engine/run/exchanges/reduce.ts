@@ -2,7 +2,56 @@ import type { MatrixShape, PartitionRef } from '../../partition.ts';
 import type { Place } from '../../plan/place.ts';
 import type { Wire } from '../step.ts';
 import type { StepList } from '../step-list.ts';
-import { type Located, sendRows } from './send-rows.ts';
+import { type Located, sendRows, placeRows } from './send-rows.ts';
+
+/**
+ * The exchange reduce-scatter: each place gets the sums of its own slices (cuMF, section 4.2, Figure 5 a).
+ * If places have groups, such as the GPUs of one socket, partial sums are first added inside each group, and
+ * then one sum of each group is sent to the owner's group (Figure 5 b): (P0 + P1) + (P2 + P3). The returned
+ * function adds one slice at a time.
+ */
+export function reduceScatter(
+  list: StepList,
+  stage: string,
+  { slice: sliceOf, sum, shape }: Reduction,
+  groups?: readonly (readonly Place[])[],
+): (slice: number) => void {
+  return (slice) => {
+    const given = sliceOf(slice);
+    const missing = groups && given.partials.find(({ at }) => !groups.some((group) => group.includes(at)));
+    if (missing) throw new Error(`${stage}: no group has the place ${missing.at}`);
+    const reduced =
+      groups === undefined ? given : reduceInGroups(list, stage, given, groups, turnOf(given.owner, groups));
+    reduceSlice(list, stage, reduced, sum(slice), (place) => shape(slice, place));
+  };
+}
+
+/**
+ * The owner's position in its group. In the other groups, the place at this position adds the slice's
+ * partial sums.
+ */
+function turnOf(owner: Place, groups: readonly (readonly Place[])[]): number {
+  return Math.max(0, ...groups.map((group) => group.indexOf(owner)));
+}
+
+/**
+ * The exchange reduce-to-one: the partial sums of all slices are added at one place (the simple scheme of
+ * cuMF, section 4.2, limited by the link of that place). The returned function adds one slice at a time.
+ */
+export function reduceToOne(
+  list: StepList,
+  stage: string,
+  { slice: sliceOf, sum, shape }: Reduction,
+): (slice: number) => void {
+  let one: Place | undefined;
+  return (slice) => {
+    const given = sliceOf(slice);
+    one ??= given.owner;
+    if (given.owner !== one)
+      throw new Error(`${stage}: reduce-to-one has one place for sums, not ${one} and ${given.owner}`);
+    reduceSlice(list, stage, given, sum(slice), (place) => shape(slice, place));
+  };
+}
 
 /** A slice of the rows; each device has a partial sum of it. */
 export interface Slice {
@@ -85,12 +134,7 @@ export function reduceSlice(
   const places = [owner, ...also];
   for (const place of places) list.allocate(stage, place, sum, shape(place));
   sendRows(list, stage, first, places, wire, (place) =>
-    list.task(stage, place, {
-      kernel: 'place-rows',
-      inputs: { rows: first.ref },
-      outputs: { whole: sum },
-      params: { rowFrom: 0 },
-    }),
+    placeRows(list, stage, place, { rows: first.ref, whole: sum }),
   );
   list.free(stage, first.at, [first.ref]);
   addTo(list, stage, { rows, wire }, sum, others, places);

@@ -1,18 +1,13 @@
 import { type BoundPlan, dataSetOf } from '../../plan/bound-plan.ts';
 import type { PartitionRef } from '../../partition.ts';
-import { SPILL } from '../../plan/place.ts';
+import { SPILL, HOST, type Place } from '../../plan/place.ts';
 import type { DataSet, Work } from '../../plan/stages.ts';
-import { allGather } from '../exchanges/all-gather.ts';
-import { holderOf, holdersOf, passRows } from '../exchanges/pass.ts';
-import { type Homed, moveFromHost, moveToPlaces, moveToResults } from '../exchanges/move.ts';
-import type { Reduction } from '../exchanges/reduce.ts';
-import { reduceScatter } from '../exchanges/reduce-scatter.ts';
-import { reduceToOne } from '../exchanges/reduce-to-one.ts';
-import { spreadRows } from '../exchanges/spread.ts';
+import { allGather, spreadRows, holderOf, holdersOf, passRows } from '../exchanges/send-rows.ts';
+import { type Reduction, reduceToOne, reduceScatter } from '../exchanges/reduce.ts';
 import type { Wire } from '../step.ts';
 import type { StepList } from '../step-list.ts';
-import { shapeAt } from './shape-at.ts';
-import type { StageParts } from './stage-parts.ts';
+import { shapeAt } from './stage-visit.ts';
+import type { StageParts } from './pipeline.ts';
 import type { WrittenVersions } from './written-versions.ts';
 
 type Exchange = Extract<Work, { readonly kind: 'exchange' }>;
@@ -56,7 +51,7 @@ export class Exchanges {
   }
 
   allocate(stage: string, set: DataSet): StageParts {
-    const at = set.parts.map(({ at: [home] }) => home);
+    const at = homesOf(set);
     const run = (part: number) => {
       const ref = this.#versions.next(stage, set, part);
       for (const place of set.parts[part].at)
@@ -66,7 +61,7 @@ export class Exchanges {
   }
 
   free(stage: string, set: DataSet): StageParts {
-    const at = set.parts.map(({ at: [home] }) => home);
+    const at = homesOf(set);
     const run = (part: number) => {
       const ref = this.#versions.current(set, part);
       for (const place of set.parts[part].at) this.#list.free(stage, place, [ref]);
@@ -76,27 +71,37 @@ export class Exchanges {
 
   #move(stage: string, set: DataSet, to: 'places' | 'host' | 'from-host'): StageParts {
     return {
-      at: set.parts.map(({ at: [home] }) => home),
+      at: homesOf(set),
       run: (part) => {
         const { at } = set.parts[part];
-        const holder = holderOf(set, part, this.#round);
-        if (to === 'from-host')
-          return this.#moveFromHost(stage, { ref: this.#versions.next(stage, set, part), at });
+        if (to === 'from-host') {
+          this.#moveFromHost(stage, this.#versions.next(stage, set, part), at);
+          return;
+        }
         const ref = this.#versions.current(set, part);
+        const [home, ...others] = at;
         if (to === 'host')
-          moveToResults(
-            this.#list,
+          this.#list.handOut(
             stage,
-            { ref, at: [holder] },
+            ref,
+            holderOf(set, part, this.#round),
             set.columns === undefined ? this.#givenBy(ref) : undefined,
           );
-        else moveToPlaces(this.#list, stage, { ref, at });
+        else for (const place of others) this.#list.move(stage, ref, home, place, { load: true });
       },
     };
   }
 
-  #moveFromHost(stage: string, homed: Homed): void {
-    this.#filed = moveFromHost(this.#list, stage, homed, this.#filed);
+  /**
+   * Copies a part from host memory to its places. Parts whose home is a file are moved one after another,
+   * since one that is given in a file is in memory meanwhile.
+   */
+  #moveFromHost(stage: string, ref: PartitionRef, at: readonly Place[]): void {
+    if (at[0] === HOST) return;
+    const ended = at[0] === SPILL && this.#filed !== undefined ? [this.#filed] : [];
+    for (const place of at) this.#list.move(stage, ref, HOST, place, { ended });
+    const freed = this.#list.free(stage, HOST, [ref]);
+    if (at[0] === SPILL) this.#filed = freed;
   }
 
   #share(stage: string, set: DataSet): StageParts {
@@ -117,7 +122,7 @@ export class Exchanges {
   }
 
   #gather(stage: string, set: DataSet, whole: DataSet): StageParts {
-    const at = set.parts.map(({ at: [home] }) => home);
+    const at = homesOf(set);
     const run = allGather(this.#list, stage, {
       rows: set.parts.map(({ rows }) => rows),
       part: (part) => ({
@@ -134,7 +139,7 @@ export class Exchanges {
   }
 
   #spread(stage: string, set: DataSet, to: DataSet): StageParts {
-    const at = set.parts.map(({ at: [home] }) => home);
+    const at = homesOf(set);
     const each = to.parts.length / at.length;
     const run = (part: number) => {
       const ref = this.#versions.current(set, part);
@@ -192,6 +197,11 @@ export class Exchanges {
       how === 'reduce-to-one'
         ? reduceToOne(this.#list, stage, reduction)
         : reduceScatter(this.#list, stage, reduction, groups);
-    return { at: sums.parts.map(({ at: [home] }) => home), run, end: () => this.#versions.forget(partials) };
+    return { at: homesOf(sums), run, end: () => this.#versions.forget(partials) };
   }
+}
+
+/** The first place of each part. */
+function homesOf({ parts }: DataSet): Place[] {
+  return parts.map(({ at: [home] }) => home);
 }

@@ -1,11 +1,21 @@
-import { type BoundPlan, dataSetOf, partRef } from '../../plan/bound-plan.ts';
-import { columnPart, howOf, partOf, useOf, usesOld, type Visit } from '../../plan/data-uses.ts';
-import type { DataSet, DataUse, Slice, Stage, TaskPlan } from '../../plan/stages.ts';
-import { partitionKey, type PartitionRef } from '../../partition.ts';
-import type { Place } from '../../plan/place.ts';
+import { type BoundPlan, dataSetOf, partRef, strideOf } from '../../plan/bound-plan.ts';
+import {
+  columnPart,
+  howOf,
+  partOf,
+  useOf,
+  usesOld,
+  type Visit,
+  type DataSet,
+  type DataUse,
+  type Slice,
+  type Stage,
+  type TaskPlan,
+} from '../../plan/stages.ts';
+import { partitionKey, type PartitionRef, type MatrixShape } from '../../partition.ts';
+import { type Place, HOST } from '../../plan/place.ts';
 import type { How, TaskContracts } from '../step.ts';
 import type { StepList } from '../step-list.ts';
-import { shapeAt, shapeOnTheWay } from './shape-at.ts';
 import type { PlacedRef, Waves } from './waves.ts';
 import type { WrittenVersions } from './written-versions.ts';
 
@@ -183,4 +193,31 @@ export class StageVisit {
     this.#copies.set(partitionKey(ref), ref);
     if (goesHome) this.#home.push({ set, partition, from, ref });
   }
+}
+
+/**
+ * The shape of a part that is computed at one place and then sent to its home, the first of its places. If
+ * only the home has its own memory, the rows already get the home's stride.
+ */
+function shapeOnTheWay(bound: BoundPlan, set: DataSet, partition: number, place: Place): MatrixShape {
+  const owns = (at: Place) => bound.devices.find((one) => one.place === at)?.ownMemory ?? false;
+  const [home] = set.parts[partition].at;
+  return set.layout === 'factors' && owns(home) && !owns(place)
+    ? { ...shapeAt(bound, set, partition, home), isSent: true }
+    : shapeAt(bound, set, partition, place);
+}
+
+/** The shape of a part of a matrix at a place. */
+export function shapeAt({ devices }: BoundPlan, set: DataSet, partition: number, place: Place): MatrixShape {
+  const { layout, columns = 1, contents, half } = set;
+  const { strideStep = 1 } = devices.find((one) => one.place === place) ?? {};
+  return {
+    ...(layout === 'factors' ? {} : { layout }),
+    rows: set.parts[partition].rows,
+    columns,
+    stride: strideOf(set, strideStep),
+    ...(contents ? { contents } : {}),
+    ...(half === 'only' ? { halfOnly: true } : {}),
+    ...(set.packed && place === HOST ? { packed: true } : {}),
+  };
 }

@@ -1,15 +1,22 @@
 import type { JsonObject } from '../../json.ts';
 import { type BoundPlan, dataSetOf } from '../../plan/bound-plan.ts';
-import { partOf, useOf, type Visit } from '../../plan/data-uses.ts';
+import {
+  partOf,
+  useOf,
+  type Visit,
+  type DataSet,
+  type Stage,
+  type TaskPlan,
+  type Work,
+} from '../../plan/stages.ts';
 import { type GridBlock, gridOrder, turnsOf } from '../../plan/grid-order.ts';
-import type { DataSet, Stage, TaskPlan, Work } from '../../plan/stages.ts';
 import { partitionKey, type PartitionRef } from '../../partition.ts';
 import type { Place } from '../../plan/place.ts';
-import { passRows } from '../exchanges/pass.ts';
+import { passRows } from '../exchanges/send-rows.ts';
 import type { StepList } from '../step-list.ts';
 import { placeOfBlock, sampleOf } from './sampled-blocks.ts';
 import { type Expansion, resolveUse, StageVisit } from './stage-visit.ts';
-import type { StageParts } from './stage-parts.ts';
+import type { StageParts } from './pipeline.ts';
 import { Waves } from './waves.ts';
 import type { WrittenVersions } from './written-versions.ts';
 

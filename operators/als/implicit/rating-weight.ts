@@ -5,8 +5,9 @@ import {
   type ValueWeight,
   sparkWeight,
   weightOf,
-} from '../../../engine/numbers/value-weight.ts';
-import { ValueCounts, mapValues } from '../../../engine/numbers/value-index.ts';
+  ValueCounts,
+  mapValues,
+} from '../../../engine/numbers/value-index.ts';
 import { sharedArray, type Partition } from '../../../engine/partition.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { passOver, passOverBlock, replaceParts } from '../../ratings/parts-in-files.ts';

@@ -21,8 +21,7 @@ import { blockBytes, factorBytes, factorStride } from '../../planner/sizes.ts';
 import { stepsOf } from '../solver-choice.ts';
 import { MAXIMUM_FORMED_RANK } from '../../params/common.ts';
 import type { Place } from '../../../engine/plan/place.ts';
-import { exchangeCost } from '../../../engine/run/exchanges/cost.ts';
-import type { Links } from '../../../engine/run/exchanges/traffic.ts';
+import { exchangeCost, type Links } from '../../../engine/run/exchanges/cost.ts';
 import { requestedGrids } from '../als-params.ts';
 
 type Grouped = Pick<AlsProblem, 'compute' | 'params' | 'solver' | 'places'>;

@@ -1,4 +1,4 @@
-import { type KeyColumn, keyCount, keyText } from '../../../engine/keys/key-column.ts';
+import { type KeyColumn, keyCount, keyText, UNKNOWN_KEY } from '../../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { Device } from '../../../engine/run/device.ts';
 import { computeDevice } from '../../../engine/run/devices.ts';
@@ -38,7 +38,6 @@ import { largestOfRow, type RowSizes, unsolvedAdvice } from '../solved-loss.ts';
 import { factorStride } from '../../planner/sizes.ts';
 import { equationColumns } from '../../tasks/equation-tasks.ts';
 import { addSliced, valuesOfStage } from '../../tasks/run-tasks.ts';
-import { UNKNOWN_KEY } from '../../../engine/keys/tables/key-table.ts';
 
 const STAGE = 'solve-rows';
 

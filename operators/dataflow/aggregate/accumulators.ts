@@ -5,7 +5,7 @@ import { Evaluation, resultType } from '../../../engine/expressions/evaluate.ts'
 import { readData, type StoredNumbers, storedNumbers } from '../../../engine/expressions/read.ts';
 import { halvesOf, numbersOf, type Values, type WideValues } from '../../../engine/expressions/values.ts';
 import { bitsOf, repeated, writeData } from '../../../engine/expressions/write.ts';
-import { plainData, plainType } from '../../../engine/stream/plain-data.ts';
+import { plainData, plainType } from '../../../engine/stream/dictionary-values.ts';
 import type { ValueType } from '../../../engine/expressions/types.ts';
 import { RowNumbers } from '../../../engine/keys/row-numbers.ts';
 import { compareRows, type KeyWords, SortKeys } from '../../../engine/sorting/sort-keys.ts';

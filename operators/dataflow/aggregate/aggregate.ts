@@ -19,7 +19,7 @@ import { withScratch } from '../../../engine/expressions/scratch.ts';
 import type { JsonObject } from '../../../engine/json.ts';
 import { RowNumbers } from '../../../engine/keys/row-numbers.ts';
 import { joinData } from '../../../engine/stream/join-data.ts';
-import { plainData, plainType } from '../../../engine/stream/plain-data.ts';
+import { plainData, plainType } from '../../../engine/stream/dictionary-values.ts';
 import type { BatchStream } from '../../../engine/stream/stream.ts';
 import { takeData } from '../../../engine/stream/take-data.ts';
 import { FewerRows, newGroups } from '../distinct-rows.ts';

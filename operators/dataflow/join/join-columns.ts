@@ -10,7 +10,7 @@ import {
 } from '../../../engine/expressions/types.ts';
 import { RowNumbers } from '../../../engine/keys/row-numbers.ts';
 import { nearest, spelled } from '../../../engine/nearest.ts';
-import type { Side } from '../../../engine/stream/binary-operator.ts';
+import type { Side } from '../../../engine/stream/operator.ts';
 
 export const joinKinds = ['inner', 'left', 'right', 'full', 'semi', 'anti'] as const;
 

@@ -3,7 +3,7 @@ import { throwIfAborted, UsageError } from '../../../engine/errors.ts';
 import type { JsonObject } from '../../../engine/json.ts';
 import { UNKNOWN_ROW, RowNumbers } from '../../../engine/keys/row-numbers.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
-import type { BinaryOperator, Side } from '../../../engine/stream/binary-operator.ts';
+import type { BinaryOperator, Side } from '../../../engine/stream/operator.ts';
 import { type BatchStream, batchStream } from '../../../engine/stream/stream.ts';
 import { columnsAs, takeRows, batchOf } from '../row-operator.ts';
 import {

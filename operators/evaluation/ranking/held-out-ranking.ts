@@ -1,7 +1,7 @@
 import { dataSetName, partitionRef } from '../../../engine/partition.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
-import { giveTo } from '../../../engine/run/hand-over.ts';
+import { giveTo } from '../../../engine/run/run-steps.ts';
 import { Holdings } from '../../../engine/run/holdings.ts';
 import { type KeyColumn, keyCount, takeKeys } from '../../../engine/keys/key-column.ts';
 import { readRows, type RowParts } from '../../../engine/row-parts.ts';

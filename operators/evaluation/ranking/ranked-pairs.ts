@@ -4,7 +4,7 @@ import { dataSetName, partitionRef } from '../../../engine/partition.ts';
 import { mix32 } from '../../../engine/random.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
-import { giveTo } from '../../../engine/run/hand-over.ts';
+import { giveTo } from '../../../engine/run/run-steps.ts';
 import { nextTurn } from '../../../engine/waits.ts';
 import { blocksOf } from '../../ratings/parts-in-files.ts';
 import {

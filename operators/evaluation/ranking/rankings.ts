@@ -1,6 +1,6 @@
 import { keyCount } from '../../../engine/keys/key-column.ts';
 import { sharedCopy } from '../../../engine/partition.ts';
-import { startPhase } from '../../../engine/phase.ts';
+import { startPhase } from '../../../engine/events.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { computeDevice } from '../../../engine/run/devices.ts';
 import { Holdings } from '../../../engine/run/holdings.ts';

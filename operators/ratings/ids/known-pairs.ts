@@ -1,7 +1,6 @@
 import type { RecordBatch } from 'apache-arrow';
-import { batchPositions } from '../../../engine/keys/batch-positions.ts';
-import { type KeyColumn, keyCount } from '../../../engine/keys/key-column.ts';
-import { UNKNOWN_KEY } from '../../../engine/keys/tables/key-table.ts';
+import { batchPositions } from '../../../engine/keys/arrow-keys.ts';
+import { type KeyColumn, keyCount, UNKNOWN_KEY } from '../../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import {
   dataSetName,
@@ -11,8 +10,7 @@ import {
   sharedCopy,
 } from '../../../engine/partition.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
-import { giveTo } from '../../../engine/run/hand-over.ts';
-import { runSteps } from '../../../engine/run/run-steps.ts';
+import { giveTo, runSteps } from '../../../engine/run/run-steps.ts';
 import type { LogicalPlan } from '../../../engine/stream/logical-plan.ts';
 import type { BatchStream } from '../../../engine/stream/stream.ts';
 import { lookupOf } from '../../serving/factor-model.ts';

@@ -1,4 +1,4 @@
-import { isCounted } from '../../../engine/keys/number-keys.ts';
+import { isCounted } from '../../../engine/keys/tables/make-key-table.ts';
 import {
   emptyKeys,
   keyArrays,
@@ -15,8 +15,7 @@ import {
 } from '../../../engine/partition.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
-import { giveTo, takeFrom, freeAt } from '../../../engine/run/hand-over.ts';
-import { type Given, runSteps } from '../../../engine/run/run-steps.ts';
+import { giveTo, takeFrom, freeAt, type Given, runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
 import { addSliced, replacingSteps, valuesOfStage } from '../../tasks/run-tasks.ts';
 import { contracts, type TaskOf, type ValuesOf } from '../../tasks/tasks.ts';

@@ -1,11 +1,10 @@
 import { throwIfAborted } from '../../../engine/errors.ts';
 import { keyArrays } from '../../../engine/keys/key-column.ts';
 import { dataSetName, partitionRef } from '../../../engine/partition.ts';
-import { startPhase } from '../../../engine/phase.ts';
+import { startPhase } from '../../../engine/events.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
-import { freeAt, giveTo } from '../../../engine/run/hand-over.ts';
-import { runSteps } from '../../../engine/run/run-steps.ts';
+import { freeAt, giveTo, runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
 import {
   executePlan,

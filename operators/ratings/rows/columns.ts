@@ -1,4 +1,4 @@
-import { shown } from '../../../engine/shown.ts';
+import { shown } from '../../../engine/format.ts';
 import { type Data, DataType, type Decimal, Field, Int32, Int64, Schema, Utf8 } from 'apache-arrow';
 import { DataError, UsageError } from '../../../engine/errors.ts';
 import { keyTypeOf } from '../../../engine/keys/arrow-keys.ts';

@@ -10,8 +10,7 @@ import {
 } from '../../../engine/partition.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
-import { giveTo } from '../../../engine/run/hand-over.ts';
-import { runSteps, type Given } from '../../../engine/run/run-steps.ts';
+import { giveTo, runSteps, type Given } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
 import { addSliced, outputsOf, valuesOfStage } from '../../tasks/run-tasks.ts';
 import {

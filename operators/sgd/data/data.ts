@@ -1,6 +1,6 @@
 import { type KeyColumn, keyCount, takeKeys } from '../../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
-import { startPhase } from '../../../engine/phase.ts';
+import { startPhase } from '../../../engine/events.ts';
 import {
   type BlockMeans,
   type DampedMeans,
@@ -22,7 +22,7 @@ import { type Labels, labelsOf, relabel } from '../../ratings/ids/relabel.ts';
 import { offsetsOf } from '../../ratings/row-ranges.ts';
 import { sidesOf } from '../schedules/schedule.ts';
 import { type DuplicatePolicy, contracts, type ValuesOf } from '../../tasks/tasks.ts';
-import { addValues } from '../../../engine/numbers/add-values.ts';
+import { addValues } from '../../../engine/numbers/concatenate.ts';
 import { dataSetName, type PartitionRef } from '../../../engine/partition.ts';
 import type { RowRange } from '../../../engine/plan/stages.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';

@@ -5,8 +5,7 @@ import { expect } from 'vitest';
 import type { RunSession } from '../../../api/run-session.ts';
 import { loadModel } from '../../../cli/server/loaded-model.ts';
 import { type ServeOptions, type Served, serveModel } from '../../../cli/server/serve-model.ts';
-import { keysOfIds } from '../../../engine/keys/keys-of-ids.ts';
-import type { Id } from '../../../engine/keys/find-id.ts';
+import { keysOfIds, type Id } from '../../../engine/keys/find-id.ts';
 import type { KeyType } from '../../../engine/keys/key-column.ts';
 import { Model, type ProgressEvent, Session } from '../../../index.ts';
 

@@ -1,6 +1,6 @@
 import { Dictionary, Int32, LargeUtf8, Utf8, Utf8View, vectorFromArray } from 'apache-arrow';
 import { describe, expect, it } from 'vitest';
-import { hashRows } from '../../../engine/keys/row-hashes.ts';
+import { hashRows } from '../../../engine/keys/row-words.ts';
 
 describe('hashes of rows', () => {
   it('are those of the texts, however these are stored', () => {

@@ -3,7 +3,7 @@
  * ends.
  */
 import { describe, expect, it } from 'vitest';
-import { Admission, type StageNeed } from '../../../engine/run/admission.ts';
+import { Admission, type StageNeed } from '../../../engine/run/scope.ts';
 import { testRandom } from '../../support/ratings.ts';
 
 /** Stages that leave some of their bytes. */

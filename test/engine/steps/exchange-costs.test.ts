@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Place } from '../../../engine/plan/place.ts';
-import { exchangeCost } from '../../../engine/run/exchanges/cost.ts';
-import { bytesByLink, type Links } from '../../../engine/run/exchanges/traffic.ts';
+import { exchangeCost, bytesByLink, type Links } from '../../../engine/run/exchanges/cost.ts';
 
 const gpus = (count: number): Place[] => Array.from({ length: count }, (_, n) => `gpu:${n}`);
 

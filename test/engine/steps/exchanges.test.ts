@@ -4,13 +4,12 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CpuDevice } from '../../../cpu/device.ts';
-import type { Partition, PartitionRef } from '../../../engine/partition.ts';
-import { sharedArray } from '../../../engine/partition.ts';
+import { type Partition, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
 import type { BoundPlan } from '../../../engine/plan/bound-plan.ts';
 import type { Place } from '../../../engine/plan/place.ts';
 import type { DataSet, Stage } from '../../../engine/plan/stages.ts';
 import { CounterRandom } from '../../../engine/random.ts';
-import { transfersOf } from '../../../engine/run/exchanges/traffic.ts';
+import { transfersOf } from '../../../engine/run/exchanges/cost.ts';
 import { expand } from '../../../engine/run/expand.ts';
 import { LocalExecutor } from '../../../engine/run/local-executor.ts';
 import { runSteps } from '../../../engine/run/run-steps.ts';

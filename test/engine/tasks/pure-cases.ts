@@ -1,8 +1,7 @@
 /** Inputs and parameters of every task, and its outcome on a device. */
 import type { Device } from '../../../engine/run/device.ts';
 import type { JsonObject } from '../../../engine/json.ts';
-import { keyArrays } from '../../../engine/keys/key-column.ts';
-import { UNKNOWN_KEY } from '../../../engine/keys/tables/key-table.ts';
+import { keyArrays, UNKNOWN_KEY } from '../../../engine/keys/key-column.ts';
 import { type MatrixShape, type Partition, type PartitionRef } from '../../../engine/partition.ts';
 import { ratingBlock } from '../../cpu/scope.ts';
 import {

@@ -4,7 +4,7 @@ import { Session } from '../../../index.ts';
 import { keyText } from '../../../engine/keys/key-column.ts';
 import type { PartitionRef } from '../../../engine/partition.ts';
 import { CounterRandom } from '../../../engine/random.ts';
-import { giveTo } from '../../../engine/run/hand-over.ts';
+import { giveTo } from '../../../engine/run/run-steps.ts';
 import { andThen } from '../../../engine/stream/logical-plan.ts';
 import { readRatings } from '../../../operators/ratings/reading/read-ratings.ts';
 import type { RatingBlock } from '../../../operators/ratings/ratings.ts';

@@ -2,7 +2,7 @@
  * The search for the best items leaves most of them out by their norms: it must find what brute force finds.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { keysOfIds } from '../../../engine/keys/keys-of-ids.ts';
+import { keysOfIds } from '../../../engine/keys/find-id.ts';
 import { Session } from '../../../index.ts';
 import { amongAll, Recommend } from '../../../operators/serving/recommend.ts';
 import { testRandom } from '../../support/ratings.ts';

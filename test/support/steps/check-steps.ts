@@ -1,7 +1,6 @@
-import { useOf } from '../../../engine/plan/data-uses.ts';
+import { useOf, type DataSet } from '../../../engine/plan/stages.ts';
 import { type PartitionRef, partitionKey } from '../../../engine/partition.ts';
 import type { BoundPlan } from '../../../engine/plan/bound-plan.ts';
-import type { DataSet } from '../../../engine/plan/stages.ts';
 import { HOST, SPILL } from '../../../engine/plan/place.ts';
 import type { Step } from '../../../engine/run/step.ts';
 

@@ -15,7 +15,7 @@ import {
 } from 'apache-arrow';
 import { describe, expect, it } from 'vitest';
 import { CounterRandom } from '../../../../engine/random.ts';
-import type { Side } from '../../../../engine/stream/binary-operator.ts';
+import type { Side } from '../../../../engine/stream/operator.ts';
 import {
   joinKinds,
   type JoinParams,
