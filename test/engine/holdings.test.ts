@@ -4,7 +4,7 @@ import type { Task } from '../../engine/task.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { LocalExecutor } from '../../engine/run/local-executor.ts';
 import { RecordingDevice } from '../support/steps/recording-device.ts';
-import { contextOf, cpuInfo } from '../support/steps/small-problems.ts';
+import { contextOf, gpuInfo } from '../support/steps/small-problems.ts';
 
 const order = { name: 'order', partition: 0, version: 0 };
 const task: Task = {
@@ -14,10 +14,10 @@ const task: Task = {
   params: { name: 'order', batches: 1 },
 };
 
-/** A run whose only task ends when `end` is called. */
+/** A run on a device that works in order, so that frees may be sent before a task ends: `end` ends its task. */
 function begin() {
   const waits = Promise.withResolvers<void>();
-  const device = new RecordingDevice(cpuInfo, [], {
+  const device = new RecordingDevice(gpuInfo, [], {
     before: (_, verb) => (verb === 'run' ? waits.promise : undefined),
   });
   const holdings = new Holdings(contextOf(new LocalExecutor([device])));
