@@ -17,7 +17,7 @@ const task: Task = {
 /** A run on a device that works in order, so that frees may be sent before a task ends: `end` ends its task. */
 function begin() {
   const waits = Promise.withResolvers<void>();
-  const device = new RecordingDevice(gpuInfo, [], {
+  const device = new RecordingDevice(gpuInfo(0), [], {
     before: (_, verb) => (verb === 'run' ? waits.promise : undefined),
   });
   const holdings = new Holdings(contextOf(new LocalExecutor([device])));
