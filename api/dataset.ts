@@ -17,7 +17,7 @@ import { batchStream, type BatchStream } from '../engine/stream/stream.ts';
 import { Union } from '../operators/dataflow/union.ts';
 import { type ColumnNames, usualNames } from '../operators/ratings/rows/column-names.ts';
 import { fieldOf, pairColumns, type PairOptions } from '../operators/ratings/rows/columns.ts';
-import { FindHeldOut, LeaveOut } from '../operators/splits/leave-out.ts';
+import { findHeldOut, LeaveOut } from '../operators/splits/leave-out.ts';
 import {
   type PairOrder,
   RandomSplit,
@@ -25,7 +25,7 @@ import {
   type SplitOptions,
 } from '../operators/splits/random-split.ts';
 import {
-  CountTimeSizes,
+  countTimeSizes,
   requireTimes,
   timeInUnit,
   TimeSplit,
@@ -237,7 +237,7 @@ export class Dataset extends Rows<Dataset> {
     requireReplayable(this, 'leaving ratings out');
     const order: PairOrder =
       by === 'time' ? { user, item, by, timestamp } : { user, item, by: 'random', seed };
-    const heldOut = await runInto(this.plan, new FindHeldOut(order, k), this.session.context(run));
+    const heldOut = await runInto(this.plan, findHeldOut(order, k), this.session.context(run));
     return {
       train: this.pipe(new LeaveOut(order, heldOut, 'others')),
       test: this.pipe(new LeaveOut(order, heldOut, 'held-out')),
@@ -252,7 +252,7 @@ export class Dataset extends Rows<Dataset> {
     const known = unitsPerMillisecond(fieldOf(schema, column).type);
     if (known !== undefined || !rootSource(this.plan).replayable) return known;
     const ctx = this.session.context(run);
-    const sizes = await runInto(this.plan, new CountTimeSizes(column), ctx);
+    const sizes = await runInto(this.plan, countTimeSizes(column), ctx);
     sizes.report(ctx);
     return sizes.perMillisecond;
   }

@@ -2,7 +2,7 @@ import { throwIfAborted, UsageError } from '../engine/errors.ts';
 import { type Id, findId, type IdForm } from '../engine/keys/find-id.ts';
 import { followed } from '../engine/run/context.ts';
 import { andThen, runInto } from '../engine/stream/logical-plan.ts';
-import { Evaluate, type Evaluation } from '../operators/evaluation/evaluate.ts';
+import { evaluate, type Evaluation } from '../operators/evaluation/evaluate.ts';
 import type { RankingEvaluation } from '../operators/evaluation/ranking/evaluate-ranking.ts';
 import { type BadRowPolicy, SelectRatings } from '../operators/ratings/rows/select-ratings.ts';
 import { type ColdStart, Predict } from '../operators/serving/predict.ts';
@@ -376,7 +376,7 @@ export class Model {
     const select = new SelectRatings(await ratedPairsOf(ratings, this.columns, ctx), options.onBadRows);
     return runInto(
       andThen(ratings.plan, select),
-      new Evaluate(this.factors, {
+      evaluate(this.factors, {
         means: this.means,
         biases: this.hasBiases,
         breakdown: options.breakdown ? { users: this.userCounts, items: this.itemCounts } : undefined,

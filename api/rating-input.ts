@@ -21,7 +21,7 @@ import { readRatings } from '../operators/ratings/reading/read-ratings.ts';
 import { type BadRowPolicy, SelectRatings } from '../operators/ratings/rows/select-ratings.ts';
 import { type ColumnNames, usualNames } from '../operators/ratings/rows/column-names.ts';
 import type { ColdStart } from '../operators/serving/predict.ts';
-import { CountTimeSizes } from '../operators/splits/time-split.ts';
+import { countTimeSizes } from '../operators/splits/time-split.ts';
 import type { DuplicatePolicy } from '../operators/tasks/tasks.ts';
 import type { Dataset } from './dataset.ts';
 import { definedNames, withFoundColumns } from './found-columns.ts';
@@ -167,7 +167,7 @@ export class RatingInput {
    * two units.
    */
   async #reportTimes(ratings: Dataset, ctx: ExecutionContext): Promise<void> {
-    const sizes = await runInto(ratings.plan, new CountTimeSizes(this.columnsOf(ratings).timestamp), ctx);
+    const sizes = await runInto(ratings.plan, countTimeSizes(this.columnsOf(ratings).timestamp), ctx);
     sizes.report(ctx);
   }
 

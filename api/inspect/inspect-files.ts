@@ -9,7 +9,7 @@ import { publicPath, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { runInto } from '../../engine/stream/logical-plan.ts';
 import { ratingWarnings, type TrainingWarning } from '../../operators/evaluation/model-warnings.ts';
-import { ProfileRatings, type RatingsSummary } from '../../operators/ratings/profile-ratings.ts';
+import { profileRatings, type RatingsSummary } from '../../operators/ratings/profile-ratings.ts';
 import { BAD_ROWS, type RatingColumns, SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
 import type { Dataset } from '../dataset.ts';
 import type { RunOptions } from '../run-session.ts';
@@ -64,7 +64,7 @@ export async function profileDataset(
   // A missing column throws an error that lists the existing columns.
   await ratings.schema();
   const ctx = dataset.session.context(options);
-  const summary = await runInto(ratings.plan, new ProfileRatings(), ctx);
+  const summary = await runInto(ratings.plan, profileRatings(), ctx);
   const { users, items, userDegrees, itemDegrees, rating } = summary;
   const shape = rating && {
     ...rating,

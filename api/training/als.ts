@@ -7,7 +7,7 @@ import { checkAlsParams } from '../../operators/als/params.ts';
 import { planFit } from '../../operators/als/plan/ratings-home.ts';
 import { orPlanned } from '../../operators/planner/memory-budget.ts';
 import type { RatingsProfile } from '../../operators/planner/sizes.ts';
-import { ProfileRatings } from '../../operators/ratings/profile-ratings.ts';
+import { profileRatings } from '../../operators/ratings/profile-ratings.ts';
 import type { BadRowPolicy } from '../../operators/ratings/rows/select-ratings.ts';
 import type { ColdStart } from '../../operators/serving/predict.ts';
 import type { DuplicatePolicy } from '../../operators/tasks/tasks.ts';
@@ -141,7 +141,7 @@ async function planAlsFit(
     userDegrees,
     itemDegrees,
     rating,
-  } = await runInto(input.selected(ratings), new ProfileRatings(), ctx);
+  } = await runInto(input.selected(ratings), profileRatings(), ctx);
   const testRatings = validation && (await input.countPairs(validation));
   const largestRating = rating && Math.max(Math.abs(rating.least), Math.abs(rating.most));
   const known: RatingsProfile = {

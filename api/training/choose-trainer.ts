@@ -2,7 +2,7 @@ import { computeDevice } from '../../engine/run/devices.ts';
 import { runInto } from '../../engine/stream/logical-plan.ts';
 import { alsDefaults } from '../../operators/als/params.ts';
 import { type CommonParams, MAXIMUM_FORMED_RANK } from '../../operators/params/common.ts';
-import { ProfileRatings } from '../../operators/ratings/profile-ratings.ts';
+import { profileRatings } from '../../operators/ratings/profile-ratings.ts';
 import { checkOptions, requireOptions, runOptionNames } from '../check-options.ts';
 import { type Dataset, requireDataset } from '../dataset.ts';
 import { RatingInput, type RatingOptions } from '../rating-input.ts';
@@ -41,7 +41,7 @@ export async function chooseTrainer(
   const ctx = ratings.session.context(run);
   const input = new RatingInput({ userCol, itemCol, ratingCol, onBadRows });
   const plan = input.selected(await input.found(ratings, ctx));
-  const { users, items, ratings: count } = await runInto(plan, new ProfileRatings(), ctx);
+  const { users, items, ratings: count } = await runInto(plan, profileRatings(), ctx);
   await ratings.session.opened(run.onEvent);
   const { rank, targetRmse } = als.params;
   const { algorithm, reason } = chooseAlgorithm(

@@ -4,7 +4,7 @@ import { Holdings } from '../../engine/run/holdings.ts';
 import { rootSource, runInto } from '../../engine/stream/logical-plan.ts';
 import { orPlanned, requireBudget } from '../../operators/planner/memory-budget.ts';
 import type { RatingsProfile } from '../../operators/planner/sizes.ts';
-import { ProfileRatings } from '../../operators/ratings/profile-ratings.ts';
+import { profileRatings } from '../../operators/ratings/profile-ratings.ts';
 import type { BadRowPolicy } from '../../operators/ratings/rows/select-ratings.ts';
 import type { ColdStart } from '../../operators/serving/predict.ts';
 import { fitSgd, indexSgd, planTraining, type SgdTraining } from '../../operators/sgd/fit.ts';
@@ -137,7 +137,7 @@ async function profileOf(
   ratings: Dataset,
   ctx: ExecutionContext,
 ): Promise<RatingsProfile> {
-  const { users, items, ratings: count } = await runInto(input.selected(ratings), new ProfileRatings(), ctx);
+  const { users, items, ratings: count } = await runInto(input.selected(ratings), profileRatings(), ctx);
   return { users, items, ratings: count, input: describeInput(ratings.plan) };
 }
 

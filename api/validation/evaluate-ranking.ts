@@ -5,7 +5,7 @@ import { shown } from '../../engine/format.ts';
 import { andThen, runInto } from '../../engine/stream/logical-plan.ts';
 import type { RankedTraining, TrainingWarning } from '../../operators/evaluation/model-warnings.ts';
 import {
-  EvaluateRanking,
+  rankingEvaluation,
   type ExcludedPairs,
   type RankingEvaluation,
   type RankingSettings,
@@ -79,7 +79,7 @@ export async function evaluateRanking(
         candidatePairs(candidates, await pairsOf(candidates, model.columns, held), factors, held)),
   };
   const plan = andThen(test.plan, new SelectRatings(columns, onBadRows));
-  const found = await runInto(plan, new EvaluateRanking(factors, settings), ctx);
+  const found = await runInto(plan, rankingEvaluation(factors, settings), ctx);
   return { ...found, warnings: [...warnings, ...found.warnings] };
 }
 

@@ -3,7 +3,7 @@ import { counted } from '../../engine/format.ts';
 import { type LogicalPlan, runInto } from '../../engine/stream/logical-plan.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { splitBounds } from '../../operators/splits/random-split.ts';
-import { extended, LEVELS, numberOf, TimeHistogram } from '../../operators/splits/time-split.ts';
+import { extended, LEVELS, numberOf, timeHistogram } from '../../operators/splits/time-split.ts';
 
 /** A time that is being searched by its rank, with the digits that are known so far (see operators/splits/time-split.ts). */
 interface Target {
@@ -37,7 +37,7 @@ export async function timeCuts(
   let lastDigitUsed = true;
   for (let level = 0; level < LEVELS && (level < LEVELS - 1 || lastDigitUsed); level++) {
     const prefixes = level === 0 ? [0] : [...new Set(targets.map(({ prefix }) => prefix))];
-    const pass = await runInto(plan, new TimeHistogram(column, level, prefixes), ctx);
+    const pass = await runInto(plan, timeHistogram(column, level, prefixes), ctx);
     if (pass.rows === 0) throw new DataError('there are no rows to split', { phase: 'time-split' });
     if (level === 0) pass.sizes.report(ctx);
     if (level === 0)

@@ -1,15 +1,11 @@
-import { computeDevice } from '../../engine/run/devices.ts';
 import { DataError } from '../../engine/errors.ts';
-import type { JsonObject } from '../../engine/json.ts';
-import { mapOrdered } from '../../engine/stream/map-ordered.ts';
 import type { Sink } from '../../engine/stream/operator.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
 import { startPhase } from '../../engine/events.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
-import type { BatchStream } from '../../engine/stream/stream.ts';
+import { columnOf } from '../dataflow/row-operator.ts';
 import { BAD_ROWS } from '../ratings/rows/select-ratings.ts';
-import { type FactorModel, placeForPairs } from '../serving/factor-model.ts';
-import { scorePairs } from '../serving/predict.ts';
+import type { FactorModel } from '../serving/factor-model.ts';
+import { scoredBatches } from '../serving/predict.ts';
 import { coldWarnings, compareToMeans, type TrainingWarning } from './model-warnings.ts';
 import {
   type Baselines,
@@ -55,85 +51,61 @@ export interface EvaluateOptions {
  * Compares a model's predictions with known ratings. Input: `user`, `item`, `rating`, such as from
  * SelectRatings.
  */
-export class Evaluate implements Sink<Evaluation> {
-  readonly name = 'evaluate';
-  readonly #model: FactorModel;
-  readonly #options: EvaluateOptions;
-
-  constructor(model: FactorModel, options: EvaluateOptions = {}) {
-    this.#model = model;
-    this.#options = options;
-  }
-
-  describe(): JsonObject {
-    return { rank: this.#model.rank };
-  }
-
-  requiredColumns(): undefined {
-    return undefined;
-  }
-
-  async consume(input: BatchStream, ctx: ExecutionContext): Promise<Evaluation> {
-    const { means, biases = false, breakdown: counts } = this.#options;
-    const phase = startPhase(ctx.events, 'evaluate', 'pairs');
-    const [own, simple] = [new ErrorSums(), new BaselineSums()];
-    const collector = counts && new ErrorCollector(counts);
-    let [pairs, coldPairs] = [0, 0];
-    const add = ({ predictions, ratings, warm, users, items }: ScoredBatch) => {
-      pairs += predictions.length;
-      coldPairs += predictions.length - warm.length;
-      for (let k = 0; k < warm.length; k++) {
-        const rating = ratings[warm[k]];
-        const prediction = predictions[warm[k]];
-        const [user, item] = [users[k], items[k]];
-        own.add(rating - prediction);
-        if (means) simple.add(rating, means.mean, means.users[user], means.items[item]);
-        const byMeans = means ? means.mean + means.users[user] + means.items[item] : Number.NaN;
-        collector?.add(rating, prediction, byMeans, user, item);
-      }
-    };
-    await Holdings.within(ctx, async (held) => {
-      for await (const scored of await this.#scored(input, held)) {
-        add(scored);
-        phase.progress(pairs);
-      }
-    });
-    phase.end(pairs);
-    if (pairs === 0) throw new DataError('there are no pairs to evaluate', { phase: 'evaluate' });
-    const errors = own.errors();
-    const baselines = means !== undefined && pairs > coldPairs ? simple.baselines() : undefined;
-    const breakdown = collector?.breakdown();
-    const verdict =
-      baselines && Number.isFinite(errors.rmse)
-        ? compareToMeans({ testRmse: errors.rmse, baselines, biases })
-        : undefined;
-    const cold = coldWarnings({ pairs, coldPairs });
-    for (const { code, text } of [...(verdict ? [verdict] : []), ...cold])
-      ctx.events({ type: 'warning', code, text });
-    return {
-      ...errors,
-      pairs,
-      coldPairs,
-      badRows: ctx.metrics.get(BAD_ROWS)?.rows ?? 0,
-      ...(baselines ? { baselines } : {}),
-      warnings: [...cold, ...(verdict ? [verdict] : [])],
-      ...(breakdown ? { breakdown } : {}),
-    };
-  }
-
-  /** The pairs with the model's predictions, batch by batch. */
-  async #scored(input: BatchStream, ctx: ExecutionContext): Promise<AsyncIterable<ScoredBatch>> {
-    const { parallelism } = computeDevice(ctx.executor).info;
-    const ratingAt = input.schema.fields.findIndex((field) => field.name === 'rating');
-    const factors = await placeForPairs(this.#model, ctx);
-    return mapOrdered(input, 2 * parallelism, async (batch) => {
-      const score = await scorePairs(batch, { user: 'user', item: 'item' }, this.#model, factors, ctx);
-      return { ...score, ratings: batch.data.children[ratingAt].values as Float32Array };
-    });
-  }
+export function evaluate(
+  model: FactorModel,
+  { means, biases = false, breakdown: counts }: EvaluateOptions = {},
+): Sink<Evaluation> {
+  return {
+    name: 'evaluate',
+    describe: () => ({ rank: model.rank }),
+    requiredColumns: () => undefined,
+    async consume(input, ctx) {
+      const phase = startPhase(ctx.events, 'evaluate', 'pairs');
+      const [own, simple] = [new ErrorSums(), new BaselineSums()];
+      const collector = counts && new ErrorCollector(counts);
+      let [pairs, coldPairs] = [0, 0];
+      await Holdings.within(ctx, async (held) => {
+        const scored = await scoredBatches(input, { user: 'user', item: 'item' }, model, held);
+        for await (const { batch, predictions, warm, users, items } of scored) {
+          const ratings = columnOf(batch, 'rating').values as Float32Array;
+          pairs += predictions.length;
+          coldPairs += predictions.length - warm.length;
+          for (let k = 0; k < warm.length; k++) {
+            const rating = ratings[warm[k]];
+            const prediction = predictions[warm[k]];
+            const [user, item] = [users[k], items[k]];
+            own.add(rating - prediction);
+            if (means) simple.add(rating, means.mean, means.users[user], means.items[item]);
+            const byMeans = means ? means.mean + means.users[user] + means.items[item] : Number.NaN;
+            collector?.add(rating, prediction, byMeans, user, item);
+          }
+          phase.progress(pairs);
+        }
+      });
+      phase.end(pairs);
+      if (pairs === 0) throw new DataError('there are no pairs to evaluate', { phase: 'evaluate' });
+      const errors = own.errors();
+      const baselines = means !== undefined && pairs > coldPairs ? simple.baselines() : undefined;
+      const breakdown = collector?.breakdown();
+      const verdict =
+        baselines && Number.isFinite(errors.rmse)
+          ? compareToMeans({ testRmse: errors.rmse, baselines, biases })
+          : undefined;
+      const cold = coldWarnings({ pairs, coldPairs });
+      for (const { code, text } of [...(verdict ? [verdict] : []), ...cold])
+        ctx.events({ type: 'warning', code, text });
+      return {
+        ...errors,
+        pairs,
+        coldPairs,
+        badRows: ctx.metrics.get(BAD_ROWS)?.rows ?? 0,
+        ...(baselines ? { baselines } : {}),
+        warnings: [...cold, ...(verdict ? [verdict] : [])],
+        ...(breakdown ? { breakdown } : {}),
+      };
+    },
+  };
 }
-
-type ScoredBatch = Awaited<ReturnType<typeof scorePairs>> & { readonly ratings: Float32Array };
 
 /** A group of pairs, and the errors on them. */
 type ErrorBin = {

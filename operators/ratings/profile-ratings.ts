@@ -1,11 +1,8 @@
-import type { JsonObject } from '../../engine/json.ts';
 import { keysFromData, keyTypeOf } from '../../engine/keys/arrow-keys.ts';
 import type { KeyTable } from '../../engine/keys/key-column.ts';
 import { makeKeyTable } from '../../engine/keys/tables/make-key-table.ts';
 import type { Sink } from '../../engine/stream/operator.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
 import { startPhase } from '../../engine/events.ts';
-import type { BatchStream } from '../../engine/stream/stream.ts';
 
 /** Quantiles of the number of ratings per user or item. */
 export interface DegreeProfile {
@@ -34,53 +31,55 @@ export interface RatingsSummary {
 }
 
 /** Counts users, items and ratings without storing rows, for the planner and `inspect`. */
-export class ProfileRatings implements Sink<RatingsSummary> {
-  readonly name = 'profile-ratings';
-
-  describe(): JsonObject {
-    return {};
-  }
-
-  requiredColumns(): undefined {
-    return undefined;
-  }
-
-  async consume(input: BatchStream, ctx: ExecutionContext): Promise<RatingsSummary> {
-    const at = (name: string) => input.schema.fields.findIndex((field) => field.name === name);
-    const sides = ['user', 'item'].map(
-      (name) => new SideCounter(makeKeyTable(keyTypeOf(input.schema.fields[at(name)].type, name)), at(name)),
-    );
-    let [ratings, sum, squares, least, most] = [0, 0, 0, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
-    let whole = true;
-    const phase = startPhase(ctx.events, 'profile', 'ratings');
-    for await (const batch of input) {
-      for (const side of sides)
-        side.count(keysFromData(batch.data.children[side.column], side.table.type), batch.numRows);
-      const values =
-        at('rating') < 0 ? undefined : (batch.data.children[at('rating')].values as Float32Array);
-      for (const value of values?.subarray(0, batch.numRows) ?? []) {
-        sum += value;
-        squares += value * value;
-        if (value < least) least = value;
-        if (value > most) most = value;
-        if (Math.trunc(value) !== value) whole = false;
+export function profileRatings(): Sink<RatingsSummary> {
+  return {
+    name: 'profile-ratings',
+    describe: () => ({}),
+    requiredColumns: () => undefined,
+    async consume(input, ctx) {
+      const at = (name: string) => input.schema.fields.findIndex((field) => field.name === name);
+      const sides = ['user', 'item'].map(
+        (name) =>
+          new SideCounter(makeKeyTable(keyTypeOf(input.schema.fields[at(name)].type, name)), at(name)),
+      );
+      let [ratings, sum, squares, least, most] = [
+        0,
+        0,
+        0,
+        Number.POSITIVE_INFINITY,
+        Number.NEGATIVE_INFINITY,
+      ];
+      let whole = true;
+      const phase = startPhase(ctx.events, 'profile', 'ratings');
+      for await (const batch of input) {
+        for (const side of sides)
+          side.count(keysFromData(batch.data.children[side.column], side.table.type), batch.numRows);
+        const values =
+          at('rating') < 0 ? undefined : (batch.data.children[at('rating')].values as Float32Array);
+        for (const value of values?.subarray(0, batch.numRows) ?? []) {
+          sum += value;
+          squares += value * value;
+          if (value < least) least = value;
+          if (value > most) most = value;
+          if (Math.trunc(value) !== value) whole = false;
+        }
+        ratings += batch.numRows;
+        phase.progress(ratings);
       }
-      ratings += batch.numRows;
-      phase.progress(ratings);
-    }
-    phase.end(ratings);
-    const [users, items] = sides;
-    const mean = sum / ratings;
-    const deviation = Math.sqrt(Math.max(0, squares / ratings - mean * mean));
-    return {
-      users: users.table.size,
-      items: items.table.size,
-      ratings,
-      userDegrees: users.degrees(ratings),
-      itemDegrees: items.degrees(ratings),
-      ...(at('rating') < 0 || ratings === 0 ? {} : { rating: { least, mean, deviation, most, whole } }),
-    };
-  }
+      phase.end(ratings);
+      const [users, items] = sides;
+      const mean = sum / ratings;
+      const deviation = Math.sqrt(Math.max(0, squares / ratings - mean * mean));
+      return {
+        users: users.table.size,
+        items: items.table.size,
+        ratings,
+        userDegrees: users.degrees(ratings),
+        itemDegrees: items.degrees(ratings),
+        ...(at('rating') < 0 || ratings === 0 ? {} : { rating: { least, mean, deviation, most, whole } }),
+      };
+    },
+  };
 }
 
 class SideCounter {

@@ -4,7 +4,7 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import { dataSetName, partitionRef, type Partition, sharedArray } from '../../engine/partition.ts';
 import { type Phase, startPhase } from '../../engine/events.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
-import { freeAt, giveTo, type Given, runSteps } from '../../engine/run/run-steps.ts';
+import { freeAt, type Given, giveTo, runSteps } from '../../engine/run/run-steps.ts';
 import { spilledBytes } from '../planner/sizes.ts';
 import { columnSums, joinParts, spillParts } from './parts-in-files.ts';
 import { type IndexedRatings, leaveRoom } from './ids/number-ids.ts';
@@ -136,7 +136,7 @@ async function throughFiles(
   const bothSides = sides === 'both';
   const { partRatings, fileParts } = files ?? {};
   const options = fileParts ? { cuts: cutsOf(indexed, fileParts, sides) } : { partRatings };
-  const parts = new RatingParts(indexed, duplicates, { ...options, spills: true, bothSides }, ctx);
+  const parts = ratingParts(indexed, duplicates, { ...options, spills: true, bothSides }, ctx);
   const name = dataSetName('ratings');
   const counts = { users: keyCount(indexed.users), items: keyCount(indexed.items) };
   const take = async (side: 'users' | 'items', made: AsyncIterable<HeldBlock>, most: number) => {
@@ -186,7 +186,7 @@ async function inParts(
   const n = keyCount(indexed.items);
   const cuts = cutsOf(indexed, { users, items }, sides);
   const [spills, bothSides] = [indexed.spilled ?? false, sides === 'both' && !inBlocks];
-  const parts = new RatingParts(indexed, duplicates, { cuts, spills, bothSides }, ctx);
+  const parts = ratingParts(indexed, duplicates, { cuts, spills, bothSides }, ctx);
   const [byUser, byItem, transposed]: [RatingPart[], RatingPart[], RatingBlock[]] = [[], [], []];
   for await (const { from, block } of parts.byUser()) {
     byUser.push(partOfBlock(from, block));
@@ -287,210 +287,190 @@ interface PartOptions {
   readonly bothSides: boolean;
 }
 
-/**
- * Sorts numbered ratings into parts of adjacent rows, in row order: first by user, then by item. If `spills`,
- * only the current part and the tasks' data are in memory, so there may be more ratings than memory can hold.
- * The consumer owns each part: before it requests the next one, it may free it (`block.ref` at the CPU's
- * place), write it to a file or send it on. A part has the same bits as these rows in one block of all
- * ratings.
- */
-export class RatingParts {
-  readonly #indexed: IndexedRatings;
-  readonly #policy: DuplicatePolicy;
-  readonly #options: PartOptions;
-  readonly #ctx: ExecutionContext;
-  readonly #slices: Readonly<Record<'users' | 'items', readonly RowRange[]>>;
-  readonly #itemRanges: readonly RowRange[];
-  /** Chunks of each part by item. */
-  readonly #ofItems: CodedChunk[][];
-  readonly #removed: Uint32Array[] = [];
-  #repeated: RepeatedPairs = { extra: 0, row: -1, column: -1 };
-
-  /** Takes ownership of the chunks. */
-  constructor(indexed: IndexedRatings, policy: DuplicatePolicy, options: PartOptions, ctx: ExecutionContext) {
-    [this.#indexed, this.#policy, this.#options, this.#ctx] = [indexed, policy, options, ctx];
-    this.#slices = options.cuts ?? {
-      users: this.#slicesOf(indexed.userCounts),
-      items: options.bothSides ? this.#slicesOf(indexed.itemCounts) : [],
-    };
-    this.#itemRanges = options.bothSides ? this.#cut(indexed.itemCounts, 'items') : [];
-    this.#ofItems = this.#itemRanges.map(() => []);
-  }
-
+/** Ratings in parts of adjacent rows, in row order: first by user, then by item. */
+export interface RatingParts {
   /**
    * Ranges of rows for the tasks of a pass over all ratings, in order; a part ends where a slice ends. They
    * equal the slices of one block of all ratings, unless ratings are removed or parts are smaller than
    * slices.
    */
-  get slices(): Readonly<Record<'users' | 'items', readonly RowRange[]>> {
-    return this.#slices;
-  }
-
+  readonly slices: Readonly<Record<'users' | 'items', readonly RowRange[]>>;
   /** Number of ratings that repeat an earlier pair, in the parts so far. */
-  get duplicates(): number {
-    return this.#repeated.extra;
-  }
-
+  readonly duplicates: number;
   /** May be called once. */
-  async *byUser(): AsyncGenerator<HeldBlock, void> {
-    const { room } = this.#indexed;
-    const ranges = this.#cut(this.#indexed.userCounts, 'users');
-    const chunks = await this.#splitChunks(ranges);
-    if (room) await leaveRoom(room, false, this.#ctx);
-    for (const [p, { from, to }] of ranges.entries()) {
-      const userCounts = this.#indexed.userCounts.subarray(from, to);
-      const rows = chunks[p].reduce((sum, chunk) => sum + chunk.rows, 0);
-      const { block, repeated, removed } = await sortRows(
-        { ...this.#indexed, rows, userCounts, chunks: chunks[p] },
-        this.#policy,
-        { by: 'users', firstRow: from },
-        this.#ctx,
-      );
-      this.#repeated = {
-        ...(this.#repeated.extra > 0 ? this.#repeated : repeated),
-        extra: this.#repeated.extra + repeated.extra,
-      };
-      if (this.#policy === 'error' && this.#repeated.extra > 0) {
-        // The error needs only the number of repeated pairs in the remaining parts, so the blocks are freed.
-        await freeAt(this.#ctx, STAGE, hostDevice(this.#ctx.executor).info.place, [block.ref]);
-        continue;
-      }
-      this.#removed.push(...removed);
-      if (this.#options.bothSides) await this.#splitBlock(block, from);
-      yield { from, firstColumn: 0, block };
-    }
-    if (this.#policy === 'error') requireOnce(this.#repeated, this.#indexed);
-  }
-
+  byUser(): AsyncGenerator<HeldBlock, void>;
   /** May be called once, after `byUser`. */
-  async *byItem(): AsyncGenerator<HeldBlock, void> {
-    const lengths = lengthsWithout(this.#indexed.itemCounts, this.#removed);
-    const name = dataSetName('items');
-    for (const [p, { from, to }] of this.#itemRanges.entries()) {
-      const shape = {
-        lengths: lengths.subarray(from, to),
-        columns: keyCount(this.#indexed.users),
-        order: 'kept',
-      } as const;
-      const { block } = await sortChunks(
-        this.#ofItems[p],
-        'items',
-        shape,
-        undefined,
-        partitionRef(name, p),
-        this.#ctx,
-      );
-      yield { from, firstColumn: 0, block };
-    }
-  }
+  byItem(): AsyncGenerator<HeldBlock, void>;
+}
 
-  #slicesOf(counts: Int32Array): RowRange[] {
-    const { rows: ratings } = this.#indexed;
-    return balancedRanges(offsetsOf(counts), Math.max(taskCount(ratings), Math.ceil(ratings / this.#most)));
-  }
-
-  get #most(): number {
-    return this.#options.partRatings ?? PART_RATINGS;
-  }
-
-  /**
-   * The rows of each part: the given cuts, else runs of slices with at most the maximum of ratings; a larger
-   * slice is a part of its own.
-   */
-  #cut(counts: Int32Array, side: 'users' | 'items'): readonly RowRange[] {
-    if (this.#options.cuts !== undefined) return this.#options.cuts[side];
-    const ranges: { from: number; to: number }[] = [];
-    let ratings = 0;
-    for (const { from, to } of this.#slices[side]) {
-      let own = 0;
-      for (let row = from; row < to; row++) own += counts[row];
-      const last = ranges.at(-1);
-      if (last !== undefined && ratings + own <= this.#most) {
-        last.to = to;
-        ratings += own;
-      } else {
-        ranges.push({ from, to });
-        ratings = own;
+/**
+ * Sorts numbered ratings into parts, and takes ownership of their chunks. If `spills`, only the current part and
+ * the tasks' data are in memory, so there may be more ratings than memory can hold. The consumer owns each part:
+ * before it requests the next one, it may free it (`block.ref` at the CPU's place), write it to a file or send it
+ * on. A part has the same bits as these rows in one block of all ratings.
+ */
+export function ratingParts(
+  indexed: IndexedRatings,
+  policy: DuplicatePolicy,
+  { partRatings: most = PART_RATINGS, cuts, spills, bothSides }: PartOptions,
+  ctx: ExecutionContext,
+): RatingParts {
+  const { rows: ratings, users, userCounts, itemCounts, room } = indexed;
+  const slicesOf = (counts: Int32Array) =>
+    balancedRanges(offsetsOf(counts), Math.max(taskCount(ratings), Math.ceil(ratings / most)));
+  const slices = cuts ?? { users: slicesOf(userCounts), items: bothSides ? slicesOf(itemCounts) : [] };
+  const userRanges = cuts?.users ?? runsOfSlices(slices.users, userCounts, most);
+  const itemRanges = bothSides ? (cuts?.items ?? runsOfSlices(slices.items, itemCounts, most)) : [];
+  /** Chunks of each part by item. */
+  const ofItems = itemRanges.map((): CodedChunk[] => []);
+  const removed: Uint32Array[] = [];
+  let repeated: RepeatedPairs = { extra: 0, row: -1, column: -1 };
+  return {
+    slices,
+    get duplicates() {
+      return repeated.extra;
+    },
+    async *byUser() {
+      const chunks = await splitChunks(indexed, userRanges, spills, ctx);
+      if (room) await leaveRoom(room, false, ctx);
+      for (const [p, { from, to }] of userRanges.entries()) {
+        const rows = chunks[p].reduce((sum, chunk) => sum + chunk.rows, 0);
+        const own = { ...indexed, rows, userCounts: userCounts.subarray(from, to), chunks: chunks[p] };
+        const sorted = await sortRows(own, policy, { by: 'users', firstRow: from }, ctx);
+        const { block } = sorted;
+        const first = repeated.extra > 0 ? repeated : sorted.repeated;
+        repeated = { ...first, extra: repeated.extra + sorted.repeated.extra };
+        if (policy === 'error' && repeated.extra > 0) {
+          // The error needs only the number of repeated pairs in the remaining parts, so the blocks are freed.
+          await freeAt(ctx, STAGE, hostDevice(ctx.executor).info.place, [block.ref]);
+          continue;
+        }
+        removed.push(...sorted.removed);
+        if (bothSides) {
+          const pieces = await splitBlock(block, from, itemRanges, itemCounts.length, spills, ctx);
+          pieces.forEach((piece, part) => ofItems[part].push(...piece));
+        }
+        yield { from, firstColumn: 0, block };
       }
+      if (policy === 'error') requireOnce(repeated, indexed);
+    },
+    async *byItem() {
+      const lengths = lengthsWithout(itemCounts, removed);
+      const name = dataSetName('items');
+      for (const [p, { from, to }] of itemRanges.entries()) {
+        const own = lengths.subarray(from, to);
+        const shape = { lengths: own, columns: keyCount(users), order: 'kept' } as const;
+        const ref = partitionRef(name, p);
+        const { block } = await sortChunks(ofItems[p], 'items', shape, undefined, ref, ctx);
+        yield { from, firstColumn: 0, block };
+      }
+    },
+  };
+}
+
+/** Runs of slices with at most `most` ratings; a larger slice is a part of its own. */
+function runsOfSlices(slices: readonly RowRange[], counts: Int32Array, most: number): RowRange[] {
+  const ranges: { from: number; to: number }[] = [];
+  let ratings = 0;
+  for (const { from, to } of slices) {
+    let own = 0;
+    for (let row = from; row < to; row++) own += counts[row];
+    const last = ranges.at(-1);
+    if (last !== undefined && ratings + own <= most) {
+      last.to = to;
+      ratings += own;
+    } else {
+      ranges.push({ from, to });
+      ratings = own;
     }
-    return ranges;
   }
+  return ranges;
+}
 
-  /** Divides the input chunks among the parts by user. Returns the chunks of each part. */
-  #splitChunks(ranges: readonly RowRange[]): Promise<CodedChunk[][]> {
-    const { chunks, userCounts, swapped } = this.#indexed;
-    const by = swapped ? 'items' : 'users';
-    const together = this.#options.spills
-      ? 1
-      : Math.min(MOST_TOGETHER, Math.ceil(ranges.length / PARTS_OF_A_CHUNK));
-    const groups = Array.from({ length: Math.ceil(chunks.length / together) }, (_, g) =>
-      chunks.slice(g * together, (g + 1) * together),
-    );
-    const tasks = groups.map((group): SplitTask => ({
-      task: {
-        kernel: 'split-pairs',
-        inputs: inputsOf(group, by, ['codes', 'values', 'rowMap', 'columnMap']),
-        params: { by, chunks: group.length },
-      },
-      frees: group.flatMap(partitionsOf),
-    }));
-    return this.#split(tasks, ranges, userCounts.length, together);
-  }
+/** Divides the input chunks among the parts by user. Returns the chunks of each part. */
+function splitChunks(
+  { chunks, userCounts, swapped }: IndexedRatings,
+  ranges: readonly RowRange[],
+  spills: boolean,
+  ctx: ExecutionContext,
+): Promise<CodedChunk[][]> {
+  const by = swapped ? 'items' : 'users';
+  const together = spills ? 1 : Math.min(MOST_TOGETHER, Math.ceil(ranges.length / PARTS_OF_A_CHUNK));
+  const groups = Array.from({ length: Math.ceil(chunks.length / together) }, (_, g) =>
+    chunks.slice(g * together, (g + 1) * together),
+  );
+  const tasks = groups.map((group): SplitTask => {
+    const inputs = inputsOf(group, by, ['codes', 'values', 'rowMap', 'columnMap']);
+    const task = { kernel: 'split-pairs', inputs, params: { by, chunks: group.length } };
+    return { task, frees: group.flatMap(partitionsOf) };
+  });
+  return splitAmong({ ranges, rows: userCounts.length, spills, together }, tasks, ctx);
+}
 
-  /** Divides a sorted part by user among the parts by item, and adds the pieces to their chunks. */
-  async #splitBlock(block: RatingBlock, firstRow: number): Promise<void> {
-    const ranges = balancedRanges(block.offsets, Math.ceil(block.ratings / GROUP_RATINGS));
-    const tasks = ranges.map((range): SplitTask => ({
-      task: { kernel: 'split-block', inputs: { block: block.ref }, params: { ...range, firstRow } },
-      frees: [],
-    }));
-    const chunks = await this.#split(tasks, this.#itemRanges, this.#indexed.itemCounts.length);
-    chunks.forEach((own, p) => this.#ofItems[p].push(...own));
-  }
+/** Divides a sorted part by user among the parts by item. */
+function splitBlock(
+  block: RatingBlock,
+  firstRow: number,
+  parts: readonly RowRange[],
+  rows: number,
+  spills: boolean,
+  ctx: ExecutionContext,
+): Promise<CodedChunk[][]> {
+  const ranges = balancedRanges(block.offsets, Math.ceil(block.ratings / GROUP_RATINGS));
+  const tasks = ranges.map((range): SplitTask => ({
+    task: { kernel: 'split-block', inputs: { block: block.ref }, params: { ...range, firstRow } },
+    frees: [],
+  }));
+  return splitAmong({ ranges: parts, rows, spills, together: 1 }, tasks, ctx);
+}
 
-  /**
-   * Runs tasks that divide ratings among parts; part p gets the rows of `ranges[p]`. To limit memory, a task
-   * starts only after the outputs of the task `ahead` places before it are in files and that task's inputs
-   * are freed.
-   */
-  async #split(
-    tasks: readonly SplitTask[],
-    ranges: readonly RowRange[],
-    rows: number,
-    together = 1,
-  ): Promise<CodedChunk[][]> {
-    const { place, parallelism } = hostDevice(this.#ctx.executor).info;
-    const ahead = Math.ceil(parallelism * (1 + 1 / together));
-    const name = dataSetName('parts');
-    const parts = partitionRef(`${name}/rows`);
-    const refs = tasks.map((_, partition) =>
-      ranges.map((_, p) =>
-        (['codes', 'values'] as const).map((part) => partitionRef(`${name}/${part}.${p}`, partition)),
-      ),
-    );
-    const replacing = tasks.map(({ task, frees }, t): ReplacingTask => {
-      const outputs = refs[t].flatMap(([codes, values], p) => [
-        [`partCodes.${p}`, codes],
-        [`partValues.${p}`, values],
-      ]);
-      const whole = { ...task, inputs: { ...task.inputs, parts }, outputs: Object.fromEntries(outputs) };
-      return { task: whole, frees, ...(this.#options.spills && { spills: refs[t].flat() }) };
-    });
-    const steps = replacingSteps(STAGE, place, replacing, ahead);
-    steps.free(STAGE, place, [parts]);
-    const given: Given[] = [[parts, partsOfRows(ranges, rows), place]];
-    const results = await runSteps(steps.steps, this.#ctx, { given });
-    const values = results.of(STAGE) as ValuesOf<'split-pairs'>[];
-    const empty = refs.flatMap((own, t) => own.filter((_, p) => values[t].ratings[p] === 0).flat());
-    await freeAt(this.#ctx, STAGE, place, empty);
-    return ranges.map((_, p) =>
-      refs.flatMap((own, t): CodedChunk[] =>
-        values[t].ratings[p] === 0
-          ? []
-          : [{ rows: values[t].ratings[p], codes: own[p][0], values: own[p][1] }],
-      ),
-    );
-  }
+interface SplitParts {
+  /** Part p gets the rows of `ranges[p]`, of `rows` rows in all. */
+  readonly ranges: readonly RowRange[];
+  readonly rows: number;
+  readonly spills: boolean;
+  /** Chunks that one task cuts. */
+  readonly together: number;
+}
+
+/**
+ * Runs tasks that divide ratings among parts. To limit memory, a task starts only after the outputs of the task
+ * `ahead` places before it are in files and that task's inputs are freed.
+ */
+async function splitAmong(
+  { ranges, rows, spills, together }: SplitParts,
+  tasks: readonly SplitTask[],
+  ctx: ExecutionContext,
+): Promise<CodedChunk[][]> {
+  const { place, parallelism } = hostDevice(ctx.executor).info;
+  const ahead = Math.ceil(parallelism * (1 + 1 / together));
+  const name = dataSetName('parts');
+  const parts = partitionRef(`${name}/rows`);
+  const refs = tasks.map((_, partition) =>
+    ranges.map((_, p) =>
+      (['codes', 'values'] as const).map((part) => partitionRef(`${name}/${part}.${p}`, partition)),
+    ),
+  );
+  const replacing = tasks.map(({ task, frees }, t): ReplacingTask => {
+    const outputs = refs[t].flatMap(([codes, values], p) => [
+      [`partCodes.${p}`, codes],
+      [`partValues.${p}`, values],
+    ]);
+    const whole = { ...task, inputs: { ...task.inputs, parts }, outputs: Object.fromEntries(outputs) };
+    return { task: whole, frees, ...(spills && { spills: refs[t].flat() }) };
+  });
+  const steps = replacingSteps(STAGE, place, replacing, ahead);
+  steps.free(STAGE, place, [parts]);
+  const given: Given[] = [[parts, partsOfRows(ranges, rows), place]];
+  const results = await runSteps(steps.steps, ctx, { given });
+  const values = results.of(STAGE) as ValuesOf<'split-pairs'>[];
+  const empty = refs.flatMap((own, t) => own.filter((_, p) => values[t].ratings[p] === 0).flat());
+  await freeAt(ctx, STAGE, place, empty);
+  return ranges.map((_, p) =>
+    refs.flatMap((own, t): CodedChunk[] =>
+      values[t].ratings[p] === 0 ? [] : [{ rows: values[t].ratings[p], codes: own[p][0], values: own[p][1] }],
+    ),
+  );
 }
 
 type SplitTask = Pick<ReplacingTask, 'frees'> & { readonly task: Omit<Task, 'outputs'> };

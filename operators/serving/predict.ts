@@ -89,12 +89,8 @@ export class Predict extends RowOperator {
     const holdings = new Holdings(ctx);
     const pair = this.#pair(input.schema);
     try {
-      const { parallelism } = computeDevice(ctx.executor).info;
-      const factors = await placeForPairs(this.#model, holdings.ctx);
-      for await (const { batch, predictions, warm } of mapOrdered(input, 2 * parallelism, async (batch) => ({
-        batch,
-        ...(await scorePairs(batch, pair, this.#model, factors, holdings.ctx)),
-      }))) {
+      const scored = await scoredBatches(input, pair, this.#model, holdings.ctx);
+      for await (const { batch, predictions, warm } of scored) {
         const column = makeData({ type: new Float32(), length: batch.numRows, data: predictions });
         const whole = batchOf(schema, batch.numRows, [...batch.data.children, column]);
         if (warm.length === batch.numRows || this.#coldStart === 'nan') yield whole;
@@ -107,7 +103,7 @@ export class Predict extends RowOperator {
 }
 
 /** The pairs of a batch with their predictions. */
-export interface ScoredPairs {
+interface ScoredPairs {
   /** x_uᵀθ_v of each row of the batch; NaN if user or item is unknown. */
   readonly predictions: Float32Array;
   /** Rows whose user and item are known, ascending, and the positions of these users and items. */
@@ -116,8 +112,22 @@ export interface ScoredPairs {
   readonly items: Uint32Array;
 }
 
+/** The batches of a stream with the predictions of their rows. */
+export async function scoredBatches(
+  input: BatchStream,
+  columns: PairNames,
+  model: FactorModel,
+  ctx: ExecutionContext,
+): Promise<AsyncIterable<ScoredPairs & { readonly batch: RecordBatch }>> {
+  const factors = await placeForPairs(model, ctx);
+  return mapOrdered(input, 2 * computeDevice(ctx.executor).info.parallelism, async (batch) => ({
+    batch,
+    ...(await scorePairs(batch, columns, model, factors, ctx)),
+  }));
+}
+
 /** Scores each row of a batch. */
-export async function scorePairs(
+async function scorePairs(
   batch: RecordBatch,
   columns: PairNames,
   model: FactorModel,

@@ -3,9 +3,7 @@ import type { JsonObject } from '../../engine/json.ts';
 import { keyTypeOf } from '../../engine/keys/arrow-keys.ts';
 import { type KeyTable, UNKNOWN_KEY } from '../../engine/keys/key-column.ts';
 import { makeKeyTable } from '../../engine/keys/tables/make-key-table.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
-import type { Sink, ValueNeeds } from '../../engine/stream/operator.ts';
-import type { BatchStream } from '../../engine/stream/stream.ts';
+import type { Sink } from '../../engine/stream/operator.ts';
 import { RowFilter } from '../dataflow/row-operator.ts';
 import { fieldOf } from '../ratings/rows/columns.ts';
 import {
@@ -36,44 +34,30 @@ interface HeldOutRatings {
 }
 
 /** Finds the last k ratings of every user in one pass, with memory for k ratings a user. */
-export class FindHeldOut implements Sink<HeldOutRatings> {
-  readonly name = 'held-out-ratings';
-  readonly #order: PairOrder;
-  readonly #k: number;
-
-  constructor(order: PairOrder, k: number) {
-    this.#order = order;
-    this.#k = k;
-  }
-
-  describe(): JsonObject {
-    return { ...this.#order, k: this.#k };
-  }
-
-  get needs(): ValueNeeds {
-    return { numbers: this.#order.by === 'time' ? [this.#order.timestamp] : [], takesFaults: true };
-  }
-
-  requiredColumns(): readonly string[] {
-    return columnsOfOrder(this.#order);
-  }
-
-  async consume(input: BatchStream, ctx: ExecutionContext): Promise<HeldOutRatings> {
-    requireOrder(input.schema, this.#order);
-    const { user } = this.#order;
-    const last = new LastRatings(makeKeyTable(keyTypeOf(fieldOf(input.schema, user).type, user)), this.#k);
-    const sizes = this.#order.by === 'time' ? new TimeSizes(input.schema, this.#order.timestamp) : undefined;
-    let rows = 0;
-    for await (const batch of input) {
-      const pairs = orderedPairs(batch, this.#order);
-      sizes?.add(pairs.times);
-      last.add(pairs);
-      rows += batch.numRows;
-      ctx.events({ type: 'phase-progress', phase: this.name, done: rows, unit: 'rows' });
-    }
-    sizes?.report(ctx);
-    return last;
-  }
+export function findHeldOut(order: PairOrder, k: number): Sink<HeldOutRatings> {
+  const name = 'held-out-ratings';
+  return {
+    name,
+    needs: { numbers: order.by === 'time' ? [order.timestamp] : [], takesFaults: true },
+    describe: () => ({ ...order, k }),
+    requiredColumns: () => columnsOfOrder(order),
+    async consume(input, ctx) {
+      requireOrder(input.schema, order);
+      const { user } = order;
+      const last = new LastRatings(makeKeyTable(keyTypeOf(fieldOf(input.schema, user).type, user)), k);
+      const sizes = order.by === 'time' ? new TimeSizes(input.schema, order.timestamp) : undefined;
+      let rows = 0;
+      for await (const batch of input) {
+        const pairs = orderedPairs(batch, order);
+        sizes?.add(pairs.times);
+        last.add(pairs);
+        rows += batch.numRows;
+        ctx.events({ type: 'phase-progress', phase: name, done: rows, unit: 'rows' });
+      }
+      sizes?.report(ctx);
+      return last;
+    },
+  };
 }
 
 /** Keeps the last k ratings of every user; memory grows with the number of users. */

@@ -9,12 +9,12 @@ import {
 } from 'apache-arrow';
 import { UsageError, DataError, type ErrorDetails } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import { RowFilter } from '../dataflow/row-operator.ts';
+import { columnOf, RowFilter } from '../dataflow/row-operator.ts';
 import { formatCount } from '../../engine/format.ts';
 import { hasNulls, isNullAt } from '../../engine/keys/arrow-keys.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import type { Sink, ValueNeeds } from '../../engine/stream/operator.ts';
-import { type BatchStream, placeOf } from '../../engine/stream/stream.ts';
+import type { Sink } from '../../engine/stream/operator.ts';
+import { placeOf } from '../../engine/stream/stream.ts';
 import {
   fieldOf,
   numbersOf,
@@ -102,7 +102,7 @@ export function timeNumbers(data: Data, onRefused?: OnRefusedText): Float64Array
  * 2^53 are rounded, which keeps their order. Throws DataError that names the first row without a time.
  */
 export function timesOf(batch: RecordBatch, column: string): Float64Array {
-  const data = batch.data.children[batch.schema.fields.findIndex((field) => field.name === column)];
+  const data = columnOf(batch, column);
   const refused = new Map<number, string>();
   const times = timeNumbers(data, (row, reason) => void refused.set(row, reason));
   for (let i = 0; i < times.length; i++) {
@@ -217,35 +217,19 @@ export class TimeSizes {
 }
 
 /** Reads a column of times to find their unit from their magnitude. */
-export class CountTimeSizes implements Sink<TimeSizes> {
-  readonly name = 'time-sizes';
-  readonly #column: string;
-
-  constructor(column: string) {
-    this.#column = column;
-  }
-
-  describe(): JsonObject {
-    return { column: this.#column };
-  }
-
-  get needs(): ValueNeeds {
-    return { numbers: [this.#column], takesFaults: true };
-  }
-
-  requiredColumns(): readonly string[] {
-    return [this.#column];
-  }
-
-  async consume(input: BatchStream): Promise<TimeSizes> {
-    requireTimes(input.schema, this.#column);
-    const sizes = new TimeSizes(input.schema, this.#column);
-    for await (const batch of input)
-      sizes.add(
-        known(batch.data.children[batch.schema.fields.findIndex(({ name }) => name === this.#column)]),
-      );
-    return sizes;
-  }
+export function countTimeSizes(column: string): Sink<TimeSizes> {
+  return {
+    name: 'time-sizes',
+    needs: { numbers: [column], takesFaults: true },
+    describe: () => ({ column }),
+    requiredColumns: () => [column],
+    async consume(input) {
+      requireTimes(input.schema, column);
+      const sizes = new TimeSizes(input.schema, column);
+      for await (const batch of input) sizes.add(known(columnOf(batch, column)));
+      return sizes;
+    },
+  };
 }
 
 /** Times of a column, NaN at nulls. Rows without a time are handled where the times are used. */
@@ -327,48 +311,32 @@ interface TimeCounts {
 }
 
 /**
- * One pass of the radix selection: counts the next digit of the times that start with
- * one of the prefixes.
+ * One pass of the radix selection: counts the next digit of the times that start with one of the prefixes.
  */
-export class TimeHistogram implements Sink<TimeCounts> {
-  readonly name = 'time-histogram';
-  readonly #column: string;
-  readonly #level: number;
-  readonly #prefixes: readonly number[];
-
-  constructor(column: string, level: number, prefixes: readonly number[]) {
-    this.#column = column;
-    this.#level = level;
-    this.#prefixes = prefixes;
-  }
-
-  describe(): JsonObject {
-    return { column: this.#column, level: this.#level };
-  }
-
-  requiredColumns(): readonly string[] {
-    return [this.#column];
-  }
-
-  async consume(input: BatchStream, ctx: ExecutionContext): Promise<TimeCounts> {
-    requireTimes(input.schema, this.#column);
-    const [level, prefixes] = [this.#level, this.#prefixes];
-    const counts = prefixes.map(() => new Float64Array(digitCount(level)));
-    const sizes = new TimeSizes(input.schema, this.#column);
-    let rows = 0;
-    let lastDigits = 0;
-    for await (const batch of input) {
-      const times = timesOf(batch, this.#column);
-      if (level === 0) sizes.add(times);
-      const words = orderedWords(times);
-      for (let i = 0; i < words.length; i += 2) {
-        lastDigits |= digitOf(words, i, LEVELS - 1);
-        const slot = prefixes.indexOf(prefixOf(words, i, level));
-        if (slot >= 0) counts[slot][digitOf(words, i, level)]++;
+export function timeHistogram(column: string, level: number, prefixes: readonly number[]): Sink<TimeCounts> {
+  return {
+    name: 'time-histogram',
+    describe: () => ({ column, level }),
+    requiredColumns: () => [column],
+    async consume(input, ctx) {
+      requireTimes(input.schema, column);
+      const counts = prefixes.map(() => new Float64Array(digitCount(level)));
+      const sizes = new TimeSizes(input.schema, column);
+      let rows = 0;
+      let lastDigits = 0;
+      for await (const batch of input) {
+        const times = timesOf(batch, column);
+        if (level === 0) sizes.add(times);
+        const words = orderedWords(times);
+        for (let i = 0; i < words.length; i += 2) {
+          lastDigits |= digitOf(words, i, LEVELS - 1);
+          const slot = prefixes.indexOf(prefixOf(words, i, level));
+          if (slot >= 0) counts[slot][digitOf(words, i, level)]++;
+        }
+        rows += batch.numRows;
+        ctx.events({ type: 'phase-progress', phase: 'time-split', done: rows, unit: 'rows' });
       }
-      rows += batch.numRows;
-      ctx.events({ type: 'phase-progress', phase: 'time-split', done: rows, unit: 'rows' });
-    }
-    return { rows, counts, lastDigitUsed: lastDigits !== 0, sizes };
-  }
+      return { rows, counts, lastDigitUsed: lastDigits !== 0, sizes };
+    },
+  };
 }

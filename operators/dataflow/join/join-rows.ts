@@ -5,7 +5,7 @@ import { UNKNOWN_ROW, RowNumbers } from '../../../engine/keys/row-numbers.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { BinaryOperator, Side } from '../../../engine/stream/operator.ts';
 import { type BatchStream, batchStream } from '../../../engine/stream/stream.ts';
-import { columnsAs, takeRows, batchOf } from '../row-operator.ts';
+import { batchOf, columnOf, columnsAs, takeRows } from '../row-operator.ts';
 import {
   type JoinColumn,
   joinColumns,
@@ -229,10 +229,6 @@ function wholeRows(columns: readonly Data[], rows: number): Uint32Array {
 
 function fieldOf({ fields }: Schema, name: string): Field {
   return fields.find((field) => field.name === name) as Field;
-}
-
-export function columnOf({ schema, data }: RecordBatch, name: string): Data {
-  return data.children[schema.fields.findIndex((field) => field.name === name)];
 }
 
 /**

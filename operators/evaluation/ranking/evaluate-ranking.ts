@@ -1,9 +1,8 @@
 import type { RecordBatch } from 'apache-arrow';
 import { DataError } from '../../../engine/errors.ts';
 import { formatCount } from '../../../engine/format.ts';
-import type { JsonObject } from '../../../engine/json.ts';
 import { keysFromData, keyTypeOf } from '../../../engine/keys/arrow-keys.ts';
-import { keyCount, takeKeys, type KeyTable, UNKNOWN_KEY } from '../../../engine/keys/key-column.ts';
+import { keyCount, type KeyTable, takeKeys, UNKNOWN_KEY } from '../../../engine/keys/key-column.ts';
 import { makeKeyTable } from '../../../engine/keys/tables/make-key-table.ts';
 import { CounterRandom } from '../../../engine/random.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
@@ -103,110 +102,133 @@ export interface RankingEvaluation {
  * user's test items: full rankings (Krichene, Rendle 2020), or rankings of given candidates. Input: `user`,
  * `item` and, with a minimum rating, `rating`.
  */
-export class EvaluateRanking implements Sink<RankingEvaluation> {
-  readonly name = 'evaluate-ranking';
-  readonly #model: FactorModel;
-  readonly #settings: RankingSettings;
+export function rankingEvaluation(model: FactorModel, settings: RankingSettings): Sink<RankingEvaluation> {
+  const { metrics, ks, coldPairs } = settings;
+  return {
+    name: 'evaluate-ranking',
+    describe: () => ({ rank: model.rank, metrics, ks, coldPairs }),
+    requiredColumns: () => undefined,
+    consume: (input, ctx) => Holdings.within(ctx, (held) => evaluated(model, settings, input, held)),
+  };
+}
 
-  constructor(model: FactorModel, settings: RankingSettings) {
-    this.#model = model;
-    this.#settings = settings;
-  }
+async function evaluated(
+  model: FactorModel,
+  settings: RankingSettings,
+  input: BatchStream,
+  ctx: ExecutionContext,
+): Promise<RankingEvaluation> {
+  const { metrics, ks, seed, resamples, baselines, coldPairs: policy } = settings;
+  const chosen = chosenMetrics(metrics, ks);
+  const { pairs, training, counts } = await testPairs(model, settings, input, ctx);
+  const ranked = rankedOf(pairs);
+  const own = await measureRankings(await ownRankings(pairs, ctx), ranked, chosen, training?.facts);
+  const { values, means, users } = own.values;
+  const intervals =
+    resamples === 0 || users === 0
+      ? []
+      : bootstrapIntervals(values, means.length, means, { resamples, seed, confidence: 0.95 });
+  const measured = training
+    ? await measureBaselines(baselines, training, { pairs, ranked, chosen }, ctx)
+    : {};
+  const { popularity } = measured;
+  const verdict =
+    popularity &&
+    compareToPopularity({ metrics: own.metrics, popularity, users, training: settings.training });
+  // Pairs with an unknown user or item need no warning if they count as misses: then the metrics include them.
+  const relevant = counts.pairs - counts.irrelevantPairs;
+  const cold =
+    policy === 'miss' || relevant === 0 ? [] : coldWarnings({ pairs: relevant, coldPairs: counts.coldPairs });
+  for (const { code, text } of [...(verdict ? [verdict] : []), ...cold])
+    ctx.events({ type: 'warning', code, text });
+  return {
+    metrics: own.metrics,
+    intervals: Object.fromEntries(intervals.map((interval, i) => [chosen.measures[i].name, interval])),
+    baselines: measured,
+    users,
+    ...counts,
+    warnings: [...cold, ...(verdict ? [verdict] : [])],
+  };
+}
 
-  describe(): JsonObject {
-    const { metrics, ks, coldPairs } = this.#settings;
-    return { rank: this.#model.rank, metrics, ks, coldPairs };
-  }
-
-  requiredColumns(): undefined {
-    return undefined;
-  }
-
-  consume(input: BatchStream, ctx: ExecutionContext): Promise<RankingEvaluation> {
-    return Holdings.within(ctx, (held) => this.#evaluate(input, held));
-  }
-
-  async #evaluate(input: BatchStream, ctx: ExecutionContext): Promise<RankingEvaluation> {
-    const { metrics, ks, seed, resamples, baselines, coldPairs: policy } = this.#settings;
-    const chosen = chosenMetrics(metrics, ks);
-    const { pairs, training, counts } = await this.#read(input, ctx);
-    const ranked = rankedOf(pairs);
-    const own = await measureRankings(await ownRankings(pairs, ctx), ranked, chosen, training?.facts);
-    const { values, means, users } = own.values;
-    const intervals =
-      resamples === 0 || users === 0
-        ? []
-        : bootstrapIntervals(values, means.length, means, { resamples, seed, confidence: 0.95 });
-    const measured = training
-      ? await measureBaselines(baselines, training, { pairs, ranked, chosen }, ctx)
-      : {};
-    const { popularity } = measured;
-    const verdict =
-      popularity &&
-      compareToPopularity({ metrics: own.metrics, popularity, users, training: this.#settings.training });
-    // Pairs with an unknown user or item need no warning if they count as misses: then the metrics include them.
-    const relevant = counts.pairs - counts.irrelevantPairs;
-    const cold =
-      policy === 'miss' || relevant === 0
-        ? []
-        : coldWarnings({ pairs: relevant, coldPairs: counts.coldPairs });
-    for (const { code, text } of [...(verdict ? [verdict] : []), ...cold])
-      ctx.events({ type: 'warning', code, text });
-    return {
-      metrics: own.metrics,
-      intervals: Object.fromEntries(intervals.map((interval, i) => [chosen.measures[i].name, interval])),
-      baselines: measured,
-      users,
-      ...counts,
-      warnings: [...cold, ...(verdict ? [verdict] : [])],
-    };
-  }
-
-  /**
-   * Reads the test items of the users to rank, the pairs that these users have seen, and the numbers of pairs
-   * that were left out.
-   */
-  async #read(input: BatchStream, ctx: ExecutionContext) {
-    const { minRating, coldPairs: policy, exclude, candidates: given, rankUsers, seed } = this.#settings;
-    const model = this.#model;
-    const [cold, test] = [new ColdPairs(model), new TestPairs(minRating)];
-    const relevant = batchStream(input.schema, test.relevant(input));
-    const { indexed, coldPairs } = await collectKnownPairs(relevant, model.users, model.items, ctx, cold.see);
-    if (test.pairs === 0) throw new DataError('there are no pairs to evaluate', { phase: 'evaluate' });
-    const byUser = await sortByUser(indexed, 'keep', ctx);
-    const excluded = await exclude?.(ctx);
-    const { positives, leaked, repeated } = rankedTest(byUser, excluded?.block);
-    if (leaked > 0) ctx.events({ type: 'warning', text: leakText(leaked) });
-    const seen = excluded?.block;
-    const missing = policy === 'miss' ? { positives: cold.ofUsers, users: cold.userCount } : undefined;
-    const pairs: RankedPairs = { model, positives, seen, missing, lists: undefined };
-    // Given candidates are ranked instead of all items.
-    const listed = given && candidateLists(await given(ctx), { ...pairs, missing: missing?.positives });
-    if (listed) reportCandidates(listed.counts, ctx);
-    const own = listed && {
-      ...pairs,
-      positives: listed.positives,
-      missing: missing && { ...missing, positives: listed.missing ?? missing.positives },
-      lists: listed.lists,
-    };
-    const drawn = await drawnPairs(own ?? pairs, { most: rankUsers, seed }, ctx);
-    const counts = {
-      availableUsers: drawn.availableUsers,
-      coldUsers: cold.userCount,
-      pairs: test.pairs,
-      coldPairs,
-      leakedPairs: leaked,
-      repeatedPairs: repeated,
-      irrelevantPairs: test.irrelevant,
-      unknownExcluded: excluded?.unknown ?? 0,
-      ...(listed && { candidates: listed.counts }),
-    };
-    const training: BaselineTraining | undefined = excluded && {
-      block: excluded.block,
-      facts: itemFacts(excluded.block, keyCount(model.items), excluded.hasRatings),
-    };
-    return { pairs: drawn.pairs, training, counts };
-  }
+/**
+ * Reads the test items of the users to rank, the pairs that these users have seen, and the numbers of pairs
+ * that were left out.
+ */
+async function testPairs(
+  model: FactorModel,
+  { minRating, coldPairs: policy, exclude, candidates: given, rankUsers, seed }: RankingSettings,
+  input: BatchStream,
+  ctx: ExecutionContext,
+) {
+  let [pairCount, irrelevantPairs] = [0, 0];
+  // Pairs rated below the minimum do not count as relevant.
+  const relevantRows = async function* () {
+    for await (const batch of input) {
+      pairCount += batch.numRows;
+      const ratings = batch.getChild('rating')?.data[0].values as Float32Array | undefined;
+      const positions =
+        minRating !== undefined && ratings
+          ? Uint32Array.from({ length: batch.numRows }, (_, i) => i).filter((i) => ratings[i] >= minRating)
+          : undefined;
+      irrelevantPairs += positions ? batch.numRows - positions.length : 0;
+      if (positions === undefined || positions.length === batch.numRows) yield batch;
+      else if (positions.length > 0) yield takeRows(batch, positions);
+    }
+  };
+  // Distinct unknown users, and the number of pairs with unknown items of each known user.
+  const unknown: { users: KeyTable | undefined } = { users: undefined };
+  const unknownItems = new Int32Array(keyCount(model.users));
+  const onCodes = (batch: RecordBatch, userCodes: Uint32Array, itemCodes: Uint32Array) => {
+    const rows: number[] = [];
+    for (let i = 0; i < userCodes.length; i++) {
+      if (userCodes[i] === UNKNOWN_KEY) rows.push(i);
+      else if (itemCodes[i] === UNKNOWN_KEY) unknownItems[userCodes[i]]++;
+    }
+    if (rows.length === 0) return;
+    const [data] = batch.data.children;
+    const type = keyTypeOf(data.type, 'user');
+    unknown.users ??= makeKeyTable(type);
+    unknown.users.add(takeKeys(keysFromData(data, type), rows), new Uint32Array(rows.length));
+  };
+  const relevant = batchStream(input.schema, relevantRows());
+  const { users, items } = model;
+  const { indexed, coldPairs } = await collectKnownPairs(relevant, users, items, ctx, onCodes);
+  const coldUsers = unknown.users?.size ?? 0;
+  if (pairCount === 0) throw new DataError('there are no pairs to evaluate', { phase: 'evaluate' });
+  const byUser = await sortByUser(indexed, 'keep', ctx);
+  const excluded = await exclude?.(ctx);
+  const { positives, leaked, repeated } = rankedTest(byUser, excluded?.block);
+  if (leaked > 0) ctx.events({ type: 'warning', text: leakText(leaked) });
+  const seen = excluded?.block;
+  const missing = policy === 'miss' ? { positives: unknownItems, users: coldUsers } : undefined;
+  const pairs: RankedPairs = { model, positives, seen, missing, lists: undefined };
+  // Given candidates are ranked instead of all items.
+  const listed = given && candidateLists(await given(ctx), { ...pairs, missing: missing?.positives });
+  if (listed) reportCandidates(listed.counts, ctx);
+  const own = listed && {
+    ...pairs,
+    positives: listed.positives,
+    missing: missing && { ...missing, positives: listed.missing ?? missing.positives },
+    lists: listed.lists,
+  };
+  const drawn = await drawnPairs(own ?? pairs, { most: rankUsers, seed }, ctx);
+  const counts = {
+    availableUsers: drawn.availableUsers,
+    coldUsers,
+    pairs: pairCount,
+    coldPairs,
+    leakedPairs: leaked,
+    repeatedPairs: repeated,
+    irrelevantPairs,
+    unknownExcluded: excluded?.unknown ?? 0,
+    ...(listed && { candidates: listed.counts }),
+  };
+  const training: BaselineTraining | undefined = excluded && {
+    block: excluded.block,
+    facts: itemFacts(excluded.block, keyCount(items), excluded.hasRatings),
+  };
+  return { pairs: drawn.pairs, training, counts };
 }
 
 function leakText(leaked: number): string {
@@ -309,64 +331,4 @@ function quantile(sorted: Float64Array, share: number): number {
   const low = Math.floor(at);
   const high = Math.min(sorted.length - 1, low + 1);
   return sorted[low] + (at - low) * (sorted[high] - sorted[low]);
-}
-
-/** Counts test pairs with a user or item that the model does not know. */
-class ColdPairs {
-  #users: KeyTable | undefined;
-  /** Number of pairs with unknown items, by user. */
-  readonly ofUsers: Int32Array;
-
-  constructor({ users }: FactorModel) {
-    this.ofUsers = new Int32Array(keyCount(users));
-  }
-
-  /** Number of distinct unknown users. */
-  get userCount(): number {
-    return this.#users?.size ?? 0;
-  }
-
-  readonly see = (batch: RecordBatch, userCodes: Uint32Array, itemCodes: Uint32Array): void => {
-    const unknown: number[] = [];
-    for (let i = 0; i < userCodes.length; i++) {
-      if (userCodes[i] === UNKNOWN_KEY) unknown.push(i);
-      else if (itemCodes[i] === UNKNOWN_KEY) this.ofUsers[userCodes[i]]++;
-    }
-    if (unknown.length === 0) return;
-    const [data] = batch.data.children;
-    const type = keyTypeOf(data.type, 'user');
-    this.#users ??= makeKeyTable(type);
-    this.#users.add(takeKeys(keysFromData(data, type), unknown), new Uint32Array(unknown.length));
-  };
-}
-
-/**
- * Counts test pairs while they are read, and removes those rated below the minimum: they do not count as
- * relevant.
- */
-class TestPairs {
-  readonly #minRating: number | undefined;
-  pairs = 0;
-  irrelevant = 0;
-
-  constructor(minRating: number | undefined) {
-    this.#minRating = minRating;
-  }
-
-  async *relevant(input: BatchStream) {
-    for await (const batch of input) {
-      this.pairs += batch.numRows;
-      const ratings = batch.getChild('rating')?.data[0].values as Float32Array | undefined;
-      if (this.#minRating === undefined || ratings === undefined) {
-        yield batch;
-        continue;
-      }
-      const least = this.#minRating;
-      const positions = Uint32Array.from({ length: batch.numRows }, (_, i) => i).filter(
-        (i) => ratings[i] >= least,
-      );
-      this.irrelevant += batch.numRows - positions.length;
-      if (positions.length > 0) yield positions.length === batch.numRows ? batch : takeRows(batch, positions);
-    }
-  }
 }

@@ -13,9 +13,10 @@ import {
   partitionRef,
   sharedArray,
 } from '../../../engine/partition.ts';
+import type { Place } from '../../../engine/plan/place.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
-import { giveTo, takeFrom, freeAt, type Given, runSteps } from '../../../engine/run/run-steps.ts';
+import { freeAt, type Given, giveTo, runSteps, takeFrom } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
 import { addSliced, replacingSteps, valuesOfStage } from '../../tasks/run-tasks.ts';
 import { contracts, type TaskOf, type ValuesOf } from '../../tasks/tasks.ts';
@@ -58,7 +59,7 @@ export async function indexChunks(
       advice: 'Check the input, the split and the policies for bad rows',
     });
   const recoded = await recodeFar(numbered, types, spilled, ctx);
-  const [users, items] = await bothSides((side) => new SideNumbers(recoded, side, types[side], ctx).place());
+  const [users, items] = await bothSides((side) => placeIds(recoded, side, types[side], ctx));
   const chunks = recoded.map((chunk, c): CodedChunk => ({
     rows: chunk.rows,
     codes: chunk.codes,
@@ -103,163 +104,164 @@ export async function bothSides<Result>(
   return await Promise.all(sides);
 }
 
+/** The ids of one side of the chunks, and names of partitions for them. */
+interface SideIds {
+  readonly chunks: readonly NumberedChunk[];
+  readonly side: Side;
+  readonly type: KeyType;
+  readonly ctx: ExecutionContext;
+  readonly place: Place;
+  readonly parallelism: number;
+  ref(part: string, partition?: number): PartitionRef;
+}
+
 /** Assigns positions to the ids of one side. */
-class SideNumbers {
-  readonly #chunks: readonly NumberedChunk[];
-  readonly #side: Side;
-  readonly #type: KeyType;
-  readonly #ctx: ExecutionContext;
-  readonly #name: string;
+function placeIds(
+  chunks: readonly NumberedChunk[],
+  side: Side,
+  type: KeyType,
+  ctx: ExecutionContext,
+): Promise<Placed> {
+  const { place, parallelism } = hostDevice(ctx.executor).info;
+  const name = dataSetName(side);
+  const ref = (part: string, partition = 0) => partitionRef(`${name}/${part}`, partition);
+  const ids: SideIds = { chunks, side, type, ctx, place, parallelism, ref };
+  const range = tableRange(chunks, side);
+  return range === undefined ? uniteKeys(ids) : countTable(ids, ...range);
+}
 
-  constructor(chunks: readonly NumberedChunk[], side: Side, type: KeyType, ctx: ExecutionContext) {
-    [this.#chunks, this.#side, this.#type, this.#ctx] = [chunks, side, type, ctx];
-    this.#name = dataSetName(side);
-  }
+/**
+ * Numbers integer ids of a narrow range: counts them in one table indexed by id, from which the positions
+ * follow. The map of a chunk is a view of the table's.
+ */
+async function countTable(
+  { chunks, side, type, ctx, place, parallelism, ref }: SideIds,
+  least: number,
+  entries: number,
+): Promise<Placed> {
+  const [counts, map, ids] = ['counts', 'map', 'ids'].map((part) => ref(part));
+  const inputs: Record<string, PartitionRef> = {};
+  const ranges = chunks.map((chunk, c) => {
+    const [first, last] = (chunk[side].summary as { readonly range: readonly [number, number] }).range;
+    const counted = isCounted(last - first + 1, chunk.rows);
+    inputs[`${counted ? 'keys' : 'codes'}.${c}`] = counted ? chunk[side].keys : chunk.codes;
+    return [first - least, last - least + 1] as const;
+  });
+  const steps = new StepList(contracts);
+  const task = {
+    kernel: 'count-ids',
+    inputs: inputs as TaskOf<'count-ids'>['inputs'],
+    outputs: { counts },
+    params: { starts: ranges.map(([start]) => start), side },
+  } as const;
+  addSliced(steps, STAGE, place, task, evenRanges(entries, sharesOf(entries, parallelism)));
+  const ranked: TaskOf<'rank-ids'> = {
+    kernel: 'rank-ids',
+    inputs: { counts },
+    outputs: { map, keys: ids },
+    params: { least, wide: type === 'int64' },
+  };
+  steps.task(STAGE, place, ranked);
+  steps.free(STAGE, place, [counts, ...chunks.map((chunk) => chunk[side].keys)]);
+  const given: Given = [
+    counts,
+    { layout: 'id-counts', rows: entries, columns: { counts: sharedArray(Int32Array, entries) } },
+    place,
+  ];
+  await runSteps(steps.steps, ctx, { given: [given] });
+  const [all, { columns }] = await takeFrom(ctx, STAGE, place, [map, ids]);
+  const maps = chunks.map((_, c) => ref('maps', c));
+  await giveTo(
+    ctx,
+    place,
+    maps.map((ref, c) => [ref, mapPartition((all.columns.map as Uint32Array).subarray(...ranges[c]))]),
+  );
+  return { keys: keysFromArrays(columns, 'key'), counts: columns.counts as Int32Array, maps };
+}
 
-  place(): Promise<Placed> {
-    const range = tableRange(this.#chunks, this.#side);
-    return range === undefined ? this.#uniteKeys() : this.#countTable(...range);
-  }
-
-  #ref(part: string, partition = 0): PartitionRef {
-    return partitionRef(`${this.#name}/${part}`, partition);
-  }
-
-  /**
-   * Numbers integer ids of a narrow range: counts them in one table indexed by id, from which the positions
-   * follow. The map of a chunk is a view of the table's.
-   */
-  async #countTable(least: number, entries: number): Promise<Placed> {
-    const { place, parallelism } = this.#device;
-    const [counts, map, ids] = ['counts', 'map', 'ids'].map((part) => this.#ref(part));
-    const inputs: Record<string, PartitionRef> = {};
-    const ranges = this.#chunks.map((chunk, c) => {
-      const [first, last] = (chunk[this.#side].summary as { readonly range: readonly [number, number] })
-        .range;
-      const counted = isCounted(last - first + 1, chunk.rows);
-      inputs[`${counted ? 'keys' : 'codes'}.${c}`] = counted ? chunk[this.#side].keys : chunk.codes;
-      return [first - least, last - least + 1] as const;
-    });
-    const steps = new StepList(contracts);
-    const task = {
-      kernel: 'count-ids',
-      inputs: inputs as TaskOf<'count-ids'>['inputs'],
-      outputs: { counts },
-      params: { starts: ranges.map(([start]) => start), side: this.#side },
-    } as const;
-    addSliced(steps, STAGE, place, task, evenRanges(entries, sharesOf(entries, parallelism)));
-    const ranked: TaskOf<'rank-ids'> = {
-      kernel: 'rank-ids',
-      inputs: { counts },
-      outputs: { map, keys: ids },
-      params: { least, wide: this.#type === 'int64' },
+/**
+ * Numbers other ids: each task finds the distinct ids of one share of all possible ids, in a hash table of
+ * its own. Then the sorted shares are merged.
+ */
+async function uniteKeys(ids: SideIds): Promise<Placed> {
+  const { chunks, side, ctx, place, parallelism, ref } = ids;
+  const sizes = chunks.map((chunk) => (chunk[side].summary as { readonly size: number }).size);
+  const shares = sharesOf(
+    sizes.reduce((sum, size) => sum + size, 0),
+    parallelism,
+  );
+  const own = sizes.map((_, c) => ref('own', c));
+  const keys = Object.fromEntries(chunks.map((chunk, c) => [`keys.${c}`, chunk[side].keys]));
+  const steps = new StepList(contracts);
+  for (let share = 0; share < shares; share++) {
+    const outputs = {
+      share: ref('share', share),
+      ...Object.fromEntries(own.map((ref, c) => [`map.${c}`, ref])),
     };
-    steps.task(STAGE, place, ranked);
-    steps.free(STAGE, place, [counts, ...this.#chunks.map((chunk) => chunk[this.#side].keys)]);
-    const given: Given = [
-      counts,
-      { layout: 'id-counts', rows: entries, columns: { counts: sharedArray(Int32Array, entries) } },
-      place,
-    ];
-    await runSteps(steps.steps, this.#ctx, { given: [given] });
-    const [all, { columns }] = await takeFrom(this.#ctx, STAGE, place, [map, ids]);
-    const maps = this.#chunks.map((_, c) => this.#ref('maps', c));
-    await giveTo(
-      this.#ctx,
-      place,
-      maps.map((ref, c) => [ref, mapPartition((all.columns.map as Uint32Array).subarray(...ranges[c]))]),
-    );
-    return { keys: keysFromArrays(columns, 'key'), counts: columns.counts as Int32Array, maps };
-  }
-
-  /**
-   * Numbers other ids: each task finds the distinct ids of one share of all possible ids, in a hash table of
-   * its own. Then the sorted shares are merged.
-   */
-  async #uniteKeys(): Promise<Placed> {
-    const { place, parallelism } = this.#device;
-    const sizes = this.#chunks.map((chunk) => (chunk[this.#side].summary as { readonly size: number }).size);
-    const ids = sizes.reduce((sum, size) => sum + size, 0);
-    const shares = sharesOf(ids, parallelism);
-    const own = sizes.map((_, c) => this.#ref('own', c));
-    const keys = Object.fromEntries(this.#chunks.map((chunk, c) => [`keys.${c}`, chunk[this.#side].keys]));
-    const steps = new StepList(contracts);
-    for (let share = 0; share < shares; share++) {
-      const outputs = {
-        share: this.#ref('share', share),
-        ...Object.fromEntries(own.map((ref, c) => [`map.${c}`, ref])),
-      };
-      const task: TaskOf<'unite-ids'> = {
-        kernel: 'unite-ids',
-        inputs: keys,
-        outputs,
-        params: { share, shares, chunks: sizes.length },
-      };
-      // All shares write the same map, but different codes of it, so their tasks may run at the same time.
-      steps.task(STAGE, place, task, { bands: Object.fromEntries(own.map((_, c) => [`map.${c}`, share])) });
-    }
-    steps.free(STAGE, place, Object.values(keys));
-    const given = own.map((ref, c): Given => [ref, mapPartition(sharedArray(Uint32Array, sizes[c])), place]);
-    const united = (await runSteps(steps.steps, this.#ctx, { given })).of(
-      STAGE,
-      'unite-ids',
-    ) as ValuesOf<'unite-ids'>[];
-    return this.#mergeShares(united, own);
-  }
-
-  async #mergeShares(
-    united: readonly ValuesOf<'unite-ids'>[],
-    own: readonly PartitionRef[],
-  ): Promise<Placed> {
-    const { place, parallelism } = this.#device;
-    const size = united.reduce((sum, share) => sum + share.size, 0);
-    const counts = sharedArray(Int32Array, size);
-    const keys = emptyKeys(
-      this.#type,
-      size,
-      united.reduce((sum, { textBytes }) => sum + textBytes, 0),
-    );
-    const [merged, places] = [this.#ref('merged'), this.#ref('places')];
-    const numbers = Math.max(...united.map((share) => share.size)) * united.length;
-    const inputs = Object.fromEntries(
-      united.map((_, share) => [`share.${share}`, this.#ref('share', share)]),
-    );
-    const parts = sharesOf(size, parallelism);
-    const steps = new StepList(contracts);
-    const task: Omit<TaskOf<'merge-ids'>, 'params'> = {
-      kernel: 'merge-ids',
-      inputs,
-      outputs: { keys: merged, places },
+    const task: TaskOf<'unite-ids'> = {
+      kernel: 'unite-ids',
+      inputs: keys,
+      outputs,
+      params: { share, shares, chunks: sizes.length },
     };
-    steps.task(
-      STAGE,
-      place,
-      { ...task, params: { shares: united.length, parts } },
-      { slices: Array.from({ length: parts }, (_, part) => ({ part })) },
-    );
-    const maps = own.map((_, c) => this.#ref('maps', c));
-    own.forEach(
-      (first, c) =>
-        void steps.task(STAGE, place, {
-          kernel: 'compose-maps',
-          inputs: { first, second: places },
-          outputs: { map: maps[c] },
-          params: {},
-        }),
-    );
-    steps.free(STAGE, place, [...own, ...Object.values(inputs), merged, places]);
-    await runSteps(steps.steps, this.#ctx, {
-      given: [
-        [merged, { layout: 'keys', rows: size, columns: { ...keyArrays(keys, 'key'), counts } }, place],
-        [places, mapPartition(sharedArray(Uint32Array, numbers)), place],
-      ],
-    });
-    return { keys, counts, maps };
+    // All shares write the same map, but different codes of it, so their tasks may run at the same time.
+    steps.task(STAGE, place, task, { bands: Object.fromEntries(own.map((_, c) => [`map.${c}`, share])) });
   }
+  steps.free(STAGE, place, Object.values(keys));
+  const given = own.map((ref, c): Given => [ref, mapPartition(sharedArray(Uint32Array, sizes[c])), place]);
+  const united = (await runSteps(steps.steps, ctx, { given })).of(
+    STAGE,
+    'unite-ids',
+  ) as ValuesOf<'unite-ids'>[];
+  return mergeShares(ids, united, own);
+}
 
-  get #device() {
-    return hostDevice(this.#ctx.executor).info;
-  }
+async function mergeShares(
+  { type, ctx, place, parallelism, ref }: SideIds,
+  united: readonly ValuesOf<'unite-ids'>[],
+  own: readonly PartitionRef[],
+): Promise<Placed> {
+  const size = united.reduce((sum, share) => sum + share.size, 0);
+  const counts = sharedArray(Int32Array, size);
+  const keys = emptyKeys(
+    type,
+    size,
+    united.reduce((sum, { textBytes }) => sum + textBytes, 0),
+  );
+  const [merged, places] = [ref('merged'), ref('places')];
+  const numbers = Math.max(...united.map((share) => share.size)) * united.length;
+  const inputs = Object.fromEntries(united.map((_, share) => [`share.${share}`, ref('share', share)]));
+  const parts = sharesOf(size, parallelism);
+  const steps = new StepList(contracts);
+  const task: Omit<TaskOf<'merge-ids'>, 'params'> = {
+    kernel: 'merge-ids',
+    inputs,
+    outputs: { keys: merged, places },
+  };
+  steps.task(
+    STAGE,
+    place,
+    { ...task, params: { shares: united.length, parts } },
+    { slices: Array.from({ length: parts }, (_, part) => ({ part })) },
+  );
+  const maps = own.map((_, c) => ref('maps', c));
+  own.forEach(
+    (first, c) =>
+      void steps.task(STAGE, place, {
+        kernel: 'compose-maps',
+        inputs: { first, second: places },
+        outputs: { map: maps[c] },
+        params: {},
+      }),
+  );
+  steps.free(STAGE, place, [...own, ...Object.values(inputs), merged, places]);
+  await runSteps(steps.steps, ctx, {
+    given: [
+      [merged, { layout: 'keys', rows: size, columns: { ...keyArrays(keys, 'key'), counts } }, place],
+      [places, mapPartition(sharedArray(Uint32Array, numbers)), place],
+    ],
+  });
+  return { keys, counts, maps };
 }
 
 /** Number of occurrences of each id; the chunks' codes must already be positions among all ids. */

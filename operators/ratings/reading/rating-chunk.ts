@@ -8,11 +8,7 @@ import {
   sliceKeys,
   takeKeys,
 } from '../../../engine/keys/key-column.ts';
-import {
-  keysOfTable,
-  type KeysSummary,
-  type NumberedKeys,
-} from '../../../engine/keys/tables/make-key-table.ts';
+import { keysOfTable, type KeysSummary, type NumberedKeys } from '../../../engine/keys/tables/make-key-table.ts';
 import { Utf8KeyTable } from '../../../engine/keys/tables/utf8-key-table.ts';
 import { type Partition, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
 import type { SourceSplit } from '../../../engine/stream/split.ts';
@@ -247,11 +243,6 @@ type NumberColumn = (column: KeyColumn, codes: Uint32Array) => NumberedKeys;
 function numberedBy(ids: IdGatherer, codes: Uint32Array, number: NumberColumn): NumberedKeys {
   return ids instanceof TextNumberer ? ids.numbered(codes) : number(ids.ids(codes.length), codes);
 }
-
-/**
- * Collect the user or item ids of a chunk of ratings from batches. Integers are stored as they are; text ids
- * either too, or as the number of each distinct text.
- */
 
 /**
  * A chunk's arrays have these capacities first, and then the chunk's maximum. So few ratings take little

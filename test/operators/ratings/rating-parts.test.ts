@@ -8,7 +8,7 @@ import { andThen } from '../../../engine/stream/logical-plan.ts';
 import type { IndexedRatings } from '../../../operators/ratings/ids/number-ids.ts';
 import { readRatings } from '../../../operators/ratings/reading/read-ratings.ts';
 import { labelsOf, relabel } from '../../../operators/ratings/ids/relabel.ts';
-import { sortByUser, sortRatings, RatingParts } from '../../../operators/ratings/sort-ratings.ts';
+import { sortByUser, sortRatings, ratingParts } from '../../../operators/ratings/sort-ratings.ts';
 import { sortedBlocks } from '../../support/blocks.ts';
 import { SelectRatings } from '../../../operators/ratings/rows/select-ratings.ts';
 import type { DuplicatePolicy } from '../../../operators/tasks/tasks.ts';
@@ -46,7 +46,7 @@ describe('rating parts', () => {
       const ctx = session.context();
       const whole = await sortedBlocks(await index(session, ctx), policy, ctx);
       for (const spills of [true, false]) {
-        const parts = new RatingParts(
+        const parts = ratingParts(
           await index(session, ctx, spills ? 0 : undefined),
           policy,
           { partRatings: 700, spills, bothSides: true },
