@@ -8,7 +8,11 @@ import {
   sliceKeys,
   takeKeys,
 } from '../../../engine/keys/key-column.ts';
-import { keysOfTable, type KeysSummary, type NumberedKeys } from '../../../engine/keys/tables/make-key-table.ts';
+import {
+  keysOfTable,
+  type KeysSummary,
+  type NumberedKeys,
+} from '../../../engine/keys/tables/make-key-table.ts';
 import { Utf8KeyTable } from '../../../engine/keys/tables/utf8-key-table.ts';
 import { type Partition, type PartitionRef, sharedArray } from '../../../engine/partition.ts';
 import type { SourceSplit } from '../../../engine/stream/split.ts';
