@@ -46,9 +46,9 @@ describe('checks of kernels for subgroups and tensor cores', () => {
       'normal-equations-tensor',
       'update-tensor',
       'update-short',
-      'solve-cg-registers',
       'normal-equations-int8',
       'update-int8',
+      'solve-cg-registers',
     ]);
     for (const name of kernels)
       expect(quick.filter((check) => check.name === name).length).toBeGreaterThan(1);
