@@ -26,13 +26,30 @@ export function noSingleRows(url: string): Error {
   );
 }
 
-/** Copies rows that were read, in pieces of one row each. Throws DataError for numbers that are not finite. */
-export function joinedRows(pieces: readonly Uint8Array[], width: number, url: string): Float32Array {
-  const rows = new Float32Array(pieces.length * width);
-  const bytes = new Uint8Array(rows.buffer);
-  pieces.forEach((piece, row) => bytes.set(piece, 4 * row * width));
-  if (!rows.every(Number.isFinite)) throw problem(url, 'a feature is NaN or infinite');
-  return rows;
+/** Rows whose numbers are stored one after the other: the first one, and its place in the file. */
+export interface RowPlaces {
+  readonly first: number;
+  readonly at: number;
+}
+
+/** Reads single rows by the places of all. Throws DataError for numbers that are not finite. */
+export async function rowsAt(
+  places: readonly RowPlaces[],
+  rows: readonly number[],
+  width: number,
+  file: CachedFile,
+  signal: AbortSignal,
+): Promise<Float32Array> {
+  const ranges = rows.map((row) => {
+    const own = places.findLast(({ first }) => first <= row) as RowPlaces;
+    const from = own.at + 4 * width * (row - own.first);
+    return { from, to: from + 4 * width };
+  });
+  const values = new Float32Array(rows.length * width);
+  const bytes = new Uint8Array(values.buffer);
+  (await file.gather(ranges, signal)).forEach((piece, row) => bytes.set(piece, 4 * row * width));
+  if (!values.every(Number.isFinite)) throw problem(file.url, 'a feature is NaN or infinite');
+  return values;
 }
 
 /**

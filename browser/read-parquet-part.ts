@@ -2,7 +2,14 @@ import { readOffsetIndex } from 'hyparquet/src/indexes.js';
 import { parquetScan } from 'hyparquet/src/scan.js';
 import type { FileMetaData, ParquetScan } from 'hyparquet/src/types.js';
 import type { CachedFile } from './cached-file.ts';
-import { copyRow, joinedRows, noSingleRows, type PartFile, plainFeatures } from './feature-rows.ts';
+import {
+  copyRow,
+  noSingleRows,
+  type PartFile,
+  plainFeatures,
+  type RowPlaces,
+  rowsAt,
+} from './feature-rows.ts';
 import { type RangedFile, cancelledBy, problem, type RemoteFile } from './remote-file.ts';
 import { readFooter, withPageSums } from './parquet-bytes.ts';
 import { SharedValue } from './shared-request.ts';
@@ -35,7 +42,7 @@ export async function openParquetPart(file: RemoteFile, width: number, digest?: 
     readRows: async (rows, cached, signal) => {
       const pages = await places.get(signal);
       return pages
-        ? rowsOfPages(pages, rows, width, cached, signal)
+        ? rowsAt(pages, rows, width, cached, signal)
         : rowsOfGroups(metadata, rows, width, cached, signal);
     },
   };
@@ -68,12 +75,6 @@ async function readFeatures(
   }
 }
 
-/** Rows of a page whose numbers are stored one after the other: the first one, and its place in the file. */
-interface PagePlace {
-  readonly first: number;
-  readonly at: number;
-}
-
 /**
  * The places of the rows of a file that Model.save wrote. Undefined for a file of another program, or without
  * the places of pages (offset index): such pages are decoded as a whole.
@@ -82,9 +83,9 @@ async function pagePlaces(
   metadata: FileMetaData,
   width: number,
   file: RangedFile,
-): Promise<readonly PagePlace[] | undefined> {
+): Promise<readonly RowPlaces[] | undefined> {
   if (metadata.created_by !== 'factorflow version 1') return undefined;
-  const places: PagePlace[] = [];
+  const places: RowPlaces[] = [];
   let start = 0;
   for (const { columns, num_rows: rows } of metadata.row_groups) {
     const chunk = columns.find(({ meta_data: own }) => own?.path_in_schema[0] === 'features');
@@ -101,21 +102,6 @@ async function pagePlaces(
     start += Number(rows);
   }
   return places;
-}
-
-async function rowsOfPages(
-  pages: readonly PagePlace[],
-  rows: readonly number[],
-  width: number,
-  file: CachedFile,
-  signal: AbortSignal,
-): Promise<Float32Array> {
-  const ranges = rows.map((row) => {
-    const page = pages.findLast(({ first }) => first <= row) as PagePlace;
-    const from = page.at + 4 * width * (row - page.first);
-    return { from, to: from + 4 * width };
-  });
-  return joinedRows(await file.gather(ranges, signal), width, file.url);
 }
 
 /** Reads all pages between the first and the last row of each row group. */

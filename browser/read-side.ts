@@ -2,6 +2,7 @@ import { partName } from '../connectors/parquet/part-names.ts';
 import type { FileDigests } from '../connectors/model/decode-metadata.ts';
 import { FactorFlowError } from '../engine/errors.ts';
 import { type KeyColumn, type KeyType, keyCount } from '../engine/keys/key-column.ts';
+import { compareKeys } from '../engine/keys/merge-keys.ts';
 import { sharedArray } from '../engine/partition.ts';
 import type { ArrowValues } from './arrow/arrow-values.ts';
 import { openArrowPart } from './arrow/read-arrow-part.ts';
@@ -112,7 +113,8 @@ function keysOf(parts: readonly ArrowValues[], type: KeyType, rows: number, url:
   const keys = joined(parts, type, rows);
   if (keys === undefined) throw problem(url, `the ids are not ${type}, as the metadata say`);
   for (let row = 1; row < keyCount(keys); row++)
-    if (!ascends(keys, row)) throw problem(url, `the ids do not ascend in row ${row + 1}`);
+    if (compareKeys(keys, row - 1, keys, row) >= 0)
+      throw problem(url, `the ids do not ascend in row ${row + 1}`);
   return keys;
 }
 
@@ -149,20 +151,4 @@ function joined(parts: readonly ArrowValues[], type: KeyType, rows: number): Key
   const bytes = sharedArray(Uint8Array, offsets[rows]);
   texts.forEach((text, row) => bytes.set(text, offsets[row]));
   return { type, offsets, bytes };
-}
-
-function ascends(keys: KeyColumn, row: number): boolean {
-  if (keys.type === 'int32') return keys.values[row - 1] < keys.values[row];
-  if (keys.type === 'int64') {
-    const { halves } = keys;
-    const [before, own] = [halves[2 * row - 1], halves[2 * row + 1]];
-    return before < own || (before === own && halves[2 * row - 2] >>> 0 < halves[2 * row] >>> 0);
-  }
-  const { offsets, bytes } = keys;
-  const [from, middle, to] = [offsets[row - 1], offsets[row], offsets[row + 1]];
-  for (let i = 0; i < Math.min(middle - from, to - middle); i++) {
-    const difference = bytes[from + i] - bytes[middle + i];
-    if (difference !== 0) return difference < 0;
-  }
-  return middle - from < to - middle;
 }

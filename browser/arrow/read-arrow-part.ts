@@ -1,4 +1,11 @@
-import { copyRow, joinedRows, noSingleRows, type PartFile, plainFeatures } from '../feature-rows.ts';
+import {
+  copyRow,
+  noSingleRows,
+  type PartFile,
+  plainFeatures,
+  type RowPlaces,
+  rowsAt,
+} from '../feature-rows.ts';
 import { type RangedFile, cancelledBy, problem, type RemoteFile } from '../remote-file.ts';
 import { SharedValue } from '../shared-request.ts';
 import { arrowTypes } from './arrow-fields.ts';
@@ -36,22 +43,8 @@ export async function openArrowPart(remote: RemoteFile, width: number): Promise<
     rows: file.rows,
     ids,
     readAll,
-    readRows: async (rows, cached, signal) => {
-      const places = await opened.get(signal);
-      const ranges = rows.map((row) => {
-        const own = places.findLast(({ first }) => first <= row) as RowPlaces;
-        const from = own.at + 4 * width * (row - own.first);
-        return { from, to: from + 4 * width };
-      });
-      return joinedRows(await cached.gather(ranges, signal), width, remote.url);
-    },
+    readRows: async (rows, cached, signal) => rowsAt(await opened.get(signal), rows, width, cached, signal),
   };
-}
-
-/** The rows of a batch in the file: the number of the first one, and its place. */
-interface RowPlaces {
-  readonly first: number;
-  readonly at: number;
 }
 
 /** Throws DataError unless the features are lists of `width` float32 numbers. */
