@@ -177,13 +177,6 @@ const SHARE_OF_LOSS = 1 / 3;
 /** The default number of lists is at most by this part above a number that is too small. */
 const NEAR = 0.04;
 
-/** Default number of lists to search, and the recall that it reaches. */
-interface Tuning {
-  readonly margin: number | null;
-  readonly probes: number;
-  readonly recall: number;
-}
-
 /**
  * Chooses the margin of searches by signs and the fewest lists in which the wanted part of the best items of
  * sampled queries is found. The index is in the request threads, and is then searched with that margin.
@@ -194,7 +187,7 @@ async function tuneIndex(
   lists: number,
   wanted: number,
   { signal, onEvent }: RunOptions,
-): Promise<Tuning> {
+) {
   const queries = sampledQueries(served, kind);
   const { searches } = served;
   const find = async (probes: number) => {

@@ -273,18 +273,14 @@ function requestedUsers(users: KeyColumn, ids: readonly Id[], policy: UsersOptio
   return { positions: Uint32Array.from(positions).sort(), unknown: [...unknown.values()] };
 }
 
-/** Excluded pairs that were read: the number of pairs that the model knows, and of the others. */
-interface ReadExclusions {
-  readonly known: number;
-  readonly unknown: number;
-}
-
 /**
  * Emits a note if the model does not know some of the pairs. If it knows less than half, emits and returns a
  * warning.
  */
-export function reportExclusions(read: ReadExclusions, events: EventSink): TrainingWarning | undefined {
-  const { known, unknown } = read;
+export function reportExclusions(
+  { known, unknown }: { readonly known: number; readonly unknown: number },
+  events: EventSink,
+): TrainingWarning | undefined {
   if (unknown === 0) return undefined;
   const code = 'unknown-exclusions';
   const count = unknown;

@@ -261,9 +261,7 @@ interface CandidateLists {
   readonly counts: CandidateCounts;
 }
 
-interface ListedTest {
-  readonly positives: RatingBlock;
-  readonly seen: RatingBlock | undefined;
+interface ListedTest extends UsersToRank {
   /** Number of each user's positives with unknown items, if these count. */
   readonly missing: Int32Array | undefined;
 }
