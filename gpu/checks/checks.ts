@@ -56,7 +56,11 @@ export function kernelChecks(gpu: Gpu): KernelCheck[] {
  */
 
 /** Checks that are named for the task's largest kernel, not for the task. */
-const kernelNames: Readonly<Record<string, string>> = { 'rank-listed': 'count-before' };
+const kernelNames: Readonly<Record<string, string>> = {
+  'rank-listed': 'count-before',
+  update: 'wide-products',
+  'update-implicit': 'wide-products',
+};
 
 export function taskChecks(): KernelCheck[] {
   return Array.from(taskSamples(), taskCheck);
