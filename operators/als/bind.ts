@@ -1,22 +1,29 @@
 import type { JsonObject } from '../../engine/json.ts';
 import { dataSetName, type Partition, type PartitionRef } from '../../engine/partition.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
-import type { RowRange, Slice, Stage } from '../../engine/plan/stages.ts';
-import { balancedRanges, evenRanges, taskCount } from '../ratings/row-ranges.ts';
-import { type BlockInFile, type ColumnCut, cutColumns } from '../ratings/sorting/columns-of-block.ts';
+import type { RowRange, Slice, TaskPlan } from '../../engine/plan/stages.ts';
 import {
   hostForm,
   lengthsOfBlock,
+  type RatingBlock,
+  rowsOfBlock,
   oneBlock,
   partOfBlock,
   type RatedRows,
-  type RatingBlock,
   type Ratings,
   ratingsOf,
-  rowsOfBlock,
   soleBlock,
 } from '../ratings/ratings.ts';
-import { bindPlan, type BoundRun, cutKeys, cutRows, type GivenPart } from '../training/bind-plan.ts';
+import { balancedRanges, evenRanges, taskCount } from '../ratings/row-ranges.ts';
+import { type BlockInFile, type ColumnCut, cutColumns } from '../ratings/sorting/columns-of-block.ts';
+import {
+  bindPlan,
+  type BoundRun,
+  cutKeys,
+  cutRows,
+  type GivenPart,
+  startFromHost,
+} from '../training/bind-plan.ts';
 import { type AlsDataSet, alsDataSets, type GivenRole } from './plan/data-sets.ts';
 import {
   type AlsGrid,
@@ -99,8 +106,14 @@ export function bindAls(
     datasets,
     partsOf: givenParts({ data, start }, name, cuts, { ratings, tests }),
     slices: alsSlices(problem, ratings, tests ?? []),
-    stageOf: (stage) => withRatings(stage, params),
-    startOf: start && startFrom,
+    taskOf: (task) => ({ ...task, params: { ...task.params, ...ratingParams(task, params) } }),
+    startOf:
+      start &&
+      ((plan) =>
+        startFromHost(
+          plan,
+          plan.datasets.filter(({ given, derived }) => !given && !derived).map((set) => set.name),
+        )),
   });
   const factors = start === undefined ? [] : givenFactors(bound.bound, start, cuts);
   return { ...bound, given: [...bound.given, ...factors], columnCuts };
@@ -190,55 +203,22 @@ function cutOf(ratings: Ratings, grid: SideGrid): RowRange[] {
   return ratings.parts.map(({ from, rows }) => ({ from, to: from + rows }));
 }
 
-/** Adds the task parameters that depend on the ratings, such as their mean, to a stage. */
-function withRatings(stage: Stage, { biases, mean, offset, unit }: BoundParams): Stage {
-  const { work } = stage;
-  if (work.kind !== 'tasks' && work.kind !== 'blocks') return stage;
-  const ofMean = (): JsonObject => (biases ? { mean } : {});
-  const ofPenalty = ({ lambda }: JsonObject): JsonObject => ({
-    ...(offset === 0 ? {} : { offset }),
-    ...(unit === 1 ? {} : { lambda: (lambda as number) / unit, ...(biases ? { biasLambda: lambda } : {}) }),
-  });
-  const more: Readonly<Record<string, (params: JsonObject) => JsonObject>> = {
-    initialize: ({ nonnegative }) => (unit === 1 || nonnegative ? {} : { norm: startNorm(unit) }),
-    update: (params) => ({ ...ofMean(), ...ofPenalty(params) }),
-    'normal-equations': ofMean,
-    'solve-equations': ofPenalty,
-    'add-residuals': ofMean,
-    'begin-gradients': ofPenalty,
-    'step-gradients': ofPenalty,
-    'end-gradients': ofPenalty,
-    'squared-error': ofMean,
-  };
-  return {
-    ...stage,
-    work: {
-      ...work,
-      tasks: work.tasks.map((task) => ({
-        ...task,
-        params: { ...task.params, ...more[task.kernel]?.(task.params ?? {}) },
-      })),
-    },
-  };
-}
+/** Tasks that take the mean of the ratings, and tasks that take λ and the offset. */
+const OF_MEAN = ['update', 'normal-equations', 'add-residuals', 'squared-error'];
+const OF_PENALTY = ['update', 'solve-equations', 'begin-gradients', 'step-gradients', 'end-gradients'];
 
-/**
- * The stages before the first iteration if initial factors are given: they are copied from host memory
- * instead of being drawn or set to zero.
- */
-function startFrom({ start, datasets }: PhysicalPlan): Stage[] {
-  const names = datasets.filter(({ given, derived }) => !given && !derived).map(({ name }) => name);
-  return start.flatMap((stage): Stage[] => {
-    if (stage.name === 'initialize')
-      return [
-        {
-          name: stage.name,
-          at: stage.at,
-          work: { kind: 'exchange', how: 'move', data: names, to: 'from-host' },
-        },
-      ];
-    return stage.name === 'allocate' ? [] : [stage];
-  });
+/** The parameters of a task that depend on the ratings. */
+function ratingParams(
+  { kernel, params: { lambda, nonnegative } = {} }: TaskPlan,
+  { biases, mean, offset, unit }: BoundParams,
+): JsonObject {
+  if (kernel === 'initialize') return unit === 1 || nonnegative ? {} : { norm: startNorm(unit) };
+  const isScaled = OF_PENALTY.includes(kernel) && unit !== 1;
+  return {
+    ...(OF_MEAN.includes(kernel) && biases ? { mean } : {}),
+    ...(OF_PENALTY.includes(kernel) && offset !== 0 ? { offset } : {}),
+    ...(isScaled ? { lambda: (lambda as number) / unit, ...(biases ? { biasLambda: lambda } : {}) } : {}),
+  };
 }
 
 /** The partitions of given initial factors, in host memory or in files. */

@@ -2,7 +2,6 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import { computingOf } from '../../engine/run/devices.ts';
 import { constant } from '../../engine/run/scope.ts';
 import { type KeyColumn, keyCount, keyText } from '../../engine/keys/key-column.ts';
-import type { ValueWeight } from '../../engine/numbers/value-index.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { heldOutPairs } from '../evaluation/ranking/held-out-ranking.ts';
 import { baselinesOf, type SortedFacts, sortedMeans, sortedRatingFacts } from '../evaluation/rating-facts.ts';
@@ -16,7 +15,6 @@ import { type EndedTraining, type ValidationPairs, meansFit } from '../training/
 import {
   devicesOf,
   factsStage,
-  type FinalPlan,
   finalPlan,
   finishStages,
   type FitRun,
@@ -55,17 +53,6 @@ interface AlsInspected {
   readonly sorted: AlsSorted;
   readonly facts: SortedFacts;
   readonly test: ValidationPairs | undefined;
-}
-
-/** The data for training: ratings divided by their unit, or weights for implicit data. */
-interface AlsReady {
-  readonly sides: RatingSides;
-  /** See ratingUnit. */
-  readonly unit: number;
-  /** For implicit data. */
-  readonly weight: ValueWeight | undefined;
-  /** The sizes for the final plan. */
-  readonly known: RatingsProfile;
 }
 
 /**
@@ -195,11 +182,12 @@ async function ratingMeans(
   return { baselines, ...(meansFit(facts) && { means: { mean, users: rows, items: columns } }) };
 }
 
+/** The ratings to train on: divided by their unit, or weights for implicit data, and their sizes. */
 async function readyRatings(
   { ratings, scope }: FitRun<unknown>,
   { read, home, sorted, facts, test }: AlsInspected,
   ctx: ExecutionContext,
-): Promise<AlsReady> {
+) {
   const { indexed, profile } = read;
   const { params } = home;
   const { byUser, byItem } = sorted.sides;
@@ -219,17 +207,13 @@ async function readyRatings(
   };
   const sides = { byUser: await scale(byUser, 'users'), byItem: await scale(byItem, 'items') };
   const largest = Math.max(Math.abs(facts.least), Math.abs(facts.most)) / unit;
-  return {
-    sides,
-    unit,
-    weight,
-    known: {
-      ...profile,
-      ...(choosesKernels(home) && profileOfSorted(sides, weight?.largest ?? largest)),
-      ratings: byUser.ratings,
-      testRatings: test?.block.ratings,
-    },
+  const known: RatingsProfile = {
+    ...profile,
+    ...(choosesKernels(home) && profileOfSorted(sides, weight?.largest ?? largest)),
+    ratings: byUser.ratings,
+    testRatings: test?.block.ratings,
   };
+  return { sides, unit, weight, known };
 }
 
 /** True if the computing device has kernel variants. */
@@ -237,9 +221,8 @@ function choosesKernels({ devices }: AlsHome): boolean {
   return devices.compute[0].choosesKernels ?? false;
 }
 
-interface AlsPlanned extends FinalPlan<AlsChoices | undefined> {
-  readonly ready: AlsReady;
-}
+type AlsReady = Awaited<ReturnType<typeof readyRatings>>;
+type AlsPlanned = Awaited<ReturnType<typeof alsPlan>>;
 
 /** The final plan, for kernels that a given plan names, or that the device chooses. */
 async function alsPlan(
@@ -250,7 +233,7 @@ async function alsPlan(
     readonly resumed: Parameters<typeof finalPlan>[4];
   },
   ctx: ExecutionContext,
-): Promise<AlsPlanned> {
+) {
   const { data, ready, resumed } = found;
   const { home } = data;
   const { params } = home;

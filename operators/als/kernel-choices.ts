@@ -92,15 +92,15 @@ export function asPlanned({ ...asked }: AlsParams, given: GivenPlan): SizedAlsPa
 }
 
 /**
- * The kernels that will probably be chosen, before the sizes of the ratings are known, so that they can be
- * compiled early. The task is not counted in the run's measures.
+ * Chooses kernels before the sizes of the ratings are known, so that they can be compiled early. The task is
+ * not counted in the run's measures.
  */
 export function guessKernels(
   profile: RatingsProfile,
   params: AlsParams,
   ctx: ExecutionContext,
 ): Promise<AlsChoices | undefined> {
-  return chooseKernels(profile, params, unmeasured(ctx));
+  return chooseKernels(profile, params, { ...ctx, metrics: new RunMetrics() });
 }
 
 /** Compiles the chosen kernels on every device, before a half-iteration needs them. */
@@ -116,10 +116,6 @@ export async function compileKernels(
   await Promise.all(
     computeDevices(ctx.executor).map(({ info }) => announceKernels('compile-update', task, info.place, ctx)),
   );
-}
-
-function unmeasured(ctx: ExecutionContext): ExecutionContext {
-  return { ...ctx, metrics: new RunMetrics() };
 }
 
 /**

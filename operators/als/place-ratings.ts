@@ -1,6 +1,6 @@
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { computeDevices } from '../../engine/run/devices.ts';
-import { runSteps } from '../../engine/run/run-steps.ts';
+import { type Given, runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { dataSetName, type PartitionRef } from '../../engine/partition.ts';
 import { type BoundPlan, dataSetOf } from '../../engine/plan/bound-plan.ts';
@@ -16,6 +16,31 @@ import { leaveRatings } from '../ratings/parts-in-files.ts';
 import type { Stage } from '../../engine/plan/stages.ts';
 import { kernelOf } from './plan/stages.ts';
 
+/** A partition to upload, and the task that will read its rows. */
+interface Upload {
+  readonly data: PartitionRef;
+  readonly transposeOf?: PartitionRef | undefined;
+  readonly rows?: RowsTask | undefined;
+}
+
+async function upload(
+  stage: string,
+  place: Place,
+  uploads: readonly Upload[],
+  ctx: ExecutionContext,
+  given: readonly Given[] = [],
+): Promise<void> {
+  const steps = new StepList(contracts);
+  for (const { data, transposeOf, rows } of uploads)
+    steps.task(stage, place, {
+      kernel: 'upload',
+      inputs: { data, ...(transposeOf && { transposeOf }) },
+      outputs: {},
+      params: rows === undefined ? {} : { rows },
+    });
+  await runSteps(steps.steps, ctx, { given });
+}
+
 /**
  * Uploads a sorted block of ratings to the first device before training, and prepares it there for the task
  * `rows` that will read it. Later steps find the block on the device. `of`: the block of which this one is
@@ -28,14 +53,8 @@ export async function placeBlock(
   ctx: ExecutionContext,
 ): Promise<readonly PartitionRef[]> {
   const [{ info }] = computeDevices(ctx.executor);
-  const steps = new StepList(contracts);
-  steps.task('place-ratings', info.place, {
-    kernel: 'upload',
-    inputs: { data: block.ref, ...(of && { transposeOf: of.ref }) },
-    outputs: {},
-    params: rows === undefined ? {} : { rows },
-  });
-  await runSteps(steps.steps, ctx, { given: [[block.ref, hostForm(block), info.place]] });
+  const given: Given = [block.ref, hostForm(block), info.place];
+  await upload('place-ratings', info.place, [{ data: block.ref, transposeOf: of?.ref, rows }], ctx, [given]);
   return [block.ref];
 }
 
@@ -53,17 +72,11 @@ export async function placeRows(
   const [solved, fixed] = [side, otherSide[side]].map((name) => dataSetOf(bound, name).parts);
   const vertical = refs.length / solved.length;
   const all = fixed.reduce((sum, { rows }) => sum + rows, 0);
-  const steps = new StepList(contracts);
-  for (const [block, ref] of refs.entries()) {
-    const rows = rowsTaskOf(bound.phases.round, side, vertical === 1 ? all : fixed[block % vertical].rows);
-    steps.task('place-ratings', place, {
-      kernel: 'upload',
-      inputs: { data: ref },
-      outputs: {},
-      params: rows === undefined ? {} : { rows },
-    });
-  }
-  await runSteps(steps.steps, ctx);
+  const uploads = refs.map((data, block) => {
+    const columns = vertical === 1 ? all : fixed[block % vertical].rows;
+    return { data, rows: rowsTaskOf(bound.phases.round, side, columns) };
+  });
+  await upload('place-ratings', place, uploads, ctx);
 }
 
 /**
@@ -78,11 +91,8 @@ export async function placeStart(
   const [{ info }] = computeDevices(ctx.executor);
   const name = dataSetName(ALS);
   const ref = startRef(name);
-  const steps = new StepList(contracts);
-  steps.task('initialize', info.place, { kernel: 'upload', inputs: { data: ref }, outputs: {}, params: {} });
-  await runSteps(steps.steps, ctx, {
-    given: [[ref, { layout: 'factors', rows, columns: { values: users.values } }, info.place]],
-  });
+  const values = { layout: 'factors', rows, columns: { values: users.values } };
+  await upload('initialize', info.place, [{ data: ref }], ctx, [[ref, values, info.place]]);
   return { name, users, items };
 }
 

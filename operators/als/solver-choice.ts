@@ -18,6 +18,9 @@ const rates = { normalEquations: 40, cholesky: 25, conjugateGradient: 33 };
  */
 const AUTO = { first: 6, iterations: 3, later: 4 } as const;
 
+/** The largest f at which a row's Cholesky costs a GPU no more than its CG steps. */
+const EXACT_ON_GPU = 32;
+
 type Steps = Pick<AlsParams, 'rank' | 'cgSteps' | 'implicitPrefs' | 'regOffset'>;
 
 /** Counts of a set of ratings. */
@@ -89,23 +92,22 @@ export function chooseSolver(
   }
   if (isExact(solver))
     return { cgBelow: 0, cgSteps, exact: solver, kernel: solver, reason: `solver ${solver}, as requested` };
-  if (solver === 'cg')
-    return {
-      cgBelow: ALL_ROWS,
-      cgSteps,
-      kernel: `cg(${named})`,
-      reason: `solver cg, ${named} steps, as requested`,
-    };
+  const cg = (reason: string) => ({ cgBelow: ALL_ROWS, cgSteps, kernel: `cg(${named})`, reason });
+  if (solver === 'cg') return cg(`solver cg, ${named} steps, as requested`);
   if (f > MAXIMUM_FORMED_RANK)
-    return {
-      cgBelow: ALL_ROWS,
-      cgSteps,
-      kernel: `cg(${named})`,
-      reason:
-        `solver auto: CG for all rows, since f = ${f} > ${MAXIMUM_FORMED_RANK}, above which no A of f² ` +
+    return cg(
+      `solver auto: CG for all rows, since f = ${f} > ${MAXIMUM_FORMED_RANK}, above which no A of f² ` +
         `numbers is formed`,
-    };
-  if (kind === 'gpu') return gpuSolver(f, cgSteps, named);
+    );
+  if (kind === 'gpu' && f > EXACT_ON_GPU)
+    return cg(
+      `solver auto on a GPU: ${named} CG steps for all rows, since f = ${f} > ${EXACT_ON_GPU} and ` +
+        `Cholesky costs f³/3 a row`,
+    );
+  if (kind === 'gpu') {
+    const reason = `solver auto on a GPU: Cholesky for all rows, since f = ${f} <= ${EXACT_ON_GPU}`;
+    return { cgBelow: 0, cgSteps, kernel: 'cholesky', reason };
+  }
   const padded = Math.ceil(f / 8) * 8;
   const exactPerRating = (padded * (padded + 1) + 2 * padded) / rates.normalEquations;
   const exactPerRow = (padded ** 3 / 3 + 4 * padded ** 2) / rates.cholesky;
@@ -114,14 +116,7 @@ export function chooseSolver(
     `at f = ${f} a rating costs about ${exactPerRating.toFixed(0)} ns in an exact solve and ` +
     `${cgPerRating.toFixed(0)} ns in ${cgSteps} CG steps; an exact solve costs ` +
     `${(exactPerRow / 1000).toFixed(1)} µs more per row`;
-  if (cgPerRating <= exactPerRating) {
-    return {
-      cgBelow: ALL_ROWS,
-      cgSteps,
-      kernel: `cg(${named})`,
-      reason: `solver auto: CG for all rows; ${costs}`,
-    };
-  }
+  if (cgPerRating <= exactPerRating) return cg(`solver auto: CG for all rows; ${costs}`);
   const cgBelow = Math.ceil(exactPerRow / (cgPerRating - exactPerRating));
   return {
     cgBelow,
@@ -134,31 +129,6 @@ export function chooseSolver(
 /** The fields of the choice that are parameters of the tasks. */
 export function solverParams({ cgBelow, cgSteps, exact }: SolverChoice) {
   return { cgBelow, cgSteps, ...(exact === undefined ? {} : { exact }) };
-}
-
-/** The largest f at which a row's Cholesky costs a GPU no more than its CG steps. */
-const EXACT_ON_GPU = 32;
-
-function gpuSolver(
-  f: number,
-  cgSteps: number,
-  named: string,
-): SolverChoice & { readonly kernel: string; readonly reason: string } {
-  if (f > EXACT_ON_GPU)
-    return {
-      cgBelow: ALL_ROWS,
-      cgSteps,
-      kernel: `cg(${named})`,
-      reason:
-        `solver auto on a GPU: ${named} CG steps for all rows, since f = ${f} > ${EXACT_ON_GPU} and ` +
-        `Cholesky costs f³/3 a row`,
-    };
-  return {
-    cgBelow: 0,
-    cgSteps,
-    kernel: 'cholesky',
-    reason: `solver auto on a GPU: Cholesky for all rows, since f = ${f} <= ${EXACT_ON_GPU}`,
-  };
 }
 
 /** True for values of `solver` that solve every row exactly. */

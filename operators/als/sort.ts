@@ -9,7 +9,7 @@ import { loadedOnce } from '../ratings/kept-forms.ts';
 import type { RatingSides } from '../ratings/ratings.ts';
 import { evenRanges } from '../ratings/row-ranges.ts';
 import { type OnSorted, type SortedRatings, type SortOptions, sortRatings } from '../ratings/sort-ratings.ts';
-import type { FitRun, ReadRatings, SortedData } from '../training/fit.ts';
+import type { FitRun, ReadRatings, SortedData, StagesOf } from '../training/fit.ts';
 import type { AlsParams, SizedAlsParams } from './als-params.ts';
 import type { AlsStart } from './factors.ts';
 import { drawRows, type SparkStart, startOfUsers } from './start.ts';
@@ -45,17 +45,11 @@ export type AlsHome = RatingsHome & {
 };
 
 /** The facts about a fit that its stages of sorting need. */
-export interface SortingFit {
+interface SortingFit {
   readonly params: AlsParams;
   readonly form: string;
   readonly run: FitRun<unknown>;
   readonly continued: ContinuedAls;
-}
-
-interface Stages {
-  readonly opened: ScopeStage<void>;
-  readonly read: ScopeStage<ReadRatings>;
-  readonly home: ScopeStage<AlsHome>;
 }
 
 export interface AlsSorted extends SortedData {
@@ -73,10 +67,12 @@ export interface AlsSorted extends SortedData {
  * kernels, and drawing the initial factors. These may turn out to be useless, since the unit of the ratings
  * and the final plan become known only later.
  */
-export function sortStages(fit: SortingFit, stages: Stages): ScopeStage<AlsSorted> {
-  const { read, home } = stages;
+export function sortStages(
+  fit: SortingFit,
+  { opened, read, home }: StagesOf<{ opened: void; read: ReadRatings; home: AlsHome }>,
+): ScopeStage<AlsSorted> {
   const { scope } = fit.run;
-  const kernels = fit.run.given ? constant('kernels', undefined) : kernelStages(fit, stages);
+  const kernels = fit.run.given ? constant('kernels', undefined) : kernelStages(fit, opened, read);
   const drawn = scope.speculate(
     'draw start',
     { read, home },
@@ -98,38 +94,32 @@ export function sortStages(fit: SortingFit, stages: Stages): ScopeStage<AlsSorte
  */
 function kernelStages(
   { params, run: { scope } }: SortingFit,
-  { opened, read }: Pick<Stages, 'opened' | 'read'>,
+  opened: ScopeStage<void>,
+  read: ScopeStage<ReadRatings>,
 ): ScopeStage<AlsChoices | undefined> {
-  const options = { need: 'none' } as const;
-  const anySize = scope.speculate(
-    'kernels for any size',
-    { opened },
-    (_, ctx) => guessKernels(NO_SIZES, params, ctx),
-    options,
-  );
-  scope.speculate(
-    'compile kernels',
-    { anySize },
-    (found, ctx) => found.anySize && compileKernels(found.anySize, NO_SIZES, params, ctx),
-    options,
-  );
-  const kernels = scope.speculate(
-    'kernels by size',
-    { opened, read },
-    (found, ctx) => guessKernels(profileOfRead(found.read), params, ctx),
-    options,
-  );
-  scope.speculate(
-    'compile kernels',
-    { read, kernels },
-    (found, ctx) => found.kernels && compileKernels(found.kernels, profileOfRead(found.read), params, ctx),
-    options,
-  );
-  return kernels;
+  const compiled = (name: string, known: ScopeStage<ReadRatings | undefined>) => {
+    const kernels = scope.speculate(
+      name,
+      { opened, known },
+      (found, ctx) => guessKernels(profileOfRead(found.known), params, ctx),
+      { need: 'none' },
+    );
+    scope.speculate(
+      'compile kernels',
+      { known, kernels },
+      (found, ctx) => found.kernels && compileKernels(found.kernels, profileOfRead(found.known), params, ctx),
+      { need: 'none' },
+    );
+    return kernels;
+  };
+  compiled('kernels for any size', constant('sizes', undefined));
+  return compiled('kernels by size', read);
 }
 
-function profileOfRead({ indexed, profile }: ReadRatings): RatingsProfile {
-  return { ...profile, longestUser: most(indexed.userCounts), longestItem: most(indexed.itemCounts) };
+function profileOfRead(read: ReadRatings | undefined): RatingsProfile {
+  if (read === undefined) return NO_SIZES;
+  const { userCounts, itemCounts } = read.indexed;
+  return { ...read.profile, longestUser: most(userCounts), longestItem: most(itemCounts) };
 }
 
 function most(counts: Int32Array): number {
@@ -181,15 +171,17 @@ async function placedStart(
   return placeStart(startOfUsers(drawn, { users, items }, params), rows, ctx);
 }
 
-interface ToSort {
-  readonly read: ReadRatings;
-  readonly home: AlsHome;
-  readonly kernels: AlsChoices | undefined;
-}
-
 async function sorted(
   { form, run }: SortingFit,
-  { read: { indexed }, home, kernels }: ToSort,
+  {
+    read: { indexed },
+    home,
+    kernels,
+  }: {
+    readonly read: ReadRatings;
+    readonly home: AlsHome;
+    readonly kernels: AlsChoices | undefined;
+  },
   drawn: AlsSorted['drawn'],
   ctx: ExecutionContext,
 ): Promise<AlsSorted> {

@@ -1,81 +1,78 @@
-import type { DeviceInfo } from '../../engine/plan/device-info.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
+import { DivergedError } from '../../engine/errors.ts';
+import { keyText } from '../../engine/keys/key-column.ts';
+import { dataSetName } from '../../engine/partition.ts';
 import type { BoundPlan } from '../../engine/plan/bound-plan.ts';
+import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import { SPILL } from '../../engine/plan/place.ts';
-import { blocksInFiles, freeBlocks, placeColumns } from '../ratings/sorting/columns-of-block.ts';
-import { joinedRows, type ModelRows, partsOf, rowPartsOf } from '../training/model-rows.ts';
-import {
-  type Checkpoints,
-  checkpointsOf,
-  type HostCopy,
-  type Matrices,
-  type LoopResult,
-  type Training,
-  StoppingRule,
-} from '../training/training.ts';
-import { runLoop } from '../training/loop.ts';
-import { planAfterRun } from '../training/planned-training.ts';
-import {
-  modelRows,
-  fromMatrices,
-  startInMemory,
-  startOf,
-  toMatrices,
-  type AlsData,
-  type AlsStart,
-  type FileBlocks,
-  type TrainedFactors,
-  biasPenalty,
-  keptFactors,
-} from './factors.ts';
-import { bindAls, cutsOf } from './bind.ts';
-import type { SizedAlsParams } from './als-params.ts';
-import { leavePlaced } from './place-ratings.ts';
-import type { RatingLevel } from './rating-unit.ts';
-import { dataSetName } from '../../engine/partition.ts';
-import { isInBlocks, otherSide, sides, problemOf } from './plan/problem.ts';
+import type { RowPart } from '../../engine/row-parts.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import type { StepResults } from '../../engine/run/run-steps.ts';
+import { RANKED_USERS } from '../evaluation/ranking/ranked-pairs.ts';
 import {
   validationMetric,
   type ValidationRanking,
   validationRanking,
 } from '../evaluation/ranking/validation-metric.ts';
-import { RANKED_USERS } from '../evaluation/ranking/ranked-pairs.ts';
 import { sortedRatingFacts } from '../evaluation/rating-facts.ts';
 import { rankingMetricOf } from '../params/common.ts';
+import { forSides } from '../params/table.ts';
 import { inMemory } from '../ratings/parts-in-files.ts';
-import { countPositive, type PositiveCounts } from './implicit/effective-ratings.ts';
-import { implicitWeights, positiveTargets, shiftsOf, unobservedWeightOf } from './implicit/weights.ts';
-import {
-  itemTotals,
-  MOST_CANCELLED,
-  solvedErrors,
-  solvedObjective,
-  squaresForObjective,
-  isTooLarge,
-  largestOfRow,
-  unsolvedAdvice,
-} from './solved-loss.ts';
-import { DivergedError } from '../../engine/errors.ts';
-import type { JsonObject } from '../../engine/json.ts';
-import type { RowPart } from '../../engine/row-parts.ts';
-import type { StepResults } from '../../engine/run/run-steps.ts';
+import { lengthOfRow } from '../ratings/ratings.ts';
+import { blocksInFiles, freeBlocks, placeColumns } from '../ratings/sorting/columns-of-block.ts';
+import { valuesOfStage } from '../tasks/run-tasks.ts';
+import type { ValuesOf } from '../tasks/tasks.ts';
 import type { BoundRun } from '../training/bind-plan.ts';
+import { runLoop } from '../training/loop.ts';
 import {
+  type Norms,
   normsOfSides,
-  type SideNorms,
   testErrors,
   type TrainingErrors,
   trainingErrors,
 } from '../training/loss.ts';
-import { forSides } from '../params/table.ts';
-import { isExact, stepsOf } from './solver-choice.ts';
+import { joinedRows, type ModelRows, partsOf, rowPartsOf } from '../training/model-rows.ts';
+import { planAfterRun } from '../training/planned-training.ts';
+import {
+  checkpointsOf,
+  type LoopOptions,
+  type LoopResult,
+  type Matrices,
+  StoppingRule,
+  type Training,
+} from '../training/training.ts';
+import type { SizedAlsParams } from './als-params.ts';
+import { bindAls, cutsOf } from './bind.ts';
+import {
+  type AlsData,
+  type AlsStart,
+  biasPenalty,
+  type FileBlocks,
+  fromMatrices,
+  keptFactors,
+  modelRows,
+  startInMemory,
+  startOf,
+  toMatrices,
+  type TrainedFactors,
+} from './factors.ts';
+import { countPositive, type PositiveCounts } from './implicit/effective-ratings.ts';
 import { implicitNames, implicitStages, TEST_PLACES } from './implicit/stages.ts';
-import { keyText } from '../../engine/keys/key-column.ts';
-import type { RowRange } from '../../engine/plan/stages.ts';
-import { lengthOfRow, type Ratings } from '../ratings/ratings.ts';
-import type { ValuesOf } from '../tasks/tasks.ts';
-import { valuesOfStage } from '../tasks/run-tasks.ts';
+import { implicitWeights, positiveTargets, shiftsOf, unobservedWeightOf } from './implicit/weights.ts';
+import { leavePlaced } from './place-ratings.ts';
+import { isInBlocks, otherSide, problemOf, type Side, sides } from './plan/problem.ts';
+import type { RatingLevel } from './rating-unit.ts';
+import {
+  isTooLarge,
+  itemTotals,
+  largestOfRow,
+  MOST_CANCELLED,
+  solvedErrors,
+  solvedObjective,
+  squaresForObjective,
+  unsolvedAdvice,
+} from './solved-loss.ts';
+import { isExact, stepsOf } from './solver-choice.ts';
 
 export interface AlsResult extends Omit<LoopResult<unknown>, 'factors'> {
   /** X (m x f) and Θ (n x f); with biases both have two more features, see modelRows. */
@@ -91,7 +88,10 @@ export interface AlsResult extends Omit<LoopResult<unknown>, 'factors'> {
   readonly raw: () => AlsStart;
 }
 
-export interface TrainAlsOptions {
+export interface TrainAlsOptions extends Pick<
+  LoopOptions<Matrices>,
+  'copySeconds' | 'measuresEnds' | 'checkpoints' | 'fetched'
+> {
   /** Devices of the plan that hold factors. */
   readonly devices: readonly DeviceInfo[];
   readonly plan: (devices: readonly DeviceInfo[]) => PhysicalPlan;
@@ -104,22 +104,15 @@ export interface TrainAlsOptions {
   readonly level?: RatingLevel | undefined;
   /** Initial factors; default: drawn at random. */
   readonly start?: AlsStart;
-  /** See LoopOptions. */
-  readonly copySeconds?: number;
   /** A ranking metric is measured over at most this number of users. */
   readonly rankUsers?: number | undefined;
-  /** See LoopOptions. */
-  readonly measuresEnds?: boolean | undefined;
-  /** See LoopOptions. */
-  readonly checkpoints?: Checkpoints<Matrices> | undefined;
-  /** See LoopOptions. */
-  readonly fetched?: (() => void) | undefined;
 }
 
 /**
  * Explicit ALS with weighted-λ regularization (cuMF, section 2, eq. 1-2), or implicit ALS (cuMF_ALS, section
- * V-F): each iteration solves all items from the users, then all users from the items. Throws DivergedError,
- * and DeviceLostError when the last device is lost before any factors were copied from it.
+ * V-F): each iteration solves all items from the users, then all users from the items. If a device is lost,
+ * the next attempt has a plan for the devices that are left. Throws DivergedError, and DeviceLostError when
+ * the last device is lost before any factors were copied from it.
  */
 export async function trainAls(
   ratings: AlsData,
@@ -127,16 +120,23 @@ export async function trainAls(
   options: TrainAlsOptions,
   ctx: ExecutionContext,
 ): Promise<AlsResult> {
+  const { devices, plan, copySeconds, measuresEnds, checkpoints, fetched } = options;
+  const { biases, rank, maxIter, regOffset } = params;
   const facts = await ratingFacts(ratings, params, options, ctx);
   const ranked = await rankedPairs(ratings, params, options.rankUsers, ctx);
   const data = trainedData(ratings, params, facts, ranked);
-  const run = new AlsRun(data, params, facts, ranked, options);
-  const { devices, copySeconds, measuresEnds, checkpoints, fetched } = options;
-  const { rank } = ranked;
+  const { offset, unit } = facts;
+  const mean = biases ? facts.level.mean : 0;
+  const rows = { users: data.byUser.rows, items: data.byItem.rows };
+  const sidesOf = (factors: TrainedFactors) =>
+    modelRows(factors, rows, rank, biases ? mean * unit : undefined, unit);
+  let planned = plan(devices);
+  let bound: BoundPlan | undefined;
+  let blocks: FileBlocks = {};
   const { factors, ...result } = await runLoop<TrainedFactors>(
     {
       called: 'iteration',
-      maxIter: params.maxIter,
+      maxIter,
       devices,
       rule: new StoppingRule(params, ratings.test),
       copySeconds,
@@ -144,20 +144,38 @@ export async function trainAls(
       fetched,
       checkpoints: checkpointsOf(
         checkpoints,
-        (factors) => toMatrices(factors, params.rank),
-        (matrices) => fromMatrices(matrices, params.rank, run.hasFactorFiles),
+        (version) => toMatrices(version, rank),
+        (matrices) => fromMatrices(matrices, rank, factorFileBytes(planned) > 0),
       ),
-      measure: rank && ((version, held) => rank(joinedRows(run.sidesOf(version)), held)),
-      prepare: (left, from) => run.prepare(left, from, ctx),
+      measure: ranked.rank && ((version, held) => ranked.rank!(joinedRows(sidesOf(version)), held)),
+      prepare: async (left, from) => {
+        const own = left === devices ? planned : plan(left);
+        await freeBlocks(Object.values(blocks).flat(), ctx);
+        blocks = await fileBlocks(own, data, ctx);
+        const made = bindAls(
+          own,
+          { ...data, blocks },
+          { biases, mean, offset, unit },
+          from ? startOf(from.factors, rank) : options.start,
+        );
+        await ctx.executor.spilled?.requireRoom(factorFileBytes(made.plan));
+        for (const cut of made.columnCuts)
+          await placeColumns(cut, { stage: 'cut-columns', local: true }, ctx);
+        [planned, bound] = [made.plan, made.bound];
+        return {
+          ...alsTraining(made, data, params, facts, ranked.ranking),
+          starting: (held) => leavePlaced(data, made.bound, left, held),
+        };
+      },
     },
     ctx,
   );
   return {
     ...result,
-    sides: run.sidesOf(factors),
-    raw: () => startInMemory(factors, params.rank),
-    plan: run.planOf(result),
-    ...(params.regOffset === 0 ? {} : { ratingDeviation: (facts.unit * facts.offset) / params.regOffset }),
+    sides: sidesOf(factors),
+    raw: () => startInMemory(factors, rank),
+    plan: bound ? planAfterRun(planned, bound, result) : planned,
+    ...(regOffset === 0 ? {} : { ratingDeviation: (unit * offset) / regOffset }),
   };
 }
 
@@ -173,88 +191,6 @@ function factorFileBytes({ datasets, keep, checkpoint }: PhysicalPlan): number {
       parts.map(({ rows, at }) => (at[0] === SPILL ? 4 * rows * columns : 0)),
     )
     .reduce((sum, bytes) => sum + versions * bytes, 0);
-}
-
-/**
- * The ratings of one training and the plan of its current attempt. If a device is lost, the next attempt has
- * a plan for the devices that are left.
- */
-class AlsRun {
-  readonly #data: AlsData;
-  readonly #params: SizedAlsParams;
-  readonly #facts: LossFacts;
-  readonly #ranking: RankedPairs['ranking'];
-  readonly #options: TrainAlsOptions;
-  readonly #mean: number;
-  #planned: PhysicalPlan;
-  #bound: BoundPlan | undefined;
-  #blocks: FileBlocks = {};
-
-  constructor(
-    data: AlsData,
-    params: SizedAlsParams,
-    facts: LossFacts,
-    { ranking }: RankedPairs,
-    options: TrainAlsOptions,
-  ) {
-    this.#data = data;
-    this.#params = params;
-    this.#facts = facts;
-    this.#ranking = ranking;
-    this.#options = options;
-    this.#mean = params.biases ? facts.level.mean : 0;
-    this.#planned = options.plan(options.devices);
-  }
-
-  /** True if parts of the factors are in files. */
-  get hasFactorFiles(): boolean {
-    return factorFileBytes(this.#planned) > 0;
-  }
-
-  /** Binds the plan for these devices to the ratings. */
-  async prepare(
-    devices: readonly DeviceInfo[],
-    from: HostCopy<TrainedFactors> | undefined,
-    ctx: ExecutionContext,
-  ): Promise<Training<TrainedFactors>> {
-    const { plan, start, devices: all } = this.#options;
-    const { biases, rank } = this.#params;
-    const { offset, unit } = this.#facts;
-    const planned = devices === all ? this.#planned : plan(devices);
-    await freeBlocks(Object.values(this.#blocks).flat(), ctx);
-    this.#blocks = await fileBlocks(planned, this.#data, ctx);
-    const made = bindAls(
-      planned,
-      { ...this.#data, blocks: this.#blocks },
-      { biases, mean: this.#mean, offset, unit },
-      from ? startOf(from.factors, rank) : start,
-    );
-    await ctx.executor.spilled?.requireRoom(factorFileBytes(made.plan));
-    for (const cut of made.columnCuts) await placeColumns(cut, { stage: 'cut-columns', local: true }, ctx);
-    const { bound } = made;
-    [this.#planned, this.#bound] = [made.plan, bound];
-    const training = new AlsTraining(this.#data, this.#params, this.#facts, this.#ranking, bound);
-    return Object.assign(training, {
-      bound,
-      keep: made.plan.keep,
-      given: [...made.given],
-      starting: (held: ExecutionContext) => leavePlaced(this.#data, bound, devices, held),
-    });
-  }
-
-  /** Rows of the model, in the ratings' own unit. */
-  sidesOf(factors: TrainedFactors): ModelRows {
-    const { byUser, byItem } = this.#data;
-    const { unit } = this.#facts;
-    const { rank, biases } = this.#params;
-    const rows = { users: byUser.rows, items: byItem.rows };
-    return modelRows(factors, rows, rank, biases ? this.#mean * unit : undefined, unit);
-  }
-
-  /** The plan as it was run. */
-  planOf(result: Parameters<typeof planAfterRun>[2]): PhysicalPlan {
-    return this.#bound ? planAfterRun(this.#planned, this.#bound, result) : this.#planned;
-  }
 }
 
 /**
@@ -358,7 +294,6 @@ export interface LossFacts {
   readonly level: RatingLevel;
   /** For implicit data: see positiveTargets. */
   readonly targets: number;
-  /** For implicit data. */
   readonly positive?: PositiveCounts;
 }
 
@@ -368,144 +303,94 @@ export interface LossFacts {
  */
 const ROUNDING = 1e-6;
 
-type AlsFunctions = Omit<Training<TrainedFactors>, 'bound' | 'keep' | 'given' | 'starting'>;
-
-/** ALS on a bound plan, for the training loop. */
-export class AlsTraining implements AlsFunctions {
-  readonly startLoss = undefined;
-  readonly errorsOfRound?: NonNullable<AlsFunctions['errorsOfRound']>;
-  readonly #data: AlsData;
-  readonly #params: SizedAlsParams;
-  readonly #facts: LossFacts;
-  readonly #ranking: ValidationRanking | undefined;
-  readonly #bound: BoundRun['bound'];
-
-  constructor(
-    data: AlsData,
-    params: SizedAlsParams,
-    facts: LossFacts,
-    ranking: ValidationRanking | undefined,
-    bound: BoundRun['bound'],
-  ) {
-    this.#data = data;
-    this.#params = params;
-    this.#facts = facts;
-    this.#ranking = ranking;
-    this.#bound = bound;
-    // If brief measurements skip a stage, the tasks that solve the users return the loss of their rows. The
-    // errors are then computed from it.
-    if (bound.phases.measure.some(({ brief }) => brief !== undefined))
-      this.errorsOfRound = (measured, round) =>
-        params.implicitPrefs
-          ? this.#implicitOfRound(measured, round)
-          : this.#explicitOfRound(measured, round);
-  }
-
-  round(number: number): JsonObject {
-    const { byUser, byItem } = this.#data;
-    const sizes = { users: byUser.rows, items: byItem.rows, ratings: byUser.ratings };
-    return { cgSteps: stepsOf(this.#params, sizes, number) };
-  }
-
-  check(number: number, results: StepResults): void {
-    const { slices } = this.#bound;
-    const { unit } = this.#facts;
-    requireSolved(number, results, { data: this.#data, slices, params: this.#params, unit });
-  }
-
-  errors(measured: StepResults): TrainingErrors {
-    if (this.#params.implicitPrefs)
-      return {
-        ...implicitErrors(measured, this.#bound.name, this.#params),
-        ...this.#rankingOf(measured),
-      };
-    return trainingErrors(
-      measured,
-      ({ users, items }) => this.#penaltyOf(users, 'users') + this.#penaltyOf(items, 'items'),
-      this.#facts.unit,
-    );
-  }
-
-  /**
-   * The loss has diverged if it exceeds the first loss by nine times its size. The size is |first|, since the
-   * loss of implicit data can be negative: each rating of a repeated pair is counted in place of an
-   * unobserved zero, but the pair has only one such zero. A loss within ROUNDING of the loss of factors that
-   * are 0 is a perfect fit, whose loss is rounding and may rise.
-   */
-  diverged(loss: number, first: number): boolean {
-    return !(loss <= first + 9 * Math.abs(first) + ROUNDING * this.#squares);
-  }
-
-  /** Σ r², the loss if all factors are 0. */
-  get #squares(): number {
-    const { level, unit, targets } = this.#facts;
-    return this.#params.implicitPrefs
-      ? targets
-      : this.#data.byUser.ratings * unit ** 2 * (level.mean ** 2 + level.deviation ** 2);
-  }
-
-  divergence(number: number, loss: number, first: number): DivergedError {
-    const { regParam, solver } = this.#params;
-    const change = isTooLarge(regParam / this.#facts.unit) ? 'Lower' : 'Raise';
-    return new DivergedError(
-      `iteration ${number}, side users: the loss is ${loss}, after ${first} in the first iteration`,
-      {
-        phase: 'train',
-        iteration: number,
-        side: 'users',
-        advice: `${change} regParam (λ), which is ${regParam}${isExact(solver) ? '' : ', or use solver cholesky'}`,
-      },
-    );
-  }
-
-  factors(results: StepResults, last: boolean): TrainedFactors {
-    const factors = { users: this.#side(results, 'users'), items: this.#side(results, 'items') };
-    return last ? factors : keptFactors(factors);
-  }
-
-  #side(results: StepResults, side: 'users' | 'items'): RowPart[] {
-    const { name } = this.#bound;
-    const own = this.#params.biases ? partsOf(results, `${name}/${side}-bias`) : undefined;
-    return rowPartsOf(results, `${name}/${side}`, own);
-  }
-
-  #implicitOfRound(measured: StepResults, round: StepResults): TrainingErrors | undefined {
-    const errors = implicitErrorsOfSolve(measured, solvedObjective(round), this.#facts.targets);
-    return errors && { ...errors, ...this.#rankingOf(measured) };
-  }
-
-  #explicitOfRound(measured: StepResults, round: StepResults): TrainingErrors | undefined {
-    const { unit, level } = this.#facts;
-    const { users, items } = normsOfSides(measured);
-    const ofBiases = this.#params.biases ? items : undefined;
+/** The functions by which the training loop runs ALS. */
+export function alsTraining(
+  { plan, bound, given }: BoundRun,
+  data: AlsData,
+  params: SizedAlsParams,
+  facts: LossFacts,
+  ranking: ValidationRanking | undefined,
+): Training<TrainedFactors> {
+  const { name } = bound;
+  const { byUser, byItem } = data;
+  const { unit, level, offset, targets } = facts;
+  const { implicitPrefs, biases, regParam, solver, biasDamping } = params;
+  const sizes = { users: byUser.rows, items: byItem.rows, ratings: byUser.ratings };
+  const penalties = (norms: Norms) => {
+    const of = (side: Side) =>
+      (regParam / unit) * norms[side].weighted +
+      offset * norms[side].plain +
+      biasPenalty(norms[side], regParam, forSides(biasDamping)[side]);
+    return { users: of('users'), items: of('items') };
+  };
+  const ranked = (measured: StepResults) =>
+    ranking && { testMetrics: ranking.values(placesOf(measured, name)) };
+  const errorsOfRound = (measured: StepResults, round: StepResults): TrainingErrors | undefined => {
+    const objective = solvedObjective(round);
+    if (implicitPrefs) {
+      // The objective covers all pairs, with or without a rating, and the users' penalty.
+      const loss = targets + objective + sumOf(measured, implicitStages.items, 'weighted-norm');
+      return loss * MOST_CANCELLED > targets ? { loss, fromSolve: true, ...ranked(measured) } : undefined;
+    }
+    const norms = normsOfSides(measured);
+    const squares = squaresForObjective(byItem.ratings, level, biases ? norms.items : undefined);
     return solvedErrors(
-      solvedObjective(round),
-      squaresForObjective(this.#data.byItem.ratings, level, ofBiases),
-      { users: this.#penaltyOf(users, 'users'), items: this.#penaltyOf(items, 'items') },
-      this.#data.byUser.ratings,
+      objective,
+      squares,
+      penalties(norms),
+      byUser.ratings,
       unit,
       testErrors(measured, unit),
     );
-  }
-
-  #penaltyOf(norms: SideNorms, side: 'users' | 'items'): number {
-    const { regParam, biasDamping } = this.#params;
-    const { unit, offset } = this.#facts;
-    return (
-      (regParam / unit) * norms.weighted +
-      offset * norms.plain +
-      biasPenalty(norms, regParam, forSides(biasDamping)[side])
-    );
-  }
-
-  #rankingOf(measured: StepResults): Pick<TrainingErrors, 'testMetrics'> | undefined {
-    return this.#ranking && { testMetrics: this.#ranking.values(placesOf(measured, this.#bound.name)) };
-  }
+  };
+  // Σ r², the loss if all factors are 0.
+  const squares = implicitPrefs
+    ? targets
+    : byUser.ratings * unit ** 2 * (level.mean ** 2 + level.deviation ** 2);
+  const factorsOf = (results: StepResults, side: Side): RowPart[] =>
+    rowPartsOf(results, `${name}/${side}`, biases ? partsOf(results, `${name}/${side}-bias`) : undefined);
+  return {
+    bound,
+    keep: plan.keep,
+    given: [...given],
+    startLoss: undefined,
+    round: (number) => ({ cgSteps: stepsOf(params, sizes, number) }),
+    check: (number, results) => requireSolved(number, results, bound, data, params, unit),
+    errors: (measured) => {
+      if (implicitPrefs) return { ...implicitErrors(measured, name, params), ...ranked(measured) };
+      const penalty = (norms: Norms) => {
+        const { users, items } = penalties(norms);
+        return users + items;
+      };
+      return trainingErrors(measured, penalty, unit);
+    },
+    // If brief measurements skip a stage, the tasks that solve the users return the loss of their rows. The
+    // errors are then computed from it.
+    ...(bound.phases.measure.some(({ brief }) => brief !== undefined) && { errorsOfRound }),
+    // The loss of implicit data can be negative, so its size is |first|: each rating of a repeated pair is
+    // counted in place of an unobserved zero, but the pair has only one such zero. A loss within ROUNDING of
+    // the loss of factors that are 0 is a perfect fit, whose loss is rounding and may rise.
+    diverged: (loss, first) => !(loss <= first + 9 * Math.abs(first) + ROUNDING * squares),
+    divergence: (number, loss, first) =>
+      new DivergedError(
+        `iteration ${number}, side users: the loss is ${loss}, after ${first} in the first iteration`,
+        {
+          phase: 'train',
+          iteration: number,
+          side: 'users',
+          advice: `${isTooLarge(regParam / unit) ? 'Lower' : 'Raise'} regParam (λ), which is ${regParam}${isExact(solver) ? '' : ', or use solver cholesky'}`,
+        },
+      ),
+    factors: (results, last) => {
+      const factors = { users: factorsOf(results, 'users'), items: factorsOf(results, 'items') };
+      return last ? factors : keptFactors(factors);
+    },
+  };
 }
 
 /**
- * The ranks and ties of the validation pairs, from all parts. A device that works on slices of users returns them in a
- * Float32Array whose bits are integers.
+ * The ranks and ties of the validation pairs, from all parts. A device that works on slices of users returns
+ * them in a Float32Array whose bits are integers.
  */
 function placesOf(measured: StepResults, name: string): Uint32Array {
   const parts = measured
@@ -524,28 +409,25 @@ function placesOf(measured: StepResults, name: string): Uint32Array {
 function requireSolved(
   number: number,
   results: StepResults,
-  {
-    data,
-    slices,
-    params,
-    unit,
-  }: {
-    readonly data: AlsData;
-    /** The row ranges of the tasks, by stage and part. */
-    readonly slices: Readonly<Record<string, readonly (readonly RowRange[])[]>>;
-    readonly params: SizedAlsParams;
-    readonly unit: number;
-  },
+  { slices }: BoundPlan,
+  data: AlsData,
+  params: SizedAlsParams,
+  unit: number,
 ): void {
-  const blocks = { users: data.byUser, items: data.byItem };
   for (const side of ['items', 'users'] as const) {
-    const bad = badRow(solvedValues(results, side), slices[`update-${side}`], blocks[side].rows);
+    const ratings = side === 'users' ? data.byUser : data.byItem;
+    const bad = badRow(results, side, slices, ratings.rows);
     if (bad === undefined) continue;
     const id = keyText(data[side], bad);
-    const count = lengthOfRow(blocks[side], bad);
-    const largest = largestOf(blocks[side], bad);
+    const count = lengthOfRow(ratings, bad);
+    // 0 if the row's ratings are in a file, or on devices alone.
+    const part = ratings.parts.find(({ from, rows }) => bad < from + rows);
+    const largest = (part?.blocks ?? []).reduce(
+      (most, { block }) => Math.max(most, largestOfRow(block, bad - part!.from)),
+      0,
+    );
     throw new DivergedError(
-      `iteration ${number}, side ${side}: the normal equations of ${side === 'users' ? 'user' : 'item'} ${id} (${count} ratings) are singular or not finite`,
+      `iteration ${number}, side ${side}: the normal equations of ${side.slice(0, -1)} ${id} (${count} ratings) are singular or not finite`,
       {
         phase: 'train',
         iteration: number,
@@ -557,56 +439,27 @@ function requireSolved(
   }
 }
 
-/** Values of the tasks that solve the rows of a side, by part. */
-function solvedValues(results: StepResults, side: 'users' | 'items'): ValuesOf<'update'>[][] {
-  return (['update', 'update-implicit', 'solve-equations', 'end-gradients'] as const).flatMap(
-    (kernel) => results.byPart(`update-${side}`, kernel, 'factors') as ValuesOf<'update'>[][],
-  );
-}
-
 /**
- * The index of the first row, over all parts of a side, whose solution is not finite. A task reports the
- * row's index within its part; a part's values have the order of its slices (row ranges).
+ * The first row, over all parts of a side, whose solution is not finite. A task reports the row's index
+ * within its part; a part's values have the order of its slices (row ranges).
  */
 function badRow(
-  values: readonly (readonly ValuesOf<'update'>[])[],
-  slices: readonly (readonly RowRange[])[],
+  results: StepResults,
+  side: Side,
+  slices: BoundPlan['slices'],
   rows: number,
 ): number | undefined {
+  const stage = `update-${side}`;
+  const values = (['update', 'update-implicit', 'solve-equations', 'end-gradients'] as const).flatMap(
+    (kernel) => results.byPart(stage, kernel, 'factors') as ValuesOf<'update'>[][],
+  );
   let first = 0;
-  for (const [part, ranges] of slices.entries()) {
+  for (const [part, ranges] of slices[stage].entries()) {
     const bad = values[part]?.find((value) => value.badRow >= 0);
     if (bad !== undefined) return Math.min(first + bad.badRow, rows - 1);
     first += ranges.at(-1)?.to ?? 0;
   }
   return undefined;
-}
-
-/** The largest |r| of a row; 0 if its ratings are in a file, or on devices alone. */
-function largestOf({ parts }: Ratings, row: number): number {
-  const part = parts.find(({ from, rows }) => row < from + rows);
-  const blocks = part?.blocks ?? [];
-  return blocks.reduce((most, { block }) => Math.max(most, largestOfRow(block, row - part!.from)), 0);
-}
-
-/**
- * Computes the loss of implicit data from the objective of the users, which is a result of solving them. The
- * objective covers all pairs, with or without a rating, and the users' penalty. `targets`: the constant that
- * it lacks, see positiveTargets. Returns undefined if cancellation leaves too few digits.
- */
-function implicitErrorsOfSolve(
-  measured: StepResults,
-  objective: number,
-  targets: number,
-): TrainingErrors | undefined {
-  const loss =
-    targets +
-    objective +
-    valuesOfStage(measured, implicitStages.items, 'weighted-norm').reduce(
-      (sum, values) => sum + values.sum,
-      0,
-    );
-  return loss * MOST_CANCELLED > targets ? { loss, fromSolve: true } : undefined;
 }
 
 /**
@@ -617,23 +470,21 @@ function implicitErrorsOfSolve(
  * data sets.
  */
 function implicitErrors(measured: StepResults, prefix: string, params: SizedAlsParams): TrainingErrors {
-  const [users, items] = (['users', 'items'] as const).map(
+  const [users, items] = sides.map(
     (side) => measured.partitions(`${prefix}/${implicitNames(side).gram}`)[0].columns.values as Float32Array,
   );
-  const { rank } = params;
   let trace = 0;
-  for (let k = 0; k < rank * rank; k++) trace += users[k] * items[k];
-  const observed = valuesOfStage(measured, implicitStages.error, 'implicit-error').reduce(
-    (sum, values) => sum + values.sum,
-    0,
-  );
-  const penalty = (['users', 'items'] as const).reduce(
-    (all, side) =>
-      valuesOfStage(measured, implicitStages[side], 'weighted-norm').reduce(
-        (sum, values) => sum + values.sum,
-        all,
-      ),
-    0,
-  );
+  for (let k = 0; k < params.rank ** 2; k++) trace += users[k] * items[k];
+  const observed = sumOf(measured, implicitStages.error, 'implicit-error');
+  const penalty = sides.reduce((sum, side) => sumOf(measured, implicitStages[side], 'weighted-norm', sum), 0);
   return { loss: trace / unobservedWeightOf(params) + observed + penalty };
+}
+
+function sumOf(
+  measured: StepResults,
+  stage: string,
+  kernel: 'implicit-error' | 'weighted-norm',
+  before = 0,
+): number {
+  return valuesOfStage(measured, stage, kernel).reduce((sum, values) => sum + values.sum, before);
 }

@@ -3,6 +3,7 @@ import { UsageError } from '../../engine/errors.ts';
 import { withoutControls } from '../../engine/format.ts';
 import type { Json, JsonObject } from '../../engine/json.ts';
 import { PLAN_VERSION, type PhysicalPlan } from '../../engine/plan/physical-plan.ts';
+import type { RatingsProfile } from './sizes.ts';
 
 /** The parts of a plan that determine a run, without measurements. */
 export type GivenPlan = Pick<
@@ -60,19 +61,8 @@ export function savedPlan(plan: PhysicalPlan): JsonObject {
   return JSON.parse(JSON.stringify(deciding(plan))) as JsonObject;
 }
 
-function deciding({
-  planVersion,
-  algorithm,
-  sizes,
-  params,
-  choices,
-  rounds,
-  devices,
-  start,
-  round,
-  measure,
-  end,
-}: GivenPlan): GivenPlan {
+function deciding(plan: GivenPlan): GivenPlan {
+  const { planVersion, algorithm, sizes, params, choices, rounds, devices } = plan;
   const stages = (list: PhysicalPlan['start']) => list.map(({ name, at, work }) => ({ name, at, work }));
   return {
     planVersion,
@@ -82,10 +72,10 @@ function deciding({
     choices,
     rounds,
     devices: devices.map(({ place, kind }) => ({ place, kind })),
-    start: stages(start),
-    round: stages(round),
-    measure: stages(measure),
-    end: stages(end),
+    start: stages(plan.start),
+    round: stages(plan.round),
+    measure: stages(plan.measure),
+    end: stages(plan.end),
   };
 }
 
@@ -133,17 +123,6 @@ export function plannedDevices({ devices }: GivenPlan, { compute, host }: PlanDe
 }
 
 /**
- * Sizes of the ratings that are trained on, and of the ratings as read, which include repeated pairs and
- * pairs of unknown users and items.
- */
-export interface GivenSizes {
-  readonly users: number;
-  readonly items: number;
-  readonly ratings: number;
-  readonly testRatings?: number;
-}
-
-/**
  * The numbers in the plan of parameters for which the caller asks `auto`. The value of `auto` depends on the
  * ratings, so the training is planned with these numbers before the ratings are read. After that, `auto` is
  * computed from the ratings, and the plan must have the same value. The sizes in the plan do not give it:
@@ -159,8 +138,11 @@ export function plannedAutos(
   return Object.fromEntries(entries) as { [name: string]: number };
 }
 
-/** Throws UsageError unless the plan's sizes equal one of the actual sizes. */
-export function requireSizes({ sizes }: GivenPlan, actual: readonly GivenSizes[]): void {
+/**
+ * Throws UsageError unless the plan's sizes equal one of the actual sizes: of the ratings that are trained on, or
+ * of the ratings as read, which include repeated pairs and pairs of unknown users and items.
+ */
+export function requireSizes({ sizes }: GivenPlan, actual: readonly RatingsProfile[]): void {
   requireNone(
     actual.map(({ users, items, ratings, testRatings }) =>
       differencesOf('sizes', sizes, { users, items, ratings, testRatings }),

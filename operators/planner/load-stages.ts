@@ -1,7 +1,17 @@
 import { formatBytes } from '../../engine/format.ts';
-import type { Stage } from '../../engine/plan/stages.ts';
+import type { Stage, TaskPlan } from '../../engine/plan/stages.ts';
 import { HOST, type Place } from '../../engine/plan/place.ts';
 import { type RatingsProfile, loadingBytes, spilledLoadingBytes } from './sizes.ts';
+
+/** A stage of one task. */
+export function taskStage(
+  name: string,
+  at: readonly Place[],
+  task: TaskPlan,
+  more: Partial<Stage> = {},
+): Stage {
+  return { name, at, work: { kind: 'tasks', tasks: [task] }, kernel: task.kernel, ...more };
+}
 
 /** Names of the stages of a fit's graph (engine/run/scope.ts) from reading ratings to training. */
 export const loadingStages = { read: 'read ratings', sort: 'sort ratings', train: 'train' } as const;

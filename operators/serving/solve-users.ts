@@ -9,7 +9,6 @@ import {
   factorsOf,
   type GivenRows,
   gramOf,
-  refsOf,
   type RowsSolver,
   shiftsOf,
   solveRows,
@@ -439,8 +438,8 @@ export async function searchForUser(
   const device = computeDevice(ctx.executor);
   const { place, strideStep } = device.info;
   const block = weighted(ratings, fixed);
-  const ref = refsOf(SEARCH);
-  const [rows, gram] = [ref('rows'), ref('gram')];
+  const name = dataSetName(SEARCH);
+  const [rows, gram] = [partitionRef(`${name}/rows`), partitionRef(`${name}/gram`)];
   const shifts = rule.implicit && shiftsOf(block, model.items, rule).columns.values;
   const mask = maskInput(request.mask);
   const given = [...mask.given];

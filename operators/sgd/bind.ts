@@ -4,7 +4,7 @@ import { dataSetName, type Partition, sharedArray } from '../../engine/partition
 import { type PhysicalPlan, stageNamed } from '../../engine/plan/physical-plan.ts';
 import type { RowRange, Stage, TaskPlan } from '../../engine/plan/stages.ts';
 import { fits } from '../planner/sizes.ts';
-import { bindPlan, type BoundRun, cutKeys, type GivenPart } from '../training/bind-plan.ts';
+import { bindPlan, type BoundRun, cutKeys, type GivenPart, startFromHost } from '../training/bind-plan.ts';
 import {
   deviceOfBand,
   type GivenRole,
@@ -97,7 +97,12 @@ function boundTo(problem: Problem, mayStay: boolean): BoundRun {
     datasets: sgdDataSets(sizesOf(problem), params, schedule, { compute, host }, resident),
     partsOf: (set) => givenParts(problem, name, set),
     slices: sgdSlices(problem.data, laid, schedule, cuts, { device: compute[0], host }),
-    stageOf: (stage) => boundStage(problem, stage),
+    taskOf: (task, stage) => ({
+      ...task,
+      params: { ...task.params, ...paramsOf(problem, stage, task) },
+      ...shapesOf(problem, task),
+    }),
+    stageOf: (stage) => inGrid(problem, stage),
     startOf: start && ((plan) => startFrom(plan, start, epoch)),
     bands: laid.bands,
     blockSizes: ratingsOfBlocks(laid),
@@ -167,24 +172,17 @@ function blockFields(
   );
 }
 
-/** Adds the parameters that depend on the ratings to a stage. */
-function boundStage(problem: Problem, stage: Stage): Stage {
-  const { bands, blocks, tests } = problem.laid;
+/** A stage that visits blocks, with their real grid. */
+function inGrid({ laid: { bands, blocks, tests } }: Problem, stage: Stage): Stage {
   const { work } = stage;
-  if (work.kind !== 'tasks' && work.kind !== 'blocks') return stage;
-  const tasks = work.tasks.map((task) => ({
-    ...task,
-    params: { ...task.params, ...paramsOf(problem, stage.name, task) },
-    ...shapesOf(problem, task),
-  }));
-  if (work.kind === 'tasks') return { ...stage, work: { kind: 'tasks', tasks } };
+  if (work.kind !== 'blocks') return stage;
   const grid = { ...work.grid, rows: bands.rows.length, columns: bands.columns.length };
   const visited = (grid.of === 'tests' ? tests : blocks)?.flat().filter(({ ratings }) => ratings > 0);
   return {
     ...stage,
     tasks: visited?.length,
     partitions: { p: grid.columns, q: grid.rows },
-    work: { ...work, grid, tasks },
+    work: { ...work, grid },
   };
 }
 
@@ -303,23 +301,14 @@ export function startNorms(data: SgdData, params: SgdParams): PenaltyNorms {
   return data.rows.name === 'users' ? { users: rows, items: columns } : { users: columns, items: rows };
 }
 
-/**
- * The stages before the first epoch if initial factors are given: matrices are copied from host memory
- * instead of being drawn or set to zero.
- */
-function startFrom({ start }: PhysicalPlan, { rowSums }: TrainedFactors, epoch: number): Stage[] {
-  const withSums = rowSums !== undefined;
-  return start.flatMap((stage): Stage[] => {
-    const { name, at, work } = stage;
-    if (name === 'initialize-rows') {
-      const data = steppedMatrices(withSums).map((matrix) => matrix.name);
-      return [{ name, at, work: { kind: 'exchange', how: 'move', data, to: 'from-host' } }];
-    }
-    if (name === 'first-batch-order' && work.kind === 'tasks') {
-      const tasks = work.tasks.map((task) => ({ ...task, params: { ...task.params, epoch } }));
-      return [{ ...stage, work: { kind: 'tasks', tasks } }];
-    }
-    return name === 'initialize-columns' || (withSums && work.kind === 'allocate') ? [] : [stage];
+/** The stages before the first epoch if initial factors are given. `epoch`: its number. */
+function startFrom(plan: PhysicalPlan, { rowSums }: TrainedFactors, epoch: number): Stage[] {
+  const data = steppedMatrices(rowSums !== undefined).map(({ name }) => name);
+  return startFromHost(plan, data).map((stage) => {
+    const { name, work } = stage;
+    if (name !== 'first-batch-order' || work.kind !== 'tasks') return stage;
+    const tasks = work.tasks.map((task) => ({ ...task, params: { ...task.params, epoch } }));
+    return { ...stage, work: { kind: 'tasks', tasks } };
   });
 }
 

@@ -26,7 +26,6 @@ import { type EndedTraining, type ValidationPairs, meansFit } from '../training/
 import {
   devicesOf,
   factsStage,
-  type FinalPlan,
   finalPlan,
   finishStages,
   type FitRatings,
@@ -160,11 +159,6 @@ interface SgdInspected {
   readonly test: ValidationPairs | undefined;
 }
 
-interface SgdPlanned extends FinalPlan<SgdSchedule | undefined> {
-  /** The sizes of the ratings that are trained on. */
-  readonly known: RatingsProfile;
-}
-
 /**
  * Trains by SGD, from reading the ratings to the model. Each line is a stage of the scope, which starts when
  * the stages that it names have ended.
@@ -199,12 +193,7 @@ export function fitSgd<Model>(training: SgdTraining, run: FitRun<Model>): Promis
     const options = { seed: params.seed, rankUsers: run.rankUsers };
     return heldOutPairs({ ...pairs, train: ratingsOf(pairs.train) }, options, ctx);
   });
-  const facts = factsStage(
-    run,
-    fit,
-    sorted,
-    async ({ data: { facts: shape } }): Promise<RatingShape> => shape,
-  );
+  const facts = factsStage(run, fit, sorted, async ({ data: loaded }): Promise<RatingShape> => loaded.facts);
   const data = scope.stage('inspected', { read, home, sorted, facts, test }, (found) => found, {
     need: 'none',
   });
@@ -219,17 +208,9 @@ export function fitSgd<Model>(training: SgdTraining, run: FitRun<Model>): Promis
   const known = scope.stage(
     'ratings to train on',
     { data, resumed },
-    ({
-      data: {
-        read: { profile },
-        sorted: { byRow },
-        test: pairs,
-      },
-    }): RatingsProfile => ({
-      ...profile,
-      ratings: byRow.ratings,
-      testRatings: pairs?.block.ratings,
-    }),
+    ({ data: { read: own, sorted: of, test: pairs } }): RatingsProfile => {
+      return { ...own.profile, ratings: of.byRow.ratings, testRatings: pairs?.block.ratings };
+    },
     { after: [heldOut, before] },
   );
   const chosen = scope.stage('plan', { data, known, resumed, warnings }, (found, ctx) =>
@@ -330,6 +311,8 @@ function ratingMeans(training: SgdTraining, { sorted: { data }, facts, test }: S
   return { means, baselines: test?.baselines };
 }
 
+type SgdPlanned = Awaited<ReturnType<typeof sgdPlan>>;
+
 /** The final plan, for the schedule that a given plan names, or else the planner's own. */
 async function sgdPlan(
   training: SgdTraining,
@@ -340,7 +323,7 @@ async function sgdPlan(
     readonly resumed: Parameters<typeof finalPlan>[4];
   },
   { events }: ExecutionContext,
-): Promise<SgdPlanned> {
+) {
   const { data, known, resumed } = found;
   const { home, read } = data;
   const { params } = training;

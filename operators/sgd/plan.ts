@@ -31,7 +31,7 @@ import { strideOf } from '../../engine/plan/bound-plan.ts';
 import { HOST, type Place } from '../../engine/plan/place.ts';
 import type { Stage } from '../../engine/plan/stages.ts';
 import { peakOf } from '../../engine/run/walk.ts';
-import { loadingStages, loadStages } from '../planner/load-stages.ts';
+import { loadingStages, loadStages, taskStage } from '../planner/load-stages.ts';
 import { contracts } from '../tasks/tasks.ts';
 import { type PlanWithoutMemory, speculatesWhereItFits, rankingBytes } from '../training/planned-training.ts';
 import { estimatedSizes, type SgdDataSet, sgdDataSets, steppedMatrices } from './data-sets.ts';
@@ -269,14 +269,9 @@ function startStages(problem: SgdProblem, datasets: readonly SgdDataSet[]): Stag
 }
 
 function initialize(side: 'row' | 'column', parts: number, at: Place, reasons: readonly string[]): Stage {
+  const places = Array.from({ length: parts }, () => at);
   const uses = { keys: `${side}-keys`, factors: `${side}s` };
-  return {
-    name: `initialize-${side}s`,
-    at: Array.from({ length: parts }, () => at),
-    work: { kind: 'tasks', tasks: [{ kernel: 'initialize', uses }] },
-    kernel: 'initialize',
-    reasons,
-  };
+  return taskStage(`initialize-${side}s`, places, { kernel: 'initialize', uses }, { reasons });
 }
 
 /** The stage `sgd-epoch` without its work. */

@@ -1,3 +1,4 @@
+import { taskStage } from '../planner/load-stages.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { DataUse, DataUses, Stage, TaskPlan, Work } from '../../engine/plan/stages.ts';
 import { steppedMatrices, deviceOfBand, rowPartsOf } from './data-sets.ts';
@@ -247,18 +248,13 @@ function waves(round: Round): Stage[] {
   const { profile, params, schedule, host } = round;
   const { workers, columnBands, lanes, precision } = schedule;
   const { before, uses } = betweenVersions(round);
-  const order: Stage = {
-    name: 'wave-order',
-    at: [host.place],
-    work: tasks({
-      kernel: 'wave-order',
-      uses: { order: 'wave-order' },
-      params: { seed: params.seed, workers, columnBands },
-      takes: { epoch: 'epoch' },
-    }),
+  const ofWaves: TaskPlan = {
     kernel: 'wave-order',
-    tasks: 1,
+    uses: { order: 'wave-order' },
+    params: { seed: params.seed, workers, columnBands },
+    takes: { epoch: 'epoch' },
   };
+  const order = taskStage('wave-order', [host.place], ofWaves, { tasks: 1 });
   const task: TaskPlan = {
     kernel: 'sgd-waves',
     uses: { block: 'ratings', order: 'wave-order', ...uses },
@@ -314,20 +310,13 @@ function blocks(round: Round): Stage[] {
 /** Stage that draws the order of batches, for the first epoch or for the next one. */
 export function batchOrder({ seed }: SgdParams, ratings: number, place: string, isFirst: boolean): Stage {
   const batches = Math.ceil(ratings / BATCH_RATINGS);
-  const params = { seed, stream: ORDER_STREAMS.list, batches, ...(isFirst ? { epoch: 1 } : {}) };
-  const kernel = 'batch-order';
-  return {
-    name: isFirst ? 'first-batch-order' : 'batch-order',
-    at: [place],
-    work: tasks({
-      kernel,
-      uses: { order: 'order' },
-      params,
-      ...(isFirst ? {} : { takes: { epoch: 'next' } }),
-    }),
-    kernel,
-    tasks: 1,
+  const task: TaskPlan = {
+    kernel: 'batch-order',
+    uses: { order: 'order' },
+    params: { seed, stream: ORDER_STREAMS.list, batches, ...(isFirst ? { epoch: 1 } : {}) },
+    ...(isFirst ? {} : { takes: { epoch: 'next' } }),
   };
+  return taskStage(isFirst ? 'first-batch-order' : 'batch-order', [place], task, { tasks: 1 });
 }
 
 /**
@@ -370,21 +359,19 @@ function tasks(one: TaskPlan): Work {
 function copies(round: Round): Stage[] {
   const { schedule, device, rowPlaces } = round;
   const segments = schedule.deviceBlocks ? schedule.columnBands : 1;
-  return matricesOf(round).map(({ name, side }) => ({
-    name: `copy-${name}`,
-    at: side === 'row' ? rowPlaces : Array.from({ length: segments }, () => device.place),
-    work: tasks({ kernel: 'copy-rows', uses: { source: { set: name, version: 'old' }, target: name } }),
-    kernel: 'copy-rows',
-  }));
+  const columnPlaces = Array.from({ length: segments }, () => device.place);
+  return matricesOf(round).map(({ name, side }) =>
+    taskStage(`copy-${name}`, side === 'row' ? rowPlaces : columnPlaces, {
+      kernel: 'copy-rows',
+      uses: { source: { set: name, version: 'old' }, target: name },
+    }),
+  );
 }
 
 function shrinkStages({ params, schedule, device, rowPlaces }: Round): Stage[] {
-  return shrinkTasks(params, schedule.rows).map(({ side, task }) => ({
-    name: `shrink-${side}s`,
-    at: side === 'row' ? rowPlaces : [device.place],
-    work: tasks(task),
-    kernel: task.kernel,
-  }));
+  return shrinkTasks(params, schedule.rows).map(({ side, task }) =>
+    taskStage(`shrink-${side}s`, side === 'row' ? rowPlaces : [device.place], task),
+  );
 }
 
 /** Tasks that shrink each side's factors before an epoch; empty if nothing is shrunk. */
@@ -424,13 +411,8 @@ export function measuring(problem: SgdProblem): Stage[] {
 function wholeErrors(problem: SgdProblem): Stage[] {
   const { profile, features: rank, rowPlaces: at, device } = problem;
   const { users, items, ratings, testRatings } = profile;
-  const pass = (name: string, task: TaskPlan, count: number): Stage => ({
-    name,
-    at,
-    work: { kind: 'tasks', tasks: [task] },
-    kernel: task.kernel,
-    tasks: device.wholePasses ? 1 : taskCount(count),
-  });
+  const pass = (name: string, task: TaskPlan, count: number) =>
+    taskStage(name, at, task, { tasks: device.wholePasses ? 1 : taskCount(count) });
   const errors = (name: string, block: string, count: number): Stage => ({
     ...pass(name, errorTask(rank, block), count),
     bytesRead: blockBytes(Math.max(users, items), count),

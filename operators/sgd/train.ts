@@ -10,10 +10,9 @@ import type { BoundRun } from '../training/bind-plan.ts';
 import { partsOf, joinedRows, type ModelRows } from '../training/model-rows.ts';
 import { trainingErrors } from '../training/loss.ts';
 import {
-  type Checkpoints,
   checkpointsOf,
-  type HostCopy,
   type Matrices,
+  type LoopOptions,
   type LoopResult,
   type Training,
   StoppingRule,
@@ -53,23 +52,15 @@ export interface SgdResult extends Omit<LoopResult<unknown>, 'factors'> {
   readonly plan: PhysicalPlan;
 }
 
-export interface TrainSgdOptions {
+export interface TrainSgdOptions extends Pick<
+  LoopOptions<Matrices>,
+  'copySeconds' | 'checkpoints' | 'fetched'
+> {
   /** Devices of the plan that hold factors. */
   readonly devices: readonly DeviceInfo[];
   readonly plan: (devices: readonly DeviceInfo[]) => PhysicalPlan;
-  /** See LoopOptions. */
-  readonly copySeconds?: number;
   /** Most users over which a ranking metric is measured. */
   readonly rankUsers?: number | undefined;
-  /** See LoopOptions. */
-  readonly checkpoints?: Checkpoints<Matrices> | undefined;
-  /** See LoopOptions. */
-  readonly fetched?: (() => void) | undefined;
-}
-
-interface SgdRun extends SgdInput {
-  readonly params: SgdParams;
-  readonly rate: LearningRate;
 }
 
 /**
@@ -91,9 +82,9 @@ export async function trainSgd(
   { devices, plan, copySeconds, rankUsers = RANKED_USERS, checkpoints, fetched }: TrainSgdOptions,
   ctx: ExecutionContext,
 ): Promise<SgdResult> {
-  const { data, test } = input;
-  const training: SgdRun = { ...input, params, rate: new LearningRate(params) };
-  const rank = await rankingOf(training, rankUsers, ctx);
+  const { data, test, start } = input;
+  const rate = new LearningRate(params);
+  const rank = await rankingOf(input, params, rankUsers, ctx);
   let run = plan(devices);
   let steps: BoundPlan | undefined;
   const { factors, ...result } = await runLoop<TrainedFactors>(
@@ -107,10 +98,14 @@ export async function trainSgd(
       checkpoints: checkpointsOf(checkpoints, toMatrices, (matrices) => fromMatrices(matrices, params)),
       measure: rank && ((factors, held) => rank(joinedRows(modelSides(factors, data, params)), held)),
       prepare: async (left, from) => {
-        training.rate.rewind(from?.course as RateCourse | undefined);
-        const made = await boundRun(training, left === devices ? run : plan(left), from, ctx);
+        rate.rewind(from?.course as RateCourse | undefined);
+        const own = left === devices ? run : plan(left);
+        // Worker threads make the layout while this thread converts a model's factors.
+        const laying = layOut(data, { test, schedule: scheduleOf(own), seed: params.seed }, ctx);
+        const given = from?.factors ?? (start && fromModel(start, data, params));
+        const made = bindSgd(own, params, data, await laying, given, 1 + (from?.iteration ?? 0));
         [run, steps] = [made.plan, made.bound];
-        return trainingOf(training, made);
+        return trainingOf(input, params, rate, made);
       },
     },
     ctx,
@@ -124,7 +119,8 @@ export async function trainSgd(
 
 /** The ranking metric for early stopping, on the validation pairs; undefined if none is used. */
 async function rankingOf(
-  { data, test, params }: SgdRun,
+  { data, test }: SgdInput,
+  params: SgdParams,
   rankUsers: number,
   ctx: ExecutionContext,
 ): Promise<ReturnType<typeof validationMetric> | undefined> {
@@ -134,37 +130,13 @@ async function rankingOf(
   return validationMetric(metric, pairs, { rankUsers, seed: params.seed }, ctx);
 }
 
-/**
- * Binds the plan to the ratings. The initial factors come from the last copy, from a model, or are random.
- */
-async function boundRun(
-  { data, test, start, params }: SgdRun,
-  plan: PhysicalPlan,
-  from: HostCopy<TrainedFactors> | undefined,
-  ctx: ExecutionContext,
-): Promise<BoundRun> {
-  // Worker threads make the layout while this thread converts a model's factors.
-  const laying = layOut(data, { test, schedule: scheduleOf(plan), seed: params.seed }, ctx);
-  const given = from?.factors ?? (start && fromModel(start, data, params));
-  return bindSgd(plan, params, data, await laying, given, 1 + (from?.iteration ?? 0));
-}
-
-/**
- * Frees the host memory of ratings in bands that stay on the only device for the whole run. Nothing reads
- * them again: if that device is lost, the run ends with the last copy of the factors.
- */
-async function leaveBands(
-  { ratings }: SgdData,
-  plan: PhysicalPlan,
-  { given }: BoundPlan,
-  ctx: ExecutionContext,
-): Promise<void> {
-  if (ratings.parts.length > 1 && bandsLeave(scheduleOf(plan), plan.devices[0]))
-    await leaveRatings(ratings, given.blocks, plan.devices[0].place, ctx);
-}
-
 /** The functions by which the training loop runs SGD. */
-function trainingOf({ data, start, params, rate }: SgdRun, run: BoundRun): Training<TrainedFactors> {
+function trainingOf(
+  { data, start }: SgdInput,
+  params: SgdParams,
+  rate: LearningRate,
+  run: BoundRun,
+): Training<TrainedFactors> {
   const { plan, bound, given } = run;
   const { ratings, scale, squares } = data;
   const { deviation } = scale;
@@ -174,7 +146,13 @@ function trainingOf({ data, start, params, rate }: SgdRun, run: BoundRun): Train
     bound,
     keep: plan.keep,
     given: [...given],
-    settled: (held) => leaveBands(data, plan, bound, held),
+    // Frees the host memory of ratings in bands that stay on the only device for the whole run. Nothing reads
+    // them again: if that device is lost, the run ends with the last copy of the factors.
+    settled: async (held) => {
+      const [device] = plan.devices;
+      if (ratings.parts.length > 1 && bandsLeave(scheduleOf(plan), device))
+        await leaveRatings(ratings, bound.given.blocks, device.place, held);
+    },
     // The loss with which the first epoch is compared: Σ r², the squared error if all factors are 0, and the
     // penalty of the random initial factors, which is most of the loss if most rows have few ratings. A good
     // first epoch has less, unless all ratings are equal. Then, and if factors are given, the initial loss is

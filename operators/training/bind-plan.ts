@@ -4,7 +4,7 @@ import type { Partition, PartitionRef, SharedColumn } from '../../engine/partiti
 import type { BoundPlan } from '../../engine/plan/bound-plan.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import { HOST, type Place, SPILL } from '../../engine/plan/place.ts';
-import type { DataSet, RowRange, Slice, Stage } from '../../engine/plan/stages.ts';
+import type { DataSet, RowRange, Slice, Stage, TaskPlan } from '../../engine/plan/stages.ts';
 import type { Given } from '../../engine/run/run-steps.ts';
 import { peakOf } from '../../engine/run/walk.ts';
 import { contracts } from '../tasks/tasks.ts';
@@ -25,27 +25,29 @@ export interface BoundRun {
 /**
  * Connects a plan, which was made from estimates, with the actual data: sizes and parts of data sets, and
  * parameters of stages that depend on them. `partsOf` returns the parts of a data set that exists before the
- * first step. `stageOf` adds the parameters to a stage. `startOf` replaces the stages of the start if the
- * factors are given.
+ * first step. `taskOf` adds to a task what depends on the ratings. `stageOf` changes a stage further. `startOf`
+ * replaces the stages of the start if the factors are given.
  */
 export function bindPlan<Set extends DataSet>(
   planned: PhysicalPlan,
   {
     datasets,
     partsOf,
-    stageOf,
+    taskOf,
+    stageOf = (stage) => stage,
     startOf = ({ start }) => start,
     ...bound
   }: Pick<BoundPlan, 'name' | 'slices' | 'bands' | 'blockSizes' | 'blockFields'> & {
     readonly datasets: readonly Set[];
     readonly partsOf: (set: Set) => readonly GivenPart[];
-    readonly stageOf: (stage: Stage) => Stage;
+    readonly taskOf: (task: TaskPlan, stage: string) => TaskPlan;
+    readonly stageOf?: (stage: Stage) => Stage;
     readonly startOf?: ((plan: PhysicalPlan) => readonly Stage[]) | undefined;
   },
 ): BoundRun {
   const parts = datasets.flatMap((set) => (set.given ? [[set.name, partsOf(set)] as const] : []));
   const stages = (list: readonly Stage[]) =>
-    list.map((stage) => stageOf(counted(stage, bound.slices[stage.name])));
+    list.map((stage) => stageOf(withTasks(counted(stage, bound.slices[stage.name]), taskOf)));
   const plan: PhysicalPlan = {
     ...planned,
     datasets,
@@ -66,6 +68,28 @@ export function bindPlan<Set extends DataSet>(
     own.flatMap(({ ref, partition }): Given[] => (partition ? [[ref, partition]] : [])),
   );
   return { plan: withRealCuts(plan, made), bound: made, given };
+}
+
+function withTasks(stage: Stage, taskOf: (task: TaskPlan, stage: string) => TaskPlan): Stage {
+  const { name, work } = stage;
+  if (work.kind !== 'tasks' && work.kind !== 'blocks') return stage;
+  return { ...stage, work: { ...work, tasks: work.tasks.map((task) => taskOf(task, name)) } };
+}
+
+/**
+ * The stages before the first round if initial factors are given: these data sets are copied from host memory
+ * instead of being drawn or set to zero.
+ */
+export function startFromHost({ start }: PhysicalPlan, data: readonly string[]): Stage[] {
+  const draws = start.filter(({ name }) => name.startsWith('initialize'));
+  const { name, at } = draws[0];
+  return start.flatMap((stage): Stage[] => {
+    if (stage === draws[0])
+      return [{ name, at, work: { kind: 'exchange', how: 'move', data, to: 'from-host' } }];
+    const { work } = stage;
+    const isGiven = work.kind === 'allocate' && work.data.every((set) => data.includes(set));
+    return isGiven || draws.includes(stage) ? [] : [stage];
+  });
 }
 
 function counted(stage: Stage, own: readonly (readonly Slice[])[] | undefined): Stage {

@@ -146,6 +146,9 @@ export interface RatingMeans {
   readonly baselines?: Baselines | undefined;
 }
 
+/** The stages with these results. */
+export type StagesOf<Results> = { readonly [Name in keyof Results]: ScopeStage<Results[Name]> };
+
 /** The devices to train on, once they are open. A given plan names them; else all are used. */
 export function devicesOf(given: GivenPlan | undefined, { executor }: ExecutionContext): PlanDevices {
   const devices = planDevices(executor);
@@ -198,17 +201,7 @@ export function readStages<Read>(
 export function validationStage<Read extends ReadRatings, Home, Sorted>(
   { scope, validation }: FitRun<unknown>,
   { form }: FitAlgorithm,
-  {
-    begun,
-    read,
-    home,
-    sorted,
-  }: {
-    readonly begun: ScopeStage<void>;
-    readonly read: ScopeStage<Read>;
-    readonly home: ScopeStage<Home>;
-    readonly sorted: ScopeStage<Sorted>;
-  },
+  { begun, read, home, sorted }: StagesOf<{ begun: void; read: Read; home: Home; sorted: Sorted }>,
   load: (known: KnownPairs, sorted: Sorted, ctx: ExecutionContext) => Promise<ValidationPairs>,
 ): ScopeStage<ValidationPairs | undefined> {
   if (validation === undefined) return constant('validation pairs', undefined);
@@ -229,7 +222,7 @@ export function validationStage<Read extends ReadRatings, Home, Sorted>(
 export function heldOutStage<Data extends { readonly test: ValidationPairs | undefined }>(
   { scope, validation, ranksHeldOut, rankUsers }: FitRun<unknown>,
   { form, params: { seed } }: FitAlgorithm,
-  stages: { readonly [Name in keyof Data]: ScopeStage<Data[Name]> },
+  stages: StagesOf<Data>,
   load: (data: Data, block: RatingBlock, ctx: ExecutionContext) => Promise<HeldOutPairs | undefined>,
 ): ScopeStage<HeldOutPairs | undefined> {
   return scope.stage('held-out pairs', stages, (found, ctx) => {
@@ -362,15 +355,7 @@ export interface Trained {
  */
 export function trainStage<Data, Chosen>(
   { scope, trained }: FitRun<unknown>,
-  {
-    data,
-    heldOut,
-    chosen,
-  }: {
-    readonly data: ScopeStage<Data>;
-    readonly heldOut: ScopeStage<HeldOutPairs | undefined>;
-    readonly chosen: ScopeStage<Chosen>;
-  },
+  { data, heldOut, chosen }: StagesOf<{ data: Data; heldOut: HeldOutPairs | undefined; chosen: Chosen }>,
   train: (
     found: { readonly data: Data; readonly chosen: Chosen; readonly fetched: () => void },
     ctx: ExecutionContext,
@@ -394,14 +379,14 @@ export function finishStages<Model, Data extends InspectedData, Chosen>(
     means,
     chosen,
     trained,
-  }: {
-    readonly data: ScopeStage<Data>;
-    readonly heldOut: ScopeStage<HeldOutPairs | undefined>;
-    readonly warnings: ScopeStage<readonly TrainingWarning[]>;
-    readonly means: ScopeStage<RatingMeans>;
-    readonly chosen: ScopeStage<Chosen>;
-    readonly trained: ScopeStage<Trained>;
-  },
+  }: StagesOf<{
+    data: Data;
+    heldOut: HeldOutPairs | undefined;
+    warnings: readonly TrainingWarning[];
+    means: RatingMeans;
+    chosen: Chosen;
+    trained: Trained;
+  }>,
   factsOf: (
     data: Data,
     chosen: Chosen,

@@ -30,8 +30,10 @@ export function implicitWeights({ alpha, unobservedWeight }: WeightParams): Impl
  * positive ratings. `columns`: number of rows of the other side.
  */
 export function rowShifts(block: RatingBlock, columns: number, params: ShiftParams): Float32Array {
-  const positive = new Int32Array(block.rows);
-  addPositive(positive, block);
+  const { rows, offsets, values } = block;
+  const positive = new Int32Array(rows);
+  for (let row = 0; row < rows; row++)
+    for (let k = offsets[row]; k < offsets[row + 1]; k++) positive[row] += values[k] > 0 ? 1 : 0;
   return shiftsOf(positive, columns, params);
 }
 
@@ -41,11 +43,6 @@ export function rowShifts(block: RatingBlock, columns: number, params: ShiftPara
  */
 export function positiveTargets({ users, sum }: PositiveCounts, { alpha, base }: ImplicitWeights): number {
   return alpha * sum + base * users.reduce((all, count) => all + count, 0);
-}
-
-function addPositive(positive: Int32Array, { rows, offsets, values }: RatingBlock): void {
-  for (let row = 0; row < rows; row++)
-    for (let k = offsets[row]; k < offsets[row + 1]; k++) positive[row] += values[k] > 0 ? 1 : 0;
 }
 
 /** Like rowShifts, from the number of positive ratings of each row. */

@@ -12,11 +12,10 @@ import {
   type AlsProblem,
   otherSide,
   type Side,
-  type SideGrid,
   stepsTogether,
 } from './problem.ts';
 import { partBytes } from '../../../engine/plan/bound-plan.ts';
-import { type Place, SPILL } from '../../../engine/plan/place.ts';
+import { SPILL } from '../../../engine/plan/place.ts';
 import { type AlsDataSet, alsDataSets, estimatedSizes } from './data-sets.ts';
 
 /**
@@ -135,7 +134,8 @@ export function leastBytes(problem: AlsProblem): Record<'device' | 'host' | 'buf
   const passing = { users: 0, items: 0 };
   const buffers: number[] = [];
   // If there are many equal parts, the sizes of a few are computed and multiplied by `times`.
-  const shown = { users: shownOf(problem, 'users'), items: shownOf(problem, 'items') };
+  const shownOf = (side: Side) => ({ ...grid[side], q: Math.min(grid[side].q, 2 * places.length) });
+  const shown = { users: shownOf('users'), items: shownOf('items') };
   for (const set of alsDataSets({ ...problem, grid: shown }, estimatedSizes(problem, shown))) {
     const { role, side, parts, by } = set;
     const [{ rows: own, bytes: ofRatings = 0, at: home }] = parts;
@@ -160,22 +160,14 @@ export function leastBytes(problem: AlsProblem): Record<'device' | 'host' | 'buf
       passing[side] += kind * bytes * (stepsTogether(problem, side) ? places.length : 1);
     else if (here > 0) least.device += (here + 1) * bytes;
     else {
-      least.host += 4 * params.rank * rowsAtHost(home[0], rows[side], own);
+      // Of a side in files, only the parts that are being read and written are in host memory.
+      least.host += 4 * params.rank * (home[0] === SPILL ? 4 * own : rows[side] + own);
       passing[side] += 4 * bytes;
       if (isInBlocks(grid, otherSide[side])) passing[otherSide[side]] += 2 * bytes;
     }
   }
   least.device += Math.max(passing.users, passing.items);
   return { ...least, buffer: UNEQUAL * Math.max(...buffers) };
-}
-
-/** Rows in host memory. Of a side in files, only the parts that are being read and written are there. */
-function rowsAtHost(home: Place, rows: number, ofPart: number): number {
-  return home === SPILL ? 4 * ofPart : rows + ofPart;
-}
-
-function shownOf({ grid, places }: AlsProblem, side: Side): SideGrid {
-  return { ...grid[side], q: Math.min(grid[side].q, 2 * places.length) };
 }
 
 /**

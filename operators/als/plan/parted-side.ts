@@ -2,6 +2,7 @@ import { formatBytes, formatMilliseconds } from '../../../engine/format.ts';
 import type { Place } from '../../../engine/plan/place.ts';
 import type { DataUses, Stage, TaskPlan, DataUse } from '../../../engine/plan/stages.ts';
 import { reduceWay } from './cost.ts';
+import { taskStage } from '../../planner/load-stages.ts';
 import { blockBytes, factorBytes } from '../../planner/sizes.ts';
 import { equationColumns } from '../../tasks/equation-tasks.ts';
 import { implicitUses } from '../implicit/stages.ts';
@@ -112,32 +113,27 @@ export class PartedSide {
     const { params, rows } = this.#problem;
     const places = placesOfFixedParts(this.#problem, this.#side);
     const { q } = this.partitions;
+    const at = Array.from({ length: q }, () => places).flat();
     const task = { kernel, uses: { equations: this.collected, ...uses }, params: { rank: params.rank } };
-    return {
-      name,
-      at: Array.from({ length: q }, () => places).flat(),
-      work: { kind: 'tasks', tasks: [task] },
-      kernel,
+    return taskStage(name, at, task, {
       tasks: q,
       bytesRead: this.sharing * this.bytes(equationColumns(params.rank, params.biases)),
       flops: 2 * this.sharing * rows[this.#side] * params.rank ** 2,
       ...more,
-    };
+    });
   }
 
   /** Stage that runs a task on each part of the solved rows, on each device that takes the part's steps. */
   overRows(name: string, task: TaskPlan, more: Partial<Stage> = {}): Stage {
     const { params, device } = this.#problem;
     const weights = params.implicitPrefs ? { lambda: params.regParam } : regularizationOf(params, this.#side);
-    const tasks = [{ ...task, params: { rank: params.rank, ...weights, ...task.params } }];
-    return {
+    const at = this.everywhere ? this.#problem.places : partPlaces(this.#problem, this.#side);
+    return taskStage(
       name,
-      at: this.everywhere ? this.#problem.places : partPlaces(this.#problem, this.#side),
-      work: { kind: 'tasks', tasks },
-      kernel: task.kernel,
-      tasks: device.wholePasses ? 1 : tasksOfPart(this.#problem, this.#side),
-      ...more,
-    };
+      at,
+      { ...task, params: { rank: params.rank, ...weights, ...task.params } },
+      { tasks: device.wholePasses ? 1 : tasksOfPart(this.#problem, this.#side), ...more },
+    );
   }
 
   /** Stage that sends one vector per row from the row's owner to all devices; none for a single device. */

@@ -4,7 +4,7 @@ import { HOST, SPILL } from '../../../engine/plan/place.ts';
 import type { Stage } from '../../../engine/plan/stages.ts';
 import type { PlanDevices } from '../../../engine/run/devices.ts';
 import { peakOf } from '../../../engine/run/walk.ts';
-import { loadStages } from '../../planner/load-stages.ts';
+import { loadStages, taskStage } from '../../planner/load-stages.ts';
 import {
   type RatingsProfile,
   blockBytes,
@@ -39,7 +39,7 @@ import {
 } from './problem.ts';
 import { fixStages, hasTotals, updateStage, measureStagesOf } from './stages.ts';
 import { hostMemory, keptFileBytes } from './memory.ts';
-import { requireHost } from './refusals.ts';
+import { CapacityError } from '../../../engine/errors.ts';
 import { taskCount } from '../../ratings/row-ranges.ts';
 import type { JsonObject } from '../../../engine/json.ts';
 import { rankWarnings } from '../../evaluation/model-warnings.ts';
@@ -52,24 +52,14 @@ import { ALL_ROWS } from '../solver-choice.ts';
  * and the other side is solved by model parallelism (cuMF, section 4.2: p = 1). If it is fixed in parts, the
  * other side is solved by data parallelism (section 4.3). Throws CapacityError if the plan does not fit.
  */
-export function planOfGrid(
-  profile: RatingsProfile,
-  params: SizedAlsParams,
-  devices: PlanDevices,
-  choices?: AlsChoices,
-  options: AlsPlanOptions = {},
-): PhysicalPlan {
-  const problem = alsProblem(profile, params, devices, choices, options);
-  const { compute, grid } = problem;
-  const plan = speculatesWhereItFits(
-    planOfStages(problem, { ...choices, ...(options.grid === undefined ? {} : { grid: options.grid }) }),
-    {
-      called: 'iteration',
-      params,
-      compute,
-      foreseen: sides.every((side) => grid[side].q === 1 && grid[side].ratings === 'device'),
-    },
-  );
+export function planOfGrid(problem: AlsProblem, choices: PhysicalPlan['choices']): PhysicalPlan {
+  const { compute, grid, params } = problem;
+  const plan = speculatesWhereItFits(planOfStages(problem, choices), {
+    called: 'iteration',
+    params,
+    compute,
+    foreseen: sides.every((side) => grid[side].q === 1 && grid[side].ratings === 'device'),
+  });
   const nz = problem.profile.ratings;
   const blocks = Math.min(...sides.map((side) => grid[side].q * verticalParts(grid, side)));
   requireBindings(plan, { [counted(nz, 'rating')]: Math.ceil((4 * nz) / blocks) });
@@ -86,7 +76,11 @@ export function planOfGrid(
 
 /** The plan without `memory`, which is computed afterwards by simulating the plan's steps. */
 function planOfStages(problem: AlsProblem, choices: PhysicalPlan['choices']): PlanWithoutMemory {
-  const { compute, host, device, rows, testRatings, params } = problem;
+  const { compute, host, device, rows, testRatings, params, places, grid } = problem;
+  const factors = sides.flatMap((side) => {
+    const { factors: own, bias } = sideNames(side, problem);
+    return bias ? [own, bias] : [own];
+  });
   const { ratings } = problem.profile;
   return {
     planVersion: PLAN_VERSION,
@@ -97,16 +91,30 @@ function planOfStages(problem: AlsProblem, choices: PhysicalPlan['choices']): Pl
     choices,
     devices: compute.includes(host) ? compute : [...compute, host],
     datasets: alsDataSets(problem, estimatedSizes(problem)),
-    load: alsLoadStages(problem),
+    load: loadStages(problem.profile, host.place, {
+      kernel: 'counting sort, transpose',
+      bytesWritten: blockBytes(rows.users, ratings) + blockBytes(rows.items, ratings),
+      reasons: [],
+    }),
     start: startStages(problem),
     // The Gram matrix of the new users (implicit data) is used twice: for this round's loss, and for solving
     // the items of the next round.
     round: (['items', 'users'] as const).flatMap((side) => [
-      ...solvingStages(problem, side),
+      ...(sumsOf(grid, side) === undefined
+        ? [updateStage(problem, side)]
+        : sumsOf(grid, side) === 'equations'
+          ? equationStages(problem, side)
+          : vectorStages(problem, side)),
       ...fixStages(problem, side),
     ]),
     measure: measureStagesOf(problem),
-    end: endStages(problem),
+    end: [
+      {
+        name: 'fetch-factors',
+        at: places,
+        work: { kind: 'exchange', how: 'move', data: factors, to: 'host' },
+      },
+    ],
     rounds: params.maxIter,
     keep: { start: false, best: params.earlyStop !== undefined },
     ...(params.implicitPrefs ? {} : rankingBytes(params, { ...rows, ratings, testRatings }, device)),
@@ -114,69 +122,45 @@ function planOfStages(problem: AlsProblem, choices: PhysicalPlan['choices']): Pl
   };
 }
 
-/** Stages that solve the rows of a side. */
-function solvingStages(problem: AlsProblem, side: Side): Stage[] {
-  const sums = sumsOf(problem.grid, side);
-  return sums === undefined
-    ? [updateStage(problem, side)]
-    : sums === 'equations'
-      ? equationStages(problem, side)
-      : vectorStages(problem, side);
-}
-
-function alsLoadStages({ profile, rows, host }: AlsProblem): Stage[] {
-  const { ratings: nz } = profile;
-  return loadStages(profile, host.place, {
-    kernel: 'counting sort, transpose',
-    bytesWritten: blockBytes(rows.users, nz) + blockBytes(rows.items, nz),
-    reasons: [],
-  });
+/** Returns the plan if the host has enough memory for it, else throws. */
+function requireHost(plan: PhysicalPlan, hostBytes = Infinity): PhysicalPlan {
+  const bytes = plan.memory[HOST] ?? 0;
+  if (bytes > hostBytes)
+    throw new CapacityError(
+      `needs ${formatBytes(bytes)} (${bytes} bytes) of host memory, which has ${formatBytes(hostBytes)}`,
+      { phase: 'plan', advice: 'Raise memoryBudget, or use a smaller rank' },
+    );
+  return plan;
 }
 
 /** Makes plans of one training for different grids and devices. */
-export class PlannedGrids {
-  readonly params: SizedAlsParams;
-  readonly #profile: RatingsProfile;
-  readonly #devices: PlanDevices;
-  readonly #choices: AlsChoices | undefined;
-  readonly #options: AlsPlanOptions;
-
-  constructor(
-    profile: RatingsProfile,
-    params: SizedAlsParams,
-    devices: PlanDevices,
-    choices: AlsChoices | undefined,
-    options: AlsPlanOptions,
-  ) {
-    this.params = params;
-    this.#profile = profile;
-    this.#devices = devices;
-    this.#choices = choices;
-    this.#options = options;
-  }
-
-  problemOn(compute = this.#devices.compute): AlsProblem {
-    const devices = { ...this.#devices, compute };
-    return alsProblem(this.#profile, this.params, devices, this.#choices, this.#options);
-  }
-
-  /** The plan of a grid (default: the usual grid). Throws CapacityError if it does not fit. */
-  planOf(grid?: AlsGrid, compute = this.#devices.compute): PhysicalPlan {
-    return requireHost(this.#plan(grid, { ...this.#devices, compute }), this.#options.hostBytes);
-  }
-
-  /** The same training on devices that each have `bytes` bytes of memory. */
-  onDevicesOf(bytes: number): PlannedGrids {
-    const compute = this.#devices.compute.map((device) => ({ ...device, capacityBytes: bytes }));
-    const host = compute.find(({ place }) => place === this.#devices.host.place) ?? this.#devices.host;
-    return new PlannedGrids(this.#profile, this.params, { compute, host }, this.#choices, this.#options);
-  }
-
-  #plan(grid: AlsGrid | undefined, devices: PlanDevices): PhysicalPlan {
-    const options = { ...this.#options, grid };
-    return planOfGrid(this.#profile, this.params, devices, this.#choices, options);
-  }
+export function plannedGrids(
+  profile: RatingsProfile,
+  params: SizedAlsParams,
+  devices: PlanDevices,
+  choices: AlsChoices | undefined,
+  options: AlsPlanOptions,
+) {
+  const problemOn = (compute = devices.compute, grid?: AlsGrid): AlsProblem =>
+    alsProblem(profile, params, { ...devices, compute }, choices, { ...options, grid });
+  return {
+    params,
+    problemOn,
+    /** The plan of a grid (default: the usual grid). Throws CapacityError if it does not fit. */
+    planOf: (grid?: AlsGrid, compute = devices.compute): PhysicalPlan => {
+      const made = planOfGrid(problemOn(compute, grid), { ...choices, ...(grid && { grid }) });
+      return requireHost(made, options.hostBytes);
+    },
+    /** The same training on devices that each have `bytes` bytes of memory. */
+    onDevicesOf: (bytes: number): PlannedGrids => {
+      const compute = devices.compute.map((device) => ({ ...device, capacityBytes: bytes }));
+      const host = compute.find(({ place }) => place === devices.host.place) ?? devices.host;
+      return plannedGrids(profile, params, { compute, host }, choices, options);
+    },
+  };
 }
+
+export interface PlannedGrids extends ReturnType<typeof plannedGrids> {}
 
 /** Stages that send ratings to their places, draw users, and set items to zero. */
 function startStages(problem: AlsProblem): Stage[] {
@@ -203,38 +187,24 @@ function startStages(problem: AlsProblem): Stage[] {
       work: { kind: 'exchange', how: 'move', data: given, to: 'places' },
       ...(device.ownMemory ? { exchange: `${formatBytes(ratingBytes(profile))} up` } : {}),
     },
-    {
-      name: 'initialize',
-      at: Array.from({ length: grid.users.q }, () => host.place),
-      work: {
-        kind: 'tasks',
-        tasks: [
-          {
-            kernel: 'initialize',
-            uses: { keys: users.keys, factors: users.factors },
-            params: { rank: params.rank, seed: params.seed, nonnegative: absolute },
-          },
+    taskStage(
+      'initialize',
+      Array.from({ length: grid.users.q }, () => host.place),
+      {
+        kernel: 'initialize',
+        uses: { keys: users.keys, factors: users.factors },
+        params: { rank: params.rank, seed: params.seed, nonnegative: absolute },
+      },
+      {
+        tasks: Math.min(rows.users, taskCount(profile.ratings)),
+        bytesWritten: factorBytes(rows.users, params.rank),
+        reasons: [
+          `items are solved first, from user factors that are ${absolute ? 'absolute values of ' : ''}Gaussian numbers, scaled to length 1 and drawn by seed and external id`,
         ],
       },
-      kernel: 'initialize',
-      tasks: Math.min(rows.users, taskCount(profile.ratings)),
-      bytesWritten: factorBytes(rows.users, params.rank),
-      reasons: [
-        `items are solved first, from user factors that are ${absolute ? 'absolute values of ' : ''}Gaussian numbers, scaled to length 1 and drawn by seed and external id`,
-      ],
-    },
+    ),
     { name: 'allocate', at: places, work: { kind: 'allocate', data: zeros } },
     ...fixStages(problem, 'users'),
-  ];
-}
-
-function endStages(problem: AlsProblem): Stage[] {
-  const data = sides.flatMap((side) => {
-    const { factors, bias } = sideNames(side, problem);
-    return [factors, ...(bias ? [bias] : [])];
-  });
-  return [
-    { name: 'fetch-factors', at: problem.places, work: { kind: 'exchange', how: 'move', data, to: 'host' } },
   ];
 }
 
@@ -298,7 +268,8 @@ function planReasons(problem: AlsProblem): string[] {
             `factors and biases${params.nonnegative ? '; factors are kept >= 0, biases are not' : ''}`,
         ]
       : []),
-    ...homeReasons(problem),
+    ...factorReasons(problem),
+    ...ratingReasons(problem),
     ...deviceReasons(problem),
   ];
 }
@@ -332,11 +303,6 @@ function sumsReasons({ grid, places, solver, params }: AlsProblem): string[] {
   if (places.length === 1 || !ofEquations || solver.cgBelow >= ALL_ROWS) return [];
   const advice = params.nonnegative ? '' : '; solver cg lets them exchange vectors, which are smaller';
   return [`devices exchange normal equations, which the solver ${solver.kernel} needs${advice}`];
-}
-
-/** The reasons printed if the device does not keep all ratings and factors for the whole run. */
-function homeReasons(problem: AlsProblem): string[] {
-  return [...factorReasons(problem), ...ratingReasons(problem)];
 }
 
 function factorReasons({ grid }: AlsProblem): string[] {

@@ -1,12 +1,21 @@
 import type { JsonObject } from '../../../engine/json.ts';
 import { formatBytes } from '../../../engine/format.ts';
 import type { DataUses, Stage, TaskPlan } from '../../../engine/plan/stages.ts';
-import { MAXIMUM_FORMED_RANK } from '../../params/common.ts';
+import { MAXIMUM_FORMED_RANK, rankingMetricOf } from '../../params/common.ts';
 import { forSides } from '../../params/table.ts';
 import { blockBytes, factorBytes, factorStride } from '../../planner/sizes.ts';
 import type { KernelChoice } from '../../tasks/tasks.ts';
-import { gramOfParts, gramStage, implicitUses, implicitMeasure } from '../implicit/stages.ts';
-import { implicitWeights } from '../implicit/weights.ts';
+import { depthOf, parseMetric } from '../../evaluation/ranking/ranking-metrics.ts';
+import { taskStage } from '../../planner/load-stages.ts';
+import {
+  gramSlices,
+  implicitNames,
+  implicitStages,
+  implicitUses,
+  rankSlices,
+  TEST_PLACES,
+} from '../implicit/stages.ts';
+import { implicitWeights, unobservedWeightOf } from '../implicit/weights.ts';
 import type { SizedAlsParams } from '../als-params.ts';
 import { solverParams, takesFewer } from '../solver-choice.ts';
 import { tiledReason, tilingOf } from '../tiles.ts';
@@ -28,6 +37,7 @@ import {
   fixedUse,
   overRatings,
   ratingPlaces,
+  sides,
 } from './problem.ts';
 import type { RowRegularization } from '../../tasks/task-types.ts';
 import { measureStages } from '../../training/loss.ts';
@@ -237,17 +247,7 @@ export function regularizationOf(
 export function fixStages(problem: AlsProblem, side: Side): Stage[] {
   const { params, places, rows, device, grid } = problem;
   const names = sideNames(side, problem);
-  const gram = !params.implicitPrefs
-    ? []
-    : hasGramOfParts(grid, side, places.length)
-      ? gramOfParts(
-          side,
-          rows[side],
-          params,
-          { parts: partPlaces(problem, side), places },
-          device.wholePasses,
-        )
-      : [gramStage(side, names.whole, rows[side], params, places, device.wholePasses)];
+  const gram = params.implicitPrefs ? gramStages(problem, side) : [];
   if (grid[side].fixed === 'parts' || names.whole === names.factors) return gram;
   const each = (isHalfOnly(problem, side) ? 2 : 4) * factorStride(params.rank, device.strideStep);
   const moved = Math.ceil(rows[side] * (1 - (grid[side].common ?? 0))) * each;
@@ -272,6 +272,47 @@ export function fixStages(problem: AlsProblem, side: Side): Stage[] {
   return [gather, ...gram];
 }
 
+/**
+ * Stages that compute a side's Gram matrix: of the whole side, or of each part, which each device then adds in
+ * part order.
+ */
+function gramStages(problem: AlsProblem, side: Side): Stage[] {
+  const { params, places, rows, grid, device } = problem;
+  const { rank } = params;
+  const { gram, grams } = implicitNames(side);
+  const ofParts = hasGramOfParts(grid, side, places.length);
+  const parts = partPlaces(problem, side);
+  const uses = ofParts ? { factors: side, gram: grams } : { factors: sideNames(side, problem).whole, gram };
+  const stage = taskStage(
+    ofParts ? `grams-${side}` : `gram-${side}`,
+    ofParts ? parts : places,
+    { kernel: 'gram', uses, params: { rank, weight: unobservedWeightOf(params) } },
+    {
+      tasks: gramSlices(rank, device.wholePasses).length,
+      bytesRead: factorBytes(rows[side], rank),
+      flops: rows[side] * rank * (rank + 1),
+    },
+  );
+  if (!ofParts) return [stage];
+  const add: TaskPlan = {
+    kernel: 'add-rows',
+    uses: { addend: { set: grams, part: 'column' }, sum: gram },
+    params: { from: 0, to: rank },
+  };
+  const cut = { rows: places.length, columns: parts.length, of: gram };
+  return [
+    stage,
+    { name: `allocate-gram-${side}`, at: places, work: { kind: 'allocate', data: [gram] } },
+    {
+      name: `gram-${side}`,
+      at: places,
+      work: { kind: 'blocks', tasks: [add], order: 'rows', seed: 0, grid: cut },
+      kernel: 'add-rows',
+      tasks: parts.length,
+    },
+  ];
+}
+
 /** Name of the pipeline that solves and gathers the parts of a side. */
 export function pipelineName(side: Side): string {
   return `${side}-by-parts`;
@@ -283,102 +324,128 @@ function pipelineOf({ grid, places }: AlsProblem, side: Side): Pick<Stage, 'pipe
 
 /**
  * Stages that measure the errors on the training set and the validation set, and the penalty of each side.
+ *
+ * The loss of implicit data is computed without m x n predictions: Σ w₀ (x_uᵀθ_v)² over all pairs from the
+ * product of both Gram matrices; then a pass over the ratings corrects the observed pairs. If solving the users
+ * computes that loss, its value already includes their penalty and all pairs, and a brief measurement skips
+ * these stages.
  */
 export function measureStagesOf(problem: AlsProblem): Stage[] {
   const { profile, testRatings, params } = problem;
-  if (params.implicitPrefs) return implicitStages(problem);
-  return [
-    { ...errorStage(problem, measureStages.train, 'ratings-by-user', profile.ratings), ...passOf(problem) },
-    normStage(problem, 'users'),
+  const implicit = params.implicitPrefs;
+  const pass = passOf(problem);
+  const brief = implicit && pass.brief ? { brief: pass.brief } : {};
+  const name = implicit ? implicitStages.error : measureStages.train;
+  const measured = [
+    { ...errorStage(problem, name, 'ratings-by-user', profile.ratings), ...pass },
+    { ...normStage(problem, 'users'), ...brief },
     normStage(problem, 'items'),
-    ...(testRatings === undefined
-      ? []
-      : [errorStage(problem, measureStages.test, 'test-ratings', testRatings)]),
+  ];
+  if (!implicit)
+    return testRatings === undefined
+      ? measured
+      : [...measured, errorStage(problem, measureStages.test, 'test-ratings', testRatings)];
+  const data = sides.map((side) => implicitNames(side).gram);
+  const grams = [...new Set(partPlaces(problem, 'users'))];
+  return [
+    ...measured,
+    {
+      name: implicitStages.grams,
+      at: grams,
+      work: { kind: 'exchange', how: 'move', data, to: 'host' },
+      ...brief,
+    },
+    ...(testRatings === undefined ? [] : rankStages(problem)),
   ];
 }
 
-/** Stage that sums e² and |e| over the ratings of the data set `block`, which is sorted by user. */
+/**
+ * Stage that sums e² and |e|, or for implicit data the corrections of the loss, over the ratings of the data
+ * set `block`, which is sorted by user.
+ */
 function errorStage(problem: AlsProblem, name: string, block: string, ratings: number): Stage {
-  const { params, rows } = problem;
+  const { params, rows, grid } = problem;
+  const { rank, implicitPrefs } = params;
   const [users, items] = [sideNames('users', problem), sideNames('items', problem)];
   const biases: DataUses =
     users.bias && items.bias && items.wholeBias
       ? { rowBias: users.bias, columnBias: fixedUse(problem, 'users', items.wholeBias, items.bias) }
       : {};
   const columnFactors = fixedUse(problem, 'users', items.whole, items.factors);
+  const task: TaskPlan = {
+    kernel: implicitPrefs ? 'implicit-error' : 'squared-error',
+    uses: { block, rowFactors: users.factors, columnFactors, ...biases },
+    params: { rank, ...(implicitPrefs ? { ...implicitWeights(params) } : {}) },
+  };
   return {
     name,
     at: ratingPlaces(problem, 'users'),
-    work: overRatings(problem, 'users', block, [
-      {
-        kernel: 'squared-error',
-        uses: { block, rowFactors: users.factors, columnFactors, ...biases },
-        params: { rank: params.rank },
-      },
-    ]),
-    kernel: 'squared-error',
+    work: overRatings(problem, 'users', block, [task]),
+    kernel: task.kernel,
     tasks: tasksOfPart(problem, 'users', ratings),
-    partitions: partitionsOf(problem),
-    bytesRead: blockBytes(rows.users, ratings),
-    flops: 2 * ratings * params.rank,
+    partitions: { p: verticalParts(grid, 'users'), q: grid.users.q },
+    ...(implicitPrefs ? {} : { bytesRead: blockBytes(rows.users, ratings) }),
+    flops: 2 * ratings * rank,
   };
 }
 
 /** Stage that sums the squared norms of a side's rows, from which the penalty is computed. */
 function normStage(problem: AlsProblem, side: Side): Stage {
   const { params, grid } = problem;
+  const { rank, regExponent, implicitPrefs } = params;
   const { bias, factors, lengths, ratings, totals } = sideNames(side, problem);
-  const ofBiases: DataUses = bias
-    ? { bias, ...(side === 'items' && hasTotals(problem) ? { totals } : {}) }
-    : {};
-  return {
-    name: measureStages[side],
-    at: partPlaces(problem, side),
-    work: {
-      kind: 'tasks',
-      tasks: [
-        {
-          kernel: 'weighted-norm',
-          uses: { block: hasLengths(grid, side) ? lengths : ratings, factors, ...ofBiases },
-          params: {
-            rank: params.rank,
-            ...(params.regExponent === 1 ? {} : { exponent: params.regExponent }),
-          },
-        },
-      ],
-    },
-    kernel: 'weighted-norm',
-    tasks: tasksOfPart(problem, side),
-  };
-}
-
-function implicitStages(problem: AlsProblem): Stage[] {
-  const { profile, testRatings, params, device, rows } = problem;
-  const [users, items] = [sideNames('users', problem), sideNames('items', problem)];
-  const uses = {
-    block: 'ratings-by-user',
-    rowFactors: users.factors,
-    columnFactors: fixedUse(problem, 'users', items.whole, items.factors),
-  };
-  const error = {
-    at: ratingPlaces(problem, 'users'),
-    work: overRatings(problem, 'users', 'ratings-by-user', [
-      { kernel: 'implicit-error', uses, params: { rank: params.rank, ...implicitWeights(params) } },
-    ]),
-    ...passOf(problem),
-    partitions: partitionsOf(problem),
-  };
-  return implicitMeasure(
-    params,
-    error,
-    items.whole,
-    { users: partPlaces(problem, 'users'), items: partPlaces(problem, 'items') },
-    { users: tasksOfPart(problem, 'users'), items: tasksOfPart(problem, 'items') },
-    profile.ratings,
-    testRatings === undefined ? undefined : { users: rows.users, whole: device.wholePasses },
+  const uses: DataUses = implicitPrefs
+    ? { shifts: implicitNames(side).shifts, factors }
+    : {
+        block: hasLengths(grid, side) ? lengths : ratings,
+        factors,
+        ...(bias ? { bias } : {}),
+        ...(bias && side === 'items' && hasTotals(problem) ? { totals } : {}),
+      };
+  const exponent = implicitPrefs || regExponent === 1 ? {} : { exponent: regExponent };
+  return taskStage(
+    measureStages[side],
+    partPlaces(problem, side),
+    { kernel: 'weighted-norm', uses, params: { rank, ...exponent } },
+    { tasks: tasksOfPart(problem, side) },
   );
 }
 
-function partitionsOf({ grid }: AlsProblem): NonNullable<Stage['partitions']> {
-  return { p: verticalParts(grid, 'users'), q: grid.users.q };
+/**
+ * Stages that rank each validation pair among all items that the user has not rated in the training set, and
+ * fetch the ranks.
+ */
+function rankStages(problem: AlsProblem): Stage[] {
+  const { params, device, rows } = problem;
+  const { rank } = params;
+  const at = partPlaces(problem, 'users');
+  const { metric, k = 1 } = parseMetric(rankingMetricOf(params) ?? 'auc', 'earlyStopMetric');
+  // The top ranks that the metric distinguishes, such as 20 for ndcg@20; undefined if it needs all.
+  const depth = depthOf([metric], [k]);
+  const uses = {
+    rowFactors: 'users',
+    columnFactors: sideNames('items', problem).whole,
+    listed: 'test-ratings',
+    exclude: 'ratings-by-user',
+    places: TEST_PLACES,
+  };
+  return [
+    taskStage(
+      implicitStages.ranks,
+      at,
+      { kernel: 'rank-listed', uses, params: { rank, ...(depth === undefined ? {} : { depth }) } },
+      {
+        tasks: rankSlices(Math.ceil(rows.users / at.length), device.wholePasses).length,
+        partitions: { p: 1, q: at.length },
+        reasons: [
+          `${rankingMetricOf(params)} of the validation set: all items that a user has not rated are ranked`,
+        ],
+      },
+    ),
+    {
+      name: implicitStages.places,
+      at,
+      work: { kind: 'exchange', how: 'move', data: [TEST_PLACES], to: 'host' },
+    },
+  ];
 }

@@ -3,14 +3,13 @@ import type { Device } from '../../../engine/run/device.ts';
 import { computeDevice } from '../../../engine/run/devices.ts';
 import { runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
-import { factorStride } from '../../planner/sizes.ts';
+import { dataSetName, partitionRef } from '../../../engine/partition.ts';
 import { blockOf, emptyBlock, hostForm, type RatingBlock, rowsOfBlock } from '../../ratings/ratings.ts';
 import { equationColumns } from '../../tasks/equation-tasks.ts';
-import { addSliced } from '../../tasks/run-tasks.ts';
 import { contracts } from '../../tasks/tasks.ts';
 import type { SizedAlsParams } from '../als-params.ts';
 import { implicitWeights } from '../implicit/weights.ts';
-import { factorsOf, type PlacedFactors, refsOf, slicesOf } from './solve-rows.ts';
+import { factorsOf, type PlacedFactors, RowsRun, slicesOf } from './solve-rows.ts';
 
 const STAGE = 'equation-shares';
 
@@ -75,7 +74,7 @@ export class EquationShares {
     if (this.#placed?.version === version) return;
     await this.rest();
     const { rank } = this.#params;
-    const factors = { ref: refsOf(STAGE)('fixed'), rows: rows.length / rank };
+    const factors = { ref: partitionRef(`${dataSetName(STAGE)}/fixed`), rows: rows.length / rank };
     await runSteps([], this.#ctx, {
       given: [[factors.ref, factorsOf(rows, rank), this.#device.info.place]],
     });
@@ -97,25 +96,18 @@ export class EquationShares {
   async #sum(from: number, to: number): Promise<Float32Array> {
     if (this.#placed === undefined) throw new Error('no version of the rows is placed');
     const { rank, implicitPrefs } = this.#params;
-    const { place, strideStep } = this.#device.info;
-    const ref = refsOf(STAGE);
-    const block = rowsOfBlock(this.#cut.block, from, to, ref('block'));
-    const equations = ref('equations');
-    const columns = equationColumns(rank, false);
-    const steps = new StepList(contracts);
-    const shape = { rows: to - from, columns, stride: factorStride(columns, strideStep) };
-    steps.allocate(STAGE, place, equations, shape);
+    const run = new RowsRun(STAGE, this.#device, this.#ctx);
+    const block = rowsOfBlock(this.#cut.block, from, to, run.ref('block'));
+    run.put(block.ref, hostForm(block));
+    const equations = run.make('equations', to - from, equationColumns(rank, false));
     const task = {
       kernel: 'normal-equations' as const,
       inputs: { block: block.ref, fixed: this.#placed.factors.ref },
       outputs: { equations },
       params: { rank, ...(implicitPrefs && { implicit: implicitWeights(this.#params) }) },
     };
-    addSliced(steps, STAGE, place, task, slicesOf(block, this.#device));
-    steps.handOut(STAGE, equations, place);
-    steps.free(STAGE, place, [block.ref, equations]);
-    const given = [[block.ref, hostForm(block), place] as const];
-    const { handed } = await runSteps(steps.steps, this.#ctx, { given });
+    run.add(task, slicesOf(block, this.#device));
+    const { handed } = await run.end([equations]);
     return handed[0].columns.values as Float32Array;
   }
 

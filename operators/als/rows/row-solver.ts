@@ -1,6 +1,7 @@
 import { type KeyColumn, keyCount, keyText, UNKNOWN_KEY } from '../../../engine/keys/key-column.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { Device } from '../../../engine/run/device.ts';
+import type { RowRange } from '../../../engine/plan/stages.ts';
 import { computeDevice } from '../../../engine/run/devices.ts';
 import { type Given, runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
@@ -15,7 +16,7 @@ import { kernelOf } from '../plan/stages.ts';
 import { inUnit } from '../rating-unit.ts';
 import { chooseSolver, solverParams } from '../solver-choice.ts';
 import { tilingOf } from '../tiles.ts';
-import { sharedArray, type Partition, dataSetName, type PartitionRef } from '../../../engine/partition.ts';
+import { sharedArray, dataSetName, partitionRef } from '../../../engine/partition.ts';
 import { roundToHalf, copyNumbers } from '../../../engine/numbers/half.ts';
 import {
   emptyGram,
@@ -26,7 +27,7 @@ import {
   slicesOf,
   factorsOf,
   outcomeOf,
-  refsOf,
+  RowsRun,
   shiftsOf,
   type SolveOutcome,
   type GivenRows,
@@ -37,7 +38,7 @@ import { DivergedError } from '../../../engine/errors.ts';
 import { largestOfRow, type RowSizes, unsolvedAdvice } from '../solved-loss.ts';
 import { factorStride } from '../../planner/sizes.ts';
 import { equationColumns } from '../../tasks/equation-tasks.ts';
-import { addSliced, valuesOfStage } from '../../tasks/run-tasks.ts';
+import { valuesOfStage } from '../../tasks/run-tasks.ts';
 
 const STAGE = 'solve-rows';
 
@@ -194,16 +195,11 @@ export class RowSolver {
     const isFirst = this.#version === undefined;
     const rows = isFirst ? sharedArray(Float32Array, this.block.rows * rank) : this.#rows;
     const { block, columns } = this;
-    const given = { block, columns, fromZeros: isFirst || fromZeros, gram };
+    const given = { own: rows, block, columns, fromZeros: isFirst || fromZeros, gram };
     const solving = { stage: STAGE, rule: this.#rule, device: this.#device };
     const { badRow, objective } = sums
-      ? await solveSummed(rows, { ...given, sums }, { ...solving, solver: this.#choice() }, this.#ctx)
-      : await solveInPlace(
-          rows,
-          { ...given, fixed: this.#fixed },
-          { ...solving, solver: await this.#solver() },
-          this.#ctx,
-        );
+      ? await solveSummed(given, sums, { ...solving, solver: this.#choice() }, this.#ctx)
+      : await solveInPlace(given, this.#fixed, { ...solving, solver: await this.#solver() }, this.#ctx);
     const solved = this.#hold(version, rows);
     this.#objective = objective;
     if (badRow >= 0) throw divergedRow(badRow, this, { params: this.#params, unit: this.#unit });
@@ -246,11 +242,48 @@ export class RowSolver {
    * The contribution of the rows to the loss. `errors`: true to include the errors of the ratings. Only the
    * blocks of one side may report them, since every rating is in a block of each side.
    */
-  loss(errors: boolean): Promise<RowsLoss | { readonly penalty: number }> {
-    const [params, rule, unit, device] = [this.#params, this.#rule, this.#unit, this.#device];
+  async loss(errors: boolean): Promise<RowsLoss | { readonly penalty: number }> {
     const { block, columns } = this;
-    const given = { block, columns, rows: this.#rows, fixed: this.#fixed };
-    return lossOfRows(given, { errors, params, rule, unit, device }, this.#ctx);
+    const [unit, device] = [this.#unit, this.#device];
+    const { rank, implicitPrefs, regExponent, regParam } = this.#params;
+    if (this.#isEmpty)
+      return implicitPrefs ? { observed: 0, penalty: 0 } : { squared: 0, absolute: 0, count: 0, penalty: 0 };
+    const run = new RowsRun(ROWS_LOSS, device, this.#ctx);
+    const factors = run.put('rows', factorsOf(this.#rows, rank));
+    const columnFactors = run.factors('fixed', this.#fixed, rank);
+    const inputs = { block: block.ref, rowFactors: factors, columnFactors };
+    const slices = slicesOf(block, device);
+    const sumOf = (values: readonly { readonly sum: number }[]) =>
+      values.reduce((all, one) => all + one.sum, 0);
+    if (implicitPrefs) {
+      const shifts = run.put('shifts', shiftsOf(block, columns, this.#rule));
+      const params = { rank, ...implicitWeights(this.#params) };
+      if (errors) run.add({ kernel: 'implicit-error', inputs, outputs: {}, params }, slices);
+      run.add(
+        { kernel: 'weighted-norm', inputs: { shifts, factors }, outputs: {}, params: { rank } },
+        slices,
+      );
+      const results = await run.end();
+      return {
+        ...(errors ? { observed: sumOf(valuesOfStage(results, ROWS_LOSS, 'implicit-error')) } : {}),
+        penalty: sumOf(valuesOfStage(results, ROWS_LOSS, 'weighted-norm')),
+      };
+    }
+    const params = { rank, ...(regExponent === 1 ? {} : { exponent: regExponent }) };
+    if (errors) run.add({ kernel: 'squared-error', inputs, outputs: {}, params: { rank } }, slices);
+    run.add({ kernel: 'weighted-norm', inputs: { block: block.ref, factors }, outputs: {}, params }, slices);
+    const results = await run.end();
+    const penalty = regParam * unit * sumOf(valuesOfStage(results, ROWS_LOSS, 'weighted-norm'));
+    if (!errors) return { penalty };
+    const squares = valuesOfStage(results, ROWS_LOSS, 'squared-error');
+    const total = (name: 'squared' | 'absolute' | 'count') =>
+      squares.reduce((all, values) => all + values[name], 0);
+    return {
+      squared: unit ** 2 * total('squared'),
+      absolute: unit * total('absolute'),
+      count: total('count'),
+      penalty,
+    };
   }
 
   /**
@@ -320,136 +353,97 @@ function divergedRow(
 export const chunkLimit = { bytes: 32 << 20 };
 
 /** Ranges of rows that are solved one after the other, so that their matrices take little memory. */
-export function chunksOf(rows: number, stride: number): { readonly from: number; readonly to: number }[] {
-  const most = Math.max(1, Math.floor(chunkLimit.bytes / (4 * stride)));
+export function chunksOf(rows: number, numbers: number): RowRange[] {
+  const most = Math.max(1, Math.floor(chunkLimit.bytes / (4 * numbers)));
   return Array.from({ length: Math.ceil(rows / most) }, (_, chunk) => ({
     from: chunk * most,
     to: Math.min(rows, (chunk + 1) * most),
   }));
 }
 
+/** Rows to solve, over the rows before. `fromZeros`: conjugate gradients start from zeros. */
+interface RowsInPlace extends Pick<GivenRows, 'block' | 'columns'> {
+  readonly own: Float32Array;
+  readonly fromZeros: boolean;
+  /** For implicit data the Gram matrix of the whole fixed side, else not read. */
+  readonly gram: Float32Array;
+}
+
 /**
- * Solves the rows of a block that is on the device, and writes them over `own`, the rows before. A CPU solves
- * some of them at a time; the ratings are not copied for that. The rows do not depend on each other, so their
- * bits are the same. `fromZeros`: conjugate gradients start from zeros. After a row without a finite solution
- * the rows of later chunks are unchanged.
+ * Solves the rows in chunks. They do not depend on each other, so their bits are the same. After a row without a finite solution later rows are unchanged.
+ * `numbers`: of a row on the device.
  */
+async function inChunks(
+  { own, block: all, ...rows }: RowsInPlace,
+  { stage, rule: { rank } }: Pick<RowsSolving, 'stage' | 'rule'>,
+  numbers: number,
+  solve: (rows: RowsInPlace, from: number, to: number) => Promise<SolveOutcome>,
+): Promise<SolveOutcome> {
+  const name = dataSetName(stage);
+  let objective = 0;
+  for (const { from, to } of chunksOf(all.rows, numbers)) {
+    const block = rowsOfBlock(all, from, to, { name, partition: from, version: 0 });
+    const before = own.subarray(from * rank, to * rank);
+    const solved = await solve({ ...rows, own: before, block }, from, to);
+    objective += solved.objective;
+    if (solved.badRow >= 0) return { badRow: from + solved.badRow, objective };
+  }
+  return { badRow: -1, objective };
+}
+
+/** Solves rows from the fixed side. Their ratings are on the device; a CPU solves some rows at a time. */
 async function solveInPlace(
-  own: Float32Array,
-  { fromZeros, ...rows }: Omit<GivenRows, 'previous' | 'placed'> & { readonly fromZeros: boolean },
+  rows: RowsInPlace,
+  fixed: Float32Array | PlacedFactors,
   solving: RowsSolving,
   ctx: ExecutionContext,
 ): Promise<SolveOutcome> {
   const { kind, strideStep } = solving.device.info;
-  const { rank } = solving.rule;
-  const chunks = kind === 'cpu' ? chunksOf(rows.block.rows, factorStride(rank, strideStep)) : [];
-  const solve = async (
-    part: { readonly block: RatingBlock; readonly placed: boolean },
-    before: Float32Array,
-  ) => {
-    const { factors, badRow, objective } = await solveRows(
-      { ...rows, ...part, into: before, ...(fromZeros ? {} : { previous: before }) },
-      solving,
-      ctx,
-    );
-    if (factors !== before) before.set(factors);
+  const stride = factorStride(solving.rule.rank, strideStep);
+  const solve = async ({ own, fromZeros, ...others }: RowsInPlace, placed: boolean) => {
+    const given = { ...others, fixed, placed, into: own, ...(fromZeros ? {} : { previous: own }) };
+    const { factors, badRow, objective } = await solveRows(given, solving, ctx);
+    if (factors !== own) own.set(factors);
     return { badRow, objective };
   };
-  if (chunks.length <= 1) return solve({ block: rows.block, placed: true }, own);
-  const name = dataSetName('rows-chunk');
-  let objective = 0;
-  for (const [partition, { from, to }] of chunks.entries()) {
-    const block = rowsOfBlock(rows.block, from, to, { name, partition, version: 0 });
-    const solved = await solve({ block, placed: false }, own.subarray(from * rank, to * rank));
-    objective += solved.objective;
-    if (solved.badRow >= 0) return { badRow: from + solved.badRow, objective };
-  }
-  return { badRow: -1, objective };
+  return kind !== 'cpu' || chunksOf(rows.block.rows, stride).length <= 1
+    ? solve(rows, true)
+    : inChunks(rows, solving, stride, (chunk) => solve(chunk, false));
 }
 
 /**
- * Rows whose equations are summed already. `sums`: for each row its A, b and number of ratings (see
- * equationLayout), without regularization. `block`: the rows' ratings, of which only the numbers are read.
+ * Solves rows from `sums`: for each row its A, b and number of ratings, summed already (see equationLayout).
+ * Regularization and the Gram matrix are added here, once. Of the rows' ratings only the numbers are read.
  */
-interface SummedRows {
-  readonly block: RatingBlock;
-  readonly columns: number;
-  readonly sums: Float32Array;
-  /** For implicit data the Gram matrix of the whole fixed side, else not read. */
-  readonly gram: Float32Array;
-  readonly fromZeros: boolean;
-}
-
-interface SummedSolving {
-  readonly stage: string;
-  readonly rule: RowRule;
-  readonly solver: SolverChoice;
-  readonly device: Device;
-}
-
-/**
- * Solves rows from the sums of their equations, and writes them over `own`, the rows before. Regularization and
- * the Gram matrix are added here, once. Some rows at a time are on the device. After a row without a finite
- * solution the rows of later chunks are unchanged.
- */
-async function solveSummed(
-  own: Float32Array,
-  rows: SummedRows,
-  solving: SummedSolving,
+function solveSummed(
+  rows: RowsInPlace,
+  sums: Float32Array,
+  solving: Omit<RowsSolving, 'solver'> & { readonly solver: SolverChoice },
   ctx: ExecutionContext,
 ): Promise<SolveOutcome> {
-  const { rank } = solving.rule;
-  let objective = 0;
-  const columns = equationColumns(rank, false);
-  for (const { from, to } of chunksOf(rows.block.rows, columns)) {
-    const block = rowsOfBlock(rows.block, from, to, refsOf(solving.stage)('block'));
-    const sums = rows.sums.subarray(from * columns, to * columns);
-    const before = own.subarray(from * rank, to * rank);
-    const solved = await solveChunk(before, { ...rows, block, sums }, solving, ctx);
-    objective += solved.objective;
-    if (solved.badRow >= 0) return { badRow: from + solved.badRow, objective };
-  }
-  return { badRow: -1, objective };
-}
-
-async function solveChunk(
-  own: Float32Array,
-  { block, columns, sums, gram, fromZeros }: SummedRows,
-  { stage, rule, solver, device }: SummedSolving,
-  ctx: ExecutionContext,
-): Promise<SolveOutcome> {
+  const { stage, solver, device, rule } = solving;
   const { implicit, nonnegative: _, ...regularization } = rule;
   const { rank } = rule;
-  const { place, strideStep } = device.info;
-  const ref = refsOf(stage);
-  const steps = new StepList(contracts);
-  const given: Given[] = [];
-  const put = (part: string, partition: Partition) => {
-    given.push([ref(part), partition, place]);
-    return ref(part);
-  };
-  const make = (part: string) => {
-    const shape = { rows: block.rows, columns: rank, stride: factorStride(rank, strideStep) };
-    steps.allocate(stage, place, ref(part), shape);
-    return ref(part);
-  };
-  const inputs = {
-    equations: put('equations', factorsOf(sums, equationColumns(rank, false))),
-    previous: fromZeros ? make('previous') : put('previous', factorsOf(own, rank)),
-    ...(implicit && {
-      gram: put('gram', factorsOf(gram, rank)),
-      shifts: put('shifts', shiftsOf(block, columns, rule)),
-    }),
-  };
-  const outputs = { factors: make('factors') };
-  const params = { ...regularization, ...solver };
-  const task = { kernel: 'solve-equations' as const, inputs, outputs, params };
-  addSliced(steps, stage, place, task, slicesOf(block, device));
-  steps.handOut(stage, outputs.factors, place);
-  steps.free(stage, place, [...Object.values(inputs), outputs.factors]);
-  const results = await runSteps(steps.steps, ctx, { given });
-  own.set(results.handed[0].columns.values as Float32Array);
-  return outcomeOf(valuesOfStage(results, stage, 'solve-equations'));
+  const numbers = equationColumns(rank, false);
+  return inChunks(rows, solving, numbers, async ({ own, block, columns = 0, gram, fromZeros }, from, to) => {
+    const run = new RowsRun(stage, device, ctx);
+    const inputs = {
+      equations: run.put('equations', factorsOf(sums.subarray(from * numbers, to * numbers), numbers)),
+      previous: fromZeros
+        ? run.make('previous', block.rows, rank)
+        : run.put('previous', factorsOf(own, rank)),
+      ...(implicit && {
+        gram: run.put('gram', factorsOf(gram, rank)),
+        shifts: run.put('shifts', shiftsOf(block, columns, rule)),
+      }),
+    };
+    const factors = run.make('factors', block.rows, rank);
+    const params = { ...regularization, ...solver };
+    run.add({ kernel: 'solve-equations', inputs, outputs: { factors }, params }, slicesOf(block, device));
+    const results = await run.end([factors]);
+    own.set(results.handed[0].columns.values as Float32Array);
+    return outcomeOf(valuesOfStage(results, stage, 'solve-equations'));
+  });
 }
 
 const ROWS_LOSS = 'rows-loss';
@@ -472,89 +466,6 @@ function squaresOf({ values }: RatingBlock): number {
   return squares;
 }
 
-/** A block that is on the device, its rows, and the rows of the fixed side, in the unit of training. */
-interface MeasuredRows {
-  readonly block: RatingBlock;
-  readonly columns: number;
-  readonly rows: Float32Array;
-  readonly fixed: Float32Array | PlacedFactors;
-}
-
-/** `errors`: true to include the errors of the ratings. `unit`: the number by which ratings were divided. */
-interface Measuring {
-  readonly errors: boolean;
-  readonly params: SizedAlsParams;
-  readonly rule: RowRule;
-  readonly unit: number;
-  readonly device: Device;
-}
-
-/** Computes the contribution of rows to the loss, or without `errors` their penalty alone. */
-async function lossOfRows(
-  rows: MeasuredRows,
-  measuring: Measuring,
-  ctx: ExecutionContext,
-): Promise<RowsLoss | { readonly penalty: number }> {
-  const { errors, unit } = measuring;
-  const { implicitPrefs, regParam } = measuring.params;
-  if (rows.block.rows === 0)
-    return implicitPrefs ? { observed: 0, penalty: 0 } : { squared: 0, absolute: 0, count: 0, penalty: 0 };
-  const results = await measure(rows, measuring, ctx);
-  const sum = (values: readonly { readonly sum: number }[]) => values.reduce((all, one) => all + one.sum, 0);
-  if (implicitPrefs)
-    return {
-      ...(errors ? { observed: sum(valuesOfStage(results, ROWS_LOSS, 'implicit-error')) } : {}),
-      penalty: sum(valuesOfStage(results, ROWS_LOSS, 'weighted-norm')),
-    };
-  const penalty = regParam * unit * sum(valuesOfStage(results, ROWS_LOSS, 'weighted-norm'));
-  if (!errors) return { penalty };
-  const squares = valuesOfStage(results, ROWS_LOSS, 'squared-error');
-  const total = (name: 'squared' | 'absolute' | 'count') =>
-    squares.reduce((all, values) => all + values[name], 0);
-  return {
-    squared: unit ** 2 * total('squared'),
-    absolute: unit * total('absolute'),
-    count: total('count'),
-    penalty,
-  };
-}
-
-/** Runs the tasks that compute the loss. */
-function measure(
-  { block, columns, rows: values, fixed: theta }: MeasuredRows,
-  { errors, params: given, rule, device }: Measuring,
-  ctx: ExecutionContext,
-) {
-  const { rank, implicitPrefs, regExponent } = given;
-  const [{ place }, ref] = [device.info, refsOf(ROWS_LOSS)];
-  const [rows, unplaced, shifts] = ['rows', 'fixed', 'shifts'].map(ref);
-  const fixed = 'ref' in theta ? theta.ref : unplaced;
-  const inputs = { block: block.ref, rowFactors: rows, columnFactors: fixed };
-  const put: Given[] = [
-    [rows, factorsOf(values, rank), place],
-    ...('ref' in theta ? [] : [[fixed, factorsOf(theta, rank), place] satisfies Given]),
-    ...(implicitPrefs ? [[shifts, shiftsOf(block, columns, rule), place] satisfies Given] : []),
-  ];
-  const steps = new StepList(contracts);
-  const slices = slicesOf(block, device);
-  const add = (task: Parameters<typeof addSliced>[3]) => addSliced(steps, ROWS_LOSS, place, task, slices);
-  if (implicitPrefs) {
-    const params = { rank, ...implicitWeights(given) };
-    if (errors) add({ kernel: 'implicit-error', inputs, outputs: {}, params });
-    add({ kernel: 'weighted-norm', inputs: { shifts, factors: rows }, outputs: {}, params: { rank } });
-  } else {
-    const params = { rank, ...(regExponent === 1 ? {} : { exponent: regExponent }) };
-    if (errors) add({ kernel: 'squared-error', inputs, outputs: {}, params: { rank } });
-    add({ kernel: 'weighted-norm', inputs: { block: block.ref, factors: rows }, outputs: {}, params });
-  }
-  steps.free(
-    ROWS_LOSS,
-    place,
-    put.map(([ref]) => ref),
-  );
-  return runSteps(steps.steps, ctx, { given: put });
-}
-
 const FIXED_ROWS = 'fixed-rows';
 
 /**
@@ -568,7 +479,7 @@ export class FixedFactors {
   readonly #ctx: ExecutionContext;
   /** On a CPU undefined. */
   readonly #collected: Float32Array | undefined;
-  readonly #name = dataSetName(FIXED_ROWS);
+  readonly #all = partitionRef(`${dataSetName(FIXED_ROWS)}/all`);
 
   private constructor(rows: number, rank: number, device: Device, ctx: ExecutionContext) {
     [this.#rows, this.#rank, this.#device, this.#ctx] = [rows, rank, device, ctx];
@@ -588,7 +499,7 @@ export class FixedFactors {
 
   /** The rows, for a solver. */
   get rows(): Float32Array | PlacedFactors {
-    return this.#collected ?? { ref: this.#ref('all'), rows: this.#rows };
+    return this.#collected ?? { ref: this.#all, rows: this.#rows };
   }
 
   /**
@@ -609,7 +520,7 @@ export class FixedFactors {
   async free(): Promise<void> {
     if (this.#collected !== undefined) return;
     const steps = new StepList(contracts);
-    steps.free(FIXED_ROWS, this.#device.info.place, [this.#ref('all')]);
+    steps.free(FIXED_ROWS, this.#device.info.place, [this.#all]);
     await runSteps(steps.steps, this.#ctx);
   }
 
@@ -617,34 +528,22 @@ export class FixedFactors {
     const { place, strideStep } = this.#device.info;
     const steps = new StepList(contracts);
     const shape = { rows: this.#rows, columns: this.#rank, stride: factorStride(this.#rank, strideStep) };
-    steps.allocate(FIXED_ROWS, place, this.#ref('all'), { ...shape, contents: 'any' });
+    steps.allocate(FIXED_ROWS, place, this.#all, { ...shape, contents: 'any' });
     await runSteps(steps.steps, this.#ctx);
   }
 
   async #copy(positions: Uint32Array, factors: Float32Array | Uint16Array): Promise<void> {
     if (positions.length === 0) return;
-    const { place } = this.#device.info;
-    const [rows, at] = ['rows', 'at'].map((part) => this.#ref(part));
     const shared = sharedArray(Uint32Array, positions.length);
     shared.set(positions);
-    const steps = new StepList(contracts);
-    steps.task(FIXED_ROWS, place, {
+    const run = new RowsRun(FIXED_ROWS, this.#device, this.#ctx);
+    const at = { layout: 'row-positions', rows: positions.length, columns: { positions: shared } };
+    run.steps.task(FIXED_ROWS, this.#device.info.place, {
       kernel: 'scatter-rows',
-      inputs: { rows, positions: at },
-      outputs: { whole: this.#ref('all') },
+      inputs: { rows: run.put('rows', factorsOf(factors, this.#rank)), positions: run.put('at', at) },
+      outputs: { whole: this.#all },
       params: {},
     });
-    steps.free(FIXED_ROWS, place, [rows, at]);
-    const given = { layout: 'row-positions', rows: positions.length, columns: { positions: shared } };
-    await runSteps(steps.steps, this.#ctx, {
-      given: [
-        [rows, factorsOf(factors, this.#rank), place],
-        [at, given, place],
-      ],
-    });
-  }
-
-  #ref(part: string): PartitionRef {
-    return { name: `${this.#name}/${part}`, partition: 0, version: 0 };
+    await run.end();
   }
 }

@@ -3,18 +3,20 @@ import {
   type MatrixShape,
   type Partition,
   type PartitionRef,
+  partitionRef,
   sharedArray,
 } from '../../../engine/partition.ts';
+import type { Slice } from '../../../engine/plan/stages.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { Device } from '../../../engine/run/device.ts';
-import { type Given, runSteps } from '../../../engine/run/run-steps.ts';
+import { type Given, runSteps, type StepResults } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
 import { factorStride } from '../../planner/sizes.ts';
 import { hostForm, type RatingBlock } from '../../ratings/ratings.ts';
 import { balancedRanges, taskCount } from '../../ratings/row-ranges.ts';
-import { addSliced, valuesOfStage } from '../../tasks/run-tasks.ts';
+import { addSliced, type RangeKernel, type WholeTask, valuesOfStage } from '../../tasks/run-tasks.ts';
 import type { RowSolving } from '../../tasks/search-tasks.ts';
-import { contracts, type ImplicitWeights, type KernelChoice, type TaskOf } from '../../tasks/tasks.ts';
+import { contracts, type ImplicitWeights, type KernelChoice } from '../../tasks/tasks.ts';
 import { gramSlices } from '../implicit/stages.ts';
 import { rowShifts } from '../implicit/weights.ts';
 import { type ReportedObjective, sumOfObjectives } from '../solved-loss.ts';
@@ -78,10 +80,64 @@ export interface SolveOutcome {
   readonly objective: number;
 }
 
-/** Returns a function that names the partitions of one run; no other run uses the same names. */
-export function refsOf(stage: string): (part: string) => PartitionRef {
-  const name = dataSetName(stage);
-  return (part) => ({ name: `${name}/${part}`, partition: 0, version: 0 });
+/** Tasks on one device, over partitions that are sent or allocated there for this run and freed at its end. */
+export class RowsRun {
+  readonly steps = new StepList(contracts);
+  readonly #stage: string;
+  readonly #device: Device;
+  readonly #ctx: ExecutionContext;
+  readonly #name: string;
+  readonly #given: Given[] = [];
+  readonly #own: PartitionRef[] = [];
+
+  constructor(stage: string, device: Device, ctx: ExecutionContext) {
+    [this.#stage, this.#device, this.#ctx] = [stage, device, ctx];
+    this.#name = dataSetName(stage);
+  }
+
+  /** A partition's name, which no other run uses. */
+  ref(part: string): PartitionRef {
+    return partitionRef(`${this.#name}/${part}`);
+  }
+
+  /** Sends a partition to the device. */
+  put(part: string | PartitionRef, partition: Partition): PartitionRef {
+    const ref = typeof part === 'string' ? this.ref(part) : part;
+    this.#given.push([ref, partition, this.#device.info.place]);
+    this.#own.push(ref);
+    return ref;
+  }
+
+  /** Sends factors to the device, unless they are there already. */
+  factors(part: string, values: Float32Array | PlacedFactors, rank: number): PartitionRef {
+    return 'ref' in values ? values.ref : this.put(part, factorsOf(values, rank));
+  }
+
+  /** Allocates a matrix of zeros. */
+  make(part: string, rows: number, columns: number, more: Partial<MatrixShape> = {}): PartitionRef {
+    const { place, strideStep } = this.#device.info;
+    const ref = this.ref(part);
+    const stride = factorStride(columns, strideStep);
+    this.steps.allocate(this.#stage, place, ref, { rows, columns, stride, ...more });
+    this.#own.push(ref);
+    return ref;
+  }
+
+  /** Runs a task once for each slice. */
+  add<K extends RangeKernel>(task: WholeTask<K>, slices: readonly Slice[]): void {
+    addSliced(this.steps, this.#stage, this.#device.info.place, task, slices);
+  }
+
+  /** Runs the tasks. Returns their results, and the partitions of `fetched`, the first in `into` if given. */
+  async end(fetched: readonly PartitionRef[] = [], into?: Float32Array): Promise<StepResults> {
+    const { place } = this.#device.info;
+    for (const [at, ref] of fetched.entries()) {
+      if (into !== undefined && at === 0) this.steps.handOutInto(into, this.#stage, ref, place);
+      else this.steps.handOut(this.#stage, ref, place);
+    }
+    this.steps.free(this.#stage, place, this.#own);
+    return runSteps(this.steps.steps, this.#ctx, { given: this.#given });
+  }
 }
 
 /** Rows for a device; a CPU also takes them as bits of float16. */
@@ -119,49 +175,43 @@ export async function solveRows(
   { stage, rule, solver, device }: RowsSolving,
   ctx: ExecutionContext,
 ): Promise<SolvedRows> {
-  const { block, placed, fixed, previous, into } = rows;
-  const { rank } = rule;
-  const { place, strideStep, parallelism } = device.info;
+  const { block, placed, fixed, fixedBiases, previous, into, gram, columns: all = 0 } = rows;
+  const { rank, mean } = rule;
   const columns = 'ref' in fixed ? fixed.rows : fixed.length / rank;
-  const ref = refsOf(stage);
-  const steps = new StepList(contracts);
-  const given: Given[] = placed ? [] : [[block.ref, hostForm(block), place]];
-  const put = (part: string, partition: Partition) => {
-    given.push([ref(part), partition, place]);
-    return ref(part);
-  };
-  const make = (part: string, shape: MatrixShape) => {
-    steps.allocate(stage, place, ref(part), shape);
-    return ref(part);
-  };
-  const shape = { rows: block.rows, columns: rank, stride: factorStride(rank, strideStep) };
+  const run = new RowsRun(stage, device, ctx);
+  if (!placed) run.put(block.ref, hostForm(block));
   const inputs = {
     block: block.ref,
-    fixed: 'ref' in fixed ? fixed.ref : put('fixed', factorsOf(fixed, rank)),
-    previous: previous ? put('previous', factorsOf(previous, rank)) : make('previous', shape),
+    fixed: run.factors('fixed', fixed, rank),
+    previous: previous
+      ? run.put('previous', factorsOf(previous, rank))
+      : run.make('previous', block.rows, rank),
   };
-  const outputs = { factors: make('factors', shape) };
+  const factors = run.make('factors', block.rows, rank);
+  const tiled = { tiling: solver.tiled, fixedRows: columns, parallelism: device.info.parallelism };
+  const slices = tiledSlices(block.offsets, slicesOf(block, device), tiled);
   const solving = solvingOf(rule, solver);
-  const task =
-    solving.kernel === 'update'
-      ? { ...solving, ...biasesOf({ inputs, outputs }, { ...rows, columns }, rule, { put, make }) }
-      : { ...solving, inputs: { ...inputs, ...equationsOf(rows, rule, put) }, outputs };
-  const tiled = { tiling: solver.tiled, fixedRows: columns, parallelism };
-  addSliced(steps, stage, place, task, tiledSlices(block.offsets, slicesOf(block, device), tiled));
-  const solved = Object.values(task.outputs);
-  for (const output of solved) {
-    if (into !== undefined && output === outputs.factors) steps.handOutInto(into, stage, output, place);
-    else steps.handOut(stage, output, place);
+  const outputs = [factors];
+  if (solving.kernel === 'update-implicit') {
+    const equations = {
+      gram: run.put('gram', factorsOf(gram ?? emptyGram(rank), rank)),
+      shifts: run.put('shifts', shiftsOf(block, all, rule)),
+    };
+    run.add({ ...solving, inputs: { ...inputs, ...equations }, outputs: { factors } }, slices);
+  } else if (mean === undefined) run.add({ ...solving, inputs, outputs: { factors } }, slices);
+  else {
+    const values = fixedBiases ?? sharedArray(Float32Array, columns);
+    const fixedBias = run.put('fixed-bias', { layout: 'bias', rows: values.length, columns: { values } });
+    const bias = run.make('bias', block.rows, 1, { layout: 'bias', stride: 1 });
+    outputs.push(bias);
+    run.add({ ...solving, inputs: { ...inputs, fixedBias }, outputs: { factors, bias } }, slices);
   }
-  const { block: own, fixed: theta, ...others } = task.inputs;
-  const freed = [...('ref' in fixed ? [] : [theta]), ...(placed ? [] : [own])];
-  steps.free(stage, place, [...Object.values(others), ...solved, ...freed]);
-  const results = await runSteps(steps.steps, ctx, { given });
-  const [factors, bias] = results.handed;
+  const results = await run.end(outputs, into);
+  const [solved, biases] = results.handed;
   return {
-    factors: valuesOf(factors),
-    ...(bias && { biases: valuesOf(bias) }),
-    ...outcomeOf(valuesOfStage(results, stage, task.kernel)),
+    factors: valuesOf(solved),
+    ...(biases && { biases: valuesOf(biases) }),
+    ...outcomeOf(valuesOfStage(results, stage, solving.kernel)),
   };
 }
 
@@ -175,15 +225,6 @@ export function outcomeOf(
   };
 }
 
-/**
- * `Put` sends a partition to the device; `Make` allocates a matrix there. `part`: the last part of the
- * partition's name.
- */
-type Put = (part: string, partition: Partition) => PartitionRef;
-type Make = (part: string, shape: MatrixShape) => PartitionRef;
-
-type RowsUses = Pick<TaskOf<'update'>, 'inputs' | 'outputs'>;
-
 /** The task that solves rows by a rule, without its inputs and outputs. */
 export function solvingOf({ implicit, nonnegative, ...explicit }: RowRule, choice: RowsSolver): RowSolving {
   const solver = { ...choice, ...(nonnegative ? { exact: 'nonnegative' as const } : {}) };
@@ -191,26 +232,6 @@ export function solvingOf({ implicit, nonnegative, ...explicit }: RowRule, choic
   const { rank } = explicit;
   const { alpha, base } = implicit;
   return { kernel: 'update-implicit', params: { rank, alpha, base, ...solver } };
-}
-
-function biasesOf(
-  { inputs, outputs }: RowsUses,
-  { block, columns, fixedBiases }: Pick<GivenRows, 'block' | 'fixedBiases'> & { readonly columns: number },
-  { mean }: RowRule,
-  { put, make }: { readonly put: Put; readonly make: Make },
-): RowsUses {
-  if (mean === undefined) return { inputs, outputs };
-  const values = fixedBiases ?? sharedArray(Float32Array, columns);
-  const fixedBias = put('fixed-bias', { layout: 'bias', rows: values.length, columns: { values } });
-  const bias = make('bias', { layout: 'bias', rows: block.rows, columns: 1, stride: 1 });
-  return { inputs: { ...inputs, fixedBias }, outputs: { ...outputs, bias } };
-}
-
-function equationsOf({ block, gram, columns = 0 }: GivenRows, rule: RowRule, put: Put) {
-  return {
-    gram: put('gram', factorsOf(gram ?? emptyGram(rule.rank), rule.rank)),
-    shifts: put('shifts', shiftsOf(block, columns, rule)),
-  };
 }
 
 function valuesOf({ columns }: Partition): Float32Array {
@@ -233,16 +254,11 @@ export async function gramOf(
   ctx: ExecutionContext,
 ): Promise<Float32Array> {
   if (factors.length === 0) return emptyGram(rank);
-  const { place, strideStep, wholePasses } = device.info;
-  const [stage, ref] = ['gram', refsOf('gram')];
-  const [all, gram] = [ref('all'), ref('gram')];
-  const steps = new StepList(contracts);
-  const shape = { rows: 16 * Math.ceil(rank / 16), columns: rank, stride: factorStride(rank, strideStep) };
-  steps.allocate(stage, place, gram, shape);
-  const task = { inputs: { factors: all }, outputs: { gram }, params: { rank, weight } };
-  addSliced(steps, stage, place, { kernel: 'gram', ...task }, gramSlices(rank, wholePasses));
-  steps.handOut(stage, gram, place);
-  steps.free(stage, place, [all, gram]);
-  const { handed } = await runSteps(steps.steps, ctx, { given: [[all, factorsOf(factors, rank), place]] });
+  const run = new RowsRun('gram', device, ctx);
+  const inputs = { factors: run.put('all', factorsOf(factors, rank)) };
+  const gram = run.make('gram', 16 * Math.ceil(rank / 16), rank);
+  const task = { kernel: 'gram', inputs, outputs: { gram }, params: { rank, weight } } as const;
+  run.add(task, gramSlices(rank, device.info.wholePasses));
+  const { handed } = await run.end([gram]);
   return valuesOf(handed[0]);
 }

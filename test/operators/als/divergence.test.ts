@@ -1,20 +1,20 @@
 import { describe, expect, it } from 'vitest';
-import type { BoundPlan } from '../../../engine/plan/bound-plan.ts';
-import { AlsTraining, type LossFacts } from '../../../operators/als/train.ts';
+import type { BoundRun } from '../../../operators/training/bind-plan.ts';
+import { alsTraining, type LossFacts } from '../../../operators/als/train.ts';
 import type { AlsData } from '../../../operators/als/factors.ts';
 import type { SizedAlsParams } from '../../../operators/als/als-params.ts';
 
 /** 20 ratings of root mean square `level` times `unit`. */
-function training(level: number, unit: number, implicitPrefs = false): AlsTraining {
-  const data = { byUser: { ratings: 20 } } as AlsData;
+function training(level: number, unit: number, implicitPrefs = false) {
+  const data = { byUser: { ratings: 20 }, byItem: {} } as AlsData;
   const facts = {
     offset: 0,
     unit,
     level: { mean: 0.6 * level, deviation: 0.8 * level, columns: new Float32Array() },
     targets: 20 * level ** 2 * unit ** 2,
   } satisfies LossFacts;
-  const bound = { phases: { measure: [] as const } } as unknown as BoundPlan;
-  return new AlsTraining(data, { implicitPrefs } as SizedAlsParams, facts, undefined, bound);
+  const run = { plan: {}, bound: { phases: { measure: [] } }, given: [] } as unknown as BoundRun;
+  return alsTraining(run, data, { implicitPrefs } as SizedAlsParams, facts, undefined);
 }
 
 describe('ALS has diverged', () => {
