@@ -1,12 +1,15 @@
-import { DataType, Field, makeData, RecordBatch, Schema, Struct } from 'apache-arrow';
-import type { Data } from 'apache-arrow';
+import { DataType, Field, makeData, RecordBatch, Schema, Struct, type Data } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
-import { isUuidField, uuidMetadata } from '../../engine/values/uuid-fields.ts';
+import { isUuidField, uuidMetadata } from '../../engine/values/value-texts.ts';
 import { nullData } from '../../engine/stream/join-data.ts';
 import { LEFT_OUT } from '../../engine/stream/stream.ts';
 import { nearest, spelled } from '../../engine/nearest.ts';
-import { constantData, partitionField } from '../folders/folder-columns.ts';
-import type { ConstantColumn, PartitionColumn } from '../folders/folder-columns.ts';
+import {
+  constantData,
+  partitionField,
+  type ConstantColumn,
+  type PartitionColumn,
+} from '../folders/folder-columns.ts';
 import { inputName } from './path-kinds.ts';
 
 /** The columns of one file, which may have any format. */

@@ -17,6 +17,7 @@ import {
   type Values,
   type WideValues,
 } from './values.ts';
+import { writeData } from './write.ts';
 
 /** Called for a row, not a null, whose value does not fit the form that kernels use. */
 type OnRefused = (row: number, reason: string) => void;
@@ -275,4 +276,9 @@ function joined(chunks: readonly Values[]): TextValues | undefined {
     chunks.flatMap((chunk) => Array.from(chunk.valid ?? new Uint8Array(chunk.length).fill(1))),
   );
   return { form: 'text', type: 'utf8', length: texts.length, values: texts, valid, constant: false };
+}
+
+/** Converts a column of text views to plain text; returns other columns unchanged. */
+export function withoutViews(data: Data): Data {
+  return DataType.isUtf8View(data.type) ? writeData(readData(data), data.length) : data;
 }

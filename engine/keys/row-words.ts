@@ -3,7 +3,7 @@ import { type Data, DataType, Vector } from 'apache-arrow';
 import { UsageError } from '../errors.ts';
 import { bytesOfBits } from '../stream/take-data.ts';
 import { keysFromData, keysFromVector, hasNulls, isNullAt } from './arrow-keys.ts';
-import { withoutViews } from '../expressions/without-views.ts';
+import { withoutViews } from '../expressions/read.ts';
 import { keyCount } from './key-column.ts';
 import { Utf8KeyTable } from './tables/utf8-key-table.ts';
 import { mix32 } from '../random.ts';

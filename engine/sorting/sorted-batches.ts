@@ -11,8 +11,7 @@ import {
 import { joinData, joinDictionaries } from '../stream/join-data.ts';
 import { bytesOfBits, takeData } from '../stream/take-data.ts';
 import { type SortKey, SortKeys } from './sort-keys.ts';
-import { positionsOf, sortInBands } from './sort-rows.ts';
-import type { Bands, BandValues } from './bands.ts';
+import { positionsOf, sortInBands, type Bands, type BandValues } from './sort-rows.ts';
 
 /** Most rows of a batch of the result. */
 const BATCH_ROWS = 1 << 16;

@@ -31,20 +31,16 @@ export class KeptBytes extends AsyncByteQueue {
 
   /** The bytes since the last call. */
   take(): Uint8Array {
-    return this.#joined(new Uint8Array(this.#length));
+    return this.takeInto(new Uint8Array(this.#length), 0);
   }
 
   /** Like `take`, in shared memory. */
   takeShared(): Uint8Array {
-    return this.#joined(sharedArray(Uint8Array, this.#length));
+    return this.takeInto(sharedArray(Uint8Array, this.#length), 0);
   }
 
-  /** Like `take`, into the given memory from a position on. */
-  takeInto(all: Uint8Array, at: number): void {
-    this.#joined(all, at);
-  }
-
-  #joined(all: Uint8Array, at = 0): Uint8Array {
+  /** Like `take`, into the given memory from a position on; returns that memory. */
+  takeInto(all: Uint8Array, at: number): Uint8Array {
     for (const bytes of this.#kept) {
       all.set(bytes, at);
       at += bytes.length;
@@ -92,18 +88,16 @@ export class CopiedBytes extends AsyncByteQueue {
     [this.#room, this.#length] = [new Uint8Array(0), 0];
   }
 
-  /** Copies the bytes into memory from a position on, and ends this queue. */
-  takeInto(all: Uint8Array, at: number): void {
+  /** Copies the bytes into memory from a position on, and ends this queue; returns that memory. */
+  takeInto(all: Uint8Array, at: number): Uint8Array {
     all.set(this.take(), at);
     this.giveBack();
+    return all;
   }
 
   /** Returns the bytes in shared memory, and ends this queue. */
   takeShared(): Uint8Array {
-    const all = sharedArray(Uint8Array, this.#length);
-    all.set(this.take());
-    this.giveBack();
-    return all;
+    return this.takeInto(sharedArray(Uint8Array, this.#length), 0);
   }
 }
 

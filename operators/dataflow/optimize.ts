@@ -10,7 +10,7 @@ import {
 } from '../../engine/stream/logical-plan.ts';
 import type { ValueNeeds, Operator, Source, Side } from '../../engine/stream/operator.ts';
 import { Schema, DataType } from 'apache-arrow';
-import { check, isLiteral, checkPredicate } from '../../engine/expressions/check.ts';
+import { check, isLiteral, checkPredicate, boundsOf } from '../../engine/expressions/check.ts';
 import {
   columnsOf,
   depthOf,
@@ -27,7 +27,6 @@ import { Sample } from './sample.ts';
 import { CountRows } from './count-rows.ts';
 import { Limit, TopRows } from './top-rows.ts';
 import { SortRows } from './sort-rows.ts';
-import { boundsOf } from '../../engine/expressions/bounds.ts';
 import { type JoinColumn, joinColumns, type JoinKind, type Schemas } from './join/join-columns.ts';
 import { Joined } from './join/joined.ts';
 import { Union } from './union.ts';

@@ -1,20 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { keysToVector } from '../../engine/keys/arrow-keys.ts';
-import {
-  type KeyColumn,
-  keyCount,
-  keyText,
-  type KeyType,
-  takeKeys,
-  widen,
-  UNKNOWN_KEY,
-} from '../../engine/keys/key-column.ts';
+import { type KeyColumn, keyCount, keyText, type KeyType, takeKeys, widen, UNKNOWN_KEY, mergeKeys } from '../../engine/keys/key-column.ts';
 import { keyHashes } from '../../engine/keys/key-hash.ts';
 import { KeyLookup } from '../../engine/keys/key-lookup.ts';
 import { codedKeys, makeKeyTable } from '../../engine/keys/tables/make-key-table.ts';
 import { keysOfIds } from '../../engine/keys/find-id.ts';
-import { mergeKeys } from '../../engine/keys/merge-keys.ts';
 import { RatingChunk, type RatingRows } from '../../operators/ratings/reading/rating-chunk.ts';
 
 const ids: Record<KeyType, fc.Arbitrary<number | bigint | string>> = {

@@ -17,7 +17,7 @@ import {
 import type { Compression } from 'parquet-wasm/node';
 import { DataError, FactorFlowError, UsageError } from '../../../engine/errors.ts';
 import { openIpc } from '../../../engine/stream/read-ipc.ts';
-import { isUuidField, mapInnermost } from '../../../engine/values/uuid-fields.ts';
+import { isUuidField, mapInnermost } from '../../../engine/values/value-texts.ts';
 import { messageOf } from '../../files/file-problem.ts';
 import type { Encoding } from '../../output/encode-rows.ts';
 import type { Codec } from '../backend.ts';

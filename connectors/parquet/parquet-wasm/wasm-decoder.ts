@@ -16,7 +16,7 @@ import {
 import type { ParquetFile, RecordBatch as WasmBatch } from 'parquet-wasm/node';
 import { CapacityError, DataError, FactorFlowError } from '../../../engine/errors.ts';
 import { counted, formatBytes } from '../../../engine/format.ts';
-import { mapInnermost, uuidMetadata } from '../../../engine/values/uuid-fields.ts';
+import { mapInnermost, uuidMetadata } from '../../../engine/values/value-texts.ts';
 import { errorCode, fileProblem, messageOf } from '../../files/file-problem.ts';
 import { plainBatches, plainSchema } from '../../files/plain-columns.ts';
 import type { LocatedBatch, ParquetFileInfo, ParquetFileReader, ReadOptions } from '../backend.ts';

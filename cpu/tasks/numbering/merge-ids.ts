@@ -1,5 +1,4 @@
-import { type KeyColumn, keyCount, keysFromArrays } from '../../../engine/keys/key-column.ts';
-import { compareKeys } from '../../../engine/keys/merge-keys.ts';
+import { type KeyColumn, keyCount, keysFromArrays, compareKeys } from '../../../engine/keys/key-column.ts';
 import type { TaskHandler } from '../../handler.ts';
 
 /** See `merge-ids` of ReadingTasks. */

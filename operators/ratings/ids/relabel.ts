@@ -1,6 +1,12 @@
 import { DataError } from '../../../engine/errors.ts';
-import { type KeyColumn, keyCount, takeKeys, widen } from '../../../engine/keys/key-column.ts';
-import { type MergedKeys, mergeKeys } from '../../../engine/keys/merge-keys.ts';
+import {
+  type KeyColumn,
+  keyCount,
+  takeKeys,
+  widen,
+  type MergedKeys,
+  mergeKeys,
+} from '../../../engine/keys/key-column.ts';
 import { dataSetName, type PartitionRef, partitionRef, sharedArray } from '../../../engine/partition.ts';
 import { CounterRandom, randomOrder } from '../../../engine/random.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';

@@ -45,7 +45,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { ParquetSink } from '../../../connectors/parquet/parquet-sink.ts';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
-import { isUuidField, uuidMetadata } from '../../../engine/values/uuid-fields.ts';
+import { isUuidField, uuidMetadata } from '../../../engine/values/value-texts.ts';
 import { collect, context, duckRows, streamOf, temporaryFolder } from './parquet-testing.ts';
 
 const folder = temporaryFolder();
