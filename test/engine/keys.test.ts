@@ -1,7 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { keysToVector } from '../../engine/keys/arrow-keys.ts';
-import { type KeyColumn, keyCount, keyText, type KeyType, takeKeys, widen, UNKNOWN_KEY, mergeKeys } from '../../engine/keys/key-column.ts';
+import {
+  type KeyColumn,
+  keyCount,
+  keyText,
+  type KeyType,
+  takeKeys,
+  widen,
+  UNKNOWN_KEY,
+  mergeKeys,
+} from '../../engine/keys/key-column.ts';
 import { keyHashes } from '../../engine/keys/key-hash.ts';
 import { KeyLookup } from '../../engine/keys/key-lookup.ts';
 import { codedKeys, makeKeyTable } from '../../engine/keys/tables/make-key-table.ts';
