@@ -1,8 +1,7 @@
 import { partName } from '../connectors/parquet/part-names.ts';
 import type { FileDigests } from '../connectors/model/decode-metadata.ts';
 import { FactorFlowError } from '../engine/errors.ts';
-import { type KeyColumn, type KeyType, keyCount } from '../engine/keys/key-column.ts';
-import { compareKeys } from '../engine/keys/merge-keys.ts';
+import { type KeyColumn, type KeyType, keyCount, compareKeys } from '../engine/keys/key-column.ts';
 import { sharedArray } from '../engine/partition.ts';
 import type { ArrowValues } from './arrow/arrow-values.ts';
 import { openArrowPart } from './arrow/read-arrow-part.ts';
