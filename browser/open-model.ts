@@ -12,13 +12,12 @@ import { PageModel } from './page-model.ts';
 import { PageSession } from './page-session.ts';
 import { openSide, readAllRows, readIds, type SideShape } from './read-side.ts';
 import type { WebGpuCode } from './web-gpu.ts';
-import { gram } from '../cpu/tasks/gram.ts';
+import { gram } from '../cpu/tasks/implicit.ts';
 import { updateImplicit, update } from '../cpu/tasks/update.ts';
 import { loadLists } from '../cpu/tasks/lists/encode-lists.ts';
 import { listCandidates, rankLists, searchLists } from '../cpu/tasks/lists/search-lists.ts';
-import { prepareSearch } from '../cpu/tasks/search/prepare-search.ts';
+import { prepareSearch, search } from '../cpu/tasks/search/search.ts';
 import { searchForRow } from '../cpu/tasks/search/search-for-row.ts';
-import { search } from '../cpu/tasks/search/search.ts';
 
 export interface OpenModelOptions {
   /** Sends the requests; for headers, or to count bytes. Default: the page's fetch. */

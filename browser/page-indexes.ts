@@ -24,8 +24,7 @@ import type { PageItems } from './page-items.ts';
 import { NO_ITEM, PageLists, partOfLists } from './page-lists.ts';
 import type { Fetch } from './remote-file.ts';
 import { SharedValue } from './shared-request.ts';
-import { vectorReader } from '../cpu/tasks/lists/read-vector.ts';
-import { rotation } from '../cpu/tasks/lists/rotate.ts';
+import { rotation, vectorReader } from '../cpu/tasks/lists/list-vectors.ts';
 
 interface Opened {
   readonly lists: PageLists;

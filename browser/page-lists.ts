@@ -238,7 +238,7 @@ function damaged({ url }: RemoteFile, fault: string, cause?: unknown): Error {
   return problem(url, `the index cannot be used: ${fault}`, INDEX_ADVICE, cause);
 }
 
-/** Columns of one block of signs (cpu/assembly/list-signs.ts). */
+/** Columns of one block of signs (cpu/assembly/lists.ts). */
 const BLOCK = 16;
 
 /**

@@ -18,7 +18,7 @@ export const STRIDE_STEP = 8;
 
 /**
  * Bytes of WebAssembly memory (scratch) that a running task has for itself, initially undefined. It suffices
- * for the packed panels (cpu/assembly/solve/packed-panels.ts) of a row of 62,000 ratings at rank 128. Tasks
+ * for the packed panels (cpu/assembly/solve/panels.ts) of a row of 62,000 ratings at rank 128. Tasks
  * should touch no more of it than they need.
  */
 export const SCRATCH_BYTES = 16 << 20;

@@ -1,7 +1,7 @@
 /**
  * Compiles cpu/assembly to WebAssembly twice, with relaxed SIMD's fused multiply-add and without, and writes
  * both as base64 to cpu/generated/kernels-wasm.ts, with their structs in cpu/generated/structs.ts;
- * cpu/assembly/loading to cpu/generated/loading-wasm.ts;
+ * cpu/assembly/loading.ts to cpu/generated/loading-wasm.ts;
  * connectors/lines/assembly to connectors/lines/generated/plain-rows-wasm.ts; connectors/parquet/assembly to
  * connectors/parquet/generated/pages-wasm.ts; engine/expressions/assembly to
  * engine/expressions/generated/compare-wasm.ts; and engine/numbers/assembly to
@@ -90,12 +90,18 @@ const fieldBytes: Readonly<Record<string, number>> = { usize: 4, i32: 4, f32: 4,
 
 /**
  * Writes the structs of `sources`, whose classes are marked `@unmanaged`: for each field its type and its
- * offset, as the compiler places them.
+ * offset, as the compiler places them; and the numbers of their enums.
  */
 async function writeStructs(file: string, sources: readonly string[]): Promise<void> {
   const texts = [`// Made by scripts/build-wasm.ts from ${sources.join(' and ')}; don't edit.\n`];
   for (const path of sources) {
     const source = await readFile(join(root, path), 'utf8');
+    for (const [, comment, name, body] of source.matchAll(
+      /(\/\*\*(?:(?!\*\/)[^])*\*\/\n)export enum (\w+) \{\n([^]*?)\n\}/g,
+    )) {
+      const members = [...body.matchAll(/\w+/g)].map(([member], number) => `  ${member}: ${number},\n`);
+      texts.push(`${comment}export const ${name} = {\n${members.join('')}} as const;\n`);
+    }
     for (const [, comment = '', name, body] of source.matchAll(
       /(\/\*\*(?:(?!\*\/)[^])*\*\/\n)?@unmanaged\nexport class (\w+) \{\n([^]*?)\n\}/g,
     )) {
@@ -151,12 +157,13 @@ await write(
 await writeStructs('cpu/generated/structs.ts', [
   'cpu/assembly/solve/problem.ts',
   'cpu/assembly/solve/tiles.ts',
+  'cpu/assembly/update.ts',
 ]);
 await write(
   'cpu/generated/loading-wasm.ts',
-  'cpu/assembly/loading',
+  'cpu/assembly/loading.ts',
   {
-    loading: await compile('cpu/assembly/loading/index.ts'),
+    loading: await compile('cpu/assembly/loading.ts'),
   },
   'LoadingKernels',
 );

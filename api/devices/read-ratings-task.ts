@@ -1,6 +1,5 @@
 import type { TaskScope } from '../../cpu/handler.ts';
-import { areFinite } from '../../cpu/tasks/numbering/are-finite.ts';
-import { numberColumn } from '../../cpu/tasks/numbering/near-keys.ts';
+import { areFinite, numberColumn } from '../../cpu/tasks/numbering/near-keys.ts';
 import { pagedArray, type Partition } from '../../engine/partition.ts';
 import { batchStream } from '../../engine/stream/stream.ts';
 import { operatorFrom } from '../../operators/pipeline/operator-chain.ts';

@@ -26,7 +26,7 @@ export interface IndexHeader {
   readonly rank: number;
   readonly normalized: boolean;
   readonly longest: number;
-  /** The margin of searches by signs, in standard deviations (cpu/tasks/lists/sign-table.ts); null: none. */
+  /** The margin of searches by signs, in standard deviations (cpu/tasks/lists/search-lists.ts); null: none. */
   readonly margin: number | null;
   readonly lists: number;
   /** Columns of all lists, with unused ones. */

@@ -144,3 +144,22 @@ export function addImplicitErrors(
   }
   store<f64>(sum, total);
 }
+
+/** Predicts single ratings: values[k] = x_uᵀ θ_v for u = rows[k] and v = columns[k]. */
+
+/** `rows`, `columns`: Uint32[count]; `values`: Float32[count]. */
+export function predictPairs(
+  rowFactors: usize,
+  columnFactors: usize,
+  size: usize,
+  rows: usize,
+  columns: usize,
+  count: i32,
+  values: usize,
+): void {
+  for (let k = 0; k < count; k++) {
+    const x = rowFactors + indexAt(rows, k) * size;
+    const theta = columnFactors + indexAt(columns, k) * size;
+    store<f32>(values + <usize>k * WORD, dot(x, theta, size));
+  }
+}

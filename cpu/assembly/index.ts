@@ -21,9 +21,8 @@ export {
 export { addEquationResidual, addToEquations, addTriangleProducts, takeEquations } from './equations';
 export { solveNonnegative } from './solve/nonnegative';
 export { addMultiple, sumOf } from './vectors';
-export { addErrors, addImplicitErrors, addWeightedNorms } from './errors';
-export { gramRows } from './gram';
-export { weighRatings } from './weights';
+export { addErrors, addImplicitErrors, addWeightedNorms, predictPairs } from './errors';
+export { gramRows, weighRatings } from './gram';
 export { drawRows } from './draw';
 export {
   addCounts,
@@ -33,8 +32,7 @@ export {
   subtractLeast,
   takeLowHalves,
   widenRange,
-} from './numbering/near-ids';
-export { predictPairs } from './predict';
+} from './near-ids';
 export { beginTopN, offerColumns, finishTopN } from './top-n';
 export {
   packRow,
@@ -48,8 +46,6 @@ export {
   shortenLists,
 } from './rank-listed';
 export { searchChosen, searchColumns } from './search';
-export { clearList, offerRows, rankLists, scanLists, sortList } from './lists';
-export { packSigns } from './list-signs';
-export { stepRatings, stepRows } from './sgd/sgd';
-export { adaptRatings, adaptRows } from './sgd/sgd-adaptive';
+export { clearList, offerRows, packSigns, rankLists, scanLists, sortList } from './lists';
+export { stepRatings, stepRows } from './sgd';
 export { sweepRows } from './sweep';

@@ -11,7 +11,7 @@
  *
  *     A[i..i+3, j..j+7] += Σ_k tile[k, i..i+3]ᵀ tile[k, j..j+7]        8 vector accumulators
  *
- * The order of additions depends only on the order of the ratings. With weights w and targets t (weights.ts):
+ * The order of additions depends only on the order of the ratings. With weights w and targets t (gram.ts):
  * A = Σ w θ_v θ_vᵀ and b = Σ t θ_v.
  */
 import { VECTOR, WORD, indexAt, multiplyAdd } from './simd';

@@ -28,10 +28,12 @@ import { RowProblem, canForm, gatheredOf, panelCapacity, sumsOf, vectorsOf } fro
 import { eliminateBias, finishBias } from './solve/steps';
 import { addMultiple, allFinite, clear, copy, dot, sumOf } from './vectors';
 
-/** Methods, by the numbers that tasks use (cpu/tasks/solvers.ts): CG, and the exact solvers of a formed A. */
-const CG: i32 = 0;
-const CHOLESKY: i32 = 1;
-const NONNEGATIVE: i32 = 2;
+/** CG, and the exact solvers of a formed A. scripts/build-wasm.ts gives tasks their numbers. */
+export enum Method {
+  cg,
+  cholesky,
+  nonnegative,
+}
 
 /**
  * The dual system is used with biases only if the bias's own regularization divided by n is at least this;
@@ -94,13 +96,13 @@ function solveExactly(row: RowProblem, method: i32): bool {
   const matrix = row.workspace;
   const size = row.size;
   const b = vectorsOf(matrix, size);
-  if (method == NONNEGATIVE) {
+  if (method == Method.nonnegative) {
     const solved = solveNonnegative(matrix, size, row.rank, b, row.x, row.previous, gatheredOf(matrix, size));
     // On the features that are not 0, A x = b, so xᵀA x - 2 bᵀx = -bᵀx.
     row.objective = -(<f64>dot(b, row.x, size));
     return solved;
   }
-  if (method != CHOLESKY || !solveCholesky(matrix, size, b, row.x, b + size)) return false;
+  if (method != Method.cholesky || !solveCholesky(matrix, size, b, row.x, b + size)) return false;
   // y, the solution of Uᵀy = b, has overwritten b, and bᵀx = yᵀy.
   row.objective = -(<f64>dot(b, b, size));
   return true;
@@ -117,7 +119,7 @@ export function solveAccumulated(problem: usize, method: i32): bool {
   const b = vectorsOf(matrix, size);
   const sums = sumsOf(matrix, size);
   if (row.gram) addGram(matrix, row.gram, size);
-  const shift = method == CHOLESKY ? exactShift(row) : row.shift;
+  const shift = method == Method.cholesky ? exactShift(row) : row.shift;
   if (row.anchored) {
     const own = b + size;
     row.shift = shift;
@@ -127,7 +129,7 @@ export function solveAccumulated(problem: usize, method: i32): bool {
   }
   if (row.bias) eliminateBias(row, matrix, b, sums);
   addDiagonal(matrix, size, row.rank, shift);
-  if (method != CG) {
+  if (method != Method.cg) {
     if (!solveExactly(row, method)) return false;
   } else {
     if (row.x != row.previous) copy(row.x, row.previous, size);
@@ -143,8 +145,8 @@ function solveRow(row: RowProblem): bool {
   const size = row.size;
   const count = row.count;
   const n = <f32>count;
-  const exact = row.exact != CHOLESKY || count >= row.cgBelow;
-  if (exact && row.exact == CHOLESKY && !row.gram && dualIsCheaper(count, size)) {
+  const exact = row.exact != Method.cholesky || count >= row.cgBelow;
+  if (exact && row.exact == Method.cholesky && !row.gram && dualIsCheaper(count, size)) {
     if (!row.bias || (row.shift > 0 && row.ownShift >= LEAST_DUAL_BIAS * n))
       return solveDual(problem) && allFinite(row.x, size);
   }
@@ -163,7 +165,7 @@ function solveRow(row: RowProblem): bool {
     }
   }
   accumulateRow(problem, row.bias != 0, false);
-  return solveAccumulated(problem, exact || row.settles ? row.exact : CG);
+  return solveAccumulated(problem, exact || row.settles ? row.exact : Method.cg);
 }
 
 /**

@@ -1,5 +1,5 @@
 /**
- * Float64 versions of cpu/assembly/errors.ts and predict.ts. Matrices are row-major, with `stride` elements
+ * Float64 versions of cpu/assembly/errors.ts. Matrices are row-major, with `stride` elements
  * in each row.
  */
 

@@ -20,7 +20,7 @@ export interface ReferenceSums {
 }
 
 /**
- * Float64 version of cpu/assembly/sgd/sgd.ts and, with `sums`, of sgd-adaptive.ts. Updates p and q, which
+ * Float64 version of cpu/assembly/sgd.ts. Updates p and q, which
  * have rows of `stride` elements, for one rating after the other. With biases, element 1 of a row of p and
  * element 0 of a row of q are constant.
  */
@@ -66,7 +66,7 @@ export interface ReferenceShrink {
   readonly one?: number;
 }
 
-/** Float64 version of cpu/tasks/sgd/shrink-rows.ts: divides rows of `stride` elements, in place. */
+/** Float64 version of the task shrink-rows: divides rows of `stride` elements, in place. */
 export function shrinkInPlace(
   x: Float64Array,
   stride: number,

@@ -1,27 +1,19 @@
 import { UsageError } from '../../engine/errors.ts';
 import type { ExactSolver, RowRegularization, SolverChoice } from '../../operators/tasks/task-types.ts';
+import { Method } from '../generated/structs.ts';
 import type { MatrixView, TaskScope } from '../handler.ts';
 
-/**
- * `method`: the solver's number in cpu/assembly/update.ts. `factorizations`: approximate cost of solving
- * a row, relative to one float32 Cholesky factorization.
- */
-const exactSolvers: Readonly<
-  Record<ExactSolver, { readonly method: number; readonly factorizations: number }>
-> = {
-  cholesky: { method: 1, factorizations: 1 },
+/** Approximate cost of solving a row, relative to one float32 Cholesky factorization. */
+const factorizations: Readonly<Record<ExactSolver, number>> = {
+  cholesky: 1,
   // In float64.
-  nonnegative: { method: 2, factorizations: 5 },
+  nonnegative: 5,
 };
 
-export function exactSolverOf({ exact = 'cholesky' }: SolverChoice) {
-  return exactSolvers[exact];
-}
-
-/** The method for a row of n ratings whose A has been formed; 0 is CG. */
+/** The method for a row of n ratings whose A has been formed. */
 export function methodOf(n: number, choice: SolverChoice): number {
   const { cgBelow, settles = false, exact = 'cholesky' } = choice;
-  return exact === 'cholesky' && !settles && n < cgBelow ? 0 : exactSolverOf(choice).method;
+  return exact === 'cholesky' && !settles && n < cgBelow ? Method.cg : Method[exact];
 }
 
 type Shape = Pick<MatrixView, 'stride' | 'columns'>;
@@ -65,7 +57,7 @@ export function costsOf(
 ): { readonly perRating: number; readonly perRow: number } {
   if (kernels.canForm(4 * stride)) {
     const perRating = stride ** 2 / 40;
-    return { perRating, perRow: perRating * stride * exactSolverOf(choice).factorizations };
+    return { perRating, perRow: perRating * stride * factorizations[choice.exact ?? 'cholesky'] };
   }
   const perRating = (stride * (choice.cgSteps + 1)) / 8;
   return { perRating, perRow: gram ? perRating * stride : perRating };

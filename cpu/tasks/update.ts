@@ -1,5 +1,5 @@
 import type { RowRange } from '../../engine/plan/stages.ts';
-import type { RowProblem } from '../generated/structs.ts';
+import { Method, type RowProblem } from '../generated/structs.ts';
 import type { MatrixView, ScopeOf, TaskHandler } from '../handler.ts';
 import type { Struct } from '../scratch.ts';
 import { solveLongRow, solveTiledRows, type SolvedTiles } from './passes.ts';
@@ -12,15 +12,7 @@ import {
   rowColumn,
   rowProblem,
 } from './row-chunks.ts';
-import {
-  biasShift,
-  costsOf,
-  exactSolverOf,
-  formsLongRows,
-  methodOf,
-  requireSolvable,
-  rowShift,
-} from './solvers.ts';
+import { biasShift, costsOf, formsLongRows, methodOf, requireSolvable, rowShift } from './solvers.ts';
 
 /** See `update` of KernelTasks. */
 export const update: TaskHandler<'update'> = (scope) => {
@@ -93,7 +85,7 @@ class RowUpdate {
       cgBelow: params.cgBelow,
       steps: params.cgSteps,
       settles: params.settles ? 1 : 0,
-      exact: exactSolverOf(params).method,
+      exact: Method[params.exact ?? 'cholesky'],
       objectives: objectives[0],
     });
     const [shifts, ownShifts, biases] = ([0, 1, 2] as const).map((which) => rowColumn(scope, which));

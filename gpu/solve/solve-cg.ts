@@ -37,7 +37,7 @@ export function solveCgWorkgroups(params: SolveCgParams, count: number): number 
 /**
  * Solves (A + λ n_u I) x = b of rows by `steps` steps (f_s) of conjugate gradients that start from `previous`
  * (cuMF_ALS, Algorithm 1). It runs on any GPU, and ends early under the same conditions as
- * cpu/reference/conjugate-gradient.ts. A and b are read from slots, scratch memory in which another kernel
+ * cpu/reference/solvers.ts. A and b are read from slots, scratch memory in which another kernel
  * has summed them. Up to 128 features A is then kept in registers; above that, each step reads it from the
  * row's first slot. Work list, slots, outputs and `status`: see solve-cholesky. Without biases, any buffer
  * may be bound as `bias`.

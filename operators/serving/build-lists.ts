@@ -78,7 +78,7 @@ const MEASURED = 65_536;
 /**
  * Two rows of `rank` numbers over evenly spaced columns: for each feature the mean of |d_k| / ‖d‖, and the
  * variance of d_k / ‖d‖ if its sign is known. d is the difference of a vector and the center of its list.
- * Scores are estimated from these numbers: see cpu/assembly/list-signs.ts.
+ * Scores are estimated from these numbers: see cpu/assembly/lists.ts.
  */
 function measureSpreads({ codes, guide, rank }: Pick<ListIndex, 'codes' | 'guide' | 'rank'>) {
   const columns = guide.length / 4;

@@ -27,7 +27,7 @@ export type ListParts = {
   /** `values` Uint32[lists + 1]: the first column of each list. */
   readonly starts: PartitionRef;
   /**
-   * `values` Uint8[columns * width]: rotated differences from the center (cpu/tasks/lists/rotate.ts) as
+   * `values` Uint8[columns * width]: rotated differences from the center (cpu/tasks/lists/list-vectors.ts) as
    * signed bytes, padded to 16 bytes.
    */
   readonly codes: PartitionRef;
@@ -44,7 +44,7 @@ export type ListMatrices = {
   readonly radii: PartitionRef;
   readonly coarse: PartitionRef;
   readonly columnGuide: PartitionRef;
-  /** Signs of `coarse`, in blocks of 16 columns: see cpu/assembly/list-signs.ts. */
+  /** Signs of `coarse`, in blocks of 16 columns: see cpu/assembly/lists.ts. */
   readonly signs: PartitionRef;
 };
 
@@ -63,7 +63,7 @@ export type ListSearch = VectorShape & {
   readonly probes: number;
   /** The largest ‖θ_v‖. */
   readonly longest: number;
-  /** The margin by which signs leave out columns (cpu/tasks/lists/sign-table.ts); null: none are left out. */
+  /** The margin by which signs leave out columns (cpu/tasks/lists/search-lists.ts); null: none are left out. */
   readonly margin: number | null;
   /** Lists of the whole index, of which a page has a part. If all are searched, the search is exact. */
   readonly wholeLists: number;

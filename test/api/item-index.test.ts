@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { Searches } from '../../api/serving/searches.ts';
-import { MASKED_COLUMNS } from '../../cpu/tasks/lists/list-scratch.ts';
+import { MASKED_COLUMNS } from '../../cpu/tasks/lists/search-lists.ts';
 import { ALS, CancelledError, col, type Model, Session } from '../../index.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-index-'));

@@ -4,15 +4,12 @@
  */
 import { describe, expect, it } from 'vitest';
 import type { MatrixView } from '../../cpu/handler.ts';
-import { equationsOfRow } from '../../cpu/reference/equations.ts';
+import { equationsOfRow } from '../../cpu/reference/normal-equations.ts';
 import { type CompressedRows, verticalParts } from '../../cpu/reference/vertical-parts.ts';
-import { addRows } from '../../cpu/tasks/equations/add-rows.ts';
-import { normalEquations } from '../../cpu/tasks/equations/normal-equations.ts';
-import { solveEquations } from '../../cpu/tasks/equations/solve-equations.ts';
-import { gram as gramTask } from '../../cpu/tasks/gram.ts';
-import { updateImplicit } from '../../cpu/tasks/update.ts';
+import { addRows, normalEquations, solveEquations } from '../../cpu/tasks/equations.ts';
+import { gram as gramTask } from '../../cpu/tasks/implicit.ts';
+import { updateImplicit, update } from '../../cpu/tasks/update.ts';
 import { CHUNK_RATINGS } from '../../cpu/tasks/row-chunks.ts';
-import { update } from '../../cpu/tasks/update.ts';
 import type { Partition } from '../../engine/partition.ts';
 import { equationColumns, equationLayout } from '../../operators/tasks/equation-tasks.ts';
 import { isDeep } from '../support/deep.ts';

@@ -1,9 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { MatrixView } from '../../cpu/handler.ts';
-import { addRows } from '../../cpu/tasks/equations/add-rows.ts';
-import { normalEquations } from '../../cpu/tasks/equations/normal-equations.ts';
-import { placeRows } from '../../cpu/tasks/equations/place-rows.ts';
-import { solveEquations } from '../../cpu/tasks/equations/solve-equations.ts';
+import { addRows, normalEquations, placeRows, solveEquations } from '../../cpu/tasks/equations.ts';
 import type { Partition } from '../../engine/partition.ts';
 import { equationColumns } from '../../operators/tasks/equation-tasks.ts';
 import { ratingBlock, TestMemory } from './scope.ts';

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { areFinite } from '../../cpu/tasks/numbering/are-finite.ts';
-import { countIds, rankIds } from '../../cpu/tasks/numbering/near-ids.ts';
-import { numberColumn, TABLE, WINDOW } from '../../cpu/tasks/numbering/near-keys.ts';
+import { areFinite, numberColumn, TABLE, WINDOW } from '../../cpu/tasks/numbering/near-keys.ts';
+import { countIds, rankIds } from '../../cpu/tasks/numbering/number-keys.ts';
 import type { KeyColumn } from '../../engine/keys/key-column.ts';
 import { isCounted } from '../../engine/keys/tables/make-key-table.ts';
 import { type Partition, sharedArray } from '../../engine/partition.ts';

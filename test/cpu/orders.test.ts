@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { batchOrder } from '../../cpu/tasks/sgd/batch-order.ts';
-import { waveOrder } from '../../cpu/tasks/sgd/wave-order.ts';
+import { batchOrder, waveOrder } from '../../cpu/tasks/sgd/order.ts';
 import { TestMemory } from './scope.ts';
 
 const memory = new TestMemory('simd');

@@ -1,8 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { Block } from '../../cpu/reference/errors.ts';
-import { predictPair } from '../../cpu/reference/errors.ts';
-import { rankListed as twin } from '../../cpu/reference/rank-listed.ts';
+import { type Block, predictPair } from '../../cpu/reference/errors.ts';
+import { rankListed as twin } from '../../cpu/reference/top-n.ts';
 import { rankListed } from '../../cpu/tasks/rank-listed.ts';
 import { type Partition, sharedArray } from '../../engine/partition.ts';
 import { CounterRandom } from '../../engine/random.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { rotation } from '../../cpu/tasks/lists/rotate.ts';
+import { rotation } from '../../cpu/tasks/lists/list-vectors.ts';
 import { CounterRandom } from '../../engine/random.ts';
 
 const product = (left: Float32Array, right: Float32Array) =>

@@ -1,6 +1,5 @@
-import type { MatrixView, TaskScope } from '../../cpu/handler.ts';
+import { type MatrixView, SCRATCH_BYTES, type TaskScope } from '../../cpu/handler.ts';
 import { RowProblem } from '../../cpu/generated/structs.ts';
-import { SCRATCH_BYTES } from '../../cpu/handler.ts';
 import { Struct } from '../../cpu/scratch.ts';
 import { compileKernels, type KernelBuild } from '../../cpu/compile-kernels.ts';
 import { loadKernels } from '../../cpu/kernels.ts';

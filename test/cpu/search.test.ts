@@ -5,8 +5,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { MatrixView } from '../../cpu/handler.ts';
-import { prepareSearch } from '../../cpu/tasks/search/prepare-search.ts';
-import { search } from '../../cpu/tasks/search/search.ts';
+import { prepareSearch, search } from '../../cpu/tasks/search/search.ts';
 import { topN } from '../../cpu/tasks/top-n.ts';
 import { CounterRandom } from '../../engine/random.ts';
 import { indexShapes } from '../../operators/serving/search.ts';

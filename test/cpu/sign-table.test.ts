@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { rotation } from '../../cpu/tasks/lists/rotate.ts';
-import { fillSignTable } from '../../cpu/tasks/lists/sign-table.ts';
+import { rotation } from '../../cpu/tasks/lists/list-vectors.ts';
+import { fillSignTable } from '../../cpu/tasks/lists/search-lists.ts';
 import { CounterRandom } from '../../engine/random.ts';
 
 const RANK = 34;

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { countPositive, countValues, sumWeights, weighRatings } from '../../cpu/tasks/weigh-ratings.ts';
+import { countPositive, countValues, sumWeights, weighRatings } from '../../cpu/tasks/implicit.ts';
 import { type ValueWeight, weightOf } from '../../engine/numbers/value-index.ts';
 import { sharedArray } from '../../engine/partition.ts';
 import { ratingBlock, TestMemory } from './scope.ts';

@@ -1,5 +1,5 @@
 /**
- * Cholesky A = UᵀU in float64 for a passive set of features (passive-set.ts): A is n x n, n a multiple of 4,
+ * Cholesky A = UᵀU in float64 for a passive set of features: A is n x n, n a multiple of 4,
  * with rows of `stride` = 8 n bytes. It proceeds as cholesky.ts does, with blocks of 4 x 4. Features that
  * depend on earlier ones are left out:
  *

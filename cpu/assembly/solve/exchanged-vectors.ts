@@ -8,10 +8,10 @@
  */
 import { sumLanes } from '../simd';
 import { addMultiple, allFinite, clear, copy, dot } from '../vectors';
+import { multiplyGram } from './conjugate-gradient';
 import { gatherAndMultiply } from './panel-passes';
 import { RowProblem } from './problem';
 import { beginSteps, endResidual, finishBias, isConverged, takeStep } from './steps';
-import { multiplyGram } from './symmetric';
 
 /** Byte offsets, from n, of a row's numbers t, along, ρ and the ρ at which the steps end. */
 const TOTAL: usize = 4;

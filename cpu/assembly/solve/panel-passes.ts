@@ -1,11 +1,21 @@
 /**
- * Passes of conjugate gradients over a row's ratings: they gather rows of θ into panels (panels.ts,
- * packed-panels.ts) and multiply them. The ratings' weights are followed by eight zeros, for the last panel's
+ * Passes of conjugate gradients over a row's ratings: they gather rows of θ into panels
+ * (panels.ts) and multiply them. The ratings' weights are followed by eight zeros, for the last panel's
  * missing ratings; without weights each rating weighs 1.
  */
 import { VECTOR, indexAt, multiplyAdd, sumLanesOfFour } from '../simd';
-import { addAndPack, addPackedPanel, addSumAndPack, halfWords, multiplyPackedPanel } from './packed-panels';
-import { PANEL, PANEL_STEP, addPanel, addPanelAndSum, multiplyPanel } from './panels';
+import {
+  PANEL,
+  PANEL_STEP,
+  addAndPack,
+  addPackedPanel,
+  addPanel,
+  addPanelAndSum,
+  addSumAndPack,
+  halfWords,
+  multiplyPackedPanel,
+  multiplyPanel,
+} from './panels';
 import { RowProblem } from './problem';
 
 /** Bytes of the values or weights of a panel. */

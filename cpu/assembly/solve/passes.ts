@@ -12,11 +12,10 @@
 import { PART_RATINGS, addVector } from '../normal-equations';
 import { sumLanes } from '../simd';
 import { allFinite, clear, copy, dot } from '../vectors';
-import { regularize, startResidual } from './conjugate-gradient';
+import { regularize, startResidual, symmetricCurvature } from './conjugate-gradient';
 import { addGatheredCurvature, gatherAndMultiply } from './panel-passes';
 import { RowProblem } from './problem';
 import { beginSteps, endResidual, finishBias, isConverged, takeLastStep, takeStep } from './steps';
-import { symmetricCurvature } from './symmetric';
 
 /** Passes of passPiece and passTiles. */
 export const RESIDUAL: i32 = 0;

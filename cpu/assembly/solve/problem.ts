@@ -6,7 +6,7 @@ import { PANEL } from './panels';
  *
  *     Σ_v (w (θ_vᵀx + β)² - 2 t (θ_vᵀx + β)) + xᵀ(G + shift I) x + ownShift β²
  *
- * Explicit ratings have w = 1, t = r and no G. Implicit ones (weights.ts) have no bias.
+ * Explicit ratings have w = 1, t = r and no G. Implicit ones (gram.ts) have no bias.
  *
  * A task writes the fields that hold for all rows once, and for each chunk the fields of the chunk. A kernel
  * writes the fields of a row. Addresses are in bytes, and 0 means none. A vector has `size` bytes.
@@ -37,7 +37,7 @@ export class RowProblem {
   /** 1: (G + shift) times the previous x is added to b, so that ratings move the row away from it. */
   anchored: i32;
 
-  /** Rows with fewer ratings are solved by CG if `exact` is CHOLESKY; `exact` is a method of update.ts. */
+  /** Rows with fewer ratings are solved by CG if `exact` is Cholesky; `exact` is a Method (update.ts). */
   cgBelow: i32;
   steps: i32;
   /** 1: a row for which CG leaves a larger residual than an exact solve is solved exactly, if A can be formed. */

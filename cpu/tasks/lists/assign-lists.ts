@@ -1,6 +1,6 @@
 import { type MatrixView, SCRATCH_BYTES, STRIDE_STEP, type TaskHandler } from '../../handler.ts';
 import { topN } from '../top-n.ts';
-import { vectorReader } from './read-vector.ts';
+import { vectorReader } from './list-vectors.ts';
 
 /** Bytes of scratch for the search itself; the vectors are stored after them. */
 const SEARCH_BYTES = SCRATCH_BYTES - (4 << 20);

@@ -1,8 +1,7 @@
 import { fallingOrder } from '../../../engine/numbers/falling-order.ts';
 import type { TaskHandler, TaskScope } from '../../handler.ts';
-import { toBytes } from '../search/prepare-search.ts';
-import { vectorReader } from './read-vector.ts';
-import { rotation } from './rotate.ts';
+import { toBytes } from '../search/search.ts';
+import { vectorReader, rotation } from './list-vectors.ts';
 
 const ROUND_UP = 1 + 1e-6;
 const NO_ITEM = 0xffff_ffff;

@@ -1,5 +1,5 @@
 import type { Partition } from '../../../engine/partition.ts';
-import type { ScopeOf, TaskHandler, TaskScope } from '../../handler.ts';
+import type { ScopeOf, TaskHandler } from '../../handler.ts';
 import { rowChunks, workspaceOf } from '../row-chunks.ts';
 
 /** Ratings in scratch at a time: few enough that their columns' vectors stay in the core's own cache, too. */
@@ -18,38 +18,25 @@ export const sgdBlock: TaskHandler<'sgd-block'> = (scope) => {
 };
 
 function stepBlock(scope: ScopeOf<'sgd-block'>, block: Partition, steps: number): number {
-  const { rowStart = 0, adaptive } = scope.params;
+  const { rowStart = 0 } = scope.params;
   const [rows, columns] = [scope.matrix('rows'), scope.matrix('columns')];
   const size = rows.stride * 4;
+  const [rowSums, columnSums] = sumsOf(scope);
   let count = 0;
   for (const chunk of rowChunks(scope, block, 0, block.rows, COST_PER_RATING, 1)) {
     const first = rowStart + chunk.row;
-    const at = rows.pointer + first * size;
-    if (adaptive) {
-      const [rowSums, columnSums] = sumsOf(scope);
-      scope.kernels.adaptRows(
-        at,
-        columns.pointer,
-        size,
-        rowSums + 4 * first,
-        columnSums,
-        chunk.offsets,
-        chunk.indices,
-        chunk.values,
-        chunk.rows,
-        steps,
-      );
-    } else
-      scope.kernels.stepRows(
-        at,
-        columns.pointer,
-        size,
-        chunk.offsets,
-        chunk.indices,
-        chunk.values,
-        chunk.rows,
-        steps,
-      );
+    scope.kernels.stepRows(
+      rows.pointer + first * size,
+      columns.pointer,
+      size,
+      rowSums && rowSums + 4 * first,
+      columnSums,
+      chunk.offsets,
+      chunk.indices,
+      chunk.values,
+      chunk.rows,
+      steps,
+    );
     count += chunk.count;
   }
   return count;
@@ -60,10 +47,11 @@ function stepBlock(scope: ScopeOf<'sgd-block'>, block: Partition, steps: number)
  * whenever scratch has CHUNK_RATINGS.
  */
 function stepList(scope: ScopeOf<'sgd-block'>, list: Partition, steps: number): number {
-  const { from = 0, to = 0, batch = 1, adaptive } = scope.params;
+  const { from = 0, to = 0, batch = 1 } = scope.params;
   const order = scope.partition('order').columns.order as Uint32Array;
   const [rows, columns] = [scope.matrix('rows'), scope.matrix('columns')];
   const size = rows.stride * 4;
+  const [rowSums, columnSums] = sumsOf(scope);
   const sources = ['rows', 'columns', 'values'].map(
     (name) => list.columns[name] as Uint32Array | Float32Array,
   );
@@ -84,42 +72,31 @@ function stepList(scope: ScopeOf<'sgd-block'>, list: Partition, steps: number): 
       targets.forEach((target, k) => target.set(sources[k].subarray(first, last), filled));
       filled += last - first;
     }
-    if (adaptive) {
-      const [rowSums, columnSums] = sumsOf(scope);
-      scope.kernels.adaptRatings(
-        rows.pointer,
-        columns.pointer,
-        size,
-        rowSums,
-        columnSums,
-        rowsAt,
-        columnsAt,
-        valuesAt,
-        filled,
-        steps,
-      );
-    } else
-      scope.kernels.stepRatings(
-        rows.pointer,
-        columns.pointer,
-        size,
-        rowsAt,
-        columnsAt,
-        valuesAt,
-        filled,
-        steps,
-      );
+    scope.kernels.stepRatings(
+      rows.pointer,
+      columns.pointer,
+      size,
+      rowSums,
+      columnSums,
+      rowsAt,
+      columnsAt,
+      valuesAt,
+      filled,
+      steps,
+    );
     count += filled;
   }
   return count;
 }
 
-function sumsOf(scope: TaskScope): readonly [rowSums: number, columnSums: number] {
+/** Addresses of AdaGrad's sums; 0 without AdaGrad. */
+function sumsOf(scope: ScopeOf<'sgd-block'>): readonly [rowSums: number, columnSums: number] {
+  if (!scope.params.adaptive) return [0, 0];
   return [scope.matrix('rowSums').pointer, scope.matrix('columnSums').pointer];
 }
 
 /**
- * Writes the vectors `steps` that cpu/assembly/sgd/sgd.ts and sgd-adaptive.ts read. Returns their address.
+ * Writes the vectors `steps` that cpu/assembly/sgd.ts reads. Returns their address.
  */
 function writeSteps(scope: ScopeOf<'sgd-block'>): number {
   const { rank, biases, rate, rowLambda, columnLambda, adaptive } = scope.params;
@@ -145,3 +122,32 @@ function writeSteps(scope: ScopeOf<'sgd-block'>): number {
   });
   return address;
 }
+
+/** See `copy-rows` of KernelTasks. */
+export const copyRows: TaskHandler<'copy-rows'> = (scope) => {
+  const { from, to } = scope.params;
+  const [source, target] = [scope.matrix('source'), scope.matrix('target')];
+  const elements = new Float32Array(scope.memory.buffer);
+  const first = source.pointer / 4 + from * source.stride;
+  elements.copyWithin(target.pointer / 4 + from * target.stride, first, first + (to - from) * source.stride);
+  return { rows: to - from };
+};
+
+/** See `shrink-rows` of KernelTasks. */
+export const shrinkRows: TaskHandler<'shrink-rows'> = (scope) => {
+  const { from, to, rate, offset, damping, own, one, adaptive } = scope.params;
+  const { pointer, stride } = scope.matrix('factors');
+  const { buffer } = scope.memory;
+  const factors = new Float32Array(buffer, pointer, to * stride);
+  const sums = adaptive ? new Float32Array(buffer, scope.matrix('sums').pointer, to) : undefined;
+  for (let row = from; row < to; row++) {
+    const gamma = sums === undefined ? rate : rate / Math.sqrt(1 + sums[row]);
+    const [factor, ofBias] = [1 / (1 + gamma * offset), 1 / (1 + gamma * damping)];
+    const first = row * stride;
+    const bias = own === undefined ? 0 : factors[first + own];
+    for (let k = first; k < first + stride; k++) factors[k] *= factor;
+    if (own !== undefined) factors[first + own] = bias * ofBias;
+    if (one !== undefined) factors[first + one] = 1;
+  }
+  return { rows: to - from };
+};

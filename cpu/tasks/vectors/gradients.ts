@@ -1,6 +1,6 @@
 /** Tasks on gradients, whose layout is in operators/tasks/vector-tasks.ts. */
 import type { MatrixView, ScopeOf, TaskHandler } from '../../handler.ts';
-import { requireEquations } from '../equations/equation-shape.ts';
+import { requireEquations } from '../equations.ts';
 import {
   biasColumn,
   gramAndShifts,

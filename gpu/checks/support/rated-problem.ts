@@ -1,6 +1,9 @@
-import { multiply } from '../../../cpu/reference/conjugate-gradient.ts';
-import { gramMatrix, implicitEquations } from '../../../cpu/reference/implicit.ts';
-import type { NormalEquations } from '../../../cpu/reference/normal-equations.ts';
+import { multiply, solveNonnegative } from '../../../cpu/reference/solvers.ts';
+import {
+  gramMatrix,
+  implicitEquations,
+  type NormalEquations,
+} from '../../../cpu/reference/normal-equations.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import { deviation, randomNumbers, worse, RESIDUAL_LIMIT } from './check.ts';
 import { uploadAll } from './run-kernel.ts';
@@ -23,8 +26,7 @@ import {
 } from './rated-rows.ts';
 import type { ImplicitWeights } from '../../../operators/tasks/tasks.ts';
 import type { RowRegularization } from '../../../operators/tasks/task-types.ts';
-import { leftOfBias } from '../../../cpu/reference/biased.ts';
-import { solveNonnegative } from '../../../cpu/reference/nonnegative.ts';
+import { leftOfBias } from '../../../cpu/reference/update.ts';
 import { destroyBuffers, type DeviceBlock, type DeviceMatrix } from '../../device/resources.ts';
 import { addGramMatrix } from '../../implicit/gram.task.ts';
 import { updateRows } from '../../update/update.task.ts';

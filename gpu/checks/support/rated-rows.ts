@@ -1,4 +1,4 @@
-import { biasedEquations, biasedGradients, shifted } from '../../../cpu/reference/biased.ts';
+import { biasedEquations, biasedGradients, shifted } from '../../../cpu/reference/update.ts';
 import {
   type NormalEquations,
   normalEquations,
@@ -11,7 +11,7 @@ import { int8Bytes } from '../../int8/int8-plan.ts';
 import { matrixElements, paddedRank, TILE, slotElements } from '../../device/slots.ts';
 import { halfBits, roundToHalf, randomNumbers } from './check.ts';
 import { uploadAll } from './run-kernel.ts';
-import { conjugateGradient, multiply } from '../../../cpu/reference/conjugate-gradient.ts';
+import { conjugateGradient, multiply } from '../../../cpu/reference/solvers.ts';
 import { EntryList } from '../../update/deal-rows.ts';
 import { fromHalf } from '../../../engine/numbers/half.ts';
 import type { RowRegularization } from '../../../operators/tasks/task-types.ts';

@@ -7,7 +7,7 @@ import {
   tableWords,
   writerOf,
 } from '../../../cpu/tasks/loading/scatter-by-band.ts';
-import { countColumns, scatterColumns } from '../../../cpu/tasks/loading/scatter-columns.ts';
+import { countColumns, scatterColumns } from '../../../cpu/tasks/loading/scatter-pairs.ts';
 import { sortBands } from '../../../cpu/tasks/loading/sort-bands.ts';
 import { type Partition, sharedArray } from '../../../engine/partition.ts';
 import { CounterRandom } from '../../../engine/random.ts';

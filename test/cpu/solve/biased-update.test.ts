@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { MatrixView } from '../../../cpu/handler.ts';
-import { solveNonnegative } from '../../../cpu/reference/nonnegative.ts';
+import { solveNonnegative } from '../../../cpu/reference/solvers.ts';
 import { normalEquations } from '../../../cpu/reference/normal-equations.ts';
 import { updateBiasedRow, updateRow } from '../../../cpu/reference/update.ts';
 import { CHUNK_RATINGS } from '../../../cpu/tasks/row-chunks.ts';

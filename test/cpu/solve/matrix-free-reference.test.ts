@@ -1,8 +1,8 @@
 /** The float64 version of CG without A takes the steps of the version that forms A. */
 import { expect, it } from 'vitest';
-import { biasedEquations, biasedGradients, shifted } from '../../../cpu/reference/biased.ts';
-import { conjugateGradient } from '../../../cpu/reference/conjugate-gradient.ts';
-import { gramMatrix, implicitEquations } from '../../../cpu/reference/implicit.ts';
+import { biasedEquations, biasedGradients, shifted } from '../../../cpu/reference/update.ts';
+import { conjugateGradient } from '../../../cpu/reference/solvers.ts';
+import { gramMatrix, implicitEquations, normalEquations } from '../../../cpu/reference/normal-equations.ts';
 import {
   explicitProducts,
   freeBiasedGradients,
@@ -10,7 +10,6 @@ import {
   gramTimes,
   implicitProducts,
 } from '../../../cpu/reference/matrix-free.ts';
-import { normalEquations } from '../../../cpu/reference/normal-equations.ts';
 import { CounterRandom } from '../../../engine/random.ts';
 
 const [rank, stride, columns, steps] = [7, 8, 20, 3];

@@ -5,7 +5,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { MatrixView } from '../../../cpu/handler.ts';
-import { solveNonnegative } from '../../../cpu/reference/nonnegative.ts';
+import { solveNonnegative } from '../../../cpu/reference/solvers.ts';
 import { normalEquations, type NormalEquations } from '../../../cpu/reference/normal-equations.ts';
 import { initialize } from '../../../cpu/tasks/initialize.ts';
 import { CHUNK_RATINGS } from '../../../cpu/tasks/row-chunks.ts';

@@ -1,12 +1,10 @@
 /** Long rows, whose directions of conjugate gradients are made of panels in 16 bits, against float64. */
 import { describe, expect, it } from 'vitest';
-import { conjugateGradient } from '../../../cpu/reference/conjugate-gradient.ts';
-import { gramMatrix, implicitEquations } from '../../../cpu/reference/implicit.ts';
-import { normalEquations } from '../../../cpu/reference/normal-equations.ts';
+import { conjugateGradient } from '../../../cpu/reference/solvers.ts';
+import { gramMatrix, implicitEquations, normalEquations } from '../../../cpu/reference/normal-equations.ts';
 import { updateBiasedRow, updateRow } from '../../../cpu/reference/update.ts';
-import { gram } from '../../../cpu/tasks/gram.ts';
-import { updateImplicit } from '../../../cpu/tasks/update.ts';
-import { update } from '../../../cpu/tasks/update.ts';
+import { gram } from '../../../cpu/tasks/implicit.ts';
+import { updateImplicit, update } from '../../../cpu/tasks/update.ts';
 import { type Partition, sharedArray } from '../../../engine/partition.ts';
 import { floatClasses } from '../../support/float-classes.ts';
 import { builds, ratingBlock, relativeDistance, residual, rowOf, TestMemory } from '../scope.ts';

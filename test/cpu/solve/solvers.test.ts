@@ -2,8 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { availableBuild, compileKernels } from '../../../cpu/compile-kernels.ts';
 import { loadKernels } from '../../../cpu/kernels.ts';
 import { relaxedSimd, simd } from '../../../cpu/generated/kernels-wasm.ts';
-import { solveCholesky } from '../../../cpu/reference/cholesky.ts';
-import { conjugateGradient } from '../../../cpu/reference/conjugate-gradient.ts';
+import { solveCholesky, conjugateGradient } from '../../../cpu/reference/solvers.ts';
 import { normalEquations } from '../../../cpu/reference/normal-equations.ts';
 import { TestMemory, builds, ratingBlock, relativeDistance, residual, rowOf } from '../scope.ts';
 

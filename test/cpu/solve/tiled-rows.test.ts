@@ -1,9 +1,14 @@
 /** Long rows that conjugate gradients solve tile by tile, against float64. */
 import { describe, expect, it } from 'vitest';
-import { biasedEquations, biasedGradients, shifted } from '../../../cpu/reference/biased.ts';
-import { conjugateGradient } from '../../../cpu/reference/conjugate-gradient.ts';
+import {
+  biasedEquations,
+  biasedGradients,
+  shifted,
+  updateBiasedRow,
+  updateRow,
+} from '../../../cpu/reference/update.ts';
+import { conjugateGradient } from '../../../cpu/reference/solvers.ts';
 import { type NormalEquations, normalEquations } from '../../../cpu/reference/normal-equations.ts';
-import { updateBiasedRow, updateRow } from '../../../cpu/reference/update.ts';
 import { CHUNK_RATINGS } from '../../../cpu/tasks/row-chunks.ts';
 import type { Partition } from '../../../engine/partition.ts';
 import { builds, norm, ratingBlock, relativeDistance, rowOf, TestMemory } from '../scope.ts';

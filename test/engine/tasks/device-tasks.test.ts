@@ -5,8 +5,7 @@
 import { describe, expect, it } from 'vitest';
 import { predictPair, type Block } from '../../../cpu/reference/errors.ts';
 import { stepInOrder } from '../../../cpu/reference/sgd.ts';
-import { rankListed } from '../../../cpu/reference/rank-listed.ts';
-import { topN } from '../../../cpu/reference/top-n.ts';
+import { rankListed, topN } from '../../../cpu/reference/top-n.ts';
 import { type Partition, sharedArray } from '../../../engine/partition.ts';
 import { ratingBlock, relativeDistance } from '../../cpu/scope.ts';
 import { floatClasses, LEAST_NORMAL } from '../../support/float-classes.ts';

@@ -1,5 +1,5 @@
 /** Partitions of every layout, for the tests of tasks. */
-import { equationsOfRow } from '../../../cpu/reference/equations.ts';
+import { equationsOfRow } from '../../../cpu/reference/normal-equations.ts';
 import { type Partition, sharedArray } from '../../../engine/partition.ts';
 import { CounterRandom } from '../../../engine/random.ts';
 import { equationColumns } from '../../../operators/tasks/equation-tasks.ts';

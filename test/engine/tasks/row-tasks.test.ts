@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { solveNonnegative } from '../../../cpu/reference/nonnegative.ts';
+import { solveNonnegative } from '../../../cpu/reference/solvers.ts';
 import { normalEquations } from '../../../cpu/reference/normal-equations.ts';
 import { updateRow } from '../../../cpu/reference/update.ts';
 import type { Task } from '../../../engine/task.ts';

@@ -2,10 +2,9 @@
 import { expect } from 'vitest';
 import { type Block, errors, predictPair, weightedNorm } from '../../../../cpu/reference/errors.ts';
 import { drawRow } from '../../../../cpu/reference/draw.ts';
-import { gramMatrix, weightsOf } from '../../../../cpu/reference/implicit.ts';
-import { rankListed } from '../../../../cpu/reference/rank-listed.ts';
+import { gramMatrix, weightsOf } from '../../../../cpu/reference/normal-equations.ts';
+import { rankListed, topN } from '../../../../cpu/reference/top-n.ts';
 import { shrinkInPlace, stepInOrder } from '../../../../cpu/reference/sgd.ts';
-import { topN } from '../../../../cpu/reference/top-n.ts';
 import { mix32 } from '../../../../engine/random.ts';
 import type { Partition } from '../../../../engine/partition.ts';
 import { indexShapes } from '../../../../operators/serving/search.ts';

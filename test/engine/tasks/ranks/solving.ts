@@ -1,6 +1,10 @@
 /** Every way to solve rows: see cpu/assembly/update.ts and gpu/update. */
 import { expect } from 'vitest';
-import { gramMatrix, implicitEquations } from '../../../../cpu/reference/implicit.ts';
+import {
+  gramMatrix,
+  implicitEquations,
+  normalEquations,
+} from '../../../../cpu/reference/normal-equations.ts';
 import {
   explicitProducts,
   freeBiasedGradients,
@@ -8,9 +12,7 @@ import {
   gramTimes,
   implicitProducts,
 } from '../../../../cpu/reference/matrix-free.ts';
-import { solveNonnegative } from '../../../../cpu/reference/nonnegative.ts';
-import { normalEquations } from '../../../../cpu/reference/normal-equations.ts';
-import { solveCholesky } from '../../../../cpu/reference/cholesky.ts';
+import { solveNonnegative, solveCholesky } from '../../../../cpu/reference/solvers.ts';
 import { updateBiasedRow } from '../../../../cpu/reference/update.ts';
 import type { JsonObject } from '../../../../engine/json.ts';
 import { type Partition, type PartitionRef, sharedArray } from '../../../../engine/partition.ts';

@@ -1,7 +1,28 @@
-/** Tasks that count the ratings of implicit data and turn them into weights. */
-import { type ValueWeight, weightOf, mapValues, ValueCounts } from '../../engine/numbers/value-index.ts';
+import { ValueCounts, type ValueWeight, mapValues, weightOf } from '../../engine/numbers/value-index.ts';
 import type { None } from '../../operators/tasks/task-types.ts';
 import type { TaskHandler, TaskScope } from '../handler.ts';
+
+/** Tasks that count the ratings of implicit data and turn them into weights. */
+
+/** See `gram` of KernelTasks. Each slice reads all rows of θ, which takes some milliseconds. */
+export const gram: TaskHandler<'gram'> = (scope) => {
+  const { from, to, weight } = scope.params;
+  const factors = scope.matrix('factors');
+  const { pointer, stride } = scope.matrix('gram');
+  // The last slice also writes the padding.
+  const end = Math.min(stride, Math.ceil(to / 8) * 8);
+  scope.kernels.gramRows(
+    factors.pointer,
+    4 * stride,
+    factors.rows,
+    from,
+    end,
+    weight,
+    pointer,
+    scope.scratch,
+  );
+  return { rows: to - from };
+};
 
 /** Rows between two checks for cancellation. */
 const CHUNK_ROWS = 8_192;

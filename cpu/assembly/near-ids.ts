@@ -2,7 +2,7 @@
  * Loops over ids in a narrow range, and over tables that count the ratings of each id. The code of an id is
  * its distance from the least id. Ids and counts are int32, codes and positions uint32.
  */
-import { VECTOR, WORD } from '../simd';
+import { VECTOR, WORD } from './simd';
 
 /** Widens a range, the least and the greatest id as two int32 at `range`, so that it contains n more ids. */
 export function widenRange(ids: usize, n: i32, range: usize): void {

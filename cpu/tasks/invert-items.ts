@@ -1,5 +1,5 @@
-import type { MatrixView, TaskHandler, TaskScope } from '../../handler.ts';
-import { pairsOf } from './users-in-common.ts';
+import type { MatrixView, TaskHandler, TaskScope } from '../handler.ts';
+import { pairsOf } from './similar-items.ts';
 
 /** Rows of a matrix that are interleaved in a row of panels. */
 const PANEL = 8;
