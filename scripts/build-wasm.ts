@@ -158,6 +158,7 @@ await writeStructs('cpu/generated/structs.ts', [
   'cpu/assembly/solve/problem.ts',
   'cpu/assembly/solve/tiles.ts',
   'cpu/assembly/update.ts',
+  'cpu/assembly/lists.ts',
 ]);
 await write(
   'cpu/generated/loading-wasm.ts',

@@ -165,11 +165,11 @@ function centerProduct(query: usize, center: usize, size: usize): f32 {
 }
 
 /**
- * The arguments of scanLists, 4 bytes each, in the order of SCAN_FIELDS (cpu/tasks/lists/search-lists.ts).
- * `size`, `width` and `stride`: bytes of a center, of a column in `coarse`, and of a row of `guide`.
+ * The arguments of scanLists. `size`, `width` and `stride`: bytes of a center, of a column in `coarse`, and of a
+ * row of `guide`.
  */
 @unmanaged
-class Scan {
+export class Scan {
   query: usize;
   centers: usize;
   size: usize;

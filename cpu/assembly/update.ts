@@ -139,8 +139,11 @@ export function solveAccumulated(problem: usize, method: i32): bool {
   return allFinite(row.x, size);
 }
 
-/** Solves a row with at least one rating. Returns true if x is finite. */
-function solveRow(row: RowProblem): bool {
+/**
+ * Solves a row with at least one rating. `capacity`: the number of ratings whose panels fit the workspace in
+ * float32. Returns true if x is finite.
+ */
+function solveRow(row: RowProblem, capacity: i32): bool {
   const problem = changetype<usize>(row);
   const size = row.size;
   const count = row.count;
@@ -154,7 +157,7 @@ function solveRow(row: RowProblem): bool {
   row.total = row.bias ? <f32>sumOf(row.values, count) : 0;
   if (!exact) {
     const formed = canForm(size);
-    const kept = panelCapacity(row.workspaceBytes, size, packs(row));
+    const kept = packs(row) ? panelCapacity(row.workspaceBytes, size, true) : capacity;
     if (!formed || !formingIsCheaper(count, min(kept, count), size, row.steps, row.gram)) {
       if (row.x != row.previous) copy(row.x, row.previous, size);
       const settled = solveMatrixFree(problem, kept);
@@ -189,6 +192,7 @@ export function updateRows(
   let sum = row.objectives;
   let start = load<i32>(offsets);
   row.bias = biases;
+  const capacity = panelCapacity(row.workspaceBytes, size, false);
   for (let k = 0; k < rows; k++) {
     offsets += 4;
     const end = load<i32>(offsets);
@@ -200,7 +204,7 @@ export function updateRows(
       else if (row.x != row.previous) copy(row.x, row.previous, size);
       if (biases) store<f32>(row.bias, 0);
     } else {
-      if (!solveRow(row) && badRow < 0) badRow = k;
+      if (!solveRow(row, capacity) && badRow < 0) badRow = k;
       sum += row.objective;
     }
     const bytes = (<usize>(end - start)) << 2;

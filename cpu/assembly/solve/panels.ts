@@ -45,8 +45,9 @@ export function multiplyPanel(panel: usize, size: usize, p: usize, products: usi
   v128.store(products, sumLanesOfFour(sum4, sum5, sum6, sum7), 16);
 }
 
-/** y += Σ_k factors[k] θ_k over the panel's eight ratings. */
-export function addPanel(panel: usize, size: usize, factors: usize, y: usize): void {
+/** The common code of addPanel and addPanelAndSum, with `summed` as a compile-time constant. */
+@inline
+function addRows(panel: usize, size: usize, factors: usize, y: usize, summed: bool, sums: usize): void {
   const factor0 = v128.load32_splat(factors);
   const factor1 = v128.load32_splat(factors, 4);
   const factor2 = v128.load32_splat(factors, 8);
@@ -58,60 +59,47 @@ export function addPanel(panel: usize, size: usize, factors: usize, y: usize): v
   const end = panel + (size << 3);
   for (; panel < end; panel += PANEL_STEP) {
     // Two chains of four additions, so that the additions to one column do not all wait for each other.
-    let first = multiplyAdd(v128.load(panel), factor0, v128.load(y));
-    let second = f32x4.mul(v128.load(panel, 64), factor4);
-    first = multiplyAdd(v128.load(panel, 16), factor1, first);
-    second = multiplyAdd(v128.load(panel, 80), factor5, second);
-    first = multiplyAdd(v128.load(panel, 32), factor2, first);
-    second = multiplyAdd(v128.load(panel, 96), factor6, second);
-    first = multiplyAdd(v128.load(panel, 48), factor3, first);
-    second = multiplyAdd(v128.load(panel, 112), factor7, second);
-    v128.store(y, f32x4.add(first, second));
-    y += VECTOR;
-  }
-}
-
-/** Like addPanel, and also sums += Σ_k θ_k. */
-export function addPanelAndSum(panel: usize, size: usize, factors: usize, y: usize, sums: usize): void {
-  const factor0 = v128.load32_splat(factors);
-  const factor1 = v128.load32_splat(factors, 4);
-  const factor2 = v128.load32_splat(factors, 8);
-  const factor3 = v128.load32_splat(factors, 12);
-  const factor4 = v128.load32_splat(factors, 16);
-  const factor5 = v128.load32_splat(factors, 20);
-  const factor6 = v128.load32_splat(factors, 24);
-  const factor7 = v128.load32_splat(factors, 28);
-  const end = panel + (size << 3);
-  for (; panel < end; panel += PANEL_STEP) {
     let row = v128.load(panel);
     let first = multiplyAdd(row, factor0, v128.load(y));
-    let firstSum = f32x4.add(row, v128.load(sums));
+    let firstSum = summed ? f32x4.add(row, v128.load(sums)) : row;
     row = v128.load(panel, 64);
     let second = f32x4.mul(row, factor4);
     let secondSum = row;
     row = v128.load(panel, 16);
     first = multiplyAdd(row, factor1, first);
-    firstSum = f32x4.add(firstSum, row);
+    if (summed) firstSum = f32x4.add(firstSum, row);
     row = v128.load(panel, 80);
     second = multiplyAdd(row, factor5, second);
-    secondSum = f32x4.add(secondSum, row);
+    if (summed) secondSum = f32x4.add(secondSum, row);
     row = v128.load(panel, 32);
     first = multiplyAdd(row, factor2, first);
-    firstSum = f32x4.add(firstSum, row);
+    if (summed) firstSum = f32x4.add(firstSum, row);
     row = v128.load(panel, 96);
     second = multiplyAdd(row, factor6, second);
-    secondSum = f32x4.add(secondSum, row);
+    if (summed) secondSum = f32x4.add(secondSum, row);
     row = v128.load(panel, 48);
     first = multiplyAdd(row, factor3, first);
-    firstSum = f32x4.add(firstSum, row);
+    if (summed) firstSum = f32x4.add(firstSum, row);
     row = v128.load(panel, 112);
     second = multiplyAdd(row, factor7, second);
-    secondSum = f32x4.add(secondSum, row);
+    if (summed) secondSum = f32x4.add(secondSum, row);
     v128.store(y, f32x4.add(first, second));
-    v128.store(sums, f32x4.add(firstSum, secondSum));
     y += VECTOR;
-    sums += VECTOR;
+    if (summed) {
+      v128.store(sums, f32x4.add(firstSum, secondSum));
+      sums += VECTOR;
+    }
   }
+}
+
+/** y += Σ_k factors[k] θ_k over the panel's eight ratings. */
+export function addPanel(panel: usize, size: usize, factors: usize, y: usize): void {
+  addRows(panel, size, factors, y, false, 0);
+}
+
+/** Like addPanel, and also sums += Σ_k θ_k. */
+export function addPanelAndSum(panel: usize, size: usize, factors: usize, y: usize, sums: usize): void {
+  addRows(panel, size, factors, y, true, sums);
 }
 
 /**

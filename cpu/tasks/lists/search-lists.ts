@@ -7,8 +7,9 @@ import {
   SCRATCH_BYTES,
   type TaskHandler,
 } from '../../handler.ts';
+import { Scan } from '../../generated/structs.ts';
 import { vectorReader, rotation } from './list-vectors.ts';
-import { ScratchAddresses } from '../../scratch.ts';
+import { ScratchAddresses, Struct } from '../../scratch.ts';
 import { roundings, roundQuery } from '../search/search.ts';
 import { sharedArray } from '../../../engine/partition.ts';
 
@@ -86,35 +87,6 @@ export const MASKED_COLUMNS = 4096;
 /** Rows of θ copied at a time. */
 const ROWS = 256;
 
-/** The arguments of the kernel scanLists, in the order in which it reads them (cpu/assembly/lists.ts). */
-const SCAN_FIELDS = [
-  'query',
-  'centers',
-  'size',
-  'coarseQuery',
-  'width',
-  'bound',
-  'coarse',
-  'guide',
-  'stride',
-  'starts',
-  'numbers',
-  'signs',
-  'table',
-  'left',
-  'leftCount',
-  'mask',
-  'masked',
-  'n',
-  'lows',
-  'columns',
-  'found',
-  'room',
-  'next',
-  'column',
-  'stop',
-] as const;
-
 /** Addresses of a search's arrays in scratch. Throws UsageError if they do not fit. */
 function listScratch(scope: TaskScope<ListSearch>, rowStride: number, lists: number) {
   const { n, rank } = scope.params;
@@ -125,7 +97,7 @@ function listScratch(scope: TaskScope<ListSearch>, rowStride: number, lists: num
     coarse: take(2 * 16 * Math.ceil(rank / 16)),
     table: take(64 * Math.ceil(rank / 16)),
     bound: take(24),
-    scan: take(4 * SCAN_FIELDS.length),
+    scan: take(Scan.bytes),
     starts: take(4 * (lists + 1)),
     scores: take(4 * n),
     items: take(4 * n),
@@ -326,23 +298,21 @@ class ListSearcher {
 
   /** Adds the candidates of a range of columns. */
   #scanColumns(range: ColumnRange, found: Candidates): void {
-    const { memory, kernels } = this.#scope;
-    const { scan } = this.#at;
-    this.#writeScan(range, found.left);
-    const next = new Int32Array(memory.buffer, scan + 4 * SCAN_FIELDS.indexOf('next'), 1);
+    const { kernels } = this.#scope;
+    const scan = this.#scanOf(range, found.left);
     for (;;) {
-      found.count = kernels.scanLists(scan, range.end, found.count);
-      if (next[0] >= range.end) return;
+      found.count = kernels.scanLists(scan.address, range.end, found.count);
+      if (scan.get('next') >= range.end) return;
       this.#score(found);
     }
   }
 
-  /** Writes the arguments of scanLists. */
-  #writeScan({ next, column, stop }: ColumnRange, leftCount: number): void {
+  /** Writes the arguments of scanLists to scratch. */
+  #scanOf({ next, column, stop }: ColumnRange, leftCount: number): Struct<typeof Scan> {
     const { memory, params } = this.#scope;
     const { centers, coarse, guide, signs, mask } = this.#parts;
     const at = this.#at;
-    const scan: Record<(typeof SCAN_FIELDS)[number], number> = {
+    return new Struct(memory, at.scan, Scan).set({
       query: at.query,
       centers: centers.pointer,
       size: 4 * centers.stride,
@@ -369,9 +339,7 @@ class ListSearcher {
       next,
       column,
       stop,
-    };
-    const values = SCAN_FIELDS.map((field) => scan[field]);
-    new Uint32Array(memory.buffer, at.scan, values.length).set(values);
+    });
   }
 
   /** Computes the exact scores of the candidates that are still among the best by their bounds. */
