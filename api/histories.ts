@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { HISTORIES } from '../connectors/model/histories.ts';
+import { HISTORIES } from '../connectors/model/model-store.ts';
 import { ParquetSource } from '../connectors/parquet/parquet-source.ts';
 import { UsageError } from '../engine/errors.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';

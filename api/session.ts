@@ -1,8 +1,7 @@
 import { totalmem } from 'node:os';
 import type { RecordBatch, Schema } from 'apache-arrow';
 import { iterableSource } from '../connectors/iterable-source.ts';
-import type { RowInput } from '../connectors/rows/row-pages.ts';
-import { RowSource } from '../connectors/rows/row-source.ts';
+import { type RowInput, RowSource } from '../connectors/rows/row-source.ts';
 import { type EventSink, noEvents } from '../engine/events.ts';
 import { formatBytes } from '../engine/format.ts';
 import type { IdForm } from '../engine/keys/find-id.ts';

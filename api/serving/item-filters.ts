@@ -1,7 +1,6 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
-import { detectFormat } from '../../connectors/detect-format.ts';
+import { detectFormat, openSource } from '../../connectors/open-source.ts';
 import { NdjsonSource } from '../../connectors/ndjson/ndjson-source.ts';
-import { openSource } from '../../connectors/open-source.ts';
 import { TextSource } from '../../connectors/text/text-source.ts';
 import { DataError, UsageError } from '../../engine/errors.ts';
 import { type Checked, checkPredicate } from '../../engine/expressions/check.ts';

@@ -1,8 +1,7 @@
 import { type Data, DataType, type RecordBatch, type Schema } from 'apache-arrow';
-import { detectFormat } from '../../connectors/detect-format.ts';
+import { detectFormat, openSource } from '../../connectors/open-source.ts';
 import type { FileKind } from '../../connectors/files/format-names.ts';
 import { NdjsonSource } from '../../connectors/ndjson/ndjson-source.ts';
-import { openSource } from '../../connectors/open-source.ts';
 import { TextSource } from '../../connectors/text/text-source.ts';
 import { DataError, UsageError } from '../../engine/errors.ts';
 import { isNullAt, keysFromData, keyTypeOf, refusedIn } from '../../engine/keys/arrow-keys.ts';

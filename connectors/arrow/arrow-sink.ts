@@ -14,7 +14,7 @@ import { requireZstd } from '../compression/compressions.ts';
 import { outputName, STANDARD_STREAM } from '../files/path-kinds.ts';
 import { ByteOutput, requireFileName } from '../output/byte-output.ts';
 import type { CheckedSink, WriteSummary, WritingContext } from '../output/checked-sink.ts';
-import { type BatchEncoder, writeEncoded } from '../output/write-batches.ts';
+import { writeBytes } from '../output/write-batches.ts';
 import { type ArrowCodec, arrowCodecs, writerOptions } from './ipc-messages.ts';
 
 export interface ArrowSinkOptions {
@@ -81,7 +81,7 @@ export class ArrowSink implements CheckedSink {
     const options = writerOptions(this.#codec);
     const writer =
       this.#format === 'file' ? new SequentialFileWriter(options) : new RecordBatchStreamWriter(options);
-    const rows = await writeEncoded(input, output, new IpcEncoder(writer, input.schema), ctx);
+    const rows = await writeBytes(input, output, ipcBytes(writer, input.schema, output), ctx);
     return { path: this.#path, rows, bytes: output.bytes, files: 1 };
   }
 }
@@ -90,32 +90,19 @@ export class ArrowSink implements CheckedSink {
  * Encodes batches with apache-arrow's writer, which writes into a queue; the bytes of each batch are taken
  * from there.
  */
-class IpcEncoder implements BatchEncoder {
-  readonly #writer: RecordBatchWriter;
-  readonly #schema: Schema;
-  readonly #queue = new KeptBytes();
-
-  constructor(writer: RecordBatchWriter, schema: Schema) {
-    this.#writer = writer;
-    this.#schema = schema;
-  }
-
-  begin(): Uint8Array {
-    this.#writer.reset(this.#queue, this.#schema);
-    return this.#queue.take();
-  }
-
-  batch(batch: RecordBatch): Uint8Array {
+function ipcBytes(writer: RecordBatchWriter, schema: Schema, output: ByteOutput) {
+  const queue = new KeptBytes();
+  const write = async (encode: () => unknown) => {
+    encode();
+    await output.write(queue.take());
+  };
+  return {
+    begin: () => write(() => writer.reset(queue, schema)),
     // The writer starts a new stream if a batch has another schema object than the one before, even an equal
     // one.
-    this.#writer.write(new RecordBatch(this.#schema, batch.data));
-    return this.#queue.take();
-  }
-
-  end(): Uint8Array {
-    this.#writer.finish();
-    return this.#queue.take();
-  }
+    write: (batch: RecordBatch) => write(() => writer.write(new RecordBatch(schema, batch.data))),
+    end: () => write(() => writer.finish()),
+  };
 }
 
 /**

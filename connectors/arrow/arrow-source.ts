@@ -2,19 +2,24 @@ import type { RecordBatch, Schema } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
 import { setOrigin } from '../../engine/stream/stream.ts';
 import { conformBatch } from '../files/common-schema.ts';
-import { fileSplitReader } from '../files/file-format.ts';
-import type { FileFormat, FilePart, FileSplit, OpenFile } from '../files/file-format.ts';
-import { FileSetSource } from '../files/file-set-source.ts';
+import {
+  type FileFormat,
+  type FilePart,
+  FileSetSource,
+  type FileSplit,
+  fileSplitReader,
+  type KnownFile,
+  type OpenFile,
+} from '../files/file-set-source.ts';
 import { arrowExtensions } from '../files/format-names.ts';
 import type { FolderColumns } from '../folders/folder-columns.ts';
 import { inputName, isUrl, STANDARD_STREAM } from '../files/path-kinds.ts';
 import { fileSize, firstBytes, storedBytes } from '../files/stored-bytes.ts';
 import { headOfUrl } from '../http/stream-url.ts';
-import type { UrlVersions } from '../http/url-versions.ts';
+import type { UrlVersions } from '../http/request.ts';
 import { fileMessages, messageSizes } from './file-messages.ts';
 import { IpcDecoder } from './ipc-decoder.ts';
-import { FILE_MAGIC, ipcMessages } from './ipc-messages.ts';
-import type { IpcMessage } from './ipc-messages.ts';
+import { FILE_MAGIC, ipcMessages, type IpcMessage } from './ipc-messages.ts';
 
 export interface ArrowSourceOptions {
   /** Columns from the names of folders (`year=1999`). Default: 'infer'. */
@@ -56,8 +61,9 @@ const ALL: BatchPart = { from: 0, to: Number.MAX_SAFE_INTEGER, firstRow: 0 };
 const arrowFormat: FileFormat<ArrowLayout> = {
   name: 'arrow',
   extensions: arrowExtensions,
+  opensAtOnce: 1,
   open: (file, versions) => OpenArrow.open(file, ALL, versions),
-  reopen: (file, _layout, _size, versions) => OpenArrow.open(file, ALL, versions),
+  reopen: ({ file, versions }) => OpenArrow.open(file, ALL, versions),
   cut,
 };
 
@@ -70,7 +76,7 @@ export const readArrowSplit = fileSplitReader((split) =>
  * Groups neighbouring batches into parts of about `targetBytes`. A stream has no list of its batches, so it
  * is one part. Every part reads all dictionaries, so a part is at least four times their size.
  */
-async function cut(file: string, _layout: ArrowLayout, targetBytes: number): Promise<readonly FilePart[]> {
+async function cut({ file }: KnownFile<ArrowLayout>, targetBytes: number): Promise<readonly FilePart[]> {
   if (!isIpcFile(file)) return [{ bytes: fileSize(file), part: ALL }];
   const { dictionaries, batches } = await messageSizes(file);
   const target = Math.max(targetBytes, 4 * dictionaries.reduce((sum, bytes) => sum + bytes, 0));

@@ -1,18 +1,13 @@
 import { RecordBatchReader, RecordBatchStreamWriter } from 'apache-arrow';
-import { open } from 'node:fs/promises';
-import type { FileHandle } from 'node:fs/promises';
 import { closeReader } from '../../engine/regular-file.ts';
 import { DataError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
-import { fileProblem, messageOf } from '../files/file-problem.ts';
-import { isUrl } from '../files/path-kinds.ts';
-import { HttpFile } from '../http/http-file.ts';
-import type { UrlVersions } from '../http/url-versions.ts';
+import { messageOf } from '../files/file-problem.ts';
+import type { UrlVersions } from '../http/request.ts';
+import { openRandomAccess, type RandomAccess, readExactly } from '../files/random-access.ts';
 import { KeptBytes } from '../../engine/stream/ipc-bytes.ts';
-import { decodeHead, FILE_MAGIC } from './ipc-messages.ts';
-import type { IpcMessage } from './ipc-messages.ts';
-import { footerBlocks, verifyFooter, withoutDictionaries } from './verify-metadata.ts';
-import type { FooterBlock } from './verify-metadata.ts';
+import { decodeHead, FILE_MAGIC, type IpcMessage } from './ipc-messages.ts';
+import { footerBlocks, verifyFooter, withoutDictionaries, type FooterBlock } from './verify-metadata.ts';
 import { removeUnread } from './unread-columns.ts';
 
 const END = 4 + FILE_MAGIC.length;
@@ -28,9 +23,6 @@ const FOOTER_BYTES = 2 ** 30;
  * with that length.
  */
 const CONTINUATION = 0xffffffff;
-
-/** A file on disk or on a web server. */
-type OpenFile = FileHandle | HttpFile;
 
 /** Batches `from` .. `to - 1` of a file. */
 export interface BatchRange {
@@ -48,7 +40,7 @@ export async function* fileMessages(
   { from, to }: BatchRange,
   versions?: UrlVersions,
 ): AsyncGenerator<IpcMessage> {
-  const handle = await openFile(file, versions);
+  const handle = await openRandomAccess(file, false, versions);
   try {
     const { size } = await handle.stat();
     const footer = await readFooter(handle, size, file);
@@ -57,7 +49,7 @@ export async function* fileMessages(
       yield await readMessage(handle, block, size, 'dictionary', number, file);
     for (const [number, block] of footerBlocks(footer, 'batches').slice(from, to).entries())
       yield await readMessage(handle, block, size, 'batch', from + number, file);
-    if (handle instanceof HttpFile) await handle.verify();
+    await handle.verify?.();
   } finally {
     await closeReader(handle);
   }
@@ -68,7 +60,7 @@ export async function messageSizes(file: string): Promise<{
   readonly dictionaries: readonly number[];
   readonly batches: readonly { readonly bytes: number; readonly rows: number }[];
 }> {
-  const handle = await openFile(file);
+  const handle = await openRandomAccess(file);
   try {
     const { size } = await handle.stat();
     const footer = await readFooter(handle, size, file);
@@ -86,19 +78,12 @@ export async function messageSizes(file: string): Promise<{
   }
 }
 
-function openFile(file: string, versions?: UrlVersions): Promise<OpenFile> {
-  if (isUrl(file)) return HttpFile.open(file, versions);
-  return open(file, 'r').catch((error: unknown) => {
-    throw fileProblem(error, 'read', file);
-  });
-}
-
 function fault(summary: string, file: string, cause?: unknown): DataError {
   return new DataError(summary, { phase: 'read', file, cause, advice: 'Write or copy the file again' });
 }
 
-async function readFooter(handle: OpenFile, size: number, file: string): Promise<Uint8Array> {
-  const end = Buffer.from(await readAt(handle, file, Math.max(0, size - END), END));
+async function readFooter(handle: RandomAccess, size: number, file: string): Promise<Uint8Array> {
+  const end = Buffer.from(size < END ? '' : await readExactly(handle, file, size - END, END));
   if (end.length < END || end.toString('latin1', 4) !== FILE_MAGIC)
     throw fault('the Arrow file is cut off: its end is missing', file);
   const length = end.readInt32LE(0);
@@ -109,7 +94,7 @@ async function readFooter(handle: OpenFile, size: number, file: string): Promise
       `a footer of ${formatBytes(length)} is too large: ${formatBytes(FOOTER_BYTES)} are allowed`,
       file,
     );
-  const footer = await readAt(handle, file, size - END - length, length);
+  const footer = await readExactly(handle, file, size - END - length, length);
   try {
     verifyFooter(footer);
   } catch (error) {
@@ -137,7 +122,7 @@ function schemaMessage(footer: Uint8Array, file: string): IpcMessage {
 }
 
 async function readMessage(
-  handle: OpenFile,
+  handle: RandomAccess,
   block: FooterBlock,
   size: number,
   kind: IpcMessage['kind'],
@@ -145,8 +130,7 @@ async function readMessage(
   file: string,
 ): Promise<IpcMessage> {
   const { metadata, bodyLength } = await readHead(handle, block, size, kind, number, file);
-  const body = await readAt(handle, file, block.offset + block.headLength, bodyLength);
-  if (body.length < bodyLength) throw fault(`${kind} ${number}: the file ended while it was read`, file);
+  const body = await readExactly(handle, file, block.offset + block.headLength, bodyLength);
   const start = Buffer.alloc(8);
   start.writeUInt32LE(CONTINUATION);
   start.writeInt32LE(metadata.length, 4);
@@ -160,7 +144,7 @@ interface MessageHead {
 }
 
 async function readHead(
-  handle: OpenFile,
+  handle: RandomAccess,
   { offset, headLength, bodyLength }: FooterBlock,
   size: number,
   kind: IpcMessage['kind'],
@@ -175,8 +159,7 @@ async function readHead(
       `it is at ${offset}, with ${headLength} + ${bodyLength} bytes in a file of ${size}: the footer is damaged`,
     );
   }
-  const head = await readAt(handle, file, offset, headLength);
-  if (head.length < headLength) throw broken('the file ended while it was read');
+  const head = await readExactly(handle, file, offset, headLength);
   const view = new DataView(head.buffer);
   const prefix = view.getUint32(0, true) === CONTINUATION ? 8 : 4;
   const length = view.getInt32(prefix - 4, true);
@@ -188,25 +171,4 @@ async function readHead(
   if (decoded.bodyLength > bodyLength)
     throw broken(`its body has ${decoded.bodyLength} bytes, and the footer names ${bodyLength}`);
   return { metadata, bodyLength: decoded.bodyLength, rows: decoded.rows };
-}
-
-/** Bytes from a position; fewer at the end of the file. */
-async function readAt(
-  handle: OpenFile,
-  file: string,
-  position: number,
-  length: number,
-): Promise<Uint8Array<ArrayBuffer>> {
-  const bytes = new Uint8Array(length);
-  let done = 0;
-  while (done < length) {
-    const { bytesRead } = await handle
-      .read(bytes, done, length - done, position + done)
-      .catch((error: unknown) => {
-        throw fileProblem(error, 'read', file);
-      });
-    if (bytesRead === 0) break;
-    done += bytesRead;
-  }
-  return bytes.subarray(0, done);
 }

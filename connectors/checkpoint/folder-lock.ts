@@ -13,7 +13,7 @@ import {
   stateOf,
   forgetTemporary,
   registerTemporary,
-  siblingName,
+  withSibling,
 } from '../output/temporaries.ts';
 
 const NAME = 'lock';
@@ -153,11 +153,8 @@ function unreadable(file: string, cause?: unknown): UsageError {
  * system without hard links it is created first and then written. Returns undefined on success. If a lock
  * file exists, returns the present time by the file system's clock.
  */
-async function place(file: string, text: string): Promise<number | undefined> {
-  const draft = siblingName(file, 'tmp');
-  registerTemporary({ temporary: draft });
-  const handle = await open(draft, 'wx');
-  try {
+function place(file: string, text: string): Promise<number | undefined> {
+  return withSibling(file, async (handle, draft) => {
     await handle.writeFile(text);
     await syncHandle(handle);
     const { mtimeMs } = await handle.stat();
@@ -172,11 +169,7 @@ async function place(file: string, text: string): Promise<number | undefined> {
         errorCode(error) === 'EEXIST' || writeFile(file, text, { flag: 'wx' }).then(() => false, taken),
     );
     return failed ? mtimeMs : undefined;
-  } finally {
-    await handle.close();
-    await rm(draft, { force: true });
-    forgetTemporary(draft);
-  }
+  });
 }
 
 async function requireEnded(file: string, text: string, now: number): Promise<void> {

@@ -4,7 +4,7 @@ import { DataError } from '../../engine/errors.ts';
 import { errorCode, fileProblem, messageOf } from '../files/file-problem.ts';
 import { inputName, isUrl, STANDARD_STREAM } from '../files/path-kinds.ts';
 import { firstBytes, isRegularFile, storedBytes } from '../files/stored-bytes.ts';
-import type { UrlVersions } from '../http/url-versions.ts';
+import type { UrlVersions } from '../http/request.ts';
 import { ByteCursor } from './byte-cursor.ts';
 import { compressionOf, requireZstd } from './compressions.ts';
 import { LZ4_MAGIC, unpackLz4 } from './lz4-frame.ts';

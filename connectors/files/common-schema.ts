@@ -1,4 +1,5 @@
-import { DataType, Field, makeData, RecordBatch, Schema, Struct, type Data } from 'apache-arrow';
+import { type Data, DataType, Field, makeData, RecordBatch, Schema } from 'apache-arrow';
+import { batchOf } from '../../engine/stream/whole-data.ts';
 import { DataError } from '../../engine/errors.ts';
 import { isUuidField, uuidMetadata } from '../../engine/values/value-texts.ts';
 import { nullData } from '../../engine/stream/join-data.ts';
@@ -147,19 +148,13 @@ export function conformBatch(
     if (constant === undefined) throw new Error(`no column "${name}"`);
     return constantData(constant, batch.numRows);
   });
-  return new RecordBatch(
-    schema,
-    makeData({ type: new Struct(schema.fields), length: batch.numRows, nullCount: 0, children }),
-  );
+  return batchOf(schema, batch.numRows, children);
 }
 
 /** A batch without rows. */
 export function emptyBatch(schema: Schema): RecordBatch {
   const children = schema.fields.map(({ type }) => emptyData(type));
-  return new RecordBatch(
-    schema,
-    makeData({ type: new Struct(schema.fields), length: 0, nullCount: 0, children }),
-  );
+  return batchOf(schema, 0, children);
 }
 
 function emptyData(type: DataType): Data {

@@ -1,26 +1,41 @@
-import type { RecordBatch, Schema } from 'apache-arrow';
+import { type RecordBatch, Schema } from 'apache-arrow';
 import { publicPath, throwIfAborted, UsageError } from '../../engine/errors.ts';
 import type { Message } from '../../engine/events.ts';
 import type { Bound, Expression } from '../../engine/expressions/expression.ts';
 import { print } from '../../engine/expressions/print.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { Source, SourceParts, ValueNeeds } from '../../engine/stream/operator.ts';
-import type { FileStamp, ReadSplitOptions, SourceSplits } from '../../engine/stream/split.ts';
-import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
+import type {
+  FileStamp,
+  ReadSplit,
+  ReadSplitOptions,
+  SourceSplit,
+  SourceSplits,
+  SplitEnd,
+} from '../../engine/stream/split.ts';
+import { batchStream, type BatchStream, originOf, setOrigin } from '../../engine/stream/stream.ts';
 import {
   checkFolderColumns,
+  type ConstantColumn,
   constantsOf,
   type FolderColumns,
   filesWithin,
   folderCondition,
   folderParts,
 } from '../folders/folder-columns.ts';
-import { UrlVersions } from '../http/url-versions.ts';
-import { commonSchema, pruneSchema, withPartitions } from './common-schema.ts';
-import { type DatasetFiles, resolveDataset } from './dataset-path.ts';
-import { type FileFormat, type FileSplit, type OpenFile, readOpenFile } from './file-format.ts';
-import { fileStamp, type ReadingRun, reportOnce, requireStamp, requireUnchanged } from './file-stamp.ts';
-import { type OpenedFile, Opening } from './opening.ts';
+import { UrlVersions } from '../http/request.ts';
+import { commonSchema, conformBatch, pruneSchema, withPartitions } from './common-schema.ts';
+import { type DatasetFiles, resolveDataset, type DatasetFile } from './dataset-path.ts';
+import {
+  type EndsWhole,
+  fileStamp,
+  type ReadingRun,
+  reportOnce,
+  requireStamp,
+  requireUnchanged,
+  isFresh,
+  stampOfRun,
+} from './file-stamp.ts';
 import { inputName, isUrl, pathList, STANDARD_STREAM } from './path-kinds.ts';
 import { otherWork, isPipe } from './stored-bytes.ts';
 
@@ -28,6 +43,72 @@ import { otherWork, isPipe } from './stored-bytes.ts';
 interface FileLayout {
   readonly schema: Schema;
   readonly notes?: readonly Message[];
+}
+
+/** One open file, or a part of it, with known columns. It can be read once. */
+export interface OpenFile<Layout> {
+  readonly layout: Layout;
+  /** True if rows can be counted without reading a column. */
+  readonly countsRows?: boolean;
+  /**
+   * Reads the rows of `schema`, a selection of the file's columns in their order. Every batch has its origin.
+   * `takesFaults`: see ValueNeeds. Returns the end of the byte range that was read.
+   */
+  read(
+    layout: Layout,
+    schema: Schema,
+    options: ReadSplitOptions,
+  ): AsyncGenerator<RecordBatch, SplitEnd | undefined>;
+  close(): Promise<void>;
+}
+
+/** A file whose layout is known, and what a pass wants of it. */
+export interface KnownFile<Layout> {
+  readonly file: string;
+  readonly layout: Layout;
+  /** Bytes that are read, at most. */
+  readonly size: number;
+  /** The columns of the pass, with those of the folders' names. */
+  readonly schema: Schema;
+  readonly needs: ValueNeeds | undefined;
+  readonly constants: readonly ConstantColumn[];
+  readonly versions: UrlVersions;
+}
+
+/**
+ * A part of a file as plain JSON, without the file's name. It contains what the format's reader of splits
+ * needs and the sizes of SourceSplit.
+ */
+export type FilePart = JsonObject & Pick<SourceSplit, 'bytes' | 'rows' | 'range'>;
+
+/** A file format whose files are read from beginning to end, or in parts. */
+export interface FileFormat<Layout extends FileLayout> {
+  /** Name of the function that reads its splits (connectors/read-split.ts). */
+  readonly name: string;
+  /** Extensions of such files inside folders. */
+  readonly extensions: readonly string[];
+  /** Number of files that are opened at the same time to learn their layouts. */
+  readonly opensAtOnce: number;
+  /** True if some rows outside of bounds can be left out. */
+  readonly takesBounds?: boolean;
+  /** Opens a file to learn its layout, and to read all of it. */
+  open(file: string, versions: UrlVersions): Promise<OpenFile<Layout>>;
+  /** Opens a file whose layout is known. */
+  reopen(known: KnownFile<Layout>): Promise<OpenFile<Layout>>;
+  /**
+   * True if a file that grew had only complete rows when it was opened. Absent if files of this format must
+   * not grow while they are read.
+   */
+  readonly endsWhole?: EndsWhole;
+  /** Makes the layouts of several files agree, where possible. */
+  reconcile?(layouts: readonly Layout[], needs?: ValueNeeds): readonly Layout[];
+  /**
+   * Cuts a file into parts of about `targetBytes`. Each part contains everything that another thread needs to
+   * read it.
+   */
+  cut(known: KnownFile<Layout>, targetBytes: number): Promise<readonly FilePart[]>;
+  /** See SourceSplits. */
+  mostValues?(layouts: readonly Layout[], schema: Schema): Readonly<Record<string, number>>;
 }
 
 /** The files, each with its own layout. */
@@ -89,24 +170,25 @@ export abstract class FileSetSource<Layout extends FileLayout> implements Source
     };
   }
 
-  /** A copy of this source with nothing opened. */
-  protected abstract again(): FileSetSource<Layout>;
+  /** A copy of this source with nothing opened, and these bounds of the files' own columns. */
+  protected abstract again(bounds: readonly Bound[]): FileSetSource<Layout>;
 
   /**
-   * The same files without folders that the predicate excludes by name. Takes effect when the files are
-   * opened.
+   * The same files without folders that the predicate excludes by name, and without other rows that the
+   * format can leave out. Takes effect when the files are opened.
    */
-  within(_bounds: readonly Bound[], predicate?: Expression): FileSetSource<Layout> {
-    const condition = folderCondition(predicate, this.#opening.latest?.partitionColumns ?? []);
-    if (condition === undefined) return this;
-    const source = this.again();
+  within(bounds: readonly Bound[], predicate?: Expression): FileSetSource<Layout> {
+    const columns = this.#opening.latest?.partitionColumns ?? [];
+    const condition = folderCondition(predicate, columns);
+    if (condition === undefined && !this.#format.takesBounds) return this;
+    const source = this.again(bounds.filter(({ column }) => !columns.some(({ name }) => name === column)));
     source.#folders = condition;
     source.#opening = this.#opening;
     return source;
   }
 
   /** Numbers of all folders and of those read, if a condition on their names was given. */
-  async parts(): Promise<readonly SourceParts[]> {
+  async parts(_columns?: readonly string[]): Promise<readonly SourceParts[]> {
     if (this.#folders === undefined) return [];
     const opened = await this.#opening.get();
     const files = opened.files.map(({ file }) => file);
@@ -117,9 +199,27 @@ export abstract class FileSetSource<Layout extends FileLayout> implements Source
     return this.#agreed(await this.#opening.get(), needs).schema;
   }
 
-  /** The files' own layouts. */
-  protected async layouts(): Promise<readonly Layout[]> {
-    return (await this.#opening.get()).files.map(({ layout }) => layout);
+  /** The files' own layouts; as a pass of `run` would read them, if it is given. */
+  protected async layouts(run?: ReadingRun): Promise<readonly Layout[]> {
+    const { files } = await (run ? this.#opening.of(run) : this.#opening.get());
+    return files.map(({ layout }) => layout);
+  }
+
+  /** The files that a pass reads. */
+  protected async known(columns?: readonly string[], needs?: ValueNeeds): Promise<KnownFile<Layout>[]> {
+    const agreed = this.#agreed(await this.#opening.get(), needs);
+    const schema = pruneSchema(agreed.schema, columns, this.paths[0]);
+    return this.#filesWithin(agreed).map((one) => this.#known(one, agreed, schema, needs));
+  }
+
+  #known(
+    { file, layout, stamp }: Opened<Layout>['files'][number],
+    { partitionColumns, versions }: Opened<Layout>,
+    schema: Schema,
+    needs: ValueNeeds | undefined,
+  ): KnownFile<Layout> {
+    const constants = constantsOf(partitionColumns, file.partitions);
+    return { file: file.file, layout, size: sizeOf(stamp), schema, needs, constants, versions };
   }
 
   async execute(run: ReadingRun, columns?: readonly string[], needs?: ValueNeeds): Promise<BatchStream> {
@@ -132,8 +232,7 @@ export abstract class FileSetSource<Layout extends FileLayout> implements Source
     report(run, opened.files);
     const schema = pruneSchema(opened.schema, columns, this.paths[0]);
     this.#used = !this.replayable;
-    const options = { signal: run.signal, takesFaults: needs?.takesFaults ?? false };
-    return batchStream(schema, this.#opening.reading(this.#run(opened, schema, options, run)));
+    return batchStream(schema, this.#opening.reading(this.#run(opened, schema, needs, run)));
   }
 
   /**
@@ -148,23 +247,21 @@ export abstract class FileSetSource<Layout extends FileLayout> implements Source
     if (!this.replayable || this.paths.some(isUrl)) return undefined;
     const agreed = this.#agreed(await this.#opening.of(run), needs);
     report(run, agreed.files);
-    const { partitionColumns, schema } = agreed;
+    const schema = pruneSchema(agreed.schema, columns, this.paths[0]);
     const splits: FileSplit[] = [];
     const files = this.#filesWithin(agreed);
-    for (const { file, layout, stamp } of files) {
+    for (const one of files) {
       throwIfAborted(run.signal, 'read');
-      const whole = {
-        format: this.#format.name,
-        file: file.file,
-        constants: constantsOf(partitionColumns, file.partitions),
-        ...(stamp && { stamp }),
-      };
-      for (const part of await this.#format.cut(file.file, layout, targetBytes, sizeOf(stamp)))
-        splits.push({ ...part, ...whole });
+      const known = this.#known(one, agreed, schema, needs);
+      const { file, constants } = known;
+      const whole = { format: this.#format.name, file, constants, ...(one.stamp && { stamp: one.stamp }) };
+      for (const part of await this.#format.cut(known, targetBytes)) splits.push({ ...part, ...whole });
     }
+    const layouts = agreed.files.map(({ layout }) => layout);
     return {
-      schema: pruneSchema(schema, columns, this.paths[0]),
+      schema,
       splits,
+      mostValues: this.#format.mostValues?.(layouts, schema),
       whenRead: () => this.#requireUnchanged(run, files),
     };
   }
@@ -172,18 +269,19 @@ export abstract class FileSetSource<Layout extends FileLayout> implements Source
   async *#run(
     agreed: Agreed<Layout>,
     schema: Schema,
-    options: ReadSplitOptions,
+    needs: ValueNeeds | undefined,
     run: ReadingRun,
   ): AsyncGenerator<RecordBatch> {
-    const { partitionColumns, versions } = agreed;
+    const options = { signal: run.signal, takesFaults: needs?.takesFaults ?? false };
     const files = this.#filesWithin(agreed);
-    for (const { file, layout, stamp } of files) {
+    for (const one of files) {
       throwIfAborted(options.signal, 'read');
-      requireStamp(file.file, stamp);
+      requireStamp(one.file.file, one.stamp);
       await otherWork();
-      const open = this.#standard ?? (await this.#format.reopen(file.file, layout, sizeOf(stamp), versions));
+      const known = this.#known(one, agreed, schema, needs);
+      const open = this.#standard ?? (await this.#format.reopen(known));
       this.#standard = undefined;
-      yield* readOpenFile(open, layout, schema, constantsOf(partitionColumns, file.partitions), options);
+      yield* readOpenFile(open, known.layout, schema, known.constants, options);
     }
     this.#requireUnchanged(run, files);
   }
@@ -222,20 +320,20 @@ export abstract class FileSetSource<Layout extends FileLayout> implements Source
       partitions: this.#partitions,
     });
     const versions = new UrlVersions();
-    const found: Layout[] = [];
-    const stamps: (FileStamp | undefined)[] = [];
-    for (const { file } of files) {
-      await otherWork();
-      stamps.push(fileStamp(file, this.#format.endsWhole !== undefined));
-      const open = await this.#format.open(file, versions);
-      found.push(open.layout);
-      await open.close();
-    }
-    return {
-      files: files.map((file, index) => ({ file, layout: found[index], stamp: stamps[index] })),
-      partitionColumns,
-      versions,
+    const { opensAtOnce, endsWhole } = this.#format;
+    const opened: Opened<Layout>['files'][number][] = Array(files.length);
+    const left = files.entries();
+    const openSome = async () => {
+      for (const [index, file] of left) {
+        await otherWork();
+        const stamp = fileStamp(file.file, endsWhole !== undefined);
+        const open = await this.#format.open(file.file, versions);
+        opened[index] = { file, layout: open.layout, stamp };
+        await open.close();
+      }
     };
+    await Promise.all(Array.from({ length: Math.min(opensAtOnce, files.length) }, openSome));
+    return { files: opened, partitionColumns, versions };
   }
 
   #agreed(opened: Opened<Layout>, needs: ValueNeeds | undefined): Agreed<Layout> {
@@ -261,4 +359,131 @@ function report(run: ReadingRun, files: readonly { readonly layout: FileLayout }
 function sizeOf(stamp: FileStamp | undefined): number {
   // The kernel's virtual files (/proc) have size 0.
   return stamp?.size || Number.POSITIVE_INFINITY;
+}
+
+/** Reads an open file, and closes it: its own columns of `schema`, and constants for the others. */
+export async function* readOpenFile<Layout extends FileLayout>(
+  open: OpenFile<Layout>,
+  layout: Layout,
+  schema: Schema,
+  constants: readonly ConstantColumn[],
+  options: ReadSplitOptions,
+): AsyncGenerator<RecordBatch, SplitEnd | undefined> {
+  try {
+    const wanted = new Set(schema.fields.map(({ name }) => name));
+    const stored = layout.schema.fields.filter(({ name }) => wanted.has(name));
+    // If no column of the file itself is wanted, the first one is read to count the rows.
+    const first = stored.length === 0 && !open.countsRows ? layout.schema.fields.slice(0, 1) : [];
+    const batches = open.read(layout, new Schema([...stored, ...first]), options);
+    try {
+      for (;;) {
+        const next = await batches.next();
+        throwIfAborted(options.signal, 'read');
+        if (next.done) return next.value;
+        const origin = originOf(next.value);
+        const conformed = conformBatch(next.value, schema, constants);
+        yield origin ? setOrigin(conformed, origin) : conformed;
+      }
+    } finally {
+      await batches.return(undefined);
+    }
+  } finally {
+    await open.close();
+  }
+}
+
+/** A part of a file in a file set. */
+export type FileSplit = SourceSplit & { readonly constants: readonly ConstantColumn[] };
+
+/** Makes the function that reads a format's splits; `open` opens the part. */
+export function fileSplitReader<Layout extends FileLayout>(
+  open: (split: FileSplit, options: ReadSplitOptions) => Promise<OpenFile<Layout>>,
+): ReadSplit {
+  return async function* (split, schema, options) {
+    throwIfAborted(options.signal, 'read');
+    const opened = await open(split as FileSplit, options);
+    return yield* readOpenFile(opened, opened.layout, schema, (split as FileSplit).constants, options);
+  };
+}
+
+/** A file of a data set, and its version when it was opened. */
+interface OpenedFile {
+  readonly file: DatasetFile;
+  readonly stamp: FileStamp | undefined;
+}
+
+/** Opens the files of a source once for the source and its copies, and again when they have changed. */
+class Opening<Opened extends { readonly files: readonly OpenedFile[] }> {
+  readonly #open: () => Promise<Opened>;
+  #opened: Promise<Opened> | undefined;
+  #latest: Opened | undefined;
+
+  constructor(open: () => Promise<Opened>) {
+    this.#open = open;
+  }
+
+  /** The files as they were opened last; undefined before that. */
+  get latest(): Opened | undefined {
+    return this.#latest;
+  }
+
+  /** Opens the files at the first call. A failure is not kept: the next call opens them again. */
+  get(): Promise<Opened> {
+    if (this.#opened === undefined) {
+      const opened = this.#open();
+      this.#opened = opened;
+      opened.then(
+        (files) => (this.#latest = files),
+        () => this.forget(),
+      );
+    }
+    return this.#opened;
+  }
+
+  /**
+   * The files, as one pass of a run reads them. If other files have replaced them (see isFresh), they are
+   * opened again. Throws DataError if their bytes have changed; the next call then opens them again.
+   */
+  async of(run: ReadingRun): Promise<Opened> {
+    try {
+      let opened = await this.get();
+      const fresh = opened.files.map(({ file, stamp }) => isFresh(run, { file: file.file, stamp }));
+      if (fresh.includes(false)) {
+        this.forget();
+        opened = await this.get();
+      }
+      return {
+        ...opened,
+        files: opened.files.map((one) => ({ ...one, stamp: stampOfRun(run, one.file.file, one.stamp) })),
+      };
+    } catch (error) {
+      this.forget();
+      throw error;
+    }
+  }
+
+  /** Passes on the rows of one pass. After an error, the next pass opens the files again. */
+  async *reading(rows: AsyncGenerator<RecordBatch>): AsyncGenerator<RecordBatch> {
+    try {
+      yield* rows;
+    } catch (error) {
+      this.forget();
+      throw error;
+    }
+  }
+
+  /** Runs a check of the files that were read. If it throws, the next pass opens the files again. */
+  check(run: () => void): void {
+    try {
+      run();
+    } catch (error) {
+      this.forget();
+      throw error;
+    }
+  }
+
+  /** The next call opens the files again. */
+  forget(): void {
+    this.#opened = undefined;
+  }
 }

@@ -1,4 +1,5 @@
-import { Data, DataType, Field, makeData, RecordBatch, Schema, Struct, Utf8, Vector } from 'apache-arrow';
+import { Data, DataType, Field, makeData, RecordBatch, Schema, Utf8, Vector } from 'apache-arrow';
+import { batchOf } from '../../engine/stream/whole-data.ts';
 import type { LargeUtf8, Utf8View } from 'apache-arrow';
 import { expandDictionary } from '../../engine/stream/dictionary-values.ts';
 import { joinData } from '../../engine/stream/join-data.ts';
@@ -43,10 +44,7 @@ export function* plainBatches(batch: RecordBatch): Generator<RecordBatch> {
     const plain = children.map((child, index) =>
       plainData(rows === undefined ? child : takeData(child, rows), schema.fields[index].type),
     );
-    yield new RecordBatch(
-      schema,
-      makeData({ type: new Struct(schema.fields), length: to - from, nullCount: 0, children: plain }),
-    );
+    yield batchOf(schema, to - from, plain);
   }
 }
 

@@ -6,7 +6,7 @@ import { isMainThread } from 'node:worker_threads';
 import { DataError } from '../../engine/errors.ts';
 import { closeRead, closeReader, readRegular } from '../../engine/regular-file.ts';
 import { waitForOther } from '../../engine/waits.ts';
-import type { UrlVersions } from '../http/url-versions.ts';
+import type { UrlVersions } from '../http/request.ts';
 import { fileProblem } from './file-problem.ts';
 import { shorterFile } from './file-stamp.ts';
 import { inputName, isUrl, STANDARD_STREAM } from './path-kinds.ts';

@@ -1,4 +1,5 @@
 import { mkdir } from 'node:fs/promises';
+import { batchOf } from '../../engine/stream/whole-data.ts';
 import { join } from 'node:path';
 import { type Data, type Field, makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
 import { DataError, throwIfAborted, UsageError } from '../../engine/errors.ts';
@@ -18,7 +19,7 @@ import { type BatchOutput, writeBatches } from '../output/write-batches.ts';
 import { folderName, folderTexts } from './folder-names.ts';
 import { joinData } from '../../engine/stream/join-data.ts';
 import { takeData } from '../../engine/stream/take-data.ts';
-import { dataBytes } from '../parquet/row-group-bytes.ts';
+import { dataBytes } from '../parquet/encode-row-groups.ts';
 
 /** Writes the files of one format. */
 export interface FilesOfFolders {
@@ -414,13 +415,11 @@ function joinedBatches(batches: readonly RecordBatch[]): RecordBatch {
     ),
   );
   const length = batches.reduce((sum, { numRows }) => sum + numRows, 0);
-  const type = new Struct<TypeMap>(schema.fields);
-  return new RecordBatch(schema, makeData({ type, length, nullCount: 0, children }));
+  return batchOf(schema, length, children);
 }
 
 /** Gathers a batch's rows at the given positions, without their origins. */
 function rowsAt({ schema, data }: RecordBatch, positions: Uint32Array): RecordBatch {
   const children = data.children.map((column) => takeData(column, positions));
-  const type = new Struct<TypeMap>(schema.fields);
-  return new RecordBatch(schema, makeData({ type, length: positions.length, nullCount: 0, children }));
+  return batchOf(schema, positions.length, children);
 }

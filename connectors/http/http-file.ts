@@ -1,8 +1,20 @@
 import { crc32 } from 'node:zlib';
-import { fetchRange, httpProblem } from './fetch-range.ts';
-import type { FetchedRange } from './fetch-range.ts';
-import { problemOf } from './request.ts';
-import { changed, isUnversioned, type UrlVersions } from './url-versions.ts';
+import {
+  problemOf,
+  type Answer,
+  ask,
+  bodyOf,
+  contentRange,
+  isOfEmptyFile,
+  lengthOf,
+  type Place,
+  type Problem,
+  refuse,
+  changed,
+  isUnversioned,
+  type UrlVersions,
+} from './request.ts';
+import { formatBytes } from '../../engine/format.ts';
 
 /** Bytes fetched when a file is opened. They give its size, and nearly always contain the whole footer. */
 const TAIL = 1 << 16;
@@ -95,11 +107,12 @@ export class HttpFile {
     try {
       const range = { from: group[0].from, to: Math.max(...group.map(({ to }) => to)) };
       const fetched = await fetchRange(this.#url, range);
+      const problem = rangeProblem(this.#url, range);
       const { size, etag, modified } = this.#tail;
       if (fetched.size !== size || fetched.etag !== etag || fetched.modified !== modified)
-        throw changed((summary, advice) => httpProblem(this.#url, range, summary, advice));
+        throw changed(problem);
       if (fetched.bytes.length !== range.to - range.from)
-        throw httpProblem(this.#url, range, `the server sends ${fetched.bytes.length} bytes`);
+        throw problem(`the server sends ${fetched.bytes.length} bytes`);
       for (const { from, to, resolve } of group)
         resolve(fetched.bytes.subarray(from - range.from, to - range.from));
     } catch (error) {
@@ -128,4 +141,111 @@ export function groupRanges<R extends { readonly from: number; readonly to: numb
     end = Math.max(end, range.to);
   }
   return groups;
+}
+
+/** A part of a file on a web server. */
+interface FetchedRange {
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  readonly start: number;
+  /** Bytes of the whole file. */
+  readonly size: number;
+  /** The version that the server sends, weak or strong. */
+  readonly etag: string | null;
+  readonly modified: string | null;
+}
+
+/** Bytes from..to (exclusive), or the last bytes of a file. */
+type ByteRange = { readonly from: number; readonly to: number } | { readonly last: number };
+
+/** A server without support for ranges sends whole files; larger ones than this are refused. */
+const WHOLE_BYTES = 1 << 30;
+
+const DOWNLOAD = 'Download the file first';
+
+/**
+ * Fetches a range of a file's bytes with a GET request. Retries twice if the connection breaks or the server is
+ * busy. If the last bytes are requested, a server that sends others is asked for the same bytes by their
+ * numbers, and of a server that ignores ranges the whole file is taken. Throws DataError that names the URL and
+ * the bytes, UsageError for an invalid URL.
+ */
+export async function fetchRange(url: string, range: ByteRange): Promise<FetchedRange> {
+  const problem = rangeProblem(url, range);
+  for (let wanted: ByteRange | undefined = range; ;) {
+    const asked: ByteRange | undefined = wanted;
+    const headers: Record<string, string> = asked === undefined ? {} : { Range: rangeHeader(asked) };
+    const found: FetchedRange | { readonly instead: ByteRange | undefined } = await ask(
+      url,
+      headers,
+      problem,
+      (answer) => rangeOf(answer, asked, 'last' in range, problem),
+    );
+    if ('bytes' in found) return found;
+    wanted = found.instead;
+  }
+}
+
+/** Errors that name the URL and the bytes. */
+function rangeProblem(url: string, range: ByteRange): Problem {
+  const bytes = 'last' in range ? `the last ${range.last} bytes` : `bytes ${range.from}-${range.to - 1}`;
+  return problemOf(url, bytes);
+}
+
+function rangeHeader(range: ByteRange): string {
+  return 'last' in range ? `bytes=-${range.last}` : `bytes=${range.from}-${range.to - 1}`;
+}
+
+/**
+ * The bytes of an answer. `range` undefined: the whole file. `wholeDoes`: the whole file will do in place of
+ * the range, and an answer of other bytes gives the range to ask for instead.
+ */
+async function rangeOf(
+  answer: Answer,
+  range: ByteRange | undefined,
+  wholeDoes: boolean,
+  problem: Problem,
+): Promise<FetchedRange | { readonly instead: ByteRange | undefined }> {
+  const { response } = answer;
+  const { status, headers } = response;
+  const version = { etag: headers.get('etag'), modified: headers.get('last-modified') };
+  if (status === 200 && wholeDoes) {
+    const bytes = await wholeFile(answer, problem);
+    return { bytes, start: 0, size: bytes.length, ...version };
+  }
+  if (status === 200)
+    throw problem('the server ignores ranges: it answers 200 and the whole file, not 206', DOWNLOAD);
+  if (isOfEmptyFile(response)) return { bytes: new Uint8Array(0), start: 0, size: 0, ...version };
+  if (status !== 206) refuse(response, problem);
+  const place = contentRange(response);
+  if (place === undefined)
+    throw problem(
+      'the server does not report which part of the file it sends, or how large the file is',
+      DOWNLOAD,
+    );
+  const { start, end, size } = place;
+  const length = end - start + 1;
+  const isAsked = range !== undefined && isRange(place, range);
+  if (!isAsked && range !== undefined && wholeDoes)
+    return { instead: 'last' in range ? { from: Math.max(0, size - range.last), to: size } : undefined };
+  if (!isAsked) throw problem(`the server sends bytes ${start}-${end} of ${size} instead`, DOWNLOAD);
+  const declared = lengthOf(response) ?? length;
+  if (declared !== length)
+    throw problem(`the server sends bytes ${start}-${end} and declares ${declared} bytes`, DOWNLOAD);
+  return { bytes: await bodyOf(answer, { expected: length }), start, size, ...version };
+}
+
+function isRange({ start, end, size }: Place, range: ByteRange): boolean {
+  return 'last' in range
+    ? start === Math.max(0, size - range.last) && end === size - 1
+    : start === range.from && end - start < range.to - range.from;
+}
+
+/** The whole file, from the response of a server that ignores ranges. */
+async function wholeFile(answer: Answer, problem: Problem): Promise<Uint8Array<ArrayBuffer>> {
+  const isTooLarge = (lengthOf(answer.response) ?? 0) > WHOLE_BYTES;
+  const bytes = isTooLarge ? undefined : await bodyOf(answer, { enough: WHOLE_BYTES + 1 });
+  if (bytes !== undefined && bytes.length <= WHOLE_BYTES) return bytes;
+  throw problem(
+    `the server ignores ranges, and the whole file has more than ${formatBytes(WHOLE_BYTES)}`,
+    DOWNLOAD,
+  );
 }

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { DataError, publicText } from '../../engine/errors.ts';
 import { waitForOther } from '../../engine/waits.ts';
 import { urlOf } from '../files/path-kinds.ts';
+import { crc32 } from 'node:zlib';
 
 /** Milliseconds to wait between attempts. There is one attempt more than waits. */
 const waits = [100, 400];
@@ -90,28 +91,89 @@ export async function get(url: string, headers: Readonly<Record<string, string>>
 }
 
 /**
+ * Sends a GET, and again after a broken connection or the answer of a busy server. `use` reads the answer; if it
+ * does not read the body, the connection is closed.
+ */
+export function ask<Result>(
+  url: string,
+  headers: Readonly<Record<string, string>>,
+  problem: Problem,
+  use: (answer: Answer) => Promise<Result>,
+): Promise<Result> {
+  return withAttempts(async () => {
+    const answer = await get(url, headers);
+    try {
+      return await use(answer);
+    } finally {
+      if (!answer.response.bodyUsed) await close(answer);
+    }
+  }, problem);
+}
+
+export async function close({ response }: Answer): Promise<void> {
+  await response.body?.cancel().catch(() => undefined);
+}
+
+/**
  * Chunks of an answer's body, which must have the declared length. Leaving the loop early closes the
  * connection. Throws TransientFailure.
  */
-export async function* chunksOf(answer: Answer): AsyncGenerator<Uint8Array> {
-  const { response, wait } = answer;
-  const [reader, declared] = [response.body?.getReader(), lengthOf(response)];
-  if (reader === undefined) return;
+export async function* chunksOf(
+  { response, wait }: Answer,
+  expected = lengthOf(response),
+): AsyncGenerator<Uint8Array> {
+  const reader = response.body?.getReader();
   let received = 0;
+  const read = async () => reader && wait(reader.read(), received);
   try {
-    for (;;) {
-      const { done, value } = await wait(reader.read(), received);
-      if (done) break;
-      received += value.length;
-      if (received > (declared ?? received))
-        throw new TransientFailure(`the server sends more than the ${declared} bytes that it declared`);
-      yield value;
+    for (let next = await read(); next !== undefined && !next.done; next = await read()) {
+      received += next.value.length;
+      if (received > (expected ?? received))
+        throw new TransientFailure(`the server sends more than the ${expected} bytes that it announced`);
+      yield next.value;
     }
-    if (received < (declared ?? received))
-      throw new TransientFailure(`the connection broke off after ${received} of ${declared} bytes`);
+    if (received < (expected ?? received))
+      throw new TransientFailure(`the connection broke off after ${received} of ${expected} bytes`);
   } finally {
-    await reader.cancel().catch(() => undefined);
+    await reader?.cancel().catch(() => undefined);
   }
+}
+
+/** The bytes of an answer's body: all, or `enough` of them. */
+export async function bodyOf(
+  answer: Answer,
+  { expected, enough = Infinity }: { readonly expected?: number; readonly enough?: number },
+): Promise<Uint8Array<ArrayBuffer>> {
+  const parts: Uint8Array[] = [];
+  let length = 0;
+  for await (const part of chunksOf(answer, expected)) {
+    parts.push(part);
+    length += part.length;
+    if (length >= enough) break;
+  }
+  const all = Buffer.concat(parts);
+  return new Uint8Array(all.buffer, all.byteOffset, all.length);
+}
+
+/** True for the answer to any range of an empty file. */
+export function isOfEmptyFile({ status, headers }: Response): boolean {
+  return status === 416 && headers.get('content-range') === 'bytes */0';
+}
+
+/** First and last byte of an answer, and bytes of the whole file. */
+export interface Place {
+  readonly start: number;
+  readonly end: number;
+  readonly size: number;
+}
+
+/** The range that an answer declares; undefined if it declares none or an impossible one. */
+export function contentRange({ headers }: Response): Place | undefined {
+  const match = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(headers.get('content-range') ?? '');
+  if (match === null) return undefined;
+  const [start, end, size] = match.slice(1).map(Number);
+  // Numbers above 2^53 would not be exact.
+  return Number.isSafeInteger(size) && start <= end && end < size ? { start, end, size } : undefined;
 }
 
 /** Throws the error for a response with a status that means no data. */
@@ -170,4 +232,94 @@ function reason(error: unknown): string {
 
 function shown(milliseconds: number): string {
   return `${Math.round(milliseconds) / 1000} s`;
+}
+
+/**
+ * The first bytes of a file, up to this number, are compared in each pass, even if the pass does not read to
+ * the end.
+ */
+const HEAD = 1 << 16;
+
+/** The version of a file on a web server, as far as an answer declares it. */
+interface UrlVersion {
+  readonly etag: string | null;
+  readonly modified: string | null;
+  /** Bytes of the whole file. */
+  readonly size: number | undefined;
+  /** The checksum of its last bytes, if the server sends neither of the first two. */
+  readonly tail?: number;
+}
+
+/** The bytes of a stream: their number and checksum. */
+type Sum = { readonly length: number; readonly sum: number };
+
+interface Sums {
+  /** Of the first 64 KiB. */
+  head?: Sum;
+  /** Of a whole stream. */
+  whole?: Sum;
+}
+
+/** True if a server sends no version of a file, so that only its bytes can show a change. */
+export function isUnversioned({ etag, modified }: Pick<UrlVersion, 'etag' | 'modified'>): boolean {
+  return etag === null && modified === null;
+}
+
+/** Versions of a source's files on web servers: all answers for a file must have the version of the first. */
+export class UrlVersions {
+  readonly #versions = new Map<string, UrlVersion>();
+  readonly #sums = new Map<string, Sums>();
+
+  /** Throws the error of a changed file if a response has another version than the first one. */
+  require(url: string, version: UrlVersion, problem: Problem): void {
+    const first = this.#versions.get(url);
+    if (first === undefined) this.#versions.set(url, version);
+    else if (!isSame(first, version)) throw changed(problem);
+  }
+
+  /**
+   * Passes the bytes of a stream on, and compares them with earlier streams of the same file: the first 64
+   * KiB, and all bytes if both streams were read to the end. Throws the error of a changed file.
+   */
+  async *compared(
+    url: string,
+    chunks: AsyncIterable<Uint8Array>,
+    problem: Problem,
+  ): AsyncGenerator<Uint8Array> {
+    const sums = this.#sums.get(url) ?? {};
+    this.#sums.set(url, sums);
+    const compare = (part: keyof Sums, found: Sum) => {
+      const first = (sums[part] ??= found);
+      if (first.length !== found.length || first.sum !== found.sum) throw changed(problem);
+    };
+    let [length, sum] = [0, 0];
+    for await (const chunk of chunks) {
+      const rest = Math.max(0, HEAD - length);
+      if (length < HEAD && length + chunk.length >= HEAD)
+        compare('head', { length: HEAD, sum: crc32(chunk.subarray(0, rest), sum) });
+      sum = crc32(chunk, sum);
+      length += chunk.length;
+      yield chunk;
+    }
+    if (length < HEAD) compare('head', { length, sum });
+    compare('whole', { length, sum });
+  }
+}
+
+function isSame(first: UrlVersion, other: UrlVersion): boolean {
+  return (
+    first.etag === other.etag &&
+    first.modified === other.modified &&
+    first.tail === other.tail &&
+    // A server need not report the length of the file in each response.
+    (first.size ?? other.size) === (other.size ?? first.size)
+  );
+}
+
+/** The error of a file that changed. */
+export function changed(problem: Problem): Error {
+  return problem(
+    'the file changed while it was read',
+    'Read it again, or download it first where the server makes it anew for each request',
+  );
 }

@@ -1,8 +1,20 @@
-import { joinBytes } from '../files/stored-bytes.ts';
 import { waitForOther } from '../../engine/waits.ts';
-import { contentRange } from './fetch-range.ts';
-import { chunksOf, get, lengthOf, TransientFailure, problemOf, refuse, withAttempts } from './request.ts';
-import { isUnversioned, type UrlVersions } from './url-versions.ts';
+import {
+  ask,
+  bodyOf,
+  chunksOf,
+  close,
+  contentRange,
+  get,
+  isOfEmptyFile,
+  lengthOf,
+  TransientFailure,
+  problemOf,
+  refuse,
+  withAttempts,
+  isUnversioned,
+  type UrlVersions,
+} from './request.ts';
 
 /**
  * All bytes of a file on a web server, as they arrive; this needs no support for ranges. Retries twice before
@@ -14,7 +26,7 @@ export async function* streamUrl(url: string, versions?: UrlVersions): AsyncGene
   const answer = await withAttempts(async () => {
     const found = await get(url, {});
     if (found.response.status === 200) return found;
-    await found.response.body?.cancel().catch(() => undefined);
+    await close(found);
     return refuse(found.response, problem);
   }, problem);
   const { headers } = answer.response;
@@ -22,7 +34,7 @@ export async function* streamUrl(url: string, versions?: UrlVersions): AsyncGene
   try {
     versions?.require(url, { ...version, size: lengthOf(answer.response) }, problem);
   } catch (error) {
-    await answer.response.body?.cancel().catch(() => undefined);
+    await close(answer);
     throw error;
   }
   const received = chunksOf(answer);
@@ -57,29 +69,18 @@ export interface UrlHead {
 /** First bytes of a file on a web server, with its size and type. Throws as streamUrl does. */
 export function headOfUrl(url: string, length: number): Promise<UrlHead> {
   const problem = problemOf(url, `the first ${length} bytes`);
-  return withAttempts(async () => {
-    const answer = await get(url, { Range: `bytes=0-${length - 1}` });
+  return ask(url, { Range: `bytes=0-${length - 1}` }, problem, async (answer) => {
     const { response } = answer;
-    try {
-      const isEmpty = response.status === 416 && response.headers.get('content-range') === 'bytes */0';
-      if (isEmpty) return { bytes: new Uint8Array(0), size: 0, type: typeOf(response) };
-      if (response.status !== 206 && response.status !== 200) return refuse(response, problem);
-      const announced = response.headers.get('content-range') ?? 'bytes from an unknown place';
-      if (response.status === 206 && !/^bytes 0-\d+\//.test(announced))
-        throw problem(`the server sends ${announced} instead`, 'Download the file first');
-      const parts: Uint8Array[] = [];
-      let received = 0;
-      for await (const part of chunksOf(answer)) {
-        parts.push(part);
-        received += part.length;
-        if (received >= length) break;
-      }
-      const size = response.status === 200 ? lengthOf(response) : contentRange(response)?.size;
-      return { bytes: joinBytes(parts).subarray(0, length), size, type: typeOf(response) };
-    } finally {
-      if (!response.bodyUsed) await response.body?.cancel().catch(() => undefined);
-    }
-  }, problem);
+    const type = typeOf(response);
+    if (isOfEmptyFile(response)) return { bytes: new Uint8Array(0), size: 0, type };
+    if (response.status !== 206 && response.status !== 200) return refuse(response, problem);
+    const announced = response.headers.get('content-range') ?? 'bytes from an unknown place';
+    if (response.status === 206 && !/^bytes 0-\d+\//.test(announced))
+      throw problem(`the server sends ${announced} instead`, 'Download the file first');
+    const bytes = await bodyOf(answer, { enough: length });
+    const size = response.status === 200 ? lengthOf(response) : contentRange(response)?.size;
+    return { bytes: bytes.subarray(0, length), size, type };
+  });
 }
 
 function typeOf({ headers }: Response): string {

@@ -60,7 +60,7 @@ export class FieldProblem extends Error {
 }
 
 /** Arrow's null bitmap, allocated at the first null. */
-class Nulls {
+export class Nulls {
   count = 0;
   #bitmap: Uint8Array | undefined;
   readonly #rows: number;

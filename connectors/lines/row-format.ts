@@ -1,15 +1,16 @@
-import { Field, Schema, makeData, RecordBatch, Struct, type Data } from 'apache-arrow';
+import { Field, Schema, RecordBatch, type Data } from 'apache-arrow';
+import { batchOf } from '../../engine/stream/whole-data.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { ValueNeeds } from '../../engine/stream/operator.ts';
 import type { ByteRange, ReadSplit, ReadSplitOptions, SplitEnd } from '../../engine/stream/split.ts';
 import { isPlainFile, unpackedBytes } from '../compression/unpacked-bytes.ts';
 import {
-  fileSplitReader,
   type FileFormat,
   type FilePart,
   type FileSplit,
+  fileSplitReader,
   type OpenFile,
-} from '../files/file-format.ts';
+} from '../files/file-set-source.ts';
 import { byteAt, fileSize, bytesFrom } from '../files/stored-bytes.ts';
 import { arrowType, type FieldProblem, readColumn } from './read-column.ts';
 import { type RowLayout, type RowScan, blockRows, fieldText, scanWindow, skipMark } from './row-layout.ts';
@@ -18,7 +19,7 @@ import type { TextType } from '../files/format-names.ts';
 import { throwIfAborted, type DataError } from '../../engine/errors.ts';
 import { type BatchOrigin, setOrigin } from '../../engine/stream/stream.ts';
 import { inputName } from '../files/path-kinds.ts';
-import type { UrlVersions } from '../http/url-versions.ts';
+import type { UrlVersions } from '../http/request.ts';
 import { FEW_ROWS, PlainRows } from './plain-rows.ts';
 import { FieldBlock } from './field-block.ts';
 
@@ -62,12 +63,19 @@ export function rowFormat<Layout extends RowLayout>({
   return {
     name,
     extensions,
-    open: async (file, versions) => openRows(await RowFile.open(file, infer, versions), batchSize),
-    reopen: async (file, layout, size, versions) =>
-      openRows(await RowFile.openRange(file, layout, size, undefined, versions), batchSize),
+    opensAtOnce: 1,
+    open: (file, versions) => {
+      const bytes = unpackedBytes(file, undefined, versions);
+      return RowFile.open({ file, bytes, range: WHOLE_FILE, batchSize }, async (window) => {
+        await window.requireText();
+        return infer(window, inputName(file));
+      });
+    },
+    reopen: ({ file, layout, size, versions }) =>
+      openRange({ file, range: WHOLE_FILE, batchSize }, layout, size, versions),
     endsWhole: (file, size) => !isPlainFile(file) || byteAt(file, size - 1) === LF,
     reconcile,
-    cut: async (file, layout, targetBytes, size) => {
+    cut: async ({ file, layout, size }, targetBytes) => {
       const { header, head, names, types, given, rules } = layout;
       const stored: StoredLayout = {
         header,
@@ -94,33 +102,37 @@ export function rowSplitReader(
 ): ReadSplit {
   return fileSplitReader(async (split) => {
     const { file, range, batchSize, layout, stamp } = split as RowSplit;
-    const { header, head, names, types, given, decimalComma, nulls, scanning } = layout;
-    const schema = new Schema(names.map((column, i) => new Field(column, arrowType(types[i]), true)));
-    const rules = { decimalComma, nulls: nulls === null ? undefined : new Set(nulls) };
+    const { decimalComma, nulls, scanning, ...rest } = layout;
+    const { names, types } = rest;
     const whole: RowLayout = {
-      header,
-      head,
-      names,
-      types,
-      given,
-      rules,
-      schema,
+      ...rest,
+      rules: { decimalComma, nulls: nulls === null ? undefined : new Set(nulls) },
+      schema: new Schema(names.map((column, i) => new Field(column, arrowType(types[i]), true))),
       kinds: [],
       ...readersOf(scanning, names),
     };
-    return openRows(
-      await RowFile.openRange(file, whole, stamp?.size || Number.POSITIVE_INFINITY, range),
-      batchSize,
-    );
+    const size = stamp?.size || Number.POSITIVE_INFINITY;
+    return openRange({ file, range: range ?? WHOLE_FILE, batchSize }, whole, size);
   });
 }
 
-function openRows<Layout extends RowLayout>(rows: RowFile<Layout>, batchSize: number): OpenFile<Layout> {
-  return {
-    layout: rows.layout,
-    read: (layout, schema, options) => rows.read(layout, schema, batchSize, options),
-    close: () => rows.close(),
-  };
+/**
+ * Opens a range of the first `size` bytes of a file whose layout is known. A compressed file has only one
+ * range, the whole file.
+ */
+async function openRange<Layout extends RowLayout>(
+  rows: Omit<StoredRows, 'bytes'>,
+  layout: Layout,
+  size: number,
+  versions?: UrlVersions,
+): Promise<RowFile<Layout>> {
+  const { file, range } = rows;
+  const isPart = range.from > 0 || range.to < WHOLE_FILE.to;
+  const bytes =
+    isPart || isPlainFile(file)
+      ? bytesFrom(file, range.known ? range.from : range.from - 1, size)
+      : unpackedBytes(file, size, versions);
+  return RowFile.open({ ...rows, bytes }, () => layout);
 }
 
 /** Byte ranges of about equal size, of which the first has the whole head; one range for a compressed file. */
@@ -154,70 +166,41 @@ interface FoundRows {
   readonly origin: Omit<BatchOrigin, 'file' | 'firstRow'>;
 }
 
+/** A file, or a byte range of it, and most rows of a batch. */
+interface StoredRows {
+  readonly file: string;
+  readonly bytes: AsyncGenerator<Uint8Array>;
+  readonly range: ByteRange;
+  readonly batchSize: number;
+}
+
 /**
  * A text file, or a byte range of it, read through a window of a few megabytes in memory. The caller closes
  * it.
  */
-class RowFile<Layout extends RowLayout> {
+class RowFile<Layout extends RowLayout> implements OpenFile<Layout> {
   readonly layout: Layout;
-  readonly #file: string;
+  readonly #rows: StoredRows;
   readonly #window: RowWindow;
-  readonly #range: ByteRange;
   /** False if the range starts at a guessed byte and no line starts in it. */
-  #hasLines = true;
+  readonly #hasLines: boolean;
 
-  private constructor(file: string, window: RowWindow, range: ByteRange, layout: Layout) {
-    this.#file = file;
-    this.#window = window;
-    this.#range = range;
-    this.layout = layout;
+  private constructor(rows: StoredRows, window: RowWindow, layout: Layout, hasLines: boolean) {
+    [this.#rows, this.#window, this.layout, this.#hasLines] = [rows, window, layout, hasLines];
   }
 
-  /** Opens the file (or stdin, "-"), and finds its layout by calling `infer` on the first window. */
+  /** `layoutOf` is given the first window. */
   static async open<Layout extends RowLayout>(
-    file: string,
-    infer: (window: RowWindow, file: string) => Layout,
-    versions?: UrlVersions,
-  ): Promise<RowFile<Layout>> {
-    return RowFile.#opened(file, unpackedBytes(file, undefined, versions), WHOLE_FILE, async (window) => {
-      await window.requireText();
-      return infer(window, inputName(file));
-    });
-  }
-
-  /**
-   * Opens a range of the first `size` bytes of a file whose layout is known. A compressed file has only one
-   * range, the whole file.
-   */
-  static async openRange<Layout extends RowLayout>(
-    file: string,
-    layout: Layout,
-    size: number,
-    range = WHOLE_FILE,
-    versions?: UrlVersions,
-  ): Promise<RowFile<Layout>> {
-    const isPart = range.from > 0 || range.to < WHOLE_FILE.to;
-    const bytes =
-      isPart || isPlainFile(file)
-        ? bytesFrom(file, range.known ? range.from : range.from - 1, size)
-        : unpackedBytes(file, size, versions);
-    return RowFile.#opened(file, bytes, range, () => layout);
-  }
-
-  static async #opened<Layout extends RowLayout>(
-    file: string,
-    bytes: AsyncGenerator<Uint8Array>,
-    range: ByteRange,
+    rows: StoredRows,
     layoutOf: (window: RowWindow) => Layout | Promise<Layout>,
   ): Promise<RowFile<Layout>> {
+    const { file, bytes, range } = rows;
     const window = new RowWindow(file, bytes, range);
     try {
       const hasLines = range.known || (await window.toFirstLine());
       if (range.known) await window.fill();
       if (range.known && range.from === 0) skipMark(window);
-      const rows = new RowFile(file, window, range, await layoutOf(window));
-      rows.#hasLines = hasLines;
-      return rows;
+      return new RowFile(rows, window, await layoutOf(window), hasLines);
     } catch (error) {
       await window.close();
       throw error;
@@ -233,10 +216,11 @@ class RowFile<Layout extends RowLayout> {
   async *read(
     layout: Layout,
     schema: Schema,
-    batchSize: number,
     { signal, takesFaults, borrowed = false }: ReadSplitOptions,
   ): AsyncGenerator<RecordBatch, SplitEnd> {
-    const [window, range, file] = [this.#window, this.#range, inputName(this.#file)];
+    const window = this.#window;
+    const { range, batchSize } = this.#rows;
+    const file = inputName(this.#rows.file);
     if (!this.#hasLines) return { startsAt: -1, endsAt: -1, lines: 0 };
     const startsAt = range.known ? range.from : window.position;
     const { names } = layout;
@@ -357,10 +341,7 @@ class RowFile<Layout extends RowLayout> {
 }
 
 function toBatch(schema: Schema, rows: number, children: Data[]): RecordBatch {
-  return new RecordBatch(
-    schema,
-    makeData({ type: new Struct(schema.fields), length: rows, nullCount: 0, children }),
-  );
+  return batchOf(schema, rows, children);
 }
 
 /** Line number of each row of a block; `first` is the number of the block's first line. */

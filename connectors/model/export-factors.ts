@@ -1,16 +1,7 @@
 import { open } from 'node:fs/promises';
+import { batchOf } from '../../engine/stream/whole-data.ts';
 import { join } from 'node:path';
-import {
-  Field,
-  FixedSizeList,
-  Float16,
-  Float32,
-  makeData,
-  RecordBatch,
-  Schema,
-  Struct,
-  type TypeMap,
-} from 'apache-arrow';
+import { Field, FixedSizeList, Float16, Float32, makeData, Schema } from 'apache-arrow';
 import { throwIfAborted, UsageError } from '../../engine/errors.ts';
 import { toHalf } from '../../engine/numbers/half.ts';
 import { fileProblem } from '../files/file-problem.ts';
@@ -245,17 +236,7 @@ async function writeParquet(
         nullCount: 0,
         child,
       });
-      await writer.write(
-        new RecordBatch(
-          schema,
-          makeData({
-            type: new Struct<TypeMap>(schema.fields),
-            length: to - from,
-            nullCount: 0,
-            children: [idData(ids, from, to), features],
-          }),
-        ),
-      );
+      await writer.write(batchOf(schema, to - from, [idData(ids, from, to), features]));
     }
     await writer.close();
   } catch (error) {

@@ -27,7 +27,6 @@ import {
   type FileDigests,
 } from './decode-metadata.ts';
 import { readFactors } from './factor-table.ts';
-import { HISTORIES, writeHistories } from './histories.ts';
 import { idCount, idVector } from './id-column.ts';
 import { isIndexEntry } from './item-index-file.ts';
 import { bytesOf, type SavedSide, saveSides, tableOf } from './save-sides.ts';
@@ -35,8 +34,10 @@ import type { FactorTable } from './write-factors.ts';
 import { crc32 } from 'node:zlib';
 import { parquetMetadata } from 'hyparquet/src/metadata.js';
 import { bytesFrom } from '../files/stored-bytes.ts';
-import { readExactly } from '../parquet/footer-file.ts';
-import { openRandomAccess } from '../parquet/random-access.ts';
+import { openRandomAccess, readExactly } from '../files/random-access.ts';
+import { noEvents } from '../../engine/events.ts';
+import type { WritingContext } from '../output/checked-sink.ts';
+import { ParquetSink } from '../parquet/parquet-sink.ts';
 
 /** A model in the layout of Spark's ALSModel. */
 export interface StoredModel extends ModelMetadata {
@@ -467,4 +468,23 @@ async function digestOf(file: string): Promise<string> {
   let sum = 0;
   for await (const bytes of bytesFrom(file, 0, Number.POSITIVE_INFINITY)) sum = crc32(bytes, sum);
   return hexOf(sum);
+}
+
+/**
+ * Folder of a model with what each user has rated: {id, items: list of ids, weights: list of float}. A folder
+ * of its own, like the means: Spark's `recommendForAll` accepts no further columns in userFactors.
+ */
+export const HISTORIES = 'userHistories';
+
+/** Rows of a row group, which memory holds while it is written. */
+const ROW_GROUP_USERS = 1 << 14;
+
+/** Writes lists by ascending id into the folder of a model. */
+async function writeHistories(
+  directory: string,
+  lists: BatchStream,
+  ctx: Omit<WritingContext, 'events'>,
+): Promise<void> {
+  const sink = new ParquetSink(join(directory, HISTORIES), { rowGroupSize: ROW_GROUP_USERS });
+  await sink.consume(lists, { ...ctx, events: noEvents });
 }

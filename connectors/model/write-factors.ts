@@ -17,6 +17,8 @@ import {
   thrift,
   type ThriftStruct,
   type ThriftValue,
+  encodeFooter,
+  PARQUET_MAGIC,
 } from '../parquet/write/thrift.ts';
 import { BODY_SUM, hexOf } from './decode-metadata.ts';
 
@@ -135,7 +137,8 @@ export function sharedSide({ ids, factors }: WrittenTable): {
   };
 }
 
-function shared<T extends Int32Array | Uint32Array | BigInt64Array | Float32Array | Uint8Array>(
+/** The values in shared memory; the same array if they are there already. */
+export function shared<T extends Int32Array | Uint32Array | BigInt64Array | Float32Array | Uint8Array>(
   values: T,
 ): T {
   if (values.buffer instanceof SharedArrayBuffer) return values;
@@ -220,7 +223,6 @@ const PAGE_FLOATS = 1 << 18;
 /** Longest text id, in bytes, that is stored as a minimum or maximum. */
 const LONGEST_BOUND = 64;
 
-const MAGIC = Buffer.from('PAR1', 'latin1');
 const [INT32, INT64, FLOAT, BYTE_ARRAY] = [1, 2, 4, 6];
 const [REQUIRED, REPEATED] = [0, 2];
 const [UTF8, LIST] = [0, 3];
@@ -249,8 +251,8 @@ export function* factorFile(
     for (const piece of pieces) sum = crc32(piece, sum);
     return pieces;
   };
-  yield summed([MAGIC]);
-  let position = MAGIC.length;
+  yield summed([PARQUET_MAGIC]);
+  let position = PARQUET_MAGIC.length;
   const groups: ThriftStruct[] = [];
   const indexes: { readonly chunk: ThriftStruct; readonly index: Uint8Array }[] = [];
   const step = Math.max(1, Math.floor(ROW_GROUP_FLOATS / rank));
@@ -282,7 +284,7 @@ export function* factorFile(
     position += index.length;
     yield summed([index]);
   }
-  const footer = encodeThrift(
+  const end = encodeFooter(
     fieldsOf({
       1: i32(1),
       2: list(schemaOf(ids.type)),
@@ -293,9 +295,7 @@ export function* factorFile(
       7: list([0, 1].map(() => struct({ 1: struct({}) }))),
     }),
   );
-  const length = Buffer.alloc(4);
-  length.writeUInt32LE(footer.length);
-  yield [footer, length, MAGIC];
+  yield [end];
 }
 
 /** The place, bytes and first row of each page of a chunk that begins at a place of the file. */

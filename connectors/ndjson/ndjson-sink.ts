@@ -6,7 +6,7 @@ import { outputName } from '../files/path-kinds.ts';
 import { ByteOutput, requireFileName } from '../output/byte-output.ts';
 import type { CheckedSink, WriteSummary, WritingContext } from '../output/checked-sink.ts';
 import { writeLines } from '../output/write-batches.ts';
-import { JsonLines } from './json-lines.ts';
+import { JsonLines } from '../text/line-encoders.ts';
 
 export interface NdjsonSinkOptions {
   /** Default: by the path's ending: .gz, .zst or .lz4, else none. zstd needs Node 22.15. */

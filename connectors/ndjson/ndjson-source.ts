@@ -1,7 +1,6 @@
 import { DataError, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import type { FileFormat } from '../files/file-format.ts';
-import { FileSetSource } from '../files/file-set-source.ts';
+import { type FileFormat, FileSetSource } from '../files/file-set-source.ts';
 import { ndjsonExtensions } from '../files/format-names.ts';
 import type { FolderColumns } from '../folders/folder-columns.ts';
 import type { ValueRules } from '../lines/read-column.ts';

@@ -34,24 +34,6 @@ export interface AtomicOutputOptions {
 const MOST_ATTEMPTS = 100;
 
 /**
- * Output that appears completely or not at all. Ends with `commit`; if something fails, also `commit` itself,
- * with `discard` or `fail`.
- */
-export interface AtomicOutput {
-  /** Write here: an empty folder, or the name of a file that does not exist yet. */
-  readonly temporary: string;
-  /** Moves the temporary to the target's place; the old output is kept until then. */
-  commit(): Promise<void>;
-  /** Removes the temporary, and parent folders that were made for it. */
-  discard(): Promise<void>;
-  /**
-   * Discards the output and returns the error to throw. The error names the target, not the temporary. For a
-   * full disk it states the size of the output: `needed` bytes, or "more than" the bytes written so far.
-   */
-  fail(error: unknown, needed?: number): Promise<unknown>;
-}
-
-/**
  * Throws UsageError if `target` must not be written: it exists and `overwrite` is not set, or it is not an
  * output of this kind (a folder with other files, the home folder, a parent of the working folder, a device,
  * a pipe, a part of a model). If a process died after moving the old output aside, it is moved back first, so
@@ -160,7 +142,7 @@ export async function atomicOutput(target: string, options: AtomicOutputOptions)
     const temporary = siblingName(path, 'tmp');
     registerTemporary({ temporary });
     if (options.kind === 'folder') await mkdir(temporary);
-    return new PendingOutput(path, target, temporary, made, options);
+    return new AtomicOutput({ path, name: target, made }, temporary, options);
   } catch (error) {
     await removeMade(parent, made);
     throw fileProblem(error, 'write', target);
@@ -171,28 +153,29 @@ function isLink(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
 }
 
-class PendingOutput implements AtomicOutput {
+interface Place {
+  readonly path: string;
+  /** The path as the caller wrote it. */
+  readonly name: string;
+  /** The first parent folder that was made for the output. */
+  readonly made: string | undefined;
+}
+
+/**
+ * Output that appears completely or not at all. Ends with `commit`; if something fails, also `commit` itself,
+ * with `discard` or `fail`.
+ */
+export class AtomicOutput {
+  /** Write here: an empty folder, or the name of a file that does not exist yet. */
   readonly temporary: string;
-  readonly #target: string;
-  /** The target's path as the caller wrote it. */
-  readonly #name: string;
-  readonly #made: string | undefined;
+  readonly #to: Place;
   readonly #options: AtomicOutputOptions;
 
-  constructor(
-    target: string,
-    name: string,
-    temporary: string,
-    made: string | undefined,
-    options: AtomicOutputOptions,
-  ) {
-    this.#target = target;
-    this.#name = name;
-    this.temporary = temporary;
-    this.#made = made;
-    this.#options = options;
+  constructor(to: Place, temporary: string, options: AtomicOutputOptions) {
+    [this.#to, this.temporary, this.#options] = [to, temporary, options];
   }
 
+  /** Moves the temporary to the target's place; the old output is kept until then. */
   async commit(): Promise<void> {
     try {
       if (this.#options.durable) await syncAll(this.temporary);
@@ -200,25 +183,30 @@ class PendingOutput implements AtomicOutput {
         if (attempt === MOST_ATTEMPTS)
           throw new DataError('other processes keep replacing the output', {
             phase: 'write',
-            file: this.#name,
+            file: this.#to.name,
             advice: 'Let one process at a time write there',
           });
       }
       forgetTemporary(this.temporary);
-      if (this.#options.durable) await syncPath(dirname(this.#target));
+      if (this.#options.durable) await syncPath(dirname(this.#to.path));
     } catch (error) {
-      throw fileProblem(error, 'write', this.#name);
+      throw fileProblem(error, 'write', this.#to.name);
     }
   }
 
+  /** Removes the temporary, and parent folders that were made for it. */
   async discard(): Promise<void> {
     await rm(this.temporary, { recursive: true, force: true });
     forgetTemporary(this.temporary);
-    await removeMade(dirname(this.#target), this.#made);
+    await removeMade(dirname(this.#to.path), this.#to.made);
   }
 
+  /**
+   * Discards the output and returns the error to throw. The error names the target, not the temporary. For a
+   * full disk it states the size of the output: `needed` bytes, or "more than" the bytes written so far.
+   */
   async fail(error: unknown, needed?: number): Promise<unknown> {
-    const problem = fileProblem(error, 'write', this.#name);
+    const problem = fileProblem(error, 'write', this.#to.name);
     const full =
       isDiskFull(problem) &&
       (needed === undefined
@@ -227,9 +215,9 @@ class PendingOutput implements AtomicOutput {
     // If the temporary cannot be removed, the next output to this target removes it; the first error is
     // reported, not this one.
     await this.discard().catch(() => undefined);
-    if (full) return diskFull(problem, this.#name, full, await freeBytes(dirname(this.#target)));
+    if (full) return diskFull(problem, this.#to.name, full, await freeBytes(dirname(this.#to.path)));
     if (!(problem instanceof FactorFlowError) || !problem.message.includes(this.temporary)) return problem;
-    const inPlace = (text: string) => text.replaceAll(this.temporary, this.#name);
+    const inPlace = (text: string) => text.replaceAll(this.temporary, this.#to.name);
     const details = { ...problem.details, file: problem.details.file && inPlace(problem.details.file) };
     return deserializeError({
       name: problem.name,
@@ -245,22 +233,22 @@ class PendingOutput implements AtomicOutput {
    * meanwhile; then it must be checked again.
    */
   async #place(): Promise<boolean> {
-    await check(this.#target, this.#name, this.#options);
-    const replaces = this.#options.kind === 'folder' && (await kindOf(this.#target)) === 'folder';
-    const old = replaces ? siblingName(this.#target, 'old') : undefined;
+    await check(this.#to.path, this.#to.name, this.#options);
+    const replaces = this.#options.kind === 'folder' && (await kindOf(this.#to.path)) === 'folder';
+    const old = replaces ? siblingName(this.#to.path, 'old') : undefined;
     if (old !== undefined) {
-      registerTemporary({ temporary: old, restoreTo: this.#target });
+      registerTemporary({ temporary: old, restoreTo: this.#to.path });
       // While it is aside, the old output must not look abandoned by a dead process, so it gets the present
       // time.
-      await touch(this.#target).catch(() => undefined);
-      if (!(await renamed(this.#target, old, ['ENOENT']))) {
+      await touch(this.#to.path).catch(() => undefined);
+      if (!(await renamed(this.#to.path, old, ['ENOENT']))) {
         forgetTemporary(old);
         return false;
       }
     }
-    const placed = await renamed(this.temporary, this.#target, ['ENOTEMPTY', 'EEXIST']).catch(
+    const placed = await renamed(this.temporary, this.#to.path, ['ENOTEMPTY', 'EEXIST']).catch(
       async (error: unknown) => {
-        if (old !== undefined && (await renamed(old, this.#target, ['ENOENT', 'ENOTEMPTY', 'EEXIST'])))
+        if (old !== undefined && (await renamed(old, this.#to.path, ['ENOENT', 'ENOTEMPTY', 'EEXIST'])))
           forgetTemporary(old);
         throw error;
       },

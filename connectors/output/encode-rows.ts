@@ -1,4 +1,3 @@
-import type { RecordBatch } from 'apache-arrow';
 import type { JsonObject } from '../../engine/json.ts';
 import type { Partition, PartitionRef } from '../../engine/partition.ts';
 import { sharedArray } from '../../engine/partition.ts';
@@ -43,38 +42,21 @@ export async function encodeRows(
   switch (encoding.format) {
     case 'parquet':
       return (await import('../parquet/parquet-wasm/encode-row-group.ts')).encodeRowGroup(stream, encoding);
-    case 'text': {
-      const { SeparatedText } = await import('../text/text-source.ts');
-      return encodeLines(
-        stream,
-        firstRow,
-        (schema) => new SeparatedText(schema, encoding.dialect, encoding.file),
-      );
-    }
-    case 'ndjson': {
-      const { JsonLines } = await import('../ndjson/json-lines.ts');
-      return encodeLines(stream, firstRow, (schema) => new JsonLines(schema, encoding.file));
+    default: {
+      const { JsonLines, SeparatedText } = await import('../text/line-encoders.ts');
+      let row = firstRow;
+      const pieces: Uint8Array[] = [];
+      for (const batch of openIpc(stream)) {
+        const encoder =
+          encoding.format === 'text'
+            ? new SeparatedText(batch.schema, encoding.dialect, encoding.file)
+            : new JsonLines(batch.schema, encoding.file);
+        pieces.push(encoder.lines(batch, row));
+        row += batch.numRows;
+      }
+      return pieces.length === 1 ? pieces[0] : Buffer.concat(pieces);
     }
   }
-}
-
-/** Encodes batches as lines. `firstRow`: the number of the batch's first row in errors. */
-export interface LineEncoder {
-  lines(batch: RecordBatch, firstRow: number): Uint8Array;
-}
-
-function encodeLines(
-  stream: Uint8Array,
-  firstRow: number,
-  encoder: (schema: RecordBatch['schema']) => LineEncoder,
-): Uint8Array {
-  let row = firstRow;
-  const pieces: Uint8Array[] = [];
-  for (const batch of openIpc(stream)) {
-    pieces.push(encoder(batch.schema).lines(batch, row));
-    row += batch.numRows;
-  }
-  return pieces.length === 1 ? pieces[0] : Buffer.concat(pieces);
 }
 
 /** The handler of the task, in a thread. */

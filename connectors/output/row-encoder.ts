@@ -1,4 +1,3 @@
-import type { RecordBatch } from 'apache-arrow';
 import type { JsonObject } from '../../engine/json.ts';
 import { dataSetName, type PartitionRef } from '../../engine/partition.ts';
 import { RunMetrics } from '../../engine/metrics.ts';
@@ -6,7 +5,7 @@ import { HOST, type Place } from '../../engine/plan/place.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { type Given, runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
-import { RowStream } from '../../engine/stream/ipc-bytes.ts';
+import type { RowStream } from '../../engine/stream/ipc-bytes.ts';
 import { encodeContracts, encodeRows } from './encode-rows.ts';
 import type { Encoding, EncodeTask } from './encode-rows.ts';
 import type { WritingContext } from './checked-sink.ts';
@@ -15,15 +14,6 @@ const STAGE = 'encode-rows';
 
 /** Fewer rows are encoded in the calling thread: sending them to another one would take longer. */
 const FEW_ROWS = 4096;
-
-/**
- * Rows that are being encoded. Call `written` when the bytes are no longer needed, so that further rows can
- * be accepted.
- */
-interface EncodedRows {
-  readonly bytes: Promise<Uint8Array>;
-  written(): void;
-}
 
 /** Number of row pieces to encode at the same time, so that the CPU device's threads are busy. */
 export function piecesAtOnce(ctx?: WritingContext): number {
@@ -43,8 +33,6 @@ export class RowEncoder {
   readonly #holdings: Holdings | undefined;
   readonly #place: Place;
   readonly #name = dataSetName('encode');
-  readonly #waiting: (() => void)[] = [];
-  #free: number;
   #pieces = 0;
 
   /** Number of pieces in progress that keeps the threads busy. */
@@ -57,33 +45,11 @@ export class RowEncoder {
       ctx && executor && host && new Holdings({ ...ctx, executor, metrics: ctx.metrics ?? new RunMetrics() });
     this.#place = host?.place ?? HOST;
     this.atOnce = piecesAtOnce(ctx);
-    this.#free = this.atOnce;
   }
 
   /** True if rows are encoded in this thread. */
   get isHere(): boolean {
     return this.#holdings === undefined;
-  }
-
-  /** Resolves when the rows were accepted. Waits while too many earlier ones are being encoded or written. */
-  async begin(batches: readonly RecordBatch[], encoding: Encoding, firstRow: number): Promise<EncodedRows> {
-    if (this.#free > 0) this.#free--;
-    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    const bytes = this.#encode(batches, encoding, firstRow);
-    // Prevents an unhandled rejection; the error is thrown to the caller that awaits the bytes.
-    bytes.catch(() => {});
-    const written = () => {
-      const next = this.#waiting.shift();
-      if (next) next();
-      else this.#free++;
-    };
-    return { bytes, written };
-  }
-
-  #encode(batches: readonly RecordBatch[], encoding: Encoding, firstRow: number): Promise<Uint8Array> {
-    const stream = new RowStream(batches[0].schema, false);
-    for (const batch of batches) stream.add(batch);
-    return this.encode(stream, encoding, firstRow);
   }
 
   /** Encodes a finite stream of rows; at most `atOnce` at a time. */
@@ -118,55 +84,5 @@ export class RowEncoder {
   /** Ends the work; everything that was started has been awaited. */
   async close(): Promise<void> {
     await this.#holdings?.close();
-  }
-}
-
-/** Encodes pieces of rows in parallel, and appends them to one output in order. */
-export class EncodedPieces {
-  readonly #encoder: RowEncoder;
-  readonly #append: (bytes: Uint8Array) => Promise<void>;
-  #rows = 0;
-  #written: Promise<void> = Promise.resolve();
-  #failure: unknown;
-
-  constructor(encoder: RowEncoder, append: (bytes: Uint8Array) => Promise<void>) {
-    this.#encoder = encoder;
-    this.#append = append;
-  }
-
-  /** Rows so far. */
-  get rows(): number {
-    return this.#rows;
-  }
-
-  /** Throws the first failure of an earlier piece. */
-  async add(batches: readonly RecordBatch[], encoding: Encoding): Promise<void> {
-    this.#rethrow();
-    const encoded = await this.#encoder.begin(batches, encoding, this.#rows);
-    for (const { numRows } of batches) this.#rows += numRows;
-    this.#written = this.#written
-      .then(async () => {
-        const bytes = await encoded.bytes;
-        if (this.#failure === undefined) await this.#append(bytes);
-      })
-      .catch((error: unknown) => void (this.#failure ??= error))
-      .finally(encoded.written);
-    this.#rethrow();
-  }
-
-  /** Waits for all pieces. Throws the first failure. */
-  async end(): Promise<void> {
-    await this.#written;
-    this.#rethrow();
-  }
-
-  /** Waits until no more bytes are being appended. */
-  async abort(): Promise<void> {
-    this.#failure ??= new Error('writing was aborted');
-    await this.#written;
-  }
-
-  #rethrow(): void {
-    if (this.#failure !== undefined) throw this.#failure;
   }
 }

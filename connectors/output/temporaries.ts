@@ -1,9 +1,19 @@
 import { createHash } from 'node:crypto';
 import { existsSync, renameSync, rmSync, readFileSync, readlinkSync } from 'node:fs';
-import { readdir, rename, rm, readlink, realpath, lstat, stat, utimes } from 'node:fs/promises';
+import {
+  readdir,
+  rename,
+  rm,
+  readlink,
+  realpath,
+  lstat,
+  stat,
+  utimes,
+  type FileHandle,
+  open,
+} from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { createFile } from './new-file.ts';
 import { hostname } from 'node:os';
 import { errorCode } from '../files/file-problem.ts';
 
@@ -117,19 +127,25 @@ async function leftBeside(target: string, names: readonly string[]) {
  * Milliseconds by the file system's clock, since another machine's clock may differ. Undefined if nothing can
  * be written, and so nothing removed.
  */
-async function presentTime(target: string): Promise<number | undefined> {
+function presentTime(target: string): Promise<number | undefined> {
+  return withSibling(target, async (handle) => (await handle.stat()).mtimeMs).catch(() => undefined);
+}
+
+/** Runs `use` with a new file next to the target, which is then removed. */
+export async function withSibling<Result>(
+  target: string,
+  use: (handle: FileHandle, path: string) => Promise<Result>,
+): Promise<Result> {
   const path = siblingName(target, 'tmp');
   registerTemporary({ temporary: path });
   try {
-    const handle = await createFile(path);
+    const handle = await open(path, 'wx');
     try {
-      return (await handle.stat()).mtimeMs;
+      return await use(handle, path);
     } finally {
       await handle.close();
       await rm(path, { force: true });
     }
-  } catch {
-    return undefined;
   } finally {
     forgetTemporary(path);
   }

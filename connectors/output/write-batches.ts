@@ -1,28 +1,35 @@
 import type { RecordBatch } from 'apache-arrow';
 import { throwIfAborted } from '../../engine/errors.ts';
+import { RowStream } from '../../engine/stream/ipc-bytes.ts';
+import { mapOrdered } from '../../engine/stream/map-ordered.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 import { plainBatches } from '../files/plain-columns.ts';
 import type { ByteOutput } from './byte-output.ts';
 import type { WritingContext } from './checked-sink.ts';
 import type { Encoding } from './encode-rows.ts';
-import { EncodedPieces, RowEncoder } from './row-encoder.ts';
+import { RowEncoder } from './row-encoder.ts';
 
 const PROGRESS_MILLISECONDS = 100;
 
+/** Some rows: a batch, or their encoded bytes. */
+interface Rows {
+  readonly numRows: number;
+}
+
 /** An output of batches. */
-export interface BatchOutput {
+export interface BatchOutput<Batch extends Rows = RecordBatch> {
   /** True when nothing reads the output any more. */
   readonly unread?: boolean;
   /** Number of output rows in a batch, if it differs from the batch's own rows (encoded row groups). */
-  rowsOf?(batch: RecordBatch): number;
-  write(batch: RecordBatch): Promise<void>;
+  rowsOf?(batch: Batch): number;
+  write(batch: Batch): Promise<void>;
   end(): Promise<void>;
 }
 
 /** Writes a stream to an output, ends it, and reports the progress. Returns the number of rows. */
-export async function writeBatches(
-  input: BatchStream,
-  output: BatchOutput,
+export async function writeBatches<Batch extends Rows>(
+  input: AsyncIterable<Batch>,
+  output: BatchOutput<Batch>,
   { signal, events }: WritingContext,
 ): Promise<number> {
   const started = performance.now();
@@ -51,38 +58,39 @@ export async function writeBatches(
   return rows;
 }
 
-/**
- * Encodes batches as bytes, in this thread. `begin` returns the bytes before all rows, `end` the bytes after
- * them.
- */
-export interface BatchEncoder {
-  begin(): Uint8Array;
-  batch(batch: RecordBatch): Uint8Array;
-  end(): Uint8Array;
+/** Writes the bytes before all rows, of batches, and after them. `close` is called in any case. */
+interface BytesOfBatches<Batch extends Rows> extends BatchOutput<Batch> {
+  begin(): Promise<void>;
+  close?(): Promise<void>;
 }
 
-/**
- * Writes a stream as an encoder's bytes and commits the output; after a failure nothing is left. Returns the
- * number of rows.
- */
-export async function writeEncoded(
-  input: BatchStream,
+/** Writes a stream and commits the output; after a failure nothing is left. Returns the number of rows. */
+export async function writeBytes<Batch extends Rows>(
+  input: AsyncIterable<Batch>,
   output: ByteOutput,
-  encoder: BatchEncoder,
+  bytes: BytesOfBatches<Batch>,
   ctx: WritingContext,
 ): Promise<number> {
-  return committed(output, async () => {
-    await output.write(encoder.begin());
-    return writeBatches(
-      input,
-      batchesTo(
-        output,
-        (batch) => output.write(encoder.batch(batch)),
-        () => output.write(encoder.end()),
-      ),
-      ctx,
-    );
-  });
+  try {
+    let rows: number;
+    try {
+      await bytes.begin();
+      const batches = {
+        get unread() {
+          return output.unread;
+        },
+        write: (batch: Batch) => bytes.write(batch),
+        end: () => bytes.end(),
+      };
+      rows = await writeBatches(input, batches, ctx);
+    } finally {
+      await bytes.close?.();
+    }
+    await output.commit();
+    return rows;
+  } catch (error) {
+    throw await output.fail(error);
+  }
 }
 
 /** Writes a stream as lines, which threads encode in parallel. `header`: the bytes before all rows. */
@@ -94,41 +102,29 @@ export async function writeLines(
   ctx: WritingContext,
 ): Promise<number> {
   const encoder = new RowEncoder(ctx);
-  const pieces = new EncodedPieces(encoder, (bytes) => output.write(bytes));
-  const write = async (batch: RecordBatch) => {
-    for (const plain of plainBatches(batch)) await pieces.add([plain], encoding);
-  };
-  return committed(output, async () => {
-    try {
-      await output.write(header);
-      return await writeBatches(
-        input,
-        batchesTo(output, write, () => pieces.end()),
-        ctx,
-      );
-    } finally {
-      await pieces.abort();
-      await encoder.close();
-    }
+  const encoded = mapOrdered(numbered(input), encoder.atOnce, async ({ batch, firstRow }) => {
+    const rows = new RowStream(batch.schema, false);
+    rows.add(batch);
+    return { numRows: batch.numRows, bytes: await encoder.encode(rows, encoding, firstRow) };
   });
-}
-
-function batchesTo(output: ByteOutput, write: BatchOutput['write'], end: BatchOutput['end']): BatchOutput {
-  return {
-    get unread() {
-      return output.unread;
-    },
-    write,
-    end,
+  const lines: BytesOfBatches<{ readonly numRows: number; readonly bytes: Uint8Array }> = {
+    begin: () => output.write(header),
+    write: ({ bytes }) => output.write(bytes),
+    end: async () => {},
+    close: () => encoder.close(),
   };
+  return writeBytes(encoded, output, lines, ctx);
 }
 
-async function committed(output: ByteOutput, write: () => Promise<number>): Promise<number> {
-  try {
-    const rows = await write();
-    await output.commit();
-    return rows;
-  } catch (error) {
-    throw await output.fail(error);
+/** The batches with plain columns, and the number of the first row of each. */
+async function* numbered(
+  input: BatchStream,
+): AsyncGenerator<{ readonly batch: RecordBatch; readonly firstRow: number }> {
+  let firstRow = 0;
+  for await (const all of input) {
+    for (const batch of plainBatches(all)) {
+      yield { batch, firstRow };
+      firstRow += batch.numRows;
+    }
   }
 }

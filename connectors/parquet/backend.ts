@@ -1,5 +1,5 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
-import type { UrlVersions } from '../http/url-versions.ts';
+import type { UrlVersions } from '../http/request.ts';
 import type { RowGroupInfo } from './footer.ts';
 import type { RowRange } from './pages/cut-row-group.ts';
 

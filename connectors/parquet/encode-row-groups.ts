@@ -5,11 +5,12 @@ import {
   makeData,
   RecordBatch,
   Schema,
-  Struct,
   Table,
   tableToIPC,
   Uint8,
+  type Data,
 } from 'apache-arrow';
+import { batchOf } from '../../engine/stream/whole-data.ts';
 import { throwIfAborted } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { RowStream } from '../../engine/stream/ipc-bytes.ts';
@@ -20,7 +21,6 @@ import { openIpc } from '../../engine/stream/read-ipc.ts';
 import type { WritingContext } from '../output/checked-sink.ts';
 import { RowEncoder } from '../output/row-encoder.ts';
 import type { Codec } from './backend.ts';
-import { dataBytes, LARGEST_ROW_GROUP } from './row-group-bytes.ts';
 
 export type RowGroupOptions = {
   readonly codec: Codec;
@@ -99,28 +99,52 @@ export class EncodeRowGroups implements Operator {
 
   /** Cuts the stream into groups. `copies`: copy the batches, since their memory is reused. */
   async *#groups(input: BatchStream, copies: boolean, { signal }: WritingContext): AsyncGenerator<Group> {
-    const { rowGroupSize, rowsPerPart } = this.options;
-    const mostInPart = rowsPerPart ?? Infinity;
-    let [inPart, bytes] = [0, 0];
-    let group: RowStream | undefined;
+    const groups = new RowGroups(input.schema, copies, this.options);
     for await (const batch of input) {
       throwIfAborted(signal, 'write');
-      for (let start = 0; start < batch.numRows;) {
-        group ??= new RowStream(input.schema, copies);
-        const most = Math.min(rowGroupSize, mostInPart - inPart);
-        const end = Math.min(batch.numRows, start + most - group.rows);
-        const rows = end - start === batch.numRows ? batch : batch.slice(start, end);
-        group.add(rows);
-        bytes += dataBytes(rows.data);
-        start = end;
-        if (group.rows < most && bytes < LARGEST_ROW_GROUP) continue;
-        inPart = (inPart + group.rows) % mostInPart;
-        yield { rows: group, isSmall: false };
-        [group, bytes] = [undefined, 0];
-      }
+      for (const rows of groups.add(batch)) yield { rows, isSmall: false };
     }
-    if (group !== undefined)
-      yield { rows: group, isSmall: copies && group.rows * SMALL_SHARE < rowGroupSize };
+    const { rest } = groups;
+    if (rest !== undefined)
+      yield { rows: rest, isSmall: copies && rest.rows * SMALL_SHARE < this.options.rowGroupSize };
+  }
+}
+
+/** Cuts rows into row groups, which end early when a file has reached its number of rows. */
+export class RowGroups {
+  /** The rows after the last whole group. */
+  rest: RowStream | undefined;
+  readonly #schema: Schema;
+  readonly #copies: boolean;
+  readonly #rowGroupSize: number;
+  readonly #mostInPart: number;
+  #inPart = 0;
+  #bytes = 0;
+
+  constructor(
+    schema: Schema,
+    copies: boolean,
+    { rowGroupSize, rowsPerPart }: Pick<RowGroupOptions, 'rowGroupSize' | 'rowsPerPart'>,
+  ) {
+    [this.#schema, this.#copies, this.#rowGroupSize] = [schema, copies, rowGroupSize];
+    this.#mostInPart = rowsPerPart ?? Infinity;
+  }
+
+  /** The groups that a batch completes. */
+  *add(batch: RecordBatch): Generator<RowStream> {
+    for (let start = 0; start < batch.numRows;) {
+      const group = (this.rest ??= new RowStream(this.#schema, this.#copies));
+      const most = Math.min(this.#rowGroupSize, this.#mostInPart - this.#inPart);
+      const end = Math.min(batch.numRows, start + most - group.rows);
+      const rows = end - start === batch.numRows ? batch : batch.slice(start, end);
+      group.add(rows);
+      this.#bytes += dataBytes(rows.data);
+      start = end;
+      if (group.rows < most && this.#bytes < LARGEST_ROW_GROUP) continue;
+      this.#inPart = (this.#inPart + group.rows) % this.#mostInPart;
+      [this.rest, this.#bytes] = [undefined, 0];
+      yield group;
+    }
   }
 }
 
@@ -165,10 +189,7 @@ function batchOfGroup(schema: Schema, { rows, isEncoded, bytes }: EncodedGroup):
     makeData({ type: new Uint8(), data: Uint8Array.of(isEncoded ? 1 : 0) }),
     makeData({ type: new Binary(), valueOffsets: Int32Array.of(0, bytes.length), data: bytes }),
   ];
-  return new RecordBatch(
-    schema,
-    makeData({ type: new Struct(schema.fields), length: 1, nullCount: 0, children }),
-  );
+  return batchOf(schema, 1, children);
 }
 
 export function groupOfBatch({ data: { children } }: RecordBatch): EncodedGroup {
@@ -178,4 +199,24 @@ export function groupOfBatch({ data: { children } }: RecordBatch): EncodedGroup 
     isEncoded: encoded.values[0] === 1,
     bytes: values.subarray(valueOffsets[0], valueOffsets[1]),
   };
+}
+
+/**
+ * Bytes of rows, in Arrow's layout, at which a row group ends before it has all its rows: the whole group is
+ * encoded in memory.
+ */
+export const LARGEST_ROW_GROUP = 64 * 2 ** 20;
+
+/**
+ * Bytes of a column's rows. Of text and lists only these rows count, although a slice shares the whole
+ * buffer.
+ */
+export function dataBytes({ length, valueOffsets, values, children, stride }: Data): number {
+  const below = children.reduce((sum, child) => sum + dataBytes(child), 0);
+  if (!(valueOffsets?.length > 0)) return below + (values?.BYTES_PER_ELEMENT ?? 0) * length * stride;
+  const span = Number(valueOffsets[length]) - Number(valueOffsets[0]);
+  return (
+    valueOffsets.BYTES_PER_ELEMENT * length +
+    (children.length === 0 ? span : (below * span) / Math.max(1, children[0].length))
+  );
 }

@@ -1,4 +1,4 @@
-import { counted } from '../../engine/format.ts';
+import { counted, formatBytes } from '../../engine/format.ts';
 import type {
   ColumnChunk,
   ConvertedType,
@@ -8,8 +8,11 @@ import type {
   Statistics,
 } from 'hyparquet';
 import { parquetMetadata } from 'hyparquet/src/metadata.js';
-import { messageOf } from '../files/file-problem.ts';
+import { messageOf, fileProblem } from '../files/file-problem.ts';
 import { checkThriftShape } from './thrift-shape.ts';
+import { closeReader } from '../../engine/regular-file.ts';
+import { DataError } from '../../engine/errors.ts';
+import { openRandomAccess, type RandomAccess, readExactly } from '../files/random-access.ts';
 
 /**
  * Smallest and largest value of a column in a row group, from the footer; only for signed integers and
@@ -342,4 +345,76 @@ function pageIndexPlace(
 export function storedNumber(value: unknown): number | bigint | undefined {
   if (typeof value === 'bigint') return value;
   return typeof value === 'number' && !Number.isNaN(value) ? value : undefined;
+}
+
+/** Most bytes of a footer, far more than writers make: its length in a damaged file can be up to 4 GiB. */
+const FOOTER_BYTES = 2 ** 30;
+
+/** A larger footer is not kept. */
+const KEPT_BYTES = 1 << 22;
+
+/**
+ * The last footer of this thread, whose tasks read one row group of a file after another. To decode it for
+ * each of them takes quadratic time.
+ */
+let last: { readonly bytes: Uint8Array; readonly footer: Footer } | undefined;
+
+/** Decodes a footer, or returns the last one if it has the same bytes in a file of the same size. */
+function decodedFooter(bytes: Uint8Array, size: number): Footer {
+  if (last?.footer.fileBytes === size && Buffer.compare(last.bytes, bytes) === 0) return last.footer;
+  const footer = decodeFooter(bytes, size);
+  last = bytes.length <= KEPT_BYTES ? { bytes, footer } : undefined;
+  return footer;
+}
+
+/**
+ * Reads and checks a file's footer, without reading data: magic bytes, lengths, encryption, and that every
+ * column chunk is inside the file. Throws DataError that names the file.
+ */
+export async function readFooter(file: string): Promise<Footer> {
+  let handle: RandomAccess | undefined;
+  try {
+    handle = await openRandomAccess(file);
+    return await readFooterOf(handle, file);
+  } catch (error) {
+    throw fileProblem(error, 'read', file);
+  } finally {
+    await closeReader(handle);
+  }
+}
+
+/** Reads and checks the footer of an open file. */
+export async function readFooterOf(handle: RandomAccess, file: string): Promise<Footer> {
+  const broken = (summary: string, advice?: string) =>
+    new DataError(summary, { phase: 'read', file, advice });
+  const { size } = await handle.stat();
+  if (size === 0) throw broken('the file is empty (0 bytes), not even a Parquet footer');
+  if (size < 12) throw broken(`not a Parquet file: ${size} bytes, need 12 at least`);
+  const tail = await readExactly(handle, file, size - 8, 8);
+  const magic = Buffer.from(tail.buffer, tail.byteOffset + 4, 4).toString('latin1');
+  if (magic === 'PARE') throw broken('the file is encrypted, which is not supported', 'Decrypt it first');
+  if (magic !== 'PAR1') {
+    const start = await readExactly(handle, file, 0, 4);
+    if (Buffer.from(start).toString('latin1') === 'PAR1')
+      throw broken(
+        'the Parquet file is cut off: it starts well, but its footer is missing',
+        'Write or copy it again',
+      );
+    throw broken('not a Parquet file: it does not end with "PAR1"');
+  }
+  const length = new DataView(tail.buffer, tail.byteOffset).getUint32(0, true);
+  if (length > size - 12)
+    throw broken(`the Parquet file is damaged: a footer of ${length} bytes in a file of ${size}`);
+  if (length > FOOTER_BYTES)
+    throw broken(
+      `a footer of ${formatBytes(length)} is too large: ${formatBytes(FOOTER_BYTES)} are allowed`,
+      'Write the file again, with larger row groups or in several files',
+    );
+  const bytes = await readExactly(handle, file, size - 8 - length, length + 8);
+  try {
+    return decodedFooter(bytes, size);
+  } catch (error) {
+    if (error instanceof FooterProblem) throw broken(error.message, error.advice);
+    throw error;
+  }
 }

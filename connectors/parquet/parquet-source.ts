@@ -1,35 +1,30 @@
-import { DataType, type RecordBatch, type Schema } from 'apache-arrow';
-import { publicPath, throwIfAborted } from '../../engine/errors.ts';
-import type { Bound, Expression } from '../../engine/expressions/expression.ts';
-import { print } from '../../engine/expressions/print.ts';
+import { DataType, makeData, RecordBatch, Schema, Struct } from 'apache-arrow';
+import type { Bound } from '../../engine/expressions/expression.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { closeReader } from '../../engine/regular-file.ts';
-import type { Source, SourceParts, SourceStatistics, ValueNeeds } from '../../engine/stream/operator.ts';
-import type { FileStamp, ReadSplit, SourceSplit, SourceSplits } from '../../engine/stream/split.ts';
-import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
-import { commonSchema, pruneSchema, withPartitions } from '../files/common-schema.ts';
-import { type DatasetFiles, resolveDataset } from '../files/dataset-path.ts';
-import { fileStamp, type ReadingRun, requireStamp, requireUnchanged } from '../files/file-stamp.ts';
-import { parquetExtensions } from '../files/format-names.ts';
-import { type OpenedFile, Opening } from '../files/opening.ts';
-import { isUrl, pathList } from '../files/path-kinds.ts';
-import { otherWork } from '../files/stored-bytes.ts';
+import type { SourceParts, SourceStatistics, ValueNeeds } from '../../engine/stream/operator.ts';
+import type { ReadSplitOptions } from '../../engine/stream/split.ts';
+import { setOrigin } from '../../engine/stream/stream.ts';
+import { pruneSchema } from '../files/common-schema.ts';
 import {
-  checkFolderColumns,
-  constantsOf,
-  type FolderColumns,
-  filesWithin,
-  folderCondition,
-  folderParts,
-} from '../folders/folder-columns.ts';
-import { UrlVersions } from '../http/url-versions.ts';
-import type { ParquetBackendName, ParquetFileInfo } from './backend.ts';
+  type FileFormat,
+  FileSetSource,
+  type FileSplit,
+  fileSplitReader,
+  type KnownFile,
+  type OpenFile,
+  readOpenFile,
+} from '../files/file-set-source.ts';
+import type { ReadingRun } from '../files/file-stamp.ts';
+import { parquetExtensions } from '../files/format-names.ts';
+import { type ConstantColumn, type FolderColumns, partitionField } from '../folders/folder-columns.ts';
+import type { UrlVersions } from '../http/request.ts';
+import type { LocatedBatch, ParquetBackendName, ParquetFileInfo, ParquetFileReader } from './backend.ts';
 import { parquetBackend } from './backends.ts';
-import { boundText, mayMatch, hasPageBounds, pagesWithin } from './pages/pages-within.ts';
-import { cutRowGroup } from './pages/cut-row-group.ts';
+import { cutRowGroup, type RowRange } from './pages/cut-row-group.ts';
+import { boundText, hasPageBounds, mayMatch, pagesWithin } from './pages/pages-within.ts';
 import { hasPlainPages } from './pages/read-pages.ts';
-import { openRandomAccess } from './random-access.ts';
-import { readRowGroups, type RowGroupRequest } from './read-row-groups.ts';
+import { openRandomAccess } from '../files/random-access.ts';
 
 export interface ParquetSourceOptions {
   readonly backend?: ParquetBackendName;
@@ -39,139 +34,77 @@ export interface ParquetSourceOptions {
   readonly partitions?: FolderColumns;
 }
 
-/** A resolved data set: files with their footers, and the schema they share. */
-interface Opened {
-  readonly files: readonly (OpenedFile & { readonly info: ParquetFileInfo })[];
-  readonly partitionColumns: DatasetFiles['partitionColumns'];
-  readonly schema: Schema;
-  readonly versions: UrlVersions;
-}
-
 const FOOTERS_AT_ONCE = 4;
 
 /**
  * Parquet files as a Source: a file, a folder, a glob, or several of these (see resolveDataset). Files are
  * read one after the other in the order of their paths, row groups in order, a batch at a time; footers are
- * read once.
+ * read once. `within` leaves out row groups and pages that statistics show to be outside the bounds.
  */
-export class ParquetSource implements Source {
+export class ParquetSource extends FileSetSource<ParquetFileInfo> {
   readonly name = 'parquet-source';
   readonly phase = 'read';
-  readonly replayable = true;
-  readonly #paths: readonly string[];
   readonly #options: ParquetSourceOptions;
   /** Conditions on columns that are in the files. */
   #bounds: readonly Bound[] = [];
-  /** Condition on columns that are in the names of folders. */
-  #folders: Expression | undefined;
-  #opening = new Opening(() => this.#openFooters());
 
   constructor(paths: string | readonly string[], options: ParquetSourceOptions = {}) {
-    this.#paths = pathList(paths);
+    super(
+      paths,
+      parquetFormat(options, () => this.#bounds),
+      options.partitions,
+    );
     this.#options = options;
-    checkFolderColumns(options.partitions);
   }
 
-  /**
-   * The same files without the folders that the predicate excludes by name, and without the row groups and
-   * pages that statistics show to be outside the bounds. Takes effect when the files are opened.
-   */
-  within(bounds: readonly Bound[], predicate?: Expression): ParquetSource {
-    const columns = this.#opening.latest?.partitionColumns ?? [];
-    const source = new ParquetSource(this.#paths, this.#options);
-    source.#bounds = bounds.filter(({ column }) => !columns.some(({ name }) => name === column));
-    source.#folders = folderCondition(predicate, columns);
-    source.#opening = this.#opening;
+  protected override again(bounds: readonly Bound[]): ParquetSource {
+    const source = new ParquetSource(this.paths, this.#options);
+    source.#bounds = bounds;
     return source;
   }
 
-  describe(): JsonObject {
-    const { backend, partitions } = this.#options;
+  override describe(): JsonObject {
+    const { backend } = this.#options;
     const within = this.#bounds.map(boundText);
+    const { paths, ...folders } = super.describe();
     return {
-      paths: this.#paths.map(publicPath),
+      paths,
       ...(backend && { backend }),
-      ...(partitions && { partitions }),
-      ...(this.#folders && { folders: print(this.#folders) }),
+      ...folders,
       ...(within.length > 0 && { within }),
     };
   }
 
-  async schema(): Promise<Schema> {
-    return (await this.#opening.get()).schema;
-  }
-
   async statistics(run: ReadingRun): Promise<SourceStatistics> {
-    const { files } = await this.#opening.of(run);
-    const total = (of: (info: ParquetFileInfo) => number) =>
-      files.reduce((sum, { info }) => sum + of(info), 0);
-    return { rows: total((info) => info.rows), bytes: total((info) => info.bytes), files: files.length };
+    const files = await this.layouts(run);
+    const total = (of: (info: ParquetFileInfo) => number) => files.reduce((sum, info) => sum + of(info), 0);
+    return { rows: total(({ rows }) => rows), bytes: total(({ bytes }) => bytes), files: files.length };
   }
 
-  async parts(columns?: readonly string[]): Promise<readonly SourceParts[]> {
-    const opened = await this.#opening.get();
-    const files = this.#filesWithin(opened);
-    const folders =
-      this.#folders === undefined
-        ? []
-        : [
-            folderParts(
-              opened.files.map(({ file }) => file),
-              files.map(({ file }) => file),
-            ),
-          ];
+  override async parts(columns?: readonly string[]): Promise<readonly SourceParts[]> {
+    const folders = await super.parts();
+    const files = await this.known(columns);
     if (folders.length > 0 && (this.#bounds.length === 0 || files.length === 0)) return folders;
-    const found = await this.#within(columns);
-    const total = (of: (one: RequestsWithin) => number) => found.reduce((sum, one) => sum + of(one), 0);
-    const all = files.reduce((sum, { info }) => sum + info.rowGroups.length, 0);
-    const read = total(({ requests }) => new Set(requests.flatMap(({ rowGroups = [] }) => rowGroups)).size);
-    const pages = { read: total((one) => one.pages.read), all: total((one) => one.pages.all) };
+    const sums = { read: 0, all: 0 };
+    const pages = { read: 0, all: 0 };
+    for (const known of files) {
+      const found = await rowsWithin(known, this.#bounds);
+      sums.all += known.layout.rowGroups.length;
+      sums.read += new Set(found.rows.flatMap(({ rowGroups }) => rowGroups)).size;
+      pages.read += found.pages.read;
+      pages.all += found.pages.all;
+    }
     const by = 'statistics';
     return [
       ...folders,
-      { unit: 'row group', by, read, all },
+      { unit: 'row group', by, ...sums },
       ...(pages.all > 0 ? [{ unit: 'page', by, ...pages } as const] : []),
     ];
   }
 
   /** The files' footers, in reading order. */
-  async files(): Promise<readonly ParquetFileInfo[]> {
-    return (await this.#opening.get()).files.map(({ info }) => info);
-  }
-
-  async execute(run: ReadingRun, columns?: readonly string[], needs?: ValueNeeds): Promise<BatchStream> {
-    await this.#opening.of(run);
-    const schema = pruneSchema(await this.schema(), columns);
-    const rows = this.#run(await this.requests(columns, needs), schema, run);
-    return batchStream(schema, this.#opening.reading(rows));
-  }
-
-  /** Splits files on disk by row groups. Files on a web server are one stream. */
-  async splits(
-    run: ReadingRun,
-    columns: readonly string[] | undefined,
-    needs: ValueNeeds | undefined,
-    targetBytes: number,
-  ): Promise<SourceSplits | undefined> {
-    if (this.#paths.some(isUrl)) return undefined;
-    await this.#opening.of(run);
-    const opened = new Map((await this.#opening.get()).files.map((one) => [one.info.file, one]));
-    const requests = await this.requests(columns, needs);
-    const splits: SourceSplit[] = [];
-    for (const request of requests) {
-      const { info, stamp } = opened.get(request.file) as Opened['files'][number];
-      splits.push(
-        ...(await parquetSplits(request, info, targetBytes)).map((split) => ({
-          ...split,
-          ...(stamp && { stamp }),
-        })),
-      );
-    }
-    const schema = pruneSchema(await this.schema(), columns);
-    const infos = [...opened.values()].map(({ info }) => info);
-    const files = [...opened.values()].map(({ file, stamp }) => ({ file: file.file, stamp }));
-    const whenRead = () => this.#opening.check(() => requireUnchanged(run, files));
-    return { schema, splits, mostValues: mostValues(infos, schema), whenRead };
+  files(): Promise<readonly ParquetFileInfo[]> {
+    return this.layouts();
   }
 
   /**
@@ -180,91 +113,53 @@ export class ParquetSource implements Source {
    * within the bounds.
    */
   async requests(columns?: readonly string[], needs?: ValueNeeds): Promise<RowGroupRequest[]> {
-    const found = (await this.#within(columns)).flatMap(({ requests }) => requests);
-    const { ids } = needs ?? {};
-    return ids === undefined ? found : found.map((request) => ({ ...request, ids }));
-  }
-
-  async #within(columns: readonly string[] | undefined): Promise<RequestsWithin[]> {
-    const opened = await this.#opening.get();
-    const { partitionColumns, schema, versions } = opened;
-    const { backend, batchSize } = this.#options;
-    const names = pruneSchema(schema, columns).fields.map((field) => field.name);
-    const found: RequestsWithin[] = [];
-    for (const { file, info } of this.#filesWithin(opened)) {
+    const requests: RowGroupRequest[] = [];
+    for (const known of await this.known(columns, needs)) {
+      const { file, schema, constants } = known;
+      const { ids } = needs ?? {};
       const whole = {
-        file: file.file,
-        columns: names,
-        ...(batchSize !== undefined && { batchSize }),
-        ...(backend !== undefined && { backend }),
-        ...(partitionColumns.length > 0 && { constants: constantsOf(partitionColumns, file.partitions) }),
+        ...settingsOf(this.#options),
+        file,
+        columns: schema.fields.map(({ name }) => name),
+        ...(ids && { ids }),
+        ...(constants.length > 0 && { constants }),
       };
-      found.push(await requestsWithin(whole, info, this.#bounds, versions));
+      const { rows } = await rowsWithin(known, this.#bounds);
+      requests.push(...rows.map((some) => ({ ...whole, ...some })));
     }
-    return found;
+    return requests;
   }
+}
 
-  #filesWithin({ files, partitionColumns }: Opened): Opened['files'] {
-    if (this.#folders === undefined) return files;
-    const kept = new Set(
-      filesWithin(
-        files.map(({ file }) => file),
-        partitionColumns,
-        this.#folders,
-      ),
-    );
-    return files.filter(({ file }) => kept.has(file));
-  }
+/** The options that a reader in another thread needs, without those that are not given. */
+function settingsOf({ backend, batchSize }: ParquetSourceOptions): ReaderSettings {
+  return { ...(backend !== undefined && { backend }), ...(batchSize !== undefined && { batchSize }) };
+}
 
-  async *#run(
-    requests: readonly RowGroupRequest[],
-    schema: Schema,
-    run: ReadingRun,
-  ): AsyncGenerator<RecordBatch> {
-    const { signal } = run;
-    const { files: opened, versions } = await this.#opening.get();
-    const stamps = new Map(opened.map(({ file, stamp }) => [file.file, stamp]));
-    for (const request of requests) {
-      throwIfAborted(signal, 'read');
-      requireStamp(request.file, stamps.get(request.file));
-      await otherWork();
-      for await (const batch of readRowGroups(request, schema, { versions })) {
-        throwIfAborted(signal, 'read');
-        yield batch;
-      }
-    }
-    throwIfAborted(signal, 'read');
-    const files = [...stamps].map(([file, stamp]) => ({ file, stamp }));
-    requireUnchanged(run, files);
-  }
-
-  async #openFooters(): Promise<Opened> {
-    const { files, partitionColumns } = await resolveDataset(this.#paths, {
-      extensions: parquetExtensions,
-      partitions: this.#options.partitions,
-    });
-    const backend = await parquetBackend(this.#options.backend);
-    const versions = new UrlVersions();
-    const infos: ParquetFileInfo[] = Array(files.length);
-    const stamps: (FileStamp | undefined)[] = Array(files.length);
-    const indices = files.keys();
-    const openSome = async () => {
-      for (const index of indices) {
-        await otherWork();
-        stamps[index] = fileStamp(files[index].file, false);
-        const reader = await backend.open(files[index].file, undefined, versions);
-        infos[index] = reader.info;
-        await reader.close();
-      }
-    };
-    await Promise.all(Array.from({ length: Math.min(FOOTERS_AT_ONCE, files.length) }, openSome));
-    return {
-      files: files.map((file, index) => ({ file, info: infos[index], stamp: stamps[index] })),
-      partitionColumns,
-      schema: withPartitions(commonSchema(infos), partitionColumns, infos[0].file),
-      versions,
-    };
-  }
+function parquetFormat(
+  options: ParquetSourceOptions,
+  bounds: () => readonly Bound[],
+): FileFormat<ParquetFileInfo> {
+  const settings = settingsOf(options);
+  return {
+    name: 'parquet',
+    extensions: parquetExtensions,
+    opensAtOnce: FOOTERS_AT_ONCE,
+    takesBounds: true,
+    open: (file, versions) => OpenParquet.open({ ...settings, file }, undefined, versions),
+    reopen: async (known) => {
+      const { rows } = await rowsWithin(known, bounds());
+      const ids = known.needs?.ids;
+      return OpenParquet.open({ ...settings, file: known.file, ids }, rows, known.versions);
+    },
+    cut: async (known, targetBytes) => {
+      const { rows } = await rowsWithin(known, bounds());
+      const ids = known.needs?.ids;
+      const parts = await partsOf(known, rows, targetBytes);
+      return parts.map(({ part, ...sizes }) => ({ ...sizes, ...settings, ...(ids && { ids }), part }));
+    },
+    mostValues,
+  };
 }
 
 /** Largest number of distinct values, including null, that each integer column can have by its statistics. */
@@ -284,62 +179,55 @@ function mostValues(files: readonly ParquetFileInfo[], { fields }: Schema): Reco
   return most;
 }
 
-/** Requests for the rows of a file within bounds, and page counts if pages are left out. */
-interface RequestsWithin {
-  readonly requests: readonly RowGroupRequest[];
+/** Rows of a file within bounds, and page counts if pages are left out. */
+interface RowsWithin {
+  readonly rows: readonly RowsOfGroups[];
   /** Pages read, and all pages, of the row groups that are read in part. */
   readonly pages: { readonly read: number; readonly all: number };
 }
 
+/** The wanted columns that are in the file, in its order. */
+function storedNames({ layout, schema }: KnownFile<ParquetFileInfo>): string[] {
+  const wanted = new Set(schema.fields.map(({ name }) => name));
+  return layout.schema.fields.map(({ name }) => name).filter((name) => wanted.has(name));
+}
+
 /**
  * Leaves out row groups that the footer shows to be outside the bounds, and of the others the pages that the
- * page index shows to be outside. Consecutive whole row groups become one request; requests keep the order of
- * the file.
+ * page index shows to be outside. Consecutive whole row groups are read together; all keep the order of the
+ * file.
  */
-async function requestsWithin(
-  whole: RowGroupRequest,
-  info: ParquetFileInfo,
-  bounds: readonly Bound[],
-  versions?: UrlVersions,
-): Promise<RequestsWithin> {
+async function rowsWithin(known: KnownFile<ParquetFileInfo>, bounds: readonly Bound[]): Promise<RowsWithin> {
+  const { file, layout: info, versions } = known;
   const groups = [...info.rowGroups.keys()].filter(
     (group) => info.rowGroups[group].rows > 0 && mayMatch(info.rowGroups[group], bounds),
   );
-  const none = { read: 0, all: 0 };
+  const pages = { read: 0, all: 0 };
   if (!groups.some((group) => hasPageBounds(info, group, bounds)))
-    return { requests: groups.length === 0 ? [] : [{ ...whole, rowGroups: groups }], pages: none };
+    return { rows: groups.length === 0 ? [] : [{ rowGroups: groups }], pages };
 
-  const names = info.schema.fields.map(({ name }) => name).filter((name) => whole.columns?.includes(name));
-  const requests: RowGroupRequest[] = [];
-  const pages = { ...none };
-  let together: number[] = [];
-  const flush = () => {
-    if (together.length > 0) requests.push({ ...whole, rowGroups: together });
-    together = [];
-  };
-  const handle = await openRandomAccess(info.file, false, versions);
+  const names = storedNames(known);
+  const rows: RowsOfGroups[] = [];
+  let together: number[] | undefined;
+  const handle = await openRandomAccess(file, false, versions);
   try {
     for (const group of groups) {
       const found = hasPageBounds(info, group, bounds)
-        ? await pagesWithin({ file: info.file, handle }, info, group, bounds, names)
+        ? await pagesWithin({ file, handle }, info, group, bounds, names)
         : undefined;
-      if (found === undefined) {
-        together.push(group);
-        continue;
-      }
-      flush();
-      requests.push(...found.ranges.map((range) => ({ ...whole, rowGroups: [group], range })));
-      pages.read += found.read;
-      pages.all += found.all;
+      if (found !== undefined) {
+        rows.push(...found.ranges.map((range) => ({ rowGroups: [group], range })));
+        pages.read += found.read;
+        pages.all += found.all;
+        together = undefined;
+      } else if (together === undefined) rows.push({ rowGroups: (together = [group]) });
+      else together.push(group);
     }
   } finally {
     await closeReader(handle);
   }
-  flush();
-  return { requests, pages };
+  return { rows, pages };
 }
-
-const PARQUET_SPLIT = 'parquet';
 
 /**
  * Bytes that a row is assumed to take at least when ranges are grouped. The task that reads a group holds the
@@ -347,70 +235,167 @@ const PARQUET_SPLIT = 'parquet';
  */
 const RANGE_BYTES = 4;
 
-type ParquetSplit = SourceSplit & { readonly request: RowGroupRequest };
+type ParquetPart = {
+  readonly bytes: number;
+  readonly rows: number;
+  readonly part: RowsOfGroups;
+};
 
 /**
- * Cuts a request for row groups of one file into splits. Neighbouring row groups are joined up to the target.
- * A larger row group is a split of its own, or several if its pages can be read separately.
+ * Cuts rows of one file into parts. Neighbouring row groups are joined up to the target. A larger row group is
+ * a part of its own, or several if its pages can be read separately.
  */
-async function parquetSplits(
-  request: RowGroupRequest,
-  info: ParquetFileInfo,
+async function partsOf(
+  known: KnownFile<ParquetFileInfo>,
+  within: readonly RowsOfGroups[],
   targetBytes: number,
-): Promise<ParquetSplit[]> {
-  const { file, rowGroups } = info;
-  const splits: ParquetSplit[] = [];
-  const stored = info.schema.fields
-    .map(({ name }) => name)
-    .filter((name) => request.columns?.includes(name) ?? true);
-  let groups: number[] = [];
-  let [bytes, rows] = [0, 0];
-  const cut = () => {
-    if (groups.length > 0)
-      splits.push({ format: PARQUET_SPLIT, file, bytes, rows, request: { ...request, rowGroups: groups } });
-    [groups, bytes, rows] = [[], 0, 0];
-  };
-  for (const number of request.rowGroups ?? rowGroups.keys()) {
-    const group = rowGroups[number];
-    // A nested column is stored as several columns.
-    const wanted = group.columns.filter(
-      ({ column }) =>
-        request.columns?.some((name) => column === name || column.startsWith(`${name}.`)) ?? true,
-    );
-    // The size of a text column is counted after decoding: a text that is stored once is decoded for each of
-    // its rows.
-    const size = wanted.reduce((sum, column) => sum + Math.max(column.bytes, column.textBytes ?? 0), 0);
-    const ranges = request.range
-      ? [request.range]
-      : hasPlainPages(info, number, stored)
-        ? await cutRowGroup(file, group, stored)
-        : undefined;
-    if (ranges !== undefined || bytes + size > targetBytes) cut();
-    if (ranges !== undefined) {
-      splits.push(
-        ...ranges.map((range) => ({
-          format: PARQUET_SPLIT,
-          file,
-          bytes: Math.max(Math.ceil((size * range.rows) / group.rows), RANGE_BYTES * range.rows),
-          rows: range.rows,
-          request: { ...request, rowGroups: [number], range },
-        })),
+): Promise<ParquetPart[]> {
+  const { file, layout: info } = known;
+  const stored = storedNames(known);
+  const parts: ParquetPart[] = [];
+  for (const { rowGroups, range } of within) {
+    let groups: number[] = [];
+    let [bytes, rows] = [0, 0];
+    const cut = () => {
+      if (groups.length > 0) parts.push({ bytes, rows, part: { rowGroups: groups } });
+      [groups, bytes, rows] = [[], 0, 0];
+    };
+    for (const number of rowGroups) {
+      const group = info.rowGroups[number];
+      // A nested column is stored as several columns.
+      const wanted = group.columns.filter(({ column }) =>
+        stored.some((name) => column === name || column.startsWith(`${name}.`)),
       );
-      continue;
+      // The size of a text column is counted after decoding: a text that is stored once is decoded for each of
+      // its rows.
+      const size = wanted.reduce((sum, column) => sum + Math.max(column.bytes, column.textBytes ?? 0), 0);
+      const ranges = range
+        ? [range]
+        : hasPlainPages(info, number, stored)
+          ? await cutRowGroup(file, group, stored)
+          : undefined;
+      if (ranges !== undefined || bytes + size > targetBytes) cut();
+      for (const some of ranges ?? [])
+        parts.push({
+          bytes: Math.max(Math.ceil((size * some.rows) / group.rows), RANGE_BYTES * some.rows),
+          rows: some.rows,
+          part: { rowGroups: [number], range: some },
+        });
+      if (ranges !== undefined) continue;
+      groups.push(number);
+      bytes += size;
+      rows += group.rows;
     }
-    groups.push(number);
-    bytes += size;
-    rows += group.rows;
+    cut();
   }
-  cut();
-  return splits;
+  return parts;
+}
+
+/** How the rows of a file are read, as plain JSON. */
+type ReaderSettings = {
+  readonly batchSize?: number;
+  /** Columns of ids: see ValueNeeds. */
+  readonly ids?: readonly string[];
+  readonly backend?: ParquetBackendName;
+};
+
+/** Rows of a file: some row groups, or a range of the only one. */
+type RowsOfGroups = {
+  readonly rowGroups: readonly number[];
+  /** Only the backend parquet-wasm reads it. Default: all rows. */
+  readonly range?: RowRange;
+};
+
+/** A part of a data set as plain JSON that any thread can read. */
+export type RowGroupRequest = ReaderSettings &
+  Partial<RowsOfGroups> & {
+    readonly file: string;
+    /** Default: all, and the constants. */
+    readonly columns?: readonly string[];
+    /** Columns from the names of the file's folders. */
+    readonly constants?: readonly ConstantColumn[];
+  };
+
+/** Rows of a batch: enough to make the overhead per batch negligible, few enough for the caches. */
+export const DEFAULT_BATCH_SIZE = 1 << 17;
+
+/** An open file, of which some rows are read. */
+class OpenParquet implements OpenFile<ParquetFileInfo> {
+  readonly layout: ParquetFileInfo;
+  readonly countsRows = true;
+  readonly #reader: ParquetFileReader;
+  readonly #settings: ReaderSettings;
+  readonly #rows: readonly RowsOfGroups[];
+
+  private constructor(reader: ParquetFileReader, settings: ReaderSettings, rows?: readonly RowsOfGroups[]) {
+    [this.layout, this.#reader, this.#settings] = [reader.info, reader, settings];
+    this.#rows = rows ?? [{ rowGroups: [...reader.info.rowGroups.keys()] }];
+  }
+
+  /** `rows`: default all. */
+  static async open(
+    settings: ReaderSettings & { readonly file: string },
+    rows?: readonly RowsOfGroups[],
+    versions?: UrlVersions,
+    waits?: boolean,
+  ): Promise<OpenParquet> {
+    const backend = await parquetBackend(settings.backend);
+    return new OpenParquet(await backend.open(settings.file, waits, versions), settings, rows);
+  }
+
+  async *read(
+    { file }: ParquetFileInfo,
+    { fields }: Schema,
+    { borrowed = false }: ReadSplitOptions,
+  ): AsyncGenerator<RecordBatch, undefined> {
+    const { batchSize = DEFAULT_BATCH_SIZE, ids } = this.#settings;
+    for (const rows of this.#rows) {
+      const options = { ...rows, columns: fields.map(({ name }) => name), batchSize, ids, borrowed };
+      const batches = fields.length > 0 ? this.#reader.read(options) : rowsAlone(this.layout, options);
+      for await (const { batch, rowGroup, firstRow } of batches)
+        yield setOrigin(batch, { file, rowGroup, firstRow });
+    }
+    await this.#reader.verify?.();
+    return undefined;
+  }
+
+  close(): Promise<void> {
+    return this.#reader.close();
+  }
 }
 
 /** See ReadSplit. */
-export const readParquetSplit: ReadSplit = async function* (split, schema, { signal, borrowed, waits }) {
-  for await (const batch of readRowGroups((split as ParquetSplit).request, schema, { borrowed, waits })) {
-    throwIfAborted(signal, 'read');
-    yield batch;
+export const readParquetSplit = fileSplitReader((split, { waits }) => {
+  const { part, ...settings } = split as FileSplit & ReaderSettings & Pick<ParquetPart, 'part'>;
+  return OpenParquet.open(settings, [part], undefined, waits);
+});
+
+/**
+ * The rows of the request, in order; every batch has its origin. With `schema` the batches have that schema
+ * (columns are matched by name). Throws DataError that names the file and the row group.
+ */
+export async function* readRowGroups(request: RowGroupRequest, schema?: Schema): AsyncGenerator<RecordBatch> {
+  const { rowGroups, range, constants = [] } = request;
+  const open = await OpenParquet.open(request, rowGroups && [{ rowGroups, range }]);
+  const all = new Schema([...open.layout.schema.fields, ...constants.map(partitionField)]);
+  const target = schema ?? pruneSchema(all, request.columns);
+  const { signal } = new AbortController();
+  yield* readOpenFile(open, open.layout, target, constants, { signal, takesFaults: false });
+}
+
+/** Batches without columns; the footer has the number of rows. */
+function* rowsAlone(
+  { rowGroups }: ParquetFileInfo,
+  { rowGroups: wanted, batchSize, range }: RowsOfGroups & { readonly batchSize: number },
+): Generator<LocatedBatch> {
+  const schema = new Schema([]);
+  for (const rowGroup of wanted) {
+    const { rows, firstRow } = rowGroups[rowGroup];
+    const end = range ? range.from + range.rows : rows;
+    for (let from = range?.from ?? 0; from < end; from += batchSize) {
+      const length = Math.min(batchSize, end - from);
+      const data = makeData({ type: new Struct([]), length, nullCount: 0, children: [] });
+      yield { batch: new RecordBatch(schema, data), rowGroup, firstRow: firstRow + from };
+    }
   }
-  return undefined;
-};
+}

@@ -10,7 +10,7 @@ import {
   TimestampMillisecond,
   Utf8,
 } from 'apache-arrow';
-import { arrowType } from '../lines/read-column.ts';
+import { arrowType, Nulls } from '../lines/read-column.ts';
 import type { TextType } from '../files/format-names.ts';
 
 /** A column to convert, of some rows. */
@@ -25,7 +25,7 @@ export type OnFault = (row: number, reason: string) => void;
 
 /** A column's values as Arrow data; null and undefined become nulls. */
 export function columnData(rows: readonly object[], column: RowColumn, onFault: OnFault): Data {
-  const nulls = new NullBits(rows.length);
+  const nulls = new Nulls(rows.length);
   const convert = converterOf(column);
   const values: unknown[] = [];
   for (let row = 0; row < rows.length; row++) {
@@ -98,7 +98,7 @@ interface Common {
   readonly nullBitmap?: Uint8Array;
 }
 
-function dataOf(type: DataType, values: readonly unknown[], nulls: NullBits): Data {
+function dataOf(type: DataType, values: readonly unknown[], nulls: Nulls): Data {
   const common: Common = { length: values.length, ...nulls.parts };
   if (DataType.isInt(type) && type.bitWidth === 32) {
     const data = Int32Array.from(values as number[], (value) => value ?? 0);
@@ -135,27 +135,6 @@ function textData(texts: readonly (string | undefined)[], common: Common): Data 
     valueOffsets[row + 1] = valueOffsets[row] + (text === undefined ? 0 : Buffer.byteLength(text));
   }
   return makeData({ type: new Utf8(), ...common, valueOffsets, data });
-}
-
-/** Arrow's null bitmap, allocated at the first null. */
-class NullBits {
-  #count = 0;
-  #bits: Uint8Array | undefined;
-  readonly #rows: number;
-
-  constructor(rows: number) {
-    this.#rows = rows;
-  }
-
-  add(row: number): void {
-    this.#bits ??= new Uint8Array(((this.#rows + 63) >> 6) << 3).fill(0xff);
-    this.#bits[row >> 3] &= ~(1 << (row & 7));
-    this.#count++;
-  }
-
-  get parts(): { nullCount: number; nullBitmap?: Uint8Array } {
-    return { nullCount: this.#count, ...(this.#bits && { nullBitmap: this.#bits }) };
-  }
 }
 
 /** Kinds of values as bits; a column has the bits of all of its values. Null and undefined have no bit. */

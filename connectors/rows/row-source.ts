@@ -1,4 +1,5 @@
-import { type DataType, Field, makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
+import { type DataType, Field, RecordBatch, Schema, Table } from 'apache-arrow';
+import { batchOf } from '../../engine/stream/whole-data.ts';
 import { DataError, throwIfAborted, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
@@ -13,16 +14,8 @@ import {
   isNested,
   type RowColumn,
   typeOfColumn,
+  describeValue,
 } from './row-column.ts';
-import {
-  BATCH_ROWS,
-  type Pass,
-  requireRows,
-  type RowInput,
-  type Rows,
-  rowsInBatches,
-  rowsOfArray,
-} from './row-pages.ts';
 
 export interface RowSourceOptions {
   /**
@@ -31,6 +24,9 @@ export interface RowSourceOptions {
    */
   readonly types?: Readonly<Record<string, TextType>>;
 }
+
+/** Most rows of a batch. */
+const BATCH_ROWS = 65_536;
 
 /** Most rows that are inspected to find the type of a column that has only nulls so far. */
 const MOST_INSPECTED = 4 * BATCH_ROWS;
@@ -230,12 +226,92 @@ function toBatch(rows: readonly object[], firstRow: number, reading: Reading): R
       faults.set(row, faults.get(row) ?? reason);
     }),
   );
-  const type = new Struct<TypeMap>(schema.fields);
-  const batch = new RecordBatch(schema, makeData({ type, length: rows.length, nullCount: 0, children }));
+  const batch = batchOf(schema, rows.length, children);
   return setOrigin(batch, { firstRow, ...(faults.size > 0 ? { faults } : {}) });
 }
 
 function faultError(reason: string, row: number, column: string): DataError {
   const advice = `Give the column one kind of value, or a type: types: { ${column}: 'utf8' }`;
   return new DataError(reason, { phase: 'read', row, advice });
+}
+
+/** Rows as objects, or pages: arrays of rows. */
+type Rows = Iterable<object> | AsyncIterable<object>;
+
+/** Rows, or a function that makes them for each pass. */
+export type RowInput = Rows | (() => Rows | Promise<Rows>);
+
+const EXAMPLE = 'For example [{ user: 1, item: 2, rating: 4 }], a generator, or a function that gives one';
+
+/** Throws UsageError unless rows can be iterated. */
+function requireRows(rows: unknown): asserts rows is Rows {
+  if (rows instanceof Promise) {
+    const advice = 'Await it first, or pass a function: fromRows(() => promise)';
+    throw new UsageError('fromRows takes rows, got a promise of them', { advice });
+  }
+  if (isIterable(rows) && !ArrayBuffer.isView(rows)) return;
+  throw new UsageError(`fromRows takes an iterable of rows, got ${describeValue(rows)}`, { advice: EXAMPLE });
+}
+
+function isIterable(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return Symbol.asyncIterator in value || Symbol.iterator in value;
+}
+
+/** One pass over rows, and the signal that cancels it. */
+interface Pass {
+  signal: AbortSignal | undefined;
+}
+
+/**
+ * The rows in arrays of `BATCH_ROWS`; only the last one may be shorter. A cancelled pass ends at the next
+ * page, which closes the caller's iterator.
+ */
+async function* rowsInBatches(rows: Rows, pass: Pass): AsyncGenerator<object[]> {
+  let batch: object[] = [];
+  let first = 0;
+  for await (const page of pagesOf(rows)) {
+    throwIfAborted(pass.signal, 'read');
+    for (const row of page) {
+      requireRow(row, first + batch.length);
+      batch.push(row);
+      if (batch.length < BATCH_ROWS) continue;
+      yield batch;
+      first += batch.length;
+      batch = [];
+    }
+  }
+  if (batch.length > 0) yield batch;
+}
+
+/** The rows of an array of rows or pages, synchronously. */
+function* rowsOfArray(rows: readonly object[]): Generator<object> {
+  let number = 0;
+  for (const entry of rows) {
+    for (const row of pageOf(entry)) {
+      requireRow(row, number++);
+      yield row;
+    }
+  }
+}
+
+/** Yields rows that are available at once without waiting for each. */
+async function* pagesOf(rows: Rows): AsyncGenerator<Iterable<unknown>> {
+  if (Array.isArray(rows)) yield rowsOfArray(rows);
+  else if (Symbol.asyncIterator in rows) for await (const entry of rows) yield pageOf(entry);
+  else for (const entry of rows) yield pageOf(entry);
+}
+
+function pageOf(entry: object): readonly unknown[] {
+  return Array.isArray(entry) ? (entry as readonly unknown[]) : [entry];
+}
+
+function requireRow(row: unknown, number: number): asserts row is object {
+  if (row instanceof RecordBatch || row instanceof Table) {
+    const advice = 'Pass batches to session.from';
+    throw new UsageError('fromRows takes rows, got Arrow record batches', { advice });
+  }
+  if (typeof row === 'object' && row !== null && !Array.isArray(row) && !ArrayBuffer.isView(row)) return;
+  const place = { phase: 'read', row: number, advice: EXAMPLE };
+  throw new DataError(`the row is ${describeValue(row)} in place of an object`, place);
 }

@@ -27,8 +27,7 @@ import {
   withoutQuoted,
   wordsInEach,
 } from './dialect.ts';
-import { countFields, scanRecords } from './record-scanner.ts';
-import { findTabQuotes } from './tab-quotes.ts';
+import { countFields, scanRecords, findTabQuotes } from './record-scanner.ts';
 
 /** Properties of a text file. Those not given are inferred from its first 4 MiB. */
 export interface TextOptions extends ValueOptions {

@@ -8,7 +8,7 @@ import { ByteOutput, requireFileName } from '../output/byte-output.ts';
 import type { CheckedSink, WriteSummary, WritingContext } from '../output/checked-sink.ts';
 import { writeLines } from '../output/write-batches.ts';
 import { checkDelimiter, defaultQuotes } from './dialect.ts';
-import { SeparatedText } from './text-source.ts';
+import { SeparatedText } from './line-encoders.ts';
 
 export interface TextSinkOptions {
   /** Characters between fields. Default by the ending: a tab for .tsv, "::" for .dat, else a comma. */

@@ -3,6 +3,7 @@ import {
   DataType,
   RecordBatch,
   type Dictionary,
+  makeData,
   type Schema,
   Struct,
   type TypeMap,
@@ -35,6 +36,12 @@ function isWhole({ type, offset, length, stride, values, valueOffsets, children 
   if (stored !== undefined && children.length === 0) return stored.length >= needed;
   const each = DataType.isFixedSizeList(type) ? stride * length : length;
   return DataType.isUnion(type) || children.every((child) => child.length >= each && isWhole(child));
+}
+
+/** A batch of columns without nulls of its own. */
+export function batchOf(schema: Schema, length: number, children: Data[]): RecordBatch {
+  const type = new Struct<TypeMap>(schema.fields);
+  return new RecordBatch(schema, makeData({ type, length, nullCount: 0, children }));
 }
 
 /**

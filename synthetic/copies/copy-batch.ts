@@ -1,4 +1,5 @@
-import { DataType, Field, Int32, Int64, makeData, RecordBatch, Schema, Struct } from 'apache-arrow';
+import { DataType, Field, Int32, Int64, makeData, RecordBatch, Schema } from 'apache-arrow';
+import { batchOf } from '../../engine/stream/whole-data.ts';
 import type { Data } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
 import { originOf } from '../../engine/stream/stream.ts';
@@ -34,10 +35,7 @@ export function copyBatch(
     const shift = shifts.get(name);
     return shift === undefined ? batch.data.children[index] : shiftIds(batch, index, type, shift);
   });
-  return new RecordBatch(
-    schema,
-    makeData({ type: new Struct(schema.fields), length: batch.numRows, nullCount: 0, children }),
-  );
+  return batchOf(schema, batch.numRows, children);
 }
 
 /** Ratings that can be read repeatedly, in the same order each time. */

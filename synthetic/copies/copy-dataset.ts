@@ -20,7 +20,7 @@ import { checkCopies, copiedIds, type Copies, copyGroups, type CopyLayout } from
 import { checkIdColumn } from './copy-batch.ts';
 import type { CopyRequest, CopyWorkerData } from './copy-worker.ts';
 import type { ParquetFileInfo } from '../../connectors/parquet/backend.ts';
-import type { RowGroupRequest } from '../../connectors/parquet/read-row-groups.ts';
+import type { RowGroupRequest } from '../../connectors/parquet/parquet-source.ts';
 
 interface CopyDatasetOptions {
   /** A Parquet file, a folder of part files, or a folder with train/ and test/, which stay separate. */

@@ -1,6 +1,6 @@
 /** The entry of a worker thread that copies row groups of an existing data set. */
 import { type Schema, tableFromIPC } from 'apache-arrow';
-import { readRowGroups, type RowGroupRequest } from '../../connectors/parquet/read-row-groups.ts';
+import { readRowGroups, type RowGroupRequest } from '../../connectors/parquet/parquet-source.ts';
 import type { TaskOutcome } from '../../engine/task.ts';
 import { writePartFiles } from '../parts/part-files.ts';
 import { ownWorkerData, partWorker } from '../parts/part-worker.ts';

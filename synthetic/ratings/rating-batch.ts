@@ -1,14 +1,5 @@
-import {
-  Field,
-  Float32,
-  Int32,
-  Int64,
-  makeData,
-  RecordBatch,
-  Schema,
-  Struct,
-  type TypeMap,
-} from 'apache-arrow';
+import { Field, Float32, Int32, Int64, makeData, RecordBatch, Schema } from 'apache-arrow';
+import { batchOf } from '../../engine/stream/whole-data.ts';
 
 /** The columns of generated ratings, without nulls. */
 export const ratingSchema = new Schema([
@@ -67,7 +58,6 @@ export class RatingBatchBuilder {
     this.#items = new Int32Array(this.capacity);
     this.#ratings = new Float32Array(this.capacity);
     if (this.#times) this.#times = new BigInt64Array(this.capacity);
-    const type = new Struct<TypeMap>(schema.fields);
-    return new RecordBatch(schema, makeData({ type, length, nullCount: 0, children }));
+    return batchOf(schema, length, children);
   }
 }

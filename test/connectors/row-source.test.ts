@@ -1,8 +1,7 @@
 import type { RecordBatch } from 'apache-arrow';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALS, Session } from '../../index.ts';
-import type { RowInput } from '../../connectors/rows/row-pages.ts';
-import type { RowSourceOptions } from '../../connectors/rows/row-source.ts';
+import type { RowInput, RowSourceOptions } from '../../connectors/rows/row-source.ts';
 import { randomRatings, ratingBatch, ratingBatches } from '../support/ratings.ts';
 
 let session: Session;

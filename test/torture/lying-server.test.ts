@@ -1,6 +1,6 @@
 /** The reader of ranges gets each false answer of `npm run torture`: it gives the right bytes or an error. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { fetchRange } from '../../connectors/http/fetch-range.ts';
+import { fetchRange } from '../../connectors/http/http-file.ts';
 import { patience } from '../../connectors/http/request.ts';
 import { DataError } from '../../engine/errors.ts';
 import { harmless, lies, LyingServer } from '../../scripts/torture/lies/lying-server.ts';

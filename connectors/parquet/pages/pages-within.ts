@@ -1,7 +1,6 @@
 import { readColumnIndex, readOffsetIndex } from 'hyparquet/src/indexes.js';
 import type { Bound, Literal } from '../../../engine/expressions/expression.ts';
 import type { ParquetFileInfo } from '../backend.ts';
-import { readExactly } from '../footer-file.ts';
 import {
   type ColumnChunkInfo,
   type ColumnStatistics,
@@ -9,7 +8,7 @@ import {
   storedNumber,
   type RowGroupInfo,
 } from '../footer.ts';
-import type { RandomAccess } from '../random-access.ts';
+import { readExactly, type RandomAccess } from '../../files/random-access.ts';
 import { checkThriftShape } from '../thrift-shape.ts';
 import { RANGE_ROWS, type RowRange, startOf } from './cut-row-group.ts';
 import { hasPlainPages } from './read-pages.ts';

@@ -1,11 +1,10 @@
-import { makeData, RecordBatch, Struct } from 'apache-arrow';
-import type { Field, Int32, Schema } from 'apache-arrow';
+import { makeData, RecordBatch, type Field, type Int32, type Schema } from 'apache-arrow';
+import { batchOf } from '../../../engine/stream/whole-data.ts';
 import type { ParquetFileInfo, ReadOptions } from '../backend.ts';
 import type { Footer } from '../footer.ts';
-import type { FetchCounter, RandomAccess } from '../random-access.ts';
-import { ColumnPages, isReadCodec } from './column-pages.ts';
+import type { FetchCounter, RandomAccess } from '../../files/random-access.ts';
+import { ColumnPages, isReadCodec, FileWindow } from './column-pages.ts';
 import type { RowRange } from './cut-row-group.ts';
-import { FileWindow } from './file-window.ts';
 import { PageKernel } from './page-kernel.ts';
 
 /** Supported encodings of pages and levels, as the footer lists them. */
@@ -74,10 +73,7 @@ export async function* readPages(
       const length = Math.min(most, rows - row);
       for (const { pages, out } of readers) await pages.fill(out, length);
       const children = readers.map(({ field, out }) => column(field, kernel.buffer, out, length, borrowed));
-      yield new RecordBatch(
-        schema,
-        makeData({ type: new Struct(schema.fields), length, nullCount: 0, children }),
-      );
+      yield batchOf(schema, length, children);
     }
   } finally {
     for (const window of windows) window.giveBack();

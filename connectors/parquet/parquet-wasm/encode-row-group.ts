@@ -6,22 +6,21 @@ import {
   DateDay,
   DateUnit,
   IntervalUnit,
-  makeData,
-  RecordBatch,
   Schema,
-  Struct,
   TimeMillisecond,
   Timestamp,
   TimeUnit,
 } from 'apache-arrow';
+import { batchOf } from '../../../engine/stream/whole-data.ts';
 import type { Compression } from 'parquet-wasm/node';
 import { DataError, FactorFlowError, UsageError } from '../../../engine/errors.ts';
 import { openIpc } from '../../../engine/stream/read-ipc.ts';
 import { isUuidField, mapInnermost } from '../../../engine/values/value-texts.ts';
 import { messageOf } from '../../files/file-problem.ts';
+import { joinBytes } from '../../files/stored-bytes.ts';
 import type { Encoding } from '../../output/encode-rows.ts';
 import type { Codec } from '../backend.ts';
-import { decodeThrift, encodeThrift, integerIn, structsIn, thrift } from '../write/thrift.ts';
+import { encodeFooter, footerIn, integerIn, structsIn, thrift } from '../write/thrift.ts';
 import { WasmInstance } from './wasm-instance.ts';
 import { RowStream } from '../../../engine/stream/ipc-bytes.ts';
 
@@ -102,19 +101,11 @@ const [SCHEMA, CHILDREN, LOGICAL_TYPE, UUID] = [2, 5, 10, 14];
 function withUuids(file: Uint8Array, rows: Uint8Array): Uint8Array {
   const leaves = openIpc(rows).schema.fields.flatMap(leavesOf);
   if (!leaves.some(isUuidField)) return file;
-  const end = file.length - 8;
-  const length = new DataView(file.buffer, file.byteOffset + end, 4).getUint32(0, true);
-  const footer = decodeThrift(file.subarray(end - length, end));
+  const { footer, start } = footerIn(file);
   const stored = structsIn(footer, SCHEMA).filter((element) => !integerIn(element, CHILDREN));
   for (const [i, element] of stored.entries())
     if (isUuidField(leaves[i])) element.set(LOGICAL_TYPE, thrift.struct({ [UUID]: thrift.struct({}) }));
-  const bytes = encodeThrift(footer);
-  const whole = new Uint8Array(end - length + bytes.length + 8);
-  whole.set(file.subarray(0, end - length));
-  whole.set(bytes, end - length);
-  whole.set(file.subarray(end), whole.length - 8);
-  new DataView(whole.buffer).setUint32(whole.length - 8, bytes.length, true);
-  return whole;
+  return joinBytes([file.subarray(0, start), encodeFooter(footer)]);
 }
 
 /** The fields that have values, in Parquet's order. */
@@ -155,10 +146,7 @@ function storableRows(stream: Uint8Array, file: string): Uint8Array {
         throw new DataError(error.message, { phase: 'write', file, column: fields[i].name, cause: error });
       }
     });
-    const type = new Struct(fields);
-    rows.add(
-      new RecordBatch(new Schema(fields), makeData({ type, length: batch.numRows, nullCount: 0, children })),
-    );
+    rows.add(batchOf(new Schema(fields), batch.numRows, children));
   }
   return rows.take();
 }

@@ -1,7 +1,5 @@
-import { DataError } from '../../../engine/errors.ts';
-import { fileProblem } from '../../files/file-problem.ts';
 import type { PageSums } from '../pages/page-sums.ts';
-import type { FetchCounter, RandomAccess } from '../random-access.ts';
+import { type FetchCounter, type RandomAccess, readInto } from '../../files/random-access.ts';
 
 /** Bytes that replace the file's bytes from a position on. */
 interface Tail {
@@ -48,18 +46,13 @@ export class FileBlob extends Blob {
 
   override async arrayBuffer(): Promise<ArrayBuffer> {
     const bytes = new Uint8Array(this.size);
-    const { file, counter, sums } = this.#opened;
+    const { file, handle, counter, sums } = this.#opened;
     const tail = this.#tail;
     const stored = tail ? bytes.subarray(0, Math.max(0, tail.at - this.#start)) : bytes;
     counter.fetches++;
     counter.bytes += stored.length;
     try {
-      for (let done = 0; done < stored.length;) {
-        const bytesRead = await this.#readInto(stored, done);
-        if (bytesRead === 0)
-          throw new DataError('the file became shorter while it was read', { phase: 'read', file });
-        done += bytesRead;
-      }
+      await readInto(handle, file, stored, this.#start);
       await sums.check(stored, this.#start);
     } catch (error) {
       counter.failure = error;
@@ -70,14 +63,5 @@ export class FileBlob extends Blob {
       bytes.set(tail.bytes.subarray(from, this.#end - tail.at), stored.length);
     }
     return bytes.buffer;
-  }
-
-  async #readInto(bytes: Uint8Array, done: number): Promise<number> {
-    const { handle, file } = this.#opened;
-    try {
-      return (await handle.read(bytes, done, bytes.length - done, this.#start + done)).bytesRead;
-    } catch (error) {
-      throw fileProblem(error, 'read', file);
-    }
   }
 }

@@ -16,14 +16,15 @@ import {
 import { DataError } from '../../../engine/errors.ts';
 import { idTooLong, LONGEST_ID } from '../../../engine/keys/arrow-keys.ts';
 import { closeReader } from '../../../engine/regular-file.ts';
+import { RowStream } from '../../../engine/stream/ipc-bytes.ts';
 import { openIpc } from '../../../engine/stream/read-ipc.ts';
 import { messageMetadata } from '../../arrow/verify-metadata.ts';
 import { emptyBatch } from '../../files/common-schema.ts';
 import { fileProblem } from '../../files/file-problem.ts';
 import { isUrl } from '../../files/path-kinds.ts';
-import type { UrlVersions } from '../../http/url-versions.ts';
+import type { UrlVersions } from '../../http/request.ts';
 import type { Encoding } from '../../output/encode-rows.ts';
-import { EncodedPieces, RowEncoder } from '../../output/row-encoder.ts';
+import { RowEncoder } from '../../output/row-encoder.ts';
 import type {
   LocatedBatch,
   ParquetBackend,
@@ -34,15 +35,13 @@ import type {
   WriteOptions,
   WrittenFile,
 } from '../backend.ts';
-import { readExactly, readFooterOf } from '../footer-file.ts';
-import type { ColumnChunkInfo, Footer, SchemaElement } from '../footer.ts';
-import { ColumnPages, isReadCodec, PageProblem } from '../pages/column-pages.ts';
-import { FileWindow } from '../pages/file-window.ts';
+import { readFooterOf, type ColumnChunkInfo, type Footer, type SchemaElement } from '../footer.ts';
+import { ColumnPages, isReadCodec, PageProblem, FileWindow } from '../pages/column-pages.ts';
 import { HEADER_BYTES, HeaderReader } from '../pages/page-header.ts';
 import { PageKernel } from '../pages/page-kernel.ts';
 import { hasPlainPages, type PageFile, readPages } from '../pages/read-pages.ts';
-import { type FetchCounter, openRandomAccess } from '../random-access.ts';
-import { dataBytes, LARGEST_ROW_GROUP } from '../row-group-bytes.ts';
+import { type FetchCounter, openRandomAccess, readExactly } from '../../files/random-access.ts';
+import { RowGroups } from '../encode-row-groups.ts';
 import { PartFile } from '../write/parquet-files.ts';
 import type { WasmDecoder } from './wasm-decoder.ts';
 
@@ -53,7 +52,7 @@ import type { WasmDecoder } from './wasm-decoder.ts';
 export const parquetWasmBackend: ParquetBackend = {
   name: 'parquet-wasm',
   open: openFile,
-  create: createWasmWriter,
+  create: (file, schema, options) => WasmFileWriter.create(file, schema, options),
 };
 
 async function openFile(file: string, waits?: boolean, versions?: UrlVersions): Promise<FileReader> {
@@ -176,74 +175,55 @@ class FileReader implements ParquetFileReader {
   }
 }
 
-/** Creates the file (see ParquetBackend.create). */
-async function createWasmWriter(
-  file: string,
-  schema: Schema,
-  options: WriteOptions,
-): Promise<ParquetFileWriter> {
-  return new WasmFileWriter(file, await PartFile.create(file), schema, options);
-}
-
 /**
- * Collects rows into row groups, has them encoded, and joins the results in order:
- *
- *     write(batch) -> rows of one group -> encoder, several groups at once -> pages, in order -> file;   close() -> page indexes, footer
- *
- * The bytes depend only on the batches.
+ * Collects rows into row groups, encodes them, and appends them to a file. The bytes depend only on the
+ * batches.
  */
 class WasmFileWriter implements ParquetFileWriter {
   readonly #part: PartFile;
   readonly #schema: Schema;
-  readonly #rowGroupSize: number;
-  readonly #pieces: EncodedPieces;
+  readonly #groups: RowGroups;
   readonly #encoding: Encoding;
-  #group: RecordBatch[] = [];
-  #groupRows = 0;
-  #groupBytes = 0;
+  readonly #encoder = new RowEncoder();
+  #rows = 0;
 
-  constructor(
+  private constructor(
     file: string,
     part: PartFile,
     schema: Schema,
     { codec, dictionary = true, rowGroupSize }: WriteOptions,
   ) {
-    this.#part = part;
-    this.#schema = schema;
-    this.#rowGroupSize = rowGroupSize;
-    this.#pieces = new EncodedPieces(new RowEncoder(), (bytes) => part.append(bytes));
+    [this.#part, this.#schema] = [part, schema];
+    this.#groups = new RowGroups(schema, false, { rowGroupSize, rowsPerPart: null });
     this.#encoding = { format: 'parquet', codec, dictionary, file };
   }
 
+  static async create(file: string, schema: Schema, options: WriteOptions): Promise<WasmFileWriter> {
+    return new WasmFileWriter(file, await PartFile.create(file), schema, options);
+  }
+
   async write(batch: RecordBatch): Promise<void> {
-    for (let start = 0; start < batch.numRows;) {
-      const end = Math.min(batch.numRows, start + this.#rowGroupSize - this.#groupRows);
-      const rows = end - start === batch.numRows ? batch : batch.slice(start, end);
-      this.#group.push(rows);
-      this.#groupRows += end - start;
-      this.#groupBytes += dataBytes(rows.data);
-      start = end;
-      if (this.#groupRows === this.#rowGroupSize || this.#groupBytes >= LARGEST_ROW_GROUP)
-        await this.#endGroup();
-    }
+    for (const group of this.#groups.add(batch)) await this.#append(group);
   }
 
   async close(): Promise<WrittenFile> {
-    if (this.#groupRows > 0 || this.#pieces.rows === 0) await this.#endGroup();
-    await this.#pieces.end();
+    let { rest } = this.#groups;
+    if (rest === undefined && this.#rows === 0) {
+      rest = new RowStream(this.#schema, false);
+      rest.add(emptyBatch(this.#schema));
+    }
+    if (rest !== undefined) await this.#append(rest);
     await this.#part.close();
-    return { rows: this.#pieces.rows, bytes: this.#part.bytes };
+    return { rows: this.#rows, bytes: this.#part.bytes };
   }
 
-  async abort(): Promise<void> {
-    await this.#pieces.abort();
-    await this.#part.abort();
+  abort(): Promise<void> {
+    return this.#part.abort();
   }
 
-  async #endGroup(): Promise<void> {
-    const batches = this.#group.length === 0 ? [emptyBatch(this.#schema)] : this.#group;
-    [this.#group, this.#groupRows, this.#groupBytes] = [[], 0, 0];
-    await this.#pieces.add(batches, this.#encoding);
+  async #append(group: RowStream): Promise<void> {
+    this.#rows += group.rows;
+    await this.#part.append(await this.#encoder.encode(group, this.#encoding, 0));
   }
 }
 

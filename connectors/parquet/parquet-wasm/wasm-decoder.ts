@@ -7,12 +7,12 @@ import {
   RecordBatch,
   RecordBatchReader,
   Schema,
-  Struct,
   Table,
   tableFromIPC,
   tableToIPC,
   TimestampMicrosecond,
 } from 'apache-arrow';
+import { batchOf } from '../../../engine/stream/whole-data.ts';
 import type { ParquetFile, RecordBatch as WasmBatch } from 'parquet-wasm/node';
 import { CapacityError, DataError, FactorFlowError } from '../../../engine/errors.ts';
 import { counted, formatBytes } from '../../../engine/format.ts';
@@ -23,8 +23,8 @@ import type { LocatedBatch, ParquetFileInfo, ParquetFileReader, ReadOptions } fr
 import type { Footer, RowGroupInfo, SchemaElement } from '../footer.ts';
 import { PageSums } from '../pages/page-sums.ts';
 import type { PageFile } from '../pages/read-pages.ts';
-import type { FetchCounter } from '../random-access.ts';
-import { decodeThrift, encodeThrift, structsIn, thrift } from '../write/thrift.ts';
+import type { FetchCounter } from '../../files/random-access.ts';
+import { decodeThrift, encodeFooter, structsIn, thrift } from '../write/thrift.ts';
 import { deltaColumns, deltaMetadata, readDeltaColumn } from './delta-columns.ts';
 import { FileBlob } from './file-blob.ts';
 import { isTrap, WasmInstance } from './wasm-instance.ts';
@@ -188,10 +188,7 @@ export class WasmDecoder implements ParquetFileReader {
       const children = schema.fields.map(
         ({ name }) => apart.get(name)?.slice(from, rows) ?? (batch?.getChild(name)?.data[0] as Data),
       );
-      return new RecordBatch(
-        whole,
-        makeData({ type: new Struct(whole.fields), length: rows, nullCount: 0, children }),
-      );
+      return batchOf(whole, rows, children);
     };
     let from = offset;
     if (others.fields.length > 0) {
@@ -372,10 +369,7 @@ function takeNumbers(
         : new type.ArrayType(buffer.slice(from, from + length * type.ArrayType.BYTES_PER_ELEMENT));
       children.push(makeData({ type: type as Int32, length, nullCount: 0, data }));
     }
-    return new RecordBatch(
-      schema,
-      makeData({ type: new Struct(schema.fields), length, nullCount: 0, children }),
-    );
+    return batchOf(schema, length, children);
   } finally {
     exported.free();
   }
@@ -570,10 +564,5 @@ async function withTypes(file: FileBlob, types: Schema | undefined): Promise<Fil
   }
   footer.delete(METADATA);
   if (kept.length > 0) footer.set(METADATA, thrift.structs(kept));
-  const bytes = encodeThrift(footer);
-  const tail = new Uint8Array(bytes.length + END);
-  tail.set(bytes);
-  new DataView(tail.buffer).setUint32(bytes.length, bytes.length, true);
-  tail.set(Buffer.from('PAR1'), bytes.length + 4);
-  return file.withTail(start, tail);
+  return file.withTail(start, encodeFooter(footer));
 }

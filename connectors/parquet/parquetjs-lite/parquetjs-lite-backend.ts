@@ -10,7 +10,6 @@ import {
   makeData,
   RecordBatch,
   Schema,
-  Struct,
   Timestamp,
   TimeUnit,
   Uint16,
@@ -19,8 +18,9 @@ import {
   Uint8,
   Utf8,
   vectorFromArray,
+  type Data,
 } from 'apache-arrow';
-import type { Data } from 'apache-arrow';
+import { batchOf } from '../../../engine/stream/whole-data.ts';
 import type { FileHandle } from 'node:fs/promises';
 import parquetjs from 'parquetjs-lite';
 import type {
@@ -46,11 +46,10 @@ import type {
   WriteOptions,
   WrittenFile,
 } from '../backend.ts';
-import { readExactly, readFooterOf } from '../footer-file.ts';
-import type { ColumnChunkInfo, SchemaElement } from '../footer.ts';
+import { readFooterOf, type ColumnChunkInfo, type SchemaElement } from '../footer.ts';
 import { PageSums } from '../pages/page-sums.ts';
 import { plainTypes, timeUnits } from '../parquet-wasm/parquet-wasm-backend.ts';
-import { openRandomAccess, type RandomAccess } from '../random-access.ts';
+import { openRandomAccess, type RandomAccess, readExactly } from '../../files/random-access.ts';
 import { checkThriftShape } from '../thrift-shape.ts';
 import { integerIn, readThrift, structIn } from '../write/thrift.ts';
 
@@ -121,10 +120,7 @@ class LiteFileReader implements ParquetFileReader {
       for (let start = 0; start < rows; start += options.batchSize) {
         const length = Math.min(options.batchSize, rows - start);
         const children = columns.map((column) => column.slice(start, length));
-        const batch = new RecordBatch(
-          schema,
-          makeData({ type: new Struct(fields), length, nullCount: 0, children }),
-        );
+        const batch = batchOf(schema, length, children);
         yield { batch, rowGroup, firstRow: firstRow + start };
       }
     }

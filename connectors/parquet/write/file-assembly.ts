@@ -1,8 +1,11 @@
 import { crc32 } from 'node:zlib';
 import {
   decodeThrift,
+  encodeFooter,
   encodeThrift,
+  footerIn,
   integerIn,
+  PARQUET_MAGIC,
   readThrift,
   structIn,
   structsIn,
@@ -25,7 +28,6 @@ const METADATA = { unpacked: 6, packed: 7, dataPage: 9, dictionaryPage: 11 } as 
 const OFFSET_INDEX = { pages: 1 } as const;
 const PAGE = { offset: 1, bytes: 2 } as const;
 
-const MAGIC = Buffer.from('PAR1', 'latin1');
 /** Largest ordinal of a row group, which has 16 bits. */
 const MOST_ORDINALS = 32_767;
 
@@ -48,15 +50,14 @@ interface PageIndex {
  */
 export class FileAssembly {
   #first: ThriftStruct | undefined;
-  #position = MAGIC.length;
+  #position = PARQUET_MAGIC.length;
   #rows = 0;
   readonly #groups: ThriftStruct[] = [];
   readonly #indexes: PageIndex[] = [];
 
   /** The next bytes of the whole file. */
   add(file: Uint8Array): Uint8Array[] {
-    const length = new DataView(file.buffer, file.byteOffset + file.length - 8, 4).getUint32(0, true);
-    const footer = decodeThrift(file.subarray(file.length - 8 - length, file.length - 8));
+    const { footer } = footerIn(file);
     const begins = this.#first === undefined;
     this.#first ??= footer;
     const pages = new SummedPages(file, this.#position);
@@ -75,7 +76,7 @@ export class FileAssembly {
       this.#groups.push(group);
     }
     this.#position = pages.position;
-    return [...(begins ? [MAGIC] : []), ...pages.pieces];
+    return [...(begins ? [PARQUET_MAGIC] : []), ...pages.pieces];
   }
 
   /** The bytes after all pages. At least one file was added before. */
@@ -95,10 +96,7 @@ export class FileAssembly {
     const footer = this.#first as ThriftStruct;
     footer.set(FILE.rows, thrift.i64(this.#rows));
     footer.set(FILE.rowGroups, thrift.structs(this.#groups));
-    const bytes = encodeThrift(footer);
-    const length = new Uint8Array(4);
-    new DataView(length.buffer).setUint32(0, bytes.length, true);
-    return [...pieces, bytes, length, MAGIC];
+    return [...pieces, encodeFooter(footer)];
   }
 }
 

@@ -9,7 +9,7 @@ import type { WriteSummary, WritingContext } from '../../output/checked-sink.ts'
 import { appendAll, createFile } from '../../output/new-file.ts';
 import { RowEncoder } from '../../output/row-encoder.ts';
 import { type BatchOutput, writeBatches } from '../../output/write-batches.ts';
-import type { Codec, ParquetBackendName, ParquetFileWriter, WrittenFile } from '../backend.ts';
+import type { Codec, ParquetBackendName, ParquetFileWriter } from '../backend.ts';
 import { parquetBackend } from '../backends.ts';
 import {
   type EncodedGroup,
@@ -96,61 +96,41 @@ class PartWriter implements Parts {
   #writer: ParquetFileWriter | undefined;
   readonly #output: ParquetFiles;
   readonly #schema: Schema;
-  /** Files that have all their rows; they are finished while the next one is written. */
-  readonly #ending: Promise<WrittenFile>[] = [];
-  #failure: unknown;
 
   constructor(output: ParquetFiles, schema: Schema) {
     [this.#output, this.#schema] = [output, schema];
   }
 
   async write(batch: RecordBatch): Promise<void> {
-    if (this.#failure !== undefined) throw this.#failure;
     const { rowsPerPart } = this.#output;
     for (let start = 0; start < batch.numRows;) {
       const end = Math.min(batch.numRows, start + rowsPerPart - this.#rowsInPart);
-      const writer = await this.#open();
+      const writer = (this.#writer ??= await this.#open());
       await writer.write(end - start === batch.numRows ? batch : batch.slice(start, end));
       this.#rowsInPart += end - start;
       start = end;
-      if (this.#rowsInPart === rowsPerPart) this.#finishPart();
+      if (this.#rowsInPart === rowsPerPart) await this.#endPart();
     }
   }
 
   async end(): Promise<void> {
-    if (this.files === 0) await this.#open();
-    this.#finishPart();
-    for (const { bytes } of await Promise.all(this.#ending)) this.bytes += bytes;
+    if (this.files === 0) this.#writer = await this.#open();
+    await this.#endPart();
   }
 
   async abort(): Promise<void> {
-    const writer = this.#writer;
-    this.#writer = undefined;
-    await writer?.abort();
-    await Promise.allSettled(this.#ending);
+    await this.#writer?.abort();
   }
 
   async #open(): Promise<ParquetFileWriter> {
-    if (this.#writer !== undefined) return this.#writer;
     const { codec = 'zstd', rowGroupSize = 1 << 20, dictionary, backend, fileName } = this.#output;
-    const file = fileName(this.files++);
-    this.#writer = await (
-      await parquetBackend(backend)
-    ).create(file, this.#schema, { codec, rowGroupSize, dictionary });
-    return this.#writer;
+    const { create } = await parquetBackend(backend);
+    return create(fileName(this.files++), this.#schema, { codec, rowGroupSize, dictionary });
   }
 
-  #finishPart(): void {
-    const writer = this.#writer;
-    if (writer === undefined) return;
-    const ended = writer.close().catch(async (error: unknown) => {
-      await writer.abort();
-      throw error;
-    });
-    ended.catch((error: unknown) => void (this.#failure ??= error));
-    this.#ending.push(ended);
-    this.#writer = undefined;
-    this.#rowsInPart = 0;
+  async #endPart(): Promise<void> {
+    this.bytes += (await this.#writer?.close())?.bytes ?? 0;
+    [this.#writer, this.#rowsInPart] = [undefined, 0];
   }
 }
 

@@ -190,3 +190,23 @@ function writeVarint(value: bigint, to: number[]): void {
   for (; rest >= 128n; rest >>= 7n) to.push(Number(rest & 127n) | 128);
   to.push(Number(rest));
 }
+
+/** The last bytes of a Parquet file: its footer, the footer's length, and "PAR1". */
+export function encodeFooter(footer: ThriftStruct): Uint8Array {
+  const bytes = encodeThrift(footer);
+  const end = new Uint8Array(bytes.length + 8);
+  end.set(bytes);
+  new DataView(end.buffer).setUint32(bytes.length, bytes.length, true);
+  end.set(PARQUET_MAGIC, bytes.length + 4);
+  return end;
+}
+
+/** First and last bytes of a Parquet file. */
+export const PARQUET_MAGIC = Buffer.from('PAR1', 'latin1');
+
+/** The footer of a file in memory, and its position. */
+export function footerIn(file: Uint8Array): { readonly footer: ThriftStruct; readonly start: number } {
+  const end = file.length - 8;
+  const start = end - new DataView(file.buffer, file.byteOffset + end, 4).getUint32(0, true);
+  return { footer: decodeThrift(file.subarray(start, end)), start };
+}

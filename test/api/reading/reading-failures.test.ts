@@ -3,7 +3,7 @@ import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { RatingInput, type RatingOptions } from '../../../api/rating-input.ts';
-import { readFooter } from '../../../connectors/parquet/footer-file.ts';
+import { readFooter } from '../../../connectors/parquet/footer.ts';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { CpuDevice } from '../../../cpu/device.ts';
 import type { ProgressEvent } from '../../../engine/events.ts';

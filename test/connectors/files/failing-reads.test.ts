@@ -20,8 +20,7 @@ import { writeSpilled } from '../../../cpu/write-spilled.ts';
 import { DataError, UsageError } from '../../../engine/errors.ts';
 import { makeOwnFolder } from '../../../gpu/probe/cache-folder.ts';
 import { sharedArray } from '../../../engine/partition.ts';
-import { readExactly } from '../../../connectors/parquet/footer-file.ts';
-import { openRandomAccess } from '../../../connectors/parquet/random-access.ts';
+import { openRandomAccess, readExactly } from '../../../connectors/files/random-access.ts';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { context, temporaryFolder } from '../parquet/parquet-testing.ts';
 

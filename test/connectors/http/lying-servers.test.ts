@@ -1,7 +1,7 @@
 /** Servers whose answers are larger, slower or others than what was asked for end with an error at once. */
 import { afterEach, describe, expect, test } from 'vitest';
 import { openSource } from '../../../connectors/open-source.ts';
-import { fetchRange } from '../../../connectors/http/fetch-range.ts';
+import { fetchRange } from '../../../connectors/http/http-file.ts';
 import { patience } from '../../../connectors/http/request.ts';
 import { headOfUrl, streamUrl } from '../../../connectors/http/stream-url.ts';
 import { DataError } from '../../../engine/errors.ts';

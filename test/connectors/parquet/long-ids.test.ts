@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { orPlanned } from '../../../operators/planner/memory-budget.ts';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
-import { readFooterOf } from '../../../connectors/parquet/footer-file.ts';
+import { readFooterOf } from '../../../connectors/parquet/footer.ts';
 import {
   LARGE_PAGE,
   requireShortIdsIn,
   textLengths,
 } from '../../../connectors/parquet/parquet-wasm/parquet-wasm-backend.ts';
-import { openRandomAccess } from '../../../connectors/parquet/random-access.ts';
+import { openRandomAccess } from '../../../connectors/files/random-access.ts';
 import { CapacityError } from '../../../engine/errors.ts';
 import { idTooLong } from '../../../engine/keys/arrow-keys.ts';
 import { parseExpression } from '../../../connectors/expressions/parse-expression.ts';

@@ -2,8 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeVector, Table } from 'apache-arrow';
 import { expect, test } from 'vitest';
-import { decodeFooter, FooterProblem } from '../../../connectors/parquet/footer.ts';
-import { readFooter } from '../../../connectors/parquet/footer-file.ts';
+import { decodeFooter, FooterProblem, readFooter } from '../../../connectors/parquet/footer.ts';
 import { ParquetSink } from '../../../connectors/parquet/parquet-sink.ts';
 import { context, goldenFiles, goldenFolder, random, streamOf, temporaryFolder } from './parquet-testing.ts';
 

@@ -6,7 +6,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { parquetBackend } from '../../../connectors/parquet/backends.ts';
 import { structIn, structsIn, thrift } from '../../../connectors/parquet/write/thrift.ts';
-import { readRowGroups } from '../../../connectors/parquet/read-row-groups.ts';
+import { readRowGroups } from '../../../connectors/parquet/parquet-source.ts';
 import { CancelledError } from '../../../engine/errors.ts';
 import { originOf } from '../../../engine/stream/stream.ts';
 import {

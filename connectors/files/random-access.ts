@@ -1,11 +1,11 @@
 import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { DataError } from '../../engine/errors.ts';
-import { fileProblem } from '../files/file-problem.ts';
-import { isUrl } from '../files/path-kinds.ts';
-import { smallFile } from '../files/stored-bytes.ts';
+import { fileProblem } from './file-problem.ts';
+import { isUrl } from './path-kinds.ts';
+import { smallFile } from './stored-bytes.ts';
 import { HttpFile } from '../http/http-file.ts';
-import type { UrlVersions } from '../http/url-versions.ts';
+import type { UrlVersions } from '../http/request.ts';
 
 /** An open file with random access: on disk (such as Node's FileHandle) or on a web server. */
 export interface RandomAccess {
@@ -81,4 +81,35 @@ function inMemory(whole: Uint8Array): RandomAccess {
     },
     close: async () => {},
   };
+}
+
+/** Reads `length` bytes from `position`. Throws DataError if the file ends before. */
+export async function readExactly(
+  handle: RandomAccess,
+  file: string,
+  position: number,
+  length: number,
+): Promise<Uint8Array> {
+  const bytes = new Uint8Array(length);
+  await readInto(handle, file, bytes, position);
+  return bytes;
+}
+
+/** Fills `bytes` from `position` on. Throws DataError if the file ends before. */
+export async function readInto(
+  handle: RandomAccess,
+  file: string,
+  bytes: Uint8Array,
+  position: number,
+): Promise<void> {
+  for (let done = 0; done < bytes.length;) {
+    const { bytesRead } = await handle
+      .read(bytes, done, bytes.length - done, position + done)
+      .catch((error: unknown) => {
+        throw fileProblem(error, 'read', file);
+      });
+    if (bytesRead === 0)
+      throw new DataError('the file became shorter while it was read', { phase: 'read', file });
+    done += bytesRead;
+  }
 }
