@@ -1,7 +1,7 @@
 import { UsageError } from '../engine/errors.ts';
 import type { Expression } from '../engine/expressions/expression.ts';
-import { type AggregateName, aggregationText } from '../operators/dataflow/aggregate/aggregate.ts';
 import { shown } from '../engine/format.ts';
+import { type AggregateName, aggregationText } from '../operators/dataflow/aggregate/aggregate.ts';
 import { col, Column } from './expressions.ts';
 
 /**

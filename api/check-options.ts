@@ -1,9 +1,9 @@
 import { UsageError } from '../engine/errors.ts';
-import { oneOf, spelled } from '../engine/nearest.ts';
 import { shown } from '../engine/format.ts';
+import { type IdForm, idForms } from '../engine/keys/find-id.ts';
+import { oneOf, spelled } from '../engine/nearest.ts';
 import { nearestName } from '../operators/params/nearest-name.ts';
 import { type ColumnNames, type ColumnRole, usualNames } from '../operators/ratings/rows/column-names.ts';
-import { type IdForm, idForms } from '../engine/keys/find-id.ts';
 
 /** The names of RunOptions. */
 export const runOptionNames = ['signal', 'onEvent'] as const;

@@ -1,5 +1,5 @@
-import { statSync } from 'node:fs';
 import type { RecordBatch, Schema } from 'apache-arrow';
+import { statSync } from 'node:fs';
 import { UsageError } from '../engine/errors.ts';
 import { formatBytes, shown } from '../engine/format.ts';
 import type { JsonObject } from '../engine/json.ts';
@@ -34,8 +34,8 @@ import {
 import { checkColumnNames, checkOptions, checkSeed, runOptionNames } from './check-options.ts';
 import { definedNames, pairOptions, withFoundColumns } from './found-columns.ts';
 import { factLines, someOf } from './inspect/fact-lines.ts';
-import { requireReplayable, readyPlan } from './run-rows.ts';
 import { Rows } from './rows.ts';
+import { requireReplayable, readyPlan } from './run-rows.ts';
 import type { RunOptions, RunSession } from './run-session.ts';
 import { timeCuts } from './validation/time-cuts.ts';
 import { Writers } from './writers.ts';

@@ -1,11 +1,11 @@
 import { UsageError } from '../engine/errors.ts';
+import { shown } from '../engine/format.ts';
 import { nearest, spelled } from '../engine/nearest.ts';
 import type { LogicalPlan } from '../engine/stream/logical-plan.ts';
 import { type JoinKind, joinKinds, type JoinParams } from '../operators/dataflow/join/join-columns.ts';
 import { joinedRows } from '../operators/dataflow/join/joined.ts';
-import { Column } from './expressions.ts';
 import { checkOptions } from './check-options.ts';
-import { shown } from '../engine/format.ts';
+import { Column } from './expressions.ts';
 import { readyPlan } from './run-rows.ts';
 import type { RunSession } from './run-session.ts';
 

@@ -1,17 +1,17 @@
+import { MODEL_FORMAT } from '../connectors/model/decode-metadata.ts';
 import { readIndexHeads } from '../connectors/model/item-index-file.ts';
 import { loadInThread } from '../connectors/model/load-in-thread.ts';
 import type { SavedModel, StoredModel } from '../connectors/model/model-store.ts';
 import { DataError } from '../engine/errors.ts';
 import type { EventSink } from '../engine/events.ts';
+import type { JsonObject } from '../engine/json.ts';
+import { keysFromVector, keysToVector } from '../engine/keys/arrow-keys.ts';
 import { type IdForm, idValues } from '../engine/keys/find-id.ts';
 import { keyCount, type KeyColumn } from '../engine/keys/key-column.ts';
-import { keysFromVector, keysToVector } from '../engine/keys/arrow-keys.ts';
 import type { DampedMeans } from '../operators/evaluation/rating-facts.ts';
+import { savedPlan } from '../operators/planner/given-plan.ts';
 import type { FactorModel } from '../operators/serving/factor-model.ts';
 import { hasBiases, type ModelParts } from './model-parts.ts';
-import { MODEL_FORMAT } from '../connectors/model/decode-metadata.ts';
-import type { JsonObject } from '../engine/json.ts';
-import { savedPlan } from '../operators/planner/given-plan.ts';
 import type { TrainingReport } from './reports/training-report.ts';
 
 /**

@@ -4,8 +4,8 @@ import { JoinedRows, type RowParts, wholeRows } from '../engine/row-parts.ts';
 import type { DampedMeans } from '../operators/evaluation/rating-facts.ts';
 import type { FactorModel } from '../operators/serving/factor-model.ts';
 import type { ColdStart } from '../operators/serving/predict.ts';
-import type { TrainingReport } from './reports/training-report.ts';
 import type { RatedRows } from './histories.ts';
+import type { TrainingReport } from './reports/training-report.ts';
 import type { RunSession } from './run-session.ts';
 
 export interface ModelParts extends Omit<FactorModel, 'userFactors' | 'itemFactors'> {

@@ -1,18 +1,43 @@
+import type { RecordBatch } from 'apache-arrow';
+import { exportFactors, type ExportOptions } from '../connectors/model/export-factors.ts';
+import { saveModel } from '../connectors/model/model-store.ts';
 import { throwIfAborted, UsageError } from '../engine/errors.ts';
+import type { JsonObject } from '../engine/json.ts';
 import { type Id, findId, type IdForm } from '../engine/keys/find-id.ts';
+import { keyCount } from '../engine/keys/key-column.ts';
 import { followed } from '../engine/run/context.ts';
 import { andThen, runInto } from '../engine/stream/logical-plan.ts';
+import type { BatchStream } from '../engine/stream/stream.ts';
 import { evaluate, type Evaluation } from '../operators/evaluation/evaluate.ts';
 import type { RankingEvaluation } from '../operators/evaluation/ranking/evaluate-ranking.ts';
+import type { DampedMeans } from '../operators/evaluation/rating-facts.ts';
 import { type BadRowPolicy, SelectRatings } from '../operators/ratings/rows/select-ratings.ts';
+import type { Exclusions } from '../operators/serving/choose-items.ts';
+import type { FactorModel } from '../operators/serving/factor-model.ts';
 import { type ColdStart, Predict } from '../operators/serving/predict.ts';
 import { checkOptions, runOptionNames } from './check-options.ts';
 import { type Dataset, requireDataset } from './dataset.ts';
 import { ratedPairsOf } from './found-columns.ts';
 import { continuedRows, savedRows, type RatedRows } from './histories.ts';
+import { modelFacts, modelText } from './inspect/model-facts.ts';
 import { loadedParts, storedParts, savedTraining } from './loaded-parts.ts';
+import { hasBiases, joinedFactors, type ModelParts, type Sides, sidesOf } from './model-parts.ts';
+import type { TrainingReport } from './reports/training-report.ts';
 import type { RunOptions, RunSession } from './run-session.ts';
+import {
+  buildIndex,
+  type BuildIndexOptions,
+  type BuiltIndex,
+  ItemIndexes,
+  saveIndexes,
+  type ServedModel,
+} from './serving/build-index.ts';
+import { explainItem, type ExplainOptions, type Explanation } from './serving/explain.ts';
+import { type FactorArrays, factorArrays, factorBatch, idColumnOf } from './serving/factor-arrays.ts';
+import { type RatedItem, recommendFromRatings } from './serving/fold-in-request.ts';
 import { type FoldedCounts, type FoldInOptions, foldInUsers } from './serving/fold-in.ts';
+import { type ItemFilters, type ItemFiltersOptions, readItemFilters } from './serving/item-filters.ts';
+import { ratingsOfUser, type RatingsOfUser } from './serving/ratings-of-user.ts';
 import {
   checkItems,
   checkRecommend,
@@ -35,6 +60,7 @@ import {
   type RequestOptions,
   type UserRecommendations,
 } from './serving/request.ts';
+import { Searches } from './serving/searches.ts';
 import {
   checkIndexUse,
   idFormsOf,
@@ -56,32 +82,6 @@ import type { ExplainedPlan } from './training/plans/explained-plan.ts';
 import type { UpdateOptions } from './training/update-options.ts';
 import { isImplicit } from './validation/error-metrics.ts';
 import type { RankingOptions } from './validation/ranking-options.ts';
-import type { Exclusions } from '../operators/serving/choose-items.ts';
-import {
-  buildIndex,
-  type BuildIndexOptions,
-  type BuiltIndex,
-  ItemIndexes,
-  saveIndexes,
-  type ServedModel,
-} from './serving/build-index.ts';
-import { explainItem, type ExplainOptions, type Explanation } from './serving/explain.ts';
-import { type RatedItem, recommendFromRatings } from './serving/fold-in-request.ts';
-import { type ItemFilters, type ItemFiltersOptions, readItemFilters } from './serving/item-filters.ts';
-import { ratingsOfUser, type RatingsOfUser } from './serving/ratings-of-user.ts';
-import type { RecordBatch } from 'apache-arrow';
-import { exportFactors, type ExportOptions } from '../connectors/model/export-factors.ts';
-import { saveModel } from '../connectors/model/model-store.ts';
-import type { JsonObject } from '../engine/json.ts';
-import { keyCount } from '../engine/keys/key-column.ts';
-import type { BatchStream } from '../engine/stream/stream.ts';
-import type { DampedMeans } from '../operators/evaluation/rating-facts.ts';
-import type { FactorModel } from '../operators/serving/factor-model.ts';
-import { modelFacts, modelText } from './inspect/model-facts.ts';
-import { hasBiases, joinedFactors, type ModelParts, type Sides, sidesOf } from './model-parts.ts';
-import type { TrainingReport } from './reports/training-report.ts';
-import { type FactorArrays, factorArrays, factorBatch, idColumnOf } from './serving/factor-arrays.ts';
-import { Searches } from './serving/searches.ts';
 
 /**
  * Users whose factors were computed from their ratings (folded in), as a model of these users only, with

@@ -14,12 +14,12 @@ import {
 } from '../engine/stream/logical-plan.ts';
 import { loadingNeed, requireRows, rowsWithin } from '../operators/planner/memory-budget.ts';
 import { blockLimit, spilledBytes } from '../operators/planner/sizes.ts';
-import type { IndexedRatings } from '../operators/ratings/ids/number-ids.ts';
 import { readPairs, type ReadPairs } from '../operators/ratings/ids/known-pairs.ts';
+import type { IndexedRatings } from '../operators/ratings/ids/number-ids.ts';
 import { typesOf } from '../operators/ratings/reading/rating-chunk.ts';
 import { readRatings } from '../operators/ratings/reading/read-ratings.ts';
-import { type BadRowPolicy, SelectRatings } from '../operators/ratings/rows/select-ratings.ts';
 import { type ColumnNames, usualNames } from '../operators/ratings/rows/column-names.ts';
+import { type BadRowPolicy, SelectRatings } from '../operators/ratings/rows/select-ratings.ts';
 import type { ColdStart } from '../operators/serving/predict.ts';
 import { countTimeSizes } from '../operators/splits/time-split.ts';
 import type { DuplicatePolicy } from '../operators/tasks/tasks.ts';

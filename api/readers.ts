@@ -1,19 +1,19 @@
+import type { Schema } from 'apache-arrow';
 import { ArrowSource } from '../connectors/arrow/arrow-source.ts';
+import type { FolderColumns } from '../connectors/folders/folder-columns.ts';
 import { NdjsonSource, type NdjsonSourceOptions } from '../connectors/ndjson/ndjson-source.ts';
 import { openSource, type OpenSourceOptions } from '../connectors/open-source.ts';
 import type { ParquetBackendName } from '../connectors/parquet/backend.ts';
 import { ParquetSource } from '../connectors/parquet/parquet-source.ts';
-import { TextSource, checkValueOptions, type TextSourceOptions } from '../connectors/text/text-source.ts';
-import { type Dataset, datasetOf } from './dataset.ts';
-import type { RunSession } from './run-session.ts';
-import type { Schema } from 'apache-arrow';
-import type { FolderColumns } from '../connectors/folders/folder-columns.ts';
 import type { RowSourceOptions } from '../connectors/rows/row-source.ts';
-import type { ColumnNames } from '../operators/ratings/rows/column-names.ts';
+import { TextSource, checkValueOptions, type TextSourceOptions } from '../connectors/text/text-source.ts';
 import { UsageError } from '../engine/errors.ts';
-import { type Column, col, lit } from './expressions.ts';
-import { checkColumnNames, checkOptions } from './check-options.ts';
 import { shown } from '../engine/format.ts';
+import type { ColumnNames } from '../operators/ratings/rows/column-names.ts';
+import { checkColumnNames, checkOptions } from './check-options.ts';
+import { type Dataset, datasetOf } from './dataset.ts';
+import { type Column, col, lit } from './expressions.ts';
+import type { RunSession } from './run-session.ts';
 
 /** Readers of files. Nothing is opened until the rows or their schema are requested. */
 export class Readers {

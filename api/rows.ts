@@ -3,6 +3,7 @@ import { UsageError } from '../engine/errors.ts';
 import type { Expression, Plain } from '../engine/expressions/expression.ts';
 import type { ValueType } from '../engine/expressions/types.ts';
 import { shown, counted, formatBytes, formatCount, formatMilliseconds } from '../engine/format.ts';
+import type { Measure } from '../engine/metrics.ts';
 import type { SortKey } from '../engine/sorting/sort-keys.ts';
 import {
   andThen,
@@ -13,32 +14,31 @@ import {
   schemaOf,
 } from '../engine/stream/logical-plan.ts';
 import type { Operator, Sink } from '../engine/stream/operator.ts';
+import type { BatchStream } from '../engine/stream/stream.ts';
+import { plainRows, readableStyle } from '../engine/values/plain-values.ts';
+import { nullableTexts } from '../engine/values/value-texts.ts';
 import type { Aggregation } from '../operators/dataflow/aggregate/aggregate.ts';
+import { countedRows, CountRows } from '../operators/dataflow/count-rows.ts';
 import { DropNulls } from '../operators/dataflow/drop-nulls.ts';
 import { Filter } from '../operators/dataflow/filter.ts';
 import type { JoinKind } from '../operators/dataflow/join/join-columns.ts';
-import { Limit } from '../operators/dataflow/top-rows.ts';
 import { type BatchFunction, MapBatches, type ModuleFunction } from '../operators/dataflow/map-batches.ts';
 import { type NamedExpression, Project, type Projection } from '../operators/dataflow/project.ts';
 import { Sample } from '../operators/dataflow/sample.ts';
 import { SortRows } from '../operators/dataflow/sort-rows.ts';
+import { Limit } from '../operators/dataflow/top-rows.ts';
+import { EXCHANGE, EXCHANGE_IN_FILES } from '../operators/exchange/exchanged-rows.ts';
 import { Distinct, GroupRows, Repartition, Wide } from '../operators/exchange/wide-operators.ts';
 import { AggregateColumn, count } from './aggregates.ts';
 import { requireByColumn, requireList, requireNames, requireOperator, requireSink } from './check-objects.ts';
 import { checkOptions, checkSeed, runOptionNames } from './check-options.ts';
 import { col, Column, lit, SortOrder } from './expressions.ts';
 import { coalesce } from './functions.ts';
-import { checkModule } from './inspect/user-modules.ts';
-import { type JoinKeys, type JoinOptions, joinPlan } from './join-plan.ts';
-import type { Measure } from '../engine/metrics.ts';
-import type { BatchStream } from '../engine/stream/stream.ts';
-import { plainRows, readableStyle } from '../engine/values/plain-values.ts';
-import { nullableTexts } from '../engine/values/value-texts.ts';
-import { countedRows, CountRows } from '../operators/dataflow/count-rows.ts';
-import { EXCHANGE, EXCHANGE_IN_FILES } from '../operators/exchange/exchanged-rows.ts';
 import { explainRows } from './inspect/explain-rows.ts';
 import { type ColumnSummary, summarize } from './inspect/summaries.ts';
 import { textTable } from './inspect/text-table.ts';
+import { checkModule } from './inspect/user-modules.ts';
+import { type JoinKeys, type JoinOptions, joinPlan } from './join-plan.ts';
 import { runRows } from './run-rows.ts';
 import type { RunOptions, RunSession } from './run-session.ts';
 import { writeInto } from './writers.ts';

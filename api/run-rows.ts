@@ -1,18 +1,18 @@
 import { readSplit } from '../connectors/read-split.ts';
+import { RowSource } from '../connectors/rows/row-source.ts';
+import { UsageError } from '../engine/errors.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
 import { hostDevice } from '../engine/run/devices.ts';
 import { COLLECT_BYTES, COLLECT_SHARE } from '../engine/run/garbage.ts';
-import { keepHeapsSmall } from '../engine/threads/collect-garbage.ts';
 import { executePlan, type LogicalPlan, rootSource } from '../engine/stream/logical-plan.ts';
 import type { BatchStream } from '../engine/stream/stream.ts';
+import { keepHeapsSmall } from '../engine/threads/collect-garbage.ts';
 import { optimize } from '../operators/dataflow/optimize.ts';
 import { ExchangeRoom, type ProcessMemory } from '../operators/exchange/exchange-room.ts';
 import { inThreads } from '../operators/pipeline/read-in-threads.ts';
-import type { RunSession } from './run-session.ts';
-import { SCARCE_COLLECT_SHARE } from './devices/open-devices.ts';
 import { baseBytes, leastBaseBytes } from '../operators/planner/memory-budget.ts';
-import { RowSource } from '../connectors/rows/row-source.ts';
-import { UsageError } from '../engine/errors.ts';
+import { SCARCE_COLLECT_SHARE } from './devices/open-devices.ts';
+import type { RunSession } from './run-session.ts';
 
 /**
  * With a smaller memory budget, threads that run exchanges keep their heaps small and collect garbage early.

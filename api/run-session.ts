@@ -1,5 +1,5 @@
-import type { IdForm } from '../engine/keys/find-id.ts';
 import type { EventSink } from '../engine/events.ts';
+import type { IdForm } from '../engine/keys/find-id.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
 import type { SessionDevice } from './devices/open-devices.ts';
 

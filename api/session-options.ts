@@ -1,10 +1,10 @@
 import type { ParquetBackendName } from '../connectors/parquet/backend.ts';
-import type { IdForm } from '../engine/keys/find-id.ts';
 import { UsageError } from '../engine/errors.ts';
-import { checkRunOptions, checkIdForm } from './check-options.ts';
-import { spelled } from '../engine/nearest.ts';
 import { shown } from '../engine/format.ts';
+import type { IdForm } from '../engine/keys/find-id.ts';
+import { spelled } from '../engine/nearest.ts';
 import { nearestName } from '../operators/params/nearest-name.ts';
+import { checkRunOptions, checkIdForm } from './check-options.ts';
 import { checkDevice, checkFakeDevices, type DeviceRequest } from './devices/device-request.ts';
 import { refuseThread } from './inspect/user-modules.ts';
 import { Profile } from './reports/profile.ts';

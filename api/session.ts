@@ -1,5 +1,5 @@
-import { totalmem } from 'node:os';
 import type { RecordBatch, Schema } from 'apache-arrow';
+import { totalmem } from 'node:os';
 import { iterableSource } from '../connectors/iterable-source.ts';
 import { type RowInput, RowSource } from '../connectors/rows/row-source.ts';
 import { type EventSink, noEvents } from '../engine/events.ts';

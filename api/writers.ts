@@ -1,7 +1,7 @@
 import { ArrowSink, type ArrowSinkOptions } from '../connectors/arrow/arrow-sink.ts';
-import { arrowFiles, ndjsonFiles, parquetFiles, textFiles } from '../connectors/open-sink.ts';
 import { type FilesOfFolders, PartitionedSink } from '../connectors/folders/partitioned-sink.ts';
 import { NdjsonSink, type NdjsonSinkOptions } from '../connectors/ndjson/ndjson-sink.ts';
+import { arrowFiles, ndjsonFiles, parquetFiles, textFiles } from '../connectors/open-sink.ts';
 import type { CheckedSink, WriteSummary } from '../connectors/output/checked-sink.ts';
 import { ParquetSink } from '../connectors/parquet/parquet-sink.ts';
 import type { ParquetSinkOptions } from '../connectors/parquet/write/parquet-files.ts';

@@ -1,7 +1,7 @@
 import { fromHalf } from '../engine/numbers/half.ts';
 import type { ArrowValues } from './arrow/arrow-values.ts';
-import { type RangedFile, problem, type RemoteFile } from './remote-file.ts';
 import type { CachedFile } from './cached-file.ts';
+import { type RangedFile, problem, type RemoteFile } from './remote-file.ts';
 
 /** A part file of one side of a model, whose columns are read as they are needed. */
 export interface PartFile {

@@ -1,15 +1,18 @@
-import { fixedItems, type RequestRatings } from '../api/serving/fold-in-request.ts';
 import type { RunOptions } from '../api/run-session.ts';
-import { queryOf } from '../api/serving/similar-to.ts';
+import { fixedItems, type RequestRatings } from '../api/serving/fold-in-request.ts';
 import type { RequestedModel } from '../api/serving/served-model.ts';
+import { queryOf } from '../api/serving/similar-to.ts';
 import { emptyKeys, keyCount, UNKNOWN_KEY } from '../engine/keys/key-column.ts';
 import { sharedArray, dataSetName } from '../engine/partition.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
 import { Holdings } from '../engine/run/holdings.ts';
 import { mapOrdered } from '../engine/stream/map-ordered.ts';
 import type { GpuDevice } from '../gpu/device.ts';
+import { blockOf, emptyBlock, type RatingBlock } from '../operators/ratings/ratings.ts';
 import { type ChosenItems, chosenPositions } from '../operators/serving/choose-items.ts';
 import { type FactorModel, withRows } from '../operators/serving/factor-model.ts';
+import type { Found } from '../operators/serving/search.ts';
+import { type Similarity, similarityModel } from '../operators/serving/similar.ts';
 import {
   type LaterRatings,
   type SolvedUsers,
@@ -27,11 +30,8 @@ import {
   topLists,
   usersPerTask,
 } from '../operators/serving/top-lists.ts';
-import type { Found } from '../operators/serving/search.ts';
-import { type Similarity, similarityModel } from '../operators/serving/similar.ts';
 import { runTasks } from '../operators/tasks/run-tasks.ts';
 import type { PageSession } from './page-session.ts';
-import { blockOf, emptyBlock, type RatingBlock } from '../operators/ratings/ratings.ts';
 
 /** Visitors who each rated a known item, and the limits of their lists. */
 export interface VisitorSearch {

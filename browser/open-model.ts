@@ -1,23 +1,23 @@
 import { checkOptions } from '../api/check-options.ts';
 import { hasBiases } from '../api/model-parts.ts';
-import { decodeMetadata, type ModelStorage, wholeCounts } from '../connectors/model/decode-metadata.ts';
 import { LARGE, missingIndex } from '../api/serving/served-model.ts';
+import { decodeMetadata, type ModelStorage, wholeCounts } from '../connectors/model/decode-metadata.ts';
+import { gram } from '../cpu/tasks/implicit.ts';
+import { loadLists } from '../cpu/tasks/lists/encode-lists.ts';
+import { listCandidates, rankLists, searchLists } from '../cpu/tasks/lists/search-lists.ts';
+import { searchForRow } from '../cpu/tasks/search/search-for-row.ts';
+import { prepareSearch, search } from '../cpu/tasks/search/search.ts';
+import { updateImplicit, update } from '../cpu/tasks/update.ts';
 import { UsageError } from '../engine/errors.ts';
-import { emptyKeys } from '../engine/keys/key-column.ts';
 import { shown } from '../engine/format.ts';
-import { addressOf, type Fetch, problem, RemoteFile, type RemoteOptions } from './remote-file.ts';
+import { emptyKeys } from '../engine/keys/key-column.ts';
 import { PageIndexes } from './page-indexes.ts';
 import { PageItems } from './page-items.ts';
 import { PageModel } from './page-model.ts';
 import { PageSession } from './page-session.ts';
 import { openSide, readAllRows, readIds, type SideShape } from './read-side.ts';
+import { addressOf, type Fetch, problem, RemoteFile, type RemoteOptions } from './remote-file.ts';
 import type { WebGpuCode } from './web-gpu.ts';
-import { gram } from '../cpu/tasks/implicit.ts';
-import { updateImplicit, update } from '../cpu/tasks/update.ts';
-import { loadLists } from '../cpu/tasks/lists/encode-lists.ts';
-import { listCandidates, rankLists, searchLists } from '../cpu/tasks/lists/search-lists.ts';
-import { prepareSearch, search } from '../cpu/tasks/search/search.ts';
-import { searchForRow } from '../cpu/tasks/search/search-for-row.ts';
 
 export interface OpenModelOptions {
   /** Sends the requests; for headers, or to count bytes. Default: the page's fetch. */

@@ -1,3 +1,6 @@
+import { DeviceLostError, throwIfAborted } from '../engine/errors.ts';
+import { sharedArray } from '../engine/partition.ts';
+import type { ThreadOutcome } from '../engine/threads/thread-pool.ts';
 import { addRows, placeRows, copyRows } from '../gpu/copies/place-rows.task.ts';
 import { upload } from '../gpu/copies/upload.task.ts';
 import { GpuDevice } from '../gpu/device.ts';
@@ -5,21 +8,18 @@ import { normalEquations } from '../gpu/equations/normal-equations.task.ts';
 import { solveEquations } from '../gpu/equations/solve-equations.task.ts';
 import { gram } from '../gpu/implicit/gram.task.ts';
 import { implicitError } from '../gpu/implicit/implicit-error.task.ts';
-import { update, updateImplicit } from '../gpu/update/update.task.ts';
 import { squaredError } from '../gpu/loss/squared-error.task.ts';
 import { weightedNorm } from '../gpu/loss/weighted-norm.task.ts';
 import { OpenedGpu } from '../gpu/opened-gpu.ts';
 import { type GpuHandlers, handleBy } from '../gpu/registry.ts';
 import { topN } from '../gpu/serving/top-n.task.ts';
-import { compileAhead } from '../gpu/update/compile-update.task.ts';
-import type { GpuHost } from '../gpu/webgpu/host.ts';
-import { openAdapter } from '../gpu/webgpu/open-adapter.ts';
-import { sharedArray } from '../engine/partition.ts';
-import { DeviceLostError, throwIfAborted } from '../engine/errors.ts';
-import type { ThreadOutcome } from '../engine/threads/thread-pool.ts';
 import type { GpuRequest } from '../gpu/thread-requests.ts';
 import type { RequestPool } from '../gpu/thread-requests.ts';
 import { Turns } from '../gpu/turns.ts';
+import { compileAhead } from '../gpu/update/compile-update.task.ts';
+import { update, updateImplicit } from '../gpu/update/update.task.ts';
+import type { GpuHost } from '../gpu/webgpu/host.ts';
+import { openAdapter } from '../gpu/webgpu/open-adapter.ts';
 
 export { GpuSearches } from './gpu-searches.ts';
 

@@ -9,6 +9,7 @@ import {
 } from '../api/serving/served-model.ts';
 import { crc32OfBytes } from '../connectors/model/decode-metadata.ts';
 import { type IndexKind, codeBytes } from '../connectors/model/index-layout.ts';
+import { rotation, vectorReader } from '../cpu/tasks/lists/list-vectors.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
 import {
   bestOfRows,
@@ -24,7 +25,6 @@ import type { PageItems } from './page-items.ts';
 import { NO_ITEM, PageLists, partOfLists } from './page-lists.ts';
 import type { Fetch } from './remote-file.ts';
 import { SharedValue } from './shared-request.ts';
-import { rotation, vectorReader } from '../cpu/tasks/lists/list-vectors.ts';
 
 interface Opened {
   readonly lists: PageLists;

@@ -1,8 +1,8 @@
 import type { RemoteItems } from '../api/serving/served-model.ts';
-import type { ExecutionContext } from '../engine/run/context.ts';
 import { sharedArray } from '../engine/partition.ts';
-import { gramOfItems } from '../operators/serving/solve-users.ts';
+import type { ExecutionContext } from '../engine/run/context.ts';
 import { takeRows } from '../operators/serving/factor-model.ts';
+import { gramOfItems } from '../operators/serving/solve-users.ts';
 import { BlockCache, type CachedFile } from './cached-file.ts';
 import type { PartFile } from './feature-rows.ts';
 import type { PageLists } from './page-lists.ts';

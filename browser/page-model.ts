@@ -24,11 +24,12 @@ import {
 import { indexKindOf, type SimilarItems, type SimilarTo } from '../api/serving/similar-to.ts';
 import type { IndexKind } from '../connectors/model/index-layout.ts';
 import { UsageError } from '../engine/errors.ts';
+import { shown } from '../engine/format.ts';
 import type { JsonObject } from '../engine/json.ts';
 import { findId, type Id } from '../engine/keys/find-id.ts';
 import { keyCount, type KeyColumn } from '../engine/keys/key-column.ts';
 import { oneOf } from '../engine/nearest.ts';
-import { shown } from '../engine/format.ts';
+import type { ItemNames } from '../operators/serving/item-names.ts';
 import { checkSimilarity } from '../operators/serving/similar.ts';
 import { type PageDeviceName, pageDevices } from './device-choice.ts';
 import { ModelGpu } from './model-gpu.ts';
@@ -38,7 +39,6 @@ import type { PageItems } from './page-items.ts';
 import { checkIndexDevice, recommendToVisitors, similarToItems, type Visitors } from './page-requests.ts';
 import type { PageSession } from './page-session.ts';
 import type { WebGpuCode } from './web-gpu.ts';
-import type { ItemNames } from '../operators/serving/item-names.ts';
 
 /** The device that searches. */
 export interface PageDeviceOption {

@@ -1,4 +1,5 @@
 import { UsageError } from '../engine/errors.ts';
+import { shown } from '../engine/format.ts';
 import { type Id, isId, keysOfIds } from '../engine/keys/find-id.ts';
 import { type KeyColumn, keyCount, type KeyType, takeKeys, UNKNOWN_KEY } from '../engine/keys/key-column.ts';
 import { keyTableOf, makeKeyTable } from '../engine/keys/tables/make-key-table.ts';
@@ -6,7 +7,6 @@ import { dataSetName, sharedArray } from '../engine/partition.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
 import { hostDevice } from '../engine/run/devices.ts';
 import { giveTo } from '../engine/run/run-steps.ts';
-import { shown } from '../engine/format.ts';
 import type { IndexedRatings } from '../operators/ratings/ids/number-ids.ts';
 import type { CodedChunk } from '../operators/ratings/reading/rating-chunk.ts';
 

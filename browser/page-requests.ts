@@ -5,13 +5,6 @@ import {
   requestRatings,
 } from '../api/serving/fold-in-request.ts';
 import {
-  checkIndexUse,
-  type IndexUse,
-  idsOf,
-  type RequestedModel,
-  ruleOf,
-} from '../api/serving/served-model.ts';
-import {
   checkNames,
   checkCount,
   checkIds,
@@ -19,6 +12,13 @@ import {
   type RequestOptions,
   type UserRecommendations,
 } from '../api/serving/request.ts';
+import {
+  checkIndexUse,
+  type IndexUse,
+  idsOf,
+  type RequestedModel,
+  ruleOf,
+} from '../api/serving/served-model.ts';
 import {
   findSimilar,
   noItems,

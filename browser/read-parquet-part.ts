@@ -10,8 +10,8 @@ import {
   type RowPlaces,
   rowsAt,
 } from './feature-rows.ts';
-import { type RangedFile, cancelledBy, problem, type RemoteFile } from './remote-file.ts';
 import { readFooter, withPageSums } from './parquet-bytes.ts';
+import { type RangedFile, cancelledBy, problem, type RemoteFile } from './remote-file.ts';
 import { SharedValue } from './shared-request.ts';
 
 const parsers = { stringFromBytes: (bytes: Uint8Array) => bytes };

@@ -1,5 +1,5 @@
-import { partName } from '../connectors/parquet/part-names.ts';
 import type { FileDigests } from '../connectors/model/decode-metadata.ts';
+import { partName } from '../connectors/parquet/part-names.ts';
 import { FactorFlowError } from '../engine/errors.ts';
 import { type KeyColumn, type KeyType, keyCount, compareKeys } from '../engine/keys/key-column.ts';
 import { sharedArray } from '../engine/partition.ts';

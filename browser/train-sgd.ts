@@ -1,16 +1,16 @@
 import type { RunOptions } from '../api/run-session.ts';
-import { checkSgdParams, type SgdParams } from '../operators/sgd/params.ts';
-import { type PageRating, indexKnown, indexPageRatings } from './page-ratings.ts';
-import { defaultThreads } from './page-threads.ts';
-import { type PageTraining, runTraining, type EndedFit } from './page-training.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
 import type { DeviceInfo } from '../engine/plan/device-info.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
 import { planDevices } from '../engine/run/devices.ts';
 import { loadSgdData, loadSgdTest, meansByPosition } from '../operators/sgd/data/data.ts';
+import { checkSgdParams, type SgdParams } from '../operators/sgd/params.ts';
 import { planSgd } from '../operators/sgd/plan.ts';
 import { trainSgd as trainOn } from '../operators/sgd/train.ts';
 import { joinedRows } from '../operators/training/model-rows.ts';
+import { type PageRating, indexKnown, indexPageRatings } from './page-ratings.ts';
+import { defaultThreads } from './page-threads.ts';
+import { type PageTraining, runTraining, type EndedFit } from './page-training.ts';
 
 /** Options of `trainSgd`: the parameters of `SGD`, and test ratings. */
 export interface PageSgdOptions extends Partial<SgdParams>, RunOptions {

@@ -1,10 +1,10 @@
+import yargs, { type ArgumentsCamelCase, type Argv } from 'yargs';
 import { UsageError } from '../engine/errors.ts';
-import type { Command, Positional } from './commands/command.ts';
 import { type CommandEntry, commandList, wordsOf } from './command-list.ts';
+import type { Command, Positional } from './commands/command.ts';
 import { nearestFlag, flagName, type Options, shownFlag } from './options/option.ts';
 import type { RawValues } from './options/read-values.ts';
 import { commandName, HELP, quickAnswer } from './quick-answer.ts';
-import yargs, { type ArgumentsCamelCase, type Argv } from 'yargs';
 
 export type Request =
   | { readonly kind: 'text'; readonly text: string }

@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { endAtOnce } from '../api/end-process.ts';
-import type { EventSink, JsonObject, Profile, Trace } from '../index.ts';
 import type { ProfileReport } from '../api/reports/profile.ts';
 import { onOneLine, withoutControls } from '../engine/format.ts';
+import type { EventSink, JsonObject, Profile, Trace } from '../index.ts';
 import type { CommandResult, PreparedCommand } from './commands/command.ts';
 import type { Options } from './options/option.ts';
 import { parseArguments } from './parse-arguments.ts';

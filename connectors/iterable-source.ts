@@ -1,11 +1,11 @@
-import { shown, counted } from '../engine/format.ts';
 import { DataType, RecordBatch, Table, util, type Schema } from 'apache-arrow';
 import { DataError, throwIfAborted, UsageError } from '../engine/errors.ts';
-import type { Source, ValueNeeds } from '../engine/stream/operator.ts';
+import { shown, counted } from '../engine/format.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
+import type { Source, ValueNeeds } from '../engine/stream/operator.ts';
+import { batchStream, originOf, setOrigin, type BatchStream } from '../engine/stream/stream.ts';
 import { shortColumn } from '../engine/stream/whole-data.ts';
 import { closeAtAbort } from '../engine/waits.ts';
-import { batchStream, originOf, setOrigin, type BatchStream } from '../engine/stream/stream.ts';
 
 type Batches = AsyncIterable<RecordBatch> | Iterable<RecordBatch>;
 

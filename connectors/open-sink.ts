@@ -1,7 +1,9 @@
 import { basename, extname } from 'node:path';
 import { UsageError } from '../engine/errors.ts';
+import type { BatchStream } from '../engine/stream/stream.ts';
 import { ArrowSink, type ArrowSinkOptions } from './arrow/arrow-sink.ts';
 import type { ArrowCodec } from './arrow/ipc-messages.ts';
+import { type Compression, endingOf } from './compression/compressions.ts';
 import {
   delimiterOf,
   kindOfFormat,
@@ -18,10 +20,8 @@ import { NdjsonSink, type NdjsonSinkOptions } from './ndjson/ndjson-sink.ts';
 import type { CheckedSink, WriteSummary, WritingContext } from './output/checked-sink.ts';
 import type { Codec, ParquetBackendName } from './parquet/backend.ts';
 import { ParquetSink, checkParquetOptions } from './parquet/parquet-sink.ts';
-import { TextSink, type TextSinkOptions } from './text/text-sink.ts';
-import type { BatchStream } from '../engine/stream/stream.ts';
-import { type Compression, endingOf } from './compression/compressions.ts';
 import { writeParquetFiles, type ParquetSinkOptions } from './parquet/write/parquet-files.ts';
+import { TextSink, type TextSinkOptions } from './text/text-sink.ts';
 
 export interface OpenSinkOptions {
   /** Default: by the path's ending; a path without an ending is a folder of Parquet. */

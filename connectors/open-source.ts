@@ -1,6 +1,7 @@
 import { UsageError, DataError } from '../engine/errors.ts';
 import type { Source } from '../engine/stream/operator.ts';
 import { ArrowSource } from './arrow/arrow-source.ts';
+import { resolveDataset } from './files/dataset-path.ts';
 import {
   delimiterOf,
   type FileFormatName,
@@ -11,13 +12,12 @@ import {
   knownExtensions,
 } from './files/format-names.ts';
 import { STANDARD_STREAM, inputName, isUrl, pathList } from './files/path-kinds.ts';
+import { firstBytes } from './files/stored-bytes.ts';
+import { headOfUrl } from './http/stream-url.ts';
 import { NdjsonSource } from './ndjson/ndjson-source.ts';
 import type { ParquetBackendName } from './parquet/backend.ts';
 import { ParquetSource } from './parquet/parquet-source.ts';
 import { TextSource, type TextSourceOptions } from './text/text-source.ts';
-import { resolveDataset } from './files/dataset-path.ts';
-import { firstBytes } from './files/stored-bytes.ts';
-import { headOfUrl } from './http/stream-url.ts';
 
 export interface OpenSourceOptions extends TextSourceOptions {
   /** Default: detected from the files' extensions and first bytes. */

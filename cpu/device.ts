@@ -1,20 +1,20 @@
-import { counted, shown } from '../engine/format.ts';
 import { availableParallelism } from 'node:os';
-import { COLLECT_BYTES, Garbage, setCollector } from '../engine/run/garbage.ts';
-import { collectGarbage } from '../engine/threads/collect-garbage.ts';
 import { DeviceLostError, UsageError } from '../engine/errors.ts';
-import type { Device, WireRequest } from '../engine/run/device.ts';
-import type { MemoryMeter } from '../engine/run/memory-meter.ts';
-import type { DeviceInfo } from '../engine/plan/device-info.ts';
+import { counted, shown } from '../engine/format.ts';
 import { type MatrixShape, type Partition, type PartitionRef, partitionKey } from '../engine/partition.ts';
+import type { DeviceInfo } from '../engine/plan/device-info.ts';
 import type { Place } from '../engine/plan/place.ts';
+import type { Device, WireRequest } from '../engine/run/device.ts';
+import { COLLECT_BYTES, Garbage, setCollector } from '../engine/run/garbage.ts';
+import type { MemoryMeter } from '../engine/run/memory-meter.ts';
 import type { Task, TaskResult } from '../engine/task.ts';
+import { collectGarbage } from '../engine/threads/collect-garbage.ts';
 import { ThreadPool } from '../engine/threads/thread-pool.ts';
 import { workerFile } from '../engine/threads/worker-file.ts';
+import { availableBuild, compileKernels, type KernelBuild } from './compile-kernels.ts';
 import { STRIDE_STEP } from './handler.ts';
 import { readSpilled } from './read-spilled.ts';
 import { CpuStore, MAXIMUM_PAGES } from './store.ts';
-import { availableBuild, compileKernels, type KernelBuild } from './compile-kernels.ts';
 import type { CpuRequest, CpuWorkerData } from './worker.ts';
 
 /** Most threads that may crash during one task. */

@@ -1,9 +1,9 @@
 import type { JsonObject } from '../engine/json.ts';
 import type { Partition, SharedColumn } from '../engine/partition.ts';
 import type { TaskOutcome } from '../engine/task.ts';
+import type { None } from '../operators/tasks/task-types.ts';
 import type { KernelTasks, OutcomeOf } from '../operators/tasks/tasks.ts';
 import type { Kernels } from './kernels.ts';
-import type { None } from '../operators/tasks/task-types.ts';
 
 /** A matrix in the shared WebAssembly memory: byte address of row 0, and its shape in elements. */
 export interface MatrixView {

@@ -1,4 +1,6 @@
-import { hostMeter, MemoryMeter } from '../engine/run/memory-meter.ts';
+import { CapacityError } from '../engine/errors.ts';
+import { formatBytes } from '../engine/format.ts';
+import { copyNumbers } from '../engine/numbers/half.ts';
 import {
   type MatrixShape,
   type Partition,
@@ -9,12 +11,10 @@ import {
   pagedArray,
   sharedArray,
 } from '../engine/partition.ts';
-import { copyNumbers } from '../engine/numbers/half.ts';
+import { hostMeter, MemoryMeter } from '../engine/run/memory-meter.ts';
 import type { Task } from '../engine/task.ts';
 import { sentPartition, type SentPartition } from '../engine/threads/wide-views.ts';
 import { type MatrixView, SCRATCH_BYTES, STRIDE_STEP } from './handler.ts';
-import { CapacityError } from '../engine/errors.ts';
-import { formatBytes } from '../engine/format.ts';
 
 const PAGE = 65_536;
 const ALIGNMENT = 64;

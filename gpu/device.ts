@@ -1,3 +1,5 @@
+import { CapacityError } from '../engine/errors.ts';
+import { formatBytes } from '../engine/format.ts';
 import {
   type MatrixShape,
   type Partition,
@@ -11,6 +13,7 @@ import { type DeviceInfo, SOFTWARE_MARK } from '../engine/plan/device-info.ts';
 import type { Place } from '../engine/plan/place.ts';
 import type { Device, WireRequest, WireMemory } from '../engine/run/device.ts';
 import { type MemoryMeter, hostMeter } from '../engine/run/memory-meter.ts';
+import type { Wire } from '../engine/run/step.ts';
 import type { Task, TaskMetrics, TaskResult } from '../engine/task.ts';
 import { mustEndFirst } from '../engine/threads/endings.ts';
 import { sentPartition } from '../engine/threads/wide-views.ts';
@@ -27,9 +30,6 @@ import type { TimeVariantsTask } from './handler.ts';
 import { type RequestPool, ThreadRequests } from './thread-requests.ts';
 import { KernelTuner, type TunedKernels } from './update/choice/tuner.ts';
 import type { GpuInfo } from './webgpu/gpu-info.ts';
-import { CapacityError } from '../engine/errors.ts';
-import { formatBytes } from '../engine/format.ts';
-import type { Wire } from '../engine/run/step.ts';
 
 export interface GpuDeviceOptions {
   /** Default: gpu:0. */

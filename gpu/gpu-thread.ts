@@ -2,8 +2,8 @@ import { FactorFlowError, UsageError } from '../engine/errors.ts';
 import { ThreadPool } from '../engine/threads/thread-pool.ts';
 import { workerFile } from '../engine/threads/worker-file.ts';
 import { keepDriverCache } from './probe/cache-folder.ts';
-import type { AcquireOptions, GpuInfo } from './webgpu/gpu-info.ts';
 import type { GpuRequest } from './thread-requests.ts';
+import type { AcquireOptions, GpuInfo } from './webgpu/gpu-info.ts';
 
 /**
  * Most requests that the thread works on at the same time. While the GPU executes the kernels of one, the

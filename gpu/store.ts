@@ -1,5 +1,5 @@
+import { CapacityError } from '../engine/errors.ts';
 import type { MatrixShape, Partition } from '../engine/partition.ts';
-import type { Gpu } from './webgpu/gpu.ts';
 import { downloadRows, uploadRows, transposedValues } from './copies/matrix-rows.ts';
 import { addPacked, addHalf } from './copies/to-half.ts';
 import {
@@ -11,7 +11,7 @@ import {
   vectorLayouts,
   type WireRows,
 } from './device/resources.ts';
-import { CapacityError } from '../engine/errors.ts';
+import type { Gpu } from './webgpu/gpu.ts';
 
 /** A partition in the store; its buffers are allocated when a task first names it. */
 interface Entry {

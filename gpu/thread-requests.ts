@@ -1,11 +1,11 @@
 import { DeviceLostError, sessionClosed } from '../engine/errors.ts';
+import type { JsonObject } from '../engine/json.ts';
+import type { MatrixShape } from '../engine/partition.ts';
 import type { Place } from '../engine/plan/place.ts';
 import { Garbage } from '../engine/run/garbage.ts';
 import { MemoryMeter } from '../engine/run/memory-meter.ts';
 import type { TaskOutcome } from '../engine/task.ts';
 import type { ThreadOutcome, ThreadPool } from '../engine/threads/thread-pool.ts';
-import type { JsonObject } from '../engine/json.ts';
-import type { MatrixShape } from '../engine/partition.ts';
 import type { SentPartition } from '../engine/threads/wide-views.ts';
 import type { WireRows } from './device/resources.ts';
 import type { AcquireOptions } from './webgpu/gpu-info.ts';

@@ -9,10 +9,10 @@ import type { JsonObject } from '../engine/json.ts';
 import type { TaskOutcome } from '../engine/task.ts';
 import { sharedClock } from '../engine/threads/shared-clock.ts';
 import type { WorkerReply } from '../engine/threads/thread-pool.ts';
-import { acquireGpu } from './webgpu/acquire.ts';
 import type { OpenedGpu } from './opened-gpu.ts';
-import { Turns } from './turns.ts';
 import type { GpuRequest } from './thread-requests.ts';
+import { Turns } from './turns.ts';
+import { acquireGpu } from './webgpu/acquire.ts';
 
 /**
  * The thread pool (the package piscina) passes [its own data, our data] if message ports are in use, else

@@ -8,10 +8,10 @@
  * engine/numbers/generated/half-wasm.ts. The same sources give the same files, and a file is written only if
  * it changed.
  */
+import { main as compileAssembly } from 'assemblyscript/asc';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { main as compileAssembly } from 'assemblyscript/asc';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 

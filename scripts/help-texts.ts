@@ -3,11 +3,11 @@
  * take four times as long to load as the parser.
  */
 import type { Argv } from 'yargs';
-import type { Command } from '../cli/commands/command.ts';
 import { commandList, wordsOf } from '../cli/command-list.ts';
-import { baseParser, declareFlags } from '../cli/parse-arguments.ts';
+import type { Command } from '../cli/commands/command.ts';
 import { list } from '../cli/options/kinds.ts';
 import { byHeading, type Option, shownFlag } from '../cli/options/option.ts';
+import { baseParser, declareFlags } from '../cli/parse-arguments.ts';
 
 /** Terminal widths for which texts are made. */
 export const helpWidths = [60, 80, 100, 120] as const;

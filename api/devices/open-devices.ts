@@ -1,20 +1,20 @@
 import { availableParallelism } from 'node:os';
+import { encodeContracts } from '../../connectors/output/encode-rows.ts';
 import { checkThreads, openCpus } from '../../cpu/device.ts';
 import { throwIfAborted, UsageError } from '../../engine/errors.ts';
 import type { Place } from '../../engine/plan/place.ts';
 import type { Device } from '../../engine/run/device.ts';
+import type { TaskContracts } from '../../engine/run/step.ts';
 import { keepHeapsSmall } from '../../engine/threads/collect-garbage.ts';
 import { workerFile } from '../../engine/threads/worker-file.ts';
 import { type Card, findCards, memoryUsed, identifyCards } from '../../gpu/cards/find-cards.ts';
 import { GpuThread } from '../../gpu/gpu-thread.ts';
+import { KnownDrivers } from '../../gpu/probe/known-driver.ts';
 import { findingOf, type Adapter, type ProbeOutcome, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
 import { hasGraphicsDevice } from '../../gpu/probe/system-files.ts';
-import { KnownDrivers } from '../../gpu/probe/known-driver.ts';
+import { contracts } from '../../operators/tasks/tasks.ts';
 import { cardsOf, type DeviceRequest } from './device-request.ts';
 import { requireLimits, usableMemory } from './system-limits.ts';
-import { encodeContracts } from '../../connectors/output/encode-rows.ts';
-import type { TaskContracts } from '../../engine/run/step.ts';
-import { contracts } from '../../operators/tasks/tasks.ts';
 
 /** The devices that a session computes on, and the reason for the choice. */
 export interface SessionDevice {

@@ -1,9 +1,11 @@
+import type { Schema } from 'apache-arrow';
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { resolveDataset } from '../../connectors/files/dataset-path.ts';
 import { knownExtensions } from '../../connectors/files/format-names.ts';
 import { isUrl, STANDARD_STREAM } from '../../connectors/files/path-kinds.ts';
 import { headOfUrl } from '../../connectors/http/stream-url.ts';
+import type { ParquetFileInfo } from '../../connectors/parquet/backend.ts';
 import { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
 import { publicPath, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
@@ -13,8 +15,6 @@ import { profileRatings, type RatingsSummary } from '../../operators/ratings/pro
 import { BAD_ROWS, type RatingColumns, SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
 import type { Dataset } from '../dataset.ts';
 import type { RunOptions } from '../run-session.ts';
-import type { Schema } from 'apache-arrow';
-import type { ParquetFileInfo } from '../../connectors/parquet/backend.ts';
 
 /**
  * Files, rows and columns. Parquet files are described from their footers; other formats are read once to

@@ -1,10 +1,10 @@
 import { availableParallelism, cpus, freemem, release, totalmem, type } from 'node:os';
 import { availableBuild, type KernelBuild } from '../../cpu/compile-kernels.ts';
-import { memoryLimit } from '../devices/system-limits.ts';
-import { packageInfo, versionOf } from '../package-info.ts';
 import { throwIfAborted } from '../../engine/errors.ts';
 import { backendName, explainProbe } from '../../gpu/probe/probe-webgpu.ts';
 import { type Adapter, type ProbeOutcome, probeWebGpu } from '../../gpu/probe/probe-webgpu.ts';
+import { memoryLimit } from '../devices/system-limits.ts';
+import { packageInfo, versionOf } from '../package-info.ts';
 
 export interface Machine {
   readonly versions: Readonly<Record<string, string | null>>;

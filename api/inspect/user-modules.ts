@@ -2,8 +2,8 @@ import { realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { workerData } from 'node:worker_threads';
 import { UsageError } from '../../engine/errors.ts';
-import type { ModuleFunction } from '../../operators/dataflow/map-batches.ts';
 import { shown } from '../../engine/format.ts';
+import type { ModuleFunction } from '../../operators/dataflow/map-batches.ts';
 
 /** `import.meta.url` in pieces, since a bundler would replace the whole expression inside this message. */
 const OWN_URL = ['import', 'meta', 'url'].join('.');

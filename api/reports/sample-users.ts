@@ -1,5 +1,5 @@
-import { keysFromVector } from '../../engine/keys/arrow-keys.ts';
 import { CapacityError } from '../../engine/errors.ts';
+import { keysFromVector } from '../../engine/keys/arrow-keys.ts';
 import { type Id, keysOfIds } from '../../engine/keys/find-id.ts';
 import { andThen } from '../../engine/stream/logical-plan.ts';
 import { type BadRowPolicy, SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
@@ -7,9 +7,9 @@ import type { Dataset } from '../dataset.ts';
 import { ratedPairsOf } from '../found-columns.ts';
 import type { Model } from '../model.ts';
 import { isReplayable } from '../run-rows.ts';
-import type { RequestOptions } from '../serving/request.ts';
-import { ratingsOfUsers } from '../serving/ratings-of-user.ts';
 import type { RunOptions } from '../run-session.ts';
+import { ratingsOfUsers } from '../serving/ratings-of-user.ts';
+import type { RequestOptions } from '../serving/request.ts';
 
 /** A user with some of the user's ratings and recommendations. */
 export interface SampleUser {

@@ -2,11 +2,11 @@ import { closeSync, openSync, readSync, writeSync } from 'node:fs';
 import { fileProblem } from '../../connectors/files/file-problem.ts';
 import { type AtomicOutput, atomicOutput } from '../../connectors/output/atomic-output.ts';
 import { UsageError } from '../../engine/errors.ts';
+import { shown } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { openRegular } from '../../engine/regular-file.ts';
-import type { Tracer } from '../../engine/trace/trace.ts';
 import { TRACE_HEAD, TraceText } from '../../engine/trace/trace-text.ts';
-import { shown } from '../../engine/format.ts';
+import type { Tracer } from '../../engine/trace/trace.ts';
 
 /** Number of characters that are collected before a write. */
 const PIECE = 1 << 18;

@@ -1,14 +1,14 @@
 import type { JsonObject } from '../../engine/json.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
+import type { Place } from '../../engine/plan/place.ts';
 import type { SizedAlsParams } from '../../operators/als/als-params.ts';
 import { alsTable } from '../../operators/als/params.ts';
-import type { Baselines } from '../../operators/evaluation/rating-facts.ts';
-import type { HeldOutRanking } from '../../operators/evaluation/ranking/held-out-ranking.ts';
 import type { TrainingWarning } from '../../operators/evaluation/model-warnings.ts';
+import type { HeldOutRanking } from '../../operators/evaluation/ranking/held-out-ranking.ts';
+import type { Baselines } from '../../operators/evaluation/rating-facts.ts';
 import { idleParams } from '../../operators/params/table.ts';
 import { type SgdParams, sgdTable } from '../../operators/sgd/params.ts';
 import type { TrainingIteration } from '../../operators/training/training.ts';
-import type { Place } from '../../engine/plan/place.ts';
 
 /** A model's origin; for a loaded model only the facts in its metadata. */
 export type TrainingReport = AlsTraining | SgdTraining;

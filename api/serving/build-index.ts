@@ -9,13 +9,14 @@ import {
 } from '../../connectors/model/item-index-file.ts';
 import { readModelHead } from '../../connectors/model/model-store.ts';
 import { UsageError } from '../../engine/errors.ts';
+import { shown } from '../../engine/format.ts';
 import { keyCount } from '../../engine/keys/key-column.ts';
 import { followed } from '../../engine/run/context.ts';
-import { shown } from '../../engine/format.ts';
-import { unobservedWeight, gramOfItems } from '../../operators/serving/solve-users.ts';
 import { buildLists, defaultLists, queryWeights } from '../../operators/serving/build-lists.ts';
+import type { FactorModel } from '../../operators/serving/factor-model.ts';
 import { listBytes, listsOf } from '../../operators/serving/search.ts';
 import { unitVector } from '../../operators/serving/similar.ts';
+import { unobservedWeight, gramOfItems } from '../../operators/serving/solve-users.ts';
 import { checkOptions, runOptionNames } from '../check-options.ts';
 import type { RunOptions, RunSession } from '../run-session.ts';
 import {
@@ -27,7 +28,6 @@ import {
   probesOf,
   type UsedIndexes,
 } from './served-model.ts';
-import type { FactorModel } from '../../operators/serving/factor-model.ts';
 
 export interface BuildIndexOptions extends RunOptions {
   /** Number of lists; default: 4 times the root of the number of items. */

@@ -1,8 +1,10 @@
 import { UsageError } from '../../engine/errors.ts';
+import { shown } from '../../engine/format.ts';
 import { findId, type Id, type IdValues } from '../../engine/keys/find-id.ts';
 import { shortestFloat32 } from '../../engine/numbers/half.ts';
 import type { ItemNames } from '../../operators/serving/item-names.ts';
 import { type UserRule, sharesOf } from '../../operators/serving/solve-users.ts';
+import type { RunOptions } from '../run-session.ts';
 import {
   givenRow,
   type RatedItem,
@@ -11,10 +13,8 @@ import {
   unsolved,
 } from './fold-in-request.ts';
 import type { RatingsOfUser } from './ratings-of-user.ts';
-import { idsOf, itemRowsOf, type RequestedModel, ruleOf, scoreOf } from './served-model.ts';
-import type { RunOptions } from '../run-session.ts';
-import { shown } from '../../engine/format.ts';
 import { checkId, type NameOptions, nameOf } from './request.ts';
+import { idsOf, itemRowsOf, type RequestedModel, ruleOf, scoreOf } from './served-model.ts';
 
 /** A score and its parts: `base` + Σ share. */
 export interface Explanation {

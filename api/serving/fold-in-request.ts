@@ -1,8 +1,10 @@
 import { UsageError } from '../../engine/errors.ts';
+import { shown } from '../../engine/format.ts';
 import { findId, type Id, type IdValues } from '../../engine/keys/find-id.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { shown } from '../../engine/format.ts';
 import { chooseItems, mergeAscending } from '../../operators/serving/choose-items.ts';
+import type { ItemNames } from '../../operators/serving/item-names.ts';
+import type { Found } from '../../operators/serving/search.ts';
 import {
   type UserRule,
   type FixedItems,
@@ -12,8 +14,6 @@ import {
   searchForUser,
   solveUsers,
 } from '../../operators/serving/solve-users.ts';
-import type { ItemNames } from '../../operators/serving/item-names.ts';
-import type { Found } from '../../operators/serving/search.ts';
 import {
   checkId,
   namedItems,

@@ -1,17 +1,17 @@
 import { DataError } from '../../engine/errors.ts';
-import { keyCount, takeKeys } from '../../engine/keys/key-column.ts';
 import { startPhase } from '../../engine/events.ts';
+import { keyCount, takeKeys } from '../../engine/keys/key-column.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
-import { sortByUser } from '../../operators/ratings/sort-ratings.ts';
-import type { DuplicatePolicy } from '../../operators/tasks/tasks.ts';
 import { type BadRowPolicy } from '../../operators/ratings/rows/select-ratings.ts';
-import { gramOfItems, knownRatings, solveUsers, type UserRule } from '../../operators/serving/solve-users.ts';
+import { sortByUser } from '../../operators/ratings/sort-ratings.ts';
 import { type FactorModel, rowsInMemory } from '../../operators/serving/factor-model.ts';
+import { gramOfItems, knownRatings, solveUsers, type UserRule } from '../../operators/serving/solve-users.ts';
+import type { DuplicatePolicy } from '../../operators/tasks/tasks.ts';
 import type { Dataset } from '../dataset.ts';
 import type { ModelParts } from '../model-parts.ts';
-import { unratedAsOnes } from '../training/unrated-as-ones.ts';
 import { RatingInput } from '../rating-input.ts';
 import type { RunOptions } from '../run-session.ts';
+import { unratedAsOnes } from '../training/unrated-as-ones.ts';
 
 export interface FoldInOptions extends RunOptions {
   /** λ; default: λ of the training, which models of Spark do not contain. */

@@ -1,6 +1,6 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
-import { detectFormat, openSource } from '../../connectors/open-source.ts';
 import { NdjsonSource } from '../../connectors/ndjson/ndjson-source.ts';
+import { detectFormat, openSource } from '../../connectors/open-source.ts';
 import { TextSource } from '../../connectors/text/text-source.ts';
 import { DataError, UsageError } from '../../engine/errors.ts';
 import { type Checked, checkPredicate } from '../../engine/expressions/check.ts';
@@ -17,9 +17,9 @@ import { datasetOf } from '../dataset.ts';
 import { Column } from '../expressions.ts';
 import { parseColumn } from '../parse-column.ts';
 import type { RunOptions } from '../run-session.ts';
-import { ItemFilter } from './request.ts';
-import { itemIdColumn } from './name-columns.ts';
 import type { ServedModel } from './build-index.ts';
+import { itemIdColumn } from './name-columns.ts';
+import { ItemFilter } from './request.ts';
 
 /** Rows of attributes, and the position of each row's item in the model. */
 export interface AttributeRows {

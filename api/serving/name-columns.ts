@@ -2,16 +2,16 @@ import { Schema, type Data, Field, Utf8, vectorFromArray } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
 import type { EventSink } from '../../engine/events.ts';
 import { counted, formatCount } from '../../engine/format.ts';
+import type { JsonObject } from '../../engine/json.ts';
 import type { Id } from '../../engine/keys/find-id.ts';
 import { nearest, spelled } from '../../engine/nearest.ts';
+import type { BatchStream } from '../../engine/stream/stream.ts';
+import { plainValues } from '../../engine/values/plain-values.ts';
+import { RowOperator, sameRows } from '../../operators/dataflow/row-operator.ts';
 import { isNamedLike } from '../../operators/ratings/rows/column-names.ts';
 import { columnNames, fieldOf } from '../../operators/ratings/rows/columns.ts';
 import type { ItemNames } from '../../operators/serving/item-names.ts';
 import type { Dataset } from '../dataset.ts';
-import type { JsonObject } from '../../engine/json.ts';
-import type { BatchStream } from '../../engine/stream/stream.ts';
-import { plainValues } from '../../engine/values/plain-values.ts';
-import { RowOperator, sameRows } from '../../operators/dataflow/row-operator.ts';
 
 /** The columns of a file with the names of items. */
 export interface NameColumns {

@@ -1,8 +1,8 @@
 import { UsageError } from '../../engine/errors.ts';
 import { batchPositions, keysFromVector } from '../../engine/keys/arrow-keys.ts';
-import { KeyLookup } from '../../engine/keys/key-lookup.ts';
 import { fitsKeys, type Id, idAt, keysOfIds } from '../../engine/keys/find-id.ts';
 import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
+import { KeyLookup } from '../../engine/keys/key-lookup.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { andThen, executePlan, type LogicalPlan } from '../../engine/stream/logical-plan.ts';
 import { SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
@@ -10,9 +10,9 @@ import { type Dataset, requireDataset } from '../dataset.ts';
 import { ratedPairsOf } from '../found-columns.ts';
 import type { RunOptions } from '../run-session.ts';
 import { unratedAsOnes } from '../training/unrated-as-ones.ts';
+import type { ServedModel } from './build-index.ts';
 import type { RatedItem } from './fold-in-request.ts';
 import { checkId } from './request.ts';
-import type { ServedModel } from './build-index.ts';
 
 /** A user, and a data set that contains the user's ratings. */
 export interface RatingsOfUser {

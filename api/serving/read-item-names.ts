@@ -1,12 +1,12 @@
 import { type Data, DataType, type RecordBatch, type Schema } from 'apache-arrow';
-import { detectFormat, openSource } from '../../connectors/open-source.ts';
 import type { FileKind } from '../../connectors/files/format-names.ts';
 import { NdjsonSource } from '../../connectors/ndjson/ndjson-source.ts';
+import { detectFormat, openSource } from '../../connectors/open-source.ts';
 import { TextSource } from '../../connectors/text/text-source.ts';
 import { DataError, UsageError } from '../../engine/errors.ts';
+import { shown } from '../../engine/format.ts';
 import { isNullAt, keysFromData, keyTypeOf, refusedIn } from '../../engine/keys/arrow-keys.ts';
 import { keyText } from '../../engine/keys/key-column.ts';
-import { shown } from '../../engine/format.ts';
 import type { Source } from '../../engine/stream/operator.ts';
 import { type ItemNameEntry, ItemNames } from '../../operators/serving/item-names.ts';
 import { checkOptions, runOptionNames } from '../check-options.ts';

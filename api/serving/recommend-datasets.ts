@@ -4,6 +4,7 @@ import { counted, formatCount } from '../../engine/format.ts';
 import { concatKeys } from '../../engine/keys/arrow-keys.ts';
 import { findId, findIds, fitsKeys, type Id, keysOfIds } from '../../engine/keys/find-id.ts';
 import { type KeyColumn, keyCount, takeKeys } from '../../engine/keys/key-column.ts';
+import { sharedArray } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { andThen } from '../../engine/stream/logical-plan.ts';
@@ -30,10 +31,17 @@ import {
   Recommend,
 } from '../../operators/serving/recommend.ts';
 import { indexBytes } from '../../operators/serving/search.ts';
+import {
+  checkSimilarity,
+  type Similarity,
+  similarityModel,
+  withoutThemselves,
+} from '../../operators/serving/similar.ts';
 import { checkOptions } from '../check-options.ts';
 import { type Dataset, datasetOf, requireDataset } from '../dataset.ts';
 import { pairsOf } from '../found-columns.ts';
-import { type IndexOption, placedIndex } from './served-model.ts';
+import type { ServedModel } from './build-index.ts';
+import { withNames } from './name-columns.ts';
 import {
   checkNames,
   checkExclusions,
@@ -47,15 +55,7 @@ import {
   checkCount,
   checkIds,
 } from './request.ts';
-import type { ServedModel } from './build-index.ts';
-import { sharedArray } from '../../engine/partition.ts';
-import {
-  checkSimilarity,
-  type Similarity,
-  similarityModel,
-  withoutThemselves,
-} from '../../operators/serving/similar.ts';
-import { withNames } from './name-columns.ts';
+import { type IndexOption, placedIndex } from './served-model.ts';
 import {
   indexKindOf,
   queryOf,

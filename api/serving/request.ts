@@ -1,9 +1,10 @@
 import { UsageError } from '../../engine/errors.ts';
 import { noEvents } from '../../engine/events.ts';
+import { shown } from '../../engine/format.ts';
 import { findId, type Id, isId, type IdValues } from '../../engine/keys/find-id.ts';
+import type { KeyColumn } from '../../engine/keys/key-column.ts';
 import { oneOf } from '../../engine/nearest.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { shown } from '../../engine/format.ts';
 import {
   chooseItems,
   type ChosenItems,
@@ -24,7 +25,6 @@ import {
   searchIndexed,
   sideSpace,
 } from './served-model.ts';
-import type { KeyColumn } from '../../engine/keys/key-column.ts';
 
 /** An item of a response; `name` if the option `names` has one. */
 export interface RecommendedItem {

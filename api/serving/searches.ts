@@ -1,9 +1,9 @@
 import type { IndexKind } from '../../connectors/model/index-layout.ts';
 import { cancelledBy, UsageError } from '../../engine/errors.ts';
+import type { PartitionRef } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { computeDevice } from '../../engine/run/devices.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
-import type { PartitionRef } from '../../engine/partition.ts';
 import { untilAborted } from '../../engine/waits.ts';
 import {
   type ListIndex,

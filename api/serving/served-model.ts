@@ -1,10 +1,12 @@
 import type { IndexKind, IndexHeader } from '../../connectors/model/index-layout.ts';
+import type { StoredIndex } from '../../connectors/model/item-index-file.ts';
+import { UsageError } from '../../engine/errors.ts';
+import { shown } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { findId, type Id, type IdForm, type IdValues, idValues } from '../../engine/keys/find-id.ts';
 import { sharedCopy } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { type FactorModel, type ItemRows, rowsInMemory } from '../../operators/serving/factor-model.ts';
-import { type UserRule, userRule } from '../../operators/serving/solve-users.ts';
 import type {
   PlacedLists,
   Found,
@@ -12,11 +14,9 @@ import type {
   SearchSpace,
   ListIndex,
 } from '../../operators/serving/search.ts';
+import { type UserRule, userRule } from '../../operators/serving/solve-users.ts';
 import type { RequestSession, RunOptions } from '../run-session.ts';
 import type { Searches } from './searches.ts';
-import type { StoredIndex } from '../../connectors/model/item-index-file.ts';
-import { UsageError } from '../../engine/errors.ts';
-import { shown } from '../../engine/format.ts';
 
 /** The parts of a model that requests for single users and items use. */
 export interface RequestedModel {

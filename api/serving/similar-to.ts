@@ -1,11 +1,12 @@
 import type { IndexKind } from '../../connectors/model/index-layout.ts';
 import { UsageError } from '../../engine/errors.ts';
-import { findId, type Id } from '../../engine/keys/find-id.ts';
 import { shown } from '../../engine/format.ts';
+import { findId, type Id } from '../../engine/keys/find-id.ts';
 import type { Found } from '../../operators/serving/search.ts';
 import { checkSimilarity, type Similarity, unitVector } from '../../operators/serving/similar.ts';
 import { checkOptions, runOptionNames } from '../check-options.ts';
 import type { RunOptions } from '../run-session.ts';
+import { checkNames, nameOf, checkCount, checkedId, type NameOptions } from './request.ts';
 import {
   checkIndexUse,
   type IndexOption,
@@ -15,7 +16,6 @@ import {
   searchIndexed,
   similarSpace,
 } from './served-model.ts';
-import { checkNames, nameOf, checkCount, checkedId, type NameOptions } from './request.ts';
 
 /** Options of `Model.similar`. */
 export interface SimilarTo extends SimilarOptions, RunOptions {

@@ -1,8 +1,8 @@
+import type { JsonObject } from '../../engine/json.ts';
 import { type ExecutionContext, followed } from '../../engine/run/context.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { Scope } from '../../engine/run/scope.ts';
 import type { ContinuedAls } from '../../operators/als/sort.ts';
-import type { JsonObject } from '../../engine/json.ts';
 import { dataBytes } from '../../operators/planner/memory-budget.ts';
 import type { FitRun } from '../../operators/training/fit.ts';
 import type { Dataset } from '../dataset.ts';

@@ -1,7 +1,9 @@
-import type { ExecutionContext } from '../../engine/run/context.ts';
+import type { JsonObject } from '../../engine/json.ts';
 import { withMeasures } from '../../engine/plan/physical-plan.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { weightJson } from '../../operators/als/implicit/rating-weight.ts';
+import type { TrainingWarning } from '../../operators/evaluation/model-warnings.ts';
 import { BAD_ROWS } from '../../operators/ratings/rows/select-ratings.ts';
-import { LostTrainingError } from './lost-training.ts';
 import {
   judge,
   judgeCourse,
@@ -9,15 +11,13 @@ import {
   reportWarnings,
   type EndedTraining,
 } from '../../operators/training/ended-training.ts';
-import type { JsonObject } from '../../engine/json.ts';
 import type { RatedRows } from '../histories.ts';
 import { Model } from '../model.ts';
 import type { RatingInput } from '../rating-input.ts';
-import type { RunSession } from '../run-session.ts';
 import type { ResumedFrom } from '../reports/training-report.ts';
 import type { TrainingReport } from '../reports/training-report.ts';
-import type { TrainingWarning } from '../../operators/evaluation/model-warnings.ts';
-import { weightJson } from '../../operators/als/implicit/rating-weight.ts';
+import type { RunSession } from '../run-session.ts';
+import { LostTrainingError } from './lost-training.ts';
 
 /** The facts about a training that its algorithm does not know. */
 export interface TrainingOrigin {

@@ -5,11 +5,12 @@ import { sharedArray } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { hostDevice, planDevices } from '../../engine/run/devices.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
-import { readWeight, weightedRatings } from '../../operators/als/implicit/rating-weight.ts';
 import { type SizedAlsParams, sizedParams } from '../../operators/als/als-params.ts';
+import { readWeight, weightedRatings } from '../../operators/als/implicit/rating-weight.ts';
 import { checkAlsParams } from '../../operators/als/params.ts';
 import { planAls } from '../../operators/als/plan/plan-als.ts';
 import { trainAls } from '../../operators/als/train.ts';
+import type { DampedMeans } from '../../operators/evaluation/rating-facts.ts';
 import { namesOf } from '../../operators/params/table.ts';
 import { requireBudget } from '../../operators/planner/memory-budget.ts';
 import { widenRatings } from '../../operators/ratings/ids/relabel.ts';
@@ -28,7 +29,6 @@ import { ExplainedPlan } from './plans/explained-plan.ts';
 import { trainedModel } from './trained-model.ts';
 import { unratedAsOnes } from './unrated-as-ones.ts';
 import type { UpdateOptions } from './update-options.ts';
-import type { DampedMeans } from '../../operators/evaluation/rating-facts.ts';
 
 /** Most steps of conjugate gradients. They end earlier when float32 precision allows no further progress. */
 const STEPS = 30;

@@ -1,8 +1,8 @@
 import { CapacityError, DataError, DivergedError, throwIfAborted, UsageError } from '../../engine/errors.ts';
 import { noEvents, startPhase } from '../../engine/events.ts';
 import { shown } from '../../engine/format.ts';
-import type { Baselines, PairErrors } from '../../operators/evaluation/rating-facts.ts';
 import { parseMetric } from '../../operators/evaluation/ranking/ranking-metrics.ts';
+import type { Baselines, PairErrors } from '../../operators/evaluation/rating-facts.ts';
 import { checkOptions, checkSeed, runOptionNames } from '../check-options.ts';
 import { type Dataset, requireDataset, type TrainTest } from '../dataset.ts';
 import type { FitOptions } from '../fit-options.ts';

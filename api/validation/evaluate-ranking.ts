@@ -1,7 +1,7 @@
 import { DataError, UsageError } from '../../engine/errors.ts';
+import { shown } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { shown } from '../../engine/format.ts';
 import { andThen, runInto } from '../../engine/stream/logical-plan.ts';
 import type { RankedTraining, TrainingWarning } from '../../operators/evaluation/model-warnings.ts';
 import {

@@ -1,10 +1,10 @@
+import { UsageError } from '../../engine/errors.ts';
+import { shown } from '../../engine/format.ts';
+import { RANKED_USERS } from '../../operators/evaluation/ranking/ranked-pairs.ts';
 import type { ChosenMetric, RankingBaseline } from '../../operators/evaluation/ranking/ranking-metrics.ts';
 import type { BadRowPolicy } from '../../operators/ratings/rows/select-ratings.ts';
 import type { Dataset } from '../dataset.ts';
 import type { RunOptions } from '../run-session.ts';
-import { UsageError } from '../../engine/errors.ts';
-import { RANKED_USERS } from '../../operators/evaluation/ranking/ranked-pairs.ts';
-import { shown } from '../../engine/format.ts';
 
 export interface RankingOptions extends RunOptions, RankUsersOption {
   /** Lengths k of the lists for precision, recall and others, 1 to 10,000. Default 10. */

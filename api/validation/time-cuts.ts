@@ -1,7 +1,7 @@
 import { DataError } from '../../engine/errors.ts';
 import { counted } from '../../engine/format.ts';
-import { type LogicalPlan, runInto } from '../../engine/stream/logical-plan.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
+import { type LogicalPlan, runInto } from '../../engine/stream/logical-plan.ts';
 import { splitBounds } from '../../operators/splits/random-split.ts';
 import { extended, LEVELS, numberOf, timeHistogram } from '../../operators/splits/time-split.ts';
 

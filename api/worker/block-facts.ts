@@ -1,10 +1,10 @@
 import { UsageError } from '../../engine/errors.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { computeDevice } from '../../engine/run/devices.ts';
-import { MAXIMUM_FORMED_RANK } from '../../operators/params/common.ts';
-import type { RatingBlock } from '../../operators/ratings/ratings.ts';
 import { chunkLimit } from '../../operators/als/rows/row-solver.ts';
+import { MAXIMUM_FORMED_RANK } from '../../operators/params/common.ts';
 import { blockBytes, factorBytes } from '../../operators/planner/sizes.ts';
+import type { RatingBlock } from '../../operators/ratings/ratings.ts';
 import { equationColumns } from '../../operators/tasks/equation-tasks.ts';
 
 export type Side = 'users' | 'items';

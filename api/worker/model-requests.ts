@@ -1,11 +1,11 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
 import { ByteCursor } from '../../connectors/compression/byte-cursor.ts';
 import { UsageError } from '../../engine/errors.ts';
+import { shown } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { keysFromVector } from '../../engine/keys/arrow-keys.ts';
 import { type Id, idValues } from '../../engine/keys/find-id.ts';
 import { keyCount } from '../../engine/keys/key-column.ts';
-import { shown } from '../../engine/format.ts';
 import { RowStream } from '../../engine/stream/ipc-bytes.ts';
 import { batchStream } from '../../engine/stream/stream.ts';
 import type { Dataset } from '../dataset.ts';

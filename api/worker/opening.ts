@@ -1,7 +1,7 @@
 import type { ByteCursor } from '../../connectors/compression/byte-cursor.ts';
 import { UsageError } from '../../engine/errors.ts';
-import type { JsonObject } from '../../engine/json.ts';
 import { shown } from '../../engine/format.ts';
+import type { JsonObject } from '../../engine/json.ts';
 import type { AlsParams, SizedAlsParams } from '../../operators/als/als-params.ts';
 import type { SparkStart } from '../../operators/als/start.ts';
 import type { Model } from '../model.ts';

@@ -1,9 +1,9 @@
 import { ByteCursor } from '../../connectors/compression/byte-cursor.ts';
+import { isDiskFull } from '../../connectors/output/new-file.ts';
 import { UsageError, FactorFlowError } from '../../engine/errors.ts';
 import type { ProgressEvent } from '../../engine/events.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { explain } from '../../engine/plan/explain.ts';
-import { isDiskFull } from '../../connectors/output/new-file.ts';
 
 /** The connection between a worker and its parent process: bytes in, frames out. */
 export interface ParentLink {

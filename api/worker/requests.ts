@@ -1,9 +1,9 @@
 import type { ByteCursor } from '../../connectors/compression/byte-cursor.ts';
 import { CancelledError, UsageError } from '../../engine/errors.ts';
-import type { JsonObject } from '../../engine/json.ts';
 import { shown } from '../../engine/format.ts';
-import { objectOf } from './opening.ts';
+import type { JsonObject } from '../../engine/json.ts';
 import type { RatingSums, Side } from './block-facts.ts';
+import { objectOf } from './opening.ts';
 
 /** Most bytes of a request's header: it may have a list of ids, or the metadata of a model. */
 const LONGEST_HEADER = 1 << 26;

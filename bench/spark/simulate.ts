@@ -6,15 +6,14 @@
  */
 import { parseArgs } from 'node:util';
 import { ALS } from '../../api/training/als.ts';
+import { bytesOfBlock, bytesOfEquations } from '../../api/worker/block-facts.ts';
 import { sizedParams } from '../../operators/als/als-params.ts';
 import { costOf } from '../../operators/als/plan/cost.ts';
 import { usualGrid, alsProblem } from '../../operators/als/plan/problem.ts';
-import { equationColumns } from '../../operators/tasks/equation-tasks.ts';
 import { assumedDevices } from '../../operators/planner/device-rates.ts';
-import { bytesOfBlock, bytesOfEquations } from '../../api/worker/block-facts.ts';
 import { baseBytes } from '../../operators/planner/memory-budget.ts';
-
 import { blockLimit, factorBytes } from '../../operators/planner/sizes.ts';
+import { equationColumns } from '../../operators/tasks/equation-tasks.ts';
 
 /**
  * Measured on one machine with two executors (bench/results, `spark-exchange`): seconds of a stage, and a

@@ -1,7 +1,7 @@
+import { FlatTable } from '../../connectors/arrow/flat-table.ts';
 import { footerBlocks, messageMetadata, verifyFooter } from '../../connectors/arrow/verify-metadata.ts';
 import { type RangedFile, problem } from '../remote-file.ts';
 import { type ArrowField, arrowFields } from './arrow-fields.ts';
-import { FlatTable } from '../../connectors/arrow/flat-table.ts';
 
 /** Rows `from` .. `to - 1` of one batch, which hold the rows of the file from `first` on. */
 export interface ArrowPiece {

@@ -1,7 +1,7 @@
 import { checkOptions } from '../../api/check-options.ts';
 import { UsageError } from '../../engine/errors.ts';
-import { type Id, isId } from '../../engine/keys/find-id.ts';
 import { shown } from '../../engine/format.ts';
+import { type Id, isId } from '../../engine/keys/find-id.ts';
 import { ItemNames } from '../../operators/serving/item-names.ts';
 import { addressOf, type Fetch, problem, RemoteFile } from '../remote-file.ts';
 import { ArrowNames } from './arrow-names.ts';

@@ -1,10 +1,10 @@
 import type { ExitCode } from '../../engine/errors.ts';
 import type { EventSink, JsonObject, Profile } from '../../index.ts';
-import type { Report } from '../page/page.ts';
 import { flagName, type Options, type Values } from '../options/option.ts';
 import type { commonOptions } from '../options/output-options.ts';
-import type { CommandFiles, NamedPath } from '../output/check-collisions.ts';
 import { type RawValues, readValues } from '../options/read-values.ts';
+import type { CommandFiles, NamedPath } from '../output/check-collisions.ts';
+import type { Report } from '../page/page.ts';
 
 /** A word of the command line that is not a flag. */
 export interface Positional {

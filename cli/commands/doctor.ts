@@ -1,14 +1,14 @@
-import { UsageError } from '../../engine/errors.ts';
-import { formatBytes } from '../../engine/format.ts';
-import { defineCommand, words } from './command.ts';
 import { bounds } from '../../api/check-objects.ts';
 import { describeMachine, type Machine, type WebGpuFacts, webGpuFacts } from '../../api/inspect/machine.ts';
-import { facts } from '../report/facts.ts';
+import { UsageError } from '../../engine/errors.ts';
+import { formatBytes } from '../../engine/format.ts';
 import { columnOptions } from '../options/data/data-options.ts';
 import { choice, listOf, option, toggle, wholeNumber } from '../options/kinds.ts';
 import { grouped, refuseFlags } from '../options/option.ts';
 import { commonOptions } from '../options/output-options.ts';
 import { tables } from '../options/training/param-options.ts';
+import { facts } from '../report/facts.ts';
+import { defineCommand, words } from './command.ts';
 
 /** Whole numbers separated by commas. */
 const ranksOption = {

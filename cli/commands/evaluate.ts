@@ -9,8 +9,13 @@ import type {
   Session,
   RankingEvaluation,
 } from '../../index.ts';
-import { type CommandResult, defineCommand, modelFolder, words } from './command.ts';
+import { badRowsOption, columnOptions, readOptions } from '../options/data/data-options.ts';
+import { checkRanking, rankingOptions, rankingSettings } from '../options/data/ranking-options.ts';
+import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
 import type { Values } from '../options/option.ts';
+import { commonOptions, profileOption, reportOption, traceOption } from '../options/output-options.ts';
+import { trainingOptions } from '../options/training/training-options.ts';
+import { facts } from '../report/facts.ts';
 import {
   besideMeans,
   isVerdict,
@@ -18,14 +23,9 @@ import {
   namedBaselines,
   rankedUsersText,
 } from '../report/measured.ts';
-import { facts } from '../report/facts.ts';
-import { knownRows, openSession, readNamed, readWhole } from '../sessions/open-session.ts';
-import { badRowsOption, columnOptions, readOptions } from '../options/data/data-options.ts';
-import { machineOptions, parquetBackendOption } from '../options/machine-options.ts';
-import { checkRanking, rankingOptions, rankingSettings } from '../options/data/ranking-options.ts';
-import { commonOptions, profileOption, reportOption, traceOption } from '../options/output-options.ts';
-import { trainingOptions } from '../options/training/training-options.ts';
 import { nameFlags } from '../report/name-flags.ts';
+import { knownRows, openSession, readNamed, readWhole } from '../sessions/open-session.ts';
+import { type CommandResult, defineCommand, modelFolder, words } from './command.ts';
 
 const options = {
   ...columnOptions,

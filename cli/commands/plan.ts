@@ -1,20 +1,20 @@
+import { parseSize } from '../../api/sizes.ts';
+import type { AssumedDevice } from '../../api/training/plans/plan-of-problem.ts';
 import { UsageError } from '../../engine/errors.ts';
 import type { PhysicalPlan } from '../../index.ts';
-import { type CommandContext, defineCommand, inputFiles, words } from './command.ts';
-import { openSession } from '../sessions/open-session.ts';
 import { text, toggle, wholeNumber } from '../options/kinds.ts';
-import { algorithmOf, givenParams } from '../options/training/param-options.ts';
-import { reportOption } from '../options/output-options.ts';
 import { grouped, type Values, refuseFlags } from '../options/option.ts';
+import { reportOption } from '../options/output-options.ts';
+import { algorithmOf, givenParams } from '../options/training/param-options.ts';
 import {
   fitCheckpoints,
   checkTraining,
   initModelOption,
   trainingOptions,
 } from '../options/training/training-options.ts';
+import { openSession } from '../sessions/open-session.ts';
 import { trainerOf, trainingSets } from '../sessions/trainer.ts';
-import { parseSize } from '../../api/sizes.ts';
-import type { AssumedDevice } from '../../api/training/plans/plan-of-problem.ts';
+import { type CommandContext, defineCommand, inputFiles, words } from './command.ts';
 
 const counts = { least: 1, most: Number.MAX_SAFE_INTEGER };
 

@@ -1,6 +1,6 @@
 import { isatty } from 'node:tty';
-import { UsageError } from '../../engine/errors.ts';
 import { parseSize } from '../../api/sizes.ts';
+import { UsageError } from '../../engine/errors.ts';
 import { textOf } from '../options/kinds.ts';
 import { machineOptions, memoryBudgetOption, spillDirOption } from '../options/machine-options.ts';
 import type { Option } from '../options/option.ts';

@@ -1,5 +1,3 @@
-import { DeviceLostError, throwIfAborted, UsageError } from '../../engine/errors.ts';
-import { startPhase } from '../../engine/events.ts';
 import {
   type CheckedCard,
   type CheckedGpu,
@@ -7,10 +5,12 @@ import {
   openCard,
   runCheck,
 } from '../../api/devices/checked-card.ts';
+import { DeviceLostError, throwIfAborted, UsageError } from '../../engine/errors.ts';
+import { startPhase } from '../../engine/events.ts';
+import { counted } from '../../engine/format.ts';
+import type { JsonObject } from '../../index.ts';
 import type { CommandContext, CommandResult } from '../commands/command.ts';
 import { nearestFlag } from '../options/option.ts';
-import type { JsonObject } from '../../index.ts';
-import { counted } from '../../engine/format.ts';
 import { seconds3 } from '../progress/phrases.ts';
 
 export interface CheckRequest {

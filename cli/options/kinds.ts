@@ -1,5 +1,5 @@
-import { UsageError } from '../../engine/errors.ts';
 import { parseSize } from '../../api/sizes.ts';
+import { UsageError } from '../../engine/errors.ts';
 import { listed as list, type OneOrTwo } from '../../operators/params/table.ts';
 import type { Option } from './option.ts';
 

@@ -1,5 +1,5 @@
-import { checkDevice, type DeviceRequest } from '../../api/devices/device-request.ts';
 import { choices } from '../../api/check-objects.ts';
+import { checkDevice, type DeviceRequest } from '../../api/devices/device-request.ts';
 import { choice, size, text, wholeNumber } from './kinds.ts';
 import { grouped, type Option } from './option.ts';
 

@@ -1,7 +1,7 @@
-import { grouped } from './option.ts';
 import { choices } from '../../api/check-objects.ts';
 import { choice, listOf, text, toggle } from './kinds.ts';
 import { machineOptions, parquetBackendOption } from './machine-options.ts';
+import { grouped } from './option.ts';
 
 /** Flags of every command. */
 export const commonOptions = {

@@ -1,8 +1,8 @@
+import { fileProblem, messageOf } from '../../connectors/files/file-problem.ts';
 import { UsageError } from '../../engine/errors.ts';
+import { readRegular } from '../../engine/regular-file.ts';
 import { shown } from './kinds.ts';
 import { flagName, type Options, type Values, nearestFlag } from './option.ts';
-import { fileProblem, messageOf } from '../../connectors/files/file-problem.ts';
-import { readRegular } from '../../engine/regular-file.ts';
 
 /** The words of a command line by flag, before parsing. */
 export interface RawValues {

@@ -1,5 +1,5 @@
-import { document, element, svgElement, table } from './document.ts';
 import { Plot } from '../generated/charts.js';
+import { document, element, svgElement, table } from './document.ts';
 
 /** One quantity of a chart, distinguished not only by colour. */
 export interface Series {

@@ -1,11 +1,11 @@
+import { describeMachine } from '../../api/inspect/machine.ts';
+import { writeWholeFile } from '../../api/output/whole-file.ts';
+import type { ProfileReport } from '../../api/reports/profile.ts';
+import { publicPath } from '../../engine/errors.ts';
 import { withoutControls, formatBytes } from '../../engine/format.ts';
 import { element, factList, table } from './document.ts';
 import { figure, type Chart, barChart } from './figure.ts';
 import { GENERATOR, isReport } from './report-file.ts';
-import { writeWholeFile } from '../../api/output/whole-file.ts';
-import type { ProfileReport } from '../../api/reports/profile.ts';
-import { publicPath } from '../../engine/errors.ts';
-import { describeMachine } from '../../api/inspect/machine.ts';
 
 /** Writes the page, with the parts that all pages have: time, machine, command. Completely or not at all. */
 export async function writeReport(

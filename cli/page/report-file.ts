@@ -1,7 +1,7 @@
 import { closeSync, readSync } from 'node:fs';
+import { checkWholeFile } from '../../api/output/whole-file.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { openRegular } from '../../engine/regular-file.ts';
-import { checkWholeFile } from '../../api/output/whole-file.ts';
 
 /** Identifies a report of this program; it is in the first bytes of each. */
 export const GENERATOR = '<meta name="generator" content="factorflow">';

@@ -1,8 +1,8 @@
 import cliProgress from 'cli-progress';
 import { withoutControls } from '../../engine/format.ts';
 import { Phases } from './lines.ts';
-import { barText, iterationText, type PhaseState, warningText } from './phrases.ts';
 import type { Progress } from './open-progress.ts';
+import { barText, iterationText, type PhaseState, warningText } from './phrases.ts';
 
 interface Payload {
   readonly state: PhaseState;

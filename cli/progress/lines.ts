@@ -1,6 +1,6 @@
-import { endText, iterationText, startText, warningText, type PhaseState } from './phrases.ts';
-import type { Progress } from './open-progress.ts';
 import type { ProgressEvent } from '../../index.ts';
+import type { Progress } from './open-progress.ts';
+import { endText, iterationText, startText, warningText, type PhaseState } from './phrases.ts';
 
 /** Prints a line at the start and end of each phase, and for each iteration; for logs and pipes. */
 export function lineProgress(write: (line: string) => void): Progress {

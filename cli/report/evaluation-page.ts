@@ -1,11 +1,11 @@
 import type { Model } from '../../api/model.ts';
 import { formatCount } from '../../engine/format.ts';
 import type { Evaluation, RankingEvaluation } from '../../index.ts';
+import { trainingOptions } from '../options/training/training-options.ts';
 import type { Report } from '../page/page.ts';
 import { errorsSection } from '../page/sections/errors.ts';
 import { rankingSection } from '../page/sections/ranking.ts';
 import { ratingsSection } from '../page/sections/ratings.ts';
-import { trainingOptions } from '../options/training/training-options.ts';
 import { nameFlags } from './name-flags.ts';
 import { evaluationVerdict, rankingVerdict } from './verdict.ts';
 

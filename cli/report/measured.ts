@@ -1,3 +1,4 @@
+import { formatCount } from '../../engine/format.ts';
 import type {
   Evaluation,
   RankingEvaluation,
@@ -5,7 +6,6 @@ import type {
   EventSink,
   TuningBaselines,
 } from '../../index.ts';
-import { formatCount } from '../../engine/format.ts';
 
 /** Parts of evaluations and training reports that several texts and pages use. */
 export type Baselines = NonNullable<Evaluation['baselines']>;

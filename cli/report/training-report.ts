@@ -1,10 +1,13 @@
+import { readFileSync } from 'node:fs';
 import type { Model } from '../../api/model.ts';
 import { type TrainingReport, comparedMemory } from '../../api/reports/training-report.ts';
-import type { WriteSummary } from '../output/write-output.ts';
 import { counted, formatBytes, formatCount } from '../../engine/format.ts';
 import type { JsonObject } from '../../index.ts';
 import type { CommandResult } from '../commands/command.ts';
 import type { Options } from '../options/option.ts';
+import type { WriteSummary } from '../output/write-output.ts';
+import { seconds3 } from '../progress/phrases.ts';
+import { facts } from './facts.ts';
 import {
   besideMeans,
   isVerdict,
@@ -12,10 +15,7 @@ import {
   heldOutRankingFacts,
   heldOutRankingJson,
 } from './measured.ts';
-import { facts } from './facts.ts';
 import { nameFlags } from './name-flags.ts';
-import { seconds3 } from '../progress/phrases.ts';
-import { readFileSync } from 'node:fs';
 
 export interface TrainedRun {
   readonly model: Model;

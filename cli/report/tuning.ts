@@ -1,11 +1,11 @@
 import { textTable } from '../../api/inspect/text-table.ts';
+import { formatCount } from '../../engine/format.ts';
 import type { JsonObject, Trial, Tuning } from '../../index.ts';
 import { flagName, type Options } from '../options/option.ts';
-import { formatCount } from '../../engine/format.ts';
-import { nameFlags } from './name-flags.ts';
-import { searchBaselines, heldOutRankingFacts } from './measured.ts';
-import { facts } from './facts.ts';
 import { seconds3 } from '../progress/phrases.ts';
+import { facts } from './facts.ts';
+import { searchBaselines, heldOutRankingFacts } from './measured.ts';
+import { nameFlags } from './name-flags.ts';
 
 /** The rows of the table of a search. */
 export type Tried = Pick<Tuning, 'trials' | 'baselines'>;

@@ -1,7 +1,7 @@
 import { formatBytes, formatCount } from '../../engine/format.ts';
 import type { Evaluation, Trial, TrainingReport } from '../../index.ts';
-import { type Baselines, type MetricValues, besideMeans } from './measured.ts';
 import type { Verdict } from '../page/page.ts';
+import { type Baselines, type MetricValues, besideMeans } from './measured.ts';
 
 /** Smaller relative differences count as equal. */
 const LEAST_DIFFERENCE = 0.0005;

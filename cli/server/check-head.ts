@@ -1,10 +1,10 @@
-import { BlockList, isIP } from 'node:net';
+import { createHash, timingSafeEqual } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
+import { BlockList, isIP } from 'node:net';
 import { UsageError } from '../../engine/errors.ts';
+import { readRegular } from '../../engine/regular-file.ts';
 import { shown } from '../options/kinds.ts';
 import { HttpError } from './http-error.ts';
-import { createHash, timingSafeEqual } from 'node:crypto';
-import { readRegular } from '../../engine/regular-file.ts';
 
 export interface Access {
   /** The address that the server listens at, or its name. */

@@ -1,5 +1,5 @@
-import { UsageError } from '../../engine/errors.ts';
 import { parseColumn } from '../../api/parse-column.ts';
+import { UsageError } from '../../engine/errors.ts';
 import type { ItemFilter, ItemFilters } from '../../index.ts';
 import type { LoadedModel } from './loaded-model.ts';
 

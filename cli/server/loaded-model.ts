@@ -1,13 +1,13 @@
-import { HttpError } from './http-error.ts';
-import type { Exclusions, Id, ItemFilters, ItemNames, Model, EventSink, Session } from '../../index.ts';
-import type { IndexUse } from '../../api/serving/served-model.ts';
-import { jsonId } from '../report/recommendations.ts';
 import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Dataset } from '../../api/dataset.ts';
+import type { IndexUse } from '../../api/serving/served-model.ts';
 import { DataError } from '../../engine/errors.ts';
 import { readRegular } from '../../engine/regular-file.ts';
+import type { Exclusions, Id, ItemFilters, ItemNames, Model, EventSink, Session } from '../../index.ts';
+import { jsonId } from '../report/recommendations.ts';
+import { HttpError } from './http-error.ts';
 
 /** A model that is loaded and prepared, with the data that belong to it. */
 export interface LoadedModel {

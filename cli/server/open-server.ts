@@ -1,6 +1,4 @@
 import { lookup } from 'node:dns/promises';
-import type { IncomingMessage, Server } from 'node:http';
-import type { Readable } from 'node:stream';
 import type {
   fastify,
   FastifyInstance,
@@ -9,16 +7,18 @@ import type {
   FastifyHttpOptions,
   RawServerDefault,
 } from 'fastify';
+import { readFileSync } from 'node:fs';
+import type { IncomingMessage, Server } from 'node:http';
+import type { Readable } from 'node:stream';
+import { setImmediate as polled, setTimeout as pause } from 'node:timers/promises';
 import { UsageError } from '../../engine/errors.ts';
-import { apiPage, openApi, ownPages } from './open-api.ts';
 import { type Access, headCheck } from './check-head.ts';
 import { HttpError, refusalOf } from './http-error.ts';
+import type { ServedModels } from './loaded-model.ts';
 import type { Metrics } from './metrics.ts';
+import { apiPage, openApi, ownPages } from './open-api.ts';
 import { type ServerLimits, Requests, Transfers } from './requests.ts';
 import { routes } from './routes.ts';
-import type { ServedModels } from './loaded-model.ts';
-import { setImmediate as polled, setTimeout as pause } from 'node:timers/promises';
-import { readFileSync } from 'node:fs';
 
 export interface ServerOptions extends ServerLimits, Access {
   readonly port: number;

@@ -1,10 +1,10 @@
+import { createHash } from 'node:crypto';
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import { CancelledError } from '../../engine/errors.ts';
 import { reportError } from '../report/report-error.ts';
 import type { LoadedModel, ServedModels } from './loaded-model.ts';
 import type { Metrics } from './metrics.ts';
-import { createHash } from 'node:crypto';
-import { readdir, stat } from 'node:fs/promises';
-import { join } from 'node:path';
 
 /** Loads tried in a row when the folder changes during a load. */
 const MOST_ATTEMPTS = 3;

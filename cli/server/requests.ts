@@ -1,8 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { HttpError } from './http-error.ts';
-import { readId, readObject, type Route } from './route.ts';
-import type { ServedModels } from './loaded-model.ts';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { HttpError } from './http-error.ts';
+import type { ServedModels } from './loaded-model.ts';
+import { readId, readObject, type Route } from './route.ts';
 
 export interface ServerLimits {
   /** Most requests to the model at a time. */

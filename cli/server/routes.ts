@@ -1,5 +1,5 @@
-import { UsageError } from '../../engine/errors.ts';
 import type { RatedItem } from '../../api/serving/fold-in-request.ts';
+import { UsageError } from '../../engine/errors.ts';
 import type { Id, JsonObject, UserRecommendations } from '../../index.ts';
 import { HttpError } from './http-error.ts';
 import { filterOf } from './item-filter.ts';

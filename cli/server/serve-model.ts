@@ -3,11 +3,11 @@ import { collectGarbage } from '../../engine/threads/collect-garbage.ts';
 import type { EventSink } from '../../index.ts';
 import { reportError } from '../report/report-error.ts';
 import { isLoopback } from './check-head.ts';
-import { folderState, Reloading } from './reloading.ts';
 import { loadFastify } from './load-fastify.ts';
 import { loadModel, type ModelData, ServedModels } from './loaded-model.ts';
 import { Metrics } from './metrics.ts';
 import { openServer, type ServerOptions } from './open-server.ts';
+import { folderState, Reloading } from './reloading.ts';
 
 export interface ServeOptions extends Omit<ServerOptions, 'onFailure'> {
   readonly data: Omit<ModelData, 'signal'>;

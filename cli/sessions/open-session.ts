@@ -1,10 +1,10 @@
-import type { OpeningDevices } from '../../api/devices/open-devices.ts';
-import type { DeviceRequest } from '../../api/devices/device-request.ts';
 import type { Dataset } from '../../api/dataset.ts';
-import type { CommandContext } from '../commands/command.ts';
-import type { Session } from '../../api/session.ts';
+import type { DeviceRequest } from '../../api/devices/device-request.ts';
+import type { OpeningDevices } from '../../api/devices/open-devices.ts';
 import type { SessionOptions } from '../../api/session-options.ts';
+import type { Session } from '../../api/session.ts';
 import type { EventSink } from '../../index.ts';
+import type { CommandContext } from '../commands/command.ts';
 import {
   type ColumnValues,
   type RowValues,

@@ -1,6 +1,6 @@
 import type { Dataset, TrainTest } from '../../api/dataset.ts';
-import type { NamedPart } from '../../api/write-parts.ts';
 import type { Session } from '../../api/session.ts';
+import type { NamedPart } from '../../api/write-parts.ts';
 import type { CommandContext } from '../commands/command.ts';
 import type { ColumnValues, ReadValues } from '../options/data/data-options.ts';
 import type { SplitValues } from '../options/data/held-out-options.ts';

@@ -1,15 +1,15 @@
-import type { ALS } from '../../api/training/als.ts';
 import type { Dataset } from '../../api/dataset.ts';
-import type { Model } from '../../api/model.ts';
 import type { FitOptions } from '../../api/fit-options.ts';
+import type { Model } from '../../api/model.ts';
 import type { RatingOptions, RatingInput as Input } from '../../api/rating-input.ts';
 import type { Session } from '../../api/session.ts';
-import type { SGD } from '../../api/training/sgd.ts';
-import type { CommandContext } from '../commands/command.ts';
+import type { ALS } from '../../api/training/als.ts';
 import type { TrainerOptions } from '../../api/training/choose-trainer.ts';
+import type { SGD } from '../../api/training/sgd.ts';
+import type { UpdateOptions } from '../../api/training/update-options.ts';
+import type { CommandContext } from '../commands/command.ts';
 import { algorithmOf, givenParams } from '../options/training/param-options.ts';
 import type { TrainingValues } from '../options/training/training-options.ts';
-import type { UpdateOptions } from '../../api/training/update-options.ts';
 import { knownRows, readNamed, withoutRepeats } from './open-session.ts';
 import { heldOutParts } from './split-parts.ts';
 

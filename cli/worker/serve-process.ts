@@ -1,12 +1,12 @@
-import type { JsonObject } from '../../index.ts';
-import type { SessionOptions } from '../../api/session-options.ts';
-import { CancelledError, FactorFlowError } from '../../engine/errors.ts';
 import { packageInfo } from '../../api/package-info.ts';
+import type { SessionOptions } from '../../api/session-options.ts';
+import { ParentInput } from '../../api/worker/parent-input.ts';
+import { isHostError } from '../../api/worker/parent-link.ts';
+import { writeStandard } from '../../connectors/output/standard-output.ts';
+import { CancelledError, FactorFlowError } from '../../engine/errors.ts';
+import type { JsonObject } from '../../index.ts';
 import { reportError } from '../report/report-error.ts';
 import { trainingJson, peakMemoryBytes } from '../report/training-report.ts';
-import { isHostError } from '../../api/worker/parent-link.ts';
-import { ParentInput } from '../../api/worker/parent-input.ts';
-import { writeStandard } from '../../connectors/output/standard-output.ts';
 
 /** Serves the parent process over stdin and stdout. An error is rethrown after its frame was sent. */
 export async function serveProcess(

@@ -12,11 +12,11 @@ import {
   type OpenFile,
 } from '../files/file-set-source.ts';
 import { arrowExtensions } from '../files/format-names.ts';
-import type { FolderColumns } from '../folders/folder-columns.ts';
 import { inputName, isUrl, STANDARD_STREAM } from '../files/path-kinds.ts';
 import { fileSize, firstBytes, storedBytes } from '../files/stored-bytes.ts';
-import { headOfUrl } from '../http/stream-url.ts';
+import type { FolderColumns } from '../folders/folder-columns.ts';
 import type { UrlVersions } from '../http/request.ts';
+import { headOfUrl } from '../http/stream-url.ts';
 import { fileMessages, messageSizes } from './file-messages.ts';
 import { IpcDecoder } from './ipc-decoder.ts';
 import { FILE_MAGIC, ipcMessages, type IpcMessage } from './ipc-messages.ts';

@@ -1,14 +1,14 @@
 import { RecordBatchReader, RecordBatchStreamWriter } from 'apache-arrow';
-import { closeReader } from '../../engine/regular-file.ts';
 import { DataError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
-import { messageOf } from '../files/file-problem.ts';
-import type { UrlVersions } from '../http/request.ts';
-import { openRandomAccess, type RandomAccess, readExactly } from '../files/random-access.ts';
+import { closeReader } from '../../engine/regular-file.ts';
 import { KeptBytes } from '../../engine/stream/ipc-bytes.ts';
+import { messageOf } from '../files/file-problem.ts';
+import { openRandomAccess, type RandomAccess, readExactly } from '../files/random-access.ts';
+import type { UrlVersions } from '../http/request.ts';
 import { decodeHead, FILE_MAGIC, type IpcMessage } from './ipc-messages.ts';
-import { footerBlocks, verifyFooter, withoutDictionaries, type FooterBlock } from './verify-metadata.ts';
 import { removeUnread } from './unread-columns.ts';
+import { footerBlocks, verifyFooter, withoutDictionaries, type FooterBlock } from './verify-metadata.ts';
 
 const END = 4 + FILE_MAGIC.length;
 

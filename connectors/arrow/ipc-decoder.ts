@@ -10,15 +10,15 @@ import {
   type FixedSizeList,
   type Vector,
 } from 'apache-arrow';
+import { isUtf8 } from 'node:buffer';
 import { DataError } from '../../engine/errors.ts';
 import { restoreNames } from '../../engine/stream/read-ipc.ts';
 import { LEFT_OUT } from '../../engine/stream/stream.ts';
+import { unionPlace } from '../../engine/stream/take-data.ts';
 import { messageOf } from '../files/file-problem.ts';
 import { plainBatches, plainSchema } from '../files/plain-columns.ts';
 import { type IpcMessage, registerCodecs } from './ipc-messages.ts';
 import { removeEntries, removeUnread, type StoredColumns } from './unread-columns.ts';
-import { isUtf8 } from 'node:buffer';
-import { unionPlace } from '../../engine/stream/take-data.ts';
 
 /** Bytes of a message before its metadata. */
 const PREFIX = 8;

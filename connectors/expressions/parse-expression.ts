@@ -8,7 +8,6 @@ import parser, {
   type ExprTernary,
 } from 'pgsql-ast-parser';
 import { UsageError } from '../../engine/errors.ts';
-import { nearest, spelled } from '../../engine/nearest.ts';
 import {
   call,
   type Expression,
@@ -19,6 +18,7 @@ import {
 } from '../../engine/expressions/expression.ts';
 import { functions } from '../../engine/expressions/functions/table.ts';
 import { type ValueType, valueTypes } from '../../engine/expressions/types.ts';
+import { nearest, spelled } from '../../engine/nearest.ts';
 
 /**
  * Parses an expression in SQL: `rating >= 3.5 and ts < '2024-01-01'`. Names of columns are case-sensitive; "a

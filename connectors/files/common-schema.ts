@@ -1,10 +1,10 @@
 import { type Data, DataType, Field, makeData, RecordBatch, Schema } from 'apache-arrow';
-import { batchOf } from '../../engine/stream/whole-data.ts';
 import { DataError } from '../../engine/errors.ts';
-import { isUuidField, uuidMetadata } from '../../engine/values/value-texts.ts';
+import { nearest, spelled } from '../../engine/nearest.ts';
 import { nullData } from '../../engine/stream/join-data.ts';
 import { LEFT_OUT } from '../../engine/stream/stream.ts';
-import { nearest, spelled } from '../../engine/nearest.ts';
+import { batchOf } from '../../engine/stream/whole-data.ts';
+import { isUuidField, uuidMetadata } from '../../engine/values/value-texts.ts';
 import {
   constantData,
   partitionField,

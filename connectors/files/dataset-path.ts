@@ -1,4 +1,3 @@
-import { isPattern, staticBase, isIgnored, isUrl, refuseAddress } from './path-kinds.ts';
 import { type Dirent, existsSync } from 'node:fs';
 import { readdir, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
@@ -14,6 +13,7 @@ import {
 } from '../folders/folder-columns.ts';
 import { recoverInput } from '../output/temporaries.ts';
 import { errorCode, fileProblem, missing } from './file-problem.ts';
+import { isPattern, staticBase, isIgnored, isUrl, refuseAddress } from './path-kinds.ts';
 
 export interface DatasetFile {
   /** The path of the file, which starts with the path that the user named. */

@@ -1,6 +1,6 @@
+import { isAbsolute } from 'node:path';
 import { publicPath, UsageError } from '../../engine/errors.ts';
 import { shown } from '../../engine/format.ts';
-import { isAbsolute } from 'node:path';
 
 /** The path that means stdin or stdout. */
 export const STANDARD_STREAM = '-';

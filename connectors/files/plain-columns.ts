@@ -1,9 +1,9 @@
 import { Data, DataType, Field, makeData, RecordBatch, Schema, Utf8, Vector } from 'apache-arrow';
-import { batchOf } from '../../engine/stream/whole-data.ts';
 import type { LargeUtf8, Utf8View } from 'apache-arrow';
 import { expandDictionary } from '../../engine/stream/dictionary-values.ts';
 import { joinData } from '../../engine/stream/join-data.ts';
 import { copyBytes, takeData, VIEW_BYTES } from '../../engine/stream/take-data.ts';
+import { batchOf } from '../../engine/stream/whole-data.ts';
 
 /**
  * A batch whose dictionaries or views expand to more than this number of bytes is divided: a text of 64 KiB

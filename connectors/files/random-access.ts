@@ -1,11 +1,11 @@
 import { closeSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { DataError } from '../../engine/errors.ts';
+import { HttpFile } from '../http/http-file.ts';
+import type { UrlVersions } from '../http/request.ts';
 import { fileProblem } from './file-problem.ts';
 import { isUrl } from './path-kinds.ts';
 import { smallFile } from './stored-bytes.ts';
-import { HttpFile } from '../http/http-file.ts';
-import type { UrlVersions } from '../http/request.ts';
 
 /** An open file with random access: on disk (such as Node's FileHandle) or on a web server. */
 export interface RandomAccess {

@@ -2,6 +2,7 @@ import { constants, createReadStream, fstatSync, openSync, readSync, statSync, t
 import { open } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
+import { setImmediate } from 'node:timers/promises';
 import { isMainThread } from 'node:worker_threads';
 import { DataError } from '../../engine/errors.ts';
 import { closeRead, closeReader, readRegular } from '../../engine/regular-file.ts';
@@ -10,7 +11,6 @@ import type { UrlVersions } from '../http/request.ts';
 import { fileProblem } from './file-problem.ts';
 import { shorterFile } from './file-stamp.ts';
 import { inputName, isUrl, STANDARD_STREAM } from './path-kinds.ts';
-import { setImmediate } from 'node:timers/promises';
 
 /**
  * Stored bytes of a file, a pipe, stdin or a file on a web server, in chunks. Throws DataError that names the

@@ -1,16 +1,16 @@
 import { type Data, Field, makeData, Utf8, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
 import { DataError, UsageError, FactorFlowError } from '../../engine/errors.ts';
 import { castValues, isCastable } from '../../engine/expressions/cast.ts';
+import { checkPredicate } from '../../engine/expressions/check.ts';
 import { parseTimestamp } from '../../engine/expressions/civil.ts';
+import { call, columnsOf, type Expression } from '../../engine/expressions/expression.ts';
+import { selectedRows } from '../../engine/expressions/select-rows.ts';
 import { arrowTypeOf, type ValueType, valueTypes } from '../../engine/expressions/types.ts';
 import type { Values } from '../../engine/expressions/values.ts';
 import { writeData } from '../../engine/expressions/write.ts';
+import type { SourceParts } from '../../engine/stream/operator.ts';
 import { inputName } from '../files/path-kinds.ts';
 import { javaText, readFolderName } from './folder-names.ts';
-import { checkPredicate } from '../../engine/expressions/check.ts';
-import { call, columnsOf, type Expression } from '../../engine/expressions/expression.ts';
-import { selectedRows } from '../../engine/expressions/select-rows.ts';
-import type { SourceParts } from '../../engine/stream/operator.ts';
 
 /** Values by column name, decoded from the names of folders; null for Hive's name of null. */
 export type PartitionValues = Readonly<Record<string, string | null>>;

@@ -1,25 +1,25 @@
-import { mkdir } from 'node:fs/promises';
-import { batchOf } from '../../engine/stream/whole-data.ts';
-import { join } from 'node:path';
 import { type Data, type Field, makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { DataError, throwIfAborted, UsageError } from '../../engine/errors.ts';
 import { noEvents } from '../../engine/events.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { isNullAt } from '../../engine/keys/arrow-keys.ts';
 import { RowNumbers } from '../../engine/keys/row-numbers.ts';
 import { nearest, spelled } from '../../engine/nearest.ts';
+import { joinData } from '../../engine/stream/join-data.ts';
 import { mapOrdered } from '../../engine/stream/map-ordered.ts';
 import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
+import { takeData } from '../../engine/stream/take-data.ts';
+import { batchOf } from '../../engine/stream/whole-data.ts';
 import { STANDARD_STREAM } from '../files/path-kinds.ts';
 import { atomicOutput, type AtomicOutputOptions, checkOutput } from '../output/atomic-output.ts';
 import type { CheckedSink, WriteSummary, WritingContext } from '../output/checked-sink.ts';
 import { causeOfFull } from '../output/new-file.ts';
 import { piecesAtOnce } from '../output/row-encoder.ts';
 import { type BatchOutput, writeBatches } from '../output/write-batches.ts';
-import { folderName, folderTexts } from './folder-names.ts';
-import { joinData } from '../../engine/stream/join-data.ts';
-import { takeData } from '../../engine/stream/take-data.ts';
 import { dataBytes } from '../parquet/encode-row-groups.ts';
+import { folderName, folderTexts } from './folder-names.ts';
 
 /** Writes the files of one format. */
 export interface FilesOfFolders {

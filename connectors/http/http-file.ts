@@ -1,4 +1,5 @@
 import { crc32 } from 'node:zlib';
+import { formatBytes } from '../../engine/format.ts';
 import {
   problemOf,
   type Answer,
@@ -14,7 +15,6 @@ import {
   isUnversioned,
   type UrlVersions,
 } from './request.ts';
-import { formatBytes } from '../../engine/format.ts';
 
 /** Bytes fetched when a file is opened. They give its size, and nearly always contain the whole footer. */
 const TAIL = 1 << 16;

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { crc32 } from 'node:zlib';
 import { DataError, publicText } from '../../engine/errors.ts';
 import { waitForOther } from '../../engine/waits.ts';
 import { urlOf } from '../files/path-kinds.ts';
-import { crc32 } from 'node:zlib';
 
 /** Milliseconds to wait between attempts. There is one attempt more than waits. */
 const waits = [100, 400];

@@ -1,3 +1,5 @@
+import type { TextType } from '../files/format-names.ts';
+import { LITERAL, NESTED, STRING, type FieldBlock } from './field-block.ts';
 import {
   COMMA,
   DOT,
@@ -9,8 +11,6 @@ import {
   parseShortInteger,
 } from './parse-numbers.ts';
 import { hasLeadingZero, type ValueRules } from './read-column.ts';
-import { LITERAL, NESTED, STRING, type FieldBlock } from './field-block.ts';
-import type { TextType } from '../files/format-names.ts';
 
 /**
  * Kinds of fields that occur in a column, as bits, so that several blocks or files are combined by `or`.

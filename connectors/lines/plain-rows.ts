@@ -1,10 +1,10 @@
 import { makeData, type Data, type Int32, type Utf8 } from 'apache-arrow';
-import { arrowType } from './read-column.ts';
+import type { TextType } from '../files/format-names.ts';
 import { LONGEST_ROW, type ScanBounds } from './field-block.ts';
 import { plainRows, type RowKernels } from './generated/plain-rows-wasm.ts';
 import { COMMA, DOT } from './parse-numbers.ts';
+import { arrowType } from './read-column.ts';
 import type { RowLayout, PlainMarks } from './row-layout.ts';
-import type { TextType } from '../files/format-names.ts';
 
 const LF = 0x0a;
 

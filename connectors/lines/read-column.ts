@@ -1,4 +1,7 @@
 import { makeData, Bool, type Data, Int32, Utf8, Float32, Float64, Int64 } from 'apache-arrow';
+import { UsageError } from '../../engine/errors.ts';
+import { type TextType, textTypes } from '../files/format-names.ts';
+import { BARE, ESCAPED, ESCAPED_STRING, LITERAL, NESTED, STRING, type FieldBlock } from './field-block.ts';
 import {
   COMMA,
   DOT,
@@ -11,9 +14,6 @@ import {
   isMissing,
   isNaNText,
 } from './parse-numbers.ts';
-import { BARE, ESCAPED, ESCAPED_STRING, LITERAL, NESTED, STRING, type FieldBlock } from './field-block.ts';
-import { type TextType, textTypes } from '../files/format-names.ts';
-import { UsageError } from '../../engine/errors.ts';
 
 /** The Arrow type of a type's name. Throws UsageError for an unknown name. */
 export function arrowType(type: TextType): Int32 | Int64 | Float32 | Float64 | Utf8 | Bool {

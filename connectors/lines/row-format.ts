@@ -1,8 +1,10 @@
 import { Field, Schema, RecordBatch, type Data } from 'apache-arrow';
-import { batchOf } from '../../engine/stream/whole-data.ts';
+import { throwIfAborted, type DataError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { ValueNeeds } from '../../engine/stream/operator.ts';
 import type { ByteRange, ReadSplit, ReadSplitOptions, SplitEnd } from '../../engine/stream/split.ts';
+import { type BatchOrigin, setOrigin } from '../../engine/stream/stream.ts';
+import { batchOf } from '../../engine/stream/whole-data.ts';
 import { isPlainFile, unpackedBytes } from '../compression/unpacked-bytes.ts';
 import {
   type FileFormat,
@@ -11,17 +13,15 @@ import {
   fileSplitReader,
   type OpenFile,
 } from '../files/file-set-source.ts';
+import type { TextType } from '../files/format-names.ts';
+import { inputName } from '../files/path-kinds.ts';
 import { byteAt, fileSize, bytesFrom } from '../files/stored-bytes.ts';
+import type { UrlVersions } from '../http/request.ts';
+import { FieldBlock } from './field-block.ts';
+import { FEW_ROWS, PlainRows } from './plain-rows.ts';
 import { arrowType, type FieldProblem, readColumn } from './read-column.ts';
 import { type RowLayout, type RowScan, blockRows, fieldText, scanWindow, skipMark } from './row-layout.ts';
 import { WHOLE_FILE, RowWindow, shorten } from './row-window.ts';
-import type { TextType } from '../files/format-names.ts';
-import { throwIfAborted, type DataError } from '../../engine/errors.ts';
-import { type BatchOrigin, setOrigin } from '../../engine/stream/stream.ts';
-import { inputName } from '../files/path-kinds.ts';
-import type { UrlVersions } from '../http/request.ts';
-import { FEW_ROWS, PlainRows } from './plain-rows.ts';
-import { FieldBlock } from './field-block.ts';
 
 const LF = 0x0a;
 

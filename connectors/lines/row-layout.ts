@@ -1,13 +1,13 @@
 import { Field, Schema } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
 import type { Message } from '../../engine/events.ts';
-import type { ValueNeeds } from '../../engine/stream/operator.ts';
 import { nearest, spelled } from '../../engine/nearest.ts';
-import { arrowType, unescaped, type ValueRules } from './read-column.ts';
-import { hasNumbers, typeOfKinds } from './infer-types.ts';
-import { ESCAPED, ESCAPED_STRING, RecordProblem, type FieldBlock, type ScanBounds } from './field-block.ts';
-import type { RowWindow } from './row-window.ts';
+import type { ValueNeeds } from '../../engine/stream/operator.ts';
 import type { TextType } from '../files/format-names.ts';
+import { ESCAPED, ESCAPED_STRING, RecordProblem, type FieldBlock, type ScanBounds } from './field-block.ts';
+import { hasNumbers, typeOfKinds } from './infer-types.ts';
+import { arrowType, unescaped, type ValueRules } from './read-column.ts';
+import type { RowWindow } from './row-window.ts';
 
 /** The marks of a format whose rows PlainRows may read: delimiter and quotes. */
 export interface PlainMarks {

@@ -1,9 +1,9 @@
-import { open } from 'node:fs/promises';
-import { batchOf } from '../../engine/stream/whole-data.ts';
-import { join } from 'node:path';
 import { Field, FixedSizeList, Float16, Float32, makeData, Schema } from 'apache-arrow';
+import { open } from 'node:fs/promises';
+import { join } from 'node:path';
 import { throwIfAborted, UsageError } from '../../engine/errors.ts';
 import { toHalf } from '../../engine/numbers/half.ts';
+import { batchOf } from '../../engine/stream/whole-data.ts';
 import { fileProblem } from '../files/file-problem.ts';
 import { atomicOutput } from '../output/atomic-output.ts';
 import { parquetBackend } from '../parquet/backends.ts';

@@ -1,8 +1,11 @@
+import type { Vector } from 'apache-arrow';
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
+import { parquetMetadata } from 'hyparquet/src/metadata.js';
 import { join, resolve, relative, sep } from 'node:path';
-import type { Vector } from 'apache-arrow';
+import { crc32 } from 'node:zlib';
 import { DataError, throwIfAborted, UsageError } from '../../engine/errors.ts';
+import { noEvents } from '../../engine/events.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { RunMetrics } from '../../engine/metrics.ts';
 import { readRegular, closeReader } from '../../engine/regular-file.ts';
@@ -11,8 +14,12 @@ import type { Executor } from '../../engine/run/device.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 import { fileProblem } from '../files/file-problem.ts';
 import { refuseAddress, isUrl } from '../files/path-kinds.ts';
+import { openRandomAccess, readExactly } from '../files/random-access.ts';
+import { bytesFrom } from '../files/stored-bytes.ts';
 import { atomicOutput, type AtomicOutputOptions, checkOutput } from '../output/atomic-output.ts';
+import type { WritingContext } from '../output/checked-sink.ts';
 import { isBeingReplaced, recoverInput, recoverOutput } from '../output/temporaries.ts';
+import { ParquetSink } from '../parquet/parquet-sink.ts';
 import { isDatasetEntry } from '../parquet/part-names.ts';
 import {
   crc32OfText,
@@ -31,13 +38,6 @@ import { idCount, idVector } from './id-column.ts';
 import { isIndexEntry } from './item-index-file.ts';
 import { bytesOf, type SavedSide, saveSides, tableOf } from './save-sides.ts';
 import type { FactorTable } from './write-factors.ts';
-import { crc32 } from 'node:zlib';
-import { parquetMetadata } from 'hyparquet/src/metadata.js';
-import { bytesFrom } from '../files/stored-bytes.ts';
-import { openRandomAccess, readExactly } from '../files/random-access.ts';
-import { noEvents } from '../../engine/events.ts';
-import type { WritingContext } from '../output/checked-sink.ts';
-import { ParquetSink } from '../parquet/parquet-sink.ts';
 
 /** A model in the layout of Spark's ALSModel. */
 export interface StoredModel extends ModelMetadata {

@@ -5,11 +5,12 @@ import { throwIfAborted, UsageError } from '../../engine/errors.ts';
 import { noEvents } from '../../engine/events.ts';
 import { RunMetrics } from '../../engine/metrics.ts';
 import { dataSetName } from '../../engine/partition.ts';
-import type { Executor } from '../../engine/run/device.ts';
 import { areStored, type RowParts, wholeRows } from '../../engine/row-parts.ts';
+import type { Executor } from '../../engine/run/device.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { type Given, runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
+import { firstDescent, idCount, idText, idTypeOf, joinIds } from './id-column.ts';
 import {
   storedBytes,
   type FactorPart,
@@ -20,7 +21,6 @@ import {
   type WrittenPart,
   type WrittenTable,
 } from './write-factors.ts';
-import { firstDescent, idCount, idText, idTypeOf, joinIds } from './id-column.ts';
 
 const STAGE = 'write-factors';
 

@@ -1,3 +1,4 @@
+import { crc32 } from 'node:zlib';
 import type { JsonObject } from '../../engine/json.ts';
 import type { Partition } from '../../engine/partition.ts';
 import { type RowPart, type RowParts, readRows } from '../../engine/row-parts.ts';
@@ -8,8 +9,6 @@ import { fileSpan } from '../../engine/trace/trace.ts';
 import { fileProblem } from '../files/file-problem.ts';
 import { appendAll, createFile, syncHandle } from '../output/new-file.ts';
 import { partName } from '../parquet/part-names.ts';
-import { type IdColumn, idCount, idData } from './id-column.ts';
-import { crc32 } from 'node:zlib';
 import { pageSum } from '../parquet/write/file-assembly.ts';
 import {
   fieldsOf,
@@ -21,6 +20,7 @@ import {
   PARQUET_MAGIC,
 } from '../parquet/write/thrift.ts';
 import { BODY_SUM, hexOf } from './decode-metadata.ts';
+import { type IdColumn, idCount, idData } from './id-column.ts';
 
 /** One side of a model. Row r of the row-major matrix `factors` belongs to id r; ids ascend. */
 export interface FactorTable {

@@ -3,9 +3,9 @@ import type { JsonObject } from '../../engine/json.ts';
 import { type FileFormat, FileSetSource } from '../files/file-set-source.ts';
 import { ndjsonExtensions } from '../files/format-names.ts';
 import type { FolderColumns } from '../folders/folder-columns.ts';
-import type { ValueRules } from '../lines/read-column.ts';
 import { FieldBlock, LONGEST_ROW, RecordProblem } from '../lines/field-block.ts';
 import { isSettled, kindOf } from '../lines/infer-types.ts';
+import type { ValueRules } from '../lines/read-column.ts';
 import { rowFormat, rowSplitReader } from '../lines/row-format.ts';
 import {
   MOST_COLUMNS,

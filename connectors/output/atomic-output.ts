@@ -7,6 +7,7 @@ import { formatBytes } from '../../engine/format.ts';
 import { refuseLossyName } from '../files/dataset-path.ts';
 import { errorCode, fileProblem } from '../files/file-problem.ts';
 import { refuseAddress, isUrl, requirePath } from '../files/path-kinds.ts';
+import { bytesBelow, diskFull, freeBytes, isDiskFull, makeFolders, syncAll, syncPath } from './new-file.ts';
 import {
   realPath,
   forgetTemporary,
@@ -15,7 +16,6 @@ import {
   siblingName,
   touch,
 } from './temporaries.ts';
-import { bytesBelow, diskFull, freeBytes, isDiskFull, makeFolders, syncAll, syncPath } from './new-file.ts';
 
 export interface AtomicOutputOptions {
   readonly kind: 'file' | 'folder';

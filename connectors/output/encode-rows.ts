@@ -2,10 +2,10 @@ import type { JsonObject } from '../../engine/json.ts';
 import type { Partition, PartitionRef } from '../../engine/partition.ts';
 import { sharedArray } from '../../engine/partition.ts';
 import type { TaskContracts } from '../../engine/run/step.ts';
+import { openIpc } from '../../engine/stream/read-ipc.ts';
 import type { TaskOutcome } from '../../engine/task.ts';
 import type { Codec } from '../parquet/backend.ts';
 import type { TextDialect } from '../text/dialect.ts';
-import { openIpc } from '../../engine/stream/read-ipc.ts';
 
 /**
  * The form in which rows are stored, as plain JSON for the threads that encode them. `file` is the name in

@@ -2,8 +2,8 @@ import { existsSync, statSync } from 'node:fs';
 import { type FileHandle, mkdir, open, readdir, rmdir, stat, statfs } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { UsageError, CapacityError } from '../../engine/errors.ts';
-import { errorCode, fileProblem, DISK_FULL } from '../files/file-problem.ts';
 import { formatBytes } from '../../engine/format.ts';
+import { errorCode, fileProblem, DISK_FULL } from '../files/file-problem.ts';
 
 /** Most pieces in one system call (IOV_MAX). */
 const MOST_PIECES = 1024;

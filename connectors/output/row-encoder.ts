@@ -1,14 +1,14 @@
 import type { JsonObject } from '../../engine/json.ts';
-import { dataSetName, type PartitionRef } from '../../engine/partition.ts';
 import { RunMetrics } from '../../engine/metrics.ts';
+import { dataSetName, type PartitionRef } from '../../engine/partition.ts';
 import { HOST, type Place } from '../../engine/plan/place.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { type Given, runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import type { RowStream } from '../../engine/stream/ipc-bytes.ts';
+import type { WritingContext } from './checked-sink.ts';
 import { encodeContracts, encodeRows } from './encode-rows.ts';
 import type { Encoding, EncodeTask } from './encode-rows.ts';
-import type { WritingContext } from './checked-sink.ts';
 
 const STAGE = 'encode-rows';
 

@@ -12,9 +12,9 @@ import {
   type FileHandle,
   open,
 } from 'node:fs/promises';
+import { hostname } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { hostname } from 'node:os';
 import { errorCode } from '../files/file-problem.ts';
 
 /** A file or folder next to a target, to be removed when the process ends. */

@@ -10,14 +10,14 @@ import {
   Uint8,
   type Data,
 } from 'apache-arrow';
-import { batchOf } from '../../engine/stream/whole-data.ts';
 import { throwIfAborted } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { RowStream } from '../../engine/stream/ipc-bytes.ts';
 import { mapOrdered } from '../../engine/stream/map-ordered.ts';
-import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
 import type { Operator } from '../../engine/stream/operator.ts';
 import { openIpc } from '../../engine/stream/read-ipc.ts';
+import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
+import { batchOf } from '../../engine/stream/whole-data.ts';
 import type { WritingContext } from '../output/checked-sink.ts';
 import { RowEncoder } from '../output/row-encoder.ts';
 import type { Codec } from './backend.ts';

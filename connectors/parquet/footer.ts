@@ -1,4 +1,3 @@
-import { counted, formatBytes } from '../../engine/format.ts';
 import type {
   ColumnChunk,
   ConvertedType,
@@ -8,11 +7,12 @@ import type {
   Statistics,
 } from 'hyparquet';
 import { parquetMetadata } from 'hyparquet/src/metadata.js';
-import { messageOf, fileProblem } from '../files/file-problem.ts';
-import { checkThriftShape } from './thrift-shape.ts';
-import { closeReader } from '../../engine/regular-file.ts';
 import { DataError } from '../../engine/errors.ts';
+import { counted, formatBytes } from '../../engine/format.ts';
+import { closeReader } from '../../engine/regular-file.ts';
+import { messageOf, fileProblem } from '../files/file-problem.ts';
 import { openRandomAccess, type RandomAccess, readExactly } from '../files/random-access.ts';
+import { checkThriftShape } from './thrift-shape.ts';
 
 /**
  * Smallest and largest value of a column in a row group, from the footer; only for signed integers and

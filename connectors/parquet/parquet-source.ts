@@ -17,6 +17,7 @@ import {
 } from '../files/file-set-source.ts';
 import type { ReadingRun } from '../files/file-stamp.ts';
 import { parquetExtensions } from '../files/format-names.ts';
+import { openRandomAccess } from '../files/random-access.ts';
 import { type ConstantColumn, type FolderColumns, partitionField } from '../folders/folder-columns.ts';
 import type { UrlVersions } from '../http/request.ts';
 import type { LocatedBatch, ParquetBackendName, ParquetFileInfo, ParquetFileReader } from './backend.ts';
@@ -24,7 +25,6 @@ import { parquetBackend } from './backends.ts';
 import { cutRowGroup, type RowRange } from './pages/cut-row-group.ts';
 import { boundText, hasPageBounds, mayMatch, pagesWithin } from './pages/pages-within.ts';
 import { hasPlainPages } from './pages/read-pages.ts';
-import { openRandomAccess } from '../files/random-access.ts';
 
 export interface ParquetSourceOptions {
   readonly backend?: ParquetBackendName;

@@ -10,8 +10,8 @@ import {
   TimestampMillisecond,
   Utf8,
 } from 'apache-arrow';
-import { arrowType, Nulls } from '../lines/read-column.ts';
 import type { TextType } from '../files/format-names.ts';
+import { arrowType, Nulls } from '../lines/read-column.ts';
 
 /** A column to convert, of some rows. */
 export interface RowColumn extends FoundColumn {

@@ -1,10 +1,10 @@
 import { type DataType, Field, RecordBatch, Schema, Table } from 'apache-arrow';
-import { batchOf } from '../../engine/stream/whole-data.ts';
 import { DataError, throwIfAborted, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { Source, ValueNeeds } from '../../engine/stream/operator.ts';
 import { batchStream, LEFT_OUT, setOrigin } from '../../engine/stream/stream.ts';
+import { batchOf } from '../../engine/stream/whole-data.ts';
 import { closeAtAbort } from '../../engine/waits.ts';
 import type { TextType } from '../files/format-names.ts';
 import {

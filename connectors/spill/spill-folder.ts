@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { CapacityError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
-import { folderRefused } from '../files/file-problem.ts';
 import { refuseLossyName } from '../files/dataset-path.ts';
+import { folderRefused } from '../files/file-problem.ts';
 import { makeFolders, freeBytes } from '../output/new-file.ts';
 import {
   ownOwner,

@@ -1,6 +1,6 @@
+import { UsageError } from '../../engine/errors.ts';
 import { shown } from '../../engine/format.ts';
 import { compressionOf } from '../compression/compressions.ts';
-import { UsageError } from '../../engine/errors.ts';
 
 /** Delimiter and quoting of a text file. */
 export interface TextDialect {

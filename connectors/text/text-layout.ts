@@ -3,9 +3,9 @@ import type { Message } from '../../engine/events.ts';
 import { counted, shown } from '../../engine/format.ts';
 import type { MixedColumn } from '../../engine/stream/operator.ts';
 import { firstTwice } from '../files/common-schema.ts';
-import type { ValueRules } from '../lines/read-column.ts';
 import { FieldBlock } from '../lines/field-block.ts';
 import { isNumeric, isTextAndWhole, kindsIn, textsAmongWhole } from '../lines/infer-types.ts';
+import type { ValueRules } from '../lines/read-column.ts';
 import {
   blockRows,
   fieldText,

@@ -1,6 +1,6 @@
 import { UsageError } from '../../engine/errors.ts';
-import type { JsonObject } from '../../engine/json.ts';
 import { shown } from '../../engine/format.ts';
+import type { JsonObject } from '../../engine/json.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 import { compressionOf, type Compression } from '../compression/compressions.ts';
 import { outputName } from '../files/path-kinds.ts';

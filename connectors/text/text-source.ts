@@ -1,6 +1,6 @@
 import { UsageError } from '../../engine/errors.ts';
-import type { JsonObject } from '../../engine/json.ts';
 import { shown } from '../../engine/format.ts';
+import type { JsonObject } from '../../engine/json.ts';
 import type { MixedColumn } from '../../engine/stream/operator.ts';
 import { type FileFormat, FileSetSource } from '../files/file-set-source.ts';
 import { textExtensions } from '../files/format-names.ts';

@@ -3,8 +3,8 @@
  * is given by its products with vectors, which take time in proportion to the rank, not to its square.
  */
 import type { ImplicitWeights } from '../../operators/tasks/tasks.ts';
-import { dot, gradientSteps } from './solvers.ts';
 import { weightsOf, type RatedColumns } from './normal-equations.ts';
+import { dot, gradientSteps } from './solvers.ts';
 
 /** Rows of θ, row-major with `stride` >= rank elements a row. */
 export interface Theta {

@@ -1,5 +1,5 @@
-import { solveCholesky, conjugateGradient } from './solvers.ts';
 import { normalEquations, type RatedColumns, type NormalEquations } from './normal-equations.ts';
+import { solveCholesky, conjugateGradient } from './solvers.ts';
 
 /**
  * Float64 versions, for tests, of cpu/assembly/solve/steps.ts: rows with a bias β. The bias is

@@ -1,3 +1,4 @@
+import { UNKNOWN_KEY } from '../../engine/keys/key-column.ts';
 import type { TaskHandler, MatrixView } from '../handler.ts';
 import {
   biasColumn,
@@ -8,7 +9,6 @@ import {
   gramAndShifts,
   rowColumn,
 } from './row-chunks.ts';
-import { UNKNOWN_KEY } from '../../engine/keys/key-column.ts';
 import { biasShift, methodOf, rowShift } from './solvers.ts';
 
 /**

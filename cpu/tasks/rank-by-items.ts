@@ -1,7 +1,7 @@
 import { sharedArray } from '../../engine/partition.ts';
 import type { ScopeOf, TaskHandler } from '../handler.ts';
-import { BestItems, NO_ITEM, type Pairs, pairsOf } from './similar-items.ts';
 import { numbersOf } from './invert-items.ts';
+import { BestItems, NO_ITEM, type Pairs, pairsOf } from './similar-items.ts';
 
 /** See `rank-by-items` of KernelTasks. */
 export const rankByItems: TaskHandler<'rank-by-items'> = (scope) => {

@@ -1,5 +1,6 @@
 import { shortestFloat32 } from '../numbers/half.ts';
 import { dateText, parseTimestamp, timestampText } from './civil.ts';
+import { isFloat, isInteger, isNumber, isTime, rangeOf, type ValueType } from './types.ts';
 import {
   splitTimes,
   timestamps,
@@ -13,7 +14,6 @@ import {
   type Values,
   type WideValues,
 } from './values.ts';
-import { isFloat, isInteger, isNumber, isTime, rangeOf, type ValueType } from './types.ts';
 
 /** Converted values and, if any failed, one byte per row: 1 if the value cannot be converted. */
 export interface Converted {

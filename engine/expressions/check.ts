@@ -1,6 +1,6 @@
-import { shown } from '../format.ts';
 import type { Schema } from 'apache-arrow';
 import { UsageError } from '../errors.ts';
+import { shown } from '../format.ts';
 import { nearest, spelled } from '../nearest.ts';
 import { castMayFail, castValues, isCastable, textAt } from './cast.ts';
 import type { Call, Cast, Expression, Literal, When, Bound } from './expression.ts';

@@ -1,12 +1,12 @@
 import { Data, DataType, DateUnit, type Decimal, TimeUnit, Utf8, type Vector } from 'apache-arrow';
-import type { PlainNumbers } from './compare-kernel.ts';
 import { DataError } from '../errors.ts';
 import { uuidTexts } from '../keys/arrow-keys.ts';
 import { fromHalf } from '../numbers/half.ts';
 import { bytesOfBits } from '../stream/take-data.ts';
-import { lasting, numbers } from './scratch.ts';
-import { isUuid } from '../values/value-texts.ts';
 import { plainValues } from '../values/plain-values.ts';
+import { isUuid } from '../values/value-texts.ts';
+import type { PlainNumbers } from './compare-kernel.ts';
+import { lasting, numbers } from './scratch.ts';
 import { valueTypeOf } from './types.ts';
 import {
   gather,

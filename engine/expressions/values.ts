@@ -1,5 +1,5 @@
-import type { ValueType } from './types.ts';
 import { DAY } from './civil.ts';
+import type { ValueType } from './types.ts';
 
 /** Texts as Arrow stores them: text i is the UTF-8 bytes from offsets[i] to offsets[i + 1]. */
 export interface Utf8Texts {

@@ -1,7 +1,7 @@
 import { type Data, DataType, Int32, Int64, makeData, type RecordBatch, Utf8, Vector } from 'apache-arrow';
 import { CapacityError, DataError, type ErrorDetails } from '../errors.ts';
-import { placeOf } from '../stream/stream.ts';
 import { sharedArray } from '../partition.ts';
+import { placeOf } from '../stream/stream.ts';
 import { type KeyColumn, keyCount, type KeyType, takeKeys, UNKNOWN_KEY } from './key-column.ts';
 import type { KeyLookup } from './key-lookup.ts';
 

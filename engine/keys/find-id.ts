@@ -1,5 +1,5 @@
-import { type KeyColumn, keyCount, keyText, type KeyType } from './key-column.ts';
 import { UsageError } from '../errors.ts';
+import { type KeyColumn, keyCount, keyText, type KeyType } from './key-column.ts';
 
 /** An external id as a caller gives it. */
 export type Id = string | number | bigint;

@@ -1,7 +1,7 @@
 import { type Data, DataType } from 'apache-arrow';
 import { hasNulls, isNullAt } from './arrow-keys.ts';
-import { type Word, WordReader } from './row-words.ts';
 import { UNKNOWN_KEY } from './key-column.ts';
+import { type Word, WordReader } from './row-words.ts';
 import { NearInt32Table, WordsTable } from './tables/words-table.ts';
 
 /** Returned by `find` for an unknown row. */

@@ -1,13 +1,13 @@
-import { concatenate } from '../numbers/concatenate.ts';
 import { type Data, DataType, Vector } from 'apache-arrow';
 import { UsageError } from '../errors.ts';
+import { withoutViews } from '../expressions/read.ts';
+import { concatenate } from '../numbers/concatenate.ts';
+import { mix32 } from '../random.ts';
 import { bytesOfBits } from '../stream/take-data.ts';
 import { keysFromData, keysFromVector, hasNulls, isNullAt } from './arrow-keys.ts';
-import { withoutViews } from '../expressions/read.ts';
 import { keyCount } from './key-column.ts';
-import { Utf8KeyTable } from './tables/utf8-key-table.ts';
-import { mix32 } from '../random.ts';
 import { hashesOf } from './key-hash.ts';
+import { Utf8KeyTable } from './tables/utf8-key-table.ts';
 
 /** One of the 32-bit words of each row's value: row i has `words[start + step * i]`. */
 export interface Word {

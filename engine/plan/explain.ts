@@ -1,3 +1,4 @@
+import Table from 'cli-table3';
 import { UsageError } from '../errors.ts';
 import {
   shown as shownValue,
@@ -7,7 +8,6 @@ import {
   formatFlops,
   formatMilliseconds,
 } from '../format.ts';
-import Table from 'cli-table3';
 import type { Json } from '../json.ts';
 import type { Measure } from '../metrics.ts';
 import { type PhysicalPlan, type PlannedStage, stagesOf } from './physical-plan.ts';

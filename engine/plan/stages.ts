@@ -1,6 +1,6 @@
 import type { JsonObject } from '../json.ts';
-import type { Place } from './place.ts';
 import type { How } from '../run/step.ts';
+import type { Place } from './place.ts';
 
 /** Half-open range of rows. */
 export interface RowRange {

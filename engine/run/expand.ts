@@ -5,8 +5,8 @@ import { endOfPipeline, inTurn, pipeline, type StageParts } from './expand/pipel
 import { type Round, Visits } from './expand/visits.ts';
 import { Waves } from './expand/waves.ts';
 import { WrittenVersions } from './expand/written-versions.ts';
-import type { Step, TaskContracts } from './step.ts';
 import { StepList } from './step-list.ts';
+import type { Step, TaskContracts } from './step.ts';
 
 export type { Round } from './expand/visits.ts';
 

@@ -1,17 +1,17 @@
-import { deviceAt, lostAt, hostDevice } from './devices.ts';
 import { cancelledBy } from '../errors.ts';
-import type { Device, Executor } from './device.ts';
 import type { JsonObject } from '../json.ts';
-import type { ExecutionContext } from './context.ts';
-import { partitionBytes, type PartitionRef, type Partition } from '../partition.ts';
-import type { Task, TaskMetrics } from '../task.ts';
-import { HOST, type Place, SPILL } from '../plan/place.ts';
-import type { Tracer } from '../trace/trace.ts';
-import { markedTracer, traceStep, traceTask } from '../trace/trace-steps.ts';
-import { spilledSize, type WrittenFile } from '../spill/spilled-partition.ts';
-import type { Step } from './step.ts';
 import type { RunMetrics } from '../metrics.ts';
+import { partitionBytes, type PartitionRef, type Partition } from '../partition.ts';
+import { HOST, type Place, SPILL } from '../plan/place.ts';
+import { spilledSize, type WrittenFile } from '../spill/spilled-partition.ts';
+import type { Task, TaskMetrics } from '../task.ts';
+import { markedTracer, traceStep, traceTask } from '../trace/trace-steps.ts';
+import type { Tracer } from '../trace/trace.ts';
+import type { ExecutionContext } from './context.ts';
+import type { Device, Executor } from './device.ts';
+import { deviceAt, lostAt, hostDevice } from './devices.ts';
 import { StepList } from './step-list.ts';
+import type { Step } from './step.ts';
 
 /** A partition that exists before the steps, in host memory or at the given place. */
 export type Given = readonly [ref: PartitionRef, partition: Partition, at?: Place];

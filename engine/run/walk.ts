@@ -1,8 +1,4 @@
 import { partitionKey, type PartitionRef } from '../partition.ts';
-import type { DeviceInfo } from '../plan/device-info.ts';
-import { HOST, type Place, SPILL } from '../plan/place.ts';
-import { expand, expandFree } from './expand.ts';
-import type { Step, TaskContracts } from './step.ts';
 import {
   type BoundPlan,
   type KeptVersions,
@@ -11,7 +7,11 @@ import {
   partRef,
   type Versions,
 } from '../plan/bound-plan.ts';
+import type { DeviceInfo } from '../plan/device-info.ts';
+import { HOST, type Place, SPILL } from '../plan/place.ts';
 import type { DataSet, Stage } from '../plan/stages.ts';
+import { expand, expandFree } from './expand.ts';
+import type { Step, TaskContracts } from './step.ts';
 
 /**
  * Most blocks of each row that are visited when memory is computed, unless columns are sent from device to

@@ -1,5 +1,6 @@
 import { type Data, DataType, type RecordBatch, type Schema } from 'apache-arrow';
 import { UsageError } from '../errors.ts';
+import { hasNulls } from '../keys/arrow-keys.ts';
 import { nearest, spelled } from '../nearest.ts';
 import { expandDictionary } from '../stream/dictionary-values.ts';
 import { joinData } from '../stream/join-data.ts';
@@ -15,7 +16,6 @@ import {
   writeTexts,
 } from './sort-texts.ts';
 import { type WordWriter, wordWriter } from './sort-words.ts';
-import { hasNulls } from '../keys/arrow-keys.ts';
 
 /**
  * A column to order by. Nulls come first when ascending and last when descending, unless `nulls` is given.

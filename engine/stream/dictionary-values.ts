@@ -1,7 +1,7 @@
 import { type Data, type Vector, DataType, Utf8 } from 'apache-arrow';
+import { withoutViews } from '../expressions/read.ts';
 import { joinData } from './join-data.ts';
 import { takeData } from './take-data.ts';
-import { withoutViews } from '../expressions/read.ts';
 
 const joined = new WeakMap<Vector, Data>();
 

@@ -1,7 +1,7 @@
 import { Data, DataType, type Dictionary, Vector } from 'apache-arrow';
-import { copyBits, makeBits, setBits, VIEW_BYTES, unionPlace, takeData } from './take-data.ts';
 import { CapacityError } from '../errors.ts';
 import { RowNumbers } from '../keys/row-numbers.ts';
+import { copyBits, makeBits, setBits, VIEW_BYTES, unionPlace, takeData } from './take-data.ts';
 
 type Values = Uint8Array | Int32Array;
 type Offsets = Int32Array | Float64Array | BigInt64Array;

@@ -1,13 +1,13 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
-import { namesIn, textOf } from '../probe/system-files.ts';
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { UsageError } from '../../engine/errors.ts';
 import type { Device } from '../../engine/run/device.ts';
-import { createServer, type Server } from 'node:net';
-import { setTimeout } from 'node:timers/promises';
+import { namesIn, textOf } from '../probe/system-files.ts';
 
 /** A graphics card that this process may open. */
 export interface Card {

@@ -1,6 +1,6 @@
-import type { KernelCheck } from './support/check.ts';
-import type { Gpu } from '../webgpu/gpu.ts';
 import type { GpuTaskHandler } from '../handler.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
+import type { KernelCheck } from './support/check.ts';
 
 interface Listed {
   readonly checks: readonly KernelCheck[];

@@ -1,13 +1,3 @@
-import type { Gpu } from '../webgpu/gpu.ts';
-import type { GpuInfo } from '../webgpu/gpu-info.ts';
-import { copiesChecks } from '../copies/copies.check.ts';
-import { type KernelCheck, CG_HALF_LIMIT } from './support/check.ts';
-import { LONGEST } from './support/rated-problem.ts';
-import { normalEquationsChecks } from './normal-equations.check.ts';
-import { rowShiftsChecks, solveCgRegistersChecks, solveChecks } from './solve.check.ts';
-import { halfIterationChecks, implicitChecks, vectorChecks } from './half-iteration.check.ts';
-import { sgdChecks } from './sgd.check.ts';
-import { tensorChecks, toInt8Checks } from './tensor.check.ts';
 import { compileKernels } from '../../cpu/compile-kernels.ts';
 import { loadKernels } from '../../cpu/kernels.ts';
 import { handlerOf } from '../../cpu/registry.ts';
@@ -17,10 +7,20 @@ import type { JsonObject } from '../../engine/json.ts';
 import type { Partition } from '../../engine/partition.ts';
 import type { TaskOutcome } from '../../engine/task.ts';
 import { type TaskResult, type TaskSample, taskSamples, worse } from '../../operators/tasks/samples.ts';
+import { copiesChecks } from '../copies/copies.check.ts';
 import { handlers } from '../generated/tasks.ts';
 import type { GpuTaskScope } from '../handler.ts';
 import { updateVariants } from '../update/choice/variants.ts';
+import type { GpuInfo } from '../webgpu/gpu-info.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
+import { halfIterationChecks, implicitChecks, vectorChecks } from './half-iteration.check.ts';
+import { normalEquationsChecks } from './normal-equations.check.ts';
+import { sgdChecks } from './sgd.check.ts';
+import { rowShiftsChecks, solveCgRegistersChecks, solveChecks } from './solve.check.ts';
+import { type KernelCheck, CG_HALF_LIMIT } from './support/check.ts';
+import { LONGEST } from './support/rated-problem.ts';
 import { openTask } from './support/run-kernel.ts';
+import { tensorChecks, toInt8Checks } from './tensor.check.ts';
 
 /** Kernels of ALS's half-iteration that every GPU runs. */
 export const updateChecks: readonly KernelCheck[] = [

@@ -2,8 +2,13 @@
 import type { UpdateProblem } from '../../operators/tasks/tasks.ts';
 import { solverNamed, type UpdateVariant, REGIONS } from '../update/choice/variant.ts';
 import { updateVariants } from '../update/choice/variants.ts';
-import type { Gpu } from '../webgpu/gpu.ts';
+import {
+  chooseVectorProducts,
+  vectorProductsKernel,
+  type VectorProductsParams,
+} from '../vectors/products.ts';
 import type { GpuInfo } from '../webgpu/gpu-info.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
 import {
   type KernelCheck,
   deviation,
@@ -18,11 +23,6 @@ import {
   variantOf,
 } from './support/check.ts';
 import { commonProblem, outputsError, type RatedProblem, solveProblem } from './support/rated-problem.ts';
-import {
-  chooseVectorProducts,
-  vectorProductsKernel,
-  type VectorProductsParams,
-} from '../vectors/products.ts';
 
 /** A problem to solve. */
 export interface HalfIterationShape {

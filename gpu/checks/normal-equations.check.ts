@@ -1,5 +1,13 @@
+import { matrixElements, paddedRank, slotElements } from '../device/slots.ts';
+import {
+  chooseNormalEquations,
+  normalEquationsKernel,
+  type NormalEquationsParams,
+  normalEquationsWorkgroups,
+} from '../equations/normal-equations.ts';
 import { EntryList, type Parts } from '../update/deal-rows.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
+import type { KernelDescriptor, KernelParams } from '../webgpu/kernel.ts';
 import { CHECKED_RANKS, type KernelCheck, deviation } from './support/check.ts';
 import {
   eachSlotElement,
@@ -10,14 +18,6 @@ import {
   readSlot,
 } from './support/rated-rows.ts';
 import { uploadAll } from './support/run-kernel.ts';
-import type { KernelDescriptor, KernelParams } from '../webgpu/kernel.ts';
-import {
-  chooseNormalEquations,
-  normalEquationsKernel,
-  type NormalEquationsParams,
-  normalEquationsWorkgroups,
-} from '../equations/normal-equations.ts';
-import { matrixElements, paddedRank, slotElements } from '../device/slots.ts';
 
 /** Limit of the error, relative to the largest element of A or b: the rounding of some thousand additions. */
 const LIMIT = 1e-5;

@@ -2,6 +2,7 @@
  * Checks of kernels that solve rows from normal equations in slots (gpu/device/slots.ts): CG against the same
  * number of steps in float64 from the same start, Cholesky by residuals, minima over x >= 0 by gradients.
  */
+import { addMatrixShifts, blockShifts } from '../solve/row-shifts.ts';
 import {
   solveCgRegistersKernel,
   type SolveRegistersParams,
@@ -32,7 +33,6 @@ import {
   roundToHalf,
 } from './support/check.ts';
 import { gradientError, minimumError } from './support/rated-problem.ts';
-import { runKernel } from './support/run-kernel.ts';
 import {
   equationsOf,
   expectedSteps,
@@ -45,7 +45,7 @@ import {
   type SolvedRows,
   regularizationFor,
 } from './support/rated-rows.ts';
-import { addMatrixShifts, blockShifts } from '../solve/row-shifts.ts';
+import { runKernel } from './support/run-kernel.ts';
 
 type Form = KernelParams & { readonly rank: number; readonly biases: boolean; readonly half: boolean };
 

@@ -33,7 +33,6 @@ import {
   halfBits,
   roundToHalf,
 } from './support/check.ts';
-import { halfMirror, ratedRows, LEVEL_LENGTHS, shiftsOf } from './support/rated-rows.ts';
 import {
   type Expectation,
   lengthsAround,
@@ -43,6 +42,7 @@ import {
   ratedProblem,
   type RatedProblem,
 } from './support/rated-problem.ts';
+import { halfMirror, ratedRows, LEVEL_LENGTHS, shiftsOf } from './support/rated-rows.ts';
 
 /** Ratings that a kernel in 8 bits takes at a time. */
 const INT8_BIN = 64;

@@ -3,7 +3,14 @@ import { fromHalf, fromHalves, toHalf } from '../../engine/numbers/half.ts';
 import { type KernelCheck, randomNumbers } from '../checks/support/check.ts';
 import { runKernel, uploadAll } from '../checks/support/run-kernel.ts';
 import { destroyBuffers, strideOf } from '../device/resources.ts';
+import { subtractBiasKernel, subtractBiasWorkgroups } from '../update/centred.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
+import {
+  transposedValuesKernel,
+  transposedValuesWorkgroups,
+  unpaddedRowsKernel,
+  unpaddedRowsWorkgroups,
+} from './matrix-rows.ts';
 import {
   fromHalfKernel,
   fromHalfWorkgroups,
@@ -14,13 +21,6 @@ import {
   packRowsKernel,
   unpackRowsKernel,
 } from './to-half.ts';
-import { subtractBiasKernel, subtractBiasWorkgroups } from '../update/centred.ts';
-import {
-  transposedValuesKernel,
-  transposedValuesWorkgroups,
-  unpaddedRowsKernel,
-  unpaddedRowsWorkgroups,
-} from './matrix-rows.ts';
 
 type Result = Promise<{ readonly error: number; readonly limit: number }>;
 

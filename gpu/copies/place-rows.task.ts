@@ -1,8 +1,8 @@
 import { type DeviceMatrix, numberBytes, type WireRows } from '../device/resources.ts';
 import type { GpuScopeOf, GpuTaskHandler } from '../handler.ts';
-import { fromHalfKernel, fromHalfWorkgroups, addHalf, addPacked, addUnpacked } from './to-half.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import { kernelOf } from '../webgpu/kernel.ts';
+import { fromHalfKernel, fromHalfWorkgroups, addHalf, addPacked, addUnpacked } from './to-half.ts';
 
 /**
  * See `place-rows` of KernelTasks: copies some rows into the matrix of all rows. Work that is submitted to

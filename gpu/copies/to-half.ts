@@ -1,8 +1,8 @@
 import { type DeviceMatrix, packedBytes } from '../device/resources.ts';
-import type { Gpu } from '../webgpu/gpu.ts';
-import type { Pass } from '../webgpu/pass.ts';
-import { kernelOf } from '../webgpu/kernel.ts';
 import { addColumnMaxima } from '../int8/int8-plan.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
+import { kernelOf } from '../webgpu/kernel.ts';
+import type { Pass } from '../webgpu/pass.ts';
 
 const THREADS = 256;
 

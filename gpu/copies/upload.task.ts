@@ -1,8 +1,8 @@
 import type { RowsTask } from '../../operators/tasks/tasks.ts';
 import type { DeviceBlock } from '../device/resources.ts';
+import { fillSlotsKernel } from '../equations/equation-slots.ts';
 import { compileSummed, prepareSummed, summingNamed } from '../equations/normal-equations.task.ts';
 import type { GpuTaskHandler } from '../handler.ts';
-import { fillSlotsKernel } from '../equations/equation-slots.ts';
 import { variantNamed } from '../update/choice/choose.ts';
 import { nameOf, solverOf } from '../update/choice/variant.ts';
 import { prepareRows } from '../update/prepared-rows.ts';

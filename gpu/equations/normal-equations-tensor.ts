@@ -1,6 +1,6 @@
+import { paddedRank, slotElements, tilesOf } from '../device/slots.ts';
 import type { GpuFeature } from '../webgpu/gpu-info.ts';
 import { kernelOf, range } from '../webgpu/kernel.ts';
-import { paddedRank, slotElements, tilesOf } from '../device/slots.ts';
 import { centresRatings, subgroupsFor, tensorPlan, type TensorPlan } from './tensor-plan.ts';
 
 const plans = new Map<string, TensorPlan>();

@@ -1,5 +1,5 @@
-import { kernelOf, range } from '../webgpu/kernel.ts';
 import { matrixElements, paddedRank, slotElements, TILE, tilesOf } from '../device/slots.ts';
+import { kernelOf, range } from '../webgpu/kernel.ts';
 
 /**
  * Settings of the kernel `normal-equations`, which computes A and b without tensor cores. Settings differ in

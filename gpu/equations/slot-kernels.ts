@@ -3,18 +3,18 @@
  * computes A and b from ratings and writes them to slots, the other solves rows from slots.
  */
 import { normalEquationsInt8Kernel } from '../int8/int8-plan.ts';
-import { normalEquationsKernel, normalEquationsWorkgroups } from './normal-equations.ts';
-import { normalEquationsTensorKernel } from './normal-equations-tensor.ts';
+import { exactSolvers } from '../solve/exact-solvers.ts';
 import {
   solveCgKernel,
   type SolveCgParams,
   solveCgWorkgroups,
   solveCgRegistersKernel,
 } from '../solve/solve-cg.ts';
-import { exactSolvers } from '../solve/exact-solvers.ts';
+import type { UpdateSettings } from '../update/choice/variant.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { SizedKernel } from '../webgpu/kernel.ts';
-import type { UpdateSettings } from '../update/choice/variant.ts';
+import { normalEquationsTensorKernel } from './normal-equations-tensor.ts';
+import { normalEquationsKernel, normalEquationsWorkgroups } from './normal-equations.ts';
 
 export async function compileSum(
   gpu: Gpu,

@@ -1,16 +1,16 @@
-import type { GpuTaskHandler } from '../handler.ts';
 import type { DeviceMatrix } from '../device/resources.ts';
+import { MOST_FORMED, paddedRank, slotElements, tilesOf } from '../device/slots.ts';
 import {
   chooseNormalEquations,
   normalEquationsKernel,
   normalEquationsWorkgroups,
 } from '../equations/normal-equations.ts';
-import { MOST_FORMED, paddedRank, slotElements, tilesOf } from '../device/slots.ts';
-import { type CompiledKernel, kernelOf, range } from '../webgpu/kernel.ts';
-import type { Gpu } from '../webgpu/gpu.ts';
-import type { GpuInfo } from '../webgpu/gpu-info.ts';
-import type { Pass } from '../webgpu/pass.ts';
+import type { GpuTaskHandler } from '../handler.ts';
 import { EntryList } from '../update/deal-rows.ts';
+import type { GpuInfo } from '../webgpu/gpu-info.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
+import { type CompiledKernel, kernelOf, range } from '../webgpu/kernel.ts';
+import type { Pass } from '../webgpu/pass.ts';
 
 /**
  * The task `gram` (see KernelTasks) on a GPU: computes the whole Gram matrix of a side's factors in float32.

@@ -1,9 +1,9 @@
-import type { GpuFeature } from '../webgpu/gpu-info.ts';
-import { range, kernelOf } from '../webgpu/kernel.ts';
+import type { DeviceMatrix } from '../device/resources.ts';
 import { paddedRank, slotElements, tilesOf } from '../device/slots.ts';
 import { hasRatingRow, type TensorPlan, tensorPlan } from '../equations/tensor-plan.ts';
-import type { DeviceMatrix } from '../device/resources.ts';
+import type { GpuFeature } from '../webgpu/gpu-info.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
+import { range, kernelOf } from '../webgpu/kernel.ts';
 import type { Pass } from '../webgpu/pass.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { sharedArray } from '../../engine/partition.ts';
 import type { GpuScopeOf, GpuTaskHandler } from '../handler.ts';
-import { type BuffersOf, type CompiledKernel, kernelOf } from '../webgpu/kernel.ts';
 import { topNKernel } from '../serving/top-n.task.ts';
+import { type BuffersOf, type CompiledKernel, kernelOf } from '../webgpu/kernel.ts';
 
 /** Threads of a workgroup; each scores one listed column. */
 const LISTED_THREADS = 64;

@@ -7,7 +7,9 @@ import { type DeviceMatrix, strideOf, STRIDE_STEP } from '../device/resources.ts
 import type { GpuTaskHandler, GpuTaskScope } from '../handler.ts';
 import { squaredErrorKernel } from '../loss/squared-error.task.ts';
 import { weightedNormKernel } from '../loss/weighted-norm.task.ts';
+import { kernelOf } from '../webgpu/kernel.ts';
 import type { Pass } from '../webgpu/pass.ts';
+import { type SgdStepParams, stepValues, teamNeeds } from './sgd-step.ts';
 import {
   sgdTilesKernel,
   tileBatches,
@@ -18,8 +20,6 @@ import {
   tileLists,
 } from './sgd-tiles.ts';
 import { sgdWavesKernel, waveBlocks } from './sgd-waves.ts';
-import { kernelOf } from '../webgpu/kernel.ts';
-import { type SgdStepParams, stepValues, teamNeeds } from './sgd-step.ts';
 
 /**
  * Threads of a workgroup of sgd-list. The plan gives the number of teams (`workers`) and the threads of each

@@ -1,8 +1,8 @@
+import { CounterRandom } from '../../engine/random.ts';
 import { strideOf, type DeviceBlock } from '../device/resources.ts';
+import type { Gpu } from '../webgpu/gpu.ts';
 import { kernelOf, range } from '../webgpu/kernel.ts';
 import { type EvenRow, evenRow, type SgdStepParams, stepValues, teamNeeds } from './sgd-step.ts';
-import { CounterRandom } from '../../engine/random.ts';
-import type { Gpu } from '../webgpu/gpu.ts';
 
 export type SgdTilesParams = SgdStepParams & {
   /** Most columns of a tile, the set of columns of a workgroup. */

@@ -1,7 +1,7 @@
-import { kernelOf } from '../webgpu/kernel.ts';
-import { type SgdStepParams, stepValues, teamNeeds } from './sgd-step.ts';
 import type { DeviceBlock } from '../device/resources.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
+import { kernelOf } from '../webgpu/kernel.ts';
+import { type SgdStepParams, stepValues, teamNeeds } from './sgd-step.ts';
 
 /**
  * One wave of SGD by wavefront-update (cuMF_SGD, section 3.2.3). Rows and columns are cut into bands. Each

@@ -1,6 +1,7 @@
 import type { ExactSolver } from '../../operators/tasks/task-types.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { SizedKernel } from '../webgpu/kernel.ts';
+import type { SolvedForm } from './row-shifts.ts';
 import {
   solveCholeskyKernel,
   CHOLESKY_REGISTER_RANKS,
@@ -8,7 +9,6 @@ import {
   solveCholeskyRegistersKernel,
   solveCholeskyRegistersWorkgroups,
 } from './solve-cholesky.ts';
-import type { SolvedForm } from './row-shifts.ts';
 import { solveNonnegativeKernel } from './solve-nonnegative.ts';
 
 /** An exact solver of a row's normal equations on a GPU, as opposed to a number of CG steps. */

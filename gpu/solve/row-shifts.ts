@@ -1,8 +1,8 @@
+import type { RowRegularization } from '../../operators/tasks/task-types.ts';
 import type { DeviceBlock } from '../device/resources.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import { kernelOf } from '../webgpu/kernel.ts';
 import type { Pass } from '../webgpu/pass.ts';
-import type { RowRegularization } from '../../operators/tasks/task-types.ts';
 
 /**
  * A matrix on the GPU that contains, in column number `column`, the number n of ratings of each row. `row`:

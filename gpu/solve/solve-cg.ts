@@ -1,7 +1,7 @@
-import { kernelOf, range } from '../webgpu/kernel.ts';
 import { matrixElements, paddedRank, slotElements, tilesOf } from '../device/slots.ts';
-import { shiftValues, type SolvedForm } from './row-shifts.ts';
 import { subgroupsFor } from '../equations/tensor-plan.ts';
+import { kernelOf, range } from '../webgpu/kernel.ts';
+import { shiftValues, type SolvedForm } from './row-shifts.ts';
 
 export type SolveCgParams = SolvedForm & {
   /** `f16`: the solver rounds A / n_u to float16 (cuMF_ALS, Solution 4). λ and all vectors are float32. */

@@ -1,5 +1,5 @@
-import { kernelOf, range } from '../webgpu/kernel.ts';
 import { matrixElements, paddedRank, slotElements, tilesOf } from '../device/slots.ts';
+import { kernelOf, range } from '../webgpu/kernel.ts';
 import { shiftValues, type SolvedForm } from './row-shifts.ts';
 
 /**

@@ -1,9 +1,9 @@
 import type { DeviceBlock } from '../device/resources.ts';
 import { centresRatings } from '../equations/tensor-plan.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
+import { kernelOf, range } from '../webgpu/kernel.ts';
 import type { Pass } from '../webgpu/pass.ts';
 import type { UpdateSettings, UpdateVariant } from './choice/variant.ts';
-import { kernelOf, range } from '../webgpu/kernel.ts';
 
 const THREADS = 256;
 

@@ -1,23 +1,23 @@
 import { transposedValuesKernel, unpaddedRowsKernel } from '../copies/matrix-rows.ts';
+import { toHalfKernel } from '../copies/to-half.ts';
 import { strideOf } from '../device/resources.ts';
+import { compileSolve, compileSum } from '../equations/slot-kernels.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 import { gramKernels, addGramKernel } from '../implicit/gram.task.ts';
+import { columnMaximaKernel, toInt8Kernel } from '../int8/int8-plan.ts';
 import { squaredErrorKernel } from '../loss/squared-error.task.ts';
 import { biasSumsKernel, weightedNormKernel } from '../loss/weighted-norm.task.ts';
-import { variantNamed } from './choice/choose.ts';
-import { solverNamed, type UpdateSettings } from './choice/variant.ts';
-import { updateImplicitTensorKernel, updateInt8Kernel, updateTensorKernel } from './update-tensor.ts';
-import { subtractBiasKernel, needsCentred } from './centred.ts';
-import { toHalfKernel } from '../copies/to-half.ts';
-import { columnMaximaKernel, toInt8Kernel } from '../int8/int8-plan.ts';
-import { objectiveSumsKernel } from './solved-pass.ts';
 import { rowShiftsKernel } from '../solve/row-shifts.ts';
-import { updateShortKernel } from './update-short.ts';
+import { compileVectorSteps } from '../vectors/row-phases.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { CompiledKernel } from '../webgpu/kernel.ts';
+import { subtractBiasKernel, needsCentred } from './centred.ts';
+import { variantNamed } from './choice/choose.ts';
+import { solverNamed, type UpdateSettings } from './choice/variant.ts';
 import { SHORT_LENGTHS } from './deal-rows.ts';
-import { compileSolve, compileSum } from '../equations/slot-kernels.ts';
-import { compileVectorSteps } from '../vectors/row-phases.ts';
+import { objectiveSumsKernel } from './solved-pass.ts';
+import { updateShortKernel } from './update-short.ts';
+import { updateImplicitTensorKernel, updateInt8Kernel, updateTensorKernel } from './update-tensor.ts';
 
 /**
  * The task `compile-update` (see KernelTasks) on a GPU: starts compiling and returns at once, so that ratings

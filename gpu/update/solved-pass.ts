@@ -1,6 +1,6 @@
 import type { Gpu } from '../webgpu/gpu.ts';
-import type { KernelTimes, Pass, SubmitOptions } from '../webgpu/pass.ts';
 import { kernelOf } from '../webgpu/kernel.ts';
+import type { KernelTimes, Pass, SubmitOptions } from '../webgpu/pass.ts';
 
 const THREADS = 128;
 

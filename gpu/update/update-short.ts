@@ -1,6 +1,6 @@
-import { kernelOf, range } from '../webgpu/kernel.ts';
-import { shiftValues } from '../solve/row-shifts.ts';
 import { paddedRank } from '../device/slots.ts';
+import { shiftValues } from '../solve/row-shifts.ts';
+import { kernelOf, range } from '../webgpu/kernel.ts';
 
 export type UpdateShortParams = {
   readonly rank: number;

@@ -1,4 +1,4 @@
-import { kernelOf, range } from '../webgpu/kernel.ts';
+import { paddedRank, tilesOf } from '../device/slots.ts';
 import {
   accumulateBytes,
   accumulatePlan,
@@ -12,7 +12,7 @@ import { subgroupsFor, type TensorPlan } from '../equations/tensor-plan.ts';
 import { BINS_AHEAD, int8Needs, int8Plan, int8Values, int8Workgroup } from '../int8/int8-plan.ts';
 import { shiftValues } from '../solve/row-shifts.ts';
 import { registerSolverBytes, registerSolverValues, RESIDUAL_TOLERANCE } from '../solve/solve-cg.ts';
-import { paddedRank, tilesOf } from '../device/slots.ts';
+import { kernelOf, range } from '../webgpu/kernel.ts';
 
 /** How a fused kernel keeps A while it solves. */
 type SolvingParams = {

@@ -1,17 +1,17 @@
-import type { GpuScopeOf, GpuTaskHandler } from '../handler.ts';
-import { variantNamed } from './choice/choose.ts';
-import { nameOf, solverOf, type UpdateSettings, stepsOf } from './choice/variant.ts';
 import type { DeviceBlock, DeviceMatrix } from '../device/resources.ts';
+import type { GpuScopeOf, GpuTaskHandler } from '../handler.ts';
 import { addInt8 } from '../int8/int8-plan.ts';
 import { blockShifts } from '../solve/row-shifts.ts';
+import { addVectorSteps } from '../vectors/row-phases.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { Binding, CompiledKernel } from '../webgpu/kernel.ts';
 import type { Pass, SubmitOptions } from '../webgpu/pass.ts';
 import { addCentred } from './centred.ts';
+import { variantNamed } from './choice/choose.ts';
+import { nameOf, solverOf, type UpdateSettings, stepsOf } from './choice/variant.ts';
+import { compileForRows } from './compile-update.task.ts';
 import { prepareRows } from './prepared-rows.ts';
 import { type SolvedPass, submitSolved } from './solved-pass.ts';
-import { compileForRows } from './compile-update.task.ts';
-import { addVectorSteps } from '../vectors/row-phases.ts';
 
 /** The task `update` (see KernelTasks) on a GPU: solves the rows [from, to) of one side in one submission. */
 export const update: GpuTaskHandler<'update'> = async (scope) => {

@@ -5,12 +5,12 @@
  */
 import type { ImplicitWeights } from '../../operators/tasks/tasks.ts';
 import { MOST_FORMED, paddedRank } from '../device/slots.ts';
+import { teamNeeds } from '../sgd/sgd-step.ts';
 import type { RowBatch } from '../update/prepared-rows.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { Binding, CompiledKernel } from '../webgpu/kernel.ts';
-import type { Pass } from '../webgpu/pass.ts';
 import { kernelOf, range } from '../webgpu/kernel.ts';
-import { teamNeeds } from '../sgd/sgd-step.ts';
+import type { Pass } from '../webgpu/pass.ts';
 import { vectorQuads } from './vectors.ts';
 
 export type Teams = Pick<VectorProductsParams, 'threads' | 'lanes' | 'width'>;

@@ -1,14 +1,14 @@
 import { MOST_FORMED, paddedRank } from '../device/slots.ts';
 import { gramProductsKernel, gramProductsWorkgroups } from '../implicit/gram.task.ts';
+import { shiftValues } from '../solve/row-shifts.ts';
+import { BIAS_TOLERANCE, RESIDUAL_TOLERANCE } from '../solve/solve-cg.ts';
+import type { SumKernel, UpdateSettings } from '../update/choice/variant.ts';
+import type { PreparedRows } from '../update/prepared-rows.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import { type Binding, type BuffersOf, type CompiledKernel, kernelOf, range } from '../webgpu/kernel.ts';
 import type { Pass } from '../webgpu/pass.ts';
-import { BIAS_TOLERANCE, RESIDUAL_TOLERANCE } from '../solve/solve-cg.ts';
-import { shiftValues } from '../solve/row-shifts.ts';
-import { vectorQuads } from './vectors.ts';
-import type { PreparedRows } from '../update/prepared-rows.ts';
-import type { SumKernel, UpdateSettings } from '../update/choice/variant.ts';
 import { type RatedBuffers, ratingProducts } from './products.ts';
+import { vectorQuads } from './vectors.ts';
 
 /**
  * A phase of conjugate gradients; vector-step.wgsl describes them. Between two phases other kernels multiply

@@ -1,11 +1,11 @@
+import { read, write, closeSync, openSync } from 'node:fs';
 import { UsageError } from '../../engine/errors.ts';
+import { type FileMemory, sharedArray } from '../../engine/partition.ts';
 import { collectGarbage } from '../../engine/threads/collect-garbage.ts';
 import type { AcquireOptions } from './gpu-info.ts';
 import type { GpuHost } from './host.ts';
 import { type AcquiredGpu, openAdapter, usedFeatures } from './open-adapter.ts';
 import { pacePolls } from './polls.ts';
-import { read, write, closeSync, openSync } from 'node:fs';
-import { type FileMemory, sharedArray } from '../../engine/partition.ts';
 
 /** The services of Node. */
 const nodeHost: GpuHost = {

@@ -1,7 +1,7 @@
-import type { CompiledKernel, KernelDescriptor, KernelParams } from './kernel.ts';
-import { hurryPolls } from './polls.ts';
 import { Liquid } from 'liquidjs';
 import { kernelTexts } from '../generated/kernels-wgsl.ts';
+import type { CompiledKernel, KernelDescriptor, KernelParams } from './kernel.ts';
+import { hurryPolls } from './polls.ts';
 
 /** The parts of an opened GPU that compiling uses. */
 interface CompilingGpu {

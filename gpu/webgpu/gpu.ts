@@ -2,8 +2,13 @@ import { CapacityError, DeviceLostError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
 import { MemoryMeter } from '../../engine/run/memory-meter.ts';
 import type { WireRows } from '../device/resources.ts';
-import { BindGroups, PassBuffers, KernelClock, Pass, type Turn, Journal } from './pass.ts';
 import { compileKernel } from './compile-kernel.ts';
+import type { GpuInfo } from './gpu-info.ts';
+import type { GpuHost } from './host.ts';
+import { admits, type CompiledKernel, type KernelDescriptor, type KernelParams, kernelOf } from './kernel.ts';
+import { type AcquiredGpu, releaseGpu } from './open-adapter.ts';
+import { BindGroups, PassBuffers, KernelClock, Pass, type Turn, Journal } from './pass.ts';
+import { hurryPolls } from './polls.ts';
 import {
   TransferCounters,
   type DownloadRange,
@@ -12,11 +17,6 @@ import {
   type PieceTaker,
   Staging,
 } from './staging.ts';
-import type { GpuInfo } from './gpu-info.ts';
-import type { GpuHost } from './host.ts';
-import { admits, type CompiledKernel, type KernelDescriptor, type KernelParams, kernelOf } from './kernel.ts';
-import { type AcquiredGpu, releaseGpu } from './open-adapter.ts';
-import { hurryPolls } from './polls.ts';
 
 /**
  * Dummy work that keeps the GPU's clock high (IdleSpin): each thread does `rounds`

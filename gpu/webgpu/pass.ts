@@ -1,8 +1,8 @@
-import type { Binding, CompiledKernel } from './kernel.ts';
-import type { TransferCounters } from './staging.ts';
-import type { GpuInfo } from './gpu-info.ts';
 import { sharedClock } from '../../engine/threads/shared-clock.ts';
 import type { DeviceSpan } from '../../engine/trace/trace.ts';
+import type { GpuInfo } from './gpu-info.ts';
+import type { Binding, CompiledKernel } from './kernel.ts';
+import type { TransferCounters } from './staging.ts';
 
 /** The parts of an opened GPU that a pass uses. */
 interface PassGpu {

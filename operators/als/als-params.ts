@@ -1,7 +1,7 @@
-import { type CommonParams, explicitLambda } from '../params/common.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { counted } from '../../engine/format.ts';
 import type { ValueWeight } from '../../engine/numbers/value-index.ts';
+import { type CommonParams, explicitLambda } from '../params/common.ts';
 
 /** Forms of the weights of implicit ratings: see AlsParams.weight. */
 export type WeightForm = 'auto' | 'spark' | 'raw' | 'binary' | 'log' | 'bm25';

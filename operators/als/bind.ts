@@ -1,7 +1,9 @@
 import type { JsonObject } from '../../engine/json.ts';
 import { dataSetName, type Partition, type PartitionRef } from '../../engine/partition.ts';
+import { type BoundPlan, dataSetOf, partRef } from '../../engine/plan/bound-plan.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { RowRange, Slice, TaskPlan } from '../../engine/plan/stages.ts';
+import type { Given } from '../../engine/run/run-steps.ts';
 import {
   hostForm,
   lengthsOfBlock,
@@ -24,7 +26,11 @@ import {
   type GivenPart,
   startFromHost,
 } from '../training/bind-plan.ts';
+import { measureStages } from '../training/loss.ts';
+import type { AlsData, AlsStart, BoundParams, FactorValues } from './factors.ts';
+import { gramSlices, implicitStages, rankSlices } from './implicit/stages.ts';
 import { type AlsDataSet, alsDataSets, type GivenRole } from './plan/data-sets.ts';
+import { placesOfFixedParts, equationVectorStages } from './plan/parted-side.ts';
 import {
   type AlsGrid,
   hasGramOfParts,
@@ -41,13 +47,7 @@ import {
   sideNames,
 } from './plan/problem.ts';
 import { startNorm } from './rating-unit.ts';
-import type { AlsData, AlsStart, BoundParams, FactorValues } from './factors.ts';
-import { type BoundPlan, dataSetOf, partRef } from '../../engine/plan/bound-plan.ts';
-import type { Given } from '../../engine/run/run-steps.ts';
-import { measureStages } from '../training/loss.ts';
-import { gramSlices, implicitStages, rankSlices } from './implicit/stages.ts';
 import { tiledSlices, tilingOf } from './tiles.ts';
-import { placesOfFixedParts, equationVectorStages } from './plan/parted-side.ts';
 
 /** Prefix of the names of a training's partitions. */
 export const ALS = 'als';

@@ -1,3 +1,4 @@
+import type { KeyColumn } from '../../engine/keys/key-column.ts';
 import {
   type RowPart,
   type RowParts,
@@ -7,13 +8,12 @@ import {
   withOwn,
   type StoredNumbers,
 } from '../../engine/row-parts.ts';
+import type { RatingBlock, Ratings } from '../ratings/ratings.ts';
+import type { BlockInFile } from '../ratings/sorting/columns-of-block.ts';
 import type { SideNorms } from '../training/loss.ts';
 import { type ModelRows, joined } from '../training/model-rows.ts';
 import { isStored, type Matrices, partsOfMatrix } from '../training/training.ts';
 import type { SizedAlsParams } from './als-params.ts';
-import type { KeyColumn } from '../../engine/keys/key-column.ts';
-import type { RatingBlock, Ratings } from '../ratings/ratings.ts';
-import type { BlockInFile } from '../ratings/sorting/columns-of-block.ts';
 
 export interface AlsData {
   readonly byUser: Ratings;

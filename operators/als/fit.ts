@@ -1,8 +1,8 @@
+import { type KeyColumn, keyCount, keyText } from '../../engine/keys/key-column.ts';
+import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { computingOf } from '../../engine/run/devices.ts';
 import { constant } from '../../engine/run/scope.ts';
-import { type KeyColumn, keyCount, keyText } from '../../engine/keys/key-column.ts';
-import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { heldOutPairs } from '../evaluation/ranking/held-out-ranking.ts';
 import { baselinesOf, type SortedFacts, sortedMeans, sortedRatingFacts } from '../evaluation/rating-facts.ts';
 import { spareBytes } from '../planner/memory-budget.ts';

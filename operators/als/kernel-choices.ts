@@ -1,10 +1,10 @@
-import { computeDevices } from '../../engine/run/devices.ts';
 import { CancelledError, DeviceLostError, UsageError } from '../../engine/errors.ts';
 import { RunMetrics } from '../../engine/metrics.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
-import { StepList } from '../../engine/run/step-list.ts';
-import { runSteps } from '../../engine/run/run-steps.ts';
 import { HOST } from '../../engine/plan/place.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { computeDevices } from '../../engine/run/devices.ts';
+import { runSteps } from '../../engine/run/run-steps.ts';
+import { StepList } from '../../engine/run/step-list.ts';
 import { type GivenPlan, plannedAutos } from '../planner/given-plan.ts';
 import type { RatingsProfile } from '../planner/sizes.ts';
 import { hostForm, longestRow, oneBlock, type Ratings, type RatingSides } from '../ratings/ratings.ts';

@@ -1,19 +1,19 @@
+import { dataSetName, type PartitionRef } from '../../engine/partition.ts';
+import { type BoundPlan, dataSetOf } from '../../engine/plan/bound-plan.ts';
+import type { DeviceInfo } from '../../engine/plan/device-info.ts';
+import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
+import type { Place } from '../../engine/plan/place.ts';
+import type { Stage } from '../../engine/plan/stages.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { computeDevices } from '../../engine/run/devices.ts';
 import { type Given, runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
-import { dataSetName, type PartitionRef } from '../../engine/partition.ts';
-import { type BoundPlan, dataSetOf } from '../../engine/plan/bound-plan.ts';
-import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
-import type { Place } from '../../engine/plan/place.ts';
+import { leaveRatings } from '../ratings/parts-in-files.ts';
 import { hostForm, type RatingBlock, type RatingSides } from '../ratings/ratings.ts';
 import { contracts, type RowsTask, type KernelChoice } from '../tasks/tasks.ts';
-import type { AlsData, AlsStart } from './factors.ts';
 import { ALS } from './bind.ts';
+import type { AlsData, AlsStart } from './factors.ts';
 import { otherSide, type Side, sides } from './plan/problem.ts';
-import type { DeviceInfo } from '../../engine/plan/device-info.ts';
-import { leaveRatings } from '../ratings/parts-in-files.ts';
-import type { Stage } from '../../engine/plan/stages.ts';
 import { kernelOf } from './plan/stages.ts';
 
 /** A partition to upload, and the task that will read its rows. */

@@ -1,7 +1,7 @@
 import { sharedArray } from '../../engine/partition.ts';
-import type { RatingBlock, Ratings } from '../ratings/ratings.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { replaceParts } from '../ratings/parts-in-files.ts';
+import type { RatingBlock, Ratings } from '../ratings/ratings.ts';
 
 /** Ratings are not scaled if their magnitude is between 1 / USUAL and USUAL. */
 const USUAL = 64;

@@ -3,9 +3,9 @@ import type { StepResults } from '../../engine/run/run-steps.ts';
 import { DAMPING } from '../evaluation/rating-facts.ts';
 import type { RatingBlock, Ratings } from '../ratings/ratings.ts';
 import type { SideNorms, TrainingErrors } from '../training/loss.ts';
-import type { RatingLevel } from './rating-unit.ts';
-import { implicitWeights } from './implicit/weights.ts';
 import type { SizedAlsParams } from './als-params.ts';
+import { implicitWeights } from './implicit/weights.ts';
+import type { RatingLevel } from './rating-unit.ts';
 
 /**
  * Above this ratio of Σ r² to Σ e², the error is not computed from the solve's objective: cancellation in

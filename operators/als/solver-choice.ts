@@ -1,7 +1,7 @@
 import { MAXIMUM_FORMED_RANK } from '../params/common.ts';
-import type { AlsParams } from './als-params.ts';
 import type { RatingsProfile } from '../planner/sizes.ts';
 import type { ExactSolver, SolverChoice } from '../tasks/task-types.ts';
+import type { AlsParams } from './als-params.ts';
 
 /** Larger than the number of ratings of any row. */
 export const ALL_ROWS = 2 ** 31 - 1;

@@ -12,12 +12,12 @@ import { type OnSorted, type SortedRatings, type SortOptions, sortRatings } from
 import type { FitRun, ReadRatings, SortedData, StagesOf } from '../training/fit.ts';
 import type { AlsParams, SizedAlsParams } from './als-params.ts';
 import type { AlsStart } from './factors.ts';
-import { drawRows, type SparkStart, startOfUsers } from './start.ts';
 import { effectiveRatings } from './implicit/effective-ratings.ts';
 import { type AlsChoices, compileKernels, guessKernels, NO_SIZES } from './kernel-choices.ts';
 import { freePlaced, placeBlock, placeStart, startRef, staysAt, rowsTaskOf } from './place-ratings.ts';
 import { isInBlocks } from './plan/problem.ts';
 import type { AlsSetting, RatingsHome } from './plan/ratings-home.ts';
+import { drawRows, type SparkStart, startOfUsers } from './start.ts';
 
 /** What a fit by ALS takes from earlier ones on the same ratings, and gives to later ones. */
 export interface ContinuedAls {

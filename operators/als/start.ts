@@ -1,15 +1,15 @@
 import { type KeyColumn, keyCount } from '../../engine/keys/key-column.ts';
+import { keyHashes } from '../../engine/keys/key-hash.ts';
 import { sharedArray } from '../../engine/partition.ts';
+import type { RowRange } from '../../engine/plan/stages.ts';
+import { spread } from '../../engine/random.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { hostDevice } from '../../engine/run/devices.ts';
 import type { IndexedRatings } from '../ratings/ids/number-ids.ts';
 import type { AlsParams } from './als-params.ts';
 import type { AlsStart, TrainedSide } from './factors.ts';
 import { startNorm } from './rating-unit.ts';
 import { RowsRun } from './rows/solve-rows.ts';
-import { spread } from '../../engine/random.ts';
-import { keyHashes } from '../../engine/keys/key-hash.ts';
-import type { RowRange } from '../../engine/plan/stages.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
-import { hostDevice } from '../../engine/run/devices.ts';
 
 /**
  * Draws the initial factors of rows, which depend only on the seed and on each row's external id. They equal
@@ -31,8 +31,8 @@ export async function drawRows(
   const norm = unit === 1 || absolute ? {} : { norm: startNorm(unit) };
   const task = {
     kernel: 'initialize' as const,
-    inputs: { keys: run.put('keys', { layout: 'key-hashes', rows, columns: { ...keyHashes(column) } }) },
-    outputs: { factors: run.put('factors', { layout: 'values', rows, columns: { values } }) },
+    inputs: { keys: run.send('keys', { layout: 'key-hashes', rows, columns: { ...keyHashes(column) } }) },
+    outputs: { factors: run.send('factors', { layout: 'values', rows, columns: { values } }) },
     params: { rank, seed, nonnegative: absolute, ...norm },
   };
   run.add(task, slices);

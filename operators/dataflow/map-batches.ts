@@ -1,9 +1,9 @@
 import { type RecordBatch, type Schema, Table, tableToIPC } from 'apache-arrow';
 import { FactorFlowError, UsageError } from '../../engine/errors.ts';
 import type { Json, JsonObject } from '../../engine/json.ts';
-import { adoptBatch, shortColumn } from '../../engine/stream/whole-data.ts';
 import { openIpc } from '../../engine/stream/read-ipc.ts';
 import { type BatchStream, originOf, setOrigin } from '../../engine/stream/stream.ts';
+import { adoptBatch, shortColumn } from '../../engine/stream/whole-data.ts';
 import { RowOperator } from './row-operator.ts';
 
 /** A user's pure function. It returns the batch to replace a batch with, with any number of rows. */

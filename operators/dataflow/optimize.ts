@@ -1,3 +1,13 @@
+import { Schema, DataType } from 'apache-arrow';
+import { check, isLiteral, checkPredicate, boundsOf } from '../../engine/expressions/check.ts';
+import {
+  columnsOf,
+  depthOf,
+  type Expression,
+  MOST_LEVELS,
+  call,
+  partsOf,
+} from '../../engine/expressions/expression.ts';
 import {
   andThen,
   fromSource,
@@ -9,26 +19,16 @@ import {
   knownSchema,
 } from '../../engine/stream/logical-plan.ts';
 import type { ValueNeeds, Operator, Source, Side } from '../../engine/stream/operator.ts';
-import { Schema, DataType } from 'apache-arrow';
-import { check, isLiteral, checkPredicate, boundsOf } from '../../engine/expressions/check.ts';
-import {
-  columnsOf,
-  depthOf,
-  type Expression,
-  MOST_LEVELS,
-  call,
-  partsOf,
-} from '../../engine/expressions/expression.ts';
 import { LEFT_OUT } from '../../engine/stream/stream.ts';
 import { Wide } from '../exchange/wide-operators.ts';
-import { Filter } from './filter.ts';
-import { type NamedExpression, Project, type Projection, selectColumns } from './project.ts';
-import { Sample } from './sample.ts';
 import { CountRows } from './count-rows.ts';
-import { Limit, TopRows } from './top-rows.ts';
-import { SortRows } from './sort-rows.ts';
+import { Filter } from './filter.ts';
 import { type JoinColumn, joinColumns, type JoinKind, type Schemas } from './join/join-columns.ts';
 import { Joined } from './join/joined.ts';
+import { type NamedExpression, Project, type Projection, selectColumns } from './project.ts';
+import { Sample } from './sample.ts';
+import { SortRows } from './sort-rows.ts';
+import { Limit, TopRows } from './top-rows.ts';
 import { Union } from './union.ts';
 
 /** The columns and the types of values that the consumer of a plan needs. */

@@ -1,9 +1,9 @@
 import { type Data, makeData, RecordBatch, type Schema, Struct, type TypeMap } from 'apache-arrow';
 import { UsageError } from '../../engine/errors.ts';
+import { shown } from '../../engine/format.ts';
 import type { Json, JsonObject } from '../../engine/json.ts';
 import { nearest, spelled } from '../../engine/nearest.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { shown } from '../../engine/format.ts';
 import type { Operator, PortableOperator } from '../../engine/stream/operator.ts';
 import {
   batchStream,

@@ -1,7 +1,7 @@
 import { DataError } from '../../engine/errors.ts';
-import type { Sink } from '../../engine/stream/operator.ts';
 import { startPhase } from '../../engine/events.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
+import type { Sink } from '../../engine/stream/operator.ts';
 import { columnOf } from '../dataflow/row-operator.ts';
 import { BAD_ROWS } from '../ratings/rows/select-ratings.ts';
 import type { FactorModel } from '../serving/factor-model.ts';

@@ -1,10 +1,10 @@
 import { formatCount } from '../../engine/format.ts';
 import { type CommonParams, commonParams } from '../params/common.ts';
 import type { SgdParams } from '../sgd/params.ts';
-import type { TrainingIteration } from '../training/training.ts';
-import type { Baselines, RatingShape, SideFacts } from './rating-facts.ts';
-import type { MetricValues } from './ranking/ranking-metrics.ts';
 import type { DuplicatePolicy } from '../tasks/tasks.ts';
+import type { TrainingIteration } from '../training/training.ts';
+import type { MetricValues } from './ranking/ranking-metrics.ts';
+import type { Baselines, RatingShape, SideFacts } from './rating-facts.ts';
 
 /** Kinds of warnings; the names are stable between releases. */
 type WarningCode =

@@ -1,5 +1,6 @@
 import { sharedArray } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
+import { nextTurn } from '../../engine/waits.ts';
 import { columnSums, passOver } from '../ratings/parts-in-files.ts';
 import {
   hostForm,
@@ -10,7 +11,6 @@ import {
 } from '../ratings/ratings.ts';
 import { offsetsOf } from '../ratings/row-ranges.ts';
 import type { ValuesOf } from '../tasks/tasks.ts';
-import { nextTurn } from '../../engine/waits.ts';
 
 /**
  * Damping of means: they are computed as if each item, and each user, had this number of additional ratings

@@ -1,5 +1,6 @@
 import { type Schema, DataType, type Field } from 'apache-arrow';
 import { counted, formatBytes } from '../../engine/format.ts';
+import { wordsOfType } from '../../engine/keys/row-words.ts';
 import { dataSetName, type PartitionRef, partitionRef } from '../../engine/partition.ts';
 import type { Place } from '../../engine/plan/place.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
@@ -8,6 +9,12 @@ import { boundsOf } from '../../engine/sorting/range-parts.ts';
 import type { SortKey } from '../../engine/sorting/sort-keys.ts';
 import { RowStream } from '../../engine/stream/ipc-bytes.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
+import { Aggregate } from '../dataflow/aggregate/aggregate.ts';
+import { DistinctRows, MOST_MERGED } from '../dataflow/distinct-rows.ts';
+import { DropNulls } from '../dataflow/drop-nulls.ts';
+import { Filter } from '../dataflow/filter.ts';
+import { Project } from '../dataflow/project.ts';
+import { Sample } from '../dataflow/sample.ts';
 import { type ChainOperator, isBinary } from '../pipeline/operator-chain.ts';
 import { type DividedRows, type Division, RowTasks } from '../pipeline/read-rows-tasks.ts';
 import { eachOf, type SplitGroup } from '../pipeline/read-splits.ts';
@@ -25,13 +32,6 @@ import {
 import type { ExchangeRoom, RowStage } from './exchange-room.ts';
 import { describeExchange, type Exchange, type PartSizes, mostPartitions } from './exchange.ts';
 import { SampleKeys } from './sample-keys.ts';
-import { wordsOfType } from '../../engine/keys/row-words.ts';
-import { Aggregate } from '../dataflow/aggregate/aggregate.ts';
-import { DistinctRows, MOST_MERGED } from '../dataflow/distinct-rows.ts';
-import { DropNulls } from '../dataflow/drop-nulls.ts';
-import { Filter } from '../dataflow/filter.ts';
-import { Project } from '../dataflow/project.ts';
-import { Sample } from '../dataflow/sample.ts';
 
 /** Number of units (rows for one task) that are read from a stream before the number of parts is chosen. */
 const FIRST_UNITS = 8;

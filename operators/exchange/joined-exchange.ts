@@ -4,6 +4,7 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { Side } from '../../engine/stream/operator.ts';
 import { type JoinParams, mayBroadcast, otherSide } from '../dataflow/join/join-columns.ts';
 import { JoinRows } from '../dataflow/join/join-rows.ts';
+import { eachOf } from '../pipeline/read-splits.ts';
 import {
   type OtherRows,
   otherRows,
@@ -12,7 +13,8 @@ import {
   type RowsWork,
   RowUnit,
 } from '../pipeline/task-input.ts';
-import { eachOf } from '../pipeline/read-splits.ts';
+import type { RowStage } from './exchange-room.ts';
+import type { PartSizes } from './exchange.ts';
 import {
   type DividedParts,
   dividedRows,
@@ -25,8 +27,6 @@ import {
   dividingStages,
   partsStage,
 } from './exchanged-rows.ts';
-import type { RowStage } from './exchange-room.ts';
-import type { PartSizes } from './exchange.ts';
 
 export type JoinSides = Readonly<Record<Side, ExchangeInput>>;
 

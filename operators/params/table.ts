@@ -1,6 +1,6 @@
 import { UsageError } from '../../engine/errors.ts';
-import { spelled } from '../../engine/nearest.ts';
 import { shown } from '../../engine/format.ts';
+import { spelled } from '../../engine/nearest.ts';
 import { nearestName } from './nearest-name.ts';
 
 interface Described<T> {

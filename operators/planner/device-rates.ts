@@ -1,5 +1,5 @@
-import { type DeviceInfo, SOFTWARE_MARK } from '../../engine/plan/device-info.ts';
 import { formatBytes } from '../../engine/format.ts';
+import { type DeviceInfo, SOFTWARE_MARK } from '../../engine/plan/device-info.ts';
 import type { PlanDevices } from '../../engine/run/devices.ts';
 
 /** Rates of a device, from which the planner estimates the time of an iteration. */

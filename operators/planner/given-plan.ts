@@ -1,8 +1,8 @@
-import type { PlanDevices } from '../../engine/run/devices.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { withoutControls } from '../../engine/format.ts';
 import type { Json, JsonObject } from '../../engine/json.ts';
 import { PLAN_VERSION, type PhysicalPlan } from '../../engine/plan/physical-plan.ts';
+import type { PlanDevices } from '../../engine/run/devices.ts';
 import type { RatingsProfile } from './sizes.ts';
 
 /** The parts of a plan that determine a run, without measurements. */

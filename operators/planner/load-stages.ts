@@ -1,6 +1,6 @@
 import { formatBytes } from '../../engine/format.ts';
-import type { Stage, TaskPlan } from '../../engine/plan/stages.ts';
 import { HOST, type Place } from '../../engine/plan/place.ts';
+import type { Stage, TaskPlan } from '../../engine/plan/stages.ts';
 import { type RatingsProfile, loadingBytes, spilledLoadingBytes } from './sizes.ts';
 
 /** A stage of one task. */

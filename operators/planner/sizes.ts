@@ -1,7 +1,7 @@
 import { CapacityError } from '../../engine/errors.ts';
-import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { counted, formatBytes } from '../../engine/format.ts';
 import { type BoundPlan, partBytes } from '../../engine/plan/bound-plan.ts';
+import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 
 /**

@@ -15,6 +15,8 @@ import { hostDevice, deviceAt } from '../../engine/run/devices.ts';
 import { freeAt, giveTo, takeFrom, runSteps, type Given } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { blockLimit } from '../planner/sizes.ts';
+import { addSliced, outputsOf, type RangeKernel, valuesOfStage, type WholeTask } from '../tasks/run-tasks.ts';
+import { contracts, type TaskOf, type ValuesOf } from '../tasks/tasks.ts';
 import {
   blockOf,
   hostForm,
@@ -27,8 +29,6 @@ import {
   soleBlock,
   type ColumnBlock,
 } from './ratings.ts';
-import { addSliced, outputsOf, type RangeKernel, valuesOfStage, type WholeTask } from '../tasks/run-tasks.ts';
-import { contracts, type TaskOf, type ValuesOf } from '../tasks/tasks.ts';
 import { balancedRanges, taskCount } from './row-ranges.ts';
 
 const STAGE = 'rating-parts';

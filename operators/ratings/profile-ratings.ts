@@ -1,8 +1,8 @@
+import { startPhase } from '../../engine/events.ts';
 import { keysFromData, keyTypeOf } from '../../engine/keys/arrow-keys.ts';
 import type { KeyTable } from '../../engine/keys/key-column.ts';
 import { makeKeyTable } from '../../engine/keys/tables/make-key-table.ts';
 import type { Sink } from '../../engine/stream/operator.ts';
-import { startPhase } from '../../engine/events.ts';
 
 /** Quantiles of the number of ratings per user or item. */
 export interface DegreeProfile {

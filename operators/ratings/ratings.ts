@@ -1,4 +1,3 @@
-import type { RowRange } from '../../engine/plan/stages.ts';
 import {
   dataSetName,
   type Partition,
@@ -6,6 +5,7 @@ import {
   partitionRef,
   sharedArray,
 } from '../../engine/partition.ts';
+import type { RowRange } from '../../engine/plan/stages.ts';
 
 /**
  * One block R(ij) of the rating matrix in compressed sparse rows, and its name on the devices (layout

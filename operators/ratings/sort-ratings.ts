@@ -1,13 +1,16 @@
-import { hostDevice } from '../../engine/run/devices.ts';
-import { keyCount } from '../../engine/keys/key-column.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
-import { dataSetName, partitionRef, type Partition, sharedArray } from '../../engine/partition.ts';
 import { type Phase, startPhase } from '../../engine/events.ts';
+import { keyCount } from '../../engine/keys/key-column.ts';
+import { dataSetName, partitionRef, type Partition, sharedArray } from '../../engine/partition.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { hostDevice } from '../../engine/run/devices.ts';
 import { freeAt, type Given, giveTo, runSteps } from '../../engine/run/run-steps.ts';
+import type { Task } from '../../engine/task.ts';
 import { spilledBytes } from '../planner/sizes.ts';
-import { columnSums, joinParts, spillParts } from './parts-in-files.ts';
+import { type ReplacingTask, replacingSteps } from '../tasks/run-tasks.ts';
+import type { DuplicatePolicy, ValuesOf } from '../tasks/tasks.ts';
 import { type IndexedRatings, leaveRoom } from './ids/number-ids.ts';
+import { columnSums, joinParts, spillParts } from './parts-in-files.ts';
 import {
   hostForm,
   type RatingBlock,
@@ -21,6 +24,7 @@ import {
   type RatingSides,
   ratingsOf,
 } from './ratings.ts';
+import type { CodedChunk } from './reading/rating-chunk.ts';
 import { balancedRanges, offsetsOf, taskCount } from './row-ranges.ts';
 import {
   lengthsWithout,
@@ -33,10 +37,6 @@ import {
   partitionsOf,
   sortChunks,
 } from './sorting/sort-rows.ts';
-import { type ReplacingTask, replacingSteps } from '../tasks/run-tasks.ts';
-import type { DuplicatePolicy, ValuesOf } from '../tasks/tasks.ts';
-import type { Task } from '../../engine/task.ts';
-import type { CodedChunk } from './reading/rating-chunk.ts';
 
 export interface SortedRatings extends RatingSides {
   /** Number of ratings that repeat the (user, item) pair of an earlier one. */

@@ -1,3 +1,4 @@
+import { startPhase } from '../../engine/events.ts';
 import {
   dataSetName,
   type Partition,
@@ -7,12 +8,11 @@ import {
   type SharedColumn,
   sharedCopy,
 } from '../../engine/partition.ts';
-import { startPhase } from '../../engine/events.ts';
 import { CounterRandom, randomOrder } from '../../engine/random.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { hostDevice } from '../../engine/run/devices.ts';
-import { freeAt, giveTo } from '../../engine/run/run-steps.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
+import { freeAt, giveTo } from '../../engine/run/run-steps.ts';
 import { runTasks } from '../tasks/run-tasks.ts';
 import type { TaskOf } from '../tasks/tasks.ts';
 import { type SearchSpace, codeWidth, type ListIndex } from './search.ts';

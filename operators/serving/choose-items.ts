@@ -1,11 +1,11 @@
-import { type KeyColumn, keyCount, UNKNOWN_KEY } from '../../engine/keys/key-column.ts';
 import { type FoundIds, findIds, type Id } from '../../engine/keys/find-id.ts';
+import { type KeyColumn, keyCount, UNKNOWN_KEY } from '../../engine/keys/key-column.ts';
 import { dataSetName, partitionRef, sharedArray } from '../../engine/partition.ts';
-import { type FactorModel, lookupOf, withRows } from './factor-model.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { hostDevice } from '../../engine/run/devices.ts';
 import { giveTo } from '../../engine/run/run-steps.ts';
 import { blockOf, blockOfColumns, hostForm, type RatingBlock } from '../ratings/ratings.ts';
+import { type FactorModel, lookupOf, withRows } from './factor-model.ts';
 
 export interface ItemLists {
   /** `deny`: items that are never recommended. `allow`: the only items that may be recommended. */

@@ -1,6 +1,6 @@
 import { UsageError } from '../../engine/errors.ts';
-import { isId, type Id } from '../../engine/keys/find-id.ts';
 import { shown } from '../../engine/format.ts';
+import { isId, type Id } from '../../engine/keys/find-id.ts';
 
 /** Counts of names that match the items of a model. */
 export interface NameMatch {

@@ -1,4 +1,5 @@
 import { Bool, type Data, Field, Float32, Int32, makeData, RecordBatch, Schema } from 'apache-arrow';
+import { startPhase } from '../../engine/events.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { keysToVector } from '../../engine/keys/arrow-keys.ts';
 import { type KeyColumn, keyCount, takeKeys } from '../../engine/keys/key-column.ts';
@@ -9,12 +10,11 @@ import {
   partitionRef,
   sharedCopy,
 } from '../../engine/partition.ts';
-import { startPhase } from '../../engine/events.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { computeDevice } from '../../engine/run/devices.ts';
-import { giveTo } from '../../engine/run/run-steps.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
+import { giveTo } from '../../engine/run/run-steps.ts';
 import { mapOrdered } from '../../engine/stream/map-ordered.ts';
 import type { Source } from '../../engine/stream/operator.ts';
 import { type BatchStream, batchStream } from '../../engine/stream/stream.ts';

@@ -1,4 +1,3 @@
-import { computeDevice } from '../../engine/run/devices.ts';
 import {
   dataSetName,
   type MatrixShape,
@@ -7,6 +6,7 @@ import {
   partitionRef,
 } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
+import { computeDevice } from '../../engine/run/devices.ts';
 import { freeAt, giveTo } from '../../engine/run/run-steps.ts';
 import { factorStride } from '../planner/sizes.ts';
 import type { ListMatrices, ListSearch, SearchedLists } from '../tasks/list-tasks.ts';

@@ -1,8 +1,12 @@
+import { DataError, UsageError } from '../../engine/errors.ts';
+import type { Json, JsonObject } from '../../engine/json.ts';
 import { type KeyColumn, keyCount, takeKeys, UNKNOWN_KEY } from '../../engine/keys/key-column.ts';
+import type { ValueWeight } from '../../engine/numbers/value-index.ts';
 import { dataSetName, partitionRef, sharedArray } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { Device, Executor } from '../../engine/run/device.ts';
 import { computeDevice, hostDevice } from '../../engine/run/devices.ts';
+import { readWeight, weighBlock } from '../als/implicit/rating-weight.ts';
 import { kernelOf } from '../als/plan/stages.ts';
 import {
   emptyGram,
@@ -24,10 +28,6 @@ import type { SearchIndex } from '../tasks/search-tasks.ts';
 import type { TaskOf } from '../tasks/tasks.ts';
 import { type FactorModel, type ItemRows, lookupOf } from './factor-model.ts';
 import { type Found, maskInput, searchParams, type SearchRequest } from './search.ts';
-import { DataError, UsageError } from '../../engine/errors.ts';
-import type { Json, JsonObject } from '../../engine/json.ts';
-import type { ValueWeight } from '../../engine/numbers/value-index.ts';
-import { readWeight, weighBlock } from '../als/implicit/rating-weight.ts';
 
 /**
  * The regularization and weights with which training computed the users' factors from the item factors. Users

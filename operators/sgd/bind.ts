@@ -1,10 +1,15 @@
-import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { dataSetName, type Partition, sharedArray } from '../../engine/partition.ts';
+import { type BoundPlan, dataSetOf, partRef } from '../../engine/plan/bound-plan.ts';
+import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { type PhysicalPlan, stageNamed } from '../../engine/plan/physical-plan.ts';
 import type { RowRange, Stage, TaskPlan } from '../../engine/plan/stages.ts';
+import { readRows } from '../../engine/row-parts.ts';
+import type { Given } from '../../engine/run/run-steps.ts';
 import { fits } from '../planner/sizes.ts';
+import { balancedRanges, evenRanges, taskCount } from '../ratings/row-ranges.ts';
 import { bindPlan, type BoundRun, cutKeys, type GivenPart, startFromHost } from '../training/bind-plan.ts';
+import { type SideNorms, measureStages } from '../training/loss.ts';
 import {
   deviceOfBand,
   type GivenRole,
@@ -14,19 +19,14 @@ import {
   type SgdSizes,
   steppedMatrices,
 } from './data-sets.ts';
-import type { HostPart, SgdLayoutData } from './data/layout.ts';
 import type { SgdData, SgdSide } from './data/data.ts';
-import { hogwildTeams } from './schedules/gpu-schedules.ts';
+import type { HostPart, SgdLayoutData } from './data/layout.ts';
 import { type TrainedFactors, biasColumns } from './factors.ts';
 import { sgdFeatures, type SgdParams, steppedLambdas, shrinkOf } from './params.ts';
 import { scheduleOf } from './plan.ts';
+import { hogwildTeams } from './schedules/gpu-schedules.ts';
 import { BATCH_RATINGS, type SgdSchedule } from './schedules/schedule.ts';
 import { teamOf, tileShape } from './schedules/tiles.ts';
-import { type BoundPlan, dataSetOf, partRef } from '../../engine/plan/bound-plan.ts';
-import { readRows } from '../../engine/row-parts.ts';
-import type { Given } from '../../engine/run/run-steps.ts';
-import { type SideNorms, measureStages } from '../training/loss.ts';
-import { balancedRanges, evenRanges, taskCount } from '../ratings/row-ranges.ts';
 import { TASKS_PER_WORKER } from './stages.ts';
 
 /**

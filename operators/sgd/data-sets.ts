@@ -1,7 +1,7 @@
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
-import type { PlanDevices } from '../../engine/run/devices.ts';
-import type { DataPart, DataSet } from '../../engine/plan/stages.ts';
 import { HOST, type Place } from '../../engine/plan/place.ts';
+import type { DataPart, DataSet } from '../../engine/plan/stages.ts';
+import type { PlanDevices } from '../../engine/run/devices.ts';
 import { passedName } from '../../engine/run/exchanges/send-rows.ts';
 import { type RatingsProfile, blockBytes } from '../planner/sizes.ts';
 import { evenRanges } from '../ratings/row-ranges.ts';

@@ -22,6 +22,7 @@ import { type WidenedRatings, widenRatings } from '../ratings/ids/relabel.ts';
 import { loadedOnce, ownBlock, ownRatings } from '../ratings/kept-forms.ts';
 import { type RatingBlock, ratingsOf } from '../ratings/ratings.ts';
 import type { FactorModel } from '../serving/factor-model.ts';
+import { announceKernels } from '../tasks/run-tasks.ts';
 import { type EndedTraining, type ValidationPairs, meansFit } from '../training/ended-training.ts';
 import {
   devicesOf,
@@ -42,6 +43,7 @@ import {
   warningsStage,
 } from '../training/fit.ts';
 import { planCheckpoints } from '../training/planned-training.ts';
+import { type Continuation, continueFrom, solveNewRows } from './data/continue.ts';
 import {
   pairsByPosition,
   type LoadedSgdData,
@@ -49,16 +51,14 @@ import {
   loadSgdTest,
   meansByPosition,
 } from './data/data.ts';
-import { type Continuation, continueFrom, solveNewRows } from './data/continue.ts';
 import { sgdMatrices } from './factors.ts';
 import type { SgdParams } from './params.ts';
 import { planSgd, scheduleOf } from './plan.ts';
-import type { SgdPlanDetails } from './stages.ts';
 import { schedulesFor } from './schedules/choose-schedule.ts';
 import { convergenceReport } from './schedules/convergence.ts';
 import type { SgdSchedule } from './schedules/schedule.ts';
+import type { SgdPlanDetails } from './stages.ts';
 import { trainSgd } from './train.ts';
-import { announceKernels } from '../tasks/run-tasks.ts';
 
 /** The parameters of a training by SGD, and the model that it continues, if any. */
 export interface SgdTraining {

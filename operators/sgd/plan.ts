@@ -1,7 +1,16 @@
 import { CapacityError } from '../../engine/errors.ts';
 import { formatBytes, formatCount } from '../../engine/format.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import { strideOf } from '../../engine/plan/bound-plan.ts';
+import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { type PhysicalPlan, PLAN_VERSION, unbound } from '../../engine/plan/physical-plan.ts';
+import { HOST, type Place } from '../../engine/plan/place.ts';
+import type { Stage } from '../../engine/plan/stages.ts';
 import type { PlanDevices } from '../../engine/run/devices.ts';
+import { peakOf } from '../../engine/run/walk.ts';
+import { rankWarnings } from '../evaluation/model-warnings.ts';
+import { rankingReasons } from '../params/common.ts';
+import { loadingStages, loadStages, taskStage } from '../planner/load-stages.ts';
 import {
   type RatingsProfile,
   buffersBeyondBinding,
@@ -13,7 +22,14 @@ import {
   spilledLoadingBytes,
   factorStride,
 } from '../planner/sizes.ts';
+import { contracts } from '../tasks/tasks.ts';
+import { type PlanWithoutMemory, speculatesWhereItFits, rankingBytes } from '../training/planned-training.ts';
+import { estimatedSizes, type SgdDataSet, sgdDataSets, steppedMatrices } from './data-sets.ts';
 import { type SgdParams, lambdasOf, shrinkOf } from './params.ts';
+import { schedulesFor } from './schedules/choose-schedule.ts';
+import { convergenceReport, dominantItem } from './schedules/convergence.ts';
+import { devicesOf, bandsLeave, staysOnDevice } from './schedules/gpu-schedules.ts';
+import { beyondBlock, type SgdSchedule, VERSIONS } from './schedules/schedule.ts';
 import {
   type SgdPlanDetails,
   type SgdProblem,
@@ -22,22 +38,6 @@ import {
   batchOrder,
   roundStages,
 } from './stages.ts';
-import { devicesOf, bandsLeave, staysOnDevice } from './schedules/gpu-schedules.ts';
-import { schedulesFor } from './schedules/choose-schedule.ts';
-import { beyondBlock, type SgdSchedule, VERSIONS } from './schedules/schedule.ts';
-import type { DeviceInfo } from '../../engine/plan/device-info.ts';
-import type { JsonObject } from '../../engine/json.ts';
-import { strideOf } from '../../engine/plan/bound-plan.ts';
-import { HOST, type Place } from '../../engine/plan/place.ts';
-import type { Stage } from '../../engine/plan/stages.ts';
-import { peakOf } from '../../engine/run/walk.ts';
-import { loadingStages, loadStages, taskStage } from '../planner/load-stages.ts';
-import { contracts } from '../tasks/tasks.ts';
-import { type PlanWithoutMemory, speculatesWhereItFits, rankingBytes } from '../training/planned-training.ts';
-import { estimatedSizes, type SgdDataSet, sgdDataSets, steppedMatrices } from './data-sets.ts';
-import { rankWarnings } from '../evaluation/model-warnings.ts';
-import { rankingReasons } from '../params/common.ts';
-import { convergenceReport, dominantItem } from './schedules/convergence.ts';
 
 /**
  * Makes the physical plan of SGD: a pure function of profile, parameters and devices. It takes the first

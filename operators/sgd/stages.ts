@@ -1,18 +1,18 @@
-import { taskStage } from '../planner/load-stages.ts';
 import type { JsonObject } from '../../engine/json.ts';
+import type { DeviceInfo } from '../../engine/plan/device-info.ts';
+import type { Place } from '../../engine/plan/place.ts';
 import type { DataUse, DataUses, Stage, TaskPlan, Work } from '../../engine/plan/stages.ts';
+import type { PlanDevices } from '../../engine/run/devices.ts';
+import { taskStage } from '../planner/load-stages.ts';
+import { blockBytes, type RatingsProfile } from '../planner/sizes.ts';
+import { taskCount } from '../ratings/row-ranges.ts';
+import { measureStages } from '../training/loss.ts';
 import { steppedMatrices, deviceOfBand, rowPartsOf } from './data-sets.ts';
 import { biasColumns } from './factors.ts';
 import { type SgdParams, shrinkOf, lambdasOf, shrinks, sgdFeatures } from './params.ts';
 import { staysOnDevice } from './schedules/gpu-schedules.ts';
 import { BATCH_RATINGS, type SgdSchedule } from './schedules/schedule.ts';
 import type { TileShape } from './schedules/tiles.ts';
-import { blockBytes, type RatingsProfile } from '../planner/sizes.ts';
-import { taskCount } from '../ratings/row-ranges.ts';
-import { measureStages } from '../training/loss.ts';
-import type { DeviceInfo } from '../../engine/plan/device-info.ts';
-import type { Place } from '../../engine/plan/place.ts';
-import type { PlanDevices } from '../../engine/run/devices.ts';
 
 /** Details of a plan in addition to the sizes in the profile. */
 export interface SgdPlanDetails {

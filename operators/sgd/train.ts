@@ -1,14 +1,19 @@
 import { DivergedError } from '../../engine/errors.ts';
-import type { DeviceInfo } from '../../engine/plan/device-info.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { BoundPlan } from '../../engine/plan/bound-plan.ts';
+import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { StepResults } from '../../engine/run/run-steps.ts';
-import type { RatingBlock } from '../ratings/ratings.ts';
+import { RANKED_USERS } from '../evaluation/ranking/ranked-pairs.ts';
+import { validationMetric } from '../evaluation/ranking/validation-metric.ts';
+import { rankingMetricOf } from '../params/common.ts';
 import { leaveRatings } from '../ratings/parts-in-files.ts';
+import type { RatingBlock } from '../ratings/ratings.ts';
 import type { BoundRun } from '../training/bind-plan.ts';
-import { partsOf, joinedRows, type ModelRows } from '../training/model-rows.ts';
+import { MOST_RESTARTS, runLoop } from '../training/loop.ts';
 import { trainingErrors } from '../training/loss.ts';
+import { partsOf, joinedRows, type ModelRows } from '../training/model-rows.ts';
+import { planAfterRun } from '../training/planned-training.ts';
 import {
   checkpointsOf,
   type Matrices,
@@ -17,13 +22,9 @@ import {
   type Training,
   StoppingRule,
 } from '../training/training.ts';
-import { MOST_RESTARTS, runLoop } from '../training/loop.ts';
-import { planAfterRun } from '../training/planned-training.ts';
-import { validationMetric } from '../evaluation/ranking/validation-metric.ts';
-import { RANKED_USERS } from '../evaluation/ranking/ranked-pairs.ts';
-import { rankingMetricOf } from '../params/common.ts';
 import { bindSgd, type PenaltyNorms, startNorms } from './bind.ts';
 import { pairsByPosition, type SgdData } from './data/data.ts';
+import { layOut } from './data/layout.ts';
 import {
   fromModel,
   type ModelFactors,
@@ -33,7 +34,6 @@ import {
   toMatrices,
   trainedFactors,
 } from './factors.ts';
-import { layOut } from './data/layout.ts';
 import { sgdFeatures, type SgdParams, shrinks, steppedLambdas } from './params.ts';
 import { scheduleOf } from './plan.ts';
 import { bandsLeave } from './schedules/gpu-schedules.ts';

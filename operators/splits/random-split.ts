@@ -1,13 +1,13 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
 import { UsageError } from '../../engine/errors.ts';
-import type { JsonObject } from '../../engine/json.ts';
 import { shown } from '../../engine/format.ts';
-import { RowFilter } from '../dataflow/row-operator.ts';
-import { pairColumns, type PairOptions, keyTypeOfColumn } from '../ratings/rows/columns.ts';
+import type { JsonObject } from '../../engine/json.ts';
 import { keysFromData, keyTypeOf } from '../../engine/keys/arrow-keys.ts';
 import type { KeyColumn } from '../../engine/keys/key-column.ts';
 import { keyHashes } from '../../engine/keys/key-hash.ts';
 import { mix32 } from '../../engine/random.ts';
+import { RowFilter } from '../dataflow/row-operator.ts';
+import { pairColumns, type PairOptions, keyTypeOfColumn } from '../ratings/rows/columns.ts';
 import { requireTimes, timesOf } from './time-split.ts';
 
 export interface SplitOptions extends PairOptions {

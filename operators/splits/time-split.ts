@@ -8,13 +8,13 @@ import {
   TimeUnit,
 } from 'apache-arrow';
 import { UsageError, DataError, type ErrorDetails } from '../../engine/errors.ts';
-import type { JsonObject } from '../../engine/json.ts';
-import { columnOf, RowFilter } from '../dataflow/row-operator.ts';
 import { formatCount } from '../../engine/format.ts';
+import type { JsonObject } from '../../engine/json.ts';
 import { hasNulls, isNullAt } from '../../engine/keys/arrow-keys.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { Sink } from '../../engine/stream/operator.ts';
 import { placeOf } from '../../engine/stream/stream.ts';
+import { columnOf, RowFilter } from '../dataflow/row-operator.ts';
 import {
   fieldOf,
   numbersOf,

@@ -1,10 +1,10 @@
 /** Tasks that read rows and number the ids of ratings: a part of the contract of tasks.ts. */
 import type { KeysSummary } from '../../engine/keys/tables/make-key-table.ts';
 import type { PartitionRef } from '../../engine/partition.ts';
+import type { PortableOperator } from '../../engine/stream/operator.ts';
 import type { SourceSplit, SplitEnd } from '../../engine/stream/split.ts';
 import type { ExchangeParams } from '../exchange/exchange.ts';
 import type { BadRows } from '../ratings/rows/select-ratings.ts';
-import type { PortableOperator } from '../../engine/stream/operator.ts';
 import type { None, Numbered, Rows } from './task-types.ts';
 
 /** The kinds of ids in a chunk of rows, by side. */

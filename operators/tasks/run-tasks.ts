@@ -1,15 +1,15 @@
-import type { ExecutionContext } from '../../engine/run/context.ts';
-import type { Slice } from '../../engine/plan/stages.ts';
-import type { Place } from '../../engine/plan/place.ts';
-import type { MatrixShape, Partition, PartitionRef } from '../../engine/partition.ts';
-import { runSteps, type StepResults } from '../../engine/run/run-steps.ts';
-import type { Step } from '../../engine/run/step.ts';
-import { StepList } from '../../engine/run/step-list.ts';
-import type { Task } from '../../engine/task.ts';
-import { contracts, type KernelName, type KernelTasks, type TaskOf, type ValuesOf } from './tasks.ts';
-import type { Rows } from './task-types.ts';
 import { RunMetrics } from '../../engine/metrics.ts';
+import type { MatrixShape, Partition, PartitionRef } from '../../engine/partition.ts';
+import type { Place } from '../../engine/plan/place.ts';
+import type { Slice } from '../../engine/plan/stages.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
+import { runSteps, type StepResults } from '../../engine/run/run-steps.ts';
+import { StepList } from '../../engine/run/step-list.ts';
+import type { Step } from '../../engine/run/step.ts';
+import type { Task } from '../../engine/task.ts';
 import type { ChoosingTasks } from './choosing-tasks.ts';
+import type { Rows } from './task-types.ts';
+import { contracts, type KernelName, type KernelTasks, type TaskOf, type ValuesOf } from './tasks.ts';
 
 /**
  * Runs independent tasks of one stage on a device, and returns their values in task order. `onDone` is called

@@ -5,6 +5,7 @@
 import type { JsonObject } from '../../engine/json.ts';
 import type { Partition } from '../../engine/partition.ts';
 import { CounterRandom } from '../../engine/random.ts';
+import { equationColumns, equationLayout } from './equation-tasks.ts';
 import {
   blockOf,
   columnsOf,
@@ -16,7 +17,6 @@ import {
   vectorOf,
   wholeFactors,
 } from './sample-inputs.ts';
-import { equationColumns, equationLayout } from './equation-tasks.ts';
 import type { KernelName, ParamsOf, UpdateProblem } from './tasks.ts';
 import { gradientColumns, gradientLayout } from './vector-tasks.ts';
 

@@ -1,14 +1,10 @@
+import { formatCount } from '../../engine/format.ts';
 import type { KeyColumn } from '../../engine/keys/key-column.ts';
 import type { ValueWeight } from '../../engine/numbers/value-index.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
-import type { SizedAlsParams } from '../als/als-params.ts';
-import type { HeldOutRanking } from '../evaluation/ranking/held-out-ranking.ts';
-import type { RatingBlock } from '../ratings/ratings.ts';
-import type { SgdParams } from '../sgd/params.ts';
-import type { ModelRows } from './model-rows.ts';
-import type { LoopResult, TrainingIteration } from './training.ts';
-import { formatCount } from '../../engine/format.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
+import type { SizedAlsParams } from '../als/als-params.ts';
+import type { EffectiveRatings } from '../als/implicit/effective-ratings.ts';
 import {
   coldWarnings,
   compareToMeans,
@@ -19,9 +15,13 @@ import {
   ratingWarnings,
   type TrainingWarning,
 } from '../evaluation/model-warnings.ts';
-import type { EffectiveRatings } from '../als/implicit/effective-ratings.ts';
+import type { HeldOutRanking } from '../evaluation/ranking/held-out-ranking.ts';
 import type { Baselines, DampedMeans, RatingShape } from '../evaluation/rating-facts.ts';
+import type { RatingBlock } from '../ratings/ratings.ts';
+import type { SgdParams } from '../sgd/params.ts';
 import type { DuplicatePolicy } from '../tasks/tasks.ts';
+import type { ModelRows } from './model-rows.ts';
+import type { LoopResult, TrainingIteration } from './training.ts';
 
 /** The known pairs of a validation set. */
 export interface ValidationPairs {

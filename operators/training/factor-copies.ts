@@ -1,9 +1,9 @@
+import type { Partition, StoredColumn } from '../../engine/partition.ts';
 import { hostMeter } from '../../engine/run/memory-meter.ts';
 import type { StepResults } from '../../engine/run/run-steps.ts';
-import type { Partition, StoredColumn } from '../../engine/partition.ts';
-import type { HostCopy, TrainingIteration, LoopOptions, Training } from './training.ts';
 import { handedBytes, isInFiles } from './planned-training.ts';
 import type { Rounds, Trained } from './rounds.ts';
+import type { HostCopy, TrainingIteration, LoopOptions, Training } from './training.ts';
 
 /**
  * Copies of the factors to the host may take this share of a run's time: the slower a copy, the longer the

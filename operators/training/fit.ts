@@ -6,9 +6,9 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import { type PlanDevices, planDevices } from '../../engine/run/devices.ts';
 import { constant, type Scope, type ScopeStage } from '../../engine/run/scope.ts';
 import type { EffectiveRatings } from '../als/implicit/effective-ratings.ts';
+import type { TrainingWarning } from '../evaluation/model-warnings.ts';
 import type { HeldOutPairs } from '../evaluation/ranking/held-out-ranking.ts';
 import type { Baselines, DampedMeans, RatingShape } from '../evaluation/rating-facts.ts';
-import type { TrainingWarning } from '../evaluation/model-warnings.ts';
 import {
   type GivenPlan,
   ifFits,
@@ -20,8 +20,8 @@ import {
 import { loadingStages } from '../planner/load-stages.ts';
 import { dataBytes, type MemoryBudget } from '../planner/memory-budget.ts';
 import type { RatingsProfile } from '../planner/sizes.ts';
-import type { IndexedRatings } from '../ratings/ids/number-ids.ts';
 import { keepKnown, type KnownPairs, type ReadPairs } from '../ratings/ids/known-pairs.ts';
+import type { IndexedRatings } from '../ratings/ids/number-ids.ts';
 import { type KeptForms, loadedOnce } from '../ratings/kept-forms.ts';
 import type { RatingBlock, Ratings } from '../ratings/ratings.ts';
 import type { DuplicatePolicy } from '../tasks/tasks.ts';

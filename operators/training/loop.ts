@@ -1,8 +1,10 @@
 import { DeviceLostError, CapacityError } from '../../engine/errors.ts';
-import type { ExecutionContext } from '../../engine/run/context.ts';
 import { startPhase } from '../../engine/events.ts';
+import { keptOf, type Versions } from '../../engine/plan/bound-plan.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
 import { Scope } from '../../engine/run/scope.ts';
 import { FactorCopies, isLosable, type State } from './factor-copies.ts';
+import type { TrainingErrors } from './loss.ts';
 import {
   Rounds,
   type SentRound,
@@ -12,8 +14,6 @@ import {
   withSolved,
 } from './rounds.ts';
 import type { LoopOptions, LoopResult, TrainingIteration, HostCopy, Training, Verdict } from './training.ts';
-import { keptOf, type Versions } from '../../engine/plan/bound-plan.ts';
-import type { TrainingErrors } from './loss.ts';
 
 /**
  * The training loop of ALS and SGD. Runs rounds (iterations, epochs) until the last, or until the stopping

@@ -1,5 +1,5 @@
-import { readRows, type RowParts, type RowPart, storedParts } from '../../engine/row-parts.ts';
 import { sharedArray } from '../../engine/partition.ts';
+import { readRows, type RowParts, type RowPart, storedParts } from '../../engine/row-parts.ts';
 import type { StepResults } from '../../engine/run/run-steps.ts';
 
 /** X and Θ of a model after training; see modelRows for the two features that biases add. */

@@ -1,12 +1,12 @@
-import { loadingStages } from '../planner/load-stages.ts';
 import { formatBytes } from '../../engine/format.ts';
 import type { BoundPlan } from '../../engine/plan/bound-plan.ts';
+import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { type PhysicalPlan, unbound } from '../../engine/plan/physical-plan.ts';
 import { HOST, SPILL, type Place } from '../../engine/plan/place.ts';
 import type { DataSet, Stage } from '../../engine/plan/stages.ts';
-import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import { peakOf } from '../../engine/run/walk.ts';
 import { rankingMetricOf } from '../params/common.ts';
+import { loadingStages } from '../planner/load-stages.ts';
 import { blockBytes, factorBytes } from '../planner/sizes.ts';
 import { contracts } from '../tasks/tasks.ts';
 import { StoppingRule } from './training.ts';

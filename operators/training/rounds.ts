@@ -1,5 +1,5 @@
-import type { JsonObject } from '../../engine/json.ts';
 import type { Phase } from '../../engine/events.ts';
+import type { JsonObject } from '../../engine/json.ts';
 import type { BoundPlan, Versions } from '../../engine/plan/bound-plan.ts';
 import { type ExecutionContext, onSpeculation } from '../../engine/run/context.ts';
 import { expand, type Expanded, expandFree } from '../../engine/run/expand.ts';

@@ -2,11 +2,11 @@ import { type DeviceLostError, type DivergedError, UsageError } from '../../engi
 import type { JsonObject } from '../../engine/json.ts';
 import type { BoundPlan, KeptVersions } from '../../engine/plan/bound-plan.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
+import type { StoredNumbers } from '../../engine/row-parts.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { Given, StepResults } from '../../engine/run/run-steps.ts';
-import type { TrainingErrors } from './loss.ts';
-import type { StoredNumbers } from '../../engine/row-parts.ts';
 import { type EarlyStopMetric, rankingMetricOf } from '../params/common.ts';
+import type { TrainingErrors } from './loss.ts';
 
 /** Report of one iteration of ALS, or one epoch of SGD. */
 export interface TrainingIteration {

@@ -5,11 +5,11 @@
  */
 import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
-import * as library from '../../index.ts';
 import { commandList, wordsOf } from '../../cli/command-list.ts';
 import { flagName } from '../../cli/options/option.ts';
 import { openApi } from '../../cli/server/open-api.ts';
 import { routes } from '../../cli/server/routes.ts';
+import * as library from '../../index.ts';
 
 const root = resolve(import.meta.dirname, '../..');
 const textOf = (file: string) => readFileSync(join(root, file), 'utf8');

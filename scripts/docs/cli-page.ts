@@ -1,6 +1,6 @@
 /** docs/reference/cli.md: every command with its words and flags, from the command line's own definitions. */
-import type { Command } from '../../cli/commands/command.ts';
 import { type CommandEntry, commandList, wordsOf } from '../../cli/command-list.ts';
+import type { Command } from '../../cli/commands/command.ts';
 import { byHeading, flagName, type Option, shownFlag } from '../../cli/options/option.ts';
 
 const introduction = `# Command line

@@ -3,8 +3,8 @@ import { CapacityError } from '../../engine/errors.ts';
 import { formatBytes, formatMilliseconds } from '../../engine/format.ts';
 import { HOST, SPILL } from '../../engine/plan/place.ts';
 import { checkAlsParams } from '../../operators/als/params.ts';
-import { gridOf, type Side, verticalParts } from '../../operators/als/plan/problem.ts';
 import { planAls } from '../../operators/als/plan/plan-als.ts';
+import { gridOf, type Side, verticalParts } from '../../operators/als/plan/problem.ts';
 import { assumedDevices, ratesOf, SPILL_BYTES_A_SECOND } from '../../operators/planner/device-rates.ts';
 
 export interface Table5Set {

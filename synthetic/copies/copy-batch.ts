@@ -1,8 +1,8 @@
 import { DataType, Field, Int32, Int64, makeData, RecordBatch, Schema } from 'apache-arrow';
-import { batchOf } from '../../engine/stream/whole-data.ts';
 import type { Data } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
 import { originOf } from '../../engine/stream/stream.ts';
+import { batchOf } from '../../engine/stream/whole-data.ts';
 import type { FolderBatch } from '../parts/part-files.ts';
 import type { CopyGroup, CopyLayout } from './copies.ts';
 

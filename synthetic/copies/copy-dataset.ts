@@ -1,8 +1,10 @@
+import { type Schema, Table, tableToIPC } from 'apache-arrow';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Schema, Table, tableToIPC } from 'apache-arrow';
 import type { WriteSummary } from '../../connectors/output/checked-sink.ts';
+import type { ParquetFileInfo } from '../../connectors/parquet/backend.ts';
 import { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
+import type { RowGroupRequest } from '../../connectors/parquet/parquet-source.ts';
 import { DataError, throwIfAborted } from '../../engine/errors.ts';
 import { type EventSink, noEvents } from '../../engine/events.ts';
 import type { JsonObject } from '../../engine/json.ts';
@@ -19,8 +21,6 @@ import { ratingParts } from '../preset.ts';
 import { checkCopies, copiedIds, type Copies, copyGroups, type CopyLayout } from './copies.ts';
 import { checkIdColumn } from './copy-batch.ts';
 import type { CopyRequest, CopyWorkerData } from './copy-worker.ts';
-import type { ParquetFileInfo } from '../../connectors/parquet/backend.ts';
-import type { RowGroupRequest } from '../../connectors/parquet/parquet-source.ts';
 
 interface CopyDatasetOptions {
   /** A Parquet file, a folder of part files, or a folder with train/ and test/, which stay separate. */

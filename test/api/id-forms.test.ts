@@ -1,11 +1,11 @@
 /** Forms of int64 ids in a model's results: JSON can represent them, unless a form is forced. */
+import { DataType } from 'apache-arrow';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DataType } from 'apache-arrow';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, type Id, type Model, Session } from '../../index.ts';
 import type { IdForm } from '../../engine/keys/find-id.ts';
+import { ALS, type Id, type Model, Session } from '../../index.ts';
 import { batchOf, randomRatings } from '../support/ratings.ts';
 
 const rows = randomRatings(5, 12, 20, 150);

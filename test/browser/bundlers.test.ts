@@ -1,17 +1,17 @@
 /** Programs that import factorflow/browser, bundled by each bundler: they run, and have only what they use. */
+import { build as esbuild } from 'esbuild';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { gzipSync } from 'node:zlib';
-import { build as esbuild } from 'esbuild';
 import { build as vite } from 'vite';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import webpack from 'webpack';
+import { gzipSync } from 'node:zlib';
 import type { openModel } from '../../browser/index.ts';
 import { ALS, type Model, Session } from '../../index.ts';
-import { randomRatings } from '../support/ratings.ts';
 import { isDeep } from '../support/deep.ts';
+import { randomRatings } from '../support/ratings.ts';
 import { PageServer } from './page-server.ts';
 
 /** Bundles program `name` of the folder into `name`-`bundler`.mjs, and gives the path of that file. */

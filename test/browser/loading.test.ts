@@ -7,9 +7,9 @@ import { openModel } from '../../browser/index.ts';
 import { withOwnMemory } from '../../browser/page-device.ts';
 import { kernelBytes } from '../../cpu/compile-kernels.ts';
 import { ALS, DataError, Session, UsageError } from '../../index.ts';
+import { editMetadata } from '../support/edit-metadata.ts';
 import { randomRatings } from '../support/ratings.ts';
 import { type Asked, PageServer } from './page-server.ts';
-import { editMetadata } from '../support/edit-metadata.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-loading-'));
 let server: PageServer;

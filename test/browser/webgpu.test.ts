@@ -3,9 +3,9 @@ import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { isDeep } from '../support/deep.ts';
 import { ALS, type AlsOptions, Session } from '../../index.ts';
 import { Chromium, prepareChromium } from '../support/browser/chromium.ts';
+import { isDeep } from '../support/deep.ts';
 import { randomRatings } from '../support/ratings.ts';
 import { PageServer } from './page-server.ts';
 

@@ -2,7 +2,6 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { explainProbe } from '../../gpu/probe/probe-webgpu.ts';
 import { tooOldNode } from '../../api/node-version.ts';
 import { nearestFlag, flagName } from '../../cli/options/option.ts';
 import { barText, endText, type PhaseState, startText } from '../../cli/progress/phrases.ts';
@@ -10,6 +9,7 @@ import { reportError } from '../../cli/report/report-error.ts';
 import { fileProblem } from '../../connectors/files/file-problem.ts';
 import { CapacityError } from '../../engine/errors.ts';
 import { counted } from '../../engine/format.ts';
+import { explainProbe } from '../../gpu/probe/probe-webgpu.ts';
 import { factorflow, ratings, start } from './run-cli.ts';
 
 describe('an error', () => {

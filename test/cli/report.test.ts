@@ -1,12 +1,12 @@
 /** The page of --report: its contents, what it holds of the input as text alone, its looks in a browser. */
 import { readFileSync, writeFileSync } from 'node:fs';
-import { pathToFileURL } from 'node:url';
 import { parseHTML } from 'linkedom';
+import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { environmentSection } from '../../cli/page/page.ts';
 import { Chromium, prepareChromium } from '../support/browser/chromium.ts';
-import { factorflow as runCli } from './run-cli.ts';
 import { page, path, ratings } from './reported-training.ts';
+import { factorflow as runCli } from './run-cli.ts';
 
 describe('--report of train', () => {
   it('has the parts of a run', () => {

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { ArrowSource } from '../../connectors/arrow/arrow-source.ts';
 import { loadModel, saveModel } from '../../connectors/model/model-store.ts';
-import { footerSchema } from '../../connectors/parquet/parquet-wasm/parquet-wasm-backend.ts';
-import { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
 import { parquetBackendNames } from '../../connectors/parquet/backend.ts';
+import { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
+import { footerSchema } from '../../connectors/parquet/parquet-wasm/parquet-wasm-backend.ts';
 import {
   decodeThrift,
   encodeThrift,
@@ -18,8 +18,8 @@ import {
 } from '../../connectors/parquet/write/thrift.ts';
 import { FactorFlowError } from '../../engine/errors.ts';
 import type { Source } from '../../engine/stream/operator.ts';
-import { editMetadata } from '../support/edit-metadata.ts';
 import { everyNth } from '../support/deep.ts';
+import { editMetadata } from '../support/edit-metadata.ts';
 import { context, goldenFolder, temporaryFolder } from './parquet/parquet-testing.ts';
 
 const folder = temporaryFolder();

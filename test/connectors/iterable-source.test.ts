@@ -1,8 +1,8 @@
-import { shown } from '../../engine/format.ts';
 import { makeVector, RecordBatch, Table, vectorFromArray } from 'apache-arrow';
 import { expect, test } from 'vitest';
 import { iterableSource } from '../../connectors/iterable-source.ts';
 import { CancelledError, UsageError } from '../../engine/errors.ts';
+import { shown } from '../../engine/format.ts';
 import { originOf } from '../../engine/stream/stream.ts';
 import { arrowRows, collect, context } from './parquet/parquet-testing.ts';
 

@@ -1,7 +1,7 @@
 import type { RecordBatch } from 'apache-arrow';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, Session } from '../../index.ts';
 import type { RowInput, RowSourceOptions } from '../../connectors/rows/row-source.ts';
+import { ALS, Session } from '../../index.ts';
 import { randomRatings, ratingBatch, ratingBatches } from '../support/ratings.ts';
 
 let session: Session;

@@ -1,9 +1,9 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { workerFile } from '../../engine/threads/worker-file.ts';
 import { isRepeatable } from '../../api/devices/open-devices.ts';
 import { CpuDevice } from '../../cpu/device.ts';
 import { DataError } from '../../engine/errors.ts';
 import { sharedArray } from '../../engine/partition.ts';
+import { workerFile } from '../../engine/threads/worker-file.ts';
 
 const device = new CpuDevice({
   threads: 2,

@@ -1,11 +1,11 @@
 /** The kernels of implicit ALS against float64, with both builds. */
 import { describe, expect, it } from 'vitest';
 import type { MatrixView } from '../../cpu/handler.ts';
-import { conjugateGradient, solveNonnegative } from '../../cpu/reference/solvers.ts';
 import { gramMatrix, implicitEquations } from '../../cpu/reference/normal-equations.ts';
+import { conjugateGradient, solveNonnegative } from '../../cpu/reference/solvers.ts';
 import { gram } from '../../cpu/tasks/implicit.ts';
-import { updateImplicit } from '../../cpu/tasks/update.ts';
 import { CHUNK_RATINGS } from '../../cpu/tasks/row-chunks.ts';
+import { updateImplicit } from '../../cpu/tasks/update.ts';
 import { type Partition, sharedArray } from '../../engine/partition.ts';
 import { builds, norm, ratingBlock, relativeDistance, residual, rowOf, TestMemory } from './scope.ts';
 

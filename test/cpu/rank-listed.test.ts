@@ -5,8 +5,8 @@ import { rankListed as twin } from '../../cpu/reference/top-n.ts';
 import { rankListed } from '../../cpu/tasks/rank-listed.ts';
 import { type Partition, sharedArray } from '../../engine/partition.ts';
 import { CounterRandom } from '../../engine/random.ts';
-import { builds, ratingBlock, TestMemory } from './scope.ts';
 import { isDeep, sampleSize } from '../support/deep.ts';
+import { builds, ratingBlock, TestMemory } from './scope.ts';
 
 /** Columns of each row: about `share` of all, listed ones apart from excluded ones. */
 function listedAndExcluded(

@@ -1,8 +1,8 @@
-import { type MatrixView, SCRATCH_BYTES, type TaskScope } from '../../cpu/handler.ts';
-import { RowProblem } from '../../cpu/generated/structs.ts';
-import { Struct } from '../../cpu/scratch.ts';
 import { compileKernels, type KernelBuild } from '../../cpu/compile-kernels.ts';
+import { RowProblem } from '../../cpu/generated/structs.ts';
+import { type MatrixView, SCRATCH_BYTES, type TaskScope } from '../../cpu/handler.ts';
 import { loadKernels } from '../../cpu/kernels.ts';
+import { Struct } from '../../cpu/scratch.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { type Partition, pieceOf, sharedArray } from '../../engine/partition.ts';
 import { CounterRandom } from '../../engine/random.ts';

@@ -9,8 +9,8 @@ import { prepareSearch, search } from '../../cpu/tasks/search/search.ts';
 import { topN } from '../../cpu/tasks/top-n.ts';
 import { CounterRandom } from '../../engine/random.ts';
 import { indexShapes } from '../../operators/serving/search.ts';
-import { builds, TestMemory } from './scope.ts';
 import { sampleSize } from '../support/deep.ts';
+import { builds, TestMemory } from './scope.ts';
 
 const kinds = ['gaussian', 'trained', 'biases', 'whole', 'equal', 'zeros', 'huge'] as const;
 type Kind = (typeof kinds)[number];

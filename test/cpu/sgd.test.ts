@@ -6,9 +6,9 @@ import {
   stepInOrder,
   type VisitedRatings,
 } from '../../cpu/reference/sgd.ts';
-import { copyRows, sgdBlock } from '../../cpu/tasks/sgd/sgd-block.ts';
 import { CHUNK_RATINGS } from '../../cpu/tasks/row-chunks.ts';
 import { dealRatings, shuffleRatings } from '../../cpu/tasks/sgd/order.ts';
+import { copyRows, sgdBlock } from '../../cpu/tasks/sgd/sgd-block.ts';
 import { type Partition, sharedArray } from '../../engine/partition.ts';
 import { builds, ratingBlock, relativeDistance, TestMemory } from './scope.ts';
 

@@ -1,8 +1,8 @@
 /** The partitions of a run are released once, also those of a task that ends after the run. */
 import { expect, it } from 'vitest';
-import type { Task } from '../../engine/task.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { LocalExecutor } from '../../engine/run/local-executor.ts';
+import type { Task } from '../../engine/task.ts';
 import { RecordingDevice } from '../support/steps/recording-device.ts';
 import { contextOf, gpuInfo } from '../support/steps/small-problems.ts';
 

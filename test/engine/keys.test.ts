@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { keysToVector } from '../../engine/keys/arrow-keys.ts';
+import { keysOfIds } from '../../engine/keys/find-id.ts';
 import {
   type KeyColumn,
   keyCount,
@@ -14,7 +15,6 @@ import {
 import { keyHashes } from '../../engine/keys/key-hash.ts';
 import { KeyLookup } from '../../engine/keys/key-lookup.ts';
 import { codedKeys, makeKeyTable } from '../../engine/keys/tables/make-key-table.ts';
-import { keysOfIds } from '../../engine/keys/find-id.ts';
 import { RatingChunk, type RatingRows } from '../../operators/ratings/reading/rating-chunk.ts';
 
 const ids: Record<KeyType, fc.Arbitrary<number | bigint | string>> = {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { spinKernel, type Gpu } from '../../gpu/webgpu/gpu.ts';
 import { NORM_ROWS, weightedNormKernel } from '../../gpu/loss/weighted-norm.task.ts';
+import { spinKernel, type Gpu } from '../../gpu/webgpu/gpu.ts';
 import { noGpu, openTestGpu } from '../support/gpu/open-gpu.ts';
 
 describe.skipIf(noGpu)('a GPU', () => {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { checkHalfIteration, halfIterationChecks } from '../../gpu/checks/half-iteration.check.ts';
-import { compileEvery } from '../../gpu/update/compile-update.task.ts';
 import { updateVariants } from '../../gpu/update/choice/variants.ts';
+import { compileEvery } from '../../gpu/update/compile-update.task.ts';
 import type { Gpu } from '../../gpu/webgpu/gpu.ts';
 import { everyNth } from '../support/deep.ts';
 import { noGpu, openTestGpu } from '../support/gpu/open-gpu.ts';

@@ -6,9 +6,9 @@ import { ALS, type AlsOptions, type Model, Session } from '../../index.ts';
 import { everyNth, isDeep } from '../support/deep.ts';
 import { noGpu, openTestGpu } from '../support/gpu/open-gpu.ts';
 import { distinctRatings, factorsById } from '../support/implicit.ts';
+import { ratingBatches } from '../support/ratings.ts';
 import { referencePredict } from '../support/reference/als.ts';
 import { referenceImplicit, referenceImplicitLoss } from '../support/reference/implicit.ts';
-import { ratingBatches } from '../support/ratings.ts';
 
 const shapes: readonly ImplicitShape[] = [
   { rank: 10, solver: 'cg', alpha: 3 },

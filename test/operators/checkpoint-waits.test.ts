@@ -1,16 +1,16 @@
-import { sizedParams } from '../../operators/als/als-params.ts';
 import { expect, it } from 'vitest';
-import { planDevices } from '../../engine/run/devices.ts';
 import type { Device } from '../../engine/run/device.ts';
+import { planDevices } from '../../engine/run/devices.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { Session } from '../../index.ts';
+import { sizedParams } from '../../operators/als/als-params.ts';
 import { chooseKernels } from '../../operators/als/kernel-choices.ts';
 import { checkAlsParams } from '../../operators/als/params.ts';
 import { planAls } from '../../operators/als/plan/plan-als.ts';
 import { trainAls } from '../../operators/als/train.ts';
 import { type Checkpoints, type Matrices, partsOfMatrix } from '../../operators/training/training.ts';
-import { testRandom } from '../support/ratings.ts';
 import { secondDevice } from '../support/devices/second-device.ts';
+import { testRandom } from '../support/ratings.ts';
 import { alsProblem } from '../support/steps/small-problems.ts';
 
 /** Turns of the event loop within which a run that did not wait would continue. */

@@ -9,6 +9,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { RatingOptions } from '../../api/rating-input.ts';
 import { CpuDevice } from '../../cpu/device.ts';
 import type { Device } from '../../engine/run/device.ts';
 import {
@@ -20,7 +21,6 @@ import {
   SGD,
   type SgdOptions,
 } from '../../index.ts';
-import type { RatingOptions } from '../../api/rating-input.ts';
 import { dataFolder } from '../support/data-folder.ts';
 import { isDeep } from '../support/deep.ts';
 

@@ -5,8 +5,8 @@ import { unbound } from '../../engine/plan/physical-plan.ts';
 import { peakOf } from '../../engine/run/walk.ts';
 import type { AlsParams } from '../../operators/als/als-params.ts';
 import { checkAlsParams } from '../../operators/als/params.ts';
-import type { SideGrid } from '../../operators/als/plan/problem.ts';
 import { planAls } from '../../operators/als/plan/plan-als.ts';
+import type { SideGrid } from '../../operators/als/plan/problem.ts';
 import { assumedDevices } from '../../operators/planner/device-rates.ts';
 import { contracts } from '../../operators/tasks/tasks.ts';
 

@@ -7,12 +7,12 @@ import { RatingInput } from '../../api/rating-input.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { Session } from '../../index.ts';
 import { rowFacts, sortedMeans, sortedRatingFacts } from '../../operators/evaluation/rating-facts.ts';
-import { balancedRanges } from '../../operators/ratings/row-ranges.ts';
 import { ofParts, partOfBlock, ratingsOf, rowsOfBlock } from '../../operators/ratings/ratings.ts';
-import { sortedBlocks } from '../support/blocks.ts';
+import { balancedRanges } from '../../operators/ratings/row-ranges.ts';
 import { ratingScale, standardize } from '../../operators/sgd/data/data.ts';
-import { randomRatings, ratingBatches } from '../support/ratings.ts';
+import { sortedBlocks } from '../support/blocks.ts';
 import { ratingFacts } from '../support/devices/slow-facts.ts';
+import { randomRatings, ratingBatches } from '../support/ratings.ts';
 
 type Rows = ReturnType<typeof randomRatings>;
 

@@ -29,12 +29,13 @@ const callsDevices: Readonly<Record<string, string>> = {
 const noDevices = [
   'command',
   'this',
-  'new Loop(options, ctx)',
   'this.#slot',
   'pool',
+  'thread',
   'this.#piscina',
   'this.#pool',
   'steps',
+  'this.steps',
   'expansion.list',
   'this.list',
 ];

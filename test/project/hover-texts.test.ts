@@ -2,9 +2,9 @@
  * Texts that an editor shows over options: each has a meaning and its default, and internal members are not
  * public.
  */
+import { parse } from '@babel/parser';
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { parse } from '@babel/parser';
 import { describe, expect, it } from 'vitest';
 import { alsTable } from '../../operators/als/params.ts';
 import type { Param } from '../../operators/params/table.ts';

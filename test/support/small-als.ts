@@ -1,14 +1,14 @@
-import { oneBlock } from '../../operators/ratings/ratings.ts';
-import { sizedParams } from '../../operators/als/als-params.ts';
 import { planDevices } from '../../engine/run/devices.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import type { AlsOptions, Session } from '../../index.ts';
+import { sizedParams } from '../../operators/als/als-params.ts';
 import { rowShifts } from '../../operators/als/implicit/weights.ts';
 import { chooseKernels } from '../../operators/als/kernel-choices.ts';
 import { checkAlsParams } from '../../operators/als/params.ts';
-import type { AlsGrid } from '../../operators/als/plan/problem.ts';
 import { planAls } from '../../operators/als/plan/plan-als.ts';
+import type { AlsGrid } from '../../operators/als/plan/problem.ts';
 import { trainAls } from '../../operators/als/train.ts';
+import { oneBlock } from '../../operators/ratings/ratings.ts';
 import { testRandom } from './ratings.ts';
 import { alsProblem } from './steps/small-problems.ts';
 

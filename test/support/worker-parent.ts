@@ -1,5 +1,3 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { join, resolve } from 'node:path';
 import {
   Field,
   Float32,
@@ -14,6 +12,8 @@ import {
   tableToIPC,
   type TypeMap,
 } from 'apache-arrow';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { join, resolve } from 'node:path';
 import { frameHead } from '../../cli/worker/serve-process.ts';
 import type { JsonObject } from '../../engine/json.ts';
 

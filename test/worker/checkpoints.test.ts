@@ -2,8 +2,8 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { isDeep } from '../support/deep.ts';
 import type { JsonObject } from '../../engine/json.ts';
+import { isDeep } from '../support/deep.ts';
 import { rowsOf, WorkerParent } from '../support/worker-parent.ts';
 import { errorOf, folder, rows, stream } from './fed-workers.ts';
 

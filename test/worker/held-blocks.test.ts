@@ -1,10 +1,10 @@
 /** Blocks of rows that do not fit a worker's memory together, docs/reference/worker-protocol.md. */
 import { afterEach, describe, expect, it } from 'vitest';
-import { everyNth } from '../support/deep.ts';
 import { HeldBlocks } from '../../api/worker/held-blocks.ts';
 import type { RowBlock } from '../../api/worker/row-block.ts';
-import type { RowExchange } from '../support/row-workers.ts';
+import { everyNth } from '../support/deep.ts';
 import { numberedRatings } from '../support/numbered-ratings.ts';
+import type { RowExchange } from '../support/row-workers.ts';
 import { RowTraining } from '../support/row-workers.ts';
 
 const BLOCKS = 4;

@@ -3,9 +3,9 @@ import { tableFromIPC } from 'apache-arrow';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { ALS, Session } from '../../index.ts';
-import type { JsonObject } from '../../engine/json.ts';
 import { frameHead } from '../../cli/worker/serve-process.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import { ALS, Session } from '../../index.ts';
 import { type Frame, rowsOf, WorkerParent } from '../support/worker-parent.ts';
 import { folder, rows, stream } from './fed-workers.ts';
 

@@ -1,11 +1,11 @@
 /** Many hosts: blocks of rows in several workers, docs/reference/worker-protocol.md. */
 import { afterEach, describe, expect, it } from 'vitest';
-import { everyNth } from '../support/deep.ts';
-import type { AlsOptions } from '../../index.ts';
-import { numberedRatings } from '../support/numbered-ratings.ts';
 import { blocksOfIds } from '../../api/worker/out-rows.ts';
-import { RowTraining } from '../support/row-workers.ts';
+import type { AlsOptions } from '../../index.ts';
+import { everyNth } from '../support/deep.ts';
+import { numberedRatings } from '../support/numbered-ratings.ts';
 import { largestDifference, oneHost } from '../support/one-host.ts';
+import { RowTraining } from '../support/row-workers.ts';
 import type { Triples } from '../support/worker-parent.ts';
 
 const triples = numberedRatings(2400);

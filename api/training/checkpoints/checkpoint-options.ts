@@ -1,6 +1,6 @@
 import { UsageError } from '../../../engine/errors.ts';
-import { MOST_ITERATIONS } from '../../../operators/params/common.ts';
 import { shown } from '../../../engine/format.ts';
+import { MOST_ITERATIONS } from '../../../operators/params/common.ts';
 
 /** Options of `fit` for runs that can be continued by another process: docs/checkpoints.md. */
 export interface CheckpointOptions {

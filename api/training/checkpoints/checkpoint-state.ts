@@ -1,17 +1,17 @@
+import { createHash, type Hash } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
 import type { StoredCheckpoint } from '../../../connectors/checkpoint/checkpoint-folder.ts';
 import { DataError, UsageError } from '../../../engine/errors.ts';
 import type { Json, JsonObject } from '../../../engine/json.ts';
-import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
-import type { HostCopy, Matrices } from '../../../operators/training/training.ts';
-import { packageInfo } from '../../package-info.ts';
-import { differencesOf, savedPlan, shortly, shownName } from '../../../operators/planner/given-plan.ts';
-import { createHash, type Hash } from 'node:crypto';
-import { setImmediate } from 'node:timers/promises';
 import { type KeyColumn, keyCount } from '../../../engine/keys/key-column.ts';
 import { keyHashes } from '../../../engine/keys/key-hash.ts';
+import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
+import { differencesOf, savedPlan, shortly, shownName } from '../../../operators/planner/given-plan.ts';
 import { blocksOf } from '../../../operators/ratings/parts-in-files.ts';
 import { type RatingBlock, type Ratings, ratingsOf } from '../../../operators/ratings/ratings.ts';
+import type { HostCopy, Matrices } from '../../../operators/training/training.ts';
+import { packageInfo } from '../../package-info.ts';
 
 export interface CheckpointedRun {
   readonly algorithm: string;

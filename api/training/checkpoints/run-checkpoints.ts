@@ -1,4 +1,3 @@
-import type { ResumedFrom } from '../../reports/training-report.ts';
 import { CheckpointFolder, type StoredCheckpoint } from '../../../connectors/checkpoint/checkpoint-folder.ts';
 import { bytesOfMatrices } from '../../../connectors/checkpoint/read-checkpoint.ts';
 import {
@@ -12,15 +11,17 @@ import {
 import type { JsonObject } from '../../../engine/json.ts';
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
-import type { FitCheckpoints } from '../../../operators/training/fit.ts';
-import type { HostCopy, Matrices, TrainingIteration } from '../../../operators/training/training.ts';
-import { CHECKPOINT_STAGE } from '../../../operators/training/planned-training.ts';
 import {
   type GivenPlan,
   planDifferences,
   requirePlan,
   shortly,
 } from '../../../operators/planner/given-plan.ts';
+import type { FitCheckpoints } from '../../../operators/training/fit.ts';
+import { CHECKPOINT_STAGE } from '../../../operators/training/planned-training.ts';
+import type { HostCopy, Matrices, TrainingIteration } from '../../../operators/training/training.ts';
+import type { ResumedFrom } from '../../reports/training-report.ts';
+import { LostTrainingError } from '../lost-training.ts';
 import { CHECKPOINT_INTERVAL, type CheckpointOptions } from './checkpoint-options.ts';
 import {
   type CheckpointedRun,
@@ -32,7 +33,6 @@ import {
   fingerprintDifferences,
   fingerprintOf,
 } from './checkpoint-state.ts';
-import { LostTrainingError } from '../lost-training.ts';
 
 /** Prefix for the names of the best iteration's matrices, if the best iteration is not the last. */
 const BEST = 'best-';

@@ -1,5 +1,5 @@
-import { howOf, useOf } from '../../../engine/plan/stages.ts';
 import { type PhysicalPlan, type PlannedStage, stagesOf } from '../../../engine/plan/physical-plan.ts';
+import { howOf, useOf } from '../../../engine/plan/stages.ts';
 import type { TaskContracts } from '../../../engine/run/step.ts';
 import { contracts } from '../../../operators/tasks/tasks.ts';
 

@@ -1,20 +1,20 @@
-import { computeDevice, planDevices } from '../../../engine/run/devices.ts';
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
-import { chooseAlgorithm } from '../algorithm-choice.ts';
-import { assumedDevices } from '../../../operators/planner/device-rates.ts';
-import type { RatingsProfile } from '../../../operators/planner/sizes.ts';
+import { computeDevice, planDevices } from '../../../engine/run/devices.ts';
 import type { AlsParams } from '../../../operators/als/als-params.ts';
+import { chooseKernels } from '../../../operators/als/kernel-choices.ts';
 import { alsDefaults, checkAlsParams } from '../../../operators/als/params.ts';
 import { planAls } from '../../../operators/als/plan/plan-als.ts';
-import { chooseKernels } from '../../../operators/als/kernel-choices.ts';
-import { checkSgdParams, type SgdParams } from '../../../operators/sgd/params.ts';
+import { planFit } from '../../../operators/als/plan/ratings-home.ts';
+import { assumedDevices } from '../../../operators/planner/device-rates.ts';
+import { loadingNeed, requireBudget } from '../../../operators/planner/memory-budget.ts';
+import type { RatingsProfile } from '../../../operators/planner/sizes.ts';
 import { planTraining } from '../../../operators/sgd/fit.ts';
+import { checkSgdParams, type SgdParams } from '../../../operators/sgd/params.ts';
 import { planSgd } from '../../../operators/sgd/plan.ts';
 import type { Session } from '../../session.ts';
+import { chooseAlgorithm } from '../algorithm-choice.ts';
 import { type CheckpointOptions, intervalOf } from '../checkpoints/checkpoint-options.ts';
 import { trainingDevice } from '../training-device.ts';
-import { loadingNeed, requireBudget } from '../../../operators/planner/memory-budget.ts';
-import { planFit } from '../../../operators/als/plan/ratings-home.ts';
 
 /**
  * A training that is planned without its ratings, from their numbers, with the parameters of each algorithm

@@ -1,6 +1,6 @@
-import { CounterRandom } from '../../../engine/random.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import { shown } from '../../../engine/format.ts';
+import { CounterRandom } from '../../../engine/random.ts';
 
 /** Numbers between two bounds, both included. */
 export interface NumberRange {

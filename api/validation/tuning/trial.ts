@@ -1,23 +1,23 @@
-import { isError } from '../error-metrics.ts';
 import { CapacityError, DataError, DivergedError, UsageError } from '../../../engine/errors.ts';
 import { type EventSink, noEvents } from '../../../engine/events.ts';
 import { shown } from '../../../engine/format.ts';
 import type { AlsStart } from '../../../operators/als/factors.ts';
+import type { TrainingWarning } from '../../../operators/evaluation/model-warnings.ts';
 import type { HeldOutRanking } from '../../../operators/evaluation/ranking/held-out-ranking.ts';
-import type { TrainingIteration } from '../../../operators/training/training.ts';
-import type { Baselines } from '../../../operators/evaluation/rating-facts.ts';
 import {
   parseMetric,
   type RankingMetricName,
 } from '../../../operators/evaluation/ranking/ranking-metrics.ts';
-import type { TrainingWarning } from '../../../operators/evaluation/model-warnings.ts';
+import type { Baselines } from '../../../operators/evaluation/rating-facts.ts';
+import type { TrainingIteration } from '../../../operators/training/training.ts';
 import type { Dataset } from '../../dataset.ts';
-import type { Model } from '../../model.ts';
 import type { FitOptions } from '../../fit-options.ts';
+import type { Model } from '../../model.ts';
 import type { RunOptions } from '../../run-session.ts';
-import type { RankUsersOption } from '../ranking-options.ts';
 import { ALS } from '../../training/als.ts';
 import { SGD } from '../../training/sgd.ts';
+import { isError } from '../error-metrics.ts';
+import type { RankUsersOption } from '../ranking-options.ts';
 import type { TrialParams } from './search-space.ts';
 
 /** The outcome of one combination of parameters. Plain data. */

@@ -1,13 +1,13 @@
 import { choices } from '../../../api/check-objects.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import { formatBytes, formatCount } from '../../../engine/format.ts';
-import { defineCommand, words } from '../command.ts';
-import { choice } from '../../options/kinds.ts';
 import { rowOptions, readSpec, textOptions } from '../../options/data/data-options.ts';
+import { choice } from '../../options/kinds.ts';
 import { partitionByOption, copyingOptions } from '../../options/output-options.ts';
 import { openOutput, summaryOf } from '../../output/write-output.ts';
 import { seconds3 } from '../../progress/phrases.ts';
 import { chosenRows, knownRows, openSession } from '../../sessions/open-session.ts';
+import { defineCommand, words } from '../command.ts';
 
 const options = {
   from: choice('format of the input', {

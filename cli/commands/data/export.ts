@@ -1,8 +1,8 @@
-import { grouped } from '../../options/option.ts';
 import { checkWritable } from '../../../api/output/check-output.ts';
 import { refuseOverlap } from '../../../api/output/check-overlap.ts';
 import { formatCount } from '../../../engine/format.ts';
 import { choice, requiredText } from '../../options/kinds.ts';
+import { grouped } from '../../options/option.ts';
 import { commonOptions, forceOption } from '../../options/output-options.ts';
 import { summaryOf } from '../../output/write-output.ts';
 import { seconds3 } from '../../progress/phrases.ts';

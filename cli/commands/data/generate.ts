@@ -1,10 +1,8 @@
-import type { GenerateDatasetOptions } from '../../../synthetic/dataset/generate-dataset.ts';
 import { choices } from '../../../api/check-objects.ts';
+import { checkWritable } from '../../../api/output/check-output.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import { counted, formatBytes, formatCount } from '../../../engine/format.ts';
-import { checkWritable } from '../../../api/output/check-output.ts';
-import { type CommandContext, type CommandResult, defineCommand } from '../command.ts';
-import { facts } from '../../report/facts.ts';
+import type { GenerateDatasetOptions } from '../../../synthetic/dataset/generate-dataset.ts';
 import {
   choice,
   decimal,
@@ -19,6 +17,8 @@ import { machineOptions } from '../../options/machine-options.ts';
 import { flagName, grouped, type Values } from '../../options/option.ts';
 import { commonOptions, forceOption } from '../../options/output-options.ts';
 import { seconds3 } from '../../progress/phrases.ts';
+import { facts } from '../../report/facts.ts';
+import { type CommandContext, type CommandResult, defineCommand } from '../command.ts';
 
 /** Two whole numbers separated by a comma. */
 const copiesOption = option(

@@ -1,18 +1,18 @@
+import type { DatasetProfile, ColumnDescription, DatasetLayout } from '../../../api/inspect/inspect-files.ts';
+import { textTable } from '../../../api/inspect/text-table.ts';
 import { DataError, throwIfAborted, UsageError, publicPath } from '../../../engine/errors.ts';
+import { counted, formatBytes, formatCount } from '../../../engine/format.ts';
 import type { EventSink } from '../../../index.ts';
-import { defineCommand, type CommandResult, inputFiles, words } from '../command.ts';
 import { columnOptions, readOptions } from '../../options/data/data-options.ts';
 import { parquetBackendOption } from '../../options/machine-options.ts';
-import { chosenRows, readWhole } from '../../sessions/open-session.ts';
 import { refuseFlags } from '../../options/option.ts';
 import { commonOptions } from '../../options/output-options.ts';
-import { textTable } from '../../../api/inspect/text-table.ts';
-import { counted, formatBytes, formatCount } from '../../../engine/format.ts';
-import type { DatasetProfile, ColumnDescription, DatasetLayout } from '../../../api/inspect/inspect-files.ts';
-import type { TrainingWarning } from '../../report/measured.ts';
 import { trainingOptions } from '../../options/training/training-options.ts';
 import { facts } from '../../report/facts.ts';
+import type { TrainingWarning } from '../../report/measured.ts';
 import { nameFlags } from '../../report/name-flags.ts';
+import { chosenRows, readWhole } from '../../sessions/open-session.ts';
+import { defineCommand, type CommandResult, inputFiles, words } from '../command.ts';
 
 const options = { ...columnOptions, ...readOptions, parquetBackend: parquetBackendOption, ...commonOptions };
 

@@ -1,4 +1,3 @@
-import { grouped } from '../../options/option.ts';
 import { checkWritable } from '../../../api/output/check-output.ts';
 import { refuseOverlap } from '../../../api/output/check-overlap.ts';
 import { UsageError } from '../../../engine/errors.ts';
@@ -6,6 +5,7 @@ import { counted, formatBytes, formatCount } from '../../../engine/format.ts';
 import { pairColumnOptions, readOptions } from '../../options/data/data-options.ts';
 import { checkSplit, splitOptions } from '../../options/data/held-out-options.ts';
 import { requiredText } from '../../options/kinds.ts';
+import { grouped } from '../../options/option.ts';
 import { copyingOptions } from '../../options/output-options.ts';
 import { seconds3 } from '../../progress/phrases.ts';
 import { facts } from '../../report/facts.ts';

@@ -1,11 +1,11 @@
 import { counted, formatBytes, formatCount } from '../../../engine/format.ts';
-import { defineCommand, modelFolder } from '../command.ts';
 import { choice, decimal, wholeNumber } from '../../options/kinds.ts';
 import { machineOptions } from '../../options/machine-options.ts';
 import { commonOptions } from '../../options/output-options.ts';
 import { summaryOf } from '../../output/write-output.ts';
 import { seconds3 } from '../../progress/phrases.ts';
 import { openSession } from '../../sessions/open-session.ts';
+import { defineCommand, modelFolder } from '../command.ts';
 
 const { workers } = machineOptions;
 

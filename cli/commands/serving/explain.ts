@@ -1,13 +1,13 @@
-import { grouped } from '../../options/option.ts';
 import { textTable } from '../../../api/inspect/text-table.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import { counted } from '../../../engine/format.ts';
 import type { Explanation } from '../../../index.ts';
-import { decimal, requiredText, wholeNumber } from '../../options/kinds.ts';
-import { machineOptions, parquetBackendOption } from '../../options/machine-options.ts';
-import { commonOptions } from '../../options/output-options.ts';
 import { columnOptions, readOptions } from '../../options/data/data-options.ts';
 import { checkNameFlags, nameOptions, readNames } from '../../options/data/name-options.ts';
+import { decimal, requiredText, wholeNumber } from '../../options/kinds.ts';
+import { machineOptions, parquetBackendOption } from '../../options/machine-options.ts';
+import { grouped } from '../../options/option.ts';
+import { commonOptions } from '../../options/output-options.ts';
 import { facts, shownName } from '../../report/facts.ts';
 import { jsonId } from '../../report/recommendations.ts';
 import { openSession, readNamed } from '../../sessions/open-session.ts';

@@ -1,10 +1,10 @@
-import { grouped, refuseFlags } from '../../options/option.ts';
 import { checkWritable } from '../../../api/output/check-output.ts';
 import { refuseOverlap } from '../../../api/output/check-overlap.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import { counted, formatCount } from '../../../engine/format.ts';
 import { columnOptions, policyOptions, readOptions } from '../../options/data/data-options.ts';
 import { decimal, text } from '../../options/kinds.ts';
+import { grouped, refuseFlags } from '../../options/option.ts';
 import { writingOptions } from '../../options/output-options.ts';
 import { type CheckedSink, openOutput, summaryOf } from '../../output/write-output.ts';
 import { seconds3 } from '../../progress/phrases.ts';

@@ -1,12 +1,12 @@
-import { grouped } from '../../options/option.ts';
 import { counted, formatBytes, formatCount } from '../../../engine/format.ts';
-import { defineCommand, modelFolder, words } from '../command.ts';
-import { knownRows, openSession, readNamed } from '../../sessions/open-session.ts';
 import { pairColumnOptions, readOptions } from '../../options/data/data-options.ts';
 import { choice, requiredText } from '../../options/kinds.ts';
+import { grouped } from '../../options/option.ts';
 import { escapeFormulasOption, writingOptions } from '../../options/output-options.ts';
-import { seconds3 } from '../../progress/phrases.ts';
 import { openOutput, OUTPUT_DESCRIPTION, summaryOf } from '../../output/write-output.ts';
+import { seconds3 } from '../../progress/phrases.ts';
+import { knownRows, openSession, readNamed } from '../../sessions/open-session.ts';
+import { defineCommand, modelFolder, words } from '../command.ts';
 
 export const command = defineCommand({
   summary: 'Predict the ratings of pairs of users and items',

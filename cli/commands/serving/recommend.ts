@@ -1,15 +1,16 @@
 import type { Dataset } from '../../../api/dataset.ts';
 import { UsageError } from '../../../engine/errors.ts';
-import type { ItemNames, JsonObject, Model, EventSink, ProgressEvent } from '../../../index.ts';
 import { counted, formatBytes, formatCount } from '../../../engine/format.ts';
-import { type CommandContext, type CommandResult, defineCommand, modelFolder } from '../command.ts';
-import { openSession, readNamed } from '../../sessions/open-session.ts';
-import { grouped, type Values, type Options, refuseFlags } from '../../options/option.ts';
+import type { ItemNames, JsonObject, Model, EventSink, ProgressEvent } from '../../../index.ts';
 import { pairColumnOptions, indexOption, readOptions } from '../../options/data/data-options.ts';
 import { checkNameFlags, nameOptions, readNames } from '../../options/data/name-options.ts';
 import { choice, listOf, text, wholeNumber } from '../../options/kinds.ts';
+import { grouped, type Values, type Options, refuseFlags } from '../../options/option.ts';
 import { escapeFormulasOption, writingOptions } from '../../options/output-options.ts';
+import { type CheckedSink, openOutput, OUTPUT_DESCRIPTION, summaryOf } from '../../output/write-output.ts';
 import { seconds3 } from '../../progress/phrases.ts';
+import { namesAbove } from '../../report/facts.ts';
+import { nameFlags } from '../../report/name-flags.ts';
 import {
   jsonId,
   type Recommendation,
@@ -17,9 +18,8 @@ import {
   recommendationTable,
   withItemNames,
 } from '../../report/recommendations.ts';
-import { namesAbove } from '../../report/facts.ts';
-import { type CheckedSink, openOutput, OUTPUT_DESCRIPTION, summaryOf } from '../../output/write-output.ts';
-import { nameFlags } from '../../report/name-flags.ts';
+import { openSession, readNamed } from '../../sessions/open-session.ts';
+import { type CommandContext, type CommandResult, defineCommand, modelFolder } from '../command.ts';
 
 /** Most users whose recommendations are printed. */
 const MOST_PRINTED = 100;

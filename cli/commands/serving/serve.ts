@@ -1,9 +1,9 @@
-import { grouped, refuseFlags } from '../../options/option.ts';
 import { counted } from '../../../engine/format.ts';
 import { columnOptions, indexOption, readOptions } from '../../options/data/data-options.ts';
 import { checkNameFlags, nameOptions, readNames } from '../../options/data/name-options.ts';
 import { decimal, listOf, size, text, wholeNumber } from '../../options/kinds.ts';
 import { machineOptions, parquetBackendOption } from '../../options/machine-options.ts';
+import { grouped, refuseFlags } from '../../options/option.ts';
 import { commonOptions } from '../../options/output-options.ts';
 import { openSession, readNamed } from '../../sessions/open-session.ts';
 import { defineCommand, modelFolder } from '../command.ts';

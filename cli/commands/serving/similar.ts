@@ -1,22 +1,22 @@
-import { refuseFlags } from '../../options/option.ts';
-import type { RunOptions } from '../../../api/run-session.ts';
 import type { Dataset } from '../../../api/dataset.ts';
+import type { RunOptions } from '../../../api/run-session.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import type { Model } from '../../../index.ts';
-import { defineCommand, modelFolder } from '../command.ts';
-import { openSession } from '../../sessions/open-session.ts';
-import { choice, listOf, wholeNumber } from '../../options/kinds.ts';
-import { checkNameFlags, nameOptions, readNames } from '../../options/data/name-options.ts';
 import { indexOption } from '../../options/data/data-options.ts';
+import { checkNameFlags, nameOptions, readNames } from '../../options/data/name-options.ts';
+import { choice, listOf, wholeNumber } from '../../options/kinds.ts';
 import { machineOptions } from '../../options/machine-options.ts';
+import { refuseFlags } from '../../options/option.ts';
 import { commonOptions } from '../../options/output-options.ts';
+import { namesAbove } from '../../report/facts.ts';
 import {
   type Recommendation,
   recommendationRows,
   recommendationTable,
   withItemNames,
 } from '../../report/recommendations.ts';
-import { namesAbove } from '../../report/facts.ts';
+import { openSession } from '../../sessions/open-session.ts';
+import { defineCommand, modelFolder } from '../command.ts';
 
 const options = {
   item: listOf(

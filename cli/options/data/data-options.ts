@@ -1,10 +1,10 @@
-import type { AlsOptions } from '../../../api/training/als.ts';
 import { choices, type Choice } from '../../../api/check-objects.ts';
+import type { ReadAnyOptions } from '../../../api/readers.ts';
+import type { IndexUse } from '../../../api/serving/served-model.ts';
+import type { AlsOptions } from '../../../api/training/als.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import { choice, text, shown, list, listOf, option, readList, toggle } from '../kinds.ts';
 import { grouped, type Option, type Values } from '../option.ts';
-import type { IndexUse } from '../../../api/serving/served-model.ts';
-import type { ReadAnyOptions } from '../../../api/readers.ts';
 
 const duplicatePolicies = [
   'keep',

@@ -1,7 +1,7 @@
+import { dateIn } from '../../../api/check-objects.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import { choice, countOr, decimal, option, text, toggle, wholeNumber } from '../kinds.ts';
 import { flagName, grouped, type Option, type Values, refuseFlags } from '../option.ts';
-import { dateIn } from '../../../api/check-objects.ts';
 
 /** Ratings that are not trained on: a file, or a part of the given ratings. */
 export const heldOutOptions = grouped('Held-out ratings:', {

@@ -1,5 +1,5 @@
-import type { Session } from '../../../index.ts';
 import type { ItemNamesOptions } from '../../../api/serving/read-item-names.ts';
+import type { Session } from '../../../index.ts';
 import type { CommandContext } from '../../commands/command.ts';
 import { text } from '../kinds.ts';
 import { refuseFlags, type Values } from '../option.ts';

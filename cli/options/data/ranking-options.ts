@@ -1,5 +1,5 @@
-import { UsageError } from '../../../engine/errors.ts';
 import { type Choice, choices, type ChosenMetric, isChosenMetric } from '../../../api/check-objects.ts';
+import { UsageError } from '../../../engine/errors.ts';
 import { choice, decimal, listed, shown, text, toggle, wholeNumber } from '../kinds.ts';
 import { grouped, refuseFlags, type Values } from '../option.ts';
 import { rankUsersOption } from './held-out-options.ts';

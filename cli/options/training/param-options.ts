@@ -1,9 +1,9 @@
+import { UsageError } from '../../../engine/errors.ts';
 import { alsTable, type checkAlsParams } from '../../../operators/als/params.ts';
 import { checkRules, defaultsOf, namesOf, type Param } from '../../../operators/params/table.ts';
 import { sgdTable, type SgdParams } from '../../../operators/sgd/params.ts';
 import { choice, countOr, decimal, decimalOrAuto, oneOrTwo, text, toggle, wholeNumber } from '../kinds.ts';
 import { flagName, type Option } from '../option.ts';
-import { UsageError } from '../../../engine/errors.ts';
 
 type AlsParams = ReturnType<typeof checkAlsParams>;
 

@@ -1,12 +1,12 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { bounds } from '../../../api/check-objects.ts';
+import { CHECKPOINT_INTERVAL } from '../../../api/training/checkpoints/checkpoint-options.ts';
 import { UsageError } from '../../../engine/errors.ts';
-import {
-  checkAlgorithm,
-  paramOptions,
-  type Algorithm,
-  type AllParams,
-  namesOfOnly,
-  tables,
-} from './param-options.ts';
+import type { JsonObject } from '../../../index.ts';
+import { checkAlsParams } from '../../../operators/als/params.ts';
+import { withoutDefaults } from '../../../operators/params/table.ts';
+import { checkSgdParams } from '../../../operators/sgd/params.ts';
 import { columnOptions, policyOptions, readOptions } from '../data/data-options.ts';
 import {
   checkHeldOut,
@@ -25,15 +25,15 @@ import {
 } from '../machine-options.ts';
 import { flagName, grouped, refuseFlags, type Values } from '../option.ts';
 import { commonOptions, forceOption, profileOption, reportOption, traceOption } from '../output-options.ts';
-import { bounds } from '../../../api/check-objects.ts';
-import { CHECKPOINT_INTERVAL } from '../../../api/training/checkpoints/checkpoint-options.ts';
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
-import type { JsonObject } from '../../../index.ts';
-import { withoutDefaults } from '../../../operators/params/table.ts';
-import { checkAlsParams } from '../../../operators/als/params.ts';
-import { checkSgdParams } from '../../../operators/sgd/params.ts';
 import { readJsonObject } from '../read-values.ts';
+import {
+  checkAlgorithm,
+  paramOptions,
+  type Algorithm,
+  type AllParams,
+  namesOfOnly,
+  tables,
+} from './param-options.ts';
 
 const checkpointOptions = {
   ...grouped('Checkpoints:', {

@@ -1,5 +1,6 @@
-import { UsageError } from '../../../engine/errors.ts';
 import type { SearchSpace } from '../../../api/validation/tuning/search-space.ts';
+import { UsageError } from '../../../engine/errors.ts';
+import { listed, type Param } from '../../../operators/params/table.ts';
 import { columnOptions, policyOptions, readOptions } from '../data/data-options.ts';
 import { heldOutRankingOptions } from '../data/held-out-options.ts';
 import { baselinesOption } from '../data/ranking-options.ts';
@@ -15,7 +16,6 @@ import { flagName, grouped, nearestFlag, refuseFlags, type Values } from '../opt
 import { commonOptions, forceOption, profileOption, reportOption, traceOption } from '../output-options.ts';
 import { checkAlgorithm, type Algorithm, paramOptions, tables } from './param-options.ts';
 import { modelDirOption } from './training-options.ts';
-import { listed, type Param } from '../../../operators/params/table.ts';
 
 /** The flags that affect a search, besides its own. */
 const sought = {

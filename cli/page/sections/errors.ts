@@ -1,6 +1,6 @@
-import type { ErrorBreakdown } from '../../report/measured.ts';
 import { formatCount } from '../../../engine/format.ts';
 import { Plot } from '../../generated/charts.js';
+import type { ErrorBreakdown } from '../../report/measured.ts';
 import { type Chart, fill, stroke } from '../figure.ts';
 import type { Section } from '../page.ts';
 import { range } from './ratings.ts';

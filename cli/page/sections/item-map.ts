@@ -3,8 +3,8 @@ import { formatCount } from '../../../engine/format.ts';
 import type { Id, ItemNames } from '../../../index.ts';
 import { shownName } from '../../report/facts.ts';
 import { element } from '../document.ts';
-import type { Section } from '../page.ts';
 import { tipAt } from '../figure.ts';
+import type { Section } from '../page.ts';
 import { range } from './ratings.ts';
 
 /** Colours of the dots, from few to many ratings. */

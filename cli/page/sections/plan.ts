@@ -1,10 +1,10 @@
-import type { PhysicalPlan } from '../../../index.ts';
 import { planFlow, type PlanEdge } from '../../../api/training/plans/plan-flow.ts';
 import { formatBytes, formatCount, formatFlops, formatMilliseconds } from '../../../engine/format.ts';
-import type { PageTable, Section, Report } from '../page.ts';
+import type { PhysicalPlan } from '../../../index.ts';
 import { Graph, layout } from '../../generated/charts.js';
-import { element, svgElement } from '../document.ts';
 import { planVerdict } from '../../report/verdict.ts';
+import { element, svgElement } from '../document.ts';
+import type { PageTable, Section, Report } from '../page.ts';
 
 /** The plan as a graph, its memory by place, its stages with planned and measured cost, and its reasons. */
 export function planSection(plan: PhysicalPlan): Section {

@@ -1,8 +1,8 @@
-import type { RankingEvaluation } from '../../../index.ts';
 import { formatCount } from '../../../engine/format.ts';
+import type { RankingEvaluation } from '../../../index.ts';
 import { Plot } from '../../generated/charts.js';
-import { type Chart, fill, stroke } from '../figure.ts';
 import { namedBaselines } from '../../report/measured.ts';
+import { type Chart, fill, stroke } from '../figure.ts';
 import type { PageTable, Section } from '../page.ts';
 
 /** Ranking metrics with 95 % intervals, compared with rankings that are the same for all users. */

@@ -1,6 +1,6 @@
 import { formatCount } from '../../../engine/format.ts';
-import type { Section } from '../page.ts';
 import { barChart } from '../figure.ts';
+import type { Section } from '../page.ts';
 
 /** The numbers of ratings of users and of items. */
 export function ratingsSection(sides: {

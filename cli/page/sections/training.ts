@@ -1,6 +1,6 @@
-import type { Baselines, TrainingIteration } from '../../report/measured.ts';
 import { formatCount } from '../../../engine/format.ts';
 import { Plot } from '../../generated/charts.js';
+import type { Baselines, TrainingIteration } from '../../report/measured.ts';
 import { type Chart, fill, type Series, stroke, type Tip } from '../figure.ts';
 import type { Section } from '../page.ts';
 

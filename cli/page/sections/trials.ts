@@ -1,12 +1,12 @@
-import type { Trial, Tuning } from '../../../index.ts';
 import { formatCount, counted } from '../../../engine/format.ts';
-import { flagName } from '../../options/option.ts';
-import { sortedTrials, type Tried, trialRows } from '../../report/tuning.ts';
+import type { Trial, Tuning } from '../../../index.ts';
 import { Plot } from '../../generated/charts.js';
+import { flagName } from '../../options/option.ts';
+import { seconds3 } from '../../progress/phrases.ts';
+import { sortedTrials, type Tried, trialRows } from '../../report/tuning.ts';
+import { searchVerdict } from '../../report/verdict.ts';
 import { type Chart, fill } from '../figure.ts';
 import type { Section, Report } from '../page.ts';
-import { seconds3 } from '../../progress/phrases.ts';
-import { searchVerdict } from '../../report/verdict.ts';
 
 /** Most trials in charts and in the table: a page of thousands opens within a second. */
 const MOST_POINTS = 1000;

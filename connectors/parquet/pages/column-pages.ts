@@ -3,11 +3,11 @@ import { FactorFlowError } from '../../../engine/errors.ts';
 import { hasZstd } from '../../compression/compressions.ts';
 import { unpackBlock } from '../../compression/lz4-frame.ts';
 import { messageOf } from '../../files/file-problem.ts';
+import { type FetchCounter, type RandomAccess, readInto } from '../../files/random-access.ts';
 import type { ColumnChunkInfo } from '../footer.ts';
 import { HEADER_BYTES, HeaderReader, type PageHeader } from './page-header.ts';
 import type { PageKernel } from './page-kernel.ts';
 import { type PagePlace, requireSum } from './page-sums.ts';
-import { type FetchCounter, type RandomAccess, readInto } from '../../files/random-access.ts';
 
 /** Encodings of a dictionary's values, and of indices into the dictionary. */
 const plain = ['PLAIN', 'PLAIN_DICTIONARY'];

@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib';
 import { DataError } from '../../../engine/errors.ts';
-import type { ColumnChunkInfo, RowGroupInfo } from '../footer.ts';
 import { readExactly, type RandomAccess } from '../../files/random-access.ts';
+import type { ColumnChunkInfo, RowGroupInfo } from '../footer.ts';
 import { HeaderReader, LONG_HEADER_BYTES, type PageSize } from './page-header.ts';
 import { PageKernel } from './page-kernel.ts';
 

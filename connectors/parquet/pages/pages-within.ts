@@ -1,5 +1,7 @@
 import { readColumnIndex, readOffsetIndex } from 'hyparquet/src/indexes.js';
+import { parseTimestamp } from '../../../engine/expressions/civil.ts';
 import type { Bound, Literal } from '../../../engine/expressions/expression.ts';
+import { readExactly, type RandomAccess } from '../../files/random-access.ts';
 import type { ParquetFileInfo } from '../backend.ts';
 import {
   type ColumnChunkInfo,
@@ -8,11 +10,9 @@ import {
   storedNumber,
   type RowGroupInfo,
 } from '../footer.ts';
-import { readExactly, type RandomAccess } from '../../files/random-access.ts';
 import { checkThriftShape } from '../thrift-shape.ts';
 import { RANGE_ROWS, type RowRange, startOf } from './cut-row-group.ts';
 import { hasPlainPages } from './read-pages.ts';
-import { parseTimestamp } from '../../../engine/expressions/civil.ts';
 
 /** Rows [from, to) of a row group. */
 interface Rows {

@@ -1,8 +1,8 @@
 import { makeData, RecordBatch, type Field, type Int32, type Schema } from 'apache-arrow';
 import { batchOf } from '../../../engine/stream/whole-data.ts';
+import type { FetchCounter, RandomAccess } from '../../files/random-access.ts';
 import type { ParquetFileInfo, ReadOptions } from '../backend.ts';
 import type { Footer } from '../footer.ts';
-import type { FetchCounter, RandomAccess } from '../../files/random-access.ts';
 import { ColumnPages, isReadCodec, FileWindow } from './column-pages.ts';
 import type { RowRange } from './cut-row-group.ts';
 import { PageKernel } from './page-kernel.ts';

@@ -11,10 +11,11 @@ import {
   Timestamp,
   TimeUnit,
 } from 'apache-arrow';
-import { batchOf } from '../../../engine/stream/whole-data.ts';
 import type { Compression } from 'parquet-wasm/node';
 import { DataError, FactorFlowError, UsageError } from '../../../engine/errors.ts';
+import { RowStream } from '../../../engine/stream/ipc-bytes.ts';
 import { openIpc } from '../../../engine/stream/read-ipc.ts';
+import { batchOf } from '../../../engine/stream/whole-data.ts';
 import { isUuidField, mapInnermost } from '../../../engine/values/value-texts.ts';
 import { messageOf } from '../../files/file-problem.ts';
 import { joinBytes } from '../../files/stored-bytes.ts';
@@ -22,7 +23,6 @@ import type { Encoding } from '../../output/encode-rows.ts';
 import type { Codec } from '../backend.ts';
 import { encodeFooter, footerIn, integerIn, structsIn, thrift } from '../write/thrift.ts';
 import { WasmInstance } from './wasm-instance.ts';
-import { RowStream } from '../../../engine/stream/ipc-bytes.ts';
 
 /** Parquet's numbers of codecs. 'lz4' is LZ4_RAW, which every reader supports. */
 const compression = {

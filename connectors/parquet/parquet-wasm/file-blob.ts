@@ -1,5 +1,5 @@
-import type { PageSums } from '../pages/page-sums.ts';
 import { type FetchCounter, type RandomAccess, readInto } from '../../files/random-access.ts';
+import type { PageSums } from '../pages/page-sums.ts';
 
 /** Bytes that replace the file's bytes from a position on. */
 interface Tail {

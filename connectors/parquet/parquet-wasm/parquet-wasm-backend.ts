@@ -22,6 +22,7 @@ import { messageMetadata } from '../../arrow/verify-metadata.ts';
 import { emptyBatch } from '../../files/common-schema.ts';
 import { fileProblem } from '../../files/file-problem.ts';
 import { isUrl } from '../../files/path-kinds.ts';
+import { type FetchCounter, openRandomAccess, readExactly } from '../../files/random-access.ts';
 import type { UrlVersions } from '../../http/request.ts';
 import type { Encoding } from '../../output/encode-rows.ts';
 import { RowEncoder } from '../../output/row-encoder.ts';
@@ -35,13 +36,12 @@ import type {
   WriteOptions,
   WrittenFile,
 } from '../backend.ts';
+import { RowGroups } from '../encode-row-groups.ts';
 import { readFooterOf, type ColumnChunkInfo, type Footer, type SchemaElement } from '../footer.ts';
 import { ColumnPages, isReadCodec, PageProblem, FileWindow } from '../pages/column-pages.ts';
 import { HEADER_BYTES, HeaderReader } from '../pages/page-header.ts';
 import { PageKernel } from '../pages/page-kernel.ts';
 import { hasPlainPages, type PageFile, readPages } from '../pages/read-pages.ts';
-import { type FetchCounter, openRandomAccess, readExactly } from '../../files/random-access.ts';
-import { RowGroups } from '../encode-row-groups.ts';
 import { PartFile } from '../write/parquet-files.ts';
 import type { WasmDecoder } from './wasm-decoder.ts';
 

@@ -12,18 +12,18 @@ import {
   tableToIPC,
   TimestampMicrosecond,
 } from 'apache-arrow';
-import { batchOf } from '../../../engine/stream/whole-data.ts';
 import type { ParquetFile, RecordBatch as WasmBatch } from 'parquet-wasm/node';
 import { CapacityError, DataError, FactorFlowError } from '../../../engine/errors.ts';
 import { counted, formatBytes } from '../../../engine/format.ts';
+import { batchOf } from '../../../engine/stream/whole-data.ts';
 import { mapInnermost, uuidMetadata } from '../../../engine/values/value-texts.ts';
 import { errorCode, fileProblem, messageOf } from '../../files/file-problem.ts';
 import { plainBatches, plainSchema } from '../../files/plain-columns.ts';
+import type { FetchCounter } from '../../files/random-access.ts';
 import type { LocatedBatch, ParquetFileInfo, ParquetFileReader, ReadOptions } from '../backend.ts';
 import type { Footer, RowGroupInfo, SchemaElement } from '../footer.ts';
 import { PageSums } from '../pages/page-sums.ts';
 import type { PageFile } from '../pages/read-pages.ts';
-import type { FetchCounter } from '../../files/random-access.ts';
 import { decodeThrift, encodeFooter, structsIn, thrift } from '../write/thrift.ts';
 import { deltaColumns, deltaMetadata, readDeltaColumn } from './delta-columns.ts';
 import { FileBlob } from './file-blob.ts';

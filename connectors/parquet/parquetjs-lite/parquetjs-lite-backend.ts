@@ -20,7 +20,6 @@ import {
   vectorFromArray,
   type Data,
 } from 'apache-arrow';
-import { batchOf } from '../../../engine/stream/whole-data.ts';
 import type { FileHandle } from 'node:fs/promises';
 import parquetjs from 'parquetjs-lite';
 import type {
@@ -32,9 +31,11 @@ import type {
 } from 'parquetjs-lite';
 import { DataError, FactorFlowError, UsageError } from '../../../engine/errors.ts';
 import { closeReader } from '../../../engine/regular-file.ts';
+import { batchOf } from '../../../engine/stream/whole-data.ts';
 import { plainRows } from '../../../engine/values/plain-values.ts';
 import { errorCode, fileProblem, messageOf } from '../../files/file-problem.ts';
 import { isUrl } from '../../files/path-kinds.ts';
+import { openRandomAccess, type RandomAccess, readExactly } from '../../files/random-access.ts';
 import { appendAll, createFile } from '../../output/new-file.ts';
 import type {
   LocatedBatch,
@@ -49,7 +50,6 @@ import type {
 import { readFooterOf, type ColumnChunkInfo, type SchemaElement } from '../footer.ts';
 import { PageSums } from '../pages/page-sums.ts';
 import { plainTypes, timeUnits } from '../parquet-wasm/parquet-wasm-backend.ts';
-import { openRandomAccess, type RandomAccess, readExactly } from '../../files/random-access.ts';
 import { checkThriftShape } from '../thrift-shape.ts';
 import { integerIn, readThrift, structIn } from '../write/thrift.ts';
 

@@ -1,5 +1,5 @@
-import type { FileHandle } from 'node:fs/promises';
 import type { RecordBatch, Schema } from 'apache-arrow';
+import type { FileHandle } from 'node:fs/promises';
 import { RowStream } from '../../../engine/stream/ipc-bytes.ts';
 import { openIpc } from '../../../engine/stream/read-ipc.ts';
 import type { BatchStream } from '../../../engine/stream/stream.ts';

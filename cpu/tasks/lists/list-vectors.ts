@@ -1,5 +1,5 @@
-import type { VectorShape } from '../../../operators/tasks/tasks.ts';
 import { randomU32 } from '../../../engine/random.ts';
+import type { VectorShape } from '../../../operators/tasks/tasks.ts';
 
 /**
  * Returns a function that copies a vector of `values` to `target`, divided by its length if the shape is

@@ -1,5 +1,7 @@
 import { UsageError } from '../../../engine/errors.ts';
+import { sharedArray } from '../../../engine/partition.ts';
 import type { ListSearch } from '../../../operators/tasks/tasks.ts';
+import { Scan } from '../../generated/structs.ts';
 import {
   type MatrixView,
   STRIDE_STEP,
@@ -7,11 +9,9 @@ import {
   SCRATCH_BYTES,
   type TaskHandler,
 } from '../../handler.ts';
-import { Scan } from '../../generated/structs.ts';
-import { vectorReader, rotation } from './list-vectors.ts';
 import { ScratchAddresses, Struct } from '../../scratch.ts';
 import { roundings, roundQuery } from '../search/search.ts';
-import { sharedArray } from '../../../engine/partition.ts';
+import { vectorReader, rotation } from './list-vectors.ts';
 
 /** See `rank-lists` of KernelTasks. */
 export const rankLists: TaskHandler<'rank-lists'> = (scope) => {

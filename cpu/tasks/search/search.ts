@@ -1,4 +1,5 @@
 import { UsageError } from '../../../engine/errors.ts';
+import { fallingOrder } from '../../../engine/numbers/falling-order.ts';
 import {
   type MatrixView,
   type ScopeOf,
@@ -7,7 +8,6 @@ import {
   SCRATCH_BYTES,
 } from '../../handler.ts';
 import { ScratchAddresses } from '../../scratch.ts';
-import { fallingOrder } from '../../../engine/numbers/falling-order.ts';
 
 /** Largest number in the rounded query x̂. With |d̂| <= 127, sums over the features then fit 32 bits. */
 const MOST_QUERY = 16_383;

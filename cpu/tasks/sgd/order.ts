@@ -1,7 +1,7 @@
 import { sharedArray } from '../../../engine/partition.ts';
+import { blockWaves } from '../../../engine/plan/grid-order.ts';
 import { CounterRandom, randomOrder, mix32, randomU32 } from '../../../engine/random.ts';
 import type { TaskHandler, TaskScope } from '../../handler.ts';
-import { blockWaves } from '../../../engine/plan/grid-order.ts';
 
 /** See `batch-order` of KernelTasks. */
 export const batchOrder: TaskHandler<'batch-order'> = ({

@@ -1,5 +1,5 @@
-import { nulls, type Values, validOfAll, gather } from '../values.ts';
 import type { ValueType } from '../types.ts';
+import { nulls, type Values, validOfAll, gather } from '../values.ts';
 import { arithmetics } from './arithmetic.ts';
 import { comparisons } from './compare.ts';
 import { conditionals, logic } from './conditional.ts';

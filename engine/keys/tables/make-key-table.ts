@@ -1,3 +1,4 @@
+import { type Partition, sharedArray } from '../../partition.ts';
 import {
   type KeyColumn,
   keyCount,
@@ -7,10 +8,9 @@ import {
   takeKeys,
   widen,
 } from '../key-column.ts';
-import { NearInt32Table, WordsTable } from './words-table.ts';
-import { Utf8KeyTable } from './utf8-key-table.ts';
-import { type Partition, sharedArray } from '../../partition.ts';
 import { hashesOf } from '../key-hash.ts';
+import { Utf8KeyTable } from './utf8-key-table.ts';
+import { NearInt32Table, WordsTable } from './words-table.ts';
 
 export function makeKeyTable(type: KeyType): KeyTable {
   if (type === 'utf8') return new Utf8KeyTable();

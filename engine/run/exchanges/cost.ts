@@ -1,9 +1,9 @@
 import { type PartitionRef, partitionKey } from '../../partition.ts';
 import { type Place, HOST } from '../../plan/place.ts';
 import { StepList } from '../step-list.ts';
-import { allGather } from './send-rows.ts';
-import { type Reduction, reduceToOne, reduceScatter } from './reduce.ts';
 import type { Step, Wire } from '../step.ts';
+import { type Reduction, reduceToOne, reduceScatter } from './reduce.ts';
+import { allGather } from './send-rows.ts';
 
 /** An exchange of data that is divided evenly among places. */
 export interface ExchangeShape {

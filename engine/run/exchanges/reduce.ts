@@ -1,7 +1,7 @@
 import type { MatrixShape, PartitionRef } from '../../partition.ts';
 import type { Place } from '../../plan/place.ts';
-import type { Wire } from '../step.ts';
 import type { StepList } from '../step-list.ts';
+import type { Wire } from '../step.ts';
 import { type Located, sendRows, placeRows } from './send-rows.ts';
 
 /**

@@ -1,10 +1,10 @@
 import type { PartitionRef, MatrixShape } from '../../partition.ts';
-import { HOST, type Place } from '../../plan/place.ts';
-import type { Wire } from '../step.ts';
-import type { StepList } from '../step-list.ts';
 import { type BoundPlan, dataSetOf, partRef } from '../../plan/bound-plan.ts';
 import { turnsOf } from '../../plan/grid-order.ts';
+import { HOST, type Place } from '../../plan/place.ts';
 import type { DataSet } from '../../plan/stages.ts';
+import type { StepList } from '../step-list.ts';
+import type { Wire } from '../step.ts';
 
 /** A part of a data set at one of its places. */
 export interface Located {

@@ -1,13 +1,13 @@
-import { type BoundPlan, dataSetOf } from '../../plan/bound-plan.ts';
 import type { PartitionRef } from '../../partition.ts';
+import { type BoundPlan, dataSetOf } from '../../plan/bound-plan.ts';
 import { SPILL, HOST, type Place } from '../../plan/place.ts';
 import type { DataSet, Work } from '../../plan/stages.ts';
-import { allGather, spreadRows, holderOf, holdersOf, passRows } from '../exchanges/send-rows.ts';
 import { type Reduction, reduceToOne, reduceScatter } from '../exchanges/reduce.ts';
-import type { Wire } from '../step.ts';
+import { allGather, spreadRows, holderOf, holdersOf, passRows } from '../exchanges/send-rows.ts';
 import type { StepList } from '../step-list.ts';
-import { shapeAt } from './stage-visit.ts';
+import type { Wire } from '../step.ts';
 import type { StageParts } from './pipeline.ts';
+import { shapeAt } from './stage-visit.ts';
 import type { WrittenVersions } from './written-versions.ts';
 
 type Exchange = Extract<Work, { readonly kind: 'exchange' }>;

@@ -1,7 +1,7 @@
 import { type BoundPlan, dataSetOf } from '../../plan/bound-plan.ts';
-import { columnPart, partOf, useOf, type BlockGrid, type Stage, type Work } from '../../plan/stages.ts';
 import type { GridBlock } from '../../plan/grid-order.ts';
 import type { Place } from '../../plan/place.ts';
+import { columnPart, partOf, useOf, type BlockGrid, type Stage, type Work } from '../../plan/stages.ts';
 
 /** Most columns that are visited in each row. */
 const SAMPLED_COLUMNS = 64;

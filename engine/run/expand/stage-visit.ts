@@ -1,4 +1,6 @@
+import { partitionKey, type PartitionRef, type MatrixShape } from '../../partition.ts';
 import { type BoundPlan, dataSetOf, partRef, strideOf } from '../../plan/bound-plan.ts';
+import { type Place, HOST } from '../../plan/place.ts';
 import {
   columnPart,
   howOf,
@@ -12,10 +14,8 @@ import {
   type Stage,
   type TaskPlan,
 } from '../../plan/stages.ts';
-import { partitionKey, type PartitionRef, type MatrixShape } from '../../partition.ts';
-import { type Place, HOST } from '../../plan/place.ts';
-import type { How, TaskContracts } from '../step.ts';
 import type { StepList } from '../step-list.ts';
+import type { How, TaskContracts } from '../step.ts';
 import type { PlacedRef, Waves } from './waves.ts';
 import type { WrittenVersions } from './written-versions.ts';
 

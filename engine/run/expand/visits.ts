@@ -1,5 +1,8 @@
 import type { JsonObject } from '../../json.ts';
+import { partitionKey, type PartitionRef } from '../../partition.ts';
 import { type BoundPlan, dataSetOf } from '../../plan/bound-plan.ts';
+import { type GridBlock, gridOrder, turnsOf } from '../../plan/grid-order.ts';
+import type { Place } from '../../plan/place.ts';
 import {
   partOf,
   useOf,
@@ -9,14 +12,11 @@ import {
   type TaskPlan,
   type Work,
 } from '../../plan/stages.ts';
-import { type GridBlock, gridOrder, turnsOf } from '../../plan/grid-order.ts';
-import { partitionKey, type PartitionRef } from '../../partition.ts';
-import type { Place } from '../../plan/place.ts';
 import { passRows } from '../exchanges/send-rows.ts';
 import type { StepList } from '../step-list.ts';
+import type { StageParts } from './pipeline.ts';
 import { placeOfBlock, sampleOf } from './sampled-blocks.ts';
 import { type Expansion, resolveUse, StageVisit } from './stage-visit.ts';
-import type { StageParts } from './pipeline.ts';
 import { Waves } from './waves.ts';
 import type { WrittenVersions } from './written-versions.ts';
 

@@ -1,7 +1,7 @@
-import { type BoundPlan, dataSetOf, partRef, type Versions } from '../../plan/bound-plan.ts';
-import { usesOld, type DataSet, type Stage } from '../../plan/stages.ts';
 import type { PartitionRef } from '../../partition.ts';
+import { type BoundPlan, dataSetOf, partRef, type Versions } from '../../plan/bound-plan.ts';
 import type { Place } from '../../plan/place.ts';
+import { usesOld, type DataSet, type Stage } from '../../plan/stages.ts';
 import type { StepList } from '../step-list.ts';
 import type { PlacedRef } from './waves.ts';
 

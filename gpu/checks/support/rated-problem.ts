@@ -1,12 +1,19 @@
-import { multiply, solveNonnegative } from '../../../cpu/reference/solvers.ts';
 import {
   gramMatrix,
   implicitEquations,
   type NormalEquations,
 } from '../../../cpu/reference/normal-equations.ts';
+import { multiply, solveNonnegative } from '../../../cpu/reference/solvers.ts';
+import { leftOfBias } from '../../../cpu/reference/update.ts';
+import type { RowRegularization } from '../../../operators/tasks/task-types.ts';
+import type { ImplicitWeights } from '../../../operators/tasks/tasks.ts';
+import { destroyBuffers, type DeviceBlock, type DeviceMatrix } from '../../device/resources.ts';
+import { addGramMatrix } from '../../implicit/gram.task.ts';
+import type { UpdateSettings } from '../../update/choice/variant.ts';
+import type { SolvedPass } from '../../update/solved-pass.ts';
+import { updateRows } from '../../update/update.task.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import { deviation, randomNumbers, worse, RESIDUAL_LIMIT } from './check.ts';
-import { uploadAll } from './run-kernel.ts';
 import {
   partEquations,
   ratedBuffers,
@@ -24,14 +31,7 @@ import {
   solvedRow,
   uploadRowData,
 } from './rated-rows.ts';
-import type { ImplicitWeights } from '../../../operators/tasks/tasks.ts';
-import type { RowRegularization } from '../../../operators/tasks/task-types.ts';
-import { leftOfBias } from '../../../cpu/reference/update.ts';
-import { destroyBuffers, type DeviceBlock, type DeviceMatrix } from '../../device/resources.ts';
-import { addGramMatrix } from '../../implicit/gram.task.ts';
-import { updateRows } from '../../update/update.task.ts';
-import type { SolvedPass } from '../../update/solved-pass.ts';
-import type { UpdateSettings } from '../../update/choice/variant.ts';
+import { uploadAll } from './run-kernel.ts';
 
 /** Ratings of the longest row in checks of kernels on tensor cores. */
 export const LONGEST = 10_000;

@@ -1,20 +1,20 @@
-import { biasedEquations, biasedGradients, shifted } from '../../../cpu/reference/update.ts';
 import {
   type NormalEquations,
   normalEquations,
   type RatedColumns,
 } from '../../../cpu/reference/normal-equations.ts';
-import { strideOf } from '../../device/resources.ts';
-import type { Gpu } from '../../webgpu/gpu.ts';
-import type { HostBytes } from '../../webgpu/staging.ts';
-import { int8Bytes } from '../../int8/int8-plan.ts';
-import { matrixElements, paddedRank, TILE, slotElements } from '../../device/slots.ts';
-import { halfBits, roundToHalf, randomNumbers } from './check.ts';
-import { uploadAll } from './run-kernel.ts';
 import { conjugateGradient, multiply } from '../../../cpu/reference/solvers.ts';
-import { EntryList } from '../../update/deal-rows.ts';
+import { biasedEquations, biasedGradients, shifted } from '../../../cpu/reference/update.ts';
 import { fromHalf } from '../../../engine/numbers/half.ts';
 import type { RowRegularization } from '../../../operators/tasks/task-types.ts';
+import { strideOf } from '../../device/resources.ts';
+import { matrixElements, paddedRank, TILE, slotElements } from '../../device/slots.ts';
+import { int8Bytes } from '../../int8/int8-plan.ts';
+import { EntryList } from '../../update/deal-rows.ts';
+import type { Gpu } from '../../webgpu/gpu.ts';
+import type { HostBytes } from '../../webgpu/staging.ts';
+import { halfBits, roundToHalf, randomNumbers } from './check.ts';
+import { uploadAll } from './run-kernel.ts';
 
 /** Random fixed factors θ, and random rows of ratings of given lengths. */
 export interface RatedRows {

@@ -1,12 +1,12 @@
-import { destroyBuffers } from '../../device/resources.ts';
-import type { Gpu } from '../../webgpu/gpu.ts';
-import type { KernelDescriptor, KernelParams } from '../../webgpu/kernel.ts';
-import type { HostBytes } from '../../webgpu/staging.ts';
 import type { JsonObject } from '../../../engine/json.ts';
 import type { Partition } from '../../../engine/partition.ts';
+import { destroyBuffers } from '../../device/resources.ts';
 import type { GpuTaskScope } from '../../handler.ts';
 import { scopeOf } from '../../opened-gpu.ts';
 import { GpuStore } from '../../store.ts';
+import type { Gpu } from '../../webgpu/gpu.ts';
+import type { KernelDescriptor, KernelParams } from '../../webgpu/kernel.ts';
+import type { HostBytes } from '../../webgpu/staging.ts';
 
 type Numbers = Float32Array | Int32Array | Uint32Array;
 

@@ -1,18 +1,18 @@
-import { formatCount } from '../../../engine/format.ts';
 import { UsageError } from '../../../engine/errors.ts';
+import { formatCount } from '../../../engine/format.ts';
 import type { KernelChoice, UpdateProblem } from '../../../operators/tasks/tasks.ts';
-import type { GpuInfo } from '../../webgpu/gpu-info.ts';
 import { strideOf } from '../../device/resources.ts';
 import { slotElements } from '../../device/slots.ts';
-import { shiftBytes } from '../../solve/row-shifts.ts';
-import { statusBytes } from '../solved-pass.ts';
-import { exactSolvers } from '../../solve/exact-solvers.ts';
-import { int8Bytes, int8Scale } from '../../int8/int8-plan.ts';
-import { REGISTER_RANKS } from '../../solve/solve-cg.ts';
 import { gramSlotBytes } from '../../implicit/gram.task.ts';
+import { int8Bytes, int8Scale } from '../../int8/int8-plan.ts';
+import { exactSolvers } from '../../solve/exact-solvers.ts';
+import { shiftBytes } from '../../solve/row-shifts.ts';
+import { REGISTER_RANKS } from '../../solve/solve-cg.ts';
 import { vectorBytes } from '../../vectors/vectors.ts';
+import type { GpuInfo } from '../../webgpu/gpu-info.ts';
 import { centredBytes, needsCentred } from '../centred.ts';
 import { SLOT_BYTES } from '../prepared-rows.ts';
+import { statusBytes } from '../solved-pass.ts';
 import type { UpdateVariant } from './variant.ts';
 import { everyVariant, updateVariants } from './variants.ts';
 

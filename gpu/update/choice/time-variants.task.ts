@@ -1,12 +1,12 @@
-import type { Gpu } from '../../webgpu/gpu.ts';
-import type { GpuTaskHandler, TimeVariantsTask, VariantTime } from '../../handler.ts';
-import { destroyBuffers, type DeviceBlock, type DeviceMatrix, strideOf } from '../../device/resources.ts';
-import { variantNamed } from './choose.ts';
-import { solverNamed, type UpdateSettings } from './variant.ts';
 import { CancelledError, CapacityError, DeviceLostError } from '../../../engine/errors.ts';
 import { CounterRandom } from '../../../engine/random.ts';
 import { addHalf } from '../../copies/to-half.ts';
+import { destroyBuffers, type DeviceBlock, type DeviceMatrix, strideOf } from '../../device/resources.ts';
+import type { GpuTaskHandler, TimeVariantsTask, VariantTime } from '../../handler.ts';
+import type { Gpu } from '../../webgpu/gpu.ts';
 import { type UpdateInputs, updateRows } from '../update.task.ts';
+import { variantNamed } from './choose.ts';
+import { solverNamed, type UpdateSettings } from './variant.ts';
 
 const LAMBDA = 0.05;
 const MEAN = 3;

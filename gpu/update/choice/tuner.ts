@@ -1,11 +1,11 @@
 import { formatCount } from '../../../engine/format.ts';
 import type { KernelChoice, KernelTuning, UpdateProblem } from '../../../operators/tasks/tasks.ts';
-import type { GpuInfo } from '../../webgpu/gpu-info.ts';
-import type { TimeVariantsTask, VariantTime } from '../../handler.ts';
 import { MOST_FORMED } from '../../device/slots.ts';
-import { everyVariant, FULL_REGISTERS, neighboursOf, updateVariants } from './variants.ts';
+import type { TimeVariantsTask, VariantTime } from '../../handler.ts';
+import type { GpuInfo } from '../../webgpu/gpu-info.ts';
 import { chooseUpdate, servesPrecision, type TunedVariant } from './choose.ts';
 import type { SumKernel, UpdateVariant } from './variant.ts';
+import { everyVariant, FULL_REGISTERS, neighboursOf, updateVariants } from './variants.ts';
 
 /** Runs the task time-variants on the GPU, which times variants on a sample of the ratings. */
 export type Measure = (params: TimeVariantsTask['params']) => Promise<TimeVariantsTask['values']>;

@@ -1,8 +1,9 @@
 import type { UpdateProblem } from '../../../operators/tasks/tasks.ts';
-import { chooseNormalEquations, normalEquationsKernel } from '../../equations/normal-equations.ts';
+import { MOST_FORMED, paddedRank, tilesOf } from '../../device/slots.ts';
 import { normalEquationsTensorKernel } from '../../equations/normal-equations-tensor.ts';
+import { chooseNormalEquations, normalEquationsKernel } from '../../equations/normal-equations.ts';
+import { hasRatingRow } from '../../equations/tensor-plan.ts';
 import { INT8_EVEN_LANES, INT8_RANKS, normalEquationsInt8Kernel } from '../../int8/int8-plan.ts';
-import { updateImplicitTensorKernel, updateInt8Kernel, updateTensorKernel } from '../update-tensor.ts';
 import { exactSolvers } from '../../solve/exact-solvers.ts';
 import { REGISTER_RANKS, solveCgRegistersKernel } from '../../solve/solve-cg.ts';
 import {
@@ -13,12 +14,11 @@ import {
   WIDTHS,
 } from '../../vectors/products.ts';
 import { vectorStepKernel } from '../../vectors/row-phases.ts';
-import { updateShortKernel } from '../update-short.ts';
 import type { GpuInfo } from '../../webgpu/gpu-info.ts';
 import { admits } from '../../webgpu/kernel.ts';
-import { MOST_FORMED, paddedRank, tilesOf } from '../../device/slots.ts';
+import { updateShortKernel } from '../update-short.ts';
+import { updateImplicitTensorKernel, updateInt8Kernel, updateTensorKernel } from '../update-tensor.ts';
 import { REGIONS, type UpdateVariant } from './variant.ts';
-import { hasRatingRow } from '../../equations/tensor-plan.ts';
 
 /**
  * Most ratings of one part of a row: long rows are cut, so that no workgroup runs much longer than the

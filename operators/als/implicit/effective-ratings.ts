@@ -1,6 +1,5 @@
 import { type Partition, sharedArray } from '../../../engine/partition.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
-import type { SortedRatings } from '../../ratings/sort-ratings.ts';
 import { replaceParts, passOver } from '../../ratings/parts-in-files.ts';
 import {
   emptyBlock,
@@ -9,6 +8,7 @@ import {
   type Ratings,
   type RatingSides,
 } from '../../ratings/ratings.ts';
+import type { SortedRatings } from '../../ratings/sort-ratings.ts';
 
 /** Numbers of ratings by sign. */
 interface SignCounts {

@@ -1,8 +1,8 @@
 import { sharedArray } from '../../../engine/partition.ts';
 import type { RatingBlock } from '../../ratings/ratings.ts';
 import type { ImplicitWeights } from '../../tasks/implicit-tasks.ts';
-import type { PositiveCounts } from './effective-ratings.ts';
 import type { SizedAlsParams } from '../als-params.ts';
+import type { PositiveCounts } from './effective-ratings.ts';
 
 type WeightParams = Pick<SizedAlsParams, 'alpha' | 'unobservedWeight'>;
 type ShiftParams = Pick<SizedAlsParams, 'regParam' | 'regExponent' | 'unobservedWeight'>;

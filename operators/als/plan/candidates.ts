@@ -1,5 +1,8 @@
 import { counted } from '../../../engine/format.ts';
+import { MAXIMUM_FORMED_RANK } from '../../params/common.ts';
 import type { RequestedGrids } from '../als-params.ts';
+import { ALL_ROWS } from '../solver-choice.ts';
+import { loadedBytes, blockShare, leastBytes } from './memory.ts';
 import {
   type AlsGrid,
   otherSide,
@@ -11,9 +14,6 @@ import {
   verticalParts,
   type AlsProblem,
 } from './problem.ts';
-import { MAXIMUM_FORMED_RANK } from '../../params/common.ts';
-import { ALL_ROWS } from '../solver-choice.ts';
-import { loadedBytes, blockShare, leastBytes } from './memory.ts';
 
 /**
  * Most blocks of ratings in a half-iteration. With more, a block is so small that the cost of a step exceeds

@@ -1,5 +1,12 @@
+import type { Place } from '../../../engine/plan/place.ts';
+import { exchangeCost, type Links } from '../../../engine/run/exchanges/cost.ts';
+import { MAXIMUM_FORMED_RANK } from '../../params/common.ts';
+import { SPILL_BYTES_A_SECOND, type DeviceRates, ratesOf } from '../../planner/device-rates.ts';
+import { blockBytes, factorBytes, factorStride } from '../../planner/sizes.ts';
 import { equationColumns } from '../../tasks/equation-tasks.ts';
 import { gradientColumns } from '../../tasks/vector-tasks.ts';
+import { requestedGrids } from '../als-params.ts';
+import { stepsOf } from '../solver-choice.ts';
 import {
   exchangesVectors,
   hasGramOfParts,
@@ -16,13 +23,6 @@ import {
   type AlsGrid,
   type AlsProblem,
 } from './problem.ts';
-import { SPILL_BYTES_A_SECOND, type DeviceRates, ratesOf } from '../../planner/device-rates.ts';
-import { blockBytes, factorBytes, factorStride } from '../../planner/sizes.ts';
-import { stepsOf } from '../solver-choice.ts';
-import { MAXIMUM_FORMED_RANK } from '../../params/common.ts';
-import type { Place } from '../../../engine/plan/place.ts';
-import { exchangeCost, type Links } from '../../../engine/run/exchanges/cost.ts';
-import { requestedGrids } from '../als-params.ts';
 
 type Grouped = Pick<AlsProblem, 'compute' | 'params' | 'solver' | 'places'>;
 

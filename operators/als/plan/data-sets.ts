@@ -1,5 +1,5 @@
-import type { DataPart, DataSet } from '../../../engine/plan/stages.ts';
 import { HOST, type Place, SPILL } from '../../../engine/plan/place.ts';
+import type { DataPart, DataSet } from '../../../engine/plan/stages.ts';
 import { type RatingsProfile, blockBytes } from '../../planner/sizes.ts';
 import { evenRanges, sharedRanges } from '../../ratings/row-ranges.ts';
 import { equationColumns } from '../../tasks/equation-tasks.ts';

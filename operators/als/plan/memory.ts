@@ -1,3 +1,5 @@
+import { partBytes } from '../../../engine/plan/bound-plan.ts';
+import { SPILL } from '../../../engine/plan/place.ts';
 import {
   blockBytes,
   blockLimit,
@@ -5,6 +7,7 @@ import {
   partLoadingBytes,
   spilledLoadingBytes,
 } from '../../planner/sizes.ts';
+import { type AlsDataSet, alsDataSets, estimatedSizes } from './data-sets.ts';
 import {
   isInBlocks,
   sides,
@@ -14,9 +17,6 @@ import {
   type Side,
   stepsTogether,
 } from './problem.ts';
-import { partBytes } from '../../../engine/plan/bound-plan.ts';
-import { SPILL } from '../../../engine/plan/place.ts';
-import { type AlsDataSet, alsDataSets, estimatedSizes } from './data-sets.ts';
 
 /**
  * Bytes that a thread holds while it writes factors to a file: the factors of one encoded block (frame) of

@@ -1,12 +1,15 @@
 import { formatBytes, formatMilliseconds } from '../../../engine/format.ts';
+import type { JsonObject } from '../../../engine/json.ts';
 import type { Place } from '../../../engine/plan/place.ts';
 import type { DataUses, Stage, TaskPlan, DataUse } from '../../../engine/plan/stages.ts';
-import { reduceWay } from './cost.ts';
 import { taskStage } from '../../planner/load-stages.ts';
 import { blockBytes, factorBytes } from '../../planner/sizes.ts';
 import { equationColumns } from '../../tasks/equation-tasks.ts';
+import { gradientColumns } from '../../tasks/vector-tasks.ts';
 import { implicitUses } from '../implicit/stages.ts';
 import { implicitWeights } from '../implicit/weights.ts';
+import { solverParams } from '../solver-choice.ts';
+import { reduceWay } from './cost.ts';
 import {
   otherSide,
   type Side,
@@ -22,9 +25,6 @@ import {
   stepsTogether,
 } from './problem.ts';
 import { pipelineName, regularizationOf, heldBy, kernelOf, measuredOf, stepsTaken } from './stages.ts';
-import type { JsonObject } from '../../../engine/json.ts';
-import { solverParams } from '../solver-choice.ts';
-import { gradientColumns } from '../../tasks/vector-tasks.ts';
 
 /** Devices that hold parts of the other factor matrix, which is fixed while `side` is solved. */
 export function placesOfFixedParts(problem: AlsProblem, side: Side): Place[] {

@@ -2,10 +2,9 @@ import { CapacityError, UsageError } from '../../../engine/errors.ts';
 import { formatBytes, formatCount } from '../../../engine/format.ts';
 import type { PhysicalPlan, RejectedPlan } from '../../../engine/plan/physical-plan.ts';
 import type { PlanDevices } from '../../../engine/run/devices.ts';
+import { rankingMetricOf } from '../../params/common.ts';
 import { ratesOf } from '../../planner/device-rates.ts';
 import { type RatingsProfile, blockLimit } from '../../planner/sizes.ts';
-import { rankingMetricOf } from '../../params/common.ts';
-import type { AlsChoices } from '../kernel-choices.ts';
 import {
   sizedParams,
   type AlsParams,
@@ -14,6 +13,8 @@ import {
   requireGroupsOf,
   requireRowsForParts,
 } from '../als-params.ts';
+import type { AlsChoices } from '../kernel-choices.ts';
+import { ALL_ROWS } from '../solver-choice.ts';
 import { candidateGrids, describeGrid, HEADROOM } from './candidates.ts';
 import {
   costOf,
@@ -24,6 +25,7 @@ import {
   secondsAlone,
 } from './cost.ts';
 import { blockShare, leastBytes } from './memory.ts';
+import { type PlannedGrids, plannedGrids } from './plan-of-grid.ts';
 import {
   type AlsGrid,
   type Side,
@@ -34,8 +36,6 @@ import {
   type AlsProblem,
   limitedDevices,
 } from './problem.ts';
-import { type PlannedGrids, plannedGrids } from './plan-of-grid.ts';
-import { ALL_ROWS } from '../solver-choice.ts';
 
 /**
  * The usual grid is one part of each side on each device. Another grid must save at least this fraction of an

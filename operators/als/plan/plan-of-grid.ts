@@ -1,9 +1,14 @@
+import { CapacityError } from '../../../engine/errors.ts';
 import { counted, formatBytes } from '../../../engine/format.ts';
+import type { JsonObject } from '../../../engine/json.ts';
 import { type PhysicalPlan, PLAN_VERSION, unbound } from '../../../engine/plan/physical-plan.ts';
 import { HOST, SPILL } from '../../../engine/plan/place.ts';
 import type { Stage } from '../../../engine/plan/stages.ts';
 import type { PlanDevices } from '../../../engine/run/devices.ts';
 import { peakOf } from '../../../engine/run/walk.ts';
+import { rankWarnings } from '../../evaluation/model-warnings.ts';
+import { rankingReasons } from '../../params/common.ts';
+import { forSides } from '../../params/table.ts';
 import { loadStages, taskStage } from '../../planner/load-stages.ts';
 import {
   type RatingsProfile,
@@ -13,15 +18,18 @@ import {
   requireDeviceFit,
   factorStride,
 } from '../../planner/sizes.ts';
+import { taskCount } from '../../ratings/row-ranges.ts';
 import { contracts } from '../../tasks/tasks.ts';
 import {
   type PlanWithoutMemory,
   speculatesWhereItFits,
   rankingBytes,
 } from '../../training/planned-training.ts';
-import type { AlsChoices } from '../kernel-choices.ts';
 import type { SizedAlsParams } from '../als-params.ts';
+import type { AlsChoices } from '../kernel-choices.ts';
+import { ALL_ROWS } from '../solver-choice.ts';
 import { alsDataSets, estimatedSizes, ratingBytes } from './data-sets.ts';
+import { hostMemory, keptFileBytes } from './memory.ts';
 import { equationStages, vectorStages } from './parted-side.ts';
 import {
   type AlsGrid,
@@ -38,14 +46,6 @@ import {
   tasksOfPart,
 } from './problem.ts';
 import { fixStages, hasTotals, updateStage, measureStagesOf } from './stages.ts';
-import { hostMemory, keptFileBytes } from './memory.ts';
-import { CapacityError } from '../../../engine/errors.ts';
-import { taskCount } from '../../ratings/row-ranges.ts';
-import type { JsonObject } from '../../../engine/json.ts';
-import { rankWarnings } from '../../evaluation/model-warnings.ts';
-import { rankingReasons } from '../../params/common.ts';
-import { forSides } from '../../params/table.ts';
-import { ALL_ROWS } from '../solver-choice.ts';
 
 /**
  * The plan of one grid. If a side is fixed as a whole, every device gets a copy of it after it was solved,

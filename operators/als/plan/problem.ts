@@ -1,5 +1,5 @@
-import { type PhysicalPlan, stageNamed } from '../../../engine/plan/physical-plan.ts';
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
+import { type PhysicalPlan, stageNamed } from '../../../engine/plan/physical-plan.ts';
 import type { Place } from '../../../engine/plan/place.ts';
 import type { DataUse, TaskPlan, Work } from '../../../engine/plan/stages.ts';
 import type { PlanDevices } from '../../../engine/run/devices.ts';
@@ -8,8 +8,8 @@ import type { RatingsProfile } from '../../planner/sizes.ts';
 import { taskCount } from '../../ratings/row-ranges.ts';
 import { equationColumns } from '../../tasks/equation-tasks.ts';
 import { gradientColumns } from '../../tasks/vector-tasks.ts';
-import type { AlsChoices } from '../kernel-choices.ts';
 import type { SizedAlsParams, RequestedGrids, SumsOfParts } from '../als-params.ts';
+import type { AlsChoices } from '../kernel-choices.ts';
 import { chooseSolver, takesFewer } from '../solver-choice.ts';
 
 export type Side = 'users' | 'items';

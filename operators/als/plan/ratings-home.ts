@@ -3,13 +3,6 @@ import { formatBytes, formatCount } from '../../../engine/format.ts';
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
 import type { PlanDevices } from '../../../engine/run/devices.ts';
-import { describeGrid } from './candidates.ts';
-import { type AlsGrid, gridOf, type Side, type AlsPlanOptions } from './problem.ts';
-import { planAls, fitting } from './plan-als.ts';
-import type { AlsParams } from '../als-params.ts';
-import type { AlsChoices } from '../kernel-choices.ts';
-import { type RatingsProfile, blockLimit, partLoadingBytes } from '../../planner/sizes.ts';
-import { planCheckpoints } from '../../training/planned-training.ts';
 import {
   baseBytes,
   dataBytes,
@@ -19,6 +12,13 @@ import {
   neededBudget,
   requireBudget,
 } from '../../planner/memory-budget.ts';
+import { type RatingsProfile, blockLimit, partLoadingBytes } from '../../planner/sizes.ts';
+import { planCheckpoints } from '../../training/planned-training.ts';
+import type { AlsParams } from '../als-params.ts';
+import type { AlsChoices } from '../kernel-choices.ts';
+import { describeGrid } from './candidates.ts';
+import { planAls, fitting } from './plan-als.ts';
+import { type AlsGrid, gridOf, type Side, type AlsPlanOptions } from './problem.ts';
 
 /**
  * Numbers of ratings in one file, in the order in which they are tried: from the fastest to the smallest that

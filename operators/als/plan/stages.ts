@@ -1,12 +1,15 @@
-import type { JsonObject } from '../../../engine/json.ts';
 import { formatBytes } from '../../../engine/format.ts';
+import type { JsonObject } from '../../../engine/json.ts';
 import type { DataUses, Stage, TaskPlan } from '../../../engine/plan/stages.ts';
+import { depthOf, parseMetric } from '../../evaluation/ranking/ranking-metrics.ts';
 import { MAXIMUM_FORMED_RANK, rankingMetricOf } from '../../params/common.ts';
 import { forSides } from '../../params/table.ts';
-import { blockBytes, factorBytes, factorStride } from '../../planner/sizes.ts';
-import type { KernelChoice } from '../../tasks/tasks.ts';
-import { depthOf, parseMetric } from '../../evaluation/ranking/ranking-metrics.ts';
 import { taskStage } from '../../planner/load-stages.ts';
+import { blockBytes, factorBytes, factorStride } from '../../planner/sizes.ts';
+import type { RowRegularization } from '../../tasks/task-types.ts';
+import type { KernelChoice } from '../../tasks/tasks.ts';
+import { measureStages } from '../../training/loss.ts';
+import type { SizedAlsParams } from '../als-params.ts';
 import {
   gramSlices,
   implicitNames,
@@ -16,7 +19,6 @@ import {
   TEST_PLACES,
 } from '../implicit/stages.ts';
 import { implicitWeights, unobservedWeightOf } from '../implicit/weights.ts';
-import type { SizedAlsParams } from '../als-params.ts';
 import { solverParams, takesFewer } from '../solver-choice.ts';
 import { tiledReason, tilingOf } from '../tiles.ts';
 import {
@@ -39,8 +41,6 @@ import {
   ratingPlaces,
   sides,
 } from './problem.ts';
-import type { RowRegularization } from '../../tasks/task-types.ts';
-import { measureStages } from '../../training/loss.ts';
 
 /**
  * The stage that solves all rows of a side when every device holds the whole fixed side: p = 1, cuMF's model

@@ -1,9 +1,9 @@
+import { dataSetName, partitionRef } from '../../../engine/partition.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { Device } from '../../../engine/run/device.ts';
 import { computeDevice } from '../../../engine/run/devices.ts';
 import { runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
-import { dataSetName, partitionRef } from '../../../engine/partition.ts';
 import { blockOf, emptyBlock, hostForm, type RatingBlock, rowsOfBlock } from '../../ratings/ratings.ts';
 import { equationColumns } from '../../tasks/equation-tasks.ts';
 import { contracts } from '../../tasks/tasks.ts';
@@ -98,7 +98,7 @@ export class EquationShares {
     const { rank, implicitPrefs } = this.#params;
     const run = new RowsRun(STAGE, this.#device, this.#ctx);
     const block = rowsOfBlock(this.#cut.block, from, to, run.ref('block'));
-    run.put(block.ref, hostForm(block));
+    run.send(block.ref, hostForm(block));
     const equations = run.make('equations', to - from, equationColumns(rank, false));
     const task = {
       kernel: 'normal-equations' as const,

@@ -1,23 +1,28 @@
+import { DivergedError } from '../../../engine/errors.ts';
 import { type KeyColumn, keyCount, keyText, UNKNOWN_KEY } from '../../../engine/keys/key-column.ts';
+import { roundToHalf, copyNumbers } from '../../../engine/numbers/half.ts';
+import { sharedArray, dataSetName, partitionRef } from '../../../engine/partition.ts';
+import type { RowRange } from '../../../engine/plan/stages.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { Device } from '../../../engine/run/device.ts';
-import type { RowRange } from '../../../engine/plan/stages.ts';
 import { computeDevice } from '../../../engine/run/devices.ts';
 import { type Given, runSteps } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
+import { factorStride } from '../../planner/sizes.ts';
 import { hostForm, largestRating, longestRow, type RatingBlock, rowsOfBlock } from '../../ratings/ratings.ts';
+import { equationColumns } from '../../tasks/equation-tasks.ts';
+import { valuesOfStage } from '../../tasks/run-tasks.ts';
 import type { SolverChoice } from '../../tasks/task-types.ts';
 import { contracts } from '../../tasks/tasks.ts';
-import { drawRows } from '../start.ts';
+import type { SizedAlsParams } from '../als-params.ts';
 import { implicitWeights, unobservedWeightOf } from '../implicit/weights.ts';
 import { chooseKernels } from '../kernel-choices.ts';
-import type { SizedAlsParams } from '../als-params.ts';
 import { kernelOf } from '../plan/stages.ts';
 import { inUnit } from '../rating-unit.ts';
+import { largestOfRow, type RowSizes, unsolvedAdvice } from '../solved-loss.ts';
 import { chooseSolver, solverParams } from '../solver-choice.ts';
+import { drawRows } from '../start.ts';
 import { tilingOf } from '../tiles.ts';
-import { sharedArray, dataSetName, partitionRef } from '../../../engine/partition.ts';
-import { roundToHalf, copyNumbers } from '../../../engine/numbers/half.ts';
 import {
   emptyGram,
   gramOf,
@@ -34,11 +39,6 @@ import {
   solveRows,
   type RowsSolving,
 } from './solve-rows.ts';
-import { DivergedError } from '../../../engine/errors.ts';
-import { largestOfRow, type RowSizes, unsolvedAdvice } from '../solved-loss.ts';
-import { factorStride } from '../../planner/sizes.ts';
-import { equationColumns } from '../../tasks/equation-tasks.ts';
-import { valuesOfStage } from '../../tasks/run-tasks.ts';
 
 const STAGE = 'solve-rows';
 
@@ -249,14 +249,14 @@ export class RowSolver {
     if (this.#isEmpty)
       return implicitPrefs ? { observed: 0, penalty: 0 } : { squared: 0, absolute: 0, count: 0, penalty: 0 };
     const run = new RowsRun(ROWS_LOSS, device, this.#ctx);
-    const factors = run.put('rows', factorsOf(this.#rows, rank));
+    const factors = run.send('rows', factorsOf(this.#rows, rank));
     const columnFactors = run.factors('fixed', this.#fixed, rank);
     const inputs = { block: block.ref, rowFactors: factors, columnFactors };
     const slices = slicesOf(block, device);
     const sumOf = (values: readonly { readonly sum: number }[]) =>
       values.reduce((all, one) => all + one.sum, 0);
     if (implicitPrefs) {
-      const shifts = run.put('shifts', shiftsOf(block, columns, this.#rule));
+      const shifts = run.send('shifts', shiftsOf(block, columns, this.#rule));
       const params = { rank, ...implicitWeights(this.#params) };
       if (errors) run.add({ kernel: 'implicit-error', inputs, outputs: {}, params }, slices);
       run.add(
@@ -428,13 +428,13 @@ function solveSummed(
   return inChunks(rows, solving, numbers, async ({ own, block, columns = 0, gram, fromZeros }, from, to) => {
     const run = new RowsRun(stage, device, ctx);
     const inputs = {
-      equations: run.put('equations', factorsOf(sums.subarray(from * numbers, to * numbers), numbers)),
+      equations: run.send('equations', factorsOf(sums.subarray(from * numbers, to * numbers), numbers)),
       previous: fromZeros
         ? run.make('previous', block.rows, rank)
-        : run.put('previous', factorsOf(own, rank)),
+        : run.send('previous', factorsOf(own, rank)),
       ...(implicit && {
-        gram: run.put('gram', factorsOf(gram, rank)),
-        shifts: run.put('shifts', shiftsOf(block, columns, rule)),
+        gram: run.send('gram', factorsOf(gram, rank)),
+        shifts: run.send('shifts', shiftsOf(block, columns, rule)),
       }),
     };
     const factors = run.make('factors', block.rows, rank);
@@ -540,7 +540,7 @@ export class FixedFactors {
     const at = { layout: 'row-positions', rows: positions.length, columns: { positions: shared } };
     run.steps.task(FIXED_ROWS, this.#device.info.place, {
       kernel: 'scatter-rows',
-      inputs: { rows: run.put('rows', factorsOf(factors, this.#rank)), positions: run.put('at', at) },
+      inputs: { rows: run.send('rows', factorsOf(factors, this.#rank)), positions: run.send('at', at) },
       outputs: { whole: this.#all },
       params: {},
     });

@@ -16,12 +16,12 @@ import { hostForm, type RatingBlock } from '../../ratings/ratings.ts';
 import { balancedRanges, taskCount } from '../../ratings/row-ranges.ts';
 import { addSliced, type RangeKernel, type WholeTask, valuesOfStage } from '../../tasks/run-tasks.ts';
 import type { RowSolving } from '../../tasks/search-tasks.ts';
+import type { RowRegularization, SolverChoice, Tiling } from '../../tasks/task-types.ts';
 import { contracts, type ImplicitWeights, type KernelChoice } from '../../tasks/tasks.ts';
 import { gramSlices } from '../implicit/stages.ts';
 import { rowShifts } from '../implicit/weights.ts';
 import { type ReportedObjective, sumOfObjectives } from '../solved-loss.ts';
 import { tiledSlices } from '../tiles.ts';
-import type { RowRegularization, SolverChoice, Tiling } from '../../tasks/task-types.ts';
 
 /**
  * The minimization problem by which rows are solved from their ratings and the fixed side: rank,
@@ -101,7 +101,7 @@ export class RowsRun {
   }
 
   /** Sends a partition to the device. */
-  put(part: string | PartitionRef, partition: Partition): PartitionRef {
+  send(part: string | PartitionRef, partition: Partition): PartitionRef {
     const ref = typeof part === 'string' ? this.ref(part) : part;
     this.#given.push([ref, partition, this.#device.info.place]);
     this.#own.push(ref);
@@ -110,7 +110,7 @@ export class RowsRun {
 
   /** Sends factors to the device, unless they are there already. */
   factors(part: string, values: Float32Array | PlacedFactors, rank: number): PartitionRef {
-    return 'ref' in values ? values.ref : this.put(part, factorsOf(values, rank));
+    return 'ref' in values ? values.ref : this.send(part, factorsOf(values, rank));
   }
 
   /** Allocates a matrix of zeros. */
@@ -179,12 +179,12 @@ export async function solveRows(
   const { rank, mean } = rule;
   const columns = 'ref' in fixed ? fixed.rows : fixed.length / rank;
   const run = new RowsRun(stage, device, ctx);
-  if (!placed) run.put(block.ref, hostForm(block));
+  if (!placed) run.send(block.ref, hostForm(block));
   const inputs = {
     block: block.ref,
     fixed: run.factors('fixed', fixed, rank),
     previous: previous
-      ? run.put('previous', factorsOf(previous, rank))
+      ? run.send('previous', factorsOf(previous, rank))
       : run.make('previous', block.rows, rank),
   };
   const factors = run.make('factors', block.rows, rank);
@@ -194,14 +194,14 @@ export async function solveRows(
   const outputs = [factors];
   if (solving.kernel === 'update-implicit') {
     const equations = {
-      gram: run.put('gram', factorsOf(gram ?? emptyGram(rank), rank)),
-      shifts: run.put('shifts', shiftsOf(block, all, rule)),
+      gram: run.send('gram', factorsOf(gram ?? emptyGram(rank), rank)),
+      shifts: run.send('shifts', shiftsOf(block, all, rule)),
     };
     run.add({ ...solving, inputs: { ...inputs, ...equations }, outputs: { factors } }, slices);
   } else if (mean === undefined) run.add({ ...solving, inputs, outputs: { factors } }, slices);
   else {
     const values = fixedBiases ?? sharedArray(Float32Array, columns);
-    const fixedBias = run.put('fixed-bias', { layout: 'bias', rows: values.length, columns: { values } });
+    const fixedBias = run.send('fixed-bias', { layout: 'bias', rows: values.length, columns: { values } });
     const bias = run.make('bias', block.rows, 1, { layout: 'bias', stride: 1 });
     outputs.push(bias);
     run.add({ ...solving, inputs: { ...inputs, fixedBias }, outputs: { factors, bias } }, slices);
@@ -255,7 +255,7 @@ export async function gramOf(
 ): Promise<Float32Array> {
   if (factors.length === 0) return emptyGram(rank);
   const run = new RowsRun('gram', device, ctx);
-  const inputs = { factors: run.put('all', factorsOf(factors, rank)) };
+  const inputs = { factors: run.send('all', factorsOf(factors, rank)) };
   const gram = run.make('gram', 16 * Math.ceil(rank / 16), rank);
   const task = { kernel: 'gram', inputs, outputs: { gram }, params: { rank, weight } } as const;
   run.add(task, gramSlices(rank, device.info.wholePasses));

@@ -15,11 +15,21 @@ import {
 import { UsageError } from '../../../engine/errors.ts';
 import { check, type Checked } from '../../../engine/expressions/check.ts';
 import { columnsOf, type Expression } from '../../../engine/expressions/expression.ts';
+import { print } from '../../../engine/expressions/print.ts';
 import { withScratch } from '../../../engine/expressions/scratch.ts';
+import {
+  isFloat,
+  isInteger,
+  isNumber,
+  type ValueType,
+  valueTypeOf,
+} from '../../../engine/expressions/types.ts';
 import type { JsonObject } from '../../../engine/json.ts';
 import { RowNumbers } from '../../../engine/keys/row-numbers.ts';
-import { joinData } from '../../../engine/stream/join-data.ts';
+import { isText } from '../../../engine/sorting/sort-texts.ts';
+import { wordWriter } from '../../../engine/sorting/sort-words.ts';
 import { plainData, plainType } from '../../../engine/stream/dictionary-values.ts';
+import { joinData } from '../../../engine/stream/join-data.ts';
 import type { BatchStream } from '../../../engine/stream/stream.ts';
 import { takeData } from '../../../engine/stream/take-data.ts';
 import { FewerRows, newGroups } from '../distinct-rows.ts';
@@ -46,16 +56,6 @@ import {
   Listed,
   listOf,
 } from './accumulators.ts';
-import { print } from '../../../engine/expressions/print.ts';
-import {
-  isFloat,
-  isInteger,
-  isNumber,
-  type ValueType,
-  valueTypeOf,
-} from '../../../engine/expressions/types.ts';
-import { isText } from '../../../engine/sorting/sort-texts.ts';
-import { wordWriter } from '../../../engine/sorting/sort-words.ts';
 
 /** A key of the result, and its position in the input. */
 interface GroupKey {

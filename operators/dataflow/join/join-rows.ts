@@ -1,10 +1,14 @@
 import { RecordBatch, Schema, type Data, DataType, type Field } from 'apache-arrow';
 import { throwIfAborted, UsageError } from '../../../engine/errors.ts';
 import type { JsonObject } from '../../../engine/json.ts';
+import { hasNulls, isNullAt } from '../../../engine/keys/arrow-keys.ts';
 import { UNKNOWN_ROW, RowNumbers } from '../../../engine/keys/row-numbers.ts';
+import { concatenate } from '../../../engine/numbers/concatenate.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
+import { joinData, nullData } from '../../../engine/stream/join-data.ts';
 import type { BinaryOperator, Side } from '../../../engine/stream/operator.ts';
 import { type BatchStream, batchStream } from '../../../engine/stream/stream.ts';
+import { takeData } from '../../../engine/stream/take-data.ts';
 import { batchOf, columnOf, columnsAs, takeRows } from '../row-operator.ts';
 import {
   type JoinColumn,
@@ -16,10 +20,6 @@ import {
   otherSide,
   requiredOf,
 } from './join-columns.ts';
-import { hasNulls, isNullAt } from '../../../engine/keys/arrow-keys.ts';
-import { concatenate } from '../../../engine/numbers/concatenate.ts';
-import { joinData, nullData } from '../../../engine/stream/join-data.ts';
-import { takeData } from '../../../engine/stream/take-data.ts';
 
 type Streams = Readonly<Record<Side, BatchStream>>;
 

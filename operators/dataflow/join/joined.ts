@@ -1,7 +1,6 @@
 import type { Schema } from 'apache-arrow';
 import type { JsonObject } from '../../../engine/json.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
-import type { Side, Source } from '../../../engine/stream/operator.ts';
 import {
   andThen,
   executePlan,
@@ -10,6 +9,7 @@ import {
   rootSource,
   schemaOf,
 } from '../../../engine/stream/logical-plan.ts';
+import type { Side, Source } from '../../../engine/stream/operator.ts';
 import type { BatchStream } from '../../../engine/stream/stream.ts';
 import { type NamedExpression, Project, selectColumns } from '../project.ts';
 import type { Ready } from '../union.ts';

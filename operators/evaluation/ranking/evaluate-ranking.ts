@@ -22,13 +22,7 @@ import {
 } from '../model-warnings.ts';
 import { itemFacts } from './item-order.ts';
 import { type BaselineTraining, measureBaselines } from './measure-baselines.ts';
-import {
-  type ChosenMetric,
-  chosenMetrics,
-  type MetricValues,
-  type RankingBaseline,
-  type RankingBaselines,
-} from './ranking-metrics.ts';
+import { measureRankings, type Ranked, type Rankings } from './measure-rankings.ts';
 import {
   type CandidateCounts,
   candidateLists,
@@ -38,7 +32,13 @@ import {
   type RankedPairs,
   rankedTest,
 } from './ranked-pairs.ts';
-import { measureRankings, type Ranked, type Rankings } from './measure-rankings.ts';
+import {
+  type ChosenMetric,
+  chosenMetrics,
+  type MetricValues,
+  type RankingBaseline,
+  type RankingBaselines,
+} from './ranking-metrics.ts';
 import { listedRankings, listedScores, modelRankings } from './rankings.ts';
 
 /** Pairs not to rank: a block over the users and items of the model. */

@@ -1,15 +1,14 @@
+import { type KeyColumn, keyCount, takeKeys } from '../../../engine/keys/key-column.ts';
 import { dataSetName, partitionRef } from '../../../engine/partition.ts';
+import { readRows, type RowParts } from '../../../engine/row-parts.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
-import { giveTo } from '../../../engine/run/run-steps.ts';
 import { Holdings } from '../../../engine/run/holdings.ts';
-import { type KeyColumn, keyCount, takeKeys } from '../../../engine/keys/key-column.ts';
-import { readRows, type RowParts } from '../../../engine/row-parts.ts';
+import { giveTo } from '../../../engine/run/run-steps.ts';
 import { hostForm, type RatingBlock, type Ratings, soleBlock } from '../../ratings/ratings.ts';
 import type { FactorModel } from '../../serving/factor-model.ts';
 import type { ModelRows } from '../../training/model-rows.ts';
 import { measureRankings } from './measure-rankings.ts';
-import { metricsAt, type MetricValues } from './ranking-metrics.ts';
 import {
   distinctItems,
   drawUsers,
@@ -19,6 +18,7 @@ import {
   usersOf,
   usersOfItems,
 } from './ranked-pairs.ts';
+import { metricsAt, type MetricValues } from './ranking-metrics.ts';
 import { modelRankings, sharedRankings } from './rankings.ts';
 
 /** Rankings of held-out pairs by a model that was just trained, as plain data. */

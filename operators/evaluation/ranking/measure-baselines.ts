@@ -1,11 +1,25 @@
+import { UsageError } from '../../../engine/errors.ts';
 import { noEvents, startPhase } from '../../../engine/events.ts';
+import { formatCount } from '../../../engine/format.ts';
 import { keyCount } from '../../../engine/keys/key-column.ts';
+import { concatenate } from '../../../engine/numbers/concatenate.ts';
+import { dataSetName, type PartitionRef, partitionRef } from '../../../engine/partition.ts';
+import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
+import type { RowRange } from '../../../engine/plan/stages.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
+import { hostDevice } from '../../../engine/run/devices.ts';
 import { Holdings } from '../../../engine/run/holdings.ts';
+import { giveTo, runSteps } from '../../../engine/run/run-steps.ts';
+import { StepList } from '../../../engine/run/step-list.ts';
 import { type RatingBlock, blockOf, emptyBlock, hostForm, withoutValues } from '../../ratings/ratings.ts';
+import { balancedRanges } from '../../ratings/row-ranges.ts';
+import { transposeBlock } from '../../ratings/sorting/sort-rows.ts';
+import { NO_ITEM } from '../../serving/top-lists.ts';
+import { addSliced, outputsOf, type RangeKernel, type WholeTask } from '../../tasks/run-tasks.ts';
+import { contracts, type TaskOf } from '../../tasks/tasks.ts';
 import { type ItemFacts, itemFacts, noLists } from './item-order.ts';
-import type { BaselinePairs } from './ranked-pairs.ts';
 import { measureRankings, type Ranked, type Rankings } from './measure-rankings.ts';
+import type { BaselinePairs } from './ranked-pairs.ts';
 import {
   type ChosenMetrics,
   metricsAt,
@@ -15,20 +29,6 @@ import {
 } from './ranking-metrics.ts';
 import { listedRankings, scoresOfItems, sharedRankings } from './rankings.ts';
 import { type RankedUsers, type ValidationPairs, validationRanking } from './validation-metric.ts';
-import { UsageError } from '../../../engine/errors.ts';
-import { formatCount } from '../../../engine/format.ts';
-import { concatenate } from '../../../engine/numbers/concatenate.ts';
-import { dataSetName, type PartitionRef, partitionRef } from '../../../engine/partition.ts';
-import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
-import type { RowRange } from '../../../engine/plan/stages.ts';
-import { hostDevice } from '../../../engine/run/devices.ts';
-import { giveTo, runSteps } from '../../../engine/run/run-steps.ts';
-import { StepList } from '../../../engine/run/step-list.ts';
-import { balancedRanges } from '../../ratings/row-ranges.ts';
-import { transposeBlock } from '../../ratings/sorting/sort-rows.ts';
-import { NO_ITEM } from '../../serving/top-lists.ts';
-import { addSliced, outputsOf, type RangeKernel, type WholeTask } from '../../tasks/run-tasks.ts';
-import { contracts, type TaskOf } from '../../tasks/tasks.ts';
 
 /** The training pairs of the baselines, and facts about them. */
 export interface BaselineTraining {

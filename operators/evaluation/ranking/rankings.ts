@@ -1,6 +1,6 @@
+import { startPhase } from '../../../engine/events.ts';
 import { keyCount } from '../../../engine/keys/key-column.ts';
 import { sharedCopy } from '../../../engine/partition.ts';
-import { startPhase } from '../../../engine/events.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { computeDevice } from '../../../engine/run/devices.ts';
 import { Holdings } from '../../../engine/run/holdings.ts';
@@ -9,7 +9,6 @@ import { blockOfColumns, type RatingBlock } from '../../ratings/ratings.ts';
 import { type FactorModel, placeForPairs } from '../../serving/factor-model.ts';
 import { scorePositions } from '../../serving/predict.ts';
 import { inFlight, NO_ITEM, placeItems, ranges, topLists, usersPerTask } from '../../serving/top-lists.ts';
-import type { Rankings } from './measure-rankings.ts';
 import {
   addList,
   addListed,
@@ -20,8 +19,9 @@ import {
   placesByOrder,
   rankedLists,
 } from './item-order.ts';
-import { PositiveRanks } from './validation-metric.ts';
+import type { Rankings } from './measure-rankings.ts';
 import { holds, type UsersToRank } from './ranked-pairs.ts';
+import { PositiveRanks } from './validation-metric.ts';
 
 /** Rankings of all items by a model. */
 export function modelRankings(

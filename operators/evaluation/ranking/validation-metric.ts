@@ -1,22 +1,22 @@
+import { startPhase } from '../../../engine/events.ts';
 import { formatCount } from '../../../engine/format.ts';
 import { type KeyColumn, keyCount } from '../../../engine/keys/key-column.ts';
-import type { ExecutionContext } from '../../../engine/run/context.ts';
-import { type RatingBlock, rowsOfBlock, withoutValues } from '../../ratings/ratings.ts';
-import { depthOf, measuresOf, type MetricValues, parseMetric } from './ranking-metrics.ts';
-import { distinctItems, drawUsers, onlyRows, rankedTest, usersOf } from './ranked-pairs.ts';
-import { userValues } from './measure-rankings.ts';
+import { dataSetName, partitionRef } from '../../../engine/partition.ts';
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
 import type { RowRange } from '../../../engine/plan/stages.ts';
-import { dataSetName, partitionRef } from '../../../engine/partition.ts';
-import { startPhase } from '../../../engine/events.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { computeDevice } from '../../../engine/run/devices.ts';
-import { giveTo } from '../../../engine/run/run-steps.ts';
 import { Holdings } from '../../../engine/run/holdings.ts';
+import { giveTo } from '../../../engine/run/run-steps.ts';
 import { mapOrdered } from '../../../engine/stream/map-ordered.ts';
-import { announceSearch } from '../../serving/top-lists.ts';
+import { type RatingBlock, rowsOfBlock, withoutValues } from '../../ratings/ratings.ts';
 import { type FactorModel, type PlacedFactors, placeFactors } from '../../serving/factor-model.ts';
+import { announceSearch } from '../../serving/top-lists.ts';
 import { runTask } from '../../tasks/run-tasks.ts';
 import type { TaskOf } from '../../tasks/tasks.ts';
+import { userValues } from './measure-rankings.ts';
+import { distinctItems, drawUsers, onlyRows, rankedTest, usersOf } from './ranked-pairs.ts';
+import { depthOf, measuresOf, type MetricValues, parseMetric } from './ranking-metrics.ts';
 
 /** A validation set and the training ratings, as blocks over the same users and items. */
 export interface ValidationPairs {

@@ -1,7 +1,6 @@
 import type { RecordBatch } from 'apache-arrow';
 import { batchPositions } from '../../../engine/keys/arrow-keys.ts';
 import { type KeyColumn, keyCount, UNKNOWN_KEY } from '../../../engine/keys/key-column.ts';
-import type { ExecutionContext } from '../../../engine/run/context.ts';
 import {
   dataSetName,
   type PartitionRef,
@@ -9,17 +8,18 @@ import {
   sharedArray,
   sharedCopy,
 } from '../../../engine/partition.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
 import { giveTo, runSteps } from '../../../engine/run/run-steps.ts';
 import type { LogicalPlan } from '../../../engine/stream/logical-plan.ts';
 import type { BatchStream } from '../../../engine/stream/stream.ts';
+import { blockLimit } from '../../planner/sizes.ts';
 import { lookupOf } from '../../serving/factor-model.ts';
 import { replacingSteps } from '../../tasks/run-tasks.ts';
 import type { TaskOf, ValuesOf } from '../../tasks/tasks.ts';
-import { blockLimit } from '../../planner/sizes.ts';
-import { indexChunks, type IndexedRatings, bothSides, countPositions } from './number-ids.ts';
-import { readChunks } from '../reading/read-ratings.ts';
 import type { CodedChunk, RatingTypes } from '../reading/rating-chunk.ts';
+import { readChunks } from '../reading/read-ratings.ts';
+import { indexChunks, type IndexedRatings, bothSides, countPositions } from './number-ids.ts';
 import { renumberChunks } from './relabel.ts';
 
 const STAGE = 'known-pairs';

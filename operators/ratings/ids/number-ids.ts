@@ -1,4 +1,4 @@
-import { isCounted } from '../../../engine/keys/tables/make-key-table.ts';
+import { DataError } from '../../../engine/errors.ts';
 import {
   emptyKeys,
   keyArrays,
@@ -6,6 +6,7 @@ import {
   type KeyType,
   keysFromArrays,
 } from '../../../engine/keys/key-column.ts';
+import { isCounted } from '../../../engine/keys/tables/make-key-table.ts';
 import {
   dataSetName,
   type Partition,
@@ -14,15 +15,14 @@ import {
   sharedArray,
 } from '../../../engine/partition.ts';
 import type { Place } from '../../../engine/plan/place.ts';
-import { hostDevice } from '../../../engine/run/devices.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
+import { hostDevice } from '../../../engine/run/devices.ts';
 import { freeAt, type Given, giveTo, runSteps, takeFrom } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
 import { addSliced, replacingSteps, valuesOfStage } from '../../tasks/run-tasks.ts';
 import { contracts, type TaskOf, type ValuesOf } from '../../tasks/tasks.ts';
-import { evenRanges } from '../row-ranges.ts';
 import type { CodedChunk, NumberedChunk, NumberedSide, RatingTypes } from '../reading/rating-chunk.ts';
-import { DataError } from '../../../engine/errors.ts';
+import { evenRanges } from '../row-ranges.ts';
 
 export interface IndexedRatings {
   /** Distinct external ids, ascending. Kernels use an id's position here instead of the id. */

@@ -1,7 +1,7 @@
 import { throwIfAborted } from '../../../engine/errors.ts';
+import { startPhase } from '../../../engine/events.ts';
 import { keyArrays } from '../../../engine/keys/key-column.ts';
 import { dataSetName, partitionRef } from '../../../engine/partition.ts';
-import { startPhase } from '../../../engine/events.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
 import { freeAt, giveTo, runSteps } from '../../../engine/run/run-steps.ts';

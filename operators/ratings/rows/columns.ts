@@ -1,13 +1,12 @@
-import { shown } from '../../../engine/format.ts';
 import { type Data, DataType, type Decimal, Field, Int32, Int64, Schema, Utf8 } from 'apache-arrow';
 import { DataError, UsageError } from '../../../engine/errors.ts';
+import { shown } from '../../../engine/format.ts';
 import { keyTypeOf } from '../../../engine/keys/arrow-keys.ts';
+import type { KeyType } from '../../../engine/keys/key-column.ts';
 import { nearest, spelled } from '../../../engine/nearest.ts';
 import { fromHalf } from '../../../engine/numbers/half.ts';
-import type { KeyType } from '../../../engine/keys/key-column.ts';
 import { LEFT_OUT } from '../../../engine/stream/stream.ts';
 import { plainValues } from '../../../engine/values/plain-values.ts';
-import { PLAIN_NUMBER, timeIn } from './time-in.ts';
 import {
   agreedNames,
   type ColumnNames,
@@ -17,6 +16,7 @@ import {
   usualNames,
   type WantedColumns,
 } from './column-names.ts';
+import { PLAIN_NUMBER, timeIn } from './time-in.ts';
 
 /** Field of a column. Throws DataError that names the existing columns. */
 export function fieldOf(schema: Schema, column: string): Field {

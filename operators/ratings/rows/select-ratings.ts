@@ -1,5 +1,6 @@
 import { type Data, DataType, Field, Float32, Float64, makeData, RecordBatch, Schema } from 'apache-arrow';
 import { UsageError, DataError, rowText } from '../../../engine/errors.ts';
+import { counted } from '../../../engine/format.ts';
 import type { JsonObject } from '../../../engine/json.ts';
 import {
   hasNulls,
@@ -32,7 +33,6 @@ import {
   type OnRefusedText,
   timesOfTexts,
 } from './columns.ts';
-import { counted } from '../../../engine/format.ts';
 
 export type RatingColumns = {
   readonly user: string;

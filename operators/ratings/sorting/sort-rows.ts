@@ -8,10 +8,12 @@ import {
   sharedCopy,
   type Partition,
 } from '../../../engine/partition.ts';
+import type { RowRange } from '../../../engine/plan/stages.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
 import { giveTo, runSteps, type Given } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
+import type { Task } from '../../../engine/task.ts';
 import { addSliced, outputsOf, valuesOfStage } from '../../tasks/run-tasks.ts';
 import {
   contracts,
@@ -22,10 +24,8 @@ import {
 } from '../../tasks/tasks.ts';
 import type { IndexedRatings, PairRoom } from '../ids/number-ids.ts';
 import { blockOf, emptyBlock, type RatingBlock } from '../ratings.ts';
-import { balancedRanges, taskCount, evenRanges } from '../row-ranges.ts';
-import type { RowRange } from '../../../engine/plan/stages.ts';
-import type { Task } from '../../../engine/task.ts';
 import type { CodedChunk } from '../reading/rating-chunk.ts';
+import { balancedRanges, taskCount, evenRanges } from '../row-ranges.ts';
 
 interface Rows {
   /**

@@ -1,15 +1,15 @@
 import { keyCount } from '../../../engine/keys/key-column.ts';
 import { sharedArray, dataSetName } from '../../../engine/partition.ts';
 import { CounterRandom } from '../../../engine/random.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import { hostDevice } from '../../../engine/run/devices.ts';
+import { solveRows } from '../../als/rows/solve-rows.ts';
+import type { WidenedRatings } from '../../ratings/ids/relabel.ts';
+import { oneBlock, type RatingBlock } from '../../ratings/ratings.ts';
 import type { FactorModel } from '../../serving/factor-model.ts';
 import type { ModelFactors } from '../factors.ts';
 import { type SgdParams, lambdasOf, shrinkOf } from '../params.ts';
-import type { WidenedRatings } from '../../ratings/ids/relabel.ts';
-import { hostDevice } from '../../../engine/run/devices.ts';
-import type { ExecutionContext } from '../../../engine/run/context.ts';
-import { solveRows } from '../../als/rows/solve-rows.ts';
 import type { SgdData, SgdSide } from './data.ts';
-import { oneBlock, type RatingBlock } from '../../ratings/ratings.ts';
 
 /**
  * The initial state of training that continues from a model: factors of all users and items, and with biases

@@ -1,6 +1,12 @@
-import { type KeyColumn, keyCount, takeKeys } from '../../../engine/keys/key-column.ts';
-import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { startPhase } from '../../../engine/events.ts';
+import { type KeyColumn, keyCount, takeKeys } from '../../../engine/keys/key-column.ts';
+import { addValues } from '../../../engine/numbers/concatenate.ts';
+import { dataSetName, type PartitionRef } from '../../../engine/partition.ts';
+import type { RowRange } from '../../../engine/plan/stages.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import { hostDevice } from '../../../engine/run/devices.ts';
+import { runSteps } from '../../../engine/run/run-steps.ts';
+import { StepList } from '../../../engine/run/step-list.ts';
 import {
   type BlockMeans,
   type DampedMeans,
@@ -8,7 +14,8 @@ import {
   rowFacts,
 } from '../../evaluation/rating-facts.ts';
 import type { IndexedRatings } from '../../ratings/ids/number-ids.ts';
-import { sortByUser, sortRatings } from '../../ratings/sort-ratings.ts';
+import { type Labels, labelsOf, relabel } from '../../ratings/ids/relabel.ts';
+import { passOver, inMemory } from '../../ratings/parts-in-files.ts';
 import {
   blockOf,
   emptyBlock,
@@ -18,18 +25,11 @@ import {
   type Ratings,
   ratingsOf,
 } from '../../ratings/ratings.ts';
-import { type Labels, labelsOf, relabel } from '../../ratings/ids/relabel.ts';
 import { offsetsOf } from '../../ratings/row-ranges.ts';
-import { sidesOf } from '../schedules/schedule.ts';
-import { type DuplicatePolicy, contracts, type ValuesOf } from '../../tasks/tasks.ts';
-import { addValues } from '../../../engine/numbers/concatenate.ts';
-import { dataSetName, type PartitionRef } from '../../../engine/partition.ts';
-import type { RowRange } from '../../../engine/plan/stages.ts';
-import { hostDevice } from '../../../engine/run/devices.ts';
-import { runSteps } from '../../../engine/run/run-steps.ts';
-import { StepList } from '../../../engine/run/step-list.ts';
-import { passOver, inMemory } from '../../ratings/parts-in-files.ts';
+import { sortByUser, sortRatings } from '../../ratings/sort-ratings.ts';
 import { addSliced } from '../../tasks/run-tasks.ts';
+import { type DuplicatePolicy, contracts, type ValuesOf } from '../../tasks/tasks.ts';
+import { sidesOf } from '../schedules/schedule.ts';
 
 /** One side of R. Its rows are renumbered at random; the new numbers are called labels. */
 export interface SgdSide {

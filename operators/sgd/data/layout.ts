@@ -1,5 +1,10 @@
+import { dataSetName, type PartitionRef, sharedArray, type Partition } from '../../../engine/partition.ts';
+import { HOST } from '../../../engine/plan/place.ts';
+import type { RowRange } from '../../../engine/plan/stages.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
-import { balancedRanges, evenRanges } from '../../ratings/row-ranges.ts';
+import { hostDevice } from '../../../engine/run/devices.ts';
+import { runSteps } from '../../../engine/run/run-steps.ts';
+import { StepList } from '../../../engine/run/step-list.ts';
 import {
   blockOf,
   heldBlocks,
@@ -10,16 +15,11 @@ import {
   ratingsOf,
   rowsOfBlock,
 } from '../../ratings/ratings.ts';
-import type { SgdData } from './data.ts';
-import type { SgdSchedule } from '../schedules/schedule.ts';
-import { hostDevice } from '../../../engine/run/devices.ts';
-import { dataSetName, type PartitionRef, sharedArray, type Partition } from '../../../engine/partition.ts';
-import { HOST } from '../../../engine/plan/place.ts';
-import { runSteps } from '../../../engine/run/run-steps.ts';
-import { StepList } from '../../../engine/run/step-list.ts';
-import { contracts } from '../../tasks/tasks.ts';
-import type { RowRange } from '../../../engine/plan/stages.ts';
+import { balancedRanges, evenRanges } from '../../ratings/row-ranges.ts';
 import { cutColumns, placeColumns } from '../../ratings/sorting/columns-of-block.ts';
+import { contracts } from '../../tasks/tasks.ts';
+import type { SgdSchedule } from '../schedules/schedule.ts';
+import type { SgdData } from './data.ts';
 
 /** The ratings in host memory, in the layouts that the schedule's steps and measurements read. */
 export interface SgdLayoutData {

@@ -1,4 +1,7 @@
+import { formatBytes, formatMilliseconds } from '../../../engine/format.ts';
 import { type DeviceInfo, SOFTWARE_MARK } from '../../../engine/plan/device-info.ts';
+import { factorBytes } from '../../planner/sizes.ts';
+import type { SgdParams } from '../params.ts';
 import {
   bandsOfLists,
   type BlocksProblem,
@@ -12,10 +15,7 @@ import {
   SEGMENTS_A_DEVICE,
   gpuSchedule,
 } from './gpu-schedules.ts';
-import type { SgdParams } from '../params.ts';
-import { factorBytes } from '../../planner/sizes.ts';
 import { cpuSchedule, type ScheduleProblem, type SgdSchedule, sidesOf, VERSIONS } from './schedule.ts';
-import { formatBytes, formatMilliseconds } from '../../../engine/format.ts';
 import { tileShape } from './tiles.ts';
 
 /**

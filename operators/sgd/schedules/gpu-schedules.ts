@@ -1,5 +1,7 @@
 import { UsageError } from '../../../engine/errors.ts';
+import { formatBytes } from '../../../engine/format.ts';
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
+import { blockLimit, factorBytes } from '../../planner/sizes.ts';
 import { sgdFeatures, type SgdParams } from '../params.ts';
 import {
   BATCH_RATINGS,
@@ -10,8 +12,6 @@ import {
   type DeviceBlocks,
 } from './schedule.ts';
 import { describeTiles, sgdPrecision, teamOf, teamsOfTiles, tileShape, wideTeam } from './tiles.ts';
-import { formatBytes } from '../../../engine/format.ts';
-import { blockLimit, factorBytes } from '../../planner/sizes.ts';
 
 /**
  * Most teams for Hogwild!, enough to hide memory latency. A team is a group of threads that steps one rating.

@@ -5,8 +5,8 @@ import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import type { DeviceRequest } from '../../../api/devices/device-request.ts';
 import { type Machine, type OpenedDevices, OpeningDevices } from '../../../api/devices/open-devices.ts';
 import { CancelledError } from '../../../engine/errors.ts';
-import { explainProbe, type ProbeOutcome, probeWebGpu } from '../../../gpu/probe/probe-webgpu.ts';
 import { KnownDrivers } from '../../../gpu/probe/known-driver.ts';
+import { explainProbe, type ProbeOutcome, probeWebGpu } from '../../../gpu/probe/probe-webgpu.ts';
 import { h200Info } from '../../support/devices/device-info.ts';
 import { card, machineWith } from '../../support/gpu/machine.ts';
 

@@ -1,9 +1,9 @@
 /** The home of ratings that are more than one block has. */
 import { describe, expect, it } from 'vitest';
-import { planFit, ratingsHome, requireRowFits } from '../../../operators/als/plan/ratings-home.ts';
 import { checkAlsParams } from '../../../operators/als/params.ts';
-import { gridOf } from '../../../operators/als/plan/problem.ts';
 import { planAls } from '../../../operators/als/plan/plan-als.ts';
+import { gridOf } from '../../../operators/als/plan/problem.ts';
+import { planFit, ratingsHome, requireRowFits } from '../../../operators/als/plan/ratings-home.ts';
 import { cpuInfo } from '../../support/devices/device-info.ts';
 
 const planOf = (ratings: number) => (options: Parameters<typeof planAls>[4]) =>

@@ -3,10 +3,10 @@
  * block with the same grid.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { hostMeter } from '../../../engine/run/memory-meter.ts';
+import { ALS, type AlsOptions, CapacityError, type Model, Session } from '../../../index.ts';
 import { type AlsGrid, type Side, verticalParts } from '../../../operators/als/plan/problem.ts';
 import { blockLimit } from '../../../operators/planner/sizes.ts';
-import { ALS, type AlsOptions, CapacityError, type Model, Session } from '../../../index.ts';
-import { hostMeter } from '../../../engine/run/memory-meter.ts';
 import { everyNth } from '../../support/deep.ts';
 import { noGpu } from '../../support/gpu/open-gpu.ts';
 import { randomRatings, ratingBatches } from '../../support/ratings.ts';

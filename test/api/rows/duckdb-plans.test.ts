@@ -3,9 +3,9 @@
  * not, by one thread and by 2 or 5. There are 12 plans, and 400 in `npm run test:deep`; FACTORFLOW_PLANS sets
  * another number, and FACTORFLOW_SEED draws others.
  */
-import { isDeepStrictEqual } from 'node:util';
-import { join } from 'node:path';
 import { Dictionary, Int32, type RecordBatch, Utf8, vectorFromArray } from 'apache-arrow';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { CounterRandom } from '../../../engine/random.ts';
 import { executePlan } from '../../../engine/stream/logical-plan.ts';

@@ -3,10 +3,10 @@
  * solves users from items.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, type AlsOptions, type Dataset, type Model, SGD, Session } from '../../../index.ts';
 import type { RatedItem } from '../../../api/serving/fold-in-request.ts';
-import { randomRatings, ratingBatches, type Triple } from '../../support/ratings.ts';
+import { ALS, type AlsOptions, type Dataset, type Model, SGD, Session } from '../../../index.ts';
 import { isDeep } from '../../support/deep.ts';
+import { randomRatings, ratingBatches, type Triple } from '../../support/ratings.ts';
 
 const rows = randomRatings(71, 60, 80, 1500);
 let session: Session;

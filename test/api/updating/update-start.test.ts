@@ -4,15 +4,15 @@
  */
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { isDeep } from '../../support/deep.ts';
 import type { Device } from '../../../engine/run/device.ts';
 import { ALS, type Dataset, type Model, Session, SGD } from '../../../index.ts';
 import { PRIOR_RATINGS } from '../../../operators/sgd/data/continue.ts';
 import { dataFolder } from '../../support/data-folder.ts';
+import { isDeep } from '../../support/deep.ts';
+import { secondDevice } from '../../support/devices/second-device.ts';
 import { plantedRatings } from '../../support/planted.ts';
 import { ratingBatches, type Triple } from '../../support/ratings.ts';
 import { type FactorsById, referenceStart } from '../../support/reference/update.ts';
-import { secondDevice } from '../../support/devices/second-device.ts';
 import { undamped } from '../../support/settings.ts';
 
 const settings = (biases: boolean) => (biases ? undamped : { biases });

@@ -1,7 +1,7 @@
 /** The command split: the parts of every split, the same parts as train's, and outputs that exist. */
+import { DuckDBInstance } from '@duckdb/node-api';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { DuckDBInstance } from '@duckdb/node-api';
 import { describe, expect, it } from 'vitest';
 import { splitOptions } from '../../../cli/options/data/held-out-options.ts';
 import { factorflow, fails, json, quick, ratings, temporaryFolder, writeParquet } from '../run-cli.ts';

@@ -2,8 +2,8 @@
 import { parseHTML } from 'linkedom';
 import { describe, expect, it } from 'vitest';
 import type { ItemMap } from '../../../api/reports/item-map.ts';
-import { itemMapSection } from '../../../cli/page/sections/item-map.ts';
 import { style } from '../../../cli/page/page.ts';
+import { itemMapSection } from '../../../cli/page/sections/item-map.ts';
 import { ItemNames } from '../../../index.ts';
 
 /** A map of `count` items, whose item k has the k-th genre. */

@@ -1,14 +1,14 @@
 /** Requests, bodies and clients beyond the limits of the server. */
 import { EventEmitter, once } from 'node:events';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
-import type { FastifyReply, FastifyRequest } from 'fastify';
 import { afterAll, describe, expect, it } from 'vitest';
-import { Deadline, Requests, Transfers } from '../../../cli/server/requests.ts';
 import { HttpError, refusalOf } from '../../../cli/server/http-error.ts';
-import { mostConnections } from '../../../cli/server/open-server.ts';
-import { describeModel } from '../../../cli/server/routes.ts';
 import type { ServedModels } from '../../../cli/server/loaded-model.ts';
+import { mostConnections } from '../../../cli/server/open-server.ts';
+import { Deadline, Requests, Transfers } from '../../../cli/server/requests.ts';
+import { describeModel } from '../../../cli/server/routes.ts';
 import { closeAll, saveModel, startServer } from './running-server.ts';
 import { allOf, connected } from './sockets.ts';
 

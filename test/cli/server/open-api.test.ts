@@ -1,6 +1,6 @@
 /** The OpenAPI document: valid, and every answer is exactly as it says. */
-import { createRequire } from 'node:module';
 import { writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { openApi } from '../../../cli/server/open-api.ts';

@@ -1,8 +1,8 @@
 /** Requests that the server refuses: malformed, or without the token. */
-import { gzipSync } from 'node:zlib';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import { gzipSync } from 'node:zlib';
 import { isLoopback, readToken } from '../../../cli/server/check-head.ts';
 import { refusalOf } from '../../../cli/server/http-error.ts';
 import { loadFastify } from '../../../cli/server/load-fastify.ts';

@@ -1,11 +1,11 @@
 /** The model is replaced under running requests. */
-import { cpSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { execFileSync } from 'node:child_process';
+import { cpSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
-import { CancelledError } from '../../../engine/errors.ts';
-import { folderState } from '../../../cli/server/reloading.ts';
 import { loadModel, type LoadedModel, ServedModels } from '../../../cli/server/loaded-model.ts';
+import { folderState } from '../../../cli/server/reloading.ts';
+import { CancelledError } from '../../../engine/errors.ts';
 import { everyNth } from '../../support/deep.ts';
 import {
   closeAll,

@@ -1,8 +1,8 @@
 import { readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { everyNth } from '../../support/deep.ts';
 import type { JsonObject } from '../../../engine/json.ts';
+import { everyNth } from '../../support/deep.ts';
 import { factorflow, fails, objectOf, ratings, temporaryFolder, writeParquet } from '../run-cli.ts';
 
 const folder = temporaryFolder();

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { gzipSync, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
+import { gzipSync, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import { compressionOf, hasZstd } from '../../../connectors/compression/compressions.ts';
 import {
   Lz4Packer,

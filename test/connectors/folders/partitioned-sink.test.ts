@@ -1,9 +1,9 @@
+import { type RecordBatch, RecordBatchReader, vectorFromArray } from 'apache-arrow';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type RecordBatch, RecordBatchReader, vectorFromArray } from 'apache-arrow';
 import { describe, expect, it } from 'vitest';
-import { arrowFiles, ndjsonFiles, parquetFiles, textFiles } from '../../../connectors/open-sink.ts';
 import { PartitionedSink } from '../../../connectors/folders/partitioned-sink.ts';
+import { arrowFiles, ndjsonFiles, parquetFiles, textFiles } from '../../../connectors/open-sink.ts';
 import { joinData } from '../../../engine/stream/join-data.ts';
 import { type BatchStream, batchStream } from '../../../engine/stream/stream.ts';
 import { batchOf } from '../../engine/expressions/evaluated.ts';

@@ -1,12 +1,12 @@
 /** Servers whose answers are larger, slower or others than what was asked for end with an error at once. */
 import { afterEach, describe, expect, test } from 'vitest';
-import { openSource } from '../../../connectors/open-source.ts';
 import { fetchRange } from '../../../connectors/http/http-file.ts';
 import { patience } from '../../../connectors/http/request.ts';
 import { headOfUrl, streamUrl } from '../../../connectors/http/stream-url.ts';
+import { openSource } from '../../../connectors/open-source.ts';
 import { DataError } from '../../../engine/errors.ts';
-import { readTable } from '../text/text-testing.ts';
 import { sendRange } from '../../support/send-range.ts';
+import { readTable } from '../text/text-testing.ts';
 import { base, type Handler, read, served } from './ratings-server.ts';
 
 const url = `${base}/ratings.parquet`;

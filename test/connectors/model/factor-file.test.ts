@@ -1,14 +1,14 @@
 import { makeVector } from 'apache-arrow';
-import { parquetReadObjects } from 'hyparquet';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { parquetReadObjects } from 'hyparquet';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { Session } from '../../../api/session.ts';
-import { factorFile } from '../../../connectors/model/write-factors.ts';
-import { wholeRows } from '../../../engine/row-parts.ts';
 import type { IdColumn } from '../../../connectors/model/id-column.ts';
 import { loadModel, saveModel, type StoredModel } from '../../../connectors/model/model-store.ts';
+import { factorFile } from '../../../connectors/model/write-factors.ts';
 import { CancelledError } from '../../../engine/errors.ts';
+import { wholeRows } from '../../../engine/row-parts.ts';
 import { duckRows, temporaryFolder } from '../parquet/parquet-testing.ts';
 
 const folder = temporaryFolder();

@@ -2,20 +2,20 @@
 import { Field, Schema, Utf8 } from 'apache-arrow';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { orPlanned } from '../../../operators/planner/memory-budget.ts';
-import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
+import { parseExpression } from '../../../connectors/expressions/parse-expression.ts';
+import { openRandomAccess } from '../../../connectors/files/random-access.ts';
 import { readFooterOf } from '../../../connectors/parquet/footer.ts';
+import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import {
   LARGE_PAGE,
   requireShortIdsIn,
   textLengths,
 } from '../../../connectors/parquet/parquet-wasm/parquet-wasm-backend.ts';
-import { openRandomAccess } from '../../../connectors/files/random-access.ts';
 import { CapacityError } from '../../../engine/errors.ts';
 import { idTooLong } from '../../../engine/keys/arrow-keys.ts';
-import { parseExpression } from '../../../connectors/expressions/parse-expression.ts';
 import { andThen, fromSource, sourceRequest } from '../../../engine/stream/logical-plan.ts';
 import { Filter } from '../../../operators/dataflow/filter.ts';
+import { orPlanned } from '../../../operators/planner/memory-budget.ts';
 import { SelectRatings } from '../../../operators/ratings/rows/select-ratings.ts';
 import { duckdb, outcome, temporaryFolder } from './parquet-testing.ts';
 

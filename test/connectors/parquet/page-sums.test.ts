@@ -11,19 +11,19 @@ import {
 } from 'apache-arrow';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { crc32 } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { byPairs } from '../../support/deep.ts';
+import { crc32 } from 'node:zlib';
+import { openRandomAccess } from '../../../connectors/files/random-access.ts';
 import type { ParquetBackendName } from '../../../connectors/parquet/backend.ts';
 import { readFooter } from '../../../connectors/parquet/footer.ts';
 import { HeaderReader } from '../../../connectors/parquet/pages/page-header.ts';
 import { PageKernel } from '../../../connectors/parquet/pages/page-kernel.ts';
 import { PageSums } from '../../../connectors/parquet/pages/page-sums.ts';
-import { WasmInstance } from '../../../connectors/parquet/parquet-wasm/wasm-instance.ts';
-import { openRandomAccess } from '../../../connectors/files/random-access.ts';
 import { readRowGroups, type RowGroupRequest } from '../../../connectors/parquet/parquet-source.ts';
+import { WasmInstance } from '../../../connectors/parquet/parquet-wasm/wasm-instance.ts';
 import { FileAssembly } from '../../../connectors/parquet/write/file-assembly.ts';
 import { DataError } from '../../../engine/errors.ts';
+import { byPairs } from '../../support/deep.ts';
 import { duckRows, outcome, temporaryFolder } from './parquet-testing.ts';
 
 const folder = temporaryFolder();

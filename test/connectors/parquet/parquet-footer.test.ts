@@ -1,6 +1,6 @@
+import { makeVector, Table } from 'apache-arrow';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { makeVector, Table } from 'apache-arrow';
 import { expect, test } from 'vitest';
 import { decodeFooter, FooterProblem, readFooter } from '../../../connectors/parquet/footer.ts';
 import { ParquetSink } from '../../../connectors/parquet/parquet-sink.ts';

@@ -1,13 +1,13 @@
-import type { Bound } from '../../../engine/expressions/expression.ts';
 import { util } from 'apache-arrow';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { parquetBackend } from '../../../connectors/parquet/backends.ts';
-import { structIn, structsIn, thrift } from '../../../connectors/parquet/write/thrift.ts';
+import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { readRowGroups } from '../../../connectors/parquet/parquet-source.ts';
+import { structIn, structsIn, thrift } from '../../../connectors/parquet/write/thrift.ts';
 import { CancelledError } from '../../../engine/errors.ts';
+import type { Bound } from '../../../engine/expressions/expression.ts';
 import { originOf } from '../../../engine/stream/stream.ts';
 import {
   arrowRows,

@@ -21,11 +21,11 @@ import {
 import fc from 'fast-check';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { gunzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
+import { gunzipSync } from 'node:zlib';
+import type { TextType } from '../../../connectors/files/format-names.ts';
 import { TextSink } from '../../../connectors/text/text-sink.ts';
 import { TextSource } from '../../../connectors/text/text-source.ts';
-import type { TextType } from '../../../connectors/files/format-names.ts';
 import { DataError, UsageError } from '../../../engine/errors.ts';
 import { batchStream } from '../../../engine/stream/stream.ts';
 import { context, duckRows, temporaryFolder } from '../parquet/parquet-testing.ts';

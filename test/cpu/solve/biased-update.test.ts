@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import type { MatrixView } from '../../../cpu/handler.ts';
-import { solveNonnegative } from '../../../cpu/reference/solvers.ts';
 import { normalEquations } from '../../../cpu/reference/normal-equations.ts';
+import { solveNonnegative } from '../../../cpu/reference/solvers.ts';
 import { updateBiasedRow, updateRow } from '../../../cpu/reference/update.ts';
 import { CHUNK_RATINGS } from '../../../cpu/tasks/row-chunks.ts';
 import { update } from '../../../cpu/tasks/update.ts';
 import type { Partition } from '../../../engine/partition.ts';
-import { builds, ratingBlock, relativeDistance, rowOf, TestMemory } from '../scope.ts';
 import type { ExactSolver, RowRegularization } from '../../../operators/tasks/task-types.ts';
+import { builds, ratingBlock, relativeDistance, rowOf, TestMemory } from '../scope.ts';
 
 const exact = { cgBelow: 0, cgSteps: 0 };
 const cg = (cgSteps: number) => ({ cgBelow: 2 ** 31 - 1, cgSteps });

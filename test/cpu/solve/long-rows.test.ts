@@ -1,10 +1,10 @@
 /** Rows solved matrix-free: above the ranks for which A is formed, and longer than a chunk. */
 import { describe, expect, it } from 'vitest';
 import type { MatrixView } from '../../../cpu/handler.ts';
-import { conjugateGradient } from '../../../cpu/reference/solvers.ts';
 import { gramMatrix } from '../../../cpu/reference/normal-equations.ts';
-import { updateImplicit, update } from '../../../cpu/tasks/update.ts';
+import { conjugateGradient } from '../../../cpu/reference/solvers.ts';
 import { CHUNK_RATINGS } from '../../../cpu/tasks/row-chunks.ts';
+import { updateImplicit, update } from '../../../cpu/tasks/update.ts';
 import { type Partition, sharedArray } from '../../../engine/partition.ts';
 import { builds, ratingBlock, relativeDistance, rowOf, TestMemory } from '../scope.ts';
 

@@ -1,8 +1,5 @@
 /** The float64 version of CG without A takes the steps of the version that forms A. */
 import { expect, it } from 'vitest';
-import { biasedEquations, biasedGradients, shifted } from '../../../cpu/reference/update.ts';
-import { conjugateGradient } from '../../../cpu/reference/solvers.ts';
-import { gramMatrix, implicitEquations, normalEquations } from '../../../cpu/reference/normal-equations.ts';
 import {
   explicitProducts,
   freeBiasedGradients,
@@ -10,6 +7,9 @@ import {
   gramTimes,
   implicitProducts,
 } from '../../../cpu/reference/matrix-free.ts';
+import { gramMatrix, implicitEquations, normalEquations } from '../../../cpu/reference/normal-equations.ts';
+import { conjugateGradient } from '../../../cpu/reference/solvers.ts';
+import { biasedEquations, biasedGradients, shifted } from '../../../cpu/reference/update.ts';
 import { CounterRandom } from '../../../engine/random.ts';
 
 const [rank, stride, columns, steps] = [7, 8, 20, 3];

@@ -5,8 +5,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { MatrixView } from '../../../cpu/handler.ts';
-import { solveNonnegative } from '../../../cpu/reference/solvers.ts';
 import { normalEquations, type NormalEquations } from '../../../cpu/reference/normal-equations.ts';
+import { solveNonnegative } from '../../../cpu/reference/solvers.ts';
 import { initialize } from '../../../cpu/tasks/initialize.ts';
 import { CHUNK_RATINGS } from '../../../cpu/tasks/row-chunks.ts';
 import { update } from '../../../cpu/tasks/update.ts';

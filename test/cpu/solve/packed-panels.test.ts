@@ -1,7 +1,7 @@
 /** Long rows, whose directions of conjugate gradients are made of panels in 16 bits, against float64. */
 import { describe, expect, it } from 'vitest';
-import { conjugateGradient } from '../../../cpu/reference/solvers.ts';
 import { gramMatrix, implicitEquations, normalEquations } from '../../../cpu/reference/normal-equations.ts';
+import { conjugateGradient } from '../../../cpu/reference/solvers.ts';
 import { updateBiasedRow, updateRow } from '../../../cpu/reference/update.ts';
 import { gram } from '../../../cpu/tasks/implicit.ts';
 import { updateImplicit, update } from '../../../cpu/tasks/update.ts';

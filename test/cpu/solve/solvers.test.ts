@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { availableBuild, compileKernels } from '../../../cpu/compile-kernels.ts';
-import { loadKernels } from '../../../cpu/kernels.ts';
 import { relaxedSimd, simd } from '../../../cpu/generated/kernels-wasm.ts';
-import { solveCholesky, conjugateGradient } from '../../../cpu/reference/solvers.ts';
+import { loadKernels } from '../../../cpu/kernels.ts';
 import { normalEquations } from '../../../cpu/reference/normal-equations.ts';
+import { solveCholesky, conjugateGradient } from '../../../cpu/reference/solvers.ts';
 import { TestMemory, builds, ratingBlock, relativeDistance, residual, rowOf } from '../scope.ts';
 
 const ranks = [1, 7, 8, 10, 32, 63, 64, 100, 128, 200, 512];

@@ -1,5 +1,7 @@
 /** Long rows that conjugate gradients solve tile by tile, against float64. */
 import { describe, expect, it } from 'vitest';
+import { type NormalEquations, normalEquations } from '../../../cpu/reference/normal-equations.ts';
+import { conjugateGradient } from '../../../cpu/reference/solvers.ts';
 import {
   biasedEquations,
   biasedGradients,
@@ -7,8 +9,6 @@ import {
   updateBiasedRow,
   updateRow,
 } from '../../../cpu/reference/update.ts';
-import { conjugateGradient } from '../../../cpu/reference/solvers.ts';
-import { type NormalEquations, normalEquations } from '../../../cpu/reference/normal-equations.ts';
 import { CHUNK_RATINGS } from '../../../cpu/tasks/row-chunks.ts';
 import type { Partition } from '../../../engine/partition.ts';
 import { builds, norm, ratingBlock, relativeDistance, rowOf, TestMemory } from '../scope.ts';

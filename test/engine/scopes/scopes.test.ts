@@ -2,8 +2,8 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { openCpus } from '../../../cpu/device.ts';
 import { CancelledError } from '../../../engine/errors.ts';
-import { giveTo } from '../../../engine/run/run-steps.ts';
 import { LocalExecutor } from '../../../engine/run/local-executor.ts';
+import { giveTo } from '../../../engine/run/run-steps.ts';
 import { constant, Scope } from '../../../engine/run/scope.ts';
 import { contextOf } from '../../support/steps/small-problems.ts';
 

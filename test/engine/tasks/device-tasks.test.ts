@@ -8,8 +8,8 @@ import { stepInOrder } from '../../../cpu/reference/sgd.ts';
 import { rankListed, topN } from '../../../cpu/reference/top-n.ts';
 import { type Partition, sharedArray } from '../../../engine/partition.ts';
 import { ratingBlock, relativeDistance } from '../../cpu/scope.ts';
-import { floatClasses, LEAST_NORMAL } from '../../support/float-classes.ts';
 import { deviceKinds } from '../../support/devices/device-kinds.ts';
+import { floatClasses, LEAST_NORMAL } from '../../support/float-classes.ts';
 import { COLUMNS, matrix, ref, taskRunner } from './task-runner.ts';
 
 describe.each(deviceKinds)('a $kind device', (kind) => {

@@ -1,9 +1,10 @@
 /** Inputs and parameters of every task, and its outcome on a device. */
-import type { Device } from '../../../engine/run/device.ts';
 import type { JsonObject } from '../../../engine/json.ts';
 import { keyArrays, UNKNOWN_KEY } from '../../../engine/keys/key-column.ts';
 import { type MatrixShape, type Partition, type PartitionRef } from '../../../engine/partition.ts';
+import type { Device } from '../../../engine/run/device.ts';
 import { ratingBlock } from '../../cpu/scope.ts';
+import { paddingOf } from '../../support/devices/padding.ts';
 import {
   COLUMNS,
   RANK,
@@ -24,7 +25,6 @@ import {
   whole,
   x,
 } from './pure-inputs.ts';
-import { paddingOf } from '../../support/devices/padding.ts';
 import { searchCases } from './search-cases.ts';
 
 export interface Case {

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { solveNonnegative } from '../../../cpu/reference/solvers.ts';
 import { normalEquations } from '../../../cpu/reference/normal-equations.ts';
+import { solveNonnegative } from '../../../cpu/reference/solvers.ts';
 import { updateRow } from '../../../cpu/reference/update.ts';
 import type { Task } from '../../../engine/task.ts';
-import { ratingBlock, relativeDistance, residual, rowOf } from '../../cpu/scope.ts';
-import { deviceKinds } from '../../support/devices/device-kinds.ts';
-import { COLUMNS, lengths, matrix, ref, taskRunner } from './task-runner.ts';
-import { valuesOfTask } from '../../support/devices/values-of-task.ts';
 import type { ExactSolver } from '../../../operators/tasks/task-types.ts';
 import type { UpdateProblem } from '../../../operators/tasks/tasks.ts';
+import { ratingBlock, relativeDistance, residual, rowOf } from '../../cpu/scope.ts';
+import { deviceKinds } from '../../support/devices/device-kinds.ts';
+import { valuesOfTask } from '../../support/devices/values-of-task.ts';
+import { COLUMNS, lengths, matrix, ref, taskRunner } from './task-runner.ts';
 
 describe.each(deviceKinds)('rows on a $kind device', (kind) => {
   const runner = taskRunner(kind);

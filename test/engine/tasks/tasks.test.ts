@@ -1,12 +1,12 @@
 /** The contract of tasks: plain JSON, pure, measured, cancelled together. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CpuDevice } from '../../../cpu/device.ts';
-import type { Device } from '../../../engine/run/device.ts';
 import { RunMetrics } from '../../../engine/metrics.ts';
 import { sharedArray } from '../../../engine/partition.ts';
+import type { Device } from '../../../engine/run/device.ts';
+import { LocalExecutor } from '../../../engine/run/local-executor.ts';
 import { giveTo, takeFrom, runSteps } from '../../../engine/run/run-steps.ts';
 import type { Step } from '../../../engine/run/step.ts';
-import { LocalExecutor } from '../../../engine/run/local-executor.ts';
 import type { Task } from '../../../engine/task.ts';
 import { openGpuDevice } from '../../../gpu/open-gpu-device.ts';
 import { ALS, Session } from '../../../index.ts';

@@ -4,8 +4,8 @@
  */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { dealRows, type Parts, type RowLimits } from '../../../gpu/update/deal-rows.ts';
 import { tensorPlan, dealTiles } from '../../../gpu/equations/tensor-plan.ts';
+import { dealRows, type Parts, type RowLimits } from '../../../gpu/update/deal-rows.ts';
 
 const entriesOf = ({ entries, count }: Parts) =>
   Array.from({ length: count }, (_, i) => [...entries.subarray(4 * i, 4 * i + 4)]);

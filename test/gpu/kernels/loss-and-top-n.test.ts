@@ -1,11 +1,11 @@
 import { assert, asyncProperty, integer, boolean, record } from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { runTask } from '../../../gpu/checks/support/run-kernel.ts';
-import { taskCheck, taskChecks } from '../../../gpu/checks/checks.ts';
 import type { Partition } from '../../../engine/partition.ts';
-import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
+import { taskCheck, taskChecks } from '../../../gpu/checks/checks.ts';
+import { runTask } from '../../../gpu/checks/support/run-kernel.ts';
 import { squaredError } from '../../../gpu/loss/squared-error.task.ts';
 import { topN } from '../../../gpu/serving/top-n.task.ts';
+import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
 import { factorsOf, randomBlock, randomFactors, vectorOf } from '../../../operators/tasks/sample-inputs.ts';
 import { byNorm, topNSample } from '../../../operators/tasks/samples.ts';
 import { noGpu, openTestGpu } from '../../support/gpu/open-gpu.ts';

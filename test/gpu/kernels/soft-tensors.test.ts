@@ -3,14 +3,14 @@
  * subgroups and matrices are replaced by functions.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CG_HALF_LIMIT, CG_TENSOR_BIAS_LIMIT, CG_TENSOR_LIMIT } from '../../../gpu/checks/support/check.ts';
+import { ratedProblem } from '../../../gpu/checks/support/rated-problem.ts';
+import { updateError } from '../../../gpu/checks/tensor.check.ts';
 import {
   updateInt8Kernel,
   type UpdateInt8Params,
   updateTensorKernel,
 } from '../../../gpu/update/update-tensor.ts';
-import { CG_HALF_LIMIT, CG_TENSOR_BIAS_LIMIT, CG_TENSOR_LIMIT } from '../../../gpu/checks/support/check.ts';
-import { ratedProblem } from '../../../gpu/checks/support/rated-problem.ts';
-import { updateError } from '../../../gpu/checks/tensor.check.ts';
 import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
 import { isDeep } from '../../support/deep.ts';
 import { noGpu, openTestGpu } from '../../support/gpu/open-gpu.ts';

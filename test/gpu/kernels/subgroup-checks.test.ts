@@ -3,12 +3,12 @@
  * these kernels.
  */
 import { describe, expect, it } from 'vitest';
+import { CounterRandom } from '../../../engine/random.ts';
 import { subgroupChecks } from '../../../gpu/checks/checks.ts';
 import { halfIterationChecks } from '../../../gpu/checks/half-iteration.check.ts';
 import { emulatedGpu } from '../../support/gpu/emulated-gpu.ts';
 import { gradients } from '../../support/gpu/emulated-systems.ts';
 import { sampleOf } from '../../support/gpu/run-checks.ts';
-import { CounterRandom } from '../../../engine/random.ts';
 
 const quick = subgroupChecks.filter(({ variant }) =>
   /rank (1|7|10|12|20|24|32|40)\b|not finite/.test(variant),

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { spinKernel, type Gpu } from '../../../gpu/webgpu/gpu.ts';
-import { runTask } from '../../../gpu/checks/support/run-kernel.ts';
 import { kernelTimes } from '../../../gpu/checks/check-kernels.task.ts';
+import { runTask } from '../../../gpu/checks/support/run-kernel.ts';
+import { spinKernel, type Gpu } from '../../../gpu/webgpu/gpu.ts';
 import { noGpu, openTestGpu } from '../../support/gpu/open-gpu.ts';
 
 describe.skipIf(noGpu)('kernel-times', () => {

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { sharedArray, type Partition } from '../../../engine/partition.ts';
-import { randomBlock } from '../../../operators/tasks/sample-inputs.ts';
 import type { GpuDevice } from '../../../gpu/device.ts';
 import { openGpuDevice } from '../../../gpu/open-gpu-device.ts';
 import { chooseUpdate, type TunedVariant } from '../../../gpu/update/choice/choose.ts';
-import { valuesOfTask } from '../../support/devices/values-of-task.ts';
+import { randomBlock } from '../../../operators/tasks/sample-inputs.ts';
 import type { UpdateProblem } from '../../../operators/tasks/tasks.ts';
+import { valuesOfTask } from '../../support/devices/values-of-task.ts';
 import { noGpu } from '../../support/gpu/open-gpu.ts';
 
 const lengths = Array.from({ length: 40 }, (_, row) => (row * 7) % 30);

@@ -2,16 +2,16 @@
  * Rows that every device solves for itself, in place of an exchange: the same model, and a plan that takes
  * them, and fewer devices, by cost.
  */
-import { sizedParams } from '../../../operators/als/als-params.ts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { everyNth } from '../../support/deep.ts';
 import { stageNamed } from '../../../engine/plan/physical-plan.ts';
 import { type AlsOptions, Session } from '../../../index.ts';
+import { sizedParams } from '../../../operators/als/als-params.ts';
 import { checkAlsParams } from '../../../operators/als/params.ts';
-import { type AlsGrid, type SideGrid, alsProblem } from '../../../operators/als/plan/problem.ts';
-import { planAls } from '../../../operators/als/plan/plan-als.ts';
-import { assumedDevices } from '../../../operators/planner/device-rates.ts';
 import { costOf, pipelineSeconds } from '../../../operators/als/plan/cost.ts';
+import { planAls } from '../../../operators/als/plan/plan-als.ts';
+import { type AlsGrid, type SideGrid, alsProblem } from '../../../operators/als/plan/problem.ts';
+import { assumedDevices } from '../../../operators/planner/device-rates.ts';
+import { everyNth } from '../../support/deep.ts';
 import { noGpu } from '../../support/gpu/open-gpu.ts';
 import { smallAls } from '../../support/small-als.ts';
 

@@ -1,7 +1,7 @@
 /** ALS at ranks above 512: against exact ALS, at any number of threads, and what it refuses. */
 import { expect, it } from 'vitest';
-import { ALS, chooseTrainer, type Model, Session, SGD } from '../../../index.ts';
 import { CounterRandom } from '../../../engine/random.ts';
+import { ALS, chooseTrainer, type Model, Session, SGD } from '../../../index.ts';
 import { sizedParams } from '../../../operators/als/als-params.ts';
 import { checkAlsParams } from '../../../operators/als/params.ts';
 import { secondsAlone } from '../../../operators/als/plan/cost.ts';

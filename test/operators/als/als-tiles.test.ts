@@ -2,24 +2,24 @@
  * Training whose long rows are solved tile by tile: the same model from any number of threads, parts, homes
  * of the ratings and devices.
  */
-import { sizedParams } from '../../../operators/als/als-params.ts';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { baseBytes } from '../../../operators/planner/memory-budget.ts';
 import { sliceKeys } from '../../../engine/keys/key-column.ts';
 import { dataSetName } from '../../../engine/partition.ts';
 import { stageNamed } from '../../../engine/plan/physical-plan.ts';
 import { SPILL } from '../../../engine/plan/place.ts';
 import { andThen } from '../../../engine/stream/logical-plan.ts';
 import { ALS, type AlsOptions, type Model, Session } from '../../../index.ts';
+import { sizedParams } from '../../../operators/als/als-params.ts';
 import { RowSolver } from '../../../operators/als/rows/row-solver.ts';
-import { readRatings } from '../../../operators/ratings/reading/read-ratings.ts';
+import { baseBytes } from '../../../operators/planner/memory-budget.ts';
 import { rowsOfBlock } from '../../../operators/ratings/ratings.ts';
+import { readRatings } from '../../../operators/ratings/reading/read-ratings.ts';
+import { SelectRatings } from '../../../operators/ratings/rows/select-ratings.ts';
 import { sortedBlocks } from '../../support/blocks.ts';
 import { everyNth } from '../../support/deep.ts';
-import { SelectRatings } from '../../../operators/ratings/rows/select-ratings.ts';
 import { ratingBatches, testRandom, type Triple } from '../../support/ratings.ts';
 
 const USERS = 70_000;

@@ -1,11 +1,11 @@
 /** Estimates and plans for two cards, compared with iterations measured on two H200s. */
 import { describe, expect, it } from 'vitest';
-import { checkAlsParams } from '../../../operators/als/params.ts';
 import type { AlsOptions } from '../../../index.ts';
 import { sizedParams } from '../../../operators/als/als-params.ts';
+import { checkAlsParams } from '../../../operators/als/params.ts';
 import { costOf } from '../../../operators/als/plan/cost.ts';
-import { type AlsGrid, type SideGrid, alsProblem } from '../../../operators/als/plan/problem.ts';
 import { planAls } from '../../../operators/als/plan/plan-als.ts';
+import { type AlsGrid, type SideGrid, alsProblem } from '../../../operators/als/plan/problem.ts';
 import { assumedDevices } from '../../../operators/planner/device-rates.ts';
 
 const netflix = { users: 480_189, items: 17_770, ratings: 99_072_112 };

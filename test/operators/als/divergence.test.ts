@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { BoundRun } from '../../../operators/training/bind-plan.ts';
-import { alsTraining, type LossFacts } from '../../../operators/als/train.ts';
-import type { AlsData } from '../../../operators/als/factors.ts';
 import type { SizedAlsParams } from '../../../operators/als/als-params.ts';
+import type { AlsData } from '../../../operators/als/factors.ts';
+import { alsTraining, type LossFacts } from '../../../operators/als/train.ts';
+import type { BoundRun } from '../../../operators/training/bind-plan.ts';
 
 /** 20 ratings of root mean square `level` times `unit`. */
 function training(level: number, unit: number, implicitPrefs = false) {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { computeDevice } from '../../../engine/run/devices.ts';
 import { UNKNOWN_KEY } from '../../../engine/keys/key-column.ts';
+import { computeDevice } from '../../../engine/run/devices.ts';
 import { Session } from '../../../index.ts';
 import { FixedFactors } from '../../../operators/als/rows/row-solver.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type SparkStart, sparkRows, startOfSpark } from '../../../operators/als/start.ts';
 import { checkAlsParams } from '../../../operators/als/params.ts';
+import { type SparkStart, sparkRows, startOfSpark } from '../../../operators/als/start.ts';
 
 const ids = Int32Array.of(-2147483648, -100, -3, 0, 5, 7, 12, 33, 34, 100, 2147483647);
 const keys = { type: 'int32', values: ids } as const;

@@ -1,23 +1,23 @@
 /** Each rule of the optimizer by itself: a chain of operators, and the chain that it gives. */
 import { Field, Float32, Int32, Schema } from 'apache-arrow';
 import { describe, expect, it } from 'vitest';
-import { computed, filter, Rows, schema, select, textOf } from './rule-testing.ts';
 import { parseExpression } from '../../../connectors/expressions/parse-expression.ts';
+import { fromSource, type LogicalPlan, operatorsOf, schemaOf } from '../../../engine/stream/logical-plan.ts';
 import type { Operator, Source } from '../../../engine/stream/operator.ts';
 import { batchStream } from '../../../engine/stream/stream.ts';
 import { CountRows } from '../../../operators/dataflow/count-rows.ts';
 import { DropNulls } from '../../../operators/dataflow/drop-nulls.ts';
 import { Filter } from '../../../operators/dataflow/filter.ts';
-import { Joined } from '../../../operators/dataflow/join/joined.ts';
 import type { JoinKind } from '../../../operators/dataflow/join/join-columns.ts';
-import { Limit } from '../../../operators/dataflow/top-rows.ts';
+import { Joined } from '../../../operators/dataflow/join/joined.ts';
 import { MapBatches } from '../../../operators/dataflow/map-batches.ts';
 import { rules } from '../../../operators/dataflow/optimize.ts';
 import { Project } from '../../../operators/dataflow/project.ts';
-import { Union } from '../../../operators/dataflow/union.ts';
-import { fromSource, type LogicalPlan, operatorsOf, schemaOf } from '../../../engine/stream/logical-plan.ts';
 import { Sample } from '../../../operators/dataflow/sample.ts';
 import { SortRows } from '../../../operators/dataflow/sort-rows.ts';
+import { Limit } from '../../../operators/dataflow/top-rows.ts';
+import { Union } from '../../../operators/dataflow/union.ts';
+import { computed, filter, Rows, schema, select, textOf } from './rule-testing.ts';
 
 /** The chain that a rule makes of another, as text. */
 function applied(rule: string, operators: readonly Operator[], wanted?: readonly string[]): string[] {

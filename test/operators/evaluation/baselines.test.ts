@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALS, type Model, Session, SGD } from '../../../index.ts';
 import type { Baselines } from '../../../operators/evaluation/rating-facts.ts';
-import { randomRatings, ratingBatches, shuffled, type Triple } from '../../support/ratings.ts';
 import { editMetadata } from '../../support/edit-metadata.ts';
+import { randomRatings, ratingBatches, shuffled, type Triple } from '../../support/ratings.ts';
 
 let session: Session;
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-baselines-'));

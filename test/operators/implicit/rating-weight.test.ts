@@ -1,9 +1,9 @@
 /** Weights of implicit ratings: their forms, their scale, and α by the density of the ratings. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, type AlsOptions, type Model, Session } from '../../../index.ts';
 import { type ValueWeight, weightOf } from '../../../engine/numbers/value-index.ts';
-import { readWeight } from '../../../operators/als/implicit/rating-weight.ts';
+import { ALS, type AlsOptions, type Model, Session } from '../../../index.ts';
 import { sizedParams } from '../../../operators/als/als-params.ts';
+import { readWeight } from '../../../operators/als/implicit/rating-weight.ts';
 import { checkAlsParams } from '../../../operators/als/params.ts';
 import { distinctRatings, factorsById } from '../../support/implicit.ts';
 import { ratingBatches, type Triple } from '../../support/ratings.ts';

@@ -6,9 +6,9 @@ import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { andThen, fromSource } from '../../../engine/stream/logical-plan.ts';
 import { Session } from '../../../index.ts';
 import type { RatingBlock } from '../../../operators/ratings/ratings.ts';
-import { sortedBlocks } from '../../support/blocks.ts';
 import { readRatings } from '../../../operators/ratings/reading/read-ratings.ts';
 import { SelectRatings } from '../../../operators/ratings/rows/select-ratings.ts';
+import { sortedBlocks } from '../../support/blocks.ts';
 import { randomRatings, ratingBatches } from '../../support/ratings.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-test-'));

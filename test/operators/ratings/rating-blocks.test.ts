@@ -1,18 +1,18 @@
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import { Session } from '../../../index.ts';
 import { keyText } from '../../../engine/keys/key-column.ts';
 import type { PartitionRef } from '../../../engine/partition.ts';
 import { CounterRandom } from '../../../engine/random.ts';
 import { giveTo } from '../../../engine/run/run-steps.ts';
 import { andThen } from '../../../engine/stream/logical-plan.ts';
-import { readRatings } from '../../../operators/ratings/reading/read-ratings.ts';
+import { Session } from '../../../index.ts';
 import type { RatingBlock } from '../../../operators/ratings/ratings.ts';
-import { sortedBlocks } from '../../support/blocks.ts';
+import { readRatings } from '../../../operators/ratings/reading/read-ratings.ts';
 import { SelectRatings } from '../../../operators/ratings/rows/select-ratings.ts';
 import type { DuplicatePolicy } from '../../../operators/tasks/tasks.ts';
-import { batchOf, randomRatings, ratingBatches, shuffled, type Triple } from '../../support/ratings.ts';
+import { sortedBlocks } from '../../support/blocks.ts';
 import { sampleSize } from '../../support/deep.ts';
+import { batchOf, randomRatings, ratingBatches, shuffled, type Triple } from '../../support/ratings.ts';
 
 const sessions = new Map<number, Session>();
 afterAll(async () => {

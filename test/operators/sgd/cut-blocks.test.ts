@@ -11,8 +11,8 @@ import {
   rowsOfBlock,
 } from '../../../operators/ratings/ratings.ts';
 import { cutBlocks } from '../../../operators/sgd/data/layout.ts';
-import { blockOfRows } from '../../support/steps/small-problems.ts';
 import { sampleSize } from '../../support/deep.ts';
+import { blockOfRows } from '../../support/steps/small-problems.ts';
 
 let session: Session;
 beforeAll(async () => {

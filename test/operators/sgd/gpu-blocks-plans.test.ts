@@ -1,11 +1,11 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { explain } from '../../../engine/plan/explain.ts';
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
-import { sharedSeconds } from '../../../operators/sgd/schedules/choose-schedule.ts';
-import { convergenceReport } from '../../../operators/sgd/schedules/convergence.ts';
+import { explain } from '../../../engine/plan/explain.ts';
 import { checkSgdParams, type SgdParams } from '../../../operators/sgd/params.ts';
 import { planSgd, scheduleOf } from '../../../operators/sgd/plan.ts';
+import { sharedSeconds } from '../../../operators/sgd/schedules/choose-schedule.ts';
+import { convergenceReport } from '../../../operators/sgd/schedules/convergence.ts';
 import { cpuInfo, h200Info as h200 } from '../../support/devices/device-info.ts';
 
 /** Plans without what biases add, unless a case asks for them. */

@@ -1,18 +1,18 @@
 /** The loop of rounds on factors that are only numbers: the losses are given. */
 import { describe, expect, it } from 'vitest';
-import type { Device } from '../../../engine/run/device.ts';
-import { LocalExecutor } from '../../../engine/run/local-executor.ts';
 import { RunMetrics } from '../../../engine/metrics.ts';
 import { partitionKey, type PartitionRef } from '../../../engine/partition.ts';
 import type { BoundPlan } from '../../../engine/plan/bound-plan.ts';
 import { stagesOf } from '../../../engine/plan/physical-plan.ts';
 import type { Stage, TaskPlan } from '../../../engine/plan/stages.ts';
+import type { Device } from '../../../engine/run/device.ts';
+import { LocalExecutor } from '../../../engine/run/local-executor.ts';
 import type { Task, TaskResult } from '../../../engine/task.ts';
 import { DivergedError } from '../../../index.ts';
-import { dominantItem } from '../../../operators/sgd/schedules/convergence.ts';
-import { LearningRate } from '../../../operators/sgd/train.ts';
 import { checkSgdParams } from '../../../operators/sgd/params.ts';
 import { planSgd } from '../../../operators/sgd/plan.ts';
+import { dominantItem } from '../../../operators/sgd/schedules/convergence.ts';
+import { LearningRate } from '../../../operators/sgd/train.ts';
 import { MOST_RESTARTS, runLoop } from '../../../operators/training/loop.ts';
 import { type LoopResult, StoppingRule } from '../../../operators/training/training.ts';
 import { cpuInfo } from '../../support/devices/device-info.ts';

@@ -3,14 +3,14 @@ import { describe, expect, it } from 'vitest';
 import { CapacityError } from '../../../engine/errors.ts';
 import type { JsonObject } from '../../../engine/json.ts';
 import type { Task } from '../../../engine/task.ts';
-import { LearningRate } from '../../../operators/sgd/train.ts';
 import { checkSgdParams, type SgdParams } from '../../../operators/sgd/params.ts';
+import { LearningRate } from '../../../operators/sgd/train.ts';
+import { testRandom } from '../../support/ratings.ts';
 import { recordSgd } from '../../support/steps/recorded-runs.ts';
 import type { RecordingOptions } from '../../support/steps/recording-device.ts';
 import { gpuInfo, mostly } from '../../support/steps/small-problems.ts';
 import { RandomTurns } from '../../support/steps/turns.ts';
 import { versionOf, watched } from '../../support/steps/watched-rounds.ts';
-import { testRandom } from '../../support/ratings.ts';
 
 const NEVER = 1000;
 const base = { rank: 2, maxIter: 5 } as const;

@@ -2,8 +2,8 @@
  * Rows and slots in the buffers of the GPU in JavaScript, and the sums of rows by its tensor cores, which
  * truncate instead of rounding.
  */
-import { halfBits, roundToHalf } from '../../../gpu/checks/support/check.ts';
 import { fromHalf } from '../../../engine/numbers/half.ts';
+import { halfBits, roundToHalf } from '../../../gpu/checks/support/check.ts';
 import { matrixElements, paddedRank, slotElements, TILE, tilesOf } from '../../../gpu/device/slots.ts';
 import { centresRatings } from '../../../gpu/equations/tensor-plan.ts';
 import { int8Pieces } from '../../../gpu/int8/int8-plan.ts';

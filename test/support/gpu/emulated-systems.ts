@@ -2,8 +2,8 @@
  * The system of one row and its solvers, in float32 where the kernels have it: for the GPU in JavaScript
  * (emulated-gpu.ts).
  */
-import { RESIDUAL_TOLERANCE } from '../../../gpu/solve/solve-cg.ts';
 import { roundToHalf } from '../../../gpu/checks/support/check.ts';
+import { RESIDUAL_TOLERANCE } from '../../../gpu/solve/solve-cg.ts';
 
 const { fround } = Math;
 

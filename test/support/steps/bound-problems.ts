@@ -1,18 +1,17 @@
 import * as fc from 'fast-check';
-import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
-import { LocalExecutor } from '../../../engine/run/local-executor.ts';
 import type { PartitionRef } from '../../../engine/partition.ts';
 import { type BoundPlan, type KeptVersions, keptOf } from '../../../engine/plan/bound-plan.ts';
+import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
 import { expand, expandFree } from '../../../engine/run/expand.ts';
+import { LocalExecutor } from '../../../engine/run/local-executor.ts';
 import type { Step } from '../../../engine/run/step.ts';
-import { bindAls } from '../../../operators/als/bind.ts';
 import { sizedParams, type AlsParams } from '../../../operators/als/als-params.ts';
-import { checkAlsParams } from '../../../operators/als/params.ts';
+import { bindAls } from '../../../operators/als/bind.ts';
 import { rowShifts } from '../../../operators/als/implicit/weights.ts';
-import type { AlsGrid, SideGrid } from '../../../operators/als/plan/problem.ts';
+import { checkAlsParams } from '../../../operators/als/params.ts';
 import { planAls } from '../../../operators/als/plan/plan-als.ts';
-import { balancedRanges, taskCount } from '../../../operators/ratings/row-ranges.ts';
+import type { AlsGrid, SideGrid } from '../../../operators/als/plan/problem.ts';
 import {
   ofParts,
   oneBlock,
@@ -21,6 +20,7 @@ import {
   ratingsOf,
   rowsOfBlock,
 } from '../../../operators/ratings/ratings.ts';
+import { balancedRanges, taskCount } from '../../../operators/ratings/row-ranges.ts';
 import { bindSgd } from '../../../operators/sgd/bind.ts';
 import { layOut } from '../../../operators/sgd/data/layout.ts';
 import { checkSgdParams, type SgdParams } from '../../../operators/sgd/params.ts';

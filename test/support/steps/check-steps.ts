@@ -1,7 +1,7 @@
-import { useOf, type DataSet } from '../../../engine/plan/stages.ts';
 import { type PartitionRef, partitionKey } from '../../../engine/partition.ts';
 import type { BoundPlan } from '../../../engine/plan/bound-plan.ts';
 import { HOST, SPILL } from '../../../engine/plan/place.ts';
+import { useOf, type DataSet } from '../../../engine/plan/stages.ts';
 import type { Step } from '../../../engine/run/step.ts';
 
 type TaskStep = Extract<Step['do'], { readonly kind: 'task' }>;

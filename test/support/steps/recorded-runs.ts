@@ -1,11 +1,11 @@
 import { vi } from 'vitest';
-import type { Executor } from '../../../engine/run/device.ts';
-import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
 import type { ProgressEvent } from '../../../engine/events.ts';
 import type { JsonObject } from '../../../engine/json.ts';
+import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
-import { HostMemory } from '../../../engine/run/host-memory.ts';
+import type { Executor } from '../../../engine/run/device.ts';
 import { Holdings } from '../../../engine/run/holdings.ts';
+import { HostMemory } from '../../../engine/run/host-memory.ts';
 import type { Task } from '../../../engine/task.ts';
 import { sizedParams, type AlsParams } from '../../../operators/als/als-params.ts';
 import { checkAlsParams } from '../../../operators/als/params.ts';

@@ -1,13 +1,13 @@
-import { type DeviceInfo, SOFTWARE_MARK } from '../../../engine/plan/device-info.ts';
 import { noEvents } from '../../../engine/events.ts';
-import type { Executor } from '../../../engine/run/device.ts';
-import type { ExecutionContext } from '../../../engine/run/context.ts';
-import { RunMetrics } from '../../../engine/metrics.ts';
 import type { KeyColumn } from '../../../engine/keys/key-column.ts';
+import { RunMetrics } from '../../../engine/metrics.ts';
 import { dataSetName, sharedArray } from '../../../engine/partition.ts';
+import { type DeviceInfo, SOFTWARE_MARK } from '../../../engine/plan/device-info.ts';
+import type { ExecutionContext } from '../../../engine/run/context.ts';
+import type { Executor } from '../../../engine/run/device.ts';
 import type { AlsData } from '../../../operators/als/factors.ts';
-import type { SgdData } from '../../../operators/sgd/data/data.ts';
 import { type RatingBlock, ratingsOf } from '../../../operators/ratings/ratings.ts';
+import type { SgdData } from '../../../operators/sgd/data/data.ts';
 
 export const cpuInfo: DeviceInfo = {
   place: 'cpu',

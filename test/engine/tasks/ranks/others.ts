@@ -1,12 +1,12 @@
 /** Tasks that solve no rows: sums, scores, steps of SGD, copies. */
 import { expect } from 'vitest';
-import { type Block, errors, predictPair, weightedNorm } from '../../../../cpu/reference/errors.ts';
 import { drawRow } from '../../../../cpu/reference/draw.ts';
+import { type Block, errors, predictPair, weightedNorm } from '../../../../cpu/reference/errors.ts';
 import { gramMatrix, weightsOf } from '../../../../cpu/reference/normal-equations.ts';
-import { rankListed, topN } from '../../../../cpu/reference/top-n.ts';
 import { shrinkInPlace, stepInOrder } from '../../../../cpu/reference/sgd.ts';
-import { mix32 } from '../../../../engine/random.ts';
+import { rankListed, topN } from '../../../../cpu/reference/top-n.ts';
 import type { Partition } from '../../../../engine/partition.ts';
+import { mix32 } from '../../../../engine/random.ts';
 import { indexShapes } from '../../../../operators/serving/search.ts';
 import { missingColumns, ratingBlock } from '../../../cpu/scope.ts';
 import { numbers } from '../../../support/devices/device-parts.ts';

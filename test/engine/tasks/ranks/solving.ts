@@ -1,17 +1,17 @@
 /** Every way to solve rows: see cpu/assembly/update.ts and gpu/update. */
 import { expect } from 'vitest';
 import {
-  gramMatrix,
-  implicitEquations,
-  normalEquations,
-} from '../../../../cpu/reference/normal-equations.ts';
-import {
   explicitProducts,
   freeBiasedGradients,
   freeGradients,
   gramTimes,
   implicitProducts,
 } from '../../../../cpu/reference/matrix-free.ts';
+import {
+  gramMatrix,
+  implicitEquations,
+  normalEquations,
+} from '../../../../cpu/reference/normal-equations.ts';
 import { solveNonnegative, solveCholesky } from '../../../../cpu/reference/solvers.ts';
 import { updateBiasedRow } from '../../../../cpu/reference/update.ts';
 import type { JsonObject } from '../../../../engine/json.ts';

@@ -8,9 +8,9 @@ import {
   Schema,
   Struct,
 } from 'apache-arrow';
-import type { Kind } from '../../../engine/expressions/random-expressions.ts';
-import { batchStream } from '../../../../engine/stream/stream.ts';
+import { parseExpression } from '../../../../connectors/expressions/parse-expression.ts';
 import type { Operator } from '../../../../engine/stream/operator.ts';
+import { batchStream } from '../../../../engine/stream/stream.ts';
 import {
   Aggregate,
   type AggregateName,
@@ -18,8 +18,8 @@ import {
 } from '../../../../operators/dataflow/aggregate/aggregate.ts';
 import { operatorFrom } from '../../../../operators/pipeline/operator-chain.ts';
 import { collect, plain } from '../../../connectors/parquet/parquet-testing.ts';
-import { parseExpression } from '../../../../connectors/expressions/parse-expression.ts';
 import { batchOf, cellsOf } from '../../../engine/expressions/evaluated.ts';
+import type { Kind } from '../../../engine/expressions/random-expressions.ts';
 import { exactly, plainCell } from '../../../engine/expressions/random-rows.ts';
 
 export interface Rows {

@@ -6,7 +6,6 @@ import { expect, it } from 'vitest';
 import { CounterRandom } from '../../../../engine/random.ts';
 import type { Aggregation } from '../../../../operators/dataflow/aggregate/aggregate.ts';
 import { duckdb, duckRows } from '../../../connectors/parquet/parquet-testing.ts';
-import { sampleSize } from '../../../support/deep.ts';
 import type { Kind } from '../../../engine/expressions/random-expressions.ts';
 import {
   batchOfCells,
@@ -17,6 +16,7 @@ import {
   type RandomColumns,
   randomColumns,
 } from '../../../engine/expressions/random-rows.ts';
+import { sampleSize } from '../../../support/deep.ts';
 import { cellsByRow, cutRows, duckAggregate, inParts, nullable, onlyZero, whole } from './aggregating.ts';
 
 const seed = new CounterRandom(Number(process.env.FACTORFLOW_SEED ?? 1));

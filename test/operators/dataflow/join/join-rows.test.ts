@@ -24,8 +24,8 @@ import {
 import { JoinRows } from '../../../../operators/dataflow/join/join-rows.ts';
 import { chainOperatorFrom } from '../../../../operators/pipeline/operator-chain.ts';
 import { collect, context, streamOf } from '../../../connectors/parquet/parquet-testing.ts';
-import { batchesOf, drawJoin, duckJoin, type RandomJoin, resultColumns, rowTexts } from './random-joins.ts';
 import { sampleSize } from '../../../support/deep.ts';
+import { batchesOf, drawJoin, duckJoin, type RandomJoin, resultColumns, rowTexts } from './random-joins.ts';
 
 const seed = new CounterRandom(Number(process.env.FACTORFLOW_SEED ?? 1));
 let draws = 0;
