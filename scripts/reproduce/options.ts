@@ -1,6 +1,7 @@
 import { UsageError } from '../../index.ts';
 import { type GivenFlags, parseFlags, refuseOthers, wholeFlag } from './given-flags.ts';
-import { type RunOptions, runOptions } from './runs/reproduce-run.ts';
+import type { RunOptions } from './runs/measure-run.ts';
+import { runOptions } from './runs/reproduce-run.ts';
 import { runs } from './runs/runs.ts';
 import { type PublishedSet, sets } from './sets.ts';
 import { settingsFile } from './search.ts';

@@ -14,7 +14,8 @@ import { type FoundSplit, readSplit } from './read-split.ts';
 import { type MeasuredSet, writeRecord } from './record.ts';
 import { publishedRows, resultTable } from './result-table.ts';
 import { FailedCommand, type Flags } from './run-command.ts';
-import { reproduceRun, type RunOptions } from './runs/reproduce-run.ts';
+import type { RunOptions } from './runs/measure-run.ts';
+import { reproduceRun } from './runs/reproduce-run.ts';
 import { readSettings, searchSettings, writeSettings } from './search.ts';
 
 process.exitCode = await main(process.argv.slice(2));

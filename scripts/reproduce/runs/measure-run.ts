@@ -1,9 +1,7 @@
 import { availableParallelism, loadavg } from 'node:os';
 import { join } from 'node:path';
 import { type Flags, flagWords, runCommand } from '../run-command.ts';
-import type { Iteration } from './run-cells.ts';
-import type { Variant } from './runs.ts';
-import type { RunOptions } from './reproduce-run.ts';
+import type { PublishedRun, Variant } from './runs.ts';
 import { Session } from '../../../index.ts';
 
 /** Part of a preset's users and ratings that is generated if `--scale` is not given. */
@@ -14,6 +12,29 @@ interface RunDevice {
   readonly kind: 'cpu' | 'gpu';
   readonly description: string;
   readonly software: boolean;
+}
+
+export interface RunOptions {
+  readonly run: PublishedRun;
+  /** Folder of the ratings and the model. */
+  readonly workFolder: string;
+  readonly device: 'auto' | 'cpu' | 'gpu';
+  /** Part of the preset's users and ratings, if not the device's default. */
+  readonly scale: number | undefined;
+  readonly small: boolean;
+  readonly seed: number;
+  readonly rank: number | undefined;
+  /** Keeps the result for the page of published tables. */
+  readonly record: boolean;
+}
+
+/** An iteration or epoch of a training. */
+export interface Iteration {
+  readonly iteration: number;
+  /** Of this iteration alone. */
+  readonly seconds: number;
+  readonly loss: number;
+  readonly testRmse: number;
 }
 
 export interface GeneratedRatings {

@@ -10,25 +10,12 @@ import {
   generateRatings,
   type MeasuredRun,
   measureVariants,
+  type RunOptions,
 } from './measure-run.ts';
 import { coursesOf, iterationCells, publishedCells, summaryCells, techniqueCells } from './run-cells.ts';
 import { UsageError } from '../../../index.ts';
 import { type GivenFlags, wholeFlag } from '../given-flags.ts';
 import type { PublishedRun } from './runs.ts';
-
-export interface RunOptions {
-  readonly run: PublishedRun;
-  /** Folder of the ratings and the model. */
-  readonly workFolder: string;
-  readonly device: 'auto' | 'cpu' | 'gpu';
-  /** Part of the preset's users and ratings, if not the device's default. */
-  readonly scale: number | undefined;
-  readonly small: boolean;
-  readonly seed: number;
-  readonly rank: number | undefined;
-  /** Keeps the result for the page of published tables. */
-  readonly record: boolean;
-}
 
 /** Options of an experiment that generates its ratings. */
 export function runOptions(run: PublishedRun, flags: GivenFlags): RunOptions {

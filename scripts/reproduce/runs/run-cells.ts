@@ -2,7 +2,7 @@
 
 import { resolve } from 'node:path';
 import type { CardCourse, PublishedRun, Technique } from './runs.ts';
-import { type MeasuredRun, wasBusy } from './measure-run.ts';
+import { type Iteration, type MeasuredRun, wasBusy } from './measure-run.ts';
 import { type Cell, readSubjects, type Result } from '../../docs/results.ts';
 
 /** A result of bench/results with its course: points with the seconds since the start. */
@@ -53,15 +53,6 @@ function columnsOf({ id, columns }: Result): (row: readonly Cell[], name: string
     if (place < 0) throw new Error(`result ${id} has no column ${name}`);
     return row[place];
   };
-}
-
-/** An iteration or epoch of a training. */
-export interface Iteration {
-  readonly iteration: number;
-  /** Of this iteration alone. */
-  readonly seconds: number;
-  readonly loss: number;
-  readonly testRmse: number;
 }
 
 /** A point of a course: iterations and seconds since the start. */
