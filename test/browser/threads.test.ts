@@ -23,7 +23,7 @@ const options = { rank: 8, maxIter: 3, seed: 4 };
 
 const PAGE = `<!doctype html><html lang="en"><title>Page</title><link rel="icon" href="data:," />
 <script type="module">
-import { trainAls } from '../../operators/als/train.ts';
+import { trainAls } from './index.js';
 window.train = async (threads) => {
   const { ratings, visitor, options } = await (await fetch('ratings.json')).json();
   const { model, device, iterations } = await trainAls(ratings, { ...options, threads });

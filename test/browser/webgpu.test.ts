@@ -24,7 +24,7 @@ const visitor = train.slice(0, 5).map(({ item, rating }) => ({ item, rating }));
 
 const PAGE = `<!doctype html><html lang="en"><title>Page</title><link rel="icon" href="data:," />
 <script type="module">
-import { trainAls } from '../../operators/als/train.ts';
+import { trainAls } from './index.js';
 const { train, test, visitor } = await (await fetch('ratings.json')).json();
 window.train = async ({ measured, ...given }) => {
   const options = { ...given, ...(measured && { test }) };
