@@ -28,8 +28,7 @@ const folder = mkdtempSync(join(tmpdir(), 'factorflow-webgpu-recommend-'));
  */
 const PAGE = `<!doctype html><html lang="en"><title>Page</title><link rel="icon" href="data:," />
 <script type="module">
-import { openModel } from '../../browser/open-model.ts';
-import { webGpu } from '../../browser/web-gpu.ts';
+import { openModel, webGpu } from './index.js';
 const adapter = GPUAdapter.prototype;
 const { requestDevice } = adapter;
 const info = Object.getOwnPropertyDescriptor(adapter, 'info');
