@@ -5,6 +5,7 @@ import type { KeyColumn } from '../../engine/keys/key-column.ts';
 import { isCounted } from '../../engine/keys/tables/make-key-table.ts';
 import { type Partition, sharedArray } from '../../engine/partition.ts';
 import { CounterRandom } from '../../engine/random.ts';
+import { everyNth } from '../support/deep.ts';
 import { builds, TestMemory } from './scope.ts';
 
 const random = new CounterRandom(7);
@@ -35,7 +36,7 @@ const wide = (ids: Int32Array): KeyColumn => ({
   ),
 });
 
-describe.each(builds)('near ids, %s', (build) => {
+describe.each(everyNth(builds, 2))('near ids, %s', (build) => {
   const memory = new TestMemory(build);
   const scope = memory.scope({}, {}, {});
 

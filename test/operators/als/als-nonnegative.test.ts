@@ -1,14 +1,14 @@
 /** ALS with factors that stay at 0 or above. */
-import { join } from 'node:path';
 import fc from 'fast-check';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALS, type AlsOptions, type Dataset, type Model, Session } from '../../../index.ts';
-import { chooseSolver } from '../../../operators/als/solver-choice.ts';
 import { checkAlsParams } from '../../../operators/als/params.ts';
+import { chooseSolver } from '../../../operators/als/solver-choice.ts';
 import { dataFolder } from '../../support/data-folder.ts';
+import { isDeep, sampleSize } from '../../support/deep.ts';
 import { randomRatings, ratingBatches, shuffled, testRandom, type Triple } from '../../support/ratings.ts';
 import { plain, undamped } from '../../support/settings.ts';
-import { sampleSize } from '../../support/deep.ts';
 
 let session: Session;
 beforeAll(async () => {
@@ -58,29 +58,32 @@ describe('non-negative als', () => {
     );
   });
 
-  it('recovers a planted non-negative matrix, which plain ALS recovers with negative factors', async () => {
-    const random = testRandom(7);
-    const [m, n, f] = [80, 60, 4];
-    const factor = () => Array.from({ length: f }, () => Math.max(0, 1.5 * random() - 0.5));
-    const [x, theta] = [Array.from({ length: m }, factor), Array.from({ length: n }, factor)];
-    const rows: Triple[] = [];
-    for (let user = 0; user < m; user++) {
-      for (let item = 0; item < n; item++) {
-        if (random() < 0.7)
-          rows.push({
-            user,
-            item,
-            rating: x[user].reduce((dot, value, i) => dot + value * theta[item][i], 0),
-          });
+  it.runIf(isDeep)(
+    'recovers a planted non-negative matrix, which plain ALS recovers with negative factors',
+    async () => {
+      const random = testRandom(7);
+      const [m, n, f] = [80, 60, 4];
+      const factor = () => Array.from({ length: f }, () => Math.max(0, 1.5 * random() - 0.5));
+      const [x, theta] = [Array.from({ length: m }, factor), Array.from({ length: n }, factor)];
+      const rows: Triple[] = [];
+      for (let user = 0; user < m; user++) {
+        for (let item = 0; item < n; item++) {
+          if (random() < 0.7)
+            rows.push({
+              user,
+              item,
+              rating: x[user].reduce((dot, value, i) => dot + value * theta[item][i], 0),
+            });
+        }
       }
-    }
-    const held = rows.splice(0, 200);
-    const options = { rank: f, regParam: 1e-6, maxIter: 150, seed: 1 };
-    const model = await fit(rows, options);
-    expect((await model.evaluate(dataset(held))).rmse).toBeLessThan(5e-3);
-    for (const value of least(model)) expect(value).toBeGreaterThanOrEqual(0);
-    expect(Math.min(...least(await fit(rows, { ...options, nonnegative: false })))).toBeLessThan(0);
-  });
+      const held = rows.splice(0, 200);
+      const options = { rank: f, regParam: 1e-6, maxIter: 150, seed: 1 };
+      const model = await fit(rows, options);
+      expect((await model.evaluate(dataset(held))).rmse).toBeLessThan(5e-3);
+      for (const value of least(model)) expect(value).toBeGreaterThanOrEqual(0);
+      expect(Math.min(...least(await fit(rows, { ...options, nonnegative: false })))).toBeLessThan(0);
+    },
+  );
 
   it.each([false, true])(
     'gives the same bits for permuted rows and for 1, 2 or 5 workers, biases %s',
