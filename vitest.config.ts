@@ -36,8 +36,8 @@ export default defineConfig(({ mode }) => ({
     ],
     pool: 'forks',
     sequence: { sequencer: LongestFirst },
-    // A file leaves its processor idle almost half of the time, and by default Vitest would keep one of them free.
-    maxWorkers: Math.ceil(1.5 * availableParallelism()),
+    // By default Vitest would keep one of them free.
+    maxWorkers: availableParallelism(),
     // No test depends on time: what hangs ends at last, and a slow machine has room.
     testTimeout: 300_000,
     hookTimeout: 300_000,
