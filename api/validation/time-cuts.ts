@@ -5,7 +5,7 @@ import { type LogicalPlan, runInto } from '../../engine/stream/logical-plan.ts';
 import { splitBounds } from '../../operators/splits/random-split.ts';
 import { extended, LEVELS, numberOf, timeHistogram } from '../../operators/splits/time-split.ts';
 
-/** A time that is being searched by its rank, with the digits that are known so far (see operators/splits/time-split.ts). */
+/** A time that is searched by its rank, one digit after another; see operators/splits/time-split.ts. */
 interface Target {
   /** Its position, from 0, among the times that start with `prefix`. */
   readonly rank: number;

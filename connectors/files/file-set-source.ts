@@ -68,7 +68,7 @@ export interface KnownFile<Layout> {
   readonly layout: Layout;
   /** Bytes that are read, at most. */
   readonly size: number;
-  /** The columns of the pass, with those of the folders' names. */
+  /** The columns to read, followed by the columns whose values are in folder names. */
   readonly schema: Schema;
   readonly needs: ValueNeeds | undefined;
   readonly constants: readonly ConstantColumn[];

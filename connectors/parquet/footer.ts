@@ -326,7 +326,7 @@ export interface PageIndexPlace {
 /** Largest index to read; reading a larger one would cost more than it saves. */
 const MOST_BYTES = 16 << 20;
 
-/** Position of a page index, from the footer; undefined if there is none or it cannot be read. */
+/** Where the footer says that a column chunk's page index is; undefined without a usable index. */
 function pageIndexPlace(
   chunk: ColumnChunk,
   hasOrder: boolean,

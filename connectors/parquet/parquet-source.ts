@@ -291,7 +291,7 @@ async function partsOf(
   return parts;
 }
 
-/** How the rows of a file are read, as plain JSON. */
+/** What a thread needs to read rows of this file, as plain JSON. */
 type ReaderSettings = {
   readonly batchSize?: number;
   /** Columns of ids: see ValueNeeds. */

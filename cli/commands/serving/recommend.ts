@@ -289,7 +289,7 @@ class Findings {
     this.#onEvent(event);
   };
 
-  /** The count in the last note or warning with that code; 0 if there is none. */
+  /** The count that the latest note or warning with this code told, or 0. */
   count(code: string): number {
     return this.#counts.get(code) ?? 0;
   }

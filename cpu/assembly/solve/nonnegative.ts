@@ -19,7 +19,8 @@
  *
  * The stopping rule: no feature below 0, and no g_i of a feature at 0 below -1e-6 ‖b‖. After step 2 the limit
  * is -1e-4 ‖b‖, A's rounding, for features that depend on others of P to within float32, and for barred ones.
- * A row becomes NaN if it does not meet the rule in about 3 f + 20 steps of the second method, where f is the number of features and each retreat is a step.
+ * A row becomes NaN if the second method needs more than about 3 f + 20 steps, for f features. Each retreat is
+ * a step.
  */
 import { VECTOR, WORD, multiplyAddDouble } from '../simd';
 import { allFinite } from '../vectors';

@@ -370,7 +370,8 @@ interface RowsInPlace extends Pick<GivenRows, 'block' | 'columns'> {
 }
 
 /**
- * Solves the rows in chunks. They do not depend on each other, so their bits are the same. After a row without a finite solution later rows are unchanged.
+ * Solves the rows in chunks. Rows do not depend on each other, so the chunks do not change their bits. A
+ * row without a finite solution ends the work after its chunk: later chunks stay as they were.
  * `numbers`: of a row on the device.
  */
 async function inChunks(
