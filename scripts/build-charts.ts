@@ -4,9 +4,9 @@
  * cli/generated/charts.js with its types, and the same to dist/.
  */
 import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises';
-import { globSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
+import { licencesOf } from './bundle-page.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const [folder, dist] = [`${root}cli/generated/`, `${root}dist/cli/generated/`];
@@ -29,31 +29,12 @@ await write(
   `/* Made by scripts/build-charts.ts; the licences are in charts.LICENSES.txt. */\n${code}`,
 );
 await write('charts.d.ts', `export * as Plot from '@observablehq/plot';\n${others}`);
-await write('charts.LICENSES.txt', await licences(moduleIds));
+const packages = new Set(
+  moduleIds.flatMap((id) => /^.*node_modules\/((?:@[^/]+\/)?[a-z][^/]*)/.exec(id)?.[1] ?? []),
+);
+await write('charts.LICENSES.txt', await licencesOf([...packages].sort()));
 for (const file of ['charts.js', 'charts.LICENSES.txt']) await copyFile(folder + file, dist + file);
 console.log(`cli/generated/charts.js: ${Math.round(code.length / 1024)} KiB of ${moduleIds.length} modules`);
-
-/** The licence of each package whose code is in the bundle. */
-async function licences(modules: readonly string[]): Promise<string> {
-  const folders = new Set(
-    modules
-      .flatMap((id) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id)?.[0] ?? [])
-      .filter((path) => !path.includes('/.cache')),
-  );
-  const texts = await Promise.all(
-    [...folders].sort().map(async (path) => {
-      const { name, version, license } = JSON.parse(await readFile(`${path}/package.json`, 'utf8')) as {
-        readonly name: string;
-        readonly version: string;
-        readonly license?: string;
-      };
-      const [file] = globSync('{LICENSE,LICENCE,license}*', { cwd: path });
-      if (file === undefined && license === undefined) throw new Error(`${path} names no licence`);
-      return `${name} ${version}\n\n${file === undefined ? `${license} licence` : (await readFile(`${path}/${file}`, 'utf8')).trim()}\n`;
-    }),
-  );
-  return texts.join(`\n${'-'.repeat(80)}\n\n`);
-}
 
 /** Does not rewrite an unchanged file. */
 async function write(file: string, text: string): Promise<void> {

@@ -6,7 +6,7 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
-import { bundlePage, pageLicenses } from './bundle-page.ts';
+import { bundled, bundlePage, licencesOf } from './bundle-page.ts';
 
 const target = fileURLToPath(new URL('../dist/page/', import.meta.url));
 const modules = {
@@ -15,7 +15,7 @@ const modules = {
 };
 await rm(target, { recursive: true, force: true });
 await mkdir(target, { recursive: true });
-await writeFile(`${target}LICENSES.txt`, await pageLicenses());
+await writeFile(`${target}LICENSES.txt`, await licencesOf(bundled));
 const kib = (bytes: number) => `${Math.round(bytes / 1024)} KiB`;
 for (const [name, code] of Object.entries(modules)) {
   await writeFile(`${target}${name}`, code);

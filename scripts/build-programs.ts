@@ -1,12 +1,14 @@
 /**
  * Bundles the command, the programs of its threads and the library into dist/programs/: a process, and each
- * of its threads, starts in a third of the time if it has to find few files. Small packages are bundled too,
- * except into the library: its batches must be instances of the user's own apache-arrow.
+ * of its threads, starts in a third of the time if it has to find few files. Small packages are bundled too;
+ * into the library only those that users do not install, since its batches must be instances of the user's own
+ * apache-arrow.
  */
-import { cp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, readFile, rm, writeFile } from 'node:fs/promises';
 import { posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Plugin, rolldown } from 'rolldown';
+import { licencesOf } from './bundle-page.ts';
 
 const root = fileURLToPath(new URL('../', import.meta.url));
 const dist = `${root}dist/`;
@@ -26,7 +28,7 @@ interface Bundle {
    * in the first file. Must not contain programs: importing the file would run them.
    */
   readonly files: Readonly<Record<string, readonly string[]>>;
-  /** Packages are not bundled, and the code stays readable. */
+  /** Packages that users install are not bundled, and the code stays readable. */
   readonly library?: boolean;
 }
 
@@ -90,7 +92,10 @@ const bundles: readonly Bundle[] = [
     files: { open: await importsOf('gpu/worker'), gpu: ['gpu/open-in-thread'] },
   },
 ];
+/** Packages that are bundled into every program, so that users need not install all their files. */
+const alwaysBundled = ['liquidjs', 'pgsql-ast-parser', 'nearley', 'moo'];
 const bundled = [
+  ...alwaysBundled,
   'apache-arrow',
   'flatbuffers',
   'tslib',
@@ -107,8 +112,8 @@ const bundled = [
 
 /**
  * A module uses its own address to find neighbouring programs. It gets the address of its place among the
- * programs, whichever file contains its code. Generated texts stay in their files; generated lists of tasks
- * are bundled as code.
+ * programs, whichever file contains its code. Generated texts and copied files stay in their places; generated
+ * lists of tasks are bundled as code.
  */
 const addresses = (library: boolean): Plugin => ({
   name: 'addresses',
@@ -134,7 +139,8 @@ const addresses = (library: boolean): Plugin => ({
     return code
       .replaceAll(
         /__URL_OF__\(["'`]([^"'`]+)["'`]\)/g,
-        (_, file: string) => `new URL(${JSON.stringify(`./${up}${file}`)}, import.meta.url)`,
+        (_, file: string) =>
+          `new URL(${JSON.stringify(`./${up}${file.includes('/generated/') ? '../' : ''}${file}`)}, import.meta.url)`,
       )
       .replaceAll(
         /__ADDRESS_OF__\(["'`]([^"'`]+)["'`]\)/g,
@@ -162,8 +168,8 @@ const yargsPlatform: Plugin = {
 
 const isPackage = (id: string) =>
   /^[@a-z]/.test(id) && !id.includes(':') && !bundles.some(({ programs }) => programs.includes(id));
-const isInstalled = (id: string) =>
-  isPackage(id) && !bundled.some((name) => id === name || id.startsWith(`${name}/`));
+const isOutside = (inside: readonly string[]) => (id: string) =>
+  isPackage(id) && !inside.some((name) => id === name || id.startsWith(`${name}/`));
 
 /** Gives the files' bytes. */
 async function build({ programs, files, library = false }: Bundle): Promise<number[]> {
@@ -174,7 +180,7 @@ async function build({ programs, files, library = false }: Bundle): Promise<numb
   const bundle = await rolldown({
     input: Object.fromEntries(programs.map((name) => [name, `${dist}${name}.js`])),
     platform: 'node',
-    external: library ? isPackage : isInstalled,
+    external: isOutside(library ? alwaysBundled : bundled),
     plugins: [addresses(library), yargsPlatform],
     logLevel: 'silent',
   });
@@ -196,16 +202,6 @@ async function build({ programs, files, library = false }: Bundle): Promise<numb
   return output.map((file) => ('code' in file ? file.code.length : 0));
 }
 
-/** The license texts in a package's folder, which must be distributed with its code. */
-async function licences(name: string): Promise<string> {
-  const folder = `${root}node_modules/${name}/`;
-  const files = (await readdir(folder)).filter((file) => /^(licen[cs]e|notice)([.-]|$)/i.test(file)).sort();
-  if (files.length === 0) throw new Error(`${name} has no licence beside its code`);
-  return [name, ...(await Promise.all(files.map((file) => readFile(`${folder}${file}`, 'utf8'))))].join(
-    '\n\n',
-  );
-}
-
 await rm(`${dist}programs`, { recursive: true, force: true });
 const sizes: number[] = [];
 for (const bundle of bundles) sizes.push(...(await build(bundle)));
@@ -214,10 +210,7 @@ const required = 'engine/threads/import-worker.cjs';
 await cp(`${dist}${required}`, `${dist}programs/${required}`);
 if (!hasYargsPlatform)
   throw new Error('yargs was bundled with its own platform: yargs-platform.ts is not used');
-await writeFile(
-  `${dist}programs/LICENSES.txt`,
-  (await Promise.all(bundled.map(licences))).join(`\n${'-'.repeat(80)}\n\n`),
-);
+await writeFile(`${dist}programs/LICENSES.txt`, await licencesOf([...bundled, 'parquet-wasm']));
 const programs = bundles.flatMap((bundle) => bundle.programs);
 console.log(
   `dist/programs: ${programs.length} programs and ${sizes.length - programs.length} other files, ${Math.round(sizes.reduce((sum, bytes) => sum + bytes) / 1024)} KiB`,

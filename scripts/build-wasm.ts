@@ -6,10 +6,10 @@
  * connectors/parquet/generated/pages-wasm.ts; engine/expressions/assembly to
  * engine/expressions/generated/compare-wasm.ts; and engine/numbers/assembly to
  * engine/numbers/generated/half-wasm.ts. The same sources give the same files, and a file is written only if
- * it changed.
+ * it changed. Copies one build of parquet-wasm, of the three that the package has.
  */
 import { main as compileAssembly } from 'assemblyscript/asc';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -200,3 +200,10 @@ await write(
   },
   'HalfFunctions',
 );
+
+for (const folder of ['connectors/parquet/generated/', 'dist/connectors/parquet/generated/']) {
+  await mkdir(join(root, folder), { recursive: true });
+  // Node must not take the script for an ES module.
+  for (const [from, to = from] of [['parquet_wasm.js', 'parquet_wasm.cjs'], ['parquet_wasm_bg.wasm']])
+    await copyFile(join(root, 'node_modules/parquet-wasm/node', from), join(root, folder, to));
+}

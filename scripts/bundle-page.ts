@@ -1,4 +1,5 @@
 /** Bundles the compiled browser/ into modules for pages. */
+import { globSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
@@ -6,7 +7,7 @@ import { rolldown } from 'rolldown';
 const root = fileURLToPath(new URL('../', import.meta.url));
 
 /** The packages whose code the module contains. */
-const bundled = ['hyparquet', 'liquidjs'];
+export const bundled = ['hyparquet', 'liquidjs'];
 
 /** The name of the package that a module belongs to; undefined for a module of the project. */
 function packageOf(id: string): string | undefined {
@@ -53,10 +54,21 @@ export async function bundlePage(input: string, name: string): Promise<Readonly<
   );
 }
 
-/** The licenses of the packages in the module, which must be distributed with their code. */
-export async function pageLicenses(): Promise<string> {
-  const texts = bundled.map(
-    async (name) => `${name}\n\n${await readFile(`${root}node_modules/${name}/LICENSE`, 'utf8')}`,
-  );
-  return (await Promise.all(texts)).join(`\n${'-'.repeat(80)}\n\n`);
+/** The licences of packages, which must be distributed with their code. Throws if one names none. */
+export async function licencesOf(packages: readonly string[]): Promise<string> {
+  const texts = await Promise.all(packages.map((name) => licenceOf(`${root}node_modules/${name}`)));
+  return texts.join(`\n${'-'.repeat(80)}\n\n`);
+}
+
+async function licenceOf(folder: string): Promise<string> {
+  const manifest = JSON.parse(await readFile(`${folder}/package.json`, 'utf8')) as {
+    readonly name: string;
+    readonly version: string;
+    readonly license?: string;
+  };
+  const files = globSync('{LICENSE,LICENCE,license,NOTICE}*', { cwd: folder }).sort();
+  if (files.length === 0 && manifest.license === undefined) throw new Error(`${folder} names no licence`);
+  const texts = files.map(async (file) => (await readFile(`${folder}/${file}`, 'utf8')).trim());
+  const licence = files.length === 0 ? [`${manifest.license} licence`] : await Promise.all(texts);
+  return `${[`${manifest.name} ${manifest.version}`, ...licence].join('\n\n')}\n`;
 }

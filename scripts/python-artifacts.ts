@@ -12,7 +12,6 @@ import type { Run } from './spark-artifacts.ts';
 const root = resolve(import.meta.dirname, '..');
 const program = 'dist/programs/cli/main.js';
 const WEBGPU = 'node_modules/webgpu';
-const PARQUET_WASM = 'node_modules/parquet-wasm';
 
 /**
  * Platforms of wheels by the folder of their files in the package webgpu. Of Linux: the oldest C library that
@@ -121,7 +120,6 @@ interface LockedPackage {
 function isRead(path: string, file: string, platform: string | undefined): boolean {
   if (file.includes('/node_modules')) return false;
   if (path === WEBGPU) return isOfPlatform(file, platform);
-  if (path === PARQUET_WASM && /^\/(bundler|esm)\b/.test(file)) return false;
   if (unread.test(file) && !/licen[cs]e/i.test(file)) return false;
   return true;
 }

@@ -128,14 +128,14 @@ describe('the package', () => {
     expect(links.filter(({ target }) => !existsSync(join(installed, target)))).toEqual([]);
   });
 
-  it('takes less than 55 MB with all that it needs', () => {
+  it('takes less than 41 MB with all that it needs', () => {
     for (const optional of ['webgpu', 'fastify']) expect(existsSync(join(modules, optional))).toBe(false);
     // In blocks of 4 KiB, as a disk keeps them.
     const bytes = globSync('**/*', { cwd: modules, withFileTypes: true }).reduce(
       (sum, entry) => sum + Math.ceil(statSync(join(entry.parentPath, entry.name)).size / 4096) * 4096,
       0,
     );
-    expect(bytes / 1e6).toBeLessThan(55);
+    expect(bytes / 1e6).toBeLessThan(41);
   });
 });
 

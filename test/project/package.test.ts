@@ -31,10 +31,7 @@ describe('package.json', () => {
       'cli-table3', // tables on the terminal
       'flatbuffers', // Arrow's own dependency, held where its types are those of TypeScript 5.4
       'hyparquet', // Parquet footers, decoded
-      'liquidjs', // WGSL kernels as templates of their rank and variant
-      'parquet-wasm', // the default Parquet backend
       'parquetjs-lite', // the second Parquet backend
-      'pgsql-ast-parser', // expressions in SQL
       'picomatch', // patterns, as tinyglobby reads them
       'piscina', // worker-thread pools
       're2js', // regular expressions in linear time: those of JavaScript may take exponential time

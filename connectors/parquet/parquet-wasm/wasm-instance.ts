@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { compileFunction } from 'node:vm';
 
 export type ParquetWasm = typeof import('parquet-wasm/node');
 
-const require = createRequire(import.meta.url);
+/** Copies of the package's files that `npm run build` makes: users install no other builds of the package. */
+const scriptUrl = new URL('../generated/parquet_wasm.cjs', import.meta.url);
+const binaryUrl = new URL('../generated/parquet_wasm_bg.wasm', import.meta.url);
 /** Unused instances for the next files, until they are garbage collected. */
 const idle: WeakRef<WasmInstance>[] = [];
 const IDLE_INSTANCES = 4;
@@ -100,7 +100,6 @@ export function isTrap(error: unknown): boolean {
 }
 
 let source: string | undefined;
-let file: string | undefined;
 let compiled: WebAssembly.Module | undefined;
 
 /**
@@ -115,24 +114,15 @@ const assembly = Object.create(WebAssembly, {
   },
 }) as typeof WebAssembly;
 
-/** A stand-in for `require`, which the package calls only for `fs`, to read its module. */
-const requireOnce = (name: string): unknown =>
-  name === 'fs' && compiled !== undefined ? { readFileSync: () => new Uint8Array(0) } : require(name);
+/** A stand-in for `require`, which the package calls only for `fs`, to read its WebAssembly. */
+const requireFs = () => ({
+  readFileSync: () => (compiled === undefined ? readFileSync(binaryUrl) : new Uint8Array(0)),
+});
 
 /** Runs the package's CommonJS file again, with new variables and memory. */
 function load(onTrap: (error: unknown) => void): ParquetWasm {
-  // Programs that bundle dependencies recognize this expression, and copy the file and its WebAssembly.
-  file ??= fileURLToPath(import.meta.resolve('parquet-wasm/node'));
-  source ??= readFileSync(file, 'utf8');
-  const parameters = [
-    'exports',
-    'require',
-    'module',
-    '__filename',
-    '__dirname',
-    'queueMicrotask',
-    'WebAssembly',
-  ];
+  source ??= readFileSync(scriptUrl, 'utf8');
+  const parameters = ['exports', 'require', 'module', '__dirname', 'queueMicrotask', 'WebAssembly'];
   const module: { exports: unknown } = { exports: {} };
   const guardedQueue = (callback: () => void) =>
     queueMicrotask(() => {
@@ -142,12 +132,11 @@ function load(onTrap: (error: unknown) => void): ParquetWasm {
         onTrap(error);
       }
     });
-  compileFunction(source, parameters, { filename: file })(
+  compileFunction(source, parameters, { filename: fileURLToPath(scriptUrl) })(
     module.exports,
-    requireOnce,
+    requireFs,
     module,
-    file,
-    dirname(file),
+    '.',
     guardedQueue,
     assembly,
   );
