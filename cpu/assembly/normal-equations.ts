@@ -14,7 +14,7 @@
  * The order of additions depends only on the order of the ratings. With weights w and targets t (gram.ts):
  * A = Σ w θ_v θ_vᵀ and b = Σ t θ_v.
  */
-import { VECTOR, WORD, indexAt, multiplyAdd } from './simd';
+import { VECTOR, WORD, indexAt, multiplyAdd, multiplySubtract } from './simd';
 import { RowProblem, gatheredOf, sumsOf, vectorsOf } from './solve/problem';
 import { clear } from './vectors';
 
@@ -25,16 +25,18 @@ export const TILE_ROWS: i32 = 32;
 export const PART_RATINGS: i32 = 1024;
 
 /**
- * target[0..3, 0..7] (+)= Σ over `count` rows of left[0..3]ᵀ right[0..7]. `left`, `right` and `target` have
- * rows of `rowBytes` bytes. If `accumulate` is false, the target is overwritten.
+ * target[0..3] (+)= Σ over `count` rows of left[0..3]ᵀ right, or -= with `subtract`, for rows of 32 bytes. `left`,
+ * `right` and `target` have rows of `rowBytes` bytes. If `accumulate` is false, the target is overwritten.
  */
-export function multiplyBlock(
+@inline
+export function updateBlock<T>(
   left: usize,
   right: usize,
   rowBytes: usize,
   count: i32,
   target: usize,
   accumulate: bool,
+  subtract: bool,
 ): void {
   const target1 = target + rowBytes;
   const target2 = target1 + rowBytes;
@@ -60,18 +62,18 @@ export function multiplyBlock(
   for (let k = 0; k < count; k++) {
     const right0 = v128.load(right);
     const right1 = v128.load(right, 16);
-    let element = v128.load32_splat(left);
-    sum00 = multiplyAdd(element, right0, sum00);
-    sum01 = multiplyAdd(element, right1, sum01);
-    element = v128.load32_splat(left, 4);
-    sum10 = multiplyAdd(element, right0, sum10);
-    sum11 = multiplyAdd(element, right1, sum11);
-    element = v128.load32_splat(left, 8);
-    sum20 = multiplyAdd(element, right0, sum20);
-    sum21 = multiplyAdd(element, right1, sum21);
-    element = v128.load32_splat(left, 12);
-    sum30 = multiplyAdd(element, right0, sum30);
-    sum31 = multiplyAdd(element, right1, sum31);
+    let element = v128.load_splat<T>(left);
+    sum00 = addOrSubtract<T>(element, right0, sum00, subtract);
+    sum01 = addOrSubtract<T>(element, right1, sum01, subtract);
+    element = v128.load_splat<T>(left, sizeof<T>());
+    sum10 = addOrSubtract<T>(element, right0, sum10, subtract);
+    sum11 = addOrSubtract<T>(element, right1, sum11, subtract);
+    element = v128.load_splat<T>(left, 2 * sizeof<T>());
+    sum20 = addOrSubtract<T>(element, right0, sum20, subtract);
+    sum21 = addOrSubtract<T>(element, right1, sum21, subtract);
+    element = v128.load_splat<T>(left, 3 * sizeof<T>());
+    sum30 = addOrSubtract<T>(element, right0, sum30, subtract);
+    sum31 = addOrSubtract<T>(element, right1, sum31, subtract);
     left += rowBytes;
     right += rowBytes;
   }
@@ -83,6 +85,23 @@ export function multiplyBlock(
   v128.store(target2, sum21, 16);
   v128.store(target3, sum30);
   v128.store(target3, sum31, 16);
+}
+
+@inline
+function addOrSubtract<T>(a: v128, b: v128, sum: v128, subtract: bool): v128 {
+  return subtract ? multiplySubtract<T>(a, b, sum) : multiplyAdd<T>(a, b, sum);
+}
+
+/** target[0..3, 0..7] (+)= Σ over `count` rows of left[0..3]ᵀ right[0..7]. */
+export function multiplyBlock(
+  left: usize,
+  right: usize,
+  rowBytes: usize,
+  count: i32,
+  target: usize,
+  accumulate: bool,
+): void {
+  updateBlock<f32>(left, right, rowBytes, count, target, accumulate, false);
 }
 
 /**

@@ -12,36 +12,16 @@ export const WORD: usize = 4;
 
 /** a * b + c */
 @inline
-export function multiplyAdd(a: v128, b: v128, c: v128): v128 {
-  if (ASC_FEATURE_RELAXED_SIMD) return f32x4.relaxed_madd(a, b, c);
-  return f32x4.add(c, f32x4.mul(a, b));
+export function multiplyAdd<T = f32>(a: v128, b: v128, c: v128): v128 {
+  if (ASC_FEATURE_RELAXED_SIMD) return v128.relaxed_madd<T>(a, b, c);
+  return v128.add<T>(c, v128.mul<T>(a, b));
 }
 
 /** c - a * b */
 @inline
-export function multiplySubtract(a: v128, b: v128, c: v128): v128 {
-  if (ASC_FEATURE_RELAXED_SIMD) return f32x4.relaxed_nmadd(a, b, c);
-  return f32x4.sub(c, f32x4.mul(a, b));
-}
-
-/** a * b + c in float64 */
-@inline
-export function multiplyAddDouble(a: v128, b: v128, c: v128): v128 {
-  if (ASC_FEATURE_RELAXED_SIMD) return f64x2.relaxed_madd(a, b, c);
-  return f64x2.add(c, f64x2.mul(a, b));
-}
-
-/** c - a * b in float64 */
-@inline
-export function multiplySubtractDouble(a: v128, b: v128, c: v128): v128 {
-  if (ASC_FEATURE_RELAXED_SIMD) return f64x2.relaxed_nmadd(a, b, c);
-  return f64x2.sub(c, f64x2.mul(a, b));
-}
-
-/** v0 + v1 of float64 */
-@inline
-export function sumLanesDouble(v: v128): f64 {
-  return f64x2.extract_lane(v, 0) + f64x2.extract_lane(v, 1);
+export function multiplySubtract<T = f32>(a: v128, b: v128, c: v128): v128 {
+  if (ASC_FEATURE_RELAXED_SIMD) return v128.relaxed_nmadd<T>(a, b, c);
+  return v128.sub<T>(c, v128.mul<T>(a, b));
 }
 
 /** (v0 + v1) + (v2 + v3) */

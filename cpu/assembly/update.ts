@@ -85,7 +85,7 @@ function exactShift(row: RowProblem): f32 {
   const trial = gatheredOf(matrix, size);
   memory.copy(trial, matrix, (size * size) >> 2);
   addDiagonal(trial, size, row.rank, row.shift);
-  return factor(trial, size, vectorsOf(matrix, size) + size) ? row.shift : least;
+  return factor<f32>(trial, size, vectorsOf(matrix, size) + size, 0) ? row.shift : least;
 }
 
 /**

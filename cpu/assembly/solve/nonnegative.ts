@@ -22,9 +22,9 @@
  * A row becomes NaN if the second method needs more than about 3 f + 20 steps, for f features. Each retreat is
  * a step.
  */
-import { VECTOR, WORD, multiplyAddDouble } from '../simd';
+import { VECTOR, WORD, multiplyAdd } from '../simd';
 import { allFinite } from '../vectors';
-import { solveCholeskyDouble } from './cholesky-double';
+import { solvePivots } from './cholesky';
 
 /**
  * Solves and checks the equations of a passive set P: the features that may differ from zero. The others are zero.
@@ -164,7 +164,7 @@ export function solvePassive(matrix: usize, size: usize, rank: i32, bias: usize,
     store<f64>(floors + at, DEPENDENT * <f64>load<f32>(row + i * WORD));
     store<f64>(solution + at, <f64>load<f32>(bias + i * WORD));
   }
-  solveCholeskyDouble(system, stride, floors, inverse, solution);
+  solvePivots(system, stride, floors, inverse, solution);
   memory.fill(work, 0, 2 * size);
   for (let a = 0; a < count; a++) {
     store<f64>(
@@ -193,10 +193,10 @@ export function findGradient(matrix: usize, size: usize, bias: usize, count: i32
       const factor = v128.load64_splat(solution + ((<usize>a) << 3));
       const left = v128.load(row);
       const right = v128.load(row, 16);
-      sum0 = multiplyAddDouble(factor, f64x2.promote_low_f32x4(left), sum0);
-      sum1 = multiplyAddDouble(factor, f64x2.promote_low_f32x4(upperHalf(left)), sum1);
-      sum2 = multiplyAddDouble(factor, f64x2.promote_low_f32x4(right), sum2);
-      sum3 = multiplyAddDouble(factor, f64x2.promote_low_f32x4(upperHalf(right)), sum3);
+      sum0 = multiplyAdd<f64>(factor, f64x2.promote_low_f32x4(left), sum0);
+      sum1 = multiplyAdd<f64>(factor, f64x2.promote_low_f32x4(upperHalf(left)), sum1);
+      sum2 = multiplyAdd<f64>(factor, f64x2.promote_low_f32x4(right), sum2);
+      sum3 = multiplyAdd<f64>(factor, f64x2.promote_low_f32x4(upperHalf(right)), sum3);
     }
     const target = work + 2 * size + 2 * j;
     v128.store(target, sum0);
