@@ -158,7 +158,11 @@ await writeStructs('cpu/generated/structs.ts', [
   'cpu/assembly/solve/problem.ts',
   'cpu/assembly/solve/tiles.ts',
   'cpu/assembly/update.ts',
+  'cpu/assembly/search.ts',
   'cpu/assembly/lists.ts',
+  'cpu/assembly/top-n.ts',
+  'cpu/assembly/rank-listed.ts',
+  'cpu/assembly/sgd.ts',
 ]);
 await write(
   'cpu/generated/loading-wasm.ts',

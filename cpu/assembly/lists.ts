@@ -19,7 +19,7 @@
  *     found      {Uint32 column, Float32 upper bound}[room]
  */
 import { NONE, clearHeap, replaceRoot, sortHeap } from './heap';
-import { coarseProducts, isLeftOut, offer } from './search';
+import { Search, coarseProducts, isLeftOut, offer } from './search';
 import { multiplyAdd, sumLanes, sumLanesOfFour } from './simd';
 
 /**
@@ -315,18 +315,9 @@ export function sortList(scores: usize, items: usize, n: i32): void {
   sortHeap(scores, items, n);
 }
 
-/** Adds the rows of θ, of `count`, that are among the list's n best by exact score. */
-export function offerRows(
-  query: usize,
-  rank: i32,
-  rows: usize,
-  size: usize,
-  numbers: usize,
-  count: i32,
-  n: i32,
-  scores: usize,
-  items: usize,
-): void {
+/** Adds the rows of θ, of `count`, that are among the n best of a search by exact score. `numbers`: their items. */
+export function offerRows(address: usize, rows: usize, numbers: usize, count: i32): void {
+  const search = changetype<Search>(address);
   for (let row: usize = 0; row < <usize>count; row++)
-    offer(query, rows + row * size, rank, load<u32>(numbers + (row << 2)), 0, 0, 0, n, scores, items);
+    offer(search, rows + row * search.size, load<u32>(numbers + (row << 2)));
 }

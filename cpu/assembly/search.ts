@@ -48,27 +48,50 @@ export function isLeftOut(item: u32, left: usize, count: i32): bool {
   return low < count && load<u32>(left + ((<usize>low) << 2)) == item;
 }
 
+/**
+ * The arguments of a search. `size`, `width` and `stride`: bytes of a column of `exact` and of `coarse`, and of a
+ * row of `guide`.
+ */
+@unmanaged
+export class Search {
+  query: usize;
+  rank: i32;
+  exact: usize;
+  size: usize;
+  coarseQuery: usize;
+  coarse: usize;
+  width: usize;
+  bound: usize;
+  guide: usize;
+  stride: usize;
+  columns: i32;
+  left: usize;
+  leftCount: i32;
+  mask: usize;
+  /** The list: n entries each. */
+  n: i32;
+  scores: usize;
+  items: usize;
+}
+
 /** Computes the exact score of a column, and adds it to the list if it is among the n best. */
 @inline
-export function offer(
-  query: usize,
-  column: usize,
-  rank: i32,
-  item: u32,
-  left: usize,
-  leftCount: i32,
-  mask: usize,
-  n: i32,
-  scores: usize,
-  items: usize,
-): void {
-  if (mask != 0 && load<u8>(mask + <usize>item) == 0) return;
-  const value = score(query, column, rank);
+export function offer(search: Search, column: usize, item: u32): void {
+  if (search.mask != 0 && load<u8>(search.mask + <usize>item) == 0) return;
+  const value = score(search.query, column, search.rank);
+  const scores = search.scores;
   const worst = load<f32>(scores);
   if (!(value >= worst)) return;
   // An empty entry has the score -Infinity and is replaced by any other.
-  if (value == worst && (item > load<u32>(items) || value == -Infinity)) return;
-  if (!isLeftOut(item, left, leftCount)) replaceRoot(scores, items, n, value, item);
+  if (value == worst && (item > load<u32>(search.items) || value == -Infinity)) return;
+  if (!isLeftOut(item, search.left, search.leftCount)) replaceRoot(scores, search.items, search.n, value, item);
+}
+
+/** sum += the products of 16 numbers of 8 bits with numbers of 16 bits, `low` and `high`. */
+@inline
+function addProducts(sum: v128, bytes: v128, low: v128, high: v128): v128 {
+  const first = i32x4.dot_i16x8_s(i16x8.extend_low_i8x16_s(bytes), low);
+  return i32x4.add(sum, i32x4.add(first, i32x4.dot_i16x8_s(i16x8.extend_high_i8x16_s(bytes), high)));
 }
 
 /** x̂ᵀd̂ of four columns, as whole numbers that are multiples of step times the column's scale. */
@@ -82,38 +105,10 @@ export function coarseProducts(query: usize, column: usize, width: usize): v128 
   while (column < end) {
     const low = v128.load(query);
     const high = v128.load(query, 16);
-    let bytes = v128.load(column);
-    sum0 = i32x4.add(
-      sum0,
-      i32x4.add(
-        i32x4.dot_i16x8_s(i16x8.extend_low_i8x16_s(bytes), low),
-        i32x4.dot_i16x8_s(i16x8.extend_high_i8x16_s(bytes), high),
-      ),
-    );
-    bytes = v128.load(column + width);
-    sum1 = i32x4.add(
-      sum1,
-      i32x4.add(
-        i32x4.dot_i16x8_s(i16x8.extend_low_i8x16_s(bytes), low),
-        i32x4.dot_i16x8_s(i16x8.extend_high_i8x16_s(bytes), high),
-      ),
-    );
-    bytes = v128.load(column + 2 * width);
-    sum2 = i32x4.add(
-      sum2,
-      i32x4.add(
-        i32x4.dot_i16x8_s(i16x8.extend_low_i8x16_s(bytes), low),
-        i32x4.dot_i16x8_s(i16x8.extend_high_i8x16_s(bytes), high),
-      ),
-    );
-    bytes = v128.load(column + 3 * width);
-    sum3 = i32x4.add(
-      sum3,
-      i32x4.add(
-        i32x4.dot_i16x8_s(i16x8.extend_low_i8x16_s(bytes), low),
-        i32x4.dot_i16x8_s(i16x8.extend_high_i8x16_s(bytes), high),
-      ),
-    );
+    sum0 = addProducts(sum0, v128.load(column), low, high);
+    sum1 = addProducts(sum1, v128.load(column + width), low, high);
+    sum2 = addProducts(sum2, v128.load(column + 2 * width), low, high);
+    sum3 = addProducts(sum3, v128.load(column + 3 * width), low, high);
     query += 32;
     column += 16;
   }
@@ -122,28 +117,16 @@ export function coarseProducts(query: usize, column: usize, width: usize): v128 
 
 /**
  * Searches all columns. Returns the number of columns whose bounds were computed before the search ended.
- * `scores` and `items` have n entries each and are sorted at the end, best first.
+ * The list is sorted at the end, best first. `address`: see Search.
  */
-export function searchColumns(
-  query: usize,
-  rank: i32,
-  coarseQuery: usize,
-  width: usize,
-  bound: usize,
-  exact: usize,
-  size: usize,
-  coarse: usize,
-  guide: usize,
-  stride: usize,
-  columns: i32,
-  left: usize,
-  leftCount: i32,
-  mask: usize,
-  n: i32,
-  scores: usize,
-  items: usize,
-): i32 {
-  clearHeap(scores, items, n);
+export function searchColumns(address: usize): i32 {
+  const search = changetype<Search>(address);
+  const scores = search.scores;
+  const columns = search.columns;
+  const stride = search.stride;
+  const width = search.width;
+  const bound = search.bound;
+  clearHeap(scores, search.items, search.n);
   const slack = load<f32>(bound, 16);
   const base = load<f32>(bound) + slack;
   const length = load<f32>(bound, 4);
@@ -153,10 +136,10 @@ export function searchColumns(
   const bases = f32x4.splat(base);
   let column = 0;
   for (; column < columns; column += 4) {
-    const at = guide + ((<usize>column) << 2);
+    const at = search.guide + ((<usize>column) << 2);
     const worst = load<f32>(scores);
     if (base + length * load<f32>(at) < worst) break;
-    const products = coarseProducts(coarseQuery, coarse + <usize>column * width, width);
+    const products = coarseProducts(search.coarseQuery, search.coarse + <usize>column * width, width);
     let most = f32x4.add(bases, f32x4.mul(products, f32x4.mul(step, v128.load(at + 2 * stride))));
     most = f32x4.add(most, f32x4.mul(lengths, v128.load(at + stride)));
     most = f32x4.add(most, f32x4.mul(missing, v128.load(at)));
@@ -166,56 +149,22 @@ export function searchColumns(
     while (reach != 0) {
       const lane = <usize>ctz(reach);
       reach &= reach - 1;
-      offer(
-        query,
-        exact + (<usize>column + lane) * size,
-        rank,
-        load<u32>(at + 3 * stride + (lane << 2)),
-        left,
-        leftCount,
-        mask,
-        n,
-        scores,
-        items,
-      );
+      const item = load<u32>(at + 3 * stride + (lane << 2));
+      offer(search, search.exact + (<usize>column + lane) * search.size, item);
     }
   }
-  sortHeap(scores, items, n);
+  sortHeap(scores, search.items, search.n);
   return min(column, columns);
 }
 
 /** Searches only the `count` columns listed in `chosen` (Uint32[count]), by their exact scores. */
-export function searchChosen(
-  query: usize,
-  rank: i32,
-  exact: usize,
-  size: usize,
-  guide: usize,
-  stride: usize,
-  chosen: usize,
-  count: i32,
-  left: usize,
-  leftCount: i32,
-  mask: usize,
-  n: i32,
-  scores: usize,
-  items: usize,
-): void {
-  clearHeap(scores, items, n);
+export function searchChosen(address: usize, chosen: usize, count: i32): void {
+  const search = changetype<Search>(address);
+  const items = search.guide + 3 * search.stride;
+  clearHeap(search.scores, search.items, search.n);
   for (let k = 0; k < count; k++) {
     const column = <usize>load<u32>(chosen + ((<usize>k) << 2));
-    offer(
-      query,
-      exact + column * size,
-      rank,
-      load<u32>(guide + 3 * stride + (column << 2)),
-      left,
-      leftCount,
-      mask,
-      n,
-      scores,
-      items,
-    );
+    offer(search, search.exact + column * search.size, load<u32>(items + (column << 2)));
   }
-  sortHeap(scores, items, n);
+  sortHeap(search.scores, search.items, search.n);
 }

@@ -120,21 +120,34 @@ function adapt(
   store<f32>(columnSum, load<f32>(columnSum) + perFeature * sumLanes(columnSquares));
 }
 
+/** The factors that ratings update. */
+@unmanaged
+export class SgdSides {
+  rowFactors: usize;
+  columnFactors: usize;
+  size: usize;
+  /** The sums of AdaGrad; 0 without AdaGrad. */
+  rowSums: usize;
+  columnSums: usize;
+  steps: usize;
+}
+
 /** The common code of stepRows, with `adaptive` as a compile-time constant. */
 @inline
 function walkRows(
-  rowFactors: usize,
-  columnFactors: usize,
-  size: usize,
-  rowSums: usize,
-  columnSums: usize,
+  sides: SgdSides,
   offsets: usize,
   indices: usize,
   values: usize,
   rows: i32,
-  steps: usize,
   adaptive: bool,
 ): void {
+  const columnFactors = sides.columnFactors;
+  const size = sides.size;
+  const columnSums = sides.columnSums;
+  const steps = sides.steps;
+  let rowFactors = sides.rowFactors;
+  let rowSums = sides.rowSums;
   let rating = 0;
   const origin = load<i32>(offsets);
   for (let row = 0; row < rows; row++) {
@@ -154,39 +167,23 @@ function walkRows(
 
 /**
  * Updates the factors for all ratings of `rows` rows, in order. `offsets`, `indices` and `values` are as in
- * updateRows. `rowSums` and `columnSums`: the sums of AdaGrad, from the first of the rows on and from column 0
- * on; 0 without AdaGrad.
+ * updateRows. The factors and sums of rows start at the first of the rows.
  */
-export function stepRows(
-  rowFactors: usize,
-  columnFactors: usize,
-  size: usize,
-  rowSums: usize,
-  columnSums: usize,
-  offsets: usize,
-  indices: usize,
-  values: usize,
-  rows: i32,
-  steps: usize,
-): void {
-  if (rowSums)
-    walkRows(rowFactors, columnFactors, size, rowSums, columnSums, offsets, indices, values, rows, steps, true);
-  else walkRows(rowFactors, columnFactors, size, 0, 0, offsets, indices, values, rows, steps, false);
+export function stepRows(address: usize, offsets: usize, indices: usize, values: usize, rows: i32): void {
+  const sides = changetype<SgdSides>(address);
+  if (sides.rowSums) walkRows(sides, offsets, indices, values, rows, true);
+  else walkRows(sides, offsets, indices, values, rows, false);
 }
 
-/** Updates the factors for `count` ratings, in their order; the sums as in stepRows, from row 0 on. */
-export function stepRatings(
-  rowFactors: usize,
-  columnFactors: usize,
-  size: usize,
-  rowSums: usize,
-  columnSums: usize,
-  rows: usize,
-  columns: usize,
-  values: usize,
-  count: i32,
-  steps: usize,
-): void {
+/** Updates the factors for `count` ratings, in their order. */
+export function stepRatings(address: usize, rows: usize, columns: usize, values: usize, count: i32): void {
+  const sides = changetype<SgdSides>(address);
+  const rowFactors = sides.rowFactors;
+  const columnFactors = sides.columnFactors;
+  const size = sides.size;
+  const rowSums = sides.rowSums;
+  const columnSums = sides.columnSums;
+  const steps = sides.steps;
   for (let k = 0; k < count; k++) {
     const row = indexAt(rows, k);
     const column = indexAt(columns, k);

@@ -25,32 +25,41 @@ import { clearHeap, replaceRoot, sortHeap } from './heap';
 /** Columns of a column panel: one byte of the mask. */
 const COLUMNS: i32 = 8;
 
+/** A group of rows. `size`: bytes of a row or column in memory. work: 32 * rank + 128 bytes. */
+@unmanaged
+export class TopNRows {
+  size: usize;
+  rank: i32;
+  rows: i32;
+  n: i32;
+  rowPanels: usize;
+  thresholds: usize;
+  rowNorms: usize;
+  scores: usize;
+  items: usize;
+  /** The column panel, and one block of scores. */
+  work: usize;
+}
+
 /** Packs rows into panels and empties their heaps. */
-export function beginTopN(
-  rowFactors: usize,
-  size: usize,
-  rank: i32,
-  rows: i32,
-  n: i32,
-  rowPanels: usize,
-  thresholds: usize,
-  rowNorms: usize,
-  scores: usize,
-  items: usize,
-): void {
+export function beginTopN(address: usize, rowFactors: usize): void {
+  const group = changetype<TopNRows>(address);
+  const rank = group.rank;
+  const rows = group.rows;
+  const n = group.n;
   for (let row = 0; row < ((rows + 3) & ~3); row++) {
-    const source = rowFactors + <usize>row * size;
-    const target = rowPanels + (<usize>(row & ~3) * <usize>rank + <usize>(row & 3)) * 4;
+    const source = rowFactors + <usize>row * group.size;
+    const target = group.rowPanels + (<usize>(row & ~3) * <usize>rank + <usize>(row & 3)) * 4;
     let squares: f64 = 0;
     for (let k: usize = 0; k < <usize>rank; k++) {
       const value: f32 = row < rows ? load<f32>(source + (k << 2)) : 0;
       store<f32>(target + (k << 4), value);
       squares += <f64>value * <f64>value;
     }
-    store<f32>(rowNorms + ((<usize>row) << 2), <f32>sqrt(squares));
-    store<f32>(thresholds + ((<usize>row) << 2), row < rows ? -Infinity : Infinity);
+    store<f32>(group.rowNorms + ((<usize>row) << 2), <f32>sqrt(squares));
+    store<f32>(group.thresholds + ((<usize>row) << 2), row < rows ? -Infinity : Infinity);
     const heap = (<usize>row * <usize>n) << 2;
-    if (row < rows) clearHeap(scores + heap, items + heap, n);
+    if (row < rows) clearHeap(group.scores + heap, group.items + heap, n);
   }
 }
 
@@ -152,27 +161,25 @@ function enter(
 /**
  * Computes the scores of the columns first .. first + columns - 1 for all rows, and enters the best into the
  * heaps. `first` is a multiple of 8, and the columns' factors start at `columnFactors`. `mask`, `bounds` and
- * `order` are for these columns, or 0. work: 32 * rank + 128 bytes, for the column panel and one block of
- * scores.
+ * `order` are for these columns, or 0.
  */
 export function offerColumns(
-  rowPanels: usize,
-  rows: i32,
+  address: usize,
   columnFactors: usize,
-  size: usize,
-  rank: i32,
   first: u32,
   columns: i32,
   mask: usize,
-  n: i32,
-  thresholds: usize,
-  rowNorms: usize,
   bounds: usize,
   order: usize,
-  scores: usize,
-  items: usize,
-  work: usize,
 ): void {
+  const group = changetype<TopNRows>(address);
+  const size = group.size;
+  const rank = group.rank;
+  const rows = group.rows;
+  const n = group.n;
+  const thresholds = group.thresholds;
+  const rowNorms = group.rowNorms;
+  const work = group.work;
   const block = work + ((<usize>rank) << 5);
   for (let column = 0; column < columns; column += COLUMNS) {
     const count = min(columns - column, COLUMNS);
@@ -187,7 +194,8 @@ export function offerColumns(
         )
       )
         continue;
-      if (!scoreBlock(rowPanels + ((<usize>row * <usize>rank) << 2), work, rank, threshold, block)) continue;
+      const panel = group.rowPanels + ((<usize>row * <usize>rank) << 2);
+      if (!scoreBlock(panel, work, rank, threshold, block)) continue;
       for (let r = row; r < min(row + 4, rows); r++) {
         const left: u32 = mask ? load<u8>(mask + <usize>((column >> 3) * rows + r)) : 0;
         const heap = (<usize>r * <usize>n) << 2;
@@ -199,8 +207,8 @@ export function offerColumns(
           order ? order + ((<usize>column) << 2) : 0,
           count,
           threshold + at,
-          scores + heap,
-          items + heap,
+          group.scores + heap,
+          group.items + heap,
           n,
         );
       }
@@ -209,9 +217,10 @@ export function offerColumns(
 }
 
 /** Sorts every row's list, best first. */
-export function finishTopN(rows: i32, n: i32, scores: usize, items: usize): void {
-  for (let row = 0; row < rows; row++) {
-    const heap = (<usize>row * <usize>n) << 2;
-    sortHeap(scores + heap, items + heap, n);
+export function finishTopN(address: usize): void {
+  const group = changetype<TopNRows>(address);
+  for (let row = 0; row < group.rows; row++) {
+    const heap = (<usize>row * <usize>group.n) << 2;
+    sortHeap(group.scores + heap, group.items + heap, group.n);
   }
 }

@@ -1,6 +1,7 @@
 import { sharedArray } from '../../engine/partition.ts';
+import { ListedRows } from '../generated/structs.ts';
 import { SCRATCH_BYTES, type ScopeOf, type TaskHandler } from '../handler.ts';
-import { ScratchAddresses } from '../scratch.ts';
+import { ScratchAddresses, Struct } from '../scratch.ts';
 
 /** Most rows in a group; the rows of a group share one pass over the columns. */
 const GROUP_ROWS = 512;
@@ -85,6 +86,7 @@ class Ranking {
   readonly #rows;
   readonly #columns;
   readonly #at;
+  readonly #group: number;
   #entries: readonly Entry[] = [];
 
   constructor(scope: ScopeOf<'rank-listed'>) {
@@ -94,6 +96,7 @@ class Ranking {
     const addresses = new ScratchAddresses(scope.scratch);
     const { take } = addresses;
     const { rank } = scope.params;
+    this.#group = take(ListedRows.bytes);
     this.#at = {
       scores: take(4 * GROUP_LISTED),
       listed: take(4 * GROUP_LISTED),
@@ -111,22 +114,23 @@ class Ranking {
     };
     if (addresses.bytes > SCRATCH_BYTES)
       throw new Error('the scratch memory is too small for a group of rows');
+    new Struct(scope.memory, this.#group, ListedRows).set({
+      ...this.#at,
+      size: 4 * this.#columns.stride,
+      rank,
+    });
   }
 
   /** Lists the columns of the entries, best first. */
   list(entries: readonly Entry[], indices: Uint32Array): void {
     const { kernels } = this.#scope;
-    const { scores, listed, counts, ties } = this.#at;
     const { starts, ends } = this.#slots();
     let start = 0;
     entries.forEach(({ row, from, to }, e) => {
       const n = to - from;
-      const [list, columns] = [scores + 4 * start, listed + 4 * start];
-      kernels.beginList(list, columns, n);
-      this.#score(row, indices, from, to, (newScores, newColumns, count) =>
-        kernels.enterListed(list, columns, n, newScores, newColumns, count),
-      );
-      kernels.finishList(list, columns, counts + 16 * start, ties + 4 * start, n);
+      kernels.beginList(this.#group, start, n);
+      this.#score(row, indices, from, to, (count) => kernels.enterListed(this.#group, start, n, count));
+      kernels.finishList(this.#group, start, n);
       starts[e] = start;
       ends[e] = start += n;
     });
@@ -138,39 +142,21 @@ class Ranking {
    * whose listed columns have all stopped are skipped.
    */
   countAll(): void {
-    const {
-      kernels,
-      params: { rank, depth = 2 ** 31 - 1 },
-    } = this.#scope;
-    const { scores, counts, ties, starts, ends, lows, norms, bounds, rowPanels, work } = this.#at;
+    const { kernels, params } = this.#scope;
+    const { depth = 2 ** 31 - 1 } = params;
     const { pointer, rows, stride } = this.#columns;
     let packed = this.#pack(this.#entries);
     for (let first = 0; first < rows && !this.#scope.cancelled(); first += TILE_COLUMNS) {
-      const left = kernels.shortenLists(packed.length, starts, ends, lows, scores, counts, depth);
+      const left = kernels.shortenLists(this.#group, packed.length, depth);
       if (left === 0) return;
       if (left < REPACKED * packed.length) {
         packed = this.#pack(packed);
-        kernels.shortenLists(packed.length, starts, ends, lows, scores, counts, depth);
+        kernels.shortenLists(this.#group, packed.length, depth);
       }
       const columns = Math.min(TILE_COLUMNS, rows - first);
-      kernels.boundColumns(pointer + 4 * stride * first, 4 * stride, rank, columns, ROUNDING, bounds);
-      kernels.countColumns(
-        rowPanels,
-        packed.length,
-        pointer + 4 * stride * first,
-        4 * stride,
-        rank,
-        columns,
-        norms,
-        bounds,
-        lows,
-        starts,
-        ends,
-        scores,
-        counts,
-        ties,
-        work,
-      );
+      const factors = pointer + 4 * stride * first;
+      kernels.boundColumns(this.#group, factors, columns, ROUNDING);
+      kernels.countColumns(this.#group, packed.length, factors, columns);
     }
   }
 
@@ -179,19 +165,15 @@ class Ranking {
    * front. Returns their entries.
    */
   #pack(entries: readonly Entry[]): readonly Entry[] {
-    const {
-      kernels,
-      params: { rank },
-    } = this.#scope;
+    const { kernels } = this.#scope;
     const { starts, ends, lows } = this.#slots();
     const left = entries.filter((_, e) => ends[e] > starts[e]);
     const kept = entries.flatMap((_, e) => (ends[e] > starts[e] ? [e] : []));
     left.forEach(({ row }, e) => {
       [starts[e], ends[e]] = [starts[kept[e]], ends[kept[e]]];
-      kernels.packRow(this.#rowAt(row), rank, this.#at.rowPanels, this.#at.norms, e);
+      kernels.packRow(this.#group, this.#rowAt(row), e);
     });
-    for (let e = left.length; e % 4 !== 0; e++)
-      kernels.packRow(0, rank, this.#at.rowPanels, this.#at.norms, e);
+    for (let e = left.length; e % 4 !== 0; e++) kernels.packRow(this.#group, 0, e);
     lows.fill(Infinity, left.length);
     return left;
   }
@@ -214,14 +196,13 @@ class Ranking {
       offsets: Int32Array;
       indices: Uint32Array;
     };
-    const { scores, counts, ties } = this.#at;
     const { starts, ends } = this.#slots();
     let bytes = 0;
     this.#entries.forEach(({ row }, e) => {
       const [from, to] = [offsets[row], offsets[row + 1]];
       bytes += 4 * (to - from);
-      this.#score(row, indices, from, to, (newScores, _, count) =>
-        kernels.discountListed(newScores, count, starts[e], ends[e], scores, counts, ties),
+      this.#score(row, indices, from, to, (count) =>
+        kernels.discountListed(this.#group, count, starts[e], ends[e]),
       );
     });
     return bytes;
@@ -244,38 +225,18 @@ class Ranking {
   }
 
   /**
-   * Computes the scores of a row's distinct columns in entries [from, to) of a block, and passes them to
-   * `use` in chunks.
+   * Computes the scores of a row's distinct columns in entries [from, to) of a block, as new columns, and
+   * calls `use` with their number, in chunks.
    */
-  #score(
-    row: number,
-    indices: Uint32Array,
-    from: number,
-    to: number,
-    use: (scores: number, columns: number, count: number) => void,
-  ): void {
-    const {
-      kernels,
-      memory,
-      params: { rank },
-    } = this.#scope;
-    const { newColumns, newScores, work } = this.#at;
-    const chunk = new Uint32Array(memory.buffer, newColumns, CHUNK);
+  #score(row: number, indices: Uint32Array, from: number, to: number, use: (count: number) => void): void {
+    const { kernels, memory } = this.#scope;
+    const chunk = new Uint32Array(memory.buffer, this.#at.newColumns, CHUNK);
     for (let next = from; next < to;) {
       let count = 0;
       for (; next < to && count < CHUNK; next++)
         if (next === from || indices[next] !== indices[next - 1]) chunk[count++] = indices[next];
-      kernels.scoreListed(
-        this.#rowAt(row),
-        rank,
-        this.#columns.pointer,
-        4 * this.#columns.stride,
-        newColumns,
-        count,
-        work,
-        newScores,
-      );
-      use(newScores, newColumns, count);
+      kernels.scoreListed(this.#group, this.#rowAt(row), this.#columns.pointer, count);
+      use(count);
     }
   }
 

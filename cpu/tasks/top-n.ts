@@ -1,6 +1,8 @@
 import { UsageError } from '../../engine/errors.ts';
 import { type Partition, sharedArray } from '../../engine/partition.ts';
+import { TopNRows } from '../generated/structs.ts';
 import { type MatrixView, type TaskHandler, type TaskScope } from '../handler.ts';
+import { Struct } from '../scratch.ts';
 
 /**
  * Most rows that share one pass over the columns, and the number of columns in a tile, for which a kernel is
@@ -59,9 +61,10 @@ function layout(scope: TaskScope, rank: number, groupRows: number, n: number) {
   const rowNorms = thresholds + 4 * GROUP_ROWS;
   const bounds = rowNorms + 4 * GROUP_ROWS;
   const order = bounds + TILE_COLUMNS / 2;
-  const work = order + 4 * TILE_COLUMNS;
+  const group = order + 4 * TILE_COLUMNS;
+  const work = group + TopNRows.bytes;
   const rowPanels = work + 32 * rank + 128;
-  return { scores, items, mask, thresholds, rowNorms, bounds, order, work, rowPanels };
+  return { scores, items, mask, thresholds, rowNorms, bounds, order, group, work, rowPanels };
 }
 
 interface Search {
@@ -81,41 +84,18 @@ function offerAll(search: Search, row: number, rows: number): void {
   const { scope, at, rank, n, rowFactors, columnFactors } = search;
   const { kernels } = scope;
   const size = rowFactors.stride * 4;
-  kernels.beginTopN(
-    rowFactors.pointer + row * size,
-    size,
-    rank,
-    rows,
-    n,
-    at.rowPanels,
-    at.thresholds,
-    at.rowNorms,
-    at.scores,
-    at.items,
-  );
+  const { rowPanels, thresholds, rowNorms, scores, items, work } = at;
+  const { address } = new Struct(scope.memory, at.group, TopNRows).set({
+    ...{ size, rank, rows, n },
+    ...{ rowPanels, thresholds, rowNorms, scores, items, work },
+  });
+  kernels.beginTopN(address, rowFactors.pointer + row * size);
   for (let first = 0; first < columnFactors.rows && !scope.cancelled(); first += TILE_COLUMNS) {
     const columns = Math.min(TILE_COLUMNS, columnFactors.rows - first);
-    const tile = placeTile(search, first, columns);
-    kernels.offerColumns(
-      at.rowPanels,
-      rows,
-      columnFactors.pointer + first * size,
-      size,
-      rank,
-      first,
-      columns,
-      tile.mask,
-      n,
-      at.thresholds,
-      at.rowNorms,
-      tile.bounds,
-      tile.order,
-      at.scores,
-      at.items,
-      at.work,
-    );
+    const { mask, bounds, order } = placeTile(search, first, columns);
+    kernels.offerColumns(address, columnFactors.pointer + first * size, first, columns, mask, bounds, order);
   }
-  kernels.finishTopN(rows, n, at.scores, at.items);
+  kernels.finishTopN(address);
 }
 
 /**

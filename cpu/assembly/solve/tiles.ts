@@ -11,7 +11,7 @@
  * row's, so a row of a million ratings has no chain of a million roundings.
  */
 import { VECTOR, indexAt, multiplyAdd, sumLanesOfFour } from '../simd';
-import { CURVATURE, PRODUCT } from './passes';
+import { CURVATURE, PRODUCT, RESIDUAL } from './passes';
 import { PROBLEM_BYTES, RowProblem } from './problem';
 
 /** The ratings of a group's rows, row by row: the 16-bit number of θ_v in its tile, and r_uv. */
@@ -178,25 +178,32 @@ function addListed(list: usize, count: i32, size: usize, y: usize, sums: usize):
 }
 
 /**
- * The common code of addResiduals, addProducts and addSquares, with `residual` and `added` as compile-time
- * constants. Returns `along` plus a sum in four lanes: Σ r t if `residual`, Σ t² if not `added`, where t =
- * θᵀp.
+ * One pass of a row over `count` > 0 of its ratings, all in one tile; `which` is a compile-time constant:
+ *
+ *     RESIDUAL     r += Σ (r_uv - θᵀx) θ, s += Σ θ if the row has s, and lanes += Σ r_uv θᵀx
+ *     PRODUCT      q += Σ (θᵀp) θ
+ *     CURVATURE    lanes += Σ (θᵀp)²
+ *
+ * `locals`: the numbers of the ratings' θ within the tile. `values` may be read up to 12 bytes past the last
+ * rating. work: 256 bytes, followed by a row of zeros.
  */
 @inline
-function pass(
+function passRatings(
+  row: RowProblem,
+  which: i32,
   tile: usize,
-  size: usize,
   locals: usize,
   values: usize,
   count: i32,
-  p: usize,
-  y: usize,
-  sums: usize,
   work: usize,
-  residual: bool,
-  added: bool,
-  along: v128,
-): v128 {
+): void {
+  const size = row.size;
+  const residual = which == RESIDUAL;
+  const added = which != CURVATURE;
+  const p = residual ? row.x : row.p;
+  const y = residual ? row.r : row.q;
+  const sums: usize = residual ? row.sums : 0;
+  let along = row.lanes;
   const zeros = work + LIST;
   while (count > 0) {
     const listed = min(count, LISTED);
@@ -249,53 +256,19 @@ function pass(
     if (added) addListed(work, listed, size, y, sums);
     count -= listed;
   }
-  return along;
+  if (which != PRODUCT) row.lanes = along;
 }
 
-/**
- * y += Σ (r - θᵀp) θ over `count` > 0 ratings, and if `sums` is not 0, also sums += Σ θ. `locals`: the
- * numbers of the ratings' θ within the tile. Returns `along` plus Σ r θᵀp, in four lanes. `values` may be
- * read up to 12 bytes past the last rating. work: 256 bytes, followed by a row of zeros.
- */
-function addResiduals(
-  tile: usize,
-  size: usize,
-  locals: usize,
-  values: usize,
-  count: i32,
-  p: usize,
-  y: usize,
-  sums: usize,
-  work: usize,
-  along: v128,
-): v128 {
-  return pass(tile, size, locals, values, count, p, y, sums, work, true, true, along);
+function passResiduals(row: RowProblem, tile: usize, locals: usize, values: usize, count: i32, work: usize): void {
+  passRatings(row, RESIDUAL, tile, locals, values, count, work);
 }
 
-/** y += Σ (θᵀp) θ */
-function addProducts(
-  tile: usize,
-  size: usize,
-  locals: usize,
-  count: i32,
-  p: usize,
-  y: usize,
-  work: usize,
-): void {
-  pass(tile, size, locals, 0, count, p, y, 0, work, false, true, f32x4.splat(0));
+function passProducts(row: RowProblem, tile: usize, locals: usize, count: i32, work: usize): void {
+  passRatings(row, PRODUCT, tile, locals, 0, count, work);
 }
 
-/** Returns `sum` plus Σ (θᵀp)², in four lanes. */
-function addSquares(
-  tile: usize,
-  size: usize,
-  locals: usize,
-  count: i32,
-  p: usize,
-  work: usize,
-  sum: v128,
-): v128 {
-  return pass(tile, size, locals, 0, count, p, 0, 0, work, false, false, sum);
+function passSquares(row: RowProblem, tile: usize, locals: usize, count: i32, work: usize): void {
+  passRatings(row, CURVATURE, tile, locals, 0, count, work);
 }
 
 /**
@@ -376,9 +349,9 @@ export function passTiles(group: usize, problems: usize, pass: i32, from: i32, t
         const row = changetype<RowProblem>(problem);
         const local = tiles.locals + ((<usize>first) << 1);
         const rating = tiles.ratings + ((<usize>first) << 2);
-        if (pass == PRODUCT) addProducts(tile, size, local, count, row.p, row.q, work);
-        else if (pass == CURVATURE) row.lanes = addSquares(tile, size, local, count, row.p, work, row.lanes);
-        else row.lanes = addResiduals(tile, size, local, rating, count, row.x, row.r, row.sums, work, row.lanes);
+        if (pass == PRODUCT) passProducts(row, tile, local, count, work);
+        else if (pass == CURVATURE) passSquares(row, tile, local, count, work);
+        else passResiduals(row, tile, local, rating, count, work);
       }
       start += 4;
       problem += PROBLEM_BYTES;

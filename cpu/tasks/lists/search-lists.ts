@@ -1,7 +1,7 @@
 import { UsageError } from '../../../engine/errors.ts';
 import { sharedArray } from '../../../engine/partition.ts';
 import type { ListSearch } from '../../../operators/tasks/tasks.ts';
-import { Scan } from '../../generated/structs.ts';
+import { Scan, Search } from '../../generated/structs.ts';
 import {
   type MatrixView,
   STRIDE_STEP,
@@ -98,6 +98,7 @@ function listScratch(scope: TaskScope<ListSearch>, rowStride: number, lists: num
     table: take(64 * Math.ceil(rank / 16)),
     bound: take(24),
     scan: take(Scan.bytes),
+    search: take(Search.bytes),
     starts: take(4 * (lists + 1)),
     scores: take(4 * n),
     items: take(4 * n),
@@ -370,23 +371,21 @@ class ListSearcher {
     const at = this.#at;
     const rows = new Float32Array(memory.buffer, at.rows, ROWS * this.#rowStride);
     const numbers = new Uint32Array(memory.buffer, at.rowItems, ROWS);
+    const search = new Struct(memory, at.search, Search).clear().set({
+      query: at.query,
+      rank: params.rank,
+      size: 4 * this.#rowStride,
+      n: params.n,
+      scores: at.scores,
+      items: at.items,
+    });
     for (let first = 0; first < chosen.length; first += ROWS) {
       const count = Math.min(ROWS, chosen.length - first);
       for (let row = 0; row < count; row++) {
         numbers[row] = chosen[first + row];
         this.#read(numbers[row], rows, row * this.#rowStride);
       }
-      kernels.offerRows(
-        at.query,
-        params.rank,
-        at.rows,
-        4 * this.#rowStride,
-        at.rowItems,
-        count,
-        params.n,
-        at.scores,
-        at.items,
-      );
+      kernels.offerRows(search.address, at.rows, at.rowItems, count);
     }
   }
 }

@@ -1,13 +1,8 @@
 import { UsageError } from '../../../engine/errors.ts';
 import { fallingOrder } from '../../../engine/numbers/falling-order.ts';
-import {
-  type MatrixView,
-  type ScopeOf,
-  type TaskHandler,
-  type TaskScope,
-  SCRATCH_BYTES,
-} from '../../handler.ts';
-import { ScratchAddresses } from '../../scratch.ts';
+import { Search } from '../../generated/structs.ts';
+import { type ScopeOf, type TaskHandler, type TaskScope, SCRATCH_BYTES } from '../../handler.ts';
+import { ScratchAddresses, Struct } from '../../scratch.ts';
 
 /** Largest number in the rounded query x̂. With |d̂| <= 127, sums over the features then fit 32 bits. */
 const MOST_QUERY = 16_383;
@@ -34,7 +29,10 @@ export const search: TaskHandler<'search'> = (scope) => {
 type Found = { readonly items: readonly number[]; readonly scores: readonly number[] };
 type Searched = ScopeOf<'search'>['params']['searches'][number];
 
-/** Searches for one query. */
+/**
+ * Searches for one query. `rows`: the number of columns whose bounds were computed, or of the items `allowed`,
+ * whose columns alone are then searched.
+ */
 export function searchOne(scope: TaskScope<Searched>): { readonly rows: number; readonly found: Found } {
   const { query, n, left, allowed } = scope.params;
   const { buffer } = scope.memory;
@@ -46,8 +44,39 @@ export function searchOne(scope: TaskScope<Searched>): { readonly rows: number; 
   new Float32Array(buffer, at.query, exact.columns).set(query);
   new Uint32Array(buffer, at.left, left.length).set(left);
   if (mask !== undefined) new Uint8Array(buffer, at.mask, mask.length).set(mask);
-  const index = { exact, coarse, guide, width };
-  const rows = allowed === undefined ? searchAll(scope, at, index) : searchChosen(scope, at, index, allowed);
+  const search = new Struct(scope.memory, at.search, Search).set({
+    query: at.query,
+    rank: exact.columns,
+    exact: exact.pointer,
+    size: 4 * exact.stride,
+    coarseQuery: at.coarse,
+    coarse: coarse.pointer,
+    width,
+    bound: at.bound,
+    guide: guide.pointer,
+    stride: 4 * guide.stride,
+    columns: exact.rows,
+    left: at.left,
+    leftCount: left.length,
+    mask: at.mask,
+    n,
+    scores: at.scores,
+    items: at.items,
+  });
+  let rows = allowed?.length ?? 0;
+  if (allowed === undefined) {
+    // An item's exact score is computed only if its bound, from 8-bit numbers, is high enough.
+    const center = scope.matrix('center');
+    const centers = new Float32Array(buffer, center.pointer, center.rows * center.stride);
+    const x = new Float32Array(buffer, at.query, exact.columns);
+    const bound = new Float32Array(buffer, at.bound, 5);
+    bound.set(boundsOf(x, centers, center.stride, new Int16Array(buffer, at.coarse, width)));
+    rows = scope.kernels.searchColumns(search.address);
+  } else {
+    const places = new Uint32Array(buffer, guide.pointer + 16 * guide.stride, guide.stride);
+    new Uint32Array(buffer, at.chosen, rows).set(allowed.map((item) => places[item]));
+    scope.kernels.searchChosen(search.address, at.chosen, rows);
+  }
   const items = new Uint32Array(buffer, at.items, n);
   const scores = new Float32Array(buffer, at.scores, n);
   // Empty entries are last.
@@ -57,81 +86,6 @@ export function searchOne(scope: TaskScope<Searched>): { readonly rows: number; 
     rows,
     found: { items: Array.from(items.subarray(0, found)), scores: Array.from(scores.subarray(0, found)) },
   };
-}
-
-type Layout = ReturnType<typeof layout>;
-
-interface SearchIndex {
-  readonly exact: MatrixView;
-  readonly coarse: MatrixView;
-  readonly guide: MatrixView;
-  /** Number of 8-bit numbers of a column in `coarse`. */
-  readonly width: number;
-}
-
-/** Searches only the columns of the items `allowed`. Returns the number of these items. */
-function searchChosen(
-  { kernels, memory, params }: TaskScope<Searched>,
-  at: Layout,
-  { exact, guide }: SearchIndex,
-  allowed: readonly number[],
-): number {
-  const places = new Uint32Array(memory.buffer, guide.pointer + 16 * guide.stride, guide.stride);
-  const chosen = new Uint32Array(memory.buffer, at.chosen, allowed.length);
-  for (let k = 0; k < allowed.length; k++) chosen[k] = places[allowed[k]];
-  kernels.searchChosen(
-    at.query,
-    exact.columns,
-    exact.pointer,
-    4 * exact.stride,
-    guide.pointer,
-    4 * guide.stride,
-    at.chosen,
-    allowed.length,
-    at.left,
-    params.left.length,
-    at.mask,
-    params.n,
-    at.scores,
-    at.items,
-  );
-  return allowed.length;
-}
-
-/**
- * Searches all columns. A column's exact score is computed only if its bound, from 8-bit numbers, is high
- * enough. Returns the number of columns whose bounds were computed.
- */
-function searchAll(
-  scope: TaskScope<Searched>,
-  at: Layout,
-  { exact, coarse, guide, width }: SearchIndex,
-): number {
-  const { kernels, memory, params } = scope;
-  const center = scope.matrix('center');
-  const centers = new Float32Array(memory.buffer, center.pointer, center.rows * center.stride);
-  const x = new Float32Array(memory.buffer, at.query, exact.columns);
-  const bound = new Float32Array(memory.buffer, at.bound, 5);
-  bound.set(boundsOf(x, centers, center.stride, new Int16Array(memory.buffer, at.coarse, width)));
-  return kernels.searchColumns(
-    at.query,
-    exact.columns,
-    at.coarse,
-    width,
-    at.bound,
-    exact.pointer,
-    4 * exact.stride,
-    coarse.pointer,
-    guide.pointer,
-    4 * guide.stride,
-    exact.rows,
-    at.left,
-    params.left.length,
-    at.mask,
-    params.n,
-    at.scores,
-    at.items,
-  );
 }
 
 /**
@@ -151,6 +105,7 @@ function boundsOf(
   return [base, length, missing, step, slack * ROUND_UP];
 }
 
+/** Norms are multiplied by this factor, so that they are not too small after rounding to float32. */
 const ROUND_UP = 1 + 1e-6;
 
 /**
@@ -194,14 +149,7 @@ function layout(
     left,
     allowed,
     mask,
-  }: {
-    readonly rank: number;
-    readonly width: number;
-    readonly n: number;
-    readonly left: number;
-    readonly allowed: number;
-    readonly mask: number;
-  },
+  }: Readonly<Record<'rank' | 'width' | 'n' | 'left' | 'allowed' | 'mask', number>>,
 ) {
   const addresses = new ScratchAddresses(scope.scratch);
   const { take } = addresses;
@@ -209,6 +157,7 @@ function layout(
     query: take(4 * rank),
     coarse: take(2 * width),
     bound: take(20),
+    search: take(Search.bytes),
     scores: take(4 * n),
     items: take(4 * n),
     left: take(4 * left),
@@ -223,8 +172,6 @@ function layout(
     });
   return at;
 }
-
-/** Norms are multiplied by this factor, so that they are not too small after rounding to float32. */
 
 /**
  * Fills the search index of the item vectors: the vectors sorted by their distance from the mean, their 8-bit

@@ -1,5 +1,7 @@
 import type { Partition } from '../../../engine/partition.ts';
 import type { ScopeOf, TaskHandler } from '../../handler.ts';
+import { SgdSides } from '../../generated/structs.ts';
+import { Struct } from '../../scratch.ts';
 import { rowChunks, workspaceOf } from '../row-chunks.ts';
 
 /** Ratings in scratch at a time: few enough that their columns' vectors stay in the core's own cache, too. */
@@ -11,32 +13,23 @@ const COST_PER_RATING = 8e6 / CHUNK_RATINGS;
 /** See `sgd-block` of KernelTasks. */
 export const sgdBlock: TaskHandler<'sgd-block'> = (scope) => {
   const block = scope.partition('block');
-  const steps = writeSteps(scope);
+  const sides = writeSides(scope);
   const count =
-    block.layout === 'rating-list' ? stepList(scope, block, steps) : stepBlock(scope, block, steps);
+    block.layout === 'rating-list' ? stepList(scope, block, sides) : stepBlock(scope, block, sides);
   return { rows: count, bytesUp: (block.layout === 'rating-list' ? 12 : 8) * count };
 };
 
-function stepBlock(scope: ScopeOf<'sgd-block'>, block: Partition, steps: number): number {
+type Sides = Struct<typeof SgdSides>;
+
+function stepBlock(scope: ScopeOf<'sgd-block'>, block: Partition, sides: Sides): number {
   const { rowStart = 0 } = scope.params;
-  const [rows, columns] = [scope.matrix('rows'), scope.matrix('columns')];
-  const size = rows.stride * 4;
-  const [rowSums, columnSums] = sumsOf(scope);
+  const [rowFactors, rowSums] = [sides.get('rowFactors'), sides.get('rowSums')];
+  const size = sides.get('size');
   let count = 0;
   for (const chunk of rowChunks(scope, block, 0, block.rows, COST_PER_RATING, 1)) {
     const first = rowStart + chunk.row;
-    scope.kernels.stepRows(
-      rows.pointer + first * size,
-      columns.pointer,
-      size,
-      rowSums && rowSums + 4 * first,
-      columnSums,
-      chunk.offsets,
-      chunk.indices,
-      chunk.values,
-      chunk.rows,
-      steps,
-    );
+    sides.set({ rowFactors: rowFactors + first * size, rowSums: rowSums && rowSums + 4 * first });
+    scope.kernels.stepRows(sides.address, chunk.offsets, chunk.indices, chunk.values, chunk.rows);
     count += chunk.count;
   }
   return count;
@@ -46,12 +39,9 @@ function stepBlock(scope: ScopeOf<'sgd-block'>, block: Partition, steps: number)
  * Copies batches of ratings into scratch, in the order in which they are visited, and updates the factors
  * whenever scratch has CHUNK_RATINGS.
  */
-function stepList(scope: ScopeOf<'sgd-block'>, list: Partition, steps: number): number {
+function stepList(scope: ScopeOf<'sgd-block'>, list: Partition, sides: Sides): number {
   const { from = 0, to = 0, batch = 1 } = scope.params;
   const order = scope.partition('order').columns.order as Uint32Array;
-  const [rows, columns] = [scope.matrix('rows'), scope.matrix('columns')];
-  const size = rows.stride * 4;
-  const [rowSums, columnSums] = sumsOf(scope);
   const sources = ['rows', 'columns', 'values'].map(
     (name) => list.columns[name] as Uint32Array | Float32Array,
   );
@@ -72,28 +62,28 @@ function stepList(scope: ScopeOf<'sgd-block'>, list: Partition, steps: number): 
       targets.forEach((target, k) => target.set(sources[k].subarray(first, last), filled));
       filled += last - first;
     }
-    scope.kernels.stepRatings(
-      rows.pointer,
-      columns.pointer,
-      size,
-      rowSums,
-      columnSums,
-      rowsAt,
-      columnsAt,
-      valuesAt,
-      filled,
-      steps,
-    );
+    scope.kernels.stepRatings(sides.address, rowsAt, columnsAt, valuesAt, filled);
     count += filled;
   }
   return count;
 }
 
-/** Addresses of AdaGrad's sums; 0 without AdaGrad. */
-function sumsOf(scope: ScopeOf<'sgd-block'>): readonly [rowSums: number, columnSums: number] {
-  if (!scope.params.adaptive) return [0, 0];
-  return [scope.matrix('rowSums').pointer, scope.matrix('columnSums').pointer];
+/** Writes the arguments of the kernels; the rows are from row 0 on. */
+function writeSides(scope: ScopeOf<'sgd-block'>): Sides {
+  const [rows, columns] = [scope.matrix('rows'), scope.matrix('columns')];
+  const steps = writeSteps(scope);
+  const sums = (name: string) => (scope.params.adaptive ? scope.matrix(name).pointer : 0);
+  return new Struct(scope.memory, steps + STEPS_BYTES, SgdSides).set({
+    rowFactors: rows.pointer,
+    columnFactors: columns.pointer,
+    size: rows.stride * 4,
+    rowSums: sums('rowSums'),
+    columnSums: sums('columnSums'),
+    steps,
+  });
 }
+
+const STEPS_BYTES = 128;
 
 /**
  * Writes the vectors `steps` that cpu/assembly/sgd.ts reads. Returns their address.
