@@ -177,6 +177,7 @@ export function offerColumns(
   const rank = group.rank;
   const rows = group.rows;
   const n = group.n;
+  const rowPanels = group.rowPanels;
   const thresholds = group.thresholds;
   const rowNorms = group.rowNorms;
   const work = group.work;
@@ -194,7 +195,7 @@ export function offerColumns(
         )
       )
         continue;
-      const panel = group.rowPanels + ((<usize>row * <usize>rank) << 2);
+      const panel = rowPanels + ((<usize>row * <usize>rank) << 2);
       if (!scoreBlock(panel, work, rank, threshold, block)) continue;
       for (let r = row; r < min(row + 4, rows); r++) {
         const left: u32 = mask ? load<u8>(mask + <usize>((column >> 3) * rows + r)) : 0;
