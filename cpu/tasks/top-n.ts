@@ -85,10 +85,8 @@ function offerAll(search: Search, row: number, rows: number): void {
   const { kernels } = scope;
   const size = rowFactors.stride * 4;
   const { rowPanels, thresholds, rowNorms, scores, items, work } = at;
-  const { address } = new Struct(scope.memory, at.group, TopNRows).set({
-    ...{ size, rank, rows, n },
-    ...{ rowPanels, thresholds, rowNorms, scores, items, work },
-  });
+  const group = { size, rank, rows, n, rowPanels, thresholds, rowNorms, scores, items, work };
+  const { address } = new Struct(scope.memory, at.group, TopNRows).set(group);
   kernels.beginTopN(address, rowFactors.pointer + row * size);
   for (let first = 0; first < columnFactors.rows && !scope.cancelled(); first += TILE_COLUMNS) {
     const columns = Math.min(TILE_COLUMNS, columnFactors.rows - first);
