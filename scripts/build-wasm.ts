@@ -89,12 +89,12 @@ async function interfaceOf(name: string, { declarations }: Compiled): Promise<st
 const fieldBytes: Readonly<Record<string, number>> = { usize: 4, i32: 4, f32: 4, f64: 8, v128: 16 };
 
 /**
- * Writes the structs of `sources`, whose classes are marked `@unmanaged`: for each field its type and its
- * offset, as the compiler places them; and the numbers of their enums.
+ * Writes the structs of a folder, whose classes are marked `@unmanaged`: for each field its type and its
+ * offset, as the compiler places them; and the numbers of its enums.
  */
-async function writeStructs(file: string, sources: readonly string[]): Promise<void> {
-  const texts = [`// Made by scripts/build-wasm.ts from ${sources.join(' and ')}; don't edit.\n`];
-  for (const path of sources) {
+async function writeStructs(file: string, folder: string): Promise<void> {
+  const texts = [`// Made by scripts/build-wasm.ts from ${folder}; don't edit.\n`];
+  for (const path of globSync(`${folder}/**/*.ts`, { cwd: root }).sort()) {
     const source = await readFile(join(root, path), 'utf8');
     for (const [, comment, name, body] of source.matchAll(
       /(\/\*\*(?:(?!\*\/)[^])*\*\/\n)export enum (\w+) \{\n([^]*?)\n\}/g,
@@ -154,16 +154,7 @@ await write(
   },
   'Kernels',
 );
-await writeStructs('cpu/generated/structs.ts', [
-  'cpu/assembly/solve/problem.ts',
-  'cpu/assembly/solve/tiles.ts',
-  'cpu/assembly/update.ts',
-  'cpu/assembly/search.ts',
-  'cpu/assembly/lists.ts',
-  'cpu/assembly/top-n.ts',
-  'cpu/assembly/rank-listed.ts',
-  'cpu/assembly/sgd.ts',
-]);
+await writeStructs('cpu/generated/structs.ts', 'cpu/assembly');
 await write(
   'cpu/generated/loading-wasm.ts',
   'cpu/assembly/loading.ts',
