@@ -9,6 +9,7 @@
  * it changed. Copies one build of parquet-wasm, of the three that the package has.
  */
 import { main as compileAssembly } from 'assemblyscript/asc';
+import { globSync } from 'node:fs';
 import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
