@@ -198,11 +198,7 @@ export class CpuDevice implements Device {
   }
 
   #begun(request: Omit<CpuRequest, 'scratch' | 'collection'>, slot: number): CpuRequest {
-    return {
-      ...request,
-      scratch: this.#store.scratch[slot],
-      collection: this.#garbage.collection,
-    };
+    return { ...request, scratch: this.#store.scratch[slot], collection: this.#garbage.collection };
   }
 
   #absent(what: string): Error {

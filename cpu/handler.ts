@@ -40,7 +40,6 @@ export interface TaskScope<Params extends JsonObject = JsonObject> {
    */
   piece(name: string, piece: number): SharedColumn;
   hasInput(name: string): boolean;
-  /** True if the task has a matrix of this name. */
   hasMatrix(name: string): boolean;
   /** A matrix in WebAssembly memory among the inputs or outputs. Inputs must not be written. */
   matrix(name: string): MatrixView;
@@ -68,7 +67,6 @@ export type GivenHandlers = Readonly<
   Record<string, (scope: TaskScope) => TaskOutcome | Promise<TaskOutcome>>
 >;
 
-/** A module with the handlers of further tasks. */
 export interface GivenTasks {
   readonly handlers: GivenHandlers;
   /** Loads the modules of a task before its first request. */

@@ -19,7 +19,6 @@ export class ScratchAddresses {
     return this.#end;
   }
 
-  /** Bytes of all arrays. */
   get bytes(): number {
     return this.#end - this.#start;
   }
@@ -46,7 +45,6 @@ export class Struct<Layout extends StructLayout> {
     this.#view = new DataView(buffer, address, layout.bytes);
   }
 
-  /** Sets all fields to 0. */
   clear(): this {
     for (let at = 0; at < this.#layout.bytes; at += 8) this.#view.setFloat64(at, 0);
     return this;

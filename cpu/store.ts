@@ -146,7 +146,6 @@ export class CpuStore {
   readonly meter: MemoryMeter;
   /** The address of each thread's scratch. */
   readonly scratch: readonly number[];
-  /** Bytes for matrices. */
   readonly capacityBytes: number;
   readonly #arena: Arena;
   readonly #stored = new Map<string, Stored>();

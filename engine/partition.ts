@@ -172,7 +172,6 @@ export interface MatrixShape {
   readonly halfOnly?: boolean;
 }
 
-/** Bytes held by the columns of a partition. */
 export function partitionBytes(partition: Partition): number {
   let bytes = partition.inFiles?.bytes ?? 0;
   for (const column of Object.values(partition.columns)) bytes += column.byteLength;

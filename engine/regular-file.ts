@@ -83,7 +83,6 @@ export function closeRead(fd: number): void {
   }
 }
 
-/** The same for a handle. */
 export async function closeReader(handle: { close(): Promise<void> } | undefined): Promise<void> {
   await handle?.close().catch(() => undefined);
 }

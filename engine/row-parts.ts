@@ -55,14 +55,12 @@ export function storedNumbers(parts: readonly RowPart[], columns: number): Store
   };
 }
 
-/** A whole matrix as one part. */
 export function wholeRows(values: Float32Array, columns: number): RowParts {
   return { rows: columns === 0 ? 0 : values.length / columns, columns, parts: [{ values }] };
 }
 
 const UNSCALED = { values: 1, own: 1 };
 
-/** Values of a row in its part. */
 function widthOf({ columns, tail }: RowParts): number {
   return tail === undefined ? columns : columns - 2;
 }
@@ -136,7 +134,6 @@ function rowsOfPart(part: RowPart, width: number): number {
   return part.rows ?? part.own?.length ?? (width === 0 ? 0 : part.values.length / width);
 }
 
-/** True if a part is in a file. */
 export function areStored({ parts }: Pick<RowParts, 'parts'>): boolean {
   return parts.some(({ rows }) => rows !== undefined);
 }

@@ -460,11 +460,7 @@ class HeldPartitions {
       throw new CapacityError(
         `${key} needs ${formatBytes(largest)} (${largest} bytes) in one buffer, but ${name} binds at ` +
           `most ${formatBytes(binding)} (${binding} bytes)`,
-        {
-          phase: 'gpu',
-          device: place,
-          advice: 'Use a smaller rank, fewer ratings, or device cpu',
-        },
+        { phase: 'gpu', device: place, advice: 'Use a smaller rank, fewer ratings, or device cpu' },
       );
     }
     const have = capacity - this.#usedBytes;

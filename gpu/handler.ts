@@ -22,7 +22,6 @@ export interface GpuTasks extends KernelTasks {
 export interface GpuTaskScope<Params extends JsonObject = JsonObject> {
   readonly gpu: Gpu;
   readonly params: Params;
-  /** True if the task has a matrix of this name. */
   hasMatrix(name: string): boolean;
   /**
    * A device matrix among the inputs or outputs (throws when the task does not name it). Inputs must not be

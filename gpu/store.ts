@@ -305,7 +305,6 @@ export class BufferPool {
     else kept.push(buffer);
   }
 
-  /** Destroys the free buffers. */
   trim(): void {
     for (const buffers of this.#free.values()) for (const buffer of buffers) buffer.destroy();
     this.#free.clear();

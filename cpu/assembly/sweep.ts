@@ -13,7 +13,6 @@ import { multiplyAdd, multiplySubtract, VECTOR, WORD } from './simd';
 
 /** Columns of a panel: C_jᵀ of eight adjacent rows j, so that element k of the eight is adjacent. */
 const PANEL: i32 = 8;
-/** Bytes of one k in a panel. */
 const PANEL_BYTES: usize = 32;
 
 /**

@@ -13,7 +13,6 @@ export interface Theta {
   readonly rank: number;
 }
 
-/** The equations of one row. */
 export interface FreeEquations {
   times(x: Float64Array): Float64Array;
   readonly bias: Float64Array;

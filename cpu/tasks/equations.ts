@@ -70,7 +70,6 @@ export function requireEquations(
 /** Rows between two checks for cancellation. */
 const ROWS_AT_ONCE = 256;
 
-/** See `add-rows` of KernelTasks. */
 export const addRows: TaskHandler<'add-rows'> = (scope) => {
   const { from, to } = scope.params;
   const [addend, sum] = [scope.matrix('addend'), scope.matrix('sum')];
@@ -90,7 +89,6 @@ export const addRows: TaskHandler<'add-rows'> = (scope) => {
   return { rows: to - from };
 };
 
-/** See `place-rows` of KernelTasks. */
 export const placeRows: TaskHandler<'place-rows'> = (scope) => {
   const { rowFrom } = scope.params;
   if (!scope.hasMatrix('rows')) {
@@ -112,7 +110,6 @@ export const placeRows: TaskHandler<'place-rows'> = (scope) => {
   return { rows: rows.rows };
 };
 
-/** See `scatter-rows` of KernelTasks. */
 export const scatterRows: TaskHandler<'scatter-rows'> = (scope) => {
   const positions = scope.partition('positions').columns.positions as Uint32Array;
   const [rows, whole] = [scope.matrix('rows'), scope.matrix('whole')];
@@ -131,7 +128,6 @@ export const scatterRows: TaskHandler<'scatter-rows'> = (scope) => {
   return { rows: positions.length };
 };
 
-/** See `solve-equations` of KernelTasks. */
 export const solveEquations: TaskHandler<'solve-equations'> = (scope) => {
   const { from, to, rank, cgSteps, rowStart = 0 } = scope.params;
   const [equations, factors] = [scope.matrix('equations'), scope.matrix('factors')];

@@ -29,7 +29,6 @@ const CHUNK_ROWS = 8_192;
 /** Ratings between two checks for cancellation. */
 const CHUNK = 1 << 18;
 
-/** See `count-positive` of KernelTasks. */
 export const countPositive: TaskHandler<'count-positive'> = (scope) => {
   const { from, to } = scope.params;
   const { offsets, values } = blockOf(scope);
@@ -50,7 +49,6 @@ export const countPositive: TaskHandler<'count-positive'> = (scope) => {
   return { rows: offsets[to] - offsets[from], values: { negative, zero, sum } };
 };
 
-/** See `count-values` of KernelTasks. */
 export const countValues: TaskHandler<'count-values'> = (scope) => {
   const { from, to } = scope.params;
   const { offsets, values } = blockOf(scope);
@@ -60,7 +58,6 @@ export const countValues: TaskHandler<'count-values'> = (scope) => {
   return { rows: offsets[to] - offsets[from], values: { distinct: found.sorted() ?? null } };
 };
 
-/** See `sum-weights` of KernelTasks. */
 export const sumWeights: TaskHandler<'sum-weights'> = (scope) => {
   const { from, to, weight } = scope.params;
   const { offsets, indices, values } = blockOf(scope);
@@ -78,7 +75,6 @@ export const sumWeights: TaskHandler<'sum-weights'> = (scope) => {
   return { rows: offsets[to] - offsets[from], values: { least, most } };
 };
 
-/** See `weigh-ratings` of KernelTasks. */
 export const weighRatings: TaskHandler<'weigh-ratings'> = (scope) => {
   const { from, to, rows, form, unit, scale, meanCount } = scope.params;
   const weight: ValueWeight = { form, unit, scale, meanCount };

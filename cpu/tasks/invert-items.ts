@@ -6,7 +6,6 @@ const PANEL = 8;
 /** Rows and columns of a square of a matrix that is copied at a time. */
 const SQUARE = 64;
 
-/** See `count-pairs-of-items` of KernelTasks. */
 export const countPairsOfItems: TaskHandler<'count-pairs-of-items'> = (scope) => {
   const { from, to, lambda } = scope.params;
   const [byUser, byItem] = [pairsOf(scope, 'byUser'), pairsOf(scope, 'byItem')];
@@ -23,7 +22,6 @@ export const countPairsOfItems: TaskHandler<'count-pairs-of-items'> = (scope) =>
   return { rows: to - from };
 };
 
-/** See `begin-sweep` of KernelTasks. */
 export const beginSweep: TaskHandler<'begin-sweep'> = (scope) => {
   const { first, count } = scope.params;
   const { rows, stride } = scope.matrix('matrix');
@@ -44,7 +42,6 @@ export const beginSweep: TaskHandler<'begin-sweep'> = (scope) => {
   return { rows };
 };
 
-/** See `sweep-rows` of KernelTasks. */
 export const sweepRows: TaskHandler<'sweep-rows'> = (scope) => {
   const { from, to, first, count } = scope.params;
   const { pointer, stride } = scope.matrix('matrix');
@@ -65,7 +62,6 @@ export const sweepRows: TaskHandler<'sweep-rows'> = (scope) => {
   return { rows: to - from };
 };
 
-/** See `mirror-rows` of KernelTasks. */
 export const mirrorRows: TaskHandler<'mirror-rows'> = (scope) => {
   const { from, to } = scope.params;
   const { rows, stride } = scope.matrix('matrix');

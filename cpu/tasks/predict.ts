@@ -15,7 +15,6 @@ interface Side {
   place(positions: Uint32Array): Uint32Array;
 }
 
-/** See `predict` of KernelTasks. */
 export const predict: TaskHandler<'predict'> = (scope) => {
   const pairs = scope.partition('pairs');
   const { rows, columns } = pairs.columns as { rows: Uint32Array; columns: Uint32Array };

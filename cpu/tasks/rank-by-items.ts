@@ -3,7 +3,6 @@ import type { ScopeOf, TaskHandler } from '../handler.ts';
 import { numbersOf } from './invert-items.ts';
 import { BestItems, NO_ITEM, type Pairs, pairsOf } from './similar-items.ts';
 
-/** See `rank-by-items` of KernelTasks. */
 export const rankByItems: TaskHandler<'rank-by-items'> = (scope) => {
   const { from, to, items, ks } = scope.params;
   const [history, listed] = [pairsOf(scope, 'history'), pairsOf(scope, 'listed')];

@@ -29,7 +29,6 @@ interface Entry {
   readonly to: number;
 }
 
-/** See `rank-listed` of KernelTasks. */
 export const rankListed: TaskHandler<'rank-listed'> = (scope) => {
   const { from, to } = scope.params;
   const { offsets, indices } = scope.partition('listed').columns as {

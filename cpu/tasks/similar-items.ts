@@ -51,7 +51,6 @@ export class BestItems {
     this.scores = new Float32Array(most);
   }
 
-  /** Forgets all items. */
   clear(): void {
     this.items.fill(NO_ITEM);
     this.scores.fill(0);
@@ -76,7 +75,6 @@ export class BestItems {
   }
 }
 
-/** See `similar-items` of KernelTasks. */
 export const similarItems: TaskHandler<'similar-items'> = (scope) => {
   const { from, to, count, shrink } = scope.params;
   const [byUser, byItem] = [pairsOf(scope, 'byUser'), pairsOf(scope, 'byItem')];

@@ -16,7 +16,6 @@ const MASK_BYTES = (TILE_COLUMNS / 8) * GROUP_ROWS;
 const LIST_BYTES = 4 << 20;
 const LARGEST_N = LIST_BYTES / 8;
 
-/** See `top-n` of KernelTasks. */
 export const topN: TaskHandler<'top-n'> = (scope) => {
   const { from, to, rank, n, rowStart = 0 } = scope.params;
   if (n > LARGEST_N)

@@ -14,7 +14,6 @@ import {
 } from './row-chunks.ts';
 import { biasShift, costsOf, formsLongRows, methodOf, requireSolvable, rowShift } from './solvers.ts';
 
-/** See `update` of KernelTasks. */
 export const update: TaskHandler<'update'> = (scope) => {
   const { tiled, only } = scope.params;
   const solved: SolvedTiles =
@@ -28,7 +27,6 @@ export const update: TaskHandler<'update'> = (scope) => {
   return { rows, bytesUp, values: { badRow, ...objectives } };
 };
 
-/** See `update-implicit` of KernelTasks. */
 export const updateImplicit: TaskHandler<'update-implicit'> = (scope) => {
   const { from, to } = scope.params;
   const shifts = scope.partition('shifts').columns.values as Float32Array;
@@ -98,7 +96,6 @@ class RowUpdate {
     return this.#problem.get('objectives');
   }
 
-  /** Solves the rows [from, to). */
   run(from: number, to: number): void {
     const scope = this.#scope;
     const { perRating, perRow } = costsOf(scope, this.#output, scope.params, this.#weighed);

@@ -42,9 +42,7 @@ export function checkPredicate(expression: Expression, schema: Schema): Checked 
     return { ...checked, kind: 'constant', type: 'bool', values: nulls('bool', 1, true) };
   throw new UsageError(
     `"${print(expression)}" must be true or false of a row, but its type is ${checked.type}`,
-    {
-      advice: 'Compare it with a value',
-    },
+    { advice: 'Compare it with a value' },
   );
 }
 
@@ -121,7 +119,6 @@ class Checker {
     );
   }
 
-  /** A constant as another type. */
   #converted(values: Values, type: ValueType, source: Expression): Values {
     if (!isCastable(values.type, type)) throw this.#error(`${print(source)} cannot be ${type}`);
     const { values: converted, failed } = castValues(values, type);

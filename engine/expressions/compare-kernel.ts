@@ -43,7 +43,6 @@ class CompareKernel {
     this.#out = new Uint32Array(buffer, OUT, BLOCK);
   }
 
-  /** See `selectNumbers`. */
   select(
     values: PlainNumbers,
     constant: number,

@@ -138,7 +138,6 @@ export function integers(
   return safe ? { form: 'number', values: numbers, ...shape } : { form: 'wide', values, ...shape };
 }
 
-/** Texts by row. */
 export function textsOf(column: Values): readonly string[] {
   if (column.form !== 'text') return Array.from({ length: column.length }, () => '');
   const { values, codes } = column;

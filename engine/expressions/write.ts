@@ -59,14 +59,12 @@ function sum(bytes: Uint8Array): number {
   return total;
 }
 
-/** Bytes of 0 and 1 as bits. */
 export function bitsOf(bytes: Uint8Array): Uint8Array {
   const bits = new Uint8Array(Math.ceil(bytes.length / 64) * 8);
   for (let i = 0; i < bytes.length; i++) bits[i >> 3] |= bytes[i] << (i & 7);
   return bits;
 }
 
-/** A constant as a column of `length` rows. */
 export function repeated(column: Values, length: number): Values {
   const shape = {
     length,

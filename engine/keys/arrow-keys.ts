@@ -42,7 +42,6 @@ export function isNullAt(data: Data, row: number): boolean {
   );
 }
 
-/** Throws the reason why a value cannot be an id. */
 function throwRefused(_row: number, reason: string): never {
   throw new DataError(`${reason}, so it cannot be an id`);
 }
@@ -61,7 +60,6 @@ export function refusedIn(batch: RecordBatch, column: string): OnRefused {
  */
 export const LONGEST_ID = 1 << 24;
 
-/** The error of an id with more bytes. */
 export function idTooLong(bytes: number, place: ErrorDetails): CapacityError {
   return new CapacityError(
     `an id has ${bytes.toLocaleString('en')} bytes of text, and at most ${LONGEST_ID.toLocaleString('en')} fit`,

@@ -140,7 +140,6 @@ export const idForms = ['number', 'bigint', 'string'] as const satisfies readonl
 /** Ids of one side of a model, in the form that callers receive. */
 export interface IdValues {
   readonly form: IdForm;
-  /** The id at a position. */
   readonly at: (position: number) => Id;
   /**
    * The id as it is stored for this side. An integer is given as a number or a bigint, also if callers use

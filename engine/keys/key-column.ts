@@ -122,7 +122,6 @@ export interface KeyTable {
   add(column: KeyColumn, codes: Uint32Array): void;
   /** Writes the number of each key, or UNKNOWN_KEY. */
   find(column: KeyColumn, codes: Uint32Array): void;
-  /** The keys by number. */
   keys(): KeyColumn;
   /** Key numbers in ascending order of the keys: integers by value, utf8 by bytes (= by code point). */
   ascending(): Uint32Array;

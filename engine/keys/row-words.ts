@@ -140,7 +140,6 @@ function floatWords(values: Float64Array | Float32Array | Uint16Array, length: n
   return new Int32Array(own.buffer);
 }
 
-/** The word used for a null. */
 const NULL_WORD = 0x6e756c6c;
 
 /**

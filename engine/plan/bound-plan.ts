@@ -64,7 +64,6 @@ export function dataSetOf({ datasets }: Pick<BoundPlan, 'datasets'>, name: strin
   return found;
 }
 
-/** Names the partition of one part of a data set in a version. */
 export function partRef(
   { name, given }: Pick<BoundPlan, 'name' | 'given'>,
   { name: data, given: isGiven }: DataSet,
@@ -88,7 +87,6 @@ export function strideOf(
   return packed || layout !== 'factors' ? columns : Math.ceil(columns / strideStep) * strideStep;
 }
 
-/** Bytes of one part of a data set at a place. */
 export function partBytes(
   { devices }: Pick<BoundPlan, 'devices'>,
   set: DataSet,

@@ -9,7 +9,6 @@ export const SOFTWARE_MARK = 'computes on the processor';
  */
 export const CACHED_BYTES = 16 << 20;
 
-/** Limits of one workgroup of threads on a GPU. */
 export type DeviceLimits = {
   readonly workgroupBytes: number;
   readonly workgroupThreads: number;

@@ -1,7 +1,6 @@
 import { CounterRandom, randomOrder } from '../random.ts';
 import type { Turns, Work } from './stages.ts';
 
-/** Block (row band, column band) of the grid. */
 export interface GridBlock {
   readonly row: number;
   readonly column: number;

@@ -106,7 +106,6 @@ export interface DataUse {
  */
 export type DataUses = Readonly<Record<string, string | DataUse>>;
 
-/** One kernel of a stage. */
 export interface TaskPlan {
   readonly kernel: string;
   /** Default: the places of the stage. */
@@ -274,7 +273,6 @@ export function partOf(
   return column === undefined || by === undefined ? { partition: 0 } : { partition: 0, band: wanted };
 }
 
-/** The part of a data set for a block's column. */
 export function columnPart({ parts }: DataSet, { column = 0 }: Visit): number {
   return parts.length > 1 ? column : 0;
 }

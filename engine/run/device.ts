@@ -78,7 +78,6 @@ export interface WireRequest {
  */
 export type WireMemory = SharedArrayBuffer | FileMemory;
 
-/** Creates memory files. */
 export interface FileMemories {
   /** Returns undefined if the system has no memory files, or no more memory for them. */
   make(bytes: number): FileMemory | undefined;

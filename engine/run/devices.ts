@@ -4,7 +4,6 @@ import type { DeviceInfo } from '../plan/device-info.ts';
 import { type PhysicalPlan, stageNamed } from '../plan/physical-plan.ts';
 import { HOST, type Place, SPILL } from '../plan/place.ts';
 
-/** The device at a place. */
 export function deviceAt({ devices, memory, spilled }: Executor, place: Place): Device {
   if (place === HOST) return memory;
   if (place === SPILL && spilled !== undefined) return spilled;
@@ -21,7 +20,6 @@ export function computeDevices({ devices }: Executor): readonly Device[] {
   return found;
 }
 
-/** The first of `computeDevices`. */
 export function computeDevice(executor: Executor): Device {
   return computeDevices(executor)[0];
 }

@@ -48,7 +48,6 @@ class HostMeter extends MemoryMeter {
   }
 }
 
-/** The buffers of a partition, with the bytes of each. */
 function memoriesOf({ columns, inFiles }: Partition): (readonly [object, number])[] {
   const ofColumns = Object.values(columns).map(({ buffer }) => [buffer, buffer.byteLength] as const);
   return inFiles === undefined ? ofColumns : [...ofColumns, [inFiles.memory, inFiles.memory.bytes]];

@@ -261,7 +261,6 @@ function sum(bytes: readonly number[]): number {
   return bytes.reduce((all, one) => all + one, 0);
 }
 
-/** Memory that is allocated at a place. */
 interface Allocation {
   readonly place: Place;
   readonly bytes: number;
@@ -295,7 +294,6 @@ class LiveParts {
     else found.push(allocation);
   }
 
-  /** Removes a partition's allocations at a place and returns them. */
   remove(at: Place, ref: PartitionRef): readonly Allocation[] {
     const parts = this.#places.get(at)?.get(ref.name);
     const key = partNumber(ref);

@@ -196,7 +196,6 @@ function insert(words: readonly Uint32Array[], order: Uint32Array, { start, end,
   }
 }
 
-/** Compares rows by their words from `word` on. */
 export function compareWords(words: readonly Uint32Array[], word: number, a: number, b: number): number {
   for (let at = word; at < words.length; at++) {
     const difference = words[at][a] - words[at][b];

@@ -78,7 +78,6 @@ export class SortKeys {
     );
   }
 
-  /** The keys of all rows of chunked columns. */
   ofChunks(columns: readonly (readonly Data[])[], rows: number): KeyWords {
     const words: KeyWord[] = [];
     const texts: TextKey[] = [];

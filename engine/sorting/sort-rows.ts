@@ -14,7 +14,6 @@ export function sortRows(keys: KeyWords): Uint32Array {
   return positionsOf(sortInBands(keys));
 }
 
-/** The row numbers in sorted order. */
 export function positionsOf({ bands, places }: SortedRows): Uint32Array {
   const rows = bands.rowsByPlace();
   const positions = new Uint32Array(places.length);

@@ -161,7 +161,6 @@ export class RowStream {
   }
 }
 
-/** A finished stream. */
 interface FinishedStream {
   /** Number of bytes. */
   readonly length: number;

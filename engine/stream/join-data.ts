@@ -6,7 +6,6 @@ import { copyBits, makeBits, setBits, VIEW_BYTES, unionPlace, takeData } from '.
 type Values = Uint8Array | Int32Array;
 type Offsets = Int32Array | Float64Array | BigInt64Array;
 
-/** Largest 32-bit offset. */
 const LARGEST_OFFSET = 2 ** 31 - 1;
 
 interface Joined {
@@ -41,7 +40,6 @@ export function joinData(type: DataType, parts: readonly Data[], nulls = 0): Dat
   );
 }
 
-/** A column of nulls. */
 export function nullData(type: DataType, length: number): Data {
   return joinData(type, [], length);
 }

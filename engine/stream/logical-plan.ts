@@ -21,7 +21,6 @@ export function andThen(input: LogicalPlan, operator: Operator): LogicalPlan {
   return { kind: 'operator', operator, input };
 }
 
-/** The source at the plan's root. */
 export function rootSource(plan: LogicalPlan): Source {
   let root = plan;
   while (root.kind === 'operator') root = root.input;
@@ -130,7 +129,6 @@ async function openSource(
   return abandonable(await patience.waitFor(() => source.execute(ctx, columns, needs)), phase, ctx);
 }
 
-/** Runs the plan into a sink. */
 export function runInto<Result>(
   plan: LogicalPlan,
   sink: Sink<Result>,

@@ -219,7 +219,6 @@ function bitAt(bits: Uint8Array, at: number): boolean {
   return (bits[at >>> 3] & (1 << (at & 7))) !== 0;
 }
 
-/** Sets `length` bits, starting at bit `at`. */
 export function setBits(bits: Uint8Array, at: number, length: number): void {
   let bit = at;
   const end = at + length;

@@ -24,14 +24,12 @@ import {
 } from './support/check.ts';
 import { commonProblem, outputsError, type RatedProblem, solveProblem } from './support/rated-problem.ts';
 
-/** A problem to solve. */
 export interface HalfIterationShape {
   readonly rank: number;
   readonly solver: UpdateProblem['solver'];
   readonly biases: boolean;
 }
 
-/** A problem of implicit data. */
 export interface ImplicitShape {
   readonly rank: number;
   readonly solver: UpdateProblem['solver'];
@@ -115,12 +113,7 @@ export async function checkHalfIteration(
   // rows cut into parts.
   const fused = end > 70 ? [end, end - 1] : [];
   const lengths = [1, 0, 64, 65, longest, 33].concat(fused, [32, 31, 2, 700, 16, 8, 7, 0, 5, 130, 1]);
-  const problem = commonProblem({
-    rank,
-    biases,
-    precision: variant.precision,
-    lengths,
-  });
+  const problem = commonProblem({ rank, biases, precision: variant.precision, lengths });
   const solved = await solveProblem(gpu, problem, {
     variant,
     solver: solverNamed({ solver, cgSteps: CG_STEPS }),

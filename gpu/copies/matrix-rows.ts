@@ -18,12 +18,7 @@ export const unpaddedRowsKernel = kernelOf()({
   name: 'unpadded-rows',
   reads: { padded: 'array<u32>' },
   writes: { rows: 'array<u32>' },
-  uniforms: {
-    first: 'u32',
-    count: 'u32',
-    columns: 'u32',
-    stride: 'u32',
-  },
+  uniforms: { first: 'u32', count: 'u32', columns: 'u32', stride: 'u32' },
   values: () => ({ THREADS }),
 });
 
@@ -114,14 +109,10 @@ export const transposedValuesKernel = kernelOf()({
     other_values: 'array<f32>',
   },
   writes: { values: 'array<f32>' },
-  uniforms: {
-    count: 'u32',
-    rows: 'u32',
-  },
+  uniforms: { count: 'u32', rows: 'u32' },
   values: () => ({ THREADS }),
 });
 
-/** Workgroups for a number of ratings. */
 export function transposedValuesWorkgroups(count: number): number {
   return Math.ceil(count / THREADS);
 }

@@ -132,10 +132,7 @@ export const addMatrixKernel = kernelOf()({
   name: 'add-matrix',
   reads: { addend: 'array<vec4f>' },
   writes: { sum: 'array<vec4f>' },
-  uniforms: {
-    first: 'u32',
-    fours: 'u32',
-  },
+  uniforms: { first: 'u32', fours: 'u32' },
   values: () => ({ THREADS }),
 });
 

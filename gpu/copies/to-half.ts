@@ -14,10 +14,7 @@ export const toHalfKernel = kernelOf()({
   name: 'to-half',
   reads: { factors: 'array<vec4f>' },
   writes: { half: 'array<vec2u>' },
-  uniforms: {
-    rows: 'u32',
-    quads: 'u32',
-  },
+  uniforms: { rows: 'u32', quads: 'u32' },
   values: () => ({ THREADS }),
 });
 

@@ -46,13 +46,7 @@ async function prepareFor(
   const { cgSteps } = params;
   const solver = solverOf(params);
   const implicit = kernel === 'update-implicit';
-  const variant = variantNamed(name, gpu.info, {
-    rank,
-    biases,
-    implicit,
-    cgSteps,
-    solver: nameOf(solver),
-  });
+  const variant = variantNamed(name, gpu.info, { rank, biases, implicit, cgSteps, solver: nameOf(solver) });
   await prepareRows(
     gpu,
     block,

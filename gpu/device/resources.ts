@@ -32,7 +32,6 @@ export interface WireRows {
   readonly arrived?: Int32Array | undefined;
 }
 
-/** The rows of a partition of that layout. */
 export function wireRows({ columns: { values }, inFiles }: Partition): WireRows {
   if (inFiles !== undefined) {
     const { form, bytes, memory, arrived } = inFiles;

@@ -34,7 +34,6 @@ export function matrixElements(rank: number): number {
   return ((tiles * (tiles + 1)) / 2) * TILE * TILE;
 }
 
-/** Float32 elements of a slot. */
 export function slotElements(rank: number, biases: boolean): number {
   return matrixElements(rank) + paddedRank(rank) + (biases ? paddedRank(rank) + 4 : 0);
 }

@@ -78,11 +78,7 @@ export function chooseNormalEquations(
     tile = rank <= 32 ? 4 : 8,
     threads = precision === 'f16' && tile === 8 && rank <= 64 ? 128 : 256,
     bytes = 16384,
-  }: {
-    readonly threads?: number;
-    readonly bytes?: number;
-    readonly tile?: 4 | 8;
-  } = {},
+  }: { readonly threads?: number; readonly bytes?: number; readonly tile?: 4 | 8 } = {},
 ): NormalEquationsParams {
   const form = { rank, precision, tile };
   const { blocks, quads, units } = shape(form);

@@ -183,7 +183,6 @@ export function dealTiles(tiles: readonly Tile[], subgroups: number): readonly (
   return deal;
 }
 
-/** The subgroup of each tile. */
 function bestOwners(tiles: readonly Tile[], subgroups: number): Uint8Array {
   const share = Math.ceil(tiles.length / subgroups);
   const first = Uint8Array.from(tiles, (_, at) => Math.floor(at / share));

@@ -90,13 +90,11 @@ function partsKernel(
   };
 }
 
-/** Rows of Θ in a range. */
 function rowsOfPart({ limits }: GpuInfo, rows: number, rank: number): number {
   const slots = Math.floor(Math.min(PART_BYTES, limits.bindingBytes) / (4 * slotElements(rank, false)));
   return Math.max(LEAST_ROWS, Math.ceil(rows / Math.max(1, Math.min(PARTS, slots))));
 }
 
-/** Bytes of the slots of all ranges. */
 export function gramSlotBytes(info: GpuInfo, rows: number, rank: number): number {
   return Math.ceil(rows / rowsOfPart(info, rows, rank)) * slotElements(rank, false) * 4;
 }
@@ -165,10 +163,7 @@ export const gramSumKernel = kernelOf<GramSumParams>()({
   name: 'gram-sum',
   reads: { slots: 'array<f32>' },
   writes: { gram: 'array<f32>' },
-  uniforms: {
-    slot_count: 'u32',
-    weight: 'f32',
-  },
+  uniforms: { slot_count: 'u32', weight: 'f32' },
   values: ({ rank }) => ({
     THREADS,
     LANES: lanesOf({ rank }),

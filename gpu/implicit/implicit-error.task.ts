@@ -28,19 +28,8 @@ export const implicitErrorKernel = kernelOf<ImplicitErrorParams>()({
     column_factors: 'array<vec4f>',
   },
   writes: { sums: 'array<f32>' },
-  uniforms: {
-    from_row: 'u32',
-    to_row: 'u32',
-    first: 'u32',
-    last: 'u32',
-    alpha: 'f32',
-    base: 'f32',
-  },
-  values: ({ stride }) => ({
-    THREADS,
-    STEPS,
-    QUADS: stride / 4,
-  }),
+  uniforms: { from_row: 'u32', to_row: 'u32', first: 'u32', last: 'u32', alpha: 'f32', base: 'f32' },
+  values: ({ stride }) => ({ THREADS, STEPS, QUADS: stride / 4 }),
   bytes: 4 * 2 * THREADS,
   samples: [{ stride: 48 }],
 });

@@ -237,10 +237,7 @@ export function int8Workgroup(params: Int8Shape): { readonly threads: number; re
   return { threads: int8Subgroups(params) * 32, bytes: int8Values(params).STAGED * 16 };
 }
 
-type NormalEquationsInt8Params = {
-  readonly rank: number;
-  readonly biases: boolean;
-};
+type NormalEquationsInt8Params = { readonly rank: number; readonly biases: boolean };
 
 /**
  * Computes A and b of rows or parts of rows on tensor cores in 8 bits and writes them to slots
@@ -259,13 +256,7 @@ export const normalEquationsInt8Kernel = kernelOf<NormalEquationsInt8Params>()({
     fixed_bias: 'array<f32>',
   },
   writes: { slots: 'array<vec4f>' },
-  uniforms: {
-    count: 'u32',
-    zero_row: 'u32',
-    scale: 'f32',
-    unscale: 'f32',
-    mean: 'f32',
-  },
+  uniforms: { count: 'u32', zero_row: 'u32', scale: 'f32', unscale: 'f32', mean: 'f32' },
   needs: () => int8Needs,
   values: (params) => ({ ...int8Values(params), sets: range(BINS_AHEAD.ofSums(params.rank)) }),
   workgroup: int8Workgroup,

@@ -18,14 +18,7 @@ export const weightedNormKernel = kernelOf()({
   name: 'weighted-norm',
   reads: { shifts: 'array<f32>', factors: 'array<vec4f>' },
   writes: { sums: 'array<vec2f>' },
-  uniforms: {
-    from_row: 'u32',
-    to_row: 'u32',
-    stride: 'u32',
-    first: 'f32',
-    second: 'f32',
-    others: 'f32',
-  },
+  uniforms: { from_row: 'u32', to_row: 'u32', stride: 'u32', first: 'f32', second: 'f32', others: 'f32' },
   values: () => ({ THREADS, ROWS: NORM_ROWS }),
   bytes: 8 * THREADS,
 });
@@ -42,10 +35,7 @@ export const biasSumsKernel = kernelOf()({
   name: 'bias-sums',
   reads: { offsets: 'array<i32>', bias: 'array<f32>', totals: 'array<f32>' },
   writes: { sums: 'array<vec4f>' },
-  uniforms: {
-    from_row: 'u32',
-    to_row: 'u32',
-  },
+  uniforms: { from_row: 'u32', to_row: 'u32' },
   values: () => ({ THREADS, ROWS: BIAS_ROWS }),
   bytes: 16 * THREADS,
 });

@@ -79,7 +79,6 @@ const COUNTS = 1792;
 /** After this number of tiles the kernel checks which counts can still change. */
 const REFRESH = 4;
 
-/** Rows of one workgroup. */
 const COUNT_BEFORE_ROWS = THREADS;
 
 /**

@@ -13,7 +13,6 @@ const COLUMNS = 64;
 /** Most scores that wait to be inserted in a row's list; a tile with more of them takes several rounds. */
 const QUEUE = 4;
 
-/** Rows of one workgroup. */
 export const TOP_N_ROWS = THREADS;
 
 type TopNParams = {

@@ -218,7 +218,6 @@ const forms: Readonly<Record<'f32' | 'widened' | 'f16', Form>> = {
   },
 };
 
-/** Features of the GPU that teams of `lanes` threads need. */
 export function teamNeeds(lanes: number): readonly GpuFeature[] {
   return lanes === 1 ? [] : lanes <= 4 ? ['quads'] : ['subgroups'];
 }

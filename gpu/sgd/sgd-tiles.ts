@@ -277,7 +277,6 @@ interface DealtColumns {
   readonly placeOf: Uint32Array;
 }
 
-/** Number of ratings of each column. */
 async function columnCounts(
   gpu: Gpu,
   { indices, ratings }: DeviceBlock,
@@ -371,7 +370,6 @@ async function dealRatings(
 }
 
 const THREADS = 256;
-/** Ratings of a workgroup. */
 const RATINGS = 64 * THREADS;
 
 /** Counts the ratings of each column. `counts` must be 0 before. */
@@ -387,7 +385,6 @@ function sgdColumnCountWorkgroups(ratings: number): number {
   return Math.ceil(ratings / RATINGS);
 }
 
-/** Largest number of tiles. */
 const MOST_TILES = 4096;
 
 /**
@@ -410,10 +407,7 @@ export const sgdTileCountKernel = kernelOf<Record<string, never>>()({
     places: 'array<u32>',
   },
   writes: { counts: 'array<u32>' },
-  uniforms: {
-    rows: 'u32',
-    tiles: 'u32',
-  },
+  uniforms: { rows: 'u32', tiles: 'u32' },
   values: () => ({ THREADS: 256, CHUNK: TILE_CHUNK_ROWS, MOST_TILES }),
   bytes: 4 * MOST_TILES,
 });

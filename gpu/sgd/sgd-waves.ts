@@ -127,14 +127,10 @@ export const sgdWaveCountKernel = kernelOf<Record<string, never>>()({
     indices: 'array<u32>',
     /** First row of each band of rows; last, the number of rows. */
     row_starts: 'array<u32>',
-    /** Band of each column. */
     band_of: 'array<u32>',
   },
   writes: { counts: 'array<u32>' },
-  uniforms: {
-    row_bands: 'u32',
-    column_bands: 'u32',
-  },
+  uniforms: { row_bands: 'u32', column_bands: 'u32' },
   values: () => ({ THREADS: 256, MOST_BANDS }),
   bytes: 4 * MOST_BANDS,
 });

@@ -13,7 +13,6 @@ import { solveNonnegativeKernel } from './solve-nonnegative.ts';
 
 /** An exact solver of a row's normal equations on a GPU, as opposed to a number of CG steps. */
 interface GpuSolver {
-  /** Compiles the solver's kernel. */
   readonly compile: (gpu: Gpu, form: SolvedForm) => Promise<SizedKernel>;
   /**
    * True if the kernel also writes each row's objective xᵀA x - 2 bᵀx, from whose sum the loss is computed.

@@ -36,7 +36,6 @@ export function shiftValues(biases: boolean) {
   return { SHIFTS: biases ? 2 : 1 };
 }
 
-/** Bytes of the shifts of `rows` rows. */
 export function shiftBytes(rows: number, biases: boolean): number {
   return Math.max(16, 4 * rows * shiftValues(biases).SHIFTS);
 }

@@ -29,7 +29,6 @@ function shape({ rank }: SolveCgParams) {
   return { stride, registers, segments, lanes, rows: registers ? Math.max(1, Math.floor(64 / lanes)) : 1 };
 }
 
-/** Number of workgroups to dispatch for `count` rows. */
 export function solveCgWorkgroups(params: SolveCgParams, count: number): number {
   return Math.ceil(count / shape(params).rows);
 }

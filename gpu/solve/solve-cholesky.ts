@@ -31,9 +31,7 @@ export const solveCholeskyKernel = kernelOf<SolvedForm>()({
     bias: 'array<f32>',
     status: 'array<atomic<u32>>',
   },
-  uniforms: {
-    count: 'u32',
-  },
+  uniforms: { count: 'u32' },
   values(params) {
     const { rank, biases } = params;
     const stride = paddedRank(rank);
@@ -109,7 +107,6 @@ export function chooseSolveCholeskyRegisters(
   return { rank, biases, half, rows };
 }
 
-/** Number of workgroups to dispatch for `count` rows. */
 export function solveCholeskyRegistersWorkgroups(
   { rows }: SolveCholeskyRegistersParams,
   count: number,
@@ -139,9 +136,7 @@ export const solveCholeskyRegistersKernel = kernelOf<SolveCholeskyRegistersParam
     bias: 'array<f32>',
     status: 'array<atomic<u32>>',
   },
-  uniforms: {
-    count: 'u32',
-  },
+  uniforms: { count: 'u32' },
   values(params) {
     const { rank, biases, rows } = params;
     const side = sideOf(rank);

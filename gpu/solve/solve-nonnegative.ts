@@ -38,9 +38,7 @@ export const solveNonnegativeKernel = kernelOf<SolvedForm>()({
     bias: 'array<f32>',
     status: 'atomic<u32>',
   },
-  uniforms: {
-    count: 'u32',
-  },
+  uniforms: { count: 'u32' },
   values(params) {
     const { rank, biases } = params;
     const { stride, threads, groups, lanes, words } = shape(params);

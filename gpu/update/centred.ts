@@ -21,15 +21,10 @@ export const subtractBiasKernel = kernelOf()({
   name: 'subtract-bias',
   reads: { indices: 'array<vec4u>', values: 'array<vec4f>', fixed_bias: 'array<f32>' },
   writes: { centred: 'array<vec4f>' },
-  uniforms: {
-    first: 'u32',
-    fours: 'u32',
-    mean: 'f32',
-  },
+  uniforms: { first: 'u32', fours: 'u32', mean: 'f32' },
   values: () => ({ THREADS, FOURS, each: range(FOURS) }),
 });
 
-/** Workgroups for a number of groups of four. */
 export function subtractBiasWorkgroups(fours: number): number {
   return Math.ceil(fours / (THREADS * FOURS));
 }

@@ -26,12 +26,7 @@ import { updateImplicitTensorKernel, updateInt8Kernel, updateTensorKernel } from
  */
 export const compileAhead: GpuTaskHandler<'compile-update'> = async ({ gpu, params }) => {
   const { rank, biases, implicit = false, variants } = params;
-  const settings = {
-    rank,
-    biases,
-    ...(implicit ? { implicit } : {}),
-    solver: solverNamed(params),
-  };
+  const settings = { rank, biases, ...(implicit ? { implicit } : {}), solver: solverNamed(params) };
   const chosen = variants.map((name) => variantNamed(name, gpu.info, params));
   const half = chosen.some(({ precision }) => precision !== 'f32');
   // Kernels are requested in the order in which they are needed: kernels that prepare ratings (which are
@@ -118,11 +113,7 @@ export async function compileEvery(gpu: Gpu, settings: KernelSettings): Promise<
           // The weights are uniforms: kernels for any of them are the same.
           implicit: settings.implicit === undefined ? undefined : { alpha: 0, base: 0 },
         })
-      : compileForRows(gpu, settings, {
-          fused: fused !== undefined,
-          batches: true,
-          short: lengths,
-        });
+      : compileForRows(gpu, settings, { fused: fused !== undefined, batches: true, short: lengths });
   const mirrors = [
     ...(settings.implicit === undefined ? [gpu.compile(rowShiftsKernel, {})] : []),
     gpu.compile(objectiveSumsKernel, {}),

@@ -30,10 +30,7 @@ export const objectiveSumsKernel = kernelOf()({
   name: 'objective-sums',
   reads: { status: 'array<u32>' },
   writes: { results: 'array<u32>' },
-  uniforms: {
-    from_row: 'u32',
-    to_row: 'u32',
-  },
+  uniforms: { from_row: 'u32', to_row: 'u32' },
   values: () => ({ THREADS, ROWS: OBJECTIVE_ROWS, STATUS_HEADER }),
   bytes: 4 * THREADS,
 });

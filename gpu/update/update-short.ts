@@ -43,11 +43,7 @@ export const updateShortKernel = kernelOf<UpdateShortParams>()({
     bias: 'array<f32>',
     status: 'array<atomic<u32>>',
   },
-  uniforms: {
-    count: 'u32',
-    zero_row: 'u32',
-    mean: 'f32',
-  },
+  uniforms: { count: 'u32', zero_row: 'u32', mean: 'f32' },
   needs: () => ['f16', 'subgroups', 'tensor'],
   values: ({ rank, longest, biases, centre }) => {
     const chunks = paddedRank(rank) / 8;

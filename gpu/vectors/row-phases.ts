@@ -56,7 +56,6 @@ export function multipliedRows(
   return listed ? count : Math.min(count, Math.floor(MULTIPLIED_BYTES / (4 * paddedRank(rank))));
 }
 
-/** The compiled phases of rows of one shape. */
 export class RowPhases {
   readonly #shape: PhaseShape;
   readonly #kernels: ReadonlyMap<Phase, CompiledKernel>;

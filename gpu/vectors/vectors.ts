@@ -11,7 +11,6 @@
 import { paddedRank } from '../device/slots.ts';
 
 interface VectorQuads {
-  /** Quads of a vector. */
   readonly quads: number;
   readonly gradients: number;
   readonly slot: number;

@@ -149,14 +149,12 @@ export class Gpu {
     return { now, peak };
   }
 
-  /** A buffer filled with `source`. */
   async bufferOf(source: HostBytes, label: string): Promise<GPUBuffer> {
     const buffer = await this.buffer(source.byteLength, label);
     await this.upload(buffer, source);
     return buffer;
   }
 
-  /** See Staging.upload. */
   upload(target: GPUBuffer, source: HostBytes, offset = 0): Promise<void> {
     return this.#up(target, source.byteLength, this.#staging.upload(target, source, offset));
   }
@@ -171,7 +169,6 @@ export class Gpu {
     return this.#up(target, bytes, this.#staging.uploadFilled(target, offset, bytes, fill));
   }
 
-  /** See Staging.download. */
   download(source: GPUBuffer, target: HostBytes, offset = 0, submitted?: () => void): Promise<void> {
     const moved = this.#staging.download(source, target, offset, submitted);
     return this.#down(source, target.byteLength, moved);

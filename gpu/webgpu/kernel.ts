@@ -86,7 +86,6 @@ function bindingsOf<Name extends string>(
   return (Object.keys(types) as Name[]).map((name) => ({ name, access, type: types[name] }));
 }
 
-/** Names of a kernel's buffers. */
 export type BuffersOf<Kernel> = Kernel extends { readonly bindings: readonly KernelBinding<infer Names>[] }
   ? Names
   : never;
@@ -113,7 +112,6 @@ export function admits<Params extends KernelParams>(
   );
 }
 
-/** A kernel compiled for one variant. */
 export interface CompiledKernel<Buffers extends string = string, Uniforms extends string = string> {
   readonly kernel: KernelDescriptor<KernelParams, Buffers, Uniforms>;
   readonly params: KernelParams;
@@ -124,7 +122,6 @@ export interface CompiledKernel<Buffers extends string = string, Uniforms extend
   readonly layout: GPUBindGroupLayout;
 }
 
-/** A buffer, or a part of one. */
 export type Binding =
   | GPUBuffer
   | { readonly buffer: GPUBuffer; readonly offset?: number; readonly size?: number };

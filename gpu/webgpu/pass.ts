@@ -145,11 +145,7 @@ export class Pass {
         0,
         this.#gpu.bindGroups.of(
           dispatch.compiled,
-          {
-            buffer: uniforms,
-            offset: at * UNIFORM_STEP,
-            size: Math.max(16, dispatch.uniforms.byteLength),
-          },
+          { buffer: uniforms, offset: at * UNIFORM_STEP, size: Math.max(16, dispatch.uniforms.byteLength) },
           dispatch.bindings,
         ),
       );

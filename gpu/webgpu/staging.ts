@@ -308,7 +308,6 @@ async function allEnded(parts: readonly Promise<void>[]): Promise<void> {
   if (failed !== undefined) throw failed.reason;
 }
 
-/** Size and number of the buffers of a pool. */
 interface StagingSize {
   readonly bytes: number;
   readonly buffers: number;

@@ -13,7 +13,6 @@
  */
 import { VECTOR, multiplyAdd, sumLanesOfFour } from '../simd';
 
-/** Ratings of a panel. */
 export const PANEL: i32 = 8;
 /** Bytes of four columns of a panel. */
 export const PANEL_STEP: usize = 8 * 16;

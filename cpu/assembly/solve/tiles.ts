@@ -20,7 +20,6 @@ export class TileGroup {
   /** Numbers of rows of Θ and of a tile. */
   thetaRows: i32;
   tileRows: i32;
-  /** Number of rows of the group. */
   rows: i32;
   /** Int32[tiles + 1][rows]: the first rating of each row in each tile. */
   starts: usize;

@@ -6,7 +6,6 @@ import { vectorReader, rotation } from './list-vectors.ts';
 const ROUND_UP = 1 + 1e-6;
 const NO_ITEM = 0xffff_ffff;
 
-/** See `average-lists` of KernelTasks. */
 export const averageLists: TaskHandler<'average-lists'> = (scope) => {
   const { from, to, rank } = scope.params;
   const [members, offsets] = ['members', 'offsets'].map((name) => column<Uint32Array>(scope, name));
@@ -27,7 +26,6 @@ export const averageLists: TaskHandler<'average-lists'> = (scope) => {
   return { rows: to - from };
 };
 
-/** See `encode-lists` of KernelTasks. */
 export const encodeLists: TaskHandler<'encode-lists'> = (scope) => {
   const { from, to, rank } = scope.params;
   const [members, offsets, starts] = ['members', 'offsets', 'starts'].map((name) =>
@@ -84,7 +82,6 @@ export const encodeLists: TaskHandler<'encode-lists'> = (scope) => {
   return { rows: to - from, values: { longest: Math.sqrt(longest), differs: Array.from(differs) } };
 };
 
-/** See `load-lists` of KernelTasks. */
 export const loadLists: TaskHandler<'load-lists'> = (scope) => {
   const { buffer } = scope.memory;
   const names = ['centerRows', 'radii', 'coarse', 'columnGuide', 'signs'];

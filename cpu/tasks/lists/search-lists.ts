@@ -13,20 +13,17 @@ import { ScratchAddresses, Struct } from '../../scratch.ts';
 import { roundings, roundQuery } from '../search/search.ts';
 import { vectorReader, rotation } from './list-vectors.ts';
 
-/** See `rank-lists` of KernelTasks. */
 export const rankLists: TaskHandler<'rank-lists'> = (scope) => {
   const lists = searcherOf(scope).rank(scope.params.query, scope.params.probes);
   return { rows: lists.length, values: { lists } };
 };
 
-/** See `list-candidates` of KernelTasks. */
 export const listCandidates: TaskHandler<'list-candidates'> = (scope) => {
   const searcher = searcherOf(scope);
   const columns = searcher.candidates(scope.params.query, scope.params.left);
   return { rows: searcher.scanned, values: { columns } };
 };
 
-/** See `search-lists` of KernelTasks. */
 export const searchLists: TaskHandler<'search-lists'> = (scope) => {
   const searcher = searcherOf(scope);
   const found: { readonly items: readonly number[]; readonly scores: readonly number[] }[] = [];
@@ -41,7 +38,6 @@ export const searchLists: TaskHandler<'search-lists'> = (scope) => {
   return { rows: searcher.scanned, values: { found } };
 };
 
-/** See `top-n-in-lists` of KernelTasks. */
 export const topNInLists: TaskHandler<'top-n-in-lists'> = (scope) => {
   const { from, to, rank, n } = scope.params;
   const searcher = searcherOf(scope);
@@ -297,7 +293,6 @@ class ListSearcher {
     return count;
   }
 
-  /** Adds the candidates of a range of columns. */
   #scanColumns(range: ColumnRange, found: Candidates): void {
     const { kernels } = this.#scope;
     const scan = this.#scanOf(range, found.left);

@@ -7,7 +7,6 @@ interface Block {
   readonly values: Float32Array | Uint32Array;
 }
 
-/** See `find-duplicates` of KernelTasks. */
 export const findDuplicates: TaskHandler<'find-duplicates'> = (scope) => {
   const { offsets, indices } = scope.partition('block').columns as unknown as Block;
   const { from, to } = scope.params;
@@ -30,7 +29,6 @@ export const findDuplicates: TaskHandler<'find-duplicates'> = (scope) => {
   };
 };
 
-/** See `combine-duplicates` of KernelTasks. */
 export const combineDuplicates: TaskHandler<'combine-duplicates'> = (scope) => {
   const block = scope.partition('block').columns as unknown as Block;
   const target = scope.partition('combined').columns as unknown as {

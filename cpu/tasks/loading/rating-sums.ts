@@ -14,7 +14,6 @@ const COPIED = 1 << 15;
 /** Most ratings of a row that are summed in one call; the ratings of a longer row are cut. */
 const PART = 1 << 20;
 
-/** See `sum-ratings` of KernelTasks. */
 export const sumRatings: TaskHandler<'sum-ratings'> = (scope) => {
   const { from, to } = scope.params;
   const { offsets, values } = blockOf(scope);
@@ -49,7 +48,6 @@ export const sumRatings: TaskHandler<'sum-ratings'> = (scope) => {
   };
 };
 
-/** See `damped-means` of KernelTasks. */
 export const dampedMeans: TaskHandler<'damped-means'> = (scope) => {
   const { from, to, mean, damping } = scope.params;
   const { offsets, indices, values } = blockOf(scope);
@@ -119,7 +117,6 @@ function bitsOf({ buffer, byteOffset, length }: Int32Array | Float32Array): Uint
   return new Uint32Array(buffer, byteOffset, length);
 }
 
-/** See `sum-columns` of KernelTasks. */
 export const sumColumns: TaskHandler<'sum-columns'> = (scope) => {
   const { from, to, columns, mean = 0 } = scope.params;
   const { offsets, indices, values } = blockOf(scope);
@@ -140,7 +137,6 @@ export const sumColumns: TaskHandler<'sum-columns'> = (scope) => {
   };
 };
 
-/** See `sum-values` of KernelTasks. */
 export const sumValues: TaskHandler<'sum-values'> = (scope) => {
   const { from, to, apart } = scope.params;
   return {
@@ -151,7 +147,6 @@ export const sumValues: TaskHandler<'sum-values'> = (scope) => {
   };
 };
 
-/** See `standardize` of KernelTasks. */
 export const standardize: TaskHandler<'standardize'> = (scope) => {
   const { from, to, center, deviation } = scope.params;
   const { offsets, values } = blockOf(scope);

@@ -11,7 +11,6 @@ import {
   type WriteNumbers,
 } from './scatter-by-band.ts';
 
-/** See `count-pairs` of KernelTasks. */
 export const countPairs: TaskHandler<'count-pairs'> = (scope) => {
   const { bands, groups, rowBits } = scope.params;
   const counts = sharedArray(Int32Array, groups.length * bands);
@@ -32,7 +31,6 @@ export const countPairs: TaskHandler<'count-pairs'> = (scope) => {
   };
 };
 
-/** See `scatter-pairs` of KernelTasks. */
 export const scatterPairs: TaskHandler<'scatter-pairs'> = (scope) => {
   // A private copy, since inputs must not be written.
   const cursors = Int32Array.from(scope.partition('cursors').columns.cursors as Int32Array);
@@ -135,7 +133,6 @@ function mapOf(scope: TaskScope, name: string, chunk: number): Uint32Array | und
   return scope.hasInput(input) ? (scope.partition(input).columns.map as Uint32Array) : undefined;
 }
 
-/** See `count-columns` of KernelTasks. */
 export const countColumns: TaskHandler<'count-columns'> = (scope) => {
   const { bands, starts, rowBits } = scope.params;
   const { offsets, keys: columns } = keysOf(scope.partition('block'));
@@ -158,7 +155,6 @@ export const countColumns: TaskHandler<'count-columns'> = (scope) => {
   };
 };
 
-/** See `scatter-columns` of KernelTasks. */
 export const scatterColumns: TaskHandler<'scatter-columns'> = (scope) => {
   const { offsets, keys: columns, bits } = keysOf(scope.partition('block'));
   const { placeOf } = bandsOf(scope);

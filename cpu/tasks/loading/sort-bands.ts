@@ -5,7 +5,6 @@ import { bandsOf, keysOf } from './scatter-pairs.ts';
 /** Most bits of a sort digit, so that the digit's counters fit the core's first-level cache. */
 const DIGIT_BITS = 12;
 
-/** See `sort-bands` of KernelTasks. */
 export const sortBands: TaskHandler<'sort-bands'> = (scope) => {
   const { from, to, columnBits, order } = scope.params;
   const { firstRow } = bandsOf(scope);

@@ -2,7 +2,6 @@ import { pagedArray, type Partition } from '../../../engine/partition.ts';
 import type { TaskHandler, TaskScope } from '../../handler.ts';
 import { keysOf, pairsOf, valuesOf } from './scatter-pairs.ts';
 
-/** See `split-pairs` of KernelTasks. */
 export const splitPairs: TaskHandler<'split-pairs'> = (scope) => {
   const { partOf, firstRow } = partsOf(scope);
   const chunks = Array.from({ length: scope.params.chunks }, (_, chunk) => ({
@@ -36,7 +35,6 @@ export const splitPairs: TaskHandler<'split-pairs'> = (scope) => {
   };
 };
 
-/** See `split-block` of KernelTasks. */
 export const splitBlock: TaskHandler<'split-block'> = (scope) => {
   const { from, to, firstRow: position } = scope.params;
   const { offsets, keys: columns } = keysOf(scope.partition('block'));
@@ -109,7 +107,6 @@ interface Block {
 /** Rows between two checks for cancellation. */
 const CHUNK_ROWS = 8_192;
 
-/** See `place-columns` of KernelTasks. */
 export const placeColumns: TaskHandler<'place-columns'> = (scope) => {
   const { from, to, columnStarts, local } = scope.params;
   const { offsets, indices, values } = scope.partition('block').columns as unknown as Block;

@@ -3,7 +3,6 @@ import type { MatrixView, ScopeOf, TaskHandler } from '../../handler.ts';
 import { update, updateImplicit } from '../update.ts';
 import { searchOne } from './search.ts';
 
-/** See `search-for-row` of KernelTasks. */
 export const searchForRow: TaskHandler<'search-for-row'> = (scope) => {
   const { values, solving, shift } = scope.params;
   const { rank } = solving.params;

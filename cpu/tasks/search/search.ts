@@ -13,7 +13,6 @@ const MOST_QUERY = 16_383;
  */
 export const roundings = (rank: number) => (rank + 32) * 2 ** -23;
 
-/** See `search` of KernelTasks. */
 export const search: TaskHandler<'search'> = (scope) => {
   let rows = 0;
   const found: Found[] = [];

@@ -3,7 +3,6 @@ import { blockWaves } from '../../../engine/plan/grid-order.ts';
 import { CounterRandom, randomOrder, mix32, randomU32 } from '../../../engine/random.ts';
 import type { TaskHandler, TaskScope } from '../../handler.ts';
 
-/** See `batch-order` of KernelTasks. */
 export const batchOrder: TaskHandler<'batch-order'> = ({
   params: { seed, stream, epoch, batches, block },
 }) => {
@@ -22,7 +21,6 @@ export const batchOrder: TaskHandler<'batch-order'> = ({
  */
 const STREAM = 0xb10c;
 
-/** See `wave-order` of KernelTasks. */
 export const waveOrder: TaskHandler<'wave-order'> = ({ params: { seed, epoch, workers, columnBands } }) => {
   const waves = blockWaves(workers, columnBands, new CounterRandom(seed, STREAM).derive(epoch));
   const order = sharedArray(Uint32Array, waves.length * workers).fill(0xffff_ffff);
@@ -38,7 +36,6 @@ export const waveOrder: TaskHandler<'wave-order'> = ({ params: { seed, epoch, wo
 /** Groups between two checks for cancellation. */
 const CHUNK_GROUPS = 64;
 
-/** See `deal-ratings` of KernelTasks. */
 export const dealRatings: TaskHandler<'deal-ratings'> = (scope) => {
   const { from, to, buckets, seed } = scope.params;
   const { offsets, indices, values } = scope.partition('block').columns as {
@@ -73,7 +70,6 @@ export const dealRatings: TaskHandler<'deal-ratings'> = (scope) => {
   return { rows: Math.min(to * buckets, values.length) - from * buckets };
 };
 
-/** See `shuffle-ratings` of KernelTasks. */
 export const shuffleRatings: TaskHandler<'shuffle-ratings'> = (scope) => {
   const { from, to, buckets, seed } = scope.params;
   const { rows, columns, values } = listOf(scope);

@@ -10,7 +10,6 @@ const CHUNK_RATINGS = 8_192;
 /** Cost of a rating, in units of rowChunks, with which a chunk has about CHUNK_RATINGS ratings. */
 const COST_PER_RATING = 8e6 / CHUNK_RATINGS;
 
-/** See `sgd-block` of KernelTasks. */
 export const sgdBlock: TaskHandler<'sgd-block'> = (scope) => {
   const block = scope.partition('block');
   const sides = writeSides(scope);
@@ -113,7 +112,6 @@ function writeSteps(scope: ScopeOf<'sgd-block'>): number {
   return address;
 }
 
-/** See `copy-rows` of KernelTasks. */
 export const copyRows: TaskHandler<'copy-rows'> = (scope) => {
   const { from, to } = scope.params;
   const [source, target] = [scope.matrix('source'), scope.matrix('target')];
@@ -123,7 +121,6 @@ export const copyRows: TaskHandler<'copy-rows'> = (scope) => {
   return { rows: to - from };
 };
 
-/** See `shrink-rows` of KernelTasks. */
 export const shrinkRows: TaskHandler<'shrink-rows'> = (scope) => {
   const { from, to, rate, offset, damping, own, one, adaptive } = scope.params;
   const { pointer, stride } = scope.matrix('factors');

@@ -44,7 +44,6 @@ function hasBiases({ columns }: MatrixView, rank: number): boolean {
   return columns > Math.ceil(rank / 16) * 16 + 16;
 }
 
-/** The address of a row of a matrix. */
 function rowAddress({ pointer, stride }: MatrixView, row: number): number {
   return pointer + 4 * stride * row;
 }
@@ -79,7 +78,6 @@ function forEachRow(
   return bytesUp;
 }
 
-/** See `add-residuals` of KernelTasks. */
 export const addResiduals: TaskHandler<'add-residuals'> = (scope) => {
   const { from, to, rank } = scope.params;
   const [previous, gradients] = [scope.matrix('previous'), scope.matrix('gradients')];
@@ -99,7 +97,6 @@ export const addResiduals: TaskHandler<'add-residuals'> = (scope) => {
   return { rows: to - from, bytesUp };
 };
 
-/** See `add-products` of KernelTasks. */
 export const addProducts: TaskHandler<'add-products'> = (scope) => {
   const { from, to } = scope.params;
   const [direction, products] = [scope.matrix('direction'), scope.matrix('products')];
@@ -110,7 +107,6 @@ export const addProducts: TaskHandler<'add-products'> = (scope) => {
   return { rows: to - from, bytesUp };
 };
 
-/** See `equation-residuals` of KernelTasks. */
 export const equationResiduals: TaskHandler<'equation-residuals'> = (scope) => {
   const { from, to, rank } = scope.params;
   const [equations, previous, gradients] = [
@@ -135,7 +131,6 @@ export const equationResiduals: TaskHandler<'equation-residuals'> = (scope) => {
   return { rows: to - from };
 };
 
-/** See `equation-products` of KernelTasks. */
 export const equationProducts: TaskHandler<'equation-products'> = (scope) => {
   const { from, to, rank } = scope.params;
   const [equations, direction, products] = [
@@ -190,7 +185,6 @@ function forEachGradient(
   }
 }
 
-/** See `begin-gradients` of KernelTasks. */
 export const beginGradients: TaskHandler<'begin-gradients'> = (scope) => {
   const { from, to, rank } = scope.params;
   const [previous, factors] = [scope.matrix('previous'), scope.matrix('factors')];
@@ -207,7 +201,6 @@ export const beginGradients: TaskHandler<'begin-gradients'> = (scope) => {
   return { rows: to - from };
 };
 
-/** See `step-gradients` of KernelTasks. */
 export const stepGradients: TaskHandler<'step-gradients'> = (scope) => {
   const { from, to, rank } = scope.params;
   const products = scope.matrix('products');
@@ -218,7 +211,6 @@ export const stepGradients: TaskHandler<'step-gradients'> = (scope) => {
   return { rows: to - from };
 };
 
-/** See `end-gradients` of KernelTasks. */
 export const endGradients: TaskHandler<'end-gradients'> = (scope) => {
   const { from, to } = scope.params;
   const factors = scope.matrix('factors');

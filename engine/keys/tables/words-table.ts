@@ -12,7 +12,6 @@ const FEW_SLOTS = 1 << 20;
 /** Most slots of a table that fits in the cache. */
 const CACHED_SLOTS = 1 << 17;
 
-/** The hashes of a block. */
 const hashes = new Int32Array(BLOCK);
 
 /** Receives values that are read in advance. Without a use, the compiler would remove these reads. */

@@ -54,7 +54,6 @@ function roundFour(values: usize): v128 {
   return v128.or(half, i32x4.shr_u(sign, 16));
 }
 
-/** Writes to values the numbers that halves represent. */
 export function widenHalves(halves: usize, values: usize, n: u32): void {
   for (const end = halves + 2 * n; halves < end; halves += 16, values += 32) {
     const bits = v128.load(halves);

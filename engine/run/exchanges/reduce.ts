@@ -72,7 +72,6 @@ export interface Slice {
 export interface Reduction {
   /** Called for a slice when it is reduced. */
   slice(slice: number): Slice;
-  /** Names the sum of a slice. */
   sum(slice: number): PartitionRef;
   shape(slice: number, place: Place): MatrixShape;
 }

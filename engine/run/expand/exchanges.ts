@@ -201,7 +201,6 @@ export class Exchanges {
   }
 }
 
-/** The first place of each part. */
 function homesOf({ parts }: DataSet): Place[] {
   return parts.map(({ at: [home] }) => home);
 }

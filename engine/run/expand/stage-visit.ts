@@ -207,7 +207,6 @@ function shapeOnTheWay(bound: BoundPlan, set: DataSet, partition: number, place:
     : shapeAt(bound, set, partition, place);
 }
 
-/** The shape of a part of a matrix at a place. */
 export function shapeAt({ devices }: BoundPlan, set: DataSet, partition: number, place: Place): MatrixShape {
   const { layout, columns = 1, contents, half } = set;
   const { strideStep = 1 } = devices.find((one) => one.place === place) ?? {};

@@ -2,7 +2,6 @@ import { partitionKey, type PartitionRef } from '../../partition.ts';
 import type { Place } from '../../plan/place.ts';
 import type { StepList } from '../step-list.ts';
 
-/** A partition to be freed at a place. */
 export interface PlacedRef {
   readonly at: Place;
   readonly ref: PartitionRef;

@@ -111,7 +111,6 @@ export function commonProblem(options: RatedProblemOptions): RatedProblem {
   return problem;
 }
 
-/** Equations by problem and row. */
 const known = new WeakMap<RatedProblem, Map<number, NormalEquations>>();
 
 /** The equations of a row in float64, with its regularization. */

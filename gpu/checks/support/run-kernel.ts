@@ -59,7 +59,6 @@ export interface OpenTask<Params extends JsonObject> {
   readonly scope: GpuTaskScope<Params>;
   /** An input or output in host memory. */
   fetch(name: string): Promise<Partition>;
-  /** A matrix with its padding. */
   fetchPadded(name: string): Promise<Float32Array>;
   close(): void;
 }

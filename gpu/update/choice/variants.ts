@@ -330,10 +330,7 @@ const LEAST_BIN = 32;
  * iteration by 3 to 16 % against bins of 32. Bins of 32 are better at ranks of 6 or 7 tiles of 16 features if
  * the padding of the last tile has room for the ratings (bench/results, `ranks` and `tensor-128`).
  */
-function tensorBins(rank: number): {
-  readonly sum: readonly number[];
-  readonly fused: readonly number[];
-} {
+function tensorBins(rank: number): { readonly sum: readonly number[]; readonly fused: readonly number[] } {
   const tiles = tilesOf(rank);
   const small = [LEAST_BIN];
   const large = [64, LEAST_BIN];
