@@ -1,11 +1,7 @@
 // Converts a half mirror to a float32 matrix, four features a thread.
 
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
+#import parts/main
+{
   let at = (group.y * groups.x + group.x) * THREADS + thread;
   if (at < params.quads) {
     let packed = half[at];

@@ -3,12 +3,8 @@
 
 #import parts/rounded-quad
 
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
+#import parts/main
+{
   let at = (group.y * groups.x + group.x) * THREADS + thread;
   let count = params.rows * params.quads;
   if (at < count) {

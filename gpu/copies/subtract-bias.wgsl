@@ -3,12 +3,8 @@
 // first and the last group may extend beyond the wanted range; their other ratings are computed too, which
 // does no harm.
 
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
+#import parts/main
+{
   let begin = params.first + (group.y * groups.x + group.x) * THREADS * FOURS + thread;
   let end = params.first + params.fours;
   // Loads all columns first, then all biases.

@@ -1,11 +1,7 @@
 // Rounds a matrix to float16, four features a thread; the row after the last becomes 0.
 
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) id: vec3u,
-  @builtin(num_workgroups) size: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
+#import parts/main-by-id
+{
   let at = (id.y * size.x + id.x) * THREADS + thread;
   let inside = params.rows * params.quads;
   if (at < inside) {

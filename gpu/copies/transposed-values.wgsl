@@ -1,12 +1,8 @@
 // Fills in the values of a block from its transpose. For each rating, a thread determines its row and
 // column, and finds that pair in the other block by binary search (columns ascend within a row).
 
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
+#import parts/main
+{
   let at = (group.y * groups.x + group.x) * THREADS + thread;
   if (at >= params.count) {
     return;

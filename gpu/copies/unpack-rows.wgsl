@@ -1,12 +1,8 @@
 // Converts rows in 8 bits (see pack-rows) to float16, four features a thread. `first`: index in `half` of the
 // first group of four.
 
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
+#import parts/main
+{
   let at = (group.y * groups.x + group.x) * THREADS + thread;
   let count = params.rows * params.quads;
   if (at < count) {

@@ -19,16 +19,9 @@ fn place_of(column: u32) -> u32 {
   return select(SLOT_B + 2 * PADDED, SLOT_B + PADDED + column - N - 1, column < N + 1 + RANK);
 }
 
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
-  let number = group.y * groups.x + group.x;
-  if (number >= params.count) {
-    return;
-  }
+#import parts/main
+{
+  #import parts/number
   // Entry: row, first slot, n, number of slots.
   let entry = work[number];
   if (entry.z == 0) {

@@ -5,16 +5,9 @@
 
 #import parts/triangle
 
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
-  let number = group.y * groups.x + group.x;
-  if (number >= params.count) {
-    return;
-  }
+#import parts/main
+{
+  #import parts/number
   let source = (params.first + number) * params.stride;
   let n = u32(round(equations[source + N]));
   if (thread == 0) {

@@ -3,11 +3,7 @@
 //
 // Computes normal equations on tensor cores. A workgroup sums A and b over the ratings of one part of a row,
 // and writes them to a slot (device/slots.ts).
-diagnostic(off, chromium.subgroup_matrix_uniformity);
-diagnostic(off, subgroup_uniformity);
-enable f16;
-enable subgroups;
-enable chromium_experimental_subgroup_matrix;
+#import parts/tensor-directives
 
 #import parts/tensor-declarations
 
@@ -18,10 +14,7 @@ fn main(
   @builtin(local_invocation_index) thread: u32,
   @builtin(subgroup_id) subgroup: u32
 ) {
-  let number = group.y * groups.x + group.x;
-  if (number >= params.count) {
-    return;
-  }
+  #import parts/number
   let part = work[number];
   let first = part.y;
   let end = part.y + part.z;

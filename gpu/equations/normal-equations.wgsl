@@ -40,12 +40,8 @@ fn rating_at(at: u32, wanted: bool) -> f32 {
   return values[at];
 }
 
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) id: vec3u,
-  @builtin(num_workgroups) size: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
+#import parts/main-by-id
+{
   let number = id.y * size.x + id.x;
   let group = number % GROUPS;
   let first = number / GROUPS * ROWS;

@@ -5,12 +5,8 @@
 var<workgroup> left: array<vec4f, SLAB * 16>;
 var<workgroup> right: array<vec4f, SLAB * 16>;
 
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
+#import parts/main
+{
   let number = group.y * groups.x + group.x;
   let first_row = number / COLUMN_TILES * 64;
   let first_quad = number % COLUMN_TILES * 16;

@@ -7,12 +7,8 @@
 var<workgroup> parts: array<f32, THREADS>;
 {%- endif %}
 
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
+#import parts/main
+{
   // Neighbouring threads have neighbouring elements.
   let at = (group.y * groups.x + group.x) * ELEMENTS + thread % ELEMENTS;
   let lane = thread / ELEMENTS;

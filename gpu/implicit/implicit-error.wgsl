@@ -5,27 +5,10 @@
 // Double-buffered, so that one barrier a step suffices.
 var<workgroup> partial: array<f32, 2 * THREADS>;
 
-// The row in [from_row, to_row) that contains a rating, by binary search in the row pointers.
-fn row_of(rating: u32) -> u32 {
-  var low = params.from_row;
-  var high = params.to_row - 1;
-  while (low < high) {
-    let middle = (low + high) / 2;
-    if (u32(row_pointers[middle + 1]) <= rating) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
-}
+#import parts/row-of-rating
 
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
+#import parts/main
+{
   let number = group.y * groups.x + group.x;
   let lane = thread % 4;
   let begin = params.first + (number * (THREADS / 4) + thread / 4) * STEPS;

@@ -16,12 +16,8 @@ fn theta_at(row: u32, quad: u32, end: u32) -> vec4f {
   return fixed[row * QUADS + quad];
 }
 
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
+#import parts/main
+{
   let number = group.y * groups.x + group.x;
   if (number >= params.count * BLOCKS) {
     return;

@@ -4,12 +4,8 @@
 
 var<workgroup> largest: array<atomic<u32>, 4 * QUADS>;
 
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) id: vec3u,
-  @builtin(num_workgroups) size: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
+#import parts/main-by-id
+{
   let first = (id.y * size.x + id.x) * ROWS;
   for (var column = thread; column < 4 * QUADS; column += THREADS) {
     atomicStore(&largest[column], 0u);

@@ -3,11 +3,7 @@
 //
 // Computes normal equations on tensor cores in 8 bits. A workgroup sums A and b over the ratings of one part
 // of a row, and writes them to a slot (device/slots.ts).
-diagnostic(off, chromium.subgroup_matrix_uniformity);
-diagnostic(off, subgroup_uniformity);
-enable f16;
-enable subgroups;
-enable chromium_experimental_subgroup_matrix;
+#import parts/tensor-directives
 
 #import parts/int8-declarations
 
@@ -54,14 +50,7 @@ fn main(
 {%- unless forloop.first %}
   workgroupBarrier();
 {%- endunless %}
-{%- for store in phase.stores %}
-  {% unless forloop.first %}else {% endunless %}if (subgroup == {{ store.subgroup }}u) {
-{%- for tile in store.tiles %}
-    subgroupMatrixStore<row_major>(&staged, {{ tile.place }}u * 80u, sum_{{ tile.accumulator }}, 5u);
-{%- endfor %}
-  }
-{%- endfor %}
-  workgroupBarrier();
+  #import parts/tensor-store
 {%- for line in phase.rows %}
 {%- assign last = TILES | minus: 1 %}
 {%- if line.row == TILES %}

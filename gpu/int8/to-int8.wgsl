@@ -10,12 +10,8 @@ fn quad_of(row: u32, quad: u32) -> u32 {
   return rounded_quad(half[row * QUADS + quad], maxima[quad]);
 }
 
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) id: vec3u,
-  @builtin(num_workgroups) size: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
+#import parts/main-by-id
+{
   let at = (id.y * size.x + id.x) * THREADS + thread;
   let row = at / PIECES;
   let quad = 4 * (at % PIECES);

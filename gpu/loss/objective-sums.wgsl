@@ -4,12 +4,8 @@
 
 var<workgroup> partial: array<f32, THREADS>;
 
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
+#import parts/main
+{
   #import parts/share-of-rows
   var sum = 0.0;
   for (var row = first + thread; row < min(first + ROWS, params.to_row); row += THREADS) {

@@ -17,20 +17,7 @@
 const PITCH = THREADS + 1;
 var<workgroup> quarters: array<f32, 2 * 4 * PITCH>;
 
-// The row in [from_row, to_row) that contains a rating, by binary search in the row pointers.
-fn row_of(rating: u32) -> u32 {
-  var low = params.from_row;
-  var high = params.to_row - 1;
-  while (low < high) {
-    let middle = (low + high) / 2;
-    if (u32(row_pointers[middle + 1]) <= rating) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
-}
+#import parts/row-of-rating
 
 {% if HALF %}
 // Adds the products of eight features, float16 in `theta` and float32 in `low` and `high`, to four partial
@@ -43,12 +30,8 @@ fn times(theta: vec4u, low: vec4f, high: vec4f, sum: vec4f) -> vec4f {
   );
 }
 {% endif %}
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
+#import parts/main
+{
   let number = group.y * groups.x + group.x;
   if (number * THREADS * STEPS >= params.last - params.origin) {
     return;

@@ -4,12 +4,8 @@
 
 var<workgroup> partial: array<vec2f, THREADS>;
 
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
+#import parts/main
+{
   #import parts/share-of-rows
   let quads = params.stride / 4;
   let end = min(ROWS, params.to_row - first) * quads;

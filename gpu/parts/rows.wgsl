@@ -88,3 +88,19 @@ fn triangle_place(at: u32) -> vec2u {
   }
   return vec2u(row, at - row * (row + 1) / 2);
 }
+
+#part row-of-rating
+// The row in [from_row, to_row) that contains a rating, by binary search in the row pointers.
+fn row_of(rating: u32) -> u32 {
+  var low = params.from_row;
+  var high = params.to_row - 1;
+  while (low < high) {
+    let middle = (low + high) / 2;
+    if (u32(row_pointers[middle + 1]) <= rating) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}

@@ -70,14 +70,7 @@ all subgroups have a copy. With INT8 the tiles are integers, and ratings have tw
 {%- endunless %}
 {%- endunless %}
 {%- assign was_converted = phase.converted %}
-{%- for store in phase.stores %}
-    {% unless forloop.first %}else {% endunless %}if (subgroup == {{ store.subgroup }}u) {
-{%- for tile in store.tiles %}
-      subgroupMatrixStore<row_major>(&staged, {{ tile.place }}u * 80u, sum_{{ tile.accumulator }}, 5u);
-{%- endfor %}
-    }
-{%- endfor %}
-    workgroupBarrier();
+    #import parts/tensor-store
 {%- for part in phase.rated %}
     {% unless part.both %}if (lane / 16u == {{ part.side }}u) {% endunless %}{
       let source = ({{ part.place }}u{% if part.both %} + lane / 16u{% endif %}) * 80u

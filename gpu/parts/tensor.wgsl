@@ -250,14 +250,7 @@ thread's part of t = sum of r_v). With INT8 the tiles are integers, and ratings 
 {%- unless forloop.first %}
     workgroupBarrier();
 {%- endunless %}
-{%- for store in phase.stores %}
-    {% unless forloop.first %}else {% endunless %}if (subgroup == {{ store.subgroup }}u) {
-{%- for tile in store.tiles %}
-      subgroupMatrixStore<row_major>(&staged, {{ tile.place }}u * 80u, sum_{{ tile.accumulator }}, 5u);
-{%- endfor %}
-    }
-{%- endfor %}
-    workgroupBarrier();
+    #import parts/tensor-store
 {%- for line in phase.rows %}
 {%- if line.row == TILES %}
     {% render 'parts/tensor-line', at: line.place, line: 0, BIASES: BIASES, INT8: INT8 %}
@@ -295,3 +288,22 @@ thread's part of t = sum of r_v). With INT8 the tiles are integers, and ratings 
 {%- endif %}
 {%- endfor %}
 {%- endfor %}
+
+#part tensor-directives
+diagnostic(off, chromium.subgroup_matrix_uniformity);
+diagnostic(off, subgroup_uniformity);
+enable f16;
+enable subgroups;
+enable chromium_experimental_subgroup_matrix;
+
+#part tensor-store
+// Template: a plan in TypeScript says which subgroup has which tiles.
+{%- comment %} Stores the tiles of a phase from the accumulators to workgroup memory. {% endcomment %}
+{%- for store in phase.stores %}
+{% unless forloop.first %}else {% endunless %}if (subgroup == {{ store.subgroup }}u) {
+{%- for tile in store.tiles %}
+  subgroupMatrixStore<row_major>(&staged, {{ tile.place }}u * 80u, sum_{{ tile.accumulator }}, 5u);
+{%- endfor %}
+}
+{%- endfor %}
+workgroupBarrier();

@@ -31,12 +31,8 @@ fn bits(above: vec4<bool>) -> vec4u {
   return select(vec4u(), vec4u(1), above);
 }
 
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
+#import parts/main
+{
   let first_row = (group.y * groups.x + group.x) * ROWS;
   if (first_row >= params.rows) {
     return;

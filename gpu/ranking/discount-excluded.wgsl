@@ -5,12 +5,8 @@
 
 const LOWEST = -3.40282346638528859812e38f;
 
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
+#import parts/main
+{
   let row = params.from_row + group.y * groups.x + group.x;
   if (row >= params.to_row) {
     return;

@@ -6,12 +6,8 @@
 const PITCH = THREADS + 1;
 var<workgroup> quarters: array<f32, 4 * PITCH>;
 
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
+#import parts/main
+{
   let number = group.y * groups.x + group.x;
   if (number * THREADS >= params.pairs) {
     return;

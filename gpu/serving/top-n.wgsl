@@ -114,12 +114,8 @@ fn enqueue(row: u32, column: u32, score: f32, round: u32) -> bool {
   return true;
 }
 
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
+#import parts/main
+{
   let first_row = (group.y * groups.x + group.x) * ROWS;
   if (first_row >= params.rows) {
     return;

@@ -10,12 +10,8 @@ diagnostic(off, subgroup_uniformity);
 enable subgroups;
 {%- endif %}
 
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
+#import parts/main
+{
   let lane = thread % LANES;
   let teams = groups.x * groups.y * (THREADS / LANES);
   let team = (group.y * groups.x + group.x) * (THREADS / LANES) + thread / LANES;

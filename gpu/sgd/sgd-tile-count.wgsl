@@ -2,12 +2,8 @@
 
 var<workgroup> tally: array<atomic<u32>, MOST_TILES>;
 
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
+#import parts/main
+{
   let chunk = group.y * groups.x + group.x;
   for (var tile = thread; tile < params.tiles; tile += THREADS) {
     atomicStore(&tally[tile], 0u);

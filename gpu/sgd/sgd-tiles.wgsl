@@ -64,12 +64,8 @@ fn begin_batch(batch: u32, start: u32, count: u32, tile_number: u32) -> Walk {
   return walk;
 }
 
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
+#import parts/main
+{
   let number = group.y * groups.x + group.x;
   if (number >= params.tiles) {
     return;

@@ -2,12 +2,8 @@
 
 var<workgroup> tally: array<atomic<u32>, MOST_BANDS>;
 
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
+#import parts/main
+{
   let row_band = group.y * groups.x + group.x;
   if (row_band >= params.row_bands) {
     return;

@@ -13,12 +13,8 @@ fn before(at: u32, first: u32, band: u32) -> u32 {
   return count;
 }
 
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
+#import parts/main
+{
   let row_band = group.y * groups.x + group.x;
   if (row_band >= params.row_bands) {
     return;

@@ -2,12 +2,8 @@
 // offset, and the bias by 1 + rate * damping. The constant 1 does not change. With AdaGrad, the rate depends
 // on the row.
 
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
+#import parts/main
+{
   let at = (group.y * groups.x + group.x) * THREADS + thread;
   if (at >= params.quads) {
     return;

@@ -2,12 +2,8 @@
 // + offset. With biases, also the number for the bias's own diagonal element: bias_lambda n + damping. n, the
 // row's number of ratings, is the difference of two row pointers, or a float32 number in `counts`.
 
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
+#import parts/main
+{
   let number = (group.y * groups.x + group.x) * THREADS + thread;
   if (number >= params.count) {
     return;

@@ -21,10 +21,7 @@ fn main(
   @builtin(local_invocation_index) thread: u32,
   @builtin(subgroup_id) subgroup: u32
 ) {
-  let number = group.y * groups.x + group.x;
-  if (number >= params.count) {
-    return;
-  }
+  #import parts/number
   let row = work[number];
   let quad_row = (thread / 4u) & 3u;
   let quad_lane = thread & 3u;

@@ -84,12 +84,8 @@ fn total(batch: u32) -> vec2f {
   return sum;
 }
 
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) id: vec3u,
-  @builtin(num_workgroups) size: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
+#import parts/main-by-id
+{
   let number = id.y * size.x + id.x;
   let batch = thread / LANES;
   let lane = thread % LANES;

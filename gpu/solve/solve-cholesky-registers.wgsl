@@ -53,12 +53,8 @@ fn vector_quad(base: u32, slot_count: u32, at: u32, quad: u32) -> vec4f {
   return select(vec4f(), sum, vec4u(4 * quad) + vec4u(0, 1, 2, 3) < vec4u(RANK));
 }
 
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) id: vec3u,
-  @builtin(num_workgroups) size: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
+#import parts/main-by-id
+{
   let batch = thread / LANES;
   let lane = thread % LANES;
   let number = (id.y * size.x + id.x) * ROWS + batch;

@@ -34,12 +34,8 @@ var<workgroup> ones: array<vec4f, QUADS + 1>;
 #import parts/cholesky-tiles
 #import parts/cholesky-gather
 
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) id: vec3u,
-  @builtin(num_workgroups) size: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
+#import parts/main-by-id
+{
   {% render 'parts/open-row', biases: biases, objective: true %}
   let base = entry.y * SLOT_QUADS;
   if (thread == 0) {

@@ -81,12 +81,8 @@ fn check_feature(i: u32, y: f32, length: f32) {
   }
 }
 
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) id: vec3u,
-  @builtin(num_workgroups) size: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
+#import parts/main-by-id
+{
   {% render 'parts/open-row', biases: biases, objective: false %}
   let base = entry.y * SLOT_QUADS;
   if (thread == 0) {

@@ -7,11 +7,7 @@
 // 1. It computes Theta Theta^T on tensor cores and moves it to registers, one or two rows in each lane.
 // 2. It runs conjugate gradients until the residual is only rounding error.
 // 3. It reads the rows of theta again and computes Theta^T y.
-diagnostic(off, chromium.subgroup_matrix_uniformity);
-diagnostic(off, subgroup_uniformity);
-enable f16;
-enable subgroups;
-enable chromium_experimental_subgroup_matrix;
+#import parts/tensor-directives
 
 // While Theta Theta^T is computed, this memory holds four chunks of 16 bytes of each row of theta, and a
 // fifth chunk as padding against bank conflicts. Afterwards it holds tile rows of Theta Theta^T.

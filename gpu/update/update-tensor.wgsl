@@ -14,11 +14,7 @@
 //
 // HALF_A: conjugate gradients run on tensor cores with A / n in float16. Otherwise each thread has a row of A
 // in float32.
-diagnostic(off, chromium.subgroup_matrix_uniformity);
-diagnostic(off, subgroup_uniformity);
-enable f16;
-enable subgroups;
-enable chromium_experimental_subgroup_matrix;
+#import parts/tensor-directives
 
 {% if INT8 %}
 #import parts/int8-declarations

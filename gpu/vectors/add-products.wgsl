@@ -2,16 +2,9 @@
 // Adds the partial sums of a row's ratings, which are in slots (layout: vectors.ts), to the row's gradients
 // (with FIRST) or to its product of A with a vector. One workgroup per row.
 
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
-  let number = group.y * groups.x + group.x;
-  if (number >= params.count) {
-    return;
-  }
+#import parts/main
+{
+  #import parts/number
   // Entry: row, first slot, n, number of slots.
   let entry = work[number];
   for (var quad = thread; quad < USED; quad += THREADS) {

@@ -8,12 +8,8 @@
 {% render 'parts/write-row', half: half %}
 {% render 'parts/row-shift' %}
 
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) id: vec3u,
-  @builtin(num_workgroups) size: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
+#import parts/main-by-id
+{
   {% render 'parts/vector-row', listed: listed, owned: owned %}
   let objective = gradients[base + QUADS + 1].y;
 {%- if biases %}

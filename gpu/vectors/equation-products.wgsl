@@ -10,16 +10,9 @@
 var<workgroup> vector: array<f32, PADDED>;
 var<workgroup> terms: array<f32, THREADS>;
 
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) group: vec3u,
-  @builtin(num_workgroups) groups: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
-  let number = group.y * groups.x + group.x;
-  if (number >= params.count) {
-    return;
-  }
+#import parts/main
+{
+  #import parts/number
   let row = params.first + number;
   let source = row * params.stride;
   let own_sums = row * SUM_STRIDE;

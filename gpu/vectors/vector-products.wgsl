@@ -28,12 +28,8 @@ fn sum_groups(thread: u32, first: u32, count: u32) {
   }
 }
 
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) id: vec3u,
-  @builtin(num_workgroups) size: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
+#import parts/main-by-id
+{
   let number = id.y * size.x + id.x;
   if (number >= params.count) {
     return;

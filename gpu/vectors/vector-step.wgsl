@@ -40,12 +40,8 @@ fn gram_product(batch: u32, quad: u32) -> vec4f {
 }
 
 {% endif -%}
-@compute @workgroup_size(THREADS)
-fn main(
-  @builtin(workgroup_id) id: vec3u,
-  @builtin(num_workgroups) size: vec3u,
-  @builtin(local_invocation_index) thread: u32
-) {
+#import parts/main-by-id
+{
   {% render 'parts/vector-row', listed: listed, owned: owned %}
 {%- if phase == 'gather' %}
 {%- for i in owned %}
