@@ -1,5 +1,3 @@
-// Converts a half mirror to a float32 matrix, four features a thread.
-
 #import parts/main
 {
   let at = (group.y * groups.x + group.x) * THREADS + thread;

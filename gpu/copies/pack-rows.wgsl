@@ -1,6 +1,3 @@
-// Rounds a float16 matrix to 8 bits, four features a thread. Each column is divided by its largest |x|, and
-// these divisors are stored after the last row.
-
 #import parts/rounded-quad
 
 #import parts/main

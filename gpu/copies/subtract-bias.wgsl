@@ -1,7 +1,6 @@
 // Template: loops are unrolled, so that all loads of a thread are issued before the first result is used.
-// Subtracts the mean rating and the columns' biases from ratings. A thread handles FOURS groups of four. The
-// first and the last group may extend beyond the wanted range; their other ratings are computed too, which
-// does no harm.
+// A thread handles FOURS groups of four. The first and the last group may extend beyond the wanted range; their
+// other ratings are computed too, which does no harm.
 
 #import parts/main
 {

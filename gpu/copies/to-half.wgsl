@@ -1,5 +1,3 @@
-// Rounds a matrix to float16, four features a thread; the row after the last becomes 0.
-
 #import parts/main-by-id
 {
   let at = (id.y * size.x + id.x) * THREADS + thread;

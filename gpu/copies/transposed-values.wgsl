@@ -1,5 +1,5 @@
-// Fills in the values of a block from its transpose. For each rating, a thread determines its row and
-// column, and finds that pair in the other block by binary search (columns ascend within a row).
+// A thread finds the row and column of a rating, and that pair in the other block by binary search (columns
+// ascend within a row).
 
 #import parts/main
 {

@@ -1,6 +1,3 @@
-// Converts rows in 8 bits (see pack-rows) to float16, four features a thread. `first`: index in `half` of the
-// first group of four.
-
 #import parts/main
 {
   let at = (group.y * groups.x + group.x) * THREADS + thread;

@@ -1,4 +1,4 @@
-// Copies rows without their padding, one value per thread. Values are copied as u32, so NaN keeps its bits.
+// One value per thread, copied as u32, so that NaN keeps its bits.
 
 #import parts/main
 {

@@ -1,5 +1,3 @@
-// Adds one matrix to another, four numbers a thread.
-
 #import parts/main
 {
   let number = (group.y * groups.x + group.x) * THREADS + thread;

@@ -1,7 +1,3 @@
-// Adds partial sums to the normal equations of rows. Each row has slots with A and b of parts of its ratings
-// (layout: device/slots.ts). Their sum is added to the row's equations (layout:
-// operators/tasks/equation-tasks.ts). A workgroup has one row.
-
 #import parts/triangle
 
 // Returns the index, in a slot, of the number that is added to a column of the equations. Column N, the number

@@ -1,7 +1,4 @@
 // Template: code for biases is left out if there are none, since slots then have no room for s and t.
-//
-// Copies the normal equations of each row (layout: operators/tasks/equation-tasks.ts) to a slot (layout:
-// device/slots.ts), which the solvers read, and writes the solvers' list of rows. A workgroup has one row.
 
 #import parts/triangle
 

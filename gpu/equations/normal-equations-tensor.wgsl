@@ -1,8 +1,5 @@
 // Template: each tile of A that a subgroup sums is a variable of its own; a plan in TypeScript assigns tiles
 // to subgroups.
-//
-// Computes normal equations on tensor cores. A workgroup sums A and b over the ratings of one part of a row,
-// and writes them to a slot (device/slots.ts).
 #import parts/tensor-directives
 
 #import parts/tensor-declarations

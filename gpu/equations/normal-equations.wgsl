@@ -1,8 +1,7 @@
 // Template: a thread keeps a tile of sums in registers, so loops over it must be unrolled.
 //
-// Computes A = sum of theta_v theta_v^T and b = sum of r_v theta_v over the ratings of a part of a row (cuMF,
-// Algorithm 2, lines 3-12), without tensor cores. Loads run ahead: while BIN ratings are summed, the rows of
-// theta of the next BIN are loaded to registers, and the columns after those.
+// Loads run ahead (cuMF, Algorithm 2, lines 3-12): while BIN ratings are summed, the rows of theta of the next
+// BIN are loaded to registers, and the columns after those.
 //
 // LANES threads have one part of a row, and ROWS parts share a workgroup (clMF, section 3.2.1). If A has more
 // blocks than LANES, then GROUPS workgroups share a part (section 3.2.2), and workgroup 0 of these writes b.

@@ -1,6 +1,3 @@
-// Adds the Gram matrix to A of each row that has ratings; A is in the row's first slot (device/slots.ts).
-// After that, implicit data can be solved by the same solvers as explicit ratings.
-
 #import parts/triangle
 
 #import parts/main

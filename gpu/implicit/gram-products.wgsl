@@ -1,6 +1,5 @@
 // Template: loops are unrolled, so that a thread's 64 sums stay in registers.
-// Multiplies vectors of many rows by the Gram matrix G, which is symmetric and stored in full: products = V
-// G, for the rows of V from `first` on. A workgroup has a tile of 64 rows and 64 columns of the product.
+// G is symmetric and stored in full. A workgroup has a tile of 64 rows and 64 columns of the product.
 
 var<workgroup> left: array<vec4f, SLAB * 16>;
 var<workgroup> right: array<vec4f, SLAB * 16>;

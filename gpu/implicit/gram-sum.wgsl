@@ -1,7 +1,5 @@
 // Template: one thread for each element needs no memory to share.
-// Computes weight times the sum of theta theta^T over all rows of theta. The input is slots
-// (device/slots.ts), each with the lower triangle of the sum over some of the rows. LANES threads share an
-// element of the output, which has both triangles.
+// LANES threads share an element of the output, which has both triangles.
 
 {% if LANES > 1 -%}
 var<workgroup> parts: array<f32, THREADS>;

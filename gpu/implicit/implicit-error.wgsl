@@ -1,6 +1,4 @@
-// Sums w (p - s)^2 + base p (1 - 2 s) over the ratings [first, last). Of a rating r, w = alpha |r|, p is 1 if
-// r > 0 and else 0, and s = x . theta is the prediction. Each workgroup writes one sum; the host adds these
-// in float64. Four threads share STEPS consecutive ratings, and each of them has a quarter of the features.
+// Four threads share STEPS consecutive ratings, and each of them has a quarter of the features.
 
 // Double-buffered, so that one barrier a step suffices.
 var<workgroup> partial: array<f32, 2 * THREADS>;

@@ -1,6 +1,5 @@
 // Template: loops are unrolled, so that a thread's 64 sums stay in registers.
-// Sums theta theta^T over a range of rows of theta, into a slot (device/slots.ts), at ranks above 512. A
-// workgroup has a tile of 64 x 64 elements; only tiles with elements of the lower triangle are computed. It
+// A workgroup has a tile of 64 x 64 elements; only tiles with elements of the lower triangle are computed. It
 // takes SLAB rows of theta at a time.
 
 var<workgroup> left: array<vec4f, SLAB * 16>;

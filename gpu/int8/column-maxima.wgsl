@@ -1,6 +1,5 @@
-// Computes the largest |x| of each column of a float16 matrix. The results are float32 as bits: for numbers
-// >= 0 the bits have the same order as the numbers, which allows an atomic maximum. A workgroup reads ROWS
-// rows; a thread reads four columns of every TEAMS-th of these rows.
+// For numbers >= 0 the bits of float32 have the same order as the numbers, which allows an atomic maximum. A
+// workgroup reads ROWS rows; a thread reads four columns of every TEAMS-th of these rows.
 
 var<workgroup> largest: array<atomic<u32>, 4 * QUADS>;
 

@@ -1,6 +1,3 @@
-// Rounds a float16 matrix to 8 bits, 16 features in each thread. Each column is divided by its scale, 1/127
-// of its largest |x|. One more row, after the last, becomes 0.
-
 #import parts/rounded-quad
 
 fn quad_of(row: u32, quad: u32) -> u32 {

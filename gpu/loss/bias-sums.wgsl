@@ -1,7 +1,3 @@
-// Sums n_u b_u^2, b_u^2 and T_u b_u over the rows u with ratings; b_u: the row's bias, n_u: its number of
-// ratings, T_u: its number in `totals`. Each workgroup writes one vector of sums; the host adds these in
-// float64.
-
 var<workgroup> partial: array<vec4f, THREADS>;
 
 #import parts/main

@@ -1,6 +1,4 @@
-// Sums the objectives of rows from `status`, where they are stored after the number of the lowest row without
-// a finite solution. Writes a copy of that number and then one sum for each workgroup, so that the host needs
-// only one download.
+// The lowest row without a finite solution is copied, so that the host needs only one download.
 
 var<workgroup> partial: array<f32, THREADS>;
 

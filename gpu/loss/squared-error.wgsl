@@ -1,9 +1,6 @@
 // Template: products of four ratings are separate variables in registers, so loops over them must be
 // unrolled.
 //
-// Sums e^2 and |e| over the ratings [first, last), with e = r - x . theta. Each workgroup writes the two
-// sums; the host adds these in float64.
-//
 // A team of four threads has STEPS * 4 consecutive ratings, of one or several rows, and computes four ratings
 // at a time. Each thread computes a quarter of the features of all four products. The threads exchange these
 // quarters through workgroup memory, after which each of them has the error of one rating.

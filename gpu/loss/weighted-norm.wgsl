@@ -1,5 +1,3 @@
-// Sums shift_u |x_u|^2 over rows x_u of factors, and the weighted squares of their features over the rows
-// with a shift greater than 0. Each workgroup writes both sums for ROWS rows; the host adds these in float64.
 // The threads of a workgroup read its rows together, four elements each.
 
 var<workgroup> partial: array<vec2f, THREADS>;

@@ -1,7 +1,4 @@
 // Template: loops are unrolled, so that a thread's 64 scores stay in registers.
-// For each listed column of a row, counts the columns with a higher score, and the columns with the same
-// score (its ties, itself among them). The score of a column is x.theta.
-//
 // A workgroup has ROWS rows that list columns, and processes all columns of the model, COLUMNS at a time (a
 // tile). For a tile, eight features at a time of rows and columns are loaded to workgroup memory, and each
 // thread computes 8 x 8 scores in registers. A score that reaches the lowest listed score of its row is

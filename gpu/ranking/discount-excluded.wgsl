@@ -1,7 +1,5 @@
-// Subtracts the row's excluded columns from the counts (higher scores) and ties of its listed columns. A
-// workgroup has one row, and a thread every THREADS-th excluded column. A score is computed with the same
-// order of operations as in count-before, so that equal products have equal bits. An excluded column that is
-// repeated is subtracted once.
+// A thread has every THREADS-th excluded column. A score is computed with the same order of operations as in
+// count-before, so that equal products have equal bits. An excluded column that is repeated is subtracted once.
 
 const LOWEST = -3.40282346638528859812e38f;
 

@@ -1,5 +1,4 @@
-// Computes the scores of listed columns, one column per thread. The order of operations is the same as in
-// count-before, so that equal products have equal bits.
+// The order of operations is the same as in count-before, so that equal products have equal bits.
 
 const LOWEST = -3.40282346638528859812e38f;
 

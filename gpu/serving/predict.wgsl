@@ -1,7 +1,6 @@
 // Template: loops are unrolled, so that the products of four pairs stay in registers.
-// Computes x.theta for pairs of a row and a column. Four neighbouring threads handle four pairs together, so
-// that they load adjacent factors: each thread computes a quarter of all four products. Then the quarters are
-// exchanged through workgroup memory, and each thread adds one pair's product.
+// Four neighbouring threads handle four pairs together, so that they load adjacent factors: each thread computes
+// a quarter of all four products. Then they exchange the quarters, and each thread adds one pair's product.
 
 const PITCH = THREADS + 1;
 var<workgroup> quarters: array<f32, 4 * PITCH>;

@@ -1,6 +1,4 @@
 // Template: loops are unrolled, so that a thread's 64 scores stay in registers.
-// Finds the n columns with the highest scores x.theta for each row, without storing all scores.
-//
 // A workgroup has ROWS rows and processes all columns, COLUMNS at a time (a tile). Eight features at a time
 // of rows and columns are loaded to workgroup memory, and each thread computes 8 x 8 scores in registers. Few
 // scores (about n ln(columns / n) a row) are better than the worst in their row's list. They are appended to

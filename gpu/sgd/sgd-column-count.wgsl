@@ -1,5 +1,3 @@
-// Counts the ratings of each column. A workgroup has RATINGS adjacent ratings.
-
 #import parts/main
 {
   let first = (group.y * groups.x + group.x) * RATINGS;

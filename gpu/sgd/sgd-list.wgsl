@@ -1,10 +1,8 @@
 // Template: each 16-byte piece of a row of factors in a thread is a variable of its own, whose type depends
 // on the precision.
 //
-// SGD on a list of ratings in any order (batch-Hogwild!, cuMF_SGD, section 3.2.2). A team of LANES threads
-// takes batches of consecutive ratings and processes one rating at a time. Teams do not use locks. A team
-// loads the factors of the next rating only after it has stored the updates of the last one, so that it reads
-// its own updates.
+// A team of LANES threads processes one rating at a time (cuMF_SGD, section 3.2.2). It loads the factors of the
+// next rating only after it has stored the updates of the last one, so that it reads its own updates.
 {%- if LANES > 1 %}
 diagnostic(off, subgroup_uniformity);
 enable subgroups;

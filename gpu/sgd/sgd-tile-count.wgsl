@@ -1,5 +1,3 @@
-// Counts the ratings of each chunk of CHUNK rows in each tile (set of columns). A workgroup has one chunk.
-
 var<workgroup> tally: array<atomic<u32>, MOST_TILES>;
 
 #import parts/main

@@ -1,5 +1,4 @@
-// Copies the ratings of each chunk of CHUNK rows to their tiles (sets of columns), row by row. A workgroup
-// has one chunk. Within a tile each chunk has its own range, so workgroups do not conflict.
+// Within a tile each chunk has its own range, so workgroups do not conflict.
 
 var<workgroup> cursors: array<atomic<u32>, MOST_TILES>;
 

@@ -1,11 +1,9 @@
 // Template: each 16-byte piece of a row of factors in a thread is a variable of its own, whose type depends
 // on the precision.
 //
-// One epoch of SGD over tiles, which are sets of columns (cuMF_SGD, section 2.2, for the step). A workgroup
-// has one tile, and keeps the factors of its columns in workgroup memory for the whole epoch. Teams of LANES
-// threads process the tile's ratings, which are sorted by row, in batches. A row's factors stay in registers
-// until the team comes to a rating of another row, whose factors are loaded in advance. Teams do not use
-// locks.
+// Teams of LANES threads process the tile's ratings, which are sorted by row, in batches (the step: cuMF_SGD,
+// section 2.2). A row's factors stay in registers until the team comes to a rating of another row, whose
+// factors are loaded in advance.
 {%- if LANES > 1 %}
 diagnostic(off, subgroup_uniformity);
 enable subgroups;

@@ -1,5 +1,3 @@
-// Counts the ratings of each band of rows in each band of columns. A workgroup has one band of rows.
-
 var<workgroup> tally: array<atomic<u32>, MOST_BANDS>;
 
 #import parts/main

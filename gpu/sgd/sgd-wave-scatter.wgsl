@@ -1,6 +1,5 @@
-// Copies the ratings of each band of rows to its blocks, sorted by row and then by column, so that the order
-// is the same in every run. Columns ascend within a row, and bands are ranges of columns. So the ratings that
-// a row has in one block are adjacent in the input.
+// The order is the same in every run: columns ascend within a row, and bands are ranges of columns, so the
+// ratings that a row has in one block are adjacent in the input.
 
 var<workgroup> cursors: array<u32, MOST_BANDS>;
 

@@ -1,10 +1,8 @@
 // Template: each 16-byte piece of a row of factors in a thread is a variable of its own, whose type depends
 // on the precision.
 //
-// One wave of wavefront-update (cuMF_SGD, section 3.2.3). Every workgroup is one team of threads. It has a
-// band of rows, and processes one block of that band, rating by rating. In a wave, no two teams have the same
-// band of columns. While a rating is processed, the factors of the next rating are loaded. If both ratings
-// have the same row or column, its updated factors stay in registers instead.
+// While a rating is processed, the factors of the next rating are loaded. If both ratings have the same row or
+// column, its updated factors stay in registers instead.
 {%- if LANES > 1 %}
 diagnostic(off, subgroup_uniformity);
 enable subgroups;

@@ -1,6 +1,4 @@
-// Shrinks the rows of a matrix in place, four features in each thread. Features are divided by 1 + rate *
-// offset, and the bias by 1 + rate * damping. The constant 1 does not change. With AdaGrad, the rate depends
-// on the row.
+// With AdaGrad, the rate depends on the row.
 
 #import parts/main
 {

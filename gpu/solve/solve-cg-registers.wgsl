@@ -1,10 +1,8 @@
 // Template: each group of four elements of A in registers is a variable of its own, so loops over them must
 // be unrolled.
 //
-// Solves rows by conjugate gradients, with A in registers. A and b of a row are read from its slots, scratch
-// memory in which another kernel has summed them. If a row has several slots, they are first added into the
-// first one. Adding them while A is loaded into registers would need a loop for each group of elements, which
-// quadrupled the driver's compile time.
+// If a row has several slots, they are first added into the first one. Adding them while A is loaded into
+// registers would need a loop for each group of elements, which quadrupled the driver's compile time.
 diagnostic(off, subgroup_uniformity);
 enable subgroups;
 

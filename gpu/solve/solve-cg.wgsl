@@ -1,9 +1,6 @@
 // Template: each group of four elements of A in registers is a variable of its own, so loops over them must
 // be unrolled.
 //
-// Runs a number of steps of conjugate gradients on (A + lambda n I) x = b (cuMF_ALS, Algorithm 1, with line 5
-// as r = r - alpha a_p).
-//
 // A workgroup solves ROWS rows, each with LANES threads. In a product with A, a thread multiplies one row of
 // A, one of SEGMENTS parts of a row, or above 256 features several rows. The first QUADS threads of a row
 // keep four elements each of x, the residual r and the direction p. A row that is finished continues with

@@ -1,7 +1,6 @@
 // Template: a thread keeps a block of A in registers, so loops over its elements must be unrolled.
 //
-// Solves (A + lambda n I) x = b of rows by a Cholesky factorization A = L L^T, with A in registers. A row
-// has LANES threads, and ROWS rows share a workgroup. Each thread has one block of 8 x 8 elements of the
+// A row has LANES threads, and ROWS rows share a workgroup. Each thread has one block of 8 x 8 elements of the
 // lower triangle of A. Blocks are numbered from left to right, and from top to bottom in a column of blocks,
 // so that whole subgroups are done when their columns are.
 //

@@ -1,10 +1,7 @@
 // Template: each element of a panel in registers is a variable of its own, so loops over them must be
 // unrolled.
 //
-// Solves (A + lambda n I) x = b of one row by a Cholesky factorization A = L L^T. A workgroup has one row
-// (cuMF, eq. 2).
-//
-// A stays in the row's first slot, in 16 x 16 tiles (gpu/device/slots.ts). L overwrites it from left to
+// A = L L^T stays in the row's first slot, in 16 x 16 tiles (gpu/device/slots.ts). L overwrites A from left to
 // right, one panel of 16 columns at a time. While a panel is factorized, each thread keeps the panel's 16
 // elements of its rows in registers. b is treated as one more row below A, which becomes y with L y = b. The
 // diagonal of L holds the reciprocals 1 / L_cc. Beyond the rank, the diagonal is 1 and everything else 0.

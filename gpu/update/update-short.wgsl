@@ -1,8 +1,7 @@
 // Template: a lane keeps whole rows of the system in registers, so loops over them must be unrolled.
 //
-// Solves rows with few ratings by a smaller system. If a row has n ratings and n < f, then x = Theta^T y with
-// (Theta Theta^T + lambda n I) y = r has n unknowns instead of f. Here r has the n ratings, and Theta the n
-// rows of theta that they belong to. One subgroup solves one row in three steps:
+// r has the n ratings of a row, and Theta the n rows of theta that they belong to. One subgroup solves one row
+// in three steps:
 //
 // 1. It computes Theta Theta^T on tensor cores and moves it to registers, one or two rows in each lane.
 // 2. It runs conjugate gradients until the residual is only rounding error.

@@ -1,9 +1,7 @@
 // Template: each tile or row of A in registers is a variable of its own, so loops over them must be unrolled.
 //
-// Computes and solves whole rows without writing A to device memory. A workgroup sums a row's A and b on
-// tensor cores, moves A to registers, and solves there by conjugate gradients. It takes one row after the
-// other from the list, in which the longest rows are first. While a row is solved, the ratings of the next
-// one are loaded. This is the text of three kernels:
+// A workgroup sums a row's A and b on tensor cores, moves A to registers, and solves there by conjugate
+// gradients. Meanwhile the ratings of the next row are loaded. This is the text of three kernels:
 //
 //   update-tensor            theta in float16
 //   update-int8              INT8: theta in 8 bits. A is kept as it was summed from whole numbers. If S is the

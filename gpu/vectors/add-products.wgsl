@@ -1,6 +1,4 @@
 // Template: with FIRST, n and the sums over ratings are added too.
-// Adds the partial sums of a row's ratings, which are in slots (layout: vectors.ts), to the row's gradients
-// (with FIRST) or to its product of A with a vector. One workgroup per row.
 
 #import parts/main
 {

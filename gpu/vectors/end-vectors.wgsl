@@ -1,6 +1,5 @@
 // Template: code of biases and of the half mirror is left out of variants that do not have them.
-// The end of matrix-free conjugate gradients: computes a row's bias and objective, and writes the row. LANES
-// threads per row.
+// LANES threads per row.
 
 {% render 'parts/row-total' %}
 {% render 'parts/write-objective' %}

@@ -1,14 +1,7 @@
 // Template: loops are unrolled, so that a thread's features stay in registers.
-// The matrix-free product A p: sums w_v (theta_v^T p) theta_v over the ratings of a part of a row, and writes
-// the sum to the part's slot (layout: vectors.ts). One workgroup per part.
-//
 // The workgroup is divided into teams of LANES threads. A team loads EACH ratings at a time. Each of its
 // threads has some features: the same ones of theta_v, of p and of the sum. At the end, each group of WIDTH
 // threads adds its sums by subgroup operations, and the groups' sums are added through workgroup memory.
-//
-// With FIRST, the vector is x, and the factor of theta_v is g_v - w_v theta_v^T x, which sums to the
-// residual. The sums of g_v, of g_v theta_v^T x and, with biases, of theta_v are written too. For the weights
-// w_v and the right sides g_v of explicit and implicit data see parts/rating-factor.
 diagnostic(off, subgroup_uniformity);
 enable subgroups;
 

@@ -1,6 +1,5 @@
 // Template: loops are unrolled, so that x, r, p and q stay in registers.
-// One phase of matrix-free conjugate gradients, on vectors in buffers (layouts: vectors.ts). LANES threads
-// share a row. Between phases other kernels multiply A by `direction`.
+// LANES threads share a row. Between phases other kernels multiply A by `direction`.
 //
 //   gather   copies the previous x to `direction`, for the product A x
 //   begin    computes the residual from the sums over ratings; it is the first search direction

@@ -1,16 +1,8 @@
 // Template: loops are unrolled, so that a thread's features stay in registers.
-// The matrix-free product A p at ranks above 512, and at any rank without subgroups of 32 threads: sums
-// w_v (theta_v^T p) theta_v over the ratings of a part of a row, and writes the sum to the part's slot (layout:
-// vectors.ts). One workgroup per part.
-//
 // All threads share a rating, and the workgroup takes EACH ratings at a time. A thread has some features: the
 // same ones of theta_v, of p and of the sum. It loads its features of theta_v once, for the product theta_v^T
 // p, and reads them from registers for the sum. Groups of WIDTH threads add their shares of the products by
 // subgroup operations, and the groups' shares are added through workgroup memory, in a fixed order.
-//
-// With FIRST, the vector is x, and the factor of theta_v is g_v - w_v theta_v^T x, which sums to the
-// residual. The sums of g_v, of g_v theta_v^T x and, with biases, of theta_v are written too. For the weights
-// w_v and the right sides g_v of explicit and implicit data see parts/rating-factor.
 {%- if WIDTH > 1 %}
 diagnostic(off, subgroup_uniformity);
 enable subgroups;

@@ -1,5 +1,3 @@
-// Arithmetic that only keeps the GPU busy.
-
 @compute @workgroup_size(THREADS)
 fn main(@builtin(global_invocation_id) thread: vec3u) {
   var state = thread.x + 1u;
