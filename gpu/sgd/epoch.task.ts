@@ -9,7 +9,7 @@ import { squaredErrorKernel } from '../loss/squared-error.task.ts';
 import { weightedNormKernel } from '../loss/weighted-norm.task.ts';
 import { kernelOf } from '../webgpu/kernel.ts';
 import type { Pass } from '../webgpu/pass.ts';
-import { type SgdStepParams, stepValues, teamNeeds } from './sgd-step.ts';
+import { type SgdStepParams, steppedFactors, stepValues, teamNeeds } from './sgd-step.ts';
 import {
   sgdTilesKernel,
   tileBatches,
@@ -153,9 +153,7 @@ async function orderBuffer(scope: GpuTaskScope, label: string) {
   return { buffer, length: order.length };
 }
 
-type FactorBuffers = Readonly<
-  Record<'row_factors' | 'column_factors' | 'row_sums' | 'column_sums', GPUBuffer>
->;
+type FactorBuffers = Readonly<Record<keyof typeof steppedFactors, GPUBuffer>>;
 
 /**
  * Submits one pass in which the kernels that `add` dispatches update the factors `rows` and `columns`. If
@@ -275,12 +273,7 @@ export const shrinkRows: GpuTaskHandler<'shrink-rows'> = async (scope) => {
 export const sgdListKernel = kernelOf<SgdStepParams>()({
   name: 'sgd-list',
   reads: { rows: 'array<u32>', columns: 'array<u32>', values: 'array<f32>', order: 'array<u32>' },
-  writes: {
-    row_factors: 'array<{{ stored }}>',
-    column_factors: 'array<{{ stored }}>',
-    row_sums: 'array<f32>',
-    column_sums: 'array<f32>',
-  },
+  writes: steppedFactors,
   uniforms: {
     ratings: 'u32',
     first_batch: 'u32',

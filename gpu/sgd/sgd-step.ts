@@ -25,6 +25,14 @@ export type SgdStepParams = {
   readonly adaptive: boolean;
 };
 
+/** What the kernels' steps change. */
+export const steppedFactors = {
+  row_factors: 'array<{{ stored }}>',
+  column_factors: 'array<{{ stored }}>',
+  row_sums: 'array<f32>',
+  column_sums: 'array<f32>',
+} as const;
+
 /** Features in one piece of a row, which has 16 bytes. */
 function featuresAPiece(precision: 'f32' | 'f16'): number {
   return precision === 'f16' ? 8 : 4;

@@ -2,7 +2,14 @@ import { CounterRandom } from '../../engine/random.ts';
 import { strideOf, type DeviceBlock } from '../device/resources.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import { kernelOf, range } from '../webgpu/kernel.ts';
-import { type EvenRow, evenRow, type SgdStepParams, stepValues, teamNeeds } from './sgd-step.ts';
+import {
+  type EvenRow,
+  evenRow,
+  type SgdStepParams,
+  steppedFactors,
+  stepValues,
+  teamNeeds,
+} from './sgd-step.ts';
 
 export type SgdTilesParams = SgdStepParams & {
   /** Most columns of a tile, the set of columns of a workgroup. */
@@ -121,12 +128,7 @@ export const sgdTilesKernel = kernelOf<SgdTilesParams>()({
     /** The columns of each tile, PLACES numbers for each; 0xffffffff if a tile has fewer columns. */
     columns: 'array<u32>',
   },
-  writes: {
-    row_factors: 'array<{{ stored }}>',
-    column_factors: 'array<{{ stored }}>',
-    row_sums: 'array<f32>',
-    column_sums: 'array<f32>',
-  },
+  writes: steppedFactors,
   uniforms: {
     tiles: 'u32',
     rate: 'f32',

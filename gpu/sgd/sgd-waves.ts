@@ -1,7 +1,7 @@
 import type { DeviceBlock } from '../device/resources.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import { kernelOf } from '../webgpu/kernel.ts';
-import { type SgdStepParams, stepValues, teamNeeds } from './sgd-step.ts';
+import { type SgdStepParams, steppedFactors, stepValues, teamNeeds } from './sgd-step.ts';
 
 /**
  * One wave of SGD by wavefront-update (cuMF_SGD, section 3.2.3). Rows and columns are cut into bands. Each
@@ -18,12 +18,7 @@ export const sgdWavesKernel = kernelOf<Omit<SgdStepParams, 'threads'>>()({
     /** For each wave, the band of columns of each workgroup; 0xffffffff if it has none in this wave. */
     order: 'array<u32>',
   },
-  writes: {
-    row_factors: 'array<{{ stored }}>',
-    column_factors: 'array<{{ stored }}>',
-    row_sums: 'array<f32>',
-    column_sums: 'array<f32>',
-  },
+  writes: steppedFactors,
   uniforms: {
     wave: 'u32',
     workers: 'u32',

@@ -28,6 +28,14 @@ export type SolvedForm = {
   readonly half: boolean;
 };
 
+/** The outputs of these kernels; see solve-cholesky. */
+export const solvedRows = {
+  factors: 'array<vec4f>',
+  half: 'array<vec2u>',
+  bias: 'array<f32>',
+  status: 'array<atomic<u32>>',
+} as const;
+
 /**
  * Template values of the kernels that read shifts, the numbers that are added to the diagonals of A
  * (parts/rows.wgsl): numbers for each row.

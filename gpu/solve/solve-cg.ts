@@ -1,7 +1,7 @@
 import { matrixElements, paddedRank, slotElements, tilesOf } from '../device/slots.ts';
 import { subgroupsFor } from '../equations/tensor-plan.ts';
 import { kernelOf, range } from '../webgpu/kernel.ts';
-import { shiftValues, type SolvedForm } from './row-shifts.ts';
+import { shiftValues, type SolvedForm, solvedRows } from './row-shifts.ts';
 
 export type SolveCgParams = SolvedForm & {
   /** `f16`: the solver rounds A / n_u to float16 (cuMF_ALS, Solution 4). λ and all vectors are float32. */
@@ -44,13 +44,7 @@ export function solveCgWorkgroups(params: SolveCgParams, count: number): number 
 export const solveCgKernel = kernelOf<SolveCgParams>()({
   name: 'solve-cg',
   reads: { work: 'array<vec4u>', previous: 'array<vec4f>', shifts: 'array<f32>' },
-  writes: {
-    slots: 'array<vec4u>',
-    factors: 'array<vec4f>',
-    half: 'array<vec2u>',
-    bias: 'array<f32>',
-    status: 'array<atomic<u32>>',
-  },
+  writes: { slots: 'array<vec4u>', ...solvedRows },
   uniforms: { count: 'u32', steps: 'u32' },
   values(params) {
     const { rank, biases } = params;

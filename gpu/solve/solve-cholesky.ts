@@ -1,6 +1,6 @@
 import { matrixElements, paddedRank, slotElements, tilesOf } from '../device/slots.ts';
 import { kernelOf, range } from '../webgpu/kernel.ts';
-import { shiftValues, type SolvedForm } from './row-shifts.ts';
+import { shiftValues, type SolvedForm, solvedRows } from './row-shifts.ts';
 
 /**
  * Solves (A + λ n_u I) x = b of rows by a Cholesky factorization in the row's first slot. A workgroup has one
@@ -24,13 +24,7 @@ import { shiftValues, type SolvedForm } from './row-shifts.ts';
 export const solveCholeskyKernel = kernelOf<SolvedForm>()({
   name: 'solve-cholesky',
   reads: { work: 'array<vec4u>', shifts: 'array<f32>' },
-  writes: {
-    slots: 'array<vec4f>',
-    factors: 'array<vec4f>',
-    half: 'array<vec2u>',
-    bias: 'array<f32>',
-    status: 'array<atomic<u32>>',
-  },
+  writes: { slots: 'array<vec4f>', ...solvedRows },
   uniforms: { count: 'u32' },
   values(params) {
     const { rank, biases } = params;
@@ -130,12 +124,7 @@ function blocksOf(rank: number): number {
 export const solveCholeskyRegistersKernel = kernelOf<SolveCholeskyRegistersParams>()({
   name: 'solve-cholesky-registers',
   reads: { work: 'array<vec4u>', shifts: 'array<f32>', slots: 'array<vec4f>' },
-  writes: {
-    factors: 'array<vec4f>',
-    half: 'array<vec2u>',
-    bias: 'array<f32>',
-    status: 'array<atomic<u32>>',
-  },
+  writes: solvedRows,
   uniforms: { count: 'u32' },
   values(params) {
     const { rank, biases, rows } = params;

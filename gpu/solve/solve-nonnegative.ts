@@ -1,6 +1,6 @@
 import { matrixElements, paddedRank, slotElements, tilesOf } from '../device/slots.ts';
 import { kernelOf, range } from '../webgpu/kernel.ts';
-import { shiftValues, type SolvedForm } from './row-shifts.ts';
+import { shiftValues, type SolvedForm, solvedRows } from './row-shifts.ts';
 
 /**
  * Most groups of four elements of A that a thread keeps as separate variables, in registers; above this
@@ -31,13 +31,7 @@ function shape({ rank }: SolvedForm) {
 export const solveNonnegativeKernel = kernelOf<SolvedForm>()({
   name: 'solve-nonnegative',
   reads: { work: 'array<vec4u>', previous: 'array<f32>', shifts: 'array<f32>' },
-  writes: {
-    slots: 'array<vec4f>',
-    factors: 'array<vec4f>',
-    half: 'array<vec2u>',
-    bias: 'array<f32>',
-    status: 'atomic<u32>',
-  },
+  writes: { slots: 'array<vec4f>', ...solvedRows, status: 'atomic<u32>' },
   uniforms: { count: 'u32' },
   values(params) {
     const { rank, biases } = params;

@@ -1,6 +1,6 @@
 import { MOST_FORMED, paddedRank } from '../device/slots.ts';
 import { gramProductsKernel, gramProductsWorkgroups } from '../implicit/gram.task.ts';
-import { shiftValues } from '../solve/row-shifts.ts';
+import { shiftValues, solvedRows } from '../solve/row-shifts.ts';
 import { BIAS_TOLERANCE, RESIDUAL_TOLERANCE } from '../solve/solve-cg.ts';
 import type { SumKernel, UpdateSettings } from '../update/choice/variant.ts';
 import type { PreparedRows } from '../update/prepared-rows.ts';
@@ -257,12 +257,7 @@ export type EndVectorsParams = {
 export const endVectorsKernel = kernelOf<EndVectorsParams>()({
   name: 'end-vectors',
   reads: { work: 'array<vec4u>', gradients: 'array<vec4f>', shifts: 'array<f32>' },
-  writes: {
-    factors: 'array<vec4f>',
-    half: 'array<vec2u>',
-    bias: 'array<f32>',
-    status: 'array<atomic<u32>>',
-  },
+  writes: solvedRows,
   uniforms: { count: 'u32', first: 'u32' },
   values: (params) => ({
     ...params,
