@@ -3,28 +3,32 @@ import { shown } from '../engine/format.ts';
 import { type IdForm, idForms } from '../engine/keys/find-id.ts';
 import { oneOf, spelled } from '../engine/nearest.ts';
 import { nearestName } from '../operators/params/nearest-name.ts';
+import { checkValue, checkValues, type Params, seedParam } from '../operators/params/param.ts';
 import { type ColumnNames, type ColumnRole, usualNames } from '../operators/ratings/rows/column-names.ts';
 
 /** The names of RunOptions. */
 export const runOptionNames = ['signal', 'onEvent'] as const;
 
 /**
- * Throws UsageError unless `options` is an object with known names only. `what` names the method that takes
- * them.
+ * Throws UsageError unless `options` is an object with known names only, and values that `params` allow. `what` names
+ * the method that takes them.
  */
 export function checkOptions<O extends object>(
   what: string,
   options: O,
   known: readonly (keyof O & string)[],
   example = `{ ${known[0]} }`,
+  params: Params & Partial<Readonly<Record<keyof O & string, Params[string]>>> = {},
 ): void {
   requireOptions(what, options, example);
+  const names: readonly string[] = [...known, ...Object.keys(params)];
   for (const name of Object.keys(options)) {
-    if ((known as readonly string[]).includes(name)) continue;
-    const advice = spelled(nearestName(name, known), `There are: ${known.join(', ')}`);
+    if (names.includes(name)) continue;
+    const advice = spelled(nearestName(name, names), `There are: ${names.join(', ')}`);
     throw new UsageError(`unknown option ${name} of ${what}`, { advice });
   }
   checkRunOptions(what, options);
+  checkValues(params, options);
 }
 
 /** Throws UsageError unless `options` is an object. */
@@ -49,8 +53,7 @@ export function checkRunOptions(
 
 /** Throws UsageError unless the seed is an unsigned 32-bit integer. */
 export function checkSeed(seed: number): void {
-  if (!Number.isInteger(seed) || seed < 0 || seed >= 2 ** 32)
-    throw new UsageError(`seed must be a whole number from 0 to ${2 ** 32 - 1}, got ${shown(seed)}`);
+  checkValue('seed', { ...seedParam, help: '' }, seed);
 }
 
 /** Throws UsageError unless `columns` names columns of a data set. */

@@ -39,6 +39,8 @@ import { requireReplayable, readyPlan } from './run-rows.ts';
 import type { RunOptions, RunSession } from './run-session.ts';
 import { timeCuts } from './validation/time-cuts.ts';
 import { Writers } from './writers.ts';
+import { checkValue } from '../operators/params/param.ts';
+import { splitParams } from './option-params.ts';
 
 /** Ratings to train on, and other ratings to test on. */
 export interface TrainTest {
@@ -142,8 +144,7 @@ export class Dataset extends Rows<Dataset> {
    * Throws UsageError unless k is a whole number from 2 to 1,000.
    */
   kFold(k: number, options: Partial<SplitOptions> = {}): TrainTest[] {
-    if (!Number.isInteger(k) || k < 2 || k > 1000)
-      throw new UsageError(`the number of folds must be a whole number from 2 to 1,000, got ${shown(k)}`);
+    checkValue('k', splitParams.folds, k);
     const split = splitOptions(this, 'kFold', options);
     return splitBounds(Array.from({ length: k }, () => 1)).map(([from, to]) => ({
       train: this.pipe(new RandomSplit(from, to, split, 'outside')),
@@ -208,18 +209,15 @@ export class Dataset extends Rows<Dataset> {
    * The columns are chosen as in `randomSplit`. Throws UsageError unless k is a whole number from 1 to 1,000.
    */
   async leaveOut(k: number, options: LeaveOutOptions = {}): Promise<TrainTest> {
-    if (!Number.isInteger(k) || k < 1 || k > 1000)
-      throw new UsageError(
-        `the number of ratings to leave out must be a whole number from 1 to 1,000, got ${shown(k)}`,
-      );
+    checkValue('k', splitParams.leaveOut, k);
     checkOptions(
       'leaveOut',
       options,
-      ['by', 'seed', 'userCol', 'itemCol', 'timestampCol', ...runOptionNames],
+      ['seed', 'userCol', 'itemCol', 'timestampCol', ...runOptionNames],
       "{ by: 'time' }",
+      { by: splitParams.by },
     );
     const { by = 'random' } = options;
-    if (by !== 'random' && by !== 'time') throw new UsageError(`by must be random or time, got ${shown(by)}`);
     const idle = by === 'time' ? 'seed' : 'timestampCol';
     if (options[idle] !== undefined) throw new UsageError(`${idle} cannot be used with by: '${by}'`);
     checkSeed(options.seed ?? 0);

@@ -4,13 +4,11 @@ import type { PhysicalPlan } from '../engine/plan/physical-plan.ts';
 import { checkOptions, requireOptions, runOptionNames } from './check-options.ts';
 import { type Dataset, requireDataset } from './dataset.ts';
 import type { RunOptions } from './run-session.ts';
-import {
-  checkCheckpointOptions,
-  checkpointOptionNames,
-  type CheckpointOptions,
-} from './training/checkpoints/checkpoint-options.ts';
+import { checkCheckpointOptions, type CheckpointOptions } from './training/checkpoints/checkpoint-options.ts';
 import type { ExplainedPlan } from './training/plans/explained-plan.ts';
-import { checkRankUsers, type RankUsersOption } from './validation/ranking-options.ts';
+import type { RankUsersOption } from './validation/ranking-options.ts';
+import { checkValues } from '../operators/params/param.ts';
+import { checkpointParams, rankUsersParams } from './option-params.ts';
 
 export interface FitOptions extends RunOptions, CheckpointOptions, RankUsersOption {
   /**
@@ -54,16 +52,12 @@ export function checkFit(
   checkOptions(
     method,
     options,
-    [
-      'validation',
-      ...(takesPlan ? ['plan' as const, ...fitRankingNames] : []),
-      ...checkpointOptionNames,
-      ...runOptionNames,
-    ],
+    ['validation', ...(takesPlan ? ['plan' as const, ...fitRankingNames] : []), ...runOptionNames],
     example,
+    checkpointParams,
   );
+  checkValues(rankUsersParams, options);
   checkCheckpointOptions(options);
-  checkRankUsers(options);
   if (options.ranking === true && options.validation === undefined)
     throw new UsageError('ranking needs a validation set', { advice: 'Pass one with the option validation' });
   if (options.validation !== undefined)

@@ -28,6 +28,8 @@ import {
   probesOf,
   type UsedIndexes,
 } from './served-model.ts';
+import { checkValue } from '../../operators/params/param.ts';
+import { indexParams } from '../option-params.ts';
 
 export interface BuildIndexOptions extends RunOptions {
   /** Number of lists; default: 4 times the root of the number of items. */
@@ -52,12 +54,7 @@ export interface BuiltIndex {
 
 /** See Model.buildIndex. */
 export async function buildIndex(served: ServedModel, options: BuildIndexOptions): Promise<BuiltIndex[]> {
-  checkOptions(
-    'buildIndex',
-    options,
-    ['lists', 'seed', 'searches', 'recall', ...runOptionNames],
-    '{ lists: 4000 }',
-  );
+  checkOptions('buildIndex', options, ['searches', ...runOptionNames], '{ lists: 4000 }', indexParams);
   served.searches.requireOpen();
   const { searches = indexKinds } = options;
   if (
@@ -79,7 +76,10 @@ async function buildOne(
   const start = performance.now();
   const { factors, session, indexes, searches } = served;
   const items = keyCount(factors.items);
-  const { seed, recall, lists } = checked(options, items);
+  const most = Math.max(1, Math.min(items, indexParams.lists.most));
+  const { seed = indexParams.seed.fallback, recall = indexParams.recall.fallback } = options;
+  const { lists = Math.min(most, defaultLists(items)) } = options;
+  checkValue('lists', { ...indexParams.lists, most }, lists);
   const space = indexSpace(served, kind);
   const weights =
     kind === 'recommend'
@@ -150,17 +150,6 @@ export async function saveIndexes({ indexes, factors }: ServedModel, directory: 
       advice: 'Save this model there first',
     });
   for (const kind of indexes.kinds) await writeIndex(directory, await indexes.stored(kind));
-}
-
-function checked({ lists, seed = 0, recall = 0.97 }: BuildIndexOptions, items: number) {
-  const most = Math.max(1, Math.min(items, 1 << 16));
-  if (lists !== undefined && !(Number.isInteger(lists) && lists >= 1 && lists <= most))
-    throw new UsageError(`lists must be a whole number from 1 to ${most}, got ${shown(lists)}`);
-  if (!Number.isSafeInteger(seed) || seed < 0)
-    throw new UsageError(`seed must be a whole number from 0, got ${shown(seed)}`);
-  if (!(typeof recall === 'number' && recall > 0 && recall <= 1))
-    throw new UsageError(`recall must be above 0 and at most 1, got ${shown(recall)}`);
-  return { seed, recall, lists: lists ?? Math.min(most, defaultLists(items)) };
 }
 
 /** Queries by which searches of an index are tuned, and the length of their lists. */

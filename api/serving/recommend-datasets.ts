@@ -31,12 +31,7 @@ import {
   Recommend,
 } from '../../operators/serving/recommend.ts';
 import { indexBytes } from '../../operators/serving/search.ts';
-import {
-  checkSimilarity,
-  type Similarity,
-  similarityModel,
-  withoutThemselves,
-} from '../../operators/serving/similar.ts';
+import { type Similarity, similarityModel, withoutThemselves } from '../../operators/serving/similar.ts';
 import { checkOptions } from '../check-options.ts';
 import { type Dataset, datasetOf, requireDataset } from '../dataset.ts';
 import { pairsOf } from '../found-columns.ts';
@@ -65,6 +60,7 @@ import {
   similarProbes,
   type SimilarSearch,
 } from './similar-to.ts';
+import { similarParams, recommendParams } from '../option-params.ts';
 
 /**
  * At most this number of users is searched one by one, with an index. MOST_INDEX_BYTES: the largest index
@@ -374,7 +370,7 @@ export function checkItems(method: string, options: ItemsOptions): void {
 }
 
 export function checkUsers(method: string, options: UsersOptions, served: ServedModel): void {
-  checkOptions(method, options, [...listNames, 'unknownUsers'], "{ unknownUsers: 'popular' }");
+  checkOptions(method, options, listNames, "{ unknownUsers: 'popular' }", recommendParams);
   checkLists(method, options, served);
   checkUnknown(options.unknownUsers, served);
 }
@@ -395,14 +391,14 @@ export function similarRows(
   options: SimilarOptions,
 ): Dataset {
   const method = side === 'item' ? 'similarItems' : 'similarUsers';
-  checkOptions(method, options, ['similarity', 'names', 'index'], "{ similarity: 'dot' }");
+  checkOptions(method, options, ['names', 'index'], "{ similarity: 'dot' }", similarParams);
   checkNames(method, options.names);
   if (side === 'user' && options.names !== undefined)
     throw new UsageError('the option names of similarUsers cannot be used: users have no names', {
       advice: 'Leave it out',
     });
   checkCount(n);
-  const similarity = checkSimilarity(options.similarity ?? 'cosine');
+  const { similarity = 'cosine' } = options;
   served.searches.requireOpen();
   if (ids !== 'all') checkIds(method, ids);
   const { keys } = sideOf(served, side);

@@ -3,7 +3,6 @@ import { noEvents } from '../../engine/events.ts';
 import { shown } from '../../engine/format.ts';
 import { findId, type Id, isId, type IdValues } from '../../engine/keys/find-id.ts';
 import type { KeyColumn } from '../../engine/keys/key-column.ts';
-import { oneOf } from '../../engine/nearest.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import {
   chooseItems,
@@ -25,6 +24,8 @@ import {
   searchIndexed,
   sideSpace,
 } from './served-model.ts';
+import { checkValue } from '../../operators/params/param.ts';
+import { countParam, recommendParams } from '../option-params.ts';
 
 /** An item of a response; `name` if the option `names` has one. */
 export interface RecommendedItem {
@@ -149,8 +150,9 @@ export function checkRequest(options: RequestOptions, served: RequestedModel): v
   checkOptions(
     'recommend',
     options,
-    [...listNames, 'filter', 'unknownUsers', 'regParam', ...runOptionNames],
+    [...listNames, 'filter', 'regParam', ...runOptionNames],
     '{ deny: [1, 2] }',
+    recommendParams,
   );
   const { exclude, filter } = options;
   if (exclude !== undefined && !(exclude instanceof Exclusions))
@@ -167,8 +169,7 @@ export function checkRequest(options: RequestOptions, served: RequestedModel): v
 }
 
 export function checkCount(n: number): void {
-  if (!Number.isInteger(n) || n < 1 || n > 1000)
-    throw new UsageError(`n must be a whole number from 1 to 1,000, got ${shown(n)}`);
+  checkValue('n', countParam, n);
 }
 
 /** Throws UsageError unless it is an id. */
@@ -214,7 +215,6 @@ export function checkExclusions(method: string, exclude: Exclusions, { factors }
 }
 
 export function checkUnknown(unknownUsers: UnknownUsers = 'empty', { itemCounts }: RequestedModel): void {
-  oneOf('unknownUsers', unknownUsers, ['empty', 'popular', 'error']);
   if (unknownUsers === 'popular' && itemCounts === undefined)
     throw new UsageError(
       'the model does not contain the number of ratings of its items, so popular items are unknown',

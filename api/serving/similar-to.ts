@@ -1,9 +1,8 @@
 import type { IndexKind } from '../../connectors/model/index-layout.ts';
 import { UsageError } from '../../engine/errors.ts';
-import { shown } from '../../engine/format.ts';
 import { findId, type Id } from '../../engine/keys/find-id.ts';
 import type { Found } from '../../operators/serving/search.ts';
-import { checkSimilarity, type Similarity, unitVector } from '../../operators/serving/similar.ts';
+import { type Similarity, unitVector } from '../../operators/serving/similar.ts';
 import { checkOptions, runOptionNames } from '../check-options.ts';
 import type { RunOptions } from '../run-session.ts';
 import { checkNames, nameOf, checkCount, checkedId, type NameOptions } from './request.ts';
@@ -16,6 +15,7 @@ import {
   searchIndexed,
   similarSpace,
 } from './served-model.ts';
+import { similarParams, sideParam } from '../option-params.ts';
 
 /** Options of `Model.similar`. */
 export interface SimilarTo extends SimilarOptions, RunOptions {
@@ -47,19 +47,15 @@ export async function findSimilar(
   n: number,
   options: SimilarTo,
 ): Promise<SimilarItems | SimilarUsers> {
-  checkOptions(
-    'similar',
-    options,
-    ['similarity', 'names', 'side', 'index', ...runOptionNames],
-    "{ side: 'user' }",
-  );
+  checkOptions('similar', options, ['names', 'index', ...runOptionNames], "{ side: 'user' }", {
+    ...similarParams,
+    side: sideParam,
+  });
   const { side = 'item', names, signal, onEvent } = options;
   checkNames('similar', names);
-  if (side !== 'item' && side !== 'user')
-    throw new UsageError(`side must be item or user, got ${shown(side)}`);
   checkCount(n);
   served.searches.requireOpen();
-  const similarity = checkSimilarity(options.similarity ?? 'cosine');
+  const { similarity = 'cosine' } = options;
   const position = findId(served.factors[`${side}s`], checkedId('similar', id));
   const probes = similarProbes(served, 'similar', side, similarity, options.index);
   if (position < 0) return side === 'item' ? noItems(id) : { user: id, known: false, similar: [] };

@@ -10,7 +10,7 @@ import type { FitOptions } from '../fit-options.ts';
 import { ratedRows } from '../histories.ts';
 import type { Model } from '../model.ts';
 import { describeInput, type RatingInput } from '../rating-input.ts';
-import { checkRankUsers } from '../validation/ranking-options.ts';
+import { mostRanked } from '../validation/ranking-options.ts';
 import type { CheckpointedRun } from './checkpoints/checkpoint-state.ts';
 import { type RunCheckpoints, withCheckpoints } from './checkpoints/run-checkpoints.ts';
 import { budgetOf, keptForms } from './kept-ratings.ts';
@@ -131,7 +131,7 @@ function fitRun(
     checkpoints,
     budget: budgetOf(ratings),
     bounded: session.bounded,
-    rankUsers: checkRankUsers(options),
+    rankUsers: mostRanked(options),
     ranksHeldOut: ranksHeldOut(about.params, options),
     ranks: continued?.ranks,
     openDevices: (ctx) => openedDevices(session, about.params, ctx),

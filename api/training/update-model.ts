@@ -1,7 +1,8 @@
 import { UsageError } from '../../engine/errors.ts';
 import type { Json, JsonObject } from '../../engine/json.ts';
 import { MAXIMUM_FORMED_RANK } from '../../operators/params/common.ts';
-import { namesOf, type OneOrTwo } from '../../operators/params/table.ts';
+import type { OneOrTwo } from '../../operators/params/param.ts';
+import { namesOf } from '../../operators/params/table.ts';
 import type { SgdTraining } from '../../operators/sgd/fit.ts';
 import { checkSgdParams, type SgdParams, sgdTable } from '../../operators/sgd/params.ts';
 import { checkOptions, runOptionNames } from '../check-options.ts';

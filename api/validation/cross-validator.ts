@@ -13,6 +13,7 @@ import type { RunOptions } from '../run-session.ts';
 import { keptDataset } from '../training/kept-ratings.ts';
 import { isError, requireErrors } from './error-metrics.ts';
 import { requireMaker, type TuningMetric, tuningMetricOf, withoutCoded } from './tuning/trial.ts';
+import { splitParams } from '../option-params.ts';
 
 /** An estimator that can be cross-validated: `ALS`, `SGD`, or another object with a `fit`. */
 export interface Estimator {
@@ -95,8 +96,9 @@ export class CrossValidator<P extends object> {
     checkOptions(
       'a cross-validator',
       options,
-      ['estimator', 'grid', 'numFolds', 'seed', 'metric'],
+      ['estimator', 'grid', 'metric', 'seed'],
       '{ estimator, grid }',
+      { numFolds: { ...splitParams.folds, called: 'numFolds' } },
     );
     const { estimator, grid, numFolds = 3, seed = 0, metric = 'rmse' } = options;
     requireMaker(estimator);
@@ -106,8 +108,6 @@ export class CrossValidator<P extends object> {
       );
     if (grid.length === 0) throw new UsageError('the grid of a cross-validator is empty');
     tuningMetricOf(metric);
-    if (!Number.isInteger(numFolds) || numFolds < 2)
-      throw new UsageError(`numFolds must be a whole number of 2 or more, got ${String(numFolds)}`);
     checkSeed(seed);
     this.#candidates = grid.map((params) => ({ params, estimator: estimator(params) }));
     for (const one of this.#candidates) requireErrors(metric, one.estimator);

@@ -23,25 +23,22 @@ import { SelectRatings } from '../../operators/ratings/rows/select-ratings.ts';
 import { sortByUser } from '../../operators/ratings/sort-ratings.ts';
 import type { FactorModel } from '../../operators/serving/factor-model.ts';
 import { reportWarnings } from '../../operators/training/ended-training.ts';
-import { checkOptions, checkSeed, requireOptions, runOptionNames } from '../check-options.ts';
+import { checkOptions, requireOptions, runOptionNames } from '../check-options.ts';
 import { type Dataset, requireDataset } from '../dataset.ts';
 import { pairsOf, ratedPairsOf } from '../found-columns.ts';
 import type { Model } from '../model.ts';
 import type { RunSession } from '../run-session.ts';
 import { reportExclusions } from '../serving/recommend-datasets.ts';
-import { checkRankUsers, type RankingOptions } from './ranking-options.ts';
+import { mostRanked, type RankingOptions } from './ranking-options.ts';
+import { checkValue } from '../../operators/params/param.ts';
+import { rankingParams, listLengthParam } from '../option-params.ts';
 
 const optionNames = [
   'k',
   'exclude',
   'candidates',
   'metrics',
-  'minRating',
-  'coldPairs',
   'baselines',
-  'resamples',
-  'seed',
-  'rankUsers',
   'onBadRows',
   ...runOptionNames,
 ] as const satisfies readonly (keyof RankingOptions)[];
@@ -85,21 +82,13 @@ export async function evaluateRanking(
 
 /** The options that determine the measurements, with defaults. Throws UsageError for one out of range. */
 function checkRanking(options: RankingOptions): Omit<RankingSettings, 'training' | 'exclude' | 'candidates'> {
-  checkOptions('evaluateRanking', options, optionNames, '{ k: [10, 20], exclude: train }');
+  checkOptions('evaluateRanking', options, optionNames, '{ k: [10, 20], exclude: train }', rankingParams);
   const { minRating, coldPairs = 'drop', resamples = 1000, seed = 0 } = options;
   const { metrics = rankingMetricNames } = options;
   const baselines = checkBaselines(options);
   const ks = checkKs(options.k ?? 10);
   checkMetrics(metrics);
-  checkSeed(seed);
-  const rankUsers = checkRankUsers(options);
-  if (coldPairs !== 'drop' && coldPairs !== 'miss')
-    throw new UsageError(`coldPairs must be drop or miss, got ${shown(coldPairs)}`);
-  if (!Number.isInteger(resamples) || resamples < 0 || resamples > 10_000)
-    throw new UsageError(`resamples must be a whole number from 0 to 10,000, got ${shown(resamples)}`);
-  if (minRating !== undefined && !Number.isFinite(minRating))
-    throw new UsageError(`minRating must be a number, got ${shown(minRating)}`);
-  return { metrics, ks, minRating, coldPairs, baselines, resamples, seed, rankUsers };
+  return { metrics, ks, minRating, coldPairs, baselines, resamples, seed, rankUsers: mostRanked(options) };
 }
 
 function warnOfTraining(
@@ -193,11 +182,8 @@ function checkBaselines({ baselines, exclude }: RankingOptions): readonly Rankin
 
 function checkKs(given: number | readonly number[]): number[] {
   const ks: readonly unknown[] = Array.isArray(given) ? given : [given];
-  const wrong = ks.find((k) => !Number.isInteger(k) || (k as number) < 1 || (k as number) > 10_000);
-  if (ks.length === 0 || wrong !== undefined)
-    throw new UsageError(
-      `k must be whole numbers from 1 to 10,000, got ${ks.length === 0 ? 'none' : shown(wrong)}`,
-    );
+  if (ks.length === 0) throw new UsageError('k must be lengths of lists, got none');
+  for (const k of ks) checkValue('k', listLengthParam, k);
   return [...new Set(ks as number[])].sort((left, right) => left - right);
 }
 

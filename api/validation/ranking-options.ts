@@ -1,5 +1,3 @@
-import { UsageError } from '../../engine/errors.ts';
-import { shown } from '../../engine/format.ts';
 import { RANKED_USERS } from '../../operators/evaluation/ranking/ranked-pairs.ts';
 import type { ChosenMetric, RankingBaseline } from '../../operators/evaluation/ranking/ranking-metrics.ts';
 import type { BadRowPolicy } from '../../operators/ratings/rows/select-ratings.ts';
@@ -52,9 +50,7 @@ export interface RankUsersOption {
   readonly rankUsers?: number | 'all';
 }
 
-/** The option as a number. Throws UsageError for another value. */
-export function checkRankUsers({ rankUsers = RANKED_USERS }: RankUsersOption): number {
-  if (rankUsers === 'all') return Number.POSITIVE_INFINITY;
-  if (Number.isSafeInteger(rankUsers) && rankUsers >= 1) return rankUsers;
-  throw new UsageError(`rankUsers must be all or a whole number of 1 or more, got ${shown(rankUsers)}`);
+/** The option as a number. */
+export function mostRanked({ rankUsers = RANKED_USERS }: RankUsersOption): number {
+  return rankUsers === 'all' ? Number.POSITIVE_INFINITY : rankUsers;
 }

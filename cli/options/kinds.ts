@@ -1,6 +1,14 @@
 import { parseSize } from '../../api/sizes.ts';
 import { UsageError } from '../../engine/errors.ts';
-import { listed as list, type OneOrTwo } from '../../operators/params/table.ts';
+import {
+  isValueOf,
+  listed as list,
+  meaningOf,
+  type NumberParam,
+  type OneOrTwo,
+  type Param,
+  type Params,
+} from '../../operators/params/param.ts';
 import type { Option } from './option.ts';
 
 type Spec<F> = Partial<Pick<Option<unknown>, 'group' | 'alias' | 'isList' | 'defaultText'>> & {
@@ -27,7 +35,7 @@ export function option<T, F = undefined>(
 export function toggle(describe: string, spec: Spec<boolean> = {}): Option<boolean> {
   const read = (given: unknown, flag: string) => {
     if (typeof given === 'boolean') return given;
-    throw new UsageError(`${flag} is true or false, got ${shown(given)}`);
+    throw new UsageError(`${flag} must be true or false, got ${shown(given)}`);
   };
   return { ...spec, describe, isSwitch: true, fallback: false, read };
 }
@@ -54,71 +62,90 @@ export function size<F extends number | undefined = undefined>(
   return { ...spec, describe, fallback: spec.fallback as F, read };
 }
 
+type ValueOf<P extends Param> = P extends { readonly kind: 'number' | 'whole number' }
+  ? number | (P extends { readonly or: infer W } ? W : never)
+  : P extends { readonly choices: readonly (infer C)[] }
+    ? C
+    : P extends { readonly kind: 'toggle' }
+      ? boolean
+      : P extends { readonly kind: 'text' }
+        ? string
+        : OneOrTwo;
+
+/** A flag whose values, help and default a parameter describes. Without a default it may be undefined. */
+export function flagOf<const P extends Param>(
+  param: P,
+  spec: Omit<Spec<never>, 'fallback'> = {},
+): Option<ValueOf<P> | (P extends { readonly fallback: unknown } ? never : undefined)> {
+  type Value = ReturnType<typeof flagOf<P>>['fallback'];
+  const { help, group, fallback } = param;
+  const defaultText = param.defaultText ?? (fallback === undefined ? undefined : String(fallback));
+  const own = { group, defaultText, ...spec, describe: help, fallback: fallback as Value };
+  const read = (given: unknown, flag: string) => {
+    const value = param.kind === 'choice' ? given : parsed(param, given);
+    if (isValueOf(param, value)) return value as Value;
+    throw new UsageError(`${flag} must be ${meaningOf(param)}, got ${shown(given)}`);
+  };
+  switch (param.kind) {
+    case 'toggle':
+      return { ...own, isSwitch: true, off: param.off, defaultText: spec.defaultText, read };
+    case 'choice':
+      return { ...own, choices: param.choices, read };
+    case 'text':
+      return { ...own, read: textOf as typeof read };
+    case 'one or two numbers':
+      return { ...own, isList: true, read };
+    default:
+      return { ...own, read };
+  }
+}
+
+/** The flags of parameters, under one heading. */
+export function flagsOf<const P extends Params>(
+  params: P,
+  spec: Pick<Spec<never>, 'group'> = {},
+): { readonly [Name in keyof P]: ReturnType<typeof flagOf<P[Name]>> } {
+  return Object.fromEntries(
+    Object.entries(params).map(([name, param]) => [name, flagOf(param, spec)]),
+  ) as never;
+}
+
+/** A flag's text as the parameter's value: a number, or two separated by a comma. */
+function parsed(param: Param, given: unknown): unknown {
+  if (typeof given !== 'string') return given;
+  if (param.kind === 'one or two numbers' && given.includes(','))
+    return given.split(',').map((part) => numberIn(part));
+  return param.kind === 'toggle' || param.kind === 'text' ? given : numberIn(given);
+}
+
+/** The number in a text; the text itself if there is another word. */
+function numberIn(text: string): number | string {
+  return /^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i.test(text) ? Number(text) : text;
+}
+
 export function choice<const C extends string, F extends C | undefined = undefined>(
-  describe: string,
+  help: string,
   spec: Spec<F> & { readonly choices: readonly C[] },
 ): Option<C | F> {
-  const { choices } = spec;
-  const own = option(describe, spec, list(choices), (given) => choices.find((one) => one === given));
-  return { ...own, choices };
+  return flagOf({ kind: 'choice', help, choices: spec.choices, fallback: spec.fallback }, spec) as Option<
+    C | F
+  >;
 }
 
-interface NumberBounds {
-  readonly least?: number;
-  readonly most?: number;
-  /** The bound itself is excluded. */
-  readonly above?: number;
-  readonly below?: number;
-}
-
-type NumberSpec<F> = Spec<F> & NumberBounds;
+type NumberSpec<F> = Spec<F> & Omit<NumberParam, keyof Spec<F> | 'kind' | 'help'>;
 
 export function wholeNumber<F extends number | undefined = undefined>(
-  describe: string,
+  help: string,
   spec: NumberSpec<F> = {},
 ): Option<number | F> {
-  return option(describe, spec, `a whole number${range(spec)}`, (given) => wholeOf(given, spec));
+  return flagOf({ kind: 'whole number', help, ...spec } as NumberParam, spec) as Option<number | F>;
 }
 
 export function decimal<F extends number | undefined = undefined>(
-  describe: string,
+  help: string,
   spec: NumberSpec<F> = {},
 ): Option<number | F> {
-  return option(describe, spec, `a number${range(spec)}`, (given) => decimalOf(given, spec));
-}
-
-/** A whole number, or a word such as `auto`. */
-export function countOr<const W extends string>(
-  word: W,
-  describe: string,
-  spec: NumberSpec<undefined>,
-): Option<number | W | undefined> {
-  return option(describe, spec, `${word} or a whole number${range(spec)}`, (given) =>
-    given === word ? word : wholeOf(given, spec),
-  );
-}
-
-export function decimalOrAuto(
-  describe: string,
-  spec: NumberSpec<undefined>,
-): Option<number | 'auto' | undefined> {
-  return option(describe, spec, `auto or a number${range(spec)}`, (given) =>
-    given === 'auto' ? given : decimalOf(given, spec),
-  );
-}
-
-/** A number, or two separated by a comma: "5" or "2,4". A configuration file may have an array of two. */
-export function oneOrTwo(describe: string, spec: NumberSpec<undefined>): Option<OneOrTwo | undefined> {
-  const accept = (given: unknown): OneOrTwo | undefined => {
-    const parts: readonly unknown[] =
-      typeof given === 'string' ? given.split(',') : Array.isArray(given) ? given : [given];
-    const values = parts.map((part) => decimalOf(part, spec));
-    const [first, second] = values;
-    if (values.length > 2 || first === undefined || values.includes(undefined)) return undefined;
-    return second === undefined ? first : [first, second];
-  };
-  const meant = `a number${range(spec)}, or two with a comma between`;
-  return { ...option<OneOrTwo>(describe, spec, meant, accept), isList: true };
+  return flagOf({ kind: 'number', help, ...spec } as NumberParam, spec) as Option<number | F>;
 }
 
 /** Values separated by commas, each read as `item`. */
@@ -142,32 +169,6 @@ export { list };
 export function textOf(given: unknown, flag: string): string {
   if (typeof given === 'string' && given.trim() !== '') return given;
   throw new UsageError(`${flag} needs a text, got ${shown(given)}`);
-}
-
-function wholeOf(given: unknown, bounds: NumberBounds): number | undefined {
-  const value = decimalOf(given, bounds);
-  return Number.isSafeInteger(value) ? value : undefined;
-}
-
-/** The value of a decimal number within bounds; undefined for any other text. */
-function decimalOf(
-  given: unknown,
-  { least = -Infinity, most = Infinity, above = -Infinity, below = Infinity }: NumberBounds,
-): number | undefined {
-  const isNumber =
-    typeof given === 'number' ||
-    (typeof given === 'string' && /^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i.test(given));
-  const value = isNumber ? Number(given) : NaN;
-  const isWithin = value >= least && value <= most && value > above && value < below;
-  return Number.isFinite(value) && isWithin ? value : undefined;
-}
-
-function range({ least, most, above, below }: NumberBounds): string {
-  const count = (value: number) => value.toLocaleString('en-US');
-  if (least !== undefined && most !== undefined) return ` from ${count(least)} to ${count(most)}`;
-  if (above !== undefined && below !== undefined) return ` above ${count(above)} and below ${count(below)}`;
-  if (least !== undefined) return ` of ${count(least)} or more`;
-  return above === undefined ? '' : ` above ${count(above)}`;
 }
 
 export function shown(given: unknown): string {

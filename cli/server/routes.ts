@@ -14,6 +14,7 @@ import {
   type Route,
   schemaOf,
 } from './route.ts';
+import { countParam, similarParams } from '../../api/option-params.ts';
 
 /** Most ids, pairs or ratings in a list of a request; and most users. */
 const MOST_LISTED = 10_000;
@@ -37,7 +38,12 @@ const choice = <const C extends string>(describe: string, ...choices: readonly C
 
 const n: Field<number> = {
   describe: 'most entries of the list',
-  schema: { type: 'integer', minimum: 1, maximum: 1000, default: 10 },
+  schema: {
+    type: 'integer',
+    minimum: countParam.least,
+    maximum: countParam.most,
+    default: countParam.fallback,
+  },
 };
 
 const filter: Field<string | undefined> = {
@@ -89,7 +95,10 @@ const pairs: Field<readonly FieldValues<typeof pairFields>[]> = {
   required: true,
 };
 
-const similarFields = { n, similarity: choice('cosine of the factors, or their product', 'cosine', 'dot') };
+const similarFields = {
+  n,
+  similarity: choice('cosine of the factors, or their product', ...similarParams.similarity.choices),
+};
 
 const number = { type: 'number' };
 const name = { name: { type: 'string' } };

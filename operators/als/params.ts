@@ -161,7 +161,8 @@ export const alsTable: ParamTable<AlsParams> = {
   params: {
     ...commonParams,
     regParam: {
-      kind: 'number or auto',
+      kind: 'number',
+      or: 'auto',
       help: 'λ, multiplied by the number of ratings of the user or item',
       called: 'regParam (λ)',
       least: 0,
@@ -175,7 +176,8 @@ export const alsTable: ParamTable<AlsParams> = {
       fallback: 'auto',
     },
     cgSteps: {
-      kind: 'whole number or auto',
+      kind: 'whole number',
+      or: 'auto',
       help: 'steps of conjugate gradients per row; auto: 6 in the first iterations, then 4',
       least: 1,
       most: 1000,
@@ -214,7 +216,8 @@ export const alsTable: ParamTable<AlsParams> = {
       fallback: false,
     },
     alpha: {
-      kind: 'number or auto',
+      kind: 'number',
+      or: 'auto',
       help: 'α of implicit data: a rating of weight w adds α w to the weight of its pair',
       least: 0,
       fallback: 'auto',

@@ -16,7 +16,7 @@ import {
 } from '../evaluation/ranking/validation-metric.ts';
 import { sortedRatingFacts } from '../evaluation/rating-facts.ts';
 import { rankingMetricOf } from '../params/common.ts';
-import { forSides } from '../params/table.ts';
+import { forSides } from '../params/param.ts';
 import { inMemory } from '../ratings/parts-in-files.ts';
 import { lengthOfRow } from '../ratings/ratings.ts';
 import { blocksInFiles, freeBlocks, placeColumns } from '../ratings/sorting/columns-of-block.ts';

@@ -1,5 +1,6 @@
 import { parseMetric, type RankingMetricName } from '../evaluation/ranking/ranking-metrics.ts';
-import type { OneOrTwo, ParamsOf, Rule } from './table.ts';
+import { type OneOrTwo, seedParam } from './param.ts';
+import type { ParamsOf, Rule } from './table.ts';
 
 /** Largest rank of ALS by conjugate gradients. */
 export const MAXIMUM_RANK = 4096;
@@ -140,11 +141,8 @@ export const commonParams: ParamsOf<CommonParams> = {
     defaultText: `${withBiases.regOffset}; without biases ${withoutBiases.regOffset}`,
   },
   seed: {
-    kind: 'whole number',
+    ...seedParam,
     help: 'seed of the initial factors and of ratings held out at random; the same seed gives the same model',
-    least: 0,
-    most: 2 ** 32 - 1,
-    fallback: 0,
   },
   biases: {
     kind: 'toggle',

@@ -9,7 +9,8 @@ import {
   metricNeedsEarlyStop,
   noDamping,
 } from '../params/common.ts';
-import { checkParams, forSides, type ParamTable } from '../params/table.ts';
+import { forSides } from '../params/param.ts';
+import { checkParams, type ParamTable } from '../params/table.ts';
 
 /**
  * Parameters of SGD. Rates are in units of the ratings' standard deviation, so that they suit any scale of

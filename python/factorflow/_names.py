@@ -1,55 +1,32 @@
 """Names of parameters in Python and in FactorFlow."""
 
 import difflib
+import json
+import pathlib
 import re
 
-# Python's name, FactorFlow's name. implicit's names come first; both may be given.
-COMMON = {
+_CAPITAL = re.compile("[A-Z]")
+
+# Names of implicit and scikit-learn for FactorFlow's, which come first in messages.
+_OTHER_NAMES = {
     "factors": "rank",
-    "rank": "rank",
     "regularization": "regParam",
-    "reg_param": "regParam",
     "iterations": "maxIter",
-    "max_iter": "maxIter",
     "random_state": "seed",
-    "seed": "seed",
-    "biases": "biases",
-    "bias_damping": "biasDamping",
-    "reg_offset": "regOffset",
-    "precision": "precision",
-    "early_stop": "earlyStop",
-    "early_stop_metric": "earlyStopMetric",
-    "target_rmse": "targetRmse",
-    "on_duplicates": "onDuplicates",
-    "on_bad_rows": "onBadRows",
-}
-ALS = {
-    **COMMON,
     "implicit": "implicitPrefs",
-    "implicit_prefs": "implicitPrefs",
-    "alpha": "alpha",
-    "weight": "weight",
-    "unobserved_weight": "unobservedWeight",
-    "solver": "solver",
-    "cg_steps": "cgSteps",
-    "nonnegative": "nonnegative",
-    "reg_exponent": "regExponent",
-    "start": "start",
-    "kernel": "kernel",
-    "partition_users": "partitionUsers",
-    "partition_items": "partitionItems",
-    "partition_sums": "partitionSums",
-    "partition_groups": "partitionGroups",
 }
-SGD = {
-    **COMMON,
-    "learning_rate": "learningRate",
-    "decay": "decay",
-    "rate": "rate",
-    "schedule": "schedule",
-    "reg_param_users": "regParamUsers",
-    "reg_param_items": "regParamItems",
-}
+
+
+def _table(algorithm):
+    """Python's names of an algorithm's parameters, with FactorFlow's name of each."""
+    file = pathlib.Path(__file__).with_name("parameters.json")
+    theirs = json.loads(file.read_text(encoding="utf-8"))[algorithm]
+    others = {ours: name for ours, name in _OTHER_NAMES.items() if name in theirs}
+    return {**others, **{_CAPITAL.sub(lambda letter: f"_{letter[0].lower()}", name): name for name in theirs}}
+
+
+ALS = _table("als")
+SGD = _table("sgd")
 MACHINE = {
     "device": "--device",
     "device_memory": "--device-memory",

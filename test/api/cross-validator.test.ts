@@ -192,7 +192,7 @@ describe('a cross-validator', () => {
       'the grid of a cross-validator is empty',
     );
     expect(() => new CrossValidator({ estimator, grid, numFolds: 1 })).toThrow(
-      'numFolds must be a whole number of 2 or more, got 1',
+      'numFolds must be a whole number from 2 to 1,000, got 1',
     );
     expect(() => new CrossValidator({ estimator, grid, metric: 'ndcg' as 'rmse' })).toThrow(
       'metric must be a metric such as ndcg@20, recall@10, mrr or auc, got "ndcg"',

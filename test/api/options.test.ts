@@ -92,7 +92,9 @@ describe('options', () => {
       () => ratings.kFold(2, { seed: seed as number }),
       () => new CrossValidator({ estimator, grid: [{ rank: 2 }], seed: seed as number }),
     ]) {
-      expect((await errorOf(run)).message).toMatch('seed must be a whole number from 0 to 4294967295, got ');
+      expect((await errorOf(run)).message).toMatch(
+        'seed must be a whole number from 0 to 4,294,967,295, got ',
+      );
     }
   });
 });

@@ -139,7 +139,7 @@ describe('a request for one user', () => {
       'the option deny of recommend takes a list of ids, got 5',
     );
     await expect(model.recommend(users[0], 3, { unknownUsers: 'guess' as never })).rejects.toThrow(
-      'unknownUsers must be one of empty, popular, error, got "guess"',
+      'unknownUsers must be empty, popular or error, got "guess"',
     );
     await expect(other.recommend(9, 3, { unknownUsers: 'popular' })).rejects.toThrow(
       'popular items are unknown',

@@ -128,7 +128,7 @@ describe('ALS parameters', () => {
     [{ rank: 4097 }, 'rank must be'],
     [{ rank: 2.5 }, 'rank must be'],
     [{ maxIter: 0 }, 'maxIter must be'],
-    [{ regParam: -0.1 }, 'regParam (λ) must be auto or a number >= 0, got -0.1'],
+    [{ regParam: -0.1 }, 'regParam (λ) must be auto or a number of 0 or more, got -0.1'],
     [{ regParam: Number.NaN }, 'regParam'],
     [{ seed: -1 }, 'seed must be'],
     [{ solver: 'lu' }, 'solver must be auto, cholesky or cg, got "lu"'],

@@ -106,7 +106,7 @@ describe.concurrent('usage errors exit with 2 and name flag and value', () => {
     ['{"rank": "four"}', /"rank" in .* must be a whole number/],
     ['{"rank": [4, 5]}', /takes one value/],
     ['{"maxIter": 1, "max-iter": 2}', /is given twice/],
-    ['{"json": "yes"}', /is true or false/],
+    ['{"json": "yes"}', /must be true or false/],
     ['[1]', /not a JSON object/],
     ['{"rank": 4,}', /not JSON/],
   ])('the configuration %s', async (content, pattern) => {

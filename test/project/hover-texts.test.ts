@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { alsTable } from '../../operators/als/params.ts';
-import type { Param } from '../../operators/params/table.ts';
+import type { Param } from '../../operators/params/param.ts';
 import { sgdTable } from '../../operators/sgd/params.ts';
 
 const root = resolve(import.meta.dirname, '../..');

@@ -5,7 +5,7 @@ import { trainOptions } from '../../cli/options/training/training-options.ts';
 import { type Options, shownFlag } from '../../cli/options/option.ts';
 import { ALS, type JsonObject, Session, SGD } from '../../index.ts';
 import { alsTable } from '../../operators/als/params.ts';
-import type { Param } from '../../operators/params/table.ts';
+import type { Param } from '../../operators/params/param.ts';
 import { sgdTable } from '../../operators/sgd/params.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
 

@@ -15,13 +15,6 @@ const project = textOf('python/pyproject.toml');
 const webgpuFiles = globSync('node_modules/webgpu/dist/*', { cwd: root });
 if (webgpuFiles.length === 0) console.log('not tested: the platforms of wheels. webgpu is not installed');
 
-/** Names that a table of python/factorflow/_names.py maps to. */
-function mapped(table: string): string[] {
-  const names = textOf('python/factorflow/_names.py');
-  const body = (name: string) => new RegExp(`^${name} = \\{(.*?)^\\}`, 'ms').exec(names)?.[1] ?? '';
-  return [...`${body('COMMON')}${body(table)}`.matchAll(/: "(\w+)"/g)].map(([, name]) => name);
-}
-
 describe('the Python package', () => {
   it('has the version of the package, which its worker must have', () => {
     const { version } = JSON.parse(textOf('package.json')) as { version: string };
@@ -29,12 +22,16 @@ describe('the Python package', () => {
     expect(textOf('python/factorflow/_version.py')).toContain(`__version__ = "${version}"`);
   });
 
-  it.each([
-    ['ALS', namesOf(alsTable)],
-    ['SGD', namesOf(sgdTable)],
-  ] as const)('has every parameter of %s, and no other', (name, params) => {
+  /** After a change of the parameters: `npx vitest run test/project/python.test.ts -u`. */
+  it('has every parameter of ALS and SGD, and no other', async () => {
     const ofRatings = ['onDuplicates', 'onBadRows'] satisfies (typeof ratingOptionNames)[number][];
-    expect([...new Set(mapped(name))].sort()).toEqual([...params, ...ofRatings].sort());
+    const names = {
+      als: [...namesOf(alsTable), ...ofRatings],
+      sgd: [...namesOf(sgdTable), ...ofRatings],
+    };
+    await expect(`${JSON.stringify(names, null, 2)}\n`).toMatchFileSnapshot(
+      join(root, 'python/factorflow/parameters.json'),
+    );
   });
 
   it('asks for the Node that the package needs', () => {

@@ -6,7 +6,7 @@ import { join, resolve } from 'node:path';
 import { expect, it } from 'vitest';
 import { alsTable } from '../../operators/als/params.ts';
 import { sgdTable } from '../../operators/sgd/params.ts';
-import { meaningOf, type Param } from '../../operators/params/table.ts';
+import { meaningOf, type Param } from '../../operators/params/param.ts';
 
 const file = 'spark/src/main/resources/io/github/factorflow/spark/als-parameters.json';
 /** Parameters of Spark's own ALS. Its regParam and alpha are numbers: there is only `auto` to add. */
@@ -22,9 +22,11 @@ function only(name: string): 'als' | 'sgd' | undefined {
 }
 
 function entry([name, param]: [string, Param]) {
-  const { kind, called = name } = param;
+  const or = param.kind === 'number' || param.kind === 'whole number' ? param.or : undefined;
+  const kind = or === undefined ? param.kind : `${param.kind} or ${or}`;
+  const { called = name } = param;
   if (heldOut.has(name)) return [name, { kind: 'held out' }];
-  if (ofSpark.has(name) && kind !== 'number or auto') return [name, { kind: 'of Spark' }];
+  if (ofSpark.has(name) && or === undefined) return [name, { kind: 'of Spark' }];
   if (ofSpark.has(name))
     return [name, { kind: 'choice', choices: ['auto'], called: name, must: 'auto here', of: only(name) }];
   const { least, most, above, choices } = { ...param } as Readonly<Record<string, unknown>>;

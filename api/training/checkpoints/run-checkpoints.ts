@@ -22,7 +22,7 @@ import { CHECKPOINT_STAGE } from '../../../operators/training/planned-training.t
 import type { HostCopy, Matrices, TrainingIteration } from '../../../operators/training/training.ts';
 import type { ResumedFrom } from '../../reports/training-report.ts';
 import { LostTrainingError } from '../lost-training.ts';
-import { CHECKPOINT_INTERVAL, type CheckpointOptions } from './checkpoint-options.ts';
+import { type CheckpointOptions } from './checkpoint-options.ts';
 import {
   type CheckpointedRun,
   misfit,
@@ -33,6 +33,7 @@ import {
   fingerprintDifferences,
   fingerprintOf,
 } from './checkpoint-state.ts';
+import { checkpointParams } from '../../option-params.ts';
 
 /** Prefix for the names of the best iteration's matrices, if the best iteration is not the last. */
 const BEST = 'best-';
@@ -75,7 +76,7 @@ export class RunCheckpoints implements FitCheckpoints {
   static async open(
     {
       checkpointDir,
-      checkpointInterval = CHECKPOINT_INTERVAL,
+      checkpointInterval = checkpointParams.checkpointInterval.fallback,
       resume = false,
     }: CheckpointOptions & { readonly checkpointDir: string },
     run: CheckpointedRun,

@@ -1,6 +1,6 @@
 import { CapacityError, throwIfAborted, UsageError } from '../../../engine/errors.ts';
 import { type EventSink, noEvents } from '../../../engine/events.ts';
-import { counted, shown } from '../../../engine/format.ts';
+import { counted } from '../../../engine/format.ts';
 import type { JsonObject } from '../../../engine/json.ts';
 import { mix32 } from '../../../engine/random.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
@@ -12,7 +12,7 @@ import type { RankingBaseline } from '../../../operators/evaluation/ranking/rank
 import { keepKnown } from '../../../operators/ratings/ids/known-pairs.ts';
 import type { BadRowPolicy } from '../../../operators/ratings/rows/select-ratings.ts';
 import { sortByUser } from '../../../operators/ratings/sort-ratings.ts';
-import { checkOptions, checkSeed, runOptionNames } from '../../check-options.ts';
+import { checkOptions, runOptionNames } from '../../check-options.ts';
 import { type Dataset, requireDataset } from '../../dataset.ts';
 import { pairsOf } from '../../found-columns.ts';
 import type { Model } from '../../model.ts';
@@ -24,7 +24,7 @@ import { foundSets } from '../../training/run-fit.ts';
 import { unratedAsOnes } from '../../training/unrated-as-ones.ts';
 import { isError, requireErrors } from '../error-metrics.ts';
 import { chosenBaselines } from '../evaluate-ranking.ts';
-import { checkRankUsers } from '../ranking-options.ts';
+import { mostRanked } from '../ranking-options.ts';
 import { checkSpace, gridOf, randomTrials, type TrialParams } from './search-space.ts';
 import { bestOf, type PlannedTrial, Search } from './search.ts';
 import {
@@ -43,6 +43,7 @@ import type {
   Tuning,
   TuningBaselines,
 } from './tuning-options.ts';
+import { tuningParams } from '../../option-params.ts';
 
 /**
  * Compares combinations of parameters on one validation set, like Spark's class of this name: over a grid, at
@@ -224,54 +225,17 @@ function evidenceOf(
   };
 }
 
-const optionNames = [
-  'estimator',
-  'grid',
-  'space',
-  'search',
-  'trials',
-  'first',
-  'metric',
-  'validationFraction',
-  'seed',
-  'parallelism',
-  'warmStart',
-  'ranking',
-  'rankUsers',
-  'baselines',
-] as const;
-
-/** Default number of trials of a random search. */
-const USUAL_TRIALS = 30;
+const optionNames = ['estimator', 'grid', 'space', 'first', 'metric', 'baselines'] as const;
 
 /** Throws UsageError for an option that is unknown, missing or out of range. */
 function checkTuning(options: TrainValidationSplitOptions): void {
-  checkOptions('TrainValidationSplit', options, optionNames, '{ estimator, grid }');
-  const {
-    estimator,
-    grid,
-    space,
-    metric = 'rmse',
-    validationFraction = 0.1,
-    seed = 0,
-    trials = USUAL_TRIALS,
-    parallelism = 1,
-  } = options;
+  checkOptions('TrainValidationSplit', options, optionNames, '{ estimator, grid }', tuningParams);
+  const { estimator, grid, space, metric = 'rmse' } = options;
   requireMaker(estimator);
   if ((grid === undefined) === (space === undefined))
     throw new UsageError('TrainValidationSplit takes a grid, or a space', {
       advice: "For example { space: { rank: [8, 16], regParam: { from: 0.01, to: 0.1, scale: 'log' } } }",
     });
-  for (const [name, value] of Object.entries({ trials, parallelism })) {
-    if (!Number.isInteger(value) || value < 1)
-      throw new UsageError(`${name} must be a whole number of 1 or more, got ${shown(value)}`);
-  }
-  if (!(validationFraction > 0 && validationFraction < 1))
-    throw new UsageError(
-      `validationFraction must be a number between 0 and 1, got ${shown(validationFraction)}`,
-    );
-  checkSeed(seed);
-  checkRankUsers(options);
   checkBaselines(tuningMetricOf(metric), options.baselines);
   if (space !== undefined) checkSpace(space);
 }
@@ -301,13 +265,11 @@ function planTrials({
 } {
   const lists = Object.values(space).every((values) => Array.isArray(values));
   const { search = lists ? 'grid' : 'random' } = options;
-  if (!['grid', 'random', 'halving'].includes(search))
-    throw new UsageError(`search must be grid, random or halving, got ${shown(search)}`);
   if (grid !== undefined && search === 'random')
     throw new UsageError('search random takes a space', { advice: 'Give a space, or leave search out' });
   if (grid !== undefined) return { search, params: grid };
   const all = search === 'grid' || (search === 'halving' && lists && trials === undefined);
-  const most = trials ?? USUAL_TRIALS;
+  const most = trials ?? tuningParams.trials.fallback;
   const params = all ? gridOf(space) : [...first, ...randomTrials(space, most, seed)].slice(0, most);
   return { search, params };
 }
@@ -333,7 +295,7 @@ async function rankedBaselines(
   if (options.baselines !== undefined) requireReplayable(sets.validation, 'baselines');
   else if (!rootSource(sets.validation.plan).replayable) return {};
   const work = (ctx: ExecutionContext) =>
-    measure(metric, sets, { estimator, baselines, rankUsers: checkRankUsers(options) }, ctx);
+    measure(metric, sets, { estimator, baselines, rankUsers: mostRanked(options) }, ctx);
   try {
     const found = await Holdings.within(
       sets.train.session.context({ ...run, onEvent: phasesTo(run.onEvent) }),

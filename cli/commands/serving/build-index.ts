@@ -1,5 +1,6 @@
+import { indexParams } from '../../../api/option-params.ts';
 import { counted, formatBytes, formatCount } from '../../../engine/format.ts';
-import { choice, decimal, wholeNumber } from '../../options/kinds.ts';
+import { choice, flagsOf } from '../../options/kinds.ts';
 import { machineOptions } from '../../options/machine-options.ts';
 import { commonOptions } from '../../options/output-options.ts';
 import { summaryOf } from '../../output/write-output.ts';
@@ -17,20 +18,7 @@ export const command = defineCommand({
       choices: ['both', 'recommend', 'similar'],
       fallback: 'both',
     }),
-    lists: wholeNumber('lists over which the items are distributed', {
-      least: 1,
-      most: 1 << 16,
-      defaultText: '4 times the root of the number of items',
-    }),
-    recall: decimal(
-      'part of the 20 best items that searches find in a sample of users; chooses the lists to search',
-      { above: 0, most: 1, fallback: 0.97 },
-    ),
-    seed: wholeNumber('seed of the lists; the same seed gives the same index', {
-      least: 0,
-      most: Number.MAX_SAFE_INTEGER,
-      fallback: 0,
-    }),
+    ...flagsOf(indexParams),
     workers,
     ...commonOptions,
   },

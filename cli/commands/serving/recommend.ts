@@ -4,7 +4,7 @@ import { counted, formatBytes, formatCount } from '../../../engine/format.ts';
 import type { ItemNames, JsonObject, Model, EventSink, ProgressEvent } from '../../../index.ts';
 import { pairColumnOptions, indexOption, readOptions } from '../../options/data/data-options.ts';
 import { checkNameFlags, nameOptions, readNames } from '../../options/data/name-options.ts';
-import { choice, listOf, text, wholeNumber } from '../../options/kinds.ts';
+import { listOf, text, flagOf, flagsOf } from '../../options/kinds.ts';
 import { grouped, type Values, type Options, refuseFlags } from '../../options/option.ts';
 import { escapeFormulasOption, writingOptions } from '../../options/output-options.ts';
 import { type CheckedSink, openOutput, OUTPUT_DESCRIPTION, summaryOf } from '../../output/write-output.ts';
@@ -20,6 +20,7 @@ import {
 } from '../../report/recommendations.ts';
 import { openSession, readNamed } from '../../sessions/open-session.ts';
 import { type CommandContext, type CommandResult, defineCommand, modelFolder } from '../command.ts';
+import { countParam, recommendParams } from '../../../api/option-params.ts';
 
 /** Most users whose recommendations are printed. */
 const MOST_PRINTED = 100;
@@ -33,21 +34,13 @@ const options = {
       'quotes, or the flag again for each id',
   ),
   items: listOf('find users for items instead: all items, or ids, written as for --users'),
-  n: wholeNumber('items for each user, or users for each item, 1 to 1,000', {
-    least: 1,
-    most: 1000,
-    fallback: 10,
-  }),
+  n: flagOf(countParam),
   exclude: text(
     'ratings whose pairs are not recommended, such as those trained on; a file, a folder or a quoted glob',
   ),
   deny: listOf('ids of items that are never recommended'),
   allow: listOf('ids of the only items that may be recommended'),
-  unknownUsers: choice(
-    'users that the model does not know get no items, the ones with the most ratings (flagged), or ' +
-      'end the command',
-    { choices: ['empty', 'popular', 'error'], fallback: 'empty' },
-  ),
+  ...flagsOf(recommendParams),
   index: indexOption,
   ...nameOptions,
   ...pairColumnOptions,

@@ -1,10 +1,11 @@
 import type { Dataset } from '../../../api/dataset.ts';
+import { countParam, similarParams } from '../../../api/option-params.ts';
 import type { RunOptions } from '../../../api/run-session.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import type { Model } from '../../../index.ts';
 import { indexOption } from '../../options/data/data-options.ts';
 import { checkNameFlags, nameOptions, readNames } from '../../options/data/name-options.ts';
-import { choice, listOf, wholeNumber } from '../../options/kinds.ts';
+import { flagOf, flagsOf, listOf } from '../../options/kinds.ts';
 import { machineOptions } from '../../options/machine-options.ts';
 import { refuseFlags } from '../../options/option.ts';
 import { commonOptions } from '../../options/output-options.ts';
@@ -23,11 +24,8 @@ const options = {
     'ids of items, separated by commas; an id with a comma in quotes, or the flag again for each id',
   ),
   user: listOf('ids of users, written as for --item'),
-  n: wholeNumber('neighbours of each, 1 to 1,000', { least: 1, most: 1000, fallback: 10 }),
-  similarity: choice('cosine of the angle between two vectors, or their dot product; biases are left out', {
-    choices: ['cosine', 'dot'],
-    fallback: 'cosine',
-  }),
+  n: flagOf({ ...countParam, help: 'neighbours of each, 1 to 1,000' }),
+  ...flagsOf(similarParams),
   index: indexOption,
   ...nameOptions,
   ...machineOptions,

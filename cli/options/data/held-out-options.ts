@@ -1,20 +1,16 @@
 import { dateIn } from '../../../api/check-objects.ts';
+import { rankUsersParams, splitParams } from '../../../api/option-params.ts';
 import { UsageError } from '../../../engine/errors.ts';
-import { choice, countOr, decimal, option, text, toggle, wholeNumber } from '../kinds.ts';
+import { seedParam } from '../../../operators/params/param.ts';
+import { decimal, flagOf, flagsOf, option, text, toggle } from '../kinds.ts';
 import { flagName, grouped, type Option, type Values, refuseFlags } from '../option.ts';
 
 /** Ratings that are not trained on: a file, or a part of the given ratings. */
 export const heldOutOptions = grouped('Held-out ratings:', {
   test: text('ratings that are not trained on, to measure the error on'),
   testFraction: decimal('hold out this part of the ratings, such as 0.1', { above: 0, below: 1 }),
-  testLeaveOut: wholeNumber('hold out this number of ratings of each user who has more', {
-    least: 1,
-    most: 1000,
-  }),
-  testBy: choice('hold out ratings at random, or the last by --timestamp-col', {
-    choices: ['random', 'time'],
-    fallback: 'random',
-  }),
+  testLeaveOut: flagOf(splitParams.leaveOut),
+  testBy: flagOf(splitParams.by),
 });
 
 /** Only for `train`: writes the held-out ratings. */
@@ -22,13 +18,6 @@ export const testOutputOption = text(
   'write the ratings that were held out: .parquet, .csv, .tsv, .ndjson, .arrow, or a folder; split writes those to train on as well',
   { group: 'Held-out ratings:' },
 );
-
-/** Number of users for ranking metrics, for every command that ranks. */
-export const rankUsersOption = countOr('all', 'most users to rank, drawn by the seed, or all', {
-  group: 'Ranking:',
-  defaultText: '10000',
-  least: 1,
-});
 
 /** For commands that train and can rank held-out ratings. */
 export const heldOutRankingOptions = grouped('Ranking:', {
@@ -39,7 +28,7 @@ export const heldOutRankingOptions = grouped('Ranking:', {
     fallback: undefined,
     isNegatable: true,
   } satisfies Option<boolean | undefined>,
-  rankUsers: rankUsersOption,
+  ...flagsOf(rankUsersParams),
 });
 
 type HeldOutValues = Values<typeof heldOutOptions> & {
@@ -109,16 +98,13 @@ export const splitOptions = {
       ...heldOutOptions.testLeaveOut,
       describe: 'test on this number of ratings of each user who has more',
     },
-    folds: wholeNumber('folds of a cross-validation: DIR/fold-1/train, DIR/fold-1/test and so on', {
-      least: 2,
-      most: 1000,
-    }),
+    folds: flagOf(splitParams.folds),
     before: beforeOption,
     testBy: {
       ...heldOutOptions.testBy,
       describe: 'with --test-fraction or --test-leave-out: ratings at random, or the last by --timestamp-col',
     },
-    seed: wholeNumber('seed of a random split', { least: 0, most: 2 ** 32 - 1, fallback: 0 }),
+    seed: flagOf({ ...seedParam, help: 'seed of a random split' }),
   }),
   timestampCol: text('column of times, for --test-by time and --before', { defaultText: 'timestamp' }),
 };

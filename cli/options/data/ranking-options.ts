@@ -1,8 +1,8 @@
 import { type Choice, choices, type ChosenMetric, isChosenMetric } from '../../../api/check-objects.ts';
+import { listLengthParam, rankingParams } from '../../../api/option-params.ts';
 import { UsageError } from '../../../engine/errors.ts';
-import { choice, decimal, listed, shown, text, toggle, wholeNumber } from '../kinds.ts';
+import { choice, flagOf, flagsOf, listed, shown, text, toggle } from '../kinds.ts';
 import { grouped, refuseFlags, type Values } from '../option.ts';
-import { rankUsersOption } from './held-out-options.ts';
 
 /** Names of baselines, or none. */
 export function baselinesOption(describe: string) {
@@ -25,10 +25,10 @@ export function baselinesOf(given: readonly string[] | undefined) {
 /** The flags of `evaluate --ranking`. */
 export const rankingOptions = grouped('Ranking:', {
   ranking: toggle('rank all items for each user and measure the ranks of the test items'),
-  k: listed('lengths of the lists that are measured', {
+  k: listed(listLengthParam.help, {
     fallback: [10],
     defaultText: '10',
-    item: wholeNumber('', { least: 1, most: 10_000 }),
+    item: flagOf(listLengthParam),
   }),
   exclude: text(
     'the ratings trained on: their pairs are not ranked, and the baselines are computed from them',
@@ -52,22 +52,7 @@ export const rankingOptions = grouped('Ranking:', {
     },
   ),
   baselines: baselinesOption('rankings to compare with, computed from --exclude'),
-  minRating: decimal('only test pairs with at least this rating are positives'),
-  coldPairs: choice('test pairs that the model does not know: left out, or counted as misses', {
-    choices: ['drop', 'miss'],
-    fallback: 'drop',
-  }),
-  resamples: wholeNumber('bootstrap resamples for the 95 % intervals; 0: no intervals', {
-    least: 0,
-    most: 10_000,
-    fallback: 1000,
-  }),
-  rankUsers: rankUsersOption,
-  seed: wholeNumber('seed of the bootstrap, and of the users that are drawn', {
-    least: 0,
-    most: 2 ** 32 - 1,
-    fallback: 0,
-  }),
+  ...flagsOf(rankingParams),
 });
 
 export type RankingValues = Values<typeof rankingOptions>;
@@ -79,24 +64,7 @@ export function checkRanking({ ranking }: RankingValues, given: ReadonlySet<stri
 }
 
 /** The options of `evaluateRanking`, without the exclusions. */
-export function rankingSettings({
-  k,
-  metrics,
-  baselines,
-  minRating,
-  coldPairs,
-  resamples,
-  rankUsers,
-  seed,
-}: RankingValues) {
-  return {
-    k: k as readonly number[],
-    metrics: metrics as readonly ChosenMetric[] | undefined,
-    baselines: baselinesOf(baselines),
-    minRating,
-    coldPairs,
-    resamples,
-    rankUsers,
-    seed,
-  };
+export function rankingSettings({ k, metrics, baselines, ...values }: RankingValues) {
+  const { minRating, coldPairs, resamples, rankUsers, seed } = values;
+  return { k, metrics, baselines: baselinesOf(baselines), minRating, coldPairs, resamples, rankUsers, seed };
 }

@@ -1,8 +1,9 @@
 import { UsageError } from '../../../engine/errors.ts';
 import { alsTable, type checkAlsParams } from '../../../operators/als/params.ts';
-import { checkRules, defaultsOf, namesOf, type Param } from '../../../operators/params/table.ts';
+import type { Param } from '../../../operators/params/param.ts';
+import { checkRules, defaultsOf, namesOf } from '../../../operators/params/table.ts';
 import { sgdTable, type SgdParams } from '../../../operators/sgd/params.ts';
-import { choice, countOr, decimal, decimalOrAuto, oneOrTwo, text, toggle, wholeNumber } from '../kinds.ts';
+import { flagOf } from '../kinds.ts';
 import { flagName, type Option } from '../option.ts';
 
 type AlsParams = ReturnType<typeof checkAlsParams>;
@@ -22,7 +23,12 @@ const described: Readonly<Record<string, Param>> = { ...sgdTable.params, ...alsT
 export const paramOptions = Object.fromEntries(
   Object.entries(described).map(([name, param]) => [
     name,
-    optionOf(param, defaultText(name as keyof AllParams)),
+    flagOf({
+      group: 'Model:',
+      ...param,
+      fallback: undefined,
+      defaultText: defaultText(name as keyof AllParams),
+    }),
   ]),
 ) as { readonly [K in keyof Required<AllParams>]: Option<AllParams[K]> };
 
@@ -52,22 +58,6 @@ export function checkParamFlags(algorithm: Algorithm, values: AllParams, given: 
     `--${flagName(name)}${value === undefined ? '' : ` ${String(value)}`}`;
   if (algorithm === 'als') checkRules(alsTable, givenParams('als', values, given), named, true);
   else checkRules(sgdTable, givenParams('sgd', values, given), named, true);
-}
-
-function optionOf(
-  { help, group = 'Model:', ...param }: Param,
-  defaultText: string | undefined,
-): Option<unknown> {
-  const spec = { group, defaultText };
-  if (param.kind === 'toggle') return { ...toggle(help, spec), off: param.off, fallback: undefined };
-  if (param.kind === 'choice') return choice(help, { ...spec, choices: param.choices });
-  if (param.kind === 'text') return text(help, spec);
-  if (param.kind === 'one or two numbers') return oneOrTwo(help, { ...spec, least: param.least });
-  if (param.kind === 'whole number or auto')
-    return countOr('auto', help, { ...spec, least: param.least, most: param.most });
-  if (param.kind === 'number or auto') return decimalOrAuto(help, { ...spec, least: param.least });
-  const { least, most, above } = param;
-  return (param.kind === 'number' ? decimal : wholeNumber)(help, { ...spec, least, most, above });
 }
 
 /** "10", or "10; sgd: 20" if the algorithms differ. */

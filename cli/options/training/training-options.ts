@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { bounds } from '../../../api/check-objects.ts';
-import { CHECKPOINT_INTERVAL } from '../../../api/training/checkpoints/checkpoint-options.ts';
+import { checkpointParams } from '../../../api/option-params.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import type { JsonObject } from '../../../index.ts';
 import { checkAlsParams } from '../../../operators/als/params.ts';
@@ -15,7 +14,7 @@ import {
   testOutputOption,
 } from '../data/held-out-options.ts';
 import { checkNameFlags, namesAndGenreOptions, type NameValues } from '../data/name-options.ts';
-import { choice, requiredText, text, toggle, wholeNumber } from '../kinds.ts';
+import { choice, flagsOf, requiredText, text } from '../kinds.ts';
 import {
   fakeDevicesOption,
   machineOptions,
@@ -34,18 +33,6 @@ import {
   namesOfOnly,
   tables,
 } from './param-options.ts';
-
-const checkpointOptions = {
-  ...grouped('Checkpoints:', {
-    checkpointDir: text('folder for checkpoints of this run; the last two are kept'),
-    checkpointInterval: wholeNumber('iterations between two checkpoints; the last iteration has one too', {
-      least: 1,
-      most: bounds.iterations,
-      defaultText: String(CHECKPOINT_INTERVAL),
-    }),
-    resume: toggle('continue from the newest checkpoint, or start from the beginning without one'),
-  }),
-};
 
 const planOption = text(
   'plan to run again: the JSON that plan --json prints, or a model; it brings the algorithm and its parameters',
@@ -69,7 +56,7 @@ export const trainingOptions = {
   ...columnOptions,
   ...readOptions,
   ...policyOptions,
-  ...checkpointOptions,
+  ...flagsOf(checkpointParams, { group: 'Checkpoints:' }),
   ...machineOptions,
   fakeDevices: fakeDevicesOption,
   memoryBudget: memoryBudgetOption,
@@ -157,7 +144,7 @@ export function checkTraining(
   );
 }
 
-type CheckpointValues = Values<typeof checkpointOptions>;
+type CheckpointValues = Pick<TrainingValues, keyof typeof checkpointParams>;
 
 /** The flags as options of `fit`. */
 export function fitCheckpoints({

@@ -1,10 +1,11 @@
+import { tuningParams } from '../../../api/option-params.ts';
 import type { SearchSpace } from '../../../api/validation/tuning/search-space.ts';
 import { UsageError } from '../../../engine/errors.ts';
-import { listed, type Param } from '../../../operators/params/table.ts';
+import { isValueOf, listed, type Param } from '../../../operators/params/param.ts';
 import { columnOptions, policyOptions, readOptions } from '../data/data-options.ts';
 import { heldOutRankingOptions } from '../data/held-out-options.ts';
 import { baselinesOption } from '../data/ranking-options.ts';
-import { choice, decimal, text, toggle, wholeNumber } from '../kinds.ts';
+import { choice, flagOf, text, toggle } from '../kinds.ts';
 import {
   fakeDevicesOption,
   machineOptions,
@@ -39,31 +40,16 @@ export const tuneOptions = {
       "parameters with the values to try: lists and ranges, such as 'rank=8,16,32 reg-param=0.005..0.2'",
       { defaultText: 'rank, λ and what else matters for the algorithm; implicit: rank, α and ν' },
     ),
-    search: choice(
-      'all combinations; random combinations; or random ones of which only the best third continues, ' +
-        'again and again',
-      { choices: ['grid', 'random', 'halving'], defaultText: 'grid if all values are lists, else random' },
-    ),
-    trials: wholeNumber('number of trials of a random search', { least: 1, most: 100_000, fallback: 30 }),
+    search: flagOf(tuningParams.search),
+    trials: flagOf(tuningParams.trials),
     metric: text('rmse, mae, or a ranking metric such as ndcg@20', {
       defaultText: 'rmse; implicit: ndcg@20',
     }),
     baselines: baselinesOption('rankings to compare trials with, for a ranking --metric'),
     validation: text('ratings that trials are measured on; never the test set'),
-    validationFraction: decimal('the part of the ratings that trials are measured on', {
-      above: 0,
-      below: 1,
-      fallback: 0.1,
-    }),
-    parallel: wholeNumber('trials at the same time; each uses all workers already', {
-      least: 1,
-      most: 64,
-      fallback: 1,
-    }),
-    warmStart: toggle(
-      'ALS: start with the factors of the next larger λ, with half the iterations; faster, and ' +
-        'slightly better for small λ',
-    ),
+    validationFraction: flagOf(tuningParams.validationFraction),
+    parallel: flagOf(tuningParams.parallelism),
+    warmStart: flagOf(tuningParams.warmStart),
     trialsFile: text('file of completed trials, one JSON line each; kept if given', {
       defaultText: 'MODEL-DIR.trials.ndjson, until the end',
     }),
@@ -168,7 +154,7 @@ function readSpace(
     const param = paramOf(name, flag, algorithms);
     const range = /^([^,.]+(?:\.\d+)?)\.\.([^,]+)$/.exec(values);
     if (range !== null) {
-      if (!['number', 'number or auto', 'whole number'].includes(param.kind))
+      if (param.kind !== 'number' && (param.kind !== 'whole number' || param.or !== undefined))
         throw new UsageError(`${flag} in --try has no ranges`, { advice: SYNTAX });
       const [from, to] = [numberOf(flag, range[1]), numberOf(flag, range[2])];
       space[name] = {
@@ -241,7 +227,7 @@ function paramOf(name: string, flag: string, algorithms: readonly Algorithm[]): 
 function valueOf(param: Param, flag: string, value: string): unknown {
   if (param.kind === 'toggle') return choiceOf(flag, value, ['true', 'false']) === 'true';
   if (param.kind === 'choice') return choiceOf(flag, value, param.choices);
-  if (param.kind === 'text' || (param.kind.endsWith('or auto') && value === 'auto')) return value;
+  if (param.kind === 'text' || isValueOf(param, value)) return value;
   if (param.kind === 'one or two numbers' && value.includes(':'))
     return value.split(':').map((part) => numberOf(flag, part));
   return numberOf(flag, value);

@@ -8,7 +8,7 @@ import type { PlanDevices } from '../../../engine/run/devices.ts';
 import { peakOf } from '../../../engine/run/walk.ts';
 import { rankWarnings } from '../../evaluation/model-warnings.ts';
 import { rankingReasons } from '../../params/common.ts';
-import { forSides } from '../../params/table.ts';
+import { forSides } from '../../params/param.ts';
 import { loadStages, taskStage } from '../../planner/load-stages.ts';
 import {
   type RatingsProfile,

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../../engine/json.ts';
 import type { DataUses, Stage, TaskPlan } from '../../../engine/plan/stages.ts';
 import { depthOf, parseMetric } from '../../evaluation/ranking/ranking-metrics.ts';
 import { MAXIMUM_FORMED_RANK, rankingMetricOf } from '../../params/common.ts';
-import { forSides } from '../../params/table.ts';
+import { forSides } from '../../params/param.ts';
 import { taskStage } from '../../planner/load-stages.ts';
 import { blockBytes, factorBytes, factorStride } from '../../planner/sizes.ts';
 import type { RowRegularization } from '../../tasks/task-types.ts';

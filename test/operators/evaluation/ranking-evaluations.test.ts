@@ -144,7 +144,7 @@ describe('an evaluation of rankings', () => {
   });
 
   it.each([
-    [{ k: 0 }, /k must be whole numbers from 1 to 10,000, got 0/],
+    [{ k: 0 }, /k must be a whole number from 1 to 10,000, got 0/],
     [{ k: [] }, /got none/],
     [{ metrics: ['ndgc'] }, /metrics must be a list of ranking metrics, got "ndgc"/],
     [{ metrics: ['mrr@5'] }, /got "mrr@5"/],

@@ -194,8 +194,8 @@ describe('parameters of implicit data', () => {
     [{ implicitPrefs: true, targetRmse: 2 }, 'targetRmse cannot be used with implicitPrefs'],
     [{ alpha: 2 }, 'alpha acts only on implicit data, with implicitPrefs'],
     [{ unobservedWeight: 0.1 }, 'unobservedWeight acts only on implicit data'],
-    [{ implicitPrefs: true, alpha: -1 }, 'alpha must be auto or a number >= 0, got -1'],
-    [{ implicitPrefs: true, unobservedWeight: 0 }, 'unobservedWeight must be a number > 0, got 0'],
+    [{ implicitPrefs: true, alpha: -1 }, 'alpha must be auto or a number of 0 or more, got -1'],
+    [{ implicitPrefs: true, unobservedWeight: 0 }, 'unobservedWeight must be a number above 0, got 0'],
   ] as [AlsOptions, string][])('are refused where they cannot be used: %j', (options, message) => {
     expect(() => new ALS(options)).toThrow(message);
   });

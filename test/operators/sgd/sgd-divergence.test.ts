@@ -67,8 +67,8 @@ describe('divergence', () => {
 describe('parameters', () => {
   it.each<[object, RegExp]>([
     [{ rank: 0 }, /rank must be a whole number from 1 to 4,096/],
-    [{ learningRate: 0 }, /learningRate \(α\) must be a number > 0/],
-    [{ decay: -1 }, /decay must be a number >= 0/],
+    [{ learningRate: 0 }, /learningRate \(α\) must be a number above 0/],
+    [{ decay: -1 }, /decay must be a number of 0 or more/],
     [{ rate: 'constant', decay: 0.1 }, /decay \(β\) acts only with rate paper, not with constant/],
     [{ rate: 'linear' }, /rate must be paper, constant, bold or adagrad/],
     [{ schedule: 'rows' }, /schedule must be auto, hogwild, wavefront, .*got "rows"/],

@@ -74,10 +74,10 @@ class FactorFlowParametersTest {
     assertEquals("biases must be true or false, got true", refused("biases", "true"));
     assertEquals("regExponent (ν) must be a number from 0 to 4, got 5", refused("regExponent", 5));
     assertEquals("cgSteps must be auto or a whole number from 1 to 1,000, got 2.5", refused("cgSteps", 2.5));
-    assertEquals("unobservedWeight must be a number > 0, got 0", refused("unobservedWeight", 0));
+    assertEquals("unobservedWeight must be a number above 0, got 0", refused("unobservedWeight", 0));
     assertEquals("solver must be auto, cholesky or cg, got lu", refused("solver", "lu"));
     assertEquals(
-      "biasDamping must be a number >= 0, or two for users and items, got an array",
+      "biasDamping must be a number of 0 or more, or two for users and items, got an array",
       refused("biasDamping", List.of(1, 2, 3))
     );
     assertEquals("biases must be true or false, got {}", refused("biases", Map.of()));
