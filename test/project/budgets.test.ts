@@ -6,7 +6,7 @@ import { expect, it } from 'vitest';
 import { countFolders } from '../../scripts/count/lines.ts';
 
 const budgets: Readonly<Record<string, readonly [lines: number, files: number]>> = {
-  api: [16_900, 119],
+  api: [16_960, 120],
   bench: [4_200, 45],
   browser: [4_650, 37],
   cli: [11_920, 94],
@@ -15,7 +15,7 @@ const budgets: Readonly<Record<string, readonly [lines: number, files: number]>>
   engine: [16_610, 116],
   examples: [1_100, 19],
   gpu: [22_760, 158],
-  operators: [37_820, 153],
+  operators: [37_840, 154],
   python: [2_450, 20],
   scripts: [8_970, 82],
   site: [150, 1],
