@@ -65,8 +65,7 @@ const bundles: readonly Bundle[] = [
       'cpu/worker',
       'api/devices/file-tasks',
       'connectors/model/load-worker',
-      'synthetic/copies/copy-worker',
-      'synthetic/dataset/range-worker',
+      'synthetic/dataset/part-worker',
     ],
     files: {
       tasks: await importsOf('cpu/worker'),

@@ -1,12 +1,17 @@
+import { setImmediate as eventLoopTurn } from 'node:timers/promises';
+import { iterableSource } from '../../connectors/iterable-source.ts';
 import { keyCount } from '../../engine/keys/key-column.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
+import type { Source } from '../../engine/stream/operator.ts';
 import type { AlsParams } from '../../operators/als/als-params.ts';
 import { profileOfSorted, type SideTunings, tuneKernels } from '../../operators/als/kernel-choices.ts';
 import { sortedRatingFacts } from '../../operators/evaluation/rating-facts.ts';
 import { sortRatings } from '../../operators/ratings/sort-ratings.ts';
 import { scalePreset } from '../../synthetic/preset.ts';
 import { findPreset } from '../../synthetic/presets.ts';
-import { SyntheticSource } from '../../synthetic/synthetic-source.ts';
+import { ratingSchema } from '../../synthetic/ratings/rating-batch.ts';
+import { generateRatings } from '../../synthetic/ratings/rating-generator.ts';
+import { buildRatingTables } from '../../synthetic/ratings/rating-tables.ts';
 import type { Dataset } from '../dataset.ts';
 import { RatingInput, type RatingOptions } from '../rating-input.ts';
 import type { RunOptions } from '../run-session.ts';
@@ -43,6 +48,14 @@ export async function tuneRatings(
 }
 
 /** Generated ratings in the shape of a preset, with `scale` times its number of ratings. */
-export function generatedRatings(preset: string, scale: number): SyntheticSource {
-  return new SyntheticSource({ preset: scalePreset(findPreset(preset), scale), part: 'train' });
+export function generatedRatings(preset: string, scale: number): Source {
+  const tables = buildRatingTables(scalePreset(findPreset(preset), scale), 0);
+  async function* batches() {
+    for (const { batch } of generateRatings(tables, { parts: ['train'] })) {
+      yield batch;
+      // Generation never waits, so a signal could not fire without this turn of the event loop.
+      await eventLoopTurn();
+    }
+  }
+  return iterableSource({ [Symbol.asyncIterator]: batches }, ratingSchema, { replayable: true });
 }

@@ -3,8 +3,7 @@ import type { Data } from 'apache-arrow';
 import { DataError } from '../../engine/errors.ts';
 import { originOf } from '../../engine/stream/stream.ts';
 import { batchOf } from '../../engine/stream/whole-data.ts';
-import type { FolderBatch } from '../parts/part-files.ts';
-import type { CopyGroup, CopyLayout } from './copies.ts';
+import type { CopyLayout } from './copies.ts';
 
 /** The columns of the copies: the source's columns, with int64 ids if int32 is too narrow. */
 export function copiedSchema(schema: Schema, { user, item }: CopyLayout): Schema {
@@ -38,22 +37,6 @@ export function copyBatch(
   return batchOf(schema, batch.numRows, children);
 }
 
-/** Ratings that can be read repeatedly, in the same order each time. */
-export type ReplayableBatches = () => AsyncIterable<FolderBatch>;
-
-/** The copies of a group in order, each in the order of the source. */
-export async function* copyStream(
-  source: ReplayableBatches,
-  schema: Schema,
-  layout: CopyLayout,
-  { first, end }: CopyGroup,
-): AsyncGenerator<FolderBatch> {
-  for (let copy = first; copy < end; copy++) {
-    for await (const { part, batch } of source())
-      yield { part, batch: copyBatch(batch, schema, layout, copy) };
-  }
-}
-
 /** Adds `shift` to ids, as int32 or int64. */
 function shiftIds(batch: RecordBatch, index: number, type: DataType, shift: number): Data {
   const ids = batch.data.children[index];
@@ -67,12 +50,7 @@ function shiftIds(batch: RecordBatch, index: number, type: DataType, shift: numb
       nullCount: 0,
       data: (values as Int32Array).subarray(0, length).map((id) => id + shift),
     });
-  const wide = new BigInt64Array(length);
-  const halves = new Int32Array(wide.buffer);
-  if (values instanceof BigInt64Array)
-    addToHalves(new Int32Array(values.buffer, values.byteOffset, 2 * length), shift, halves);
-  else widen(values, shift, halves);
-  return makeData({ type: new Int64(), length, nullCount: 0, data: wide });
+  return makeData({ type: new Int64(), length, nullCount: 0, data: addToIds(values, length, shift) });
 }
 
 /**
@@ -84,22 +62,20 @@ function isInteger(type: DataType, bits: 32 | 64): boolean {
 }
 
 /** Adds to ids and stores 64-bit numbers as (low, high) halves, without a BigInt per row. */
-function widen(ids: Int32Array, shift: number, halves: Int32Array): void {
-  for (let row = 0; 2 * row < halves.length; row++) {
-    const id = ids[row] + shift;
-    halves[2 * row] = id % 2 ** 32;
-    halves[2 * row + 1] = Math.floor(id / 2 ** 32);
-  }
-}
-
-function addToHalves(ids: Int32Array, shift: number, halves: Int32Array): void {
+function addToIds(ids: Int32Array | BigInt64Array, length: number, shift: number): BigInt64Array {
+  const isWide = ids instanceof BigInt64Array;
+  const words = isWide ? new Int32Array(ids.buffer, ids.byteOffset, 2 * length) : ids;
+  const sums = new BigInt64Array(length);
+  const halves = new Int32Array(sums.buffer);
   const low = shift % 2 ** 32;
   const high = Math.floor(shift / 2 ** 32);
-  for (let at = 0; at < halves.length; at += 2) {
-    const sum = (ids[at] >>> 0) + low;
-    halves[at] = sum % 2 ** 32;
-    halves[at + 1] = ids[at + 1] + high + (sum >= 2 ** 32 ? 1 : 0);
+  for (let row = 0; row < length; row++) {
+    const sum = (words[isWide ? 2 * row : row] >>> 0) + low;
+    const upper = isWide ? words[2 * row + 1] : words[row] >> 31;
+    halves[2 * row] = sum % 2 ** 32;
+    halves[2 * row + 1] = upper + high + (sum >= 2 ** 32 ? 1 : 0);
   }
+  return sums;
 }
 
 function nullId(batch: RecordBatch, index: number): DataError {

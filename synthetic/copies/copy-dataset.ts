@@ -1,42 +1,33 @@
 import { type Schema, Table, tableToIPC } from 'apache-arrow';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { WriteSummary } from '../../connectors/output/checked-sink.ts';
 import type { ParquetFileInfo } from '../../connectors/parquet/backend.ts';
 import { ParquetSource } from '../../connectors/parquet/parquet-source.ts';
 import type { RowGroupRequest } from '../../connectors/parquet/parquet-source.ts';
 import { DataError, throwIfAborted } from '../../engine/errors.ts';
-import { type EventSink, noEvents } from '../../engine/events.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { readRegular } from '../../engine/regular-file.ts';
-import { workerFile } from '../../engine/threads/worker-file.ts';
+import type { PartRequest } from '../dataset/part-worker.ts';
 import {
+  type DatasetOptions,
   GENERATOR_VERSION,
   RATINGS_PER_PART,
-  summarizeFiles,
-  writeDatasetFolder,
-} from '../parts/dataset-output.ts';
-import { checkWorkers, runPartTasks } from '../parts/part-tasks.ts';
+  writeDataset,
+  type WrittenDataset,
+} from '../dataset/write-dataset.ts';
 import { ratingParts } from '../preset.ts';
-import { checkCopies, copiedIds, type Copies, copyGroups, type CopyLayout } from './copies.ts';
+import { checkCopies, copiedIds, type Copies, copyGroups } from './copies.ts';
 import { checkIdColumn } from './copy-batch.ts';
-import type { CopyRequest, CopyWorkerData } from './copy-worker.ts';
 
-interface CopyDatasetOptions {
+interface CopyDatasetOptions extends DatasetOptions {
   /** A Parquet file, a folder of part files, or a folder with train/ and test/, which stay separate. */
   readonly from: string;
   readonly copies: Copies;
-  readonly output: string;
   /** Column of int32 or int64 ids. Default "user"; "item" for `itemColumn`. */
   readonly userColumn?: string;
   readonly itemColumn?: string;
-  readonly overwrite?: boolean;
-  /** Number of threads; it does not affect the files. Default: one per core. */
-  readonly workers?: number;
   /** Approximate rows of a part file: the source's row groups and their copies are not divided. */
   readonly ratingsPerPart?: number;
-  readonly signal?: AbortSignal;
-  readonly onEvent?: EventSink;
 }
 
 /** The contents of dataset.json for copies. */
@@ -53,13 +44,6 @@ interface CopiesDescription {
   readonly of?: JsonObject;
 }
 
-interface CopiedDataset {
-  readonly description: CopiesDescription;
-  /** Files by part: "train" and "test", or only "". */
-  readonly files: Readonly<Record<string, WriteSummary>>;
-  readonly seconds: number;
-}
-
 /**
  * Writes the copies of an existing data set with all its columns; only the ids change. Each thread holds one
  * row group to read and one to write in memory. The same source and copies give the same bytes for any number
@@ -68,21 +52,13 @@ interface CopiedDataset {
  * @throws DataError for ids that are neither int32 nor int64, or null; UsageError for impossible copies or
  * output; CancelledError.
  */
-export async function copyDataset(options: CopyDatasetOptions): Promise<CopiedDataset> {
-  const {
-    from,
-    output,
-    overwrite,
-    userColumn = 'user',
-    itemColumn = 'item',
-    onEvent = noEvents,
-    ratingsPerPart = RATINGS_PER_PART,
-  } = options;
+export async function copyDataset(
+  options: CopyDatasetOptions,
+): Promise<WrittenDataset<string, CopiesDescription>> {
+  const { from, userColumn = 'user', itemColumn = 'item', ratingsPerPart = RATINGS_PER_PART } = options;
   const copies = checkCopies(options.copies);
-  const workers = checkWorkers(options.workers);
   const signal = options.signal ?? new AbortController().signal;
   throwIfAborted(signal, 'generate');
-  const started = performance.now();
   const parts = await partsOf(from);
   const sources = new Map(
     parts.map((part) => [part, new ParquetSource(part === '' ? from : join(from, part))]),
@@ -90,36 +66,25 @@ export async function copyDataset(options: CopyDatasetOptions): Promise<CopiedDa
   const schemas: Record<string, Uint8Array> = {};
   for (const [part, source] of sources)
     schemas[part] = checked(await source.schema(), [userColumn, itemColumn]);
-  const layout: CopyLayout = {
+  const layout = {
     user: copiedIds(userColumn, await idRange([...sources.values()], userColumn, signal), copies.users),
     item: copiedIds(itemColumn, await idRange([...sources.values()], itemColumn, signal), copies.items),
   };
-  const requests = await planCopies(sources, copies, ratingsPerPart);
-  const rows = requests.reduce(
-    (sum, { sourceRows, group }) => sum + sourceRows * (group.end - group.first),
-    0,
-  );
-  const { description, files } = await writeDatasetFolder({ output, overwrite, parts }, async (folder) => {
-    onEvent({ type: 'phase-start', phase: 'generate', total: rows, unit: 'ratings' });
-    const workerData: CopyWorkerData = { folder, layout, schemas };
-    const worker = workerFile(new URL('./copy-worker.js', import.meta.url));
-    const outcomes = await runPartTasks<CopyRequest>({
-      worker,
-      workerData: { ...workerData },
-      requests,
-      workers,
-      rows,
-      signal,
-      onEvent,
-    });
+  const { requests, rows } = await planCopies(sources, copies, ratingsPerPart);
+  return writeDataset({ ...options, parts, rows }, async (run) => {
+    await run({ layout, source: { schemas } }, requests);
+    const of = describedBy(join(from, 'dataset.json'));
+    const best = of?.bestTestRmse;
     return {
-      description: await describe(from, copies, layout, rows),
-      files: summarizeFiles(outcomes, output, parts),
+      generator: GENERATOR_VERSION,
+      copies: [copies.users, copies.items],
+      userSpan: layout.user.span,
+      itemSpan: layout.item.span,
+      ratings: rows,
+      ...(typeof best === 'number' && { bestTestRmse: best }),
+      ...(of !== undefined && { of }),
     };
   });
-  const seconds = (performance.now() - started) / 1000;
-  onEvent({ type: 'phase-end', phase: 'generate', seconds, done: rows, unit: 'ratings' });
-  return { description, files, seconds };
 }
 
 /** The schema as bytes for other threads. @throws DataError for id columns that cannot be copied. */
@@ -138,21 +103,23 @@ async function partsOf(from: string): Promise<readonly string[]> {
   return both ? ratingParts : [''];
 }
 
-/** The requests by part, chunk of row groups and group of copies, numbered in this order. */
+/** The requests by part, chunk of row groups and group of copies, and the rows of all. */
 async function planCopies(
   sources: ReadonlyMap<string, ParquetSource>,
   copies: Copies,
   ratingsPerPart: number,
-): Promise<(CopyRequest & { readonly sourceRows: number })[]> {
-  const requests: (CopyRequest & { readonly sourceRows: number })[] = [];
+): Promise<{ readonly requests: readonly PartRequest[]; readonly rows: number }> {
+  const requests: PartRequest[] = [];
+  let all = 0;
   for (const [part, source] of sources) {
     let number = 0;
     for (const { request, rows } of await rowGroupChunks(source, ratingsPerPart)) {
+      all += rows * copies.users * copies.items;
       for (const group of copyGroups(copies, rows, ratingsPerPart))
-        requests.push({ part, rows: request, group, number: number++, sourceRows: rows });
+        requests.push({ rows: { part, rowGroups: request }, groups: [{ ...group, number: number++ }] });
     }
   }
-  return requests;
+  return { requests, rows: all };
 }
 
 /** Most bytes of a data set's description. */
@@ -165,25 +132,6 @@ function describedBy(file: string): JsonObject | undefined {
   } catch {
     return undefined;
   }
-}
-
-async function describe(
-  from: string,
-  { users, items }: Copies,
-  { user, item }: CopyLayout,
-  ratings: number,
-): Promise<CopiesDescription> {
-  const of = describedBy(join(from, 'dataset.json'));
-  const best = of?.bestTestRmse;
-  return {
-    generator: GENERATOR_VERSION,
-    copies: [users, items],
-    userSpan: user.span,
-    itemSpan: item.span,
-    ratings,
-    ...(typeof best === 'number' && { bestTestRmse: best }),
-    ...(of !== undefined && { of }),
-  };
 }
 
 interface IdRange {

@@ -1,5 +1,5 @@
 import type { Copies } from '../copies/copies.ts';
-import { GENERATOR_VERSION } from '../parts/dataset-output.ts';
+import { GENERATOR_VERSION } from './write-dataset.ts';
 import type { RatingPreset } from '../preset.ts';
 import type { RatingStatistics } from '../ratings/rating-statistics.ts';
 import { type RatingTables, userDegrees } from '../ratings/rating-tables.ts';
@@ -100,16 +100,14 @@ export function summarizeDegrees(degrees: Int32Array): DegreeSummary {
  * The summary for `along` copies of the users (or items). Each of them has ratings in `across` copies of the
  * other side.
  */
-function copiedDegrees(
-  { rated, minimum, median, mean, maximum }: DegreeSummary,
-  along: number,
-  across: number,
-): DegreeSummary {
+function copiedDegrees({ rated, ...degrees }: DegreeSummary, along: number, across: number): DegreeSummary {
+  const { minimum, median, mean, maximum } = degrees;
+  const [most, least] = [maximum * across, minimum * across];
   return {
     rated: rated * along,
-    minimum: minimum * across,
+    minimum: least,
     median: median * across,
     mean: mean * across,
-    maximum: maximum * across,
+    maximum: most,
   };
 }

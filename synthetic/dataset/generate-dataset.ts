@@ -1,26 +1,21 @@
 import { totalmem } from 'node:os';
-import type { WriteSummary } from '../../connectors/output/checked-sink.ts';
-import { CapacityError, throwIfAborted } from '../../engine/errors.ts';
-import { type EventSink, noEvents } from '../../engine/events.ts';
+import { CapacityError } from '../../engine/errors.ts';
 import { formatBytes, formatCount } from '../../engine/format.ts';
-import { workerFile } from '../../engine/threads/worker-file.ts';
-import {
-  checkCopies,
-  copiedIds,
-  type Copies,
-  copyGroups,
-  type CopyLayout,
-  oneCopy,
-} from '../copies/copies.ts';
-import { RATINGS_PER_PART, summarizeFiles, writeDatasetFolder } from '../parts/dataset-output.ts';
-import { checkWorkers, runPartTasks } from '../parts/part-tasks.ts';
-import { type RatingPart, ratingParts, type RatingPreset, scalePreset } from '../preset.ts';
 import { anyShape, type ProblemSize } from '../any-shape.ts';
+import { checkCopies, copiedIds, type Copies, copyGroups, oneCopy } from '../copies/copies.ts';
+import { ratingParts, type RatingPart, type RatingPreset, scalePreset } from '../preset.ts';
 import { findPreset } from '../presets.ts';
 import { RatingStatistics } from '../ratings/rating-statistics.ts';
 import { buildRatingTables, checkSeed, type UserRange } from '../ratings/rating-tables.ts';
 import { type DatasetDescription, describeDataset } from './dataset-description.ts';
-import type { RangeRequest, RangeWorkerData } from './range-worker.ts';
+import type { PartRequest } from './part-worker.ts';
+import {
+  checkWorkers,
+  type DatasetOptions,
+  RATINGS_PER_PART,
+  writeDataset,
+  type WrittenDataset,
+} from './write-dataset.ts';
 
 /**
  * Least number of part files to aim for: smaller data sets get smaller files, so that threads share them
@@ -31,7 +26,7 @@ const WANTED_RANGES = 8;
 /** Least number of requests per thread, if copies allow it. */
 const REQUESTS_PER_WORKER = 4;
 
-export interface GenerateDatasetOptions {
+export interface GenerateDatasetOptions extends DatasetOptions {
   /** A name from `presetNames`, a size in the shape of MovieLens-20M, or another preset. */
   readonly preset: string | ProblemSize | RatingPreset;
   /** Size relative to the preset (see `scalePreset`). Default 1. */
@@ -42,21 +37,8 @@ export interface GenerateDatasetOptions {
   readonly seed?: number;
   /** Adds a column of times, `timestamp`, in seconds since 1970. Default false. */
   readonly timestamps?: boolean;
-  readonly output: string;
-  /** Replaces an existing data set. */
-  readonly overwrite?: boolean;
-  /** Number of threads; it does not affect the files. Default: one per core. */
-  readonly workers?: number;
   /** Approximate rows of a part file, which determine the division into files (see `userRanges`). */
   readonly ratingsPerPart?: number;
-  readonly signal?: AbortSignal;
-  readonly onEvent?: EventSink;
-}
-
-export interface GeneratedDataset {
-  readonly description: DatasetDescription;
-  readonly files: Readonly<Record<RatingPart, WriteSummary>>;
-  readonly seconds: number;
 }
 
 /**
@@ -69,53 +51,28 @@ export interface GeneratedDataset {
  * @throws UsageError for unknown presets, impossible scales, copies or seeds, or output that must not be
  * replaced; CancelledError.
  */
-export async function generateDataset(options: GenerateDatasetOptions): Promise<GeneratedDataset> {
-  const {
-    scale = 1,
-    output,
-    overwrite,
-    signal,
-    onEvent = noEvents,
-    ratingsPerPart = RATINGS_PER_PART,
-  } = options;
-  const base = presetOf(options.preset);
-  const shape = scalePreset(base, scale);
+export async function generateDataset(
+  options: GenerateDatasetOptions,
+): Promise<WrittenDataset<RatingPart, DatasetDescription>> {
+  const { preset, scale = 1, timestamps = false, ratingsPerPart = RATINGS_PER_PART } = options;
+  const shape = scalePreset(presetOf(preset), scale);
   const seed = checkSeed(options.seed ?? 0);
   const copies = checkCopies(options.copies ?? oneCopy);
   const workers = checkWorkers(options.workers);
-  const layout = layoutOf(shape, copies);
+  const layout = {
+    user: copiedIds('user', { smallest: 0, largest: shape.users - 1 }, copies.users),
+    item: copiedIds('item', { smallest: 0, largest: shape.items - 1 }, copies.items),
+  };
   requireMemory(shape, workers);
   const requests = planRanges(shape, copies, workers, ratingsPerPart);
-  throwIfAborted(signal, 'generate');
-  const started = performance.now();
   const rows = (shape.train + shape.test) * copies.users * copies.items;
-  const { description, files } = await writeDatasetFolder(
-    { output, overwrite, parts: ratingParts },
-    async (folder) => {
-      onEvent({ type: 'phase-start', phase: 'generate', total: rows, unit: 'ratings' });
-      const tables = buildRatingTables(shape, seed);
-      const workerData: RangeWorkerData = { folder, tables, layout, timestamps: options.timestamps ?? false };
-      const worker = workerFile(new URL('./range-worker.js', import.meta.url));
-      const outcomes = await runPartTasks<RangeRequest>({
-        worker,
-        workerData: { ...workerData },
-        requests,
-        workers,
-        rows,
-        signal,
-        onEvent,
-      });
-      const statistics = new RatingStatistics(shape);
-      for (const { partitions } of outcomes) if (partitions) statistics.add(partitions.statistics);
-      return {
-        description: describeDataset(tables, scale, copies, statistics),
-        files: summarizeFiles(outcomes, output, ratingParts),
-      };
-    },
-  );
-  const seconds = (performance.now() - started) / 1000;
-  onEvent({ type: 'phase-end', phase: 'generate', seconds, done: rows, unit: 'ratings' });
-  return { description, files: { train: files.train, test: files.test }, seconds };
+  return writeDataset({ ...options, parts: ratingParts, rows }, async (run) => {
+    const tables = buildRatingTables(shape, seed);
+    const outcomes = await run({ layout, source: { tables, timestamps } }, requests);
+    const statistics = new RatingStatistics(shape);
+    for (const { partitions } of outcomes) if (partitions) statistics.add(partitions.statistics);
+    return describeDataset(tables, scale, copies, statistics);
+  });
 }
 
 /**
@@ -134,13 +91,6 @@ function requireMemory({ users, items }: RatingPreset, workers: number): void {
   );
 }
 
-function layoutOf({ users, items }: RatingPreset, copies: Copies): CopyLayout {
-  return {
-    user: copiedIds('user', { smallest: 0, largest: users - 1 }, copies.users),
-    item: copiedIds('item', { smallest: 0, largest: items - 1 }, copies.items),
-  };
-}
-
 /**
  * One request for each range of users. If there are few ranges and many copies, several requests per range,
  * each of which generates the ratings again. A file's number depends on its group of copies and its range,
@@ -151,18 +101,18 @@ function planRanges(
   copies: Copies,
   workers: number,
   ratingsPerPart: number,
-): RangeRequest[] {
+): PartRequest[] {
   const ranges = userRanges(shape, ratingsPerPart);
   const groups = copyGroups(copies, (shape.train + shape.test) / ranges.length, ratingsPerPart);
   const requestsPerRange = Math.min(
     groups.length,
     Math.ceil((REQUESTS_PER_WORKER * workers) / ranges.length),
   );
-  return ranges.flatMap((users, range) => {
+  return ranges.flatMap((rows, range) => {
     const numbered = groups.map((group, index) => ({ ...group, number: index * ranges.length + range }));
     return Array.from({ length: requestsPerRange }, (_, k) => {
       const share = (at: number) => Math.floor((groups.length * at) / requestsPerRange);
-      return { users, groups: numbered.slice(share(k), share(k + 1)), counted: k === 0 };
+      return { rows, groups: numbered.slice(share(k), share(k + 1)), counted: k === 0 };
     });
   });
 }

@@ -1,4 +1,4 @@
-import { Field, Float32, Int32, Int64, makeData, RecordBatch, Schema } from 'apache-arrow';
+import { type Data, Field, Float32, Int32, Int64, makeData, type RecordBatch, Schema } from 'apache-arrow';
 import { batchOf } from '../../engine/stream/whole-data.ts';
 
 /** The columns of generated ratings, without nulls. */
@@ -13,51 +13,52 @@ export const timedSchema = new Schema([...ratingSchema.fields, new Field('timest
 
 /** A builder of consecutive batches of at most `capacity` rows. Each batch has its own arrays. */
 export class RatingBatchBuilder {
-  readonly capacity: number;
+  readonly #capacity: number;
+  readonly #timed: boolean;
   rows = 0;
-  #users: Int32Array;
-  #items: Int32Array;
-  #ratings: Float32Array;
-  #times: BigInt64Array | undefined;
+  #columns: ReturnType<typeof newColumns>;
 
   /** `timed`: batches have the schema `timedSchema`. */
-  constructor(capacity: number, timed = false) {
-    this.capacity = capacity;
-    this.#times = timed ? new BigInt64Array(capacity) : undefined;
-    this.#users = new Int32Array(capacity);
-    this.#items = new Int32Array(capacity);
-    this.#ratings = new Float32Array(capacity);
+  constructor(capacity: number, timed: boolean) {
+    [this.#capacity, this.#timed] = [capacity, timed];
+    this.#columns = newColumns(capacity, timed);
   }
 
-  get full(): boolean {
-    return this.rows === this.capacity;
+  get isFull(): boolean {
+    return this.rows === this.#capacity;
   }
 
-  append(user: number, item: number, rating: number, time = 0): void {
+  append(user: number, item: number, rating: number, time: number): void {
     const row = this.rows++;
-    this.#users[row] = user;
-    this.#items[row] = item;
-    this.#ratings[row] = rating;
-    if (this.#times) this.#times[row] = BigInt(time);
+    const { users, items, ratings, times } = this.#columns;
+    users[row] = user;
+    items[row] = item;
+    ratings[row] = rating;
+    if (times) times[row] = BigInt(time);
   }
 
   /** The rows so far as a batch; the builder is empty afterwards. */
   take(): RecordBatch {
-    const length = this.rows;
-    const children = [
-      makeData({ type: new Int32(), length, nullCount: 0, data: this.#users.subarray(0, length) }),
-      makeData({ type: new Int32(), length, nullCount: 0, data: this.#items.subarray(0, length) }),
-      makeData({ type: new Float32(), length, nullCount: 0, data: this.#ratings.subarray(0, length) }),
-      ...(this.#times
-        ? [makeData({ type: new Int64(), length, nullCount: 0, data: this.#times.subarray(0, length) })]
-        : []),
+    const [length, nullCount] = [this.rows, 0];
+    const { users, items, ratings, times } = this.#columns;
+    const children: Data[] = [
+      makeData({ type: new Int32(), length, nullCount, data: users.subarray(0, length) }),
+      makeData({ type: new Int32(), length, nullCount, data: items.subarray(0, length) }),
+      makeData({ type: new Float32(), length, nullCount, data: ratings.subarray(0, length) }),
     ];
-    const schema = this.#times ? timedSchema : ratingSchema;
+    if (times)
+      children.push(makeData({ type: new Int64(), length, nullCount, data: times.subarray(0, length) }));
     this.rows = 0;
-    this.#users = new Int32Array(this.capacity);
-    this.#items = new Int32Array(this.capacity);
-    this.#ratings = new Float32Array(this.capacity);
-    if (this.#times) this.#times = new BigInt64Array(this.capacity);
-    return batchOf(schema, length, children);
+    this.#columns = newColumns(this.#capacity, this.#timed);
+    return batchOf(times ? timedSchema : ratingSchema, length, children);
   }
+}
+
+function newColumns(capacity: number, timed: boolean) {
+  return {
+    users: new Int32Array(capacity),
+    items: new Int32Array(capacity),
+    ratings: new Float32Array(capacity),
+    times: timed ? new BigInt64Array(capacity) : undefined,
+  };
 }

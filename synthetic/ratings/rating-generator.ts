@@ -1,7 +1,7 @@
 import type { RecordBatch } from 'apache-arrow';
 import { type RatingPart, ratingParts } from '../preset.ts';
 import { ItemSampler } from './item-sampler.ts';
-import { expectedLevel, PlantedUser } from './planted-model.ts';
+import { PlantedUser } from './planted-model.ts';
 import { purposes, RandomStream } from './random-stream.ts';
 import { RatingBatchBuilder } from './rating-batch.ts';
 import type { RatingStatistics } from './rating-statistics.ts';
@@ -24,8 +24,6 @@ interface PartBatch {
   readonly part: RatingPart;
   /** {user: int32, item: int32, rating: float32[, timestamp: int64]} */
   readonly batch: RecordBatch;
-  /** Ratings so far, with this batch. */
-  readonly rowsSoFar: number;
 }
 
 /**
@@ -40,92 +38,41 @@ export function* generateRatings(
   tables: RatingTables,
   options: GenerateOptions = {},
 ): Generator<PartBatch, void, undefined> {
-  const { preset } = tables;
+  const { preset, seed } = tables;
+  const { scale } = preset;
   const { first, end } = options.users ?? { first: 0, end: preset.users };
-  const { parts = ratingParts, batchSize = 65_536, timestamps } = options;
+  const { parts = ratingParts, batchSize = 65_536, timestamps = false, statistics } = options;
   const builder = () => new RatingBatchBuilder(batchSize, timestamps);
   const builders = { train: builder(), test: builder() };
-  const user = new GeneratedUser(tables, options);
-  let rowsSoFar = 0;
-  const take = (part: RatingPart): PartBatch => {
-    rowsSoFar += builders[part].rows;
-    return { part, batch: builders[part].take(), rowsSoFar };
-  };
-  for (let id = first; id < end; id++) {
-    if (!parts.includes('train') && testDegreeOf(tables, id) === 0) continue;
-    user.aim(id);
-    while (user.next()) {
-      const { part } = user;
+  const sampler = new ItemSampler(tables.items);
+  const items = new Int32Array(preset.items);
+  const planted = new PlantedUser(preset, seed, tables.planted);
+  const draws = new RandomStream(seed, purposes.itemsOfUser);
+  const split = new RandomStream(seed, purposes.split);
+  const times = new RatingTimes(seed);
+  for (let user = first; user < end; user++) {
+    const degree = degreeOf(tables, user);
+    let testLeft = testDegreeOf(tables, user);
+    if (!parts.includes('train') && testLeft === 0) continue;
+    sampler.sample(degree, draws.aim(user), items);
+    planted.aim(user);
+    split.aim(user);
+    if (timestamps) times.aim(user, degree);
+    for (let n = 0; n < degree; n++) {
+      // Selection sampling: all remaining ratings are equally likely to be among the remaining test ratings.
+      const part = split.nextUniform() * (degree - n) < testLeft ? 'test' : 'train';
+      if (part === 'test') testLeft--;
+      const time = timestamps ? times.next() : 0;
       if (!parts.includes(part)) continue;
-      const builder = builders[part];
-      user.appendTo(builder);
-      if (builder.full) yield take(part);
+      const item = items[n];
+      const signal = planted.signal(item);
+      const level = planted.level(n, signal);
+      statistics?.count(part, item, level, signal);
+      builders[part].append(user, item, scale.minimum + level * scale.step, time);
+      if (builders[part].isFull) yield { part, batch: builders[part].take() };
     }
   }
-  for (const part of ratingParts) if (builders[part].rows > 0) yield take(part);
-}
-
-/** Iterates over the ratings of one user at a time. */
-class GeneratedUser {
-  /** The part of the current rating. */
-  part: RatingPart = 'train';
-  readonly #tables: RatingTables;
-  readonly #statistics: RatingStatistics | undefined;
-  readonly #times: RatingTimes;
-  readonly #sampler: ItemSampler;
-  readonly #planted: PlantedUser;
-  readonly #draws: RandomStream;
-  readonly #split: RandomStream;
-  readonly #items: Int32Array;
-  #user = 0;
-  #degree = 0;
-  #testLeft = 0;
-  #n = -1;
-  #time = 0;
-
-  constructor(tables: RatingTables, { statistics, timestamps }: GenerateOptions) {
-    const { preset, seed } = tables;
-    [this.#tables, this.#statistics] = [tables, statistics];
-    this.#times = new RatingTimes(seed, timestamps);
-    this.#sampler = new ItemSampler(tables.items);
-    this.#planted = new PlantedUser(preset, seed, tables.planted);
-    this.#draws = new RandomStream(seed, purposes.itemsOfUser);
-    this.#split = new RandomStream(seed, purposes.split);
-    this.#items = new Int32Array(preset.items);
-  }
-
-  /** Starts a user, before the first rating. */
-  aim(user: number): void {
-    [this.#user, this.#n] = [user, -1];
-    this.#degree = degreeOf(this.#tables, user);
-    this.#testLeft = testDegreeOf(this.#tables, user);
-    this.#sampler.sample(this.#degree, this.#draws.aim(user), this.#items);
-    this.#planted.aim(user);
-    this.#split.aim(user);
-    this.#times.aim(user, this.#degree);
-  }
-
-  /** Advances to the next rating, which gets its part and time. Returns false after the last. */
-  next(): boolean {
-    if (++this.#n >= this.#degree) return false;
-    // Selection sampling: all remaining ratings are equally likely to be among the remaining test ratings.
-    const isTest = this.#split.nextUniform() * (this.#degree - this.#n) < this.#testLeft;
-    if (isTest) this.#testLeft--;
-    this.part = isTest ? 'test' : 'train';
-    this.#time = this.#times.next();
-    return true;
-  }
-
-  appendTo(builder: RatingBatchBuilder): void {
-    const { scale, model } = this.#tables.preset;
-    const item = this.#items[this.#n];
-    const signal = this.#planted.signal(item);
-    const level = this.#planted.level(this.#n, signal);
-    this.#statistics?.count(this.part, item, level);
-    if (this.part === 'test')
-      this.#statistics?.addTestError(level - expectedLevel(signal, model.noise, scale));
-    builder.append(this.#user, item, scale.minimum + level * scale.step, this.#time);
-  }
+  for (const part of ratingParts) if (builders[part].rows > 0) yield { part, batch: builders[part].take() };
 }
 
 /** Range of the ratings' times, in seconds since 1970: the years 2015 to 2024. */
@@ -145,19 +92,15 @@ const SITTINGS = 0.1;
  */
 class RatingTimes {
   readonly #random: RandomStream;
-  readonly #wanted: boolean;
   #time = 0;
   #pause = 0;
 
-  /** Without `wanted` no times are drawn: all are 0. */
-  constructor(seed: number, wanted = false) {
-    this.#wanted = wanted;
+  constructor(seed: number) {
     this.#random = new RandomStream(seed, purposes.times);
   }
 
   /** Starts the times of a user with this number of ratings. */
   aim(user: number, ratings: number): void {
-    if (!this.#wanted) return;
     this.#random.aim(user);
     this.#time = FIRST + this.#random.nextUniform() * (LAST - FIRST);
     // All sessions together fit into the remaining time.
@@ -166,7 +109,6 @@ class RatingTimes {
   }
 
   next(): number {
-    if (!this.#wanted) return 0;
     const time = Math.floor(this.#time);
     const gap = -GAP * Math.log(this.#random.nextUniform());
     const pause = this.#random.nextUniform() < SITTINGS ? this.#random.nextUniform() * this.#pause : 0;

@@ -1,6 +1,6 @@
 import type { Partition } from '../../engine/partition.ts';
 import type { RatingPart, RatingPreset } from '../preset.ts';
-import { levelCount } from './planted-model.ts';
+import { expectedLevel, levelCount } from './planted-model.ts';
 
 /** Unit for the sum of squared errors, in squared steps of the scale. */
 const ERROR_UNIT = 2 ** -16;
@@ -24,14 +24,14 @@ export class RatingStatistics {
     this.itemDegrees = new Int32Array(preset.items);
   }
 
-  count(part: RatingPart, item: number, level: number): void {
+  /** `signal`: the rating before noise and rounding, which gives the best predictor's error. */
+  count(part: RatingPart, item: number, level: number, signal: number): void {
     this[part]++;
     this.itemDegrees[item]++;
     this.#levels[level]++;
-  }
-
-  /** Adds the best predictor's error for one test rating, in steps of the scale. */
-  addTestError(steps: number): void {
+    if (part === 'train') return;
+    const { model, scale } = this.#preset;
+    const steps = level - expectedLevel(signal, model.noise, scale);
     this.#squaredErrors += Math.round((steps * steps) / ERROR_UNIT);
   }
 

@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { generatedRatings } from '../../api/training/tune-ratings.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
 import { summarizeDegrees } from '../../synthetic/dataset/dataset-description.ts';
 import {
   buildRatingTables,
@@ -14,7 +16,6 @@ import { type RatingPart, scalePreset } from '../../synthetic/preset.ts';
 import { findPreset } from '../../synthetic/presets.ts';
 import { generateRatings, type GenerateOptions } from '../../synthetic/ratings/rating-generator.ts';
 import { RatingStatistics } from '../../synthetic/ratings/rating-statistics.ts';
-import { SyntheticSource } from '../../synthetic/synthetic-source.ts';
 
 const movielens = findPreset('movielens20m');
 const hundredth = scalePreset(movielens, 0.01);
@@ -130,46 +131,28 @@ describe('generated ratings', () => {
   });
 });
 
-describe('SyntheticSource', () => {
+it('tuning reads the training part of a preset, again and again', async () => {
+  const source = generatedRatings('movielens20m', 0.001);
   const { signal } = new AbortController();
+  const { items } = collect(buildRatingTables(small, 0), 'train');
+  for (let time = 0; time < 2; time++) {
+    const pulled: number[] = [];
+    for await (const batch of await source.execute({ signal } as ExecutionContext))
+      pulled.push(...batch.getChild('item')?.toArray());
+    expect(Int32Array.from(pulled)).toEqual(items);
+  }
+});
 
-  it('streams one part, again and again', async () => {
-    const source = new SyntheticSource({ preset: small, seed: 7, part: 'test', batchSize: 300 });
-    expect(await source.statistics()).toEqual({ rows: small.test, bytes: 0, files: 0 });
-    const items = collect(buildRatingTables(small, 7), 'test').items;
-    for (let time = 0; time < 2; time++) {
-      const stream = await source.execute({ signal });
-      const pulled: number[] = [];
-      for await (const batch of stream) {
-        expect(String(batch.schema)).toBe(String(stream.schema));
-        expect(batch.numRows).toBeLessThanOrEqual(300);
-        pulled.push(...batch.getChild('item')?.toArray());
-      }
-      expect(Int32Array.from(pulled)).toEqual(items);
-    }
-  });
-
-  it('ends soon after it is cancelled, between two batches', async () => {
-    const controller = new AbortController();
-    const stream = await new SyntheticSource({ preset: small, part: 'train', batchSize: 100 }).execute(
-      controller,
-    );
-    let batches = 0;
-    const pull = async () => {
-      for await (const _ of stream) if (++batches === 3) controller.abort();
-    };
-    await expect(pull()).rejects.toThrow('generate: cancelled');
-    expect(batches).toBe(3);
-  });
-
-  it('refuses users and seeds that there cannot be', () => {
-    const part = 'train';
-    expect(
-      () => new SyntheticSource({ preset: small, part, users: { first: 5, end: small.users + 1 } }),
-    ).toThrow(/users 5\.\.139/);
-    expect(() => new SyntheticSource({ preset: small, part, seed: NaN })).toThrow(/seed is NaN/);
-    expect(() => new SyntheticSource({ preset: small, part, batchSize: 0 })).toThrow(/batchSize is 0/);
-  });
+it('tuning ends soon after it is cancelled, while ratings are generated', async () => {
+  const controller = new AbortController();
+  const stream = await generatedRatings('movielens20m', 0.02).execute(
+    controller as unknown as ExecutionContext,
+  );
+  setImmediate(() => controller.abort());
+  const pull = async () => {
+    for await (const _ of stream) continue;
+  };
+  await expect(pull()).rejects.toThrow('read: cancelled');
 });
 
 describe('the shape of movielens20m', () => {

@@ -6,8 +6,7 @@ export const programs = [
   'api/devices/file-tasks',
   'connectors/model/load-worker',
   'gpu/worker',
-  'synthetic/copies/copy-worker',
-  'synthetic/dataset/range-worker',
+  'synthetic/dataset/part-worker',
   'test/support/devices/given-handlers',
   'test/support/damage/failing-reader',
 ] as const;
