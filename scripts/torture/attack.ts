@@ -1,6 +1,5 @@
-/** A kind of attack. A round of it takes some seconds. */
+/** An attack. A round of it takes some seconds. */
 export interface Attack {
-  readonly name: string;
   /** Makes what all rounds need. Returns the reason if the attack cannot be made on this machine. */
   prepare?(): Promise<string | undefined>;
   round(): Promise<void>;

@@ -8,6 +8,7 @@
  * Ends only processes of its own and writes only to a temporary folder of its own.
  *
  *     npm run torture -- [--minutes 10] [--seed 1] [--only kills,signals] [--oracle]
+ *     npm run torture -- --only 'quick ends'     (on an idle machine: how soon commands end after a signal)
  *
  * `--oracle` is short for `--only oracle`: models, metrics and lists against float64 formulas in Python.
  */
@@ -16,19 +17,17 @@ import { availableParallelism, cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { randomOf } from '../../test/support/damage/mutations.ts';
-import { aborts } from './aborts.ts';
 import type { Attack, MakeAttack } from './attack.ts';
-import { pipelines, shapesOnCpu, shapesOnGpu, smallFits } from './children.ts';
-import { closing, fullPipes, shortWrites } from './outputs.ts';
-import { damagedFiles, swappedFiles } from './damaged-files.ts';
-import { faults } from './faults.ts';
-import { fullDisk, spaces } from './full-disk.ts';
-import { kills, signalled } from './kills.ts';
-import { lies } from './lies.ts';
-import { oracle, pythonThreads } from './oracle.ts';
-import { servedClients, serving } from './serving.ts';
+import { aborts, closing } from './attacks/calls.ts';
+import { damagedFiles, swappedFiles } from './attacks/damaged-files.ts';
+import { lies } from './attacks/lies.ts';
+import { fullDisk, fullPipes, quickEnds, shortWrites } from './attacks/outputs.ts';
+import { faults, kills, signalled, spaces } from './attacks/replaced.ts';
+import { oracle, pipelines, pythonThreads, shapesOnCpu, shapesOnGpu, smallFits } from './attacks/scripts.ts';
+import { servedClients, serving } from './attacks/serving.ts';
 
 interface Running {
+  readonly name: string;
   readonly attack: Attack;
   readonly counts: Map<string, number>;
   readonly share: number;
@@ -50,34 +49,39 @@ if (!(minutes > 0) || !Number.isInteger(seed))
 const only = values.oracle ? ['oracle'] : values.only?.split(',');
 const end = performance.now() + 60_000 * minutes;
 
-/** The attacks with their shares of the time: a kill takes longest, and damaged files are many. */
-const makers: readonly (readonly [MakeAttack, number])[] = [
-  [kills, 4],
-  [signalled, 1],
-  [damagedFiles, 2],
-  [swappedFiles, 0.5],
-  [aborts, 1],
-  [fullDisk, 0.5],
-  [faults, 2],
-  [shortWrites, 0.5],
-  [fullPipes, 0.5],
-  [lies, 1],
-  [shapesOnCpu, 1],
-  [shapesOnGpu, 1],
-  [smallFits, 0.5],
-  [pipelines, 0.5],
-  [oracle, 1],
-  [pythonThreads, 0.5],
-  [spaces, 1],
-  [closing, 0.5],
-  [serving, 0.5],
-  [servedClients, 0.5],
+/**
+ * The attacks by name, with their shares of the time: a kill takes longest, and damaged files are many. One with
+ * no share is made only where `--only` names it, on an idle machine.
+ */
+const attacks: readonly (readonly [name: string, make: MakeAttack, share: number])[] = [
+  ['kills', kills, 4],
+  ['signals', signalled, 1],
+  ['damaged files', damagedFiles, 2],
+  ['swapped files', swappedFiles, 0.5],
+  ['aborts', aborts, 1],
+  ['full disks', fullDisk, 0.5],
+  ['failing calls', faults, 2],
+  ['short writes', shortWrites, 0.5],
+  ['full pipes', fullPipes, 0.5],
+  ['lying server', lies, 1],
+  ['odd shapes on cpu', shapesOnCpu, 1],
+  ['odd shapes on gpu', shapesOnGpu, 1],
+  ['small fits', smallFits, 0.5],
+  ['pipelines', pipelines, 0.5],
+  ['oracle', oracle, 1],
+  ['Python threads', pythonThreads, 0.5],
+  ['process spaces', spaces, 1],
+  ['closing', closing, 0.5],
+  ['serve', serving, 0.5],
+  ['serve clients', servedClients, 0.5],
+  ['quick ends', quickEnds, 0],
 ];
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-torture-'));
 const finds: string[] = [];
 const all: Running[] = [];
 try {
-  for (const [index, [make, share]] of makers.entries()) {
+  for (const [index, [name, make, share]] of attacks.entries()) {
+    if (only === undefined ? share === 0 : !only.includes(name)) continue;
     const own = join(folder, `${index}`);
     mkdirSync(own);
     const counts = new Map<string, number>();
@@ -91,10 +95,9 @@ try {
       count: (outcome, number = 1) => void counts.set(outcome, (counts.get(outcome) ?? 0) + number),
       find,
     });
-    if (only !== undefined && !only.includes(attack.name)) continue;
     const reason = await attack.prepare?.();
-    if (reason === undefined) all.push({ attack, counts, share, rounds: 0, seconds: 0 });
-    else console.log(`${attack.name}: left out, ${reason}`);
+    if (reason === undefined) all.push({ name, attack, counts, share: share || 1, rounds: 0, seconds: 0 });
+    else console.log(`${name}: left out, ${reason}`);
   }
   // The attack that has had the least of its share comes next; each has one round, however slow the machine.
   for (;;) {
@@ -111,11 +114,11 @@ try {
 }
 const machine = `${cpus()[0]?.model.trim() ?? process.arch}, ${availableParallelism()} cores, node ${process.version}`;
 console.log(`\n${minutes} minutes, seed ${seed}, ${new Date().toISOString().slice(0, 10)}, ${machine}`);
-for (const { attack, counts, rounds, seconds } of all) {
+for (const { name, counts, rounds, seconds } of all) {
   const outcomes = [...counts]
     .sort(([a], [b]) => a.localeCompare(b))
     .map(([outcome, number]) => `${outcome} ${number}`);
-  console.log(`${attack.name.padEnd(18)} ${rounds} rounds, ${seconds.toFixed(0)} s: ${outcomes.join(', ')}`);
+  console.log(`${name.padEnd(18)} ${rounds} rounds, ${seconds.toFixed(0)} s: ${outcomes.join(', ')}`);
 }
 console.log(
   all.length === 0 ? 'nothing was run' : finds.length === 0 ? 'nothing found' : `${finds.length} found`,

@@ -30,7 +30,7 @@ it('a training whose thread ends by itself goes on with another, to the same mod
   const factors = (name: string) => readFileSync(join(folder, name, 'itemFactors/part-00000.parquet'));
   const mark = join(folder, 'ended');
   const ended = await train('ended-model', {
-    nodeArgs: ['--import', join(import.meta.dirname, '../../scripts/torture/end-at-clock.mjs')],
+    nodeArgs: ['--import', join(import.meta.dirname, '../support/faults/end-at-clock.mjs')],
     env: { FACTORFLOW_END_AT: '201', FACTORFLOW_END_MARK: mark },
   });
   expect(ended).toMatchObject({ code: 0 });

@@ -1,11 +1,12 @@
 /** `npm run torture` finds what it should find. */
 import { expect, test } from 'vitest';
 import { type Ended, wrongEnd } from '../../scripts/torture/commands.ts';
-import { type ReadOutcome, wrongReading } from '../../scripts/torture/lies.ts';
+import { type ReadOutcome, wrongReading } from '../../scripts/torture/attacks/lies.ts';
 
 const allowed = { codes: [3, 4], names: ['/data/in.csv'], mustSucceed: false };
 const ended = (code: number | null, stderr = '', more: Partial<Ended> = {}): Ended => ({
   code,
+  stdout: '',
   stderr,
   signal: null,
   hung: false,

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { fetchRange } from '../../connectors/http/http-file.ts';
 import { patience } from '../../connectors/http/request.ts';
 import { DataError } from '../../engine/errors.ts';
-import { harmless, lies, LyingServer } from '../../scripts/torture/lies/lying-server.ts';
+import { harmless, lies, LyingServer } from '../support/faults/lying-server.ts';
 
 const versions = [0, 1].map((version) => Buffer.from(`${version}`.repeat(100_000))) as [Buffer, Buffer];
 const server = new LyingServer(new Map([['ratings.csv', versions]]));

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { buildShim, type Fault, faultyEnv } from '../../scripts/torture/faults/shim.ts';
+import { buildShim, type Fault, faultyEnv } from '../support/faults/shim.ts';
 import { ratings, start } from '../cli/run-cli.ts';
 import { temporaryFolder } from '../connectors/parquet/parquet-testing.ts';
 

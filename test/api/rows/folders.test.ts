@@ -217,7 +217,7 @@ it('a run that is killed while it writes leaves nothing that is taken for data',
       process.execPath,
       [
         '--import',
-        join(import.meta.dirname, '../../../scripts/torture/die-at-call.mjs'),
+        join(import.meta.dirname, '../../support/faults/die-at-call.mjs'),
         '--input-type=module',
         '-e',
         script,

@@ -20,7 +20,7 @@ const path = (name: string) => join(folder, name);
  */
 async function killBetweenRenames(output: string, ...args: readonly string[]): Promise<void> {
   const { signal } = await start([...args, '--force', '--quiet'], {
-    nodeArgs: ['--import', join(import.meta.dirname, '../../../scripts/torture/die-at-call.mjs')],
+    nodeArgs: ['--import', join(import.meta.dirname, '../../support/faults/die-at-call.mjs')],
     env: { FACTORFLOW_DIE_AT: 'rename:1:after' },
   }).outcome;
   expect(signal).toBe('SIGKILL');
@@ -122,7 +122,7 @@ it('what is left of the look whether an output can be written goes with the next
       output,
     ];
     const { signal } = await start([...train, '--quiet'], {
-      nodeArgs: ['--import', join(import.meta.dirname, '../../../scripts/torture/die-at-call.mjs')],
+      nodeArgs: ['--import', join(import.meta.dirname, '../../support/faults/die-at-call.mjs')],
       env: { FACTORFLOW_DIE_AT: 'rmdir:1:before' },
     }).outcome;
     expect(signal).toBe('SIGKILL');

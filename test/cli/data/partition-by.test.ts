@@ -78,7 +78,7 @@ describe('convert --partition-by', () => {
   const filesBelow = (output: string) => readdirSync(output, { recursive: true, encoding: 'utf8' }).sort();
   const killed = async (at: 'before' | 'after', ...args: readonly string[]) => {
     const { signal } = await start(['convert', ratings, ...args, '--quiet'], {
-      nodeArgs: ['--import', join(import.meta.dirname, '../../../scripts/torture/die-at-call.mjs')],
+      nodeArgs: ['--import', join(import.meta.dirname, '../../support/faults/die-at-call.mjs')],
       env: { FACTORFLOW_DIE_AT: `rename:1:${at}` },
     }).outcome;
     expect(signal).toBe('SIGKILL');

@@ -1,43 +1,22 @@
 /**
  * Runs pipelines of all kinds in one session with little memory, one after the other, some of them left
- * early or cancelled. Prints {"finds"}: growth of resident memory, open files and threads after the first
+ * early or cancelled. Prints {"counts", "finds"}: growth of resident memory, open files and threads after the first
  * fifth, and operators that fail on columns with odd names. Run by itself:
- * node scripts/torture/many-pipelines.ts COUNT SEED.
+ * node scripts/torture/programs/many-pipelines.ts SEED FOLDER COUNT.
  */
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { col, count, type Dataset, Session } from '../../index.ts';
-import { randomOf } from '../../test/support/damage/mutations.ts';
+import { col, count, type Dataset, Session } from '../../../index.ts';
+import { randomOf } from '../../../test/support/damage/mutations.ts';
 
 const ROWS = 100_000;
-const MOST_GROWTH_MIB = 150;
-const MOST_MORE = 10;
 
 /** Names of columns that programs tend to get wrong. */
-const names = [
-  'plain',
-  '',
-  ' ',
-  'a.b',
-  'a"b',
-  "a'b",
-  'a`b',
-  'a,b',
-  '*',
-  '\n',
-  'ü',
-  '0',
-  'null',
-  'and',
-  'length',
-  'constructor',
-  '__proto__',
-];
+const names = 'plain a.b a"b a\'b a`b a,b * ü 0 null and length constructor __proto__'.split(' ');
+names.push('', ' ', '\n');
 
-const [total, seed] = process.argv.slice(2).map(Number);
+const [seed, folder, total] = [Number(process.argv[2]), process.argv[3], Number(process.argv[4])];
 const random = randomOf(seed);
-const folder = mkdtempSync(join(tmpdir(), 'factorflow-pipelines-'));
 const file = (name: number) => join(folder, `${name}.parquet`);
 const finds: string[] = [];
 {
@@ -66,16 +45,15 @@ const pipelines: readonly (readonly [(rows: Dataset, name: string) => Dataset, n
   [(rows) => rows.join(rows.limit(5).select('k'), 'k', 'semi'), 5],
 ];
 
-interface Held {
-  readonly mib: number;
-  readonly files: number;
-  readonly threads: number;
-}
-
-function held(): Held {
+/** Resources of this process, and the most that each may grow. */
+function held(): readonly (readonly [what: string, number: number, most: number])[] {
   const entries = (name: string) =>
     process.platform === 'linux' ? readdirSync(`/proc/self/${name}`).length : 0;
-  return { mib: process.memoryUsage.rss() / 2 ** 20, files: entries('fd'), threads: entries('task') };
+  return [
+    ['MiB resident', Math.round(process.memoryUsage.rss() / 2 ** 20), 150],
+    ['open files', entries('fd'), 10],
+    ['threads', entries('task'), 10],
+  ];
 }
 
 async function run(number: number): Promise<void> {
@@ -98,16 +76,11 @@ async function run(number: number): Promise<void> {
   }
 }
 
-let first: Held | undefined;
+let first = held();
 for (let number = 0; number < total; number++) {
   await run(number);
   if (number === Math.floor(total / 5)) first = held();
 }
-const last = held();
-if (first !== undefined) {
-  if (last.mib - first.mib > MOST_GROWTH_MIB) finds.push(`${first.mib} MiB resident, then ${last.mib}`);
-  if (last.files - first.files > MOST_MORE) finds.push(`${first.files} open files, then ${last.files}`);
-  if (last.threads - first.threads > MOST_MORE) finds.push(`${first.threads} threads, then ${last.threads}`);
-}
-rmSync(folder, { recursive: true });
-console.log(JSON.stringify({ finds, first, last }));
+for (const [i, [what, number, most]] of held().entries())
+  if (number - first[i][1] > most) finds.push(`${first[i][1]} ${what}, then ${number}`);
+console.log(JSON.stringify({ counts: { pipelines: total }, finds }));

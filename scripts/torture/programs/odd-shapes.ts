@@ -1,11 +1,11 @@
 /**
- * Fits ratings of odd shapes, and prints {"shapes", "finds"}: on the CPU the same model for other numbers of
+ * Fits ratings of odd shapes, and prints {"counts", "finds"}: on the CPU the same model for other numbers of
  * workers and other orders of rows, on a GPU predictions near those of the CPU. Run by itself: node
- * scripts/torture/odd-shapes.ts cpu|gpu SEED COUNT.
+ * scripts/torture/programs/odd-shapes.ts SEED FOLDER cpu|gpu COUNT.
  */
 import { Float32, Int32, Int64, Table, Utf8, vectorFromArray } from 'apache-arrow';
-import { ALS, type AlsOptions, FactorFlowError, type Model, Session } from '../../index.ts';
-import { randomOf } from '../../test/support/damage/mutations.ts';
+import { ALS, type AlsOptions, FactorFlowError, type Model, Session } from '../../../index.ts';
+import { randomOf } from '../../../test/support/damage/mutations.ts';
 
 interface Shape {
   readonly users: readonly number[];
@@ -15,12 +15,8 @@ interface Shape {
   readonly options: AlsOptions;
 }
 
-const [device, seed, count] = [
-  process.argv[2] as 'cpu' | 'gpu',
-  Number(process.argv[3]),
-  Number(process.argv[4]),
-];
-const random = randomOf(seed);
+const [, , seed, , device, count] = process.argv;
+const random = randomOf(Number(seed));
 const pick = <T>(values: readonly T[]): T => values[random(values.length)];
 
 function shape(): Shape {
@@ -51,28 +47,17 @@ function shape(): Shape {
 function tableOf({ users, items, ratings, ids }: Shape, order: readonly number[]): Table {
   const column = (values: readonly number[]) => {
     const ordered = order.map((row) => values[row]);
-    if (ids === 'int32')
-      return vectorFromArray(
-        ordered.map((id) => id * 3 - 5),
-        new Int32(),
-      );
-    return ids === 'int64'
-      ? vectorFromArray(
-          ordered.map((id) => BigInt(id) * -(2n ** 40n)),
-          new Int64(),
-        )
-      : vectorFromArray(
-          ordered.map((id) => ['', '\ufeff', 'é', ' '][id] ?? `id ${id}`),
-          new Utf8(),
-        );
+    const [narrow, wide] = [ordered.map((id) => id * 3 - 5), ordered.map((id) => BigInt(id) * -(2n ** 40n))];
+    if (ids === 'int32') return vectorFromArray(narrow, new Int32());
+    if (ids === 'int64') return vectorFromArray(wide, new Int64());
+    const texts = ordered.map((id) => ['', '\ufeff', 'é', ' '][id] ?? `id ${id}`);
+    return vectorFromArray(texts, new Utf8());
   };
+  const values = order.map((row) => ratings[row]);
   return new Table({
     user: column(users),
     item: column(items),
-    rating: vectorFromArray(
-      order.map((row) => ratings[row]),
-      new Float32(),
-    ),
+    rating: vectorFromArray(values, new Float32()),
   });
 }
 
@@ -103,35 +88,27 @@ async function fitted(
 
 const finds: string[] = [];
 await using first = await Session.create({ device: 'cpu', workers: 1 });
-await using second = await Session.create({ device, workers: 2 });
-for (let number = 0; number < count; number++) {
+await using second = await Session.create({ device: device as 'cpu' | 'gpu', workers: 2 });
+for (let number = 0; number < Number(count); number++) {
   const one = shape();
-  const name = `odd shape ${number} of seed ${seed} on ${device} (${one.users.length} ratings, ${one.ids}, ${JSON.stringify(one.options)})`;
+  const name = `odd shape ${number} on ${device} (${one.users.length} ratings, ${one.ids}, ${JSON.stringify(one.options)})`;
+  const find = (text: string) => void finds.push(`${name}: ${text}`);
   const order = [...one.users.keys()];
-  const shuffled =
-    device === 'cpu'
-      ? order.toSorted((a, b) => (Math.imul(a, 2654435761) >>> 0) - (Math.imul(b, 2654435761) >>> 0))
-      : order;
+  const mixed = (row: number) => Math.imul(row, 2654435761) >>> 0;
+  const shuffled = device === 'cpu' ? order.toSorted((a, b) => mixed(a) - mixed(b)) : order;
   const [here, there] = [await fitted(first, one, order), await fitted(second, one, shuffled)];
   if ('refused' in here || 'refused' in there) {
-    if ('refused' in here !== 'refused' in there)
-      finds.push(
-        `${name}: refused once only: ${JSON.stringify([here, there].map((outcome) => ('refused' in outcome ? outcome.refused : 'fitted')))}`,
-      );
+    const said = [here, there].map((outcome) => ('refused' in outcome ? outcome.refused : 'fitted'));
+    if ('refused' in here !== 'refused' in there) find(`refused once only: ${JSON.stringify(said)}`);
     continue;
   }
-  if (![...here.predictions, ...there.predictions].every(Number.isFinite))
-    finds.push(`${name}: predictions are not finite`);
-  if (here.predictions.length !== one.users.length)
-    finds.push(`${name}: ${here.predictions.length} predictions`);
-  if (device === 'cpu' && here.bits !== there.bits)
-    finds.push(`${name}: other bits for other workers and another order`);
+  const { length } = here.predictions;
+  if (![...here.predictions, ...there.predictions].every(Number.isFinite)) find('predictions are not finite');
+  if (length !== one.users.length) find(`${length} predictions`);
+  if (device === 'cpu' && here.bits !== there.bits) find('other bits for other workers and another order');
   const spread = Math.max(...one.ratings.map(Math.abs), 1e-30);
-  const most = here.predictions.reduce(
-    (worst, value, row) => Math.max(worst, Math.abs(value - there.predictions[row])),
-    0,
-  );
+  const most = Math.max(...here.predictions.map((value, row) => Math.abs(value - there.predictions[row])));
   if (device === 'gpu' && most > 0.02 * spread)
-    finds.push(`${name}: a prediction differs by ${most}, of ratings up to ${spread}`);
+    find(`a prediction differs by ${most}, of ratings up to ${spread}`);
 }
-console.log(JSON.stringify({ shapes: count, finds }));
+console.log(JSON.stringify({ counts: { shapes: Number(count) }, finds }));

@@ -1,15 +1,15 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+/** Attacks on `serve`: it ends among requests, its model changes, its clients are slow. */
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
 import { cpSync, globSync, renameSync, rmSync, statSync, truncateSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
-import type { MakeAttack } from './attack.ts';
-import { program, ratings, runCommand } from './commands.ts';
+import type { MakeAttack } from '../attack.ts';
+import { endOf, start, trainSmall } from '../commands.ts';
 
 const CLIENTS = 4;
 const MOST_LIFE_MILLISECONDS = 2500;
-const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGKILL'] as const;
 /** A server that takes longer to start or to end hangs. */
 const PATIENCE_MILLISECONDS = 60_000;
 
@@ -22,48 +22,45 @@ export const serving: MakeAttack = ({ folder, random, count, find }) => {
   const models = ['first', 'second'].map((name) => join(folder, name));
   const answers = new Answers(models.length, count);
 
-  async function changeModel(server: ChildProcess, state: State): Promise<void> {
-    while (!state.ending) {
-      const change = random(3);
-      if (change === 0) replaceModel(model, models[random(2)]);
-      else if (change === 1) damageModel(model, random);
-      else server.kill('SIGHUP');
-      count('changes');
-      await pause(random(300));
-    }
-  }
-
-  async function ask(address: string, state: State): Promise<void> {
-    while (!state.ending) {
-      const fault = await answers.ask(`${address}/recommend/10136?n=5`).catch(String);
-      // A request that was running when the signal came may fail.
-      if (state.ending) return;
-      if (fault !== undefined) return find(`serve before its end: ${fault}`);
-    }
-  }
-
   async function endAmongRequests(): Promise<void> {
     rmSync(model, { recursive: true, force: true });
     cpSync(models[random(2)], model, { recursive: true });
-    const { server, address, ended } = await startServer(model);
-    if (address === undefined) return find(`serve does not start: ${(await ended).stderr}`);
-    const state: State = { ending: false };
-    const work = [changeModel(server, state), ...Array.from({ length: CLIENTS }, () => ask(address, state))];
+    const { child, address, ended } = await startServer(model);
+    if (address === undefined) return find(`serve does not start: ${endOf(await ended)}`);
+    const ending = new AbortController();
+    const change = async (server: ChildProcess) => {
+      while (!ending.signal.aborted) {
+        const kind = random(3);
+        if (kind === 0) replaceModel(model, models[random(2)]);
+        else if (kind === 1) damageModel(model, random);
+        else server.kill('SIGHUP');
+        count('changes');
+        await pause(random(300));
+      }
+    };
+    const ask = async () => {
+      while (!ending.signal.aborted) {
+        const fault = await answers.ask(`${address}/recommend/10136?n=5`).catch(String);
+        // A request that was running when the signal came may fail.
+        if (ending.signal.aborted) return;
+        if (fault !== undefined) return find(`serve before its end: ${fault}`);
+      }
+    };
+    const work = [change(child), ...Array.from({ length: CLIENTS }, ask)];
     await pause(random(MOST_LIFE_MILLISECONDS));
-    const signal = SIGNALS[random(SIGNALS.length)];
-    state.ending = true;
-    server.kill(signal);
+    const signal = (['SIGTERM', 'SIGINT', 'SIGKILL'] as const)[random(3)];
+    ending.abort();
+    child.kill(signal);
     const end = await ended;
     await Promise.all(work);
-    const isGood = signal === 'SIGKILL' ? end.signal === signal : end.code === 0;
+    const isGood = !end.hung && (signal === 'SIGKILL' ? end.signal === signal : end.code === 0);
     count(isGood ? `ended by ${signal}` : 'found');
-    if (!isGood) find(`serve after ${signal}: ${end.signal ?? end.code}, ${end.stderr}`);
+    if (!isGood) find(`serve after ${signal}: ${endOf(end)}`);
   }
 
   return {
-    name: 'serve',
     prepare: async () => {
-      for (const [seed, to] of models.entries()) await trainModel(to, seed);
+      for (const [seed, to] of models.entries()) await trainSmall(to, '--seed', `${seed}`);
       return undefined;
     },
     round: async () => {
@@ -111,44 +108,19 @@ function damageModel(model: string, random: (below: number) => number): void {
   truncateSync(file, random(statSync(file).size));
 }
 
-interface State {
-  /** True once the server was sent its signal. */
-  ending: boolean;
-}
-
-interface End {
-  readonly code: number | null;
-  readonly signal: NodeJS.Signals | null;
-  readonly stderr: string;
-}
-
-/** Trains a small model for a server. */
-async function trainModel(to: string, seed: number): Promise<void> {
-  const size = ['--rank', '8', '--max-iter', '1', '--device', 'cpu', '--seed', `${seed}`];
-  const { code, stderr } = await runCommand(['train', ratings, ...size, '--model-dir', to, '--quiet']);
-  if (code !== 0) throw new Error(`train ended with ${code}: ${stderr}`);
-}
-
 /** Starts `serve`; the address is undefined if the server ends before it listens. */
 async function startServer(model: string, ...flags: readonly string[]) {
-  const line = [program, 'serve', model, '--port', '0', '--poll', '0.1', ...flags];
-  const server = spawn(process.execPath, line, { stdio: ['ignore', 'ignore', 'pipe'] });
-  const timer = setTimeout(() => void server.kill('SIGKILL'), PATIENCE_MILLISECONDS);
+  const line = ['serve', model, '--port', '0', '--poll', '0.1', ...flags];
+  const { child, ended } = start(line, { patience: PATIENCE_MILLISECONDS });
   const { promise: listening, resolve } = Promise.withResolvers<string | undefined>();
   let stderr = '';
-  server.stderr.setEncoding('utf8').on('data', (text: string) => {
+  child.stderr?.on('data', (text: string) => {
     stderr += text;
     const address = / at (http:\/\/[^:]+:\d+)/.exec(stderr)?.[1];
     if (address !== undefined) resolve(address);
   });
-  const ended = new Promise<End>((done) => {
-    server.on('close', (code, signal) => {
-      clearTimeout(timer);
-      resolve(undefined);
-      done({ code, signal, stderr });
-    });
-  });
-  return { server, address: await listening, ended };
+  void ended.then(() => resolve(undefined));
+  return { child, ended, address: await listening };
 }
 
 /** Clients that send their bodies slowly, and the requests that the server answers at a time. */
@@ -168,9 +140,20 @@ const head =
 export const servedClients: MakeAttack = ({ folder, random, count, find }) => {
   const model = join(folder, 'model');
 
-  async function answersBesideSlowBodies(): Promise<void> {
-    const { server, address, ended } = await startServer(model, '--max-requests', `${PLACES}`);
-    if (address === undefined) return find(`serve does not start: ${(await ended).stderr}`);
+  /** Starts a server, and has `work` done, which sends it SIGTERM. */
+  async function serve(
+    what: string,
+    flags: readonly string[],
+    work: (address: string, server: ChildProcess) => Promise<void>,
+  ): Promise<void> {
+    const { child, address, ended } = await startServer(model, ...flags);
+    if (address === undefined) return find(`serve does not start: ${endOf(await ended)}`);
+    await work(address, child);
+    const end = await ended;
+    if (end.code !== 0) find(`serve ${what}: ${endOf(end)}`);
+  }
+
+  async function askBesideSlowBodies(address: string, server: ChildProcess): Promise<void> {
     const clients = await Promise.all(Array.from({ length: SLOW_CLIENTS }, () => connected(address)));
     for (const client of clients) client.write(`${head}{`);
     for (let time = 0; time < 10; time++) {
@@ -183,13 +166,9 @@ export const servedClients: MakeAttack = ({ folder, random, count, find }) => {
     }
     for (const client of clients) client.destroy();
     server.kill('SIGTERM');
-    const end = await ended;
-    if (end.code !== 0) find(`serve after slow bodies: ${end.signal ?? end.code}, ${end.stderr}`);
   }
 
-  async function endWithUnreadRequests(): Promise<void> {
-    const { server, address, ended } = await startServer(model);
-    if (address === undefined) return find(`serve does not start: ${(await ended).stderr}`);
+  async function endWithUnreadRequests(address: string, server: ChildProcess): Promise<void> {
     // Some connections are open before, the others reach a server that accepts none.
     const open = await Promise.all(Array.from({ length: random(UNREAD) }, () => connected(address)));
     server.kill('SIGSTOP');
@@ -205,19 +184,16 @@ export const servedClients: MakeAttack = ({ folder, random, count, find }) => {
       count(`unread before SIGTERM: ${status}`);
       if (status !== '200' && status !== '503') find(`SIGTERM of serve ends a sent request with: ${status}`);
     }
-    const end = await ended;
-    if (end.code !== 0) find(`serve with unread requests: ${end.signal ?? end.code}, ${end.stderr}`);
   }
 
   return {
-    name: 'serve clients',
     prepare: async () => {
-      await trainModel(model, 1);
+      await trainSmall(model, '--seed', '1');
       return undefined;
     },
     round: async () => {
-      await answersBesideSlowBodies();
-      await endWithUnreadRequests();
+      await serve('after slow bodies', ['--max-requests', `${PLACES}`], askBesideSlowBodies);
+      await serve('with unread requests', [], endWithUnreadRequests);
     },
   };
 };

@@ -1,8 +1,14 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
-import type { MakeAttack, Surroundings } from './attack.ts';
-import { digestOf, type Ended, ratings, runCommand, wrongEnd } from './commands.ts';
-import { harmless, type Lies, lies as kinds, LyingServer } from './lies/lying-server.ts';
+import { join } from 'node:path';
+import type { MakeAttack, Surroundings } from '../attack.ts';
+import { type Ended, endOf, make, ratings, root, runCommand, wrongEnd } from '../commands.ts';
+import {
+  harmless,
+  type Lies,
+  lies as kinds,
+  LyingServer,
+} from '../../../test/support/faults/lying-server.ts';
+import { digestOf } from '../replacements.ts';
 
 const LIES = 3;
 /** Most MiB of resident memory in addition to the same run with a good server. */
@@ -10,9 +16,9 @@ const MORE_MIB = 300;
 /** A command waits this long for the next bytes if the server stops sending; the default is 30 s. */
 const IDLE_MILLISECONDS = 500;
 const forms = ['ratings.parquet', 'ratings.csv', 'ratings.ndjson', 'ratings.csv.gz', 'ratings.arrow'];
-const watched = join(import.meta.dirname, 'lies/watched.mjs');
+const watched = join(import.meta.dirname, '../programs/watched.mjs');
 /** Not bundled, so that `watched` can shorten its waits. */
-const separate = resolve(import.meta.dirname, '../../dist/cli/main.js');
+const separate = join(root, 'dist/cli/main.js');
 
 /** Facts about a command that reads from the server, and its outputs from good servers of each version. */
 export interface Learned {
@@ -76,43 +82,40 @@ export const lies: MakeAttack = (around) => {
     return { ended, mib, digest: existsSync(output) ? digestOf(output) : '' };
   }
 
-  /** Learns the outputs of both versions, once. Gives what is wrong. */
-  async function learn(reading: Reading): Promise<string | undefined> {
-    if (reading.digests.length > 0) return undefined;
+  /** Learns the outputs of both versions, once. False if the command fails with a good server. */
+  async function learn(reading: Reading): Promise<boolean> {
+    if (reading.digests.length > 0) return true;
     const found: string[] = [];
     for (const lie of ['another file', 'none']) {
       const { ended, mib, digest } = await run(reading, { ...good, lie, first: 1, times: 0 });
-      if (ended.code !== 0) return `${reading.name} from a good server: ${ended.stderr}`;
+      if (ended.code !== 0) {
+        find(`${reading.name} from a good server: ${endOf(ended)}`);
+        return false;
+      }
       found.push(digest);
       reading.mib = mib;
     }
     [reading.digests, reading.requests] = [found, server.requests];
-    return undefined;
-  }
-
-  async function oneLie(reading: Reading): Promise<void> {
-    const lie = anyLie(around, reading.requests);
-    const outcome = await run(reading, lie);
-    const isReached = server.requests >= lie.first;
-    count(!isReached ? 'not reached' : outcome.ended.code === 0 ? 'passed' : 'refused');
-    const wrong = wrongReading(reading, isReached ? lie : undefined, outcome);
-    if (wrong !== undefined) find(`${reading.name}, ${JSON.stringify(lie)}: ${wrong}`);
+    return true;
   }
 
   return {
-    name: 'lying server',
     prepare: async () => {
-      const files = await filesOf(folder);
-      server = new LyingServer(files);
-      const address = await server.open();
-      readings = readingsOf(address, folder);
+      server = new LyingServer(await filesOf(folder));
+      readings = readingsOf(await server.open(), folder);
       return undefined;
     },
     round: async () => {
       const reading = readings[random(readings.length)];
-      const wrong = await learn(reading);
-      if (wrong !== undefined) return find(wrong);
-      for (let left = LIES; left > 0; left--) await oneLie(reading);
+      if (!(await learn(reading))) return;
+      for (let left = LIES; left > 0; left--) {
+        const lie = anyLie(around, reading.requests);
+        const outcome = await run(reading, lie);
+        const isReached = server.requests >= lie.first;
+        count(!isReached ? 'not reached' : outcome.ended.code === 0 ? 'passed' : 'refused');
+        const wrong = wrongReading(reading, isReached ? lie : undefined, outcome);
+        if (wrong !== undefined) find(`${reading.name}, ${JSON.stringify(lie)}: ${wrong}`);
+      }
     },
     close: async () => server.close(),
   };
@@ -130,30 +133,22 @@ function anyLie({ random }: Surroundings, requests: number): Lies {
 
 /** Both versions of the ratings in each form: the second has the rows in another order, and other ratings. */
 async function filesOf(folder: string): Promise<ReadonlyMap<string, readonly [Buffer, Buffer]>> {
-  const made = async (line: readonly string[]) => {
-    const { code, stderr } = await runCommand([...line, '--quiet']);
-    if (code !== 0) throw new Error(stderr);
-  };
   const plain = join(folder, 'plain.csv');
-  await made(['convert', ratings, plain]);
+  await make(['convert', ratings, plain]);
   const [head, ...rows] = readFileSync(plain, 'utf8').trimEnd().split('\n');
   const texts = [rows, rows.toReversed().map((row) => row.replace(',8,', ',9,'))];
-  const files = new Map<string, [Buffer, Buffer]>();
   for (const [version, lines] of texts.entries()) {
     const own = join(folder, `${version}`);
     mkdirSync(own);
-    const first = join(own, forms[1]);
+    const first = join(own, 'ratings.csv');
     writeFileSync(first, `${head}\n${lines.join('\n')}\n`);
-    for (const form of forms) {
-      const file = join(own, form);
+    for (const form of forms.filter((name) => name !== 'ratings.csv')) {
       const codec = form.endsWith('.parquet') ? ['--codec', 'uncompressed'] : [];
-      if (file !== first) await made(['convert', first, file, ...codec]);
-      const both = files.get(form) ?? [Buffer.alloc(0), Buffer.alloc(0)];
-      both[version] = readFileSync(file);
-      files.set(form, both);
+      await make(['convert', first, join(own, form), ...codec]);
     }
   }
-  return files;
+  const read = (version: number, form: string) => readFileSync(join(folder, `${version}`, form));
+  return new Map(forms.map((form) => [form, [read(0, form), read(1, form)]]));
 }
 
 function readingsOf(address: string, folder: string): readonly Reading[] {

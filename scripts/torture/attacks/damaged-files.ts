@@ -9,15 +9,15 @@ import {
   fuzzKinds,
   type FuzzOutcome,
   fuzzTarget,
-} from '../../test/support/damage/fuzz-targets.ts';
-import type { MakeAttack } from './attack.ts';
+} from '../../../test/support/damage/fuzz-targets.ts';
+import type { MakeAttack } from '../attack.ts';
 import {
   loadModel,
   type SavedModel,
   saveModel,
   type StoredModel,
-} from '../../connectors/model/model-store.ts';
-import { DataError } from '../../engine/errors.ts';
+} from '../../../connectors/model/model-store.ts';
+import { DataError } from '../../../engine/errors.ts';
 
 const PATIENCE_MILLISECONDS = 60_000;
 /** Most memory of a process that reads files of some kilobytes. */
@@ -44,53 +44,37 @@ async function work([kind, folder]: [FuzzKind, string]): Promise<void> {
 
 /** A process that reads, under a clock and a limit of memory. It is replaced when it hangs, grows or dies. */
 class Watched {
-  private child: ChildProcess | undefined;
-  private answered: (answer: FuzzOutcome) => void = () => {};
-  private readonly kind: FuzzKind;
-  private readonly folder: string;
+  #child: ChildProcess | undefined;
+  readonly #args: readonly string[];
 
   constructor(kind: FuzzKind, folder: string) {
-    this.kind = kind;
-    this.folder = folder;
+    this.#args = ['read', kind, folder];
   }
 
   async run(asked: Case): Promise<FuzzOutcome> {
-    const answer = await this.ask(asked);
+    const execArgv = ['--max-old-space-size=700'];
+    const child = (this.#child ??= fork(import.meta.filename, this.#args, { execArgv }));
+    const { promise, resolve } = Promise.withResolvers<FuzzOutcome>();
+    const started = performance.now();
+    const timer = setInterval(() => {
+      const mebibytes = residentOf(child.pid);
+      if (mebibytes > LARGEST_MIB) resolve({ found: `${mebibytes.toFixed(0)} MiB resident` });
+      if (performance.now() - started > PATIENCE_MILLISECONDS)
+        resolve({ found: `hangs: no answer in ${PATIENCE_MILLISECONDS / 1000} s` });
+    }, 50);
+    child.once('message', (answer: FuzzOutcome) => resolve(answer));
+    child.once('exit', (code, signal) => resolve({ found: `ends with ${code ?? signal}` }));
+    child.send(asked);
+    const answer = await promise;
+    clearInterval(timer);
+    child.removeAllListeners();
     if ('found' in answer) this.close();
     return answer;
   }
 
   close(): void {
-    this.child?.removeAllListeners();
-    this.child?.kill('SIGKILL');
-    this.child = undefined;
-  }
-
-  private ask(asked: Case): Promise<FuzzOutcome> {
-    return new Promise((resolve) => {
-      const started = performance.now();
-      const child = (this.child ??= this.start());
-      const timer = setInterval(() => {
-        const mebibytes = residentOf(child.pid);
-        if (mebibytes > LARGEST_MIB) this.answered({ found: `${mebibytes.toFixed(0)} MiB resident` });
-        if (performance.now() - started > PATIENCE_MILLISECONDS)
-          this.answered({ found: `hangs: no answer in ${PATIENCE_MILLISECONDS / 1000} s` });
-      }, 50);
-      this.answered = (answer) => {
-        clearInterval(timer);
-        resolve(answer);
-      };
-      child.send(asked);
-    });
-  }
-
-  private start(): ChildProcess {
-    const child = fork(import.meta.filename, ['read', this.kind, this.folder], {
-      execArgv: ['--max-old-space-size=700'],
-    });
-    child.on('message', (answer: FuzzOutcome) => this.answered(answer));
-    child.on('exit', (code, signal) => this.answered({ found: `ends with ${code ?? signal}` }));
-    return child;
+    this.#child?.kill('SIGKILL');
+    this.#child = undefined;
   }
 }
 
@@ -112,7 +96,6 @@ export const damagedFiles: MakeAttack = ({ folder, random, count, find }) => {
   const readers = fuzzKinds.map((kind) => ({ kind, watched: new Watched(kind, join(folder, kind)) }));
   let bit = random(2 ** 20);
   return {
-    name: 'damaged files',
     round: async () => {
       for (const { kind, watched } of readers) {
         const first = { any: random(2 ** 30), bit };
@@ -143,7 +126,6 @@ const METADATA = 'metadata/part-00000';
  * mixture is refused, or it is one of the two models.
  */
 export const swappedFiles: MakeAttack = ({ folder, random, count, find }) => ({
-  name: 'swapped files',
   round: async () => {
     const [users, items, rank] = [1 + random(60), 1 + random(30), 1 + random(12)];
     const paths = ['first', 'second'].map((name) => join(folder, name));
@@ -174,11 +156,7 @@ export const swappedFiles: MakeAttack = ({ folder, random, count, find }) => ({
 
 function anyModel(users: number, items: number, rank: number, number: () => number): SavedModel {
   const numbers = (length: number) => Float32Array.from({ length }, number);
-  const ids = (length: number) =>
-    vectorFromArray(
-      Array.from({ length }, (_, i) => i),
-      new Int32(),
-    );
+  const ids = (length: number) => vectorFromArray([...Array(length).keys()], new Int32());
   return {
     rank,
     columns: { user: 'user', item: 'item', rating: 'rating', prediction: 'prediction' },

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type OutgoingHttpHeaders, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
-import { sendRange } from '../../../test/support/send-range.ts';
+import { sendRange } from '../send-range.ts';
 
 /** False answers to some of the requests that a command sends. */
 export interface Lies {
