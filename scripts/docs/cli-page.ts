@@ -2,6 +2,7 @@
 import { type CommandEntry, commandList, wordsOf } from '../../cli/command-list.ts';
 import type { Command } from '../../cli/commands/command.ts';
 import { byHeading, flagName, type Option, shownFlag } from '../../cli/options/option.ts';
+import { markdownTable } from './markdown.ts';
 
 const introduction = `# Command line
 
@@ -24,35 +25,27 @@ export async function cliPage(): Promise<string> {
 }
 
 function commandSection({ name }: CommandEntry, command: Command): string {
-  const line = ['factorflow', name, wordsOf(command.positionals), '[flags]']
-    .filter((word) => word !== '')
-    .join(' ');
+  const { summary, positionals, epilog } = command;
   const options = Object.entries(command.options).filter(([, option]) => !option.hidden);
-  const required = options.filter(([, option]) => option.required).map(([key]) => ` --${flagName(key)} …`);
+  const required = options.filter(([, option]) => option.required).map(([key]) => `--${flagName(key)} …`);
+  const line = ['factorflow', name, wordsOf(positionals), ...required, '[flags]'].filter(
+    (word) => word !== '',
+  );
+  const words = positionals.map((word) => {
+    return [`\`${word.name}\``, `${word.describe}${word.required ? '' : ' (optional)'}`];
+  });
+  const flags = byHeading(Object.fromEntries(options)).map(([key, option]) => flagRow(key, option));
   const examples = command.examples.map(
     ([example, meaning]) => `    # ${meaning}\n    factorflow ${example}\n`,
   );
   return [
     `## ${name}\n`,
-    `${command.summary}.\n`,
-    `\`${line.replace(' [flags]', `${required.join('')} [flags]`)}\`\n`,
-    ...(command.positionals.length === 0
-      ? []
-      : [
-          table(
-            ['word', 'meaning'],
-            command.positionals.map((word) => [
-              `\`${word.name}\``,
-              `${word.describe}${word.required ? '' : ' (optional)'}`,
-            ]),
-          ),
-        ]),
-    table(
-      ['flag', 'default', 'meaning'],
-      byHeading(Object.fromEntries(options)).map(([key, option]) => flagRow(key, option)),
-    ),
+    `${summary}.\n`,
+    `\`${line.join(' ')}\`\n`,
+    ...(words.length === 0 ? [] : [markdownTable([['word', 'meaning'], ...words])]),
+    markdownTable([['flag', 'default', 'meaning'], ...flags]),
     examples.join('\n'),
-    ...(command.epilog === undefined ? [] : [`${command.epilog}\n`]),
+    ...(epilog === undefined ? [] : [`${epilog}\n`]),
   ].join('\n');
 }
 
@@ -68,10 +61,4 @@ function flagRow(key: string, option: Option<unknown>): string[] {
     option.required ? 'needed' : (option.defaultText ?? ''),
     `${describe}${choices}`,
   ];
-}
-
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const line = (cells: readonly string[]) =>
-    `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
-  return `${[line(head), `|${head.map(() => '---').join('|')}|`, ...rows.map(line)].join('\n')}\n`;
 }

@@ -1,10 +1,22 @@
 /** docs/measured/published-tables.md: published tables with FactorFlow's rows, of scripts/reproduce/. */
-import { type MeasuredSet, readRecord, type Recorded } from '../reproduce/record.ts';
-import { markdownTable, publishedRows, resultCells } from '../reproduce/result-table.ts';
-import { flagWords } from '../reproduce/run-command.ts';
-import { type PublishedSet, sets } from '../reproduce/sets.ts';
+import { flagWords, readRecord, type Recorded } from '../reproduce/command.ts';
+import { publishedFiles } from '../reproduce/formats.ts';
+import { describeLoad, describeRatings, type MeasuredRun } from '../reproduce/measure-run.ts';
+import type { MeasuredSet } from '../reproduce/reproduce.ts';
+import { type PublishedRun, runs } from '../reproduce/runs.ts';
 import { readSettings, settingsFile } from '../reproduce/search.ts';
-import { publishedRuns } from './published-runs.ts';
+import { type PublishedSet, publishedRows, sets } from '../reproduce/sets.ts';
+import {
+  cardFigure,
+  cardPoints,
+  coursesOf,
+  iterationCells,
+  publishedCells,
+  resultCells,
+  summaryCells,
+  techniqueCells,
+} from '../reproduce/tables.ts';
+import { markdownTable } from './markdown.ts';
 
 const introduction = `# Published tables by one command
 
@@ -37,26 +49,24 @@ or ranked with \`--seen-candidates keep\`; those that are test pairs are ranked 
 `;
 
 export function publishedPage(): string {
-  const origins = sets.map(
-    ({ name, files, origin }) =>
-      `| \`${name}\` | ${files.names.map((file) => `\`${file}\``).join(', ')} | ${origin} |\n`,
+  const origins = sets.map((set) => {
+    const files = publishedFiles(set).map(({ name }) => `\`${name}\``);
+    return `| \`${set.name}\` | ${files.join(', ')} | ${set.origin} |\n`;
+  });
+  return [introduction, ...origins, ...sets.map(setSection), runsIntroduction, ...runs.map(runSection)].join(
+    '',
   );
-  return [introduction, ...origins, ...sets.map(section), publishedRuns()].join('');
 }
 
-function section(set: PublishedSet): string {
+function setSection(set: PublishedSet): string {
   const { source, rows } = publishedRows(set.name);
   const record = readRecord<MeasuredSet>(set.name);
   const own = record && { name: `**FactorFlow, rank ${record.settings.rank}**`, values: record.metrics };
   const table = markdownTable(resultCells(own === undefined ? rows : [...rows, own]));
   return (
     `\n## ${set.title}\n\n${table}\nPublished rows: ` +
-    `${source}.\n\n${record === undefined ? unmeasured(set) : measuredBy(set, record)}`
+    `${source}.\n\n${record === undefined ? `Not measured yet: \`npm run reproduce -- ${set.name} --data DIR --search\`.\n` : measuredBy(set, record)}`
   );
-}
-
-function unmeasured({ name }: PublishedSet): string {
-  return `Not measured yet: \`npm run reproduce -- ${name} --data DIR --search\`.\n`;
 }
 
 function measuredBy({ name, remark }: PublishedSet, record: Recorded<MeasuredSet>): string {
@@ -79,5 +89,65 @@ function choice(name: string): string {
   return (
     `, the best of ${trials} tried in ${seconds.toLocaleString('en-US')} s, by ${metric} on the part ` +
     `that \`${validation}\` holds out`
+  );
+}
+
+/** Ratings of the preset at scale 1, as bench/results has them. */
+const NETFLIX = 99_072_112;
+
+const runsIntroduction = `
+## Times on generated ratings
+
+    npm run reproduce -- NAME [--scale X] [--device cpu|gpu]
+
+repeats the experiments about time of the papers that FactorFlow implements. The ratings are generated, by
+default all of them on a GPU and 0.02 of the users and ratings on a CPU, and every command is printed. Seconds
+of an iteration are the median of those after the first.
+`;
+
+function runSection(run: PublishedRun): string {
+  const record = readRecord<MeasuredRun>(run.name);
+  const parts = [
+    `\n### ${run.title}\n`,
+    `${run.about}\n`,
+    markdownTable(publishedCells(run)),
+    ...(run.techniques === undefined
+      ? []
+      : [markdownTable(techniqueCells(run, record, cardFigure)), cardMachine(run)]),
+    ...(run.cards === undefined ? [] : [cards(run)]),
+    record === undefined ? unmeasured(run) : measured(run, record),
+  ];
+  return parts.join('\n');
+}
+
+function cards({ cards = [] }: PublishedRun): string {
+  const found = cards.map((card) => ({ label: card.label, ...cardPoints(card) }));
+  const courses = found.map(({ label, points }) => ({ label, points, ratings: NETFLIX }));
+  const sources = [...new Set(found.map(({ result: { id, date } }) => `\`${id}\` of ${date}`))];
+  return (
+    `On one NVIDIA H200, all ratings of the preset (bench/results, ${sources.join(', ')}; evaluation not ` +
+    `counted):\n\n${markdownTable(summaryCells(courses))}`
+  );
+}
+
+function cardMachine({ techniques = [] }: PublishedRun): string {
+  const found = techniques.flatMap(({ card }) => card?.result ?? []);
+  const ids = [...new Set(found)].map((id) => `\`${id}\``).join(' and ');
+  return `The card is one NVIDIA H200; ${ids} are results of bench/results/als-techniques.json.\n`;
+}
+
+function unmeasured({ name }: PublishedRun): string {
+  return `On a CPU not run yet: \`npm run reproduce -- ${name}\`.\n`;
+}
+
+function measured(run: PublishedRun, record: Recorded<MeasuredRun>): string {
+  const { machine, commit, device, ratings, variants } = record;
+  const flags = variants.map(({ label, flags }) => `- ${label}: \`train ${flags}\`\n`).join('');
+  return (
+    `    npm run reproduce -- ${run.name}\n\n` +
+    `on the ${device.kind === 'gpu' ? 'GPU' : 'CPU'} (${device.description}), ` +
+    `${describeRatings(run.preset, ratings)}. ${machine}, commit ${commit}. ` +
+    `${describeLoad(record)}\n\n${flags}\n` +
+    `${markdownTable(summaryCells(coursesOf(record)))}\n${markdownTable(iterationCells(record))}`
   );
 }

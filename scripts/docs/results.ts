@@ -2,6 +2,7 @@
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { markdownTable } from './markdown.ts';
 
 /** A number, a text, several runs, a value with its range, or a range; null: not measured. */
 export type Cell =
@@ -74,10 +75,8 @@ const order = [
 ];
 
 export function readSubjects(root: string): Subject[] {
-  const place = ({ subject }: Subject) => {
-    const found = order.indexOf(subject);
-    return found < 0 ? order.length : found;
-  };
+  const places = new Map(order.map((subject, place) => [subject, place]));
+  const place = ({ subject }: Subject) => places.get(subject) ?? order.length;
   return readdirSync(join(root, 'bench/results'))
     .filter((name) => name.endsWith('.json') && name !== 'machines.json')
     .sort()
@@ -115,7 +114,7 @@ function machineTable(machines: Readonly<Record<string, Machine>>): string {
     hardware,
     `${system}, Node ${node}${driver === undefined ? '' : `, driver ${driver}`}`,
   ]);
-  return table(['machine', 'hardware', 'system'], rows);
+  return markdownTable([['machine', 'hardware', 'system'], ...rows]);
 }
 
 function part({ subject, title, about, results }: Subject): string {
@@ -130,7 +129,7 @@ function section(result: Result): string {
   const cells = rows.slice(0, typeof shown === 'number' ? shown : undefined).map((row) => row.map(shownCell));
   const links = decisions.map((name) => `[${name}](../decisions/${name}.md)`);
   const tried = links.length === 0 ? '' : ` Tried: ${links.join(', ')}.`;
-  const figures = table(columns.map(heading), cells);
+  const figures = markdownTable([columns.map(heading), ...cells]);
   return `### ${title}\n\n${figures}\n${meaning}${tried} (\`${id}\`: ${origin(result)}.)\n`;
 }
 
@@ -164,10 +163,4 @@ function median(runs: readonly number[]): number {
 
 function numberText(value: number): string {
   return Math.abs(value) >= 10_000 ? value.toLocaleString('en-US') : String(value);
-}
-
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const line = (cells: readonly string[]) =>
-    `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
-  return `${[line(head), `|${head.map(() => '---').join('|')}|`, ...rows.map(line)].join('\n')}\n`;
 }

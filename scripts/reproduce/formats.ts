@@ -1,60 +1,58 @@
+/** Readers of splits as their authors publish them. Ids are whole numbers of at most 31 bits. */
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { DataError } from '../../index.ts';
+import type { PublishedSet } from './sets.ts';
 
-/** Pairs of users and items, a column each; ids are whole numbers of at most 31 bits, as in the files. */
-export interface Pairs {
-  readonly users: Int32Array;
-  readonly items: Int32Array;
+export interface Pair {
+  readonly user: number;
+  readonly item: number;
 }
 
-/** The parts of a published split. */
-export interface Split {
-  readonly train: Pairs;
-  readonly test: Pairs;
-  /** The items to rank for each user, if the table was not made by ranking all items. */
-  readonly candidates?: Pairs;
+export type Part = 'train' | 'test' | 'candidates';
+
+/** A published file; candidates are the items to rank for each user, in place of all items. */
+interface PublishedFile {
+  readonly part: Part;
+  readonly name: string;
+  readonly read: (file: string) => Generator<Pair>;
 }
 
-/** Collects pairs one at a time. */
-export class PairList {
-  readonly #users: number[] = [];
-  readonly #items: number[] = [];
-
-  add(user: number, item: number): void {
-    this.#users.push(user);
-    this.#items.push(item);
-  }
-
-  toPairs(): Pairs {
-    return { users: Int32Array.from(this.#users), items: Int32Array.from(this.#items) };
-  }
+/** The files of a set as their authors publish them. */
+export function publishedFiles({ format, prefix }: PublishedSet): readonly PublishedFile[] {
+  if (format === 'user-lists')
+    return [
+      { part: 'train', name: 'train.txt', read: userList },
+      { part: 'test', name: 'test.txt', read: userList },
+    ];
+  if (format === 'counted-lists')
+    return [
+      { part: 'train', name: 'cf-train-10-users.dat', read: countedList },
+      { part: 'test', name: 'cf-test-10-users.dat', read: countedList },
+    ];
+  return [
+    { part: 'train', name: `${prefix}.train.rating`, read: ratings },
+    { part: 'test', name: `${prefix}.test.rating`, read: ratings },
+    { part: 'candidates', name: `${prefix}.test.negative`, read: negatives },
+  ];
 }
 
-/** A line's fields and its place, for errors. */
+/** A line's fields and its place, from 1. */
 interface Line {
   readonly fields: readonly string[];
   readonly file: string;
-  /** From 1. */
   readonly line: number;
 }
 
-/**
- * Lines of a text file as fields that are separated by spaces or tabs. Lines without a field are left out.
- */
+/** Lines as fields that are separated by spaces or tabs. Lines without a field are left out. */
 function* linesOf(file: string): Generator<Line> {
-  const texts = readFileSync(file, 'utf8').split('\n');
-  for (const [index, text] of texts.entries()) {
+  for (const [index, text] of readFileSync(file, 'utf8').split('\n').entries()) {
     const fields = text.split(/\s+/).filter((field) => field !== '');
     if (fields.length > 0) yield { fields, file, line: index + 1 };
   }
 }
 
-/** A field as an id: a whole number from 0 to 2^31 - 1. */
-function idOf(field: string | undefined, { file, line }: Line, name: string): number {
-  const id = field !== undefined && /^\d{1,10}$/.test(field) ? Number(field) : Number.NaN;
-  if (id <= 0x7f_ff_ff_ff) return id;
-  throw new DataError(`${field === undefined ? 'no field' : `"${field}"`} where the ${name} should be`, {
+function wrong(text: string, { file, line }: Omit<Line, 'fields'>): DataError {
+  return new DataError(text, {
     phase: 'read',
     file,
     line,
@@ -62,23 +60,25 @@ function idOf(field: string | undefined, { file, line }: Line, name: string): nu
   });
 }
 
+/** A field as an id: a whole number from 0 to 2^31 - 1. */
+function idOf(field: string | undefined, line: Line, name: string): number {
+  const id = field !== undefined && /^\d{1,10}$/.test(field) ? Number(field) : Number.NaN;
+  if (id <= 0x7f_ff_ff_ff) return id;
+  throw wrong(`${field === undefined ? 'no field' : `"${field}"`} where the ${name} should be`, line);
+}
+
+function* pairsOf(user: number, line: Line): Generator<Pair> {
+  for (const field of line.fields.slice(1)) yield { user, item: idOf(field, line, 'item') };
+}
+
 /**
- * The files of NGCF, LightGCN and UltraGCN, train.txt and test.txt: each line a user, then the user's items.
+ * The files of NGCF, LightGCN and UltraGCN: each line a user, then the user's items.
  *
  *     0 148 2800 2079
  *     1 27
  */
-export function readUserLists(folder: string): Split {
-  return { train: readUserList(join(folder, 'train.txt')), test: readUserList(join(folder, 'test.txt')) };
-}
-
-function readUserList(file: string): Pairs {
-  const pairs = new PairList();
-  for (const line of linesOf(file)) {
-    const user = idOf(line.fields[0], line, 'user');
-    for (const field of line.fields.slice(1)) pairs.add(user, idOf(field, line, 'item'));
-  }
-  return pairs.toPairs();
+export function* userList(file: string): Generator<Pair> {
+  for (const line of linesOf(file)) yield* pairsOf(idOf(line.fields[0], line, 'user'), line);
 }
 
 /**
@@ -87,73 +87,37 @@ function readUserList(file: string): Pairs {
  *     3 6193 14123 21147
  *     0
  */
-export function readCountedLists(folder: string): Split {
-  return {
-    train: readCountedList(join(folder, 'cf-train-10-users.dat')),
-    test: readCountedList(join(folder, 'cf-test-10-users.dat')),
-  };
-}
-
-function readCountedList(file: string): Pairs {
-  const pairs = new PairList();
+export function* countedList(file: string): Generator<Pair> {
   let user = 0;
   for (const line of linesOf(file)) {
     if (line.line !== user + 1)
-      throw new DataError('an empty line, where users are counted by lines', {
-        phase: 'read',
-        file,
-        line: user + 1,
-      });
+      throw wrong('an empty line, where users are counted by lines', { file, line: user + 1 });
     const count = idOf(line.fields[0], line, 'number of items');
-    const items = line.fields.slice(1);
-    if (items.length !== count) {
-      throw new DataError(`the line says ${count} items and has ${items.length}`, {
-        phase: 'read',
-        file,
-        line: line.line,
-      });
-    }
-    for (const field of items) pairs.add(user, idOf(field, line, 'item'));
-    user++;
+    const found = line.fields.length - 1;
+    if (found !== count) throw wrong(`the line says ${count} items and has ${found}`, line);
+    yield* pairsOf(user++, line);
   }
-  return pairs.toPairs();
 }
 
 /**
- * The files of NCF: NAME.train.rating and NAME.test.rating (user, item, rating, time), and
- * NAME.test.negative, whose line n has the pair of line n of the test, then the items to rank it among.
+ * The rating files of NCF: user, item, rating, time.
  *
  *     0  25  5  978824351
+ */
+export function* ratings(file: string): Generator<Pair> {
+  for (const line of linesOf(file))
+    yield { user: idOf(line.fields[0], line, 'user'), item: idOf(line.fields[1], line, 'item') };
+}
+
+/**
+ * NCF's candidates: line n has the pair of line n of the test, then the items to rank it among.
+ *
  *     (0,25)  1064  174  2791
  */
-export function readNcf(folder: string, name: string): Split {
-  const test = join(folder, `${name}.test.rating`);
-  return {
-    train: readRatings(join(folder, `${name}.train.rating`)),
-    test: readRatings(test),
-    candidates: readNegatives(join(folder, `${name}.test.negative`)),
-  };
-}
-
-function readRatings(file: string): Pairs {
-  const pairs = new PairList();
-  for (const line of linesOf(file))
-    pairs.add(idOf(line.fields[0], line, 'user'), idOf(line.fields[1], line, 'item'));
-  return pairs.toPairs();
-}
-
-function readNegatives(file: string): Pairs {
-  const pairs = new PairList();
+export function* negatives(file: string): Generator<Pair> {
   for (const line of linesOf(file)) {
     const user = /^\((\d+),\d+\)$/.exec(line.fields[0])?.[1];
-    if (user === undefined) {
-      throw new DataError(`"${line.fields[0]}" where a pair such as (0,25) should be`, {
-        phase: 'read',
-        file,
-        line: line.line,
-      });
-    }
-    for (const field of line.fields.slice(1)) pairs.add(idOf(user, line, 'user'), idOf(field, line, 'item'));
+    if (user === undefined) throw wrong(`"${line.fields[0]}" where a pair such as (0,25) should be`, line);
+    yield* pairsOf(idOf(user, line, 'user'), line);
   }
-  return pairs.toPairs();
 }

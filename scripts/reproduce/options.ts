@@ -1,39 +1,46 @@
+import { parseArgs } from 'node:util';
 import { UsageError } from '../../index.ts';
-import { type GivenFlags, parseFlags, refuseOthers, wholeFlag } from './given-flags.ts';
-import type { RunOptions } from './runs/measure-run.ts';
-import { runOptions } from './runs/reproduce-run.ts';
-import { runs } from './runs/runs.ts';
-import { type PublishedSet, sets } from './sets.ts';
+import { type PublishedRun, runs } from './runs.ts';
 import { settingsFile } from './search.ts';
+import { type PublishedSet, sets } from './sets.ts';
 
-export interface ReproduceOptions {
-  readonly set: PublishedSet;
-  readonly data: string;
-  /** Folder of converted files, parts and models. */
+interface CommonOptions {
+  /** Folder of converted or generated files, parts and models. */
   readonly workFolder: string;
-  readonly search: boolean;
   readonly small: boolean;
-  readonly allowLeaked: boolean;
-  /** Candidates that are train pairs are ranked too. */
-  readonly keepSeen: boolean;
   readonly seed: number;
   readonly rank: number | undefined;
-  /** Trials of each random search, if not the set's own number. */
-  readonly trials: number | undefined;
-  /** File of the settings. */
-  readonly settings: string;
   /** Keeps the result for the page of published tables. */
   readonly record: boolean;
 }
 
-const setNames = sets.map(({ name }) => name);
-const runNames = runs.map(({ name }) => name);
+export interface SetOptions extends CommonOptions {
+  readonly set: PublishedSet;
+  readonly data: string;
+  readonly search: boolean;
+  readonly allowLeaked: boolean;
+  /** Candidates that are train pairs are ranked too. */
+  readonly keepSeen: boolean;
+  /** Trials of each random search, if not the set's own number. */
+  readonly trials: number | undefined;
+  /** File of the settings. */
+  readonly settings: string;
+}
+
+export interface RunOptions extends CommonOptions {
+  readonly run: PublishedRun;
+  readonly device: 'auto' | 'cpu' | 'gpu';
+  /** Part of the preset's users and ratings, if not the device's default. */
+  readonly scale: number | undefined;
+}
+
+const [setNames, runNames] = [sets, runs].map((all) => all.map(({ name }) => name).join(', '));
 
 export const help = `npm run reproduce -- NAME [--data DIR]
 
 Repeats a published experiment, and prints the result next to published figures.
 
-Published splits, which are trained on and evaluated: ${setNames.join(', ')}
+Published splits, which are trained on and evaluated: ${setNames}
 
   --data DIR        folder with the set's files, or with folders of sets [default: FACTORFLOW_DATA]
   --search          choose the settings anew, on a part of the training pairs, and keep them
@@ -42,7 +49,7 @@ Published splits, which are trained on and evaluated: ${setNames.join(', ')}
   --seen-candidates keep | leave-out: candidates that are training pairs [default: leave-out]
   --allow-leaked    measure though test pairs are in the training part; they are not ranked
 
-Times on ratings that are generated: ${runNames.join(', ')}
+Times on ratings that are generated: ${runNames}
 
   --scale X         part of the users and ratings [default: 1 on a GPU, 0.02 on a CPU]
   --device NAME     auto, cpu or gpu [default: auto]
@@ -57,46 +64,96 @@ Both:
   --work DIR        folder for converted files and models [default: build/reproduce/NAME]
 `;
 
+const definitions = {
+  common: {
+    work: { type: 'string' },
+    small: { type: 'boolean' },
+    seed: { type: 'string' },
+    rank: { type: 'string' },
+    record: { type: 'boolean' },
+    help: { type: 'boolean', short: 'h' },
+  },
+  set: {
+    data: { type: 'string' },
+    search: { type: 'boolean' },
+    'allow-leaked': { type: 'boolean' },
+    'seen-candidates': { type: 'string' },
+    trials: { type: 'string' },
+    settings: { type: 'string' },
+  },
+  run: { scale: { type: 'string' }, device: { type: 'string' } },
+} as const;
+
 /** The command's options, or undefined where help was asked for. */
-export function readOptions(args: readonly string[]): ReproduceOptions | RunOptions | undefined {
+export function readOptions(args: readonly string[]): SetOptions | RunOptions | undefined {
   const { values, positionals } = parseFlags(args);
   if (values.help === true) return undefined;
-  const [name] = positionals;
-  const set = positionals.length === 1 ? sets.find((set) => set.name === name) : undefined;
-  const run = positionals.length === 1 ? runs.find((run) => run.name === name) : undefined;
-  if (set !== undefined) {
-    refuseOthers(name, 'set', values);
-    return setOptions(set, values);
-  }
-  if (run !== undefined) {
-    refuseOthers(name, 'run', values);
-    return runOptions(run, values);
-  }
-  const given = positionals.length === 0 ? 'no name of a set' : `no set "${positionals.join(' ')}"`;
-  throw new UsageError(`${given}: choose one of ${[...setNames, ...runNames].join(', ')}`);
-}
-
-function setOptions(set: PublishedSet, values: GivenFlags): ReproduceOptions {
+  const name = positionals.join(' ');
+  const [set, run] = [sets.find((set) => set.name === name), runs.find((run) => run.name === name)];
+  if (set === undefined && run === undefined)
+    throw new UsageError(
+      `${name === '' ? 'no name of a set' : `no set "${name}"`}: choose one of ${setNames}, ${runNames}`,
+    );
+  const others = Object.keys(set === undefined ? definitions.set : definitions.run);
+  const wrong = Object.keys(values).find((flag) => others.includes(flag));
+  if (wrong !== undefined)
+    throw new UsageError(
+      `--${wrong} cannot be used with ${name}, which ${set ? 'reads the files of --data' : 'generates its ratings'}`,
+    );
+  const common = {
+    workFolder: values.work ?? `build/reproduce/${name}`,
+    small: values.small ?? false,
+    seed: whole('seed', values.seed) ?? 1,
+    rank: whole('rank', values.rank),
+    record: values.record ?? false,
+  };
+  if (run !== undefined)
+    return {
+      run,
+      ...common,
+      device: oneOf('device', ['auto', 'cpu', 'gpu'], values.device ?? 'auto'),
+      scale: scaleOf(values.scale),
+    };
   const data = values.data ?? process.env.FACTORFLOW_DATA;
   if (data === undefined) throw new UsageError("give the folder of the set's files by --data");
   return {
-    set,
+    set: set!,
+    ...common,
     data,
-    workFolder: values.work ?? `build/reproduce/${set.name}`,
     search: values.search ?? false,
-    small: values.small ?? false,
     allowLeaked: values['allow-leaked'] ?? false,
-    keepSeen: keepsSeen(values['seen-candidates']),
-    seed: wholeFlag('seed', values.seed) ?? 1,
-    rank: wholeFlag('rank', values.rank),
-    trials: wholeFlag('trials', values.trials),
-    settings: values.settings ?? settingsFile(set.name),
-    record: values.record ?? false,
+    keepSeen:
+      oneOf('seen-candidates', ['keep', 'leave-out'], values['seen-candidates'] ?? 'leave-out') === 'keep',
+    trials: whole('trials', values.trials),
+    settings: values.settings ?? settingsFile(name),
   };
 }
 
-function keepsSeen(given = 'leave-out'): boolean {
-  if (given !== 'keep' && given !== 'leave-out')
-    throw new UsageError(`--seen-candidates takes keep or leave-out, not "${given}"`);
-  return given === 'keep';
+function parseFlags(args: readonly string[]) {
+  const options = { ...definitions.common, ...definitions.set, ...definitions.run };
+  try {
+    return parseArgs({ args: [...args], allowPositionals: true, options });
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}
+
+function whole(name: string, given: string | undefined): number | undefined {
+  if (given === undefined) return undefined;
+  if (!/^\d{1,9}$/.test(given)) throw new UsageError(`--${name} takes a whole number, not "${given}"`);
+  return Number(given);
+}
+
+function oneOf<Value extends string>(name: string, values: readonly Value[], given: string): Value {
+  const found = values.find((value) => value === given);
+  if (found !== undefined) return found;
+  const choices = `${values.slice(0, -1).join(', ')} or ${values.at(-1)}`;
+  throw new UsageError(`--${name} takes ${choices}, not "${given}"`);
+}
+
+function scaleOf(given: string | undefined): number | undefined {
+  if (given === undefined) return undefined;
+  const scale = Number(given);
+  if (scale > 0 && scale <= 1 && given.trim() !== '') return scale;
+  throw new UsageError(`--scale takes a number above 0 and at most 1, not "${given}"`);
 }

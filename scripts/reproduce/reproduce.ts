@@ -5,27 +5,52 @@
  *
  *     npm run reproduce -- NAME [--data DIR] [--search] [--scale X] [--small]
  */
-import { FactorFlowError, DataError, Session } from '../../index.ts';
+import { join } from 'node:path';
 import { describeMachine } from '../../bench/machine.ts';
-import { countSplit, describeCounts } from './check-split.ts';
-import { measure, type Measured } from './measure.ts';
-import { help, readOptions, type ReproduceOptions } from './options.ts';
-import { type FoundSplit, readSplit } from './read-split.ts';
-import { type MeasuredSet, writeRecord } from './record.ts';
-import { publishedRows, resultTable } from './result-table.ts';
-import { FailedCommand, type Flags } from './run-command.ts';
-import type { RunOptions } from './runs/measure-run.ts';
-import { reproduceRun } from './runs/reproduce-run.ts';
+import { DataError, FactorFlowError, Session } from '../../index.ts';
+import { FailedCommand, type Flags, runCommand, runNode, writeRecord } from './command.ts';
+import {
+  describeLoad,
+  describeRatings,
+  findDevice,
+  generateRatings,
+  type MeasuredRun,
+  measureVariants,
+} from './measure-run.ts';
+import { help, readOptions, type RunOptions, type SetOptions } from './options.ts';
+import type { PublishedRun } from './runs.ts';
 import { readSettings, searchSettings, writeSettings } from './search.ts';
+import { publishedRows } from './sets.ts';
+import { countSplit, describeCounts, findSplit, type SplitFiles } from './split.ts';
+import {
+  coursesOf,
+  iterationCells,
+  publishedCells,
+  resultCells,
+  summaryCells,
+  techniqueCells,
+  textTable,
+} from './tables.ts';
 
-process.exitCode = await main(process.argv.slice(2));
+/** A result on a published split. */
+export interface MeasuredSet {
+  readonly settings: Flags;
+  readonly metrics: Readonly<Record<string, number>>;
+  /** Users over whom means are taken. */
+  readonly users: number;
+  /** Seconds of both commands, from their start to their end. */
+  readonly trainSeconds: number;
+  readonly evaluateSeconds: number;
+}
+
+if (import.meta.main) process.exitCode = await main(process.argv.slice(2));
 
 async function main(args: readonly string[]): Promise<number> {
   try {
     const options = readOptions(args);
     if (options === undefined) console.log(help);
-    else if ('run' in options) await reproduceOnGenerated(options);
-    else await reproduce(options);
+    else if ('run' in options) await reproduceRun(options);
+    else await reproduceSet(options);
     return 0;
   } catch (error) {
     if (!(error instanceof FactorFlowError || error instanceof FailedCommand)) throw error;
@@ -34,55 +59,41 @@ async function main(args: readonly string[]): Promise<number> {
   }
 }
 
-async function reproduce(options: ReproduceOptions): Promise<void> {
-  const { set, workFolder } = options;
+/** Trains and evaluates on a published split. */
+async function reproduceSet(options: SetOptions): Promise<void> {
+  const { set } = options;
   console.log(`${set.title}; ${describeMachine()}`);
-  const { split, files } = await found(options);
-  const counts = countSplit(split);
+  const files = await checkedSplit(options);
+  const measured = measure(options, files, settingsOf(options, files.train));
+  printSet(options, measured);
+  if (options.record) writeRecord<MeasuredSet>(set.name, measured);
+}
+
+/** The split's files. Throws DataError if test pairs are in the training part and must not be. */
+async function checkedSplit(options: SetOptions): Promise<SplitFiles> {
+  await using session = await Session.create();
+  const files = await findSplit(session, options.set, options);
+  const read = (file: string) => session.read.parquet(file);
+  const candidates = files.candidates === undefined ? undefined : read(files.candidates);
+  const counts = await countSplit(read(files.train), read(files.test), candidates);
   for (const line of describeCounts(counts, options.keepSeen)) console.log(line);
-  if (counts.leaked > 0 && !options.allowLeaked) {
-    throw new DataError(`${counts.leaked} test pairs are in the training part`, {
-      phase: 'check',
-      file: files.test,
-      advice: 'Give the split as published, or --allow-leaked to measure the other pairs',
-    });
-  }
-  const settings = settingsOf(options, files.train);
-  const measured = measure(set, files, {
-    workFolder,
-    settings,
-    seed: options.seed,
-    keepSeen: options.keepSeen,
-    users: options.small ? 1000 : 'all',
+  if (counts.leaked === 0 || options.allowLeaked) return files;
+  throw new DataError(`${counts.leaked} test pairs are in the training part`, {
+    phase: 'check',
+    file: files.test,
+    advice: 'Give the split as published, or --allow-leaked to measure the other pairs',
   });
-  print(options, measured);
-  if (options.record) writeRecord<MeasuredSet>(set.name, { settings, ...measured });
-}
-
-async function reproduceOnGenerated(options: RunOptions): Promise<void> {
-  console.log(`${options.run.title}; ${describeMachine()}`);
-  await reproduceRun(options);
-}
-
-async function found({ set, data, workFolder }: ReproduceOptions): Promise<FoundSplit> {
-  const session = await Session.create();
-  try {
-    return await readSplit(session, set, { data, workFolder });
-  } finally {
-    await session.close();
-  }
 }
 
 /** Flags of the final training: kept ones, or those that a search finds now. */
-function settingsOf(options: ReproduceOptions, train: string): Flags {
-  const { set, search, small, seed, rank, trials, workFolder, settings: file } = options;
+function settingsOf(options: SetOptions, train: string): Flags {
+  const { set, search, small, rank, settings: file } = options;
   if (search) {
-    const settings = searchSettings(set, { train, workFolder, seed, trials });
+    const settings = searchSettings(set, { ...options, train });
     writeSettings(file, settings);
-    const { chosen } = settings;
+    const { trials, seconds, metric, value } = settings.chosen;
     console.log(
-      `${chosen.trials} settings tried in ${chosen.seconds} s: ${chosen.metric} ` +
-        `${chosen.value.toFixed(4)} on the held-out part`,
+      `${trials} settings tried in ${seconds} s: ${metric} ${value.toFixed(4)} on the held-out part`,
     );
     console.log(`the best are kept in ${file}`);
   }
@@ -101,10 +112,33 @@ function settingsOf(options: ReproduceOptions, train: string): Flags {
   };
 }
 
-function print({ set, small, settings }: ReproduceOptions, measured: Measured): void {
+/** Trains on the whole of train, and measures test once. Unknown users and items count as misses. */
+function measure(options: SetOptions, files: SplitFiles, settings: Flags): MeasuredSet {
+  const { set, workFolder, seed, keepSeen, small } = options;
+  const { train, test, candidates } = files;
+  const model = join(workFolder, 'model');
+  const common = { force: true, quiet: true } as const;
+  const training = { 'model-dir': model, implicit: true, ...settings, seed, ...common } as const;
+  const trained = runCommand(['train', train], training);
+  const { output, seconds } = runCommand<Pick<MeasuredSet, 'metrics' | 'users'>>(['evaluate', model, test], {
+    ranking: true,
+    ...(candidates !== undefined && { candidates }),
+    ...(!(candidates !== undefined && keepSeen) && { exclude: train }),
+    metrics: set.metrics.join(','),
+    k: set.k.join(','),
+    'cold-pairs': 'miss',
+    'rank-users': small ? 1000 : 'all',
+    resamples: 0,
+    quiet: true,
+  });
+  const { metrics, users } = output;
+  return { settings, metrics, users, trainSeconds: trained.seconds, evaluateSeconds: seconds };
+}
+
+function printSet({ set, small, settings }: SetOptions, measured: MeasuredSet): void {
   const { source, rows } = publishedRows(set.name);
   const own = small ? 'FactorFlow (--small)' : 'FactorFlow';
-  console.log(`\n${resultTable([...rows, { name: own, values: measured.metrics }])}\n`);
+  console.log(`\n${textTable(resultCells([...rows, { name: own, values: measured.metrics }]))}\n`);
   console.log(`published rows: ${source}`);
   const [training, evaluating] = [measured.trainSeconds, measured.evaluateSeconds].map((s) => s.toFixed(1));
   console.log(
@@ -116,4 +150,32 @@ function print({ set, small, settings }: ReproduceOptions, measured: Measured): 
       `settings of ${chosen.date}: ${chosen.trials} tried in ${chosen.seconds} s, by ${chosen.metric} ` +
         `on a part of train`,
     );
+}
+
+/** Generates ratings, trains by each variant, and prints the courses next to published figures. */
+async function reproduceRun(options: RunOptions): Promise<void> {
+  const { run } = options;
+  console.log(`${run.title}; ${describeMachine()}`);
+  const device = await findDevice(options.device);
+  console.log(`device ${device.kind}: ${device.description}`);
+  const ratings = generateRatings(options, device);
+  console.log(describeRatings(run.preset, ratings));
+  const measured = measureVariants(options, device, ratings);
+  printRun(run, measured);
+  if (device.kind === 'gpu' && !device.software && run.bench !== undefined) {
+    const [name, ...flags] = run.bench;
+    const words = ['bench/bench.ts', name, ratings.folder, ...flags];
+    console.log(`\n$ node ${words.join(' ')}`);
+    runNode('bench', words, 'inherit');
+  }
+  if (options.record) writeRecord(run.name, measured);
+}
+
+function printRun(run: PublishedRun, measured: MeasuredRun): void {
+  console.log(`\n${run.about}\n`);
+  console.log(`${describeLoad(measured)}\n`);
+  console.log(textTable(iterationCells(measured)));
+  console.log(`\n${textTable(summaryCells(coursesOf(measured)))}`);
+  console.log(`\n${textTable(publishedCells(run))}`);
+  if (run.techniques !== undefined) console.log(`\n${textTable(techniqueCells(run, measured))}`);
 }

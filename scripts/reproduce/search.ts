@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { type Flags, flagWords, runCommand } from './run-command.ts';
-import type { PublishedSet, SearchPlan } from './sets.ts';
+import { type Flags, flagWords, runCommand } from './command.ts';
+import type { PublishedSet } from './sets.ts';
 
 /** Settings of a set, as scripts/reproduce/settings/NAME.json keeps them. */
 export interface Settings {
@@ -69,66 +69,52 @@ interface SearchOptions {
 
 /** Chooses settings on a validation part of the training part; the test part is not opened. */
 export function searchSettings(
-  set: PublishedSet,
+  { search }: PublishedSet,
   { train, workFolder, seed, trials }: SearchOptions,
 ): Required<Settings> {
-  const { search } = set;
   const start = performance.now();
   const parts = join(workFolder, 'parts');
   runCommand(['split', train], { output: parts, ...search.heldOut, seed, force: true });
-  const tune = (flags: Flags, space: string, more: Flags) =>
-    tuneOn(parts, search, { ...flags, ...more, try: space });
-  const common = { seed, 'model-dir': join(workFolder, 'tuned') };
+  const tune = (flags: Flags): Tuned =>
+    runCommand<Tuned>(['tune', join(parts, 'train')], {
+      validation: join(parts, 'test'),
+      implicit: true,
+      metric: search.metric,
+      'rank-users': search.users,
+      'max-iter': search.iterations,
+      'no-ranking': true,
+      force: true,
+      ...flags,
+      seed,
+      'model-dir': join(workFolder, 'tuned'),
+    }).output;
+  const random = { search: 'random', trials: trials ?? search.trials, rank: search.rank };
   const tuned = forms.map(({ flags, space }) => ({
     flags,
-    tuned: tune(flags, space, {
-      ...common,
-      search: 'random',
-      trials: trials ?? search.trials,
-      rank: search.rank,
-    }),
+    ...tune({ ...flags, ...random, try: space }),
   }));
-  const [first] = tuned.toSorted((a, b) => b.tuned.best.value - a.tuned.best.value);
-  const found = { ...first.flags, ...flagsOf(first.tuned.best) };
+  const [first] = tuned.toSorted((a, b) => b.best.value - a.best.value);
+  const found = { ...first.flags, ...flagsOf(first.best) };
   const { 'reg-param': lambda, 'max-iter': iterations, ...others } = found;
-  const longer = { ...others, 'max-iter': Math.min(search.iterations, 2 * Number(iterations)) };
-  const larger = tune(longer, `rank=${search.ranks.join(',')} reg-param=${lambdas(Number(lambda))}`, {
-    ...common,
+  const larger = tune({
+    ...others,
+    'max-iter': Math.min(search.iterations, 2 * Number(iterations)),
     search: 'grid',
+    try: `rank=${search.ranks.join(',')} reg-param=${lambdas(Number(lambda))}`,
   });
-  const best = [
-    { ...found, rank: search.rank, value: first.tuned.best.value },
-    { ...found, ...flagsOf(larger.best), value: larger.best.value },
-  ].reduce((a, b) => (b.value > a.value ? b : a));
-  const { value, ...flags } = best;
+  const isLarger = larger.best.value > first.best.value;
+  const flags = isLarger ? { ...found, ...flagsOf(larger.best) } : { ...found, rank: search.rank };
   return {
     flags: flags as Settings['flags'],
     chosen: {
       date: new Date().toISOString().slice(0, 10),
       validation: `split ${flagWords(search.heldOut).join(' ')} --seed ${seed}`,
       metric: search.metric,
-      value,
-      trials: [...tuned.map(({ tuned }) => tuned), larger].reduce(
-        (sum, { trials }) => sum + trials.length,
-        0,
-      ),
+      value: Math.max(larger.best.value, first.best.value),
+      trials: [...tuned, larger].reduce((sum, { trials }) => sum + trials.length, 0),
       seconds: Math.round((performance.now() - start) / 1000),
     },
   };
-}
-
-function tuneOn(parts: string, { metric, users, iterations }: SearchPlan, flags: Flags): Tuned {
-  const { output } = runCommand<Tuned>(['tune', join(parts, 'train')], {
-    validation: join(parts, 'test'),
-    implicit: true,
-    metric,
-    'rank-users': users,
-    'max-iter': iterations,
-    'no-ranking': true,
-    force: true,
-    ...flags,
-  });
-  return output;
 }
 
 /** A trial as flags: its parameters, and the iteration that ranked best. */

@@ -7,7 +7,7 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parseArguments } from '../../cli/parse-arguments.ts';
 import { SourceFile } from '../../scripts/docs/declarations.ts';
-import { generatedPages } from '../../scripts/docs/pages.ts';
+import { generatedPages } from '../../scripts/write-docs.ts';
 
 const root = resolve(import.meta.dirname, '../..');
 const pages = globSync('{*,{docs,bench,examples,engine,gpu,operators}/**/*}.md', { cwd: root }).sort();

@@ -1,15 +1,16 @@
-import { describe, expect, it } from 'vitest';
-import { countSplit } from '../../scripts/reproduce/check-split.ts';
-import type { Pairs } from '../../scripts/reproduce/formats.ts';
+import { afterAll, describe, expect, it } from 'vitest';
+import { Session } from '../../index.ts';
+import { countSplit } from '../../scripts/reproduce/split.ts';
 
-const pairs = (...rows: readonly (readonly [number, number])[]): Pairs => ({
-  users: Int32Array.from(rows, ([user]) => user),
-  items: Int32Array.from(rows, ([, item]) => item),
-});
+const session = await Session.create({ device: 'cpu', workers: 1 });
+afterAll(() => session.close());
+
+const pairs = (...rows: readonly (readonly [number, number])[]) =>
+  session.fromRows(rows.map(([user, item]) => ({ user, item })));
 
 describe('the counts of a split', () => {
-  it('are 0 in a clean one', () => {
-    expect(countSplit({ train: pairs([0, 1], [1, 2]), test: pairs([0, 2]) })).toEqual({
+  it('are 0 in a clean one', async () => {
+    expect(await countSplit(pairs([0, 1], [1, 2]), pairs([0, 2]))).toEqual({
       train: 2,
       test: 1,
       candidates: 0,
@@ -26,12 +27,12 @@ describe('the counts of a split', () => {
     });
   });
 
-  it('find what is wrong, in any order of rows', () => {
-    const counts = countSplit({
-      train: pairs([3, 9], [0, 1], [3, 9], [1, 5]),
-      test: pairs([1, 5], [7, 1], [0, 4], [0, 4], [7, 9]),
-      candidates: pairs([0, 4], [0, 1], [7, 5], [7, 5], [7, 1]),
-    });
+  it('find what is wrong, in any order of rows', async () => {
+    const counts = await countSplit(
+      pairs([3, 9], [0, 1], [3, 9], [1, 5]),
+      pairs([1, 5], [7, 1], [0, 4], [0, 4], [7, 9]),
+      pairs([0, 4], [0, 1], [7, 5], [7, 5], [7, 1]),
+    );
     expect(counts).toMatchObject({
       users: 4,
       items: 4,

@@ -7,9 +7,9 @@ import {
   pointsOf,
   summarize,
   techniqueCells,
-} from '../../scripts/reproduce/runs/run-cells.ts';
-import { describeLoad, type MeasuredRun } from '../../scripts/reproduce/runs/measure-run.ts';
-import { runs } from '../../scripts/reproduce/runs/runs.ts';
+} from '../../scripts/reproduce/tables.ts';
+import { describeLoad, type MeasuredRun } from '../../scripts/reproduce/measure-run.ts';
+import { runs } from '../../scripts/reproduce/runs.ts';
 import { everyNth } from '../support/deep.ts';
 import { reproduce, reproduceFolder } from './run-reproduce.ts';
 

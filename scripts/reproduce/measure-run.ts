@@ -1,8 +1,9 @@
 import { availableParallelism, loadavg } from 'node:os';
 import { join } from 'node:path';
-import { type Flags, flagWords, runCommand } from '../run-command.ts';
-import type { PublishedRun, Variant } from './runs.ts';
-import { Session } from '../../../index.ts';
+import { Session } from '../../index.ts';
+import { type Flags, flagWords, runCommand } from './command.ts';
+import type { RunOptions } from './options.ts';
+import type { Variant } from './runs.ts';
 
 /** Part of a preset's users and ratings that is generated if `--scale` is not given. */
 const DEFAULT_SCALE = { gpu: 1, cpu: 0.02, small: 0.002 };
@@ -12,20 +13,6 @@ interface RunDevice {
   readonly kind: 'cpu' | 'gpu';
   readonly description: string;
   readonly software: boolean;
-}
-
-export interface RunOptions {
-  readonly run: PublishedRun;
-  /** Folder of the ratings and the model. */
-  readonly workFolder: string;
-  readonly device: 'auto' | 'cpu' | 'gpu';
-  /** Part of the preset's users and ratings, if not the device's default. */
-  readonly scale: number | undefined;
-  readonly small: boolean;
-  readonly seed: number;
-  readonly rank: number | undefined;
-  /** Keeps the result for the page of published tables. */
-  readonly record: boolean;
 }
 
 /** An iteration or epoch of a training. */
@@ -50,14 +37,6 @@ export interface GeneratedRatings {
   readonly bestTestRmse: number;
 }
 
-interface Generated {
-  readonly users: number;
-  readonly items: number;
-  readonly train: number;
-  readonly test: number;
-  readonly bestTestRmse: number;
-}
-
 export async function findDevice(requested: RunOptions['device']): Promise<RunDevice> {
   const session = await Session.create({ device: requested });
   try {
@@ -73,25 +52,13 @@ export function generateRatings(options: RunOptions, device: RunDevice): Generat
   const { run, workFolder, seed } = options;
   const { scale, reason } = scaleOf(options, device);
   const folder = join(workFolder, 'ratings');
-  const { output } = runCommand<Generated>(['generate'], {
-    preset: run.preset,
-    scale,
-    seed,
-    output: folder,
-    force: true,
-    quiet: true,
-  });
-  const { users, items, train, test, bestTestRmse } = output;
-  return {
-    folder,
-    scale,
-    scaleReason: reason,
-    users,
-    items,
-    ratings: train,
-    testRatings: test,
-    bestTestRmse,
-  };
+  const flags = { preset: run.preset, scale, seed, output: folder, force: true, quiet: true } as const;
+  const { output } = runCommand<Record<'users' | 'items' | 'train' | 'test' | 'bestTestRmse', number>>(
+    ['generate'],
+    flags,
+  );
+  const { users, items, train: ratings, test: testRatings, bestTestRmse } = output;
+  return { folder, scale, scaleReason: reason, users, items, ratings, testRatings, bestTestRmse };
 }
 
 function scaleOf({ scale, small }: RunOptions, { kind, software }: RunDevice) {
@@ -130,6 +97,17 @@ export function describeLoad(measured: MeasuredRun): string {
     : `${load}.`;
 }
 
+/** The generated ratings, in a sentence that says what they are not. */
+export function describeRatings(preset: string, ratings: Omit<GeneratedRatings, 'folder'>): string {
+  const count = (value: number) => value.toLocaleString('en-US');
+  return (
+    `generated in the shape of ${preset}, scale ${ratings.scale} (${ratings.scaleReason}): ` +
+    `${count(ratings.users)} users, ${count(ratings.items)} items, ${count(ratings.ratings)} ratings and ` +
+    `${count(ratings.testRatings)} test ratings; the factors that they are made of have test RMSE ` +
+    `${ratings.bestTestRmse.toFixed(4)}`
+  );
+}
+
 /** Trains by each variant that the device has, one after the other. */
 export function measureVariants(
   options: RunOptions,
@@ -146,12 +124,11 @@ export function measureVariants(
 }
 
 function measureVariant(
-  options: RunOptions,
+  { run, workFolder, seed, rank, small }: RunOptions,
   { kind }: RunDevice,
   folder: string,
   { label, flags: own }: Variant,
 ): MeasuredVariant {
-  const { run, workFolder, seed, rank, small } = options;
   const flags: Flags = {
     device: kind,
     ...run.flags,

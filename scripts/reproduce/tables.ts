@@ -1,9 +1,41 @@
-/** Cells of the tables that the command prints and the page of published tables shows. */
-
+/** Tables that the command prints and the page of published tables shows. */
 import { resolve } from 'node:path';
-import type { CardCourse, PublishedRun, Technique } from './runs.ts';
+import { type Cell, readSubjects, type Result } from '../docs/results.ts';
 import { type Iteration, type MeasuredRun, wasBusy } from './measure-run.ts';
-import { type Cell, readSubjects, type Result } from '../../docs/results.ts';
+import type { CardCourse, PublishedRun, Technique } from './runs.ts';
+import type { ResultRow } from './sets.ts';
+
+/** Rows as lines of text, a column for each metric. */
+export function resultTable(rows: readonly ResultRow[]): string {
+  return textTable(resultCells(rows));
+}
+
+/** The heading, with the metrics by their length, and a row for each method. */
+export function resultCells(rows: readonly ResultRow[]): string[][] {
+  const metrics = [...new Set(rows.flatMap(({ values }) => Object.keys(values)))].toSorted(byNameAndLength);
+  return [
+    ['method', ...metrics],
+    ...rows.map(({ name, values }) => [name, ...metrics.map((metric) => values[metric]?.toFixed(4) ?? '')]),
+  ];
+}
+
+function byNameAndLength(a: string, b: string): number {
+  const [first, second] = [a, b].map((metric) => metric.split('@'));
+  return Number(first[1]) - Number(second[1]) || first[0].localeCompare(second[0]);
+}
+
+/** Cells as lines of text, each column as wide as its widest cell. */
+export function textTable(cells: readonly (readonly string[])[]): string {
+  const widths = cells[0].map((_, column) => Math.max(...cells.map((row) => row[column].length)));
+  return cells
+    .map((row) =>
+      row
+        .map((cell, k) => cell.padEnd(widths[k]))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
+}
 
 /** A result of bench/results with its course: points with the seconds since the start. */
 interface CardPoints {
@@ -11,7 +43,7 @@ interface CardPoints {
   readonly points: readonly Point[];
 }
 
-const root = resolve(import.meta.dirname, '../../..');
+const root = resolve(import.meta.dirname, '../..');
 
 /** The course of a GPU run that bench/results has. */
 export function cardPoints({ result: id, where, counted }: CardCourse): CardPoints {
