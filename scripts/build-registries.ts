@@ -4,9 +4,10 @@
  * rewrite an unchanged file.
  */
 import { globSync } from 'node:fs';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { writeChanged } from './write-changed.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
@@ -36,11 +37,7 @@ export const handlers = {
 ${handlers.join('\n')}
 } satisfies { readonly [K in keyof ${tasks}]?: ${handler}<K> };
 `;
-  const target = join(root, folder, 'generated/tasks.ts');
-  if (text !== (await readFile(target, 'utf8').catch(() => ''))) {
-    await mkdir(dirname(target), { recursive: true });
-    await writeFile(target, text);
-  }
+  writeChanged(`${folder}/generated/tasks.ts`, text);
   console.log(`${folder}/generated/tasks.ts: ${handlers.length} tasks`);
 }
 

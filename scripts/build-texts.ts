@@ -1,26 +1,24 @@
-/** Writes the texts of --help and `completion` to cli/generated/. Does not rewrite an unchanged file. */
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { fileURLToPath } from 'node:url';
-import { helpTexts } from './help-texts.ts';
+/** Writes the texts of --help and `completion` to cli/generated/. */
 import { completionScripts } from './completion-scripts.ts';
+import { helpTexts } from './help-texts.ts';
+import { writeChanged } from './write-changed.ts';
 
-const folder = fileURLToPath(new URL('../cli/generated/', import.meta.url));
-await mkdir(folder, { recursive: true });
-await write(
+write(
   'help.ts',
   `By command ('' for the overview) and columns.`,
   'helpTexts: Readonly<Record<string, Readonly<Record<number, string>>>>',
   await helpTexts(),
 );
-await write(
+write(
   'completions.ts',
   'By shell.',
   "completionScripts: Readonly<Record<'bash' | 'zsh' | 'fish', string>>",
   await completionScripts(),
 );
 
-async function write(file: string, keys: string, declaration: string, texts: object): Promise<void> {
-  const text = `/** Made by scripts/build-texts.ts from the commands' definitions; don't edit. ${keys} */\nexport const ${declaration} = ${JSON.stringify(texts, undefined, 1)};\n`;
-  if ((await readFile(folder + file, 'utf8').catch(() => '')) !== text) await writeFile(folder + file, text);
+function write(file: string, keys: string, declaration: string, texts: object): void {
+  const head = `/** Made by scripts/build-texts.ts from the commands' definitions; don't edit. ${keys} */\n`;
+  const text = `${head}export const ${declaration} = ${JSON.stringify(texts, undefined, 1)};\n`;
+  writeChanged(`cli/generated/${file}`, text);
   console.log(`cli/generated/${file}: ${Object.keys(texts).length} texts`);
 }

@@ -1,34 +1,22 @@
 /**
- * Compiles cpu/assembly to WebAssembly twice, with relaxed SIMD's fused multiply-add and without, and writes
- * both as base64 to cpu/generated/kernels-wasm.ts, with their structs in cpu/generated/structs.ts;
- * cpu/assembly/loading.ts to cpu/generated/loading-wasm.ts;
- * connectors/lines/assembly to connectors/lines/generated/plain-rows-wasm.ts; connectors/parquet/assembly to
- * connectors/parquet/generated/pages-wasm.ts; engine/expressions/assembly to
- * engine/expressions/generated/compare-wasm.ts; and engine/numbers/assembly to
- * engine/numbers/generated/half-wasm.ts. The same sources give the same files, and a file is written only if
- * it changed. Copies one build of parquet-wasm, of the three that the package has.
+ * Compiles AssemblyScript to WebAssembly, and writes each module as base64 with the interface of its exports: the
+ * table `modules` below; and the structs of the kernels, to cpu/generated/structs.ts. The same sources give the
+ * same files. Copies one build of parquet-wasm, of the three that the package has.
  */
 import { main as compileAssembly } from 'assemblyscript/asc';
 import { globSync } from 'node:fs';
-import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { copyFile, mkdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { writeChanged } from './write-changed.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
 /** The modules have no runtime, data or globals: they work on the memory that they import. */
-const options = [
-  '--runtime',
-  'minimal',
-  '--importMemory',
-  '--noExportMemory',
-  '-O3',
-  '--noAssert',
-  '--enable',
-  'simd',
-  '--enable',
-  'bulk-memory',
-];
+const options =
+  '--runtime minimal --importMemory --noExportMemory -O3 --noAssert --enable simd --enable bulk-memory'.split(
+    ' ',
+  );
 /** Threads share the memory of the kernels. */
 const shared = ['--sharedMemory', '--maximumMemory', '65536', '--enable', 'threads'];
 
@@ -39,19 +27,10 @@ interface Compiled {
   readonly declarations: string;
 }
 
-async function compile(source: string, more: readonly string[] = []): Promise<Compiled> {
+async function compile(source: string, more: readonly string[]): Promise<Compiled> {
   const files = new Map<string, Uint8Array | string>();
-  const args = [
-    source,
-    '--baseDir',
-    root,
-    ...options,
-    ...more,
-    '--bindings',
-    'raw',
-    '--outFile',
-    'module.wasm',
-  ];
+  const output = ['--bindings', 'raw', '--outFile', 'module.wasm'];
+  const args = [source, '--baseDir', root, ...options, ...more, ...output];
   const { error, stderr } = await compileAssembly(args, {
     writeFile: (name: string, contents: Uint8Array | string) => void files.set(name, contents),
   });
@@ -118,84 +97,80 @@ async function writeStructs(file: string, folder: string): Promise<void> {
       );
     }
   }
-  await writeChanged(file, texts.join('\n'));
+  writeChanged(file, texts.join('\n'));
 }
 
-async function writeChanged(file: string, text: string): Promise<void> {
-  const target = join(root, file);
-  if (text === (await readFile(target, 'utf8').catch(() => ''))) return;
-  await mkdir(dirname(target), { recursive: true });
-  await writeFile(target, text);
+interface Module {
+  /** The file that is written. */
+  readonly file: string;
+  /** The names of the compiled texts, with the compiler's flags of each. */
+  readonly builds: Readonly<Record<string, readonly string[]>>;
+  readonly source: string;
+  /** The sources as the file names them. */
+  readonly from: string;
+  /** The name of the exports' interface. */
+  readonly exports: string;
 }
 
-/** Writes modules that have the same exports, described by an interface. */
-async function write(
-  file: string,
-  sources: string,
-  modules: Readonly<Record<string, Compiled>>,
-  exportsName: string,
-): Promise<void> {
-  const lines = Object.entries(modules).map(([name, { code }]) => `export const ${name} = '${code}';\n`);
-  const described = await interfaceOf(exportsName, Object.values(modules)[0]);
-  const text = `/** Made by scripts/build-wasm.ts from ${sources}; don't edit. */\n${lines.join('')}\n${described}`;
-  await writeChanged(file, text);
-  const sizes = Object.entries(modules).map(
-    ([name, { code }]) => `${name} ${Math.floor((code.length * 3) / 4)} bytes`,
+/** The kernels have a build with relaxed SIMD's fused multiply-add and one without. */
+const modules: readonly Module[] = [
+  {
+    file: 'cpu/generated/kernels-wasm.ts',
+    builds: { relaxedSimd: [...shared, '--enable', 'relaxed-simd'], simd: shared },
+    source: 'cpu/assembly/index.ts',
+    from: 'cpu/assembly',
+    exports: 'Kernels',
+  },
+  {
+    file: 'cpu/generated/loading-wasm.ts',
+    builds: { loading: [] },
+    source: 'cpu/assembly/loading.ts',
+    from: 'cpu/assembly/loading.ts',
+    exports: 'LoadingKernels',
+  },
+  {
+    file: 'connectors/lines/generated/plain-rows-wasm.ts',
+    builds: { plainRows: [] },
+    source: 'connectors/lines/assembly/plain-rows.ts',
+    from: 'connectors/lines/assembly',
+    exports: 'RowKernels',
+  },
+  {
+    file: 'connectors/parquet/generated/pages-wasm.ts',
+    builds: { pages: [] },
+    source: 'connectors/parquet/assembly/index.ts',
+    from: 'connectors/parquet/assembly',
+    exports: 'PageFunctions',
+  },
+  {
+    file: 'engine/expressions/generated/compare-wasm.ts',
+    builds: { compare: [] },
+    source: 'engine/expressions/assembly/compare.ts',
+    from: 'engine/expressions/assembly',
+    exports: 'CompareFunctions',
+  },
+  {
+    file: 'engine/numbers/generated/half-wasm.ts',
+    builds: { half: [] },
+    source: 'engine/numbers/assembly/half.ts',
+    from: 'engine/numbers/assembly',
+    exports: 'HalfFunctions',
+  },
+];
+
+for (const { file, builds, source, from, exports } of modules) {
+  const compiled: (readonly [string, Compiled])[] = [];
+  for (const [name, flags] of Object.entries(builds)) compiled.push([name, await compile(source, flags)]);
+  const lines = compiled.map(([name, { code }]) => `export const ${name} = '${code}';\n`);
+  const described = await interfaceOf(exports, compiled[0][1]);
+  writeChanged(
+    file,
+    `/** Made by scripts/build-wasm.ts from ${from}; don't edit. */\n${lines.join('')}\n${described}`,
   );
+  const sizes = compiled.map(([name, { code }]) => `${name} ${Math.floor((code.length * 3) / 4)} bytes`);
   console.log(`${file}: ${sizes.join(', ')}`);
 }
-
-const kernels = 'cpu/assembly/index.ts';
-await write(
-  'cpu/generated/kernels-wasm.ts',
-  'cpu/assembly',
-  {
-    relaxedSimd: await compile(kernels, [...shared, '--enable', 'relaxed-simd']),
-    simd: await compile(kernels, shared),
-  },
-  'Kernels',
-);
 await writeStructs('cpu/generated/structs.ts', 'cpu/assembly');
-await write(
-  'cpu/generated/loading-wasm.ts',
-  'cpu/assembly/loading.ts',
-  {
-    loading: await compile('cpu/assembly/loading.ts'),
-  },
-  'LoadingKernels',
-);
-await write(
-  'connectors/lines/generated/plain-rows-wasm.ts',
-  'connectors/lines/assembly',
-  {
-    plainRows: await compile('connectors/lines/assembly/plain-rows.ts'),
-  },
-  'RowKernels',
-);
-await write(
-  'connectors/parquet/generated/pages-wasm.ts',
-  'connectors/parquet/assembly',
-  {
-    pages: await compile('connectors/parquet/assembly/index.ts'),
-  },
-  'PageFunctions',
-);
-await write(
-  'engine/expressions/generated/compare-wasm.ts',
-  'engine/expressions/assembly',
-  {
-    compare: await compile('engine/expressions/assembly/compare.ts'),
-  },
-  'CompareFunctions',
-);
-await write(
-  'engine/numbers/generated/half-wasm.ts',
-  'engine/numbers/assembly',
-  {
-    half: await compile('engine/numbers/assembly/half.ts'),
-  },
-  'HalfFunctions',
-);
 
 for (const folder of ['connectors/parquet/generated/', 'dist/connectors/parquet/generated/']) {
   await mkdir(join(root, folder), { recursive: true });

@@ -4,12 +4,12 @@
  * starts with a line `#part <name>` and is included as `parts/<name>`. Does not rewrite an unchanged file.
  */
 import { globSync } from 'node:fs';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { writeChanged } from './write-changed.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const target = `${root}gpu/generated/kernels-wgsl.ts`;
 
 const texts = new Map<string, string>();
 for (const file of globSync('**/*.wgsl', { cwd: `${root}gpu` })) {
@@ -36,9 +36,5 @@ export const kernelTexts: Readonly<Record<string, string>> = {
 ${entries.join('\n')}
 };
 `;
-const before = await readFile(target, 'utf8').catch(() => '');
-if (before !== text) {
-  await mkdir(`${root}gpu/generated`, { recursive: true });
-  await writeFile(target, text);
-}
+writeChanged('gpu/generated/kernels-wgsl.ts', text);
 console.log(`gpu/generated/kernels-wgsl.ts: ${texts.size} texts`);

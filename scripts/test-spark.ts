@@ -10,7 +10,7 @@
  * is installed already.
  */
 import { spawn, spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { environment, hasPython, notRun, runner } from './optional-tests.ts';
 import { buildJars, buildWheel } from './spark-artifacts.ts';
@@ -31,91 +31,63 @@ interface TestRun {
   readonly java?: { readonly version: number; readonly home: string };
 }
 
-const parity = versions.flatMap((version): TestRun[] =>
-  // Connect of Spark 3.5 has no interface for plugins.
-  (version === oldest ? (['classic'] as const) : (['classic', 'connect'] as const)).flatMap((mode) =>
-    ['local[2]', 'local-cluster[2,1,1024]'].map((master) => ({
-      version,
-      mode,
-      master,
-      files: ['test_parity.py'],
-    })),
-  ),
-);
+/** A run in one line: its mode, its master (`local[2]` or a cluster's `executors,cores,MiB`), its files. */
+function runOf(
+  version: TestRun['version'],
+  mode: TestRun['mode'],
+  master: string,
+  files: string | readonly string[],
+): TestRun {
+  const whole = master.startsWith('local') ? master : `local-cluster[${master}]`;
+  return { version, mode, master: whole, files: typeof files === 'string' ? files.split(' ') : files };
+}
+
+/** Connect of Spark 3.5 has no interface for plugins. */
+const connectVersions = versions.filter((version) => version !== oldest);
+const parity = ['local[2]', '2,1,1024'].flatMap((master) => [
+  ...versions.map((version) => runOf(version, 'classic', master, 'test_parity.py')),
+  ...connectVersions.map((version) => runOf(version, 'connect', master, 'test_parity.py')),
+]);
 /** Cases of the tests of Spark's own ALS, and the examples in PySpark's documentation of it. */
-const sparksOwn = ['test_als_cases.py', 'test_als_lists.py', 'test_doctest.py'];
+const sparksOwn = 'test_als_cases.py test_als_lists.py test_doctest.py';
 /** Tests that need one version only. */
 const others: readonly TestRun[] = [
-  {
-    version: newest,
-    mode: 'classic',
-    master: 'local[2]',
-    files: ['test_data.py', 'test_reach.py', ...sparksOwn],
-  },
-  { version: newest, mode: 'classic', master: 'local[1]', files: ['test_import.py'] },
-  { version: newest, mode: 'classic', master: 'local-cluster[2,1,1024]', files: ['test_ends.py'] },
-  { version: newest, mode: 'connect', master: 'local[2]', files: ['test_ends.py'] },
-  {
-    version: newest,
-    mode: 'classic',
-    master: 'local-cluster[3,1,2048]',
-    files: ['test_hosts.py', 'test_host_failures.py'],
-  },
-  { version: newest, mode: 'classic', master: 'local-cluster[1,2,1024]', files: ['test_settings.py'] },
+  runOf(newest, 'classic', 'local[2]', `test_data.py test_reach.py ${sparksOwn}`),
+  runOf(newest, 'classic', 'local[1]', 'test_import.py'),
+  runOf(newest, 'classic', '2,1,1024', 'test_ends.py'),
+  runOf(newest, 'connect', 'local[2]', 'test_ends.py'),
+  runOf(newest, 'classic', '3,1,2048', 'test_hosts.py test_host_failures.py'),
+  runOf(newest, 'classic', '1,2,1024', 'test_settings.py'),
 ];
 /** Parameters, SGD, summaries, recommendations and the cases of Spark itself on the other versions. */
 const otherVersions = versions
   .filter((version) => version !== newest)
-  .map((version): TestRun => ({
-    version,
-    mode: 'classic',
-    master: 'local[2]',
-    files: ['test_reach.py', ...sparksOwn],
-  }));
+  .map((version) => runOf(version, 'classic', 'local[2]', `test_reach.py ${sparksOwn}`));
 /** Spark's own cases through Connect. */
-const ofConnect = versions
-  .filter((version) => version !== oldest)
-  .map((version): TestRun => ({ version, mode: 'connect', master: 'local[2]', files: sparksOwn }));
+const ofConnect = connectVersions.map((version) => runOf(version, 'connect', 'local[2]', sparksOwn));
 /** Executors with each later Java. Spark 3.5 knows none of them. */
-const laterJavas = javas(21).map((java): TestRun => ({
-  version: newest,
-  mode: 'classic',
-  master: 'local-cluster[2,1,1024]',
-  files: ['test_parity.py'],
+const laterJavas = javas(21).map((java) => ({
+  ...runOf(newest, 'classic', '2,1,1024', 'test_parity.py'),
   java,
 }));
 const runs: readonly TestRun[] = [...parity, ...others, ...otherVersions, ...ofConnect, ...laterJavas];
 
 /** Chosen by the word `seeds` alone. */
-const seeds = versions.map((version): TestRun => ({
-  version,
-  mode: 'classic',
-  master: 'local[2]',
-  files: ['test_als_seeds.py', '-s'],
-}));
+const seeds = versions.map((version) => runOf(version, 'classic', 'local[2]', 'test_als_seeds.py -s'));
 
 /**
  * All of Spark's interface in both kinds of session, one of them in one process and one on executors; and a
  * few tests of the client of Connect on executors. A classic session in one process has tests of its own.
  */
+const fewOfConnect = 'fit_gives or program or saved or test_recommendations';
 const shortParity: readonly TestRun[] = [
-  { version: newest, mode: 'classic', master: 'local-cluster[2,1,1024]', files: ['test_parity.py'] },
-  { version: newest, mode: 'connect', master: 'local[2]', files: ['test_parity.py'] },
-  {
-    version: newest,
-    mode: 'connect',
-    master: 'local-cluster[2,1,1024]',
-    files: ['test_parity.py', '-k', 'fit_gives or program or saved or test_recommendations'],
-  },
+  runOf(newest, 'classic', '2,1,1024', 'test_parity.py'),
+  runOf(newest, 'connect', 'local[2]', 'test_parity.py'),
+  runOf(newest, 'connect', '2,1,1024', ['test_parity.py', '-k', fewOfConnect]),
 ];
 
 /** One fit with the oldest version: its own jar is loaded, and trains. */
-const smoke: TestRun = {
-  version: oldest,
-  mode: 'classic',
-  master: 'local[2]',
-  files: ['test_import.py', '-k', 'defaults or series'],
-};
+const smoke = runOf(oldest, 'classic', 'local[2]', ['test_import.py', '-k', 'defaults or series']);
 
 const words = process.argv.slice(2).filter((word) => word !== 'all');
 const nameOf = ({ version, mode, master, files, java }: TestRun) =>
@@ -224,34 +196,19 @@ function requireTools(): void {
 
 /** The versions of Java from `least` on that are installed, each once. */
 function javas(least: number): { readonly version: number; readonly home: string }[] {
-  const folder = '/usr/lib/jvm';
   const homes = [
     ...[process.env.JAVA_HOME_21_X64, process.env.JAVA_HOME_25_X64].filter((home) => home !== undefined),
-    ...(namesIn(folder) ?? []).map((name) => join(folder, name)),
+    ...globSync('/usr/lib/jvm/*'),
   ];
   const found = new Map(
     homes.flatMap((home) => {
-      const version = Number(/^JAVA_VERSION="(\d+)/m.exec(textOf(join(home, 'release')) ?? '')?.[1]);
+      const release = join(home, 'release');
+      const text = existsSync(release) ? readFileSync(release, 'utf8') : '';
+      const version = Number(/^JAVA_VERSION="(\d+)/m.exec(text)?.[1]);
       return version >= least ? [[version, home] as const] : [];
     }),
   );
   return Array.from(found, ([version, home]) => ({ version, home }));
-}
-
-function namesIn(folder: string): string[] | undefined {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return undefined;
-  }
-}
-
-function textOf(file: string): string | undefined {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch {
-    return undefined;
-  }
 }
 
 function pythonOf(version: string): string {

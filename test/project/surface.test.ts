@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { expect, it } from 'vitest';
 import * as library from '../../index.ts';
-import { surfaces } from '../../scripts/count/surfaces.ts';
+import { surfaces } from './surfaces.ts';
 
 const root = resolve(import.meta.dirname, '../..');
 
@@ -63,7 +63,7 @@ it('classes that are made with options name them', () => {
   }
 });
 
-it('exports, flags, routes and parameters are the recorded ones; node scripts/count/surfaces.ts records them', async () => {
+it('exports, flags, routes and parameters are the recorded ones; node test/project/surfaces.ts records them', async () => {
   for (const [name, text] of Object.entries(await surfaces())) {
     expect(text, name).toBe(readFileSync(join(root, `test/golden/surfaces/${name}.txt`), 'utf8'));
   }

@@ -3,13 +3,13 @@
  * encoding that DuckDB offers, and a few shapes of files in the wild. Run it again only to add files; tests
  * compare our reading of the files with DuckDB's.
  *
- *     node scripts/write-golden-parquet.ts
+ *     node test/golden/write-parquet.ts
  */
 import { DuckDBInstance } from '@duckdb/node-api';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 
-const folder = join(import.meta.dirname, '../test/golden/parquet');
+const folder = join(import.meta.dirname, 'parquet');
 const codecs = ['uncompressed', 'snappy', 'gzip', 'zstd', 'brotli', 'lz4_raw'];
 /** Rows of two row groups, of which DuckDB's smallest have 2,048. */
 const rows = 2500;

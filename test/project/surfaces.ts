@@ -1,6 +1,6 @@
 /**
  * Everything that a user can name, one line each: exports with their members, flags, HTTP routes with their
- * fields, and the parameters of Spark and Python. `node scripts/count/surfaces.ts` writes them to
+ * fields, and the parameters of Spark and Python. `node test/project/surfaces.ts` writes them to
  * test/golden/surfaces/. test/project/surface.test.ts compares: a difference is a change for users.
  */
 import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
