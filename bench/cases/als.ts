@@ -20,16 +20,7 @@ const als: Case = {
   rounds: 1,
   *rows(given) {
     const folder = generated('movielens20m', given);
-    const fixed = [
-      '--reg-param',
-      '0.05',
-      '--max-iter',
-      '4',
-      '--workers',
-      given.options.workers,
-      '--seed',
-      '1',
-    ];
+    const fixed = `--reg-param 0.05 --max-iter 4 --workers ${given.options.workers} --seed 1`.split(' ');
     for (const setting of settings) {
       const data = [join(folder, 'train'), '--test', join(folder, 'test')];
       const flags = [...data, ...fixed, '--device', 'cpu', '--solver', ...setting.split(' ')];

@@ -141,10 +141,8 @@ export class HalfIterations {
     const two = await this.#solve('users', setting, timed);
     [factors.x, factors.nextX] = [factors.nextX, factors.x];
     const end = performance.now();
-    const bad = [
-      ...(one.badRow < 0 ? [] : [`row ${one.badRow} of items`]),
-      ...(two.badRow < 0 ? [] : [`row ${two.badRow} of users`]),
-    ];
+    const rows = { items: one.badRow, users: two.badRow };
+    const bad = Object.entries(rows).flatMap(([side, row]) => (row < 0 ? [] : [`row ${row} of ${side}`]));
     return {
       wall: end - begin,
       sides: { items: middle - begin, users: end - middle },
@@ -197,9 +195,8 @@ export class HalfIterations {
   }
 
   async #shifts(block: DeviceBlock, lambda: number): Promise<GPUBuffer> {
-    const known =
-      this.#shiftsOf.get(block) ??
-      (await this.gpu.bufferOf(new Float32Array(block.rows).fill(lambda), 'shifts'));
+    const shifts = new Float32Array(block.rows).fill(lambda);
+    const known = this.#shiftsOf.get(block) ?? (await this.gpu.bufferOf(shifts, 'shifts'));
     this.#shiftsOf.set(block, known);
     return known;
   }
