@@ -21,7 +21,7 @@ import { type SplitRows, whileWanted } from './split-rows.ts';
 /** The chunk of the thread's previous task. Its contents were copied, so its memory can be reused. */
 let lastChunk: WeakRef<RatingChunk> | undefined;
 
-/** See `read-ratings` of ReadingTasks. */
+/** See `read-ratings` of KernelTasks. */
 export async function readRatingsTask(scope: TaskScope): Promise<OutcomeOf<KernelTasks['read-ratings']>> {
   return whileWanted(scope, (rows) => gather(scope, rows));
 }

@@ -12,7 +12,7 @@ import type { ReadRowsParams, ReadRowsValues } from '../../operators/tasks/readi
 import type { KernelTasks, OutcomeOf } from '../../operators/tasks/tasks.ts';
 import { type SplitRows, whileWanted } from './split-rows.ts';
 
-/** See `read-rows` of ReadingTasks. */
+/** See `read-rows` of KernelTasks. */
 export async function readRowsTask(scope: TaskScope): Promise<OutcomeOf<KernelTasks['read-rows']>> {
   return whileWanted(scope, async (source) => {
     const params = scope.params as ReadRowsParams;

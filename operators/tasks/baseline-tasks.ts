@@ -8,14 +8,12 @@
  * columns at a time; after all blocks the matrix is -P. Until then only its elements on and below the
  * diagonal count.
  */
-import type { PartitionRef } from '../../engine/partition.ts';
-import type { How } from '../../engine/run/step.ts';
-import type { None, Rows } from './task-types.ts';
+import { type Rows, type TaskTable, type } from './task-types.ts';
 
 /** A block of adjacent rows and columns of a square matrix: the first, and their number. */
 export type SweptBlock = { readonly first: number; readonly count: number };
 
-export interface BaselineTasks {
+export const baselineTasks = {
   /**
    * For each item of [from, to) the `count` most similar other items by the cosine of their sets of users,
    * n_ij / (√(n_i n_j) + shrink). Ties are ordered by item. Inputs: `byUser` and its transpose `byItem`
@@ -24,42 +22,34 @@ export interface BaselineTasks {
    * 0xffffffff.
    */
   'similar-items': {
-    inputs: { byUser: PartitionRef; byItem: PartitionRef };
-    outputs: { similar: PartitionRef };
-    params: Rows & { readonly count: number; readonly shrink: number };
-    values: None;
-  };
+    reads: ['byUser', 'byItem'],
+    writes: ['similar'],
+    params: type<Rows & { readonly count: number; readonly shrink: number }>(),
+  },
 
   /** Rows [from, to) of G, on and below the diagonal. Inputs as for `similar-items`. Output: `matrix`. */
   'count-pairs-of-items': {
-    inputs: { byUser: PartitionRef; byItem: PartitionRef };
-    outputs: { matrix: PartitionRef };
-    params: Rows & { readonly lambda: number };
-    values: None;
-  };
+    reads: ['byUser', 'byItem'],
+    writes: ['matrix'],
+    params: type<Rows & { readonly lambda: number }>(),
+  },
 
   /**
    * Prepares the sweep of a block: copies the block's columns of all rows to `panels` (8 rows of the matrix
    * interleaved in each row of `panels`, so ⌈n / 8⌉ x 8 count), and the inverse of the block itself to
    * `inverse` (count x count).
    */
-  'begin-sweep': {
-    inputs: { matrix: PartitionRef };
-    outputs: { panels: PartitionRef; inverse: PartitionRef };
-    params: SweptBlock;
-    values: None;
-  };
+  'begin-sweep': { reads: ['matrix'], writes: ['panels', 'inverse'], params: type<SweptBlock>() },
 
   /** Sweeps the rows [from, to) of `matrix`, in place; `from` is a multiple of 8. */
   'sweep-rows': {
-    inputs: { panels: PartitionRef; inverse: PartitionRef };
-    outputs: { matrix: PartitionRef };
-    params: Rows & SweptBlock;
-    values: None;
-  };
+    reads: ['panels', 'inverse'],
+    alone: ['matrix'],
+    params: type<Rows & SweptBlock>(),
+  },
 
   /** Copies the elements below the diagonal to the rows [from, to) above it, in place. */
-  'mirror-rows': { inputs: None; outputs: { matrix: PartitionRef }; params: Rows; values: None };
+  'mirror-rows': { alone: ['matrix'], params: type<Rows>() },
 
   /**
    * Ranks all items for the users [from, to) by the sum of weights from the items in their `history`. The
@@ -73,18 +63,8 @@ export interface BaselineTasks {
    *     unlisted Float64[ks * items]: the probability that none of the lists has it
    */
   'rank-by-items': {
-    inputs: { history: PartitionRef; listed: PartitionRef; weights?: PartitionRef; matrix?: PartitionRef };
-    outputs: { ranked: PartitionRef };
-    params: Rows & { readonly items: number; readonly ks: readonly number[] };
-    values: None;
-  };
-}
-
-export const baselineContracts = {
-  'similar-items': { byUser: 'read', byItem: 'read', similar: 'write' },
-  'count-pairs-of-items': { byUser: 'read', byItem: 'read', matrix: 'write' },
-  'begin-sweep': { matrix: 'read', panels: 'write', inverse: 'write' },
-  'sweep-rows': { panels: 'read', inverse: 'read', matrix: 'alone' },
-  'mirror-rows': { matrix: 'alone' },
-  'rank-by-items': { history: 'read', listed: 'read', weights: 'read', matrix: 'read', ranked: 'write' },
-} as const satisfies { readonly [K in keyof BaselineTasks]: Readonly<Record<string, How>> };
+    reads: ['history', 'listed', 'weights?', 'matrix?'],
+    writes: ['ranked'],
+    params: type<Rows & { readonly items: number; readonly ks: readonly number[] }>(),
+  },
+} as const satisfies TaskTable;

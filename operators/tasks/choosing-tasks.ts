@@ -2,9 +2,7 @@
  * Tasks that choose a device's kernels, time them and start to compile them. Together with tasks.ts they are
  * the contract between operators and devices.
  */
-import type { PartitionRef } from '../../engine/partition.ts';
-import type { How } from '../../engine/run/step.ts';
-import type { ExactSolver, None } from './task-types.ts';
+import { type ExactSolver, type TaskTable, type } from './task-types.ts';
 
 /**
  * The properties of a half-iteration (solving all rows of one side) on which the choice of a kernel variant
@@ -80,12 +78,12 @@ export type KernelTuning = {
   readonly note?: string;
 };
 
-export interface ChoosingTasks {
+export const choosingTasks = {
   /**
    * Chooses among the variants of `update`, on devices that have several. Throws UsageError for a requested
    * variant that cannot run.
    */
-  'choose-update': { inputs: None; outputs: None; params: UpdateProblem; values: KernelChoice };
+  'choose-update': { params: type<UpdateProblem>(), values: type<KernelChoice>() },
 
   /**
    * Times the variants of `update` on rows of a block, so that `choose-update` takes the fastest for similar
@@ -93,44 +91,37 @@ export interface ChoosingTasks {
    * measures every variant that may be the fastest, however long it takes.
    */
   'tune-update': {
-    inputs: { block: PartitionRef };
-    outputs: None;
-    params: UpdateProblem & { readonly how: 'where-it-pays' | 'thorough' };
-    values: { tuning: KernelTuning | null };
-  };
+    reads: ['block'],
+    params: type<UpdateProblem & { readonly how: 'where-it-pays' | 'thorough' }>(),
+    values: type<{ tuning: KernelTuning | null }>(),
+  },
 
   /**
    * Starts compiling the shaders of `top-n` with bounds, or of `rank-listed` with or without exclusions,
    * while the inputs of such tasks are being sent to the GPU.
    */
   'compile-search': {
-    inputs: None;
-    outputs: None;
-    params: { readonly search: 'top-n' | 'rank-listed'; readonly excluding: boolean };
-    values: None;
-  };
+    params: type<{ readonly search: 'top-n' | 'rank-listed'; readonly excluding: boolean }>(),
+  },
 
   /**
    * Starts compiling the kernels of these variants of `update` (with `implicit`, of `update-implicit`), and
    * of the tasks that measure its loss, while ratings are still being read.
    */
   'compile-update': {
-    inputs: None;
-    outputs: None;
-    params: Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases' | 'implicit'> & {
-      readonly variants: readonly string[];
-    };
-    values: None;
-  };
+    params: type<
+      Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases' | 'implicit'> & {
+        readonly variants: readonly string[];
+      }
+    >(),
+  },
 
   /**
    * Starts compiling the kernels of an epoch of SGD on one GPU, and of the tasks that measure its loss, while
    * ratings are still being sorted.
    */
   'compile-sgd': {
-    inputs: None;
-    outputs: None;
-    params: {
+    params: type<{
       readonly rank: number;
       readonly biases: boolean;
       readonly adaptive: boolean;
@@ -145,16 +136,6 @@ export interface ChoosingTasks {
             readonly arithmetic: 'f32' | 'f16';
           }
         | { readonly kernel: 'sgd-waves'; readonly lanes: number };
-    };
-    values: None;
-  };
-}
-
-/** The use of every input and output: see How. */
-export const choosingContracts = {
-  'choose-update': {},
-  'tune-update': { block: 'read' },
-  'compile-search': {},
-  'compile-update': {},
-  'compile-sgd': {},
-} as const satisfies { readonly [K in keyof ChoosingTasks]: Readonly<Record<string, How>> };
+    }>(),
+  },
+} as const satisfies TaskTable;

@@ -3,14 +3,12 @@
  *
  * Further partition layouts
  *
- *     row-bands   the band of each row (see DataTasks): `placeOf` Uint32[rows] has the band in the high bits
+ *     row-bands   the band of each row (see dataTasks): `placeOf` Uint32[rows] has the band in the high bits
  *                 and the row's number within the band in the low `rowBits` bits; `firstRow` Int32[bands + 1]
  *     row-parts   the part of each row: `partOf` Uint16[rows], or Uint32 for more than 2^16 parts; `firstRow`
  *                 Int32[parts + 1]
  */
-import type { PartitionRef } from '../../engine/partition.ts';
-import type { How } from '../../engine/run/step.ts';
-import type { None, Numbered, Rows } from './task-types.ts';
+import { type Rows, type TaskTable, type } from './task-types.ts';
 
 /**
  * The treatment of several ratings of one (user, item) pair. `keep` keeps all and orders them by value, so
@@ -37,7 +35,7 @@ type Keyed = { readonly columnBits: number };
  * So sorting takes no memory in addition to the block. Both steps are cut into groups that write to separate
  * places, which are computed from counts before anything is written.
  */
-export interface DataTasks {
+export const dataTasks = {
   /**
    * Counts the ratings of each band, separately for each of some groups of chunks. `groups`: the number of
    * chunks in each group. Inputs: `bands`; for chunk i `codes.i` (ids as numbers) and, if these are numbers
@@ -45,11 +43,10 @@ export interface DataTasks {
    * `counts` (`counts` Int32[groups x bands]).
    */
   'count-pairs': {
-    inputs: { bands: PartitionRef } & Numbered<'codes' | 'rowMap'>;
-    outputs: { counts: PartitionRef };
-    params: FromPairs & Counting & { readonly groups: readonly number[] };
-    values: None;
-  };
+    reads: ['bands', 'codes.*', 'rowMap.*'],
+    writes: ['counts'],
+    params: type<FromPairs & Counting & { readonly groups: readonly number[] }>(),
+  },
 
   /**
    * Writes the ratings of one group of chunks to their bands. Inputs as for count-pairs, and `columnMap.i`,
@@ -59,13 +56,10 @@ export interface DataTasks {
    * `rowData` (`ratings` Float32, `timestamps` Float64, by row number), also already allocated.
    */
   'scatter-pairs': {
-    inputs: { bands: PartitionRef; cursors: PartitionRef } & Numbered<
-      'codes' | 'rowMap' | 'columnMap' | 'values'
-    >;
-    outputs: { block: PartitionRef; rowData?: PartitionRef };
-    params: FromPairs & Keyed & { readonly chunks: number; readonly firstRow?: number };
-    values: None;
-  };
+    reads: ['bands', 'codes.*', 'rowMap.*', 'columnMap.*', 'values.*', 'cursors'],
+    alone: ['block', 'rowData?'],
+    params: type<FromPairs & Keyed & { readonly chunks: number; readonly firstRow?: number }>(),
+  },
 
   /**
    * Like count-pairs and scatter-pairs, to transpose a block: these tasks read rows of `block`, and its
@@ -74,17 +68,15 @@ export interface DataTasks {
    * group.
    */
   'count-columns': {
-    inputs: { bands: PartitionRef; block: PartitionRef };
-    outputs: { counts: PartitionRef };
-    params: Counting & { readonly starts: readonly number[] };
-    values: None;
-  };
+    reads: ['bands', 'block'],
+    writes: ['counts'],
+    params: type<Counting & { readonly starts: readonly number[] }>(),
+  },
   'scatter-columns': {
-    inputs: { bands: PartitionRef; block: PartitionRef; cursors: PartitionRef };
-    outputs: { transposed: PartitionRef };
-    params: Rows & Keyed & { readonly rowBits: number };
-    values: None;
-  };
+    reads: ['bands', 'block', 'cursors'],
+    alone: ['transposed'],
+    params: type<Rows & Keyed & { readonly rowBits: number }>(),
+  },
 
   /**
    * Sorts each of the bands [from, to) in place. Input: `bands`. Output, already allocated and filled by the
@@ -96,11 +88,11 @@ export interface DataTasks {
    * (-1 if there is none).
    */
   'sort-bands': {
-    inputs: { bands: PartitionRef };
-    outputs: { block: PartitionRef };
-    params: Rows & Keyed & { readonly order: 'kept' | 'by-column' | 'by-value' };
-    values: { extra: number; row: number; column: number };
-  };
+    reads: ['bands'],
+    alone: ['block'],
+    params: type<Rows & Keyed & { readonly order: 'kept' | 'by-column' | 'by-value' }>(),
+    values: type<{ extra: number; row: number; column: number }>(),
+  },
 
   /**
    * Divides the ratings of some chunks among parts, which are ranges of rows; within a part, rows are
@@ -109,34 +101,29 @@ export interface DataTasks {
    * `partCodes.p`, with row numbers (as `users`) and positions of columns, and `partValues.p`.
    */
   'split-pairs': {
-    inputs: { parts: PartitionRef } & Numbered<'codes' | 'rowMap' | 'columnMap' | 'values'>;
-    outputs: Numbered<'partCodes' | 'partValues'>;
-    params: { readonly by: 'users' | 'items'; readonly chunks: number };
-    values: SplitRatings;
-  };
+    reads: ['parts', 'codes.*', 'rowMap.*', 'columnMap.*', 'values.*'],
+    writes: ['partCodes.*', 'partValues.*'],
+    params: type<{ readonly by: 'users' | 'items'; readonly chunks: number }>(),
+    values: type<SplitRatings>(),
+  },
 
   /**
    * Like split-pairs, for the rows [from, to) of a sorted block, whose row 0 has the position `firstRow`.
    * Here the parts are ranges of the block's columns, numbered from the first of each part.
    */
   'split-block': {
-    inputs: { parts: PartitionRef; block: PartitionRef };
-    outputs: Numbered<'partCodes' | 'partValues'>;
-    params: Rows & { readonly firstRow: number };
-    values: SplitRatings;
-  };
+    reads: ['parts', 'block'],
+    writes: ['partCodes.*', 'partValues.*'],
+    params: type<Rows & { readonly firstRow: number }>(),
+    values: type<SplitRatings>(),
+  },
 
   /**
    * Finds repeated pairs: ratings of the same column in a row of a block whose indices ascend. Outputs:
    * `lengths` (`lengths` Int32[to - from]: the rows' lengths after merging duplicates), `repeated` (`columns`
    * Uint32: columns of the ratings that repeat a pair).
    */
-  'find-duplicates': {
-    inputs: { block: PartitionRef };
-    outputs: { lengths: PartitionRef; repeated: PartitionRef };
-    params: Rows;
-    values: None;
-  };
+  'find-duplicates': { reads: ['block'], writes: ['lengths', 'repeated'], params: type<Rows>() },
 
   /**
    * Writes the rows [from, to) with their duplicates combined by `policy`. Inputs: `block`; for `last`, whose
@@ -145,11 +132,10 @@ export interface DataTasks {
    * allocated with its offsets.
    */
   'combine-duplicates': {
-    inputs: { block: PartitionRef; rowData?: PartitionRef };
-    outputs: { combined: PartitionRef };
-    params: Rows & { readonly policy: Exclude<DuplicatePolicy, 'error' | 'keep'> };
-    values: None;
-  };
+    reads: ['block', 'rowData?'],
+    alone: ['combined'],
+    params: type<Rows & { readonly policy: Exclude<DuplicatePolicy, 'error' | 'keep'> }>(),
+  },
 
   /**
    * Sums the ratings of the rows [from, to) of a block in order, in float64. Output, already allocated:
@@ -158,10 +144,10 @@ export interface DataTasks {
    * and `squares` = Σ (r - mean)².
    */
   'sum-ratings': {
-    inputs: { block: PartitionRef };
-    outputs: { rowSums: PartitionRef };
-    params: Rows;
-    values: {
+    reads: ['block'],
+    alone: ['rowSums'],
+    params: type<Rows>(),
+    values: type<{
       sum: number;
       least: number;
       most: number;
@@ -169,8 +155,8 @@ export interface DataTasks {
       count: number;
       mean: number;
       squares: number;
-    };
-  };
+    }>(),
+  },
 
   /**
    * Damped means of the rows [from, to): the sum of a row's ratings, each minus `mean` and the column's mean,
@@ -178,11 +164,10 @@ export interface DataTasks {
    * Output, already allocated: `rowMeans` (`values` Float32[rows]).
    */
   'damped-means': {
-    inputs: { block: PartitionRef; columnMeans: PartitionRef };
-    outputs: { rowMeans: PartitionRef };
-    params: Rows & { readonly mean: number; readonly damping: number };
-    values: None;
-  };
+    reads: ['block', 'columnMeans'],
+    writes: ['rowMeans'],
+    params: type<Rows & { readonly mean: number; readonly damping: number }>(),
+  },
 
   /**
    * Sums the ratings of each column in the rows [from, to), in float64, in order. With the input `rowMeans`
@@ -190,33 +175,30 @@ export interface DataTasks {
    * Float64[columns], `counts` Int32[columns]).
    */
   'sum-columns': {
-    inputs: { block: PartitionRef; rowMeans?: PartitionRef };
-    outputs: { sums: PartitionRef };
-    params: Rows & { readonly columns: number; readonly mean?: number };
-    values: None;
-  };
+    reads: ['block', 'rowMeans?'],
+    writes: ['sums'],
+    params: type<Rows & { readonly columns: number; readonly mean?: number }>(),
+  },
 
   /**
    * Sums the ratings number `from` to `to` - 1 of a block, in order, in float64; or with `apart`, the squares
    * of their differences to it. Values: `sum`.
    */
   'sum-values': {
-    inputs: { block: PartitionRef };
-    outputs: None;
-    params: Rows & { readonly apart?: number };
-    values: { sum: number };
-  };
+    reads: ['block'],
+    params: type<Rows & { readonly apart?: number }>(),
+    values: type<{ sum: number }>(),
+  },
 
   /**
    * Scales the ratings of the rows [from, to): (r - center) / deviation, as float32. Output, in place:
    * `block`. Values: `squares` = Σ of their squares, in float64.
    */
   standardize: {
-    inputs: None;
-    outputs: { block: PartitionRef };
-    params: Rows & { readonly center: number; readonly deviation: number };
-    values: { squares: number };
-  };
+    alone: ['block'],
+    params: type<Rows & { readonly center: number; readonly deviation: number }>(),
+    values: type<{ squares: number }>(),
+  },
 
   /**
    * Divides the ratings of the rows [from, to), whose columns ascend, among blocks of column ranges: `part.c`
@@ -225,44 +207,8 @@ export interface DataTasks {
    * `part.0`, `part.1`, ...
    */
   'place-columns': {
-    inputs: { block: PartitionRef };
-    outputs: Numbered<'part'>;
-    params: Rows & { readonly columnStarts: readonly number[]; readonly local: boolean };
-    values: None;
-  };
-}
-
-export const dataContracts = {
-  'count-pairs': { bands: 'read', 'codes.*': 'read', 'rowMap.*': 'read', counts: 'write' },
-  'scatter-pairs': {
-    bands: 'read',
-    'codes.*': 'read',
-    'rowMap.*': 'read',
-    'columnMap.*': 'read',
-    'values.*': 'read',
-    cursors: 'read',
-    block: 'alone',
-    rowData: 'alone',
+    reads: ['block'],
+    alone: ['part.*'],
+    params: type<Rows & { readonly columnStarts: readonly number[]; readonly local: boolean }>(),
   },
-  'count-columns': { bands: 'read', block: 'read', counts: 'write' },
-  'scatter-columns': { bands: 'read', block: 'read', cursors: 'read', transposed: 'alone' },
-  'split-pairs': {
-    parts: 'read',
-    'codes.*': 'read',
-    'rowMap.*': 'read',
-    'columnMap.*': 'read',
-    'values.*': 'read',
-    'partCodes.*': 'write',
-    'partValues.*': 'write',
-  },
-  'split-block': { parts: 'read', block: 'read', 'partCodes.*': 'write', 'partValues.*': 'write' },
-  'sort-bands': { bands: 'read', block: 'alone' },
-  'find-duplicates': { block: 'read', lengths: 'write', repeated: 'write' },
-  'combine-duplicates': { block: 'read', rowData: 'read', combined: 'alone' },
-  'sum-ratings': { block: 'read', rowSums: 'alone' },
-  'damped-means': { block: 'read', columnMeans: 'read', rowMeans: 'write' },
-  'sum-columns': { block: 'read', rowMeans: 'read', sums: 'write' },
-  'sum-values': { block: 'read' },
-  standardize: { block: 'alone' },
-  'place-columns': { block: 'read', 'part.*': 'alone' },
-} as const satisfies { readonly [K in keyof DataTasks]: Readonly<Record<string, How>> };
+} as const satisfies TaskTable;

@@ -14,10 +14,15 @@
  * λ is added once, when the row is solved. With the weights of implicit data A is Σ w θ_v θ_vᵀ and b is Σ t
  * θ_v (see implicit-tasks.ts); G and the shifts are added when the row is solved.
  */
-import type { PartitionRef } from '../../engine/partition.ts';
-import type { How } from '../../engine/run/step.ts';
 import type { ImplicitWeights } from './implicit-tasks.ts';
-import type { None, RowRegularization, Rows, SolvedValues, SolverChoice } from './task-types.ts';
+import {
+  type RowRegularization,
+  type Rows,
+  type SolvedValues,
+  type SolverChoice,
+  type TaskTable,
+  type,
+} from './task-types.ts';
 
 /** For each of these fields of a row of equations, its first column. `s` and `t` exist only with biases. */
 export interface EquationLayout {
@@ -49,24 +54,25 @@ type VariantChoice = {
   readonly ratingScale?: number;
 };
 
-export interface EquationTasks {
+export const equationTasks = {
   /**
    * Adds the ratings of the rows [from, to) of a block to the rows' equations. A column index of the block is
    * a row of `fixed`. Row 0 of `equations` belongs to the row `rowStart` (default 0) of the block. Biases and
    * `mean` as in `update`: the equations have s and t if `fixedBias` is given.
    */
   'normal-equations': {
-    inputs: { block: PartitionRef; fixed: PartitionRef; fixedBias?: PartitionRef };
-    outputs: { equations: PartitionRef };
-    params: Rows &
-      VariantChoice & {
-        readonly rank: number;
-        readonly rowStart?: number;
-        readonly mean?: number;
-        readonly implicit?: ImplicitWeights;
-      };
-    values: None;
-  };
+    reads: ['block', 'fixed', 'fixedBias?'],
+    alone: ['equations'],
+    params: type<
+      Rows &
+        VariantChoice & {
+          readonly rank: number;
+          readonly rowStart?: number;
+          readonly mean?: number;
+          readonly implicit?: ImplicitWeights;
+        }
+    >(),
+  },
 
   /**
    * Solves the rows [from, to) of `factors` from their equations as `update` does: by Cholesky, by CG on A,
@@ -75,26 +81,23 @@ export interface EquationTasks {
    * of the other matrices. Rows without ratings become zero. Values as of `update`.
    */
   'solve-equations': {
-    inputs: { equations: PartitionRef; previous: PartitionRef; gram?: PartitionRef; shifts?: PartitionRef };
-    outputs: { factors: PartitionRef; bias?: PartitionRef };
-    params: Rows &
-      SolverChoice &
-      RowRegularization &
-      VariantChoice & {
-        readonly rank: number;
-        readonly rowStart?: number;
-        readonly measured?: boolean;
-      };
-    values: SolvedValues;
-  };
+    reads: ['equations', 'previous', 'gram?', 'shifts?'],
+    writes: ['factors', 'bias?'],
+    params: type<
+      Rows &
+        SolverChoice &
+        RowRegularization &
+        VariantChoice & {
+          readonly rank: number;
+          readonly rowStart?: number;
+          readonly measured?: boolean;
+        }
+    >(),
+    values: type<SolvedValues>(),
+  },
 
   /** sum += addend in the rows [from, to) of two matrices of one shape. */
-  'add-rows': {
-    inputs: { addend: PartitionRef };
-    outputs: { sum: PartitionRef };
-    params: Rows;
-    values: None;
-  };
+  'add-rows': { reads: ['addend'], alone: ['sum'], params: type<Rows>() },
 
   /**
    * Copies all rows of a part into a matrix with the rows of all parts, or a part's biases into the biases of
@@ -102,35 +105,14 @@ export interface EquationTasks {
    * they are for other devices (see Wire).
    */
   'place-rows': {
-    inputs: { rows: PartitionRef };
-    outputs: { whole: PartitionRef };
-    params: { readonly rowFrom: number; readonly rounded?: boolean };
-    values: None;
-  };
+    reads: ['rows'],
+    alone: ['whole'],
+    params: type<{ readonly rowFrom: number; readonly rounded?: boolean }>(),
+  },
 
   /**
    * Copies row i of `rows` to the row positions[i] of `whole`, which is allocated already, and skips rows
    * whose position is UNKNOWN_KEY. `positions`: layout row-positions, `positions` Uint32[rows]. For a CPU.
    */
-  'scatter-rows': {
-    inputs: { rows: PartitionRef; positions: PartitionRef };
-    outputs: { whole: PartitionRef };
-    params: None;
-    values: None;
-  };
-}
-
-export const equationContracts = {
-  'normal-equations': { block: 'read', fixed: 'read', fixedBias: 'read', equations: 'alone' },
-  'solve-equations': {
-    equations: 'read',
-    previous: 'read',
-    gram: 'read',
-    shifts: 'read',
-    factors: 'write',
-    bias: 'write',
-  },
-  'add-rows': { addend: 'read', sum: 'alone' },
-  'place-rows': { rows: 'read', whole: 'alone' },
-  'scatter-rows': { rows: 'read', positions: 'read', whole: 'alone' },
-} as const satisfies { readonly [K in keyof EquationTasks]: Readonly<Record<string, How>> };
+  'scatter-rows': { reads: ['rows', 'positions'], alone: ['whole'] },
+} as const satisfies TaskTable;

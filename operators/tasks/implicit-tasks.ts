@@ -9,9 +9,7 @@
  * each row's equations.
  */
 import type { ValueWeight } from '../../engine/numbers/value-index.ts';
-import type { PartitionRef } from '../../engine/partition.ts';
-import type { How } from '../../engine/run/step.ts';
-import type { None, Rows, SolvedValues, SolverChoice } from './task-types.ts';
+import { type Rows, type SolvedValues, type SolverChoice, type TaskTable, type } from './task-types.ts';
 
 /** The weights of ratings. */
 export type ImplicitWeights = {
@@ -20,50 +18,45 @@ export type ImplicitWeights = {
   readonly base: number;
 };
 
-export interface ImplicitTasks {
+export const implicitTasks = {
   /**
    * Computes the rows [from, to) of G and, by symmetry, the same columns. `from` and `to` are multiples of 8,
    * or the end of G. Output: `gram`, a matrix with at least `stride` rows.
    */
   gram: {
-    inputs: { factors: PartitionRef };
-    outputs: { gram: PartitionRef };
-    params: Rows & { readonly rank: number; readonly weight: number };
-    values: None;
-  };
+    reads: ['factors'],
+    writes: ['gram'],
+    params: type<Rows & { readonly rank: number; readonly weight: number }>(),
+  },
 
   /**
    * Solves the rows [from, to) by the equations at the head of this file, with the solvers, outputs and
    * values of `update`. Further inputs: `gram`, `shifts` (row-shifts). Rows without ratings become zero.
    */
   'update-implicit': {
-    inputs: {
-      block: PartitionRef;
-      fixed: PartitionRef;
-      previous: PartitionRef;
-      gram: PartitionRef;
-      shifts: PartitionRef;
-    };
-    outputs: { factors: PartitionRef };
-    params: SolverChoice &
-      Rows &
-      ImplicitWeights & {
-        readonly rank: number;
-        /** See `update`. */
-        readonly measured?: boolean;
-        /**
-         * For new ratings of known rows: adds (G + shift_u I) x for the x of `previous` to b, and keeps rows
-         * without ratings unchanged. So new ratings move a row away from x only as far as G and the shift
-         * allow. A GPU does not support it.
-         */
-        readonly anchored?: boolean;
-        /** The device's choice among its kernels (see `choose-update`); absent on a CPU, which has one. */
-        readonly variant?: string;
-        readonly precision?: 'f32' | 'f16' | 'int8';
-        readonly ratingScale?: number;
-      };
-    values: SolvedValues;
-  };
+    reads: ['block', 'fixed', 'previous', 'gram', 'shifts'],
+    writes: ['factors'],
+    params: type<
+      SolverChoice &
+        Rows &
+        ImplicitWeights & {
+          readonly rank: number;
+          /** See `update`. */
+          readonly measured?: boolean;
+          /**
+           * For new ratings of known rows: adds (G + shift_u I) x for the x of `previous` to b, and keeps rows
+           * without ratings unchanged. So new ratings move a row away from x only as far as G and the shift
+           * allow. A GPU does not support it.
+           */
+          readonly anchored?: boolean;
+          /** The device's choice among its kernels (see `choose-update`); absent on a CPU, which has one. */
+          readonly variant?: string;
+          readonly precision?: 'f32' | 'f16' | 'int8';
+          readonly ratingScale?: number;
+        }
+    >(),
+    values: type<SolvedValues>(),
+  },
 
   /**
    * The loss of the observed pairs that the Gram matrices do not contain: Σ w (p - s)² + base p (1 - 2 s)
@@ -71,11 +64,10 @@ export interface ImplicitTasks {
    * in float64 in row order.
    */
   'implicit-error': {
-    inputs: { block: PartitionRef; rowFactors: PartitionRef; columnFactors: PartitionRef };
-    outputs: None;
-    params: Rows & ImplicitWeights & { readonly rank: number };
-    values: { sum: number };
-  };
+    reads: ['block', 'rowFactors', 'columnFactors'],
+    params: type<Rows & ImplicitWeights & { readonly rank: number }>(),
+    values: type<{ sum: number }>(),
+  },
 
   /**
    * Counts the ratings of the rows [from, to) by sign. Output, already allocated: `positive` (`counts`
@@ -83,22 +75,21 @@ export interface ImplicitTasks {
    * and equal to 0, and the `sum` of those above 0, in float64 in order.
    */
   'count-positive': {
-    inputs: { block: PartitionRef };
-    outputs: { positive: PartitionRef };
-    params: Rows;
-    values: { readonly negative: number; readonly zero: number; readonly sum: number };
-  };
+    reads: ['block'],
+    alone: ['positive'],
+    params: type<Rows>(),
+    values: type<{ readonly negative: number; readonly zero: number; readonly sum: number }>(),
+  },
 
   /**
    * Counts the distinct ratings of the rows [from, to), compared by their bits. Values: `distinct`, each
    * rating with the number of its occurrences; null if there are more than ValueCounts holds.
    */
   'count-values': {
-    inputs: { block: PartitionRef };
-    outputs: None;
-    params: Rows;
-    values: { readonly distinct: readonly (readonly [value: number, count: number])[] | null };
-  };
+    reads: ['block'],
+    params: type<Rows>(),
+    values: type<{ readonly distinct: readonly (readonly [value: number, count: number])[] | null }>(),
+  },
 
   /**
    * Sums, for each of the rows [from, to), the sizes of the weights of its ratings, or for `weight` null the
@@ -107,11 +98,11 @@ export interface ImplicitTasks {
    * Values: smallest and largest |r|.
    */
   'sum-weights': {
-    inputs: { block: PartitionRef; itemCounts: PartitionRef };
-    outputs: { rowSums: PartitionRef };
-    params: Rows & { readonly weight: ValueWeight | null };
-    values: { readonly least: number; readonly most: number };
-  };
+    reads: ['block', 'itemCounts'],
+    alone: ['rowSums'],
+    params: type<Rows & { readonly weight: ValueWeight | null }>(),
+    values: type<{ readonly least: number; readonly most: number }>(),
+  },
 
   /**
    * Weights of the ratings of the rows [from, to). Inputs: `block`, `itemCounts` (`counts` Int32: number of
@@ -119,26 +110,8 @@ export interface ImplicitTasks {
    * `weights` (`values` Float32, one for each rating), which may be the memory of the ratings.
    */
   'weigh-ratings': {
-    inputs: { block: PartitionRef; itemCounts: PartitionRef };
-    outputs: { weights: PartitionRef };
-    params: Rows & ValueWeight & { readonly rows: 'users' | 'items' };
-    values: None;
-  };
-}
-
-export const implicitContracts = {
-  gram: { factors: 'read', gram: 'write' },
-  'update-implicit': {
-    block: 'read',
-    fixed: 'read',
-    previous: 'read',
-    gram: 'read',
-    shifts: 'read',
-    factors: 'write',
+    reads: ['block', 'itemCounts'],
+    alone: ['weights'],
+    params: type<Rows & ValueWeight & { readonly rows: 'users' | 'items' }>(),
   },
-  'implicit-error': { block: 'read', rowFactors: 'read', columnFactors: 'read' },
-  'count-positive': { block: 'read', positive: 'alone' },
-  'count-values': { block: 'read' },
-  'sum-weights': { block: 'read', itemCounts: 'read', rowSums: 'alone' },
-  'weigh-ratings': { block: 'read', itemCounts: 'read', weights: 'alone' },
-} as const satisfies { readonly [K in keyof ImplicitTasks]: Readonly<Record<string, How>> };
+} as const satisfies TaskTable;

@@ -3,7 +3,7 @@
  * operators and devices.
  */
 import type { PartitionRef } from '../../engine/partition.ts';
-import type { None } from './task-types.ts';
+import { type TaskTable, type } from './task-types.ts';
 
 /** Vectors θ_v in host memory: rows of `width` numbers, of which the first `rank` are used. */
 export type VectorShape = {
@@ -69,7 +69,10 @@ export type ListSearch = VectorShape & {
   readonly wholeLists: number;
 };
 
-export interface ListTasks {
+const matrices = ['centerRows', 'radii', 'coarse', 'columnGuide', 'signs'] as const;
+const searched = [...matrices, 'starts', 'vectors', 'mask?'] as const;
+
+export const listTasks = {
   /**
    * The nearest center of each vector of a range, by Σ w_k² (θ_k - c_k)², ties by lower list. Inputs:
    * `vectors`; `centers`, a matrix of [w c, -‖w c‖² / 2]; `weights` (`values` Float32[rank]: w); `rows`
@@ -77,11 +80,10 @@ export interface ListTasks {
    * list of each.
    */
   'assign-lists': {
-    inputs: { vectors: PartitionRef; centers: PartitionRef; weights: PartitionRef; rows?: PartitionRef };
-    outputs: { lists: PartitionRef };
-    params: VectorShape & { readonly from: number; readonly to: number };
-    values: None;
-  };
+    reads: ['vectors', 'centers', 'weights', 'rows?'],
+    writes: ['lists'],
+    params: type<VectorShape & { readonly from: number; readonly to: number }>(),
+  },
 
   /**
    * The mean of the vectors of each list of a range, summed in float64 in the order of `members` (`values`
@@ -89,49 +91,38 @@ export interface ListTasks {
    * Float32[lists * rank], in host memory); an empty list keeps its numbers.
    */
   'average-lists': {
-    inputs: { vectors: PartitionRef; members: PartitionRef; offsets: PartitionRef };
-    outputs: { means: PartitionRef };
-    params: VectorShape & { readonly from: number; readonly to: number };
-    values: None;
-  };
+    reads: ['vectors', 'members', 'offsets'],
+    writes: ['means'],
+    params: type<VectorShape & { readonly from: number; readonly to: number }>(),
+  },
 
   /** Writes the lists of a range to ListParts. Values: `longest` = the largest ‖θ_v‖. */
   'encode-lists': {
-    inputs: {
-      vectors: PartitionRef;
-      members: PartitionRef;
-      offsets: PartitionRef;
-      starts: PartitionRef;
-      means: PartitionRef;
-    };
-    outputs: { codes: PartitionRef; guide: PartitionRef };
-    params: VectorShape & { readonly from: number; readonly to: number };
-    values: { readonly longest: number; readonly differs: readonly number[] };
-  };
+    reads: ['vectors', 'members', 'offsets', 'starts', 'means'],
+    writes: ['codes', 'guide'],
+    params: type<VectorShape & { readonly from: number; readonly to: number }>(),
+    values: type<{ readonly longest: number; readonly differs: readonly number[] }>(),
+  },
 
   /** Copies lists to matrices that are allocated. */
   'load-lists': {
-    inputs: ListParts;
-    outputs: ListMatrices;
-    params: None;
-    values: None;
-  };
+    reads: ['centers', 'starts', 'codes', 'guide'],
+    writes: matrices,
+  },
 
   /** Numbers of the first `probes` lists, in the order in which a search for the query probes them. */
   'rank-lists': {
-    inputs: SearchedLists;
-    outputs: None;
-    params: ListSearch & { readonly query: readonly number[] };
-    values: { readonly lists: readonly number[] };
-  };
+    reads: searched,
+    params: type<ListSearch & { readonly query: readonly number[] }>(),
+    values: type<{ readonly lists: readonly number[] }>(),
+  },
 
   /** The columns, ascending, of which a search for the query would compute the exact scores. */
   'list-candidates': {
-    inputs: SearchedLists;
-    outputs: None;
-    params: ListSearch & { readonly query: readonly number[]; readonly left: readonly number[] };
-    values: { readonly columns: readonly number[] };
-  };
+    reads: searched,
+    params: type<ListSearch & { readonly query: readonly number[]; readonly left: readonly number[] }>(),
+    values: type<{ readonly columns: readonly number[] }>(),
+  },
 
   /**
    * For each of `searches` the n items with the highest xᵀθ_v among the probed lists, best first, equal
@@ -139,69 +130,28 @@ export interface ListTasks {
    * `search`. `left` and `allowed` as there; `allowed` items are compared without the lists.
    */
   'search-lists': {
-    inputs: SearchedLists;
-    outputs: None;
-    params: ListSearch & {
-      readonly searches: readonly {
-        readonly query: readonly number[];
-        readonly left: readonly number[];
-        readonly allowed?: readonly number[];
-      }[];
-    };
-    values: {
+    reads: searched,
+    params: type<
+      ListSearch & {
+        readonly searches: readonly {
+          readonly query: readonly number[];
+          readonly left: readonly number[];
+          readonly allowed?: readonly number[];
+        }[];
+      }
+    >(),
+    values: type<{
       readonly found: readonly { readonly items: readonly number[]; readonly scores: readonly number[] }[];
-    };
-  };
+    }>(),
+  },
 
   /**
    * The same for the rows [from, to) of `queries` (layout vectors, of `rank` numbers). `exclude`: a block of
    * pairs that are left out. Output `top`: layout top-n.
    */
   'top-n-in-lists': {
-    inputs: SearchedLists & { readonly queries: PartitionRef; readonly exclude?: PartitionRef };
-    outputs: { top: PartitionRef };
-    params: ListSearch & { readonly from: number; readonly to: number };
-    values: None;
-  };
-}
-
-const searched = {
-  centerRows: 'read',
-  radii: 'read',
-  coarse: 'read',
-  columnGuide: 'read',
-  signs: 'read',
-  starts: 'read',
-  vectors: 'read',
-  mask: 'read',
-} as const;
-
-/** The use of every input and output: see How. */
-export const listContracts = {
-  'assign-lists': { vectors: 'read', centers: 'read', weights: 'read', rows: 'read', lists: 'write' },
-  'average-lists': { vectors: 'read', members: 'read', offsets: 'read', means: 'write' },
-  'encode-lists': {
-    vectors: 'read',
-    members: 'read',
-    offsets: 'read',
-    starts: 'read',
-    means: 'read',
-    codes: 'write',
-    guide: 'write',
+    reads: [...searched, 'queries', 'exclude?'],
+    writes: ['top'],
+    params: type<ListSearch & { readonly from: number; readonly to: number }>(),
   },
-  'load-lists': {
-    centers: 'read',
-    starts: 'read',
-    codes: 'read',
-    guide: 'read',
-    centerRows: 'write',
-    radii: 'write',
-    coarse: 'write',
-    columnGuide: 'write',
-    signs: 'write',
-  },
-  'rank-lists': searched,
-  'list-candidates': searched,
-  'search-lists': searched,
-  'top-n-in-lists': { ...searched, queries: 'read', exclude: 'read', top: 'write' },
-} as const;
+} as const satisfies TaskTable;

@@ -1,11 +1,10 @@
 /** Tasks that read rows and number the ids of ratings: a part of the contract of tasks.ts. */
 import type { KeysSummary } from '../../engine/keys/tables/make-key-table.ts';
-import type { PartitionRef } from '../../engine/partition.ts';
 import type { PortableOperator } from '../../engine/stream/operator.ts';
 import type { SourceSplit, SplitEnd } from '../../engine/stream/split.ts';
 import type { ExchangeParams } from '../exchange/exchange.ts';
 import type { BadRows } from '../ratings/rows/select-ratings.ts';
-import type { None, Numbered, Rows } from './task-types.ts';
+import { type Rows, type TaskTable, type } from './task-types.ts';
 
 /** The kinds of ids in a chunk of rows, by side. */
 export type ChunkSummary = {
@@ -95,7 +94,7 @@ export type NearSide = { readonly least: number; readonly wide: boolean };
  * together: ids of a narrow range in one table of the range, others in hash tables, one for each share of the
  * ids. Finally each chunk gets a map from its codes to positions.
  */
-export interface ReadingTasks {
+export const readingTasks = {
   /**
    * Reads splits of a source into chunks of ratings whose ids have codes (see chunkLimits). Input: `schema`
    * (`bytes`: columns of the splits, as an Arrow stream without rows). Outputs for chunk i: `codes.i`,
@@ -104,11 +103,11 @@ export interface ReadingTasks {
    * allocated (see PairRoom), codes and values are views of the task's part of it.
    */
   'read-ratings': {
-    inputs: { schema: PartitionRef };
-    outputs: Numbered<'codes' | 'values' | 'users' | 'items'> & { readonly room?: PartitionRef };
-    params: ReadParams;
-    values: ReadValues;
-  };
+    reads: ['schema'],
+    writes: ['room?', 'codes.*?', 'values.*?', 'users.*?', 'items.*?'],
+    params: type<ReadParams>(),
+    values: type<ReadValues>(),
+  },
 
   /**
    * Reads splits of a source, or rows of an exchange, and runs operators on them. Inputs: `schema`, as for
@@ -119,11 +118,11 @@ export interface ReadingTasks {
    * for each part in it). Unused outputs are left out.
    */
   'read-rows': {
-    inputs: { schema: PartitionRef; bounds?: PartitionRef } & Numbered<'parts' | 'others'>;
-    outputs: { readonly rows?: PartitionRef } & Numbered<'divided'>;
-    params: ReadRowsParams;
-    values: ReadRowsValues;
-  };
+    reads: ['schema', 'parts.*?', 'others.*?', 'bounds?'],
+    writes: ['rows?', 'divided.*'],
+    params: type<ReadRowsParams>(),
+    values: type<ReadRowsValues>(),
+  },
 
   /**
    * Turns external ids into codes within one chunk of rows (see NumberedKeys). Input: `ids` (layout
@@ -131,22 +130,22 @@ export interface ReadingTasks {
    * Uint32[rows], `items` Uint32[rows]), `users` and `items` (the keys).
    */
   'number-keys': {
-    inputs: { ids: PartitionRef };
-    outputs: { codes: PartitionRef; users: PartitionRef; items: PartitionRef };
-    params: { readonly rows: number };
-    values: ChunkSummary;
-  };
+    reads: ['ids'],
+    writes: ['codes', 'users', 'items'],
+    params: type<{ readonly rows: number }>(),
+    values: type<ChunkSummary>(),
+  },
 
   /**
    * Turns codes of ids with a narrow range (distances from the smallest id) into codes of distinct ids, for
    * one side or both. Output: `recoded`, and the keys of each such side.
    */
   'recode-ids': {
-    inputs: { codes: PartitionRef };
-    outputs: { recoded: PartitionRef; users?: PartitionRef; items?: PartitionRef };
-    params: { readonly users: NearSide | null; readonly items: NearSide | null };
-    values: { readonly users: KeysSummary | null; readonly items: KeysSummary | null };
-  };
+    reads: ['codes'],
+    writes: ['recoded', 'users?', 'items?'],
+    params: type<{ readonly users: NearSide | null; readonly items: NearSide | null }>(),
+    values: type<{ readonly users: KeysSummary | null; readonly items: KeysSummary | null }>(),
+  },
 
   /**
    * Counts ids of a narrow range over all chunks. Inputs: `keys.i`, or `codes.i` if the keys of a chunk have
@@ -154,22 +153,21 @@ export interface ReadingTasks {
    * position of each chunk's code 0 in `counts`.
    */
   'count-ids': {
-    inputs: Numbered<'keys' | 'codes'>;
-    outputs: { counts: PartitionRef };
-    params: Rows & { readonly starts: readonly number[]; readonly side: 'users' | 'items' };
-    values: None;
-  };
+    reads: ['keys.*', 'codes.*'],
+    alone: ['counts'],
+    params: type<Rows & { readonly starts: readonly number[]; readonly side: 'users' | 'items' }>(),
+  },
 
   /**
    * Assigns positions, in ascending order, to the ids that occur at least once. Outputs: `map` (`map` Uint32:
    * the position of an id, at index id - least), `keys` (prefix "key", and `counts`).
    */
   'rank-ids': {
-    inputs: { counts: PartitionRef };
-    outputs: { map: PartitionRef; keys: PartitionRef };
-    params: NearSide;
-    values: { readonly size: number };
-  };
+    reads: ['counts'],
+    writes: ['map', 'keys'],
+    params: type<NearSide>(),
+    values: type<{ readonly size: number }>(),
+  },
 
   /**
    * Collects the distinct ids of all chunks whose hash is in one `share` of `shares`. Inputs: `keys.i`.
@@ -178,11 +176,12 @@ export interface ReadingTasks {
    * shares + share.
    */
   'unite-ids': {
-    inputs: Numbered<'keys'>;
-    outputs: { share: PartitionRef } & Numbered<'map'>;
-    params: { readonly share: number; readonly shares: number; readonly chunks: number };
-    values: { readonly size: number; readonly textBytes: number };
-  };
+    reads: ['keys.*'],
+    writes: ['share'],
+    alone: ['map.*'],
+    params: type<{ readonly share: number; readonly shares: number; readonly chunks: number }>(),
+    values: type<{ readonly size: number; readonly textBytes: number }>(),
+  },
 
   /**
    * Merges the ids of all shares in ascending order. Inputs: `share.i`. Outputs, already allocated: `keys`
@@ -190,11 +189,10 @@ export interface ReadingTasks {
    * handles one of `parts` ranges of ids.
    */
   'merge-ids': {
-    inputs: Numbered<'share'>;
-    outputs: { keys: PartitionRef; places: PartitionRef };
-    params: { readonly shares: number; readonly part: number; readonly parts: number };
-    values: None;
-  };
+    reads: ['share.*'],
+    alone: ['keys', 'places'],
+    params: type<{ readonly shares: number; readonly part: number; readonly parts: number }>(),
+  },
 
   /**
    * Removes the ratings of a chunk whose user or item is unknown, for example from a validation set. Inputs:
@@ -202,55 +200,14 @@ export interface ReadingTasks {
    * UNKNOWN_KEY for none). Outputs: `known` (positions as codes), `ratings`.
    */
   'keep-known': {
-    inputs: { codes: PartitionRef; values: PartitionRef; userMap: PartitionRef; itemMap: PartitionRef };
-    outputs: { known: PartitionRef; ratings: PartitionRef };
-    params: None;
-    values: { readonly rows: number };
-  };
+    reads: ['codes', 'values', 'userMap', 'itemMap'],
+    writes: ['known', 'ratings'],
+    values: type<{ readonly rows: number }>(),
+  },
 
   /**
    * Composes two maps (`map` Uint32), for example from a chunk's codes to positions, and from these to other
    * positions: map[code] = second[first[code]]. Inputs: `first`, `second`. Output: `map`.
    */
-  'compose-maps': {
-    inputs: { first: PartitionRef; second: PartitionRef };
-    outputs: { map: PartitionRef };
-    params: None;
-    values: None;
-  };
-}
-
-/** See `contracts`. */
-export const readingContracts = {
-  'read-ratings': {
-    schema: 'read',
-    room: 'write',
-    'codes.*': 'write',
-    'values.*': 'write',
-    'users.*': 'write',
-    'items.*': 'write',
-  },
-  'read-rows': {
-    schema: 'read',
-    'parts.*': 'read',
-    'others.*': 'read',
-    bounds: 'read',
-    rows: 'write',
-    'divided.*': 'write',
-  },
-  'number-keys': { ids: 'read', codes: 'write', users: 'write', items: 'write' },
-  'recode-ids': { codes: 'read', recoded: 'write', users: 'write', items: 'write' },
-  'count-ids': { 'keys.*': 'read', 'codes.*': 'read', counts: 'alone' },
-  'rank-ids': { counts: 'read', map: 'write', keys: 'write' },
-  'unite-ids': { 'keys.*': 'read', share: 'write', 'map.*': 'alone' },
-  'merge-ids': { 'share.*': 'read', keys: 'alone', places: 'alone' },
-  'keep-known': {
-    codes: 'read',
-    values: 'read',
-    userMap: 'read',
-    itemMap: 'read',
-    known: 'write',
-    ratings: 'write',
-  },
-  'compose-maps': { first: 'read', second: 'read', map: 'write' },
-} as const;
+  'compose-maps': { reads: ['first', 'second'], writes: ['map'] },
+} as const satisfies TaskTable;

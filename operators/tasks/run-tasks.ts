@@ -7,7 +7,6 @@ import { runSteps, type StepResults } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import type { Step } from '../../engine/run/step.ts';
 import type { Task } from '../../engine/task.ts';
-import type { ChoosingTasks } from './choosing-tasks.ts';
 import type { Rows } from './task-types.ts';
 import { contracts, type KernelName, type KernelTasks, type TaskOf, type ValuesOf } from './tasks.ts';
 
@@ -154,7 +153,7 @@ export function valuesOfStage<K extends KernelName>(
   return results.of(stage, kernel) as readonly ValuesOf<K>[];
 }
 
-type Compiling = Extract<keyof ChoosingTasks, `compile-${string}`>;
+type Compiling = KernelName & `compile-${string}`;
 
 /**
  * Makes a device start to compile kernels that later tasks will need. The task has separate metrics: the

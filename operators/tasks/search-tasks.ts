@@ -3,9 +3,8 @@
  * and devices.
  */
 import type { PartitionRef } from '../../engine/partition.ts';
-import { listContracts, type ListTasks } from './list-tasks.ts';
-import type { ImplicitTasks } from './implicit-tasks.ts';
-import type { None, UpdateParams } from './task-types.ts';
+import type { implicitTasks } from './implicit-tasks.ts';
+import { type TasksOf, type UpdateParams, type TaskTable, type } from './task-types.ts';
 
 /**
  * An index for searching the vectors θ_v with the highest product with a query, as matrices of a CPU device.
@@ -31,18 +30,19 @@ export type SearchIndex = {
   readonly center: PartitionRef;
 };
 
-export interface SearchTasks extends ListTasks {
+const index = ['exact', 'coarse', 'guide', 'center'] as const satisfies readonly (keyof SearchIndex)[];
+
+export const searchTasks = {
   /**
    * Fills a search index, whose memory is already allocated. Input: `vectors` (layout vectors: `values`
    * Float32[columns * width]), of which the first `rank` numbers are searched. `normalized`: vectors are
    * divided by their length; zeros stay zeros.
    */
   'prepare-search': {
-    inputs: { vectors: PartitionRef };
-    outputs: SearchIndex;
-    params: { readonly width: number; readonly rank: number; readonly normalized: boolean };
-    values: None;
-  };
+    reads: ['vectors'],
+    writes: index,
+    params: type<{ readonly width: number; readonly rank: number; readonly normalized: boolean }>(),
+  },
 
   /**
    * For each of `searches` the n items with the highest xᵀθ_v for its query x, best first, equal scores by
@@ -52,11 +52,10 @@ export interface SearchTasks extends ListTasks {
    * searched.
    */
   search: {
-    inputs: SearchIndex & Masked;
-    outputs: None;
-    params: { readonly searches: readonly (Searched & { readonly query: readonly number[] })[] };
-    values: { readonly found: readonly FoundItems[] };
-  };
+    reads: [...index, 'mask?'],
+    params: type<{ readonly searches: readonly (Searched & { readonly query: readonly number[] })[] }>(),
+    values: type<{ readonly found: readonly FoundItems[] }>(),
+  },
 
   /**
    * Like `search`, for a row that is solved first: `update` or `update-implicit` computes its x from
@@ -66,19 +65,19 @@ export interface SearchTasks extends ListTasks {
    * false if x is not finite.
    */
   'search-for-row': {
-    inputs: SearchIndex & Masked & { readonly gram?: PartitionRef };
-    outputs: { rows: PartitionRef };
-    params: Searched & {
-      readonly rated: readonly number[];
-      readonly values: readonly number[];
-      readonly solving: RowSolving;
-      readonly shift: number;
-    };
-    values: FoundItems & { readonly solved: boolean };
-  };
-}
-
-type Masked = { readonly mask?: PartitionRef };
+    reads: [...index, 'mask?', 'gram?'],
+    writes: ['rows'],
+    params: type<
+      Searched & {
+        readonly rated: readonly number[];
+        readonly values: readonly number[];
+        readonly solving: RowSolving;
+        readonly shift: number;
+      }
+    >(),
+    values: type<FoundItems & { readonly solved: boolean }>(),
+  },
+} as const satisfies TaskTable;
 
 type Searched = {
   readonly n: number;
@@ -93,16 +92,5 @@ export type RowSolving =
   | { readonly kernel: 'update'; readonly params: Omit<UpdateParams, 'from' | 'to'> }
   | {
       readonly kernel: 'update-implicit';
-      readonly params: Omit<ImplicitTasks['update-implicit']['params'], 'from' | 'to'>;
+      readonly params: Omit<TasksOf<typeof implicitTasks>['update-implicit']['params'], 'from' | 'to'>;
     };
-
-const index = { exact: 'read', coarse: 'read', guide: 'read', center: 'read' } as const;
-const searched = { ...index, mask: 'read' } as const;
-
-/** The use of every input and output: see How. */
-export const searchContracts = {
-  ...listContracts,
-  'prepare-search': { vectors: 'read', exact: 'write', coarse: 'write', guide: 'write', center: 'write' },
-  search: searched,
-  'search-for-row': { ...searched, gram: 'read', rows: 'write' },
-} as const;

@@ -13,9 +13,7 @@
  *   wave-order     `order` Uint32[waves * workers]: the band of columns for each worker in each wave; 0xffffffff: none.
  *   features       with biases a row of factors is [β, 1, x..] and a column [1, γ, θ..]: their product is β + γ + xᵀθ.
  */
-import type { PartitionRef } from '../../engine/partition.ts';
-import type { How } from '../../engine/run/step.ts';
-import type { None, Rows } from './task-types.ts';
+import { type Rows, type TaskTable, type } from './task-types.ts';
 
 /** Parameters of every kernel that takes a step of SGD for each rating. */
 export type SgdStep = {
@@ -28,21 +26,9 @@ export type SgdStep = {
   readonly adaptive: boolean;
 };
 
-type Stepped = {
-  rows: PartitionRef;
-  columns: PartitionRef;
-  rowSums?: PartitionRef;
-  columnSums?: PartitionRef;
-};
-type Sources = {
-  sourceRows: PartitionRef;
-  sourceColumns: PartitionRef;
-  sourceRowSums?: PartitionRef;
-  sourceColumnSums?: PartitionRef;
-};
 type Shuffling = Rows & { readonly buckets: number; readonly seed: number };
 
-export interface SgdTasks {
+export const sgdTasks = {
   /**
    * One step of SGD for each rating r of a block, with the factors p of its row and q of its column
    * (cuMF_SGD, section 2.2). The step of q uses the old p:
@@ -61,23 +47,24 @@ export interface SgdTasks {
    * γ_p = γ / √(1 + G_p), then G_p grows by the mean square of the step's gradient over the features.
    */
   'sgd-block': {
-    inputs: { block: PartitionRef; order?: PartitionRef };
-    outputs: Stepped;
-    params: SgdStep & {
-      readonly rowStart?: number;
-      readonly from?: number;
-      readonly to?: number;
-      readonly batch?: number;
-      /**
-       * On a GPU: the number of threads that process one rating together (a team), the number of teams that
-       * work at the same time, and the precision in which factors are stored during the epoch.
-       */
-      readonly lanes?: number;
-      readonly workers?: number;
-      readonly precision?: 'f32' | 'f16';
-    };
-    values: None;
-  };
+    reads: ['block', 'order?'],
+    alone: ['rows', 'columns', 'rowSums?', 'columnSums?'],
+    params: type<
+      SgdStep & {
+        readonly rowStart?: number;
+        readonly from?: number;
+        readonly to?: number;
+        readonly batch?: number;
+        /**
+         * On a GPU: the number of threads that process one rating together (a team), the number of teams that
+         * work at the same time, and the precision in which factors are stored during the epoch.
+         */
+        readonly lanes?: number;
+        readonly workers?: number;
+        readonly precision?: 'f32' | 'f16';
+      }
+    >(),
+  },
 
   /**
    * One epoch of the steps of sgd-block over all ratings of `block`, for GPUs whose workgroups each have a
@@ -94,20 +81,21 @@ export interface SgdTasks {
    * 10,000ths of their deviation.
    */
   'sgd-tiles': {
-    inputs: { block: PartitionRef } & Sources;
-    outputs: Stepped;
-    params: SgdStep & {
-      readonly tiles: number;
-      readonly lanes: number;
-      readonly threads: number;
-      readonly precision: 'f32' | 'f16';
-      readonly arithmetic: 'f32' | 'f16';
-      readonly level: number;
-      readonly seed: number;
-      readonly epoch: number;
-    };
-    values: None;
-  };
+    reads: ['block', 'sourceRows', 'sourceColumns', 'sourceRowSums?', 'sourceColumnSums?'],
+    writes: ['rows', 'columns', 'rowSums?', 'columnSums?'],
+    params: type<
+      SgdStep & {
+        readonly tiles: number;
+        readonly lanes: number;
+        readonly threads: number;
+        readonly precision: 'f32' | 'f16';
+        readonly arithmetic: 'f32' | 'f16';
+        readonly level: number;
+        readonly seed: number;
+        readonly epoch: number;
+      }
+    >(),
+  },
 
   /**
    * One epoch of wavefront-update (cuMF_SGD, section 3.2.3) without locks. Worker t owns the band of rows
@@ -117,49 +105,46 @@ export interface SgdTasks {
    * result depends only on the inputs. Other inputs and outputs as of sgd-tiles.
    */
   'sgd-waves': {
-    inputs: { block: PartitionRef; order: PartitionRef } & Sources;
-    outputs: Stepped;
-    params: SgdStep & {
-      readonly lanes: number;
-      readonly precision: 'f32' | 'f16';
-      readonly rowStarts: readonly number[];
-      readonly columnStarts: readonly number[];
-    };
-    values: None;
-  };
+    reads: ['block', 'order', 'sourceRows', 'sourceColumns', 'sourceRowSums?', 'sourceColumnSums?'],
+    writes: ['rows', 'columns', 'rowSums?', 'columnSums?'],
+    params: type<
+      SgdStep & {
+        readonly lanes: number;
+        readonly precision: 'f32' | 'f16';
+        readonly rowStarts: readonly number[];
+        readonly columnStarts: readonly number[];
+      }
+    >(),
+  },
 
   /**
    * Draws the order in which an epoch visits the batches of a rating-list, from (`seed`, `stream`), the
    * epoch, and `block` if each block has its own order. Output: `order` (layout batch-order).
    */
   'batch-order': {
-    inputs: None;
-    outputs: { order: PartitionRef };
-    params: {
+    writes: ['order'],
+    params: type<{
       readonly seed: number;
       readonly stream: number;
       readonly epoch: number;
       readonly batches: number;
       readonly block?: number;
-    };
-    values: None;
-  };
+    }>(),
+  },
 
   /**
    * Draws the order of an epoch of sgd-waves, for a grid of `workers` x `columnBands` blocks. Output: `order`
    * (layout wave-order).
    */
   'wave-order': {
-    inputs: None;
-    outputs: { order: PartitionRef };
-    params: {
+    writes: ['order'],
+    params: type<{
       readonly seed: number;
       readonly epoch: number;
       readonly workers: number;
       readonly columnBands: number;
-    };
-    values: None;
-  };
+    }>(),
+  },
 
   /**
    * Shuffles ratings in two steps whose memory accesses stay within the caches. First, each group of
@@ -170,13 +155,8 @@ export interface SgdTasks {
    * `deal-ratings`: the groups [from, to). Input `block`; output `list`, already allocated.
    * `shuffle-ratings`: the buckets [from, to). Output `list`, in place.
    */
-  'deal-ratings': {
-    inputs: { block: PartitionRef };
-    outputs: { list: PartitionRef };
-    params: Shuffling;
-    values: None;
-  };
-  'shuffle-ratings': { inputs: None; outputs: { list: PartitionRef }; params: Shuffling; values: None };
+  'deal-ratings': { reads: ['block'], alone: ['list'], params: type<Shuffling>() },
+  'shuffle-ratings': { alone: ['list'], params: type<Shuffling>() },
 
   /**
    * Applies the regularization that does not depend on a row's number of ratings: shrinks the rows [from, to)
@@ -190,64 +170,20 @@ export interface SgdTasks {
    * G).
    */
   'shrink-rows': {
-    inputs: { sums?: PartitionRef };
-    outputs: { factors: PartitionRef };
-    params: Rows & {
-      readonly rate: number;
-      readonly offset: number;
-      readonly damping: number;
-      readonly own?: number;
-      readonly one?: number;
-      readonly adaptive: boolean;
-    };
-    values: None;
-  };
+    reads: ['sums?'],
+    alone: ['factors'],
+    params: type<
+      Rows & {
+        readonly rate: number;
+        readonly offset: number;
+        readonly damping: number;
+        readonly own?: number;
+        readonly one?: number;
+        readonly adaptive: boolean;
+      }
+    >(),
+  },
 
   /** Copies the rows [from, to) of a matrix. Input `source`, output `target` of the same shape. */
-  'copy-rows': {
-    inputs: { source: PartitionRef };
-    outputs: { target: PartitionRef };
-    params: Rows;
-    values: None;
-  };
-}
-
-export const sgdContracts = {
-  'sgd-block': {
-    block: 'read',
-    order: 'read',
-    rows: 'alone',
-    columns: 'alone',
-    rowSums: 'alone',
-    columnSums: 'alone',
-  },
-  'sgd-tiles': {
-    block: 'read',
-    sourceRows: 'read',
-    sourceColumns: 'read',
-    sourceRowSums: 'read',
-    sourceColumnSums: 'read',
-    rows: 'write',
-    columns: 'write',
-    rowSums: 'write',
-    columnSums: 'write',
-  },
-  'sgd-waves': {
-    block: 'read',
-    order: 'read',
-    sourceRows: 'read',
-    sourceColumns: 'read',
-    sourceRowSums: 'read',
-    sourceColumnSums: 'read',
-    rows: 'write',
-    columns: 'write',
-    rowSums: 'write',
-    columnSums: 'write',
-  },
-  'batch-order': { order: 'write' },
-  'wave-order': { order: 'write' },
-  'deal-ratings': { block: 'read', list: 'alone' },
-  'shuffle-ratings': { list: 'alone' },
-  'shrink-rows': { sums: 'read', factors: 'alone' },
-  'copy-rows': { source: 'read', target: 'write' },
-} as const satisfies { readonly [K in keyof SgdTasks]: Readonly<Record<string, How>> };
+  'copy-rows': { reads: ['source'], writes: ['target'], params: type<Rows>() },
+} as const satisfies TaskTable;

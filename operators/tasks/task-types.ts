@@ -1,6 +1,7 @@
 /** Types shared by the descriptions of tasks: see tasks.ts. */
 import type { JsonObject } from '../../engine/json.ts';
 import type { PartitionRef } from '../../engine/partition.ts';
+import type { How, TaskContracts } from '../../engine/run/step.ts';
 
 /** The type of a task: its inputs and outputs by name, its parameters, and the values that it returns. */
 export interface KernelTask {
@@ -13,8 +14,76 @@ export interface KernelTask {
 /** No inputs, no outputs, no parameters, or no values. */
 export type None = Readonly<Record<never, never>>;
 
-/** Partitions named name.0, name.1, ... */
-export type Numbered<Name extends string> = { readonly [name in `${Name}.${number}`]: PartitionRef };
+/** The type of a task's parameters or values, in a TaskTable. */
+export interface Typed<T extends JsonObject> {
+  readonly type?: T;
+}
+
+/** Only for the compiler: says a type where a table has values. */
+export function type<T extends JsonObject>(): Typed<T> {
+  return {};
+}
+
+/**
+ * Tasks by the names of their kernels. Names of inputs and outputs: `name?` may be left out, and `name.*` stands for
+ * name.0, name.1, ...
+ */
+export type TaskTable = Readonly<
+  Record<
+    string,
+    {
+      /** The inputs. */
+      readonly reads?: readonly string[];
+      /** The outputs by their use: see How. */
+      readonly writes?: readonly string[];
+      readonly alone?: readonly string[];
+      readonly params?: Typed<JsonObject>;
+      readonly values?: Typed<JsonObject>;
+    }
+  >
+>;
+
+/** The types of the tasks of a table. */
+export type TasksOf<Table extends TaskTable> = {
+  readonly [K in keyof Table]: {
+    readonly inputs: Refs<NamesOf<Table[K], 'reads'>>;
+    readonly outputs: Refs<NamesOf<Table[K], 'writes'> | NamesOf<Table[K], 'alone'>>;
+    readonly params: TypeOf<Table[K], 'params'>;
+    readonly values: TypeOf<Table[K], 'values'>;
+  };
+};
+
+type NamesOf<Task, Use extends string> = Task extends {
+  readonly [use in Use]: readonly (infer Name extends string)[];
+}
+  ? Name
+  : never;
+
+type TypeOf<Task, Field extends string> = Task extends {
+  readonly [field in Field]: Typed<infer Type extends JsonObject>;
+}
+  ? Type
+  : None;
+
+type Refs<Name extends string> = {
+  readonly [name in Name as name extends `${string}?` | `${string}.*` ? never : name]: PartitionRef;
+} & {
+  readonly [name in Name as name extends `${infer Base}?` ? Base : never]?: PartitionRef;
+} & {
+  readonly [name in Name as name extends `${infer Base}.*` ? `${Base}.${number}` : never]: PartitionRef;
+};
+
+/** The uses of the inputs and outputs of a table's tasks. */
+export function contractsOf(table: TaskTable): TaskContracts {
+  const used = (names: readonly string[] = [], how: How) =>
+    names.map((name) => [name.replace('?', ''), how] as const);
+  return Object.fromEntries(
+    Object.entries(table).map(([kernel, { reads, writes, alone }]) => [
+      kernel,
+      Object.fromEntries([...used(reads, 'read'), ...used(writes, 'write'), ...used(alone, 'alone')]),
+    ]),
+  );
+}
 
 /** The rows [from, to) of a block or of a matrix. */
 export type Rows = { readonly from: number; readonly to: number };

@@ -20,19 +20,29 @@
  *                  ends in 0xffffffff / NaN.
  *   places         `values` Uint32[k]: ranks from 0.
  */
-import type { Partition, PartitionRef } from '../../engine/partition.ts';
-import type { How } from '../../engine/run/step.ts';
+import type { Partition } from '../../engine/partition.ts';
 import type { TaskOutcome } from '../../engine/task.ts';
-import { baselineContracts, type BaselineTasks } from './baseline-tasks.ts';
-import { choosingContracts, type ChoosingTasks } from './choosing-tasks.ts';
-import { dataContracts, type DataTasks } from './data-tasks.ts';
-import { equationContracts, type EquationTasks } from './equation-tasks.ts';
-import { implicitContracts, type ImplicitTasks } from './implicit-tasks.ts';
-import { searchContracts, type SearchTasks } from './search-tasks.ts';
-import { readingContracts, type ReadingTasks } from './reading-tasks.ts';
-import { sgdContracts, type SgdTasks } from './sgd-tasks.ts';
-import { vectorContracts, type VectorTasks } from './vector-tasks.ts';
-import type { KernelTask, None, Rows, BiasSums, SolvedValues, UpdateParams } from './task-types.ts';
+import { baselineTasks } from './baseline-tasks.ts';
+import { choosingTasks } from './choosing-tasks.ts';
+import { dataTasks } from './data-tasks.ts';
+import { equationTasks } from './equation-tasks.ts';
+import { implicitTasks } from './implicit-tasks.ts';
+import { listTasks } from './list-tasks.ts';
+import { readingTasks } from './reading-tasks.ts';
+import { type RowSolving, searchTasks } from './search-tasks.ts';
+import { sgdTasks } from './sgd-tasks.ts';
+import { vectorTasks } from './vector-tasks.ts';
+import {
+  type BiasSums,
+  contractsOf,
+  type KernelTask,
+  type Rows,
+  type SolvedValues,
+  type TasksOf,
+  type TaskTable,
+  type,
+  type UpdateParams,
+} from './task-types.ts';
 
 export type { KernelChoice, KernelTuning, UpdateProblem } from './choosing-tasks.ts';
 export type { ImplicitWeights } from './implicit-tasks.ts';
@@ -40,43 +50,24 @@ export type { DuplicatePolicy } from './data-tasks.ts';
 export type { ListSearch, VectorShape } from './list-tasks.ts';
 export type { SgdStep } from './sgd-tasks.ts';
 
-/** Tasks that read a block row by row. */
-type RowsKernel = 'update' | 'update-implicit' | 'normal-equations';
-
 /** A task that will read all rows of a block, without its inputs. `columns`: number of rows of θ. */
-export type RowsTask = {
-  [K in RowsKernel]: {
-    readonly kernel: K;
-    readonly params: Omit<KernelTasks[K]['params'], 'from' | 'to'>;
-    readonly biases: boolean;
-    readonly columns: number;
-  };
-}[RowsKernel];
+export type RowsTask = { readonly biases: boolean; readonly columns: number } & (
+  | RowSolving
+  | {
+      readonly kernel: 'normal-equations';
+      readonly params: Omit<TasksOf<typeof equationTasks>['normal-equations']['params'], 'from' | 'to'>;
+    }
+);
 
 /** Every kernel. The other files *-tasks.ts of this folder have the tasks of one subject each. */
-export interface KernelTasks
-  extends
-    BaselineTasks,
-    ChoosingTasks,
-    DataTasks,
-    EquationTasks,
-    ImplicitTasks,
-    ReadingTasks,
-    SearchTasks,
-    SgdTasks,
-    VectorTasks {
+const tasks = {
   /**
    * Copies a partition of any layout to a device with its own memory (a CPU device has no such task). For a
    * block of ratings, `rows` is a later task that reads it: the lists of rows for its kernels are made too,
    * and for normal-equations compiling starts. `transposeOf`: a block that is the transpose of the data; a
    * device that has it copies the values from it.
    */
-  upload: {
-    inputs: { data: PartitionRef; transposeOf?: PartitionRef };
-    outputs: None;
-    params: { readonly rows?: RowsTask };
-    values: None;
-  };
+  upload: { reads: ['data', 'transposeOf?'], params: type<{ readonly rows?: RowsTask }>() },
 
   /**
    * Solves the rows [from, to) of a block of ratings, the work of ALS in one task. For each row u it forms
@@ -98,11 +89,11 @@ export interface KernelTasks
    * features above 0 of `previous`. A row without a minimum is bad. Biases are not restricted.
    */
   update: {
-    inputs: { block: PartitionRef; fixed: PartitionRef; previous: PartitionRef; fixedBias?: PartitionRef };
-    outputs: { factors: PartitionRef; bias?: PartitionRef };
-    params: UpdateParams;
-    values: SolvedValues;
-  };
+    reads: ['block', 'fixed', 'previous', 'fixedBias?'],
+    writes: ['factors', 'bias?'],
+    params: type<UpdateParams>(),
+    values: type<SolvedValues>(),
+  },
 
   /**
    * The errors of predictions over the ratings of the rows [from, to). Values: `squared` = Σ (r_uv -
@@ -111,17 +102,10 @@ export interface KernelTasks
    * x_uᵀθ_v).
    */
   'squared-error': {
-    inputs: {
-      block: PartitionRef;
-      rowFactors: PartitionRef;
-      columnFactors: PartitionRef;
-      rowBias?: PartitionRef;
-      columnBias?: PartitionRef;
-    };
-    outputs: None;
-    params: Rows & { readonly rank: number; readonly mean?: number };
-    values: { squared: number; absolute: number; count: number };
-  };
+    reads: ['block', 'rowFactors', 'columnFactors', 'rowBias?', 'columnBias?'],
+    params: type<Rows & { readonly rank: number; readonly mean?: number }>(),
+    values: type<{ squared: number; absolute: number; count: number }>(),
+  },
 
   /**
    * Squared norms of the rows [from, to) that have ratings, for the penalty of the loss. In float64:
@@ -133,32 +117,26 @@ export interface KernelTasks
    *   β_u
    */
   'weighted-norm': {
-    inputs: {
-      block?: PartitionRef;
-      shifts?: PartitionRef;
-      factors: PartitionRef;
-      bias?: PartitionRef;
-      totals?: PartitionRef;
-    };
-    outputs: None;
-    params: Rows & {
-      readonly rank: number;
-      readonly exponent?: number;
-      readonly plainWeights?: readonly [number, number, number];
-    };
-    values: { sum: number; plain: number } & Partial<BiasSums>;
-  };
+    reads: ['block?', 'shifts?', 'factors', 'bias?', 'totals?'],
+    params: type<
+      Rows & {
+        readonly rank: number;
+        readonly exponent?: number;
+        readonly plainWeights?: readonly [number, number, number];
+      }
+    >(),
+    values: type<{ sum: number; plain: number } & Partial<BiasSums>>(),
+  },
 
   /**
    * x_uᵀθ_v for each pair. Inputs: `pairs`, and `rowFactors`, `columnFactors`: matrices, or on a CPU both as
    * host memory (layout factor-rows, `values` Float32[rows x rank]). Output: `predictions`.
    */
   predict: {
-    inputs: { pairs: PartitionRef; rowFactors: PartitionRef; columnFactors: PartitionRef };
-    outputs: { predictions: PartitionRef };
-    params: { readonly rank: number };
-    values: None;
-  };
+    reads: ['pairs', 'rowFactors', 'columnFactors'],
+    writes: ['predictions'],
+    params: type<{ readonly rank: number }>(),
+  },
 
   /**
    * The n best columns of each row in [from, to) by x_uᵀθ_v, ties by lower item. Output: `top` (rows to -
@@ -173,17 +151,10 @@ export interface KernelTasks
    *   be among the best
    */
   'top-n': {
-    inputs: {
-      rowFactors: PartitionRef;
-      columnFactors: PartitionRef;
-      exclude?: PartitionRef;
-      bounds?: PartitionRef;
-      order?: PartitionRef;
-    };
-    outputs: { top: PartitionRef };
-    params: Rows & { readonly rank: number; readonly n: number; readonly rowStart?: number };
-    values: None;
-  };
+    reads: ['rowFactors', 'columnFactors', 'exclude?', 'bounds?', 'order?'],
+    writes: ['top'],
+    params: type<Rows & { readonly rank: number; readonly n: number; readonly rowStart?: number }>(),
+  },
 
   /**
    * The rank of each listed column of the rows [from, to) among all columns by x_uᵀθ_v: the number of columns
@@ -197,16 +168,10 @@ export interface KernelTasks
    * (default: none) may be any number of at least `depth`, with any ties, so that a kernel can stop counting.
    */
   'rank-listed': {
-    inputs: {
-      rowFactors: PartitionRef;
-      columnFactors: PartitionRef;
-      listed: PartitionRef;
-      exclude?: PartitionRef;
-    };
-    outputs: { places: PartitionRef };
-    params: Rows & { readonly rank: number; readonly depth?: number };
-    values: None;
-  };
+    reads: ['rowFactors', 'columnFactors', 'listed', 'exclude?'],
+    writes: ['places'],
+    params: type<Rows & { readonly rank: number; readonly depth?: number }>(),
+  },
 
   /**
    * Draws the initial factors of the rows [from, to): Gaussian rows of norm 1 from a counter-based generator
@@ -216,20 +181,37 @@ export interface KernelTasks
    * `first` is the column of the first factor (default 0), and `oneAt` an earlier column that becomes 1.
    */
   initialize: {
-    inputs: { keys: PartitionRef };
-    outputs: { factors: PartitionRef };
-    params: Rows & {
-      readonly rank: number;
-      readonly seed: number;
-      readonly nonnegative?: boolean;
-      readonly norm?: number;
-      readonly shift?: number;
-      readonly first?: number;
-      readonly oneAt?: number;
-    };
-    values: None;
-  };
-}
+    reads: ['keys'],
+    writes: ['factors'],
+    params: type<
+      Rows & {
+        readonly rank: number;
+        readonly seed: number;
+        readonly nonnegative?: boolean;
+        readonly norm?: number;
+        readonly shift?: number;
+        readonly first?: number;
+        readonly oneAt?: number;
+      }
+    >(),
+  },
+
+  ...baselineTasks,
+  ...choosingTasks,
+  ...dataTasks,
+  ...equationTasks,
+  ...implicitTasks,
+  ...listTasks,
+  ...readingTasks,
+  ...searchTasks,
+  ...sgdTasks,
+  ...vectorTasks,
+} as const satisfies TaskTable;
+
+export interface KernelTasks extends TasksOf<typeof tasks> {}
+
+/** For every kernel, the use of each input and output: see How. */
+export const contracts = contractsOf(tasks);
 
 export type KernelName = keyof KernelTasks;
 export type ParamsOf<K extends KernelName> = KernelTasks[K]['params'];
@@ -247,56 +229,3 @@ export interface TaskOf<K extends KernelName> {
 export type OutcomeOf<T extends KernelTask> = Omit<TaskOutcome, 'values' | 'partitions'> & {
   readonly partitions?: { readonly [name in keyof T['outputs']]: Partition };
 } & (keyof T['values'] extends never ? { readonly values?: undefined } : { readonly values: T['values'] });
-
-type Uses<Name> = Name extends `${infer Base}.${number}` ? `${Base}.*` : Name & string;
-
-/** For every kernel, the use of each input and output: see How. */
-export const contracts: {
-  readonly [K in KernelName]: {
-    readonly [name in Uses<keyof (KernelTasks[K]['inputs'] & KernelTasks[K]['outputs'])>]: How;
-  };
-} = {
-  upload: { data: 'read', transposeOf: 'read' },
-  update: {
-    block: 'read',
-    fixed: 'read',
-    previous: 'read',
-    fixedBias: 'read',
-    factors: 'write',
-    bias: 'write',
-  },
-  'squared-error': {
-    block: 'read',
-    rowFactors: 'read',
-    columnFactors: 'read',
-    rowBias: 'read',
-    columnBias: 'read',
-  },
-  'weighted-norm': { block: 'read', shifts: 'read', factors: 'read', bias: 'read', totals: 'read' },
-  predict: { pairs: 'read', rowFactors: 'read', columnFactors: 'read', predictions: 'write' },
-  'top-n': {
-    rowFactors: 'read',
-    columnFactors: 'read',
-    exclude: 'read',
-    bounds: 'read',
-    order: 'read',
-    top: 'write',
-  },
-  'rank-listed': {
-    rowFactors: 'read',
-    columnFactors: 'read',
-    listed: 'read',
-    exclude: 'read',
-    places: 'write',
-  },
-  initialize: { keys: 'read', factors: 'write' },
-  ...baselineContracts,
-  ...choosingContracts,
-  ...dataContracts,
-  ...equationContracts,
-  ...implicitContracts,
-  ...readingContracts,
-  ...searchContracts,
-  ...sgdContracts,
-  ...vectorContracts,
-};

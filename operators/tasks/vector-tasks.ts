@@ -17,10 +17,8 @@
  * With the weights of implicit data r is Σ (t - w θ_vᵀx) θ_v (see implicit-tasks.ts); G and the shifts are
  * used by the tasks that take steps.
  */
-import type { PartitionRef } from '../../engine/partition.ts';
-import type { How } from '../../engine/run/step.ts';
 import type { ImplicitWeights } from './implicit-tasks.ts';
-import type { None, RowRegularization, Rows } from './task-types.ts';
+import { type RowRegularization, type Rows, type TaskTable, type } from './task-types.ts';
 
 /** For each of these fields of a row of gradients, its first column. `s` exists only with biases. */
 export interface GradientLayout {
@@ -52,30 +50,28 @@ export function gradientColumns(rank: number, biases: boolean): number {
  */
 type StepParams = Rows & RowRegularization & { readonly rank: number };
 
-type Shifted = { readonly gram?: PartitionRef; readonly shifts?: PartitionRef };
-
-export interface VectorTasks {
+export const vectorTasks = {
   /**
    * Adds the sums r, n, t, along and s over the ratings of the rows [from, to) of a block to the gradients of
    * these rows. x is the row of `previous`. Biases and `mean` as in `update`.
    */
   'add-residuals': {
-    inputs: { block: PartitionRef; fixed: PartitionRef; previous: PartitionRef; fixedBias?: PartitionRef };
-    outputs: { gradients: PartitionRef };
-    params: Rows & { readonly rank: number; readonly mean?: number; readonly implicit?: ImplicitWeights };
-    values: None;
-  };
+    reads: ['block', 'fixed', 'previous', 'fixedBias?'],
+    alone: ['gradients'],
+    params: type<
+      Rows & { readonly rank: number; readonly mean?: number; readonly implicit?: ImplicitWeights }
+    >(),
+  },
 
   /**
    * Multiplies directions d by A without forming it: products_u += Σ (θ_vᵀd_u) θ_v over the ratings of the
    * rows [from, to) of a block. For implicit data each term is multiplied by the rating's weight w.
    */
   'add-products': {
-    inputs: { block: PartitionRef; fixed: PartitionRef; direction: PartitionRef };
-    outputs: { products: PartitionRef };
-    params: Rows & { readonly rank: number; readonly implicit?: ImplicitWeights };
-    values: None;
-  };
+    reads: ['block', 'fixed', 'direction'],
+    alone: ['products'],
+    params: type<Rows & { readonly rank: number; readonly implicit?: ImplicitWeights }>(),
+  },
 
   /**
    * The same sums as `add-residuals` over the same ratings, but computed from the rows' equations (layout:
@@ -83,19 +79,17 @@ export interface VectorTasks {
    * of `previous`.
    */
   'equation-residuals': {
-    inputs: { equations: PartitionRef; previous: PartitionRef };
-    outputs: { gradients: PartitionRef };
-    params: Rows & { readonly rank: number };
-    values: None;
-  };
+    reads: ['equations', 'previous'],
+    alone: ['gradients'],
+    params: type<Rows & { readonly rank: number }>(),
+  },
 
   /** Multiplies directions by formed equations: products_u += A_u d_u for the rows [from, to). */
   'equation-products': {
-    inputs: { equations: PartitionRef; direction: PartitionRef };
-    outputs: { products: PartitionRef };
-    params: Rows & { readonly rank: number };
-    values: None;
-  };
+    reads: ['equations', 'direction'],
+    alone: ['products'],
+    params: type<Rows & { readonly rank: number }>(),
+  },
 
   /**
    * Starts conjugate gradients at the x of `previous`, given the sums of `add-residuals` over all ratings.
@@ -103,55 +97,31 @@ export interface VectorTasks {
    * `update`.
    */
   'begin-gradients': {
-    inputs: { previous: PartitionRef } & Shifted;
-    outputs: { gradients: PartitionRef; factors: PartitionRef; direction: PartitionRef };
-    params: StepParams;
-    values: None;
-  };
+    reads: ['previous', 'gram?', 'shifts?'],
+    writes: ['factors', 'direction'],
+    alone: ['gradients'],
+    params: type<StepParams>(),
+  },
 
   /**
    * One step of conjugate gradients for every row, given the products of A and its direction, added over all
    * ratings. A row whose steps have ended gets the direction 0.
    */
   'step-gradients': {
-    inputs: { products: PartitionRef } & Shifted;
-    outputs: { gradients: PartitionRef; factors: PartitionRef; direction: PartitionRef };
-    params: StepParams;
-    values: None;
-  };
+    reads: ['products', 'gram?', 'shifts?'],
+    alone: ['gradients', 'factors', 'direction'],
+    params: type<StepParams>(),
+  },
 
   /**
    * Ends conjugate gradients: rows without ratings become zero, and biases are computed from x. `direction`
    * is not read; a plan lists it so that it is freed after this task. Values: `badRow` as of `update`.
    */
   'end-gradients': {
-    inputs: { gradients: PartitionRef; direction: PartitionRef };
-    outputs: { factors: PartitionRef; bias?: PartitionRef };
-    params: StepParams;
-    values: { badRow: number };
-  };
-}
-
-export const vectorContracts = {
-  'add-residuals': { block: 'read', fixed: 'read', previous: 'read', fixedBias: 'read', gradients: 'alone' },
-  'add-products': { block: 'read', fixed: 'read', direction: 'read', products: 'alone' },
-  'equation-residuals': { equations: 'read', previous: 'read', gradients: 'alone' },
-  'equation-products': { equations: 'read', direction: 'read', products: 'alone' },
-  'begin-gradients': {
-    previous: 'read',
-    gram: 'read',
-    shifts: 'read',
-    gradients: 'alone',
-    factors: 'write',
-    direction: 'write',
+    reads: ['gradients', 'direction'],
+    writes: ['bias?'],
+    alone: ['factors'],
+    params: type<StepParams>(),
+    values: type<{ badRow: number }>(),
   },
-  'step-gradients': {
-    products: 'read',
-    gram: 'read',
-    shifts: 'read',
-    gradients: 'alone',
-    factors: 'alone',
-    direction: 'alone',
-  },
-  'end-gradients': { gradients: 'read', direction: 'read', factors: 'alone', bias: 'write' },
-} as const satisfies { readonly [K in keyof VectorTasks]: Readonly<Record<string, How>> };
+} as const satisfies TaskTable;

@@ -57,7 +57,7 @@ function gather(codes: Uint32Array, [first, second]: readonly Uint32Array[], tar
 
 /**
  * Adds the number of ratings of each band to `counts`. `rows`: the places of their rows, see `row-bands` of
- * DataTasks.
+ * dataTasks.
  */
 export function countByBand(memory: LoadingMemory, rows: Coded, rowBits: number, counts: Int32Array): void {
   const [placesAt, tableAt, countsAt] = memory.layOut(

@@ -4,7 +4,7 @@ import { pagedArray, type Partition, sharedArray } from '../../../engine/partiti
 import type { TaskHandler, ScopeOf } from '../../handler.ts';
 import { numberColumn, TABLE, WINDOW, zeroTable } from './near-keys.ts';
 
-/** See `number-keys` of ReadingTasks. */
+/** See `number-keys` of KernelTasks. */
 export const numberKeys: TaskHandler<'number-keys'> = (scope) => {
   const { rows } = scope.params;
   const { columns } = scope.partition('ids');
@@ -18,7 +18,7 @@ export const numberKeys: TaskHandler<'number-keys'> = (scope) => {
   };
 };
 
-/** See `recode-ids` of ReadingTasks. */
+/** See `recode-ids` of KernelTasks. */
 export const recodeIds: TaskHandler<'recode-ids'> = (scope) => {
   const { rows, columns } = scope.partition('codes');
   const recode = (side: 'users' | 'items') => {
@@ -50,7 +50,7 @@ function codedPairs(users: Uint32Array, items: Uint32Array): Partition {
   return { layout: 'coded-pairs', rows: users.length, columns: { users, items } };
 }
 
-/** See `count-ids` of ReadingTasks. */
+/** See `count-ids` of KernelTasks. */
 export const countIds: TaskHandler<'count-ids'> = (scope) => {
   const { from, to } = scope.params;
   const counts = scope.partition('counts').columns.counts as Int32Array;
@@ -82,7 +82,7 @@ function countAll(scope: ScopeOf<'count-ids'>, first: number, table: Int32Array)
   }
 }
 
-/** See `rank-ids` of ReadingTasks. */
+/** See `rank-ids` of KernelTasks. */
 export const rankIds: TaskHandler<'rank-ids'> = (scope) => {
   const { least, wide } = scope.params;
   const { kernels, scratch } = scope;

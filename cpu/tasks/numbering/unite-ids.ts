@@ -11,7 +11,7 @@ import { makeKeyTable } from '../../../engine/keys/tables/make-key-table.ts';
 import { sharedArray } from '../../../engine/partition.ts';
 import type { TaskHandler } from '../../handler.ts';
 
-/** See `unite-ids` of ReadingTasks. */
+/** See `unite-ids` of KernelTasks. */
 export const uniteIds: TaskHandler<'unite-ids'> = (scope) => {
   const { share, shares, chunks } = scope.params;
   const table = makeKeyTable(keysFromArrays(scope.partition('keys.0').columns, 'key').type);
@@ -62,7 +62,7 @@ function ofShare(hashes: Int32Array, share: number, shares: number): Uint32Array
   return found.subarray(0, count);
 }
 
-/** See `merge-ids` of ReadingTasks. */
+/** See `merge-ids` of KernelTasks. */
 export const mergeIds: TaskHandler<'merge-ids'> = (scope) => {
   const { shares, part, parts } = scope.params;
   const sources = Array.from({ length: shares }, (_, share) => {
@@ -146,7 +146,7 @@ function writer(
   };
 }
 
-/** See `compose-maps` of ReadingTasks. */
+/** See `compose-maps` of KernelTasks. */
 export const composeMaps: TaskHandler<'compose-maps'> = (scope) => {
   const [first, second] = ['first', 'second'].map((name) => scope.partition(name).columns.map as Uint32Array);
   const map = sharedArray(Uint32Array, first.length);
@@ -154,7 +154,7 @@ export const composeMaps: TaskHandler<'compose-maps'> = (scope) => {
   return { rows: map.length, partitions: { map: { layout: 'map', rows: map.length, columns: { map } } } };
 };
 
-/** See `keep-known` of ReadingTasks. */
+/** See `keep-known` of KernelTasks. */
 export const keepKnown: TaskHandler<'keep-known'> = (scope) => {
   const codes = scope.partition('codes').columns as { users: Uint32Array; items: Uint32Array };
   const given = scope.partition('values').columns.values as Float32Array;
