@@ -6,7 +6,7 @@ import type { Place } from '../../engine/plan/place.ts';
 import type { Stage } from '../../engine/plan/stages.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { computeDevices } from '../../engine/run/devices.ts';
-import { type Given, runSteps } from '../../engine/run/run-steps.ts';
+import { type Given, runSteps, freeAt } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { leaveRatings } from '../ratings/parts-in-files.ts';
 import { hostForm, type RatingBlock, type RatingSides } from '../ratings/ratings.ts';
@@ -120,9 +120,7 @@ export function staysAt(
 /** Frees partitions that were uploaded to the first device but that the plan does not use there. */
 export async function freePlaced(refs: readonly PartitionRef[], ctx: ExecutionContext): Promise<void> {
   const [{ info }] = computeDevices(ctx.executor);
-  const steps = new StepList(contracts);
-  steps.free('place-ratings', info.place, refs);
-  await runSteps(steps.steps, ctx);
+  await freeAt(ctx, 'place-ratings', info.place, refs);
 }
 
 /** Names of the blocks of ratings in memory, as devices know them. */

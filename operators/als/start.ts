@@ -35,7 +35,7 @@ export async function drawRows(
     outputs: { factors: run.send('factors', { layout: 'values', rows, columns: { values } }) },
     params: { rank, seed, nonnegative: absolute, ...norm },
   };
-  run.add(task, slices);
+  run.sliced(task, slices);
   await run.end();
   return values;
 }

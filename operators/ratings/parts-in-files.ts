@@ -12,11 +12,11 @@ import { SPILL, HOST, type Place } from '../../engine/plan/place.ts';
 import type { RowRange } from '../../engine/plan/stages.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { hostDevice, deviceAt } from '../../engine/run/devices.ts';
-import { freeAt, giveTo, takeFrom, runSteps, type Given } from '../../engine/run/run-steps.ts';
+import { freeAt, giveTo, takeFrom, runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { blockLimit } from '../planner/sizes.ts';
-import { addSliced, outputsOf, type RangeKernel, valuesOfStage, type WholeTask } from '../tasks/run-tasks.ts';
-import { contracts, type TaskOf, type ValuesOf } from '../tasks/tasks.ts';
+import { outputsOf, type RangeKernel, valuesOfStage, type WholeTask, TaskRun } from '../tasks/run-tasks.ts';
+import { type TaskOf, type ValuesOf } from '../tasks/tasks.ts';
 import {
   blockOf,
   hostForm,
@@ -272,22 +272,10 @@ export async function passOverBlock<K extends RangeKernel>(
   taskOf: TaskOfBlock<K>,
   slices: readonly RowRange[] = balancedRanges(part.block.offsets, taskCount(part.block.ratings)),
 ): Promise<readonly ValuesOf<K>[]> {
-  const { place } = hostDevice(ctx.executor).info;
-  const set = dataSetName('facts');
-  const given: Given[] = [];
-  const task = taskOf(part, (name, data) => {
-    const ref = partitionRef(`${set}/${name}`);
-    given.push([ref, { ...data, reused: true }, place]);
-    return ref;
-  });
-  const steps = new StepList(contracts);
-  addSliced<K>(steps, PASS, place, task, slices);
-  steps.free(
-    PASS,
-    place,
-    given.map(([ref]) => ref),
-  );
-  return valuesOfStage(await runSteps(steps.steps, ctx, { given }), PASS, task.kernel);
+  const run = new TaskRun(ctx, PASS);
+  const task = taskOf(part, (name, data) => run.send(name, { ...data, reused: true }));
+  run.sliced<K>(task, slices);
+  return valuesOfStage(await run.end(), PASS, task.kernel);
 }
 
 /**
@@ -307,34 +295,36 @@ export async function columnSums(
   means: { readonly mean: number; readonly rows: Float32Array } | undefined,
   ctx: ExecutionContext,
 ): Promise<{ readonly sums: Float64Array; readonly counts: Int32Array }> {
-  const { place } = hostDevice(ctx.executor).info;
-  const name = dataSetName('columns');
   const [sums, counts] = [new Float64Array(columns), new Int32Array(columns)];
-  let partition = 0;
   for await (const { from, block } of blocksOf(ratings, ctx)) {
-    const held = partitionRef(`${name}/block`, partition);
-    const rowMeans = partitionRef(`${name}/rowMeans`, partition);
-    const given: [PartitionRef, Partition][] = [[held, { ...hostForm(block), reused: true }]];
-    if (means) {
-      const values = means.rows.subarray(from, from + block.rows);
-      given.push([rowMeans, { layout: 'means', rows: block.rows, columns: { values }, reused: true }]);
-    }
+    const run = new TaskRun(ctx, PASS);
+    const values = means?.rows.subarray(from, from + block.rows);
+    const inputs = {
+      block: run.send('block', { ...hostForm(block), reused: true }),
+      ...(values && {
+        rowMeans: run.send('row-means', {
+          layout: 'means',
+          rows: block.rows,
+          columns: { values },
+          reused: true,
+        }),
+      }),
+    };
     const most = Math.floor(block.ratings / (RATINGS_A_COLUMN * columns));
     const ranges = balancedRanges(block.offsets, Math.max(1, Math.min(SUMMING_TASKS, most)));
     const tasks = ranges.map((range, slice): TaskOf<'sum-columns'> => ({
       kernel: 'sum-columns',
-      inputs: { block: held, ...(means ? { rowMeans } : {}) },
-      outputs: { sums: partitionRef(`${name}/sums.${partition}`, slice) },
+      inputs,
+      outputs: { sums: run.ref('sums', slice) },
       params: { ...range, columns, ...(means ? { mean: means.mean } : {}) },
     }));
-    for (const { columns: found } of await outputsOf(ctx, PASS, place, tasks, given)) {
+    for (const { columns: found } of await outputsOf(run, tasks)) {
       const [more, count] = [found.sums as Float64Array, found.counts as Int32Array];
       for (let column = 0; column < columns; column++) {
         sums[column] += more[column];
         counts[column] += count[column];
       }
     }
-    partition++;
   }
   return { sums, counts };
 }

@@ -9,8 +9,8 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import { computeDevice } from '../../engine/run/devices.ts';
 import { freeAt, giveTo } from '../../engine/run/run-steps.ts';
 import { factorStride } from '../planner/sizes.ts';
-import type { ListMatrices, ListSearch, SearchedLists } from '../tasks/list-tasks.ts';
-import { runTask } from '../tasks/run-tasks.ts';
+import type { ListMatrices, ListParts, ListSearch, SearchedLists } from '../tasks/list-tasks.ts';
+import { runTask, TaskRun } from '../tasks/run-tasks.ts';
 import type { SearchIndex } from '../tasks/search-tasks.ts';
 import type { KernelName, TaskOf } from '../tasks/tasks.ts';
 
@@ -77,16 +77,11 @@ export async function makeIndex(
   const columns = vectors.length / width;
   const ref = refsOf(dataSetName('search'));
   const index = { exact: ref('exact'), coarse: ref('coarse'), guide: ref('guide'), center: ref('center') };
-  const task: TaskOf<'prepare-search'> = {
-    kernel: 'prepare-search',
-    inputs: { vectors: ref('vectors') },
-    outputs: index,
-    params: { width, rank, normalized },
-  };
   const space: Partition = { layout: 'vectors', rows: columns, columns: { values: vectors } };
-  await fillIndex(index, indexShapes(columns, rank), ctx, (allocates) =>
-    runHere(ctx, task, { allocates, given: [[task.inputs.vectors, space]] }),
-  );
+  await fillIndex(index, indexShapes(columns, rank), ctx, (run) => {
+    const inputs = { vectors: run.send('vectors', space) };
+    run.task({ kernel: 'prepare-search', inputs, outputs: index, params: { width, rank, normalized } });
+  });
   return index;
 }
 
@@ -101,15 +96,19 @@ function runHere<K extends KernelName>(
   return runTask<K>(ctx, STAGE, computeDevice(ctx.executor).info.place, task, options);
 }
 
-/** Fills the matrices of an index; if that fails, frees them and the other parts of the index. */
+/** Fills the matrices of an index by the task that `fill` adds; if that fails, frees them and the other parts of the index. */
 async function fillIndex(
   parts: Readonly<Record<string, PartitionRef>>,
   shapes: Readonly<Record<string, MatrixShape>>,
   ctx: ExecutionContext,
-  fill: (allocates: readonly (readonly [PartitionRef, MatrixShape])[]) => Promise<unknown>,
+  fill: (run: TaskRun) => void,
 ): Promise<void> {
+  const run = new TaskRun(ctx, STAGE, computeDevice(ctx.executor).info.place);
+  for (const [part, shape] of Object.entries(shapes))
+    run.steps.allocate(STAGE, run.at, parts[part], { ...shape, contents: 'any' });
+  fill(run);
   try {
-    await fill(Object.entries(shapes).map(([part, shape]) => [parts[part], { ...shape, contents: 'any' }]));
+    await run.end();
   } catch (error) {
     await dropIndex(parts, ctx);
     throw error;
@@ -212,7 +211,6 @@ export async function placeLists(
   const ref = refsOf(dataSetName('lists'));
   const { rank, normalized, longest, margin } = index;
   const [columns, lists] = [index.guide.length / 4, listsOf(index)];
-  const inputs = { centers: ref('centers'), starts: ref('starts'), codes: ref('codes'), guide: ref('guide') };
   const outputs: ListMatrices = {
     centerRows: ref('center-rows'),
     radii: ref('radii'),
@@ -220,16 +218,26 @@ export async function placeLists(
     columnGuide: ref('column-guide'),
     signs: ref('signs'),
   };
-  const parts = { ...outputs, starts: inputs.starts, vectors: ref('vectors') };
-  const task: TaskOf<'load-lists'> = { kernel: 'load-lists', inputs, outputs, params: {} };
-  const part = (name: keyof typeof inputs): readonly [PartitionRef, Partition] => [
-    inputs[name],
-    { layout: 'list-part', rows: index[name].length, columns: { values: index[name] } },
-  ];
-  await fillIndex(parts, shapesOf(columns, lists, rank), ctx, async (allocates) => {
-    const all: Partition = { layout: 'vectors', rows: index.vectors, columns: { values: vectors } };
-    await giveTo(ctx, computeDevice(ctx.executor).info.place, [part('starts'), [parts.vectors, all]]);
-    await runHere(ctx, task, { allocates, given: [part('centers'), part('codes'), part('guide')] });
+  const parts = { ...outputs, starts: ref('starts'), vectors: ref('vectors') };
+  const part = (name: keyof ListParts): Partition => ({
+    layout: 'list-part',
+    rows: index[name].length,
+    columns: { values: index[name] },
+  });
+  const all: Partition = { layout: 'vectors', rows: index.vectors, columns: { values: vectors } };
+  await giveTo(ctx, computeDevice(ctx.executor).info.place, [
+    [parts.starts, part('starts')],
+    [parts.vectors, all],
+  ]);
+  await fillIndex(parts, shapesOf(columns, lists, rank), ctx, (run) => {
+    const sent = (name: keyof ListParts) => run.send(name, part(name));
+    const inputs = {
+      starts: parts.starts,
+      centers: sent('centers'),
+      codes: sent('codes'),
+      guide: sent('guide'),
+    };
+    run.task({ kernel: 'load-lists', inputs, outputs, params: {} });
   });
   const search = { rank, width, normalized, longest, margin, wholeLists: index.wholeLists ?? lists };
   return { parts, search, lists };

@@ -23,9 +23,8 @@ import { ALL_ROWS } from '../als/solver-choice.ts';
 import { MAXIMUM_FORMED_RANK } from '../params/common.ts';
 import { factorStride } from '../planner/sizes.ts';
 import { longestRow, type RatingBlock } from '../ratings/ratings.ts';
-import { runTask, runTasks } from '../tasks/run-tasks.ts';
+import { runTasks, TaskRun, valuesOfStage } from '../tasks/run-tasks.ts';
 import type { SearchIndex } from '../tasks/search-tasks.ts';
-import type { TaskOf } from '../tasks/tasks.ts';
 import { type FactorModel, type ItemRows, lookupOf } from './factor-model.ts';
 import { type Found, maskInput, searchParams, type SearchRequest } from './search.ts';
 
@@ -438,16 +437,16 @@ export async function searchForUser(
   const device = computeDevice(ctx.executor);
   const { place, strideStep } = device.info;
   const block = weighted(ratings, fixed);
-  const name = dataSetName(SEARCH);
-  const [rows, gram] = [partitionRef(`${name}/rows`), partitionRef(`${name}/gram`)];
+  const run = new TaskRun(ctx, SEARCH, place);
   const shifts = rule.implicit && shiftsOf(block, model.items, rule).columns.values;
   const mask = maskInput(request.mask);
-  const given = [...mask.given];
-  if (fixed.gram) given.push([gram, factorsOf(await fixed.gram(ctx.signal), rank)]);
-  const task: TaskOf<'search-for-row'> = {
+  for (const [ref, partition] of mask.given) run.send(ref, partition);
+  const gram = fixed.gram && run.send('gram', factorsOf(await fixed.gram(ctx.signal), rank));
+  const shape = { rows: block.ratings + 2, columns: rank, stride: factorStride(rank, strideStep) };
+  run.task({
     kernel: 'search-for-row',
-    inputs: { ...index, ...mask.inputs, ...(fixed.gram && { gram }) },
-    outputs: { rows },
+    inputs: { ...index, ...mask.inputs, ...(gram && { gram }) },
+    outputs: { rows: run.allocate(run.ref('rows'), shape) },
     params: {
       ...searchParams(request),
       rated: Array.from(ratings.items),
@@ -455,12 +454,7 @@ export async function searchForUser(
       solving: solvingOf(rule, solverOf(rank, device)),
       shift: Number(shifts?.[0] ?? 0),
     },
-  };
-  const shape = { rows: block.ratings + 2, columns: rank, stride: factorStride(rank, strideStep) };
-  const { values } = await runTask(ctx, SEARCH, place, task, {
-    given,
-    allocates: [[rows, shape]],
-    frees: [rows],
   });
+  const [values] = valuesOfStage(await run.end(), SEARCH, 'search-for-row');
   return values.solved ? { positions: values.items, scores: values.scores } : undefined;
 }

@@ -1,47 +1,108 @@
 import { RunMetrics } from '../../engine/metrics.ts';
-import type { MatrixShape, Partition, PartitionRef } from '../../engine/partition.ts';
+import {
+  dataSetName,
+  type MatrixShape,
+  type Partition,
+  type PartitionRef,
+  partitionRef,
+} from '../../engine/partition.ts';
 import type { Place } from '../../engine/plan/place.ts';
 import type { Slice } from '../../engine/plan/stages.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { runSteps, type StepResults } from '../../engine/run/run-steps.ts';
-import { StepList } from '../../engine/run/step-list.ts';
-import type { Step } from '../../engine/run/step.ts';
+import { hostDevice } from '../../engine/run/devices.ts';
+import { type Given, runSteps, type StepResults } from '../../engine/run/run-steps.ts';
+import { StepList, type TaskOptions } from '../../engine/run/step-list.ts';
 import type { Task } from '../../engine/task.ts';
 import type { Rows } from './task-types.ts';
 import { contracts, type KernelName, type KernelTasks, type TaskOf, type ValuesOf } from './tasks.ts';
 
-/**
- * Runs independent tasks of one stage on a device, and returns their values in task order. `onDone` is called
- * with the number of tasks that have ended.
- */
+/** Runs independent tasks of one stage on a device, and returns their values in task order. */
 export async function runTasks<K extends KernelName>(
   ctx: ExecutionContext,
   stage: string,
   at: Place,
   tasks: readonly TaskOf<K>[],
-  onDone?: (finished: number) => void,
 ): Promise<ValuesOf<K>[]> {
-  const steps = tasks.map((task, id): Step => ({
-    id,
-    stage,
-    at,
-    after: [],
-    ended: [],
-    do: { kind: 'task', task, slices: [{}] },
-  }));
-  const results = await runSteps(steps, ctx, { onProgress: onDone });
-  return results.of(stage) as ValuesOf<K>[];
+  const run = new TaskRun(ctx, stage, at);
+  for (const task of tasks) run.task(task);
+  return (await run.end()).of(stage) as ValuesOf<K>[];
+}
+
+/**
+ * Tasks of one stage on one device, by default the CPU. The partitions that it sends, allocates or hands out are freed
+ * at its end.
+ */
+export class TaskRun {
+  readonly steps = new StepList(contracts);
+  readonly stage: string;
+  readonly at: Place;
+  readonly #ctx: ExecutionContext;
+  readonly #name: string;
+  readonly #given: Given[] = [];
+  readonly #frees = new Set<PartitionRef>();
+
+  constructor(ctx: ExecutionContext, stage: string, at = hostDevice(ctx.executor).info.place) {
+    [this.#ctx, this.stage, this.at, this.#name] = [ctx, stage, at, dataSetName(stage)];
+  }
+
+  /** The name of a partition, which no other run uses. */
+  ref(part: string, partition = 0): PartitionRef {
+    return partitionRef(`${this.#name}/${part}`, partition);
+  }
+
+  /** Sends a partition of this thread to the device, under its own name or a new one. */
+  send(part: string | PartitionRef, partition: Partition): PartitionRef {
+    const ref = typeof part === 'string' ? this.ref(part) : part;
+    this.#given.push([ref, partition, this.at]);
+    return this.free(ref);
+  }
+
+  allocate(ref: PartitionRef, shape: MatrixShape): PartitionRef {
+    this.steps.allocate(this.stage, this.at, ref, shape);
+    return this.free(ref);
+  }
+
+  /** Adds a task, and returns the number of its step. */
+  task<K extends KernelName>(task: TaskOf<K>, options?: TaskOptions): number {
+    return this.steps.task(this.stage, this.at, task as Task, options);
+  }
+
+  /** Adds a task that runs once for each slice. */
+  sliced<K extends RangeKernel>(task: WholeTask<K>, slices: readonly Slice[]): void {
+    addSliced(this.steps, this.stage, this.at, task, slices);
+  }
+
+  /**
+   * Returns a partition to this thread, a matrix in `into` if given. `by`: the task that makes it, unless it is a
+   * matrix.
+   */
+  handOut(
+    ref: PartitionRef,
+    { by, into }: { readonly by?: number; readonly into?: Float32Array | undefined } = {},
+  ): void {
+    if (into) this.steps.handOutInto(into, this.stage, ref, this.at);
+    else this.steps.handOut(this.stage, ref, this.at, by);
+    this.free(ref);
+  }
+
+  /** Frees a partition at the end. */
+  free(ref: PartitionRef): PartitionRef {
+    this.#frees.add(ref);
+    return ref;
+  }
+
+  /** Runs the tasks. `onProgress` gets the number of ended slices, and of all. */
+  async end(onProgress?: (finished: number, of: number) => void): Promise<StepResults> {
+    this.steps.free(this.stage, this.at, [...this.#frees]);
+    return runSteps(this.steps.steps, this.#ctx, { given: this.#given, onProgress });
+  }
 }
 
 interface OneTask {
   /** Inputs of this thread: stored at the device before the task, and freed after it. */
   readonly given?: readonly (readonly [PartitionRef, Partition])[];
-  /** Matrices that the task fills: allocated before it. */
-  readonly allocates?: readonly (readonly [PartitionRef, MatrixShape])[];
   /** Outputs that are returned to this thread, and freed at the device. */
   readonly handsOut?: readonly PartitionRef[];
-  /** Further partitions to free after the task. */
-  readonly frees?: readonly PartitionRef[];
 }
 
 /** Runs one task on a device. Returns its values, and the outputs that it hands out. */
@@ -50,41 +111,27 @@ export async function runTask<K extends KernelName>(
   stage: string,
   at: Place,
   task: TaskOf<K>,
-  { given = [], allocates = [], handsOut = [], frees = [] }: OneTask = {},
+  { given = [], handsOut = [] }: OneTask = {},
 ): Promise<{ readonly values: ValuesOf<K>; readonly handed: readonly Partition[] }> {
-  const steps = new StepList(contracts);
-  for (const [ref, shape] of allocates) steps.allocate(stage, at, ref, shape);
-  const id = steps.task(stage, at, task as Task);
-  for (const ref of handsOut) steps.handOut(stage, ref, at, id);
-  steps.free(stage, at, [...given.map(([ref]) => ref), ...handsOut, ...frees]);
-  const results = await runSteps(steps.steps, ctx, {
-    given: given.map(([ref, partition]) => [ref, partition, at]),
-  });
+  const run = new TaskRun(ctx, stage, at);
+  for (const [ref, partition] of given) run.send(ref, partition);
+  const id = run.task(task);
+  for (const ref of handsOut) run.handOut(ref, { by: id });
+  const results = await run.end();
   return { values: results.of(stage)[0] as ValuesOf<K>, handed: results.handed };
 }
 
-/**
- * Runs independent tasks, and returns all their outputs, task by task; they are freed at the device. `given`: inputs
- * of this thread, stored at the device before the tasks and freed after them.
- */
+/** Runs independent tasks, and returns all their outputs, task by task; they are freed at the device. */
 export async function outputsOf<K extends KernelName>(
-  ctx: ExecutionContext,
-  stage: string,
-  at: Place,
+  run: TaskRun,
   tasks: readonly TaskOf<K>[],
-  given: readonly (readonly [PartitionRef, Partition])[] = [],
   onProgress?: (finished: number) => void,
 ): Promise<readonly Partition[]> {
-  const steps = new StepList(contracts);
-  const refs = tasks.flatMap((task) => {
-    const id = steps.task(stage, at, task as Task);
-    const own = Object.values((task as Task).outputs);
-    for (const ref of own) steps.handOut(stage, ref, at, id);
-    return own;
-  });
-  steps.free(stage, at, [...given.map(([ref]) => ref), ...refs]);
-  const put = given.map(([ref, partition]) => [ref, partition, at] as const);
-  return (await runSteps(steps.steps, ctx, { given: put, onProgress })).handed;
+  for (const task of tasks) {
+    const id = run.task(task);
+    for (const ref of Object.values((task as Task).outputs)) run.handOut(ref, { by: id });
+  }
+  return (await run.end(onProgress)).handed;
 }
 
 /** A task that replaces a chunk of data, and what may be freed after it or moved to a file. */

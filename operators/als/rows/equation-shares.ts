@@ -2,11 +2,9 @@ import { dataSetName, partitionRef } from '../../../engine/partition.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { Device } from '../../../engine/run/device.ts';
 import { computeDevice } from '../../../engine/run/devices.ts';
-import { runSteps } from '../../../engine/run/run-steps.ts';
-import { StepList } from '../../../engine/run/step-list.ts';
+import { freeAt, giveTo } from '../../../engine/run/run-steps.ts';
 import { blockOf, emptyBlock, hostForm, type RatingBlock, rowsOfBlock } from '../../ratings/ratings.ts';
 import { equationColumns } from '../../tasks/equation-tasks.ts';
-import { contracts } from '../../tasks/tasks.ts';
 import type { SizedAlsParams } from '../als-params.ts';
 import { implicitWeights } from '../implicit/weights.ts';
 import { factorsOf, type PlacedFactors, RowsRun, slicesOf } from './solve-rows.ts';
@@ -75,9 +73,7 @@ export class EquationShares {
     await this.rest();
     const { rank } = this.#params;
     const factors = { ref: partitionRef(`${dataSetName(STAGE)}/fixed`), rows: rows.length / rank };
-    await runSteps([], this.#ctx, {
-      given: [[factors.ref, factorsOf(rows, rank), this.#device.info.place]],
-    });
+    await giveTo(this.#ctx, this.#device.info.place, [[factors.ref, factorsOf(rows, rank)]]);
     this.#placed = { version, factors };
   }
 
@@ -106,17 +102,17 @@ export class EquationShares {
       outputs: { equations },
       params: { rank, ...(implicitPrefs && { implicit: implicitWeights(this.#params) }) },
     };
-    run.add(task, slicesOf(block, this.#device));
-    const { handed } = await run.end([equations]);
+    run.sliced(task, slicesOf(block, this.#device));
+    run.handOut(equations);
+    const { handed } = await run.end();
     return handed[0].columns.values as Float32Array;
   }
 
   /** Frees the device's memory of the rows. */
   async rest(): Promise<void> {
     if (this.#placed === undefined) return;
-    const steps = new StepList(contracts);
-    steps.free(STAGE, this.#device.info.place, [this.#placed.factors.ref]);
+    const { ref } = this.#placed.factors;
     this.#placed = undefined;
-    await runSteps(steps.steps, this.#ctx);
+    await freeAt(this.#ctx, STAGE, this.#device.info.place, [ref]);
   }
 }

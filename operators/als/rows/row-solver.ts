@@ -6,7 +6,7 @@ import type { RowRange } from '../../../engine/plan/stages.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { Device } from '../../../engine/run/device.ts';
 import { computeDevice } from '../../../engine/run/devices.ts';
-import { type Given, runSteps } from '../../../engine/run/run-steps.ts';
+import { runSteps, freeAt, giveTo } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
 import { factorStride } from '../../planner/sizes.ts';
 import { hostForm, largestRating, longestRow, type RatingBlock, rowsOfBlock } from '../../ratings/ratings.ts';
@@ -258,8 +258,8 @@ export class RowSolver {
     if (implicitPrefs) {
       const shifts = run.send('shifts', shiftsOf(block, columns, this.#rule));
       const params = { rank, ...implicitWeights(this.#params) };
-      if (errors) run.add({ kernel: 'implicit-error', inputs, outputs: {}, params }, slices);
-      run.add(
+      if (errors) run.sliced({ kernel: 'implicit-error', inputs, outputs: {}, params }, slices);
+      run.sliced(
         { kernel: 'weighted-norm', inputs: { shifts, factors }, outputs: {}, params: { rank } },
         slices,
       );
@@ -270,8 +270,11 @@ export class RowSolver {
       };
     }
     const params = { rank, ...(regExponent === 1 ? {} : { exponent: regExponent }) };
-    if (errors) run.add({ kernel: 'squared-error', inputs, outputs: {}, params: { rank } }, slices);
-    run.add({ kernel: 'weighted-norm', inputs: { block: block.ref, factors }, outputs: {}, params }, slices);
+    if (errors) run.sliced({ kernel: 'squared-error', inputs, outputs: {}, params: { rank } }, slices);
+    run.sliced(
+      { kernel: 'weighted-norm', inputs: { block: block.ref, factors }, outputs: {}, params },
+      slices,
+    );
     const results = await run.end();
     const penalty = regParam * unit * sumOf(valuesOfStage(results, ROWS_LOSS, 'weighted-norm'));
     if (!errors) return { penalty };
@@ -304,16 +307,13 @@ export class RowSolver {
   /** Frees the device's memory. */
   async forget(): Promise<void> {
     if (this.#isEmpty) return;
-    const steps = new StepList(contracts);
-    steps.free(STAGE, this.#device.info.place, [this.block.ref]);
-    await runSteps(steps.steps, this.#ctx);
+    await freeAt(this.#ctx, STAGE, this.#device.info.place, [this.block.ref]);
   }
 
   /** Sends the ratings to the device, once. */
   async place(): Promise<void> {
     if (this.#isEmpty) return;
-    const given: Given = [this.block.ref, hostForm(this.block), this.#device.info.place];
-    await runSteps([], this.#ctx, { given: [given] });
+    await giveTo(this.#ctx, this.#device.info.place, [[this.block.ref, hostForm(this.block)]]);
   }
 
   /** True for a block without rows, which is never sent to a device. */
@@ -440,8 +440,9 @@ function solveSummed(
     };
     const factors = run.make('factors', block.rows, rank);
     const params = { ...regularization, ...solver };
-    run.add({ kernel: 'solve-equations', inputs, outputs: { factors }, params }, slicesOf(block, device));
-    const results = await run.end([factors]);
+    run.sliced({ kernel: 'solve-equations', inputs, outputs: { factors }, params }, slicesOf(block, device));
+    run.handOut(factors);
+    const results = await run.end();
     own.set(results.handed[0].columns.values as Float32Array);
     return outcomeOf(valuesOfStage(results, stage, 'solve-equations'));
   });
@@ -520,9 +521,7 @@ export class FixedFactors {
   /** Frees the device's memory. */
   async free(): Promise<void> {
     if (this.#collected !== undefined) return;
-    const steps = new StepList(contracts);
-    steps.free(FIXED_ROWS, this.#device.info.place, [this.#all]);
-    await runSteps(steps.steps, this.#ctx);
+    await freeAt(this.#ctx, FIXED_ROWS, this.#device.info.place, [this.#all]);
   }
 
   async #allocate(): Promise<void> {
@@ -539,7 +538,7 @@ export class FixedFactors {
     shared.set(positions);
     const run = new RowsRun(FIXED_ROWS, this.#device, this.#ctx);
     const at = { layout: 'row-positions', rows: positions.length, columns: { positions: shared } };
-    run.steps.task(FIXED_ROWS, this.#device.info.place, {
+    run.task({
       kernel: 'scatter-rows',
       inputs: { rows: run.send('rows', factorsOf(factors, this.#rank)), positions: run.send('at', at) },
       outputs: { whole: this.#all },

@@ -1,23 +1,18 @@
 import {
-  dataSetName,
   type MatrixShape,
   type Partition,
   type PartitionRef,
-  partitionRef,
   sharedArray,
 } from '../../../engine/partition.ts';
-import type { Slice } from '../../../engine/plan/stages.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import type { Device } from '../../../engine/run/device.ts';
-import { type Given, runSteps, type StepResults } from '../../../engine/run/run-steps.ts';
-import { StepList } from '../../../engine/run/step-list.ts';
 import { factorStride } from '../../planner/sizes.ts';
 import { hostForm, type RatingBlock } from '../../ratings/ratings.ts';
 import { balancedRanges, taskCount } from '../../ratings/row-ranges.ts';
-import { addSliced, type RangeKernel, type WholeTask, valuesOfStage } from '../../tasks/run-tasks.ts';
+import { TaskRun, valuesOfStage } from '../../tasks/run-tasks.ts';
 import type { RowSolving } from '../../tasks/search-tasks.ts';
 import type { RowRegularization, SolverChoice, Tiling } from '../../tasks/task-types.ts';
-import { contracts, type ImplicitWeights, type KernelChoice } from '../../tasks/tasks.ts';
+import type { ImplicitWeights, KernelChoice } from '../../tasks/tasks.ts';
 import { gramSlices } from '../implicit/stages.ts';
 import { rowShifts } from '../implicit/weights.ts';
 import { type ReportedObjective, sumOfObjectives } from '../solved-loss.ts';
@@ -80,32 +75,13 @@ export interface SolveOutcome {
   readonly objective: number;
 }
 
-/** Tasks on one device, over partitions that are sent or allocated there for this run and freed at its end. */
-export class RowsRun {
-  readonly steps = new StepList(contracts);
-  readonly #stage: string;
-  readonly #device: Device;
-  readonly #ctx: ExecutionContext;
-  readonly #name: string;
-  readonly #given: Given[] = [];
-  readonly #own: PartitionRef[] = [];
+/** A run of tasks that solve rows or sum over them. */
+export class RowsRun extends TaskRun {
+  readonly #strideStep: number;
 
-  constructor(stage: string, device: Device, ctx: ExecutionContext) {
-    [this.#stage, this.#device, this.#ctx] = [stage, device, ctx];
-    this.#name = dataSetName(stage);
-  }
-
-  /** A partition's name, which no other run uses. */
-  ref(part: string): PartitionRef {
-    return partitionRef(`${this.#name}/${part}`);
-  }
-
-  /** Sends a partition to the device. */
-  send(part: string | PartitionRef, partition: Partition): PartitionRef {
-    const ref = typeof part === 'string' ? this.ref(part) : part;
-    this.#given.push([ref, partition, this.#device.info.place]);
-    this.#own.push(ref);
-    return ref;
+  constructor(stage: string, { info }: Device, ctx: ExecutionContext) {
+    super(ctx, stage, info.place);
+    this.#strideStep = info.strideStep;
   }
 
   /** Sends factors to the device, unless they are there already. */
@@ -115,28 +91,8 @@ export class RowsRun {
 
   /** Allocates a matrix of zeros. */
   make(part: string, rows: number, columns: number, more: Partial<MatrixShape> = {}): PartitionRef {
-    const { place, strideStep } = this.#device.info;
-    const ref = this.ref(part);
-    const stride = factorStride(columns, strideStep);
-    this.steps.allocate(this.#stage, place, ref, { rows, columns, stride, ...more });
-    this.#own.push(ref);
-    return ref;
-  }
-
-  /** Runs a task once for each slice. */
-  add<K extends RangeKernel>(task: WholeTask<K>, slices: readonly Slice[]): void {
-    addSliced(this.steps, this.#stage, this.#device.info.place, task, slices);
-  }
-
-  /** Runs the tasks. Returns their results, and the partitions of `fetched`, the first in `into` if given. */
-  async end(fetched: readonly PartitionRef[] = [], into?: Float32Array): Promise<StepResults> {
-    const { place } = this.#device.info;
-    for (const [at, ref] of fetched.entries()) {
-      if (into !== undefined && at === 0) this.steps.handOutInto(into, this.#stage, ref, place);
-      else this.steps.handOut(this.#stage, ref, place);
-    }
-    this.steps.free(this.#stage, place, this.#own);
-    return runSteps(this.steps.steps, this.#ctx, { given: this.#given });
+    const stride = factorStride(columns, this.#strideStep);
+    return this.allocate(this.ref(part), { rows, columns, stride, ...more });
   }
 }
 
@@ -197,16 +153,17 @@ export async function solveRows(
       gram: run.send('gram', factorsOf(gram ?? emptyGram(rank), rank)),
       shifts: run.send('shifts', shiftsOf(block, all, rule)),
     };
-    run.add({ ...solving, inputs: { ...inputs, ...equations }, outputs: { factors } }, slices);
-  } else if (mean === undefined) run.add({ ...solving, inputs, outputs: { factors } }, slices);
+    run.sliced({ ...solving, inputs: { ...inputs, ...equations }, outputs: { factors } }, slices);
+  } else if (mean === undefined) run.sliced({ ...solving, inputs, outputs: { factors } }, slices);
   else {
     const values = fixedBiases ?? sharedArray(Float32Array, columns);
     const fixedBias = run.send('fixed-bias', { layout: 'bias', rows: values.length, columns: { values } });
     const bias = run.make('bias', block.rows, 1, { layout: 'bias', stride: 1 });
     outputs.push(bias);
-    run.add({ ...solving, inputs: { ...inputs, fixedBias }, outputs: { factors, bias } }, slices);
+    run.sliced({ ...solving, inputs: { ...inputs, fixedBias }, outputs: { factors, bias } }, slices);
   }
-  const results = await run.end(outputs, into);
+  outputs.forEach((ref, at) => run.handOut(ref, { into: at === 0 ? into : undefined }));
+  const results = await run.end();
   const [solved, biases] = results.handed;
   return {
     factors: valuesOf(solved),
@@ -258,7 +215,8 @@ export async function gramOf(
   const inputs = { factors: run.send('all', factorsOf(factors, rank)) };
   const gram = run.make('gram', 16 * Math.ceil(rank / 16), rank);
   const task = { kernel: 'gram', inputs, outputs: { gram }, params: { rank, weight } } as const;
-  run.add(task, gramSlices(rank, device.info.wholePasses));
-  const { handed } = await run.end([gram]);
+  run.sliced(task, gramSlices(rank, device.info.wholePasses));
+  run.handOut(gram);
+  const { handed } = await run.end();
   return valuesOf(handed[0]);
 }

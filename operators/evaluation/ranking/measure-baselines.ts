@@ -9,14 +9,13 @@ import type { RowRange } from '../../../engine/plan/stages.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
 import { Holdings } from '../../../engine/run/holdings.ts';
-import { giveTo, runSteps } from '../../../engine/run/run-steps.ts';
-import { StepList } from '../../../engine/run/step-list.ts';
+import { giveTo } from '../../../engine/run/run-steps.ts';
 import { type RatingBlock, blockOf, emptyBlock, hostForm, withoutValues } from '../../ratings/ratings.ts';
 import { balancedRanges } from '../../ratings/row-ranges.ts';
 import { transposeBlock } from '../../ratings/sorting/sort-rows.ts';
 import { NO_ITEM } from '../../serving/top-lists.ts';
-import { addSliced, outputsOf, type RangeKernel, type WholeTask } from '../../tasks/run-tasks.ts';
-import { contracts, type TaskOf } from '../../tasks/tasks.ts';
+import { outputsOf, TaskRun } from '../../tasks/run-tasks.ts';
+import { type TaskOf } from '../../tasks/tasks.ts';
 import { type ItemFacts, itemFacts, noLists } from './item-order.ts';
 import { measureRankings, type Ranked, type Rankings } from './measure-rankings.ts';
 import type { BaselinePairs } from './ranked-pairs.ts';
@@ -172,7 +171,7 @@ async function neighbours(
     params: { from, to, count: NEIGHBOURS, shrink: SHRINK },
   }));
   const progress = (done: number) => phase.progress(ranges[done - 1]?.to ?? 0);
-  const handed = await outputsOf(ctx, 'item-knn', place, tasks, [], progress);
+  const handed = await outputsOf(new TaskRun(ctx, 'item-knn'), tasks, progress);
   const lists = handed.map(({ columns }) => columns as { items: Uint32Array; values: Float32Array });
   const lengths = new Int32Array(byItem.rows);
   for (const { items } of lists) for (const item of items) if (item !== NO_ITEM) lengths[item]++;
@@ -193,38 +192,34 @@ async function neighbours(
 
 /** -(XᵀX + λI)⁻¹. */
 async function invertedPairs(
-  { set, info: { place, strideStep }, byUser, byItem }: Items,
+  { set, info: { strideStep }, byUser, byItem }: Items,
   ctx: ExecutionContext,
 ): Promise<ItemWeights> {
   const n = byItem.rows;
   const phase = startPhase(ctx.events, 'ease', 'items', n);
-  const [matrix, panels, inverse] = ['matrix', 'panels', 'inverse'].map((name) =>
-    partitionRef(`${set}/${name}`),
-  );
+  const matrix = partitionRef(`${set}/matrix`);
   const padded = (columns: number) => Math.ceil(columns / strideStep) * strideStep;
   const shape = (rows: number, columns: number) => ({ rows, columns, stride: padded(columns) });
-  const steps = new StepList(contracts);
-  const inRows = (task: WholeTask<RangeKernel>, slices: readonly RowRange[]) =>
-    addSliced(steps, 'ease', place, task, slices);
+  const run = new TaskRun(ctx, 'ease');
   const count = { lambda: LAMBDA };
   const pairs = { byUser, byItem: byItem.ref };
-  steps.allocate('ease', place, matrix, shape(n, n));
-  inRows(
+  run.steps.allocate(run.stage, run.at, matrix, shape(n, n));
+  run.sliced(
     { kernel: 'count-pairs-of-items', inputs: pairs, outputs: { matrix }, params: count },
     balancedRanges(byItem.offsets, 64),
   );
-  steps.allocate('ease', place, panels, shape(Math.ceil(n / 8), 8 * BLOCK));
-  steps.allocate('ease', place, inverse, shape(BLOCK, BLOCK));
+  const swept = {
+    panels: run.allocate(run.ref('panels'), shape(Math.ceil(n / 8), 8 * BLOCK)),
+    inverse: run.allocate(run.ref('inverse'), shape(BLOCK, BLOCK)),
+  };
   const rows = sweptRanges(n);
   for (let first = 0; first < n; first += BLOCK) {
     const params = { first, count: Math.min(BLOCK, n - first) };
-    const swept = { panels, inverse };
-    steps.task('ease', place, { kernel: 'begin-sweep', inputs: { matrix }, outputs: swept, params });
-    inRows({ kernel: 'sweep-rows', inputs: swept, outputs: { matrix }, params }, rows);
+    run.task({ kernel: 'begin-sweep', inputs: { matrix }, outputs: swept, params });
+    run.sliced({ kernel: 'sweep-rows', inputs: swept, outputs: { matrix }, params }, rows);
   }
-  inRows({ kernel: 'mirror-rows', inputs: {}, outputs: { matrix }, params: {} }, rows);
-  steps.free('ease', place, [panels, inverse]);
-  await runSteps(steps.steps, ctx, { onProgress: (done, of) => phase.progress(Math.floor((done / of) * n)) });
+  run.sliced({ kernel: 'mirror-rows', inputs: {}, outputs: { matrix }, params: {} }, rows);
+  await run.end((done, of) => phase.progress(Math.floor((done / of) * n)));
   phase.end(n);
   return { matrix };
 }
@@ -273,7 +268,7 @@ async function rankingsByItems(
     params: { from, to, items, ks: counted },
   }));
   const progress = (done: number) => phase.progress(ranges[done - 1]?.to ?? 0);
-  const handed = await outputsOf(ctx, STAGE, place, tasks, [], progress);
+  const handed = await outputsOf(new TaskRun(ctx, STAGE), tasks, progress);
   phase.end(listed.rows);
   const parts = handed.map(({ columns }) => columns as unknown as RankedPart);
   if (lists === undefined) return rankingsOfParts(parts, items, ks);

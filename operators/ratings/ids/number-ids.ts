@@ -17,10 +17,9 @@ import {
 import type { Place } from '../../../engine/plan/place.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
-import { freeAt, type Given, giveTo, runSteps, takeFrom } from '../../../engine/run/run-steps.ts';
-import { StepList } from '../../../engine/run/step-list.ts';
-import { addSliced, replacingSteps, valuesOfStage } from '../../tasks/run-tasks.ts';
-import { contracts, type TaskOf, type ValuesOf } from '../../tasks/tasks.ts';
+import { freeAt, giveTo, runSteps } from '../../../engine/run/run-steps.ts';
+import { replacingSteps, valuesOfStage, TaskRun } from '../../tasks/run-tasks.ts';
+import { type TaskOf, type ValuesOf } from '../../tasks/tasks.ts';
 import type { CodedChunk, NumberedChunk, NumberedSide, RatingTypes } from '../reading/rating-chunk.ts';
 import { evenRanges } from '../row-ranges.ts';
 
@@ -139,7 +138,6 @@ async function countTable(
   least: number,
   entries: number,
 ): Promise<Placed> {
-  const [counts, map, ids] = ['counts', 'map', 'ids'].map((part) => ref(part));
   const inputs: Record<string, PartitionRef> = {};
   const ranges = chunks.map((chunk, c) => {
     const [first, last] = (chunk[side].summary as { readonly range: readonly [number, number] }).range;
@@ -147,29 +145,27 @@ async function countTable(
     inputs[`${counted ? 'keys' : 'codes'}.${c}`] = counted ? chunk[side].keys : chunk.codes;
     return [first - least, last - least + 1] as const;
   });
-  const steps = new StepList(contracts);
-  const task = {
-    kernel: 'count-ids',
-    inputs: inputs as TaskOf<'count-ids'>['inputs'],
-    outputs: { counts },
-    params: { starts: ranges.map(([start]) => start), side },
-  } as const;
-  addSliced(steps, STAGE, place, task, evenRanges(entries, sharesOf(entries, parallelism)));
-  const ranked: TaskOf<'rank-ids'> = {
+  const run = new TaskRun(ctx, STAGE);
+  const [map, ids] = [ref('map'), ref('ids')];
+  const counts = run.send('counts', countsPartition(sharedArray(Int32Array, entries)));
+  run.sliced(
+    {
+      kernel: 'count-ids',
+      inputs: inputs as TaskOf<'count-ids'>['inputs'],
+      outputs: { counts },
+      params: { starts: ranges.map(([start]) => start), side },
+    },
+    evenRanges(entries, sharesOf(entries, parallelism)),
+  );
+  const by = run.task({
     kernel: 'rank-ids',
     inputs: { counts },
     outputs: { map, keys: ids },
     params: { least, wide: type === 'int64' },
-  };
-  steps.task(STAGE, place, ranked);
-  steps.free(STAGE, place, [counts, ...chunks.map((chunk) => chunk[side].keys)]);
-  const given: Given = [
-    counts,
-    { layout: 'id-counts', rows: entries, columns: { counts: sharedArray(Int32Array, entries) } },
-    place,
-  ];
-  await runSteps(steps.steps, ctx, { given: [given] });
-  const [all, { columns }] = await takeFrom(ctx, STAGE, place, [map, ids]);
+  });
+  for (const made of [map, ids]) run.handOut(made, { by });
+  for (const chunk of chunks) run.free(chunk[side].keys);
+  const [all, { columns }] = (await run.end()).handed;
   const maps = chunks.map((_, c) => ref('maps', c));
   await giveTo(
     ctx,
@@ -192,28 +188,24 @@ async function uniteKeys(ids: SideIds): Promise<Placed> {
   );
   const own = sizes.map((_, c) => ref('own', c));
   const keys = Object.fromEntries(chunks.map((chunk, c) => [`keys.${c}`, chunk[side].keys]));
-  const steps = new StepList(contracts);
+  await giveTo(
+    ctx,
+    place,
+    own.map((ref, c) => [ref, mapPartition(sharedArray(Uint32Array, sizes[c]))]),
+  );
+  const run = new TaskRun(ctx, STAGE);
   for (let share = 0; share < shares; share++) {
     const outputs = {
       share: ref('share', share),
       ...Object.fromEntries(own.map((ref, c) => [`map.${c}`, ref])),
     };
-    const task: TaskOf<'unite-ids'> = {
-      kernel: 'unite-ids',
-      inputs: keys,
-      outputs,
-      params: { share, shares, chunks: sizes.length },
-    };
+    const params = { share, shares, chunks: sizes.length };
     // All shares write the same map, but different codes of it, so their tasks may run at the same time.
-    steps.task(STAGE, place, task, { bands: Object.fromEntries(own.map((_, c) => [`map.${c}`, share])) });
+    const bands = Object.fromEntries(own.map((_, c) => [`map.${c}`, share]));
+    run.task({ kernel: 'unite-ids', inputs: keys, outputs, params }, { bands });
   }
-  steps.free(STAGE, place, Object.values(keys));
-  const given = own.map((ref, c): Given => [ref, mapPartition(sharedArray(Uint32Array, sizes[c])), place]);
-  const united = (await runSteps(steps.steps, ctx, { given })).of(
-    STAGE,
-    'unite-ids',
-  ) as ValuesOf<'unite-ids'>[];
-  return mergeShares(ids, united, own);
+  for (const ref of Object.values(keys)) run.free(ref);
+  return mergeShares(ids, valuesOfStage(await run.end(), STAGE, 'unite-ids'), own);
 }
 
 async function mergeShares(
@@ -228,39 +220,32 @@ async function mergeShares(
     size,
     united.reduce((sum, { textBytes }) => sum + textBytes, 0),
   );
-  const [merged, places] = [ref('merged'), ref('places')];
   const numbers = Math.max(...united.map((share) => share.size)) * united.length;
   const inputs = Object.fromEntries(united.map((_, share) => [`share.${share}`, ref('share', share)]));
   const parts = sharesOf(size, parallelism);
-  const steps = new StepList(contracts);
-  const task: Omit<TaskOf<'merge-ids'>, 'params'> = {
-    kernel: 'merge-ids',
-    inputs,
-    outputs: { keys: merged, places },
+  const run = new TaskRun(ctx, STAGE);
+  const outputs = {
+    keys: run.send('merged', { layout: 'keys', rows: size, columns: { ...keyArrays(keys, 'key'), counts } }),
+    places: run.send('places', mapPartition(sharedArray(Uint32Array, numbers))),
   };
-  steps.task(
+  run.steps.task(
     STAGE,
     place,
-    { ...task, params: { shares: united.length, parts } },
+    { kernel: 'merge-ids', inputs, outputs, params: { shares: united.length, parts } },
     { slices: Array.from({ length: parts }, (_, part) => ({ part })) },
   );
-  const maps = own.map((_, c) => ref('maps', c));
-  own.forEach(
-    (first, c) =>
-      void steps.task(STAGE, place, {
-        kernel: 'compose-maps',
-        inputs: { first, second: places },
-        outputs: { map: maps[c] },
-        params: {},
-      }),
-  );
-  steps.free(STAGE, place, [...own, ...Object.values(inputs), merged, places]);
-  await runSteps(steps.steps, ctx, {
-    given: [
-      [merged, { layout: 'keys', rows: size, columns: { ...keyArrays(keys, 'key'), counts } }, place],
-      [places, mapPartition(sharedArray(Uint32Array, numbers)), place],
-    ],
+  const maps = own.map((first, c) => {
+    const map = ref('maps', c);
+    run.task({
+      kernel: 'compose-maps',
+      inputs: { first, second: outputs.places },
+      outputs: { map },
+      params: {},
+    });
+    return map;
   });
+  for (const ref of [...own, ...Object.values(inputs)]) run.free(ref);
+  await run.end();
   return { keys, counts, maps };
 }
 
@@ -271,23 +256,21 @@ export async function countPositions(
   size: number,
   ctx: ExecutionContext,
 ): Promise<Int32Array> {
-  const { place, parallelism } = hostDevice(ctx.executor).info;
-  const counts = partitionRef(dataSetName('counts'));
+  const { parallelism } = hostDevice(ctx.executor).info;
+  const made = sharedArray(Int32Array, size);
+  const run = new TaskRun(ctx, STAGE);
+  const counts = run.send('counts', countsPartition(made));
   const inputs = Object.fromEntries(chunks.map(({ codes }, c) => [`codes.${c}`, codes]));
-  const steps = new StepList(contracts);
-  addSliced(
-    steps,
-    STAGE,
-    place,
+  run.sliced(
     { kernel: 'count-ids', inputs, outputs: { counts }, params: { starts: chunks.map(() => 0), side } },
     evenRanges(size, sharesOf(size, parallelism)),
   );
-  steps.free(STAGE, place, [counts]);
-  const made = sharedArray(Int32Array, size);
-  await runSteps(steps.steps, ctx, {
-    given: [[counts, { layout: 'id-counts', rows: size, columns: { counts: made } }, place]],
-  });
+  await run.end();
   return made;
+}
+
+function countsPartition(counts: Int32Array): Partition {
+  return { layout: 'id-counts', rows: counts.length, columns: { counts } };
 }
 
 /** The map from codes to positions as a partition: `map[code]` is the position. */

@@ -7,13 +7,11 @@ import {
   type MergedKeys,
   mergeKeys,
 } from '../../../engine/keys/key-column.ts';
-import { dataSetName, type PartitionRef, partitionRef, sharedArray } from '../../../engine/partition.ts';
+import { type PartitionRef, sharedArray, type Partition } from '../../../engine/partition.ts';
 import { CounterRandom, randomOrder } from '../../../engine/random.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
-import { hostDevice } from '../../../engine/run/devices.ts';
-import { type Given, runSteps } from '../../../engine/run/run-steps.ts';
-import { StepList } from '../../../engine/run/step-list.ts';
-import { contracts } from '../../tasks/tasks.ts';
+import { giveTo } from '../../../engine/run/run-steps.ts';
+import { TaskRun } from '../../tasks/run-tasks.ts';
 import type { CodedChunk } from '../reading/rating-chunk.ts';
 import { type IndexedRatings, mapPartition } from './number-ids.ts';
 
@@ -38,27 +36,24 @@ export async function renumberChunks(
   items: Uint32Array,
   ctx: ExecutionContext,
 ): Promise<CodedChunk[]> {
-  const { place } = hostDevice(ctx.executor).info;
-  const name = dataSetName('renumbered');
-  const numbers = { users: partitionRef(`${name}/of-users`), items: partitionRef(`${name}/of-items`) };
+  const run = new TaskRun(ctx, STAGE);
   const maps = { users: mapPartition(users), items: mapPartition(items) };
-  const given: Given[] = [
-    [numbers.users, maps.users, place],
-    [numbers.items, maps.items, place],
-  ];
-  const steps = new StepList(contracts);
-  // The old maps are freed after all tasks, since tasks that are added after a free wait for it.
-  const composed: PartitionRef[] = [];
+  const numbers = { users: run.send('of-users', maps.users), items: run.send('of-items', maps.items) };
+  const positions: [PartitionRef, Partition][] = [];
   const compose = (side: 'users' | 'items', first: PartitionRef | undefined, partition: number) => {
-    const map = partitionRef(`${name}/${side}`, partition);
+    const map = run.ref(side, partition);
     if (first === undefined) {
       // Without a map, the codes are positions already.
-      given.push([map, maps[side], place]);
+      positions.push([map, maps[side]]);
       return map;
     }
-    const inputs = { first, second: numbers[side] };
-    steps.task(STAGE, place, { kernel: 'compose-maps', inputs, outputs: { map }, params: {} });
-    composed.push(first);
+    run.task({
+      kernel: 'compose-maps',
+      inputs: { first, second: numbers[side] },
+      outputs: { map },
+      params: {},
+    });
+    run.free(first);
     return map;
   };
   const renumbered = chunks.map((chunk, c) => ({
@@ -66,8 +61,8 @@ export async function renumberChunks(
     userMap: compose('users', chunk.userMap, c),
     itemMap: compose('items', chunk.itemMap, c),
   }));
-  steps.free(STAGE, place, [...composed, ...Object.values(numbers)]);
-  await runSteps(steps.steps, ctx, { given });
+  await giveTo(ctx, run.at, positions);
+  await run.end();
   return renumbered;
 }
 

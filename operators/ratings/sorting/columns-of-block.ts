@@ -1,13 +1,11 @@
-import { dataSetName, type PartitionRef, partitionRef, sharedArray } from '../../../engine/partition.ts';
+import { type PartitionRef, partitionRef, sharedArray } from '../../../engine/partition.ts';
 import { SPILL } from '../../../engine/plan/place.ts';
 import type { RowRange } from '../../../engine/plan/stages.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
-import { freeAt, type Given, runSteps } from '../../../engine/run/run-steps.ts';
-import { StepList } from '../../../engine/run/step-list.ts';
+import { freeAt } from '../../../engine/run/run-steps.ts';
 import { blockBytes } from '../../planner/sizes.ts';
-import { addSliced } from '../../tasks/run-tasks.ts';
-import { contracts } from '../../tasks/tasks.ts';
+import { TaskRun } from '../../tasks/run-tasks.ts';
 import { blocksOf, blockToFile } from '../parts-in-files.ts';
 import { hostForm, type RatingBlock, type Ratings } from '../ratings.ts';
 import { balancedRanges, taskCount } from '../row-ranges.ts';
@@ -52,24 +50,16 @@ export async function placeColumns(
   { stage, local }: { readonly stage: string; readonly local: boolean },
   ctx: ExecutionContext,
 ): Promise<void> {
-  const { place } = hostDevice(ctx.executor).info;
-  const name = dataSetName('columns');
-  const refs = [partitionRef(`${name}/whole`), ...blocks.map((_, at) => partitionRef(`${name}/part`, at))];
-  const steps = new StepList(contracts);
+  const run = new TaskRun(ctx, stage);
+  const send = (name: string, block: RatingBlock) => run.send(name, { ...hostForm(block), reused: true });
   const task = {
     kernel: 'place-columns',
-    inputs: { block: refs[0] },
-    outputs: Object.fromEntries(refs.slice(1).map((ref, part) => [`part.${part}`, ref])),
+    inputs: { block: send('whole', whole) },
+    outputs: Object.fromEntries(blocks.map((block, part) => [`part.${part}`, send(`part.${part}`, block)])),
     params: { columnStarts: [0, ...ranges.map(({ to }) => to)], local },
   } as const;
-  addSliced(steps, stage, place, task, balancedRanges(whole.offsets, taskCount(whole.ratings)));
-  steps.free(stage, place, refs);
-  const given = [whole, ...blocks].map((one, at): Given => [
-    refs[at],
-    { ...hostForm(one), reused: true },
-    place,
-  ]);
-  await runSteps(steps.steps, ctx, { given });
+  run.sliced(task, balancedRanges(whole.offsets, taskCount(whole.ratings)));
+  await run.end();
 }
 
 /**

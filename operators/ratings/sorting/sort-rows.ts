@@ -14,7 +14,7 @@ import { hostDevice } from '../../../engine/run/devices.ts';
 import { giveTo, runSteps, type Given } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
 import type { Task } from '../../../engine/task.ts';
-import { addSliced, outputsOf, valuesOfStage } from '../../tasks/run-tasks.ts';
+import { addSliced, outputsOf, valuesOfStage, TaskRun } from '../../tasks/run-tasks.ts';
 import {
   contracts,
   type DuplicatePolicy,
@@ -129,33 +129,28 @@ async function combineDuplicates(
     return { block, repeated, removed: [] };
 
   const ranges = balancedRanges(block.offsets, taskCount(block.ratings));
-  const { place } = hostDevice(ctx.executor).info;
+  const finding = new TaskRun(ctx, COMBINE);
   const tasks = ranges.map((range, i): TaskOf<'find-duplicates'> => ({
     kernel: 'find-duplicates',
     inputs: { block: block.ref },
-    outputs: {
-      lengths: partitionRef(`${ref.name}/lengths`, i),
-      repeated: partitionRef(`${ref.name}/repeated`, i),
-    },
+    outputs: { lengths: finding.ref('lengths', i), repeated: finding.ref('repeated', i) },
     params: { ...range },
   }));
-  const handed = await outputsOf(ctx, COMBINE, place, tasks);
+  const handed = await outputsOf(finding, tasks);
   const lengths = new Int32Array(block.rows);
   ranges.forEach(({ from }, i) => lengths.set(handed[2 * i].columns.lengths as Int32Array, from));
   const removed = ranges.map((_, i) => handed[2 * i + 1].columns.columns as Uint32Array);
 
   const combined = emptyBlock(lengths);
-  const combining = new StepList(contracts);
+  const combining = new TaskRun(ctx, COMBINE);
+  await giveTo(ctx, combining.at, [[ref, combined]]);
   const inputs = { block: block.ref, ...(rowData ? { rowData } : {}) };
-  addSliced(
-    combining,
-    COMBINE,
-    place,
+  combining.sliced(
     { kernel: 'combine-duplicates', inputs, outputs: { combined: ref }, params: { policy } },
     ranges,
   );
-  combining.free(COMBINE, place, Object.values(inputs));
-  await runSteps(combining.steps, ctx, { given: [[ref, combined, place]] });
+  for (const read of Object.values(inputs)) combining.free(read);
+  await combining.end();
   return { block: blockOf(ref, combined), repeated, removed };
 }
 
@@ -245,7 +240,7 @@ async function sortIntoRows<Group>(
   const counting = ranges.map(({ from, to }, c) =>
     tasks.count(groups.slice(from, to), refOf('counts', c), sorting),
   );
-  const handed = await outputsOf(ctx, STAGE, place, counting as TaskOf<'count-pairs'>[]);
+  const handed = await outputsOf(new TaskRun(ctx, STAGE), counting as TaskOf<'count-pairs'>[]);
 
   // The positions in the bands to which a group's ratings are copied: after the ratings of earlier groups.
   const given: Given[] = [[ref, block, place]];

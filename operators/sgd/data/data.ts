@@ -1,12 +1,9 @@
 import { startPhase } from '../../../engine/events.ts';
 import { type KeyColumn, keyCount, takeKeys } from '../../../engine/keys/key-column.ts';
 import { addValues } from '../../../engine/numbers/concatenate.ts';
-import { dataSetName, type PartitionRef } from '../../../engine/partition.ts';
+import { dataSetName } from '../../../engine/partition.ts';
 import type { RowRange } from '../../../engine/plan/stages.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
-import { hostDevice } from '../../../engine/run/devices.ts';
-import { runSteps } from '../../../engine/run/run-steps.ts';
-import { StepList } from '../../../engine/run/step-list.ts';
 import {
   type BlockMeans,
   type DampedMeans,
@@ -27,8 +24,8 @@ import {
 } from '../../ratings/ratings.ts';
 import { offsetsOf } from '../../ratings/row-ranges.ts';
 import { sortByUser, sortRatings } from '../../ratings/sort-ratings.ts';
-import { addSliced } from '../../tasks/run-tasks.ts';
-import { type DuplicatePolicy, contracts, type ValuesOf } from '../../tasks/tasks.ts';
+import { TaskRun, valuesOfStage } from '../../tasks/run-tasks.ts';
+import { type DuplicatePolicy } from '../../tasks/tasks.ts';
 import { sidesOf } from '../schedules/schedule.ts';
 
 /** One side of R. Its rows are renumbered at random; the new numbers are called labels. */
@@ -216,8 +213,6 @@ export async function ratingScale(
  * across bands are summed here.
  */
 async function sumOf(ratings: Ratings, apart: number | undefined, ctx: ExecutionContext): Promise<number> {
-  const { place } = hostDevice(ctx.executor).info;
-  const name = dataSetName('runs');
   const sums = new Float64Array(Math.ceil(ratings.ratings / RUN));
   let first = 0;
   for (const { block } of heldBlocks(ratings)) {
@@ -231,24 +226,11 @@ async function sumOf(ratings: Ratings, apart: number | undefined, ctx: Execution
     for (const { from, to } of ends)
       sums[run(from)] = addValues(sums[run(from)], block.values.subarray(from, to), apart);
     if (whole.length > 0) {
-      const ref: PartitionRef = { name, partition: 0, version: first };
-      const steps = new StepList(contracts);
-      addSliced<'sum-values'>(
-        steps,
-        STAGE,
-        place,
-        {
-          kernel: 'sum-values',
-          inputs: { block: ref },
-          outputs: {},
-          params: apart === undefined ? {} : { apart },
-        },
-        whole,
-      );
-      steps.free(STAGE, place, [ref]);
-      const found = (
-        await runSteps(steps.steps, ctx, { given: [[ref, { ...hostForm(block), reused: true }, place]] })
-      ).of(STAGE) as ValuesOf<'sum-values'>[];
+      const pass = new TaskRun(ctx, STAGE);
+      const inputs = { block: pass.send('block', { ...hostForm(block), reused: true }) };
+      const params = apart === undefined ? {} : { apart };
+      pass.sliced({ kernel: 'sum-values', inputs, outputs: {}, params }, whole);
+      const found = valuesOfStage(await pass.end(), STAGE, 'sum-values');
       whole.forEach(({ from }, at) => (sums[run(from)] = found[at].sum));
     }
     first += block.ratings;
