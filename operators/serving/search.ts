@@ -104,8 +104,7 @@ async function fillIndex(
   fill: (run: TaskRun) => void,
 ): Promise<void> {
   const run = new TaskRun(ctx, STAGE, computeDevice(ctx.executor).info.place);
-  for (const [part, shape] of Object.entries(shapes))
-    run.steps.allocate(STAGE, run.at, parts[part], { ...shape, contents: 'any' });
+  for (const [part, shape] of Object.entries(shapes)) run.keep(parts[part], { ...shape, contents: 'any' });
   fill(run);
   try {
     await run.end();

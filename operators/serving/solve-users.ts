@@ -446,7 +446,7 @@ export async function searchForUser(
   run.task({
     kernel: 'search-for-row',
     inputs: { ...index, ...mask.inputs, ...(gram && { gram }) },
-    outputs: { rows: run.allocate(run.ref('rows'), shape) },
+    outputs: { rows: run.make(run.ref('rows'), shape) },
     params: {
       ...searchParams(request),
       rated: Array.from(ratings.items),

@@ -29,7 +29,7 @@ export async function runTasks<K extends KernelName>(
 }
 
 /**
- * Tasks of one stage on one device, by default the CPU. The partitions that it sends, allocates or hands out are freed
+ * Tasks of one stage on one device, by default the CPU. The partitions that it sends, makes or hands out are freed
  * at its end.
  */
 export class TaskRun {
@@ -57,9 +57,15 @@ export class TaskRun {
     return this.free(ref);
   }
 
-  allocate(ref: PartitionRef, shape: MatrixShape): PartitionRef {
-    this.steps.allocate(this.stage, this.at, ref, shape);
+  /** Allocates a matrix. */
+  make(ref: PartitionRef, shape: MatrixShape): PartitionRef {
+    this.keep(ref, shape);
     return this.free(ref);
+  }
+
+  /** Allocates a matrix that stays after the run. */
+  keep(ref: PartitionRef, shape: MatrixShape): void {
+    this.steps.allocate(this.stage, this.at, ref, shape);
   }
 
   /** Adds a task, and returns the number of its step. */

@@ -95,7 +95,7 @@ export class EquationShares {
     const run = new RowsRun(STAGE, this.#device, this.#ctx);
     const block = rowsOfBlock(this.#cut.block, from, to, run.ref('block'));
     run.send(block.ref, hostForm(block));
-    const equations = run.make('equations', to - from, equationColumns(rank, false));
+    const equations = run.matrix('equations', to - from, equationColumns(rank, false));
     const task = {
       kernel: 'normal-equations' as const,
       inputs: { block: block.ref, fixed: this.#placed.factors.ref },

@@ -431,14 +431,14 @@ function solveSummed(
     const inputs = {
       equations: run.send('equations', factorsOf(sums.subarray(from * numbers, to * numbers), numbers)),
       previous: fromZeros
-        ? run.make('previous', block.rows, rank)
+        ? run.matrix('previous', block.rows, rank)
         : run.send('previous', factorsOf(own, rank)),
       ...(implicit && {
         gram: run.send('gram', factorsOf(gram, rank)),
         shifts: run.send('shifts', shiftsOf(block, columns, rule)),
       }),
     };
-    const factors = run.make('factors', block.rows, rank);
+    const factors = run.matrix('factors', block.rows, rank);
     const params = { ...regularization, ...solver };
     run.sliced({ kernel: 'solve-equations', inputs, outputs: { factors }, params }, slicesOf(block, device));
     run.handOut(factors);

@@ -90,9 +90,9 @@ export class RowsRun extends TaskRun {
   }
 
   /** Allocates a matrix of zeros. */
-  make(part: string, rows: number, columns: number, more: Partial<MatrixShape> = {}): PartitionRef {
+  matrix(part: string, rows: number, columns: number, more: Partial<MatrixShape> = {}): PartitionRef {
     const stride = factorStride(columns, this.#strideStep);
-    return this.allocate(this.ref(part), { rows, columns, stride, ...more });
+    return this.make(this.ref(part), { rows, columns, stride, ...more });
   }
 }
 
@@ -141,9 +141,9 @@ export async function solveRows(
     fixed: run.factors('fixed', fixed, rank),
     previous: previous
       ? run.send('previous', factorsOf(previous, rank))
-      : run.make('previous', block.rows, rank),
+      : run.matrix('previous', block.rows, rank),
   };
-  const factors = run.make('factors', block.rows, rank);
+  const factors = run.matrix('factors', block.rows, rank);
   const tiled = { tiling: solver.tiled, fixedRows: columns, parallelism: device.info.parallelism };
   const slices = tiledSlices(block.offsets, slicesOf(block, device), tiled);
   const solving = solvingOf(rule, solver);
@@ -158,7 +158,7 @@ export async function solveRows(
   else {
     const values = fixedBiases ?? sharedArray(Float32Array, columns);
     const fixedBias = run.send('fixed-bias', { layout: 'bias', rows: values.length, columns: { values } });
-    const bias = run.make('bias', block.rows, 1, { layout: 'bias', stride: 1 });
+    const bias = run.matrix('bias', block.rows, 1, { layout: 'bias', stride: 1 });
     outputs.push(bias);
     run.sliced({ ...solving, inputs: { ...inputs, fixedBias }, outputs: { factors, bias } }, slices);
   }
@@ -213,7 +213,7 @@ export async function gramOf(
   if (factors.length === 0) return emptyGram(rank);
   const run = new RowsRun('gram', device, ctx);
   const inputs = { factors: run.send('all', factorsOf(factors, rank)) };
-  const gram = run.make('gram', 16 * Math.ceil(rank / 16), rank);
+  const gram = run.matrix('gram', 16 * Math.ceil(rank / 16), rank);
   const task = { kernel: 'gram', inputs, outputs: { gram }, params: { rank, weight } } as const;
   run.sliced(task, gramSlices(rank, device.info.wholePasses));
   run.handOut(gram);

@@ -203,14 +203,14 @@ async function invertedPairs(
   const run = new TaskRun(ctx, 'ease');
   const count = { lambda: LAMBDA };
   const pairs = { byUser, byItem: byItem.ref };
-  run.steps.allocate(run.stage, run.at, matrix, shape(n, n));
+  run.keep(matrix, shape(n, n));
   run.sliced(
     { kernel: 'count-pairs-of-items', inputs: pairs, outputs: { matrix }, params: count },
     balancedRanges(byItem.offsets, 64),
   );
   const swept = {
-    panels: run.allocate(run.ref('panels'), shape(Math.ceil(n / 8), 8 * BLOCK)),
-    inverse: run.allocate(run.ref('inverse'), shape(BLOCK, BLOCK)),
+    panels: run.make(run.ref('panels'), shape(Math.ceil(n / 8), 8 * BLOCK)),
+    inverse: run.make(run.ref('inverse'), shape(BLOCK, BLOCK)),
   };
   const rows = sweptRanges(n);
   for (let first = 0; first < n; first += BLOCK) {
