@@ -1,25 +1,23 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import {
   ALS,
   type Dataset,
   type ExplainedPlan,
   type JsonObject,
   type PhysicalPlan,
-  Session,
   SGD,
   UsageError,
 } from '../../index.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
+import { cpuSession } from '../support/cpu-session.ts';
 
-let session: Session;
 let ratings: Dataset;
 const params = { rank: 3, maxIter: 2 } as const;
 
+const session = await cpuSession({ workers: 1 });
 beforeAll(async () => {
-  session = await Session.create({ workers: 1, device: 'cpu' });
   ratings = session.from(ratingBatches(randomRatings(4, 40, 30, 400)));
 });
-afterAll(() => session.close());
 
 describe.each([
   ['ALS', new ALS(params)],

@@ -1,43 +1,27 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
-import {
-  type Data,
-  Field,
-  Float32,
-  Int32,
-  List,
-  makeData,
-  makeVector,
-  RecordBatch,
-  Schema,
-  Struct,
-  Table,
-} from 'apache-arrow';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, type Dataset, Session } from '../../index.ts';
-import { FlattenHistories, ListHistories } from '../../operators/ratings/histories.ts';
+import { Int32, makeData, makeVector, Table } from 'apache-arrow';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { ALS, type Dataset } from '../../index.ts';
+import { ListHistories } from '../../operators/ratings/histories.ts';
 import { batchOf, randomRatings, ratingBatches } from '../support/ratings.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { cpuSession } from '../support/cpu-session.ts';
 
 const rows = randomRatings(3, 40, 30, 600);
-const folder = mkdtempSync(join(tmpdir(), 'factorflow-histories-'));
+const folder = temporaryFolder();
 const at = (name: string) => join(folder, name);
 const als = ALS.spark({ rank: 3, maxIter: 2 });
 const sorted = [...rows]
   .sort((left, right) => left.user - right.user || left.item - right.item)
   .map(({ user, item, rating }) => ({ user, item, rating: Math.fround(rating) }));
-let session: Session;
 
+const session = await cpuSession();
 beforeAll(async () => {
-  session = await Session.create({ workers: 2, device: 'cpu' });
   await session.from(ratingBatches(rows)).write.parquet(at('ratings'));
   const model = await als.fit(session.read.parquet(at('ratings')));
   await model.save(at('model'), { histories: true });
-});
-afterAll(async () => {
-  await session.close();
-  rmSync(folder, { recursive: true });
 });
 
 async function rowsOf(dataset: Dataset | undefined): Promise<unknown[]> {
@@ -87,31 +71,6 @@ describe('histories', () => {
       (await session.loadModel(at('updated'))).histories?.cast({ user: 'int32', item: 'int32' }),
     );
     expect(found).toEqual([{ ...sorted[0], rating: 1 }, ...sorted.slice(1), { user: 9999, item, rating: 2 }]);
-  });
-
-  it('with a list of items of another length than its weights are refused with the row', async () => {
-    const lists = new Field('items', new List(new Field('item', new Int32(), false)));
-    const weights = new Field('weights', new List(new Field('item', new Float32(), false)));
-    const list = ({ type }: Field, ends: number[], child: Data) =>
-      makeData({
-        type,
-        length: 2,
-        nullCount: 0,
-        valueOffsets: Int32Array.from(ends),
-        child,
-      } as never) as Data;
-    const children = [
-      makeData({ type: new Int32(), data: Int32Array.of(1, 2) }),
-      list(lists, [0, 1, 3], makeData({ type: new Int32(), data: Int32Array.of(7, 8, 9) })),
-      list(weights, [0, 2, 3], makeData({ type: new Float32(), data: Float32Array.of(1, 2, 3) })),
-    ];
-    const schema = new Schema([new Field('id', new Int32()), lists, weights]);
-    const batch = new RecordBatch(
-      schema,
-      makeData({ type: new Struct(schema.fields), length: 2, nullCount: 0, children }),
-    );
-    const rows = session.from([batch]).pipe(new FlattenHistories());
-    await expect(rows.toArray()).rejects.toThrow(/a list of 1 item has 2 weights.*row 1\b/);
   });
 
   it('of rows in memory are given to save; a model saved without them has none', async () => {

@@ -1,34 +1,24 @@
 /** Forms of int64 ids in a model's results: JSON can represent them, unless a form is forced. */
-import { DataType } from 'apache-arrow';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { IdForm } from '../../engine/keys/find-id.ts';
 import { ALS, type Id, type Model, Session } from '../../index.ts';
+import { cpuSession } from '../support/cpu-session.ts';
 import { batchOf, randomRatings } from '../support/ratings.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const rows = randomRatings(5, 12, 20, 150);
 const first = rows[0];
 const LARGE = 2n ** 60n;
-const folder = mkdtempSync(join(tmpdir(), 'factorflow-id-forms-'));
-const sessions: Partial<Record<IdForm | 'default', Session>> = {};
-
-beforeAll(async () => {
-  for (const ids of [undefined, 'number', 'bigint', 'string'] as const) {
-    sessions[ids ?? 'default'] = await Session.create({ device: 'cpu', workers: 1, ...(ids ? { ids } : {}) });
-  }
-});
-afterAll(async () => {
-  for (const session of Object.values(sessions)) await session.close();
-  rmSync(folder, { recursive: true });
-});
-
-function sessionOf(form: IdForm | 'default'): Session {
-  const session = sessions[form];
-  if (session === undefined) throw new Error(`no session ${form}`);
-  return session;
-}
+const folder = temporaryFolder();
+const sessions = {
+  default: await cpuSession(),
+  number: await cpuSession({ ids: 'number' }),
+  bigint: await cpuSession({ ids: 'bigint' }),
+  string: await cpuSession({ ids: 'string' }),
+};
+const sessionOf = (form: IdForm | 'default'): Session => sessions[form];
 
 /** Ratings whose users are int64 around `offset`, and whose items are int64 or of another type. */
 function dataset(
@@ -104,17 +94,6 @@ describe('int64 ids that are safe integers', () => {
     expect((await model.recommend(LARGE, 2)).user).toBe(String(LARGE));
     expect((await model.explain([{ item: first.item, rating: 3 }], 9_999n)).item).toBe(9_999);
   });
-
-  it('stay int64 in Arrow batches', async () => {
-    const model = await trained('default');
-    expect(model.userFactors.schema.fields[0].type.toString()).toBe('Int64');
-    const schema = await model.recommendForUsers([first.user], 2).schema();
-    expect(
-      schema.fields
-        .filter(({ type }) => DataType.isInt(type) && type.bitWidth === 64)
-        .map(({ name }) => name),
-    ).toEqual(['user', 'item']);
-  });
 });
 
 describe('ids of a side', () => {
@@ -151,12 +130,6 @@ describe('ids of a side', () => {
       expect((await model.explain([{ item: first.item, rating: 3 }], first.item, { names })).name).toBe(
         `film ${first.item}`,
       );
-    }
-  });
-
-  it('that are text stay strings in any form', async () => {
-    for (const form of ['default', 'number', 'bigint'] as const) {
-      expect((await trained(form, { items: 'utf8' })).idForms.item).toBe('string');
     }
   });
 });

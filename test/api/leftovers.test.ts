@@ -68,7 +68,7 @@ describe('nothing stays on the device', () => {
   });
 
   it('after SGD that ends well, is updated, diverges or breaks', async () => {
-    for (const schedule of ['hogwild', 'wavefront', 'blocks'] as const) {
+    for (const schedule of ['wavefront', 'blocks'] as const) {
       const sgd = new SGD({ rank: 4, maxIter: 3, schedule, rate: 'adagrad', biases: true, earlyStop: 1 });
       const model = await sgd.fit(session.from(batches), { validation: session.from(batches.slice(0, 3)) });
       await model.update(session.from(batches.slice(0, 4)), { maxIter: 2 });
@@ -149,14 +149,6 @@ describe('a session that is closed', () => {
     await expect(new ALS().fit(closed.from(batches))).rejects.toThrow('the session is closed');
     await expect(closed.loadModel('anywhere')).rejects.toThrow('the session is closed');
     await expect(drain(model.predict(closed.from(batches)))).rejects.toBeInstanceOf(UsageError);
-  });
-
-  it('ends running work with an error about the closed session', async () => {
-    const closed = await Session.create({ workers: 2 });
-    const running = new ALS({ rank: 8, maxIter: 10_000 }).fit(closed.from(batches), {
-      onEvent: (event) => void (event.type === 'iteration' && event.iteration === 3 && closed.close()),
-    });
-    await expect(running).rejects.toThrow('the session is closed');
   });
 
   it.skipIf(noGpu)('ends what still runs on a GPU in the same way', async () => {

@@ -1,27 +1,23 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
 import type { RecordBatch } from 'apache-arrow';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, Model, type ProgressEvent, Session } from '../../index.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { ALS, Model, type ProgressEvent } from '../../index.ts';
 import { batchOf, randomRatings, ratingBatches, type Triple } from '../support/ratings.ts';
 import { editMetadata } from '../support/edit-metadata.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { cpuSession } from '../support/cpu-session.ts';
 
 const rows = randomRatings(21, 90, 70, 2500);
-const folder = mkdtempSync(join(tmpdir(), 'factorflow-model-'));
-let session: Session;
+const folder = temporaryFolder();
 let model: Model;
 
+const session = await cpuSession();
 beforeAll(async () => {
-  session = await Session.create({ workers: 2 });
   model = await ALS.spark({ rank: 5, regParam: 0.05, maxIter: 5, seed: 2 }).fit(
     session.from(ratingBatches(rows)),
   );
-});
-afterAll(async () => {
-  await session.close();
-  rmSync(folder, { recursive: true });
 });
 
 async function rowsOf(batches: AsyncIterable<RecordBatch>): Promise<Record<string, number>[]> {
@@ -102,27 +98,6 @@ describe('a model', () => {
       given.forEach((row, i) => expect(row.prediction).toBeCloseTo(expected[i][1], 4));
       expect(given.some((row) => seen.has(row.item))).toBe(false);
     }
-  });
-
-  it('recommends for some users, in the order of their ids, and names one it does not know', async () => {
-    const [one, two] = [rows[0].user, rows.find((row) => row.user !== rows[0].user)?.user as number];
-    const recommended = await rowsOf(model.recommendForUsers([two, one], 3));
-    const order = [one, two].sort((left, right) => left - right);
-    expect(recommended.map((row) => row.user)).toEqual([
-      order[0],
-      order[0],
-      order[0],
-      order[1],
-      order[1],
-      order[1],
-    ]);
-    expect(() => model.recommendForUsers([one, 4242], 3, { unknownUsers: 'error' })).toThrow(
-      'the model has no user 4242',
-    );
-    expect(() => model.recommendForUsers(['x'], 3, { unknownUsers: 'error' })).toThrow(
-      'the model has no user x',
-    );
-    expect(() => model.recommendForAllUsers(0)).toThrow('n must be a whole number');
   });
 
   it('survives saving and loading bit for bit, and the same model is the same bytes', async () => {
@@ -216,32 +191,5 @@ describe('the rank of a model with biases', () => {
     await expect(Model.load(session, path)).rejects.toThrow(
       /the metadata contain biases, which are two features of 2 .*narrow/,
     );
-  });
-});
-
-describe.each(['int64', 'utf8'] as const)('a model with %s ids', (type) => {
-  it('trains, predicts, recommends, saves and loads with ids of that type', async () => {
-    const id = (value: number) => (type === 'int64' ? BigInt(value) + 2n ** 40n : `id-${value}`);
-    const batch = batchOf({
-      user: { type, values: rows.map((row) => id(row.user)) },
-      item: { type, values: rows.map((row) => id(row.item)) },
-      rating: { type: 'float64', values: rows.map((row) => row.rating) },
-    });
-    const trained = await ALS.spark({ rank: 3, maxIter: 2 }).fit(session.from([batch]));
-    const path = join(folder, type);
-    await trained.save(path);
-    const loaded = await Model.load(session, path);
-    const [before, after] = await Promise.all(
-      [trained, loaded].map((of) => rowsOf(of.recommendForUsers([id(rows[0].user)], 2))),
-    );
-    expect(after).toEqual(before);
-    expect(before[0].user).toEqual(id(rows[0].user));
-    expect((await loaded.evaluate(session.from([batch]))).coldPairs).toBe(0);
-    const narrow = rowsOf(loaded.predict(session.from(ratingBatches(rows))));
-    if (type === 'utf8')
-      await expect(narrow).rejects.toThrow(
-        'ids are int32 here, but utf8 in the data that they are looked up in',
-      );
-    else expect((await narrow).every((row) => Number.isNaN(row.prediction))).toBe(true);
   });
 });

@@ -1,18 +1,17 @@
 import { tableFromJSON } from 'apache-arrow';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, CrossValidator, Dataset, Model, Session, SGD, UsageError } from '../../index.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { ALS, CrossValidator, Dataset, Model, SGD, UsageError } from '../../index.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
+import { cpuSession } from '../support/cpu-session.ts';
 
-let session: Session;
 let ratings: Dataset;
 let model: Model;
 
+const session = await cpuSession({ workers: 1 });
 beforeAll(async () => {
-  session = await Session.create({ workers: 1 });
   ratings = session.from(ratingBatches(randomRatings(4, 40, 30, 400)));
   model = await new ALS({ rank: 2, maxIter: 1 }).fit(ratings);
 });
-afterAll(() => session.close());
 
 const estimator = (params: { rank: number }) => new ALS(params);
 

@@ -1,28 +1,14 @@
 /** A small model and readers of its lists, for the tests of serving. */
 import type { RecordBatch } from 'apache-arrow';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll } from 'vitest';
-import { ALS, type Dataset, Model, Session } from '../../index.ts';
+import { ALS, type Dataset, Model } from '../../index.ts';
+import { cpuSession } from '../support/cpu-session.ts';
 import { randomRatings, ratingBatches, testRandom } from '../support/ratings.ts';
 
 export const rows = randomRatings(61, 60, 80, 1500);
-export const folder = mkdtempSync(join(tmpdir(), 'factorflow-requests-'));
-export let session: Session;
-export let model: Model;
-
-beforeAll(async () => {
-  session = await Session.create({ device: 'cpu', workers: 2 });
-  model = await new ALS({ rank: 6, regParam: 0.05, maxIter: 3, seed: 2, biases: true }).fit(
-    session.from(ratingBatches(rows)),
-  );
-});
-
-afterAll(async () => {
-  await session.close();
-  rmSync(folder, { recursive: true });
-});
+export const session = await cpuSession();
+export const model = await new ALS({ rank: 6, regParam: 0.05, maxIter: 3, seed: 2, biases: true }).fit(
+  session.from(ratingBatches(rows)),
+);
 
 type Row = Readonly<Record<string, number | bigint | string | boolean>>;
 
@@ -35,14 +21,10 @@ export async function rowsOf(batches: Dataset | AsyncIterable<RecordBatch>): Pro
 /** The rows of the batch path, user by user. */
 export async function listsOf(
   all: Dataset,
-  user = 'user',
-  item = 'item',
-  value = 'prediction',
+  [user, item, value] = ['user', 'item', 'prediction'],
 ): Promise<Map<unknown, [unknown, unknown][]>> {
-  const lists = new Map<unknown, [unknown, unknown][]>();
-  for (const row of await rowsOf(all))
-    lists.set(row[user], [...(lists.get(row[user]) ?? []), [row[item], row[value]]]);
-  return lists;
+  const lists = Map.groupBy(await rowsOf(all), (row): unknown => row[user]);
+  return new Map([...lists].map(([id, own]) => [id, own.map((row) => [row[item], row[value]])]));
 }
 
 export const users = [...new Set(rows.map((row) => row.user))].sort((left, right) => left - right);

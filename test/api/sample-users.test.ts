@@ -2,7 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { itemMap } from '../../api/reports/item-map.ts';
 import { sampleUsers } from '../../api/reports/sample-users.ts';
-import { ALS, Session } from '../../index.ts';
+import { ALS } from '../../index.ts';
+import { cpuSession } from '../support/cpu-session.ts';
 
 /** User u has u + 1 ratings, of items 0 to u; item u has the highest one. */
 const rows = Array.from({ length: 20 }, (_, user) =>
@@ -13,20 +14,12 @@ const rows = Array.from({ length: 20 }, (_, user) =>
   })),
 ).flat();
 
-async function trained<T>(
-  use: (given: { session: Session; model: Awaited<ReturnType<ALS['fit']>> }) => Promise<T>,
-  params = {},
-): Promise<T> {
-  await using session = await Session.create({ workers: 1, device: 'cpu' });
-  const model = await new ALS({ rank: 3, maxIter: 2, ...params }).fit(session.fromRows(rows));
-  return await use({ session, model });
-}
+const session = await cpuSession();
+const model = await new ALS({ rank: 3, maxIter: 2 }).fit(session.fromRows(rows));
 
 describe('users of a report', () => {
   it('have many, some and few ratings, best first, and items that they have not rated', async () => {
-    const samples = await trained(({ session, model }) =>
-      sampleUsers(model, session.fromRows(rows), { n: 3, onBadRows: 'error' }),
-    );
+    const samples = await sampleUsers(model, session.fromRows(rows), { n: 3, onBadRows: 'error' });
     expect(samples.map(({ user, ratings }) => [user, ratings])).toEqual([
       [18, 19],
       [17, 18],
@@ -41,16 +34,14 @@ describe('users of a report', () => {
   });
 
   it('are none where the ratings can be read only once', async () => {
-    const samples = await trained(({ session, model }) =>
-      sampleUsers(model, session.fromRows(rows.values()), { n: 3, onBadRows: 'error' }),
-    );
+    const samples = await sampleUsers(model, session.fromRows(rows.values()), { n: 3, onBadRows: 'error' });
     expect(samples).toEqual([]);
   });
 });
 
 describe('the map of items', () => {
   it('has the items with the most ratings, in order', async () => {
-    const map = await trained(({ model }) => Promise.resolve(itemMap(model, 5)));
+    const map = itemMap(model, 5);
     expect(map?.items.map(({ item, ratings }) => [item, ratings])).toEqual([
       [0, 20],
       [1, 19],
@@ -62,7 +53,7 @@ describe('the map of items', () => {
   });
 
   it('is a line at rank 1', async () => {
-    const map = await trained(({ model }) => Promise.resolve(itemMap(model, 100)), { rank: 1 });
+    const map = itemMap(await new ALS({ rank: 1, maxIter: 2 }).fit(session.fromRows(rows)), 100);
     expect(map?.items).toHaveLength(20);
     expect(map?.items.every(({ y }) => y === 0)).toBe(true);
     expect(map?.share).toBeCloseTo(1, 9);

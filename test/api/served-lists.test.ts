@@ -4,19 +4,11 @@ import { describe, expect, it } from 'vitest';
 import { ALS, Model, Session } from '../../index.ts';
 import { collectGarbage } from '../../engine/threads/collect-garbage.ts';
 import { batchOf, ratingBatches } from '../support/ratings.ts';
-import {
-  exact,
-  folder,
-  itemsOf,
-  listsOf,
-  model,
-  partsOf,
-  rows,
-  rowsOf,
-  session,
-  users,
-} from './requested-model.ts';
+import { exact, itemsOf, listsOf, model, partsOf, rows, rowsOf, session, users } from './requested-model.ts';
 import { editMetadata } from '../support/edit-metadata.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+
+const folder = temporaryFolder();
 
 describe('many requests', () => {
   it('leave memory as it is', async () => {
@@ -58,7 +50,11 @@ describe('many requests', () => {
 describe('lists of users for all items', () => {
   it('are those of brute force, without the excluded', async () => {
     const all = await listsOf(model.recommendForAllUsers(80));
-    const lists = await listsOf(model.recommendForAllItems(3, { exclude: exact() }), 'item', 'user');
+    const lists = await listsOf(model.recommendForAllItems(3, { exclude: exact() }), [
+      'item',
+      'user',
+      'prediction',
+    ]);
     expect(lists.size).toBe(model.itemCount);
     const scores = new Map<string, unknown>(
       [...all].flatMap(([user, list]) =>
@@ -81,31 +77,14 @@ describe('lists of users for all items', () => {
 
 describe('similar rows', () => {
   it.each(['cosine', 'dot'] as const)('by %s of a few are those of all, in every bit', async (similarity) => {
-    const all = await listsOf(
-      model.similarItems('all', 7, { similarity }),
-      'item',
-      'similarItem',
-      'similarity',
-    );
+    const items = (of: Parameters<typeof model.similarItems>[0]) =>
+      listsOf(model.similarItems(of, 7, { similarity }), ['item', 'similarItem', 'similarity']);
     const some = [rows[0].item, rows[9].item];
-    const few = await listsOf(
-      model.similarItems(some, 7, { similarity }),
-      'item',
-      'similarItem',
-      'similarity',
-    );
+    const [all, few] = [await items('all'), await items(some)];
     for (const item of some) expect(few.get(item)).toEqual(all.get(item));
-    const near = await listsOf(
-      model.similarUsers([users[0]], 7, { similarity }),
-      'user',
-      'similarUser',
-      'similarity',
-    );
-    expect(near.get(users[0])).toEqual(
-      (await listsOf(model.similarUsers('all', 7, { similarity }), 'user', 'similarUser', 'similarity')).get(
-        users[0],
-      ),
-    );
+    const near = (of: Parameters<typeof model.similarUsers>[0]) =>
+      listsOf(model.similarUsers(of, 7, { similarity }), ['user', 'similarUser', 'similarity']);
+    expect((await near([users[0]])).get(users[0])).toEqual((await near('all')).get(users[0]));
   });
 });
 
@@ -144,6 +123,10 @@ describe.each(['int32', 'int64', 'utf8'] as const)('a saved model with %s ids', 
       undefined,
       (await trained.recommend(id(users[2]), 4, { deny })).items,
     ]);
+    if (type === 'utf8')
+      await expect(loaded.predict(exact()).toArray()).rejects.toThrow(
+        'ids are int32 here, but utf8 in the data that they are looked up in',
+      );
     await loaded.close();
   });
 });

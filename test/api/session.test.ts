@@ -12,6 +12,7 @@ import {
   UsageError,
 } from '../../index.ts';
 import { parseSize } from '../../api/sizes.ts';
+import { cpuSession } from '../support/cpu-session.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
 
 const rows = randomRatings(31, 200, 100, 4000);
@@ -29,6 +30,7 @@ describe('a session', () => {
     [{ workers: 0 }, 'workers must be a whole number from 1 to 256, got 0'],
     [{ memoryBudget: 'lots' }, 'memoryBudget must be a size such as 4GiB or 500MB, got lots'],
     [{ wrokers: 2 }, 'unknown session option wrokers'],
+    [{ profile: true }, 'profile must be a Profile, got true'],
     [null, "Session.create takes options such as { device: 'gpu' }, got null"],
     ['gpu', 'Session.create takes options'],
   ])('refuses %o', async (options, message) => {
@@ -66,7 +68,7 @@ describe('a session', () => {
   });
 
   it('trains on any async iterable of batches, once', async () => {
-    await using session = await Session.create({ workers: 2 });
+    const session = await cpuSession();
     const dataset = session.from(stream());
     const model = await new ALS({ rank: 3, maxIter: 2 }).fit(dataset);
     expect(model.userCount).toBe(new Set(rows.map((row) => row.user)).size);
@@ -74,7 +76,7 @@ describe('a session', () => {
   });
 
   it('reports phases and iterations during a run', async () => {
-    await using session = await Session.create({ workers: 2 });
+    const session = await cpuSession();
     const events: ProgressEvent[] = [];
     await new ALS({ rank: 3, maxIter: 3 }).fit(session.from(stream()), {
       onEvent: (event) => void events.push(event),
@@ -97,25 +99,19 @@ describe('a session', () => {
 
   it('refuses ratings beyond the memory budget, before it allocates factors', async () => {
     await using session = await Session.create({ workers: 1, memoryBudget: '220MiB' });
-    await expect(new ALS({ rank: 2 }).fit(session.from(randomBatches(600_000)))).rejects.toBeInstanceOf(
-      CapacityError,
-    );
-    await expect(new ALS({ rank: 2 }).fit(session.from(randomBatches(600_000)))).rejects.toThrow(
-      /the run needs about .* Raise memoryBudget to [\d.]+ MiB or more/,
-    );
+    const refused = new ALS({ rank: 2 }).fit(session.from(randomBatches(600_000)));
+    await expect(refused).rejects.toBeInstanceOf(CapacityError);
+    await expect(refused).rejects.toThrow(/the run needs about .* Raise memoryBudget to [\d.]+ MiB or more/);
     await expect(new SGD({ rank: 2 }).fit(session.from(randomBatches(600_000)))).rejects.toThrow(
       /more than [\d,]+ ratings do not fit/,
     );
   });
 
   it('names errors in the data', async () => {
-    await using session = await Session.create({ workers: 1 });
-    await expect(new ALS().fit(session.from([], ratingBatches(rows)[0].schema))).rejects.toBeInstanceOf(
-      DataError,
-    );
-    await expect(new ALS().fit(session.from([], ratingBatches(rows)[0].schema))).rejects.toThrow(
-      'no ratings are left',
-    );
+    const session = await cpuSession();
+    const empty = new ALS().fit(session.from([], ratingBatches(rows)[0].schema));
+    await expect(empty).rejects.toBeInstanceOf(DataError);
+    await expect(empty).rejects.toThrow('no ratings are left');
     await expect(new ALS({ userCol: 'userId' }).fit(session.from(ratingBatches(rows)))).rejects.toThrow(
       'there is no column "userId"; there are: user (Int32), item (Int32), rating (Float32)',
     );

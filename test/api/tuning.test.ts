@@ -1,17 +1,18 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { ALS, type Dataset, Session, SGD, TrainValidationSplit, type Trial } from '../../index.ts';
 import type { TrialParams } from '../../api/validation/tuning/search-space.ts';
 import { validationSeed } from '../../api/validation/tuning/train-validation-split.ts';
+import { isDeep } from '../support/deep.ts';
 import { ratingsBatch } from '../support/tuning-ratings.ts';
+import { cpuSession } from '../support/cpu-session.ts';
 
-let session: Session;
 let ratings: Dataset;
 
 /** Passes over the source. */
 let reads = 0;
 
+const session = await cpuSession();
 beforeAll(async () => {
-  session = await Session.create({ device: 'cpu', workers: 2 });
   const batch = ratingsBatch(60, 40, 1500);
   const source = {
     [Symbol.asyncIterator]: async function* () {
@@ -22,7 +23,6 @@ beforeAll(async () => {
   ratings = session.from(source, batch.schema, { replayable: true });
 });
 
-afterAll(() => session.close());
 const als = (params: TrialParams) => new ALS({ maxIter: 6, ...params });
 
 const values = (trials: readonly Trial[]) =>
@@ -124,12 +124,6 @@ describe('TrainValidationSplit', () => {
     expect(implicit.best.value).toBeGreaterThan(0);
   });
 
-  it('has validation ratings where the ratings were split by the same seed before', async () => {
-    const [train] = ratings.randomSplit([0.9, 0.1], { seed: 0 });
-    const { best } = await new TrainValidationSplit({ estimator: als, grid: [{ rank: 2 }] }).fit(train);
-    expect(best.value).toBeGreaterThan(0);
-  });
-
   it('marks a trial that fails, and goes on', async () => {
     const notes: string[] = [];
     const estimator = ({ learningRate }: TrialParams) =>
@@ -167,7 +161,7 @@ describe('TrainValidationSplit', () => {
     const implicit = (params: TrialParams) => new ALS({ maxIter: 3, implicitPrefs: true, ...params });
     const codes: (string | undefined)[] = [];
     const space = { rank: [2, 6], alpha: [0.1, 5, 900] };
-    for (const search of ['grid', 'halving'] as const) {
+    for (const search of isDeep ? (['grid', 'halving'] as const) : (['halving'] as const)) {
       const { best } = await new TrainValidationSplit({
         estimator: implicit,
         space,
@@ -198,13 +192,6 @@ describe('TrainValidationSplit', () => {
     expect(whole.best.ranking?.users).toBeGreaterThan(10);
     const again = await tuner.fit(ratings, { done: JSON.parse(JSON.stringify(whole.trials)) as Trial[] });
     expect(again.best.ranking).toEqual(whole.best.ranking);
-    const parallel = await new TrainValidationSplit({
-      estimator: als,
-      space: { rank: [2, 3, 4, 5] },
-      ranking: true,
-      parallelism: 3,
-    }).fit(ratings);
-    expect(parallel.best.ranking).toBeDefined();
     expect(() => new TrainValidationSplit({ estimator: als, space, rankUsers: 0 })).toThrow(
       'rankUsers must be all or a whole number',
     );
@@ -221,7 +208,7 @@ describe('TrainValidationSplit', () => {
     const stopping = (params: TrialParams) => new ALS({ maxIter: 6, earlyStop: 1, ...params });
     const { best, model } = await new TrainValidationSplit({
       estimator: stopping,
-      space: { rank: [2, 8], regParam: [0.001, 0.1] },
+      space: { rank: [2, 8] },
     }).fit(ratings);
     expect(model.training?.params).toMatchObject({ ...best.params, maxIter: best.bestIteration });
     const { best: overfitted } = await new TrainValidationSplit({
@@ -230,17 +217,6 @@ describe('TrainValidationSplit', () => {
     }).fit(ratings);
     expect(overfitted.bestIteration).toBeLessThan(40);
     expect(overfitted.params.maxIter).toBe(overfitted.bestIteration);
-    const halved = await new TrainValidationSplit({
-      estimator: stopping,
-      space: { rank: [2, 8], regParam: [0.001, 0.1, 1] },
-      search: 'halving',
-    }).fit(ratings);
-    const [train, validation] = ratings.randomSplit([0.9, 0.1], { seed: validationSeed(0) });
-    const alone = await stopping(halved.best.params).fit(train, { validation });
-    expect(halved.best.value).toBe(
-      alone.training?.iterations.find(({ iteration }) => iteration === alone.training?.bestIteration)
-        ?.testRmse,
-    );
   });
 
   it('ends trials at the same time with the first error', async () => {

@@ -1,20 +1,19 @@
 /** Excluded pairs that the model does not know exclude nothing, and are reported. */
 import type { RecordBatch } from 'apache-arrow';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { formatCount } from '../../engine/format.ts';
-import { ALS, type Dataset, type Model, type ProgressEvent, Session } from '../../index.ts';
+import { ALS, type Dataset, type Model, type ProgressEvent } from '../../index.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
+import { cpuSession } from '../support/cpu-session.ts';
 
 const rows = randomRatings(61, 300, 80, 3000);
 const users = [...new Set(rows.map(({ user }) => user))].sort((a, b) => a - b);
 const strangers = rows.map(({ user, ...rest }) => ({ user: user + 1_000_000, ...rest }));
-let session: Session;
 let model: Model;
+const session = await cpuSession();
 beforeAll(async () => {
-  session = await Session.create({ device: 'cpu', workers: 2 });
   model = await new ALS({ rank: 4, maxIter: 1 }).fit(session.from(ratingBatches(rows)));
 });
-afterAll(() => session.close());
 
 /** The coded events of a list, and its pairs. */
 async function listed(lists: Dataset) {
@@ -45,15 +44,12 @@ const ways: readonly (readonly [string, (exclude: Dataset) => Dataset])[] = [
 ];
 
 describe.each(ways)('recommendations %s', (_way, recommend) => {
-  it('warn where no excluded pair is known', async () => {
+  it('warn where no excluded pair is known, and are silent where all are, and leave those out', async () => {
     const text = `no pair of the option exclude is known to the model: ${formatCount(rows.length)} pairs of unknown users or items, which exclude nothing. Check the ids, userCol and itemCol`;
     const { events } = await listed(recommend(session.from(ratingBatches(strangers))));
     expect(events).toEqual([{ type: 'warning', code: 'unknown-exclusions', count: rows.length, text }]);
-  });
-
-  it('are silent where all are known, and leave those pairs out', async () => {
-    const { events, pairs } = await listed(recommend(session.from(ratingBatches(rows))));
-    expect(events).toEqual([]);
+    const { events: none, pairs } = await listed(recommend(session.from(ratingBatches(rows))));
+    expect(none).toEqual([]);
     expect(pairs.length).toBeGreaterThan(0);
     const seen = new Set(rows.map(({ user, item }) => `${user} ${item}`));
     expect(pairs.filter((pair) => seen.has(pair))).toEqual([]);

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import * as library from '../../index.ts';
 import { ALS, col, type Dataset, FactorFlowError, lit, Model, Session, SGD } from '../../index.ts';
+import { everyNth } from '../support/deep.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-wrong-'));
@@ -41,7 +42,7 @@ const named =
   `signal onEvent names exclude coldStart similarity columns validation plan userCol timestampCol types filter
   delimiter onBadRows onDuplicates seed by regParam k metrics checkpointDir workers memoryBudget device ids format`
     .split(/\s+/)
-    .flatMap((name) => [{ [name]: 1 }, { [name]: null }, { [name]: [null] }]);
+    .flatMap((name, at) => everyNth([{ [name]: 1 }, { [name]: null }, { [name]: [null] }], 3, at));
 const values: readonly unknown[] = [
   ...plain,
   ...objects,

@@ -24,16 +24,6 @@ const exceptions = [
   'test/operators/measured-memory.test.ts',
   // Helpers that register hooks, or have a folder or a session: a shared process would load them for its first
   // file only.
-  'test/api/checkpoints.test.ts',
-  'test/api/item-genres.test.ts',
-  'test/api/item-names.test.ts',
-  'test/api/reading/reading-shapes.test.ts',
-  'test/api/reading/reading.test.ts',
-  'test/api/reading/written-splits.test.ts',
-  'test/api/requests.test.ts',
-  'test/api/resume.test.ts',
-  'test/api/sgd-in-bands-on-a-gpu.test.ts',
-  'test/api/sgd-in-bands.test.ts',
   'test/cli/report.test.ts',
   'test/cli/reports-of-commands.test.ts',
   'test/cli/server/*.test.ts',

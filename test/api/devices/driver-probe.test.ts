@@ -7,8 +7,7 @@ import { type Machine, type OpenedDevices, OpeningDevices } from '../../../api/d
 import { CancelledError } from '../../../engine/errors.ts';
 import { KnownDrivers } from '../../../gpu/probe/known-driver.ts';
 import { explainProbe, type ProbeOutcome, probeWebGpu } from '../../../gpu/probe/probe-webgpu.ts';
-import { h200Info } from '../../support/devices/device-info.ts';
-import { card, machineWith } from '../../support/gpu/machine.ts';
+import { card, machineWith, openedCard } from '../../support/gpu/machine.ts';
 
 async function opened(device: DeviceRequest, machine: Machine): Promise<OpenedDevices['device']> {
   await using opening = new OpeningDevices({ device, workers: 1 }, machine);
@@ -42,11 +41,6 @@ describe('a driver that has served before', () => {
       ...machineWith({ adapter: card, messages: '' }, open),
       note: async ({ name }) => void seen.push(name),
     });
-    const device = {
-      info: { ...h200Info, place: 'gpu:0' },
-      adapter: { name: 'a card', software: false },
-      close: async () => {},
-    } as unknown as Awaited<ReturnType<Machine['open']>>;
     await opened(
       'auto',
       machine(() => Promise.reject(new Error('gone'))),
@@ -54,22 +48,14 @@ describe('a driver that has served before', () => {
     expect(seen).toEqual([]);
     await opened(
       'auto',
-      machine(async () => device),
+      machine(async () => openedCard()),
     );
     expect(seen).toEqual(['a card']);
   });
 
   it.each([
     ['does not open', () => Promise.reject(new Error('gone'))],
-    [
-      'computes on the processor',
-      async () =>
-        ({
-          info: { ...h200Info, place: 'gpu:0' },
-          adapter: { name: 'a processor', software: true },
-          close: async () => {},
-        }) as unknown as Awaited<ReturnType<Machine['open']>>,
-    ],
+    ['computes on the processor', async () => openedCard('a processor', true)],
   ] satisfies [string, Machine['open']][])('is probed, and not noted, where its GPU %s', async (_, open) => {
     const processor = { ...card, name: 'a processor', isFallback: true };
     const machine: Machine = {
@@ -117,11 +103,6 @@ describe('the probe', () => {
     process.env.NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(code)}`;
     return probeWebGpu();
   }
-
-  it('ignores the output of a driver', async () => {
-    const { adapter, failure } = await probeBeside(`process.stdout.write('{"a driver": says hi}\\n{ and');`);
-    expect(adapter === undefined ? failure : 'an adapter').toMatch(/^(an|no) adapter$/);
-  });
 
   it('reports the error that ended it', async () => {
     const outcome = await probeBeside(`throw new Error('no device for you')`);

@@ -18,7 +18,7 @@ import { openGpuDevice } from '../../../gpu/open-gpu-device.ts';
 import { hasGraphicsDevice } from '../../../gpu/probe/system-files.ts';
 import { type ProbeOutcome, probeWebGpu } from '../../../gpu/probe/probe-webgpu.ts';
 import { cpuInfo, h200Info } from '../../support/devices/device-info.ts';
-import { card, machineWith } from '../../support/gpu/machine.ts';
+import { card, machineWith, openedCard } from '../../support/gpu/machine.ts';
 import { noGpu } from '../../support/gpu/open-gpu.ts';
 import { contextOf } from '../../support/steps/small-problems.ts';
 
@@ -114,12 +114,7 @@ describe('a GPU that is opened beside other work', () => {
       {
         ...machineWith({ messages: '' }),
         probe: () => found.promise,
-        open: async () =>
-          ({
-            info: { ...h200Info, place: 'gpu:0' },
-            adapter: { name: 'a card', software: false },
-            close: async () => {},
-          }) as unknown as Awaited<ReturnType<Machine['open']>>,
+        open: async () => openedCard(),
       },
     );
     const executor = new LocalExecutor([opening.openCpu()]);

@@ -2,8 +2,7 @@
 import { expect, test } from 'vitest';
 import { type Machine, OpeningDevices } from '../../../api/devices/open-devices.ts';
 import { Session } from '../../../api/session.ts';
-import { h200Info } from '../../support/devices/device-info.ts';
-import { card, machineWith } from '../../support/gpu/machine.ts';
+import { card, machineWith, openedCard } from '../../support/gpu/machine.ts';
 
 /** A machine with a GPU whose driver is known. The GPU opens when `open` resolves; events are recorded. */
 function knownMachine(open: Promise<void> = Promise.resolve()): Machine & { readonly events: string[] } {
@@ -15,11 +14,7 @@ function knownMachine(open: Promise<void> = Promise.resolve()): Machine & { read
     open: async () => {
       events.push('opening');
       await open;
-      return {
-        info: { ...h200Info, place: 'gpu:0' },
-        adapter: { name: 'a card', software: false },
-        close: async () => void events.push('closed'),
-      } as unknown as Awaited<ReturnType<Machine['open']>>;
+      return openedCard('a card', false, async () => void events.push('closed'));
     },
     note: async ({ name }) => void events.push(`noted ${name}`),
   };

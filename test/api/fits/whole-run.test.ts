@@ -3,16 +3,15 @@
  * (test/golden/fits): the stages in the order of the list, the stages that each of them needs, and the
  * kernels of its tasks.
  */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { stagesOf } from '../../../engine/plan/physical-plan.ts';
 import { ALS, Profile, Session, SGD, Trace } from '../../../index.ts';
 import { checkTrace, type SeenSpan } from '../../support/traces.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'whole-run-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = temporaryFolder();
 
 /** Three users rate two items; two of these pairs are also in the validation set. */
 const rows = [0, 1, 2].flatMap((user) => [0, 1].map((item) => ({ user, item, rating: user + item + 1 })));

@@ -1,15 +1,14 @@
 /** Factors that do not fit in the memory budget are kept in files, and give the same model. */
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { baseBytes } from '../../../operators/planner/memory-budget.ts';
 import { SPILL } from '../../../engine/plan/place.ts';
-import { ALS, type AlsOptions, type FitOptions, Session } from '../../../index.ts';
+import { ALS, type AlsOptions, type FitOptions, type Model, Session } from '../../../index.ts';
 import { ratingBatches, testRandom, type Triple } from '../../support/ratings.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'factorflow-factors-in-files-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = temporaryFolder();
 const spillDir = join(folder, 'spill');
 
 const [users, items] = [60_000, 6000];
@@ -25,57 +24,42 @@ const trainer = (options: AlsOptions = {}) =>
   new ALS({ rank: 64, maxIter: 1, seed: 3, biases: false, solver: 'cg', cgSteps: 2, ...options });
 const memoryBudget = baseBytes(1) + 25 * 2 ** 20;
 
-describe('factors beyond the memory budget', () => {
-  it('are trained and saved from files, which are removed', async () => {
-    const loss = async (session: Session, model?: string) => {
-      const trained = await trainer().fit(session.from(ratingBatches(rows, 50_000)));
-      if (model !== undefined) await trained.save(model);
-      return {
-        plan: trained.training?.plan,
-        loss: trained.training?.iterations.at(-1)?.loss ?? NaN,
-        trained,
-      };
-    };
-    await using large = await Session.create({ device: 'cpu', workers: 1 });
-    const whole = await loss(large);
-    const saved = join(folder, 'model');
-    {
-      await using small = await Session.create({ device: 'cpu', workers: 1, spillDir, memoryBudget });
-      const parts = await loss(small, saved);
-      expect(parts.plan?.choices.grid).toMatchObject({ users: { factors: 'spill', fixed: 'parts' } });
-      expect(parts.plan?.memory[SPILL]).toBeGreaterThan(4 * 64 * users);
-      expect(parts.loss / whole.loss).toBeCloseTo(1, 5);
-    }
-    expect(existsSync(spillDir)).toBe(false);
-    const { userFactors } = await large.loadModel(saved);
-    const values = ({ data }: typeof userFactors) => data.children[1].children[0].values as Float32Array;
-    const [left, right] = [values(userFactors), values(whole.trained.userFactors)];
-    expect(left.length).toBe(64 * users);
-    const difference = left.reduce((most, value, i) => Math.max(most, Math.abs(value - right[i])), 0);
-    expect(difference).toBeLessThan(1e-3);
-  }, 240_000);
+const bytesOf = (model: Model) =>
+  [model.userFactors, model.itemFactors].map(({ data }) =>
+    Buffer.from((data.children[1].children[0].values as Float32Array).slice().buffer),
+  );
 
-  it('are written to checkpoints from their files, and read from them', async () => {
-    const checkpointDir = join(folder, 'checkpoints');
-    const fit = async (maxIter: number, options: FitOptions = {}) => {
+describe('factors beyond the memory budget', () => {
+  it('are trained and saved from files, which are removed, and go on from a checkpoint', async () => {
+    const fit = async (maxIter: number, options: FitOptions = {}, save?: string) => {
       await using session = await Session.create({ device: 'cpu', workers: 1, spillDir, memoryBudget });
-      const trained = await trainer({ maxIter }).fit(session.from(ratingBatches(rows, 50_000)), options);
-      expect(trained.training?.plan.choices.grid).toMatchObject({ users: { factors: 'spill' } });
-      const { training, userFactors, itemFactors } = trained;
-      const factors = [userFactors, itemFactors].map(({ data }) =>
-        Buffer.from((data.children[1].children[0].values as Float32Array).slice().buffer),
-      );
-      return { training, factors };
+      const model = await trainer({ maxIter }).fit(session.from(ratingBatches(rows, 50_000)), options);
+      const { plan } = model.training!;
+      expect(plan.choices.grid).toMatchObject({ users: { factors: 'spill', fixed: 'parts' } });
+      expect(plan.memory[SPILL]).toBeGreaterThan(4 * 64 * users);
+      if (save !== undefined) await model.save(save);
+      return { training: model.training!, factors: bytesOf(model) };
     };
-    const whole = await fit(2);
-    await fit(1, { checkpointDir, checkpointInterval: 1 });
-    expect(readdirSync(checkpointDir)).toEqual(['checkpoint-00000001']);
-    const resumed = await fit(2, { checkpointDir, checkpointInterval: 1, resume: true });
-    expect(resumed.training?.resumedFrom?.iteration).toBe(1);
-    expect(resumed.factors.map((bytes, side) => bytes.equals(whole.factors[side]))).toEqual([true, true]);
-    // Ended already: the model is read from the checkpoint.
-    const ended = await fit(2, { checkpointDir, resume: true });
-    expect(ended.factors.map((bytes, side) => bytes.equals(whole.factors[side]))).toEqual([true, true]);
+    const saved = join(folder, 'model');
+    const parts = await fit(2, {}, saved);
+    expect(existsSync(spillDir)).toBe(false);
+
+    await using large = await Session.create({ device: 'cpu', workers: 1 });
+    const whole = await trainer({ maxIter: 2 }).fit(large.from(ratingBatches(rows, 50_000)));
+    const [loss, expected] = [parts.training, whole.training!].map(
+      ({ iterations }) => iterations.at(-1)!.loss,
+    );
+    expect(loss / expected).toBeCloseTo(1, 5);
+    const same = (factors: readonly Buffer[]) =>
+      expect(factors.map((bytes, side) => bytes.equals(parts.factors[side]))).toEqual([true, true]);
+    same(bytesOf(await large.loadModel(saved)));
+
+    const checkpoints = { checkpointDir: join(folder, 'checkpoints'), checkpointInterval: 1 };
+    await fit(1, checkpoints);
+    expect(readdirSync(checkpoints.checkpointDir)).toEqual(['checkpoint-00000001']);
+    const resumed = await fit(2, { ...checkpoints, resume: true });
+    expect(resumed.training.resumedFrom?.iteration).toBe(1);
+    same(resumed.factors);
     expect(existsSync(spillDir)).toBe(false);
   }, 240_000);
 });

@@ -1,15 +1,14 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { ALS } from '../../../api/training/als.ts';
 import type { Dataset } from '../../../api/dataset.ts';
-import { Session } from '../../../api/session.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
 import { CancelledError } from '../../../engine/errors.ts';
 import type { Source } from '../../../engine/stream/operator.ts';
 import { batchStream } from '../../../engine/stream/stream.ts';
 import { ratingBatch } from '../../support/ratings.ts';
 
-const session = await Session.create({ device: 'cpu', workers: 1 });
-afterAll(() => session.close());
+const session = await cpuSession({ workers: 1 });
 
 const batch = ratingBatch([
   { user: 1, item: 1, rating: 1 },

@@ -2,34 +2,18 @@
  * Columns that a data set names once, or that are recognised by their names, in every method that takes the
  * data set.
  */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RecordBatch } from 'apache-arrow';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  ALS,
-  chooseTrainer,
-  CrossValidator,
-  type Dataset,
-  type Model,
-  type ProgressEvent,
-  Session,
-  SGD,
-  TrainValidationSplit,
-} from '../../../index.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { ALS, chooseTrainer, type Dataset, type Model, type ProgressEvent, SGD } from '../../../index.ts';
 import { batchOf, randomRatings } from '../../support/ratings.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
 
 const rows = randomRatings(3, 30, 40, 500);
-const folder = mkdtempSync(join(tmpdir(), 'factorflow-named-'));
-let session: Session;
-beforeAll(async () => {
-  session = await Session.create({ device: 'cpu', workers: 1 });
-});
-afterAll(async () => {
-  await session.close();
-  rmSync(folder, { recursive: true });
-});
+const folder = temporaryFolder();
+const session = await cpuSession({ workers: 1 });
 
 /** The ratings in columns with other names, and one column that cannot be an id. */
 function batchNamed(user: string, item: string, rating: string, time = 'when'): RecordBatch {
@@ -155,18 +139,6 @@ describe('a data set that names its columns', () => {
     ).toBe(0);
   });
 
-  it('is cross-validated and tuned', async () => {
-    const { model } = await new CrossValidator({ estimator: () => als, grid: [{}], numFolds: 2 }).fit(
-      named(),
-    );
-    expect(model.columns.user).toBe('who');
-    const tuning = await new TrainValidationSplit({
-      estimator: (params) => new ALS({ maxIter: 1, ...params }),
-      grid: [{ rank: 2 }],
-    }).fit(recognised());
-    expect(tuning.model.columns).toMatchObject({ user: 'userId', item: 'movieId', rating: 'stars' });
-  });
-
   it('says so where a trainer or a split names others', async () => {
     await expect(new ALS({ userCol: 'what' }).fit(named())).rejects.toThrow(
       'the data set names its user column "who", but userCol is "what"',
@@ -202,27 +174,6 @@ describe('a data set that names its columns', () => {
     expect((await model.exclusions(recognised())).unknownPairs).toBe(0);
   });
 
-  it.each(['csv', 'ndjson', 'parquet', 'arrow'] as const)('is read from %s', async (format) => {
-    const path = join(folder, `named.${format}`);
-    await session.from([batchNamed('who', 'what', 'how')]).write[format](path);
-    const columns = { user: 'who', item: 'what', rating: 'how' };
-    const read = session.read[format](path, { columns });
-    expect(read.columns).toEqual(columns);
-    expect((await session.read.any(path, { columns })).columns).toEqual(columns);
-    expect(await factorsOf(await als.fit(read))).toEqual(await factorsOf(await als.fit(named())));
-  });
-
-  it('is made of plain objects', async () => {
-    const plain = session.fromRows(
-      rows.map(({ user, item, rating }) => ({ who: user, what: item, how: rating })),
-      { columns: { user: 'who', item: 'what', rating: 'how' } },
-    );
-    expect(await factorsOf(await als.fit(plain))).toEqual(await factorsOf(await als.fit(named())));
-    expect(() => session.fromRows([], { columns: { user: 1 as unknown as string } })).toThrow(
-      'the user column must be the name of a column, got 1',
-    );
-  });
-
   it('refuses roles and names that cannot be', async () => {
     expect(() => session.read.csv('x', { columns: { users: 'a' } as object })).toThrow(
       'unknown option users of the option columns of read.csv. Did you mean user? There are: user, item, rating, timestamp',
@@ -235,15 +186,6 @@ describe('a data set that names its columns', () => {
       columns: { user: 'whoo', item: 'what', rating: 'how' },
     });
     await expect(als.fit(wrong)).rejects.toThrow('there is no column "whoo"');
-  });
-
-  it('keeps a list of names for text without a header', async () => {
-    const path = join(folder, 'bare.csv');
-    writeFileSync(path, rows.map(({ user, item, rating }) => `${user},${item},${rating}\n`).join(''));
-    const model = await als.fit(
-      session.read.csv(path, { header: false, columns: ['userId', 'movieId', 'score'] }),
-    );
-    expect(model.columns).toMatchObject({ user: 'userId', item: 'movieId', rating: 'score' });
   });
 });
 

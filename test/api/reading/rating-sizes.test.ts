@@ -2,15 +2,12 @@
  * Ratings of any finite magnitude train with default parameters, by every algorithm, without a step that is
  * repeated.
  */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, type ProgressEvent, Session, SGD } from '../../../index.ts';
+import { describe, expect, it } from 'vitest';
+import { ALS, type ProgressEvent, SGD } from '../../../index.ts';
 import { randomRatings, ratingBatches, type Triple } from '../../support/ratings.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
 
-let session: Session;
-beforeAll(async () => {
-  session = await Session.create({ device: 'cpu', workers: 2 });
-});
-afterAll(() => session.close());
+const session = await cpuSession();
 
 const rows = randomRatings(8, 60, 50, 1500);
 const sizes: Readonly<Record<string, (rating: number) => number>> = {
@@ -26,12 +23,17 @@ describe.each(Object.entries(sizes))('ratings %s', (_, sized) => {
   const mean = ratings.reduce((sum, { rating }) => sum + rating, 0) / ratings.length;
   const deviation = Math.hypot(...ratings.map(({ rating }) => rating - mean)) / Math.sqrt(ratings.length);
 
-  it.each([
-    ['ALS', true],
-    ['ALS', false],
-    ['SGD', true],
-    ['SGD', false],
-  ])('train by %s, biases %s', async (algorithm, biases) => {
+  it.each(
+    _.startsWith('far')
+      ? [
+          ['ALS', false],
+          ['SGD', true],
+        ]
+      : [
+          ['ALS', true],
+          ['SGD', false],
+        ],
+  )('train by %s, biases %s', async (algorithm, biases) => {
     const events: ProgressEvent[] = [];
     const trainer = algorithm === 'ALS' ? new ALS({ biases }) : new SGD({ biases });
     const model = await trainer.fit(session.from(ratingBatches(ratings)), {

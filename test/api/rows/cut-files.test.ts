@@ -3,8 +3,11 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, col, DataError, Session } from '../../../index.ts';
+import { col, DataError } from '../../../index.ts';
 import { everyNth } from '../../support/deep.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
+
+const session = await cpuSession();
 
 /**
  * Rows of files. A file of 660,000 rows has about 9 MB and is cut into ranges, for tables and for training.
@@ -33,14 +36,11 @@ function write(name: string, lengths: readonly number[], bad?: number): string {
 }
 
 describe.each(everyNth(Object.entries(folders), 2, 1))('a folder of %s files', (name, lengths) => {
-  let session: Session;
   const rows = lengths.reduce((sum, length) => sum + length, 0);
   beforeAll(async () => {
-    session = await Session.create({ device: 'cpu', workers: 2 });
     write(name, lengths);
   });
   afterAll(async () => {
-    await session?.close();
     rmSync(root, { recursive: true, force: true });
   });
 
@@ -49,13 +49,6 @@ describe.each(everyNth(Object.entries(folders), 2, 1))('a folder of %s files', (
     expect(await read.count()).toBe(rows);
     const counted = await read.filter(col('rating').ge(1)).count();
     expect(counted).toBe(rows);
-  });
-
-  it('trains on all its rows', async () => {
-    const folder = write(name, lengths);
-    const model = await new ALS({ rank: 2, maxIter: 1, seed: 1 }).fit(session.read.csv(folder));
-    expect(model.training?.ratings).toBe(rows);
-    await model.close?.();
   });
 
   it('names the line of a bad value in the large file', async () => {

@@ -1,16 +1,15 @@
 /**
  * Random chains of transformations over random tables give DuckDB's rows for the same query: optimized and
- * not, by one thread and by 2 or 5. There are 12 plans, and 400 in `npm run test:deep`; FACTORFLOW_PLANS sets
+ * not, by one thread and by several. There are 9 plans, and 400 in `npm run test:deep`; FACTORFLOW_PLANS sets
  * another number, and FACTORFLOW_SEED draws others.
  */
 import { Dictionary, Int32, type RecordBatch, Utf8, vectorFromArray } from 'apache-arrow';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { CounterRandom } from '../../../engine/random.ts';
+import { beforeAll, expect, it } from 'vitest';
 import { executePlan } from '../../../engine/stream/logical-plan.ts';
 import type { BatchStream } from '../../../engine/stream/stream.ts';
-import { type Dataset, Session } from '../../../index.ts';
+import { type Dataset, type Session } from '../../../index.ts';
 import { duckdb, duckRows, temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
 import { batchOf, cellsOf } from '../../engine/expressions/evaluated.ts';
 import {
@@ -23,14 +22,13 @@ import {
   type RandomColumns,
   randomColumns,
 } from '../../engine/expressions/random-rows.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
 import { isDeep } from '../../support/deep.ts';
-import { type KindsByName, ORDER, type RandomPlan } from './random-plan.ts';
-import { RandomPlans } from './random-plans.ts';
+import { type KindsByName, ORDER, type RandomPlan, RandomPlans } from './random-plans.ts';
+import { drawnNumbers } from '../../support/drawn-numbers.ts';
 
-const plans = Number(process.env.FACTORFLOW_PLANS ?? (isDeep ? 400 : 12));
-const seed = new CounterRandom(Number(process.env.FACTORFLOW_SEED ?? 1));
-let draws = 0;
-const random = () => seed.uniform(draws++);
+const plans = Number(process.env.FACTORFLOW_PLANS ?? (isDeep ? 400 : 9));
+const random = drawnNumbers();
 const folder = temporaryFolder();
 const sessions: Session[] = [];
 
@@ -97,8 +95,8 @@ function withDictionary(columns: RandomColumns, cells: Cells): RecordBatch[] {
 }
 
 beforeAll(async () => {
-  for (const workers of [1, 2, 5])
-    sessions.push(await Session.create({ device: 'cpu', workers, splitBytes: 2000 }));
+  for (const workers of isDeep ? [1, 2, 5] : [1, 3])
+    sessions.push(await cpuSession({ workers, splitBytes: 2000 }));
   for (const [name, rows, files] of [
     ['one_file', 150, 1],
     ['three_files', 200, 3],
@@ -126,10 +124,6 @@ beforeAll(async () => {
     const types = { i: 'int32', j: 'int64', g: 'float32', e: 'float64', s: 'utf8' } as const;
     return (session) => session.read.csv(path, { types });
   });
-});
-
-afterAll(async () => {
-  for (const session of sessions) await session.close();
 });
 
 /** The cells of each column. */
@@ -196,7 +190,7 @@ it(`${plans} random plans`, { timeout: 3_600_000 }, async () => {
       ),
       count: await attempt(() => plan.make(open(session)).count()),
     };
-    for (const own of [sessions[0], sessions[1 + (n % 2)]])
+    for (const own of [sessions[0], sessions[1 + (n % (sessions.length - 1))]])
       found[`${own.workers} threads`] = await attempt(async () =>
         columnsOf(await plan.make(open(own)).stream(), plan.columns),
       );

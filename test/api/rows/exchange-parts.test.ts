@@ -4,16 +4,16 @@
  */
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { col, type Column, count, type Dataset, Session } from '../../../index.ts';
+import { col, type Column, count, type Dataset } from '../../../index.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
 import { temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
 
 const file = join(temporaryFolder(), 'rows.parquet');
 const ROWS = 120_000;
 const drawn = (i: number) => Math.imul(i, 0x9e37_79b1) >>> 8;
-const open = () => Session.create({ device: 'cpu', workers: 2, splitBytes: 20_000 });
+const session = await cpuSession({ splitBytes: 20_000 });
 
 beforeAll(async () => {
-  await using session = await open();
   const rows = Array.from({ length: ROWS }, (_, i) => ({
     few: drawn(i) % 50,
     other: drawn(i + ROWS) % 20,
@@ -33,7 +33,6 @@ const partsOf = async (rows: Dataset) => {
 
 describe('parts of an exchange', () => {
   it('are few for groups by keys of few values', async () => {
-    await using session = await open();
     const rows = session.read.parquet(file);
     const grouped = (...keys: (string | Column)[]) => partsOf(rows.groupBy(...keys).agg(count()));
     expect(await grouped('few')).toBe(1);
@@ -50,7 +49,6 @@ describe('parts of an exchange', () => {
   });
 
   it('have all groups', async () => {
-    await using session = await open();
     const rows = session.read.parquet(file);
     const groups = await rows.groupBy('few', 'other').agg(count().as('n')).toArray();
     expect(groups).toHaveLength(await rows.select('few', 'other').distinct().count());

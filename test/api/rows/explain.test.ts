@@ -5,27 +5,26 @@
 import { writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { beforeAll, expect, it } from 'vitest';
-import { col, type Dataset, functions, Session } from '../../../index.ts';
+import { col, type Dataset, functions } from '../../../index.ts';
 import { temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
 
 const folder = temporaryFolder();
 const module = new URL('clean.ts', import.meta.url).href;
 const indexed = join(import.meta.dirname, '../../golden/page-index/pyarrow-V1.parquet');
 const ROWS = 20_000;
-let session: Session;
-let few: Session;
 let rows: Dataset;
 let csv: Dataset;
 
+const session = await cpuSession({ workers: 4, splitBytes: 20_000 });
+const few = await cpuSession({ splitBytes: 20_000 });
 beforeAll(async () => {
-  session = await Session.create({ device: 'cpu', workers: 4, splitBytes: 20_000 });
-  few = await Session.create({ device: 'cpu', workers: 2, splitBytes: 20_000 });
   const line = (i: number) => `${i},${i % 100},${(i % 7) / 2},${i % 5 === 0 ? '' : `t${i % 3}`}\n`;
   const lines = Array.from({ length: ROWS }, (_, i) => line(i));
   writeFileSync(join(folder, 'rows.csv'), `i,user,x,t\n${lines.join('')}`);
   csv = session.read.csv(join(folder, 'rows.csv'), { types: { x: 'float64' } });
   // Tasks of so few bytes would give smaller row groups.
-  await using writer = await Session.create({ device: 'cpu', workers: 1 });
+  const writer = await cpuSession({ workers: 1 });
   await writer.read
     .csv(join(folder, 'rows.csv'), { types: { x: 'float64' } })
     .write.parquet(join(folder, 'rows.parquet'), { rowGroupSize: 2000 });
@@ -40,10 +39,6 @@ beforeAll(async () => {
   );
   await inFolders.write.partitionBy('year', 'genre').parquet(join(folder, 'folders'));
   await inFolders.write.partitionBy('year').csv(join(folder, 'text-folders'));
-  return async () => {
-    await few.close();
-    await session.close();
-  };
 });
 
 /** The sizes of files differ from machine to machine, as compressors do. */

@@ -2,18 +2,15 @@
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Vector } from 'apache-arrow';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { type ConstantColumn, constantData } from '../../../connectors/folders/folder-columns.ts';
-import { col, type Dataset, functions, Session } from '../../../index.ts';
+import { col, type Dataset, functions } from '../../../index.ts';
 import { temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
-let session: Session;
-beforeAll(async () => {
-  session = await Session.create({ device: 'cpu', workers: 1 });
-});
-afterAll(() => session.close());
+const session = await cpuSession({ workers: 1 });
 
 describe('types are inferred from all values', () => {
   it.each<[string, readonly string[], string]>([

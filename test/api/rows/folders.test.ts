@@ -4,9 +4,8 @@
 import { execFileSync } from 'node:child_process';
 import { cpSync, readdirSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CounterRandom } from '../../../engine/random.ts';
-import { col, type Dataset, Session } from '../../../index.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { ALS, col, type Dataset } from '../../../index.ts';
 import { duckdb, duckRows, temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
 import {
   batchOfCells,
@@ -17,15 +16,15 @@ import {
   type RandomColumns,
   randomColumns,
 } from '../../engine/expressions/random-rows.ts';
+import { isDeep } from '../../support/deep.ts';
 import { cellsOf } from '../../engine/expressions/evaluated.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
+import { drawnNumbers } from '../../support/drawn-numbers.ts';
 
-const seed = new CounterRandom(Number(process.env.FACTORFLOW_SEED ?? 1));
-let draws = 0;
-const random = () => seed.uniform(draws++);
+const random = drawnNumbers();
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
 const ROWS = 300;
-let session: Session;
 
 const SPECIAL = [
   'a b',
@@ -58,8 +57,8 @@ const drawn: RandomColumns = {
 const cells = drawCells(drawn, ROWS, () => random() < 0.1);
 let data: Dataset;
 
+const session = await cpuSession();
 beforeAll(async () => {
-  session = await Session.create({ device: 'cpu', workers: 2 });
   const whole = batchOfCells(drawn, cells);
   data = session.from([whole.slice(0, 100), whole.slice(100, 110), whole.slice(110, ROWS)]);
   const db = await duckdb();
@@ -71,7 +70,6 @@ beforeAll(async () => {
   );
   for (const statement of duckTable('t', drawn, inSql, 'ord')) await db.run(statement);
 });
-afterAll(() => session.close());
 
 const sorted = (rows: readonly (readonly unknown[])[]) =>
   rows
@@ -108,51 +106,54 @@ const duckCells = async (names: readonly string[], from: string, textOf = (name:
 
 const keys = Object.keys(drawn).filter((name) => name !== 'n');
 
-describe.each(keys)('folders of the column %s', (key) => {
-  const names = ['n', key];
-  // An empty text is null in folders.
-  const expected = () =>
-    duckCells(names, 't', (name) => (drawn[name].type === 'utf8' ? `nullif("${name}", '')` : `"${name}"`));
+describe.each(keys.filter((key, at) => isDeep || key === 'p' || at % 5 === 0))(
+  'folders of the column %s',
+  (key) => {
+    const names = ['n', key];
+    // An empty text is null in folders.
+    const expected = () =>
+      duckCells(names, 't', (name) => (drawn[name].type === 'utf8' ? `nullif("${name}", '')` : `"${name}"`));
 
-  it('written here are read by DuckDB', async () => {
-    const to = path(`ours-${key}`);
-    const written = await data
-      .select(...names)
-      .write.partitionBy(key)
-      .parquet(to);
-    expect(written.rows).toBe(ROWS);
-    // DuckDB takes the text "null" in the name of a folder for a null.
-    const from = `read_parquet('${to}/*/*.parquet', hive_partitioning = true, hive_types_autocast = false)`;
-    const here = (await expected()).map(([n, value]) => [n, value === 'null' ? null : value]);
-    expect(sorted(await duckCells(names, from, (name) => `"${name}"::${drawn[name].sql}`))).toEqual(
-      sorted(here),
-    );
-    expect(
-      await duckRows(
-        `SELECT count(*) FROM read_parquet('${to}/*/*.parquet', hive_partitioning = false) WHERE "n" IS NULL`,
-      ),
-    ).toEqual(await duckRows(`SELECT count(*) FROM t WHERE n IS NULL`));
-  });
+    it('written here are read by DuckDB', async () => {
+      const to = path(`ours-${key}`);
+      const written = await data
+        .select(...names)
+        .write.partitionBy(key)
+        .parquet(to);
+      expect(written.rows).toBe(ROWS);
+      // DuckDB takes the text "null" in the name of a folder for a null.
+      const from = `read_parquet('${to}/*/*.parquet', hive_partitioning = true, hive_types_autocast = false)`;
+      const here = (await expected()).map(([n, value]) => [n, value === 'null' ? null : value]);
+      expect(sorted(await duckCells(names, from, (name) => `"${name}"::${drawn[name].sql}`))).toEqual(
+        sorted(here),
+      );
+      expect(
+        await duckRows(
+          `SELECT count(*) FROM read_parquet('${to}/*/*.parquet', hive_partitioning = false) WHERE "n" IS NULL`,
+        ),
+      ).toEqual(await duckRows(`SELECT count(*) FROM t WHERE n IS NULL`));
+    });
 
-  it('written here are read here, with the type that is given', async () => {
-    const back = session.read.parquet(path(`ours-${key}`), { partitions: { [key]: drawn[key].type } });
-    expect((await back.schema()).fields.map(({ name }) => name)).toEqual(names);
-    expect(sorted(await ours(back, names))).toEqual(sorted(await expected()));
-    expect(await back.count()).toBe(ROWS);
-    expect(sorted(await ours(back, [key]))).toEqual(sorted((await expected()).map(([, value]) => [value])));
-  });
+    it('written here are read here, with the type that is given', async () => {
+      const back = session.read.parquet(path(`ours-${key}`), { partitions: { [key]: drawn[key].type } });
+      expect((await back.schema()).fields.map(({ name }) => name)).toEqual(names);
+      expect(sorted(await ours(back, names))).toEqual(sorted(await expected()));
+      expect(await back.count()).toBe(ROWS);
+      expect(sorted(await ours(back, [key]))).toEqual(sorted((await expected()).map(([, value]) => [value])));
+    });
 
-  it('written by DuckDB are read here', async () => {
-    const to = path(`duck-${key}`);
-    await (
-      await duckdb()
-    ).run(`COPY (SELECT n, "${key}" FROM t) TO '${to}' (FORMAT parquet, PARTITION_BY ("${key}"))`);
-    const back = session.read.parquet(to, { partitions: { [key]: drawn[key].type } });
-    expect(sorted(await ours(back, names))).toEqual(sorted(await duckCells(names, 't')));
-  });
-});
+    it('written by DuckDB are read here', async () => {
+      const to = path(`duck-${key}`);
+      await (
+        await duckdb()
+      ).run(`COPY (SELECT n, "${key}" FROM t) TO '${to}' (FORMAT parquet, PARTITION_BY ("${key}"))`);
+      const back = session.read.parquet(to, { partitions: { [key]: drawn[key].type } });
+      expect(sorted(await ours(back, names))).toEqual(sorted(await duckCells(names, 't')));
+    });
+  },
+);
 
-it.each(['csv', 'ndjson', 'arrow'] as const)('%s in folders of two columns is read back', async (format) => {
+it.each(['csv', 'arrow'] as const)('%s in folders of two columns is read back', async (format) => {
   const names = ['n', 'i', 'p', 'g'];
   const rows = data.select(...names).filter(col('n').isNotNull());
   await rows.write.partitionBy('p', 'i')[format](path(`two-${format}`));
@@ -172,7 +173,7 @@ it.each(['csv', 'ndjson', 'arrow'] as const)('%s in folders of two columns is re
 });
 
 describe('a folder of ratings', () => {
-  it.each(['user', 'item', 'rating'])('trains where %s is in the names of folders', async (column) => {
+  it.each(['user', 'rating'])('trains where %s is in the names of folders', async (column) => {
     const made = Array.from({ length: 400 }, (_, i) => ({
       user: i % 20,
       item: (i * 7) % 23,
@@ -182,7 +183,6 @@ describe('a folder of ratings', () => {
       .fromRows(made)
       .write.partitionBy(column)
       .parquet(path(`ratings-${column}`));
-    const { ALS } = await import('../../../index.ts');
     const pair = session.fromRows([{ user: 1, item: 7 }]);
     const fit = async (rows: Dataset) => {
       const model = await new ALS({ rank: 4, maxIter: 2 }).fit(rows);
@@ -199,7 +199,7 @@ it('rows that are read by threads have the values of their folders', async () =>
   await session.fromRows(made).write.partitionBy('k').parquet(path('threads'));
   cpSync(path('threads'), path('threads-2'), { recursive: true });
   renameSync(path('threads-2/k=0'), path('threads-2/k=4'));
-  await using small = await Session.create({ device: 'cpu', workers: 4, splitBytes: 2000 });
+  const small = await cpuSession({ workers: 3, splitBytes: 2000 });
   const wrong = col('i').mod(4).ne(col('k'));
   expect(await small.read.parquet(path('threads')).filter(wrong).count()).toBe(0);
   expect(await small.read.parquet(path('threads-2')).filter(wrong).count()).toBe(5000);

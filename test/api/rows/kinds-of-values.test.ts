@@ -17,14 +17,11 @@ import {
   Utf8,
   vectorFromArray,
 } from 'apache-arrow';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { col, functions, lit, max, Session, when } from '../../../index.ts';
+import { describe, expect, it } from 'vitest';
+import { col, functions, lit, max, when } from '../../../index.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
 
-let session: Session;
-beforeAll(async () => {
-  session = await Session.create({ device: 'cpu', workers: 1 });
-});
-afterAll(() => session.close());
+const session = await cpuSession({ workers: 1 });
 
 function rowsOf(columns: Readonly<Record<string, Data>>) {
   const fields = Object.entries(columns).map(([name, { type }]) => new Field(name, type, true));

@@ -1,22 +1,21 @@
 /** Functions of the caller in the place of batches: by threads and in the calling thread. */
 import { join } from 'node:path';
 import { Field, Float32, Float64, makeData, RecordBatch, Schema, Struct, Table } from 'apache-arrow';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { col, type Dataset, Session } from '../../../index.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { col, type Dataset } from '../../../index.ts';
 import { temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
 
 const file = join(temporaryFolder(), 'rows.parquet');
 const ROWS = 20_000;
-let session: Session;
 let rows: Dataset;
 
+const session = await cpuSession({ splitBytes: 20_000 });
 beforeAll(async () => {
-  session = await Session.create({ device: 'cpu', workers: 2, splitBytes: 20_000 });
   const made = session.fromRows(Array.from({ length: ROWS }, (_, i) => ({ i, x: (i % 7) / 2 })));
   await made.cast({ i: 'int64' }).write.parquet(file, { rowGroupSize: 2000 });
   rows = session.read.parquet(file);
 });
-afterAll(() => session.close());
 
 const numbers = async (dataset: Dataset, name: string) =>
   (await dataset.toArray()).map((row) => Number(row[name]));

@@ -1,8 +1,7 @@
 /** Random chains of transformations of rows, with DuckDB's query for the same rows. */
-import { col, type Column } from '../../../index.ts';
+import { col, type Column, count, countDistinct, type Dataset, min } from '../../../index.ts';
 import type { SortOrder } from '../../../api/expressions.ts';
 import { parseColumn } from '../../../api/parse-column.ts';
-import type { ValueType } from '../../../engine/expressions/types.ts';
 import {
   type Kind,
   kinds,
@@ -10,42 +9,50 @@ import {
   type Twin,
 } from '../../engine/expressions/random-expressions.ts';
 import { namesByKind } from '../../engine/expressions/random-rows.ts';
-import { next, ORDER, quoted, type RandomPlan } from './random-plan.ts';
-import { wideStep, type WideTools } from './random-wide.ts';
 
-type Step = (plan: RandomPlan) => RandomPlan;
+/** The column by which DuckDB sorts, to keep the order of rows. */
+export const ORDER = 'row number';
+
+/** Columns of a state of the chain, in order. */
+export type KindsByName = Readonly<Record<string, Kind | 'wide'>>;
 
 /**
- * The types to which a column can be cast, with nulls for values that cannot be converted, and DuckDB's
- * expression.
+ * Rows after some transformations, in two forms: a function that makes the data set from a table's, and a
+ * query.
  */
-const casts: Readonly<Partial<Record<Kind | 'wide', readonly (readonly [ValueType, Kind, string])[]>>> = {
-  bool: [['int64', 'int', 'cast(x as bigint)']],
-  int: [
-    ['float64', 'float64', 'cast(x as double)'],
-    ['utf8', 'text', 'cast(x as varchar)'],
-    ['int8', 'int', 'try_cast(x as tinyint)'],
-  ],
-  float32: [['float64', 'float64', 'cast(x as double)']],
-  float64: [['int64', 'int', 'try_cast(trunc(x) as bigint)']],
-  text: [
-    ['int64', 'int', 'try_cast(x as bigint)'],
-    ['float64', 'float64', 'try_cast(x as double)'],
-  ],
-  date: [
-    ['timestamp', 'timestamp', 'cast(x as timestamp)'],
-    ['utf8', 'text', 'cast(x as varchar)'],
-  ],
-  timestamp: [['date', 'date', 'cast(x as date)']],
-};
+export interface RandomPlan {
+  readonly text: string;
+  readonly columns: KindsByName;
+  readonly query: string;
+  readonly make: (table: Dataset) => Dataset;
+}
 
-const fills: Readonly<Partial<Record<Kind | 'wide', readonly [string | number | boolean, string]>>> = {
-  bool: [true, 'true'],
-  int: [7, '7'],
-  float32: [2.5, '2.5::FLOAT'],
-  float64: [0.1, '0.1::DOUBLE'],
-  text: ['none', "'none'"],
-};
+const quoted = (names: readonly string[]) => names.map((name) => `"${name}"`).join(', ');
+
+interface Change {
+  readonly columns?: KindsByName;
+  /** DuckDB's expressions for some columns; the other columns are unchanged. */
+  readonly values?: Readonly<Record<string, string>>;
+  readonly query?: string;
+}
+
+/** The plan with one step more. */
+function next(
+  plan: RandomPlan,
+  text: string,
+  make: (rows: Dataset) => Dataset,
+  { columns = plan.columns, values = {}, query }: Change,
+): RandomPlan {
+  const list = Object.keys(columns).map((name) => `${values[name] ?? `"${name}"`} AS "${name}"`);
+  return {
+    text: `${plan.text}\n  .${text}`,
+    columns,
+    query: query ?? `SELECT "${ORDER}", ${list.join(', ')} FROM (${plan.query})`,
+    make: (table) => make(plan.make(table)),
+  };
+}
+
+type Step = (plan: RandomPlan) => RandomPlan;
 
 /** Literals as columns, which have their own types in any expression. */
 const literals: readonly (readonly [Kind, string, string])[] = [
@@ -79,11 +86,6 @@ export class RandomPlans {
       (plan) => this.#withColumn(plan),
       (plan) => this.#literal(plan),
       (plan) => this.#select(plan),
-      (plan) => this.#drop(plan),
-      (plan) => this.#rename(plan),
-      (plan) => this.#cast(plan),
-      (plan) => this.#dropNulls(plan),
-      (plan) => this.#fillNulls(plan),
       (plan) => this.#union(plan),
       (plan) => this.#limit(plan),
       (plan) => this.#orderBy(plan),
@@ -160,57 +162,6 @@ export class RandomPlans {
     );
   }
 
-  #drop(plan: RandomPlan): RandomPlan {
-    const all = Object.keys(plan.columns);
-    const names = this.#some(all, 0.2);
-    if (names.length === all.length) return plan;
-    const columns = Object.fromEntries(
-      Object.entries(plan.columns).filter(([name]) => !names.includes(name)),
-    );
-    return next(plan, `drop(${names.join(', ')})`, (rows) => rows.drop(...names), { columns });
-  }
-
-  #rename(plan: RandomPlan): RandomPlan {
-    const from = this.#pick(Object.keys(plan.columns));
-    const to = `n${this.#names++}`;
-    const columns = Object.fromEntries(
-      Object.entries(plan.columns).map(([name, kind]) => [name === from ? to : name, kind]),
-    );
-    return next(plan, `rename(${from}, ${to})`, (rows) => rows.withColumnRenamed(from, to), {
-      columns,
-      values: { [to]: `"${from}"` },
-    });
-  }
-
-  #cast(plan: RandomPlan): RandomPlan {
-    const name = this.#pick(Object.keys(plan.columns));
-    const choices = casts[plan.columns[name]];
-    if (choices === undefined) return plan;
-    const [type, kind, sql] = this.#pick(choices);
-    return next(plan, `cast(${name}, ${type})`, (rows) => rows.cast({ [name]: type }, 'null'), {
-      columns: { ...plan.columns, [name]: kind },
-      values: { [name]: sql.replace(/\bx\b/, `"${name}"`) },
-    });
-  }
-
-  #dropNulls(plan: RandomPlan): RandomPlan {
-    const all = Object.keys(plan.columns);
-    const names = this.#random() < 0.3 ? [] : this.#some(all, 0.2);
-    const tested = names.length === 0 ? all : names;
-    return next(plan, `dropNulls(${names.join(', ')})`, (rows) => rows.dropNulls(...names), {
-      query: `SELECT * FROM (${plan.query}) WHERE ${tested.map((name) => `"${name}" IS NOT NULL`).join(' AND ')}`,
-    });
-  }
-
-  #fillNulls(plan: RandomPlan): RandomPlan {
-    const name = this.#pick(Object.keys(plan.columns));
-    const fill = fills[plan.columns[name]];
-    if (fill === undefined) return plan;
-    return next(plan, `fillNulls(${name})`, (rows) => rows.fillNulls({ [name]: fill[0] }), {
-      values: { [name]: `coalesce("${name}", ${fill[1]})` },
-    });
-  }
-
   /** The rows, followed by some of them with their columns in another order. */
   #union(plan: RandomPlan): RandomPlan {
     const [own, other] = this.#expression(plan, 'bool');
@@ -274,4 +225,96 @@ interface RandomKey {
   readonly text: string;
   readonly sql: string;
   readonly key: SortOrder;
+}
+
+/** The tools for drawing a random operator. */
+interface WideTools {
+  readonly pick: <T>(choices: readonly T[]) => T;
+  /** Some of the names, at least one. */
+  readonly some: (names: readonly string[]) => string[];
+  readonly condition: (plan: RandomPlan) => Twin;
+  /** A name that is new. */
+  readonly name: () => string;
+}
+
+/** Adds an operator over all rows, followed by a sort of its result by all columns. */
+function wideStep(plan: RandomPlan, tools: WideTools): RandomPlan {
+  const exact = Object.keys(plan.columns).filter((name) => isExact(plan.columns[name]));
+  if (exact.length === 0) return plan;
+  const keys = tools.some(exact);
+  const step = tools.pick([
+    () => groupByOf(plan, keys, tools, exact),
+    () => sorted(distinctOf(selected(plan, keys))),
+    () => sorted(dropDuplicatesOf(selected(plan, exact), keys)),
+    () => joinOf(selected(plan, exact), keys, tools),
+  ]);
+  return step();
+}
+
+function groupByOf(
+  plan: RandomPlan,
+  keys: readonly string[],
+  tools: WideTools,
+  values: readonly string[],
+): RandomPlan {
+  const of = tools.pick(values);
+  const [rows, distinct, least] = Array.from({ length: 3 }, () => tools.name());
+  const aggregates = [count().as(rows), countDistinct(of).as(distinct), min(of).as(least)];
+  const own = Object.fromEntries(keys.map((name) => [name, plan.columns[name]]));
+  const columns = { ...own, [rows]: 'int', [distinct]: 'int', [least]: plan.columns[of] } as const;
+  const list = `count(*) AS ${rows}, count(DISTINCT "${of}") AS ${distinct}, min("${of}") AS ${least}`;
+  const query = `SELECT ${quoted(keys)}, ${list} FROM (${plan.query}) GROUP BY ${quoted(keys)}`;
+  const make = (table: Dataset) => table.groupBy(...keys).agg(...aggregates);
+  return sorted(next(plan, `groupBy(${keys.join(', ')}).agg(${of})`, make, { columns, query }));
+}
+
+/** With the number of some of the rows by the same keys. */
+function joinOf(plan: RandomPlan, keys: readonly string[], tools: WideTools): RandomPlan {
+  const [own, other] = tools.condition(plan);
+  const how = tools.pick(['inner', 'left', 'right', 'full', 'semi', 'anti'] as const);
+  const rows = tools.name();
+  const isFilter = how === 'semi' || how === 'anti';
+  const columns = isFilter ? plan.columns : { ...plan.columns, [rows]: 'int' as const };
+  const counts = `SELECT ${quoted(keys)}, count(*) AS ${rows} FROM (${plan.query}) WHERE ${other} GROUP BY ${quoted(keys)}`;
+  const query = `SELECT ${quoted(Object.keys(columns))}
+      FROM (${plan.query}) ${how.toUpperCase()} JOIN (${counts}) USING (${quoted(keys)})`;
+  const make = (table: Dataset) => {
+    const counted = table
+      .filter(parseColumn(own))
+      .groupBy(...keys)
+      .agg(count().as(rows));
+    return table.join(counted, keys, how);
+  };
+  return sorted(
+    next(plan, `join(counts of filter(${own}), ${keys.join(', ')}, ${how})`, make, { columns, query }),
+  );
+}
+
+/** Values that are the same bits wherever they are equal. */
+function isExact(kind: Kind | 'wide'): boolean {
+  return !['float32', 'float64'].includes(kind);
+}
+
+function selected(plan: RandomPlan, names: readonly string[]): RandomPlan {
+  const columns = Object.fromEntries(names.map((name) => [name, plan.columns[name]]));
+  return next(plan, `select(${names.join(', ')})`, (rows) => rows.select(...names), { columns });
+}
+
+function distinctOf(plan: RandomPlan): RandomPlan {
+  const query = `SELECT DISTINCT ${quoted(Object.keys(plan.columns))} FROM (${plan.query})`;
+  return next(plan, 'distinct()', (rows) => rows.distinct(), { query });
+}
+
+function dropDuplicatesOf(plan: RandomPlan, keys: readonly string[]): RandomPlan {
+  const query = `SELECT * FROM (${plan.query})
+    QUALIFY row_number() OVER (PARTITION BY ${quoted(keys)} ORDER BY "${ORDER}") = 1`;
+  return next(plan, `dropDuplicates(${keys.join(', ')})`, (rows) => rows.dropDuplicates(...keys), { query });
+}
+
+/** Sorts by all columns, so that rows with equal keys are identical. */
+function sorted(plan: RandomPlan): RandomPlan {
+  const names = Object.keys(plan.columns);
+  const order = names.map((name) => `"${name}" ASC NULLS FIRST`).join(', ');
+  const query = `SELECT row_number() OVER (ORDER BY ${order}) AS "${ORDER}", ${quoted(names)} FROM (${plan.query})`;
+  return next(plan, 'orderBy(all columns)', (rows) => rows.orderBy(...names), { query });
 }

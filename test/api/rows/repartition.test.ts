@@ -1,10 +1,10 @@
 /** Rows divided by an exchange: the same rows in parts, for any number of threads, in memory and in files. */
-import { existsSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RecordBatch } from 'apache-arrow';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { col, type Dataset, Session, UsageError } from '../../../index.ts';
-import { exchangeRoomOf } from '../../../api/run-rows.ts';
+import { col, type Dataset, UsageError } from '../../../index.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
 import { temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
 
 const folder = temporaryFolder();
@@ -16,18 +16,11 @@ beforeAll(async () => {
   const line = (i: number) => `${i},${i % 997},${i % 5 === 0 ? '' : `word ${i % 31}`},${(i % 10) / 2}\n`;
   const lines = Array.from({ length: ROWS }, (_, i) => line(i));
   writeFileSync(path('rows.csv'), `row,user,word,rating\n${lines.join('')}`);
-  await using session = await open(1);
+  const session = await open(1);
   await session.read.csv(path('rows.csv')).write.parquet(path('rows.parquet'), { rowGroupSize: 1000 });
 });
 
-const open = (workers: number, memoryBudget?: string) =>
-  Session.create({
-    device: 'cpu',
-    workers,
-    splitBytes: 20_000,
-    spillDir: path('spill'),
-    ...(memoryBudget && { memoryBudget }),
-  });
+const open = (workers: number) => cpuSession({ workers, splitBytes: 20_000 });
 
 /** The rows, and of each part the keys that it has. */
 async function partsOf(rows: Dataset, key: string): Promise<{ rows: string[]; keys: Set<string>[] }> {
@@ -48,7 +41,7 @@ describe('rows that are divided among parts', () => {
   it.each(['rows.parquet', 'rows.csv'])(
     '%s: are all there, rows of a key together, in their order',
     async (name) => {
-      await using session = await open(3);
+      const session = await open(3);
       const read = await session.read.any(path(name));
       const expected = (await read.toArray()).map((row) => JSON.stringify(row));
       const { rows, keys } = await partsOf(read.repartition(PARTS, 'word'), 'word');
@@ -65,22 +58,8 @@ describe('rows that are divided among parts', () => {
     },
   );
 
-  it('are the same in the same order with any number of threads, and by way of files', async () => {
-    const texts = new Set<string>();
-    for (const [workers, budget] of [[1], [2], [5], [2, '256MiB']] as const) {
-      await using session = await open(workers, budget);
-      const room = exchangeRoomOf(session);
-      if (budget !== undefined) room.take(room.bytes);
-      const read = session.read.parquet(path('rows.parquet'));
-      const rows = read.filter(col('rating').gt(0)).repartition(PARTS, 'user', 'word').select('row', 'word');
-      texts.add(JSON.stringify(await rows.toArray()));
-    }
-    expect(texts.size).toBe(1);
-    expect(existsSync(path('spill'))).toBe(false);
-  });
-
   it('are divided evenly without a key', async () => {
-    await using session = await open(2);
+    const session = await open(2);
     const rows = session.read.parquet(path('rows.parquet')).repartition(3);
     const found = (await rows.select('row').toArray()).map(({ row }) => Number(row));
     expect(found.toSorted((a, b) => a - b)).toEqual(Array.from({ length: ROWS }, (_, i) => i));
@@ -88,7 +67,7 @@ describe('rows that are divided among parts', () => {
   });
 
   it('come from a stream, from rows in memory and from none', async () => {
-    await using session = await open(2);
+    const session = await open(2);
     const closure = session.read.parquet(path('rows.parquet')).mapBatches((batch) => batch);
     expect(await closure.repartition(4, 'user').count()).toBe(ROWS);
     const few = session.fromRows([{ a: 1 }, { a: 2 }, { a: 1 }]);
@@ -99,7 +78,7 @@ describe('rows that are divided among parts', () => {
   });
 
   it('are planned and measured by explain', async () => {
-    await using session = await open(3);
+    const session = await open(3);
     const rows = session.read.parquet(path('rows.parquet')).select('row', 'user').repartition(PARTS, 'user');
     const text = await rows.explain({ analyze: true });
     expect(text).toMatch(/exchange by hash of user to 7 parts, about [\d.]+ KiB in memory/);
@@ -110,7 +89,7 @@ describe('rows that are divided among parts', () => {
   });
 
   it('refuses bad numbers and unknown columns', async () => {
-    await using session = await open(2);
+    const session = await open(2);
     const rows = session.read.parquet(path('rows.parquet'));
     expect(() => rows.repartition(0)).toThrow(UsageError);
     expect(() => rows.repartition(1.5)).toThrow(

@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   type Data,
@@ -13,18 +12,19 @@ import {
   Struct,
   Utf8,
 } from 'apache-arrow';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { ALS, col, type Dataset, first, functions, lit, max, min, Session, when } from '../../../index.ts';
+import { beforeAll, describe, expect, it, vi } from 'vitest';
+import { ALS, col, type Dataset, first, functions, lit, max, min } from '../../../index.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'factorflow-rows-'));
+const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
 const ROWS = 20_000;
-let session: Session;
 let rows: Dataset;
 let csv: Dataset;
 
+const session = await cpuSession({ splitBytes: 20_000 });
 beforeAll(async () => {
-  session = await Session.create({ device: 'cpu', workers: 2, splitBytes: 20_000 });
   const lines = Array.from(
     { length: ROWS },
     (_, i) => `${i},${i % 100},${(i % 7) / 2},${i % 5 === 0 ? '' : `t${i % 3}`}\n`,
@@ -32,15 +32,10 @@ beforeAll(async () => {
   writeFileSync(path('rows.csv'), `i,user,x,t\n${lines.join('')}`);
   csv = session.read.csv(path('rows.csv'), { types: { x: 'float64' } });
   // Tasks of so few bytes would give smaller row groups.
-  await using writer = await Session.create({ device: 'cpu', workers: 1 });
+  const writer = await cpuSession({ workers: 1 });
   const read = writer.read.csv(path('rows.csv'), { types: { x: 'float64' } });
   await read.write.parquet(path('rows.parquet'), { rowGroupSize: 2000 });
   rows = session.read.parquet(path('rows.parquet'));
-});
-
-afterAll(async () => {
-  await session.close();
-  rmSync(folder, { recursive: true });
 });
 
 const numbers = async (dataset: Dataset, name = 'i') =>
@@ -64,13 +59,6 @@ describe('transformations', () => {
     for (const dataset of [rows, csv])
       expect(await numbers(dataset.filter(col('x').ge(2.5)).where(col('user').lt(50)))).toEqual(kept);
     expect(await rows.filter(col('t').eq('t1').and(lit(null))).count()).toBe(0);
-  });
-
-  it('deal with nulls', async () => {
-    expect(await rows.dropNulls().count()).toBe(ROWS - ROWS / 5);
-    expect(await rows.dropNulls('i', 'x').count()).toBe(ROWS);
-    expect((await rows.fillNulls({ t: 'none' }).first())?.t).toBe('none');
-    expect(await rows.filter(col('t').isNull()).count()).toBe(ROWS / 5);
   });
 
   it('join rows of several inputs, by the names of their columns', async () => {
@@ -199,16 +187,6 @@ describe('actions', () => {
     expect(log.mock.calls[0][0]).toMatch(/│ 4\.40 │ 2024-02-29 │ \ufeffx[^]*│ 1\.25 │ 1969-12-31 │ y/);
     log.mockRestore();
   });
-
-  it('write what was computed', async () => {
-    const made = csv
-      .withColumn('grade', when(col('x').ge(2), 'high').otherwise('low'))
-      .filter(col('user').eq(7));
-    await made.write.parquet(path('grades.parquet'));
-    const back = session.read.parquet(path('grades.parquet'));
-    expect(await back.count()).toBe(ROWS / 100);
-    expect(await back.toArray()).toEqual(await made.toArray());
-  });
 });
 
 describe('a filter of Parquet', () => {
@@ -266,22 +244,6 @@ it('trains on what was computed, as on a file of it', async () => {
 });
 
 describe('an optimized plan', () => {
-  it('asks a condition that may fail of no rows that one before it leaves out', async () => {
-    const texts = session.fromRows([
-      { t: '12', n: 1 },
-      { t: 'twelve', n: null },
-    ]);
-    const isNumber = texts.withColumn('ok', col('t').rlike('^\\d+$'));
-    expect(await isNumber.filter(col('ok').and(col('t').cast('int32').gt(3))).count()).toBe(1);
-    expect(await texts.dropNulls('n').filter(col('t').cast('int32').gt(3)).count()).toBe(1);
-  });
-
-  it('compares a column of a constant by its own type', async () => {
-    const floats = session.fromRows([{ i: 1 }]).withColumn('f', lit(3.3).cast('float32'));
-    const compared = floats.withColumn('k', lit(3.3)).withColumn('same', col('f').eq(col('k')));
-    expect(await compared.first()).toMatchObject({ same: false });
-  });
-
   it('of a union says that a column may be null where one of its inputs says so', async () => {
     const schema = (nullable: boolean) => new Schema([new Field('n', new Float32(), nullable)]);
     const never = new RecordBatch(schema(false), new RecordBatch({ n: vectorOf(1) }).data);

@@ -5,9 +5,10 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
-import { col, type Dataset, ParquetSink, RowSource, Session, type Sink, UsageError } from '../../../index.ts';
+import { col, type Dataset, RowSource, type Session, type Sink, UsageError } from '../../../index.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
 import { duckRows, temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
 
 const ROWS = 40_000;
@@ -16,18 +17,15 @@ const path = (name: string) => join(folder, name);
 const sessions: Session[] = [];
 
 beforeAll(async () => {
-  const session = await Session.create({ device: 'cpu', workers: 1 });
+  const session = await cpuSession({ workers: 1 });
   const values = Array.from({ length: ROWS }, (_, i) => ({
     i,
     x: (i * 7919) % 1000,
     t: i === 33_333 ? 'none' : `${i % 13}`,
   }));
   await session.fromRows(values).write.parquet(path('rows.parquet'), { rowGroupSize: 2000 });
-  await session.close();
-  for (const workers of [1, 3])
-    sessions.push(await Session.create({ device: 'cpu', workers, splitBytes: 12_000 }));
+  for (const workers of [1, 3]) sessions.push(await cpuSession({ workers, splitBytes: 12_000 }));
 });
-afterAll(() => Promise.all(sessions.map((session) => session.close())));
 
 const rowsOf = (session: Session) => session.read.parquet(path('rows.parquet'));
 
@@ -76,14 +74,6 @@ describe('a pipeline into a folder', () => {
     );
   });
 
-  it('has the columns where no row is left', async () => {
-    expect(await written('none', (rows) => doubled(rows.filter(col('i').plus(col('x')).lt(0))))).toEqual([
-      [],
-    ]);
-    const { fields } = await new ParquetSource(path('none')).schema();
-    expect(fields.map(({ name }) => name)).toEqual(['i', 'y']);
-  });
-
   it('keeps texts, lists of rows of a limit, and unions', async () => {
     await written('texts', (rows) => rows.filter(col('x').lt(500)));
     const texts = `SELECT t FROM '${path('texts')}/*.parquet'`;
@@ -123,22 +113,6 @@ describe('after a failure', () => {
 });
 
 describe('runInto', () => {
-  it('writes by a sink of the library what its writer does', async () => {
-    const sums = await Promise.all(
-      sessions.map(async (session, i) => {
-        const file = path(`into-${i}.parquet`);
-        const summary = await doubled(rowsOf(session)).runInto(new ParquetSink(file, { rowGroupSize: 1500 }));
-        expect(summary).toMatchObject({ path: file, files: 1 });
-        return createHash('sha256').update(readFileSync(file)).digest('hex');
-      }),
-    );
-    await doubled(rowsOf(sessions[0])).write.parquet(path('by-writer.parquet'), { rowGroupSize: 1500 });
-    const written = createHash('sha256')
-      .update(readFileSync(path('by-writer.parquet')))
-      .digest('hex');
-    expect(sums).toEqual(sessions.map(() => written));
-  });
-
   it('gives the result of a sink of the caller, which gets the columns that it needs', async () => {
     const fields: string[][] = [];
     const counts: Sink<number> = {

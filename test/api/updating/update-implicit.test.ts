@@ -1,16 +1,13 @@
 /** Updates of models of implicit data against float64, row by row. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, type AlsOptions, type Model, Session } from '../../../index.ts';
+import { describe, expect, it } from 'vitest';
+import { ALS, type AlsOptions, type Model } from '../../../index.ts';
 import type { UpdateOptions } from '../../../api/training/update-options.ts';
 import { distinctRatings, factorsById } from '../../support/implicit.ts';
 import { eliminate } from '../../support/reference/als.ts';
 import { ratingBatches, type Triple } from '../../support/ratings.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
 
-let session: Session;
-beforeAll(async () => {
-  session = await Session.create({ workers: 2, device: 'cpu' });
-});
-afterAll(() => session.close());
+const session = await cpuSession();
 
 const form = { alpha: 3, regParam: 0.2, weight: 'spark' } as const;
 const rank = 6;

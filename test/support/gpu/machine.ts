@@ -1,3 +1,4 @@
+import { h200Info } from '../devices/device-info.ts';
 import type { Machine } from '../../../api/devices/open-devices.ts';
 import type { ProbeOutcome } from '../../../gpu/probe/probe-webgpu.ts';
 
@@ -20,3 +21,9 @@ export function machineWith(
     memoryUsed: unasked,
   };
 }
+
+type Opened = Awaited<ReturnType<Machine['open']>>;
+
+/** A GPU that was opened and does nothing. */
+export const openedCard = (name = 'a card', software = false, close = async () => {}): Opened =>
+  ({ info: { ...h200Info, place: 'gpu:0' }, adapter: { name, software }, close }) as unknown as Opened;
