@@ -5,7 +5,6 @@ import { CapacityError } from '../../engine/errors.ts';
 import { explain } from '../../engine/plan/explain.ts';
 import type { PlanDevices } from '../../engine/run/devices.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
-import { stagesOf } from '../../engine/plan/physical-plan.ts';
 import { checkAlsParams } from '../../operators/als/params.ts';
 import { planAls } from '../../operators/als/plan/plan-als.ts';
 import { ALL_ROWS, chooseSolver } from '../../operators/als/solver-choice.ts';
@@ -116,38 +115,6 @@ describe('the plan of als', () => {
     expect(halves('f32')).toEqual([]);
   });
 
-  it('counts the data that are alive at once: both sides and the version of the larger that is written, and on a GPU ratings and scratch', () => {
-    const { users: m, items: n, ratings: nz } = movielens;
-    // A stride of 16 floats on both. With an early stop the best version stays whole while both sides of
-    // another are replaced.
-    expect(planAls(movielens, alsParams({ rank: 10 }), cpu).memory.cpu).toBe(64 * (2 * m + n));
-    expect(planAls(movielens, alsParams({ rank: 10, earlyStop: 2 }), cpu).memory.cpu).toBe(
-      64 * (3 * m + 2 * n),
-    );
-    const choice = (deviceBytes: number) => ({
-      variant: 'any',
-      precision: 'f32' as const,
-      ratingScale: 1,
-      reason: '',
-      deviceBytes,
-    });
-    const gpu = planAls({ users: m, items: n, ratings: nz }, alsParams({ rank: 10 }), on(h200Info), {
-      users: choice(1000),
-      items: choice(500),
-    });
-    expect(gpu.memory['gpu:0']).toBe(2 * 64 * (m + n) + 4 * (m + n + 2) + 16 * nz + 1500);
-    // Freed matrices are kept for the next ones as far as memory goes, and scratch of one name is one buffer.
-    const scratch = (slots: number) => ({ ...choice(0), scratchBytes: { slots } });
-    const least = 64 * (2 * m + n) + 4 * (m + n + 2) + 16 * nz + 1000;
-    const tight = planAls(
-      { users: m, items: n, ratings: nz },
-      alsParams({ rank: 10 }),
-      on({ ...h200Info, capacityBytes: least }),
-      { users: scratch(900), items: scratch(1000) },
-    );
-    expect(tight.memory['gpu:0']).toBe(least);
-  });
-
   it('refuses data beyond one buffer of a GPU', () => {
     const plan = () =>
       planAls(
@@ -233,19 +200,6 @@ describe('the plan of als', () => {
     await expect(`${explain({ ...plan, measured: { 'update-items': measured } })}\n`).toMatchFileSnapshot(
       golden('analyzed'),
     );
-  });
-
-  it('is JSON and survives it', () => {
-    const plan = planAls(movielens, alsParams({ rank: 64 }), cpu);
-    expect(JSON.parse(JSON.stringify(plan))).toEqual(plan);
-  });
-
-  it("doesn't depend on the number of threads", () => {
-    const stages = (parallelism: number) => {
-      const device = { ...cpuInfo, parallelism };
-      return stagesOf(planAls(movielens, alsParams({}), { compute: [device], host: device }));
-    };
-    expect(stages(64)).toEqual(stages(1));
   });
 
   it('refuses factors that do not fit, with the bytes needed and had', () => {

@@ -1,74 +1,224 @@
 /**
- * The same model, within float32, from every grid of R: parts beyond devices, and a fixed side in vertical
- * parts.
+ * The same model, within float32, from every grid of R and every number of devices: parts beyond devices, a fixed side
+ * in vertical parts, vectors that devices add up in each step of conjugate gradients, rows that every device solves,
+ * and factors and ratings whose home is the host or files.
  */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { stageNamed } from '../../../engine/plan/physical-plan.ts';
+import { planDevices } from '../../../engine/run/devices.ts';
+import { Holdings } from '../../../engine/run/holdings.ts';
 import { ALS, type AlsOptions, type Model, Session, SGD } from '../../../index.ts';
-import { errorsOf, expectErrors, fitGrid } from '../../support/compared-grids.ts';
-import { isDeep } from '../../support/deep.ts';
-import { randomRatings, ratingBatches } from '../../support/ratings.ts';
+import { sizedParams } from '../../../operators/als/als-params.ts';
+import { rowShifts } from '../../../operators/als/implicit/weights.ts';
+import { chooseKernels } from '../../../operators/als/kernel-choices.ts';
+import { checkAlsParams } from '../../../operators/als/params.ts';
+import { planAls } from '../../../operators/als/plan/plan-als.ts';
+import type { AlsGrid, SideGrid } from '../../../operators/als/plan/problem.ts';
+import { trainAls } from '../../../operators/als/train.ts';
+import { oneBlock } from '../../../operators/ratings/ratings.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
+import { byPairs, everyNth, isDeep, product } from '../../support/deep.ts';
+import { noGpu } from '../../support/gpu/open-gpu.ts';
+import { randomRatings, ratingBatches, testRandom } from '../../support/ratings.ts';
+import { alsProblem } from '../../support/steps/small-problems.ts';
 
-const grids: Partial<AlsOptions>[] = [
-  { partitionUsers: '1,4' },
-  { partitionItems: '1,4' },
-  { partitionUsers: '2,2', partitionItems: '2,2' },
-  { partitionUsers: '4,1' },
-  { partitionItems: '4,1' },
-  { partitionUsers: '1,3', partitionItems: '3,5' },
-];
+const rows = randomRatings(51, 300, 200, 6000);
+const test = randomRatings(52, 300, 200, 500);
+const session = await cpuSession();
 
-const settings: [string, AlsOptions][] = [
-  ['explicit, with biases', {}],
-  ['explicit, without biases, by conjugate gradients', { biases: false, solver: 'cg', cgSteps: 30 }],
-  ['non-negative', { nonnegative: true }],
-  ['implicit', { implicitPrefs: true }],
-  ['implicit, with the weights of iALS', { implicitPrefs: true, unobservedWeight: 0.1 }],
-];
-
-let session: Session;
-beforeAll(async () => {
-  session = await Session.create({ device: 'cpu', workers: 2 });
-});
-afterAll(() => session.close());
-
+/** A model of rank 9; with explicit data by its errors on a validation set too. */
 const fit = (on: Session, options: AlsOptions): Promise<Model> =>
-  fitGrid(on, { maxIter: 3, solver: 'cholesky', ...options });
+  new ALS({ rank: 9, seed: 3, maxIter: 2, solver: 'cholesky', ...options }).fit(
+    on.from(ratingBatches(rows)),
+    options.implicitPrefs ? {} : { validation: on.from(ratingBatches(test)) },
+  );
 
-describe('grids of ALS on a CPU', () => {
-  it.each(settings)('%s', async (_, options) => {
-    const expected = errorsOf(await fit(session, options));
-    for (const grid of grids) {
-      expectErrors(await fit(session, { ...options, ...grid }), expected, { grid });
-    }
-  });
+/** The errors of a model; for the loss, its logarithm. */
+function errorsOf(model: Model): number[] {
+  const { loss, trainRmse, testRmse } = model.training!.iterations.at(-1)!;
+  return [1 + Math.log(loss), trainRmse, testRmse].filter((error) => error !== undefined);
+}
 
-  it('are in the plan, with p, q, places and tasks, and in the model', async () => {
-    const model = await fit(session, { partitionUsers: '1,3', partitionItems: '3,5' });
-    const plan = model.training!.plan;
-    expect(plan.choices.grid).toMatchObject({
-      users: { q: 3, fixed: 'parts' },
-      items: { q: 5, fixed: 'whole' },
-    });
-    expect(stageNamed(plan, 'update-users')).toMatchObject({
-      partitions: { p: 1, q: 3 },
-      at: ['cpu', 'cpu', 'cpu'],
-    });
-    expect(stageNamed(plan, 'equations-items')).toMatchObject({ partitions: { p: 3, q: 5 } });
-    expect(model.metadata.params).toMatchObject({ partitionUsers: '1,3', partitionItems: '3,5' });
-  });
+/** Expects the errors within 1e-4. */
+function expectErrors(model: Model, expected: readonly number[], named: object): void {
+  errorsOf(model).forEach((value, at) =>
+    expect(Math.abs(value - expected[at]), JSON.stringify(named)).toBeLessThan(1e-4),
+  );
+}
+
+const settings: Readonly<Record<string, AlsOptions>> = {
+  'with biases': { biasDamping: 3, regOffset: 0.5 },
+  'without biases': { biases: false, cgSteps: 6 },
+  'more steps than rows need': { cgSteps: 14 },
+  'non-negative': { nonnegative: true },
+  implicit: { implicitPrefs: true },
+  'implicit, with the weights of iALS': { implicitPrefs: true, unobservedWeight: 0.1 },
+};
+
+/** Parts p,q of users and of items. With `2,1` each of two devices steps all rows. */
+const grids = ['1,4 ', ' 1,4', '2,2 2,2', '4,1 ', ' 4,1', '1,3 3,5', '4,4 4,4', '2,1 ', ' 2,1'];
+const sums = ['equations', 'vectors', 'partial-equations'] as const;
+
+/** A sample by the number of devices, setting, kind of sums, and the sides that are cut. */
+const cases = byPairs(
+  product({ devices: [1, 2, 4], name: Object.keys(settings), grid: grids, sum: sums }).filter(
+    ({ name, grid, sum }) =>
+      sum === 'equations' ? !grid.includes('2,1') : name !== 'non-negative' && !/^ ?1,4 ?$/.test(grid),
+  ),
+  ({ devices, name, grid, sum }) => ({ devices, name, sum, cut: grid.replace(/\d,\d/g, 'cut') }),
+);
+
+const expected = new Map<string, readonly number[]>();
+
+describe.each([1, 2, 4])('grids of ALS on %i devices in the place of one CPU', async (devices) => {
+  const several = await cpuSession(devices === 1 ? {} : { fakeDevices: devices });
+
+  it.each(cases.filter((one) => one.devices === devices))(
+    'give the model of whole rows on one: $name, $grid, $sum',
+    async ({ name, grid, sum }) => {
+      const options: AlsOptions = { ...settings[name], solver: sum === 'equations' ? 'cholesky' : 'cg' };
+      const key = `${name} ${options.solver}`;
+      if (!expected.has(key)) expected.set(key, errorsOf(await fit(session, options)));
+      const [users, items] = grid.split(' ');
+      const model = await fit(several, {
+        ...options,
+        ...(users && { partitionUsers: users }),
+        ...(items && { partitionItems: items }),
+        ...(sum !== 'equations' && { partitionSums: sum }),
+      });
+      expectErrors(model, expected.get(key)!, { name, grid, sum });
+    },
+  );
 });
 
-describe('grids of ALS on several devices', () => {
-  it.each(isDeep ? [2, 4] : [2])('%i in the place of one CPU give the same model', async (fakeDevices) => {
-    await using several = await Session.create({ device: 'cpu', workers: 2, fakeDevices });
-    for (const [at, [name, options]] of settings.entries()) {
-      const expected = errorsOf(await fit(session, options));
-      // Each setting meets each grid on two devices or on four; one device has them all above.
-      for (const grid of [{}, ...grids.slice(0, 5)].filter((_, k) => (at + k) % 2 === fakeDevices / 2 - 1)) {
-        expectErrors(await fit(several, { ...options, ...grid }), expected, { name, grid });
-      }
-    }
+it('a grid is in the plan, with p, q, places and tasks, and in the model', async () => {
+  const model = await fit(session, { partitionUsers: '1,3', partitionItems: '3,5' });
+  const plan = model.training!.plan;
+  expect(plan.choices.grid).toMatchObject({
+    users: { q: 3, fixed: 'parts' },
+    items: { q: 5, fixed: 'whole' },
+  });
+  expect(stageNamed(plan, 'update-users')).toMatchObject({
+    partitions: { p: 1, q: 3 },
+    at: ['cpu', 'cpu', 'cpu'],
+  });
+  expect(stageNamed(plan, 'equations-items')).toMatchObject({ partitions: { p: 3, q: 5 } });
+  expect(model.metadata.params).toMatchObject({ partitionUsers: '1,3', partitionItems: '3,5' });
+});
+
+/**
+ * ALS of 90 users and 40 items drawn by a seed, by a grid: gives the last test RMSE, of implicit data the
+ * logarithm of the last loss.
+ */
+function smallAls(seed: number): (session: Session, options: AlsOptions, grid?: AlsGrid) => Promise<number> {
+  const random = testRandom(seed);
+  const rows = Array.from({ length: 90 }, () =>
+    Array.from({ length: 40 }, (_, item) => item).filter(() => random() < 0.3),
+  );
+  const test = rows.map((row) => row.slice(0, 2));
+  const data = alsProblem(rows, 40, test);
+  const profile = { users: 90, items: 40, ratings: rows.flat().length, testRatings: test.flat().length };
+  return (session, options, grid) => {
+    const params = sizedParams(
+      checkAlsParams({ rank: 5, maxIter: 3, solver: 'cholesky', ...options }),
+      profile,
+    );
+    const shifts = params.implicitPrefs
+      ? {
+          shifts: {
+            users: rowShifts(oneBlock(data.byUser), 40, params),
+            items: rowShifts(oneBlock(data.byItem), 90, params),
+          },
+        }
+      : {};
+    return Holdings.within(session.context(), async (ctx) => {
+      const devices = planDevices(ctx.executor);
+      const plan = planAls(profile, params, devices, await chooseKernels(profile, params, ctx), { grid });
+      const { iterations } = await trainAls(
+        { ...data, ...shifts, ...(params.implicitPrefs ? { test: undefined } : {}) },
+        params,
+        { devices: devices.compute, plan: () => plan },
+        ctx,
+      );
+      const { loss, testRmse } = iterations.at(-1)!;
+      return testRmse ?? Math.log(loss);
+    });
+  };
+}
+
+const side = (q: number, more: Partial<SideGrid> = {}): SideGrid => ({
+  q,
+  fixed: 'whole',
+  factors: 'device',
+  ratings: 'device',
+  ...more,
+});
+
+/** Grids whose factors and ratings come to the device part by part. */
+const homes: Readonly<Record<string, AlsGrid>> = {
+  'X at the host, in parts': { users: side(5, { fixed: 'parts', factors: 'host' }), items: side(1) },
+  'X at the host, ratings staged': {
+    users: side(5, { fixed: 'parts', factors: 'host', ratings: 'host' }),
+    items: side(2, { ratings: 'host' }),
+  },
+  'both in files, ratings staged': {
+    users: side(4, { fixed: 'parts', factors: 'spill', ratings: 'host' }),
+    items: side(3, { fixed: 'parts', factors: 'spill', ratings: 'host' }),
+  },
+  'both in files, by vectors': {
+    users: side(4, { fixed: 'parts', factors: 'spill', ratings: 'host', sums: 'vectors' }),
+    items: side(3, { fixed: 'parts', factors: 'spill', ratings: 'host', sums: 'vectors' }),
+  },
+  'X in files, Θ on the device, by vectors': {
+    users: side(4, { fixed: 'parts', factors: 'spill', sums: 'vectors' }),
+    items: side(2, { fixed: 'parts', factors: 'device', sums: 'vectors' }),
+  },
+};
+
+/** Grids with rows that every device solves, in place of an exchange. */
+const commonOn = (devices: number): Readonly<Record<string, AlsGrid>> => ({
+  'users, most of them': { users: side(devices + 1, { common: 0.8 }), items: side(devices) },
+  'both sides, several parts a device': {
+    users: side(2 * devices + 1, { common: 0.3 }),
+    items: side(devices + 1, { common: 0.2 }),
+  },
+  'devices of different speed': {
+    users: side(devices + 1, {
+      common: 0.25,
+      speeds: Array.from({ length: devices }, (_, n) => (2 * (n + 1)) / devices / (devices + 1)),
+    }),
+    items: side(devices),
+  },
+});
+
+describe('homes of factors and ratings, and rows that every device solves, give the same model', () => {
+  const errorOf = smallAls(7);
+  const both: AlsOptions[] = [{}, { implicitPrefs: true }];
+
+  async function expectGrids(
+    on: Session,
+    options: AlsOptions,
+    given: readonly (readonly [string, AlsGrid])[],
+  ) {
+    const whole = await errorOf(session, { precision: 'f32', ...options });
+    for (const [name, grid] of given)
+      expect(
+        Math.abs((await errorOf(on, { precision: 'f32', ...options }, grid)) - whole),
+        name,
+      ).toBeLessThan(1e-4);
+  }
+
+  it.each(both)('on a CPU, %j', async (options) => {
+    await expectGrids(session, options, Object.entries(homes));
+    for (const fakeDevices of isDeep ? [2, 4] : [2])
+      await expectGrids(await cpuSession({ fakeDevices }), options, Object.entries(commonOn(fakeDevices)));
+  });
+
+  it.skipIf(noGpu)('on GPUs', async () => {
+    await using gpu = await Session.create({ device: 'gpu', workers: 1 });
+    await expectGrids(gpu, {}, everyNth(Object.entries(homes), 5, 3));
+    await using gpus = await Session.create({ device: 'gpu', workers: 1, fakeDevices: 2 });
+    await expectGrids(gpus, {}, everyNth(Object.entries(commonOn(2)), 3, 1));
   });
 });
 
@@ -90,7 +240,7 @@ describe('more devices than rows', () => {
     ],
     ['SGD', (on) => new SGD({ rank: 2, maxIter: 2, seed: 3 }).fit(on.from(ratingBatches(few)))],
   ])('train as on one: %s', async (name, train) => {
-    await using four = await Session.create({ device: 'cpu', workers: 2, fakeDevices: 4 });
+    const four = await cpuSession({ fakeDevices: 4 });
     const [one, several] = [await train(session), await train(four)];
     expect(
       new Set(stageNamed(several.training!.plan, name === 'SGD' ? 'sgd-epoch' : 'update-users').at).size,
@@ -114,7 +264,7 @@ describe('more devices than rows', () => {
 
 describe('sums that add up inside groups of devices first', () => {
   it.each(isDeep ? ['2,2', '1,3'] : ['1,3'])('give the same model: groups of %s', async (partitionGroups) => {
-    await using four = await Session.create({ device: 'cpu', workers: 2, fakeDevices: 4 });
+    const four = await cpuSession({ fakeDevices: 4 });
     const parts = { partitionUsers: '4,4', partitionItems: '4,4', partitionGroups };
     for (const options of [
       {},
@@ -139,7 +289,7 @@ describe('sums that add up inside groups of devices first', () => {
     await expect(fit(session, { ...parts, partitionGroups: '1,1' })).rejects.toThrow(
       'partitionGroups 1,1 has 2 devices in 2 groups, and 1 device computes',
     );
-    await using three = await Session.create({ device: 'cpu', workers: 2, fakeDevices: 3 });
+    const three = await cpuSession({ fakeDevices: 3 });
     await expect(fit(three, { ...parts, partitionGroups: '2,2' })).rejects.toThrow(
       'partitionGroups 2,2 has 4 devices in 2 groups, and 3 devices compute',
     );

@@ -1,8 +1,6 @@
 /** ALS with ratings and factors in files has the bits of the same grid in memory. */
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { readdirSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
 import { comparedMemory } from '../../../api/reports/training-report.ts';
 import { keyCount } from '../../../engine/keys/key-column.ts';
 import { HOST, SPILL } from '../../../engine/plan/place.ts';
@@ -20,9 +18,9 @@ import { SelectRatings } from '../../../operators/ratings/rows/select-ratings.ts
 import { sortRatings } from '../../../operators/ratings/sort-ratings.ts';
 import { joinedRows } from '../../../operators/training/model-rows.ts';
 import { batchOf, randomRatings } from '../../support/ratings.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'factorflow-als-in-files-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = temporaryFolder();
 
 const rows = randomRatings(5, 120, 70, 3000);
 const batch = batchOf({
@@ -72,13 +70,11 @@ async function trained(homes: Homes, options: AlsOptions) {
 
 const vectors = { fixed: 'parts', sums: 'vectors' } as const;
 const equations = { fixed: 'parts' } as const;
-const whole = { fixed: 'whole' } as const;
 
 describe('ratings and factors in files', () => {
   it.each<[string, Record<'users' | 'items', Pick<Home, 'fixed' | 'sums'>>, AlsOptions]>([
     ['both sides in parts, by vectors', { users: vectors, items: vectors }, {}],
     ['both sides in parts, by equations', { users: equations, items: equations }, { biases: false }],
-    ['X in parts, without biases', { users: vectors, items: whole }, { biases: false }],
   ])('have the bits of the same grid in memory: %s', async (_, ways, options) => {
     const homes = (home: 'device' | 'spill'): Homes => {
       const side = (one: 'users' | 'items'): Home => ({

@@ -1,15 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, type AlsOptions, type Dataset, type Model, Session } from '../../../index.ts';
+import { describe, expect, it } from 'vitest';
+import { ALS, type AlsOptions, type Dataset, type Model } from '../../../index.ts';
 import { randomRatings, ratingBatches, testRandom, type Triple } from '../../support/ratings.ts';
 import { plain, undamped } from '../../support/settings.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
 
-let session: Session;
-
-beforeAll(async () => {
-  session = await Session.create({ workers: 2 });
-});
-
-afterAll(() => session.close());
+const session = await cpuSession();
 
 function dataset(rows: readonly Triple[], of = session): Dataset {
   return of.from(ratingBatches(rows, 997));
@@ -71,7 +66,7 @@ describe('ratings of any size and kind', () => {
     async (solver) => {
       for (const biases of [false, true]) {
         const errors: number[] = [];
-        for (const scale of [1, 1e-30, 1e-6, 1e6, 1e37]) {
+        for (const scale of [1, 1e-30, 1e37]) {
           const rows = randomRatings(3, 30, 30, 300).map((row) => ({ ...row, rating: row.rating * scale }));
           const model = await fit(rows, { rank: 4, biases, solver, regParam: 0.1 * scale, regOffset: 1 });
           errors.push((model.training?.iterations.at(-1)?.trainRmse as number) / scale);
@@ -99,11 +94,12 @@ describe('ratings of any size and kind', () => {
     ];
     for (const rows of sets) {
       const squares = rows.reduce((sum, { rating }) => sum + rating ** 2, 0) / rows.length;
-      for (const solver of ['cholesky', 'cg'] as const) {
-        for (const more of [{}, { biases: true }, { start: 'level' }] satisfies AlsOptions[]) {
-          const model = await fit(rows, { rank: 20, solver, maxIter: 5, ...more });
-          expect(model.training?.iterations.at(-1)?.trainRmse).toBeLessThan(0.9 * Math.sqrt(squares));
-        }
+      for (const [at, more] of (
+        [{}, { biases: true }, { start: 'level' }] satisfies AlsOptions[]
+      ).entries()) {
+        const solver = (at + sets.indexOf(rows)) % 2 === 0 ? 'cholesky' : 'cg';
+        const model = await fit(rows, { rank: 20, solver, maxIter: 5, ...more });
+        expect(model.training?.iterations.at(-1)?.trainRmse).toBeLessThan(0.9 * Math.sqrt(squares));
       }
     }
   });

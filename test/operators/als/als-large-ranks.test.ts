@@ -1,12 +1,13 @@
 /** ALS at ranks above 512: against exact ALS, at any number of threads, and what it refuses. */
 import { expect, it } from 'vitest';
 import { CounterRandom } from '../../../engine/random.ts';
-import { ALS, chooseTrainer, type Model, Session, SGD } from '../../../index.ts';
+import { ALS, chooseTrainer, type Model, type Session, SGD } from '../../../index.ts';
 import { sizedParams } from '../../../operators/als/als-params.ts';
 import { checkAlsParams } from '../../../operators/als/params.ts';
 import { secondsAlone } from '../../../operators/als/plan/cost.ts';
 import { planAls } from '../../../operators/als/plan/plan-als.ts';
 import { alsProblem } from '../../../operators/als/plan/problem.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
 import { isDeep } from '../../support/deep.ts';
 import { cpuInfo, gpuInfo } from '../../support/steps/small-problems.ts';
 
@@ -24,7 +25,7 @@ async function fit<T>(
   use: (model: Model, loss: number, session: Session) => T | Promise<T>,
   workers = 2,
 ): Promise<T> {
-  await using session = await Session.create({ device: 'cpu', workers });
+  const session = await cpuSession({ workers });
   let loss = NaN;
   const model = await new ALS(params).fit(session.fromRows(rows), {
     onEvent: (event) => {
@@ -36,7 +37,7 @@ async function fit<T>(
 
 const lossOf = (params: Params) => fit(params, (_, loss) => loss);
 
-it.each([{ biases: true }, { biases: false }, { implicitPrefs: true }])(
+it.each([{ biases: true }, { implicitPrefs: true }])(
   'reaches the loss of exact ALS, which more factors than items do not change: %o',
   async (params) => {
     const common = { ...params, maxIter: isDeep ? 20 : 10 };
@@ -113,7 +114,7 @@ it('is estimated on a GPU by the bytes of θ, in proportion to the rank', () => 
 });
 
 it('is chosen in place of SGD', async () => {
-  await using session = await Session.create({ device: 'cpu', workers: 1 });
+  const session = await cpuSession();
   const { trainer, reason } = await chooseTrainer(session.fromRows(rows), { rank: 600 });
   expect(trainer).toBeInstanceOf(ALS);
   expect(reason).toContain('above 512');

@@ -1,14 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { UNKNOWN_KEY } from '../../../engine/keys/key-column.ts';
 import { computeDevice } from '../../../engine/run/devices.ts';
-import { Session } from '../../../index.ts';
 import { FixedFactors } from '../../../operators/als/rows/row-solver.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
 
-let session: Session;
-beforeAll(async () => {
-  session = await Session.create({ device: 'cpu', workers: 1 });
-});
-afterAll(() => session.close());
+const session = await cpuSession({ workers: 1 });
 
 /** Row r of factors has the values r, r + 0.5, r + 1, ... */
 const rowsOf = (rows: readonly number[], rank: number) =>

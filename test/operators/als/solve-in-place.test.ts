@@ -1,16 +1,13 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { dataSetName } from '../../../engine/partition.ts';
-import { ALS, type AlsOptions, Session } from '../../../index.ts';
+import { ALS, type AlsOptions } from '../../../index.ts';
 import { sizedParams } from '../../../operators/als/als-params.ts';
 import { RowSolver, chunkLimit, chunksOf } from '../../../operators/als/rows/row-solver.ts';
 import { blockOf, emptyBlock } from '../../../operators/ratings/ratings.ts';
 import { testRandom } from '../../support/ratings.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
 
-let session: Session;
-beforeAll(async () => {
-  session = await Session.create({ device: 'cpu', workers: 2 });
-});
-afterAll(() => session.close());
+const session = await cpuSession();
 const { bytes } = chunkLimit;
 afterEach(() => {
   chunkLimit.bytes = bytes;

@@ -1,17 +1,15 @@
 import { Field, Int32, makeData, RecordBatch, Schema, Struct } from 'apache-arrow';
 import { describe, expect, it } from 'vitest';
 import { UsageError } from '../../../engine/errors.ts';
-import { CounterRandom } from '../../../engine/random.ts';
 import { DistinctRows, type DistinctRowsOptions } from '../../../operators/dataflow/distinct-rows.ts';
 import { duckdb, duckRows } from '../../connectors/parquet/parquet-testing.ts';
 import { batchOfCells, drawCells, duckTable, randomColumns } from '../../engine/expressions/random-rows.ts';
 import { column } from '../../engine/expressions/evaluated.ts';
 import { cellsByRow, cutRows, nullable, type Rows, run } from './aggregate/aggregating.ts';
 import { sampleSize } from '../../support/deep.ts';
+import { drawnNumbers } from '../../support/drawn-numbers.ts';
 
-const seed = new CounterRandom(Number(process.env.FACTORFLOW_SEED ?? 1));
-let draws = 0;
-const random = () => seed.uniform(draws++);
+const random = drawnNumbers();
 
 const distinct = (rows: Rows, options: DistinctRowsOptions) => run(new DistinctRows(options), rows);
 
@@ -45,7 +43,7 @@ describe('distinct rows', () => {
     const columns = randomColumns(random);
     const names = Object.keys(columns);
     const connection = await duckdb();
-    for (let table = 0; table < sampleSize(40); table++) {
+    for (let table = 0; table < sampleSize(20); table++) {
       const cells = drawCells(columns, 60, () => random() < 0.2);
       for (const statement of duckTable('doubled', columns, cells, 'row number'))
         await connection.run(statement);

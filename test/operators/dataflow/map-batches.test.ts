@@ -2,7 +2,7 @@
 import { createRequire } from 'node:module';
 import * as arrow from 'apache-arrow';
 import { expect, it } from 'vitest';
-import { Session } from '../../../index.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
 
 const other = createRequire(import.meta.url)('apache-arrow') as typeof arrow;
 
@@ -20,7 +20,7 @@ it('are taken with their values, nulls, dictionaries and lists', async () => {
   const { batches } = tableOf(other);
   expect(batches[0].data.type).not.toBeInstanceOf(arrow.DataType);
   const expected = tableOf(arrow);
-  await using session = await Session.create({ device: 'cpu', workers: 1 });
+  const session = await cpuSession({ workers: 1 });
   const mapped = session.from(expected.batches).mapBatches(() => batches[0], { schema: expected.schema });
   const table = await mapped.collect();
   expect(JSON.stringify(table.toArray())).toBe(JSON.stringify(expected.toArray()));

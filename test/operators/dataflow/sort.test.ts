@@ -11,12 +11,10 @@ import {
   Utf8,
   vectorFromArray,
 } from 'apache-arrow';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { CounterRandom } from '../../../engine/random.ts';
+import { expect, it } from 'vitest';
 import type { SortKey } from '../../../engine/sorting/sort-keys.ts';
 import type { Operator } from '../../../engine/stream/operator.ts';
 import { batchStream } from '../../../engine/stream/stream.ts';
-import { Session } from '../../../index.ts';
 import { SortRows } from '../../../operators/dataflow/sort-rows.ts';
 import { TopRows } from '../../../operators/dataflow/top-rows.ts';
 import { operatorFrom, portableOf } from '../../../operators/pipeline/operator-chain.ts';
@@ -31,17 +29,13 @@ import {
   randomColumns,
 } from '../../engine/expressions/random-rows.ts';
 import { sampleSize } from '../../support/deep.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
+import { drawnNumbers } from '../../support/drawn-numbers.ts';
 
-const seed = new CounterRandom(Number(process.env.FACTORFLOW_SEED ?? 1));
-let draws = 0;
-const random = () => seed.uniform(draws++);
+const random = drawnNumbers();
 const pick = <T>(choices: readonly T[]): T => choices[Math.floor(random() * choices.length)];
-let session: Session;
 
-beforeAll(async () => {
-  session = await Session.create({ device: 'cpu', workers: 1 });
-});
-afterAll(() => session.close());
+const session = await cpuSession({ workers: 1 });
 
 const titles = ['The Matrix', 'The Matrix Reloaded', 'The Matrix Revolutions', 'Alien', 'Aliens', 'Up'];
 const drawn = randomColumns(random);
@@ -102,7 +96,7 @@ function withNumbers(own: Cells, rows: number): RecordBatch {
 }
 
 it('sorts and takes the first rows as DuckDB does, for any cut into batches and splits', async () => {
-  for (let table = 0; table < sampleSize(30); table++) {
+  for (let table = 0; table < sampleSize(15); table++) {
     const rows = pick([1, 60, 400, 900]);
     const whole = await drawTable(rows);
     const keys = Array.from({ length: 1 + Math.floor(random() * 3) }, (): SortKey => ({

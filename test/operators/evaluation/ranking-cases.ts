@@ -8,6 +8,9 @@ export interface Case {
   readonly problem: RankingProblem;
   readonly seen: readonly Triple[];
   readonly test: readonly Triple[];
+  /** Items to rank for some users. Some are seen, positives, repeated, or unknown; some users have none. */
+  readonly candidates: readonly Triple[];
+  readonly candidateSets: readonly ReadonlySet<number>[];
   readonly userFactors: Float32Array;
   readonly itemFactors: Float32Array;
 }
@@ -45,6 +48,23 @@ export function randomCase(seed: number, users: number, items: number, policy: '
       }
     }
   }
+  const candidates: Triple[] = [];
+  const draw = testRandom(seed + 77);
+  for (let user = 0; user < users; user++)
+    for (let item = 0; item < items + 2; item++) {
+      const row = { user: 10 * user, item: 5 * item, rating: 1 };
+      if (draw() < 0.4 && user % 4 !== 2) candidates.push(row, ...(draw() < 0.1 ? [row] : []));
+    }
+  candidates.push({ user: 10 * users, item: 0, rating: 1 });
+  const candidateSets = Array.from(
+    { length: users },
+    (_, user) =>
+      new Set(
+        candidates
+          .filter((row) => row.user === 10 * user && row.item < 5 * items)
+          .map(({ item }) => item / 5),
+      ),
+  );
   const strangers = Math.floor(random() * 3);
   for (let k = 0; k < strangers; k++)
     test.push({ user: -1 - k, item: 0, rating: 3 }, { user: -1 - k, item: 5, rating: 3 });
@@ -57,6 +77,8 @@ export function randomCase(seed: number, users: number, items: number, policy: '
     problem: { score, users, items, ...sets, strangers, policy },
     seen,
     test,
+    candidates,
+    candidateSets,
     userFactors,
     itemFactors,
   };

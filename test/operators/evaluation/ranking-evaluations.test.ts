@@ -1,16 +1,12 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, type ProgressEvent, type RankingOptions, Session } from '../../../index.ts';
+import { describe, expect, it } from 'vitest';
+import { ALS, type ProgressEvent, type RankingOptions } from '../../../index.ts';
 import { randomRatings } from '../../support/ratings.ts';
-import { referenceMetrics } from '../../support/reference/ranking.ts';
-import { type Case, close, modelOf, randomCase, rowsOf } from './ranking-cases.ts';
+import { type Case, modelOf, randomCase, rowsOf } from './ranking-cases.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
+
+const session = await cpuSession();
 
 describe('an evaluation of rankings', () => {
-  let session: Session;
-  beforeAll(async () => {
-    session = await Session.create({ device: 'cpu', workers: 2 });
-  });
-  afterAll(() => session?.close());
-
   const evaluated = async (one: Case, options: RankingOptions = {}) => {
     const events: ProgressEvent[] = [];
     const result = await modelOf(session, one).evaluateRanking(rowsOf(session, one.test), {
@@ -55,20 +51,6 @@ describe('an evaluation of rankings', () => {
       /test pairs are among the excluded ones too: test data has leaked into training/,
     );
     expect(notes.join()).toMatch(/2 excluded pairs have a user or an item that the model does not know/);
-  });
-
-  it('ranks only pairs of the least rating', async () => {
-    const one = randomCase(12, 9, 20, 'drop');
-    const { result } = await evaluated(one, { minRating: 4 });
-    expect(result.irrelevantPairs).toBe(one.test.filter(({ rating }) => rating < 4).length);
-    const few = one.test.filter(({ rating }) => rating >= 4);
-    const test = one.problem.test.map(
-      (own, user) =>
-        new Set(
-          [...own].filter((item) => few.some((row) => row.user === 10 * user && row.item === 5 * item)),
-        ),
-    );
-    close(result.metrics, referenceMetrics({ ...one.problem, test }, 5), 1e-9);
   });
 
   it('has intervals around the means, the same for a seed', async () => {

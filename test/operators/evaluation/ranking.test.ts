@@ -69,7 +69,7 @@ describe.each(['cpu', ...(noGpu ? [] : ['gpu'])] as const)('rankings on a %s', (
           );
         },
       ),
-      { numRuns: sampleSize(device === 'cpu' ? 40 : 8), seed: 3 },
+      { numRuns: sampleSize(device === 'cpu' ? 30 : 6), seed: 3 },
     );
   });
 

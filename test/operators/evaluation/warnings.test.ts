@@ -1,22 +1,12 @@
 /** Warnings about ratings that look like something else, and about models that are no better than means. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  ALS,
-  type AlsOptions,
-  type ProgressEvent,
-  Session,
-  SGD,
-  type TrainingReport,
-} from '../../../index.ts';
+import { describe, expect, it } from 'vitest';
+import { ALS, type AlsOptions, type ProgressEvent, SGD, type TrainingReport } from '../../../index.ts';
 import { compareToMeans } from '../../../operators/evaluation/model-warnings.ts';
 import { plantedRatings } from '../../support/planted.ts';
 import { batchOf, randomRatings, ratingBatches, testRandom, type Triple } from '../../support/ratings.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
 
-let session: Session;
-beforeAll(async () => {
-  session = await Session.create({ workers: 2, device: 'cpu' });
-});
-afterAll(() => session.close());
+const session = await cpuSession();
 
 const dataset = (rows: readonly Triple[]) => session.from(ratingBatches(rows));
 

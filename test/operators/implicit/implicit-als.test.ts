@@ -1,20 +1,18 @@
 /** Implicit ALS against float64 over every cell of the dense matrix. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, type AlsOptions, type Model, type ProgressEvent, Session } from '../../../index.ts';
+import { describe, expect, it } from 'vitest';
+import { ALS, type AlsOptions, type Model, type ProgressEvent } from '../../../index.ts';
 import { referencePredict } from '../../support/reference/als.ts';
 import {
   type ImplicitProblem,
   referenceImplicit,
   referenceImplicitLoss,
 } from '../../support/reference/implicit.ts';
+import { isDeep } from '../../support/deep.ts';
 import { distinctRatings, factorsById } from '../../support/implicit.ts';
 import { ratingBatches, shuffled, type Triple } from '../../support/ratings.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
 
-let session: Session;
-beforeAll(async () => {
-  session = await Session.create({ workers: 2, device: 'cpu' });
-});
-afterAll(() => session.close());
+const session = await cpuSession();
 
 const rows = distinctRatings(5, 70, 50, 900);
 const forms = [
@@ -64,7 +62,7 @@ function expectSame(
 
 describe('implicit als', () => {
   it.each(forms)('predicts what a dense float64 reference predicts, %j', async (form) => {
-    for (const rank of [1, 5, 8, 17]) await expectReference(rows, form, rank);
+    for (const rank of isDeep ? [1, 5, 8, 17] : [1, 17]) await expectReference(rows, form, rank);
   });
 
   it.each(forms)('reports the loss of its factors over all cells, %j', async (form) => {
@@ -113,7 +111,7 @@ describe('implicit als', () => {
 
   it('gives the same bits for any order of rows and any number of workers', async () => {
     const bits = async (ratings: readonly Triple[], workers: number, solver: 'cg' | 'cholesky') => {
-      await using own = await Session.create({ workers, device: 'cpu' });
+      const own = await cpuSession({ workers });
       const model = await fit(ratings, { rank: 20, alpha: 4, maxIter: 2, solver }, undefined, own);
       return [model.userFactors, model.itemFactors].map((batch) =>
         Buffer.from((batch.data.children[1].children[0].values as Float32Array).slice().buffer).toString(
@@ -216,7 +214,7 @@ describe('ratings by the column of', () => {
     return ({ user, item, rating }) => ({ user, item, [name]: rating, ...more });
   };
 
-  it.each(['plays', 'Quantity', 'play_count', 'count', 'weight'])('a usual name: %s', async (name) => {
+  it.each(['Quantity', 'play_count'])('a usual name: %s', async (name) => {
     const [rated, found, chosen] = [
       await trained(named('rating')),
       await trained(named(name, { time: 5, session_id: 3 })),

@@ -12,16 +12,13 @@ import {
   vectorFromArray,
 } from 'apache-arrow';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { ALS, Session } from '../../../index.ts';
+import { expect, it } from 'vitest';
+import { ALS } from '../../../index.ts';
 import { duckRows, temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
 
-let session: Session;
 const folder = temporaryFolder();
-beforeAll(async () => {
-  session = await Session.create({ workers: 1 });
-});
-afterAll(() => session.close());
+const session = await cpuSession({ workers: 1 });
 
 /** As arrow makes them of plain arrays: each batch has a dictionary of its own. */
 const own = (users: string[]) =>

@@ -1,25 +1,20 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { andThen, fromSource } from '../../../engine/stream/logical-plan.ts';
-import { Session } from '../../../index.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
 import type { RatingBlock } from '../../../operators/ratings/ratings.ts';
 import { readRatings } from '../../../operators/ratings/reading/read-ratings.ts';
 import { SelectRatings } from '../../../operators/ratings/rows/select-ratings.ts';
 import { sortedBlocks } from '../../support/blocks.ts';
 import { randomRatings, ratingBatches } from '../../support/ratings.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'factorflow-test-'));
+const folder = temporaryFolder();
 const file = join(folder, 'ratings.parquet');
-const session = await Session.create({ workers: 3 });
+const session = await cpuSession({ workers: 3 });
 const triples = randomRatings(5, 90, 40, 3000);
 await session.from(ratingBatches(triples, 300)).write.parquet(file, { rowGroupSize: 200 });
-afterAll(async () => {
-  await session.close();
-  rmSync(folder, { recursive: true });
-});
 
 async function load(splitBytes: number, rowsInMemory?: number) {
   const ctx = session.context();

@@ -1,29 +1,20 @@
 import fc from 'fast-check';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { keyText } from '../../../engine/keys/key-column.ts';
 import type { PartitionRef } from '../../../engine/partition.ts';
 import { CounterRandom } from '../../../engine/random.ts';
 import { giveTo } from '../../../engine/run/run-steps.ts';
 import { andThen } from '../../../engine/stream/logical-plan.ts';
-import { Session } from '../../../index.ts';
 import type { RatingBlock } from '../../../operators/ratings/ratings.ts';
 import { readRatings } from '../../../operators/ratings/reading/read-ratings.ts';
 import { SelectRatings } from '../../../operators/ratings/rows/select-ratings.ts';
 import type { DuplicatePolicy } from '../../../operators/tasks/tasks.ts';
 import { sortedBlocks } from '../../support/blocks.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
 import { sampleSize } from '../../support/deep.ts';
 import { batchOf, randomRatings, ratingBatches, shuffled, type Triple } from '../../support/ratings.ts';
 
-const sessions = new Map<number, Session>();
-afterAll(async () => {
-  for (const session of sessions.values()) await session.close();
-});
-
-async function sessionWith(workers: number): Promise<Session> {
-  const session = sessions.get(workers) ?? (await Session.create({ workers }));
-  sessions.set(workers, session);
-  return session;
-}
+const sessionWith = (workers: number) => cpuSession({ workers });
 
 async function build(
   triples: readonly Triple[],
@@ -84,7 +75,7 @@ describe('rating-blocks', () => {
           ascending.map(([u, v, r]) => [v, u, r]).sort((l, r) => l[0] - r[0] || l[1] - r[1] || l[2] - r[2]),
         );
       }),
-      { numRuns: sampleSize(25) },
+      { numRuns: sampleSize(12) },
     );
   });
 

@@ -46,65 +46,29 @@ const folder = temporaryFolder();
 
 const some = <T>(make: (row: number) => T) =>
   Array.from({ length: rows }, (_, row) => (row % 3 === 0 ? null : make(row)));
+const made = (type: DataType, make: (row: number) => unknown) => vectorFromArray(some(make), type) as Vector;
 const list = (type: DataType) => new List(new Field('item', type, true));
 const struct = new Struct([new Field('a', new Int32(), true), new Field('b', list(new Utf8()), true)]);
 const words = new Uint32Array(4 * rows).map((_, i) => i * 40503);
 
 const columns: Readonly<Record<string, Vector>> = {
-  int32: vectorFromArray(
-    some((row) => row),
-    new Int32(),
-  ),
-  int64: vectorFromArray(
-    some((row) => 2n ** 60n + BigInt(row)),
-    new Int64(),
-  ),
-  float64: vectorFromArray(
-    some((row) => row / 7),
-    new Float64(),
-  ),
-  bool: vectorFromArray(
-    some((row) => row % 5 < 2),
-    new Bool(),
-  ),
-  utf8: vectorFromArray(
-    some((row) => '\u{1F600}'.repeat(row % 4)),
-    new Utf8(),
-  ),
-  'large utf8': vectorFromArray(
-    some((row) => `x${row}`),
-    new LargeUtf8(),
-  ),
-  dictionary: vectorFromArray(
-    some((row) => `x${row % 7}`),
-    new Dictionary(new Utf8(), new Int32()),
-  ),
-  'fixed binary': vectorFromArray(
-    some((row) => Uint8Array.of(row, 1, 2)),
-    new FixedSizeBinary(3),
-  ),
+  int32: made(new Int32(), (row) => row),
+  int64: made(new Int64(), (row) => 2n ** 60n + BigInt(row)),
+  float64: made(new Float64(), (row) => row / 7),
+  bool: made(new Bool(), (row) => row % 5 < 2),
+  utf8: made(new Utf8(), (row) => '\u{1F600}'.repeat(row % 4)),
+  'large utf8': made(new LargeUtf8(), (row) => `x${row}`),
+  dictionary: made(new Dictionary(new Utf8(), new Int32()), (row) => `x${row % 7}`),
+  'fixed binary': made(new FixedSizeBinary(3), (row) => Uint8Array.of(row, 1, 2)),
   decimal: new Vector([makeData({ type: new Decimal(4, 38, 128), length: rows, nullCount: 0, data: words })]),
-  list: vectorFromArray(
-    some((row) => Array.from({ length: row % 4 }, (_, i) => (i === 1 ? null : row + i))),
-    list(new Int32()),
+  list: made(list(new Int32()), (row) =>
+    Array.from({ length: row % 4 }, (_, i) => (i === 1 ? null : row + i)),
   ),
-  'list of lists': vectorFromArray(
-    some((row) => [[`${row}`], [], [`a${row}`, 'b']]),
-    list(list(new Utf8())),
-  ),
-  'fixed list': vectorFromArray(
-    some((row) => [row, row + 0.5]),
-    new FixedSizeList(2, new Field('item', new Float64(), true)),
-  ),
-  struct: vectorFromArray(
-    some((row) => ({ a: row % 2 ? row : null, b: [`${row}`] })),
-    struct,
-  ),
+  'list of lists': made(list(list(new Utf8())), (row) => [[`${row}`], [], [`a${row}`, 'b']]),
+  'fixed list': made(new FixedSizeList(2, new Field('item', new Float64(), true)), (row) => [row, row + 0.5]),
+  struct: made(struct, (row) => ({ a: row % 2 ? row : null, b: [`${row}`] })),
   views: new Vector([viewsOf(some((row) => 'abcdefghijkl'.slice(row % 12) + 'z'.repeat(row % 20)))]),
-  null: vectorFromArray(
-    some(() => null),
-    new Null(),
-  ),
+  null: made(new Null(), () => null),
 };
 
 /** Texts as views: those beyond twelve bytes have a buffer each. */

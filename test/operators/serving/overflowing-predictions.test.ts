@@ -1,12 +1,9 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { Model, Session } from '../../../index.ts';
+import { expect, it } from 'vitest';
+import { Model } from '../../../index.ts';
 import { batchOf } from '../../support/ratings.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
 
-let session: Session;
-beforeAll(async () => {
-  session = await Session.create({ workers: 1 });
-});
-afterAll(() => session.close());
+const session = await cpuSession({ workers: 1 });
 
 /** User 1 predicts 1 for item 1; user 2 has ∞ - ∞. */
 const model = () =>

@@ -59,31 +59,6 @@ describe('the principal plane', () => {
     expect(shares[0]).toBeGreaterThan(shares[1]);
   });
 
-  it('keeps distances of rows in a plane', () => {
-    const { values } = plantedPlane(4, 50, 10, 0);
-    const { points } = principalPlane({ values, stride: 10, features: 10, rows: all(50) });
-    const apart = (a: number, b: number) =>
-      Math.hypot(...all(10).map((k) => values[10 * a + k] - values[10 * b + k]));
-    for (const [a, b] of [
-      [0, 1],
-      [7, 30],
-      [12, 49],
-    ])
-      expect(Math.hypot(points[2 * a] - points[2 * b], points[2 * a + 1] - points[2 * b + 1])).toBeCloseTo(
-        apart(a, b),
-        4,
-      );
-  });
-
-  it('takes the rows and features that are named, and gives the same each time', () => {
-    const { values } = plantedPlane(5, 60, 6, 0.1);
-    const rows = [3, 50, 8, 21];
-    const picked = Float32Array.from(rows.flatMap((row) => [...values.subarray(6 * row, 6 * row + 4)]));
-    const one = principalPlane({ values, stride: 6, features: 4, rows });
-    expect(one).toEqual(principalPlane({ values: picked, stride: 4, features: 4, rows: all(4) }));
-    expect(one).toEqual(principalPlane({ values, stride: 6, features: 4, rows }));
-  });
-
   it('has zeros where there is no variance', () => {
     expect(
       principalPlane({ values: new Float32Array([2, 2, 2]), stride: 1, features: 1, rows: [0, 1, 2] }),

@@ -1,17 +1,13 @@
 /**
  * The search for the best items leaves most of them out by their norms: it must find what brute force finds.
  */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { keysOfIds } from '../../../engine/keys/find-id.ts';
-import { Session } from '../../../index.ts';
 import { amongAll, Recommend } from '../../../operators/serving/recommend.ts';
 import { testRandom } from '../../support/ratings.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
 
-let session: Session;
-beforeAll(async () => {
-  session = await Session.create({ workers: 2 });
-});
-afterAll(() => session.close());
+const session = await cpuSession();
 
 function randomModel(seed: number, users: number, items: number, rank: number, spread: number) {
   const random = testRandom(seed);
@@ -42,7 +38,6 @@ describe('recommend', () => {
     [1, 30, 5000, 8, 6],
     [2, 600, 2500, 16, 3],
     [3, 5, 9, 3, 1],
-    [4, 20, 3000, 1, 8],
   ])('finds the best of all items with any norms (seed %i)', async (seed, users, items, rank, spread) => {
     const model = randomModel(seed, users, items, rank, spread);
     const n = 7;

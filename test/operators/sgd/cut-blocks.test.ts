@@ -1,7 +1,6 @@
 import * as fc from 'fast-check';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { Holdings } from '../../../engine/run/holdings.ts';
-import { Session } from '../../../index.ts';
 import {
   blockOf,
   ofParts,
@@ -13,12 +12,9 @@ import {
 import { cutBlocks } from '../../../operators/sgd/data/layout.ts';
 import { sampleSize } from '../../support/deep.ts';
 import { blockOfRows } from '../../support/steps/small-problems.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
 
-let session: Session;
-beforeAll(async () => {
-  session = await Session.create({ device: 'cpu', workers: 2 });
-});
-afterAll(() => session.close());
+const session = await cpuSession();
 
 const COLUMNS = 30;
 
@@ -73,6 +69,6 @@ it('every rating is in the block of its bands, in one block of ratings as in par
         });
       },
     ),
-    { numRuns: sampleSize(25) },
+    { numRuns: sampleSize(15) },
   );
 });

@@ -111,17 +111,6 @@ describe('the schedule blocks on GPUs', () => {
     );
   });
 
-  it('has no more bands than rows or columns, and steps by Hogwild! what fits no tiles', () => {
-    expect(
-      schedule(asked, [h200, second, { ...h200, place: 'gpu:2' }], { users: 2, items: 1, ratings: 2 }),
-    ).toMatchObject({ rowBands: 2, columnBands: 1 });
-    expect(schedule({ schedule: 'blocks' }, [{ ...h200, limits: undefined }])).toMatchObject({
-      kind: 'blocks',
-      workers: 17_770 / 8 - 0.25,
-      deviceBlocks: { steps: 'hogwild' },
-    });
-  });
-
   it('tells how far teams of a block may disturb each other, and warns of few segments', () => {
     const two = schedule(asked, [h200, second]);
     const report = convergenceReport(netflix, two);

@@ -1,26 +1,21 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   type Dataset,
   DivergedError,
   type Model,
   type ProgressEvent,
-  Session,
   SGD,
   type SgdOptions,
   UsageError,
 } from '../../../index.ts';
 import { plantedRatings } from '../../support/planted.ts';
 import { randomRatings, ratingBatches, type Triple } from '../../support/ratings.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
+import { valuesOf as factors } from '../../support/model-values.ts';
 
-let session: Session;
+const session = await cpuSession();
 
-beforeAll(async () => {
-  session = await Session.create({ workers: 2, device: 'cpu' });
-});
-
-afterAll(() => session.close());
 const dataset = (rows: readonly Triple[], of = session): Dataset => of.from(ratingBatches(rows, 997));
-const factors = (batch: Model['userFactors']) => batch.data.children[1].children[0].values as Float32Array;
 
 describe('divergence', () => {
   const rows = plantedRatings(19, 150, 100, 5000);

@@ -72,28 +72,6 @@ describe('the schedule of sgd on a GPU', () => {
     expect(teams(64, { ...h200, limits: { ...limits, teamLanes: 1 } })).toEqual([1, 512, 'f16']);
   });
 
-  it("has no more teams than a tile's columns and ratings keep busy", () => {
-    expect(schedule({ rank: 8 }, { users: 9724, items: 610, ratings: 90_000 }).tile).toEqual({
-      tiles: 132,
-      places: 5,
-      lanes: 1,
-      threads: 3,
-      precision: 'f16',
-      arithmetic: 'f16',
-    });
-    expect(schedule({}, { users: 480_189, items: 100 }).tile).toMatchObject({
-      tiles: 100,
-      places: 1,
-      lanes: 4,
-      threads: 16,
-    });
-    expect(schedule({}, { users: 5, items: 3, ratings: 9 }).tile).toMatchObject({
-      tiles: 3,
-      places: 1,
-      threads: 4,
-    });
-  });
-
   it('is Hogwild! where they do not, and as requested', () => {
     const many = { users: 3_000_000, items: 2_000_000 };
     expect(schedule({}, many)).toMatchObject({
@@ -117,28 +95,6 @@ describe('the schedule of sgd on a GPU', () => {
     );
   });
 
-  it('is waves as asked: twice as many bands of columns as workers, and blocks of some ratings', () => {
-    expect(schedule({ schedule: 'wavefront' })).toMatchObject({
-      kind: 'wavefront',
-      workers: 256,
-      rowBands: 256,
-      columnBands: 512,
-      lanes: 16,
-    });
-    expect(
-      schedule({ schedule: 'wavefront', rank: 8 }, { users: 9724, items: 610, ratings: 90_000 }),
-    ).toMatchObject({ workers: 53, columnBands: 106, lanes: 1 });
-    expect(schedule({ schedule: 'wavefront' }, { users: 40, items: 1, ratings: 40 })).toMatchObject({
-      workers: 1,
-      columnBands: 1,
-    });
-    expect(schedule({ schedule: 'wavefront' }, { users: 3, items: 90, ratings: 1 })).toMatchObject({
-      rows: 'items',
-      workers: 1,
-      columnBands: 2,
-    });
-  });
-
   it('is not tiles on a CPU', () => {
     expect(() => schedule({ schedule: 'tile' }, {}, cpuInfo)).toThrow(
       /schedule tile cannot be used on the CPU/,
@@ -159,32 +115,6 @@ describe('the plan of sgd on a GPU', () => {
     ['netflix-sgd-wavefront-gpu', { schedule: 'wavefront' as const, ...undamped }],
   ])('prints as %s.txt', async (name, params) => {
     await expect(`${explain(plan(params))}\n`).toMatchFileSnapshot(golden(name));
-  });
-
-  it('counts what lies there: three versions with their mirrors where epochs are sent ahead, else two, the ratings as they come and as they are stepped', () => {
-    const version = 4 * 128 * (480_189 + 17_770);
-    const ratings = 4 * (480_189 + 1) + 8 * netflix.ratings;
-    const counts = 4 * (17_770 + 1);
-    expect(plan({}).memory['gpu:0']).toBe(1.5 * 3 * version + ratings + counts + 8 * netflix.ratings);
-    expect(plan({ earlyStop: 1 }).memory['gpu:0']).toBe(
-      1.5 * 3 * version + ratings + counts + 8 * netflix.ratings,
-    );
-    expect(plan({ maxIter: 1 }).memory['gpu:0']).toBe(
-      1.5 * 2 * version + ratings + counts + 8 * netflix.ratings,
-    );
-    expect(plan({ precision: 'f32', schedule: 'wavefront' }).memory['gpu:0']).toBe(
-      2 * version + ratings + counts + 12 * netflix.ratings + 4 * 256 * 512,
-    );
-    // A sum of AdaGrad is a row of a matrix.
-    expect(
-      plan({ precision: 'f32', rate: 'adagrad', earlyStop: 1, schedule: 'hogwild' }).memory['gpu:0'],
-    ).toBe(
-      3 * (version + 64 * (480_189 + 17_770)) +
-        ratings +
-        counts +
-        12 * netflix.ratings +
-        4 * Math.ceil(netflix.ratings / 256),
-    );
   });
 
   it('refuses what does not fit the device, or one of its buffers', () => {

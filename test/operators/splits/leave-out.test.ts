@@ -1,7 +1,10 @@
 import type { RecordBatch } from 'apache-arrow';
 import { describe, expect, it } from 'vitest';
-import { type Dataset, Session } from '../../../index.ts';
+import { type Dataset } from '../../../index.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
 import { batchOf, shuffled, testRandom } from '../../support/ratings.ts';
+
+const session = await cpuSession();
 
 interface Timed {
   readonly user: number | string;
@@ -32,7 +35,6 @@ async function split(
   rows: readonly Timed[],
   leave = (all: Dataset) => all.leaveLastOut(),
 ): Promise<{ train: string[]; test: string[] }> {
-  await using session = await Session.create({ workers: 1 });
   const { train, test } = await leave(session.from(batchesOf(rows)));
   const rowsOf = async (part: AsyncIterable<RecordBatch>) => {
     const all: string[] = [];
@@ -74,7 +76,6 @@ describe('leave-last-out', () => {
   });
 
   it('names what it lacks', async () => {
-    await using session = await Session.create({ workers: 1 });
     const batches = batchesOf(rows);
     await expect(session.from(batches).leaveLastOut({ timestampCol: 'when' })).rejects.toThrow(
       'there is no column "when"',
@@ -146,7 +147,6 @@ describe('leave-out', () => {
   });
 
   it('refuses options that cannot be used', async () => {
-    await using session = await Session.create({ workers: 1 });
     const all = session.from(batchesOf(rows));
     await expect(all.leaveOut(0)).rejects.toThrow('must be a whole number from 1 to 1,000, got 0');
     await expect(all.leaveOut(1, { by: 'time', seed: 3 })).rejects.toThrow(

@@ -9,7 +9,7 @@ import {
   type TypeMap,
 } from 'apache-arrow';
 import { describe, expect, it } from 'vitest';
-import { type Dataset, type ProgressEvent, Session } from '../../../index.ts';
+import { type Dataset, type ProgressEvent } from '../../../index.ts';
 import {
   digitOf,
   numberOf,
@@ -17,7 +17,10 @@ import {
   prefixOf,
   TimeSplit,
 } from '../../../operators/splits/time-split.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
 import { batchOf, shuffled, testRandom } from '../../support/ratings.ts';
+
+const session = await cpuSession();
 
 /** Batches {user, item, timestamp} with the given times. */
 function timedBatches(
@@ -46,7 +49,6 @@ async function timesIn(part: Dataset): Promise<number[]> {
 
 /** Splits in a session of its own, and gives the times of each part, ascending. */
 async function split(batches: RecordBatch[], ...args: Parameters<Dataset['timeSplit']>): Promise<number[][]> {
-  await using session = await Session.create({ workers: 1 });
   return await Promise.all((await session.from(batches).timeSplit(...args)).map(timesIn));
 }
 
@@ -80,7 +82,6 @@ describe('time-split', () => {
     expect(await split(timedBatches(shuffled(seconds, 3)), [3, 1])).toEqual(
       await split(timedBatches(seconds), [3, 1]),
     );
-    await using session = await Session.create({ workers: 1 });
     const [, test] = await session.from(timedBatches(seconds)).timeSplit([3, 1]);
     for await (const batch of test)
       for (const row of batch.toArray()) expect(row.timestamp).toBe(seconds[row.user]);
@@ -97,7 +98,6 @@ describe('time-split', () => {
         },
       };
       const events: ProgressEvent[] = [];
-      await using session = await Session.create({ workers: 1 });
       await session
         .from(counted, batches[0].schema, { replayable: true })
         .timeSplit([1, 1], { onEvent: (event) => void events.push(event) });
@@ -138,27 +138,6 @@ describe('time-split', () => {
     );
   });
 
-  it('stops its input when its consumer stops', async () => {
-    let stopped = false;
-    const batches = timedBatches(seconds);
-    const input = {
-      *[Symbol.iterator]() {
-        try {
-          yield* batches;
-        } finally {
-          stopped = true;
-        }
-      },
-    };
-    await using session = await Session.create({ workers: 1 });
-    const [part] = await session.from(input, batches[0].schema).timeSplit({ before: 2e9 });
-    for await (const batch of part) {
-      expect(batch.numRows).toBe(97);
-      break;
-    }
-    expect(stopped).toBe(true);
-  });
-
   it('says which part would be empty', async () => {
     await expect(split(timedBatches([5, 5, 5, 5, 6]), [1, 1])).rejects.toThrow(
       'part 1 of the time split would be empty: too many of the 5 rows have the time 5',
@@ -195,7 +174,6 @@ describe('time-split', () => {
   });
 
   it('by weights refuses rows that can be read only once', async () => {
-    await using session = await Session.create({ workers: 1 });
     const once = session.from(timedBatches([1, 2])[Symbol.iterator]());
     await expect(once.timeSplit([1, 1])).rejects.toThrow(
       'a time split by weights reads the rows more than once',

@@ -5,6 +5,7 @@ import type { JsonObject } from '../../../engine/json.ts';
 import type { Task } from '../../../engine/task.ts';
 import { checkSgdParams, type SgdParams } from '../../../operators/sgd/params.ts';
 import { LearningRate } from '../../../operators/sgd/train.ts';
+import { sampleSize } from '../../support/deep.ts';
 import { testRandom } from '../../support/ratings.ts';
 import { recordSgd } from '../../support/steps/recorded-runs.ts';
 import type { RecordingOptions } from '../../support/steps/recording-device.ts';
@@ -146,7 +147,7 @@ describe('epochs on speculation', () => {
     },
   );
 
-  it.each(Array.from({ length: 12 }, (_, seed) => seed))(
+  it.each(Array.from({ length: sampleSize(12) }, (_, seed) => seed))(
     'give the course of epochs that wait, in the memory that the plan counts: random problem %i',
     async (seed) => {
       const random = testRandom(7919 * (seed + 1));

@@ -1,9 +1,7 @@
 import { Field, Int32, makeData, type RecordBatch, RecordBatch as Batch, Schema, Struct } from 'apache-arrow';
 import { describe, expect, it } from 'vitest';
-import { UsageError } from '../../../../engine/errors.ts';
-import { Aggregate, type Aggregation } from '../../../../operators/dataflow/aggregate/aggregate.ts';
-import { column } from '../../../engine/expressions/evaluated.ts';
-import { named, objectsOf, type Rows, rowsOf, run, whole } from './aggregating.ts';
+import { Aggregate } from '../../../../operators/dataflow/aggregate/aggregate.ts';
+import { named, objectsOf, type Rows, run, whole } from './aggregating.ts';
 
 describe('a partial step', () => {
   function pairs(rows: number, distinct: number): Rows {
@@ -54,50 +52,6 @@ describe('a partial step', () => {
   it('gives batches of at most 65,536 rows', async () => {
     const { batches } = await whole(pairs(200_000, 150_000), ['k'], [named('n', 'count')]);
     expect(batches.map(({ numRows }) => numRows)).toEqual([60_000, 60_000, 30_000]);
-  });
-});
-
-describe('refused', () => {
-  const rows = rowsOf({
-    user: column('int32', [1]),
-    title: column('utf8', ['a']),
-    flag: column('bool', [true]),
-  });
-  const failing = (keys: readonly string[], ...aggregations: readonly Aggregation[]) =>
-    whole(rows, keys, aggregations);
-
-  it.each<[string, () => Promise<unknown>, string]>([
-    [
-      'a key that is no column',
-      () => failing(['usr'], named('n', 'count')),
-      'there is no column "usr" to group by. Did you mean user?',
-    ],
-    [
-      'a value that is no column',
-      () => failing([], named('n', 'sum', 'rating')),
-      'there is no column "rating"',
-    ],
-    [
-      'a sum of texts',
-      () => failing([], named('s', 'sum', 'title')),
-      'sum takes no values of type Utf8: sum(title)',
-    ],
-    [
-      'a mean of true and false',
-      () => failing([], named('s', 'mean', 'flag')),
-      'mean takes no values of type Bool: mean(flag)',
-    ],
-    [
-      'a name twice',
-      () => failing(['user'], named('user', 'count')),
-      'the result would have the column "user" twice',
-    ],
-  ])('%s', async (_, run, message) => {
-    const error = await Promise.resolve()
-      .then(run)
-      .catch((caught: unknown) => caught);
-    expect(error).toBeInstanceOf(UsageError);
-    expect((error as UsageError).message).toContain(message);
   });
 });
 

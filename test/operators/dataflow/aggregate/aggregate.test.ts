@@ -8,14 +8,12 @@ import {
 } from 'apache-arrow';
 import { describe, expect, it } from 'vitest';
 import { DataError } from '../../../../engine/errors.ts';
-import { CounterRandom } from '../../../../engine/random.ts';
 import type { AggregateName, Aggregation } from '../../../../operators/dataflow/aggregate/aggregate.ts';
 import { batchOf, type Cell, column } from '../../../engine/expressions/evaluated.ts';
 import { cutRows, inParts, named, nullable, objectsOf, type Rows, rowsOf, whole } from './aggregating.ts';
+import { drawnNumbers } from '../../../support/drawn-numbers.ts';
 
-const seed = new CounterRandom(Number(process.env.FACTORFLOW_SEED ?? 1));
-let draws = 0;
-const random = () => seed.uniform(draws++);
+const random = drawnNumbers();
 
 /** The rows of one step, in several parts. */
 async function aggregated(

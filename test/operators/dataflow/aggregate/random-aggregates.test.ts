@@ -3,7 +3,6 @@
  * others.
  */
 import { expect, it } from 'vitest';
-import { CounterRandom } from '../../../../engine/random.ts';
 import type { Aggregation } from '../../../../operators/dataflow/aggregate/aggregate.ts';
 import { duckdb, duckRows } from '../../../connectors/parquet/parquet-testing.ts';
 import type { Kind } from '../../../engine/expressions/random-expressions.ts';
@@ -18,10 +17,9 @@ import {
 } from '../../../engine/expressions/random-rows.ts';
 import { sampleSize } from '../../../support/deep.ts';
 import { cellsByRow, cutRows, duckAggregate, inParts, nullable, onlyZero, whole } from './aggregating.ts';
+import { drawnNumbers } from '../../../support/drawn-numbers.ts';
 
-const seed = new CounterRandom(Number(process.env.FACTORFLOW_SEED ?? 1));
-let draws = 0;
-const random = () => seed.uniform(draws++);
+const random = drawnNumbers();
 const pick = <T>(choices: readonly T[]): T => choices[Math.floor(random() * choices.length)];
 const ORDER = 'row number';
 
@@ -78,7 +76,7 @@ function expectClose(found: unknown, wanted: unknown, text: string): void {
 
 it('random aggregations are DuckDB’s', async () => {
   const connection = await duckdb();
-  for (let table = 0; table < sampleSize(30); table++) {
+  for (let table = 0; table < sampleSize(15); table++) {
     const rows = pick([0, 1, 30, 200, 400]);
     const share = pick([0, 0.2]);
     const cells = drawCells(columns, rows, () => random() < share);
