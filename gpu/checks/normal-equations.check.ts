@@ -1,22 +1,14 @@
-import { matrixElements, paddedRank, slotElements } from '../device/slots.ts';
+import { slotElements } from '../device/slots.ts';
 import {
   chooseNormalEquations,
   normalEquationsKernel,
-  type NormalEquationsParams,
   normalEquationsWorkgroups,
 } from '../equations/normal-equations.ts';
 import { EntryList, type Parts } from '../update/deal-rows.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { KernelDescriptor, KernelParams } from '../webgpu/kernel.ts';
 import { CHECKED_RANKS, type KernelCheck, deviation } from './support/check.ts';
-import {
-  eachSlotElement,
-  partEquations,
-  ratedBuffers,
-  type RatedRows,
-  ratedRows,
-  readSlot,
-} from './support/rated-rows.ts';
+import { partEquations, ratedBuffers, type RatedRows, ratedRows, readSlot } from './support/rated-rows.ts';
 import { uploadAll } from './support/run-kernel.ts';
 
 /** Limit of the error, relative to the largest element of A or b: the rounding of some thousand additions. */
@@ -50,43 +42,60 @@ const cases: readonly Case[] = [
   { rank: 100, longest: 300, precision: 'f16', biases: true },
 ];
 
-/**
- * Checks the equations of every part of every row against float64. Slots are first filled with other numbers,
- * which the kernel must overwrite.
- */
+/** Checks of the kernel that sums normal equations without tensor cores. */
 export const normalEquationsChecks: readonly KernelCheck[] = cases.map(
   ({ rank, longest, precision = 'f32', biases = false, options = {} }) => {
     const params = chooseNormalEquations(rank, precision, biases, options);
+    const bin = params.teams * params.loads;
     const variant = [
       `rank ${rank}`,
       ...(precision === 'f16' ? ['f16'] : []),
       ...(biases ? ['biases'] : []),
       ...Object.entries(options).map(([name, value]) => `${name} ${value}`),
     ].join(', ');
-    return { name: normalEquationsKernel.name, variant, run: (gpu) => check(gpu, params, longest) };
+    return sumCheck(normalEquationsKernel, params, variant, {
+      precision,
+      lengths: [longest, bin + 1, bin, bin - 1, 2, 1, 0],
+      // The longest row has three parts, and at least one has a number of ratings that fills whole bins.
+      part: Math.ceil(longest / 3 / bin) * bin,
+      workgroups: (parts) => normalEquationsWorkgroups(params, parts),
+      limit: LIMIT,
+    });
   },
 );
 
-async function check(
-  gpu: Gpu,
-  params: NormalEquationsParams,
-  longest: number,
-): Promise<{ error: number; limit: number }> {
-  const { rank, precision, biases, teams, loads } = params;
-  const bin = teams * loads;
-  const rows = ratedRows({ rank, biases, precision, lengths: [longest, bin + 1, bin, bin - 1, 2, 1, 0] });
-  // The longest row has three parts, and at least one has a number of ratings that fills whole bins.
-  const parts = partsOf(rows, Math.ceil(longest / 3 / bin) * bin);
-  const slots = await summedSlots(gpu, normalEquationsKernel, params, rows, parts, {
-    precision,
-    uniforms: {},
-    workgroups: normalEquationsWorkgroups(params, parts.count),
-  });
-  const elements = slotElements(rank, biases);
-  let error = slotsError(rows, parts, slots);
-  for (let slot = 0; slot < parts.count; slot++)
-    error = Math.max(error, padding(slots.subarray(slot * elements, (slot + 1) * elements), rank, biases));
-  return { error, limit: LIMIT };
+interface SumCase extends Partial<Pick<SumOptions, 'raw'>> {
+  readonly precision: SumOptions['precision'];
+  readonly lengths: readonly number[];
+  /** Most ratings of a part of a row. */
+  readonly part: number;
+  readonly scale?: number;
+  /** Default: one for each part. */
+  readonly workgroups?: (parts: number) => number;
+  readonly limit: number;
+}
+
+/** Checks the equations of every part of every row that a kernel sums against float64. */
+export function sumCheck<Params extends KernelParams & { readonly rank: number; readonly biases: boolean }>(
+  kernel: KernelDescriptor<Params>,
+  params: Params,
+  variant: string,
+  { precision, lengths, part, scale = 1, raw, workgroups = (parts) => parts, limit }: SumCase,
+): KernelCheck {
+  return {
+    name: kernel.name,
+    variant,
+    admitted: (gpu) => gpu.admits(kernel, params),
+    run: async (gpu) => {
+      const { rank, biases } = params;
+      const rows = ratedRows({ rank, biases, precision, lengths });
+      const parts = partsOf(rows, part);
+      const uniforms = { zero_row: rows.columns, scale, unscale: 1 / scale };
+      const options = { precision, uniforms, workgroups: workgroups(parts.count), raw };
+      const slots = await summedSlots(gpu, kernel, params, rows, parts, options);
+      return { error: slotsError(rows, parts, slots), limit };
+    },
+  };
 }
 
 /**
@@ -155,19 +164,4 @@ export function slotsError(rows: RatedRows, { entries, count }: Parts, slots: Fl
     error = Math.max(error, deviation(found.matrix, expected.matrix), deviation(found.bias, expected.bias));
   }
   return error;
-}
-
-/** The largest element of a slot's padding. */
-function padding(slot: Float32Array, rank: number, biases: boolean): number {
-  const rest = Float32Array.from(slot);
-  eachSlotElement(rank, (at) => (rest[at] = 0));
-  const vectors = biases ? [0, 1] : [0];
-  for (const vector of vectors)
-    rest.fill(
-      0,
-      matrixElements(rank) + vector * paddedRank(rank),
-      matrixElements(rank) + vector * paddedRank(rank) + rank,
-    );
-  if (biases) rest[matrixElements(rank) + 2 * paddedRank(rank)] = 0;
-  return rest.reduce((largest, value) => Math.max(largest, Math.abs(value)), 0);
 }

@@ -17,7 +17,7 @@ import {
 } from '../update/update-tensor.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import type { KernelDescriptor, KernelParams } from '../webgpu/kernel.ts';
-import { partsOf, slotsError, summedSlots } from './normal-equations.check.ts';
+import { sumCheck } from './normal-equations.check.ts';
 import {
   CG_BIAS_LIMIT,
   CG_HALF_LIMIT,
@@ -42,7 +42,7 @@ import {
   ratedProblem,
   type RatedProblem,
 } from './support/rated-problem.ts';
-import { halfMirror, ratedRows, LEVEL_LENGTHS, shiftsOf } from './support/rated-rows.ts';
+import { halfMirror, LEVEL_LENGTHS, shiftsOf } from './support/rated-rows.ts';
 
 /** Ratings that a kernel in 8 bits takes at a time. */
 const INT8_BIN = 64;
@@ -67,35 +67,12 @@ const int8Sums = [
   ...[100, 128].map((rank) => ({ rank, biases: false })),
 ];
 
-interface SumCase {
-  readonly precision: 'f16' | 'int8';
-  readonly bin: number;
-  readonly scale: number;
-  /** True: the kernel itself subtracts mean and biases from the ratings. */
-  readonly raw: boolean;
-  readonly limit: number;
-}
-
 /** A variant is checked with long rows cut into three parts, and with whole rows. */
-function sumChecks<Params extends KernelParams & { readonly rank: number; readonly biases: boolean }>(
-  kernel: KernelDescriptor<Params>,
-  params: Params,
-  name: string,
-  { precision, bin, scale, raw, limit }: SumCase,
-): KernelCheck[] {
+function cutsOf(bin: number) {
   return [3, 1].map((cuts) => ({
-    name: kernel.name,
-    variant: `${variantOf(params)}${name}, ${cuts === 1 ? 'whole rows' : 'long rows in parts'}`,
-    admitted: (gpu) => gpu.admits(kernel, params),
-    run: async (gpu) => {
-      const { rank, biases } = params;
-      const rows = ratedRows({ rank, biases, precision, lengths: lengthsAround(bin) });
-      const parts = partsOf(rows, Math.ceil(LONGEST / cuts / bin) * bin);
-      const uniforms = { zero_row: rows.columns, scale, unscale: 1 / scale };
-      const options = { precision, uniforms, workgroups: parts.count, raw };
-      const slots = await summedSlots(gpu, kernel, params, rows, parts, options);
-      return { error: slotsError(rows, parts, slots), limit };
-    },
+    what: cuts === 1 ? 'whole rows' : 'long rows in parts',
+    lengths: lengthsAround(bin),
+    part: Math.ceil(LONGEST / cuts / bin) * bin,
   }));
 }
 
@@ -190,13 +167,15 @@ function updateCheck<Params extends KernelParams & { readonly rank: number; read
 /** Kernels for GPUs with tensor cores. */
 export const tensorChecks: readonly KernelCheck[] = [
   ...sums.flatMap(({ params, scale = 1 }) =>
-    sumChecks(normalEquationsTensorKernel, params, `, scale ${scale}`, {
-      precision: 'f16',
-      bin: params.bin,
-      scale,
-      raw: centresRatings(params),
-      limit: SUM_LIMIT,
-    }),
+    cutsOf(params.bin).map(({ what, ...rows }) =>
+      sumCheck(normalEquationsTensorKernel, params, `${variantOf(params)}, scale ${scale}, ${what}`, {
+        ...rows,
+        precision: 'f16',
+        scale,
+        raw: centresRatings(params),
+        limit: SUM_LIMIT,
+      }),
+    ),
   ),
   ...updates.map(({ params: { steps, ...params }, scale = 1, level = false }) =>
     updateCheck(updateTensorKernel, params, {
@@ -222,13 +201,15 @@ export const tensorChecks: readonly KernelCheck[] = [
   notFinite(updateShortKernel, { rank: 20, longest: 32, biases: false, centre: false }),
   // Ratings, which are multiples of 1/64, become whole numbers when they are multiplied by these powers of two.
   ...int8Sums.flatMap((params, at) =>
-    sumChecks(normalEquationsInt8Kernel, params, '', {
-      precision: 'int8',
-      bin: INT8_BIN,
-      scale: [64, 1024][at % 2],
-      raw: params.biases,
-      limit: INT8_SUM_LIMIT,
-    }),
+    cutsOf(INT8_BIN).map(({ what, ...rows }) =>
+      sumCheck(normalEquationsInt8Kernel, params, `${variantOf(params)}, ${what}`, {
+        ...rows,
+        precision: 'int8',
+        scale: [64, 1024][at % 2],
+        raw: params.biases,
+        limit: INT8_SUM_LIMIT,
+      }),
+    ),
   ),
   ...int8Updates.map(({ params: { steps, ...params }, level = false }) =>
     updateCheck(updateInt8Kernel, params, {
