@@ -13,7 +13,7 @@ import type { GpuTaskScope } from '../handler.ts';
 import { updateVariants } from '../update/choice/variants.ts';
 import type { GpuInfo } from '../webgpu/gpu-info.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
-import { halfIterationChecks, implicitChecks, vectorChecks } from './half-iteration.check.ts';
+import { halfIterationChecks, vectorChecks } from './half-iteration.check.ts';
 import { normalEquationsChecks } from './normal-equations.check.ts';
 import { sgdChecks } from './sgd.check.ts';
 import { rowShiftsChecks, solveCgRegistersChecks, solveChecks } from './solve.check.ts';
@@ -41,7 +41,7 @@ export const subgroupChecks: readonly KernelCheck[] = [...tensorChecks, ...solve
  */
 export function allChecks(info: GpuInfo): KernelCheck[] {
   const longest = info.software ? 1000 : LONGEST;
-  const halfIterations = [...halfIterationChecks(info, longest), ...implicitChecks(info, longest)];
+  const halfIterations = halfIterationChecks(info, longest);
   return [...updateChecks, ...subgroupChecks, ...taskChecks(), ...sgdChecks, ...halfIterations];
 }
 

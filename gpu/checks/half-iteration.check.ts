@@ -27,14 +27,9 @@ import { commonProblem, outputsError, type RatedProblem, solveProblem } from './
 export interface HalfIterationShape {
   readonly rank: number;
   readonly solver: UpdateProblem['solver'];
-  readonly biases: boolean;
-}
-
-export interface ImplicitShape {
-  readonly rank: number;
-  readonly solver: UpdateProblem['solver'];
-  /** α. Some ratings are 0 or negative. */
-  readonly alpha: number;
+  readonly biases?: boolean;
+  /** α of implicit data, of which some ratings are 0 or negative; absent for explicit data. */
+  readonly alpha?: number;
 }
 
 const CG_STEPS = 6;
@@ -48,16 +43,11 @@ const PART_RATINGS = 500;
 const REGION_BYTES = 40_000;
 
 const shapes: readonly HalfIterationShape[] = [
-  ...[10, 64, 100, 200].flatMap((rank) =>
-    (['cg', 'cholesky'] as const).map((solver) => ({ rank, solver, biases: false })),
-  ),
+  ...[10, 64, 100, 200].flatMap((rank) => (['cg', 'cholesky'] as const).map((solver) => ({ rank, solver }))),
   ...[33, 64, 100, 128].map((rank) => ({ rank, solver: 'cg' as const, biases: true })),
   { rank: 64, solver: 'cholesky', biases: true },
-  ...[10, 64, 128].map((rank) => ({ rank, solver: 'nonnegative' as const, biases: false })),
+  ...[10, 64, 128].map((rank) => ({ rank, solver: 'nonnegative' as const })),
   { rank: 64, solver: 'nonnegative', biases: true },
-];
-
-const implicitShapes: readonly ImplicitShape[] = [
   ...[10, 64, 100, 128, 200].flatMap((rank) =>
     (['cg', 'cholesky'] as const).map((solver) => ({ rank, solver, alpha: 3 })),
   ),
@@ -73,65 +63,69 @@ export function halfIterationChecks(
   longest: number,
   among: readonly HalfIterationShape[] = shapes,
 ): KernelCheck[] {
-  return among.flatMap((shape) =>
-    updateVariants(info, shape).map((variant) => ({
-      name: 'half-iteration',
-      variant: `${variant.name}, rank ${shape.rank}, ${shape.solver}${shape.biases ? ', biases' : ''}`,
+  return among.flatMap((shape) => {
+    const { rank, solver, biases = false, alpha } = shape;
+    const implicit = alpha !== undefined;
+    const what = biases ? ', biases' : implicit ? `, alpha ${alpha}` : '';
+    return updateVariants(info, { rank, solver, biases, implicit }).map((variant) => ({
+      name: implicit ? 'implicit-half-iteration' : 'half-iteration',
+      variant: `${variant.name}, rank ${rank}, ${solver}${what}`,
       run: (gpu: Gpu) => checkHalfIteration(gpu, variant, shape, longest),
-    })),
-  );
-}
-
-/** The same for implicit data. */
-export function implicitChecks(
-  info: GpuInfo,
-  longest: number,
-  among: readonly ImplicitShape[] = implicitShapes,
-): KernelCheck[] {
-  return among.flatMap((shape) =>
-    updateVariants(info, { ...shape, biases: false, implicit: true }).map((variant) => ({
-      name: 'implicit-half-iteration',
-      variant: `${variant.name}, rank ${shape.rank}, ${shape.solver}, alpha ${shape.alpha}`,
-      run: (gpu: Gpu) => checkImplicit(gpu, variant, shape, longest),
-    })),
-  );
+    }));
+  });
 }
 
 /**
- * Solves all rows of a small problem with one variant of the half-iteration and compares them with float64.
- * Rows are cut into small parts, and θ into small regions.
+ * Solves all rows of a small problem with one variant of the half-iteration and compares them with float64, and
+ * for implicit data the Gram matrix. Rows are cut into small parts, and θ into small regions.
  */
 export async function checkHalfIteration(
   gpu: Gpu,
   given: UpdateVariant,
-  { rank, solver, biases }: HalfIterationShape,
+  { rank, solver, biases = false, alpha }: HalfIterationShape,
   longest: number,
 ): Promise<{ error: number; limit: number }> {
   const variant = inSmallParts(given);
+  const { precision } = variant;
+  const implicit = alpha !== undefined;
+  const half = precision !== 'f32';
   const end = Math.min(longest, given.fused?.longest ?? 0);
   // Unsorted lengths that reach every way to solve a row: dual systems, the kernel that sums and solves, and
   // rows cut into parts.
   const fused = end > 70 ? [end, end - 1] : [];
-  const lengths = [1, 0, 64, 65, longest, 33].concat(fused, [32, 31, 2, 700, 16, 8, 7, 0, 5, 130, 1]);
-  const problem = commonProblem({ rank, biases, precision: variant.precision, lengths });
+  const lengths = [1, 0, 64, 65, longest, 33].concat(
+    implicit ? [32, 31, 2, 700, 16, 130, 1] : [...fused, 32, 31, 2, 700, 16, 8, 7, 0, 5, 130, 1],
+  );
+  const problem = commonProblem({
+    rank,
+    biases,
+    precision,
+    lengths,
+    ...(implicit && { implicit: { alpha, signed: true } }),
+  });
+  const steps = solver === 'cg' ? (implicit ? IMPLICIT_STEPS : CG_STEPS) : 0;
   const solved = await solveProblem(gpu, problem, {
     variant,
-    solver: solverNamed({ solver, cgSteps: CG_STEPS }),
-    measured: solver !== 'nonnegative',
-    scale: { f32: 1, f16: 0.5, int8: 256 }[variant.precision],
+    solver: solverNamed({ solver, cgSteps: steps }),
+    measured: !implicit && solver !== 'nonnegative',
+    scale: { f32: 1, f16: 0.5, int8: 256 }[precision],
   });
   const { badRow, objective } = solved;
-  const steps = solver === 'cg' ? CG_STEPS : 0;
-  const error = outputsError(problem, solved, variant.precision !== 'f32', {
+  const isWrong = badRow !== -1 || (implicit && gramError(problem, solved.gram) > 10 * PRODUCT_LIMIT);
+  const error = outputsError(problem, solved, half, {
     steps,
     exactTo: variant.short,
     nonnegative: solver === 'nonnegative',
+    ...(implicit && half && { minimum: { gradient: ROOTS_LIMIT, distance: 10 * ROOTS_LIMIT } }),
     ...(objective !== undefined && { objectives: [objective] }),
   });
-  return {
-    error: badRow === -1 ? error : Infinity,
-    limit: solver === 'nonnegative' ? 1 : limitOf(variant, steps, biases),
-  };
+  const limit =
+    solver === 'nonnegative'
+      ? 1
+      : implicit
+        ? implicitLimit(steps, variant)
+        : explicitLimit(steps, variant, biases);
+  return { error: isWrong ? Infinity : error, limit };
 }
 
 function inSmallParts(variant: UpdateVariant): UpdateVariant {
@@ -139,49 +133,16 @@ function inSmallParts(variant: UpdateVariant): UpdateVariant {
   return { ...variant, partRatings: PART_RATINGS, regions };
 }
 
-function limitOf({ halfA, fused, sum }: UpdateVariant, steps: number, biases: boolean): number {
+function explicitLimit(steps: number, { halfA, fused, sum }: UpdateVariant, biases: boolean): number {
   if (steps === 0) return RESIDUAL_LIMIT;
   if (biases) return CG_TENSOR_BIAS_LIMIT;
   if (halfA || fused?.halfA) return CG_HALF_LIMIT;
   return sum.kernel === 'tensor' ? CG_TENSOR_LIMIT : CG_LIMIT;
 }
 
-/** The same for implicit data. The GPU also computes the Gram matrix. */
-export async function checkImplicit(
-  gpu: Gpu,
-  given: UpdateVariant,
-  { rank, solver, alpha }: ImplicitShape,
-  longest: number,
-): Promise<{ error: number; limit: number }> {
-  const variant = inSmallParts(given);
-  const { precision } = variant;
-  const half = precision === 'f16';
-  const problem = commonProblem({
-    rank,
-    biases: false,
-    precision,
-    lengths: [1, 0, 64, 65, longest, 33, 32, 31, 2, 700, 16, 130, 1],
-    implicit: { alpha, signed: true },
-  });
-  const solved = await solveProblem(gpu, problem, {
-    variant,
-    solver: solverNamed({ solver, cgSteps: IMPLICIT_STEPS }),
-    scale: half ? 0.5 : 1,
-  });
-  const isWrong = solved.badRow !== -1 || gramError(problem, solved.gram) > 10 * PRODUCT_LIMIT;
-  const error = outputsError(problem, solved, half, {
-    steps: solver === 'cg' ? IMPLICIT_STEPS : 0,
-    exactTo: -1,
-    nonnegative: solver === 'nonnegative',
-    ...(half && { minimum: { gradient: ROOTS_LIMIT, distance: 10 * ROOTS_LIMIT } }),
-  });
-  return { error: isWrong ? Infinity : error, limit: implicitLimit(solver, variant) };
-}
-
-function implicitLimit(solver: ImplicitShape['solver'], { sum }: UpdateVariant): number {
+function implicitLimit(steps: number, { sum }: UpdateVariant): number {
   const tensor = sum.kernel === 'tensor';
-  if (solver === 'nonnegative') return 1;
-  if (solver === 'cholesky') return tensor ? ROOTS_LIMIT : RESIDUAL_LIMIT;
+  if (steps === 0) return tensor ? ROOTS_LIMIT : RESIDUAL_LIMIT;
   return tensor ? 2 * CG_TENSOR_LIMIT : CG_GRAM_LIMIT;
 }
 
@@ -247,8 +208,7 @@ export const vectorChecks: readonly KernelCheck[] = cases.map((params) => ({
       partRatings: 0,
       regions: REGIONS,
     };
-    return implicit
-      ? checkImplicit(gpu, variant, { rank, solver: 'cg', alpha: 3 }, LONGEST)
-      : checkHalfIteration(gpu, variant, { rank, solver: 'cg', biases }, LONGEST);
+    const shape = { rank, solver: 'cg', ...(implicit ? { alpha: 3 } : { biases }) } as const;
+    return checkHalfIteration(gpu, variant, shape, LONGEST);
   },
 }));

@@ -1,6 +1,6 @@
 /** Implicit ALS on a GPU: half-iterations and training, on the software adapter. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { implicitChecks, type ImplicitShape } from '../../gpu/checks/half-iteration.check.ts';
+import { halfIterationChecks, type HalfIterationShape } from '../../gpu/checks/half-iteration.check.ts';
 import type { Gpu } from '../../gpu/webgpu/gpu.ts';
 import { ALS, type AlsOptions, type Model, Session } from '../../index.ts';
 import { everyNth, isDeep } from '../support/deep.ts';
@@ -10,7 +10,7 @@ import { ratingBatches } from '../support/ratings.ts';
 import { referencePredict } from '../support/reference/als.ts';
 import { referenceImplicit, referenceImplicitLoss } from '../support/reference/implicit.ts';
 
-const shapes: readonly ImplicitShape[] = [
+const shapes: readonly HalfIterationShape[] = [
   { rank: 10, solver: 'cg', alpha: 3 },
   { rank: isDeep ? 40 : 20, solver: 'cholesky', alpha: 3 },
   { rank: 20, solver: 'nonnegative', alpha: 3 },
@@ -30,7 +30,7 @@ describe.skipIf(noGpu)('half-iterations of implicit data on a GPU', () => {
   afterAll(() => gpu?.close());
 
   it.each(shapes)('agree with their twin by variants: %j', async (shape) => {
-    const checks = implicitChecks(gpu.info, 1000, [shape]);
+    const checks = halfIterationChecks(gpu.info, 1000, [shape]);
     expect(checks.length).toBeGreaterThan(1);
     for (const { variant, run } of everyNth(checks, 2, shapes.indexOf(shape))) {
       const { error, limit } = await run(gpu);
