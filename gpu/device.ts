@@ -1,12 +1,14 @@
 import { CapacityError } from '../engine/errors.ts';
 import { formatBytes } from '../engine/format.ts';
 import {
+  isShared,
   type MatrixShape,
   type Partition,
   partitionBytes,
   partitionKey,
   type PartitionRef,
   sharedArray,
+  sharedCopy,
   type SharedColumn,
 } from '../engine/partition.ts';
 import { type DeviceInfo, SOFTWARE_MARK } from '../engine/plan/device-info.ts';
@@ -119,7 +121,10 @@ export class GpuDevice implements Device {
     const host = {
       ...partition,
       columns: Object.fromEntries(
-        Object.entries(partition.columns).map(([name, column]) => [name, sharedCopy(column)]),
+        Object.entries(partition.columns).map(([name, column]) => [
+          name,
+          isShared(column.buffer) ? column : sharedCopy(column),
+        ]),
       ),
     };
     this.#held.hold(key, { host, changed: false, bytes, stride: deviceStride(partition) });
@@ -527,12 +532,4 @@ function wireIn(memory: WireMemory, form: Wire, bytes: number): Pick<Partition, 
             : new Float32Array(memory, 0, bytes / 4),
     },
   };
-}
-
-/** The column itself when its memory is shared, else a copy, in shared memory where the program has it. */
-function sharedCopy<Column extends SharedColumn>(column: Column): Column {
-  if (typeof SharedArrayBuffer !== 'undefined' && column.buffer instanceof SharedArrayBuffer) return column;
-  const bytes = sharedArray(Uint8Array, column.byteLength);
-  bytes.set(new Uint8Array(column.buffer, column.byteOffset, column.byteLength));
-  return new (column.constructor as new (buffer: ArrayBufferLike) => Column)(bytes.buffer);
 }

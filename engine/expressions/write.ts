@@ -1,7 +1,7 @@
 import { Data } from 'apache-arrow';
 import { lasting } from './scratch.ts';
 import { arrowTypeOf } from './types.ts';
-import { type TextValues, type Values, wideOf } from './values.ts';
+import { gather, type TextValues, type Values, wideOf } from './values.ts';
 
 const arrays = {
   int8: Int8Array,
@@ -65,27 +65,10 @@ export function bitsOf(bytes: Uint8Array): Uint8Array {
   return bits;
 }
 
+/** A constant as a column of `length` rows. */
 export function repeated(column: Values, length: number): Values {
-  const shape = {
-    length,
-    constant: false,
-    valid: column.valid === undefined ? undefined : new Uint8Array(length).fill(column.valid[0]),
-  };
-  switch (column.form) {
-    case 'number':
-      return { ...column, ...shape, values: new Float64Array(length).fill(column.values[0]) };
-    case 'wide': {
-      const values =
-        column.values instanceof BigUint64Array ? new BigUint64Array(length) : new BigInt64Array(length);
-      return { ...column, ...shape, values: values.fill(column.values[0]) };
-    }
-    case 'bool':
-      return { ...column, ...shape, values: new Uint8Array(length).fill(column.values[0]) };
-    case 'text':
-      return { ...column, ...shape, values: [column.values[0]], codes: new Int32Array(length) };
-    default:
-      return { ...column, ...shape };
-  }
+  const valid = column.valid === undefined ? undefined : new Uint8Array(length).fill(column.valid[0]);
+  return gather(column, new Int32Array(length), valid);
 }
 
 const encoder = new TextEncoder();

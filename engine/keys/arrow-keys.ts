@@ -2,7 +2,16 @@ import { type Data, DataType, Int32, Int64, makeData, type RecordBatch, Utf8, Ve
 import { CapacityError, DataError, type ErrorDetails } from '../errors.ts';
 import { sharedArray } from '../partition.ts';
 import { placeOf } from '../stream/stream.ts';
-import { type KeyColumn, keyCount, type KeyType, takeKeys, UNKNOWN_KEY } from './key-column.ts';
+import {
+  type KeyColumn,
+  keyCount,
+  type KeyType,
+  takeKeys,
+  UNKNOWN_KEY,
+  wholeKeys,
+  type WholeKeys,
+  wordsOfKeys,
+} from './key-column.ts';
 import type { KeyLookup } from './key-lookup.ts';
 
 /**
@@ -132,22 +141,10 @@ export function keysFromVector(vector: Vector, name: string): KeyColumn {
 
 /** Joins columns of one type, in shared memory. */
 export function concatKeys(type: KeyType, parts: readonly KeyColumn[]): KeyColumn {
-  if (type === 'int32')
-    return {
-      type,
-      values: joined(
-        Int32Array,
-        parts.map((part) => (part as KeyColumn & { type: 'int32' }).values),
-      ),
-    };
-  if (type === 'int64')
-    return {
-      type,
-      halves: joined(
-        Int32Array,
-        parts.map((part) => (part as KeyColumn & { type: 'int64' }).halves),
-      ),
-    };
+  if (type !== 'utf8') {
+    const words = parts.map((part) => wordsOfKeys(part as WholeKeys));
+    return wholeKeys(type, joined(Int32Array, words));
+  }
   const columns = parts as (KeyColumn & { type: 'utf8' })[];
   const offsets = sharedArray(
     Int32Array,

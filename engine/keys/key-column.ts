@@ -14,9 +14,23 @@ export type KeyColumn =
 
 export type KeyType = KeyColumn['type'];
 
+export type WholeKeys = Exclude<KeyColumn, { type: 'utf8' }>;
+
+/** The 32-bit words of integer keys: one of a key of int32, two of int64. */
+export function wordsOfKeys(column: WholeKeys): Int32Array {
+  return column.type === 'int32' ? column.values : column.halves;
+}
+
+/** Integer keys of these words. */
+export function wholeKeys(type: WholeKeys['type'], words: Int32Array): WholeKeys {
+  return type === 'int32' ? { type, values: words } : { type, halves: words };
+}
+
+const widthOf = (type: WholeKeys['type']) => (type === 'int32' ? 1 : 2);
+
 export function keyCount(column: KeyColumn): number {
-  if (column.type === 'int32') return column.values.length;
-  return column.type === 'int64' ? column.halves.length / 2 : column.offsets.length - 1;
+  if (column.type === 'utf8') return column.offsets.length - 1;
+  return wordsOfKeys(column).length / widthOf(column.type);
 }
 
 /** The key at a position as text. For messages, not for loops over rows. */
@@ -35,18 +49,16 @@ export function keyText(column: KeyColumn, position: number): string {
 /** A column with the keys at the given positions, in shared memory. */
 export function takeKeys(column: KeyColumn, positions: ArrayLike<number>): KeyColumn {
   const count = positions.length;
-  if (column.type === 'int32') {
-    const values = sharedArray(Int32Array, count);
-    for (let i = 0; i < count; i++) values[i] = column.values[positions[i]];
-    return { type: 'int32', values };
-  }
-  if (column.type === 'int64') {
-    const halves = sharedArray(Int32Array, 2 * count);
-    for (let i = 0; i < count; i++) {
-      halves[2 * i] = column.halves[2 * positions[i]];
-      halves[2 * i + 1] = column.halves[2 * positions[i] + 1];
-    }
-    return { type: 'int64', halves };
+  if (column.type !== 'utf8') {
+    const [given, width] = [wordsOfKeys(column), widthOf(column.type)];
+    const words = sharedArray(Int32Array, width * count);
+    if (width === 1) for (let i = 0; i < count; i++) words[i] = given[positions[i]];
+    else
+      for (let i = 0; i < count; i++) {
+        words[2 * i] = given[2 * positions[i]];
+        words[2 * i + 1] = given[2 * positions[i] + 1];
+      }
+    return wholeKeys(column.type, words);
   }
   const offsets = sharedArray(Int32Array, count + 1);
   for (let i = 0; i < count; i++)
@@ -74,15 +86,16 @@ export function widen(column: KeyColumn): KeyColumn {
 
 /** A column in shared memory whose keys the caller sets; `textBytes`: bytes of all utf8 keys. */
 export function emptyKeys(type: KeyType, count: number, textBytes: number): KeyColumn {
-  if (type === 'int32') return { type, values: sharedArray(Int32Array, count) };
-  if (type === 'int64') return { type, halves: sharedArray(Int32Array, 2 * count) };
+  if (type !== 'utf8') return wholeKeys(type, sharedArray(Int32Array, widthOf(type) * count));
   return { type, offsets: sharedArray(Int32Array, count + 1), bytes: sharedArray(Uint8Array, textBytes) };
 }
 
 /** The keys [from, to) of a column, as views. */
 export function sliceKeys(column: KeyColumn, from: number, to: number): KeyColumn {
-  if (column.type === 'int32') return { type: 'int32', values: column.values.subarray(from, to) };
-  if (column.type === 'int64') return { type: 'int64', halves: column.halves.subarray(2 * from, 2 * to) };
+  if (column.type !== 'utf8') {
+    const width = widthOf(column.type);
+    return wholeKeys(column.type, wordsOfKeys(column).subarray(width * from, width * to));
+  }
   return { type: 'utf8', offsets: column.offsets.subarray(from, to + 1), bytes: column.bytes };
 }
 
@@ -195,18 +208,16 @@ function placed(
     [left, first],
     [right, second],
   ] as const;
-  if (left.type === 'int32') {
-    const values = sharedArray(Int32Array, count);
-    for (const [keys, places] of sources)
-      if (keys.type === 'int32') places.forEach((place, i) => (values[place] = keys.values[i]));
-    return { type: 'int32', values };
-  }
-  if (left.type === 'int64') {
-    const halves = sharedArray(Int32Array, 2 * count);
-    for (const [keys, places] of sources)
-      if (keys.type === 'int64')
-        places.forEach((place, i) => halves.set(keys.halves.subarray(2 * i, 2 * i + 2), 2 * place));
-    return { type: 'int64', halves };
+  if (left.type !== 'utf8') {
+    const width = widthOf(left.type);
+    const words = sharedArray(Int32Array, width * count);
+    for (const [keys, places] of sources) {
+      if (keys.type === 'utf8') continue;
+      const own = wordsOfKeys(keys);
+      for (let i = 0; i < places.length; i++)
+        for (let w = 0; w < width; w++) words[width * places[i] + w] = own[width * i + w];
+    }
+    return wholeKeys(left.type, words);
   }
   const offsets = sharedArray(Int32Array, count + 1);
   for (const [keys, places] of sources)

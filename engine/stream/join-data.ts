@@ -26,7 +26,10 @@ export function joinData(type: DataType, parts: readonly Data[], nulls = 0): Dat
   const joined: Joined = { parts, length, nulls };
   if (DataType.isUnion(type)) return joinUnions(type, joined);
   const nullCount = parts.reduce((sum, part) => sum + part.nullCount, nulls);
-  const validity = nullCount === 0 ? undefined : joinValidity(joined);
+  const validity =
+    nullCount === 0
+      ? undefined
+      : joinBits(joined, (part) => (part.nullCount === 0 ? undefined : part.nullBitmap));
   const { offsets, values, children, dictionary, views } = buffersOf(type, joined);
   return new Data(
     type,
@@ -54,7 +57,7 @@ interface Buffers {
 
 function buffersOf(type: DataType, joined: Joined): Buffers {
   const { parts, nulls } = joined;
-  if (DataType.isBool(type)) return { values: joinBools(joined) };
+  if (DataType.isBool(type)) return { values: joinBits(joined, (part) => part.values as Uint8Array) };
   if (DataType.isDictionary(type)) return joinCodes(type, joined);
   if (DataType.isUtf8View(type) || DataType.isBinaryView(type)) return joinViews(joined);
   if (DataType.isStruct(type) || DataType.isFixedSizeList(type)) {
@@ -118,22 +121,14 @@ function joinOffsets({ parts, length }: Joined, large: boolean): Offsets {
   return large ? BigInt64Array.from(offsets, BigInt) : offsets;
 }
 
-function joinValidity({ parts, length }: Joined): Uint8Array {
+/** Joins bits of all parts; a part without bits has ones. */
+function joinBits({ parts, length }: Joined, bitsOf: (part: Data) => Uint8Array | undefined): Uint8Array {
   const bits = makeBits(length);
   let at = 0;
   for (const part of parts) {
-    if (part.nullCount === 0) setBits(bits, at, part.length);
-    else copyBits(part.nullBitmap, part.offset, { bits, at }, part.length);
-    at += part.length;
-  }
-  return bits;
-}
-
-function joinBools({ parts, length }: Joined): Uint8Array {
-  const bits = makeBits(length);
-  let at = 0;
-  for (const part of parts) {
-    if (part.length > 0) copyBits(part.values as Uint8Array, part.offset, { bits, at }, part.length);
+    const own = part.length === 0 ? undefined : bitsOf(part);
+    if (own === undefined) setBits(bits, at, part.length);
+    else copyBits(own, part.offset, { bits, at }, part.length);
     at += part.length;
   }
   return bits;

@@ -6,7 +6,10 @@ import {
   type KeyTable,
   keyArrays,
   takeKeys,
+  wholeKeys,
+  type WholeKeys,
   widen,
+  wordsOfKeys,
 } from '../key-column.ts';
 import { hashesOf } from '../key-hash.ts';
 import { Utf8KeyTable } from './utf8-key-table.ts';
@@ -41,16 +44,15 @@ class WholeKeyTable implements KeyTable {
   }
 
   add(column: KeyColumn, codes: Uint32Array): void {
-    this.#table.add(wordsOf(column), codes);
+    this.#table.add(wordsOfKeys(column as WholeKeys), codes);
   }
 
   find(column: KeyColumn, codes: Uint32Array): void {
-    this.#table.find(wordsOf(column), codes);
+    this.#table.find(wordsOfKeys(column as WholeKeys), codes);
   }
 
   keys(): KeyColumn {
-    const words = this.#table.words();
-    return this.type === 'int32' ? { type: 'int32', values: words } : { type: 'int64', halves: words };
+    return wholeKeys(this.type, this.#table.words());
   }
 
   ascending(): Uint32Array {
@@ -62,11 +64,6 @@ class WholeKeyTable implements KeyTable {
     this.#table.find(words, order);
     return order;
   }
-}
-
-function wordsOf(column: KeyColumn): Int32Array {
-  if (column.type === 'utf8') throw new Error('texts are not whole numbers');
-  return column.type === 'int32' ? column.values : column.halves;
 }
 
 /**
