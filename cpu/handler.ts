@@ -54,6 +54,27 @@ export interface TaskScope<Params extends JsonObject = JsonObject> {
   cancelled(): boolean;
 }
 
+/** The arrays of a rating-block. */
+export interface BlockArrays {
+  readonly offsets: Int32Array;
+  readonly indices: Uint32Array;
+  readonly values: Float32Array;
+}
+
+export function blockOf(scope: Pick<TaskScope, 'partition'>, name = 'block'): BlockArrays {
+  return scope.partition(name).columns as unknown as BlockArrays;
+}
+
+/** The values of an input or output; undefined if the task has none of this name. */
+export function valuesOf(scope: TaskScope, name: string): Float32Array | undefined {
+  return scope.hasInput(name) ? (scope.partition(name).columns.values as Float32Array) : undefined;
+}
+
+/** True at the first row, and every 8,192 rows, of a task whose run is cancelled. */
+export function stopsAt(scope: TaskScope<{ readonly from: number }>, row: number): boolean {
+  return (row - scope.params.from) % 8_192 === 0 && scope.cancelled();
+}
+
 export type ScopeOf<K extends keyof CpuTasks> = TaskScope<CpuTasks[K]['params']>;
 
 export type TaskHandler<K extends keyof CpuTasks> = (scope: ScopeOf<K>) => OutcomeOf<CpuTasks[K]>;

@@ -1,14 +1,6 @@
 import { UNKNOWN_KEY } from '../../engine/keys/key-column.ts';
-import type { TaskHandler, MatrixView } from '../handler.ts';
-import {
-  biasColumn,
-  ratingsOf,
-  rowChunks,
-  rowProblem,
-  rowsOfChunk,
-  gramAndShifts,
-  rowColumn,
-} from './row-chunks.ts';
+import { blockOf, type MatrixView, type TaskHandler, valuesOf } from '../handler.ts';
+import { ratingsOf, rowChunks, rowProblem, rowsOfChunk, gramAndShifts, rowColumn } from './row-chunks.ts';
 import { biasShift, methodOf, rowShift } from './solvers.ts';
 
 /**
@@ -17,10 +9,9 @@ import { biasShift, methodOf, rowShift } from './solvers.ts';
  */
 export const normalEquations: TaskHandler<'normal-equations'> = (scope) => {
   const { from, to, rank, rowStart = 0, implicit } = scope.params;
-  const block = scope.partition('block');
-  const offsets = block.columns.offsets as Int32Array;
+  const { offsets } = blockOf(scope);
   const [fixed, equations] = [scope.matrix('fixed'), scope.matrix('equations')];
-  const isBiased = biasColumn(scope, 'fixedBias') !== undefined;
+  const isBiased = valuesOf(scope, 'fixedBias') !== undefined;
   const biased = isBiased ? 1 : 0;
   requireEquations('normal-equations', equations, rank, isBiased, to - rowStart);
   const { kernels } = scope;
@@ -31,7 +22,7 @@ export const normalEquations: TaskHandler<'normal-equations'> = (scope) => {
   const size = fixed.stride * 4;
   let [length, total] = [0, 0];
   let bytesUp = 0;
-  for (const chunk of rowChunks(scope, block, from, to, fixed.stride ** 2 / 40, fixed.stride ** 2 / 16)) {
+  for (const chunk of rowChunks(scope, from, to, fixed.stride ** 2 / 40, fixed.stride ** 2 / 16)) {
     const { starts, ends, indices } = chunk;
     bytesUp += 8 * chunk.count + 4 * chunk.rows;
     const { values, weights } = ratings(chunk);
@@ -132,7 +123,7 @@ export const solveEquations: TaskHandler<'solve-equations'> = (scope) => {
   const { from, to, rank, cgSteps, rowStart = 0 } = scope.params;
   const [equations, factors] = [scope.matrix('equations'), scope.matrix('factors')];
   const previous = scope.matrix('previous');
-  const bias = biasColumn(scope, 'bias');
+  const bias = valuesOf(scope, 'bias');
   requireEquations('solve-equations', equations, rank, bias !== undefined, to - rowStart);
   const { kernels } = scope;
   const { gram, shifts } = gramAndShifts(scope);

@@ -1,6 +1,6 @@
 import { ValueCounts, type ValueWeight, mapValues, weightOf } from '../../engine/numbers/value-index.ts';
 import type { None } from '../../operators/tasks/task-types.ts';
-import type { TaskHandler, TaskScope } from '../handler.ts';
+import { blockOf, stopsAt, type TaskHandler, type TaskScope } from '../handler.ts';
 
 /** Tasks that count the ratings of implicit data and turn them into weights. */
 
@@ -24,8 +24,6 @@ export const gram: TaskHandler<'gram'> = (scope) => {
   return { rows: to - from };
 };
 
-/** Rows between two checks for cancellation. */
-const CHUNK_ROWS = 8_192;
 /** Ratings between two checks for cancellation. */
 const CHUNK = 1 << 18;
 
@@ -93,10 +91,6 @@ export const weighRatings: TaskHandler<'weigh-ratings'> = (scope) => {
   return { rows: offsets[to] - offsets[from] };
 };
 
-function stopsAt(scope: TaskScope<{ readonly from: number }>, row: number): boolean {
-  return (row - scope.params.from) % CHUNK_ROWS === 0 && scope.cancelled();
-}
-
 /** The numbers from `first` to `last` in pieces, until the run is cancelled. */
 function* pieces(scope: TaskScope<None>, first: number, last: number): Generator<[number, number]> {
   for (let from = first; from < last && !scope.cancelled(); from += CHUNK)
@@ -105,12 +99,4 @@ function* pieces(scope: TaskScope<None>, first: number, last: number): Generator
 
 function itemCountsOf(scope: TaskScope<None>): Int32Array | Uint32Array {
   return scope.partition('itemCounts').columns.counts as Int32Array | Uint32Array;
-}
-
-function blockOf(scope: TaskScope<None>) {
-  return scope.partition('block').columns as {
-    offsets: Int32Array;
-    indices: Uint32Array;
-    values: Float32Array;
-  };
 }

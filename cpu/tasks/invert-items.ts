@@ -1,5 +1,4 @@
-import type { MatrixView, TaskHandler, TaskScope } from '../handler.ts';
-import { pairsOf } from './similar-items.ts';
+import { blockOf, type MatrixView, type TaskHandler, type TaskScope } from '../handler.ts';
 
 /** Rows of a matrix that are interleaved in a row of panels. */
 const PANEL = 8;
@@ -8,7 +7,7 @@ const SQUARE = 64;
 
 export const countPairsOfItems: TaskHandler<'count-pairs-of-items'> = (scope) => {
   const { from, to, lambda } = scope.params;
-  const [byUser, byItem] = [pairsOf(scope, 'byUser'), pairsOf(scope, 'byItem')];
+  const [byUser, byItem] = [blockOf(scope, 'byUser'), blockOf(scope, 'byItem')];
   const [matrix, { stride }] = [numbersOf(scope, 'matrix'), scope.matrix('matrix')];
   for (let item = from; item < to && !scope.cancelled(); item++) {
     const row = matrix.subarray(item * stride, (item + 1) * stride).fill(0);

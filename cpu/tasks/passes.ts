@@ -1,16 +1,9 @@
 /** Rows whose ratings are read again in each pass of conjugate gradients: long rows, and groups of tiled ones. */
 import type { SolverChoice, Tiling } from '../../operators/tasks/task-types.ts';
 import { RowProblem, TileGroup } from '../generated/structs.ts';
-import type { ScopeOf, TaskScope } from '../handler.ts';
+import { blockOf, type ScopeOf, type TaskScope, valuesOf } from '../handler.ts';
 import { ScratchAddresses, Struct } from '../scratch.ts';
-import {
-  biasColumn,
-  type ChunkRatings,
-  ratingsOf,
-  type RowChunk,
-  rowChunks,
-  workspaceOf,
-} from './row-chunks.ts';
+import { type ChunkRatings, ratingsOf, type RowChunk, rowChunks, workspaceOf } from './row-chunks.ts';
 import { biasShift, rowShift } from './solvers.ts';
 
 const RESIDUAL = 0;
@@ -64,7 +57,7 @@ export function solveLongRow(
   if (!biased) problem.set({ sums: 0 });
   const pass = (which: Pass) => {
     let total = 0;
-    for (const chunk of rowChunks(scope, scope.partition('block'), row, row + 1, 0, 0)) {
+    for (const chunk of rowChunks(scope, row, row + 1, 0, 0)) {
       const { count, indices } = chunk;
       const { values, weights } = ratings(chunk, which !== RESIDUAL);
       problem.set({ indices, values, weights, count });
@@ -104,7 +97,7 @@ const TURN_RATINGS = 300_000;
  */
 export function solveTiledRows(scope: ScopeOf<'update'>, tiled: Tiling): SolvedTiles {
   const { from, to, runs = [] } = scope.params;
-  const offsets = scope.partition('block').columns.offsets as Int32Array;
+  const { offsets } = blockOf(scope);
   const solved: SolvedTiles = { rows: 0, ratings: 0, objectives: [0, ...runs.map(() => 0)], badRow: -1 };
   let group = new TiledGroup(scope, tiled);
   for (let row = from; row < to; row++) {
@@ -161,7 +154,7 @@ class TiledGroup {
     this.#shape = {
       tiles: Math.ceil(fixed.rows / tileRows),
       size: 4 * fixed.stride,
-      biased: biasColumn(scope, 'bias') !== undefined,
+      biased: valuesOf(scope, 'bias') !== undefined,
     };
   }
 
@@ -240,7 +233,7 @@ class TiledGroup {
     const { memory, params } = this.#scope;
     const { runs = [] } = params;
     const output = this.#scope.matrix('factors');
-    const bias = biasColumn(this.#scope, 'bias');
+    const bias = valuesOf(this.#scope, 'bias');
     const numbers = new Float32Array(memory.buffer);
     let run = 0;
     this.#rows.forEach(({ row }, g) => {
@@ -267,7 +260,7 @@ class TiledGroup {
     let placed = 0;
     return this.#rows.map(({ row }, g) => {
       let [tile, total] = [-1, 0];
-      for (const chunk of rowChunks(scope, scope.partition('block'), row, row + 1, 0, 0)) {
+      for (const chunk of rowChunks(scope, row, row + 1, 0, 0)) {
         const { values } = ratings(chunk);
         if (biased) total += kernels.sumOf(values, chunk.count);
         tile = kernels.placeRatings(group, g, chunk.indices, values, chunk.count, tile, placed);

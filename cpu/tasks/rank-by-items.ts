@@ -1,11 +1,11 @@
 import { sharedArray } from '../../engine/partition.ts';
-import type { ScopeOf, TaskHandler } from '../handler.ts';
+import { blockOf, type BlockArrays, type ScopeOf, type TaskHandler } from '../handler.ts';
 import { numbersOf } from './invert-items.ts';
-import { BestItems, NO_ITEM, type Pairs, pairsOf } from './similar-items.ts';
+import { BestItems, NO_ITEM } from './similar-items.ts';
 
 export const rankByItems: TaskHandler<'rank-by-items'> = (scope) => {
   const { from, to, items, ks } = scope.params;
-  const [history, listed] = [pairsOf(scope, 'history'), pairsOf(scope, 'listed')];
+  const [history, listed] = [blockOf(scope, 'history'), blockOf(scope, 'listed')];
   const first = listed.offsets[from];
   const scores = sharedArray(Float32Array, listed.offsets[to] - first);
   const places = sharedArray(Uint32Array, 2 * scores.length);
@@ -66,14 +66,10 @@ function countList(sums: Float32Array, best: BestItems, k: number, first: number
 }
 
 /** Writes the score of every item for a user. */
-type Scores = (history: Pairs, user: number, sums: Float32Array) => void;
+type Scores = (history: BlockArrays, user: number, sums: Float32Array) => void;
 
 function sumsOfWeights(scope: ScopeOf<'rank-by-items'>): Scores {
-  const { offsets, indices, values } = scope.partition('weights').columns as {
-    offsets: Int32Array;
-    indices: Uint32Array;
-    values: Float32Array;
-  };
+  const { offsets, indices, values } = blockOf(scope, 'weights');
   return (history, user, sums) => {
     sums.fill(0);
     for (let k = history.offsets[user]; k < history.offsets[user + 1]; k++) {

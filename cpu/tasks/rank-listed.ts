@@ -1,6 +1,6 @@
 import { sharedArray } from '../../engine/partition.ts';
 import { ListedRows } from '../generated/structs.ts';
-import { SCRATCH_BYTES, type ScopeOf, type TaskHandler } from '../handler.ts';
+import { blockOf, SCRATCH_BYTES, type ScopeOf, type TaskHandler, valuesOf } from '../handler.ts';
 import { ScratchAddresses, Struct } from '../scratch.ts';
 
 /** Most rows in a group; the rows of a group share one pass over the columns. */
@@ -31,13 +31,8 @@ interface Entry {
 
 export const rankListed: TaskHandler<'rank-listed'> = (scope) => {
   const { from, to } = scope.params;
-  const { offsets, indices } = scope.partition('listed').columns as {
-    offsets: Int32Array;
-    indices: Uint32Array;
-  };
-  const whole = scope.hasInput('places')
-    ? (scope.partition('places').columns.values as Float32Array)
-    : undefined;
+  const { offsets, indices } = blockOf(scope, 'listed');
+  const whole = valuesOf(scope, 'places');
   const count = offsets[to] - offsets[from];
   const places = whole
     ? new Uint32Array(whole.buffer, whole.byteOffset + 8 * offsets[from], 2 * count)
@@ -191,10 +186,7 @@ class Ranking {
   discountExcluded(): number {
     const { kernels } = this.#scope;
     if (!this.#scope.hasInput('exclude')) return 0;
-    const { offsets, indices } = this.#scope.partition('exclude').columns as {
-      offsets: Int32Array;
-      indices: Uint32Array;
-    };
+    const { offsets, indices } = blockOf(this.#scope, 'exclude');
     const { starts, ends } = this.#slots();
     let bytes = 0;
     this.#entries.forEach(({ row }, e) => {

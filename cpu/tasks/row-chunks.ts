@@ -1,8 +1,7 @@
-import type { Partition } from '../../engine/partition.ts';
 import { CACHED_BYTES } from '../../engine/plan/device-info.ts';
 import type { ImplicitWeights } from '../../operators/tasks/tasks.ts';
 import { RowProblem } from '../generated/structs.ts';
-import { type MatrixView, SCRATCH_BYTES, type TaskScope } from '../handler.ts';
+import { blockOf, type MatrixView, SCRATCH_BYTES, type TaskScope, valuesOf } from '../handler.ts';
 import { Struct } from '../scratch.ts';
 
 /**
@@ -87,13 +86,11 @@ export function rowProblem(
 }
 
 /** The Gram matrix's address and the shifts of implicit data; 0 and undefined for explicit data. */
-export function gramAndShifts(scope: TaskScope): {
-  readonly gram: number;
-  readonly shifts: Float32Array | undefined;
-} {
-  return scope.hasInput('gram')
-    ? { gram: scope.matrix('gram').pointer, shifts: scope.partition('shifts').columns.values as Float32Array }
-    : { gram: 0, shifts: undefined };
+export function gramAndShifts(scope: TaskScope) {
+  return {
+    gram: scope.hasMatrix('gram') ? scope.matrix('gram').pointer : 0,
+    shifts: valuesOf(scope, 'shifts'),
+  };
 }
 
 /**
@@ -102,11 +99,6 @@ export function gramAndShifts(scope: TaskScope): {
  */
 export function isFar({ rows, stride }: MatrixView): 0 | 1 {
   return rows * stride * 4 >= CACHED_BYTES ? 1 : 0;
-}
-
-/** The biases in a task's input or output `name`; undefined if the task has none of this name. */
-export function biasColumn(scope: TaskScope, name: string): Float32Array | undefined {
-  return scope.hasInput(name) ? (scope.partition(name).columns.values as Float32Array) : undefined;
 }
 
 /** Addresses of a chunk's values t and weights w, for kernels; `weights` is 0 where all ratings weigh 1. */
@@ -137,7 +129,7 @@ export function ratingsOf(
   { mean = 0, implicit }: { readonly mean?: number; readonly implicit?: ImplicitWeights },
 ): (chunk: RowChunk, onlyWeights?: boolean) => ChunkRatings {
   if (implicit) return (chunk) => weighedRatings(scope, implicit, chunk);
-  const fixed = biasColumn(scope, 'fixedBias');
+  const fixed = valuesOf(scope, 'fixedBias');
   const { buffer } = scope.memory;
   return (chunk, onlyWeights = false) => {
     if (fixed && !onlyWeights) {
@@ -170,24 +162,19 @@ export function* rowsOfChunk(
 const CHUNK_COST = 8e6;
 
 /**
- * Copies the rows [from, to) of a rating-block into scratch, chunk by chunk. Ends early when the task is
+ * Copies the rows [from, to) of the task's `block` into scratch, chunk by chunk. Ends early when the task is
  * cancelled. Rows with at most CHUNK_RATINGS ratings are not cut. `costPerRating` and `costPerRow`, in units
  * of about a nanosecond, estimate the handler's work, and limit a chunk of ordinary rows to some
  * milliseconds.
  */
 export function* rowChunks(
   scope: TaskScope,
-  block: Partition,
   from: number,
   to: number,
   costPerRating: number,
   costPerRow: number,
 ): Generator<RowChunk> {
-  const { offsets, indices, values } = block.columns as {
-    offsets: Int32Array;
-    indices: Uint32Array;
-    values: Float32Array;
-  };
+  const { offsets, indices, values } = blockOf(scope);
   const at = {
     indices: scope.scratch,
     values: scope.scratch + 4 * CHUNK_RATINGS,

@@ -1,15 +1,5 @@
 import { sharedArray } from '../../engine/partition.ts';
-import type { TaskHandler, TaskScope } from '../handler.ts';
-
-/** Pairs in compressed rows: the columns of row r are indices[offsets[r] .. offsets[r + 1]], ascending. */
-export interface Pairs {
-  readonly offsets: Int32Array;
-  readonly indices: Uint32Array;
-}
-
-export function pairsOf(scope: Pick<TaskScope, 'partition'>, name: string): Pairs {
-  return scope.partition(name).columns as unknown as Pairs;
-}
+import { blockOf, type BlockArrays, type TaskHandler } from '../handler.ts';
 
 /**
  * Adds to `inCommon`, for each item, the number of users that it has in common with an item. Writes the items
@@ -18,8 +8,8 @@ export function pairsOf(scope: Pick<TaskScope, 'partition'>, name: string): Pair
  */
 function countUsersInCommon(
   item: number,
-  byUser: Pairs,
-  byItem: Pairs,
+  byUser: BlockArrays,
+  byItem: BlockArrays,
   inCommon: Int32Array,
   found: Uint32Array,
 ): Uint32Array {
@@ -77,7 +67,7 @@ export class BestItems {
 
 export const similarItems: TaskHandler<'similar-items'> = (scope) => {
   const { from, to, count, shrink } = scope.params;
-  const [byUser, byItem] = [pairsOf(scope, 'byUser'), pairsOf(scope, 'byItem')];
+  const [byUser, byItem] = [blockOf(scope, 'byUser'), blockOf(scope, 'byItem')];
   const items = sharedArray(Uint32Array, (to - from) * count);
   const values = sharedArray(Float32Array, (to - from) * count);
   const usersOf = (item: number) => byItem.offsets[item + 1] - byItem.offsets[item];

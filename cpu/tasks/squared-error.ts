@@ -1,19 +1,18 @@
-import type { TaskHandler, TaskScope } from '../handler.ts';
-import { biasColumn, type RowChunk, rowChunks, weighedRatings, workspaceOf } from './row-chunks.ts';
+import { blockOf, type TaskHandler, type TaskScope, valuesOf } from '../handler.ts';
+import { type RowChunk, rowChunks, weighedRatings, workspaceOf } from './row-chunks.ts';
 
 /** See `squared-error` of KernelTasks. All chunks add to the same sum, in row order. */
 export const squaredError: TaskHandler<'squared-error'> = (scope) => {
   const { from, to, mean = 0 } = scope.params;
-  const block = scope.partition('block');
   const rowFactors = scope.matrix('rowFactors');
   const columnFactors = scope.matrix('columnFactors');
-  const [rowBias, columnBias] = ['rowBias', 'columnBias'].map((name) => biasColumn(scope, name));
-  const offsets = block.columns.offsets as Int32Array;
+  const [rowBias, columnBias] = ['rowBias', 'columnBias'].map((name) => valuesOf(scope, name));
+  const { offsets } = blockOf(scope);
   const size = rowFactors.stride * 4;
   const sums = workspaceOf(scope).address;
   const view = new Float64Array(scope.memory.buffer, sums, 2).fill(0);
   let count = 0;
-  for (const chunk of rowChunks(scope, block, from, to, rowFactors.stride / 8, 1)) {
+  for (const chunk of rowChunks(scope, from, to, rowFactors.stride / 8, 1)) {
     if (rowBias && columnBias) subtractBoth(scope, chunk, mean, rowBias, columnBias, offsets);
     const first = rowFactors.pointer + chunk.row * size;
     scope.kernels.addErrors(
@@ -39,7 +38,7 @@ export const implicitError: TaskHandler<'implicit-error'> = (scope) => {
   const sum = workspaceOf(scope, true).address;
   const view = new Float64Array(scope.memory.buffer, sum, 1).fill(0);
   let bytesUp = 0;
-  for (const chunk of rowChunks(scope, scope.partition('block'), from, to, rowFactors.stride / 8, 1)) {
+  for (const chunk of rowChunks(scope, from, to, rowFactors.stride / 8, 1)) {
     const { values, weights } = weighedRatings(scope, scope.params, chunk);
     scope.kernels.addImplicitErrors(
       rowFactors.pointer + chunk.row * size,

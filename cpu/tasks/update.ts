@@ -1,17 +1,9 @@
 import type { RowRange } from '../../engine/plan/stages.ts';
 import { Method, type RowProblem } from '../generated/structs.ts';
-import type { MatrixView, ScopeOf, TaskHandler } from '../handler.ts';
+import { blockOf, type MatrixView, type ScopeOf, type TaskHandler, valuesOf } from '../handler.ts';
 import type { Struct } from '../scratch.ts';
 import { solveLongRow, solveTiledRows, type SolvedTiles } from './passes.ts';
-import {
-  biasColumn,
-  isFar,
-  ratingsOf,
-  type RowChunk,
-  rowChunks,
-  rowColumn,
-  rowProblem,
-} from './row-chunks.ts';
+import { isFar, ratingsOf, type RowChunk, rowChunks, rowColumn, rowProblem } from './row-chunks.ts';
 import { biasShift, costsOf, formsLongRows, methodOf, requireSolvable, rowShift } from './solvers.ts';
 
 export const update: TaskHandler<'update'> = (scope) => {
@@ -67,10 +59,10 @@ class RowUpdate {
     const { params } = scope;
     this.#scope = scope;
     this.#shiftOf = shiftOf;
-    this.#offsets = scope.partition('block').columns.offsets as Int32Array;
+    this.#offsets = blockOf(scope).offsets;
     [this.#output, this.#previous] = [scope.matrix('factors'), scope.matrix('previous')];
     requireSolvable(scope, this.#output, params);
-    this.#bias = biasColumn(scope, 'bias');
+    this.#bias = valuesOf(scope, 'bias');
     const implicit = 'alpha' in params ? params : undefined;
     this.#ratings = ratingsOf(scope, 'alpha' in params ? { implicit: params } : params);
     this.#weighed = implicit !== undefined;
@@ -99,7 +91,7 @@ class RowUpdate {
   run(from: number, to: number): void {
     const scope = this.#scope;
     const { perRating, perRow } = costsOf(scope, this.#output, scope.params, this.#weighed);
-    for (const chunk of rowChunks(scope, scope.partition('block'), from, to, perRating, perRow)) {
+    for (const chunk of rowChunks(scope, from, to, perRating, perRow)) {
       this.bytesUp += 8 * chunk.count + (this.#weighed ? 8 : 4) * chunk.rows;
       this.#placeShifts(chunk);
       const bad = chunk.starts && chunk.ends ? this.#solveRows(chunk) : this.#solvePiece(chunk);

@@ -1,5 +1,4 @@
-import type { TaskHandler } from '../handler.ts';
-import { biasColumn } from './row-chunks.ts';
+import { blockOf, type TaskHandler, valuesOf } from '../handler.ts';
 import { ratingPower } from './solvers.ts';
 import type { BiasSums } from '../../operators/tasks/task-types.ts';
 
@@ -11,8 +10,8 @@ const CHUNK_ROWS = 65_536;
  */
 export const weightedNorm: TaskHandler<'weighted-norm'> = (scope) => {
   const { from, to, exponent = 1, plainWeights } = scope.params;
-  const shifts = biasColumn(scope, 'shifts');
-  const offsets = shifts ? undefined : (scope.partition('block').columns.offsets as Int32Array);
+  const shifts = valuesOf(scope, 'shifts');
+  const offsets = shifts ? undefined : blockOf(scope).offsets;
   const weightOf = (row: number) =>
     offsets ? ratingPower((offsets[row + 1] - offsets[row]) | 0, exponent) : (shifts?.[row] ?? 0);
   const factors = scope.matrix('factors');
@@ -38,14 +37,14 @@ export const weightedNorm: TaskHandler<'weighted-norm'> = (scope) => {
           to,
           plainWeights,
         );
-  const bias = biasColumn(scope, 'bias');
+  const bias = valuesOf(scope, 'bias');
   return {
     rows: to - from,
     bytesUp: 4 * (to - from),
     values: {
       sum: sumsView[0],
       plain,
-      ...(bias && offsets && biasSums(bias, biasColumn(scope, 'totals'), offsets, from, to)),
+      ...(bias && offsets && biasSums(bias, valuesOf(scope, 'totals'), offsets, from, to)),
     },
   };
 };

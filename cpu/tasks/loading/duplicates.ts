@@ -1,14 +1,8 @@
 import { sharedArray } from '../../../engine/partition.ts';
-import type { TaskHandler } from '../../handler.ts';
-
-interface Block {
-  readonly offsets: Int32Array;
-  readonly indices: Uint32Array;
-  readonly values: Float32Array | Uint32Array;
-}
+import { blockOf, type TaskHandler } from '../../handler.ts';
 
 export const findDuplicates: TaskHandler<'find-duplicates'> = (scope) => {
-  const { offsets, indices } = scope.partition('block').columns as unknown as Block;
+  const { offsets, indices } = blockOf(scope);
   const { from, to } = scope.params;
   const lengths = sharedArray(Int32Array, to - from);
   const repeated: number[] = [];
@@ -30,12 +24,9 @@ export const findDuplicates: TaskHandler<'find-duplicates'> = (scope) => {
 };
 
 export const combineDuplicates: TaskHandler<'combine-duplicates'> = (scope) => {
-  const block = scope.partition('block').columns as unknown as Block;
-  const target = scope.partition('combined').columns as unknown as {
-    offsets: Int32Array;
-    indices: Uint32Array;
-    values: Float32Array;
-  };
+  // With the policy `last` the block's values are row numbers (u32).
+  const block = blockOf(scope);
+  const target = blockOf(scope, 'combined');
   const { from, to, policy } = scope.params;
   const rowData =
     policy === 'last'

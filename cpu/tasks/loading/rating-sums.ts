@@ -1,13 +1,11 @@
 import { addValues } from '../../../engine/numbers/concatenate.ts';
 import { sharedArray } from '../../../engine/partition.ts';
-import type { TaskHandler, TaskScope } from '../../handler.ts';
+import { blockOf, stopsAt, type TaskHandler, valuesOf } from '../../handler.ts';
 import { LoadingMemory } from './loading-memory.ts';
 import { type Coded, tableWords, writerOf } from './scatter-by-band.ts';
 
 /** Float64 totals of the kernel `sumRows`, with room for bounds. */
 const TOTALS = 7;
-/** Rows between two checks for cancellation. */
-const CHUNK_ROWS = 8_192;
 
 /** Ratings that are copied to the kernels' memory at a time. */
 const COPIED = 1 << 15;
@@ -120,11 +118,9 @@ function bitsOf({ buffer, byteOffset, length }: Int32Array | Float32Array): Uint
 export const sumColumns: TaskHandler<'sum-columns'> = (scope) => {
   const { from, to, columns, mean = 0 } = scope.params;
   const { offsets, indices, values } = blockOf(scope);
-  const rowMeans = scope.hasInput('rowMeans')
-    ? (scope.partition('rowMeans').columns.values as Float32Array)
-    : undefined;
+  const rowMeans = valuesOf(scope, 'rowMeans');
   const [sums, counts] = [sharedArray(Float64Array, columns), sharedArray(Int32Array, columns)];
-  for (let row = from; row < to && !((row - from) % CHUNK_ROWS === 0 && scope.cancelled()); row++) {
+  for (let row = from; row < to && !stopsAt(scope, row); row++) {
     const expected = rowMeans === undefined ? 0 : mean + rowMeans[row];
     for (let k = offsets[row]; k < offsets[row + 1]; k++) {
       sums[indices[k]] += values[k] - expected;
@@ -139,19 +135,14 @@ export const sumColumns: TaskHandler<'sum-columns'> = (scope) => {
 
 export const sumValues: TaskHandler<'sum-values'> = (scope) => {
   const { from, to, apart } = scope.params;
-  return {
-    rows: to - from,
-    values: {
-      sum: addValues(0, (scope.partition('block').columns.values as Float32Array).subarray(from, to), apart),
-    },
-  };
+  return { rows: to - from, values: { sum: addValues(0, blockOf(scope).values.subarray(from, to), apart) } };
 };
 
 export const standardize: TaskHandler<'standardize'> = (scope) => {
   const { from, to, center, deviation } = scope.params;
   const { offsets, values } = blockOf(scope);
   let squares = 0;
-  for (let row = from; row < to && !((row - from) % CHUNK_ROWS === 0 && scope.cancelled()); row++) {
+  for (let row = from; row < to && !stopsAt(scope, row); row++) {
     for (let k = offsets[row]; k < offsets[row + 1]; k++) {
       values[k] = (values[k] - center) / deviation;
       squares += values[k] * values[k];
@@ -159,15 +150,3 @@ export const standardize: TaskHandler<'standardize'> = (scope) => {
   }
   return { rows: offsets[to] - offsets[from], values: { squares } };
 };
-
-function blockOf(scope: TaskScope<{ from: number; to: number }>): {
-  readonly offsets: Int32Array;
-  readonly indices: Uint32Array;
-  readonly values: Float32Array;
-} {
-  return scope.partition('block').columns as {
-    offsets: Int32Array;
-    indices: Uint32Array;
-    values: Float32Array;
-  };
-}

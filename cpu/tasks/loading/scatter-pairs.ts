@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../../engine/json.ts';
-import { type Partition, sharedArray } from '../../../engine/partition.ts';
-import type { TaskHandler, TaskScope } from '../../handler.ts';
+import { sharedArray } from '../../../engine/partition.ts';
+import { blockOf, type TaskHandler, type TaskScope } from '../../handler.ts';
 import { LoadingMemory } from './loading-memory.ts';
 import {
   type Coded,
@@ -35,7 +35,7 @@ export const scatterPairs: TaskHandler<'scatter-pairs'> = (scope) => {
   // A private copy, since inputs must not be written.
   const cursors = Int32Array.from(scope.partition('cursors').columns.cursors as Int32Array);
   const { placeOf } = bandsOf(scope);
-  const target = keysOf(scope.partition('block'));
+  const target = keysOf(scope);
   const memory = LoadingMemory.own();
   let pairs = 0;
   for (let chunk = 0; chunk < scope.params.chunks && !scope.cancelled(); chunk++) {
@@ -82,16 +82,15 @@ export function bandsOf(scope: TaskScope): { readonly placeOf: Uint32Array; read
  * The arrays of a block during sorting: `keys` in the place of column indices, and `bits`, the values as u32.
  * So ratings and row numbers are handled alike.
  */
-export function keysOf({ columns }: Partition): {
+export function keysOf(
+  scope: TaskScope,
+  block?: 'transposed',
+): {
   readonly offsets: Int32Array;
   readonly keys: Uint32Array;
   readonly bits: Uint32Array;
 } {
-  const { offsets, indices, values } = columns as {
-    offsets: Int32Array;
-    indices: Uint32Array;
-    values: Float32Array;
-  };
+  const { offsets, indices, values } = blockOf(scope, block);
   return { offsets, keys: indices, bits: new Uint32Array(values.buffer, values.byteOffset, values.length) };
 }
 
@@ -135,7 +134,7 @@ function mapOf(scope: TaskScope, name: string, chunk: number): Uint32Array | und
 
 export const countColumns: TaskHandler<'count-columns'> = (scope) => {
   const { bands, starts, rowBits } = scope.params;
-  const { offsets, keys: columns } = keysOf(scope.partition('block'));
+  const { offsets, keys: columns } = keysOf(scope);
   const { placeOf } = bandsOf(scope);
   const counts = sharedArray(Int32Array, (starts.length - 1) * bands);
   const memory = LoadingMemory.own();
@@ -156,7 +155,7 @@ export const countColumns: TaskHandler<'count-columns'> = (scope) => {
 };
 
 export const scatterColumns: TaskHandler<'scatter-columns'> = (scope) => {
-  const { offsets, keys: columns, bits } = keysOf(scope.partition('block'));
+  const { offsets, keys: columns, bits } = keysOf(scope);
   const { placeOf } = bandsOf(scope);
   // A private copy, since inputs must not be written.
   const cursors = Int32Array.from(scope.partition('cursors').columns.cursors as Int32Array);
@@ -187,7 +186,7 @@ export const scatterColumns: TaskHandler<'scatter-columns'> = (scope) => {
     { rows, columns: { words: to + 1 - from, writer }, bits: bits.subarray(first, end) },
     scope.params,
     cursors,
-    keysOf(scope.partition('transposed')),
+    keysOf(scope, 'transposed'),
   );
   return { rows: end - first };
 };

@@ -8,7 +8,7 @@ const DIGIT_BITS = 12;
 export const sortBands: TaskHandler<'sort-bands'> = (scope) => {
   const { from, to, columnBits, order } = scope.params;
   const { firstRow } = bandsOf(scope);
-  const { offsets, keys, bits } = keysOf(scope.partition('block'));
+  const { offsets, keys, bits } = keysOf(scope);
   const memory = LoadingMemory.own();
   const { kernels } = memory;
   const found = { extra: 0, row: -1, column: -1 };

@@ -1,6 +1,6 @@
 import { pagedArray, type Partition } from '../../../engine/partition.ts';
-import type { TaskHandler, TaskScope } from '../../handler.ts';
-import { keysOf, pairsOf, valuesOf } from './scatter-pairs.ts';
+import { blockOf, stopsAt, type TaskHandler, type TaskScope } from '../../handler.ts';
+import { pairsOf, valuesOf } from './scatter-pairs.ts';
 
 export const splitPairs: TaskHandler<'split-pairs'> = (scope) => {
   const { partOf, firstRow } = partsOf(scope);
@@ -37,8 +37,7 @@ export const splitPairs: TaskHandler<'split-pairs'> = (scope) => {
 
 export const splitBlock: TaskHandler<'split-block'> = (scope) => {
   const { from, to, firstRow: position } = scope.params;
-  const { offsets, keys: columns } = keysOf(scope.partition('block'));
-  const values = scope.partition('block').columns.values as Float32Array;
+  const { offsets, indices: columns, values } = blockOf(scope);
   const { partOf, firstRow } = partsOf(scope);
   const counts = new Int32Array(firstRow.length - 1);
   for (let k = offsets[from]; k < offsets[to]; k++) counts[partOf[columns[k]]]++;
@@ -98,22 +97,11 @@ function partitionsOf(parts: readonly Part[]): Record<`${'partCodes' | 'partValu
   return partitions;
 }
 
-interface Block {
-  readonly offsets: Int32Array;
-  readonly indices: Uint32Array;
-  readonly values: Float32Array;
-}
-
-/** Rows between two checks for cancellation. */
-const CHUNK_ROWS = 8_192;
-
 export const placeColumns: TaskHandler<'place-columns'> = (scope) => {
   const { from, to, columnStarts, local } = scope.params;
-  const { offsets, indices, values } = scope.partition('block').columns as unknown as Block;
-  const parts = columnStarts
-    .slice(1)
-    .map((_, part) => scope.partition(`part.${part}`).columns as unknown as Block);
-  for (let row = from; row < to && !((row - from) % CHUNK_ROWS === 0 && scope.cancelled()); row++) {
+  const { offsets, indices, values } = blockOf(scope);
+  const parts = columnStarts.slice(1).map((_, part) => blockOf(scope, `part.${part}`));
+  for (let row = from; row < to && !stopsAt(scope, row); row++) {
     let k = offsets[row];
     for (let part = 0; part < parts.length; part++) {
       const target = parts[part];

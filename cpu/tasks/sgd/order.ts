@@ -1,7 +1,7 @@
 import { sharedArray } from '../../../engine/partition.ts';
 import { blockWaves } from '../../../engine/plan/grid-order.ts';
 import { CounterRandom, randomOrder, mix32, randomU32 } from '../../../engine/random.ts';
-import type { TaskHandler, TaskScope } from '../../handler.ts';
+import { blockOf, type TaskHandler, type TaskScope } from '../../handler.ts';
 
 export const batchOrder: TaskHandler<'batch-order'> = ({
   params: { seed, stream, epoch, batches, block },
@@ -38,11 +38,7 @@ const CHUNK_GROUPS = 64;
 
 export const dealRatings: TaskHandler<'deal-ratings'> = (scope) => {
   const { from, to, buckets, seed } = scope.params;
-  const { offsets, indices, values } = scope.partition('block').columns as {
-    offsets: Int32Array;
-    indices: Uint32Array;
-    values: Float32Array;
-  };
+  const { offsets, indices, values } = blockOf(scope);
   const list = listOf(scope);
   const groups = Math.floor(values.length / buckets);
   const rest = values.length % buckets;

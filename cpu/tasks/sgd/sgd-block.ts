@@ -25,7 +25,7 @@ function stepBlock(scope: ScopeOf<'sgd-block'>, block: Partition, sides: Sides):
   const [rowFactors, rowSums] = [sides.get('rowFactors'), sides.get('rowSums')];
   const size = sides.get('size');
   let count = 0;
-  for (const chunk of rowChunks(scope, block, 0, block.rows, COST_PER_RATING, 1)) {
+  for (const chunk of rowChunks(scope, 0, block.rows, COST_PER_RATING, 1)) {
     const first = rowStart + chunk.row;
     sides.set({ rowFactors: rowFactors + first * size, rowSums: rowSums && rowSums + 4 * first });
     scope.kernels.stepRows(sides.address, chunk.offsets, chunk.indices, chunk.values, chunk.rows);

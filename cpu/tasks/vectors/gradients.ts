@@ -1,15 +1,7 @@
 /** Tasks on gradients, whose layout is in operators/tasks/vector-tasks.ts. */
-import type { MatrixView, ScopeOf, TaskHandler } from '../../handler.ts';
+import { blockOf, type MatrixView, type ScopeOf, type TaskHandler, valuesOf } from '../../handler.ts';
 import { requireEquations } from '../equations.ts';
-import {
-  biasColumn,
-  gramAndShifts,
-  ratingsOf,
-  rowChunks,
-  rowColumn,
-  rowProblem,
-  rowsOfChunk,
-} from '../row-chunks.ts';
+import { gramAndShifts, ratingsOf, rowChunks, rowColumn, rowProblem, rowsOfChunk } from '../row-chunks.ts';
 import { biasShift, rowShift } from '../solvers.ts';
 
 /** Byte offsets of the numbers of a row of gradients from the row's address. */
@@ -59,15 +51,14 @@ function forEachRow(
   add: (problem: ReturnType<typeof rowProblem>, row: number, n: number, values: number) => void,
 ): number {
   const { from, to, implicit } = scope.params;
-  const block = scope.partition('block');
-  const offsets = block.columns.offsets as Int32Array;
+  const { offsets } = blockOf(scope);
   const fixed = scope.matrix('fixed');
   const problem = rowProblem(scope, fixed, implicit !== undefined).set({ theta: fixed.pointer, far: 1 });
   const work = problem.get('workspace');
   problem.set({ products: work, spare: work + 128 });
   const ratings = ratingsOf(scope, scope.params);
   let bytesUp = 0;
-  for (const chunk of rowChunks(scope, block, from, to, fixed.stride / 8, 1)) {
+  for (const chunk of rowChunks(scope, from, to, fixed.stride / 8, 1)) {
     bytesUp += 8 * chunk.count + 4 * chunk.rows;
     const { values, weights } = ratings(chunk);
     for (const { row, at, n } of rowsOfChunk(chunk, offsets)) {
@@ -81,7 +72,7 @@ function forEachRow(
 export const addResiduals: TaskHandler<'add-residuals'> = (scope) => {
   const { from, to, rank } = scope.params;
   const [previous, gradients] = [scope.matrix('previous'), scope.matrix('gradients')];
-  const biased = biasColumn(scope, 'fixedBias') !== undefined;
+  const biased = valuesOf(scope, 'fixedBias') !== undefined;
   const { scalars, sums } = gradientOffsets('add-residuals', gradients, rank, biased, to);
   const { kernels } = scope;
   const memory = new Float32Array(scope.memory.buffer);
@@ -214,7 +205,7 @@ export const stepGradients: TaskHandler<'step-gradients'> = (scope) => {
 export const endGradients: TaskHandler<'end-gradients'> = (scope) => {
   const { from, to } = scope.params;
   const factors = scope.matrix('factors');
-  const bias = biasColumn(scope, 'bias');
+  const bias = valuesOf(scope, 'bias');
   const memory = new Float32Array(scope.memory.buffer);
   const solved = rowColumn(scope, 0);
   let badRow = -1;
