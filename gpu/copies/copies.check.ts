@@ -3,17 +3,11 @@ import { fromHalf, fromHalves, toHalf } from '../../engine/numbers/half.ts';
 import { type KernelCheck, randomNumbers } from '../checks/support/check.ts';
 import { runKernel, uploadAll } from '../checks/support/run-kernel.ts';
 import { destroyBuffers, strideOf } from '../device/resources.ts';
-import { subtractBiasKernel, subtractBiasWorkgroups } from '../update/centred.ts';
+import { FOURS, subtractBiasKernel } from '../update/centred.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
-import {
-  transposedValuesKernel,
-  transposedValuesWorkgroups,
-  unpaddedRowsKernel,
-  unpaddedRowsWorkgroups,
-} from './matrix-rows.ts';
+import { transposedValuesKernel, unpaddedRowsKernel } from './matrix-rows.ts';
 import {
   fromHalfKernel,
-  fromHalfWorkgroups,
   addHalf,
   toHalfKernel,
   addPacked,
@@ -104,7 +98,7 @@ async function fromHalfError(gpu: Gpu): Result {
     fromHalfKernel,
     {},
     { half: new Uint32Array(halves.buffer), factors: new Float32Array(halves.length) },
-    { uniforms: { quads }, workgroups: fromHalfWorkgroups(quads) },
+    { uniforms: { quads }, workgroups: { threads: quads } },
   );
   return { error: factors.filter((value, at) => value !== fromHalf(halves[at])).length, limit: 0 };
 }
@@ -163,7 +157,7 @@ async function subtractBiasError(gpu: Gpu, first: number, fours: number): Result
     subtractBiasKernel,
     {},
     { indices, values, fixed_bias, centred: new Float32Array(count).fill(stale) },
-    { uniforms: { first, fours, mean }, workgroups: subtractBiasWorkgroups(fours) },
+    { uniforms: { first, fours, mean }, workgroups: { threads: fours / FOURS } },
   );
   const errors = Array.from(centred, (value, k) => {
     const isInside = k >= 4 * first && k < 4 * (first + fours);
@@ -206,7 +200,7 @@ async function transposedError(gpu: Gpu, rows: number, columns: number): Result 
       other_values: Float32Array.from(ratings, ({ value }) => value),
       values: new Float32Array(count + 1).fill(-1),
     },
-    { uniforms: { count, rows: columns }, workgroups: transposedValuesWorkgroups(count) },
+    { uniforms: { count, rows: columns }, workgroups: { threads: count } },
   );
   const wanted = Float32Array.from([...transposed.map(({ value }) => value), -1]);
   return { error: wanted.filter((value, k) => value !== values[k]).length, limit: 0 };
@@ -227,7 +221,7 @@ async function unpaddedError(
     unpaddedRowsKernel,
     {},
     { padded, rows: new Uint32Array(count + 1).fill(7) },
-    { uniforms: { first, count, columns, stride }, workgroups: unpaddedRowsWorkgroups(count) },
+    { uniforms: { first, count, columns, stride }, workgroups: { threads: count } },
   );
   const wanted = (at: number) => padded[Math.floor(at / columns) * stride + (at % columns)];
   return {

@@ -3,13 +3,6 @@ import type { Gpu } from '../webgpu/gpu.ts';
 import { kernelOf } from '../webgpu/kernel.ts';
 import { type PieceTaker, READBACK_BYTES, STAGING_BYTES } from '../webgpu/staging.ts';
 
-const THREADS = 256;
-
-/** Workgroups that copy a number of values. */
-export function unpaddedRowsWorkgroups(count: number): number {
-  return Math.ceil(count / THREADS);
-}
-
 /**
  * Copies a matrix without its padding. In the matrix, rows of `columns` values start `stride` values apart;
  * in the result there are no gaps. Writes `count` values of the result, from its value `first` on.
@@ -19,7 +12,7 @@ export const unpaddedRowsKernel = kernelOf()({
   reads: { padded: 'array<u32>' },
   writes: { rows: 'array<u32>' },
   uniforms: { first: 'u32', count: 'u32', columns: 'u32', stride: 'u32' },
-  values: () => ({ THREADS }),
+  values: () => ({ THREADS: 256 }),
 });
 
 /**
@@ -83,7 +76,7 @@ export async function downloadRows(
         kernel,
         { padded: values, rows: piece },
         { first: at / 4, count, columns, stride },
-        unpaddedRowsWorkgroups(count),
+        { threads: count },
       )
       .submit();
     pass.catch(() => undefined);
@@ -110,12 +103,8 @@ export const transposedValuesKernel = kernelOf()({
   },
   writes: { values: 'array<f32>' },
   uniforms: { count: 'u32', rows: 'u32' },
-  values: () => ({ THREADS }),
+  values: () => ({ THREADS: 256 }),
 });
-
-export function transposedValuesWorkgroups(count: number): number {
-  return Math.ceil(count / THREADS);
-}
 
 /**
  * Creates the buffer for the values of a block of ratings, and fills it from `other`, the block's transpose.
@@ -143,7 +132,7 @@ export async function transposedValues(
       await gpu.compile(transposedValuesKernel, {}),
       bindings,
       { count: ratings, rows },
-      transposedValuesWorkgroups(ratings),
+      { threads: ratings },
     )
     .submit();
   // The task `upload` awaits `filled` and reports an error.

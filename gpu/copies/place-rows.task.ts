@@ -2,7 +2,7 @@ import { type DeviceMatrix, numberBytes, type WireRows } from '../device/resourc
 import type { GpuScopeOf, GpuTaskHandler } from '../handler.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
 import { kernelOf } from '../webgpu/kernel.ts';
-import { fromHalfKernel, fromHalfWorkgroups, addHalf, addPacked, addUnpacked } from './to-half.ts';
+import { fromHalfKernel, addHalf, addPacked, addUnpacked } from './to-half.ts';
 
 /**
  * See `place-rows` of KernelTasks: copies some rows into the matrix of all rows. Work that is submitted to
@@ -102,12 +102,7 @@ async function widen(
   const quads = (rows * stride) / 4;
   await gpu
     .pass('values of placed rows')
-    .dispatch(
-      await gpu.compile(fromHalfKernel, {}),
-      { half, factors: values },
-      { quads },
-      fromHalfWorkgroups(quads),
-    )
+    .dispatch(await gpu.compile(fromHalfKernel, {}), { half, factors: values }, { quads }, { threads: quads })
     .submit({ submitted });
 }
 
@@ -115,13 +110,6 @@ async function mirror(gpu: Gpu, whole: DeviceMatrix, submitted: () => void): Pro
   const pass = gpu.pass('half mirror of placed rows');
   await addHalf(gpu, pass, whole);
   await pass.submit({ submitted });
-}
-
-const THREADS = 256;
-
-/** Workgroups to dispatch for `fours` groups of four numbers. */
-function addMatrixWorkgroups(fours: number): number {
-  return Math.ceil(fours / THREADS);
 }
 
 /**
@@ -133,7 +121,7 @@ export const addMatrixKernel = kernelOf()({
   reads: { addend: 'array<vec4f>' },
   writes: { sum: 'array<vec4f>' },
   uniforms: { first: 'u32', fours: 'u32' },
-  values: () => ({ THREADS }),
+  values: () => ({ THREADS: 256 }),
 });
 
 /** See `add-rows` of KernelTasks. */
@@ -153,7 +141,7 @@ export const addRows: GpuTaskHandler<'add-rows'> = async (scope) => {
     await scope.gpu.compile(addMatrixKernel, {}),
     { addend: addend.values, sum: sum.values },
     { first: from * quads, fours },
-    addMatrixWorkgroups(fours),
+    { threads: fours },
   );
   if (sum.half !== undefined) await addHalf(scope.gpu, pass, sum);
   await pass.submit({ submitted: scope.submitted });

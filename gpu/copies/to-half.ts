@@ -4,8 +4,6 @@ import type { Gpu } from '../webgpu/gpu.ts';
 import { kernelOf } from '../webgpu/kernel.ts';
 import type { Pass } from '../webgpu/pass.ts';
 
-const THREADS = 256;
-
 /**
  * Rounds a matrix to float16, in its half mirror (DeviceMatrix.half): `rows` rows of 4 `quads` features, and
  * one more row of zeros.
@@ -15,7 +13,7 @@ export const toHalfKernel = kernelOf()({
   reads: { factors: 'array<vec4f>' },
   writes: { half: 'array<vec2u>' },
   uniforms: { rows: 'u32', quads: 'u32' },
-  values: () => ({ THREADS }),
+  values: () => ({ THREADS: 256 }),
 });
 
 /** Adds to a pass the kernel that fills a matrix's half mirror. */
@@ -30,13 +28,8 @@ export async function addHalf(
     await gpu.compile(toHalfKernel, {}),
     { factors: values, half },
     { rows, quads },
-    Math.ceil(((rows + 1) * quads) / THREADS),
+    { threads: (rows + 1) * quads },
   );
-}
-
-/** Workgroups that convert `quads` groups of four features. */
-export function fromHalfWorkgroups(quads: number): number {
-  return Math.ceil(quads / THREADS);
 }
 
 /**
@@ -48,7 +41,7 @@ export const fromHalfKernel = kernelOf()({
   reads: { half: 'array<vec2<u32>>' },
   writes: { factors: 'array<vec4f>' },
   uniforms: { quads: 'u32' },
-  values: () => ({ THREADS }),
+  values: () => ({ THREADS: 256 }),
 });
 
 /**
@@ -61,7 +54,7 @@ export const packRowsKernel = kernelOf()({
   reads: { half: 'array<vec2u>', maxima: 'array<vec4f>' },
   writes: { packed: 'array<u32>' },
   uniforms: { rows: 'u32', quads: 'u32' },
-  values: () => ({ THREADS }),
+  values: () => ({ THREADS: 256 }),
 });
 
 /** Converts the output of pack-rows to float16. `first`: index of its first group of features in `half`. */
@@ -70,13 +63,8 @@ export const unpackRowsKernel = kernelOf()({
   reads: { packed: 'array<u32>' },
   writes: { half: 'array<vec2u>' },
   uniforms: { rows: 'u32', quads: 'u32', first: 'u32' },
-  values: () => ({ THREADS }),
+  values: () => ({ THREADS: 256 }),
 });
-
-/** Workgroups of both kernels, for a number of groups of four features. */
-function packedRowsWorkgroups(quads: number): number {
-  return Math.ceil(quads / THREADS);
-}
 
 /** Adds to a pass the kernels that round a matrix to 8 bits. Returns their output, a scratch buffer. */
 export async function addPacked(
@@ -92,7 +80,7 @@ export async function addPacked(
     await gpu.compile(packRowsKernel, {}),
     { half, maxima, packed },
     { rows, quads },
-    packedRowsWorkgroups(Math.max(1, rows) * quads),
+    { threads: Math.max(1, rows) * quads },
   );
   return packed;
 }
@@ -111,6 +99,6 @@ export async function addUnpacked(
     await gpu.compile(unpackRowsKernel, {}),
     { packed, half },
     { rows, quads, first: rowFrom * quads },
-    packedRowsWorkgroups(rows * quads),
+    { threads: rows * quads },
   );
 }

@@ -64,7 +64,12 @@ export async function addGramMatrix(
     { count, alpha: 0, base: 0 },
     workgroups(count),
   );
-  pass.dispatch(sum, { slots, gram }, { slot_count: count, weight }, gramSumWorkgroups({ rank }));
+  pass.dispatch(
+    sum,
+    { slots, gram },
+    { slot_count: count, weight },
+    { threads: paddedRank(rank) ** 2 * lanesOf({ rank }) },
+  );
 }
 
 /** Starts to compile both kernels. */
@@ -147,11 +152,6 @@ const THREADS = 256;
  */
 function lanesOf({ rank }: GramSumParams): number {
   return rank > MOST_FORMED ? 1 : 8;
-}
-
-/** Number of workgroups to dispatch for the whole matrix. */
-function gramSumWorkgroups(params: GramSumParams): number {
-  return Math.ceil((paddedRank(params.rank) ** 2 * lanesOf(params)) / THREADS);
 }
 
 /**

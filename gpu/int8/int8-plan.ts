@@ -326,7 +326,7 @@ export async function addInt8(
     await gpu.compile(toInt8Kernel, { rank }),
     { half, maxima, rounded, scales },
     { rows },
-    Math.ceil(((rows + 1) * int8Pieces(rank)) / THREADS),
+    { threads: (rows + 1) * int8Pieces(rank) },
   );
   return { rounded, scales };
 }

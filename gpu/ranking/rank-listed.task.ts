@@ -187,7 +187,7 @@ async function submitScores(scope: Scope, bindings: Buffers): Promise<Submitted>
       scoring,
       bindings,
       { from_row: from, to_row: to, first, last, quads },
-      Math.ceil((last - first) / LISTED_THREADS),
+      { threads: last - first },
     );
   // Excluded columns are subtracted first. After that, counts can only increase, so the next kernel may stop
   // counting for a column whose count has reached `depth`.

@@ -63,7 +63,7 @@ export const predict: GpuTaskHandler<'predict'> = async (scope) => {
       await gpu.upload(columnsAt, columns.subarray(first, end));
       await gpu
         .pass('predict')
-        .dispatch(kernel, bindings, { pairs: end - first }, Math.ceil((end - first) / PREDICT_THREADS))
+        .dispatch(kernel, bindings, { pairs: end - first }, { threads: end - first })
         .submit();
       await gpu.download(predictions, values.subarray(first, end));
     }

@@ -2,7 +2,7 @@
  * The tasks of SGD on a GPU: `sgd-block`, `sgd-tiles` and `sgd-waves` step factors along ratings, and
  * `compile-sgd` compiles their kernels ahead.
  */
-import { fromHalfKernel, fromHalfWorkgroups, addHalf, toHalfKernel } from '../copies/to-half.ts';
+import { fromHalfKernel, addHalf, toHalfKernel } from '../copies/to-half.ts';
 import { type DeviceMatrix, strideOf, STRIDE_STEP } from '../device/resources.ts';
 import type { GpuTaskHandler, GpuTaskScope } from '../handler.ts';
 import { squaredErrorKernel } from '../loss/squared-error.task.ts';
@@ -198,7 +198,7 @@ async function step(
     const kernel = await gpu.compile(fromHalfKernel, {});
     for (const one of [rows, columns]) {
       const quads = (one.rows * one.stride) / 4;
-      pass.dispatch(kernel, { half: stored(one), factors: one.values }, { quads }, fromHalfWorkgroups(quads));
+      pass.dispatch(kernel, { half: stored(one), factors: one.values }, { quads }, { threads: quads });
     }
   }
   await pass.submit({ submitted: scope.submitted });
@@ -210,13 +210,6 @@ function copyMatrix({ gpu }: GpuTaskScope, source: DeviceMatrix, target: DeviceM
   const encoder = gpu.device.createCommandEncoder({ label: 'copy' });
   encoder.copyBufferToBuffer(source.values, 0, target.values, 0, source.rows * source.stride * 4);
   gpu.device.queue.submit([encoder.finish()]);
-}
-
-const THREADS = 256;
-
-/** Number of workgroups to dispatch for `quads` groups of four features. */
-function shrinkRowsWorkgroups(quads: number): number {
-  return Math.ceil(quads / THREADS);
 }
 
 /**
@@ -239,7 +232,7 @@ export const shrinkRowsKernel = kernelOf<{ readonly adaptive: boolean }>()({
     one: 'u32',
   },
   // AdaGrad's sums of squared gradients are stored as a matrix with one column, whose rows are padded.
-  values: ({ adaptive }) => ({ THREADS, ADAPTIVE: adaptive, SUM_STRIDE: STRIDE_STEP }),
+  values: ({ adaptive }) => ({ THREADS: 256, ADAPTIVE: adaptive, SUM_STRIDE: STRIDE_STEP }),
   samples: [{ adaptive: false }, { adaptive: true }],
 });
 
@@ -260,7 +253,7 @@ export const shrinkRows: GpuTaskHandler<'shrink-rows'> = async (scope) => {
   const uniforms = { quads, row_quads: stride / 4, rate, offset, damping, own, one };
   await gpu
     .pass('shrink-rows')
-    .dispatch(kernel, { sums, factors }, uniforms, shrinkRowsWorkgroups(quads))
+    .dispatch(kernel, { sums, factors }, uniforms, { threads: quads })
     .submit({ submitted: scope.submitted });
   return { rows };
 };

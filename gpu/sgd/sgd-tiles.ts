@@ -290,7 +290,7 @@ async function columnCounts(
     const kernel = await gpu.compile(sgdColumnCountKernel, {});
     await gpu
       .pass('count by column')
-      .dispatch(kernel, { indices, counts: table }, { ratings }, sgdColumnCountWorkgroups(ratings))
+      .dispatch(kernel, { indices, counts: table }, { ratings }, Math.ceil(ratings / RATINGS))
       .submit();
     await gpu.download(table, counts);
     return counts;
@@ -382,10 +382,6 @@ export const sgdColumnCountKernel = kernelOf<Record<string, never>>()({
   uniforms: { ratings: 'u32' },
   values: () => ({ THREADS, RATINGS }),
 });
-
-function sgdColumnCountWorkgroups(ratings: number): number {
-  return Math.ceil(ratings / RATINGS);
-}
 
 const MOST_TILES = 4096;
 

@@ -17,8 +17,6 @@ export interface CountColumn {
 
 type RowCounts = { readonly pointers: GPUBuffer } | CountColumn;
 
-const THREADS = 256;
-
 /** The parameters of most kernels that solve rows from slots. */
 export type SolvedForm = {
   readonly rank: number;
@@ -73,7 +71,7 @@ export const rowShiftsKernel = kernelOf()({
     bias_lambda: 'f32',
     damping: 'f32',
   },
-  values: () => ({ THREADS }),
+  values: () => ({ THREADS: 256 }),
 });
 
 /** The rows [from, to) and their regularization. */
@@ -152,6 +150,6 @@ async function addShifts(
       bias_lambda: biasLambda,
       damping,
     },
-    Math.ceil((to - from) / THREADS),
+    { threads: to - from },
   );
 }

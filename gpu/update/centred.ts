@@ -5,10 +5,8 @@ import { kernelOf, range } from '../webgpu/kernel.ts';
 import type { Pass } from '../webgpu/pass.ts';
 import type { UpdateSettings, UpdateVariant } from './choice/variant.ts';
 
-const THREADS = 256;
-
 /** Groups of four ratings that a thread handles. */
-const FOURS = 4;
+export const FOURS = 4;
 
 /**
  * Subtracts the mean rating μ and the column's bias γ_v from each rating r_uv, and writes the results to
@@ -22,12 +20,8 @@ export const subtractBiasKernel = kernelOf()({
   reads: { indices: 'array<vec4u>', values: 'array<vec4f>', fixed_bias: 'array<f32>' },
   writes: { centred: 'array<vec4f>' },
   uniforms: { first: 'u32', fours: 'u32', mean: 'f32' },
-  values: () => ({ THREADS, FOURS, each: range(FOURS) }),
+  values: () => ({ THREADS: 256, FOURS, each: range(FOURS) }),
 });
-
-export function subtractBiasWorkgroups(fours: number): number {
-  return Math.ceil(fours / (THREADS * FOURS));
-}
 
 /**
  * True if a separate pass must subtract the mean rating and the fixed side's biases from the ratings. False
@@ -64,7 +58,7 @@ export async function addCentred(
       await gpu.compile(subtractBiasKernel, {}),
       bindings,
       { first, fours, mean },
-      subtractBiasWorkgroups(fours),
+      { threads: fours / FOURS },
     );
   return centred;
 }

@@ -45,6 +45,8 @@ export interface PassResult {
   readonly bytes: ArrayBuffer;
 }
 
+export type Groups = number | { readonly threads: number };
+
 interface Dispatch {
   readonly compiled: CompiledKernel;
   readonly bindings: Readonly<Record<string, Binding>>;
@@ -73,7 +75,7 @@ export class Pass {
   }
 
   /**
-   * Adds a kernel. Workgroups beyond the limit of one dimension use the second dimension: a workgroup's
+   * Adds a kernel, with a number of workgroups or those that have so many threads. Workgroups beyond the limit of one dimension use the second dimension: a workgroup's
    * number is `workgroup_id.y * num_workgroups.x + workgroup_id.x`. There may be more workgroups than
    * `workgroups`; the kernel must ignore the excess numbers.
    */
@@ -81,8 +83,11 @@ export class Pass {
     compiled: CompiledKernel<Buffers, Uniforms>,
     bindings: Readonly<Record<Buffers, Binding>>,
     uniforms: Readonly<Record<Uniforms, number>>,
-    workgroups: number,
+    groups: Groups,
   ): this {
+    const { kernel, params } = compiled;
+    const workgroups =
+      typeof groups === 'number' ? groups : Math.ceil(groups.threads / kernel.workgroup(params).threads);
     if (workgroups > 0)
       this.#dispatches.push({ compiled, bindings, uniforms: uniformBytes(compiled, uniforms), workgroups });
     return this;

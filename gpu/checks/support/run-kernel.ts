@@ -6,13 +6,14 @@ import { scopeOf } from '../../opened-gpu.ts';
 import { GpuStore } from '../../store.ts';
 import type { Gpu } from '../../webgpu/gpu.ts';
 import type { KernelDescriptor, KernelParams } from '../../webgpu/kernel.ts';
+import type { Groups } from '../../webgpu/pass.ts';
 import type { HostBytes } from '../../webgpu/staging.ts';
 
 type Numbers = Float32Array | Int32Array | Uint32Array;
 
 export interface KernelRun<Uniforms extends string = string> {
   readonly uniforms: Readonly<Record<Uniforms, number>>;
-  readonly workgroups: number;
+  readonly workgroups: Groups;
 }
 
 /** Uploads each array to a buffer of the same name. */
