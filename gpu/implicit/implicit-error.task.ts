@@ -1,5 +1,5 @@
-import type { GpuTaskHandler, GpuTaskScope } from '../handler.ts';
-import { type KernelDescriptor, kernelOf, type KernelParams } from '../webgpu/kernel.ts';
+import type { GpuTaskHandler } from '../handler.ts';
+import { kernelOf } from '../webgpu/kernel.ts';
 
 const THREADS = 64;
 const STEPS = 64;
@@ -40,47 +40,27 @@ export const implicitErrorKernel = kernelOf<ImplicitErrorParams>()({
  */
 export const implicitError: GpuTaskHandler<'implicit-error'> = async (scope) => {
   const { from, to, alpha, base } = scope.params;
+  const { gpu, submitted } = scope;
   const block = scope.block('block');
   const rowFactors = scope.matrix('rowFactors');
   const [first, last] = [block.offsets[from], block.offsets[to]];
   const groups = scope.cancelled() ? 0 : Math.ceil((last - first) / IMPLICIT_ERROR_RATINGS);
+  const bytesDown = 4 * groups;
+  if (groups === 0) return { rows: to - from, bytesDown, values: { sum: 0 } };
+  const kernel = await gpu.compile(implicitErrorKernel, { stride: rowFactors.stride });
+  const sums = await gpu.scratch('implicit-error sums', bytesDown);
   const bindings = {
     row_pointers: block.rowPointers,
     indices: block.indices,
     values: block.values,
     row_factors: rowFactors.values,
     column_factors: scope.matrix('columnFactors').values,
+    sums,
   };
-  const sum = await groupSums(
-    scope,
-    implicitErrorKernel,
-    { stride: rowFactors.stride },
-    bindings,
-    { from_row: from, to_row: to, first, last, alpha, base },
-    groups,
-  );
-  return { rows: to - from, bytesDown: 4 * groups, values: { sum } };
-};
-
-/**
- * Runs a kernel whose workgroups each write one float32 sum to `sums`. Returns the total, added in order in
- * float64.
- */
-async function groupSums<Params extends KernelParams>(
-  scope: Pick<GpuTaskScope, 'gpu' | 'submitted'>,
-  kernel: KernelDescriptor<Params>,
-  params: NoInfer<Params>,
-  bindings: Readonly<Record<string, GPUBuffer>>,
-  uniforms: Readonly<Record<string, number>>,
-  groups: number,
-): Promise<number> {
-  if (groups === 0) return 0;
-  const { gpu } = scope;
-  const compiled = await gpu.compile(kernel, params);
-  const sums = await gpu.scratch(`${kernel.name} sums`, 4 * groups);
   const { bytes } = await gpu
-    .pass(kernel.name)
-    .dispatch(compiled, { ...bindings, sums }, uniforms, groups)
-    .submit({ read: { buffer: sums, bytes: 4 * groups }, submitted: scope.submitted });
-  return new Float32Array(bytes).reduce((sum, part) => sum + part, 0);
-}
+    .pass('implicit-error')
+    .dispatch(kernel, bindings, { from_row: from, to_row: to, first, last, alpha, base }, groups)
+    .submit({ read: { buffer: sums, bytes: bytesDown }, submitted });
+  const sum = new Float32Array(bytes).reduce((total, part) => total + part, 0);
+  return { rows: to - from, bytesDown, values: { sum } };
+};

@@ -1,6 +1,6 @@
 import { sharedArray } from '../../engine/partition.ts';
 import type { GpuScopeOf, GpuTaskHandler } from '../handler.ts';
-import { topNKernel } from '../serving/top-n.task.ts';
+import { rowsToSubmit, topNKernel } from '../serving/top-n.task.ts';
 import { type BuffersOf, type CompiledKernel, kernelOf } from '../webgpu/kernel.ts';
 
 /** Threads of a workgroup; each scores one listed column. */
@@ -119,12 +119,6 @@ export const countBeforeKernel = kernelOf()({
 });
 
 /**
- * Multiplications and additions of one submission: few enough that a slow GPU does not appear to hang, and
- * that a run can be cancelled between two submissions.
- */
-const SUBMISSION_WORK = 5e11;
-
-/**
  * See `rank-listed` of KernelTasks: finds the ranks and ties of listed columns. Computes their scores,
  * subtracts the excluded columns with a higher or the same score (counts become negative), then adds all
  * columns.
@@ -202,8 +196,8 @@ async function submitScores(scope: Scope, bindings: Buffers): Promise<Submitted>
 }
 
 /**
- * Adds all columns with a higher or the same score as each listed column. A submission has the most rows that SUBMISSION_WORK
- * allows, and is sent when the previous one has ended.
+ * Adds all columns with a higher or the same score as each listed column. A submission of rowsToSubmit rows
+ * is sent when the previous one has ended.
  */
 async function submitCounts(
   scope: Scope,
@@ -221,14 +215,11 @@ async function submitCounts(
     first: scope.block('listed').offsets[from],
     depth,
   };
-  const groups = Math.max(
-    1,
-    Math.floor(SUBMISSION_WORK / (COUNT_BEFORE_ROWS * 2 * Math.max(1, rank * columns))),
-  );
+  const most = rowsToSubmit(COUNT_BEFORE_ROWS, rank, columns);
   let done = scored;
-  for (let row = 0; row < rows && !scope.cancelled(); row += groups * COUNT_BEFORE_ROWS) {
+  for (let row = 0; row < rows && !scope.cancelled(); row += most) {
     if (row > 0) await done;
-    const some = Math.min(groups * COUNT_BEFORE_ROWS, rows - row);
+    const some = Math.min(most, rows - row);
     const counted = scope.gpu
       .pass('count-before')
       .dispatch(

@@ -96,6 +96,11 @@ const KEPT_BYTES = 64 << 20;
  */
 const SUBMISSION_WORK = 5e11;
 
+/** Rows of one submission, a multiple of `group`, if a row is searched among `columns` columns. */
+export function rowsToSubmit(group: number, rank: number, columns: number): number {
+  return group * Math.max(1, Math.floor(SUBMISSION_WORK / (group * 2 * Math.max(1, rank * columns))));
+}
+
 /**
  * See `top-n` of KernelTasks. Rows are divided into ranges whose lists fit in memory, and each range into
  * submissions of limited work.
@@ -178,14 +183,11 @@ async function fillLists(
     scores_at: rows * n,
     exclude_row: rowStart,
   };
-  const groups = Math.max(
-    1,
-    Math.floor(SUBMISSION_WORK / (TOP_N_ROWS * 2 * Math.max(1, rank * columnFactors.rows))),
-  );
+  const most = rowsToSubmit(TOP_N_ROWS, rank, columnFactors.rows);
   let done: Promise<unknown> = Promise.resolve();
-  for (let first = 0; first < rows && !scope.cancelled(); first += groups * TOP_N_ROWS) {
+  for (let first = 0; first < rows && !scope.cancelled(); first += most) {
     await done;
-    const some = Math.min(groups * TOP_N_ROWS, rows - first);
+    const some = Math.min(most, rows - first);
     done = gpu
       .pass('top-n')
       .dispatch(
