@@ -1,7 +1,16 @@
-import { type Data, DataType, DateUnit, type Schema, type Vector } from 'apache-arrow';
+import { type Data, DataType, DateUnit, type Schema } from 'apache-arrow';
 import { shortestFloat32, fromHalf } from '../numbers/half.ts';
 import { unionPlace } from '../stream/take-data.ts';
-import { dateAndTime, elementsAt, isList, isUuid, type TextStyle, valueTexts } from './value-texts.ts';
+import {
+  bytesAt,
+  dateAndTime,
+  elementsAt,
+  entryValues,
+  isBytes,
+  isList,
+  type TextStyle,
+  valueTexts,
+} from './value-texts.ts';
 
 /** Values as people read them: `2024-01-31 12:30:00.25`, with a Z if the column has a time zone. */
 export const readableStyle: TextStyle = {
@@ -43,7 +52,7 @@ function valuesOf(data: Data): (row: number) => unknown {
     return type.unit === DateUnit.DAY ? (row) => Number(values[row]) * 86_400_000 : milliseconds(values, 1);
   if (DataType.isTimestamp(type) || DataType.isTime(type) || DataType.isDuration(type))
     return milliseconds(values, type.unit);
-  if (DataType.isDictionary(type)) return entriesOf(data);
+  if (DataType.isDictionary(type)) return entryValues<unknown>(data, null, plainValues);
   const nested = nestedValues(data);
   if (nested !== undefined) return nested;
   const text = valueTexts(type, readableStyle)(data);
@@ -54,7 +63,11 @@ function valuesOf(data: Data): (row: number) => unknown {
 /** Bytes, and types whose values consist of others; undefined for other types. */
 function nestedValues(data: Data): ((row: number) => unknown) | undefined {
   const { type, children } = data;
-  if (isBytes(type)) return bytesOf(data);
+  if (isBytes(type)) {
+    const bytes = bytesAt(data);
+    // A copy, since batches may share their memory.
+    return (row) => Uint8Array.from(bytes(row));
+  }
   if (isList(type)) {
     const element = plainValues(children[0]);
     return (row) => {
@@ -105,32 +118,4 @@ function numberOrText(text: string): number | string {
   const [whole, fraction = ''] = text.split('.');
   const shortest = [whole, fraction.replace(/0+$/, '')].filter((part) => part !== '').join('.');
   return String(number) === shortest ? number : text;
-}
-
-function isBytes(type: DataType): boolean {
-  if (DataType.isFixedSizeBinary(type)) return !isUuid(type);
-  return DataType.isBinary(type) || DataType.isLargeBinary(type) || DataType.isBinaryView(type);
-}
-
-/** A copy of each value's bytes, since batches may share their memory. */
-function bytesOf(data: Data): (row: number) => Uint8Array {
-  const { type, values, valueOffsets } = data as Data & { values: Uint8Array };
-  if (DataType.isFixedSizeBinary(type))
-    return (row) => values.slice(row * type.byteWidth, (row + 1) * type.byteWidth);
-  if (!DataType.isBinaryView(type))
-    return (row) => values.slice(Number(valueOffsets[row]), Number(valueOffsets[row + 1]));
-  const text = valueTexts(type, readableStyle)(data);
-  return (row) => Uint8Array.from(Buffer.from(text(row).slice(2), 'hex'));
-}
-
-function entriesOf({ values, dictionary }: Data): (row: number) => unknown {
-  const chunks = (dictionary as Vector).data.map((chunk) => ({ rows: chunk.length, of: plainValues(chunk) }));
-  return (row) => {
-    let code = Number((values as Int32Array)[row]);
-    for (const { rows, of } of chunks) {
-      if (code < rows) return of(code);
-      code -= rows;
-    }
-    return null;
-  };
 }

@@ -34,8 +34,9 @@ const MILLISECONDS_OF_DAY = DAY / 1000;
  */
 export function valueTexts(type: DataType, style: TextStyle): (data: Data) => RowText {
   if (DataType.isUtf8(type) || DataType.isLargeUtf8(type)) return utf8Texts;
-  if (DataType.isUtf8View(type) || DataType.isBinaryView(type)) return viewTexts(DataType.isUtf8View(type));
-  if (DataType.isDictionary(type)) return dictionaryTexts(valueTexts(type.dictionary, style));
+  if (DataType.isUtf8View(type)) return bytesTexts(String);
+  if (DataType.isDictionary(type))
+    return (data) => entryValues(data, 'null', (chunk) => nullableTexts(chunk, style));
   if (DataType.isBool(type))
     return ({ values, offset }) =>
       (row) =>
@@ -55,7 +56,13 @@ export function valueTexts(type: DataType, style: TextStyle): (data: Data) => Ro
   if (DataType.isDuration(type)) return ofCounts((count) => durationText(BigInt(count), 3 * type.unit));
   if (isUuid(type))
     return ({ values, length }) => textsAt(uuidTexts(values as unknown as Uint8Array, length));
-  return nestedTexts(type, style);
+  return isBytes(type) ? bytesTexts((bytes) => `0x${bytes.toString('hex')}`) : nestedTexts(type, style);
+}
+
+/** True for bytes that are not text. */
+export function isBytes(type: DataType): boolean {
+  if (DataType.isFixedSizeBinary(type)) return !isUuid(type);
+  return DataType.isBinary(type) || DataType.isLargeBinary(type) || DataType.isBinaryView(type);
 }
 
 /** 16 bytes are taken for a UUID everywhere: as ids, in expressions and as text. */
@@ -63,16 +70,8 @@ export function isUuid(type: DataType): boolean {
   return DataType.isFixedSizeBinary(type) && type.byteWidth === 16;
 }
 
-/** Types whose values consist of others, and bytes. */
+/** Types whose values consist of others, and intervals. */
 function nestedTexts(type: DataType, style: TextStyle): (data: Data) => RowText {
-  if (DataType.isFixedSizeBinary(type))
-    return ({ values }) =>
-      (row) =>
-        hex((values as unknown as Uint8Array).subarray(row * type.byteWidth, (row + 1) * type.byteWidth));
-  if (DataType.isBinary(type) || DataType.isLargeBinary(type))
-    return ({ values, valueOffsets }) =>
-      (row) =>
-        hex((values as Uint8Array).subarray(Number(valueOffsets[row]), Number(valueOffsets[row + 1])));
   if (DataType.isInterval(type)) return intervalTexts(type.unit);
   if (DataType.isMap(type))
     return listTexts((data) => {
@@ -134,35 +133,50 @@ function textsAt({ bytes, offsets }: { readonly bytes: Uint8Array; readonly offs
   return (row) => all.toString('utf8', Number(offsets[row]), Number(offsets[row + 1]));
 }
 
-/** A view is a length, then up to twelve bytes, or four bytes, the number of a buffer and an offset there. */
-function viewTexts(isText: boolean): (data: Data) => RowText {
+/**
+ * The bytes of each value of a column of bytes or text views; they share the column's memory. A view is a
+ * length, then up to twelve bytes, or four bytes, the number of a buffer and an offset there.
+ */
+export function bytesAt(data: Data): (row: number) => Uint8Array {
+  const { type, values, valueOffsets } = data as Data & { values: Uint8Array };
+  if (DataType.isFixedSizeBinary(type))
+    return (row) => values.subarray(row * type.byteWidth, (row + 1) * type.byteWidth);
+  if (DataType.isBinary(type) || DataType.isLargeBinary(type))
+    return (row) => values.subarray(Number(valueOffsets[row]), Number(valueOffsets[row + 1]));
+  const { variadicBuffers } = data as unknown as { variadicBuffers: readonly Uint8Array[] };
+  const words = new DataView(values.buffer, values.byteOffset, values.byteLength);
+  return (row) => {
+    const [at, length] = [VIEW_BYTES * row, words.getInt32(VIEW_BYTES * row, true)];
+    const start = length <= 12 ? at + 4 : words.getInt32(at + 12, true);
+    const bytes = length <= 12 ? values : variadicBuffers[words.getInt32(at + 8, true)];
+    return bytes.subarray(start, start + length);
+  };
+}
+
+function bytesTexts(text: (bytes: Buffer) => string): (data: Data) => RowText {
   return (data) => {
-    const { values, variadicBuffers } = data as unknown as {
-      values: Uint8Array;
-      variadicBuffers: readonly Uint8Array[];
-    };
-    const words = new DataView(values.buffer, values.byteOffset, values.byteLength);
+    const bytesOf = bytesAt(data);
     return (row) => {
-      const [at, length] = [VIEW_BYTES * row, words.getInt32(VIEW_BYTES * row, true)];
-      const start = length <= 12 ? at + 4 : words.getInt32(at + 12, true);
-      const bytes = length <= 12 ? values : variadicBuffers[words.getInt32(at + 8, true)];
-      const own = bytes.subarray(start, start + length);
-      return isText ? Buffer.from(own.buffer, own.byteOffset, own.length).toString() : hex(own);
+      const { buffer, byteOffset, length } = bytesOf(row);
+      return text(Buffer.from(buffer, byteOffset, length));
     };
   };
 }
 
-function dictionaryTexts(entries: (data: Data) => RowText): (data: Data) => RowText {
-  return ({ values, dictionary }) => {
-    const chunks = (dictionary as Vector).data.map((chunk) => ({ chunk, text: entries(chunk) }));
-    return (row) => {
-      let code = Number((values as Int32Array)[row]);
-      for (const { chunk, text } of chunks) {
-        if (code < chunk.length) return chunk.getValid(code) ? text(code) : 'null';
-        code -= chunk.length;
-      }
-      return 'null';
-    };
+/** The values of a dictionary column, from those of each chunk of its entries; `none` for unknown codes. */
+export function entryValues<Value>(
+  { values, dictionary }: Data,
+  none: Value,
+  valuesOf: (chunk: Data) => (row: number) => Value,
+): (row: number) => Value {
+  const chunks = (dictionary as Vector).data.map((chunk) => ({ rows: chunk.length, of: valuesOf(chunk) }));
+  return (row) => {
+    let code = Number((values as Int32Array)[row]);
+    for (const { rows, of } of chunks) {
+      if (code < rows) return of(code);
+      code -= rows;
+    }
+    return none;
   };
 }
 
@@ -243,10 +257,6 @@ function parts(named: readonly (readonly [number, string])[]): string[] {
   return named.flatMap(([count, name]) =>
     count === 0 ? [] : [`${count} ${name}${Math.abs(count) === 1 ? '' : 's'}`],
   );
-}
-
-function hex(bytes: Uint8Array): string {
-  return `0x${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('hex')}`;
 }
 
 /** Keys of a field's metadata for types that Arrow's formats describe by another type. */
