@@ -114,27 +114,17 @@ export class StepList {
   }
 
   /**
-   * Adds a partition to the results of the run. `givenBy`: for a partition that is not a matrix, the task in
-   * the list that makes it.
+   * Adds a partition to the results of the run. `by`: for a partition that is not a matrix, the task in the
+   * list that makes it; for a matrix, memory that a device may use (see Action).
    */
-  handOut(stage: string, ref: PartitionRef, from: Place, givenBy?: number): number {
+  handOut(stage: string, ref: PartitionRef, from: Place, by?: number | Float32Array): number {
+    const given = typeof by === 'number';
     return this.#add(
       stage,
       from,
-      { kind: 'hand-out', ref, given: givenBy !== undefined },
+      { kind: 'hand-out', ref, given, into: given ? undefined : by },
       [{ at: from, ref, writes: false }],
-      givenBy === undefined ? [] : [givenBy],
-    );
-  }
-
-  /** Adds a matrix to the results of the run, in memory that a device may use (see Action). */
-  handOutInto(into: Float32Array, stage: string, ref: PartitionRef, from: Place): number {
-    return this.#add(
-      stage,
-      from,
-      { kind: 'hand-out', ref, given: false, into },
-      [{ at: from, ref, writes: false }],
-      [],
+      given ? [by] : [],
     );
   }
 

@@ -78,16 +78,9 @@ export class TaskRun {
     addSliced(this.steps, this.stage, this.at, task, slices);
   }
 
-  /**
-   * Returns a partition to this thread, a matrix in `into` if given. `by`: the task that makes it, unless it is a
-   * matrix.
-   */
-  handOut(
-    ref: PartitionRef,
-    { by, into }: { readonly by?: number; readonly into?: Float32Array | undefined } = {},
-  ): void {
-    if (into) this.steps.handOutInto(into, this.stage, ref, this.at);
-    else this.steps.handOut(this.stage, ref, this.at, by);
+  /** Returns a partition to this thread. `by`: see StepList. */
+  handOut(ref: PartitionRef, by?: number | Float32Array): void {
+    this.steps.handOut(this.stage, ref, this.at, by);
     this.free(ref);
   }
 
@@ -122,7 +115,7 @@ export async function runTask<K extends KernelName>(
   const run = new TaskRun(ctx, stage, at);
   for (const [ref, partition] of given) run.send(ref, partition);
   const id = run.task(task);
-  for (const ref of handsOut) run.handOut(ref, { by: id });
+  for (const ref of handsOut) run.handOut(ref, id);
   const results = await run.end();
   return { values: results.of(stage)[0] as ValuesOf<K>, handed: results.handed };
 }
@@ -135,7 +128,7 @@ export async function outputsOf<K extends KernelName>(
 ): Promise<readonly Partition[]> {
   for (const task of tasks) {
     const id = run.task(task);
-    for (const ref of Object.values((task as Task).outputs)) run.handOut(ref, { by: id });
+    for (const ref of Object.values((task as Task).outputs)) run.handOut(ref, id);
   }
   return (await run.end(onProgress)).handed;
 }

@@ -162,7 +162,7 @@ export async function solveRows(
     outputs.push(bias);
     run.sliced({ ...solving, inputs: { ...inputs, fixedBias }, outputs: { factors, bias } }, slices);
   }
-  outputs.forEach((ref, at) => run.handOut(ref, { into: at === 0 ? into : undefined }));
+  outputs.forEach((ref, at) => run.handOut(ref, at === 0 ? into : undefined));
   const results = await run.end();
   const [solved, biases] = results.handed;
   return {

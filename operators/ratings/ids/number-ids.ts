@@ -163,7 +163,7 @@ async function countTable(
     outputs: { map, keys: ids },
     params: { least, wide: type === 'int64' },
   });
-  for (const made of [map, ids]) run.handOut(made, { by });
+  for (const made of [map, ids]) run.handOut(made, by);
   for (const chunk of chunks) run.free(chunk[side].keys);
   const [all, { columns }] = (await run.end()).handed;
   const maps = chunks.map((_, c) => ref('maps', c));
