@@ -47,39 +47,19 @@ function turn(beta: f32, p: usize, r: usize, size: usize): void {
     v128.store(p + j, multiplyAdd(factor, v128.load(p + j), v128.load(r + j)));
 }
 
-/**
- * p = r + β p, where β is CG's ρ'/ρ. Also returns sᵀp. It is needed only after the product A p, so its
- * latency is hidden.
- */
+/** target = α a + b. Returns otherᵀ target. */
 @inline
-function turnWithBias(beta: f32, s: usize, p: usize, r: usize, size: usize): f32 {
-  const factor = f32x4.splat(beta);
+function addAndDot(alpha: f32, a: usize, b: usize, target: usize, other: usize, size: usize): f32 {
+  const factor = f32x4.splat(alpha);
   let even = f32x4.splat(0);
   let odd = even;
   for (let j: usize = 0; j < size; j += 2 * VECTOR) {
-    const left = multiplyAdd(factor, v128.load(p + j), v128.load(r + j));
-    const right = multiplyAdd(factor, v128.load(p + j, 16), v128.load(r + j, 16));
-    v128.store(p + j, left);
-    v128.store(p + j, right, 16);
-    even = multiplyAdd(v128.load(s + j), left, even);
-    odd = multiplyAdd(v128.load(s + j, 16), right, odd);
-  }
-  return sumLanes(f32x4.add(even, odd));
-}
-
-/** q -= a s for q = A p and a = sᵀp / c, which eliminates the bias from the product. Returns the new pᵀq. */
-@inline
-function projectOut(a: f32, s: usize, p: usize, q: usize, size: usize): f32 {
-  const factor = f32x4.splat(a);
-  let even = f32x4.splat(0);
-  let odd = even;
-  for (let j: usize = 0; j < size; j += 2 * VECTOR) {
-    const left = multiplySubtract(factor, v128.load(s + j), v128.load(q + j));
-    const right = multiplySubtract(factor, v128.load(s + j, 16), v128.load(q + j, 16));
-    v128.store(q + j, left);
-    v128.store(q + j, right, 16);
-    even = multiplyAdd(v128.load(p + j), left, even);
-    odd = multiplyAdd(v128.load(p + j, 16), right, odd);
+    const left = multiplyAdd(factor, v128.load(a + j), v128.load(b + j));
+    const right = multiplyAdd(factor, v128.load(a + j, 16), v128.load(b + j, 16));
+    v128.store(target + j, left);
+    v128.store(target + j, right, 16);
+    even = multiplyAdd(v128.load(other + j), left, even);
+    odd = multiplyAdd(v128.load(other + j, 16), right, odd);
   }
   return sumLanes(f32x4.add(even, odd));
 }
@@ -167,14 +147,16 @@ export function takeStep(row: RowProblem): f32 {
   const p = row.p;
   const q = row.q;
   const rho = row.rho;
+  // With a bias q -= a s, where a = sᵀp / c: this eliminates it from the product.
   const curvature: f32 = sums
-    ? projectOut(row.biasProduct / row.weight, sums, p, q, size)
+    ? addAndDot(-row.biasProduct / row.weight, sums, q, q, p, size)
     : dot(p, q, size);
   if (curvature <= 0) return -1;
   const next = advance(rho / curvature, p, q, row.x, row.r, size);
   lower(row, rho, curvature);
   if (isConverged(row, next)) return next;
-  if (sums) row.biasProduct = turnWithBias(next / rho, sums, p, row.r, size);
+  // sᵀp is needed only after the product A p, so its latency is hidden.
+  if (sums) row.biasProduct = addAndDot(next / rho, p, row.r, p, sums, size);
   else turn(next / rho, p, row.r, size);
   row.rho = next;
   return next;
