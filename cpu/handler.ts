@@ -66,8 +66,8 @@ export function blockOf(scope: Pick<TaskScope, 'partition'>, name = 'block'): Bl
 }
 
 /** The values of an input or output; undefined if the task has none of this name. */
-export function valuesOf(scope: TaskScope, name: string): Float32Array | undefined {
-  return scope.hasInput(name) ? (scope.partition(name).columns.values as Float32Array) : undefined;
+export function valuesOf<Values = Float32Array>(scope: TaskScope, name: string): Values | undefined {
+  return scope.hasInput(name) ? (scope.partition(name).columns.values as Values) : undefined;
 }
 
 /** True at the first row, and every 8,192 rows, of a task whose run is cancelled. */

@@ -46,6 +46,7 @@ export {
   shortenLists,
 } from './rank-listed';
 export { searchChosen, searchColumns } from './search';
-export { clearList, offerRows, packSigns, rankLists, scanLists, sortList } from './lists';
+export { clearHeap, sortHeap } from './heap';
+export { offerRows, packSigns, rankLists, scanLists } from './lists';
 export { stepRatings, stepRows } from './sgd';
 export { sweepRows } from './sweep';

@@ -305,16 +305,6 @@ export function scanLists(address: usize, end: i32, count: i32): i32 {
   return count;
 }
 
-/** Empties a list of n entries. */
-export function clearList(scores: usize, items: usize, n: i32): void {
-  clearHeap(scores, items, n);
-}
-
-/** Sorts a list of n entries, best first. */
-export function sortList(scores: usize, items: usize, n: i32): void {
-  sortHeap(scores, items, n);
-}
-
 /** Adds the rows of θ, of `count`, that are among the n best of a search by exact score. `numbers`: their items. */
 export function offerRows(address: usize, rows: usize, numbers: usize, count: i32): void {
   const search = changetype<Search>(address);

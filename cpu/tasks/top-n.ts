@@ -1,7 +1,14 @@
 import { UsageError } from '../../engine/errors.ts';
-import { type Partition, sharedArray } from '../../engine/partition.ts';
+import { sharedArray } from '../../engine/partition.ts';
 import { TopNRows } from '../generated/structs.ts';
-import { type MatrixView, type TaskHandler, type TaskScope } from '../handler.ts';
+import {
+  type BlockArrays,
+  blockOf,
+  type MatrixView,
+  type TaskHandler,
+  type TaskScope,
+  valuesOf,
+} from '../handler.ts';
 import { Struct } from '../scratch.ts';
 
 /**
@@ -25,11 +32,10 @@ export const topN: TaskHandler<'top-n'> = (scope) => {
   const scores = sharedArray(Float32Array, (to - from) * n);
   const rowFactors = scope.matrix('rowFactors');
   const columnFactors = scope.matrix('columnFactors');
-  const values = (name: string) => (scope.hasInput(name) ? scope.partition(name).columns.values : undefined);
-  const order = values('order') as Uint32Array | undefined;
-  const bounds = values('bounds') as Float32Array | undefined;
+  const order = valuesOf<Uint32Array>(scope, 'order');
+  const bounds = valuesOf(scope, 'bounds');
   const exclusion = scope.hasInput('exclude')
-    ? new Exclusion(scope.partition('exclude'), columnFactors.rows, order)
+    ? new Exclusion(blockOf(scope, 'exclude'), columnFactors.rows, order)
     : undefined;
   const at = layout(scope, rank, groupRows, n);
   const search: Search = { scope, at, rank, n, rowFactors, columnFactors, order, bounds, exclusion };
@@ -130,9 +136,8 @@ class Exclusion {
   /** Bytes read so far. */
   bytes = 0;
 
-  constructor(block: Partition, columns: number, order: Uint32Array | undefined) {
-    this.#offsets = block.columns.offsets as Int32Array;
-    this.#indices = block.columns.indices as Uint32Array;
+  constructor(block: BlockArrays, columns: number, order: Uint32Array | undefined) {
+    [this.#offsets, this.#indices] = [block.offsets, block.indices];
     this.#columnOf = order && new Uint32Array(columns);
     order?.forEach((number, column) => ((this.#columnOf as Uint32Array)[number] = column));
     this.#starts = new Uint32Array(Math.ceil(columns / TILE_COLUMNS) + 2);

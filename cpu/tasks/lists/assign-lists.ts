@@ -1,4 +1,4 @@
-import { type MatrixView, SCRATCH_BYTES, STRIDE_STEP, type TaskHandler } from '../../handler.ts';
+import { type MatrixView, SCRATCH_BYTES, STRIDE_STEP, type TaskHandler, valuesOf } from '../../handler.ts';
 import { topN } from '../top-n.ts';
 import { vectorReader } from './list-vectors.ts';
 
@@ -13,7 +13,7 @@ export const assignLists: TaskHandler<'assign-lists'> = (scope) => {
   const { from, to, rank } = scope.params;
   const vectors = scope.partition('vectors').columns.values as Float32Array;
   const weights = scope.partition('weights').columns.values as Float32Array;
-  const chosen = scope.hasInput('rows') ? (scope.partition('rows').columns.values as Uint32Array) : undefined;
+  const chosen = valuesOf<Uint32Array>(scope, 'rows');
   const lists = scope.partition('lists').columns.values as Uint32Array;
   const centers = scope.matrix('centers');
   const stride = STRIDE_STEP * Math.ceil((rank + 1) / STRIDE_STEP);

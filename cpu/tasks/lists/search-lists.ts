@@ -3,11 +3,13 @@ import { sharedArray } from '../../../engine/partition.ts';
 import type { ListSearch } from '../../../operators/tasks/tasks.ts';
 import { Scan, Search } from '../../generated/structs.ts';
 import {
+  blockOf,
   type MatrixView,
   STRIDE_STEP,
   type TaskScope,
   SCRATCH_BYTES,
   type TaskHandler,
+  valuesOf,
 } from '../../handler.ts';
 import { ScratchAddresses, Struct } from '../../scratch.ts';
 import { roundings, roundQuery } from '../search/search.ts';
@@ -42,13 +44,11 @@ export const topNInLists: TaskHandler<'top-n-in-lists'> = (scope) => {
   const { from, to, rank, n } = scope.params;
   const searcher = searcherOf(scope);
   const queries = scope.partition('queries').columns.values as Float32Array;
-  const exclude = scope.hasInput('exclude') ? scope.partition('exclude').columns : undefined;
-  const offsets = exclude?.offsets as Int32Array | undefined;
-  const indices = exclude?.indices as Uint32Array | undefined;
+  const exclude = scope.hasInput('exclude') ? blockOf(scope, 'exclude') : undefined;
   const items = sharedArray(Uint32Array, (to - from) * n);
   const scores = sharedArray(Float32Array, (to - from) * n);
   for (let row = from; row < to && !scope.cancelled(); row++) {
-    const left = offsets && indices ? indices.subarray(offsets[row], offsets[row + 1]) : [];
+    const left = exclude?.indices.subarray(exclude.offsets[row], exclude.offsets[row + 1]) ?? [];
     const found = searcher.search(queries.subarray(row * rank, (row + 1) * rank), left);
     items.set(found.items, (row - from) * n);
     scores.set(found.scores, (row - from) * n);
@@ -70,7 +70,7 @@ function searcherOf(scope: TaskScope<ListSearch>): ListSearcher {
     signs: scope.matrix('signs'),
     starts: values('starts') as Uint32Array,
     vectors: values('vectors') as Float32Array,
-    mask: scope.hasInput('mask') ? (values('mask') as Uint8Array) : undefined,
+    mask: valuesOf<Uint8Array>(scope, 'mask'),
   });
 }
 
@@ -172,10 +172,10 @@ class ListSearcher {
     const { n } = params;
     const at = this.#at;
     this.#queryIn(query);
-    kernels.clearList(at.scores, at.items, n);
+    kernels.clearHeap(at.scores, at.items, n);
     if (allowed === undefined) this.#searchLists(left);
     else this.#searchChosen(allowed, left);
-    kernels.sortList(at.scores, at.items, n);
+    kernels.sortHeap(at.scores, at.items, n);
     const items = new Uint32Array(memory.buffer, at.items, n);
     const scores = new Float32Array(memory.buffer, at.scores, n);
     // Empty entries are last.
@@ -219,7 +219,7 @@ class ListSearcher {
         advice: 'Search without the index',
       });
     new Uint32Array(memory.buffer, at.left, left.length).set(left);
-    kernels.clearList(at.lows, at.lowColumns, n);
+    kernels.clearHeap(at.lows, at.lowColumns, n);
     const { length } = this.#query.write();
     const lows = new Float32Array(memory.buffer, at.lows, n);
     const needed = parts.mask === undefined ? 0 : (probes * parts.guide.stride) / lists;

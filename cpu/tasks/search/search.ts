@@ -1,7 +1,7 @@
 import { UsageError } from '../../../engine/errors.ts';
 import { fallingOrder } from '../../../engine/numbers/falling-order.ts';
 import { Search } from '../../generated/structs.ts';
-import { type ScopeOf, type TaskHandler, type TaskScope, SCRATCH_BYTES } from '../../handler.ts';
+import { type ScopeOf, type TaskHandler, type TaskScope, SCRATCH_BYTES, valuesOf } from '../../handler.ts';
 import { ScratchAddresses, Struct } from '../../scratch.ts';
 
 /** Largest number in the rounded query x̂. With |d̂| <= 127, sums over the features then fit 32 bits. */
@@ -37,7 +37,7 @@ export function searchOne(scope: TaskScope<Searched>): { readonly rows: number; 
   const { buffer } = scope.memory;
   const [exact, coarse, guide] = ['exact', 'coarse', 'guide'].map((name) => scope.matrix(name));
   const width = 4 * coarse.stride;
-  const mask = scope.hasInput('mask') ? (scope.partition('mask').columns.values as Uint8Array) : undefined;
+  const mask = valuesOf<Uint8Array>(scope, 'mask');
   const lists = { left: left.length, allowed: allowed?.length ?? 0, mask: mask?.length ?? 0 };
   const at = layout(scope, { rank: exact.columns, width, n, ...lists });
   new Float32Array(buffer, at.query, exact.columns).set(query);
