@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
-import { CancelledError } from '../../engine/errors.ts';
-import { missingFile, workerFile } from '../../engine/threads/worker-file.ts';
+import { CancelledError, missingFile } from '../../engine/errors.ts';
+import { workerFile } from '../../engine/threads/worker-file.ts';
 import type { FromStdin, StdinData, ToStdin } from './stdin-thread.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
-import { deserializeError, type SerializedError } from '../../engine/errors.ts';
+import { deserializeError, missingFile, type SerializedError } from '../../engine/errors.ts';
 import { receivedView, type SentView } from '../../engine/threads/wide-views.ts';
-import { missingFile, workerFile } from '../../engine/threads/worker-file.ts';
+import { workerFile } from '../../engine/threads/worker-file.ts';
 import { type IdColumn, idVector } from './id-column.ts';
 import type { StoredModel } from './model-store.ts';
 

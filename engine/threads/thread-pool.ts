@@ -1,8 +1,14 @@
 import { Piscina } from 'piscina';
-import { deserializeError, type SerializedError, sessionClosed, throwIfAborted } from '../errors.ts';
+import {
+  deserializeError,
+  missingFile,
+  type SerializedError,
+  sessionClosed,
+  throwIfAborted,
+} from '../errors.ts';
 import type { TaskOutcome } from '../task.ts';
 import { CANCEL_MILLISECONDS } from '../waits.ts';
-import { missingFile, workerFile } from './worker-file.ts';
+import { workerFile } from './worker-file.ts';
 
 /** An outcome with its duration; `start` is by sharedClock(). */
 export interface ThreadOutcome {
