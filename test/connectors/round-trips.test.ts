@@ -1,17 +1,5 @@
 /** Written tables are read the same, for each format, compression and type of ids. */
-import {
-  type DataType,
-  Field,
-  Float64,
-  Int32,
-  Int64,
-  makeData,
-  RecordBatch,
-  Schema,
-  Struct,
-  Utf8,
-  vectorFromArray,
-} from 'apache-arrow';
+import { type DataType, Float64, Int32, Int64, Utf8 } from 'apache-arrow';
 import fc from 'fast-check';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -21,7 +9,7 @@ import { openSource } from '../../connectors/open-source.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { batchStream } from '../../engine/stream/stream.ts';
 import { context, temporaryFolder } from './parquet/parquet-testing.ts';
-import { readTable } from './text/text-testing.ts';
+import { readTable, table } from './text/text-testing.ts';
 
 const folder = temporaryFolder();
 const packed = ['', '.gz', '.lz4', ...(hasZstd() ? ['.zst'] : [])];
@@ -39,22 +27,11 @@ const ids: readonly (readonly [type: DataType, values: fc.Arbitrary<unknown>])[]
   [
     new Utf8(),
     fc.string({
-      unit: fc.constantFrom('a', '7', 'é', '😀', ',', '"', ';', ' ', '\n', '\\', '{'),
+      unit: fc.constantFrom('a', '7', 'é', '😀', ',', '"', ';', ' ', '\n', '\r', '\0', '\\', '{'),
       maxLength: 8,
     }),
   ],
 ];
-
-function table(
-  columns: readonly (readonly [name: string, type: DataType, values: readonly unknown[]])[],
-): RecordBatch {
-  const schema = new Schema(columns.map(([name, type]) => new Field(name, type, true)));
-  const children = columns.map(([, type, values]) => vectorFromArray(values, type).data[0]);
-  return new RecordBatch(
-    schema,
-    makeData({ type: new Struct(schema.fields), length: columns[0][2].length, nullCount: 0, children }),
-  );
-}
 
 test.each(files)('$name', async ({ name, codec }) => {
   const isText = /csv|tsv|ndjson/.test(name);

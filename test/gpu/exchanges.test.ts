@@ -10,9 +10,7 @@ import { HostMemory } from '../../engine/run/host-memory.ts';
 import type { GpuDevice } from '../../gpu/device.ts';
 import { MemoryFiles } from '../../gpu/exchange/memory-files.ts';
 import { openGpuDevice } from '../../gpu/open-gpu-device.ts';
-import { ALS, type AlsOptions, Session } from '../../index.ts';
 import { noGpu } from '../support/gpu/open-gpu.ts';
-import { randomRatings, ratingBatches } from '../support/ratings.ts';
 
 const ROWS = 5;
 const COLUMNS = 20;
@@ -258,41 +256,5 @@ describe.skipIf(noGpu !== undefined).each([
     expect([...((await to.fetch(ref('b'))).columns.values as Float32Array)]).toEqual([...sum]);
     for (const name of ['a', 'b']) to.release(ref(name));
     from.release(ref('a'));
-  });
-});
-
-describe('several devices', () => {
-  const rows = randomRatings(61, 120, 80, 2500);
-  async function fit(device: 'cpu' | 'gpu', fakeDevices: number, options: AlsOptions) {
-    const session = await Session.create({ device, workers: 2, fakeDevices });
-    try {
-      const { training } = await new ALS({ rank: 8, maxIter: 2, seed: 3, ...options }).fit(
-        session.from(ratingBatches(rows)),
-        options.implicitPrefs
-          ? {}
-          : { validation: session.from(ratingBatches(randomRatings(62, 120, 80, 300))) },
-      );
-      const { loss, trainRmse = 0, testRmse = 0 } = training!.iterations.at(-1)!;
-      return [Math.log(loss), trainRmse, testRmse];
-    } finally {
-      await session.close();
-    }
-  }
-  const byParts = { partitionUsers: '1,4', partitionItems: '1,4' };
-
-  it.each<[string, AlsOptions]>([
-    ['explicit', {}],
-    ['explicit, by parts', byParts],
-    ['implicit, by parts', { ...byParts, implicitPrefs: true }],
-    ['explicit, by a grid', { partitionUsers: '4,4', partitionItems: '4,4' }],
-  ])('give the model of one, %s', async (_, options) => {
-    const one = await fit('cpu', 1, options.implicitPrefs ? { implicitPrefs: true } : {});
-    for (const devices of [2, 4])
-      (await fit('cpu', devices, options)).forEach((value, at) => expect(value).toBeCloseTo(one[at], 4));
-  });
-
-  it.skipIf(noGpu)('give the model of one, GPUs too', async () => {
-    const one = await fit('cpu', 1, {});
-    (await fit('gpu', 2, byParts)).forEach((value, at) => expect(value).toBeCloseTo(one[at], 4));
   });
 });

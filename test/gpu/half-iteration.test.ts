@@ -30,25 +30,24 @@ describe.skipIf(noGpu)('half-iterations on a GPU', () => {
     const ahead: string[] = [];
     for (const shape of [
       { rank: 12, solver: 'cg', biases: true },
-      { rank: 12, solver: 'cholesky', biases: false },
       { rank: 520, solver: 'cg', biases: true },
     ] as const) {
       const solver = shape.solver === 'cg' ? ({ steps: 6 } as const) : shape.solver;
-      for (const variant of everyNth(updateVariants(gpu.info, shape), 4)) {
+      for (const variant of everyNth(updateVariants(gpu.info, shape), 6)) {
         await compileEvery(gpu, { variant, rank: shape.rank, biases: shape.biases, solver });
         ahead.push(...compiledBy(gpu));
         await checkHalfIteration(gpu, variant, shape, 1000);
         expect(compiledBy(gpu), variant.name).toEqual([]);
       }
     }
-    expect(ahead.length).toBeGreaterThan(10);
+    expect(ahead.length).toBeGreaterThan(5);
   });
 
   for (const [number, shape] of shapes.entries()) {
     it(`agree with their twin by variants: ${JSON.stringify(shape)}`, async () => {
       const checks = halfIterationChecks(gpu.info, 1000, [shape]);
       expect(checks.length).toBeGreaterThan(3);
-      for (const { variant, run } of everyNth(checks, 3, number)) {
+      for (const { variant, run } of everyNth(checks, 6, number)) {
         const { error, limit } = await run(gpu);
         expect(error, variant).toBeLessThanOrEqual(limit);
       }

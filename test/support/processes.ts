@@ -8,7 +8,7 @@ import { join, resolve } from 'node:path';
 const root = resolve(import.meta.dirname, '../..');
 
 /** Folders whose files share processes. */
-const folders = ['api', 'cli', 'connectors', 'cpu', 'engine', 'operators', 'synthetic'];
+const folders = ['api', 'cli', 'connectors', 'cpu', 'engine', 'gpu', 'operators', 'synthetic'];
 
 /** Files of these folders that need an own process. */
 const exceptions = [
@@ -21,6 +21,9 @@ const exceptions = [
   'test/connectors/fuzz.test.ts',
   'test/connectors/output/process-spaces.test.ts',
   'test/connectors/parquet/parquet-footer.test.ts',
+  'test/gpu/cards.test.ts',
+  'test/gpu/device.test.ts',
+  'test/gpu/polls.test.ts',
   'test/operators/measured-memory.test.ts',
   // Helpers that register hooks, or have a folder or a session: a shared process would load them for its first
   // file only.
@@ -37,10 +40,11 @@ const exceptions = [
   'test/connectors/model/refused-models.test.ts',
   'test/connectors/model/spark-models.test.ts',
   'test/connectors/ndjson/bad-ndjson.test.ts',
-  'test/connectors/ndjson/ndjson-sink.test.ts',
   'test/connectors/ndjson/ndjson.test.ts',
   'test/connectors/parquet/parquet-outputs.test.ts',
   'test/connectors/parquet/parquet-sink.test.ts',
+  'test/gpu/als-grids.test.ts',
+  'test/gpu/out-of-core.test.ts',
 ];
 
 export const sharedProcess = {

@@ -9,14 +9,11 @@ import {
   List,
   Time,
 } from 'apache-arrow';
-import { appendFileSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { ArrowSink } from '../../../connectors/arrow/arrow-sink.ts';
 import { ArrowSource } from '../../../connectors/arrow/arrow-source.ts';
-import { DataError, UsageError } from '../../../engine/errors.ts';
-import { batchStream } from '../../../engine/stream/stream.ts';
-import { context } from '../parquet/parquet-testing.ts';
+import { DataError } from '../../../engine/errors.ts';
 import { readTable } from '../text/text-testing.ts';
 import { encode, folder, ratings, table, write } from './arrow-testing.ts';
 
@@ -119,20 +116,5 @@ describe('bad input', () => {
     await expect(readTable(new ArrowSource(path))).rejects.toThrow(
       /has no column "rating", which .*a\.arrow has \(.*b\.arrow/,
     );
-  });
-
-  test('output that is there, and nothing left of what failed', async () => {
-    const file = join(folder, 'there.arrow');
-    writeFileSync(file, 'mine');
-    await expect(write(file, [ratings(1)], { overwrite: false })).rejects.toThrow(UsageError);
-    const failing = async function* () {
-      yield ratings(10);
-      throw new Error('pulled the plug');
-    };
-    await expect(
-      new ArrowSink(file, { overwrite: true }).consume(batchStream(ratings(1).schema, failing()), context()),
-    ).rejects.toThrow(/plug/);
-    expect(readFileSync(file, 'utf8')).toBe('mine');
-    expect(readdirSync(folder).filter((name) => name.startsWith('.'))).toEqual([]);
   });
 });

@@ -1,10 +1,9 @@
 import { DataType } from 'apache-arrow';
-import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { ArrowSource } from '../../../connectors/arrow/arrow-source.ts';
 import { hasZstd } from '../../../connectors/compression/compressions.ts';
-import { DataError } from '../../../engine/errors.ts';
 import { context, temporaryFolder } from '../parquet/parquet-testing.ts';
 import { readTable } from '../text/text-testing.ts';
 
@@ -45,29 +44,6 @@ describe('files of Polars and pyarrow', () => {
     expect(files.filter((name) => name.startsWith('polars')).length).toBeGreaterThan(2);
     expect(files.filter((name) => name.startsWith('feather')).length).toBeGreaterThan(1);
   });
-});
-
-test('a file that lost its end, or whose footer points elsewhere, is refused by name', async () => {
-  const bytes = readFileSync(join(golden, 'polars-lz4.arrow'));
-  const file = join(folder, 'cut.arrow');
-  for (let length = 6; length < bytes.length; length += 61) {
-    writeFileSync(file, bytes.subarray(0, length));
-    await expect(readTable(new ArrowSource(file))).rejects.toThrow(
-      /the Arrow file is cut off: its end is missing \(.*cut\.arrow\)/,
-    );
-  }
-  const footer = bytes.length - 10 - bytes.readInt32LE(bytes.length - 10);
-  for (let at = footer; at < bytes.length - 10; at += 3) {
-    const damaged = Buffer.from(bytes);
-    damaged[at] ^= 255;
-    writeFileSync(file, damaged);
-    // A name or a flag may be what was changed.
-    const error = await readTable(new ArrowSource(file)).then(
-      () => undefined,
-      (thrown: unknown) => thrown,
-    );
-    if (error !== undefined) expect(error).toBeInstanceOf(DataError);
-  }
 });
 
 test('several batches and dictionaries are read one by one', async () => {

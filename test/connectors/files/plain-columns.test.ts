@@ -144,8 +144,8 @@ test('numbers behind a dictionary keep all their bits', () => {
 
 describe('text that stands once for many rows comes in parts', () => {
   const long = 'x'.repeat(1 << 16);
-  const rows = 4000;
-  const codes = Int32Array.from({ length: rows }, (_, row) => (row % 1000 === 0 ? 1 : 0));
+  const rows = 1500;
+  const codes = Int32Array.from({ length: rows }, (_, row) => (row % 500 === 0 ? 1 : 0));
   const users = dictionaryOf(new Utf8(), vectorFromArray([long, 'y'], new Utf8()).data[0], codes);
   const items = new Vector([
     makeData({
@@ -252,22 +252,6 @@ describe('the command line', () => {
     const [read] = await collect(await new ParquetSource(parquet).execute(context()));
     expect((read.data.children[3].values as unknown as BigInt64Array).slice(0, 60)).toEqual(
       BigInt64Array.from(stamps),
-    );
-  });
-
-  test('an id of more than 16 MiB is exit 4, with its place', async () => {
-    const long = join(folder, 'long.parquet');
-    const ids = vectorFromArray(['a', 'b', 'x'.repeat((1 << 24) + 1), 'x'.repeat((1 << 24) + 1)], new Utf8());
-    const rows = batchOf({
-      user: ids,
-      item: vectorFromArray([1, 2, 3, 4], new Int32()),
-      rating: vectorFromArray([1, 2, 3, 4], new Float32()),
-    });
-    await new ParquetSink(long, { codec: 'zstd' }).consume(streamOf(rows.schema, [rows]), context());
-    const { code, stderr } = await factorflow('train', long, '--model-dir', join(folder, 'none'), ...quick);
-    expect(code).toBe(4);
-    expect(stderr).toMatch(
-      /an id has 16,777,217 bytes of text, and at most 16,777,216 fit .*long\.parquet, row group 0, row 3, column "user"/,
     );
   });
 });

@@ -52,58 +52,16 @@ describe('what is fetched', () => {
   });
 
   test('grouping is by nearness, and never fetches a tenth more', () => {
-    const bounds = (ranges: [number, number][]) =>
-      groupRanges(ranges.map(([from, to]) => ({ from, to }))).map((group) =>
-        group.map(({ from, to }) => [from, to]),
-      );
-    expect(
-      bounds([
-        [0, 1000],
-        [1000, 2000],
-      ]),
-    ).toEqual([
-      [
-        [0, 1000],
-        [1000, 2000],
-      ],
-    ]);
-    expect(
-      bounds([
-        [1100, 2000],
-        [0, 1000],
-      ]),
-    ).toEqual([
-      [
-        [0, 1000],
-        [1100, 2000],
-      ],
-    ]);
-    expect(
-      bounds([
-        [0, 1000],
-        [1300, 2000],
-      ]),
-    ).toEqual([[[0, 1000]], [[1300, 2000]]]);
-    expect(
-      bounds([
-        [0, 1e7],
-        [1e7 + 1e5, 2e7],
-      ]),
-    ).toHaveLength(2);
-    expect(
-      bounds([
-        [0, 1000],
-        [500, 700],
-        [900, 1100],
-      ]),
-    ).toEqual([
-      [
-        [0, 1000],
-        [500, 700],
-        [900, 1100],
-      ],
-    ]);
-    expect(bounds([])).toEqual([]);
+    const bounds = (...ranges: (readonly [number, number])[]) =>
+      groupRanges(ranges.map(([from, to]) => ({ from, to })))
+        .map((group) => group.map(({ from, to }) => `${from}-${to}`).join(' '))
+        .join(', ');
+    expect(bounds([0, 1000], [1000, 2000])).toBe('0-1000 1000-2000');
+    expect(bounds([1100, 2000], [0, 1000])).toBe('0-1000 1100-2000');
+    expect(bounds([0, 1000], [1300, 2000])).toBe('0-1000, 1300-2000');
+    expect(bounds([0, 1e7], [1e7 + 1e5, 2e7])).toBe('0-10000000, 10100000-20000000');
+    expect(bounds([0, 1000], [500, 700], [900, 1100])).toBe('0-1000 500-700 900-1100');
+    expect(bounds()).toBe('');
   });
 });
 

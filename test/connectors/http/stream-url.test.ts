@@ -11,7 +11,7 @@ import { loadModel } from '../../../connectors/model/model-store.ts';
 import { openSource, type OpenSourceOptions } from '../../../connectors/open-source.ts';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { DataError, UsageError } from '../../../engine/errors.ts';
-import { factorflow, fails, temporaryFolder } from '../../cli/run-cli.ts';
+import { factorflow, fails, json, quick, temporaryFolder } from '../../cli/run-cli.ts';
 import { goldenFolder } from '../parquet/parquet-testing.ts';
 import { readTable } from '../text/text-testing.ts';
 
@@ -166,32 +166,11 @@ describe('a file on a web server', () => {
 
   test('trains and is inspected, alone and with a file of the disk', async () => {
     const url = `${base}/ratings.csv.gz`;
-    const { code, stdout, stderr } = await factorflow(
-      'train',
-      url,
-      '--rank',
-      '2',
-      '--max-iter',
-      '1',
-      '--device',
-      'cpu',
-      '--workers',
-      '1',
-      '--model-dir',
-      join(folder, 'model'),
-      '--json',
-      '--quiet',
-    );
-    expect([code, stderr.replace(/factorflow: warning: .*\n/g, '')]).toEqual([0, '']);
-    expect(JSON.parse(stdout)).toMatchObject({ users: 2, items: 2, ratings: 3 });
-    const inspected = await factorflow('inspect', `${base}/ratings.csv`, '--json', '--quiet');
-    expect(JSON.parse(inspected.stdout)).toMatchObject({
-      rows: 3,
-      files: 1,
-      bytes: csv.length,
-      users: 2,
-      items: 2,
-    });
+    const model = join(folder, 'model');
+    const trained = await json('train', url, '--model-dir', model, ...quick);
+    expect(trained).toMatchObject({ users: 2, items: 2, ratings: 3 });
+    const inspected = await json('inspect', `${base}/ratings.csv`);
+    expect(inspected).toMatchObject({ rows: 3, files: 1, bytes: csv.length, users: 2, items: 2 });
   });
 });
 

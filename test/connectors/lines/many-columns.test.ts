@@ -12,13 +12,13 @@ import { readTable, readText } from '../text/text-testing.ts';
 const lines = (count: number) => Array.from({ length: count }, (_, i) => `{"user":1,"k${i}":1}\n`).join('');
 
 it('a new field in each line is an error with the line, and chosen fields are read', async () => {
-  const content = lines(90_000);
+  const content = lines(6000);
   await fails(
     content,
     /line 4096: with this line there are more than 4096 different fields, .*"k4095.*Name the fields to read/,
   );
   const { rows } = await read(content, { columns: ['user', 'k7'] });
-  expect([rows.length, rows[7], rows[8]]).toEqual([90_000, [1, 1], [1, null]]);
+  expect([rows.length, rows[7], rows[8]]).toEqual([6000, [1, 1], [1, null]]);
 });
 
 it('as many fields as are allowed are columns, whichever lines have them', async () => {

@@ -11,6 +11,7 @@ import type { RowLayout } from '../../../connectors/lines/row-layout.ts';
 import { scanRecords } from '../../../connectors/text/record-scanner.ts';
 import { readersOf } from '../../../connectors/text/text-layout.ts';
 import { TextSource } from '../../../connectors/text/text-source.ts';
+import { sampleSize } from '../../support/deep.ts';
 import { readWhole } from '../../support/read-splits.ts';
 import { temporaryFolder } from '../parquet/parquet-testing.ts';
 
@@ -128,38 +129,35 @@ test('plain rows have the values of the scanner of all rows, up to the first tha
     );
     if (plain.rows > 0) expect(columns.map(bits)).toEqual(expected.map(bits));
   });
-  fc.assert(property, { numRuns: 3000, seed: 4 });
-  expect(read).toBeGreaterThan(3000);
+  fc.assert(property, { numRuns: sampleSize(3000), seed: 4 });
+  expect(read).toBeGreaterThan(1000);
 });
 
-test.each([1, 2, 3])(
-  'a file with rows of all kinds reads as without the fast way: every %d thousandth row is not plain',
-  async (thousand) => {
-    const odd = [
-      '"7",1,4.5,"x"',
-      ' 7,1,4.5,x',
-      '7,,4.5,x',
-      '7,1,NA,x',
-      '',
-      '7,12345678901234567,4.5,x',
-      '7,1,4.5,"a\nb"',
-    ];
-    const lines = Array.from({ length: 12_000 }, (_, i) =>
-      i % (1000 * thousand) === 999
-        ? odd[Math.floor(i / 1000) % odd.length]
-        : `${i % 700},${i * 7919},${(i % 10) / 2},t${i % 13}`,
-    );
-    const file = join(folder, `odd-${thousand}.csv`);
-    writeFileSync(file, `user,item,rating,title\n${lines.join('\n')}\n`);
-    const usual = ['NA', 'N/A', '#N/A', 'NULL', 'Null', 'null', 'None', '\\N'];
-    const types = { item: 'int64', title: 'utf8' } as const;
-    // Given texts for nulls turn the fast way off.
-    const [fast, all] = [new TextSource(file, { types }), new TextSource(file, { types, nullValues: usual })];
-    const read = await readWhole(fast);
-    expect('rows' in read && read.rows.length).toBe(12_000 - lines.filter((line) => line === '').length);
-    expect(read).toEqual(await readWhole(all));
-  },
-);
+test('a file with rows of all kinds reads as without the fast way', async () => {
+  const odd = [
+    '"7",1,4.5,"x"',
+    ' 7,1,4.5,x',
+    '7,,4.5,x',
+    '7,1,NA,x',
+    '',
+    '7,12345678901234567,4.5,x',
+    '7,1,4.5,"a\nb"',
+  ];
+  const lines = Array.from({ length: 12_000 }, (_, i) =>
+    i % 1000 === 999
+      ? odd[Math.floor(i / 1000) % odd.length]
+      : `${i % 700},${i * 7919},${(i % 10) / 2},t${i % 13}`,
+  );
+  const file = join(folder, 'odd.csv');
+  writeFileSync(file, `user,item,rating,title\n${lines.join('\n')}\n`);
+  const usual = ['NA', 'N/A', '#N/A', 'NULL', 'Null', 'null', 'None', '\\N'];
+  const types = { item: 'int64', title: 'utf8' } as const;
+  // Given texts for nulls turn the fast way off.
+  const [fast, all] = [new TextSource(file, { types }), new TextSource(file, { types, nullValues: usual })];
+  const read = await readWhole(fast);
+  expect('rows' in read && read.rows.length).toBe(12_000 - lines.filter((line) => line === '').length);
+  expect(read).toEqual(await readWhole(all));
+});
 
 test('rows that a consumer borrows lie in the same memory', () => {
   const layout = layoutOf(['int32', 'float64'], [false, false], false);
@@ -178,16 +176,16 @@ test('rows that a consumer borrows lie in the same memory', () => {
 
 test('files of several megabytes that are read at the same time have their own rows, also where a megabyte ends inside one', async () => {
   const fields = (file: number, i: number) =>
-    [i + file, (i * 7919) % 1_000_003, `${'x'.repeat((i % 7) + 1)}${file}`] as const;
+    [i + file, (i * 7919) % 1_000_003, `${'x'.repeat((i % 7) + 200)}${file}`] as const;
   const read = async (file: number) => {
     const path = join(folder, `large-${file}.csv`);
     writeFileSync(
       path,
-      `user,item,title\n${Array.from({ length: 90_000 }, (_, i) => fields(file, i).join(',')).join('\n')}\n`,
+      `user,item,title\n${Array.from({ length: 9000 }, (_, i) => fields(file, i).join(',')).join('\n')}\n`,
     );
     const found = await readWhole(new TextSource(path));
     const rows = 'rows' in found ? found.rows.map(([values]) => values) : [found.error];
-    expect(rows).toEqual(Array.from({ length: 90_000 }, (_, i) => JSON.stringify(fields(file, i))));
+    expect(rows).toEqual(Array.from({ length: 9000 }, (_, i) => JSON.stringify(fields(file, i))));
   };
   await Promise.all([read(1), read(2)]);
 });

@@ -3,10 +3,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
-import * as fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { type ExportedSide, exportFactors, npyBytes } from '../../../connectors/model/export-factors.ts';
-import { toHalf } from '../../../engine/numbers/half.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-export-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -60,37 +58,6 @@ function tensorsOf(path: string) {
   expect(end + ends[ends.length - 1]).toBe(file.length);
   return { metadata, tensors: Object.fromEntries(tensors) };
 }
-
-describe('float16', () => {
-  const valueOf = (bits: number) => {
-    const [sign, exponent, fraction] = [bits >> 15 ? -1 : 1, (bits >> 10) & 31, bits & 1023];
-    if (exponent === 31) return fraction === 0 ? sign * Infinity : NaN;
-    return sign * (exponent === 0 ? fraction * 2 ** -24 : (1024 + fraction) * 2 ** (exponent - 25));
-  };
-
-  it('keeps every number that it has', () => {
-    const all = Float32Array.from({ length: 65_536 }, (_, bits) => valueOf(bits));
-    const halves = toHalf(all);
-    for (let bits = 0; bits < 65_536; bits++)
-      expect(
-        Number.isNaN(all[bits]) ? Number.isNaN(valueOf(halves[bits])) : halves[bits] === bits,
-        String(bits),
-      ).toBe(true);
-  });
-
-  it('is the nearest to any other', () => {
-    fc.assert(
-      fc.property(fc.float({ noNaN: true, min: -65_519, max: 65_519 }), (value) => {
-        const [bits] = toHalf(Float32Array.of(value));
-        const error = Math.abs(valueOf(bits) - value);
-        for (const other of [bits - 1, bits + 1])
-          if (Number.isFinite(valueOf(other & 0xffff)))
-            expect(error).toBeLessThanOrEqual(Math.abs(valueOf(other & 0xffff) - value));
-      }),
-      { numRuns: 2000, seed: 1 },
-    );
-  });
-});
 
 describe('exported factors', () => {
   it('are arrays of NumPy', async () => {

@@ -132,16 +132,12 @@ describe('a model of several parts', () => {
       'metadata/part-00000',
       ...[0, 1, 2].map((part) => `userFactors/part-0000${part}.parquet`),
     ]);
-    for (const workers of [1, 2, 5]) {
-      await using session = await Session.create({ device: 'cpu', workers });
-      await saveModel(path(`by-${workers}`), model, { executor: session.context().executor });
-      expect(
-        contents(`by-${workers}`).map(
-          ([name, bytes], i) => name === alone[i][0] && bytes.equals(alone[i][1]),
-        ),
-      ).toEqual(alone.map(() => true));
-    }
-    const loaded = await loadModel(path('by-5'));
+    await using session = await Session.create({ device: 'cpu', workers: 2 });
+    await saveModel(path('by-2'), model, { executor: session.context().executor });
+    expect(
+      contents('by-2').map(([name, bytes], i) => name === alone[i][0] && bytes.equals(alone[i][1])),
+    ).toEqual(alone.map(() => true));
+    const loaded = await loadModel(path('by-2'));
     expect(
       Buffer.compare(Buffer.from(loaded.userFactors.buffer), Buffer.from(model.userFactors.buffer)),
     ).toBe(0);

@@ -41,24 +41,6 @@ describe('a round trip', () => {
     expect(loaded).toMatchObject({ rank, columns, coldStartStrategy });
     expect(loaded.factorflow).toEqual(factorflow);
   });
-
-  test('with more rows than a batch', async () => {
-    const rows = 700;
-    const width = 4096;
-    const big = model(makeVector(Int32Array.from({ length: rows }, (_, i) => i * 2)), items, {
-      rank: width,
-      userFactors: factors(rows, width),
-      itemFactors: factors(3, width),
-    });
-    await saveModel(path('batches'), big);
-    const loaded = await loadModel(path('batches'));
-    expect(
-      Buffer.compare(
-        Buffer.from(new Uint8Array(loaded.userFactors.buffer)),
-        Buffer.from(big.userFactors.buffer),
-      ),
-    ).toBe(0);
-  });
 });
 
 test('the layout is that of an ALSModel, and DuckDB reads it', async () => {
@@ -164,7 +146,7 @@ test('a model that others replace meanwhile is one of theirs, whole; none of the
   await saveModel(place, model(users, items));
   const state = { writing: true };
   const write = async (value: number) => {
-    for (let i = 0; i < 20; i++)
+    for (let i = 0; i < 8; i++)
       await saveModel(
         place,
         model(users, items, { userFactors: factors(5).fill(value), itemFactors: factors(3).fill(value) }),

@@ -1,13 +1,14 @@
-import { RecordBatch } from 'apache-arrow';
+import { Bool, Float32, Float64, Int64, RecordBatch, Utf8 } from 'apache-arrow';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { gzipSync } from 'node:zlib';
+import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
+import { hasZstd } from '../../../connectors/compression/compressions.ts';
 import { NdjsonSource } from '../../../connectors/ndjson/ndjson-source.ts';
 import { Session } from '../../../index.ts';
 import { context, duckdb } from '../parquet/parquet-testing.ts';
 import { readWhole } from '../../support/read-splits.ts';
-import { readTable } from '../text/text-testing.ts';
+import { readTable, table } from '../text/text-testing.ts';
 import { fails, folder, read, write } from './ndjson-testing.ts';
 
 describe('what is found out', () => {
@@ -170,4 +171,36 @@ test('DuckDB reads what we write, and we read what DuckDB writes', async () => {
   expect(theirs.map(([user, item, rating, note, flag]) => [Number(user), item, rating, note, flag])).toEqual(
     expected,
   );
+});
+
+describe('what is written', () => {
+  const batch = table([
+    ['user', new Int64(), [9007199254740993n, 2n, null]],
+    ['item', new Utf8(), ['a "b"\n', '', null]],
+    ['rating', new Float32(), [0.1, 4, null]],
+    ['flag', new Bool(), [true, false, null]],
+  ]);
+  const text =
+    '{"user":9007199254740993,"item":"a \\"b\\"\\n","rating":0.1,"flag":true}\n{"user":2,"item":"","rating":4.0,"flag":false}\n{"user":null,"item":null,"rating":null,"flag":null}\n';
+
+  test('an object a line, packed by the ending', async () => {
+    expect((await write('plain.ndjson', [batch])).toString()).toBe(text);
+    expect(gunzipSync(await write('packed.jsonl.gz', [batch])).toString()).toBe(text);
+    for (const ending of ['.gz', '.lz4', ...(hasZstd() ? ['.zst'] : [])]) {
+      await write(`packed.ndjson${ending}`, [batch, batch]);
+      expect((await readTable(new NdjsonSource(join(folder, `packed.ndjson${ending}`)))).rows).toHaveLength(
+        6,
+      );
+    }
+  });
+
+  test('NaN and infinities, which JSON lacks, become null', async () => {
+    expect(
+      (
+        await write('special.ndjson', [
+          table([['x', new Float64(), [Number.NaN, Number.POSITIVE_INFINITY, 1]]]),
+        ])
+      ).toString(),
+    ).toBe('{"x":null}\n{"x":null}\n{"x":1.0}\n');
+  });
 });

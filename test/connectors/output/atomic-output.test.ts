@@ -36,9 +36,7 @@ async function put(name: string, content: string): Promise<void> {
 }
 
 /** The id of a process that has ended. */
-function deadProcess(): number {
-  return spawnSync(process.execPath, ['-e', '']).pid;
-}
+const ended = spawnSync(process.execPath, ['-e', '']).pid;
 
 test('the target changes at once, from old to new', async () => {
   await put('model', 'old');
@@ -195,14 +193,14 @@ test('a process killed in the middle leaves the old output, and the next one cle
 
 test('an output moved aside by a process that died comes back', async () => {
   await put('aside', 'old');
-  renameSync(path('aside'), path(`.aside.old-${here}-${deadProcess()}-0-0`));
+  renameSync(path('aside'), path(`.aside.old-${here}-${ended}-0-0`));
   await recoverOutput(path('aside'));
   expect(readFileSync(path('aside/a.data'), 'utf8')).toBe('old');
 });
 
 test('an output moved aside counts as one that exists, before any long work', async () => {
   await put('counted', 'old');
-  renameSync(path('counted'), path(`.counted.old-${here}-${deadProcess()}-0-0`));
+  renameSync(path('counted'), path(`.counted.old-${here}-${ended}-0-0`));
   await expect(checkOutput(path('counted'), { ...options, overwrite: false })).rejects.toThrow(
     'exists already',
   );
@@ -232,7 +230,7 @@ test('readers need no permission to clear up', async () => {
 test('the temporaries of living processes and of other hosts are left alone', async () => {
   const names = [
     `.busy.tmp-${here}-${process.ppid}-0-0`,
-    `.busy.tmp-0123456789ab-${deadProcess()}-0-0`,
+    `.busy.tmp-0123456789ab-${ended}-0-0`,
     '.busy.tmp-notes',
   ];
   for (const name of names) mkdirSync(path(name));
@@ -254,7 +252,7 @@ test('a name may have all the 255 bytes that file systems allow', async () => {
     await put(name, 'new');
     expect(readFileSync(path(`${name}/a.data`), 'utf8')).toBe('new');
     const output = await atomicOutput(path(name), options);
-    renameSync(output.temporary, output.temporary.replace(`-${process.pid}-`, `-${deadProcess()}-`));
+    renameSync(output.temporary, output.temporary.replace(`-${process.pid}-`, `-${ended}-`));
     expect(hidden()).toHaveLength(before.length + 1);
     await put(name, 'newer');
     expect(hidden()).toEqual(before);

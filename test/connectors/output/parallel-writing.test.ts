@@ -18,7 +18,6 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { openSink } from '../../../connectors/open-sink.ts';
 import { FileAssembly } from '../../../connectors/parquet/write/file-assembly.ts';
 import { ParquetSink } from '../../../connectors/parquet/parquet-sink.ts';
-import { decodeThrift, encodeThrift } from '../../../connectors/parquet/write/thrift.ts';
 import { CancelledError } from '../../../engine/errors.ts';
 import { Session } from '../../../api/session.ts';
 import { batchStream } from '../../../engine/stream/stream.ts';
@@ -28,8 +27,8 @@ const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
 const leftovers = () => readdirSync(folder).filter((name) => name.startsWith('.'));
 
-const sessions = await Promise.all([1, 2, 5].map((workers) => Session.create({ device: 'cpu', workers })));
-afterAll(() => Promise.all(sessions.map((session) => session.close())));
+const session = await Session.create({ device: 'cpu', workers: 2 });
+afterAll(() => session.close());
 
 const ROWS = 30_000;
 function rows(from: number, to: number): RecordBatch {
@@ -70,10 +69,10 @@ function bytesOf(name: string): Buffer {
   return Buffer.concat(parts.map((part) => readFileSync(part)));
 }
 
-describe('any number of workers writes the same bytes', () => {
+describe('threads write the same bytes as none', () => {
   test.each(Object.entries(formats))('%s', async (name, options) => {
     const written: Buffer[] = [];
-    for (const ctx of [context(), ...sessions.map((session) => session.context())]) {
+    for (const ctx of [context(), session.context()]) {
       const sink =
         'rowGroupSize' in options
           ? new ParquetSink(path(name), { overwrite: true, ...options })
@@ -83,7 +82,7 @@ describe('any number of workers writes the same bytes', () => {
       });
       written.push(bytesOf(name));
     }
-    expect(written.slice(1).map((bytes) => bytes.equals(written[0]))).toEqual([true, true, true]);
+    expect(written[1].equals(written[0])).toBe(true);
   });
 
   test('and DuckDB reads them', async () => {
@@ -151,41 +150,6 @@ test('footers and page indexes of a file of several row groups lead to its pages
   }
 });
 
-test('a struct of the compact protocol comes back as it was, with fields and lists of any size', () => {
-  const long = Buffer.from([
-    0x15, 0x9b, 0x01, 0x08, 0x28, 3, 65, 66, 67, 0x11, 0x1d, 0x2c, 0x16, 4, 0, 0x16, 6, 0, 0x0a, 0x9f, 0x8d,
-    0x06, 0x01, 0,
-  ]);
-  const head = long.subarray(0, 3);
-  expect(Buffer.from(encodeThrift(decodeThrift(Buffer.concat([head, Buffer.from([0])]))))).toEqual(
-    Buffer.concat([head, Buffer.from([0])]),
-  );
-  const list = Buffer.from([
-    0x19,
-    0xf5,
-    20,
-    ...Array.from({ length: 20 }, (_, i) => i),
-    0x1c,
-    0x17,
-    0,
-    0,
-    0,
-    0,
-    0,
-    0,
-    0xf0,
-    0x3f,
-    0x12,
-    0x00,
-    0x00,
-  ]);
-  expect(Buffer.from(encodeThrift(decodeThrift(list)))).toEqual(list);
-  const footer = readFileSync(path('rows.parquet'));
-  const length = footer.readUInt32LE(footer.length - 8);
-  const bytes = footer.subarray(footer.length - 8 - length, -8);
-  expect(Buffer.from(encodeThrift(decodeThrift(bytes))).equals(bytes)).toBe(true);
-});
-
 test('a file of one part is taken over as it is', async () => {
   await new ParquetSink(path('one.parquet')).consume(streamOf(rows(0, 1).schema, [rows(0, 6000)]), context());
   const file = readFileSync(path('one.parquet'));
@@ -214,7 +178,7 @@ describe('a failure of a thread', () => {
 
   test('names file, row and column, and leaves nothing', async () => {
     const pieces = Array.from({ length: 20 }, (_, i) => words(5000 * i, 5000, 42_017));
-    for (const ctx of [context(), ...sessions.map((session) => session.context())]) {
+    for (const ctx of [context(), session.context()]) {
       const writing = openSink(path('bad.dat')).consume(streamOf(schema, pieces), ctx as never);
       await expect(writing).rejects.toMatchObject({
         name: 'DataError',
@@ -230,7 +194,7 @@ describe('a failure of a thread', () => {
       for (let from = 0; ; from += 5000) yield words(from, 5000, 12_345);
     }
     await expect(
-      openSink(path('endless.dat')).consume(batchStream(schema, endless()), sessions[1].context()),
+      openSink(path('endless.dat')).consume(batchStream(schema, endless()), session.context()),
     ).rejects.toThrow(/holds a line end or the delimiter/);
     expect(leftovers()).toEqual([]);
   });
@@ -246,7 +210,7 @@ test.each(['cancelled.parquet', 'cancelled', 'cancelled.csv', 'cancelled.ndjson'
         yield rows(0, 8000);
       }
     }
-    const ctx = sessions[1].context({ signal: controller.signal });
+    const ctx = session.context({ signal: controller.signal });
     await expect(
       openSink(path(name)).consume(batchStream(rows(0, 1).schema, endless()), ctx),
     ).rejects.toThrow(CancelledError);

@@ -41,27 +41,25 @@ async function check(file: string, largePage: number): Promise<{ readonly fetche
   }
 }
 
-test.each(['zstd', 'snappy', 'uncompressed'])(
-  '%s: the row is found, in plain pages and in a dictionary',
-  async (codec) => {
-    const one = (long: string) =>
-      `SELECT * FROM (VALUES ('a', 1), ('b', 2), (${long}, 3), ('c', 4)) t("user", item)`;
-    const plain = await write(`plain-${codec}`, one(`repeat('x', ${LONG})`), `CODEC ${codec}`);
-    const dictionary = await write(
-      `dictionary-${codec}`,
-      `SELECT if(i < 2, 'a', repeat('x', ${LONG})) AS "user", i AS item FROM range(4) t(i)`,
-      `CODEC ${codec}, STRING_DICTIONARY_PAGE_SIZE_LIMIT 100000000`,
-    );
-    for (const file of [plain, dictionary]) {
-      const failure = await outcome(() => check(file, 1 << 20));
-      expect(failure).toBeInstanceOf(CapacityError);
-      expect(failure).toMatchObject({
-        message: expect.stringContaining('16,777,217 bytes of text') as string,
-        details: { rowGroup: 0, row: 2, column: 'user' },
-      });
-    }
-  },
-);
+test('the row is found, in plain pages and in a dictionary', async () => {
+  const codec = 'zstd';
+  const one = (long: string) =>
+    `SELECT * FROM (VALUES ('a', 1), ('b', 2), (${long}, 3), ('c', 4)) t("user", item)`;
+  const plain = await write(`plain-${codec}`, one(`repeat('x', ${LONG})`), `CODEC ${codec}`);
+  const dictionary = await write(
+    `dictionary-${codec}`,
+    `SELECT if(i < 2, 'a', repeat('x', ${LONG})) AS "user", i AS item FROM range(4) t(i)`,
+    `CODEC ${codec}, STRING_DICTIONARY_PAGE_SIZE_LIMIT 100000000`,
+  );
+  for (const file of [plain, dictionary]) {
+    const failure = await outcome(() => check(file, 1 << 20));
+    expect(failure).toBeInstanceOf(CapacityError);
+    expect(failure).toMatchObject({
+      message: expect.stringContaining('16,777,217 bytes of text') as string,
+      details: { rowGroup: 0, row: 2, column: 'user' },
+    });
+  }
+});
 
 test('a column without large pages is not searched, and short texts are not refused', async () => {
   const file = await write(

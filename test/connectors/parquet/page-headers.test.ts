@@ -6,45 +6,31 @@ import { PageKernel } from '../../../connectors/parquet/pages/page-kernel.ts';
 import { checkThriftShape } from '../../../connectors/parquet/thrift-shape.ts';
 import { random } from './parquet-testing.ts';
 
-type Field = readonly [
-  number: number,
-  value:
-    | number
-    | boolean
-    | Uint8Array
-    | readonly number[]
-    | readonly Field[]
-    | { readonly fields: readonly Field[] },
-];
+type Field = number | boolean | Uint8Array | readonly number[] | Fields;
+interface Fields {
+  readonly [number: number]: Field;
+}
 
 /** A struct of Thrift's compact protocol: whole numbers as i32, bytes, lists of i32 and structs. */
-function thrift(fields: readonly Field[]): number[] {
+function thrift(fields: Fields): number[] {
   const varint = (value: number): number[] =>
     value < 128 ? [value] : [(value % 128) | 128, ...varint(Math.floor(value / 128))];
   const zigzag = (value: number) => varint(value < 0 ? -2 * value - 1 : 2 * value);
-  let last = 0;
-  const bytes = fields.flatMap(([field, value]) => {
-    const kind =
-      typeof value === 'boolean'
-        ? value
-          ? 1
-          : 2
-        : typeof value === 'number'
-          ? 5
-          : value instanceof Uint8Array
-            ? 8
-            : 'fields' in value
-              ? 12
-              : 9;
-    const head =
-      field > last && field - last < 16 ? [((field - last) << 4) | kind] : [kind, ...zigzag(field)];
-    last = field;
-    if (typeof value === 'boolean') return head;
-    if (typeof value === 'number') return [...head, ...zigzag(value)];
-    if (value instanceof Uint8Array) return [...head, ...varint(value.length), ...value];
-    if ('fields' in value) return [...head, ...thrift(value.fields)];
+  const contents = (value: Field): [kind: number, bytes: number[]] => {
+    if (typeof value === 'boolean') return [value ? 1 : 2, []];
+    if (typeof value === 'number') return [5, zigzag(value)];
+    if (value instanceof Uint8Array) return [8, [...varint(value.length), ...value]];
+    if (!Array.isArray(value)) return [12, thrift(value as Fields)];
     const length = value.length < 15 ? [(value.length << 4) | 5] : [0xf5, ...varint(value.length)];
-    return [...head, ...length, ...(value as readonly number[]).flatMap(zigzag)];
+    return [9, [...length, ...(value as readonly number[]).flatMap(zigzag)]];
+  };
+  let last = 0;
+  const bytes = Object.entries(fields).flatMap(([name, value]) => {
+    const [field, [kind, content]] = [Number(name), contents(value)];
+    const isNear = field > last && field - last < 16;
+    const head = isNear ? [((field - last) << 4) | kind] : [kind, ...zigzag(field)];
+    last = field;
+    return [...head, ...content];
   });
   return [...bytes, 0];
 }
@@ -91,106 +77,20 @@ function libraryHeader(bytes: Uint8Array): unknown {
 describe('headers of pages', () => {
   const kernel = PageKernel.take();
   const headers = new HeaderReader(kernel);
-  const statistics: Field = [
-    5,
+  const many = Array.from({ length: 20 }, (_, i) => i);
+  const statistics = { 1: new Uint8Array(30), 2: new Uint8Array(3), 3: 0, 7: true, 9: [1, -2, 3], 10: many };
+  const all: readonly Fields[] = [
+    { 1: 2, 2: 40, 3: 49, 7: { 1: 10, 2: 2, 3: false } },
+    { 1: 0, 2: 30_762, 3: 29_237, 4: -77, 5: { 1: 20_480, 2: 8, 3: 3, 4: 3, 5: statistics } },
+    { 1: 0, 2: 268_435_456, 3: 0, 5: { 1: 0, 2: 0, 3: 3, 4: 3 }, 40: { 1: true, 300: 5 } },
     {
-      fields: [
-        [1, new Uint8Array(30)],
-        [2, new Uint8Array(3)],
-        [3, 0],
-        [7, true],
-        [9, [1, -2, 3]],
-        [10, Array.from({ length: 20 }, (_, i) => i)],
-      ],
+      1: 3,
+      2: 900,
+      3: 800,
+      8: { 1: 100, 2: 0, 3: 100, 4: 8, 5: 7, 6: 0, 7: false, 8: { 1: new Uint8Array(2) } },
     },
+    { 1: 3, 2: 900, 3: 800, 8: { 1: 100, 2: 0, 3: 100, 4: 0, 5: 7, 6: 0 } },
   ];
-  const all = [
-    [
-      [1, 2],
-      [2, 40],
-      [3, 49],
-      [
-        7,
-        {
-          fields: [
-            [1, 10],
-            [2, 2],
-            [3, false],
-          ],
-        },
-      ],
-    ],
-    [
-      [1, 0],
-      [2, 30_762],
-      [3, 29_237],
-      [4, -77],
-      [5, { fields: [[1, 20_480], [2, 8], [3, 3], [4, 3], statistics] }],
-    ],
-    [
-      [1, 0],
-      [2, 268_435_456],
-      [3, 0],
-      [
-        5,
-        {
-          fields: [
-            [1, 0],
-            [2, 0],
-            [3, 3],
-            [4, 3],
-          ],
-        },
-      ],
-      [
-        40,
-        {
-          fields: [
-            [300, 5],
-            [1, true],
-          ],
-        },
-      ],
-    ],
-    [
-      [1, 3],
-      [2, 900],
-      [3, 800],
-      [
-        8,
-        {
-          fields: [
-            [1, 100],
-            [2, 0],
-            [3, 100],
-            [4, 8],
-            [5, 7],
-            [6, 0],
-            [7, false],
-            [8, { fields: [[1, new Uint8Array(2)]] }],
-          ],
-        },
-      ],
-    ],
-    [
-      [1, 3],
-      [2, 900],
-      [3, 800],
-      [
-        8,
-        {
-          fields: [
-            [1, 100],
-            [2, 0],
-            [3, 100],
-            [4, 0],
-            [5, 7],
-            [6, 0],
-          ],
-        },
-      ],
-    ],
-  ] satisfies (readonly Field[])[];
   const written = all.map((fields) => Uint8Array.from(thrift(fields)));
 
   test('are read as another library reads them', () => {
@@ -205,7 +105,7 @@ describe('headers of pages', () => {
   test('that are damaged are refused, or are those that another library reads', () => {
     const next = random(11);
     let read = 0;
-    for (let run = 0; run < 20_000; run++) {
+    for (let run = 0; run < 6000; run++) {
       const bytes = Uint8Array.from(written[next(written.length)]);
       for (let change = next(3); change >= 0; change--)
         bytes[next(bytes.length)] = next(4) === 0 ? 255 : next(256);
@@ -228,7 +128,7 @@ describe('headers of pages', () => {
       );
       read++;
     }
-    expect(read).toBeGreaterThan(1000);
+    expect(read).toBeGreaterThan(300);
   });
 
   test.each([

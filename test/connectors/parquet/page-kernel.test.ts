@@ -39,7 +39,7 @@ function randomRuns(
 }
 
 describe('the kernel', () => {
-  test.each(Array.from({ length: 21 }, (_, width) => width))(
+  test.each([0, 1, 3, 8, 13, 20])(
     'gives the values of indices of %i bits, in pieces of random sizes',
     (width) => {
       const kernel = PageKernel.take();
@@ -84,7 +84,7 @@ describe('the kernel', () => {
     const kernel = PageKernel.take();
     const unpack = unpackSnappy(kernel);
     const next = random(5);
-    for (let block = 0; block < 200; block++) {
+    for (let block = 0; block < 60; block++) {
       // Literals of 1 to 100 bytes, and copies of both common kinds from anywhere before, overlaps among
       // them.
       const bytes: number[] = [];

@@ -48,11 +48,7 @@ describe.each(['zstd', 'snappy', 'gzip', 'brotli', 'lz4_raw', 'uncompressed'])('
     'values of version %s are those that DuckDB reads, in batches that cut across pages',
     async (version) => {
       const name = `${codec}-${version}`;
-      await write(
-        name,
-        `CODEC ${codec}, PARQUET_VERSION ${version}`,
-        query.replace(String(ROWS), codec === 'brotli' ? '5000' : '30000'),
-      );
+      await write(name, `CODEC ${codec}, PARQUET_VERSION ${version}`, query.replace(String(ROWS), '5000'));
       const { batches, fetches } = await read(name, { batchSize: 997 });
       // One window of each column, and nothing by the decoder. Version 2 has whole numbers by their
       // differences, which are left to it.
@@ -92,14 +88,6 @@ describe('one row group', () => {
     }
     await reader.close();
     expect(last).toBe(Math.ceil((4 * ROWS) / 2 ** 20) + Math.ceil((8 * ROWS) / 2 ** 20));
-  });
-
-  test('of many pages is read without the decoder', async () => {
-    await write('many', 'CODEC snappy');
-    const { fetches, info } = await read('many');
-    expect(fetches).toBeLessThanOrEqual(
-      info.rowGroups[0].columns.reduce((sum, { bytes }) => sum + Math.ceil(bytes / 2 ** 20), 5),
-    );
   });
 
   test('with a null in the middle goes on where its pages were left', async () => {

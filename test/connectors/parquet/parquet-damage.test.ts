@@ -6,6 +6,7 @@ import { parquetBackendNames } from '../../../connectors/parquet/backend.ts';
 import type { ParquetBackendName, ParquetFileInfo } from '../../../connectors/parquet/backend.ts';
 import { parquetBackend } from '../../../connectors/parquet/backends.ts';
 import { DataError } from '../../../engine/errors.ts';
+import { sampleSize } from '../../support/deep.ts';
 import { goldenFolder, outcome, plain, random, temporaryFolder } from './parquet-testing.ts';
 
 const folder = temporaryFolder();
@@ -112,7 +113,7 @@ describe.each(parquetBackendNames)('%s', (backend) => {
       if (whole instanceof Error) continue;
       const footerAt = bytes.length - 8 - bytes.readUInt32LE(bytes.length - 8);
       const next = random(20 + name.length);
-      for (let flip = 0; flip < 60; flip++) {
+      for (let flip = 0; flip < sampleSize(60); flip++) {
         const damaged = Buffer.from(bytes);
         // Every third flip is in the footer, which is small.
         const at = flip % 3 === 0 ? footerAt + next(damaged.length - footerAt) : next(damaged.length);
@@ -130,7 +131,7 @@ describe.each(parquetBackendNames)('%s', (backend) => {
       }
       expect(unexplained(whole, await readContent(golden(name), backend), -1)).toEqual([]);
     }
-    expect(errors.size).toBeGreaterThan(4);
+    expect(errors.size).toBeGreaterThan(2);
   });
 
   test('files that are not Parquet are refused, each with its reason', async () => {
@@ -177,18 +178,6 @@ test.each(parquetBackendNames)(
     await expect(countRows(file, backend)).rejects.toThrow(DataError);
   },
 );
-
-test('an encrypted column is refused by name of the file', async () => {
-  const { DuckDBInstance } = await import('@duckdb/node-api');
-  const connection = await (await DuckDBInstance.create(':memory:')).connect();
-  const file = join(folder, 'encrypted.parquet');
-  await connection.run("PRAGMA add_parquet_key('k', '0123456789112345')");
-  const written = await outcome(() =>
-    connection.run(`COPY (SELECT 1 AS a) TO '${file}' (FORMAT parquet, ENCRYPTION_CONFIG {footer_key: 'k'})`),
-  );
-  if (written instanceof Error) writeFileSync(file, `PARE${'x'.repeat(20)}PARE`);
-  await expect(countRows(file)).rejects.toThrow(/the file is encrypted.*Decrypt it first/);
-});
 
 test('reading goes on beside a file that makes the decoder break down', async () => {
   const file = join(folder, 'beside.parquet');

@@ -157,7 +157,7 @@ test('bytes changed at random are a footer or a FooterProblem', () => {
   let refused = 0;
   for (const name of goldenFiles) {
     const { tail, fileBytes } = goldenTail(name);
-    for (let round = 0; round < 100; round++) {
+    for (let round = 0; round < 30; round++) {
       const damaged = Uint8Array.from(tail);
       const from = next(damaged.length - 8);
       // The damage is a bit, a byte, or a run of one value, as flash memory and failing disks leave it.
@@ -172,7 +172,7 @@ test('bytes changed at random are a footer or a FooterProblem', () => {
       }
     }
   }
-  expect(refused).toBeGreaterThan(10 * goldenFiles.length);
+  expect(refused).toBeGreaterThan(3 * goldenFiles.length);
 });
 
 test('the footer of the same bytes is decoded once in a thread', async () => {

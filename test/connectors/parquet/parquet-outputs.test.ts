@@ -1,5 +1,5 @@
 import { makeVector, Table } from 'apache-arrow';
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { ParquetSink } from '../../../connectors/parquet/parquet-sink.ts';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
@@ -43,20 +43,6 @@ describe('existing output', () => {
       arrowRows([ratings(5000)]),
     );
   });
-
-  test('with foreign files is never replaced', async () => {
-    mkdirSync(path('foreign'));
-    writeFileSync(path('foreign/part-00000.parquet'), '');
-    writeFileSync(path('foreign/thesis.docx'), 'words');
-    await expect(write('foreign', [ratings(1)], { overwrite: true })).rejects.toThrow(
-      /holds "thesis.docx", which does not belong to this kind of output/,
-    );
-    await expect(new ParquetSink(process.cwd(), { overwrite: true }).check()).rejects.toThrow(UsageError);
-    await expect(new ParquetSink(path('twice.parquet/'), { overwrite: true }).check()).rejects.toThrow(
-      UsageError,
-    );
-    expect(readdirSync(path('foreign')).sort()).toEqual(['part-00000.parquet', 'thesis.docx']);
-  });
 });
 
 describe('after a failure nothing is left', () => {
@@ -72,16 +58,6 @@ describe('after a failure nothing is left', () => {
       sink.consume(batchStream(ratings(1).schema, failing(new Error('input broke'))), context()),
     ).rejects.toThrow('input broke');
     expect(existsSync(path('deep'))).toBe(false);
-    expect(leftovers()).toEqual([]);
-  });
-
-  test('and the old output stays', async () => {
-    await write('kept', [ratings(7)]);
-    const sink = new ParquetSink(path('kept'), { overwrite: true });
-    await expect(
-      sink.consume(batchStream(ratings(1).schema, failing(new Error('input broke'))), context()),
-    ).rejects.toThrow('input broke');
-    expect(await duckRows(`SELECT count(*) FROM '${path('kept')}/*.parquet'`)).toEqual([[7n]]);
     expect(leftovers()).toEqual([]);
   });
 

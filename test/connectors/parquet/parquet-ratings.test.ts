@@ -1,7 +1,6 @@
 import { Field, Float16, Int32, makeData, RecordBatch, Schema, Struct } from 'apache-arrow';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { parquetBackendNames } from '../../../connectors/parquet/backend.ts';
 import type { ParquetBackendName } from '../../../connectors/parquet/backend.ts';
 import { ParquetSink } from '../../../connectors/parquet/parquet-sink.ts';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
@@ -10,16 +9,7 @@ import { RunMetrics } from '../../../engine/metrics.ts';
 import type { Model } from '../../../index.ts';
 import { ALS, DataError, Session } from '../../../index.ts';
 import { SelectRatings } from '../../../operators/ratings/rows/select-ratings.ts';
-import {
-  arrowRows,
-  context,
-  duckdb,
-  duckRows,
-  outcome,
-  plain,
-  streamOf,
-  temporaryFolder,
-} from './parquet-testing.ts';
+import { context, duckdb, duckRows, outcome, streamOf, temporaryFolder } from './parquet-testing.ts';
 
 const folder = temporaryFolder();
 const columns = { user: 'user', item: 'item', rating: 'rating' };
@@ -68,12 +58,6 @@ describe('decimal ratings are the numbers they stand for', () => {
     expect(await ratingsOf(file, 'skip')).toHaveLength(299);
   });
 
-  test('and train the same model', async () => {
-    const decimal = await train(await written('trained-decimal', '((i % 10) / 2)::DECIMAL(4, 1)'));
-    const float = await train(await written('trained-float', '((i % 10) / 2)::FLOAT'));
-    expect(arrowRows([decimal.userFactors]).map(plain)).toEqual(arrowRows([float.userFactors]).map(plain));
-  });
-
   test('parquetjs-lite refuses them by name of the column', async () => {
     const error = await outcome(() =>
       new ParquetSource(join(folder, 'decimal-int32.parquet'), { backend: 'parquetjs-lite' }).schema(),
@@ -120,11 +104,4 @@ test.each([
   expect(error).toBeInstanceOf(DataError);
   expect(error).toMatchObject({ details: { column: 'rating' } });
   expect(String(error)).toMatch(message);
-});
-
-test.each(parquetBackendNames)('ratings that are no numbers at all are an error with %s', async (backend) => {
-  const file = await written(`interval-${backend}`, "INTERVAL '1' DAY", 20);
-  const error = await outcome(() => train(file, backend));
-  expect(error).toBeInstanceOf(DataError);
-  expect(error).toMatchObject({ details: { column: 'rating' } });
 });

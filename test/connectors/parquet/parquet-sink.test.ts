@@ -1,22 +1,15 @@
 import {
   Bool,
-  Field,
   Float32,
-  Int32,
   Int64,
-  List,
-  makeData,
   makeVector,
-  RecordBatch,
-  Schema,
-  Struct,
   Table,
   tableFromArrays,
   TimestampMillisecond,
   Utf8,
   vectorFromArray,
 } from 'apache-arrow';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { codecs } from '../../../connectors/parquet/backend.ts';
 import { ParquetSink } from '../../../connectors/parquet/parquet-sink.ts';
@@ -69,38 +62,6 @@ describe('DuckDB reads what we write', () => {
       [1, 400],
       [2, 200],
     ]);
-  });
-
-  test('lists and lists of structs', async () => {
-    const struct = new Struct([
-      new Field('item', new Int32(), false),
-      new Field('score', new Float32(), false),
-    ]);
-    const child = makeData({
-      type: struct,
-      length: 3,
-      nullCount: 0,
-      children: [
-        makeVector(Int32Array.of(7, 8, 9)).data[0],
-        makeVector(Float32Array.of(0.5, 0.25, 1)).data[0],
-      ],
-    });
-    const list = makeData({
-      type: new List(new Field('element', struct, false)),
-      length: 2,
-      nullCount: 0,
-      valueOffsets: Int32Array.of(0, 2, 3),
-      child,
-    });
-    const schema = new Schema([new Field('recommendations', list.type, false)]);
-    const batch = new RecordBatch(
-      schema,
-      makeData({ type: new Struct(schema.fields), length: 2, nullCount: 0, children: [list] }),
-    );
-    await write('recommendations.parquet', [batch]);
-    expect(
-      await duckRows(`SELECT recommendations::VARCHAR FROM '${path('recommendations.parquet')}'`),
-    ).toEqual([["[{'item': 7, 'score': 0.5}, {'item': 8, 'score': 0.25}]"], ["[{'item': 9, 'score': 1.0}]"]]);
   });
 
   test('without rows there is still the schema', async () => {
@@ -168,12 +129,6 @@ test('columns over the same memory are written each', async () => {
     await write(`shared-${rows}.parquet`, [shared]);
     expect(await duckRows(`SELECT * FROM '${path(`shared-${rows}.parquet`)}'`)).toEqual(arrowRows([shared]));
   }
-});
-
-test('the same rows give the same bytes', async () => {
-  for (const name of ['same-1.parquet', 'same-2.parquet'])
-    await write(name, [ratings(3000)], { rowGroupSize: 1000 });
-  expect(readFileSync(path('same-1.parquet')).equals(readFileSync(path('same-2.parquet')))).toBe(true);
 });
 
 test('the input is pulled as fast as it is written, not faster', async () => {

@@ -128,23 +128,6 @@ test('nothing is read before it is asked for, and leaving early closes the file'
   expect(readdirSync('/proc/self/fd').length).toBe(before);
 });
 
-test('back-pressure: a slow consumer holds the reader back', async () => {
-  const source = new ParquetSource(path('big.parquet'), { batchSize: 500 });
-  const iterator = (await source.execute(context()))[Symbol.asyncIterator]();
-  await iterator.next();
-  const reader = await (await parquetBackend()).open(path('big.parquet'));
-  const batches = reader.read({ batchSize: 500 });
-  await batches.next();
-  await collect(await new ParquetSource(path('big.parquet')).execute(context()));
-  // One row group of five is fetched, although another reader has read all in the meantime.
-  const { counter } = reader as unknown as { counter: { bytes: number } };
-  const group = reader.info.rowGroups[0].columns.reduce((sum, column) => sum + column.bytes, 0);
-  expect(counter.bytes).toBeLessThan(group * 2 + 5000);
-  await batches.return(undefined);
-  await reader.close();
-  await iterator.return?.();
-});
-
 test('the signal ends the stream between batches', async () => {
   const controller = new AbortController();
   const seen: number[] = [];
@@ -288,38 +271,4 @@ test('a request travels as JSON and gives the same rows elsewhere', async () => 
     readRowGroups({ file: path('big.parquet'), rowGroups: [1], columns: ['item'] }),
   );
   expect(originOf(second)).toMatchObject({ rowGroup: 1, firstRow: 2048 });
-});
-
-test('strings come as utf8, however the writer kept them', async () => {
-  const {
-    Dictionary,
-    Field,
-    Int32,
-    LargeUtf8,
-    RecordBatch,
-    Schema,
-    Struct,
-    Utf8,
-    makeData,
-    vectorFromArray,
-  } = await import('apache-arrow');
-  const words = ['ä', null, 'bee', 'ä', ''];
-  for (const [name, vector] of [
-    ['dictionary', vectorFromArray(words, new Dictionary(new Utf8(), new Int32()))],
-    ['large', vectorFromArray(words, new LargeUtf8())],
-  ] as const) {
-    const schema = new Schema([new Field('word', vector.type, true)]);
-    const batch = new RecordBatch(
-      schema,
-      makeData({ type: new Struct(schema.fields), length: 5, nullCount: 0, children: [vector.data[0]] }),
-    );
-    const writer = await (
-      await parquetBackend()
-    ).create(path(`${name}.parquet`), schema, { codec: 'snappy', rowGroupSize: 3 });
-    await writer.write(batch);
-    await writer.close();
-    const source = new ParquetSource(path(`${name}.parquet`));
-    expect(String(await source.schema()), name).toBe('Schema<{ 0: word: Utf8 }>');
-    expect(arrowRows(await collect(await source.execute(context()))).flat(), name).toEqual(words);
-  }
 });

@@ -76,13 +76,14 @@ describe('bad input', () => {
   });
 
   test('values that do not fit the type that the beginning showed', async () => {
-    const rows = Array.from({ length: 700_000 }, (_, i) => `${i},${i}\n`).join('');
+    const long = 'x'.repeat(800);
+    const rows = Array.from({ length: 7000 }, (_, i) => `${i},${i},${long}\n`).join('');
     await fails(
-      `a,b\n${rows}x,1\n`,
-      /line 700002: "x" is not a whole number \(.*column "a"\)\. Correct the line, or set the column's type in the option types/,
+      `a,b,c\n${rows}x,1,y\n`,
+      /line 7002: "x" is not a whole number \(.*column "a"\)\. Correct the line, or set the column's type in the option types/,
     );
-    await fails(`a,b\n${rows}1,9999999999\n`, /line 700002: "9999999999" is beyond int32/);
-    await fails(`a,b\n${rows}1,007\n`, /line 700002: "007" begins with a zero/);
+    await fails(`a,b,c\n${rows}1,9999999999,y\n`, /line 7002: "9999999999" is beyond int32/);
+    await fails(`a,b,c\n${rows}1,007,y\n`, /line 7002: "007" begins with a zero/);
   });
 
   test('values that do not fit a type that is given', async () => {

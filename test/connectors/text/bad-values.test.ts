@@ -138,16 +138,17 @@ describe('a bad value, where a consumer takes faults', () => {
   });
 
   test('late in a file, behind blank lines and quoted line ends', async () => {
-    const many = Array.from({ length: 400_000 }, (_, i) => `${i},"a\nb",${i % 5}\n`).join('');
+    const long = 'b'.repeat(600);
+    const many = Array.from({ length: 8000 }, (_, i) => `${i},"a\n${long}",${i % 5}\n`).join('');
     const { type, rows } = await marked(`user,item,rating\n\n${many}x,1,1\n7,1,four\n8,1,0.5\n`);
     expect(type).toBe('Float64');
     expect(rows.slice(-4)).toEqual([
-      [399_999, 4, 800_001],
-      [null, 1, 800_003, 'user "x" is not a whole number'],
-      [7, null, 800_004, 'rating "four" is not a number'],
-      [8, 0.5, 800_005],
+      [7999, 4, 16_001],
+      [null, 1, 16_003, 'user "x" is not a whole number'],
+      [7, null, 16_004, 'rating "four" is not a number'],
+      [8, 0.5, 16_005],
     ]);
-    expect(rows).toHaveLength(400_003);
+    expect(rows).toHaveLength(8003);
   });
 
   test('and a row of another length', async () => {

@@ -18,16 +18,13 @@ import {
   type Data,
   type DataType,
 } from 'apache-arrow';
-import fc from 'fast-check';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { gunzipSync } from 'node:zlib';
-import type { TextType } from '../../../connectors/files/format-names.ts';
 import { TextSink } from '../../../connectors/text/text-sink.ts';
 import { TextSource } from '../../../connectors/text/text-source.ts';
 import { DataError, UsageError } from '../../../engine/errors.ts';
-import { batchStream } from '../../../engine/stream/stream.ts';
 import { context, duckRows, temporaryFolder } from '../parquet/parquet-testing.ts';
 import { readTable, table, writeText } from './text-testing.ts';
 
@@ -137,86 +134,9 @@ describe('what cannot be written', () => {
     await expect(writeText(folder, ratings.schema, [ratings])).rejects.toThrow(/is a folder, not a file/);
     expect(() => new TextSink('folder/')).toThrow(/names a folder/);
   });
-
-  test('a failure or a cancellation in between leaves nothing', async () => {
-    const file = join(folder, 'broken.csv');
-    const controller = new AbortController();
-    const failing = async function* () {
-      yield ratings;
-      throw new Error('pulled the plug');
-    };
-    const cancelled = async function* () {
-      yield ratings;
-      controller.abort();
-      yield ratings;
-    };
-    await expect(
-      new TextSink(file).consume(batchStream(ratings.schema, failing()), context()),
-    ).rejects.toThrow(/plug/);
-    await expect(
-      new TextSink(file).consume(batchStream(ratings.schema, cancelled()), context(controller.signal)),
-    ).rejects.toThrow(/cancelled/);
-    expect(existsSync(file)).toBe(false);
-    expect(readdirSync(folder).filter((name) => name.startsWith('.'))).toEqual([]);
-  });
 });
 
 describe('write, then read', () => {
-  const cell = fc.option(
-    fc.string({
-      unit: fc.constantFrom('a', '"', ',', '\n', '\r', '\t', ' ', ';', ':', 'é', '😀', '0', '\0'),
-      maxLength: 6,
-    }),
-    { nil: null },
-  );
-  const rows = fc.array(
-    fc.record({
-      text: cell,
-      int: fc.option(fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 }), { nil: null }),
-      long: fc.option(fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }), { nil: null }),
-      single: fc.option(fc.float(), { nil: null }),
-      double: fc.option(fc.double(), { nil: null }),
-    }),
-    { maxLength: 20 },
-  );
-  const types = {
-    text: 'utf8',
-    int: 'int32',
-    long: 'int64',
-    single: 'float32',
-    double: 'float64',
-  } as const satisfies Record<string, TextType>;
-  const arrow = {
-    text: new Utf8(),
-    int: new Int32(),
-    long: new Int64(),
-    single: new Float32(),
-    double: new Float64(),
-  };
-  const names = Object.keys(types) as (keyof typeof types)[];
-
-  test.each(['csv', 'tsv', 'csv.gz'])('gives any cells back: %s', async (extension) => {
-    const file = join(folder, `any.${extension}`);
-    await fc.assert(
-      fc.asyncProperty(rows, fc.shuffledSubarray(names, { minLength: 1 }), async (cells, columns) => {
-        const batch = table(
-          columns.map((name) => [name, arrow[name], cells.map((row) => row[name])] as const),
-        );
-        const halves = [batch.slice(0, cells.length >> 1), batch.slice(cells.length >> 1)];
-        const written = await writeText(file, batch.schema, halves).catch((error: Error) => error);
-        if (extension === 'tsv' && written instanceof DataError) {
-          expect(written.summary).toContain('look like rows of their own');
-          return;
-        }
-        if (written instanceof Error) throw written;
-        const given = Object.fromEntries(columns.map((name) => [name, types[name]]));
-        const read = await readTable(new TextSource(file, { types: given, header: true }));
-        expect(read.rows).toEqual(cells.map((row) => columns.map((name) => row[name])));
-      }),
-      { numRuns: 150, seed: 20 },
-    );
-  });
-
   test('a text that begins with a byte order mark is not taken for one', async () => {
     const file = join(folder, 'mark.csv');
     const batch = table([['text', new Utf8(), ['\ufeffa', '\ufeff']]]);

@@ -5,13 +5,13 @@ import { taskSamples } from '../../../operators/tasks/samples.ts';
 import { byValues, isDeep } from '../../support/deep.ts';
 import { noGpu, openTestGpu } from '../../support/gpu/open-gpu.ts';
 
-/** Each task and each kind of data, and in the deep run each rank. */
+/** Each task with biases and for implicit data at its lowest ranks; in the deep run all kinds of data and ranks. */
 const tasks = /-(equations|residuals|products|gradients|rows)$|^(gram|update)/;
 const all = [...taskSamples()].filter(({ kernel }) => tasks.test(kernel));
 const samples = isDeep
   ? all
   : byValues(
-      all.filter(({ variant }) => !/rank (200|520|600|1\d\d\d|2048|4096)/.test(variant)),
+      all.filter(({ variant }) => !/explicit|rank (64|100|200|520|600|1\d\d\d|2048|4096)/.test(variant)),
       ({ kernel, variant }) => ({ kernel, kind: `${kernel} ${variant.replace(/\d+/, '')}` }),
     );
 

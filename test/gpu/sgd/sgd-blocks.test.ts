@@ -1,5 +1,4 @@
 /** SGD by blocks on one device and on several that share the software adapter. */
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { computeDevices } from '../../../engine/run/devices.ts';
 import type { Device } from '../../../engine/run/device.ts';
@@ -16,7 +15,6 @@ import {
   SGD,
   type SgdOptions,
 } from '../../../index.ts';
-import { dataFolder } from '../../support/data-folder.ts';
 import { isDeep } from '../../support/deep.ts';
 import { noGpu } from '../../support/gpu/open-gpu.ts';
 import { plantedRatings } from '../../support/planted.ts';
@@ -283,27 +281,4 @@ describe.skipIf(noGpu)('SGD by blocks', () => {
       4,
     );
   });
-});
-
-const movielens = noGpu || !isDeep ? undefined : dataFolder('ml-latest-small');
-
-describe('SGD by blocks on real ratings', () => {
-  it.skipIf(!movielens)(
-    'ends on two devices within 0.005 of blocks on the CPU on ml-latest-small',
-    async () => {
-      const rmse = async (session: Session) => {
-        const [known, unseen] = session.read
-          .parquet(join(movielens as string, 'ratings.parquet'))
-          .randomSplit([0.9, 0.1], { seed: 1 });
-        return (
-          await (
-            await new SGD({ rank: 8, biases: true, maxIter: 5, seed: 1, schedule: 'blocks' }).fit(known)
-          ).evaluate(unseen)
-        ).rmse;
-      };
-      await using cpu = await Session.create({ device: 'cpu', workers: 2 });
-      await using two = await openWith(2);
-      expect(Math.abs((await rmse(two)) - (await rmse(cpu)))).toBeLessThan(0.005);
-    },
-  );
 });

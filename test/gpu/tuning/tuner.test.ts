@@ -13,7 +13,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { kernelTexts } from '../../../gpu/generated/kernels-wgsl.ts';
 import type { TimeVariantsTask } from '../../../gpu/handler.ts';
 import { KernelTuner, type TunedKernels } from '../../../gpu/update/choice/tuner.ts';
-import { cacheFolder, makeOwnFolder } from '../../../gpu/probe/cache-folder.ts';
+import { cacheFolder } from '../../../gpu/probe/cache-folder.ts';
 import { TunerCache } from '../../../gpu/update/choice/tuner-cache.ts';
 import { chooseUpdate, type TunedVariant } from '../../../gpu/update/choice/choose.ts';
 import { sampleRows } from '../../../gpu/update/choice/time-variants.task.ts';
@@ -180,15 +180,6 @@ describe('the cache of measured kernels', () => {
     expect(cacheFolder({}, 'linux', '/home/a')).toBe(join('/home/a', '.cache', 'factorflow'));
     expect(cacheFolder({}, 'darwin', '/Users/a')).toBe(join('/Users/a', 'Library', 'Caches', 'factorflow'));
     expect(cacheFolder({ LOCALAPPDATA: '/l' }, 'win32', '/u')).toBe(join('/l', 'factorflow', 'Cache'));
-  });
-
-  it('is made with the folders that it lies in, or there is none', () => {
-    makeOwnFolder(join(folder, 'made', 'in', 'made'));
-    makeOwnFolder(join(folder, 'made', 'in', 'made'));
-    expect(existsSync(join(folder, 'made', 'in', 'made'))).toBe(true);
-    writeFileSync(join(folder, 'made', 'file'), '');
-    expect(() => makeOwnFolder(join(folder, 'made', 'file', 'in', 'it'))).toThrow(/ENOTDIR/);
-    if (process.platform === 'linux') expect(() => makeOwnFolder('/proc/none/here')).toThrow(/ENOENT|EACCES/);
   });
 
   it('keeps the entries of several processes, whole', async () => {

@@ -84,8 +84,8 @@ function withStores(changing: string, { text, whole, functions }: Source): strin
       const columns = columnsOf(matrix);
       const name = `soft_store_${columns}_${layout}_${to}`;
       const type = whole && columns === 16 ? 'i32' : 'f32';
-      const words = text.includes(`${to}: array<vec4<u32>`);
-      functions.set(name, store(name, { columns, type, layout, to, words }));
+      const element = new RegExp(`${to}: array<vec4<(u32|f32)>`).exec(text)?.[1];
+      functions.set(name, store(name, { columns, type, layout, to, element }));
       return `${name}(soft_lane, ${offset}, ${matrix}, ${stride});`;
     },
   );
@@ -112,19 +112,14 @@ function columnsOf(matrix: string): number {
 function calls(text: string): string {
   let changed = '';
   for (let at = 0; at < text.length;) {
-    const found = /subgroup(Add|ShuffleXor|Shuffle)\(/.exec(text.slice(at));
+    const found = /subgroup(Add|ShuffleXor|ShuffleDown|Shuffle)\(/.exec(text.slice(at));
     if (found === null) return changed + text.slice(at);
     const begin = at + found.index + found[0].length;
     let end = begin;
     for (let depth = 1; depth > 0; end++) depth += text[end] === '(' ? 1 : text[end] === ')' ? -1 : 0;
     const inside = calls(text.slice(begin, end - 1));
-    const name =
-      found[1] === 'Add'
-        ? `soft_add${/^(vec3f|mine$)/.test(inside) ? '3' : ''}`
-        : found[1] === 'Shuffle'
-          ? 'soft_from'
-          : 'soft_exchange';
-    changed += `${text.slice(at, at + found.index)}${name}(thread, ${inside})`;
+    const wide = found[1] === 'Add' && /^(vec3f|mine$)/.test(inside);
+    changed += `${text.slice(at, at + found.index)}soft_${found[1]}${wide ? '3' : ''}(thread, ${inside})`;
     at = end;
   }
   return changed;
@@ -182,17 +177,19 @@ function load(
 
 function store(
   name: string,
-  { columns, type, layout, to, words }: Matrix & { readonly to: string; readonly words: boolean },
+  { columns, type, layout, to, element }: Matrix & { readonly to: string; readonly element?: string },
 ): string {
   const half = columns / 2;
-  const scale = words ? 4 : 1;
+  const scale = element === undefined ? 1 : 4;
+  const value = element === 'u32' ? 'bitcast<u32>(matrix[i])' : 'matrix[i]';
+  const target = element === undefined ? `${to}[at]` : `${to}[at / 4u][at & 3u]`;
   const at =
     layout === 'row'
       ? `(offset + row * stride) * ${scale}u + column`
       : `(offset + column * stride) * ${scale}u + row`;
   return `fn ${name}(lane: u32, offset: u32, matrix_in: array<${type}, ${half}>, stride: u32) {
   var matrix = matrix_in;
-  for (var i = 0u; i < ${half}u; i++) { let row = lane / 2u; let column = (lane & 1u) * ${half}u + i; let at = ${at}; ${words ? `${to}[at / 4u][at & 3u] = bitcast<u32>(matrix[i]);` : `${to}[at] = matrix[i];`} }
+  for (var i = 0u; i < ${half}u; i++) { let row = lane / 2u; let column = (lane & 1u) * ${half}u + i; let at = ${at}; ${target} = ${value}; }
 }`;
 }
 
@@ -208,7 +205,7 @@ function multiply(name: string, columns: number, whole: boolean): string {
 function common(text: string): string {
   return `
 var<workgroup> soft_values: array<vec3f, THREADS>;
-fn soft_add3(thread: u32, value: vec3f) -> vec3f {
+fn soft_Add3(thread: u32, value: vec3f) -> vec3f {
   workgroupBarrier();
   soft_values[thread] = value;
   workgroupBarrier();
@@ -216,17 +213,20 @@ fn soft_add3(thread: u32, value: vec3f) -> vec3f {
   for (var i = 0u; i < 32u; i++) { sum += soft_values[(thread & ~31u) + i]; }
   return sum;
 }
-fn soft_add(thread: u32, value: f32) -> f32 {
-  return soft_add3(thread, vec3f(value, 0.0, 0.0)).x;
+fn soft_Add(thread: u32, value: f32) -> f32 {
+  return soft_Add3(thread, vec3f(value, 0.0, 0.0)).x;
 }
-fn soft_exchange(thread: u32, value: f32, other: u32) -> f32 {
+fn soft_ShuffleXor(thread: u32, value: f32, other: u32) -> f32 {
   workgroupBarrier();
   soft_values[thread] = vec3f(value);
   workgroupBarrier();
   return soft_values[thread ^ other].x;
 }
-fn soft_from(thread: u32, value: f32, lane: u32) -> f32 {
-  return soft_exchange(thread, value, (thread & 31u) ^ lane);
+fn soft_Shuffle(thread: u32, value: f32, lane: u32) -> f32 {
+  return soft_ShuffleXor(thread, value, (thread & 31u) ^ lane);
+}
+fn soft_ShuffleDown(thread: u32, value: f32, by: u32) -> f32 {
+  return soft_ShuffleXor(thread, value, (thread & 31u) ^ ((thread + by) & 31u));
 }
 fn soft_rounded(value: f32) -> f32 {
   return unpack2x16float(pack2x16float(vec2f(value, 0.0))).x;
