@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import type { MatrixView } from '../../cpu/handler.ts';
 import { equationsOfRow } from '../../cpu/reference/normal-equations.ts';
 import { type CompressedRows, verticalParts } from '../../cpu/reference/vertical-parts.ts';
-import { addRows, normalEquations, solveEquations } from '../../cpu/tasks/equations.ts';
+import { addRows, normalEquations, placeRows, solveEquations } from '../../cpu/tasks/equations.ts';
 import { gram as gramTask } from '../../cpu/tasks/implicit.ts';
 import { CHUNK_RATINGS } from '../../cpu/tasks/row-chunks.ts';
 import { updateImplicit, update } from '../../cpu/tasks/update.ts';
@@ -85,7 +85,7 @@ function rowsOf(memory: TestMemory, { pointer, rows, columns, stride }: MatrixVi
 
 describe.each(builds)('normal equations in memory, %s', (build) => {
   describe.each(kinds)('%s', (kind) => {
-    it.each(isDeep ? [1, 2, 3, 8, 10, 63, 64, 100, 128] : [1, 3, 8, 63, 100])(
+    it.each(isDeep ? [1, 2, 3, 8, 10, 63, 64, 100, 128] : [1, 8, 63])(
       'are added to those that are there, rank %i',
       (rank) => {
         const memory = new TestMemory(build);
@@ -286,5 +286,64 @@ describe.each(builds)('rows solved from sums over vertical parts, %s', (build) =
       memory.scope({ ...params, rowStart: 6 }, {}, { equations: slice, previous: other, factors: other }),
     );
     expect(rowsOf(memory, other)).toEqual(rowsOf(memory, one));
+  });
+});
+
+describe('equations of another shape', () => {
+  it('are refused, with the shape that is needed', () => {
+    const [memory, rank] = [new TestMemory('simd'), 10];
+    const block = ratingBlock([4, 5, 6], COLUMNS, 2);
+    const theta = memory.matrix(COLUMNS, rank, 1);
+    expect(() => add(memory, 'biases', block, theta, zeros(memory, 3, equationColumns(rank, false)))).toThrow(
+      'a matrix of 3 x 66 has no place for equations of 3 rows and rank 10 with biases, 77 columns',
+    );
+    expect(() =>
+      add(memory, 'explicit', block, theta, zeros(memory, 2, equationColumns(rank, false))),
+    ).toThrow('a matrix of 2 x 66 has no place for equations of 3 rows');
+    const factors = memory.matrix(3, rank, 3);
+    expect(() =>
+      solveEquations(
+        memory.scope(
+          { ...solvers.cholesky, lambda: 0.05, rank: 9, from: 0, to: 3 },
+          {},
+          { equations: zeros(memory, 3, 66), previous: factors, factors },
+        ),
+      ),
+    ).toThrow(
+      'task solve-equations: a matrix of 3 x 66 has no place for equations of 3 rows and rank 9, 55 columns',
+    );
+  });
+});
+
+describe('rows of matrices', () => {
+  const memory = new TestMemory('simd');
+
+  it('of a part take their place in the whole, as do biases', () => {
+    const [part, whole] = [memory.matrix(3, 10, 5), memory.matrix(8, 10, 6)];
+    const before = rowsOf(memory, whole).map((row) => [...row]);
+    expect(placeRows(memory.scope({ rowFrom: 4 }, {}, { rows: part, whole })).rows).toBe(3);
+    const rows = rowsOf(memory, part).map((row) => [...row]);
+    expect(rowsOf(memory, whole).map((row) => [...row])).toEqual([...before.slice(0, 4), ...rows, before[7]]);
+    const biases = Float32Array.of(1, 2, 3, 4, 5);
+    expect(
+      placeRows(
+        memory.scope(
+          { rowFrom: 2 },
+          { rows: column('bias', Float32Array.of(8, 9)), whole: column('bias', biases) },
+          {},
+        ),
+      ).rows,
+    ).toBe(2);
+    expect([...biases]).toEqual([1, 2, 8, 9, 5]);
+  });
+
+  it('of another shape are refused', () => {
+    const [narrow, wide, short] = [memory.matrix(4, 8, 1), memory.matrix(4, 20, 1), memory.matrix(3, 8, 1)];
+    expect(() => addRows(memory.scope({ from: 0, to: 3 }, {}, { addend: short, sum: narrow }))).toThrow(
+      '3 x 8 numbers cannot be added to 4 x 8',
+    );
+    expect(() => placeRows(memory.scope({ rowFrom: 0 }, {}, { rows: narrow, whole: wide }))).toThrow(
+      'rows of 8 numbers do not fit rows of 20',
+    );
   });
 });

@@ -47,24 +47,21 @@ function shiftsOf(rows: number): Partition {
 }
 
 describe.each(builds)('implicit kernels with %s', (build) => {
-  it.each([1, 7, 8, 33, 64, 130])(
-    'compute the Gram matrix, and the same bits by any slices, rank %i',
-    (rank) => {
-      const memory = new TestMemory(build);
-      const theta = memory.matrix(3000, rank, 1);
-      const expected = gramMatrix(memory.values(theta), theta.stride, rank, theta.rows, 0.3);
-      const whole = memory.values(gramOf(memory, theta, 0.3)).slice();
-      const largest = Math.max(...expected);
-      for (let i = 0; i < rank; i++)
-        for (let j = 0; j < rank; j++)
-          expect(Math.abs(whole[i * theta.stride + j] - expected[i * rank + j])).toBeLessThan(1e-6 * largest);
-      expect(
-        memory.values(gramOf(memory, theta, 0.3, rank > 16 ? [8, 24].filter((cut) => cut < rank) : [])),
-      ).toEqual(whole);
-    },
-  );
+  it.each([1, 33, 130])('compute the Gram matrix, and the same bits by any slices, rank %i', (rank) => {
+    const memory = new TestMemory(build);
+    const theta = memory.matrix(3000, rank, 1);
+    const expected = gramMatrix(memory.values(theta), theta.stride, rank, theta.rows, 0.3);
+    const whole = memory.values(gramOf(memory, theta, 0.3)).slice();
+    const largest = Math.max(...expected);
+    for (let i = 0; i < rank; i++)
+      for (let j = 0; j < rank; j++)
+        expect(Math.abs(whole[i * theta.stride + j] - expected[i * rank + j])).toBeLessThan(1e-6 * largest);
+    expect(
+      memory.values(gramOf(memory, theta, 0.3, rank > 16 ? [8, 24].filter((cut) => cut < rank) : [])),
+    ).toEqual(whole);
+  });
 
-  it.each([1, 8, 17, 64, 100])('solve rows of every kind, and the same bits for any cut, rank %i', (rank) => {
+  it.each([1, 17, 64])('solve rows of every kind, and the same bits for any cut, rank %i', (rank) => {
     const lengths = [0, 1, 2, 7, 8, 9, 31, 64, 130, 700, 0];
     const memory = new TestMemory(build);
     const theta = memory.matrix(800, rank, 1);
@@ -121,47 +118,6 @@ describe.each(builds)('implicit kernels with %s', (build) => {
           memory.values(start).subarray(row * theta.stride, row * theta.stride + rank),
         );
         expect(relativeDistance(x, conjugateGradient(matrix, bias, from, solver.cgSteps))).toBeLessThan(1e-3);
-      });
-    }
-  });
-
-  it('solve rows longer than a chunk', () => {
-    const rank = 12;
-    const memory = new TestMemory(build);
-    const theta = memory.matrix(400, rank, 1);
-    const lengths = [3, 2 * CHUNK_RATINGS + 40, CHUNK_RATINGS, CHUNK_RATINGS + 1];
-    const block = ratingBlock(lengths, theta.rows, 2);
-    const shifts = shiftsOf(lengths.length);
-    const dense = gramMatrix(memory.values(theta), theta.stride, rank, theta.rows, 1);
-    const gramView = gramOf(memory, theta, 1);
-    for (const solver of [
-      exact,
-      { ...exact, exact: 'nonnegative' as const },
-      cg(30),
-      { ...cg(2), settles: true },
-    ]) {
-      const factors = memory.matrix(lengths.length, rank, 3);
-      updateImplicit(
-        memory.scope(
-          { ...weights, ...solver, from: 0, to: lengths.length, rank },
-          { block, shifts },
-          { fixed: theta, previous: factors, factors, gram: gramView },
-        ),
-      );
-      lengths.forEach((_, row) => {
-        const x = memory.values(factors).slice(row * theta.stride, row * theta.stride + rank);
-        const { matrix, bias } = implicitEquations(
-          dense,
-          memory.values(theta),
-          theta.stride,
-          rank,
-          rowOf(block, row),
-          weights,
-          shifts.columns.values[row] as number,
-        );
-        if ('exact' in solver)
-          expect(relativeDistance(x, solveNonnegative({ matrix, bias })!)).toBeLessThan(1e-3);
-        else expect(residual(matrix, x, bias)).toBeLessThan(1e-4);
       });
     }
   });

@@ -7,7 +7,7 @@ import { CHUNK_RATINGS } from '../../cpu/tasks/row-chunks.ts';
 import { update } from '../../cpu/tasks/update.ts';
 import type { Partition } from '../../engine/partition.ts';
 import { builds, norm, ratingBlock, relativeDistance, residual, rowOf, TestMemory } from './scope.ts';
-import { sampleSize } from '../support/deep.ts';
+import { everyNth, sampleSize } from '../support/deep.ts';
 
 const exact = { cgBelow: 0, cgSteps: 0 };
 const cg = (cgSteps: number) => ({ cgBelow: 2 ** 31 - 1, cgSteps });
@@ -43,46 +43,49 @@ function rows(memory: TestMemory, factors: MatrixView): Float32Array[] {
 }
 
 describe.each(builds)('update with %s', (build) => {
-  it.each([1, 7, 8, 10, 32, 63, 64, 100, 128, 200, 512])('solves rows of every kind, rank %i', (rank) => {
-    const lengths = [0, 1, 2, 7, 8, 9, 31, 32, 33, 48, 49, 0, 96, 97, 130, 300, 0];
-    const lambda = 0.05;
-    const memory = new TestMemory(build);
-    const theta = memory.matrix(400, rank, 1);
-    const block = ratingBlock(lengths, theta.rows, 2);
-    const equations = lengths.map((_, row) =>
-      normalEquations(memory.values(theta), theta.stride, rank, rowOf(block, row), lambda),
-    );
-    for (const solver of [exact, cg(3), settling(12), settling(1)] as Solver[]) {
-      const factors = memory.matrix(lengths.length, rank, 3);
-      if (solver.settles) memory.values(factors).fill(0);
-      const before = rows(memory, factors);
-      expect(run(memory, block, theta, factors, lambda, solver)).toBe(-1);
-      rows(memory, factors).forEach((x, row) => {
-        expect(norm(x.subarray(rank))).toBe(0);
-        const ratings = rowOf(block, row);
-        if (lengths[row] === 0) return expect(norm(x)).toBe(0);
-        if (solver === exact || solver.settles) {
-          const { matrix, bias } = equations[row];
-          // At rank 1 the single number of b cancels, down to its rounding.
-          return expect(residual(matrix, x, bias)).toBeLessThan(
-            solver === exact ? 1e-5 : rank === 1 ? 1e-4 : 1.5e-5,
+  it.each(everyNth([1, 7, 8, 10, 32, 63, 64, 100, 128, 200, 512], 3))(
+    'solves rows of every kind, rank %i',
+    (rank) => {
+      const lengths = [0, 1, 2, 7, 8, 9, 31, 32, 33, 48, 49, 0, 96, 97, 130, 300, 0];
+      const lambda = 0.05;
+      const memory = new TestMemory(build);
+      const theta = memory.matrix(400, rank, 1);
+      const block = ratingBlock(lengths, theta.rows, 2);
+      const equations = lengths.map((_, row) =>
+        normalEquations(memory.values(theta), theta.stride, rank, rowOf(block, row), lambda),
+      );
+      for (const solver of [exact, cg(3), settling(12), settling(1)] as Solver[]) {
+        const factors = memory.matrix(lengths.length, rank, 3);
+        if (solver.settles) memory.values(factors).fill(0);
+        const before = rows(memory, factors);
+        expect(run(memory, block, theta, factors, lambda, solver)).toBe(-1);
+        rows(memory, factors).forEach((x, row) => {
+          expect(norm(x.subarray(rank))).toBe(0);
+          const ratings = rowOf(block, row);
+          if (lengths[row] === 0) return expect(norm(x)).toBe(0);
+          if (solver === exact || solver.settles) {
+            const { matrix, bias } = equations[row];
+            // At rank 1 the single number of b cancels, down to its rounding.
+            return expect(residual(matrix, x, bias)).toBeLessThan(
+              solver === exact ? 1e-5 : rank === 1 ? 1e-4 : 1.5e-5,
+            );
+          }
+          const start = Float64Array.from(before[row].subarray(0, rank));
+          const twin = updateRow(
+            memory.values(theta),
+            theta.stride,
+            rank,
+            ratings,
+            lambda,
+            false,
+            start,
+            solver.cgSteps,
           );
-        }
-        const start = Float64Array.from(before[row].subarray(0, rank));
-        const twin = updateRow(
-          memory.values(theta),
-          theta.stride,
-          rank,
-          ratings,
-          lambda,
-          false,
-          start,
-          solver.cgSteps,
-        );
-        expect(relativeDistance(x, twin!)).toBeLessThan(1e-3);
-      });
-    }
-  });
+          expect(relativeDistance(x, twin!)).toBeLessThan(1e-3);
+        });
+      }
+    },
+  );
 
   it.each([1, 8, 20, 64])('solves rows around the length of a chunk, and longer, rank %i', (rank) => {
     const lengths = [3, CHUNK_RATINGS - 1, 5, CHUNK_RATINGS, CHUNK_RATINGS + 1, 0, 4];

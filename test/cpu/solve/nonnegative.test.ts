@@ -7,7 +7,6 @@ import { describe, expect, it } from 'vitest';
 import type { MatrixView } from '../../../cpu/handler.ts';
 import { normalEquations, type NormalEquations } from '../../../cpu/reference/normal-equations.ts';
 import { solveNonnegative } from '../../../cpu/reference/solvers.ts';
-import { initialize } from '../../../cpu/tasks/initialize.ts';
 import { CHUNK_RATINGS } from '../../../cpu/tasks/row-chunks.ts';
 import { update } from '../../../cpu/tasks/update.ts';
 import type { Partition } from '../../../engine/partition.ts';
@@ -163,25 +162,6 @@ describe.each(builds)('non-negative update with %s', (build) => {
     }
   });
 
-  it('agrees with the unconstrained solution where that is positive', () => {
-    const memory = new TestMemory(build, 12);
-    const theta = memory.matrix(40, 24, 1, 0.1);
-    const values = memory.values(theta);
-    for (let row = 0; row < theta.rows; row++) values[row * theta.stride + (row % 24)] = 1;
-    const block = ratingBlock([2000], theta.rows, 2);
-    const [bounded, plain] = [memory.matrix(1, 24, 3), memory.matrix(1, 24, 3)];
-    run(memory, block, theta, bounded, 0.1);
-    update(
-      memory.scope(
-        { cgBelow: 0, cgSteps: 0, from: 0, to: 1, rank: 24, lambda: 0.1 },
-        { block },
-        { fixed: theta, previous: plain, factors: plain },
-      ),
-    );
-    expect(Math.min(...memory.values(plain).subarray(0, 24))).toBeGreaterThan(0);
-    expect(relativeDistance(memory.values(bounded), memory.values(plain))).toBeLessThan(1e-5);
-  });
-
   it('gives the same bits for any cut of the rows into tasks', () => {
     fc.assert(
       fc.property(
@@ -263,37 +243,5 @@ describe.each(builds)('non-negative update with %s', (build) => {
       for (const row of [0, 1, 2, 4]) expect(found[row]).toEqual(expected[row]);
       for (const row of [3, 5]) expect(found[row].subarray(0, 10).every(Number.isNaN)).toBe(true);
     }
-  });
-
-  it('scales with the ratings', () => {
-    const memory = new TestMemory(build, 12);
-    const theta = fixedSide(memory, 60, 10, 'mixed');
-    const block = ratingBlock([30], theta.rows, 2);
-    const solve = (factor: number) => {
-      const factors = memory.matrix(1, 10, 3, 0);
-      const values = (block.columns.values as Float32Array).map((value) => value * factor);
-      expect(run(memory, { ...block, columns: { ...block.columns, values } }, theta, factors, 0.1)).toBe(-1);
-      return memory.values(factors);
-    };
-    expect(solve(2 ** 40)).toEqual(solve(1).map((value) => value * 2 ** 40));
-  });
-});
-
-describe('the start of non-negative factors', () => {
-  it('is the absolute value of the other start', () => {
-    const memory = new TestMemory('relaxed-simd', 12);
-    const keys: Partition = {
-      layout: 'key-hashes',
-      rows: 50,
-      columns: { low: new Uint32Array(50).map((_, i) => i), high: new Uint32Array(50) },
-    };
-    const start = (nonnegative: boolean) => {
-      const factors = memory.matrix(50, 9, 3);
-      initialize(memory.scope({ from: 0, to: 50, rank: 8, seed: 4, nonnegative }, { keys }, { factors }));
-      return memory.values(factors);
-    };
-    const [signed, bounded] = [start(false), start(true)];
-    expect(signed.some((value) => value < 0)).toBe(true);
-    expect(bounded).toEqual(signed.map(Math.abs));
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { biasSums, errors, predictPair, weightedNorm, type Block } from '../../../cpu/reference/errors.ts';
+import { biasSums, predictPair, weightedNorm, type Block } from '../../../cpu/reference/errors.ts';
 import { ratingBlock } from '../../cpu/scope.ts';
 import { deviceKinds } from '../../support/devices/device-kinds.ts';
 import { COLUMNS, lengths, matrix, vector, taskRunner } from './task-runner.ts';
@@ -7,41 +7,6 @@ import { COLUMNS, lengths, matrix, vector, taskRunner } from './task-runner.ts';
 describe.each(deviceKinds)('sums and predictions on a $kind device', (kind) => {
   const runner = taskRunner(kind);
   const { skip } = kind;
-
-  it.skipIf(skip).each([1, 8, 10, 40])('sums errors and norms over rows, rank %i', async (rank) => {
-    const [x, theta] = [matrix(lengths.length, rank, 1), matrix(COLUMNS, rank, 2)];
-    const block = ratingBlock(lengths, COLUMNS, 3);
-    const arrays = block.columns as unknown as Block;
-    const [rowValues, columnValues] = [
-      x.columns.values as Float32Array,
-      theta.columns.values as Float32Array,
-    ];
-    for (const [from, to] of [
-      [0, lengths.length],
-      [3, 7],
-      [8, 9],
-      [0, 0],
-    ]) {
-      const { values } = await runner.run(
-        'squared-error',
-        { from, to, rank },
-        { block, rowFactors: x, columnFactors: theta },
-      );
-      const twin = errors(rowValues, columnValues, rank, arrays, from, to);
-      expect(values.count).toBe(twin.count);
-      expect(Math.abs((values.squared as number) - twin.squared)).toBeLessThanOrEqual(1e-5 * twin.squared);
-      expect(Math.abs((values.absolute as number) - twin.absolute)).toBeLessThanOrEqual(1e-5 * twin.absolute);
-      for (const exponent of [1, 0.5]) {
-        const norms = (await runner.run('weighted-norm', { from, to, rank, exponent }, { block, factors: x }))
-          .values;
-        const expected = weightedNorm(rowValues, rank, arrays.offsets, from, to, exponent);
-        for (const name of ['sum', 'plain'] as const)
-          expect(Math.abs((norms[name] as number) - expected[name])).toBeLessThanOrEqual(
-            1e-5 * expected[name],
-          );
-      }
-    }
-  });
 
   it.skipIf(skip)('sums biases beside norms, and along the totals of the rows', async () => {
     const [x, bias, totals] = [
@@ -110,32 +75,5 @@ describe.each(deviceKinds)('sums and predictions on a $kind device', (kind) => {
       { block, rowFactors: x, columnFactors: theta, rowBias, columnBias },
     );
     expect(Math.abs((values.squared as number) - squared)).toBeLessThanOrEqual(1e-5 * squared);
-  });
-
-  it.skipIf(skip).each([1, 10, 40])('predicts pairs, rank %i', async (rank) => {
-    const [x, theta] = [matrix(40, rank, 1), matrix(30, rank, 2)];
-    for (const count of [0, 1, 1000]) {
-      const rows = Uint32Array.from({ length: count }, (_, k) => (k * 7) % 40);
-      const columns = Uint32Array.from({ length: count }, (_, k) => (k * 11) % 30);
-      const pairs = { layout: 'pairs', rows: count, columns: { rows, columns } };
-      const { fetched, metrics } = await runner.run(
-        'predict',
-        { rank },
-        { pairs, rowFactors: x, columnFactors: theta },
-        ['predictions'],
-      );
-      const { values } = fetched.predictions;
-      expect([metrics.rows, values.length]).toEqual([count, count]);
-      for (let k = 0; k < count; k += 37) {
-        const twin = predictPair(
-          x.columns.values as Float32Array,
-          rows[k],
-          theta.columns.values as Float32Array,
-          columns[k],
-          rank,
-        );
-        expect(Math.abs((values[k] as number) - twin)).toBeLessThan(1e-6);
-      }
-    }
   });
 });

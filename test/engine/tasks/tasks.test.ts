@@ -21,7 +21,17 @@ async function train(change: (device: Device) => void) {
   const model = await new ALS({ rank: 9, maxIter: 3, onDuplicates: 'mean', seed: 4 }).fit(
     session.from(ratingBatches(rows, 500)),
   );
-  return [model.userFactors, model.itemFactors].map((batch) => batch.data.children[1].children[0].values);
+  const [{ user, item }] = rows;
+  const lists = [
+    model.recommendForUsers([user], 5),
+    model.recommendForAllUsers(3, { exclude: session.from(ratingBatches(rows)) }),
+    model.similarItems([item], 4),
+  ];
+  return [
+    ...[model.userFactors, model.itemFactors].map((batch) => batch.data.children[1].children[0].values),
+    ...(await Promise.all(lists.map((list) => list.toArray()))),
+    await model.evaluate(session.from(ratingBatches(rows))),
+  ];
 }
 
 describe('tasks', () => {

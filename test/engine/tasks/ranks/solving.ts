@@ -66,7 +66,9 @@ const byCg: readonly (Solving & { readonly name: string; readonly onlyCpu?: bool
   { name: 'short implicit rows by CG', kind: 'implicit', solver: 'cg', lengths: short },
   { name: 'CG on a formed A', kind: 'explicit', solver: 'cg', lengths: () => [300], steps: many },
   { name: 'sums of equations', kind: 'explicit', solver: 'cg', lengths: short, from: 'equations' },
+  { name: 'sums of equations, implicit', kind: 'implicit', solver: 'cg', lengths: short, from: 'equations' },
   { name: 'sums of vectors', kind: 'explicit', solver: 'cg', lengths: short, from: 'vectors' },
+  { name: 'sums of vectors, implicit', kind: 'implicit', solver: 'cg', lengths: short, from: 'vectors' },
   { name: 'tiles', kind: 'explicit', solver: 'cg', lengths: () => [40, 900], tiled: true, onlyCpu: true },
   { name: 'a row in pieces', kind: 'explicit', solver: 'cg', lengths: pieces, onlyCpu: true },
   { name: 'an implicit row in pieces', kind: 'implicit', solver: 'cg', lengths: pieces, onlyCpu: true },
@@ -195,7 +197,7 @@ async function solve(
     ...choice,
   };
   const { block, fixed, previous, ...ofColumns } = given;
-  if (from === 'vectors') return stepByStep(tasks, { ...whole, lambda }, steps, given, outputs);
+  if (from === 'vectors') return stepByStep(tasks, { ...whole, lambda }, steps, { given, more, outputs });
   if (from === undefined) {
     const kernel = implicit ? 'update-implicit' : 'update';
     const own = implicit ? WEIGHTS : { mean: MEAN * Number(biases) };
@@ -204,11 +206,11 @@ async function solve(
   const equations = parts.allocate('equations', rows, equationColumns(rank, biases));
   await parts.run(
     'normal-equations',
-    { ...whole, mean: MEAN * Number(biases), ...choice },
+    { ...whole, mean: MEAN * Number(biases), ...(implicit ? { implicit: WEIGHTS } : {}), ...choice },
     { block, fixed, ...ofColumns },
     { equations },
   );
-  return (await parts.run('solve-equations', params, { equations, previous }, outputs)).values;
+  return (await parts.run('solve-equations', params, { equations, previous, ...more }, outputs)).values;
 }
 
 /** The steps of conjugate gradients as tasks of their own. */
@@ -219,20 +221,20 @@ async function stepByStep(
     ...whole
   }: { readonly from: number; readonly to: number; readonly rank: number; readonly lambda: number },
   steps: number,
-  given: Refs,
-  { factors, bias }: Refs,
+  { given, more, outputs: { factors, bias } }: Readonly<Record<'given' | 'more' | 'outputs', Refs>>,
 ): Promise<JsonObject> {
   const { to: rows, rank } = whole;
+  const weighed = 'gram' in more ? { implicit: WEIGHTS } : {};
   const { previous, block, fixed } = given;
   const own = { ...whole, lambda };
   const gradients = parts.allocate('gradients', rows, gradientColumns(rank, bias !== undefined));
   const direction = parts.allocate('direction', rows, rank);
-  await parts.run('add-residuals', { ...whole, mean: bias ? MEAN : 0 }, given, { gradients });
-  await parts.run('begin-gradients', own, { previous }, { gradients, factors, direction });
+  await parts.run('add-residuals', { ...whole, mean: bias ? MEAN : 0, ...weighed }, given, { gradients });
+  await parts.run('begin-gradients', own, { previous, ...more }, { gradients, factors, direction });
   for (let step = 0; step < steps; step++) {
     const products = parts.allocate('products', rows, rank, {}, step);
-    await parts.run('add-products', whole, { block, fixed, direction }, { products });
-    await parts.run('step-gradients', own, { products }, { gradients, factors, direction });
+    await parts.run('add-products', { ...whole, ...weighed }, { block, fixed, direction }, { products });
+    await parts.run('step-gradients', own, { products, ...more }, { gradients, factors, direction });
   }
   return (
     await parts.run('end-gradients', own, { gradients, direction }, { factors, ...(bias ? { bias } : {}) })
