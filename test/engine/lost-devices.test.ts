@@ -4,6 +4,7 @@
  */
 import { describe, expect, it } from 'vitest';
 import type { PartitionRef } from '../../engine/partition.ts';
+import { isDeep } from '../support/deep.ts';
 import { type Recording, recordAls, recordSgd, type RunProblem } from '../support/steps/recorded-runs.ts';
 import { gpuInfo, mostly } from '../support/steps/small-problems.ts';
 import { RandomTurns } from '../support/steps/turns.ts';
@@ -44,7 +45,7 @@ it('the bold driver continues with the rate of the epoch that was copied', async
     return { rates: iterations.map(({ rate }) => rate), verbs: made.recording.devices[1].verbs };
   };
   const { rates: expected, verbs } = await rates();
-  for (let n = 0; n < verbs; n += 11)
+  for (let n = 0; n < verbs; n += isDeep ? 11 : 37)
     expect({ n, rates: (await rates(n)).rates }).toEqual({ n, rates: expected });
 });
 
@@ -81,7 +82,7 @@ describe.each(Object.keys(algorithms))('%s', (name) => {
       return { result, verbs: recording.devices[1].verbs };
     };
     const { verbs } = await run();
-    for (let n = 0; n < verbs; n += name === 'sgd' ? 17 : 5) {
+    for (let n = 0; n < verbs; n += (name === 'sgd' ? 17 : 5) * (isDeep ? 1 : 5)) {
       const { result } = await run(n);
       expect({
         n,
