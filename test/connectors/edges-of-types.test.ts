@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { openSink } from '../../connectors/open-sink.ts';
 import { openSource } from '../../connectors/open-source.ts';
+import { everyNth } from '../support/deep.ts';
 import { context, duckRows, temporaryFolder } from './parquet/parquet-testing.ts';
 
 const golden = join(import.meta.dirname, '../golden/edges');
@@ -71,7 +72,7 @@ async function read(file: string, columns?: readonly string[]): Promise<Record<s
   return found;
 }
 
-describe.each(files)('%s, of pyarrow', (name) => {
+describe.each(everyNth(files, 3))('%s, of pyarrow', (name) => {
   test('has every value at the edge of its type, all columns together and each by itself', async () => {
     const file = join(golden, name);
     expect(await read(file)).toEqual(expected);

@@ -7,7 +7,7 @@ import { temporaryFolder } from './parquet/parquet-testing.ts';
 // A sample of the cases of npm run torture.
 const cases = isDeep
   ? { parquet: 100, csv: 300, ndjson: 300, arrow: 300, model: 60 }
-  : { parquet: 20, csv: 40, ndjson: 40, arrow: 40, model: 10 };
+  : { parquet: 20, csv: 40, ndjson: 80, arrow: 40, model: 10 };
 
 /** Flips of one bit that were found: units, scales and widths that Arrow does not have, a date64 beyond safe integers. */
 const foundFlips: Readonly<Record<string, readonly number[]>> = { arrow: [31548, 931708, 2022698, 3122800] };

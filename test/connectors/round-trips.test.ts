@@ -8,6 +8,7 @@ import { openSink } from '../../connectors/open-sink.ts';
 import { openSource } from '../../connectors/open-source.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { batchStream } from '../../engine/stream/stream.ts';
+import { isDeep } from '../support/deep.ts';
 import { context, temporaryFolder } from './parquet/parquet-testing.ts';
 import { readTable, table } from './text/text-testing.ts';
 
@@ -67,7 +68,7 @@ test.each(files)('$name', async ({ name, codec }) => {
         const { rows: read } = await readTable(await openSource(path, isText ? { types } : {}));
         expect(read).toEqual([...pairs, ...pairs].map((pair) => [...pair]));
       }),
-      { numRuns: 15, seed: 77 },
+      { numRuns: isDeep ? 15 : 4, seed: 77 },
     );
   }
 });

@@ -13,7 +13,16 @@ import { updateImplicit, update } from '../../cpu/tasks/update.ts';
 import type { Partition } from '../../engine/partition.ts';
 import { equationColumns, equationLayout } from '../../operators/tasks/equation-tasks.ts';
 import { isDeep } from '../support/deep.ts';
-import { builds, ratingBlock, relativeDistance, rowOf, TestMemory } from './scope.ts';
+import {
+  builds,
+  centredRow,
+  columnOf,
+  liftedMatrix,
+  ratingBlock,
+  relativeDistance,
+  rowOf,
+  TestMemory,
+} from './scope.ts';
 
 const lengths = [0, 1, 2, 7, 8, 9, 31, 33, 64, 65, 97, 300, 1100, 0];
 const COLUMNS = 400;
@@ -24,19 +33,17 @@ type Kind = 'explicit' | 'biases' | 'implicit';
 const kinds: readonly Kind[] = ['explicit', 'biases', 'implicit'];
 type Partitions = Readonly<Record<string, Partition>>;
 
-const column = (layout: string, values: Float32Array): Partition => ({
-  layout,
-  rows: values.length,
-  columns: { values },
-});
+/** Levels far from 0 leave some features at 0 where x >= 0. */
+const lifted = (memory: TestMemory, rank: number) => liftedMatrix(memory, COLUMNS, rank);
 
-/** Positive levels far from 0 test the elimination of biases and leave some features at 0 where x >= 0. */
-function lifted(memory: TestMemory, rank: number): MatrixView {
-  const theta = memory.matrix(COLUMNS, rank, 1);
-  const values = memory.values(theta);
-  for (let row = 0; row < theta.rows; row++)
-    for (let k = 0; k < rank; k++) values[row * theta.stride + k] += 0.1;
-  return theta;
+/** The equations of a row in float64. */
+function twinOf(memory: TestMemory, kind: Kind, theta: MatrixView, block: Partition, row: number) {
+  const biases = kind === 'biases';
+  const ratings = biases ? centredRow(block, row, mean, gamma) : rowOf(block, row);
+  return equationsOfRow(memory.values(theta), theta.stride, theta.columns, ratings, {
+    biases,
+    ...(kind === 'implicit' ? { implicit: weights } : {}),
+  });
 }
 
 function zeros(memory: TestMemory, rows: number, columns: number): MatrixView {
@@ -73,7 +80,7 @@ function add(
       ...(kind === 'implicit' ? { implicit: weights } : {}),
     };
     const bias: Partitions =
-      kind === 'biases' ? { fixedBias: column('bias', gamma.subarray(first, first + fixed.rows)) } : {};
+      kind === 'biases' ? { fixedBias: columnOf(gamma.subarray(first, first + fixed.rows)) } : {};
     const { rows } = normalEquations(memory.scope(params, { block, ...bias }, { fixed, equations }));
     expect(rows).toBe(edges[k + 1] - edges[k]);
   }
@@ -95,18 +102,7 @@ describe.each(builds)('normal equations in memory, %s', (build) => {
         for (const row of rowsOf(memory, equations)) row.fill(3);
         add(memory, kind, block, theta, equations);
         rowsOf(memory, equations).forEach((found, row) => {
-          const { indices, values } = rowOf(block, row);
-          const centred =
-            kind === 'biases'
-              ? Float64Array.from(values, (value, k) => value - mean - gamma[indices[k]])
-              : values;
-          const twin = equationsOfRow(
-            memory.values(theta),
-            theta.stride,
-            rank,
-            { indices, values: centred },
-            { biases: kind === 'biases', ...(kind === 'implicit' ? { implicit: weights } : {}) },
-          );
+          const twin = twinOf(memory, kind, theta, block, row);
           expect(found.length).toBe(twin.length);
           const largest = twin.reduce((most, value) => Math.max(most, Math.abs(value)), 3);
           const worst = twin.reduce((most, value, at) => Math.max(most, Math.abs(found[at] - 3 - value)), 0);
@@ -133,18 +129,7 @@ describe.each(builds)('normal equations in memory, %s', (build) => {
       expect(rowsOf(memory, cut)).toEqual(rowsOf(memory, whole));
       expect(rowsOf(memory, last)).toEqual(rowsOf(memory, whole).slice(4));
       rowsOf(memory, whole).forEach((found, row) => {
-        const { indices, values } = rowOf(block, row);
-        const centred =
-          kind === 'biases'
-            ? Float64Array.from(values, (value, k) => value - mean - gamma[indices[k]])
-            : values;
-        const twin = equationsOfRow(
-          memory.values(theta),
-          theta.stride,
-          rank,
-          { indices, values: centred },
-          { biases: kind === 'biases', ...(kind === 'implicit' ? { implicit: weights } : {}) },
-        );
+        const twin = twinOf(memory, kind, theta, block, row);
         expect(relativeDistance(found, twin), `row of ${all[row]}`).toBeLessThan(1e-6);
       });
     });
@@ -180,15 +165,15 @@ describe.each(builds)('rows solved from sums over vertical parts, %s', (build) =
         new Float32Array(lengths.length).fill(9),
         new Float32Array(lengths.length).fill(9),
       ];
-      const shifts = column(
-        'row-shifts',
+      const shifts = columnOf(
         Float32Array.from(lengths, (n) => 0.4 + 0.01 * n),
+        'row-shifts',
       );
       const gram = zeros(memory, theta.stride, theta.stride);
       if (kind === 'implicit')
         gramTask(memory.scope({ from: 0, to: rank, rank, weight: 0.02 }, {}, { factors: theta, gram }));
 
-      const biases = { fixedBias: column('bias', gamma), bias: column('bias', expectedBias) };
+      const biases = { fixedBias: columnOf(gamma), bias: columnOf(expectedBias) };
       const whole =
         kind === 'implicit'
           ? updateImplicit(
@@ -220,7 +205,7 @@ describe.each(builds)('rows solved from sums over vertical parts, %s', (build) =
         addRows(memory.scope({ from: 5, to: lengths.length }, {}, { addend: partial, sum }));
       }
       const inputs: Partitions =
-        kind === 'implicit' ? { shifts } : kind === 'biases' ? { bias: column('bias', foundBias) } : {};
+        kind === 'implicit' ? { shifts } : kind === 'biases' ? { bias: columnOf(foundBias) } : {};
       const matrices = { equations: sum, previous, factors: found, ...(kind === 'implicit' ? { gram } : {}) };
       for (const [from, to] of [
         [0, 6],
@@ -268,25 +253,6 @@ describe.each(builds)('rows solved from sums over vertical parts, %s', (build) =
       expect([solve(0), solve(3), solve(5)]).toEqual([2, 4, -1]);
     }
   });
-
-  it('are places of a larger side: a slice of its equations begins at its own row', () => {
-    const [memory, rank] = [new TestMemory(build), 10];
-    const block = ratingBlock(lengths, COLUMNS, 2);
-    const theta = memory.matrix(COLUMNS, rank, 1);
-    const [whole, slice] = [
-      zeros(memory, lengths.length, equationColumns(rank, false)),
-      zeros(memory, 5, equationColumns(rank, false)),
-    ];
-    add(memory, 'explicit', block, theta, whole);
-    add(memory, 'explicit', block, theta, slice, { rowStart: 6, range: [6, 11] });
-    const [one, other] = [memory.matrix(lengths.length, rank, 3), memory.matrix(lengths.length, rank, 3)];
-    const params = { ...solvers.cholesky, lambda: 0.05, rank, from: 6, to: 11 };
-    solveEquations(memory.scope(params, {}, { equations: whole, previous: one, factors: one }));
-    solveEquations(
-      memory.scope({ ...params, rowStart: 6 }, {}, { equations: slice, previous: other, factors: other }),
-    );
-    expect(rowsOf(memory, other)).toEqual(rowsOf(memory, one));
-  });
 });
 
 describe('equations of another shape', () => {
@@ -327,11 +293,7 @@ describe('rows of matrices', () => {
     const biases = Float32Array.of(1, 2, 3, 4, 5);
     expect(
       placeRows(
-        memory.scope(
-          { rowFrom: 2 },
-          { rows: column('bias', Float32Array.of(8, 9)), whole: column('bias', biases) },
-          {},
-        ),
+        memory.scope({ rowFrom: 2 }, { rows: columnOf(Float32Array.of(8, 9)), whole: columnOf(biases) }, {}),
       ).rows,
     ).toBe(2);
     expect([...biases]).toEqual([1, 2, 8, 9, 5]);

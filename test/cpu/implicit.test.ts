@@ -6,8 +6,17 @@ import { conjugateGradient, solveNonnegative } from '../../cpu/reference/solvers
 import { gram } from '../../cpu/tasks/implicit.ts';
 import { CHUNK_RATINGS } from '../../cpu/tasks/row-chunks.ts';
 import { updateImplicit } from '../../cpu/tasks/update.ts';
-import { type Partition, sharedArray } from '../../engine/partition.ts';
-import { builds, norm, ratingBlock, relativeDistance, residual, rowOf, TestMemory } from './scope.ts';
+import { sharedArray } from '../../engine/partition.ts';
+import {
+  builds,
+  columnOf,
+  norm,
+  ratingBlock,
+  relativeDistance,
+  residual,
+  rowOf,
+  TestMemory,
+} from './scope.ts';
 
 const weights = { alpha: 2.5, base: 1 };
 const exact = { cgBelow: 0, cgSteps: 0 };
@@ -38,13 +47,11 @@ function gramOf(
   return view;
 }
 
-function shiftsOf(rows: number): Partition {
-  return {
-    layout: 'row-shifts',
-    rows,
-    columns: { values: sharedArray(Float32Array, rows).map((_, row) => 0.1 * (row + 1)) },
-  };
-}
+const shiftsOf = (rows: number) =>
+  columnOf(
+    sharedArray(Float32Array, rows).map((_, row) => 0.1 * (row + 1)),
+    'row-shifts',
+  );
 
 describe.each(builds)('implicit kernels with %s', (build) => {
   it.each([1, 33, 130])('compute the Gram matrix, and the same bits by any slices, rank %i', (rank) => {

@@ -37,6 +37,14 @@ export class TestMemory {
     return address;
   }
 
+  /** Zeroes and takes back all that was allocated, for the next of many small cases. */
+  reset(): this {
+    const first = this.scratch + SCRATCH_BYTES;
+    new Uint8Array(this.memory.buffer, first, this.#next - first).fill(0);
+    this.#next = first;
+    return this;
+  }
+
   floats(address: number, count: number): Float32Array {
     return new Float32Array(this.memory.buffer, address, count);
   }
@@ -127,6 +135,35 @@ export function rowOf(block: Partition, row: number) {
     indices: indices.subarray(offsets[row], offsets[row + 1]),
     values: values.subarray(offsets[row], offsets[row + 1]),
   };
+}
+
+/** Ratings without μ and γ, of one row of a block. */
+export function centredRow(block: Partition, row: number, mean: number, gamma: Float32Array) {
+  const { indices, values } = rowOf(block, row);
+  return { indices, values: Float64Array.from(values, (value, k) => value - mean - gamma[indices[k]]) };
+}
+
+/** The numbers of a column, for example biases. */
+export const columnOf = (values: Float32Array, layout = 'bias'): Partition => ({
+  layout,
+  rows: values.length,
+  columns: { values },
+});
+
+/** Θ with levels far from 0, which test the elimination of biases: s is then large. */
+export function liftedMatrix(memory: TestMemory, rows: number, rank: number): MatrixView {
+  const theta = memory.matrix(rows, rank, 1);
+  const values = memory.values(theta);
+  for (let row = 0; row < rows; row++) for (let k = 0; k < rank; k++) values[row * theta.stride + k] += 0.1;
+  return theta;
+}
+
+/** Copies of a matrix's rows, with their padding. */
+export function rowsOfMatrix(memory: TestMemory, matrix: MatrixView): Float32Array[] {
+  const { stride } = matrix;
+  return Array.from({ length: matrix.rows }, (_, row) =>
+    memory.values(matrix).slice(row * stride, (row + 1) * stride),
+  );
 }
 
 export function norm(x: ArrayLike<number>): number {

@@ -34,13 +34,13 @@ function vectorsOf(kind: Kind, columns: number, rank: number, seed: number): Flo
 
 /** A memory with vectors in their searchable form, and as top-n takes them. */
 function prepared(
-  build: (typeof builds)[number],
+  memory: TestMemory,
   vectors: Float32Array,
   columns: number,
   rank: number,
   normalized = false,
 ) {
-  const memory = new TestMemory(build, 16);
+  memory.reset();
   const matrices = Object.fromEntries(
     Object.entries(indexShapes(columns, rank)).map(([name, shape]): [string, MatrixView] => {
       const pointer = memory.allocate(4 * shape.rows * shape.stride);
@@ -99,6 +99,8 @@ function prepared(
 }
 
 describe.each(builds)('a search with %s', (build) => {
+  const memory = new TestMemory(build, 16);
+
   it('gives the items and scores of top-n, in every bit', () => {
     const lists = fc
       .uniqueArray(fc.nat(199), { maxLength: 60 })
@@ -114,7 +116,7 @@ describe.each(builds)('a search with %s', (build) => {
         fc.nat(1000),
         (kind, columns, rank, n, left, allowed, seed) => {
           const within = (list: readonly number[]) => list.filter((item) => item < columns);
-          const { find, all } = prepared(build, vectorsOf(kind, columns, rank, seed), columns, rank);
+          const { find, all } = prepared(memory, vectorsOf(kind, columns, rank, seed), columns, rank);
           for (const query of [
             vectorsOf(kind, 1, rank, seed + 1),
             vectorsOf('gaussian', 1, rank, seed + 2),
@@ -135,14 +137,14 @@ describe.each(builds)('a search with %s', (build) => {
           }
         },
       ),
-      { numRuns: sampleSize(150), seed: 4 },
+      { numRuns: sampleSize(100), seed: 4 },
     );
   });
 
   it('of many columns stops where the rest is too near the mean, and the constant feature of biases does not keep it going', () => {
     const [columns, rank] = [3000, 9];
     const vectors = vectorsOf('biases', columns, rank, 3);
-    const { find, all } = prepared(build, vectors, columns, rank);
+    const { find, all } = prepared(memory, vectors, columns, rank);
     const query = vectorsOf('gaussian', 1, rank, 5);
     query[rank - 1] = 40;
     const { rows, ...found } = find(query, 10);
@@ -153,7 +155,7 @@ describe.each(builds)('a search with %s', (build) => {
   it('of unit vectors gives cosines; zeros have none', () => {
     const [columns, rank] = [500, 6];
     const vectors = vectorsOf('zeros', columns, rank, 8);
-    const { find } = prepared(build, vectors, columns, rank, true);
+    const { find } = prepared(memory, vectors, columns, rank, true);
     const query = vectors.slice(0, rank);
     const length = Math.hypot(...query);
     const { items, scores } = find(
@@ -173,7 +175,7 @@ describe.each(builds)('a search with %s', (build) => {
   });
 
   it('refuses lists that do not fit', () => {
-    const { find } = prepared(build, vectorsOf('gaussian', 10, 4, 1), 10, 4);
+    const { find } = prepared(memory, vectorsOf('gaussian', 10, 4, 1), 10, 4);
     expect(() =>
       find(
         new Float32Array(4),

@@ -108,6 +108,7 @@ describe.each(builds)('tasks with %s', (build) => {
   });
 
   it('top-n finds the best columns, ties by lower column or number, exclusions left out', () => {
+    const memory = new TestMemory(build, 16);
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 11 }),
@@ -118,7 +119,7 @@ describe.each(builds)('tasks with %s', (build) => {
         fc.boolean(),
         fc.integer({ min: 0, max: 1000 }),
         (rows, columns, n, rank, exclude, ordered, seed) => {
-          const memory = new TestMemory(build, 16);
+          memory.reset();
           // Small whole numbers: products are exact and ties are common.
           const [rowFactors, columnFactors] = [
             memory.matrix(rows, rank, seed, 2.5),

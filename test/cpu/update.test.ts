@@ -6,7 +6,16 @@ import { updateRow } from '../../cpu/reference/update.ts';
 import { CHUNK_RATINGS } from '../../cpu/tasks/row-chunks.ts';
 import { update } from '../../cpu/tasks/update.ts';
 import type { Partition } from '../../engine/partition.ts';
-import { builds, norm, ratingBlock, relativeDistance, residual, rowOf, TestMemory } from './scope.ts';
+import {
+  builds,
+  norm,
+  ratingBlock,
+  relativeDistance,
+  residual,
+  rowOf,
+  rowsOfMatrix,
+  TestMemory,
+} from './scope.ts';
 import { everyNth, sampleSize } from '../support/deep.ts';
 
 const exact = { cgBelow: 0, cgSteps: 0 };
@@ -35,13 +44,6 @@ function run(
   return badRow;
 }
 
-function rows(memory: TestMemory, factors: MatrixView): Float32Array[] {
-  const { stride } = factors;
-  return Array.from({ length: factors.rows }, (_, row) =>
-    memory.values(factors).slice(row * stride, (row + 1) * stride),
-  );
-}
-
 describe.each(builds)('update with %s', (build) => {
   it.each(everyNth([1, 7, 8, 10, 32, 63, 64, 100, 128, 200, 512], 3))(
     'solves rows of every kind, rank %i',
@@ -57,9 +59,9 @@ describe.each(builds)('update with %s', (build) => {
       for (const solver of [exact, cg(3), settling(12), settling(1)] as Solver[]) {
         const factors = memory.matrix(lengths.length, rank, 3);
         if (solver.settles) memory.values(factors).fill(0);
-        const before = rows(memory, factors);
+        const before = rowsOfMatrix(memory, factors);
         expect(run(memory, block, theta, factors, lambda, solver)).toBe(-1);
-        rows(memory, factors).forEach((x, row) => {
+        rowsOfMatrix(memory, factors).forEach((x, row) => {
           expect(norm(x.subarray(rank))).toBe(0);
           const ratings = rowOf(block, row);
           if (lengths[row] === 0) return expect(norm(x)).toBe(0);
@@ -100,7 +102,7 @@ describe.each(builds)('update with %s', (build) => {
       const factors = memory.matrix(lengths.length, rank, 3);
       if (solver.settles) memory.values(factors).fill(0);
       expect(run(memory, block, theta, factors, 0.1, solver)).toBe(-1);
-      rows(memory, factors).forEach((x, row) => {
+      rowsOfMatrix(memory, factors).forEach((x, row) => {
         if (lengths[row] === 0) return expect(norm(x)).toBe(0);
         expect(residual(twins[row].matrix, x, twins[row].bias)).toBeLessThan(1e-5);
       });
@@ -108,6 +110,7 @@ describe.each(builds)('update with %s', (build) => {
   });
 
   it('gives the same bits for any cut of the rows into tasks', () => {
+    const memory = new TestMemory(build, 16);
     fc.assert(
       fc.property(
         fc.array(fc.oneof(fc.nat(40), fc.nat(3000), fc.constant(0)), { minLength: 1, maxLength: 12 }),
@@ -115,7 +118,7 @@ describe.each(builds)('update with %s', (build) => {
         fc.constantFrom(exact, cg(2), { cgBelow: 20, cgSteps: 3 }, settling(3)),
         fc.array(fc.nat(12), { maxLength: 4 }),
         (lengths, rank, solver, cuts) => {
-          const memory = new TestMemory(build, 16);
+          memory.reset();
           const theta = memory.matrix(60, rank, 1);
           const block = ratingBlock(lengths, theta.rows, 2);
           const [whole, parts] = [
@@ -175,18 +178,6 @@ describe.each(builds)('update with %s', (build) => {
     expect(memory.values(settled)).toEqual(memory.values(solved));
   });
 
-  it('solves rows with λ = 0 when they have ratings enough', () => {
-    const memory = new TestMemory(build);
-    const theta = memory.matrix(300, 10, 1);
-    const block = ratingBlock([40, 5, 300], theta.rows, 2);
-    const factors = memory.matrix(3, 10, 3);
-    expect(run(memory, block, theta, factors, 0, exact)).toBe(-1);
-    rows(memory, factors).forEach((x, row) => {
-      const { matrix, bias } = normalEquations(memory.values(theta), theta.stride, 10, rowOf(block, row), 0);
-      expect(residual(matrix, x, bias)).toBeLessThan(1e-5);
-    });
-  });
-
   it('reports the first row that has no finite solution, and leaves the others right', () => {
     for (const solver of [exact, cg(3)]) {
       for (const bad of [NaN, Infinity]) {
@@ -204,8 +195,9 @@ describe.each(builds)('update with %s', (build) => {
         expect(run(memory, block, theta, factors, 0.1, solver, [1, 3, 4])).toBe(3);
         const fresh = memory.matrix(6, 10, 3);
         run(memory, block, theta, fresh, 0.1, solver);
-        for (const row of [0, 1, 2, 4]) expect(rows(memory, fresh)[row]).toEqual(rows(memory, clean)[row]);
-        expect(rows(memory, fresh)[3].every(Number.isFinite)).toBe(false);
+        for (const row of [0, 1, 2, 4])
+          expect(rowsOfMatrix(memory, fresh)[row]).toEqual(rowsOfMatrix(memory, clean)[row]);
+        expect(rowsOfMatrix(memory, fresh)[3].every(Number.isFinite)).toBe(false);
       }
     }
   });

@@ -1,6 +1,6 @@
 /**
  * The contract of a GPU's device beyond the tasks that every device runs
- * (test/engine/tasks/device-tasks.test.ts).
+ * (test/engine/tasks/tasks.test.ts).
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CancelledError, CapacityError, DeviceLostError, UsageError } from '../../engine/errors.ts';

@@ -8,6 +8,7 @@ import { kernelTexts } from '../../gpu/generated/kernels-wgsl.ts';
 import { NORM_ROWS, weightedNormKernel } from '../../gpu/loss/weighted-norm.task.ts';
 import { BufferPool } from '../../gpu/store.ts';
 import { spinKernel, type Gpu } from '../../gpu/webgpu/gpu.ts';
+import type { KernelDescriptor } from '../../gpu/webgpu/kernel.ts';
 import { BULK } from '../../gpu/webgpu/staging.ts';
 import { floatClasses, LEAST_NORMAL } from '../support/float-classes.ts';
 import { noGpu, openTestGpu } from '../support/gpu/open-gpu.ts';
@@ -70,8 +71,10 @@ describe.skipIf(noGpu)('a GPU', () => {
   });
 
   it('refuses a kernel whose text is wrong, with the line, and goes on', async () => {
-    await expect(gpu.compile({ ...spinKernel, values: () => ({}) }, {})).rejects.toThrow(
-      /^kernel spin \{\}: line \d+: unresolved value 'THREADS'\n@compute @workgroup_size\(THREADS\)$/,
+    await expect(
+      gpu.compile({ ...spinKernel, values: () => ({}) } as KernelDescriptor, { wrong: true }),
+    ).rejects.toThrow(
+      /^kernel spin \{"wrong":true\}: line \d+: unresolved value 'THREADS'\n@compute @workgroup_size\(THREADS\)$/,
     );
     await expect(gpu.compile(weightedNormKernel, {})).resolves.toMatchObject({ label: 'weighted-norm {}' });
   });

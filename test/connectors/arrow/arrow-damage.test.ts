@@ -20,10 +20,7 @@ import { encode, folder, ratings, table, write } from './arrow-testing.ts';
 const readFails = async (name: string, content: Uint8Array, pattern: RegExp) => {
   const file = join(folder, name);
   writeFileSync(file, content);
-  const error = await readTable(new ArrowSource(file)).then(
-    () => undefined,
-    (thrown: unknown) => thrown,
-  );
+  const error = await readTable(new ArrowSource(file)).catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(DataError);
   expect(String(error)).toMatch(pattern);
   expect(String(error)).toContain(file);

@@ -144,7 +144,7 @@ test('numbers behind a dictionary keep all their bits', () => {
 
 describe('text that stands once for many rows comes in parts', () => {
   const long = 'x'.repeat(1 << 16);
-  const rows = 1500;
+  const rows = 1100;
   const codes = Int32Array.from({ length: rows }, (_, row) => (row % 500 === 0 ? 1 : 0));
   const users = dictionaryOf(new Utf8(), vectorFromArray([long, 'y'], new Utf8()).data[0], codes);
   const items = new Vector([

@@ -12,8 +12,8 @@ import { context, duckRows, outcome, random, streamOf, temporaryFolder } from '.
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
 const below = random(11);
-const FOLDERS = 300;
-const ROWS = 40_000;
+const FOLDERS = 80;
+const ROWS = 12_000;
 
 /** Rows of many folders in random order: `n` counts them. */
 function mixedBatches(): RecordBatch[] {
@@ -57,7 +57,7 @@ describe('rows of many folders in random order', () => {
   const schema = batches[0].schema;
 
   it('are a few files a folder with a buffer of a fourth of them, in the order of the input', async () => {
-    const summary = await sink('mixed', { bufferBytes: 300_000 }).consume(
+    const summary = await sink('mixed', { bufferBytes: 90_000 }).consume(
       streamOf(schema, batches),
       context() as never,
     );
@@ -85,10 +85,10 @@ describe('rows of many folders in random order', () => {
       ),
     );
     const whole = batchOf({ n: columns[0], k: columns[1], t: columns[2] });
-    const cuts = [0, 1, 16_383, 16_384, 20_000, 39_999, ROWS];
+    const cuts = [0, 1, 4095, 4096, 7000, 11_999, ROWS];
     const recut = cuts.slice(1).map((end, i) => whole.slice(cuts[i], end));
     const write = async (to: string, rows: BatchStream) => {
-      await sink(to, { bufferBytes: 300_000 }).consume(rows, context() as never);
+      await sink(to, { bufferBytes: 90_000 }).consume(rows, context() as never);
       return filesBelow(path(to)).map((file) => [
         file,
         readFileSync(join(path(to), file)).toString('base64'),
@@ -108,16 +108,16 @@ describe('rows of many folders in random order', () => {
     const controller = new AbortController();
     async function* cancelled() {
       for (const [i, batch] of batches.entries()) {
-        if (i === 30) controller.abort();
+        if (i === 9) controller.abort();
         yield batch;
       }
     }
     async function* failing() {
-      yield* batches.slice(0, 30);
+      yield* batches.slice(0, 9);
       throw new Error('the source failed');
     }
     const before = readdirSync(folder);
-    const small = { bufferBytes: 100_000 };
+    const small = { bufferBytes: 30_000 };
     await expect(
       sink('none', small).consume(batchStream(schema, cancelled()), context(controller.signal) as never),
     ).rejects.toThrow('cancelled');

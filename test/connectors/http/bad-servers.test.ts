@@ -7,10 +7,7 @@ import { readTable } from '../text/text-testing.ts';
 import { base, file, folder, type Handler, read, rowGroupSize, serve, served } from './ratings-server.ts';
 
 const fails = async (pattern: RegExp, path = '/ratings.parquet') => {
-  const error = await read(path, ['user']).then(
-    () => undefined,
-    (thrown: unknown) => thrown,
-  );
+  const error = await read(path, ['user']).catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(DataError);
   expect(String(error)).toMatch(pattern);
   expect(String(error)).toContain(`${base}/`);

@@ -136,10 +136,7 @@ describe('secrets of a URL', () => {
     for (const answer of answers) {
       served.handler = answer;
       served.requests = [];
-      const error = await readTable(new ParquetSource(secret())).then(
-        () => undefined,
-        (thrown: unknown) => thrown,
-      );
+      const error = await readTable(new ParquetSource(secret())).catch((thrown: unknown) => thrown);
       expect(error).toBeInstanceOf(FactorFlowError);
       const details = JSON.stringify((error as FactorFlowError).details);
       const said = [String(error), details, reportError(error).text].join();
@@ -154,10 +151,7 @@ describe('secrets of a URL', () => {
     ).not.toMatch(/SECRET|pa%2Fss/);
     const text = await openSource(secret(), { format: 'csv' });
     served.handler = answers[0];
-    const refused = await text.schema().then(
-      () => undefined,
-      (thrown: unknown) => thrown,
-    );
+    const refused = await text.schema().catch((thrown: unknown) => thrown);
     expect(refused).toBeInstanceOf(FactorFlowError);
     expect(String(refused)).not.toMatch(/SECRET|pa%2Fss|pa\/ss/);
     expect(publicText(`cannot parse http://u:p@h/x?token=1). See https://h/y, and a:b@c`)).toBe(
@@ -169,10 +163,7 @@ describe('secrets of a URL', () => {
     for (const path of ['http://', 'http://u:SECRET@', 'https://[bad']) {
       const error = await openSource(path)
         .then((source) => source.schema())
-        .then(
-          () => undefined,
-          (thrown: unknown) => thrown,
-        );
+        .catch((thrown: unknown) => thrown);
       expect(error).toBeInstanceOf(UsageError);
       expect(String(error)).not.toContain('SECRET');
     }

@@ -14,10 +14,7 @@ const usual = { ...patience };
 afterEach(() => void Object.assign(patience, usual));
 
 const errorOf = async (work: Promise<unknown>): Promise<string> => {
-  const error = await work.then(
-    () => undefined,
-    (thrown: unknown) => thrown,
-  );
+  const error = await work.catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(DataError);
   return String(error);
 };

@@ -156,10 +156,7 @@ describe('a file on a web server', () => {
       response.write(csv);
       setImmediate(() => response.destroy());
     };
-    const error = await read('ratings.csv').then(
-      () => undefined,
-      (thrown: unknown) => thrown,
-    );
+    const error = await read('ratings.csv').catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(DataError);
     expect(String(error)).toMatch(/the connection failed: .*, after \d+ bytes/);
   });
@@ -200,10 +197,7 @@ describe('an address of another store', () => {
   ])('%s', async (path, pattern) => {
     const error = await openSource(path)
       .then((source) => source.schema())
-      .then(
-        () => undefined,
-        (thrown: unknown) => thrown,
-      );
+      .catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(UsageError);
     expect(String(error)).toMatch(pattern);
     await expect(new ParquetSource(path).schema()).rejects.toThrow(pattern);

@@ -48,10 +48,10 @@ describe('a part file has the rows and factors that it was given', () => {
     ['rank 1', { type: 'int32', values: Int32Array.of(1, 2, 3) }, 1, 0, 3],
     [
       'several pages',
-      { type: 'int32', values: Int32Array.from({ length: 3000 }, (_, i) => i) },
+      { type: 'int32', values: Int32Array.from({ length: 1500 }, (_, i) => i) },
       300,
       0,
-      3000,
+      1500,
     ],
     [
       'several row groups',
@@ -105,7 +105,7 @@ describe('a part file has the rows and factors that it was given', () => {
 });
 
 describe('a model of several parts', () => {
-  const [rows, rank] = [2500, 4000];
+  const [rows, rank] = [1500, 4000];
   const ids = (count: number) => makeVector(Int32Array.from({ length: count }, (_, i) => 2 * i));
   const model: StoredModel = {
     rank,
@@ -130,7 +130,7 @@ describe('a model of several parts', () => {
     expect(alone.map(([name]) => name)).toEqual([
       'itemFactors/part-00000.parquet',
       'metadata/part-00000',
-      ...[0, 1, 2].map((part) => `userFactors/part-0000${part}.parquet`),
+      ...[0, 1].map((part) => `userFactors/part-0000${part}.parquet`),
     ]);
     await using session = await Session.create({ device: 'cpu', workers: 2 });
     await saveModel(path('by-2'), model, { executor: session.context().executor });

@@ -41,7 +41,7 @@ test.each([
   const bytes = readFileSync(file);
   const next = random(5);
   let refused = 0;
-  for (let bit = next(8); bit < 8 * bytes.length; bit += 1 + next(isDeep ? 16 : 150)) {
+  for (let bit = next(8); bit < 8 * bytes.length; bit += 1 + next(isDeep ? 16 : 400)) {
     const changed = Buffer.from(bytes);
     changed[bit >> 3] ^= 1 << (bit & 7);
     writeFileSync(file, changed);
@@ -52,5 +52,5 @@ test.each([
     } else expect(asText(found), `bit ${bit}`).toBe(whole);
   }
   writeFileSync(file, bytes);
-  expect(refused).toBeGreaterThan(20);
+  expect(refused).toBeGreaterThan(5);
 });

@@ -30,10 +30,7 @@ export async function fails(
   options: NdjsonSourceOptions = {},
   columns?: readonly string[],
 ) {
-  const error = await read(content, options, columns).then(
-    () => undefined,
-    (thrown: unknown) => thrown,
-  );
+  const error = await read(content, options, columns).catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(DataError);
   expect(String(error)).toMatch(pattern);
 }

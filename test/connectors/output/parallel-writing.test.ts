@@ -206,7 +206,7 @@ test.each(['cancelled.parquet', 'cancelled', 'cancelled.csv', 'cancelled.ndjson'
     const controller = new AbortController();
     async function* endless() {
       for (let batch = 0; ; batch++) {
-        if (batch === 40) controller.abort();
+        if (batch === 20) controller.abort();
         yield rows(0, 8000);
       }
     }

@@ -56,7 +56,7 @@ it('no write of a data set reaches the folder of a link that takes its place', a
   const ended = new Promise<void>((resolve) => void other.once('exit', () => resolve()));
   try {
     let writes = 0;
-    while (writes++ < 15 || told.turns < 10)
+    while (writes++ < 8 || told.turns < 8)
       await write().catch((error: unknown) => expect(error).toBeInstanceOf(FactorFlowError));
   } finally {
     other.kill('SIGKILL');

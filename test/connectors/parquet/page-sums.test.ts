@@ -23,7 +23,7 @@ import { readRowGroups, type RowGroupRequest } from '../../../connectors/parquet
 import { WasmInstance } from '../../../connectors/parquet/parquet-wasm/wasm-instance.ts';
 import { FileAssembly } from '../../../connectors/parquet/write/file-assembly.ts';
 import { DataError } from '../../../engine/errors.ts';
-import { byPairs } from '../../support/deep.ts';
+import { byPairs, everyNth } from '../../support/deep.ts';
 import { duckRows, outcome, temporaryFolder } from './parquet-testing.ts';
 
 const folder = temporaryFolder();
@@ -120,7 +120,7 @@ async function countRows(request: RowGroupRequest): Promise<number> {
 /** Flips a bit in each page, and reads the file by the backend. */
 async function expectFound(file: string, backend: ParquetBackendName): Promise<void> {
   const all = readFileSync(file);
-  for (const { rowGroup, column, header, from, bytes } of await pagesOf(file)) {
+  for (const { rowGroup, column, header, from, bytes } of everyNth(await pagesOf(file), 4, 1)) {
     if (bytes === 0) continue;
     const changed = Buffer.from(all);
     changed[from + (bytes >> 1)] ^= 1 << (header % 8);

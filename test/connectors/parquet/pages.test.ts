@@ -12,7 +12,7 @@ import { originOf } from '../../../engine/stream/stream.ts';
 import { arrowRows, context, duckdb, duckRows, outcome, plain, temporaryFolder } from './parquet-testing.ts';
 
 const folder = temporaryFolder();
-const ROWS = 400_000;
+const ROWS = 300_000;
 const path = (name: string) => join(folder, `${name}.parquet`);
 
 /** Indices in runs and packed, a dictionary that overflows, plain values of 8 bytes. */

@@ -74,35 +74,6 @@ describe('the place spill', () => {
     await store.close();
   });
 
-  it('frees the copies and files that a run leaves at its end', async () => {
-    const { store, files } = spillPlace();
-    const device = new CpuDevice({ threads: 1 });
-    const holdings = new Holdings(contextOf(new LocalExecutor([device], store)));
-    const ref = refOf(0);
-    const spilling = new StepList(contracts);
-    spilling.spill('exchange', 'cpu', [ref]);
-    await runSteps(spilling.steps, holdings.ctx, { given: [[ref, block(100, 1), 'cpu']] });
-    const reading = new StepList(contracts);
-    reading.move('exchange', ref, SPILL, 'cpu', { as: { ...ref, version: 1 } });
-    await runSteps(reading.steps, holdings.ctx);
-    expect(store.copies.size).toBe(2);
-    await holdings.close();
-    expect(store.copies.size).toBe(0);
-    await expect.poll(files).toEqual([]);
-    await device.close();
-    await store.close();
-  });
-
-  it('reports a result whose file was changed', async () => {
-    const { folder, store } = spillPlace();
-    const values = new Float32Array(5000).fill(0.5);
-    await store.write([refOf(0)], writes([{ layout: 'factors', rows: 1000, columns: { values } }]));
-    const { stored } = store.keep(refOf(0));
-    flip(join(await folder.open(), '0'), 9000);
-    expect(() => stored?.read()).toThrow(DataError);
-    await store.close();
-  });
-
   it('allocates zeros without a file, and replaces them by what is written', async () => {
     const { store, files } = spillPlace();
     store.allocate(refOf(0), { rows: 3, columns: 2, stride: 2 });

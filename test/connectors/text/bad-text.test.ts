@@ -12,10 +12,7 @@ const read = (content: string | Uint8Array, options = {}, name?: string) =>
 
 describe('bad input', () => {
   const fails = async (content: string | Uint8Array, pattern: RegExp, options = {}, name?: string) => {
-    const error = await read(content, options, name).then(
-      () => undefined,
-      (thrown: unknown) => thrown,
-    );
+    const error = await read(content, options, name).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(DataError);
     expect(String(error)).toMatch(pattern);
   };

@@ -8,7 +8,16 @@ import { update } from '../../../cpu/tasks/update.ts';
 import type { Partition } from '../../../engine/partition.ts';
 import type { ExactSolver, RowRegularization } from '../../../operators/tasks/task-types.ts';
 import { everyNth } from '../../support/deep.ts';
-import { builds, ratingBlock, relativeDistance, rowOf, TestMemory } from '../scope.ts';
+import {
+  builds,
+  centredRow,
+  columnOf,
+  liftedMatrix,
+  ratingBlock,
+  relativeDistance,
+  rowOf,
+  TestMemory,
+} from '../scope.ts';
 
 const exact = { cgBelow: 0, cgSteps: 0 };
 const cg = (cgSteps: number) => ({ cgBelow: 2 ** 31 - 1, cgSteps });
@@ -17,14 +26,8 @@ const COLUMNS = 400;
 const mean = 2.5;
 const gamma = Float32Array.from({ length: COLUMNS }, (_, k) => Math.sin(k));
 
-/** Levels far from 0 test the elimination: s is then large. */
-function lifted(memory: TestMemory, rank: number): MatrixView {
-  const theta = memory.matrix(COLUMNS, rank, 1);
-  const values = memory.values(theta);
-  for (let row = 0; row < theta.rows; row++)
-    for (let k = 0; k < rank; k++) values[row * theta.stride + k] += 0.1;
-  return theta;
-}
+const lifted = (memory: TestMemory, rank: number) => liftedMatrix(memory, COLUMNS, rank);
+const centred = (block: Partition, row: number) => centredRow(block, row, mean, gamma);
 
 function run(
   memory: TestMemory,
@@ -38,30 +41,19 @@ function run(
   },
   cuts: readonly number[] = [],
 ) {
-  const column = (values: Float32Array): Partition => ({
-    layout: 'bias',
-    rows: values.length,
-    columns: { values },
-  });
   const bias = new Float32Array(block.rows).fill(Number.NaN);
   const edges = [0, ...cuts, block.rows];
   for (let k = 0; k + 1 < edges.length; k++) {
     const { values } = update(
       memory.scope(
         { ...params, from: edges[k], to: edges[k + 1], rank: fixed.columns, mean },
-        { block, fixedBias: column(gamma), bias: column(bias) },
+        { block, fixedBias: columnOf(gamma), bias: columnOf(bias) },
         { fixed, previous: factors, factors },
       ),
     );
     expect(values?.badRow).toBe(-1);
   }
   return bias;
-}
-
-/** A row's ratings without μ and γ. */
-function centred(block: Partition, row: number) {
-  const { indices, values } = rowOf(block, row);
-  return { indices, values: Float64Array.from(values, (value, k) => value - mean - gamma[indices[k]]) };
 }
 
 describe.each(builds)('update with biases and %s', (build) => {

@@ -5,9 +5,9 @@ import { gramMatrix } from '../../../cpu/reference/normal-equations.ts';
 import { conjugateGradient } from '../../../cpu/reference/solvers.ts';
 import { CHUNK_RATINGS } from '../../../cpu/tasks/row-chunks.ts';
 import { updateImplicit, update } from '../../../cpu/tasks/update.ts';
-import { type Partition, sharedArray } from '../../../engine/partition.ts';
+import { sharedArray } from '../../../engine/partition.ts';
 import { isDeep } from '../../support/deep.ts';
-import { builds, ratingBlock, relativeDistance, rowOf, TestMemory } from '../scope.ts';
+import { builds, columnOf, ratingBlock, relativeDistance, rowOf, TestMemory } from '../scope.ts';
 
 const cg = { cgBelow: 2 ** 31 - 1, cgSteps: 4 };
 const COLUMNS = 40;
@@ -60,10 +60,6 @@ function addTo({ matrix, b, s, total }: Sums, shift: number, c: number): void {
   }
 }
 
-function column(layout: string, values: Float32Array): Partition {
-  return { layout, rows: values.length, columns: { values } };
-}
-
 const dot = (left: Float64Array, right: ArrayLike<number>) =>
   left.reduce((sum, value, k) => sum + value * right[k], 0);
 
@@ -91,7 +87,7 @@ describe.each(builds)('rows solved matrix-free with %s', (build) => {
 
     const explicit = (biased: boolean, cuts?: number[], solver: object = cg): Solved => {
       const bias = new Float32Array(lengths.length);
-      const biases = { fixedBias: column('bias', gamma), bias: column('bias', bias) };
+      const biases = { fixedBias: columnOf(gamma), bias: columnOf(bias) };
       const partitions = { block, ...(biased ? biases : undefined) };
       const regularization = { lambda: 0, offset: SHIFT, damping: OWN_SHIFT };
       const params = { ...cg, ...solver, ...regularization, rank, ...(biased ? { mean: MEAN } : {}) };
@@ -153,7 +149,7 @@ describe.each(builds)('rows solved matrix-free with %s', (build) => {
       const dense = gramMatrix(memory.values(theta), stride, rank, COLUMNS, 1);
       for (let i = 0; i < rank; i++)
         memory.values(gram).set(dense.subarray(i * rank, (i + 1) * rank), i * stride);
-      const shifts = column('row-shifts', sharedArray(Float32Array, lengths.length).fill(SHIFT));
+      const shifts = columnOf(sharedArray(Float32Array, lengths.length).fill(SHIFT), 'row-shifts');
       const params = { ...cg, rank, alpha: 2.5, base: 1, ...(anchored ? { anchored } : {}) };
       const { factors } = solve((from, to, output) => {
         const matrices = { fixed: theta, previous: start, factors: output, gram };

@@ -12,7 +12,7 @@ import { update } from '../../../cpu/tasks/update.ts';
 import type { Partition } from '../../../engine/partition.ts';
 import { CounterRandom } from '../../../engine/random.ts';
 import { isDeep } from '../../support/deep.ts';
-import { builds, norm, ratingBlock, relativeDistance, rowOf, TestMemory } from '../scope.ts';
+import { builds, norm, ratingBlock, relativeDistance, rowOf, rowsOfMatrix, TestMemory } from '../scope.ts';
 
 type Fixed = 'mixed' | 'absolute' | 'sparse' | 'collinear';
 
@@ -56,13 +56,6 @@ function run(
   return badRow;
 }
 
-function rows(memory: TestMemory, factors: MatrixView): Float32Array[] {
-  const all = memory.values(factors);
-  return Array.from({ length: factors.rows }, (_, row) =>
-    all.slice(row * factors.stride, (row + 1) * factors.stride),
-  );
-}
-
 /** The worst violation of x >= 0, A x - b >= 0 and x (A x - b) = 0, over ‖b‖. */
 function violation({ matrix, bias }: NormalEquations, x: ArrayLike<number>): number {
   const rank = bias.length;
@@ -100,7 +93,7 @@ describe.each(builds)('non-negative update with %s', (build) => {
           const block = ratingBlock(lengths, theta.rows, 2);
           const factors = memory.matrix(lengths.length, rank, 3);
           expect(run(memory, block, theta, factors, lambda)).toBe(-1);
-          rows(memory, factors).forEach((x, row) => {
+          rowsOfMatrix(memory, factors).forEach((x, row) => {
             expect(norm(x.subarray(rank))).toBe(0);
             if (lengths[row] === 0) return expect(norm(x)).toBe(0);
             const problem = normalEquations(
@@ -132,7 +125,7 @@ describe.each(builds)('non-negative update with %s', (build) => {
       for (const lambda of [0.05, 1e-6]) {
         for (const factors of [cold, warm]) {
           expect(run(memory, block, theta, factors, lambda)).toBe(-1);
-          rows(memory, factors).forEach((x, row) => {
+          rowsOfMatrix(memory, factors).forEach((x, row) => {
             expect(
               violation(
                 normalEquations(memory.values(theta), theta.stride, rank, rowOf(block, row), lambda),
@@ -154,7 +147,7 @@ describe.each(builds)('non-negative update with %s', (build) => {
       const block = ratingBlock(lengths, theta.rows, 5);
       const factors = memory.matrix(lengths.length, 10, 3);
       expect(run(memory, block, theta, factors, 0)).toBe(-1);
-      rows(memory, factors).forEach((x, row) => {
+      rowsOfMatrix(memory, factors).forEach((x, row) => {
         expect(
           violation(normalEquations(memory.values(theta), theta.stride, 10, rowOf(block, row), 0), x),
         ).toBeLessThan(2e-4);
@@ -163,13 +156,14 @@ describe.each(builds)('non-negative update with %s', (build) => {
   });
 
   it('gives the same bits for any cut of the rows into tasks', () => {
+    const memory = new TestMemory(build, 12);
     fc.assert(
       fc.property(
         fc.array(fc.oneof(fc.nat(40), fc.nat(2000), fc.constant(0)), { minLength: 1, maxLength: 12 }),
         fc.constantFrom(3, 16, 40),
         fc.array(fc.nat(12), { maxLength: 4 }),
         (lengths, rank, cuts) => {
-          const memory = new TestMemory(build, 12);
+          memory.reset();
           const theta = fixedSide(memory, 60, rank, 'absolute');
           const block = ratingBlock(lengths, theta.rows, 2);
           const [whole, parts] = [
@@ -201,7 +195,7 @@ describe.each(builds)('non-negative update with %s', (build) => {
     const block = ratingBlock(lengths, theta.rows, 2);
     const [whole, parts] = [memory.matrix(lengths.length, 12, 3), memory.matrix(lengths.length, 12, 3)];
     expect(run(memory, block, theta, whole, 0.1)).toBe(-1);
-    rows(memory, whole).forEach((x, row) => {
+    rowsOfMatrix(memory, whole).forEach((x, row) => {
       if (lengths[row] === 0) return expect(norm(x)).toBe(0);
       expect(
         violation(normalEquations(memory.values(theta), theta.stride, 12, rowOf(block, row), 0.1), x),
@@ -239,7 +233,7 @@ describe.each(builds)('non-negative update with %s', (build) => {
       values.fill(bad, offsets[5] + 1, offsets[5] + 90);
       const factors = memory.matrix(6, 10, 3);
       expect(run(memory, block, theta, factors, 0.1)).toBe(3);
-      const [found, expected] = [rows(memory, factors), rows(memory, clean)];
+      const [found, expected] = [rowsOfMatrix(memory, factors), rowsOfMatrix(memory, clean)];
       for (const row of [0, 1, 2, 4]) expect(found[row]).toEqual(expected[row]);
       for (const row of [3, 5]) expect(found[row].subarray(0, 10).every(Number.isNaN)).toBe(true);
     }

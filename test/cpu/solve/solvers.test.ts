@@ -40,40 +40,6 @@ function makeProblem(memory: TestMemory, rank: number, count: number, lambda: nu
 }
 
 describe.each(builds)('kernels with %s', (build) => {
-  it.each(ranks)('form A and b of eq. 2, rank %i', (rank) => {
-    for (const count of [1, 2, 31, 32, 33, 70]) {
-      const memory = new TestMemory(build);
-      const row = makeProblem(memory, rank, count, 0.3);
-      const { stride, size, twin, matrix, bias } = row;
-      memory.kernels.accumulateRow(row.problem.address, 0, 0);
-      memory.kernels.addDiagonal(matrix, size, rank, 0.3 * count);
-      const formed = memory.floats(matrix, stride * stride);
-      const upper: number[] = [];
-      const expected: number[] = [];
-      for (let i = 0; i < stride; i++) {
-        for (let j = i; j < stride; j++) {
-          upper.push(formed[i * stride + j]);
-          expected.push(i < rank && j < rank ? twin.matrix[i * rank + j] : i === j ? 1 : 0);
-        }
-      }
-      expect(relativeDistance(upper, expected)).toBeLessThan(1e-6);
-      expect(relativeDistance(memory.floats(bias, rank), twin.bias)).toBeLessThan(1e-6);
-    }
-  });
-
-  it('sum a long row in pieces to the same bits', () => {
-    const memory = new TestMemory(build);
-    const { stride, matrix, problem } = makeProblem(memory, 20, 2100, 0);
-    const { kernels } = memory;
-    kernels.accumulateRow(problem.address, 0, 0);
-    const whole = memory.floats(matrix, stride * stride).slice();
-    const [indices, values] = [problem.get('indices'), problem.get('values')];
-    kernels.accumulateRow(problem.set({ count: 1024 }).address, 0, 0);
-    problem.set({ indices: indices + 4 * 1024, values: values + 4 * 1024, count: 1076 });
-    kernels.accumulateRow(problem.address, 0, 1);
-    expect(memory.floats(matrix, stride * stride)).toEqual(whole);
-  });
-
   it.each(ranks)('solve by Cholesky, the dual and CG, rank %i', (rank) => {
     const count = Math.max(2, Math.min(50, Math.floor(rank * 0.7)));
     const memory = new TestMemory(build);
@@ -127,26 +93,6 @@ describe.each(builds)('kernels with %s', (build) => {
       kernels.solveMatrixFree(problem.address, kept);
       expect(relativeDistance(solution, reference)).toBeLessThan(1e-4);
       expectObjective();
-    }
-  });
-
-  it('stop CG where the residual is exactly zero', () => {
-    const memory = new TestMemory(build);
-    const { problem, x } = makeProblem(memory, 8, 3, 1);
-    memory.floats(x, 8).fill(0);
-    problem.set({ values: memory.copyIn(new Float32Array(8)), shift: 3, steps: 6 });
-    memory.kernels.solveMatrixFree(problem.address, 8);
-    expect([...memory.floats(x, 8)]).toEqual(Array.from({ length: 8 }, () => 0));
-  });
-
-  it('say when a matrix is not positive definite', () => {
-    const memory = new TestMemory(build);
-    const matrix = memory.copyIn(new Float32Array(64));
-    const [bias, x, work] = [memory.allocate(32), memory.allocate(32), memory.allocate(32)];
-    for (const value of [0, -1, NaN]) {
-      memory.floats(matrix, 64).fill(0);
-      for (let i = 0; i < 8; i++) memory.floats(matrix, 64)[i * 9] = i === 5 ? value : 1;
-      expect(memory.kernels.solveCholesky(matrix, 32, bias, x, work)).toBe(0);
     }
   });
 });

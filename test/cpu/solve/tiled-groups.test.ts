@@ -83,6 +83,7 @@ describe.each(builds)('groups of rows solved tile by tile with %s', (build) => {
 
   it('have the same bits for any cut of the rows into tasks, of theirs and of the others', () => {
     const cuts = fc.array(fc.nat(12), { maxLength: 4 });
+    const memory = new TestMemory(build, 16);
     fc.assert(
       fc.property(
         fc.array(fc.oneof(fc.nat(60), fc.nat(3000), fc.constant(0)), { minLength: 1, maxLength: 12 }),
@@ -92,7 +93,7 @@ describe.each(builds)('groups of rows solved tile by tile with %s', (build) => {
         cuts,
         fc.boolean(),
         (lengths, rank, biased, ofTiled, ofOthers, othersFirst) => {
-          const memory = new TestMemory(build, 16);
+          memory.reset();
           const [theta, block] = [memory.matrix(COLUMNS, rank, 1), ratingBlock(lengths, COLUMNS, 2)];
           const asked = { cgSteps: 3, biased, tiled: { from: 30, to: 2000, tileRows: 64 } };
           const calls = (only: 'tiled' | 'others', at: readonly number[]) => {

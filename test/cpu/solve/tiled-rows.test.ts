@@ -11,8 +11,17 @@ import {
 import { CHUNK_RATINGS } from '../../../cpu/tasks/row-chunks.ts';
 import type { Partition } from '../../../engine/partition.ts';
 import { everyNth } from '../../support/deep.ts';
-import { builds, norm, ratingBlock, relativeDistance, rowOf, TestMemory } from '../scope.ts';
-import { blockOf, COLUMNS, every, gamma, lambda, lifted, mean, ROUNDING, solve, tiled } from './tiled.ts';
+import {
+  builds,
+  centredRow,
+  liftedMatrix,
+  norm,
+  ratingBlock,
+  relativeDistance,
+  rowOf,
+  TestMemory,
+} from '../scope.ts';
+import { blockOf, COLUMNS, every, gamma, lambda, mean, ROUNDING, solve, tiled } from './tiled.ts';
 
 /** Ratings around the ends of groups of four and of lists of 32 in one tile, which is the fourth. */
 const ofOneTile = [1, 2, 3, 4, 5, 7, 31, 32, 33, 34, 63, 64].map((count) => every(count, 3 * tiled.tileRows));
@@ -35,11 +44,8 @@ const columnsOfRows: readonly (readonly number[])[] = [
   [1, 1, 1, ...every(9, 300, 0), 301, 301],
 ];
 
-/** A row's ratings without μ and γ. */
-function centred(block: Partition, row: number) {
-  const { indices, values } = rowOf(block, row);
-  return { indices, values: Float64Array.from(values, (value, k) => value - mean - gamma[indices[k]]) };
-}
+const centred = (block: Partition, row: number) => centredRow(block, row, mean, gamma);
+const lifted = (memory: TestMemory, rank: number) => liftedMatrix(memory, COLUMNS, rank);
 
 /** zᵀM z - 2 cᵀz in float64. */
 function objectiveOf({ matrix, bias }: NormalEquations, z: ArrayLike<number>): number {

@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import type { MatrixView } from '../../../cpu/handler.ts';
 import { update } from '../../../cpu/tasks/update.ts';
 import type { Partition } from '../../../engine/partition.ts';
-import { ratingBlock, type TestMemory } from '../scope.ts';
+import { columnOf, ratingBlock, type TestMemory } from '../scope.ts';
 import type { RowRegularization, Tiling } from '../../../operators/tasks/task-types.ts';
 
 /** Of the tests' Θ: its last tile holds 40 rows. */
@@ -26,21 +26,6 @@ export function blockOf(columns: readonly (readonly number[])[]): Partition {
   );
   (block.columns.indices as Uint32Array).set(columns.flat());
   return block;
-}
-
-export const column = (values: Float32Array): Partition => ({
-  layout: 'bias',
-  rows: values.length,
-  columns: { values },
-});
-
-/** Levels far from 0 test the elimination of biases: s is then large. */
-export function lifted(memory: TestMemory, rank: number): MatrixView {
-  const theta = memory.matrix(COLUMNS, rank, 1);
-  const values = memory.values(theta);
-  for (let row = 0; row < COLUMNS; row++)
-    for (let k = 0; k < rank; k++) values[row * theta.stride + k] += 0.1;
-  return theta;
 }
 
 export interface Given {
@@ -77,7 +62,7 @@ export function solve(
   ];
   const before = memory.values(previous).slice();
   const bias = new Float32Array(rows).fill(biased ? Number.NaN : 0);
-  const partitions = { block, ...(biased ? { fixedBias: column(gamma), bias: column(bias) } : {}) };
+  const partitions = { block, ...(biased ? { fixedBias: columnOf(gamma), bias: columnOf(bias) } : {}) };
   const ran = { rows: 0, groups: 0, passes: 0 };
   const { kernels } = memory;
   const counted = {

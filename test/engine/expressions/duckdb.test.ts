@@ -6,11 +6,12 @@
 import { expect, it } from 'vitest';
 import { CounterRandom } from '../../../engine/random.ts';
 import { duckdb, duckRows } from '../../connectors/parquet/parquet-testing.ts';
+import { isDeep } from '../../support/deep.ts';
 import { evaluated, selected } from './evaluated.ts';
 import { kinds, RandomExpressions } from './random-expressions.ts';
 import { batchOfCells, drawCells, duckTable, exactly, plainCell, randomColumns } from './random-rows.ts';
 
-const expressions = Number(process.env.FACTORFLOW_EXPRESSIONS ?? 400);
+const expressions = Number(process.env.FACTORFLOW_EXPRESSIONS ?? (isDeep ? 400 : 150));
 const rows = 60;
 const seed = new CounterRandom(Number(process.env.FACTORFLOW_SEED ?? 1));
 let draws = 0;

@@ -22,6 +22,7 @@ import {
 import { describe, expect, it } from 'vitest';
 import { RowNumbers, UNKNOWN_ROW } from '../../../engine/keys/row-numbers.ts';
 import { CounterRandom } from '../../../engine/random.ts';
+import { sampleSize } from '../../support/deep.ts';
 import { type Cell, cellsOf, column } from '../expressions/evaluated.ts';
 import { randomColumns } from '../expressions/random-rows.ts';
 
@@ -208,13 +209,13 @@ function compare(names: readonly string[], batches: number, shareOf: () => numbe
 
 describe('numbers of rows', () => {
   it.each(Object.keys(kinds))('of a column of %s', (name) => {
-    for (let i = 0; i < 6; i++) compare([name], 6, () => 0);
-    for (let i = 0; i < 6; i++) compare([name], 6, () => (random() < 0.5 ? 0 : 0.3));
+    for (let i = 0; i < sampleSize(6); i++) compare([name], 6, () => 0);
+    for (let i = 0; i < sampleSize(6); i++) compare([name], 6, () => (random() < 0.5 ? 0 : 0.3));
   });
 
   it('of several random columns', () => {
     const all = Object.keys(kinds);
-    for (let i = 0; i < 300; i++) {
+    for (let i = 0; i < sampleSize(300); i++) {
       const names = drawn(2 + whole(3), () => all[whole(all.length)]);
       compare(names, 4, () => (random() < 0.6 ? 0 : 0.4));
     }
@@ -257,7 +258,7 @@ describe('numbers of rows', () => {
 
   it('of many rows of three words', () => {
     const numbers = new RowNumbers(['a', 'b', 'c'].map((name) => ({ name, type: new Int32() })));
-    const rows = 50_000;
+    const rows = 20_000;
     const values = Array.from({ length: 3 }, () => drawn(rows, () => whole(60)));
     const expected = new Expected();
     const columns = values.map((own) => ({ data: column('int32', own), texts: own.map(String) }));

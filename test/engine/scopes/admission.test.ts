@@ -57,7 +57,7 @@ function runAll(needs: readonly StageNeed[], capacity: number, random: () => num
 describe('stages within a bound of memory', () => {
   it('end in any order at exactly the peak of the list, without excess and without a hang', () => {
     let concurrent = 0;
-    for (let seed = 1; seed <= 1000; seed++) {
+    for (let seed = 1; seed <= 300; seed++) {
       const random = testRandom(seed * 2654435761);
       const needs = randomNeeds(random);
       const peak = peakInOrder(needs);
@@ -66,7 +66,7 @@ describe('stages within a bound of memory', () => {
       if (atOnce > 1) concurrent++;
     }
     // Most schedules have room for two at a time.
-    expect(concurrent).toBeGreaterThan(500);
+    expect(concurrent).toBeGreaterThan(150);
   });
 
   it('work all at once where there is room', () => {

@@ -30,7 +30,7 @@ import { sortRows } from '../../../engine/sorting/sort-rows.ts';
 import { duckdb, duckRows } from '../../connectors/parquet/parquet-testing.ts';
 import { batchOf, column } from '../expressions/evaluated.ts';
 import { batchOfCells, drawCells, duckTable, randomColumns } from '../expressions/random-rows.ts';
-import { sampleSize } from '../../support/deep.ts';
+import { everyNth, sampleSize } from '../../support/deep.ts';
 
 const seed = new CounterRandom(Number(process.env.FACTORFLOW_SEED ?? 1));
 let draws = 0;
@@ -93,9 +93,10 @@ async function compare(rows: number, keys: readonly SortKey[]): Promise<void> {
 it.each(Object.keys(columns))(
   'orders %s as DuckDB does, in each direction, nulls first and last',
   async (name) => {
-    for (const descending of [false, true])
-      for (const nulls of [undefined, 'first', 'last'] as const)
-        await compare(150, [{ column: name, descending, ...(nulls && { nulls }) }]);
+    const orders = [false, true].flatMap((descending) =>
+      ([undefined, 'first', 'last'] as const).map((nulls) => ({ descending, ...(nulls && { nulls }) })),
+    );
+    for (const one of everyNth(orders, 4)) await compare(150, [{ column: name, ...one }]);
   },
 );
 

@@ -39,13 +39,21 @@ function outputsOf(kernel: string, scope: TaskScope): Output[] {
     .filter(({ matrix: { pointer } }) => !inputs.includes(pointer));
 }
 
-/** Words of scratch in which one that is not NaN shows that a task has written some of them. */
-const LOOKED = 256;
+/**
+ * Bytes of scratch from its beginning, and the words in which one that is not NaN shows that a task has written
+ * some of them: all are looked at before every task.
+ */
+const LOOKED = [
+  { from: 0, to: 1 << 20, words: 256 },
+  { from: 1 << 20, to: SCRATCH_BYTES, words: 4096 },
+];
 
 export function poisonScratch({ memory, scratch }: Pick<TaskScope, 'memory' | 'scratch'>): void {
-  const words = new Uint32Array(memory.buffer, scratch, SCRATCH_BYTES / 4);
-  for (let at = 0; at < words.length; at += LOOKED)
-    if (words[at] !== NAN_BITS || words[at + LOOKED - 1] !== NAN_BITS) words.fill(NAN_BITS, at, at + LOOKED);
+  for (const { from, to, words } of LOOKED) {
+    const all = new Uint32Array(memory.buffer, scratch + from, (to - from) / 4);
+    for (let at = 0; at < all.length; at += words)
+      if (all[at] !== NAN_BITS || all[at + words - 1] !== NAN_BITS) all.fill(NAN_BITS, at, at + words);
+  }
 }
 
 function poisonRows(
