@@ -35,4 +35,11 @@ describe.skipIf(noGpu)('kernels for subgroups and tensor cores, in software', ()
       expect(error).toBeLessThanOrEqual(limit);
     });
   }
+
+  it('fail their check where a step is too long', async () => {
+    const [check] = checks.filter(({ name }) => name === 'solve-cg-registers');
+    const longer = (text: string) => text.replace('along = subgroupAdd(', 'along = 0.8 * subgroupAdd(');
+    const { error, limit } = await check.run(withSoftTensors(gpu, longer));
+    expect(error).toBeGreaterThan(limit);
+  });
 });

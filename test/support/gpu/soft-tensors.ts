@@ -7,9 +7,9 @@ import { compileKernel, renderKernel } from '../../../gpu/webgpu/compile-kernel.
 import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
 import type { CompiledKernel, KernelDescriptor, KernelParams } from '../../../gpu/webgpu/kernel.ts';
 
-/** Makes a GPU without tensor cores compile such kernels. */
-export function withSoftTensors(gpu: Gpu): Gpu {
-  const render: typeof renderKernel = (kernel, params) => softTensors(renderKernel(kernel, params));
+/** Makes a GPU without tensor cores compile such kernels, of texts that may be changed. */
+export function withSoftTensors(gpu: Gpu, change = (text: string) => text): Gpu {
+  const render: typeof renderKernel = (kernel, params) => softTensors(change(renderKernel(kernel, params)));
   const compile = (kernel: KernelDescriptor, params: KernelParams): Promise<CompiledKernel> =>
     compileKernel(gpu, { kernel, params, label: `${kernel.name} ${JSON.stringify(params)}`, render });
   return Object.assign(gpu, { compile });
