@@ -12,8 +12,8 @@ import { context, duckRows, outcome, random, streamOf, temporaryFolder } from '.
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
 const below = random(11);
-const FOLDERS = 80;
-const ROWS = 12_000;
+const FOLDERS = 200;
+const ROWS = 20_000;
 
 /** Rows of many folders in random order: `n` counts them. */
 function mixedBatches(): RecordBatch[] {
@@ -57,7 +57,7 @@ describe('rows of many folders in random order', () => {
   const schema = batches[0].schema;
 
   it('are a few files a folder with a buffer of a fourth of them, in the order of the input', async () => {
-    const summary = await sink('mixed', { bufferBytes: 90_000 }).consume(
+    const summary = await sink('mixed', { bufferBytes: 150_000 }).consume(
       streamOf(schema, batches),
       context() as never,
     );
@@ -85,10 +85,10 @@ describe('rows of many folders in random order', () => {
       ),
     );
     const whole = batchOf({ n: columns[0], k: columns[1], t: columns[2] });
-    const cuts = [0, 1, 4095, 4096, 7000, 11_999, ROWS];
+    const cuts = [0, 1, 8191, 8192, 10_000, 19_999, ROWS];
     const recut = cuts.slice(1).map((end, i) => whole.slice(cuts[i], end));
     const write = async (to: string, rows: BatchStream) => {
-      await sink(to, { bufferBytes: 90_000 }).consume(rows, context() as never);
+      await sink(to, { bufferBytes: 150_000 }).consume(rows, context() as never);
       return filesBelow(path(to)).map((file) => [
         file,
         readFileSync(join(path(to), file)).toString('base64'),
