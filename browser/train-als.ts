@@ -15,7 +15,7 @@ import { type AlsResult, trainAls as trainOn } from '../operators/als/train.ts';
 import { sortedRatingFacts, type SortedFacts } from '../operators/evaluation/rating-facts.ts';
 import type { IndexedRatings } from '../operators/ratings/ids/number-ids.ts';
 import { sortByUser, sortRatings } from '../operators/ratings/sort-ratings.ts';
-import { joinedRows } from '../operators/training/model-rows.ts';
+import { factorsOfRows } from '../operators/training/model-rows.ts';
 import type { PageDeviceName } from './device-choice.ts';
 import { indexKnown, indexPageRatings, type PageRating } from './page-ratings.ts';
 import { defaultThreads } from './page-threads.ts';
@@ -131,7 +131,7 @@ function partsOf(
     ...(found.weight && { ratingWeight: weightJson(found.weight) }),
   };
   return {
-    factors: { rank: rank + (biases ? 2 : 0), users, items, ...joinedRows(sides) },
+    factors: { rank: rank + (biases ? 2 : 0), users, items, ...factorsOfRows(sides) },
     rank,
     itemCounts: new Uint32Array(found.itemCounts),
     columns: { user: 'user', item: 'item', rating: 'rating', prediction: 'prediction' },

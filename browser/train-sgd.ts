@@ -7,7 +7,7 @@ import { loadSgdData, loadSgdTest, meansByPosition } from '../operators/sgd/data
 import { checkSgdParams, type SgdParams } from '../operators/sgd/params.ts';
 import { planSgd } from '../operators/sgd/plan.ts';
 import { trainSgd as trainOn } from '../operators/sgd/train.ts';
-import { joinedRows } from '../operators/training/model-rows.ts';
+import { factorsOfRows } from '../operators/training/model-rows.ts';
 import { type PageRating, indexKnown, indexPageRatings } from './page-ratings.ts';
 import { defaultThreads } from './page-threads.ts';
 import { type PageTraining, runTraining, type EndedFit } from './page-training.ts';
@@ -68,7 +68,7 @@ async function fitSgd(
     course: { iterations, bestIteration, coldPairs: known?.unknown ?? 0 },
     device: devices.compute[0].description,
     parts: {
-      factors: { rank: rank + (biases ? 2 : 0), users, items, ...joinedRows(sides) },
+      factors: { rank: rank + (biases ? 2 : 0), users, items, ...factorsOfRows(sides) },
       rank,
       itemCounts: new Uint32Array(itemCounts),
       columns: { user: 'user', item: 'item', rating: 'rating', prediction: 'prediction' },

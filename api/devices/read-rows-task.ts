@@ -5,7 +5,7 @@ import { joinStreams, RowStream } from '../../engine/stream/ipc-bytes.ts';
 import type { PortableOperator } from '../../engine/stream/operator.ts';
 import { openIpc } from '../../engine/stream/read-ipc.ts';
 import { batchStream, type BatchStream, originOf } from '../../engine/stream/stream.ts';
-import { divided, partOfRows, PartRows } from '../../operators/exchange/divide-rows.ts';
+import { rowsOfParts, partOfRows, PartRows } from '../../operators/exchange/divide-rows.ts';
 import { type ExchangeParams, partitionsOf } from '../../operators/exchange/exchange.ts';
 import { type ChainOperator, chainOperatorFrom, runChain } from '../../operators/pipeline/operator-chain.ts';
 import type { ReadRowsParams, ReadRowsValues } from '../../operators/tasks/reading-tasks.ts';
@@ -61,7 +61,7 @@ async function divide(
   const streams = Array.from({ length: params.parts }, (): PartRows | undefined => undefined);
   const partOf = partOfRows(params, stream.schema, bounds);
   for await (const batch of stream)
-    for (const { part, rows: own } of divided(batch, partOf(batch), params.parts))
+    for (const { part, rows: own } of rowsOfParts(batch, partOf(batch), params.parts))
       (streams[part] ??= new PartRows(stream.schema)).add(own);
   const { rows, end, spans } = source;
   const bytes = streams.map((own) => own?.finish() ?? 0);

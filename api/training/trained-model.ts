@@ -5,9 +5,9 @@ import { weightJson } from '../../operators/als/implicit/rating-weight.ts';
 import type { TrainingWarning } from '../../operators/evaluation/model-warnings.ts';
 import { BAD_ROWS } from '../../operators/ratings/rows/select-ratings.ts';
 import {
-  judge,
-  judgeCourse,
-  judgeRanking,
+  meansWarnings,
+  overfitWarnings,
+  rankingWarnings,
   reportWarnings,
   type EndedTraining,
 } from '../../operators/training/ended-training.ts';
@@ -67,9 +67,9 @@ export function trainedModel(ended: EndedTraining, origin: TrainingOrigin, ctx: 
 function verdictOf({ about, test, findings, result, ranked }: EndedTraining): TrainingWarning[] {
   const best = result.iterations.find(({ iteration }) => iteration === result.bestIteration);
   return [
-    ...(best ? judge(about.params, best, test?.baselines) : []),
-    ...(test ? judgeCourse({ ...about, ...result }, test, findings) : []),
-    ...(ranked ? judgeRanking(about, ranked.ranking) : []),
+    ...(best ? meansWarnings(about.params, best, test?.baselines) : []),
+    ...(test ? overfitWarnings({ ...about, ...result }, test, findings) : []),
+    ...(ranked ? rankingWarnings(about, ranked.ranking) : []),
   ];
 }
 

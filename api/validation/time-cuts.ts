@@ -3,7 +3,7 @@ import { counted } from '../../engine/format.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { type LogicalPlan, runInto } from '../../engine/stream/logical-plan.ts';
 import { splitBounds } from '../../operators/splits/random-split.ts';
-import { extended, LEVELS, numberOf, timeHistogram } from '../../operators/splits/time-split.ts';
+import { longerPrefix, LEVELS, numberOf, timeHistogram } from '../../operators/splits/time-split.ts';
 
 /** A time that is searched by its rank, one digit after another; see operators/splits/time-split.ts. */
 interface Target {
@@ -65,7 +65,7 @@ function narrowed({ rank, below, prefix, last }: Target, level: number, counts: 
   let smaller = 0;
   while (rank >= smaller + counts[digit]) smaller += counts[digit++];
   const known =
-    level < LEVELS - 1 ? { prefix: extended(prefix, level, digit), last } : { prefix, last: digit };
+    level < LEVELS - 1 ? { prefix: longerPrefix(prefix, level, digit), last } : { prefix, last: digit };
   return { rank: rank - smaller, below: below + smaller, ...known };
 }
 

@@ -1,10 +1,11 @@
-/** The numbers of several arrays of a type as one array. A single array is returned itself. */
+/** The numbers of several arrays of a type as one array, which `make` allocates. A single array is returned itself. */
 export function concatenate<T extends Int32Array | Uint32Array | Float32Array>(
   type: new (length: number) => T,
   parts: readonly T[],
+  make = (length: number) => new type(length),
 ): T {
   if (parts.length === 1) return parts[0];
-  const all = new type(parts.reduce((sum, { length }) => sum + length, 0));
+  const all = make(parts.reduce((sum, { length }) => sum + length, 0));
   let at = 0;
   for (const part of parts) {
     all.set(part, at);

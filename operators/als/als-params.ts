@@ -131,21 +131,15 @@ export interface RequestedGrids {
   readonly groups?: readonly number[];
 }
 
-/** The parameters of ALS that request numbers of parts. */
-interface PartitionParams {
-  readonly partitionUsers?: string;
-  readonly partitionItems?: string;
-  readonly partitionSums: 'auto' | SumsOfParts;
-  readonly partitionGroups?: string;
-}
-
 const names = { users: 'partitionUsers', items: 'partitionItems' } as const;
 
 /**
  * Reads the requested numbers of parts from the parameters. Throws UsageError for requests that no plan can
  * satisfy.
  */
-export function requestedGrids(params: PartitionParams): RequestedGrids {
+export function requestedGrids(
+  params: Pick<AlsParams, 'partitionUsers' | 'partitionItems' | 'partitionSums' | 'partitionGroups'>,
+): RequestedGrids {
   const [users, items] = (['users', 'items'] as const).map((side) => parse(names[side], params[names[side]]));
   requireMatching('partitionUsers', users, items);
   requireMatching('partitionItems', items, users);

@@ -11,7 +11,7 @@ import {
 import type { RatingBlock, Ratings } from '../ratings/ratings.ts';
 import type { BlockInFile } from '../ratings/sorting/columns-of-block.ts';
 import type { SideNorms } from '../training/loss.ts';
-import { type ModelRows, joined } from '../training/model-rows.ts';
+import { type ModelRows, oneArray } from '../training/model-rows.ts';
 import { isStored, type Matrices, partsOfMatrix } from '../training/training.ts';
 import type { SizedAlsParams } from './als-params.ts';
 
@@ -128,9 +128,9 @@ export function toMatrices(factors: TrainedFactors, rank: number): Matrices {
 export function fromMatrices(matrices: Matrices, rank: number, inFiles: boolean): TrainedFactors {
   const side = (name: 'users' | 'items'): RowPart[] => {
     const [matrix, biases] = [matrices[name], matrices[`${name}-bias`] as Matrices[string] | undefined];
-    const own = biases && joined(partsOfMatrix(biases));
+    const own = biases && oneArray(partsOfMatrix(biases));
     if (!inFiles || !isStored(matrix))
-      return [{ values: joined(partsOfMatrix(matrix)), ...(own && { own }) }];
+      return [{ values: oneArray(partsOfMatrix(matrix)), ...(own && { own }) }];
     const rows = matrix.length / rank;
     const step = Math.max(1, Math.floor(PART_NUMBERS / rank));
     const ranges = Array.from({ length: Math.ceil(rows / step) }, (_, part) => ({
@@ -151,7 +151,7 @@ export function keptFactors({ users, items }: TrainedFactors): TrainedFactors {
     if (areStored({ parts }))
       return parts.map((part) => (part.own ? withOwn(part, Float32Array.from(part.own)) : part));
     const bias = biasOf(parts);
-    const values = joined(parts.map((part) => part.values));
+    const values = oneArray(parts.map((part) => part.values));
     return [{ values, ...(bias && { own: bias }) }];
   };
   return { users: side(users), items: side(items) };
@@ -163,7 +163,7 @@ export function startOf({ users, items }: TrainedFactors, rank: number): AlsStar
     const bias = biasOf(parts);
     const values = areStored({ parts })
       ? storedNumbers(parts, rank)
-      : joined(parts.map((part) => part.values));
+      : oneArray(parts.map((part) => part.values));
     return { values, ...(bias && { bias }) };
   };
   return { users: side(users), items: side(items) };
@@ -172,7 +172,7 @@ export function startOf({ users, items }: TrainedFactors, rank: number): AlsStar
 /** One matrix of each side, in memory. */
 export function startInMemory(factors: TrainedFactors, rank: number): AlsStart {
   const side = ({ values, ...bias }: TrainedSide<FactorValues>): TrainedSide => ({
-    values: joined(partsOfMatrix(values)),
+    values: oneArray(partsOfMatrix(values)),
     ...bias,
   });
   const { users, items } = startOf(factors, rank);
@@ -182,7 +182,7 @@ export function startInMemory(factors: TrainedFactors, rank: number): AlsStart {
 /** Copied, since biases may be the device's own memory. */
 function biasOf(parts: readonly RowPart[]): Float32Array | undefined {
   const biases = parts.flatMap(({ own }) => (own ? [own] : []));
-  return biases.length > 0 ? Float32Array.from(joined(biases)) : undefined;
+  return biases.length > 0 ? Float32Array.from(oneArray(biases)) : undefined;
 }
 
 /** Length of each matrix of a checkpoint. */

@@ -19,7 +19,7 @@ import {
   finishStages,
   type FitRun,
   heldOutStage,
-  inspected,
+  lookAtRatings,
   type RatingMeans,
   type ReadRatings,
   readStages,
@@ -42,14 +42,14 @@ import {
 import { blockRefs, freePlaced, staysAt } from './place-ratings.ts';
 import { type CountedRow, planFit, requireRowFits } from './plan/ratings-home.ts';
 import { inUnit, levelInUnit, ratingsInUnit, ratingUnit } from './rating-unit.ts';
-import { type AlsHome, type AlsSorted, type ContinuedAls, placesBlocks, sortStages } from './sort.ts';
+import { type AlsStorage, type AlsSorted, type ContinuedAls, placesBlocks, sortStages } from './sort.ts';
 import { startOfSpark } from './start.ts';
 import { trainAls } from './train.ts';
 
 /** Sorted ratings with their counts and checks. */
 interface AlsInspected {
   readonly read: ReadRatings;
-  readonly home: AlsHome;
+  readonly home: AlsStorage;
   readonly sorted: AlsSorted;
   readonly facts: SortedFacts;
   readonly test: ValidationPairs | undefined;
@@ -94,7 +94,7 @@ export function fitAls<Model>(
   });
   const warnings = warningsStage(run, fit, data);
   const means = scope.stage('means', { data }, (found, ctx) =>
-    inspected(ctx, () => ratingMeans(params, form, run, found.data, ctx)),
+    lookAtRatings(ctx, () => ratingMeans(params, form, run, found.data, ctx)),
   );
 
   const resumed = resumeStage(run, data, ({ read: { indexed }, home: { params: sized } }) =>
@@ -144,7 +144,7 @@ function expectedPlan(
   run: FitRun<unknown>,
   { indexed, profile }: ReadRatings,
   ctx: ExecutionContext,
-): AlsHome {
+): AlsStorage {
   const { ratings, budget, checkpoints } = run;
   const devices = devicesOf(run.given, ctx);
   const params = sizedParams(given, profile);
@@ -217,7 +217,7 @@ async function readyRatings(
 }
 
 /** True if the computing device has kernel variants. */
-function choosesKernels({ devices }: AlsHome): boolean {
+function choosesKernels({ devices }: AlsStorage): boolean {
   return devices.compute[0].choosesKernels ?? false;
 }
 

@@ -16,7 +16,7 @@ import { effectiveRatings } from './implicit/effective-ratings.ts';
 import { type AlsChoices, compileKernels, guessKernels, NO_SIZES } from './kernel-choices.ts';
 import { freePlaced, placeBlock, placeStart, startRef, staysAt, rowsTaskOf } from './place-ratings.ts';
 import { isInBlocks } from './plan/problem.ts';
-import type { AlsSetting, RatingsHome } from './plan/ratings-home.ts';
+import type { AlsSetting, RatingsStorage } from './plan/ratings-home.ts';
 import { drawRows, type SparkStart, startOfUsers } from './start.ts';
 
 /** What a fit by ALS takes from earlier ones on the same ratings, and gives to later ones. */
@@ -35,7 +35,7 @@ export interface ContinuedAls {
 }
 
 /** The expected plan, and what follows from it and the sizes of the ratings. */
-export type AlsHome = RatingsHome & {
+export type AlsStorage = RatingsStorage & {
   readonly setting: AlsSetting;
   /** The parameters, after `auto` values of α and λ were computed from the sizes. */
   readonly params: SizedAlsParams;
@@ -69,7 +69,7 @@ export interface AlsSorted extends SortedData {
  */
 export function sortStages(
   fit: SortingFit,
-  { opened, read, home }: StagesOf<{ opened: void; read: ReadRatings; home: AlsHome }>,
+  { opened, read, home }: StagesOf<{ opened: void; read: ReadRatings; home: AlsStorage }>,
 ): ScopeStage<AlsSorted> {
   const { scope } = fit.run;
   const kernels = fit.run.given ? constant('kernels', undefined) : kernelStages(fit, opened, read);
@@ -134,7 +134,7 @@ function most(counts: Int32Array): number {
  * implicit data, whose weights are known only after sorting.
  */
 export function placesBlocks(
-  home: RatingsHome,
+  home: RatingsStorage,
   { implicitPrefs }: AlsParams,
   { compute: [{ ownMemory, place }, ...others] }: PlanDevices,
 ): boolean {
@@ -149,7 +149,7 @@ export function placesBlocks(
 }
 
 /** True if initial factors are drawn early, on the guess that ratings are not scaled (unit 1). */
-function drawsStart({ run, continued }: SortingFit, { kind, placesBlocks: places }: AlsHome): boolean {
+function drawsStart({ run, continued }: SortingFit, { kind, placesBlocks: places }: AlsStorage): boolean {
   return (
     // Ratings in parts leave host memory when training starts, so this is done only for a single block.
     places &&
@@ -179,7 +179,7 @@ async function sorted(
     kernels,
   }: {
     readonly read: ReadRatings;
-    readonly home: AlsHome;
+    readonly home: AlsStorage;
     readonly kernels: AlsChoices | undefined;
   },
   drawn: AlsSorted['drawn'],
@@ -219,7 +219,7 @@ async function sorted(
 }
 
 /** The division into parts for ratings that exceed one block, or memory; undefined for one block. */
-function cutOf(home: RatingsHome): SortOptions['cut'] {
+function cutOf(home: RatingsStorage): SortOptions['cut'] {
   if (home.kind === 'spill') return { partRatings: home.partRatings };
   if (home.kind === 'memory') return undefined;
   const { users, items } = home.grid;
@@ -230,7 +230,7 @@ function cutOf(home: RatingsHome): SortOptions['cut'] {
 /**
  * Bytes that are needed during the sort, for the chunks and both blocks, and after it, for the blocks alone.
  */
-function memoryOfSort(kind: RatingsHome['kind'], rows: number) {
+function memoryOfSort(kind: RatingsStorage['kind'], rows: number) {
   if (kind !== 'memory') return undefined;
   return { during: loadingBytes(rows, true), left: spilledLoadingBytes(rows) };
 }

@@ -31,7 +31,7 @@ import {
   type TrainingErrors,
   trainingErrors,
 } from '../training/loss.ts';
-import { joinedRows, type ModelRows, partsOf, rowPartsOf } from '../training/model-rows.ts';
+import { factorsOfRows, type ModelRows, partsOf, rowPartsOf } from '../training/model-rows.ts';
 import { planAfterRun } from '../training/planned-training.ts';
 import {
   checkpointsOf,
@@ -147,7 +147,7 @@ export async function trainAls(
         (version) => toMatrices(version, rank),
         (matrices) => fromMatrices(matrices, rank, factorFileBytes(planned) > 0),
       ),
-      measure: ranked.rank && ((version, held) => ranked.rank!(joinedRows(sidesOf(version)), held)),
+      measure: ranked.rank && ((version, held) => ranked.rank!(factorsOfRows(sidesOf(version)), held)),
       prepare: async (left, from) => {
         const own = left === devices ? planned : plan(left);
         await freeBlocks(Object.values(blocks).flat(), ctx);

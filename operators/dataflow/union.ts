@@ -8,22 +8,22 @@ import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
 import { columnsAs } from './row-operator.ts';
 
 /** Prepares a plan to run: optimizes it for the wanted columns, and lets threads read it if possible. */
-export type Ready = (plan: LogicalPlan, columns?: readonly string[]) => Promise<LogicalPlan>;
+export type PreparePlan = (plan: LogicalPlan, columns?: readonly string[]) => Promise<LogicalPlan>;
 
 /** The rows of several plans, one after the other. Columns have the names and the order of the first plan. */
 export class Union implements Source {
   readonly name = 'union';
   readonly inputs: readonly LogicalPlan[];
-  readonly #ready: Ready;
+  readonly #prepare: PreparePlan;
 
-  constructor(inputs: readonly LogicalPlan[], ready: Ready) {
+  constructor(inputs: readonly LogicalPlan[], prepare: PreparePlan) {
     this.inputs = inputs;
-    this.#ready = ready;
+    this.#prepare = prepare;
   }
 
   /** A union of other inputs with the same settings. */
   of(inputs: readonly LogicalPlan[]): Union {
-    return new Union(inputs, this.#ready);
+    return new Union(inputs, this.#prepare);
   }
 
   get replayable(): boolean {
@@ -64,7 +64,7 @@ export class Union implements Source {
     needs: ValueNeeds | undefined,
   ): AsyncGenerator<RecordBatch> {
     for (const plan of this.inputs)
-      for await (const batch of await executePlan(await this.#ready(plan, columns), ctx, columns, needs))
+      for await (const batch of await executePlan(await this.#prepare(plan, columns), ctx, columns, needs))
         // Inputs may have these columns in another order, and further columns.
         yield columnsAs(batch, schema);
   }

@@ -219,7 +219,7 @@ interface JudgedErrors extends Errors {
 }
 
 /** A model that was just trained, so that its parameters and its error on the training ratings are known. */
-export interface JudgedModel extends Errors {
+export interface ComparedModel extends Errors {
   readonly params: Pick<
     CommonParams,
     'rank' | 'regParam' | 'biases' | 'maxIter' | 'earlyStop' | 'regOffset' | 'biasDamping'
@@ -232,7 +232,7 @@ export interface JudgedModel extends Errors {
  * A warning if a model's RMSE is not below the RMSE of damped means. If the parameters of the training are
  * known, it recommends other values.
  */
-export function compareToMeans(judged: JudgedErrors | JudgedModel): TrainingWarning | undefined {
+export function compareToMeans(judged: JudgedErrors | ComparedModel): TrainingWarning | undefined {
   const { testRmse, baselines } = judged;
   const { mean, dampedMeans } = baselines;
   // If the means have an error of 0, all ratings are equal; another warning reports that.
@@ -255,7 +255,7 @@ export function compareToMeans(judged: JudgedErrors | JudgedModel): TrainingWarn
  * Completes the warning. If the training error is below the damped means' test error, the model overfits;
  * otherwise it was trained for too short or is regularized too much.
  */
-function reasonAndAdvice({ params, trainRmse, baselines: { dampedMeans } }: JudgedModel): string {
+function reasonAndAdvice({ params, trainRmse, baselines: { dampedMeans } }: ComparedModel): string {
   const { rank, regParam, biases, maxIter, earlyStop, regOffset, biasDamping, regParamUsers, regParamItems } =
     params;
   const overfits = trainRmse < dampedMeans.rmse;
@@ -326,7 +326,7 @@ interface MeasuredRun {
   readonly meanRmse?: number | undefined;
 }
 
-interface Course {
+interface MeasureValues {
   readonly name: string;
   /** Values by iteration. */
   readonly values: readonly number[];
@@ -340,13 +340,13 @@ interface Course {
  */
 export function pastBestWarnings(run: MeasuredRun): TrainingWarning[] {
   const kept = run.iterations.findIndex(({ iteration }) => iteration === run.bestIteration);
-  return coursesOf(run)
+  return valuesOfMeasures(run)
     .map((course) => pastBest(course, run, kept))
     .filter((warning) => warning !== undefined);
 }
 
 /** The validation measures that every iteration has, each with its values in the order of iterations. */
-function coursesOf({ iterations }: MeasuredRun): Course[] {
+function valuesOfMeasures({ iterations }: MeasuredRun): MeasureValues[] {
   const errors = valuesOf(iterations, ({ testRmse }) => testRmse);
   const names = Object.keys(iterations.at(-1)?.testMetrics ?? {});
   const rankings = names.map((name) => ({
@@ -369,7 +369,7 @@ function valuesOf(
 }
 
 function pastBest(
-  { name, values, kind }: Course,
+  { name, values, kind }: MeasureValues,
   { iterations, called, pairs, meanRmse = 0 }: MeasuredRun,
   kept: number,
 ): TrainingWarning | undefined {
@@ -421,7 +421,7 @@ export interface RankedTraining {
   readonly unobservedWeight?: number;
 }
 
-interface JudgedRanking {
+interface ComparedRanking {
   readonly metrics: MetricValues;
   /** The same metrics for items ranked by their number of users. */
   readonly popularity: MetricValues;
@@ -444,7 +444,7 @@ export function compareToPopularity({
   popularity,
   users,
   training = {},
-}: JudgedRanking): TrainingWarning | undefined {
+}: ComparedRanking): TrainingWarning | undefined {
   const names = Object.keys(metrics);
   const judge = JUDGES.map((metric) => names.find((name) => name.split('@')[0] === metric)).find(
     (name) => name !== undefined,

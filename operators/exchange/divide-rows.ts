@@ -63,7 +63,7 @@ function byHash(batch: RecordBatch, columns: readonly number[], parts: number): 
 }
 
 /** The rows of each nonempty part, in order. */
-export function* divided(
+export function* rowsOfParts(
   batch: RecordBatch,
   partOf: Uint16Array,
   parts: number,

@@ -19,10 +19,10 @@ import { type ChainOperator, isBinary } from '../pipeline/operator-chain.ts';
 import { type DividedRows, type Division, RowTasks } from '../pipeline/read-rows-tasks.ts';
 import { eachOf, type SplitGroup } from '../pipeline/read-splits.ts';
 import {
-  begun,
+  afterExchange,
   keepPartitions,
   type KeptPartition,
-  type PartsHome,
+  type PartsPlace,
   type RowExchange,
   type RowPart,
   type RowsWork,
@@ -61,7 +61,7 @@ export interface OpenInput {
   readonly units?: readonly RowUnit[];
 }
 
-export function homeOf({ device, room }: ExchangeInput): PartsHome {
+export function partsPlace({ device, room }: ExchangeInput): PartsPlace {
   return { place: device.place, room };
 }
 
@@ -79,17 +79,17 @@ function bytesAfter({ bytes, operators }: RowsWork): number | undefined {
 }
 
 /** Runs the exchanges that the input depends on, and reads the first rows of a stream. */
-export async function opened(input: ExchangeInput, ctx: ExecutionContext): Promise<OpenInput> {
+export async function openInput(input: ExchangeInput, ctx: ExecutionContext): Promise<OpenInput> {
   const { schema, device, work } = input;
   if (!('stream' in work)) {
-    const ready = await begun(work, ctx);
+    const ready = await afterExchange(work, ctx);
     if (ready.taken.kind === 'splits') return { work: ready, bytes: estimatedBytes(input) };
     return { work: ready, bytes: bytesAfter(ready) };
   }
   const units = unitsOfStream(
     schema,
     await work.stream(ctx),
-    { ...homeOf(input), bytes: input.sizes.ofStream },
+    { ...partsPlace(input), bytes: input.sizes.ofStream },
     ctx,
   );
   const workOf = (all: AsyncIterable<RowUnit>): RowsWork => ({
@@ -113,7 +113,7 @@ export async function opened(input: ExchangeInput, ctx: ExecutionContext): Promi
 export async function dividedRows(
   work: RowsWork,
   division: Division,
-  home: PartsHome,
+  home: PartsPlace,
   ctx: ExecutionContext,
 ): Promise<DividedParts> {
   const all = new DividedParts(division.parts);
@@ -243,10 +243,10 @@ export class ExchangedRows implements RowExchange {
   async begin(ctx: ExecutionContext): Promise<RowsWork> {
     const { parts: given, after } = this.#options;
     const { schema, device } = this.#input;
-    const { work, bytes, units: all } = await opened(this.#input, ctx);
+    const { work, bytes, units: all } = await openInput(this.#input, ctx);
     const isOne = given === undefined && all !== undefined && all.length <= 1;
     const parts = given ?? (bytes === undefined ? undefined : this.#input.sizes.partsOf(bytes));
-    const home = homeOf(this.#input);
+    const home = partsPlace(this.#input);
     const own = { source: schema, schema, operators: after, device };
     if (isOne) return { ...own, bytes: bytesOf(all), taken: { kind: 'units', units: eachOf(all) } };
     const divided = await this.#divided(work, parts, ctx);
@@ -257,7 +257,7 @@ export class ExchangedRows implements RowExchange {
   async #divided(work: RowsWork, parts: number | undefined, ctx: ExecutionContext): Promise<DividedParts> {
     const { by } = this.#options;
     const { sizes } = this.#input;
-    const home = homeOf(this.#input);
+    const home = partsPlace(this.#input);
     if (by.kind !== 'range')
       return dividedRows(work, { by, parts: parts ?? sizes.partsOf(undefined) }, home, ctx);
     // The bounds of ranges can be chosen only when all rows have been read.
@@ -288,7 +288,7 @@ async function collected(work: RowsWork): Promise<RowsWork> {
  * unit. Otherwise consecutive parts are joined up to `least` bytes; a larger part is a unit of its own, and
  * units without bytes are left out.
  */
-async function* eachUnit(divided: DividedParts, home: PartsHome, least: number): AsyncGenerator<RowUnit> {
+async function* eachUnit(divided: DividedParts, home: PartsPlace, least: number): AsyncGenerator<RowUnit> {
   for (let part = 0; part < divided.parts;) {
     const first = part;
     let bytes = divided.bytes[part++];
@@ -367,12 +367,12 @@ export class UnitedRows implements RowExchange {
 
   async *#units(ctx: ExecutionContext): AsyncGenerator<RowUnit> {
     for (const input of this.#inputs) {
-      const { work } = await opened(input, ctx);
+      const { work } = await openInput(input, ctx);
       if (work.taken.kind === 'units' && work.operators.length === 0) {
         yield* work.taken.units;
         continue;
       }
-      const home = homeOf(input);
+      const home = partsPlace(input);
       const division = { by: { kind: 'evenly' }, parts: 1 } as const;
       for await (const { refs, divided } of new RowTasks(work, ctx).divided(division)) {
         if (divided.rows === 0) continue;
@@ -395,17 +395,10 @@ const ENTRY_BYTES = 3 << 10;
 /** Bytes for each part of a task: its size, its end and its checksum. */
 const PART_BYTES = 32;
 
-/** Input rows of an exchange, for estimating its stages. */
-interface InputRows {
-  readonly schema: Parameters<typeof rowBytes>[0];
-  readonly sizes: PartSizes;
-  readonly work: RowsWork | { readonly stream: unknown };
-}
-
 /**
  * Estimated bytes in memory of the rows of each task. Undefined if they are not known before rows are read.
  */
-function taskBytes({ schema, work }: Pick<InputRows, 'schema' | 'work'>): number[] | undefined {
+function taskBytes({ schema, work }: Pick<ExchangeInput, 'schema' | 'work'>): number[] | undefined {
   if ('stream' in work || work.taken.kind !== 'splits') return undefined;
   const each = rowBytes(schema);
   const most = mostGroups(work) * each;
@@ -415,7 +408,7 @@ function taskBytes({ schema, work }: Pick<InputRows, 'schema' | 'work'>): number
 }
 
 /** Stages of the exchanges that the input depends on. */
-export function belowOf({ work }: Pick<InputRows, 'work'>): readonly RowStage[] {
+export function belowOf({ work }: Pick<ExchangeInput, 'work'>): readonly RowStage[] {
   return 'stream' in work || work.taken.kind !== 'exchange' ? [] : work.taken.exchange.stages();
 }
 
@@ -428,7 +421,7 @@ export function belowOf({ work }: Pick<InputRows, 'work'>): readonly RowStage[] 
 export function dividingStages(
   by: string,
   parts: number,
-  { schema, sizes, work }: InputRows,
+  { schema, sizes, work }: ExchangeInput,
   threads: number,
 ): RowStage[] {
   const tasks = taskBytes({ schema, work });

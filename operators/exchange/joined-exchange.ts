@@ -20,8 +20,8 @@ import {
   dividedRows,
   estimatedBytes,
   type ExchangeInput,
-  homeOf,
-  opened,
+  partsPlace,
+  openInput,
   type OpenInput,
   belowOf,
   dividingStages,
@@ -118,8 +118,8 @@ export class JoinedExchange implements RowExchange {
 
   async #whole(side: Side, ctx: ExecutionContext): Promise<WholeSide> {
     const input = this.#sides[side];
-    const { work, units: all } = await opened(input, ctx);
-    const home = homeOf(input);
+    const { work, units: all } = await openInput(input, ctx);
+    const home = partsPlace(input);
     if (all !== undefined && all.length <= 1) return { unit: all[0] ?? new RowUnit([], home), parts: [] };
     const divided = await dividedRows(work, { by: { kind: 'evenly' }, parts: 1 }, home, ctx);
     const parts = divided.ofParts(0, 1);
@@ -127,7 +127,7 @@ export class JoinedExchange implements RowExchange {
   }
 
   async #broadcast(build: Side, unit: RowUnit, ctx: ExecutionContext): Promise<RowsWork> {
-    const { work } = await opened(this.#sides[otherSide(build)], ctx);
+    const { work } = await openInput(this.#sides[otherSide(build)], ctx);
     const { schema, device } = this.#sides[build];
     const join = new JoinRows({ ...this.#params, build });
     return {
@@ -168,18 +168,18 @@ export class JoinedExchange implements RowExchange {
 
   async #open(side: Side, whole: WholeSide | undefined, ctx: ExecutionContext): Promise<OpenInput> {
     const input = this.#sides[side];
-    if (whole === undefined) return opened(input, ctx);
+    if (whole === undefined) return openInput(input, ctx);
     const { schema, device } = input;
     // The rows were read into a single part, of which each task made one partition. Each partition becomes
     // the input of one task (a unit).
-    const units = whole.parts.map((part) => new RowUnit([part], homeOf(input)));
+    const units = whole.parts.map((part) => new RowUnit([part], partsPlace(input)));
     const taken = { kind: 'units', units: eachOf(units) } as const;
     return { work: { source: schema, schema, operators: [], device, taken }, bytes: whole.unit.bytes };
   }
 
   #divide(side: Side, { work }: OpenInput, parts: number, ctx: ExecutionContext): Promise<DividedParts> {
     const by = { kind: 'hash', columns: [...this.#params.keys[side]] } as const;
-    return dividedRows(work, { by, parts }, homeOf(this.#sides[side]), ctx);
+    return dividedRows(work, { by, parts }, partsPlace(this.#sides[side]), ctx);
   }
 
   /**
@@ -196,7 +196,7 @@ export class JoinedExchange implements RowExchange {
     const [probe, held] = [rows[otherSide(build)], rows[build]];
     const bytesAt = (part: number) => probe.bytes[part] + held.bytes[part];
     const most = mayBroadcast({ ...this.#params, build }) ? this.#sizes.streamed : Number.POSITIVE_INFINITY;
-    const home = homeOf(this.#sides[build]);
+    const home = partsPlace(this.#sides[build]);
     for (let part = 0; part < probe.parts;) {
       const first = part;
       let bytes = bytesAt(part++);

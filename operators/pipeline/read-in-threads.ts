@@ -31,7 +31,7 @@ import { JoinedExchange } from '../exchange/joined-exchange.ts';
 import { OrderRows, Wide } from '../exchange/wide-operators.ts';
 import { RowTasks } from './read-rows-tasks.ts';
 import { groupSplits } from './read-splits.ts';
-import { begun, exchangeWork, type RowsWork } from './task-input.ts';
+import { afterExchange, exchangeWork, type RowsWork } from './task-input.ts';
 
 /**
  * With fewer threads, the calling thread reads a source as fast as tasks do, if the batches are the same and
@@ -283,7 +283,7 @@ async function* batchesOf(
 ): AsyncGenerator<RecordBatch> {
   const holdings = new Holdings(ctx);
   try {
-    yield* new RowTasks(await begun(work, holdings.ctx), holdings.ctx).batches();
+    yield* new RowTasks(await afterExchange(work, holdings.ctx), holdings.ctx).batches();
   } finally {
     await holdings.close();
     room.close();

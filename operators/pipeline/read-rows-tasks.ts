@@ -21,7 +21,7 @@ import {
   schemaPartition,
   type SplitGroup,
 } from './read-splits.ts';
-import type { OtherRows, RowPart, RowsWork, RowUnit, TakenRows } from './task-input.ts';
+import type { OtherRows, RowPart, RowsWork, RowUnit, RowsInput } from './task-input.ts';
 
 const STAGE = 'read-rows';
 
@@ -154,7 +154,7 @@ export class RowTasks {
   }
 
   async *#ofSplits<Read extends GroupEnd>(
-    { groups, whenRead }: Extract<TakenRows, { readonly kind: 'splits' }>,
+    { groups, whenRead }: Extract<RowsInput, { readonly kind: 'splits' }>,
     read: (group: SplitGroup, ctx: ExecutionContext, first: SplitGroup) => Promise<Read>,
     drop?: (read: Read) => Promise<void>,
   ) {
@@ -263,7 +263,7 @@ async function allOf<T>(elements: AsyncIterable<T>): Promise<T[]> {
   return all;
 }
 
-function unitsOf(taken: TakenRows): AsyncIterable<RowUnit> {
+function unitsOf(taken: RowsInput): AsyncIterable<RowUnit> {
   if (taken.kind !== 'units') throw new Error(`expected units of rows, got ${taken.kind}`);
   return taken.units;
 }

@@ -32,14 +32,14 @@ export interface RowsWork {
   readonly device: Pick<DeviceInfo, 'place' | 'parallelism'>;
   /** Bytes of the input rows, for units. */
   readonly bytes?: number;
-  readonly taken: TakenRows;
+  readonly taken: RowsInput;
 }
 
 /**
  * The tasks' input: splits of a source, of which each task reads a group; or rows of an exchange, in units
  * that are in memory or files of this process.
  */
-export type TakenRows =
+export type RowsInput =
   | {
       readonly kind: 'splits';
       readonly groups: readonly SplitGroup[];
@@ -62,15 +62,15 @@ export interface RowExchange {
   begin(ctx: ExecutionContext): Promise<RowsWork>;
 }
 
-/** Work whose input is an exchange that has not started; `begun` runs it. */
+/** Work whose input is an exchange that has not started; `afterExchange` runs it. */
 export function exchangeWork(schema: Schema, device: RowsWork['device'], exchange: RowExchange): RowsWork {
   return { source: schema, schema, operators: [], device, taken: { kind: 'exchange', exchange } };
 }
 
 /** Runs the exchange of a work, if it has one. Returns work whose input is the exchanged rows. */
-export async function begun(work: RowsWork, ctx: ExecutionContext): Promise<RowsWork> {
+export async function afterExchange(work: RowsWork, ctx: ExecutionContext): Promise<RowsWork> {
   if (work.taken.kind !== 'exchange') return work;
-  const first = await begun(await work.taken.exchange.begin(ctx), ctx);
+  const first = await afterExchange(await work.taken.exchange.begin(ctx), ctx);
   return {
     ...first,
     schema: work.schema,
@@ -104,12 +104,12 @@ export interface RowPart {
 }
 
 /** The device and the memory limit for the partitions of an exchange. */
-export interface PartsHome {
+export interface PartsPlace {
   readonly place: Place;
   readonly room: ExchangeRoom;
 }
 
-interface UnitOptions extends PartsHome {
+interface UnitOptions extends PartsPlace {
   readonly small?: boolean;
   readonly others?: readonly OtherRows[];
   /** Number of calls of `free` after which the partition is freed. */
@@ -198,7 +198,7 @@ export async function otherRows(
  */
 export async function keepPartitions(
   partitions: readonly Omit<KeptPartition, 'spilled'>[],
-  { place, room }: PartsHome,
+  { place, room }: PartsPlace,
   ctx: ExecutionContext,
 ): Promise<KeptPartition[]> {
   const bytes = partitions.reduce((sum, partition) => sum + partition.bytes, 0);
@@ -219,7 +219,7 @@ export async function keepPartitions(
 export async function* unitsOfStream(
   schema: Schema,
   batches: AsyncIterable<RecordBatch>,
-  at: PartsHome & { readonly bytes: number },
+  at: PartsPlace & { readonly bytes: number },
   ctx: ExecutionContext,
 ): AsyncGenerator<RowUnit> {
   const name = dataSetName('rows');

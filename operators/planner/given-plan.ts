@@ -38,7 +38,7 @@ export function requirePlan(value: unknown): GivenPlan {
     throw new UsageError('this is not a plan: it has no planVersion', { advice: 'Give the JSON of a plan' });
   if (plan.planVersion !== PLAN_VERSION)
     throw new UsageError(
-      `this plan has version ${shown(plan.planVersion)}, and this release runs plans of version ${PLAN_VERSION}`,
+      `this plan has version ${valueText(plan.planVersion)}, and this release runs plans of version ${PLAN_VERSION}`,
       { advice: 'Make the plan anew' },
     );
   const isUsable = (name: string) => isObject(plan[name]);
@@ -111,7 +111,7 @@ export function plannedDevices({ devices }: GivenPlan, { compute, host }: PlanDe
         .map(({ place }) =>
           typeof place === 'string' && /^[\w:]+$/.test(place)
             ? place.slice(0, SHOWN_CHARACTERS)
-            : shown(place),
+            : valueText(place),
         )
         .join(', ');
     throw new UsageError(
@@ -191,7 +191,7 @@ export function planDifferences(saved: GivenPlan, plan: PhysicalPlan, where: str
 }
 
 /** The first differences as one text. */
-export function shortly(differences: readonly string[]): string {
+export function differencesText(differences: readonly string[]): string {
   const more = differences.length > SHOWN ? `; and ${differences.length - SHOWN} more` : '';
   return `${differences.slice(0, SHOWN).join('; ')}${more}`;
 }
@@ -203,7 +203,7 @@ export function shortly(differences: readonly string[]): string {
 function requireNone(lists: readonly (readonly string[])[]): void {
   const differences = lists.reduce((left, right) => (right.length < left.length ? right : left));
   if (differences.length === 0) return;
-  throw new UsageError(`the plan does not fit: ${shortly(differences)}`, {
+  throw new UsageError(`the plan does not fit: ${differencesText(differences)}`, {
     phase: 'plan',
     advice: 'Make the plan anew for these ratings, parameters and devices',
   });
@@ -227,14 +227,16 @@ export function differencesOf(
     const names = [...new Set([...Object.keys(left), ...Object.keys(right)])];
     return names.flatMap((name) =>
       differencesOf(
-        `${path}${Array.isArray(planned) ? `[${name}]` : `.${shownName(name)}`}`,
+        `${path}${Array.isArray(planned) ? `[${name}]` : `.${nameText(name)}`}`,
         left[name],
         right[name],
         where,
       ),
     );
   }
-  return planned === actual ? [] : [`${path} is ${shown(planned)} in ${where}, and ${shown(actual)} here`];
+  return planned === actual
+    ? []
+    : [`${path} is ${valueText(planned)} in ${where}, and ${valueText(actual)} here`];
 }
 
 function isObject(value: unknown): boolean {
@@ -242,7 +244,7 @@ function isObject(value: unknown): boolean {
 }
 
 /** A short text for a plan's value in a message. */
-export function shown(value: unknown): string {
+export function valueText(value: unknown): string {
   if (value === undefined) return 'not there';
   if (typeof value === 'object' && value !== null)
     return Array.isArray(value) ? `a list of ${value.length}` : 'an object';
@@ -250,6 +252,6 @@ export function shown(value: unknown): string {
 }
 
 /** A name of a plan or checkpoint in a message; in quotes if it is unusual. */
-export function shownName(name: string): string {
-  return /^[\w-]{1,60}$/.test(name) ? name : shown(name);
+export function nameText(name: string): string {
+  return /^[\w-]{1,60}$/.test(name) ? name : valueText(name);
 }

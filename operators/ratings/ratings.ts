@@ -25,6 +25,8 @@ export interface RatingBlock {
   readonly values: Float32Array;
 }
 
+export type BlockSize = Pick<RatingBlock, 'rows' | 'ratings'>;
+
 /**
  * Allocates the arrays of a block whose ratings are filled in later. `lengths`: number of ratings of each
  * row, from which the offsets are computed. `room`: memory to use instead of new arrays, large enough for

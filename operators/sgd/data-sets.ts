@@ -4,6 +4,7 @@ import type { DataPart, DataSet } from '../../engine/plan/stages.ts';
 import type { PlanDevices } from '../../engine/run/devices.ts';
 import { passedName } from '../../engine/run/exchanges/send-rows.ts';
 import { type RatingsProfile, blockBytes } from '../planner/sizes.ts';
+import type { BlockSize } from '../ratings/ratings.ts';
 import { evenRanges } from '../ratings/row-ranges.ts';
 import { sgdFeatures, type SgdParams } from './params.ts';
 import { staysOnDevice } from './schedules/gpu-schedules.ts';
@@ -39,12 +40,6 @@ export type GivenRole = 'keys' | 'counts' | 'ratings' | 'tests' | 'blocks' | 'li
 export interface SgdDataSet extends DataSet {
   readonly role: GivenRole | 'factors' | 'sums' | 'passed' | 'order';
   readonly side?: 'row' | 'column';
-}
-
-/** Rows and ratings of a block. */
-interface BlockSize {
-  readonly rows: number;
-  readonly ratings: number;
 }
 
 /** Sizes of the parts of all data sets: estimated when a plan is made, exact when it is bound to ratings. */

@@ -1,19 +1,10 @@
 import { sharedArray } from '../../engine/partition.ts';
 import { type RowParts, wholeRows } from '../../engine/row-parts.ts';
-import type { ModelRows } from '../training/model-rows.ts';
+import type { ModelRows, ModelFactors } from '../training/model-rows.ts';
 import { type Matrices, partsOfMatrix } from '../training/training.ts';
 import { type SteppedMatrix, steppedMatrices } from './data-sets.ts';
 import type { SgdData } from './data/data.ts';
 import { sgdFeatures, type SgdParams } from './params.ts';
-
-/**
- * User and item factors of a model, in the order of positions (ascending ids). With biases, the two features
- * of foldBiases follow the factors.
- */
-export interface ModelFactors {
-  readonly userFactors: Float32Array;
-  readonly itemFactors: Float32Array;
-}
 
 /**
  * With biases: the two columns of a side's matrix that precede the factors, the side's own bias and a

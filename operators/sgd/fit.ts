@@ -13,7 +13,7 @@ import {
   type DampedMeans,
   type RatingShape,
 } from '../evaluation/rating-facts.ts';
-import { differencesOf, type GivenPlan, shown } from '../planner/given-plan.ts';
+import { differencesOf, type GivenPlan, valueText } from '../planner/given-plan.ts';
 import { loadingStages } from '../planner/load-stages.ts';
 import { requireBudget } from '../planner/memory-budget.ts';
 import type { RatingsProfile } from '../planner/sizes.ts';
@@ -32,7 +32,7 @@ import {
   type FitRatings,
   type FitRun,
   heldOutStage,
-  inspected,
+  lookAtRatings,
   type RatingMeans,
   type ReadRatings,
   readStages,
@@ -199,7 +199,7 @@ export function fitSgd<Model>(training: SgdTraining, run: FitRun<Model>): Promis
   });
   const warnings = warningsStage(run, fit, data);
   const means = scope.stage('means', { data }, (found, ctx) =>
-    inspected(ctx, async () => ratingMeans(training, found.data)),
+    lookAtRatings(ctx, async () => ratingMeans(training, found.data)),
   );
 
   const resumed = resumeStage(run, data, (found) => sgdMatrices(found.sorted.data, stepParams(training)));
@@ -372,7 +372,7 @@ function plannedSchedule(
   if (found === undefined) {
     throw new UsageError(
       `the plan does not fit: its schedule ` +
-        `${[kind, rowBands, columnBands, workers].map(shown).join(', ')} (kind, bands of rows, of ` +
+        `${[kind, rowBands, columnBands, workers].map(valueText).join(', ')} (kind, bands of rows, of ` +
         `columns, workers) does not exist for these ratings, parameters and devices`,
       { phase: 'plan', advice: 'Make the plan anew' },
     );

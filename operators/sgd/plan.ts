@@ -34,7 +34,7 @@ import {
   type SgdPlanDetails,
   type SgdProblem,
   sgdProblem,
-  measuring,
+  measuringStages,
   batchOrder,
   roundStages,
 } from './stages.ts';
@@ -228,7 +228,7 @@ function sgdStages(
   return {
     start: startStages(problem, datasets),
     round: roundStages({ ...problem, epoch: epochStage(problem) }),
-    measure: measuring(problem),
+    measure: measuringStages(problem),
     end: [
       {
         name: 'fetch-factors',

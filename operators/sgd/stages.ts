@@ -400,7 +400,7 @@ function shrunkBy({ rate }: SgdParams, side: 'row' | 'column', how: How = {}): D
   );
 }
 
-export function measuring(problem: SgdProblem): Stage[] {
+export function measuringStages(problem: SgdProblem): Stage[] {
   return problem.schedule.deviceBlocks ? blockErrors(problem) : wholeErrors(problem);
 }
 

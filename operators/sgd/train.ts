@@ -12,7 +12,7 @@ import type { RatingBlock } from '../ratings/ratings.ts';
 import type { BoundRun } from '../training/bind-plan.ts';
 import { MOST_RESTARTS, runLoop } from '../training/loop.ts';
 import { trainingErrors } from '../training/loss.ts';
-import { partsOf, joinedRows, type ModelRows } from '../training/model-rows.ts';
+import { partsOf, factorsOfRows, type ModelFactors, type ModelRows } from '../training/model-rows.ts';
 import { planAfterRun } from '../training/planned-training.ts';
 import {
   checkpointsOf,
@@ -27,7 +27,6 @@ import { pairsByPosition, type SgdData } from './data/data.ts';
 import { layOut } from './data/layout.ts';
 import {
   fromModel,
-  type ModelFactors,
   modelSides,
   type TrainedFactors,
   fromMatrices,
@@ -96,7 +95,7 @@ export async function trainSgd(
       copySeconds,
       fetched,
       checkpoints: checkpointsOf(checkpoints, toMatrices, (matrices) => fromMatrices(matrices, params)),
-      measure: rank && ((factors, held) => rank(joinedRows(modelSides(factors, data, params)), held)),
+      measure: rank && ((factors, held) => rank(factorsOfRows(modelSides(factors, data, params)), held)),
       prepare: async (left, from) => {
         rate.rewind(from?.course as RateCourse | undefined);
         const own = left === devices ? run : plan(left);

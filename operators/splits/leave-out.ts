@@ -15,24 +15,6 @@ import {
 } from './random-split.ts';
 import { TimeSizes } from './time-split.ts';
 
-/**
- * For each user, the keys (time and hash) of the last k ratings in an order; indexed by the user's number in
- * the table `users`. Repetitions of a pair at the same time count once.
- */
-interface HeldOutRatings {
-  readonly users: KeyTable;
-  readonly k: number;
-  /**
-   * Times of user u at [u * k, (u + 1) * k), in descending order. Equal times are ordered by their hashes.
-   */
-  readonly times: Float64Array;
-  readonly hashes: Uint32Array;
-  /** Number of ratings kept for each user, at most k. */
-  readonly kept: Uint32Array;
-  /** 1 if a user has more than k ratings. */
-  readonly more: Uint8Array;
-}
-
 /** Finds the last k ratings of every user in one pass, with memory for k ratings a user. */
 export function findHeldOut(order: PairOrder, k: number): Sink<HeldOutRatings> {
   const name = 'held-out-ratings';
@@ -44,7 +26,7 @@ export function findHeldOut(order: PairOrder, k: number): Sink<HeldOutRatings> {
     async consume(input, ctx) {
       requireOrder(input.schema, order);
       const { user } = order;
-      const last = new LastRatings(makeKeyTable(keyTypeOf(fieldOf(input.schema, user).type, user)), k);
+      const last = new HeldOutRatings(makeKeyTable(keyTypeOf(fieldOf(input.schema, user).type, user)), k);
       const sizes = order.by === 'time' ? new TimeSizes(input.schema, order.timestamp) : undefined;
       let rows = 0;
       for await (const batch of input) {
@@ -60,13 +42,21 @@ export function findHeldOut(order: PairOrder, k: number): Sink<HeldOutRatings> {
   };
 }
 
-/** Keeps the last k ratings of every user; memory grows with the number of users. */
-class LastRatings implements HeldOutRatings {
+/**
+ * For each user, the keys (time and hash) of the last k ratings in an order; indexed by the user's number in
+ * the table `users`. Repetitions of a pair at the same time count once. Memory grows with the number of users.
+ */
+class HeldOutRatings {
   readonly users: KeyTable;
   readonly k: number;
+  /**
+   * Times of user u at [u * k, (u + 1) * k), in descending order. Equal times are ordered by their hashes.
+   */
   times = new Float64Array();
   hashes = new Uint32Array();
+  /** Number of ratings kept for each user, at most k. */
   kept = new Uint32Array();
+  /** 1 if a user has more than k ratings. */
   more = new Uint8Array();
 
   constructor(users: KeyTable, k: number) {

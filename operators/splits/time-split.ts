@@ -278,11 +278,11 @@ export function digitOf(words: Uint32Array, at: number, level: number): number {
 /** Digits before a level as one integer below 2^43; 0 before the first level. */
 export function prefixOf(words: Uint32Array, at: number, level: number): number {
   if (level === 0) return 0;
-  return level === 1 ? digitOf(words, at, 0) : extended(digitOf(words, at, 0), 1, digitOf(words, at, 1));
+  return level === 1 ? digitOf(words, at, 0) : longerPrefix(digitOf(words, at, 0), 1, digitOf(words, at, 1));
 }
 
 /** Appends the digit of a level to a prefix. */
-export function extended(prefix: number, level: number, digit: number): number {
+export function longerPrefix(prefix: number, level: number, digit: number): number {
   return level === 0 ? digit : prefix * digitCount(level) + digit;
 }
 

@@ -9,7 +9,7 @@ import {
   coldWarnings,
   compareToMeans,
   compareToPopularity,
-  type JudgedModel,
+  type ComparedModel,
   pastBestWarnings,
   rankWarnings,
   ratingWarnings,
@@ -38,7 +38,7 @@ export interface RatingFindings {
 }
 
 /** The ranking of held-out pairs at the end of a training. */
-export interface RankedTraining {
+export interface FinalRanking {
   readonly ranking: HeldOutRanking;
   readonly seconds: number;
 }
@@ -67,7 +67,7 @@ export interface EndedTraining {
   readonly ratingWeight?: ValueWeight | undefined;
   /** Start of the training, in milliseconds by performance.now(). */
   readonly loaded: number;
-  readonly ranked?: RankedTraining | undefined;
+  readonly ranked?: FinalRanking | undefined;
 }
 
 const LARGEST_RATING = 1e37;
@@ -131,8 +131,8 @@ function implicitWarnings({ negative, zero, users, items }: EffectiveRatings): T
 }
 
 /** Warns of a model that is no better than damped means. */
-export function judge(
-  params: JudgedModel['params'],
+export function meansWarnings(
+  params: ComparedModel['params'],
   { trainRmse, testRmse }: TrainingIteration,
   baselines: Baselines | undefined,
 ): TrainingWarning[] {
@@ -147,7 +147,7 @@ type EndedRun = EndedTraining['about'] & Pick<EndedTraining['result'], 'iteratio
  * Warns if an iteration before the final one was noticeably better on the validation set; early stopping
  * would have kept its factors.
  */
-export function judgeCourse(
+export function overfitWarnings(
   ended: EndedRun,
   { block, baselines }: ValidationPairs,
   findings: RatingFindings,
@@ -167,7 +167,7 @@ export function judgeCourse(
 }
 
 /** Warns of a model that ranks no better than popularity. */
-export function judgeRanking(
+export function rankingWarnings(
   { algorithm, params }: EndedTraining['about'],
   ranking: HeldOutRanking,
 ): TrainingWarning[] {

@@ -27,7 +27,7 @@ import type { RatingBlock, Ratings } from '../ratings/ratings.ts';
 import type { DuplicatePolicy } from '../tasks/tasks.ts';
 import {
   type EndedTraining,
-  type RankedTraining,
+  type FinalRanking,
   type ValidationPairs,
   findProblems,
 } from './ended-training.ts';
@@ -244,7 +244,9 @@ export function factsStage<Sorted extends SortedData, Facts>(
 ): ScopeStage<Facts> {
   return scope.stage('look at ratings', { sorted }, (found, ctx) => {
     reportDuplicates(found.sorted.duplicates, ratings.duplicates, ctx);
-    return loadedOnce(ratings.kept, `${form} facts`, () => inspected(ctx, () => factsOf(found.sorted, ctx)));
+    return loadedOnce(ratings.kept, `${form} facts`, () =>
+      lookAtRatings(ctx, () => factsOf(found.sorted, ctx)),
+    );
   });
 }
 
@@ -258,7 +260,7 @@ export function reportDuplicates(count: number, policy: DuplicatePolicy, { event
 }
 
 /** Runs an inspection of ratings under its measure. */
-export async function inspected<Result>(
+export async function lookAtRatings<Result>(
   ctx: ExecutionContext,
   inspect: () => Promise<Result>,
 ): Promise<Result> {
@@ -426,7 +428,7 @@ async function rankHeldOut(
   result: EndedTraining['result'],
   ranks: FitRun<unknown>['ranks'],
   ctx: ExecutionContext,
-): Promise<RankedTraining | undefined> {
+): Promise<FinalRanking | undefined> {
   const best = result.iterations.find(({ iteration }) => iteration === result.bestIteration);
   if (result.lost !== undefined || ranks?.(best) === false) return undefined;
   const started = performance.now();

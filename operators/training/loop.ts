@@ -40,7 +40,7 @@ export async function runLoop<Factors>(
     }
     const attempt = async (training: Training<Factors>, scope: Scope) => {
       const rounds = new Rounds(training, options, scope, phase);
-      const course = await Course.begin({ rounds, copies, figures });
+      const course = await Attempt.begin({ rounds, copies, figures });
       const trained = await course.train();
       options.fetched?.();
       return trained;
@@ -89,7 +89,7 @@ interface RunFigures {
   keptOlder: boolean;
 }
 
-interface CourseParts<Factors> {
+interface AttemptParts<Factors> {
   readonly rounds: Rounds<Factors>;
   readonly copies: FactorCopies<Factors>;
   readonly figures: RunFigures;
@@ -105,7 +105,7 @@ function resultOf<Factors>(copy: HostCopy<Factors>, figures: RunFigures): LoopRe
  * Runs the rounds of one attempt, on a fixed set of devices. Holds the newest and the best factors, and
  * decides from each round's errors whether the round is kept, run again or the last one.
  */
-class Course<Factors> {
+class Attempt<Factors> {
   readonly #rounds: Rounds<Factors>;
   readonly #copies: FactorCopies<Factors>;
   readonly #figures: RunFigures;
@@ -120,7 +120,7 @@ class Course<Factors> {
   #loss: number | undefined;
   #restarts = 0;
 
-  private constructor({ rounds, copies, figures }: CourseParts<Factors>, good: Trained) {
+  private constructor({ rounds, copies, figures }: AttemptParts<Factors>, good: Trained) {
     [this.#rounds, this.#copies, this.#figures] = [rounds, copies, figures];
     this.#speculation = new Speculation(rounds, copies);
     [this.#first, this.#good, this.#best] = [good.number + 1, good, good];
@@ -130,12 +130,12 @@ class Course<Factors> {
    * Starts an attempt on its devices: from the last copy of the factors if there is one, else from initial
    * factors.
    */
-  static async begin<Factors>(parts: CourseParts<Factors>): Promise<Course<Factors>> {
+  static async begin<Factors>(parts: AttemptParts<Factors>): Promise<Attempt<Factors>> {
     const { rounds, copies, figures } = parts;
     const { bound, slower, startLoss } = rounds.training;
     copies.expect(rounds.training);
     const good = { number: copies.last?.iteration ?? 0, versions: await rounds.start() };
-    const course = new Course(parts, good);
+    const course = new Attempt(parts, good);
     const best = copies.last?.best;
     if (best !== undefined) course.#best = { number: best.iteration, factors: best.factors };
     if (!isLosable(bound)) copies.last = undefined;

@@ -1,3 +1,4 @@
+import { concatenate } from '../../engine/numbers/concatenate.ts';
 import { sharedArray } from '../../engine/partition.ts';
 import { readRows, type RowParts, type RowPart, storedParts } from '../../engine/row-parts.ts';
 import type { StepResults } from '../../engine/run/run-steps.ts';
@@ -8,11 +9,13 @@ export interface ModelRows {
   readonly items: RowParts;
 }
 
-/** Both sides as matrices. */
-export function joinedRows({ users, items }: ModelRows): {
+/** The same as matrices in memory. */
+export interface ModelFactors {
   readonly userFactors: Float32Array;
   readonly itemFactors: Float32Array;
-} {
+}
+
+export function factorsOfRows({ users, items }: ModelRows): ModelFactors {
   return {
     userFactors: readRows(users, 0, users.rows, true),
     itemFactors: readRows(items, 0, items.rows, true),
@@ -35,16 +38,6 @@ export function rowPartsOf(results: StepResults, name: string, own?: readonly Fl
 }
 
 /** One array with the contents of all, in shared memory. A single array is returned without a copy. */
-export function joined(parts: readonly Float32Array[]): Float32Array {
-  if (parts.length === 1) return parts[0];
-  const values = sharedArray(
-    Float32Array,
-    parts.reduce((sum, part) => sum + part.length, 0),
-  );
-  let filled = 0;
-  for (const part of parts) {
-    values.set(part, filled);
-    filled += part.length;
-  }
-  return values;
+export function oneArray(parts: readonly Float32Array[]): Float32Array {
+  return concatenate(Float32Array, parts, (length) => sharedArray(Float32Array, length));
 }

@@ -9,7 +9,7 @@ import {
   type Side,
   type SideGrid,
   sides,
-  suits,
+  hasRequestedParts,
   sumsOf,
   verticalParts,
   type AlsProblem,
@@ -159,7 +159,7 @@ function smallestCut(
     items: { ...layout.items, q: begin('items') },
   };
   // Other numbers of parts, or other sums, than the caller requested are no candidates.
-  if (!suits(grid, requested)) return undefined;
+  if (!hasRequestedParts(grid, requested)) return undefined;
   for (let need = needOfCut(grid); ;) {
     if (need <= 1) return { grid, fits: true };
     const finer = (side: Side): SideGrid => ({

@@ -1,6 +1,7 @@
 import { HOST, type Place, SPILL } from '../../../engine/plan/place.ts';
 import type { DataPart, DataSet } from '../../../engine/plan/stages.ts';
 import { type RatingsProfile, blockBytes } from '../../planner/sizes.ts';
+import type { BlockSize } from '../../ratings/ratings.ts';
 import { evenRanges, sharedRanges } from '../../ratings/row-ranges.ts';
 import { equationColumns } from '../../tasks/equation-tasks.ts';
 import { gradientColumns } from '../../tasks/vector-tasks.ts';
@@ -43,12 +44,6 @@ export interface AlsDataSet extends DataSet {
     | 'gram'
     | 'places';
   readonly side: Side;
-}
-
-/** Rows and ratings of a block. */
-interface BlockSize {
-  readonly rows: number;
-  readonly ratings: number;
 }
 
 /**

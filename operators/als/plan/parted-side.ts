@@ -24,7 +24,7 @@ import {
   sumsOf,
   stepsTogether,
 } from './problem.ts';
-import { pipelineName, regularizationOf, heldBy, kernelOf, measuredOf, stepsTaken } from './stages.ts';
+import { pipelineName, regularizationOf, kernelMemory, kernelOf, measuredOf, stepsTaken } from './stages.ts';
 
 /** Devices that hold parts of the other factor matrix, which is fixed while `side` is solved. */
 export function placesOfFixedParts(problem: AlsProblem, side: Side): Place[] {
@@ -210,7 +210,7 @@ export function formingStages(problem: AlsProblem, side: Side, parted: PartedSid
         kernel: ['normal-equations', choice?.variant].filter((part) => part !== undefined).join(' '),
         bytesWritten: sharing * bytes,
         flops: profile.ratings * f * (f + 1),
-        ...heldBy(choice, 1 / (p * q)),
+        ...kernelMemory(choice, 1 / (p * q)),
         reasons: [
           `p = ${p}: each part of the fixed side adds its ratings to the normal equations of its rows`,
           ...(choice === undefined ? [] : [choice.reason]),

@@ -31,7 +31,7 @@ import {
   type Side,
   type SideGrid,
   sides,
-  suits,
+  hasRequestedParts,
   type AlsPlanOptions,
   type AlsProblem,
   limitedDevices,
@@ -142,7 +142,7 @@ class PlanSearch {
         this.#reject(way.name, way.cost, seconds < this.#usual.way.cost.seconds ? FEW_SAVED : 'slower');
         continue;
       }
-      const { plan, error } = fitting(() => this.#planned.planOf(way.grid, way.problem.compute));
+      const { plan, error } = planOrError(() => this.#planned.planOf(way.grid, way.problem.compute));
       if (plan !== undefined) this.#usual = { way, plan };
       else this.#reject(way.name, way.cost, (error as CapacityError).summary);
       if (plan === undefined && onAll) this.#usual = { error, ...this.#usual };
@@ -222,7 +222,7 @@ class PlanSearch {
     return noneFits(this.#problem, isShown ? this.#grids({}) : candidates, this.#requested, {
       usual: this.#usual.error,
       reason: this.#rejected[0]?.reason,
-      walked: (grid) => (isShown ? fitting(() => this.#planned.planOf(grid)).plan?.memory : undefined),
+      walked: (grid) => (isShown ? planOrError(() => this.#planned.planOf(grid)).plan?.memory : undefined),
       ...(isShown && { least: (estimate: number) => this.#least(estimate) }),
     });
   }
@@ -260,7 +260,7 @@ function finer(
   let cut = grid;
   let reason = '';
   for (let times = 0; times <= FINER; times++) {
-    const { plan, error } = fitting(() => planned.planOf(cut));
+    const { plan, error } = planOrError(() => planned.planOf(cut));
     if (plan !== undefined) return { grid: cut, plan, reason };
     reason = error?.summary ?? reason;
     const cutOf = (side: Side) => ({
@@ -268,7 +268,7 @@ function finer(
       q: cut[side].common === 1 ? 1 : Math.min(rows[side], 2 * cut[side].q),
     });
     const next: AlsGrid = { users: cutOf('users'), items: cutOf('items') };
-    if (sides.every((side) => next[side].q === cut[side].q) || !suits(next, requested)) break;
+    if (sides.every((side) => next[side].q === cut[side].q) || !hasRequestedParts(next, requested)) break;
     cut = next;
   }
   return { grid: cut, reason };
@@ -345,7 +345,7 @@ function requireVertical({ users, items, sums, groups }: RequestedGrids): void {
 }
 
 /** Calls a function that makes a plan. Returns the plan, or the CapacityError that the function threw. */
-export function fitting(plan: () => PhysicalPlan): {
+export function planOrError(plan: () => PhysicalPlan): {
   readonly plan?: PhysicalPlan;
   readonly error?: CapacityError;
 } {
@@ -484,7 +484,7 @@ function usualWays(
   const { compute, device } = problem;
   const isRequested = Object.keys(requested).length > 0;
   if (isRequested || compute.length === 1 || !device.ownMemory)
-    return suits(problem.grid, requested)
+    return hasRequestedParts(problem.grid, requested)
       ? [{ name: describeGrid(problem.grid), problem, cost: costOf(problem) }]
       : [];
   const ways = compute.flatMap((_, at): UsualWay[] => {

@@ -96,7 +96,7 @@ export function hasGramOfParts(grid: AlsGrid, side: Side, devices: number): bool
  * side that is solved from vertical parts exchanges the requested sums (equations or vectors). If sums or
  * groups of devices are requested, there must be such a side.
  */
-export function suits(grid: AlsGrid, requested: RequestedGrids): boolean {
+export function hasRequestedParts(grid: AlsGrid, requested: RequestedGrids): boolean {
   const inBlocks = sides.filter((side) => isInBlocks(grid, side));
   if (requested.groups !== undefined && inBlocks.length === 0) return false;
   if (

@@ -17,7 +17,7 @@ import { planCheckpoints } from '../../training/planned-training.ts';
 import type { AlsParams } from '../als-params.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
 import { describeGrid } from './candidates.ts';
-import { planAls, fitting } from './plan-als.ts';
+import { planAls, planOrError } from './plan-als.ts';
 import { type AlsGrid, gridOf, type Side, type AlsPlanOptions } from './problem.ts';
 
 /**
@@ -59,17 +59,20 @@ const MOST_BUDGET = 2 ** 44;
  * (`spill`), or in the parts of the plan's grid (`files`). `search`: the limits within which a plan was found
  * that keeps parts of the factors in files.
  */
-export type RatingsHome = { readonly plan: PhysicalPlan } & (
-  | { readonly kind: 'memory'; readonly search?: HomeOptions }
+export type RatingsStorage = { readonly plan: PhysicalPlan } & (
+  | { readonly kind: 'memory'; readonly search?: StorageOptions }
   | { readonly kind: 'parts'; readonly grid: AlsGrid }
   | { readonly kind: 'spill'; readonly partRatings: number }
   | { readonly kind: 'files'; readonly grid: AlsGrid }
 );
 
 /** Options of planAls. */
-export type HomeOptions = Pick<AlsPlanOptions, 'grid' | 'files' | 'hostBytes' | 'deviceBytes' | 'mostBlocks'>;
+export type StorageOptions = Pick<
+  AlsPlanOptions,
+  'grid' | 'files' | 'hostBytes' | 'deviceBytes' | 'mostBlocks'
+>;
 
-type PlanOf = (options: HomeOptions) => PhysicalPlan;
+type PlanOf = (options: StorageOptions) => PhysicalPlan;
 
 /** What a plan of a fit depends on, without the sizes of the ratings and the choice of kernels. */
 export interface AlsSetting {
@@ -83,7 +86,7 @@ export interface AlsSetting {
 }
 
 /** The plan of a fit, refined by the counts of the sorted ratings. */
-export interface Expected<Home extends RatingsHome> {
+export interface Expected<Home extends RatingsStorage> {
   readonly home: Home;
   /** Number of parts into which each side was sorted. */
   readonly parts: Readonly<Record<Side, number>>;
@@ -97,8 +100,8 @@ export interface Expected<Home extends RatingsHome> {
  * refines the expected plan: ratings stay where they are, in the same parts (the type has the same `Home`).
  * Throws CapacityError.
  */
-export function planFit(setting: AlsSetting, known: RatingsProfile, choices?: AlsChoices): RatingsHome;
-export function planFit<Home extends RatingsHome>(
+export function planFit(setting: AlsSetting, known: RatingsProfile, choices?: AlsChoices): RatingsStorage;
+export function planFit<Home extends RatingsStorage>(
   setting: AlsSetting,
   known: RatingsProfile,
   choices: AlsChoices | undefined,
@@ -108,11 +111,11 @@ export function planFit(
   { params, devices, budget, mayBeInParts, interval }: AlsSetting,
   known: RatingsProfile,
   choices?: AlsChoices,
-  expected?: Expected<RatingsHome>,
-): RatingsHome {
-  const planOf = (options: HomeOptions, { compute, params: own } = { compute: devices.compute, params }) =>
+  expected?: Expected<RatingsStorage>,
+): RatingsStorage {
+  const planOf = (options: StorageOptions, { compute, params: own } = { compute: devices.compute, params }) =>
     planCheckpoints(planAls(known, own, { ...devices, compute }, choices, options), interval);
-  if (expected === undefined) return ratingsHome(mayBeInParts, planOf, known.ratings, budget);
+  if (expected === undefined) return chooseStorage(mayBeInParts, planOf, known.ratings, budget);
   const { home, parts, compute = devices.compute } = expected;
   // Groups name all devices, so after a device was lost the plan has no groups.
   const own = compute.length === devices.compute.length ? params : { ...params, partitionGroups: undefined };
@@ -136,12 +139,12 @@ export interface CountedRow {
  * of the factors in files. Throws CapacityError with a budget that works if none of them fits, or if ratings
  * must stay in one block in memory (not `mayBeInParts`) and do not fit.
  */
-export function ratingsHome(
+export function chooseStorage(
   mayBeInParts: boolean,
   planOf: PlanOf,
   ratings: number,
   budget: MemoryBudget,
-): RatingsHome {
+): RatingsStorage {
   const inOneBlock = ratings <= blockLimit.ratings;
   if (!mayBeInParts) {
     const plan = planOf({});
@@ -152,8 +155,8 @@ export function ratingsHome(
       { phase: 'plan', advice: 'Train without keeping the ratings for further runs' },
     );
   }
-  const whole = fitting(() => planOf({}));
-  const inMemory = (plan: PhysicalPlan, search?: HomeOptions): RatingsHome =>
+  const whole = planOrError(() => planOf({}));
+  const inMemory = (plan: PhysicalPlan, search?: StorageOptions): RatingsStorage =>
     inOneBlock
       ? { kind: 'memory', plan, ...(search && { search }) }
       : { kind: 'parts', plan, grid: gridOf(plan) };
@@ -174,7 +177,7 @@ export function ratingsHome(
  * budget has: parts are cut between rows, so a part with this row has all its ratings.
  */
 export function requireRowFits(
-  home: RatingsHome,
+  home: RatingsStorage,
   ratings: number,
   row: CountedRow,
   budget: MemoryBudget,
@@ -200,14 +203,14 @@ function spilledHome(
   ratings: number,
   budget: MemoryBudget,
 ): {
-  readonly home?: RatingsHome;
+  readonly home?: RatingsStorage;
   readonly least?: PhysicalPlan | undefined;
   readonly error?: CapacityError | undefined;
 } {
   // At least two parts; with one the device would hold all ratings at once.
   const inParts = (most: number) => {
     const parts = Math.max(2, Math.ceil(ratings / most));
-    const planned = fitting(() => planOf({ grid: spillGrid(parts) }));
+    const planned = planOrError(() => planOf({ grid: spillGrid(parts) }));
     return { ...planned, partRatings: Math.min(most, Math.ceil((SLACK * ratings) / parts)) };
   };
   let least: ReturnType<typeof inParts> | undefined;
@@ -229,7 +232,7 @@ function spilledHome(
 function partedPlan(
   planOf: PlanOf,
   budget: MemoryBudget,
-): { readonly plan: PhysicalPlan; readonly search: HomeOptions } | undefined {
+): { readonly plan: PhysicalPlan; readonly search: StorageOptions } | undefined {
   const data = dataBytes(budget);
   for (const share of DEVICE_SHARES) {
     const search = {
@@ -238,7 +241,7 @@ function partedPlan(
       deviceBytes: share * data,
       hostBytes: (1 - share) * data,
     };
-    const { plan } = fitting(() => planOf(search));
+    const { plan } = planOrError(() => planOf(search));
     if (plan !== undefined && fitsBudget(plan, budget)) return { plan, search };
   }
   return undefined;

@@ -93,7 +93,7 @@ export function updateStage(problem: AlsProblem, side: Side): Stage {
     bytesWritten: factorBytes(rows[side], f, device.strideStep),
     flops: operationsOf(problem),
     ...(device.ownMemory || q > 1 ? {} : { exchange: 'shared memory' }),
-    ...heldBy(choice, listsHeld(problem, side), largestShare(grid[side])),
+    ...kernelMemory(choice, listsHeld(problem, side), largestShare(grid[side])),
     // Items are solved first, so the reason is given there.
     reasons: [
       ...(side === 'items' ? [solver.reason] : []),
@@ -179,7 +179,7 @@ function passOf(problem: AlsProblem): Pick<Stage, 'brief' | 'reasons'> {
  * rows of a side; `lists` and `scratch` are the fractions of the kernel's work lists and of its scratch
  * memory that a device has at the same time.
  */
-export function heldBy(
+export function kernelMemory(
   choice: KernelChoice | undefined,
   lists: number,
   scratch = lists,

@@ -12,7 +12,7 @@ import {
 import type { Side, Source } from '../../../engine/stream/operator.ts';
 import type { BatchStream } from '../../../engine/stream/stream.ts';
 import { type NamedExpression, Project, selectColumns } from '../project.ts';
-import type { Ready } from '../union.ts';
+import type { PreparePlan } from '../union.ts';
 import { commonKeyType, type JoinParams, keyField, needsCast, type Schemas } from './join-columns.ts';
 import { describeJoin, JoinRows } from './join-rows.ts';
 
@@ -20,8 +20,8 @@ import { describeJoin, JoinRows } from './join-rows.ts';
 export type JoinInputs = readonly [LogicalPlan, LogicalPlan];
 
 /** The plan of a join of two plans. */
-export function joinedRows(inputs: JoinInputs, params: JoinParams, ready: Ready): LogicalPlan {
-  return fromSource(new Joined(inputs, params, ready));
+export function joinedRows(inputs: JoinInputs, params: JoinParams, prepare: PreparePlan): LogicalPlan {
+  return fromSource(new Joined(inputs, params, prepare));
 }
 
 /** The rows of two plans whose keys are equal, joined by the calling thread. */
@@ -29,15 +29,15 @@ export class Joined implements Source {
   readonly name = 'join';
   readonly inputs: JoinInputs;
   readonly params: JoinParams;
-  readonly #ready: Ready;
+  readonly #prepare: PreparePlan;
 
-  constructor(inputs: JoinInputs, params: JoinParams, ready: Ready) {
-    [this.inputs, this.params, this.#ready] = [inputs, new JoinRows(params).params, ready];
+  constructor(inputs: JoinInputs, params: JoinParams, prepare: PreparePlan) {
+    [this.inputs, this.params, this.#prepare] = [inputs, new JoinRows(params).params, prepare];
   }
 
   /** A join with the same settings of other inputs. */
   of(inputs: JoinInputs): Joined {
-    return new Joined(inputs, this.params, this.#ready);
+    return new Joined(inputs, this.params, this.#prepare);
   }
 
   get replayable(): boolean {
@@ -84,7 +84,7 @@ export class Joined implements Source {
 
   async execute(ctx: ExecutionContext, columns?: readonly string[]): Promise<BatchStream> {
     const { inputs, params } = await this.prepared(columns);
-    const stream = async (plan: LogicalPlan) => executePlan(await this.#ready(plan), ctx);
+    const stream = async (plan: LogicalPlan) => executePlan(await this.#prepare(plan), ctx);
     const streams = [await stream(inputs[0]), await stream(inputs[1])] as const;
     return new JoinRows({ ...params, ...(columns && { keeps: columns }) }).execute(...streams, ctx);
   }

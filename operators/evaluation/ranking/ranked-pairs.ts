@@ -38,7 +38,7 @@ export function rankedTest(test: RatingBlock, exclude: RatingBlock | undefined):
     for (let k = test.offsets[user]; k < test.offsets[user + 1]; k++) {
       const item = test.indices[k];
       if (k > test.offsets[user] && test.indices[k - 1] === item) repeated++;
-      else if (exclude !== undefined && holds(exclude, user, item)) leaked++;
+      else if (exclude !== undefined && hasItem(exclude, user, item)) leaked++;
       else kept[count++] = item;
     }
     lengths[user] = count - first;
@@ -48,7 +48,7 @@ export function rankedTest(test: RatingBlock, exclude: RatingBlock | undefined):
 }
 
 /** True if a user has an item in a block. */
-export function holds({ offsets, indices }: RatingBlock, user: number, item: number): boolean {
+export function hasItem({ offsets, indices }: RatingBlock, user: number, item: number): boolean {
   const at = lowerBound(indices, item, offsets[user], offsets[user + 1]);
   return at < offsets[user + 1] && indices[at] === item;
 }
@@ -285,7 +285,7 @@ export function candidateLists(
       continue;
     }
     const distinct = given.filter((item, k) => k === 0 || item !== given[k - 1]);
-    const unseen = seen === undefined ? distinct : distinct.filter((item) => !holds(seen, user, item));
+    const unseen = seen === undefined ? distinct : distinct.filter((item) => !hasItem(seen, user, item));
     repeatedPairs += given.length - distinct.length;
     excludedPairs += distinct.length - unseen.length;
     const list = mergeAscending(unseen, own);

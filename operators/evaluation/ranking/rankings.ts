@@ -20,7 +20,7 @@ import {
   rankedLists,
 } from './item-order.ts';
 import type { Rankings } from './measure-rankings.ts';
-import { holds, type UsersToRank } from './ranked-pairs.ts';
+import { hasItem, type UsersToRank } from './ranked-pairs.ts';
 import { PositiveRanks } from './validation-metric.ts';
 
 /** Rankings of all items by a model. */
@@ -107,7 +107,7 @@ function unseenItems(
 ): RatingBlock {
   const lists = users.map((user) =>
     Uint32Array.from({ length: items }, (_, item) => item).filter(
-      (item) => exclude === undefined || !holds(exclude, user, item),
+      (item) => exclude === undefined || !hasItem(exclude, user, item),
     ),
   );
   const lengths = new Int32Array(rows);

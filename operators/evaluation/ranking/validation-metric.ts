@@ -14,6 +14,7 @@ import { type FactorModel, type PlacedFactors, placeFactors } from '../../servin
 import { announceSearch } from '../../serving/top-lists.ts';
 import { runTask } from '../../tasks/run-tasks.ts';
 import type { TaskOf } from '../../tasks/tasks.ts';
+import type { ModelFactors } from '../../training/model-rows.ts';
 import { userValues } from './measure-rankings.ts';
 import { distinctItems, drawUsers, onlyRows, rankedTest, usersOf } from './ranked-pairs.ts';
 import { depthOf, measuresOf, type MetricValues, parseMetric } from './ranking-metrics.ts';
@@ -45,12 +46,6 @@ export interface ValidationRanking {
    * returns it under its name. NaN if there are no test items.
    */
   values(places: Uint32Array): MetricValues;
-}
-
-/** Factors in host memory, whose products are the predictions. */
-export interface RankedFactors {
-  readonly userFactors: Float32Array;
-  readonly itemFactors: Float32Array;
 }
 
 /**
@@ -96,7 +91,7 @@ export function validationMetric(
   pairs: ValidationPairs,
   ranked: RankedUsers,
   ctx: ExecutionContext,
-): (factors: RankedFactors, ctx: ExecutionContext) => Promise<MetricValues> {
+): (factors: ModelFactors, ctx: ExecutionContext) => Promise<MetricValues> {
   const { users, items, train } = pairs;
   const ranking = validationRanking(name, pairs, ranked, ctx);
   let ranks: { readonly ctx: ExecutionContext; readonly of: PositiveRanks } | undefined;

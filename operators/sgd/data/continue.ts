@@ -7,9 +7,9 @@ import { solveRows } from '../../als/rows/solve-rows.ts';
 import type { WidenedRatings } from '../../ratings/ids/relabel.ts';
 import { oneBlock, type RatingBlock } from '../../ratings/ratings.ts';
 import type { FactorModel } from '../../serving/factor-model.ts';
-import type { ModelFactors } from '../factors.ts';
+import type { ModelFactors } from '../../training/model-rows.ts';
 import { type SgdParams, lambdasOf, shrinkOf } from '../params.ts';
-import type { SgdData, SgdSide } from './data.ts';
+import type { SgdData } from './data.ts';
 
 /**
  * The initial state of training that continues from a model: factors of all users and items, and with biases
@@ -312,65 +312,34 @@ interface NewRowRatings {
 
 /**
  * Copies the ratings of the rows at the given positions (row numbers by ascending id) of a side, and undoes
- * their scaling.
+ * their scaling. For columns it looks at all ratings, which are sorted by row.
  */
 function newRowRatings(data: SgdData, name: 'users' | 'items', positions: Uint32Array): NewRowRatings {
-  return data.rows.name === name ? ofRows(data, positions) : ofColumns(data, positions);
-}
-
-function ofRows(data: SgdData, positions: Uint32Array): NewRowRatings {
-  const {
-    rows,
-    scale: { center, deviation },
-  } = data;
+  const { rows, columns, columnOffsets, scale } = data;
   const block = oneBlock(data.ratings);
-  const target = room(rows, positions, block.offsets);
-  positions.forEach((position, row) => {
-    let from = block.offsets[rows.labels.label[position]];
-    for (let to = target.offsets[row]; to < target.offsets[row + 1]; to++, from++) {
-      target.others[to] = block.indices[from];
-      target.values[to] = deviation * block.values[from] + center;
-    }
-  });
-  return target;
-}
-
-/** Finds the ratings of columns by one pass over all ratings, which are sorted by row. */
-function ofColumns(data: SgdData, positions: Uint32Array): NewRowRatings {
-  const {
-    columns,
-    columnOffsets,
-    scale: { center, deviation },
-  } = data;
-  const target = room(columns, positions, columnOffsets);
-  if (positions.length === 0) return target;
-  const block = oneBlock(data.ratings);
-  // Index of the next rating of each column; -1 for columns that are not new.
-  const next = new Int32Array(columnOffsets.length - 1).fill(-1);
-  positions.forEach((position, row) => (next[columns.labels.label[position]] = target.offsets[row]));
-  for (let row = 0; row < block.rows; row++) {
-    for (let from = block.offsets[row]; from < block.offsets[row + 1]; from++) {
-      const column = block.indices[from];
-      if (next[column] < 0) continue;
-      const to = next[column]++;
-      target.others[to] = row;
-      target.values[to] = deviation * block.values[from] + center;
-    }
-  }
-  return target;
-}
-
-/** Allocates the result. `starts`: index of the first rating of each label of the side. */
-function room(
-  { name, labels }: SgdSide,
-  positions: Uint32Array,
-  starts: Int32Array | Float64Array,
-): NewRowRatings {
+  const ofRows = rows.name === name;
+  const { label: labels } = (ofRows ? rows : columns).labels;
+  const starts = ofRows ? block.offsets : columnOffsets;
   const offsets = new Int32Array(positions.length + 1);
-  positions.forEach((position, row) => {
-    const label = labels.label[position];
-    offsets[row + 1] = offsets[row] + starts[label + 1] - starts[label];
+  // Index of the next rating of each label; -1 for labels that are not new.
+  const next = new Int32Array(starts.length - 1).fill(-1);
+  positions.forEach((position, at) => {
+    const label = labels[position];
+    next[label] = offsets[at];
+    offsets[at + 1] = offsets[at] + starts[label + 1] - starts[label];
   });
   const ratings = offsets[positions.length];
-  return { name, positions, offsets, others: new Uint32Array(ratings), values: new Float32Array(ratings) };
+  const [others, values] = [new Uint32Array(ratings), new Float32Array(ratings)];
+  for (let row = 0; ratings > 0 && row < block.rows; row++) {
+    if (ofRows && next[row] < 0) continue;
+    for (let from = block.offsets[row]; from < block.offsets[row + 1]; from++) {
+      const column = block.indices[from];
+      const label = ofRows ? row : column;
+      if (next[label] < 0) continue;
+      const to = next[label]++;
+      others[to] = ofRows ? column : row;
+      values[to] = scale.deviation * block.values[from] + scale.center;
+    }
+  }
+  return { name, positions, offsets, others, values };
 }

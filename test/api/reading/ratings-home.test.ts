@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { checkAlsParams } from '../../../operators/als/params.ts';
 import { planAls } from '../../../operators/als/plan/plan-als.ts';
 import { gridOf } from '../../../operators/als/plan/problem.ts';
-import { planFit, ratingsHome, requireRowFits } from '../../../operators/als/plan/ratings-home.ts';
+import { planFit, chooseStorage, requireRowFits } from '../../../operators/als/plan/ratings-home.ts';
 import { cpuInfo } from '../../support/devices/device-info.ts';
 
 const planOf = (ratings: number) => (options: Parameters<typeof planAls>[4]) =>
@@ -18,37 +18,37 @@ const budget = { memoryBudget: 2 ** 40, workers: 2 };
 
 describe('more ratings than a block has', () => {
   it('lie in memory in the parts of their grid, where memory holds them', () => {
-    expect(ratingsHome(true, planOf(2 ** 30 - 1), 2 ** 30 - 1, budget)).toMatchObject({ kind: 'memory' });
-    expect(ratingsHome(true, planOf(3e9), 3e9, budget)).toMatchObject({
+    expect(chooseStorage(true, planOf(2 ** 30 - 1), 2 ** 30 - 1, budget)).toMatchObject({ kind: 'memory' });
+    expect(chooseStorage(true, planOf(3e9), 3e9, budget)).toMatchObject({
       kind: 'parts',
       grid: { users: { q: 4 }, items: { q: 4 } },
     });
-    expect(ratingsHome(true, planOf(9e9), 9e9, budget)).toMatchObject({
+    expect(chooseStorage(true, planOf(9e9), 9e9, budget)).toMatchObject({
       kind: 'parts',
       grid: { users: { q: 16 }, items: { q: 16 } },
     });
   });
 
   it('lie in files where it does not', () => {
-    const home = ratingsHome(true, planOf(3e9), 3e9, { ...budget, memoryBudget: 4e9 });
+    const home = chooseStorage(true, planOf(3e9), 3e9, { ...budget, memoryBudget: 4e9 });
     expect(home).toMatchObject({ kind: 'spill', partRatings: 2 ** 22 });
     expect(home.plan.memory.spill).toBeGreaterThan(16 * 3e9);
   });
 
   it('are refused where one user or item has more of them than memory holds beside the plan', () => {
     const given = { ...budget, memoryBudget: 4e9 };
-    const home = ratingsHome(true, planOf(3e9), 3e9, given);
+    const home = chooseStorage(true, planOf(3e9), 3e9, given);
     const row = (ratings: number) => ({ name: 'item 7', ratings });
     for (const ratings of [1, 2 ** 22, 4e7]) requireRowFits(home, 3e9, row(ratings), given);
     expect(() => requireRowFits(home, 3e9, row(2e8), given)).toThrow(
       /^plan: item 7 has 200,000,000 ratings, which stay in one part: the run needs about \d+\.\d GiB but the memory budget is 3\.7 GiB\. Raise memoryBudget to \d+\.\d GiB or more/,
     );
-    const inMemory = ratingsHome(true, planOf(3e9), 3e9, budget);
+    const inMemory = chooseStorage(true, planOf(3e9), 3e9, budget);
     requireRowFits(inMemory, 3e9, row(2e9), given);
   });
 
   it('are refused where ratings are kept for further runs', () => {
-    expect(() => ratingsHome(false, planOf(3e9), 3e9, budget)).toThrow(
+    expect(() => chooseStorage(false, planOf(3e9), 3e9, budget)).toThrow(
       '3,000,000,000 ratings are more than the 1,073,741,823 of a block in memory',
     );
   });

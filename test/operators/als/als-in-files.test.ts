@@ -16,7 +16,7 @@ import { trainAls } from '../../../operators/als/train.ts';
 import { readRatings } from '../../../operators/ratings/reading/read-ratings.ts';
 import { SelectRatings } from '../../../operators/ratings/rows/select-ratings.ts';
 import { sortRatings } from '../../../operators/ratings/sort-ratings.ts';
-import { joinedRows } from '../../../operators/training/model-rows.ts';
+import { factorsOfRows } from '../../../operators/training/model-rows.ts';
 import { batchOf, randomRatings } from '../../support/ratings.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 
@@ -64,7 +64,7 @@ async function trained(homes: Homes, options: AlsOptions) {
       { devices: devices.compute, plan: () => plan },
       ctx,
     );
-    return { ...joinedRows(sides), losses: iterations.map(({ loss }) => loss), ran };
+    return { ...factorsOfRows(sides), losses: iterations.map(({ loss }) => loss), ran };
   });
 }
 
