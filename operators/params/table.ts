@@ -68,12 +68,10 @@ export interface ParamTable<P> {
   readonly dependent?: (given: Partial<P>) => Partial<P>;
 }
 
-export function namesOf<N extends string>({
-  params,
-}: {
+export function namesOf<N extends string>(table: {
   readonly params: Readonly<Record<N, Param>>;
 }): readonly N[] {
-  return Object.keys(params) as N[];
+  return Object.keys(table.params) as N[];
 }
 
 /** Defaults, depending on the other parameters. */

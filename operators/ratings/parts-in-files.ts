@@ -15,7 +15,7 @@ import { hostDevice, deviceAt } from '../../engine/run/devices.ts';
 import { freeAt, giveTo, takeFrom, runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { blockLimit } from '../planner/sizes.ts';
-import { outputsOf, type RangeKernel, valuesOfStage, type WholeTask, TaskRun } from '../tasks/run-tasks.ts';
+import { outputsOf, type RangeKernel, type WholeTask, TaskRun } from '../tasks/run-tasks.ts';
 import { type TaskOf, type ValuesOf } from '../tasks/tasks.ts';
 import {
   blockOf,
@@ -275,7 +275,7 @@ export async function passOverBlock<K extends RangeKernel>(
   const run = new TaskRun(ctx, PASS);
   const task = taskOf(part, (name, data) => run.send(name, { ...data, reused: true }));
   run.sliced<K>(task, slices);
-  return valuesOfStage(await run.end(), PASS, task.kernel);
+  return run.values(task.kernel);
 }
 
 /**

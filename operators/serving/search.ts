@@ -10,9 +10,8 @@ import { computeDevice } from '../../engine/run/devices.ts';
 import { freeAt, giveTo } from '../../engine/run/run-steps.ts';
 import { factorStride } from '../planner/sizes.ts';
 import type { ListMatrices, ListParts, ListSearch, SearchedLists } from '../tasks/list-tasks.ts';
-import { runTask, TaskRun } from '../tasks/run-tasks.ts';
+import { TaskRun } from '../tasks/run-tasks.ts';
 import type { SearchIndex } from '../tasks/search-tasks.ts';
-import type { KernelName, TaskOf } from '../tasks/tasks.ts';
 
 const STAGE = 'search';
 
@@ -87,13 +86,9 @@ export async function makeIndex(
 
 const refsOf = (name: string) => (part: string) => partitionRef(`${name}/${part}`);
 
-/** Runs one task on the CPU device of `ctx`. */
-function runHere<K extends KernelName>(
-  ctx: ExecutionContext,
-  task: TaskOf<K>,
-  options?: Parameters<typeof runTask<K>>[4],
-) {
-  return runTask<K>(ctx, STAGE, computeDevice(ctx.executor).info.place, task, options);
+/** Tasks on the CPU device of `ctx`. */
+function runHere(ctx: ExecutionContext): TaskRun {
+  return new TaskRun(ctx, STAGE, computeDevice(ctx.executor).info.place);
 }
 
 /** Fills the matrices of an index by the task that `fill` adds; if that fails, frees them and the other parts of the index. */
@@ -103,7 +98,7 @@ async function fillIndex(
   ctx: ExecutionContext,
   fill: (run: TaskRun) => void,
 ): Promise<void> {
-  const run = new TaskRun(ctx, STAGE, computeDevice(ctx.executor).info.place);
+  const run = runHere(ctx);
   for (const [part, shape] of Object.entries(shapes)) run.keep(parts[part], { ...shape, contents: 'any' });
   fill(run);
   try {
@@ -131,27 +126,18 @@ export async function searchIndex(
   requests: readonly SearchRequest[],
   ctx: ExecutionContext,
 ): Promise<readonly Found[]> {
-  const { inputs, given } = maskInput(requests[0].mask);
+  const run = runHere(ctx);
+  const inputs = { ...index, ...maskInput(run, requests[0].mask) };
   const searches = requests.map((one) => ({ query: Array.from(one.query), ...searchParams(one) }));
-  const task = {
-    kernel: 'search',
-    inputs: { ...index, ...inputs },
-    outputs: {},
-    params: { searches },
-  } as const;
-  const { values } = await runHere<'search'>(ctx, task, { given });
-  return values.found.map(({ items, scores }) => ({ positions: items, scores }));
+  run.task({ kernel: 'search', inputs, outputs: {}, params: { searches } });
+  const [{ found }] = await run.values('search');
+  return found.map(({ items, scores }) => ({ positions: items, scores }));
 }
 
-/** The mask as an input of one task, and the partition to give to the device for it. */
-export function maskInput(mask: Uint8Array | undefined): {
-  readonly inputs: { readonly mask?: PartitionRef };
-  readonly given: readonly (readonly [PartitionRef, Partition])[];
-} {
-  if (mask === undefined) return { inputs: {}, given: [] };
-  const ref = partitionRef(dataSetName('item-mask'));
-  const partition = { layout: 'item-mask', rows: mask.length, columns: { values: mask } };
-  return { inputs: { mask: ref }, given: [[ref, partition]] };
+/** Sends the mask as an input of a run's task. */
+export function maskInput(run: TaskRun, mask: Uint8Array | undefined): { readonly mask?: PartitionRef } {
+  if (mask === undefined) return {};
+  return { mask: run.send('mask', { layout: 'item-mask', rows: mask.length, columns: { values: mask } }) };
 }
 
 /** Parameters of the task that searches; the query and the mask are added. */
@@ -265,8 +251,10 @@ export async function rankLists(
   ctx: ExecutionContext,
 ): Promise<readonly number[]> {
   const params = { ...search, n: 1, probes: count, query: Array.from(query) };
-  const task = { kernel: 'rank-lists', inputs: parts, outputs: {}, params } as const;
-  return (await runHere<'rank-lists'>(ctx, task)).values.lists;
+  const run = runHere(ctx);
+  run.task({ kernel: 'rank-lists', inputs: parts, outputs: {}, params });
+  const [{ lists }] = await run.values('rank-lists');
+  return lists;
 }
 
 /** Columns of which a search computes the exact scores, ascending. */
@@ -277,8 +265,10 @@ export async function candidatesInLists(
   ctx: ExecutionContext,
 ): Promise<readonly number[]> {
   const params = { ...search, n, probes, query: Array.from(query), left: Array.from(left) };
-  const task = { kernel: 'list-candidates', inputs: parts, outputs: {}, params } as const;
-  return (await runHere<'list-candidates'>(ctx, task)).values.columns;
+  const run = runHere(ctx);
+  run.task({ kernel: 'list-candidates', inputs: parts, outputs: {}, params });
+  const [{ columns }] = await run.values('list-candidates');
+  return columns;
 }
 
 /** The n of these rows with the highest products with the query, by the numbers of the rows. */
@@ -288,15 +278,13 @@ export async function bestOfRows(
   { query, n }: Pick<SearchRequest, 'query' | 'n'>,
   ctx: ExecutionContext,
 ): Promise<Found> {
-  const vectors = partitionRef(dataSetName('rows'));
+  const run = runHere(ctx);
   const count = rows.length / search.width;
   const allowed = Array.from({ length: count }, (_, row) => row);
-  const values: Partition = { layout: 'vectors', rows: count, columns: { values: rows } };
-  const [found] = await searchLists(
-    { parts: { ...parts, vectors }, search },
-    { probes: 1, requests: [{ query, n, allowed }], given: [[vectors, values]] },
-    ctx,
-  );
+  const vectors = run.send('rows', { layout: 'vectors', rows: count, columns: { values: rows } });
+  const [found] = await searchLists(run, { ...parts, vectors }, { ...search, probes: 1 }, [
+    { query, n, allowed },
+  ]);
   return found;
 }
 
@@ -307,30 +295,24 @@ export function searchInLists(
   requests: readonly SearchRequest[],
   ctx: ExecutionContext,
 ): Promise<readonly Found[]> {
-  const { inputs, given } = maskInput(requests[0].mask);
-  return searchLists({ parts: { ...parts, ...inputs }, search }, { probes, requests, given }, ctx);
+  const run = runHere(ctx);
+  const inputs = { ...parts, ...maskInput(run, requests[0].mask) };
+  return searchLists(run, inputs, { ...search, probes }, requests);
 }
 
 async function searchLists(
-  { parts, search }: { readonly parts: SearchedLists; readonly search: PlacedLists['search'] },
-  {
-    probes,
-    requests,
-    given,
-  }: {
-    readonly probes: number;
-    readonly requests: readonly SearchRequest[];
-    readonly given: readonly (readonly [PartitionRef, Partition])[];
-  },
-  ctx: ExecutionContext,
+  run: TaskRun,
+  inputs: SearchedLists,
+  search: Omit<ListSearch, 'n'>,
+  requests: readonly SearchRequest[],
 ): Promise<readonly Found[]> {
   const searches = requests.map(({ query, left = [], allowed }) => ({
     query: Array.from(query),
     left: Array.from(left),
     ...(allowed && { allowed: Array.from(allowed) }),
   }));
-  const params = { ...search, n: requests[0].n, probes, searches };
-  const task = { kernel: 'search-lists', inputs: parts, outputs: {}, params } as const;
-  const { values } = await runHere<'search-lists'>(ctx, task, { given });
-  return values.found.map(({ items, scores }) => ({ positions: items, scores }));
+  const params = { ...search, n: requests[0].n, searches };
+  run.task({ kernel: 'search-lists', inputs, outputs: {}, params });
+  const [{ found }] = await run.values('search-lists');
+  return found.map(({ items, scores }) => ({ positions: items, scores }));
 }

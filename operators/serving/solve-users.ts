@@ -23,7 +23,7 @@ import { ALL_ROWS } from '../als/solver-choice.ts';
 import { MAXIMUM_FORMED_RANK } from '../params/common.ts';
 import { factorStride } from '../planner/sizes.ts';
 import { longestRow, type RatingBlock } from '../ratings/ratings.ts';
-import { runTasks, TaskRun, valuesOfStage } from '../tasks/run-tasks.ts';
+import { runTasks, TaskRun } from '../tasks/run-tasks.ts';
 import type { SearchIndex } from '../tasks/search-tasks.ts';
 import { type FactorModel, type ItemRows, lookupOf } from './factor-model.ts';
 import { type Found, maskInput, searchParams, type SearchRequest } from './search.ts';
@@ -439,13 +439,11 @@ export async function searchForUser(
   const block = weighted(ratings, fixed);
   const run = new TaskRun(ctx, SEARCH, place);
   const shifts = rule.implicit && shiftsOf(block, model.items, rule).columns.values;
-  const mask = maskInput(request.mask);
-  for (const [ref, partition] of mask.given) run.send(ref, partition);
   const gram = fixed.gram && run.send('gram', factorsOf(await fixed.gram(ctx.signal), rank));
   const shape = { rows: block.ratings + 2, columns: rank, stride: factorStride(rank, strideStep) };
   run.task({
     kernel: 'search-for-row',
-    inputs: { ...index, ...mask.inputs, ...(gram && { gram }) },
+    inputs: { ...index, ...maskInput(run, request.mask), ...(gram && { gram }) },
     outputs: { rows: run.make(run.ref('rows'), shape) },
     params: {
       ...searchParams(request),
@@ -455,6 +453,6 @@ export async function searchForUser(
       shift: Number(shifts?.[0] ?? 0),
     },
   });
-  const [values] = valuesOfStage(await run.end(), SEARCH, 'search-for-row');
+  const [values] = await run.values('search-for-row');
   return values.solved ? { positions: values.items, scores: values.scores } : undefined;
 }

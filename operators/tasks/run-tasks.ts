@@ -95,6 +95,11 @@ export class TaskRun {
     this.steps.free(this.stage, this.at, [...this.#frees]);
     return runSteps(this.steps.steps, this.#ctx, { given: this.#given, onProgress });
   }
+
+  /** Like `end`; returns the values of the tasks of a kernel. */
+  async values<K extends KernelName>(kernel: K): Promise<readonly ValuesOf<K>[]> {
+    return valuesOfStage(await this.end(), this.stage, kernel);
+  }
 }
 
 interface OneTask {

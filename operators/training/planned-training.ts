@@ -7,7 +7,7 @@ import type { DataSet, Stage } from '../../engine/plan/stages.ts';
 import { peakOf } from '../../engine/run/walk.ts';
 import { rankingMetricOf } from '../params/common.ts';
 import { loadingStages } from '../planner/load-stages.ts';
-import { blockBytes, factorBytes } from '../planner/sizes.ts';
+import { blockBytes, factorBytes, type RatingsProfile } from '../planner/sizes.ts';
 import { contracts } from '../tasks/tasks.ts';
 import { StoppingRule } from './training.ts';
 
@@ -91,17 +91,7 @@ const RANKED_USERS = 3 * 65_536;
  */
 export function rankingBytes(
   params: Parameters<typeof rankingMetricOf>[0] & { readonly rank: number; readonly biases: boolean },
-  {
-    users,
-    items,
-    ratings,
-    testRatings,
-  }: {
-    readonly users: number;
-    readonly items: number;
-    readonly ratings: number;
-    readonly testRatings?: number | undefined;
-  },
+  { users, items, ratings, testRatings }: Pick<RatingsProfile, 'users' | 'items' | 'ratings' | 'testRatings'>,
   { place, ownMemory, strideStep }: DeviceInfo,
   relabelled = false,
 ): Pick<PhysicalPlan, 'measureBytes'> {

@@ -205,7 +205,7 @@ async function uniteKeys(ids: SideIds): Promise<Placed> {
     run.task({ kernel: 'unite-ids', inputs: keys, outputs, params }, { bands });
   }
   for (const ref of Object.values(keys)) run.free(ref);
-  return mergeShares(ids, valuesOfStage(await run.end(), STAGE, 'unite-ids'), own);
+  return mergeShares(ids, await run.values('unite-ids'), own);
 }
 
 async function mergeShares(

@@ -24,7 +24,7 @@ import {
 } from '../../ratings/ratings.ts';
 import { offsetsOf } from '../../ratings/row-ranges.ts';
 import { sortByUser, sortRatings } from '../../ratings/sort-ratings.ts';
-import { TaskRun, valuesOfStage } from '../../tasks/run-tasks.ts';
+import { TaskRun } from '../../tasks/run-tasks.ts';
 import { type DuplicatePolicy } from '../../tasks/tasks.ts';
 import { sidesOf } from '../schedules/schedule.ts';
 
@@ -230,7 +230,7 @@ async function sumOf(ratings: Ratings, apart: number | undefined, ctx: Execution
       const inputs = { block: pass.send('block', { ...hostForm(block), reused: true }) };
       const params = apart === undefined ? {} : { apart };
       pass.sliced({ kernel: 'sum-values', inputs, outputs: {}, params }, whole);
-      const found = valuesOfStage(await pass.end(), STAGE, 'sum-values');
+      const found = await pass.values('sum-values');
       whole.forEach(({ from }, at) => (sums[run(from)] = found[at].sum));
     }
     first += block.ratings;
