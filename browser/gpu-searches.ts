@@ -30,7 +30,7 @@ import {
   topLists,
   usersPerTask,
 } from '../operators/serving/top-lists.ts';
-import { runTasks } from '../operators/tasks/run-tasks.ts';
+import { runTask } from '../operators/tasks/run-tasks.ts';
 import type { PageSession } from './page-session.ts';
 
 /** Visitors who each rated a known item, and the limits of their lists. */
@@ -163,7 +163,7 @@ export class GpuSearches {
     const sorted = itemsByNorm({ ...model, users: none, items });
     const placed = await placeItems(sorted.model, sorted, place, ctx);
     const inputs = { data: placed.columnFactors };
-    await runTasks(ctx, 'upload', place, [{ kernel: 'upload', inputs, outputs: {}, params: {} }]);
+    await runTask(ctx, 'upload', place, { kernel: 'upload', inputs, outputs: {}, params: {} });
     return placed;
   }
 

@@ -9,6 +9,7 @@ import {
   type StoredNumbers,
 } from '../../engine/row-parts.ts';
 import type { RatingBlock, Ratings } from '../ratings/ratings.ts';
+import { rangesOfSize } from '../ratings/row-ranges.ts';
 import type { BlockInFile } from '../ratings/sorting/columns-of-block.ts';
 import type { SideNorms } from '../training/loss.ts';
 import { type ModelRows, oneArray } from '../training/model-rows.ts';
@@ -132,11 +133,7 @@ export function fromMatrices(matrices: Matrices, rank: number, inFiles: boolean)
     if (!inFiles || !isStored(matrix))
       return [{ values: oneArray(partsOfMatrix(matrix)), ...(own && { own }) }];
     const rows = matrix.length / rank;
-    const step = Math.max(1, Math.floor(PART_NUMBERS / rank));
-    const ranges = Array.from({ length: Math.ceil(rows / step) }, (_, part) => ({
-      from: part * step,
-      to: Math.min(rows, (part + 1) * step),
-    }));
+    const ranges = rangesOfSize(rows, Math.max(1, Math.floor(PART_NUMBERS / rank)));
     return storedParts(
       ranges.map(({ from, to }) => ({ rows: to - from, read: () => matrix.read(from * rank, to * rank) })),
       own && ranges.map(({ from, to }) => own.subarray(from, to)),

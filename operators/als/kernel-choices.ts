@@ -8,7 +8,7 @@ import { StepList } from '../../engine/run/step-list.ts';
 import { type GivenPlan, plannedAutos } from '../planner/given-plan.ts';
 import type { RatingsProfile } from '../planner/sizes.ts';
 import { hostForm, longestRow, oneBlock, type Ratings, type RatingSides } from '../ratings/ratings.ts';
-import { announceKernels, runTasks, valuesOfStage } from '../tasks/run-tasks.ts';
+import { announceKernels, TaskRun, valuesOfStage } from '../tasks/run-tasks.ts';
 import { contracts, type KernelChoice, type KernelTuning, type UpdateProblem } from '../tasks/tasks.ts';
 import { type SizedAlsParams, sizedParams, type AlsParams } from './als-params.ts';
 import { implicitWeights } from './implicit/weights.ts';
@@ -44,17 +44,10 @@ export async function chooseKernels(
   const [{ info }] = computeDevices(ctx.executor);
   if (!info.choosesKernels) return undefined;
   const problems = updateProblems(profile, params);
-  const [users, items] = await runTasks(
-    ctx,
-    'choose-kernels',
-    info.place,
-    [problems.users, problems.items].map((problem) => ({
-      kernel: 'choose-update' as const,
-      inputs: {},
-      outputs: {},
-      params: problem,
-    })),
-  );
+  const run = new TaskRun(ctx, 'choose-kernels', info.place);
+  for (const params of [problems.users, problems.items])
+    run.task({ kernel: 'choose-update', inputs: {}, outputs: {}, params });
+  const [users, items] = await run.values('choose-update');
   return { users, items };
 }
 

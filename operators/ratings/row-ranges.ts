@@ -64,6 +64,14 @@ export function evenRanges(count: number, parts: number): RowRange[] {
   }));
 }
 
+/** Cuts 0 .. count into ranges of `size`, of which the last may be shorter. */
+export function rangesOfSize(count: number, size: number): RowRange[] {
+  return Array.from({ length: Math.ceil(count / size) }, (_, at) => ({
+    from: at * size,
+    to: Math.min(count, (at + 1) * size),
+  }));
+}
+
 /** Cuts 0 .. count into ranges whose lengths are proportional to the shares; the shares have the sum 1. */
 export function sharedRanges(count: number, shares: readonly number[]): RowRange[] {
   let [from, shared] = [0, 0];

@@ -13,7 +13,8 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import { hostDevice } from '../../engine/run/devices.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { freeAt, giveTo } from '../../engine/run/run-steps.ts';
-import { runTasks } from '../tasks/run-tasks.ts';
+import { rangesOfSize } from '../ratings/row-ranges.ts';
+import { TaskRun, type WholeTask } from '../tasks/run-tasks.ts';
 import type { TaskOf } from '../tasks/tasks.ts';
 import { type SearchSpace, codeWidth, type ListIndex } from './search.ts';
 
@@ -174,11 +175,10 @@ async function listsOfVectors(
     rows: number,
     size: number,
   ) => {
-    const tasks = Array.from({ length: Math.ceil(rows / size) }, (_, i) => {
-      const params = { width, rank, normalized, from: i * size, to: Math.min(rows, (i + 1) * size) };
-      return { ...task, params } as unknown as TaskOf<K>;
-    });
-    return runTasks<K>(ctx, STAGE, place, tasks);
+    const tasks = new TaskRun(ctx, STAGE, place);
+    const params = { width, rank, normalized };
+    tasks.sliced<K>({ ...task, params } as unknown as WholeTask<K>, rangesOfSize(rows, size));
+    return tasks.values(task.kernel);
   };
   const means = sharedArray(Float32Array, lists * rank);
   const assign = async (rows: number, sampled?: 'rows') => {

@@ -23,7 +23,7 @@ import { ALL_ROWS } from '../als/solver-choice.ts';
 import { MAXIMUM_FORMED_RANK } from '../params/common.ts';
 import { factorStride } from '../planner/sizes.ts';
 import { longestRow, type RatingBlock } from '../ratings/ratings.ts';
-import { runTasks, TaskRun } from '../tasks/run-tasks.ts';
+import { runTask, TaskRun } from '../tasks/run-tasks.ts';
 import type { SearchIndex } from '../tasks/search-tasks.ts';
 import { type FactorModel, type ItemRows, lookupOf } from './factor-model.ts';
 import { type Found, maskInput, searchParams, type SearchRequest } from './search.ts';
@@ -415,7 +415,7 @@ async function kernelFor(
     ...(implicit ? { implicit: true } : {}),
   } as const;
   const task = { kernel: 'choose-update', inputs: {}, outputs: {}, params: problem } as const;
-  return kernelOf((await runTasks(ctx, STAGE, info.place, [task]))[0]);
+  return kernelOf((await runTask(ctx, STAGE, info.place, task)).values);
 }
 
 const SEARCH = 'search';

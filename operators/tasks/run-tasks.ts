@@ -16,18 +16,6 @@ import type { Task } from '../../engine/task.ts';
 import type { Rows } from './task-types.ts';
 import { contracts, type KernelName, type KernelTasks, type TaskOf, type ValuesOf } from './tasks.ts';
 
-/** Runs independent tasks of one stage on a device, and returns their values in task order. */
-export async function runTasks<K extends KernelName>(
-  ctx: ExecutionContext,
-  stage: string,
-  at: Place,
-  tasks: readonly TaskOf<K>[],
-): Promise<ValuesOf<K>[]> {
-  const run = new TaskRun(ctx, stage, at);
-  for (const task of tasks) run.task(task);
-  return (await run.end()).of(stage) as ValuesOf<K>[];
-}
-
 /**
  * Tasks of one stage on one device, by default the CPU. The partitions that it sends, makes or hands out are freed
  * at its end.
@@ -73,7 +61,7 @@ export class TaskRun {
     return this.steps.task(this.stage, this.at, task as Task, options);
   }
 
-  /** Adds a task that runs once for each slice. */
+  /** Adds a task that runs once for each slice, all at the same time. */
   sliced<K extends RangeKernel>(task: WholeTask<K>, slices: readonly Slice[]): void {
     addSliced(this.steps, this.stage, this.at, task, slices);
   }
@@ -217,5 +205,5 @@ export async function announceKernels<K extends Compiling>(
   ctx: ExecutionContext,
 ): Promise<void> {
   const task = { kernel, inputs: {}, outputs: {}, params } as TaskOf<K>;
-  await runTasks({ ...ctx, metrics: new RunMetrics() }, kernel, place, [task]);
+  await runTask({ ...ctx, metrics: new RunMetrics() }, kernel, place, task);
 }

@@ -1,5 +1,5 @@
 import type { DataUses, RowRange } from '../../../engine/plan/stages.ts';
-import { evenRanges } from '../../ratings/row-ranges.ts';
+import { evenRanges, rangesOfSize } from '../../ratings/row-ranges.ts';
 import type { Side } from '../plan/problem.ts';
 
 /** Number of rows of a Gram matrix that one task computes, on a device whose passes are cut into tasks. */
@@ -35,12 +35,8 @@ export function rankSlices(users: number, whole: boolean): RowRange[] {
 }
 
 /** The row ranges of the tasks that compute a Gram matrix. `whole`: one task for all rows. */
-export function gramSlices(rank: number, whole: boolean): { readonly from: number; readonly to: number }[] {
-  if (whole) return [{ from: 0, to: rank }];
-  return Array.from({ length: Math.ceil(rank / GRAM_ROWS) }, (_, k) => ({
-    from: k * GRAM_ROWS,
-    to: Math.min(rank, (k + 1) * GRAM_ROWS),
-  }));
+export function gramSlices(rank: number, whole: boolean): RowRange[] {
+  return rangesOfSize(rank, whole ? rank : GRAM_ROWS);
 }
 
 /**

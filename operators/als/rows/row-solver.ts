@@ -10,6 +10,7 @@ import { runSteps, freeAt, giveTo } from '../../../engine/run/run-steps.ts';
 import { StepList } from '../../../engine/run/step-list.ts';
 import { factorStride } from '../../planner/sizes.ts';
 import { hostForm, largestRating, longestRow, type RatingBlock, rowsOfBlock } from '../../ratings/ratings.ts';
+import { rangesOfSize } from '../../ratings/row-ranges.ts';
 import { equationColumns } from '../../tasks/equation-tasks.ts';
 import { valuesOfStage } from '../../tasks/run-tasks.ts';
 import type { SolverChoice } from '../../tasks/task-types.ts';
@@ -355,10 +356,7 @@ export const chunkLimit = { bytes: 32 << 20 };
 /** Ranges of rows that are solved one after the other, so that their matrices take little memory. */
 export function chunksOf(rows: number, numbers: number): RowRange[] {
   const most = Math.max(1, Math.floor(chunkLimit.bytes / (4 * numbers)));
-  return Array.from({ length: Math.ceil(rows / most) }, (_, chunk) => ({
-    from: chunk * most,
-    to: Math.min(rows, (chunk + 1) * most),
-  }));
+  return rangesOfSize(rows, most);
 }
 
 /** Rows to solve, over the rows before. `fromZeros`: conjugate gradients start from zeros. */

@@ -5,13 +5,12 @@ import { keyCount } from '../../../engine/keys/key-column.ts';
 import { concatenate } from '../../../engine/numbers/concatenate.ts';
 import { dataSetName, type PartitionRef, partitionRef } from '../../../engine/partition.ts';
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
-import type { RowRange } from '../../../engine/plan/stages.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
 import { Holdings } from '../../../engine/run/holdings.ts';
 import { giveTo } from '../../../engine/run/run-steps.ts';
 import { type RatingBlock, blockOf, emptyBlock, hostForm, withoutValues } from '../../ratings/ratings.ts';
-import { balancedRanges } from '../../ratings/row-ranges.ts';
+import { balancedRanges, rangesOfSize } from '../../ratings/row-ranges.ts';
 import { transposeBlock } from '../../ratings/sorting/sort-rows.ts';
 import { NO_ITEM } from '../../serving/top-lists.ts';
 import { outputsOf, TaskRun } from '../../tasks/run-tasks.ts';
@@ -212,7 +211,7 @@ async function invertedPairs(
     panels: run.make(run.ref('panels'), shape(Math.ceil(n / 8), 8 * BLOCK)),
     inverse: run.make(run.ref('inverse'), shape(BLOCK, BLOCK)),
   };
-  const rows = sweptRanges(n);
+  const rows = rangesOfSize(n, SWEPT_ROWS);
   for (let first = 0; first < n; first += BLOCK) {
     const params = { first, count: Math.min(BLOCK, n - first) };
     run.task({ kernel: 'begin-sweep', inputs: { matrix }, outputs: swept, params });
@@ -222,14 +221,6 @@ async function invertedPairs(
   await run.end((done, of) => phase.progress(Math.floor((done / of) * n)));
   phase.end(n);
   return { matrix };
-}
-
-/** Ranges of rows for the tasks of a sweep. */
-function sweptRanges(n: number): RowRange[] {
-  return Array.from({ length: Math.ceil(n / SWEPT_ROWS) }, (_, at) => ({
-    from: at * SWEPT_ROWS,
-    to: Math.min(n, (at + 1) * SWEPT_ROWS),
-  }));
 }
 
 const STAGE = 'rank-by-items';

@@ -330,7 +330,8 @@ function newRowRatings(data: SgdData, name: 'users' | 'items', positions: Uint32
   });
   const ratings = offsets[positions.length];
   const [others, values] = [new Uint32Array(ratings), new Float32Array(ratings)];
-  for (let row = 0; ratings > 0 && row < block.rows; row++) {
+  for (let row = 0; row < block.rows; row++) {
+    if (ratings === 0) break;
     if (ofRows && next[row] < 0) continue;
     for (let from = block.offsets[row]; from < block.offsets[row + 1]; from++) {
       const column = block.indices[from];
