@@ -6,7 +6,13 @@ import { scopeOf } from '../../cpu/task-scope.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { Partition } from '../../engine/partition.ts';
 import type { TaskOutcome } from '../../engine/task.ts';
-import { type TaskResult, type TaskSample, taskSamples, worse } from '../../operators/tasks/samples.ts';
+import {
+  type TaskCase,
+  type TaskResult,
+  type TaskSample,
+  taskSamples,
+  worse,
+} from '../../operators/tasks/samples.ts';
 import { copiesChecks } from '../copies/copies.check.ts';
 import { handlers } from '../generated/tasks.ts';
 import type { GpuTaskScope } from '../handler.ts';
@@ -66,14 +72,13 @@ export function taskChecks(): KernelCheck[] {
   return Array.from(taskSamples(), taskCheck);
 }
 
-export function taskCheck(named: TaskSample): KernelCheck {
+export function taskCheck({ kernel, variant, make }: TaskCase): KernelCheck {
   return {
-    name: kernelNames[named.kernel] ?? named.kernel,
-    variant: named.variant,
+    name: kernelNames[kernel] ?? kernel,
+    variant,
     run: async (gpu) => {
       const cpu = new CpuTasks();
-      // Makes the inputs.
-      const sample = { ...named };
+      const sample = make();
       const ways = waysOf(sample, gpu.info);
       let error = 0;
       for (const params of sample.params) {

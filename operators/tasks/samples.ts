@@ -28,10 +28,16 @@ export interface TaskResult {
   readonly outputs: Partitions;
 }
 
-export interface TaskSample<Params extends JsonObject = JsonObject> {
+/** A sample of a task. Its inputs, which may be large, are made by `make`. */
+export interface TaskCase {
   readonly kernel: KernelName;
   /** Distinguishes the sample from others of the task: "rank 100, biases". */
   readonly variant: string;
+  make(): TaskSample;
+}
+
+export interface TaskSample<Params extends JsonObject = JsonObject> {
+  readonly kernel: KernelName;
   readonly inputs: Partitions;
   /** Outputs that exist before the task runs, with their contents. */
   readonly outputs?: Partitions;
@@ -70,12 +76,12 @@ const ranges = rangesOf([0, ROWS], [0, 1], [5, 5], [63, 129], [299, 300]);
 
 const sampleOf = <K extends KernelName>(
   kernel: K,
-  sample: Omit<TaskSample<ParamsOf<K>>, 'kernel'>,
-): TaskSample =>
-  Object.defineProperties({ kernel }, Object.getOwnPropertyDescriptors(sample)) as unknown as TaskSample;
+  variant: string,
+  make: () => Omit<TaskSample<ParamsOf<K>>, 'kernel'>,
+): TaskCase => ({ kernel, variant, make: () => ({ kernel, ...make() }) as unknown as TaskSample });
 
-/** Samples of all tasks. Large inputs are made when they are read. */
-export function* taskSamples(): Generator<TaskSample> {
+/** Samples of all tasks. */
+export function* taskSamples(): Generator<TaskCase> {
   for (const rank of RANKS) {
     yield* [false, true].flatMap((biased) => [false, true].map((half) => squaredErrors(rank, biased, half)));
     yield weightedNorms(rank);
@@ -93,7 +99,7 @@ export function* taskSamples(): Generator<TaskSample> {
 }
 
 /** Tasks that ALS solves rows with where θ is on several devices: by equations, and by products with vectors. */
-function* solvingSamples(): Generator<TaskSample> {
+function* solvingSamples(): Generator<TaskCase> {
   const shapes = [10, 64, 100, 200].flatMap((rank) =>
     (['explicit', 'biases', 'implicit'] as const).map((kind) => ({ rank, kind })),
   );
@@ -186,22 +192,17 @@ function regularization(kind: Kind) {
   return kind === 'biases' ? { lambda: 0.05, exponent: 0.5, offset: 2, damping: 3 } : { lambda: 0.05 };
 }
 
-function equationSums(shape: RowsCase, half: boolean): TaskSample {
+function equationSums(shape: RowsCase, half: boolean): TaskCase {
   const { rank, kind } = shape;
-  return sampleOf('normal-equations', {
-    variant: `rank ${rank}, ${kind}${half ? ', columns in float16' : ''}`,
-    get inputs() {
-      return ratedRows(shape, RATED, half);
-    },
-    get outputs() {
-      return { equations: factorsOf(RATED_ROWS - 2, equationColumns(rank, kind === 'biases'), () => 1) };
-    },
+  return sampleOf('normal-equations', `rank ${rank}, ${kind}${half ? ', columns in float16' : ''}`, () => ({
+    inputs: ratedRows(shape, RATED, half),
+    outputs: { equations: factorsOf(RATED_ROWS - 2, equationColumns(rank, kind === 'biases'), () => 1) },
     halves: half ? ['fixed'] : [],
     solver: 'cg',
     params: rowStarts.map((rows) => ({ ...rows, rank, ...ratingParams(kind) })),
     difference: rowsDifference,
     limit: 1e-5,
-  });
+  }));
 }
 
 /** The equations of rows over their ratings (equation-tasks.ts). */
@@ -237,19 +238,16 @@ function equationsOf(shape: RowsCase, lengths: readonly number[]): Partition {
 
 const SHORT_ROWS = [1, 0, 64, 65, 300, 33, 32, 2, 16, 7, 0, 130];
 
-function solvedEquations(shape: RowsCase, solver: NonNullable<TaskSample['solver']>): TaskSample {
+function solvedEquations(shape: RowsCase, solver: NonNullable<TaskSample['solver']>): TaskCase {
   const { rank, kind } = shape;
   const rows = SHORT_ROWS.length + 2;
   const limits = { cg: kind === 'biases' ? 2e-3 : 1e-4, cholesky: 1e-4, nonnegative: 2e-3 };
   const choice = solver === 'cg' ? { cgBelow: ALL_ROWS } : { cgBelow: 0, exact: solver };
-  return sampleOf('solve-equations', {
-    variant: `rank ${rank}, ${solver}, ${kind}`,
-    get inputs() {
-      return {
-        equations: equationsOf(shape, SHORT_ROWS),
-        previous: randomFactors(rows, rank, 7),
-        ...(kind === 'implicit' && gramAndShifts(rank, rows)),
-      };
+  return sampleOf('solve-equations', `rank ${rank}, ${solver}, ${kind}`, () => ({
+    inputs: {
+      equations: equationsOf(shape, SHORT_ROWS),
+      previous: randomFactors(rows, rank, 7),
+      ...(kind === 'implicit' && gramAndShifts(rank, rows)),
     },
     outputs: {
       factors: factorsOf(rows, rank, () => 9),
@@ -267,56 +265,41 @@ function solvedEquations(shape: RowsCase, solver: NonNullable<TaskSample['solver
     })),
     difference: rowsDifference,
     limit: limits[solver],
-  });
+  }));
 }
 
 /** Row lengths at large ranks: the longest rows are cut into parts. */
 const WIDE_ROWS = [1, 0, 9, 64, 2500, 33, 2, 700, 8, 0, 1];
 
 /** Rows solved by CG without A, at ranks at which A is never formed. `bad`: the last rating of this row is NaN. */
-function wideRows(shape: RowsCase, half: boolean, bad?: number): TaskSample {
+function wideRows(shape: RowsCase, half: boolean, bad?: number): TaskCase {
   const { rank, kind } = shape;
   const rows = WIDE_ROWS.length;
   const implicit = kind === 'implicit';
-  const inputs = () => {
+  const what = `rank ${rank}, ${kind}${half ? ', columns in float16' : ''}${bad === undefined ? '' : ', a bad row'}`;
+  const params = { from: 0, to: rows, rank, cgBelow: ALL_ROWS, cgSteps: implicit ? 3 : 5, measured: true };
+  return sampleOf<'update' | 'update-implicit'>(implicit ? 'update-implicit' : 'update', what, () => {
     const rated = ratedRows(shape, WIDE_ROWS, half);
     const { offsets, values } = rated.block.columns;
     if (bad !== undefined) values[Number(offsets[bad + 1]) - 1] = NaN;
     const previous = randomFactors(rows, rank, 7);
-    return { ...rated, previous, ...(implicit && gramAndShifts(rank, rows)) };
-  };
-  const what = `rank ${rank}, ${kind}${half ? ', columns in float16' : ''}${bad === undefined ? '' : ', a bad row'}`;
-  const common = {
-    variant: what,
-    outputs: {
-      factors: factorsOf(rows, rank, () => 9),
-      ...(kind === 'biases' && { bias: vectorOf('bias', new Float32Array(rows).fill(9)) }),
-    },
-    halves: half ? ['fixed'] : [],
-    solver: 'cg' as const,
-    difference: rowsDifference,
-    limit: { explicit: 1e-4, biases: 2e-3, implicit: 1e-3 }[kind],
-  };
-  const params = { from: 0, to: rows, rank, cgBelow: ALL_ROWS, cgSteps: implicit ? 3 : 5, measured: true };
-  return implicit
-    ? sampleOf('update-implicit', {
-        ...common,
-        get inputs() {
-          return inputs();
-        },
-        params: [{ ...params, ...weights }],
-      })
-    : sampleOf('update', {
-        ...common,
-        get inputs() {
-          return inputs();
-        },
-        params: [{ ...params, ...ratingParams(kind), ...regularization(kind) }],
-      });
+    return {
+      inputs: { ...rated, previous, ...(implicit && gramAndShifts(rank, rows)) },
+      outputs: {
+        factors: factorsOf(rows, rank, () => 9),
+        ...(kind === 'biases' && { bias: vectorOf('bias', new Float32Array(rows).fill(9)) }),
+      },
+      halves: half ? ['fixed'] : [],
+      solver: 'cg',
+      params: [{ ...params, ...(implicit ? weights : { ...ratingParams(kind), ...regularization(kind) }) }],
+      difference: rowsDifference,
+      limit: { explicit: 1e-4, biases: 2e-3, implicit: 1e-3 }[kind],
+    };
+  });
 }
 
 /** A sum of products of the rows' ratings, or of their equations, with vectors. */
-function vectorSums(shape: RowsCase, first: boolean): TaskSample[] {
+function vectorSums(shape: RowsCase, first: boolean): TaskCase[] {
   const { rank, kind } = shape;
   const biases = kind === 'biases';
   const rowsOf = (rows: number) => ({
@@ -330,39 +313,32 @@ function vectorSums(shape: RowsCase, first: boolean): TaskSample[] {
     },
   });
   const [rated, formed] = [rowsOf(RATED_ROWS), rowsOf(SHORT_ROWS.length)];
-  const common = {
-    variant: `rank ${rank}, ${kind}`,
-    difference: vectorsDifference(shape),
-    limit: VECTOR_LIMIT,
-  };
+  const variant = `rank ${rank}, ${kind}`;
+  const common = { difference: vectorsDifference(shape), limit: VECTOR_LIMIT };
   const { mean, implicit } = ratingParams(kind) as { mean?: number; implicit?: typeof weights };
   return [
-    {
+    sampleOf(first ? 'add-residuals' : 'add-products', variant, () => {
+      const { fixedBias, ...block } = ratedRows(shape);
+      return {
+        ...common,
+        inputs: { ...block, ...(first && fixedBias && { fixedBias }), ...rated.inputs },
+        outputs: rated.outputs,
+        params: [
+          { from: 1, to: RATED_ROWS, rank, ...(first && mean && { mean }), ...(implicit && { implicit }) },
+        ],
+      };
+    }),
+    sampleOf(first ? 'equation-residuals' : 'equation-products', variant, () => ({
       ...common,
-      kernel: first ? 'add-residuals' : 'add-products',
-      get inputs() {
-        const { fixedBias, ...block } = ratedRows(shape);
-        return { ...block, ...(first && fixedBias && { fixedBias }), ...rated.inputs };
-      },
-      outputs: rated.outputs,
-      params: [
-        { from: 1, to: RATED_ROWS, rank, ...(first && mean && { mean }), ...(implicit && { implicit }) },
-      ],
-    },
-    {
-      ...common,
-      kernel: first ? 'equation-residuals' : 'equation-products',
-      get inputs() {
-        return { equations: equationsOf(shape, SHORT_ROWS), ...formed.inputs };
-      },
+      inputs: { equations: equationsOf(shape, SHORT_ROWS), ...formed.inputs },
       outputs: formed.outputs,
       params: [{ from: 1, to: SHORT_ROWS.length, rank }],
-    },
+    })),
   ];
 }
 
 /** Begin, step and end of conjugate gradients, on random gradients; some rows have no ratings or have ended. */
-function vectorSteps({ rank, kind }: RowsCase): TaskSample[] {
+function vectorSteps({ rank, kind }: RowsCase): TaskCase[] {
   const rows = 70;
   const { n, rho, enough, s } = gradientLayout(rank);
   const residuals = randomFactors(rows, rank, 2).columns.values;
@@ -382,48 +358,39 @@ function vectorSteps({ rank, kind }: RowsCase): TaskSample[] {
   // Rows whose steps have ended have the direction 0.
   const ended = (row: number) => counts[row] === 0 || row % 5 === 3;
   const direction = factorsOf(rows, rank, (row, k) => (ended(row) ? 0 : Number(residuals[row * rank + k])));
+  // A positive diagonal matrix times the direction.
+  const scaled = factorsOf(
+    rows,
+    rank,
+    (row, k) => (2 + (k % 3)) * Number(direction.columns.values[row * rank + k]),
+  );
   const given = () => (kind === 'implicit' ? gramAndShifts(rank, rows) : {});
   const moved = { factors: randomFactors(rows, rank, 4), direction };
+  const variant = `rank ${rank}, ${kind}`;
   const common = {
-    variant: `rank ${rank}, ${kind}`,
     params: [{ from: 2, to: rows, rank, ...regularization(kind) }],
     difference: vectorsDifference({ rank, kind }),
     limit: VECTOR_LIMIT,
   };
   return [
-    {
+    sampleOf('begin-gradients', variant, () => ({
       ...common,
-      kernel: 'begin-gradients',
-      get inputs() {
-        return { previous: randomFactors(rows, rank, 6), ...given() };
-      },
+      inputs: { previous: randomFactors(rows, rank, 6), ...given() },
       outputs: { ...moved, gradients: gradients(false) },
-    },
-    {
+    })),
+    sampleOf('step-gradients', variant, () => ({
       ...common,
-      kernel: 'step-gradients',
-      get inputs() {
-        // A positive diagonal matrix times the direction.
-        return {
-          products: factorsOf(
-            rows,
-            rank,
-            (row, k) => (2 + (k % 3)) * Number(direction.columns.values[row * rank + k]),
-          ),
-          ...given(),
-        };
-      },
+      inputs: { products: scaled, ...given() },
       outputs: { ...moved, gradients: gradients(true) },
-    },
-    {
+    })),
+    sampleOf('end-gradients', variant, () => ({
       ...common,
-      kernel: 'end-gradients',
       inputs: { gradients: gradients(true), direction },
       outputs: {
         factors: moved.factors,
         ...(kind === 'biases' && { bias: vectorOf('bias', new Float32Array(rows)) }),
       },
-    },
+    })),
   ];
 }
 
@@ -448,72 +415,72 @@ function vectorsDifference({ rank, kind }: RowsCase): TaskSample['difference'] {
 }
 
 /** Rows that are added, copied, and placed among others. */
-function movedRows(columns: number): TaskSample[] {
+function movedRows(columns: number): TaskCase[] {
   const [few, many] = [randomFactors(33, columns, 1), randomFactors(700, columns, 2)];
-  const common = { variant: `${columns} columns`, difference: rowsDifference, limit: 0 };
+  const variant = `${columns} columns`;
+  const common = { difference: rowsDifference, limit: 0 };
   return [
-    sampleOf('add-rows', {
+    sampleOf('add-rows', variant, () => ({
       ...common,
       inputs: { addend: randomFactors(700, columns, 3) },
       outputs: { sum: many },
       params: rangesOf([0, 700], [13, 14], [5, 699]),
-    }),
-    sampleOf('copy-rows', {
+    })),
+    sampleOf('copy-rows', variant, () => ({
       ...common,
       inputs: { source: many },
       outputs: { target: randomFactors(700, columns, 3) },
       params: rangesOf([0, 700], [13, 14], [5, 699]),
-    }),
-    sampleOf('place-rows', {
+    })),
+    sampleOf('place-rows', variant, () => ({
       ...common,
       inputs: { rows: few },
       outputs: { whole: many },
       params: [0, 5, 667].map((rowFrom) => ({ rowFrom })),
-    }),
+    })),
   ];
 }
 
 /** G of factors with more and fewer rows than are summed in one part. */
-function gramOf(rank: number): TaskSample {
+function gramOf(rank: number): TaskCase {
   const rows = 700;
-  return sampleOf('gram', {
-    variant: `rank ${rank}`,
-    get inputs() {
-      return { factors: randomFactors(rows, rank, 3) };
-    },
+  return sampleOf('gram', `rank ${rank}`, () => ({
+    inputs: { factors: randomFactors(rows, rank, 3) },
     outputs: { gram: factorsOf(Math.ceil(rank / 16) * 16, rank, () => 0) },
     params: [{ from: 0, to: rank, rank, weight: 0.7 }],
     difference: rowsDifference,
     limit: 10 * PRODUCT_LIMIT,
-  });
+  }));
 }
 
-function squaredErrors(rank: number, biased: boolean, half: boolean): TaskSample {
+function squaredErrors(rank: number, biased: boolean, half: boolean): TaskCase {
   const theta = randomFactors(ROWS, rank, 2);
-  return sampleOf('squared-error', {
-    variant: `rank ${rank}${biased ? ', biases' : ''}${half ? ', columns in float16' : ''}`,
-    inputs: {
-      block: randomBlock(LENGTHS, ROWS, rank),
-      rowFactors: randomFactors(LENGTHS.length, rank, 1),
-      columnFactors: half ? roundedToHalf(theta) : theta,
-      ...(biased && {
-        rowBias: vectorOf('bias', uniforms(LENGTHS.length, 3, -0.5)),
-        columnBias: vectorOf('bias', uniforms(ROWS, 4, -0.5)),
-      }),
-    },
-    halves: half ? ['columnFactors'] : [],
-    // Ranges that start and end at every offset within a group of four ratings, and one without ratings.
-    params: rangesOf([0, 26], [0, 1], [3, 5], [1, 2], [2, 9], [8, 18], [22, 24], [23, 24], [24, 26]).map(
-      (rows) => ({ ...rows, rank, ...(biased && { mean: 2.75 }) }),
-    ),
-    difference: relativeDifference,
-    limit: PRODUCT_LIMIT,
-  });
+  return sampleOf(
+    'squared-error',
+    `rank ${rank}${biased ? ', biases' : ''}${half ? ', columns in float16' : ''}`,
+    () => ({
+      inputs: {
+        block: randomBlock(LENGTHS, ROWS, rank),
+        rowFactors: randomFactors(LENGTHS.length, rank, 1),
+        columnFactors: half ? roundedToHalf(theta) : theta,
+        ...(biased && {
+          rowBias: vectorOf('bias', uniforms(LENGTHS.length, 3, -0.5)),
+          columnBias: vectorOf('bias', uniforms(ROWS, 4, -0.5)),
+        }),
+      },
+      halves: half ? ['columnFactors'] : [],
+      // Ranges that start and end at every offset within a group of four ratings, and one without ratings.
+      params: rangesOf([0, 26], [0, 1], [3, 5], [1, 2], [2, 9], [8, 18], [22, 24], [23, 24], [24, 26]).map(
+        (rows) => ({ ...rows, rank, ...(biased && { mean: 2.75 }) }),
+      ),
+      difference: relativeDifference,
+      limit: PRODUCT_LIMIT,
+    }),
+  );
 }
 
-function weightedNorms(rank: number): TaskSample {
-  return sampleOf('weighted-norm', {
-    variant: `rank ${rank}`,
+function weightedNorms(rank: number): TaskCase {
+  return sampleOf('weighted-norm', `rank ${rank}`, () => ({
     inputs: { block: randomBlock(manyLengths, ROWS, rank), factors: randomFactors(ROWS, rank, 4) },
     params: ranges.flatMap((rows) => [
       ...[1, 0.5].map((exponent) => ({ ...rows, rank, exponent })),
@@ -521,29 +488,27 @@ function weightedNorms(rank: number): TaskSample {
     ]),
     difference: relativeDifference,
     limit: PRODUCT_LIMIT,
-  });
+  }));
 }
 
-function shiftedNorms(rank: number): TaskSample {
+function shiftedNorms(rank: number): TaskCase {
   const shifts = vectorOf(
     'row-shifts',
     Float32Array.from({ length: ROWS }, (_, row) => 0.1 * (row % 17)),
   );
-  return sampleOf('weighted-norm', {
-    variant: `rank ${rank}, shifts`,
+  return sampleOf('weighted-norm', `rank ${rank}, shifts`, () => ({
     inputs: { factors: randomFactors(ROWS, rank, 4), shifts },
     params: ranges.map((rows) => ({ ...rows, rank })),
     difference: relativeDifference,
     limit: PRODUCT_LIMIT,
-  });
+  }));
 }
 
 /** Norms and sums of biases. A GPU's workgroup adds up to 1,024 biases; the last one here has a single row. */
-function biasSums(): TaskSample {
+function biasSums(): TaskCase {
   const rows = 2 * 1024 + 1;
   const lengths = Array.from({ length: rows }, (_, row) => row % 5);
-  return sampleOf('weighted-norm', {
-    variant: 'biases',
+  return sampleOf('weighted-norm', 'biases', () => ({
     // All terms of a total have the same sign: a sum in which terms cancel has no meaningful relative error.
     inputs: {
       block: randomBlock(lengths, ROWS, 1),
@@ -557,15 +522,14 @@ function biasSums(): TaskSample {
     })),
     difference: relativeDifference,
     limit: PRODUCT_LIMIT,
-  });
+  }));
 }
 
-function implicitErrors(rank: number): TaskSample {
+function implicitErrors(rank: number): TaskCase {
   const block = randomBlock(manyLengths, 200, rank);
   const { values } = block.columns;
   for (let k = 0; k < values.length; k += 4) values[k] = -values[k];
-  return sampleOf('implicit-error', {
-    variant: `rank ${rank}`,
+  return sampleOf('implicit-error', `rank ${rank}`, () => ({
     inputs: {
       block,
       rowFactors: randomFactors(ROWS, rank, 1),
@@ -574,16 +538,15 @@ function implicitErrors(rank: number): TaskSample {
     params: ranges.map((rows) => ({ ...rows, rank, alpha: 2.5, base: 1 })),
     difference: relativeDifference,
     limit: 2 * PRODUCT_LIMIT,
-  });
+  }));
 }
 
-function predictions(rank: number): TaskSample[] {
+function predictions(rank: number): TaskCase[] {
   return [0, 1, 3, 64, 257].map((count) => {
     const random = new CounterRandom(count);
     const draws = (side: number, below: number) =>
       Uint32Array.from({ length: count }, (_, k) => random.below(2 * k + side, below));
-    return sampleOf('predict', {
-      variant: `rank ${rank}, ${count} pairs`,
+    return sampleOf('predict', `rank ${rank}, ${count} pairs`, () => ({
       inputs: {
         pairs: { layout: 'pairs', rows: count, columns: { rows: draws(0, 50), columns: draws(1, ROWS) } },
         rowFactors: randomFactors(50, rank, 5),
@@ -592,17 +555,16 @@ function predictions(rank: number): TaskSample[] {
       params: [{ rank }],
       difference: (found, expected) => largestDifference(...pairOf('predictions', found, expected)),
       limit: PRODUCT_LIMIT,
-    });
+    }));
   });
 }
 
 /** Factors of SGD after an epoch's regularization. */
-function shrunkRows(biases: boolean, adaptive: boolean): TaskSample {
+function shrunkRows(biases: boolean, adaptive: boolean): TaskCase {
   const rows = 301;
   const sums = factorsOf(rows, 1, (row) => (7 * row) % 5);
   const { values } = randomFactors(rows, 13, 5).columns;
-  return sampleOf('shrink-rows', {
-    variant: `${biases ? 'biases' : 'no biases'}${adaptive ? ', AdaGrad' : ''}`,
+  return sampleOf('shrink-rows', `${biases ? 'biases' : 'no biases'}${adaptive ? ', AdaGrad' : ''}`, () => ({
     inputs: { sums: { ...sums, packed: true } },
     // With biases the first column is the constant 1.
     outputs: {
@@ -624,7 +586,7 @@ function shrunkRows(biases: boolean, adaptive: boolean): TaskSample {
       return largestDifference(own, other) / Math.max(...other.map(Math.abs));
     },
     limit: 1e-6,
-  });
+  }));
 }
 
 interface TopNCase {
@@ -639,17 +601,16 @@ interface TopNCase {
   readonly exact?: boolean;
 }
 
-export function topNSample({ variant, inputs, n, exact = false, ...rows }: TopNCase): TaskSample {
+export function topNSample({ variant, inputs, n, exact = false, ...rows }: TopNCase): TaskCase {
   const { rowFactors } = inputs;
   const { from = 0, to = rowFactors.rows, rowStart = 0 } = rows;
   const rank = rowFactors.columns.values.length / rowFactors.rows;
-  return sampleOf('top-n', {
-    variant,
+  return sampleOf('top-n', variant, () => ({
     inputs,
     params: [{ from, to, rank, n, rowStart }],
     difference: topNDifference,
     limit: exact ? 0 : PRODUCT_LIMIT,
-  });
+  }));
 }
 
 /**
@@ -727,7 +688,7 @@ function exclusionOf(rows: number, columns: number): Partition {
   );
 }
 
-function topNSamples(): TaskSample[] {
+function topNSamples(): TaskCase[] {
   const rank = 10;
   const rowFactors = randomFactors(140, rank, 3);
   const columnFactors = randomFactors(300, rank, 4);
@@ -798,7 +759,7 @@ function topNSamples(): TaskSample[] {
  * Samples of the ranks of listed columns. Scores are exact and often equal. Every third row lists no column,
  * the others about `share` of all columns; a row excludes the same number of columns, each of them twice.
  */
-function rankingSamples(): TaskSample[] {
+function rankingSamples(): TaskCase[] {
   const whole = (rows: number, columns: number, rank = 4, seed = 3): RankedFactors => ({
     rowFactors: wholeFactors(rows, rank, seed, 2),
     columnFactors: wholeFactors(columns, rank, seed + 1, 2),
@@ -844,7 +805,7 @@ function rankingSample(
     excluding = true,
     depth,
   }: { readonly from?: number; readonly excluding?: boolean; readonly depth?: number } = {},
-): TaskSample {
+): TaskCase {
   const [rows, columns] = [rowFactors.rows, columnFactors.rows];
   const random = new CounterRandom(7);
   const drawn = (times: number, within: (draw: number) => boolean) =>
@@ -858,13 +819,12 @@ function rankingSample(
   const listed = drawn(1, (draw) => draw < share);
   const exclude = drawn(2, (draw) => draw > 1 - share);
   const rank = rowFactors.columns.values.length / rows;
-  return sampleOf('rank-listed', {
-    variant,
+  return sampleOf('rank-listed', variant, () => ({
     inputs: { rowFactors, columnFactors, listed, ...(excluding && { exclude }) },
     params: [{ from, to: rows, rank, ...(depth !== undefined && { depth }) }],
     difference: placesDifference,
     limit: 0,
-  });
+  }));
 }
 
 /** The number of wrong places. A rank from `depth` on may be any number from there on, with any ties. */
