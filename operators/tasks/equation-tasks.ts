@@ -22,6 +22,7 @@ import {
   type SolverChoice,
   type TaskTable,
   type,
+  type VariantChoice,
 } from './task-types.ts';
 
 /** For each of these fields of a row of equations, its first column. `s` and `t` exist only with biases. */
@@ -44,16 +45,6 @@ export function equationColumns(rank: number, biases: boolean): number {
   return biases ? t + 1 : s;
 }
 
-/**
- * The kernel variant that the device chose for `update` of the same side (see `choose-update`). Absent on a
- * CPU, which has one kernel.
- */
-type VariantChoice = {
-  readonly variant?: string;
-  readonly precision?: 'f32' | 'f16';
-  readonly ratingScale?: number;
-};
-
 export const equationTasks = {
   /**
    * Adds the ratings of the rows [from, to) of a block to the rows' equations. A column index of the block is
@@ -65,7 +56,7 @@ export const equationTasks = {
     alone: ['equations'],
     params: type<
       Rows &
-        VariantChoice & {
+        VariantChoice<'f32' | 'f16'> & {
           readonly rank: number;
           readonly rowStart?: number;
           readonly mean?: number;
@@ -87,7 +78,7 @@ export const equationTasks = {
       Rows &
         SolverChoice &
         RowRegularization &
-        VariantChoice & {
+        VariantChoice<'f32' | 'f16'> & {
           readonly rank: number;
           readonly rowStart?: number;
           readonly measured?: boolean;

@@ -9,7 +9,14 @@
  * each row's equations.
  */
 import type { ValueWeight } from '../../engine/numbers/value-index.ts';
-import { type Rows, type SolvedValues, type SolverChoice, type TaskTable, type } from './task-types.ts';
+import {
+  type Rows,
+  type SolvedValues,
+  type SolverChoice,
+  type TaskTable,
+  type,
+  type VariantChoice,
+} from './task-types.ts';
 
 /** The weights of ratings. */
 export type ImplicitWeights = {
@@ -39,7 +46,8 @@ export const implicitTasks = {
     params: type<
       SolverChoice &
         Rows &
-        ImplicitWeights & {
+        ImplicitWeights &
+        VariantChoice & {
           readonly rank: number;
           /** See `update`. */
           readonly measured?: boolean;
@@ -49,10 +57,6 @@ export const implicitTasks = {
            * allow. A GPU does not support it.
            */
           readonly anchored?: boolean;
-          /** The device's choice among its kernels (see `choose-update`); absent on a CPU, which has one. */
-          readonly variant?: string;
-          readonly precision?: 'f32' | 'f16' | 'int8';
-          readonly ratingScale?: number;
         }
     >(),
     values: type<SolvedValues>(),

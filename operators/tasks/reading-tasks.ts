@@ -13,12 +13,15 @@ export type ChunkSummary = {
   readonly items: KeysSummary;
 };
 
-export type ReadParams = {
-  /** Read one after the other. */
+type ReadSplits = {
+  /** Read one after the other; empty if the rows come from an exchange. */
   readonly splits: readonly SourceSplit[];
-  /** Operators on the rows, in order from the source; the last one selects the columns of ratings. */
+  /** Operators on the rows, in order from the source; for ratings the last one selects their columns. */
   readonly operators: readonly PortableOperator[];
   readonly takesFaults: boolean;
+};
+
+export type ReadParams = ReadSplits & {
   /** If there are more ratings than this, the task throws CapacityError. */
   readonly maximumRows: number;
   /** The rows of the output `room` that this task fills. */
@@ -34,12 +37,7 @@ export type ReadValues = {
   readonly end: SplitEnd | null;
 };
 
-export type ReadRowsParams = {
-  /** Read one after the other; empty if the rows come from an exchange. */
-  readonly splits: readonly SourceSplit[];
-  /** In order, from the source. */
-  readonly operators: readonly PortableOperator[];
-  readonly takesFaults: boolean;
+export type ReadRowsParams = ReadSplits & {
   /** Most bytes of the rows in memory. */
   readonly maximumBytes: number;
   /**

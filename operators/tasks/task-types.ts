@@ -140,9 +140,20 @@ export type SolvedValues = {
   readonly objectives?: readonly number[];
 };
 
+/**
+ * The kernel variant that the device chose for `update` of a side (see `choose-update`). Absent on a CPU, which
+ * has one kernel.
+ */
+export type VariantChoice<Precision extends string = 'f32' | 'f16' | 'int8'> = {
+  readonly variant?: string;
+  readonly precision?: Precision;
+  readonly ratingScale?: number;
+};
+
 /** Parameters of `update`. */
 export type UpdateParams = SolverChoice &
   RowRegularization &
+  VariantChoice &
   Rows & {
     readonly rank: number;
     readonly mean?: number;
@@ -156,8 +167,4 @@ export type UpdateParams = SolverChoice &
      * first. The value `objectives` then has the objective of each run.
      */
     readonly runs?: readonly number[];
-    /** The device's choice among its kernels (see `choose-update`); absent on a CPU, which has one. */
-    readonly variant?: string;
-    readonly precision?: 'f32' | 'f16' | 'int8';
-    readonly ratingScale?: number;
   };

@@ -6,7 +6,7 @@ import { MAXIMUM_FORMED_RANK, rankingMetricOf } from '../../params/common.ts';
 import { forSides } from '../../params/param.ts';
 import { taskStage } from '../../planner/load-stages.ts';
 import { blockBytes, factorBytes, factorStride } from '../../planner/sizes.ts';
-import type { RowRegularization } from '../../tasks/task-types.ts';
+import type { RowRegularization, VariantChoice } from '../../tasks/task-types.ts';
 import type { KernelChoice } from '../../tasks/tasks.ts';
 import { measureStages } from '../../training/loss.ts';
 import type { SizedAlsParams } from '../als-params.ts';
@@ -220,9 +220,7 @@ function commonReason({ common }: SideGrid, side: Side): string[] {
 }
 
 /** The chosen kernel as parameters of the tasks that use it; empty without a choice. */
-export function kernelOf(
-  choice: KernelChoice | undefined,
-): Partial<Pick<KernelChoice, 'variant' | 'precision' | 'ratingScale'>> {
+export function kernelOf(choice: KernelChoice | undefined): VariantChoice {
   return choice === undefined
     ? {}
     : { variant: choice.variant, precision: choice.precision, ratingScale: choice.ratingScale };

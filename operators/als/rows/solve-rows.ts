@@ -11,8 +11,8 @@ import { hostForm, type RatingBlock } from '../../ratings/ratings.ts';
 import { balancedRanges, taskCount } from '../../ratings/row-ranges.ts';
 import { TaskRun, valuesOfStage } from '../../tasks/run-tasks.ts';
 import type { RowSolving } from '../../tasks/search-tasks.ts';
-import type { RowRegularization, SolverChoice, Tiling } from '../../tasks/task-types.ts';
-import type { ImplicitWeights, KernelChoice } from '../../tasks/tasks.ts';
+import type { RowRegularization, SolverChoice, Tiling, VariantChoice } from '../../tasks/task-types.ts';
+import type { ImplicitWeights } from '../../tasks/tasks.ts';
 import { gramSlices } from '../implicit/stages.ts';
 import { rowShifts } from '../implicit/weights.ts';
 import { type ReportedObjective, sumOfObjectives } from '../solved-loss.ts';
@@ -58,8 +58,7 @@ export interface GivenRows {
 }
 
 /** The solver, and the kernel for a device that has several. */
-export type RowsSolver = SolverChoice &
-  Partial<Pick<KernelChoice, 'variant' | 'precision' | 'ratingScale'>> & { readonly tiled?: Tiling };
+export type RowsSolver = SolverChoice & VariantChoice & { readonly tiled?: Tiling };
 
 export interface SolvedRows extends SolveOutcome {
   readonly factors: Float32Array;
