@@ -191,7 +191,7 @@ export function planDifferences(saved: GivenPlan, plan: PhysicalPlan, where: str
 }
 
 /** The first differences as one text. */
-export function differencesText(differences: readonly string[]): string {
+export function changesText(differences: readonly string[]): string {
   const more = differences.length > SHOWN ? `; and ${differences.length - SHOWN} more` : '';
   return `${differences.slice(0, SHOWN).join('; ')}${more}`;
 }
@@ -203,7 +203,7 @@ export function differencesText(differences: readonly string[]): string {
 function requireNone(lists: readonly (readonly string[])[]): void {
   const differences = lists.reduce((left, right) => (right.length < left.length ? right : left));
   if (differences.length === 0) return;
-  throw new UsageError(`the plan does not fit: ${differencesText(differences)}`, {
+  throw new UsageError(`the plan does not fit: ${changesText(differences)}`, {
     phase: 'plan',
     advice: 'Make the plan anew for these ratings, parameters and devices',
   });

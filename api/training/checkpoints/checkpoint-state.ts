@@ -7,12 +7,7 @@ import { type KeyColumn, keyCount } from '../../../engine/keys/key-column.ts';
 import { keyHashes } from '../../../engine/keys/key-hash.ts';
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
-import {
-  differencesOf,
-  savedPlan,
-  differencesText,
-  nameText,
-} from '../../../operators/planner/given-plan.ts';
+import { changesText, differencesOf, nameText, savedPlan } from '../../../operators/planner/given-plan.ts';
 import { blocksOf } from '../../../operators/ratings/parts-in-files.ts';
 import { type RatingBlock, type Ratings, ratingsOf } from '../../../operators/ratings/ratings.ts';
 import type { HostCopy, Matrices } from '../../../operators/training/training.ts';
@@ -128,7 +123,7 @@ export function misfit(
       ? 'Train with the data and parameters of the checkpoint, or give another checkpointDir'
       : `A checkpoint keeps the values of its run, including the defaults at that time: to continue it ` +
         `give ${options.join(' and ')}, or give another checkpointDir`;
-  return new UsageError(`the checkpoint does not fit: ${differencesText(differences)}`, {
+  return new UsageError(`the checkpoint does not fit: ${changesText(differences)}`, {
     phase: 'resume',
     file: path,
     advice: `${advice}; maxIter may differ`,

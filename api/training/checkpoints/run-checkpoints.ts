@@ -15,7 +15,7 @@ import {
   type GivenPlan,
   planDifferences,
   requirePlan,
-  differencesText,
+  changesText,
 } from '../../../operators/planner/given-plan.ts';
 import type { FitCheckpoints } from '../../../operators/training/fit.ts';
 import { CHECKPOINT_STAGE } from '../../../operators/training/planned-training.ts';
@@ -220,7 +220,7 @@ export class RunCheckpoints implements FitCheckpoints {
   #reportChanges(changes: readonly string[]): void {
     if (changes.length === 0 || this.resumedFrom === undefined) return;
     this.resumedFrom = { ...this.resumedFrom, planChanges: changes };
-    this.#ctx.events({ type: 'note', text: `the plan has changed: ${differencesText(changes)}` });
+    this.#ctx.events({ type: 'note', text: `the plan has changed: ${changesText(changes)}` });
   }
 
   resume(): HostCopy<Matrices> | undefined {
