@@ -173,18 +173,8 @@ function plainValue({ init }: Declarator) {
 }
 
 function isPublic(member: ClassMember): boolean {
-  if (
-    member.type === 'ClassPrivateProperty' ||
-    member.type === 'ClassPrivateMethod' ||
-    member.type === 'StaticBlock'
-  )
-    return false;
-  return (
-    !('accessibility' in member) ||
-    member.accessibility === undefined ||
-    member.accessibility === null ||
-    member.accessibility === 'public'
-  );
+  const { accessibility = undefined } = 'accessibility' in member ? member : {};
+  return !/Private|StaticBlock/.test(member.type) && (accessibility ?? 'public') === 'public';
 }
 
 function nameOf(node: { readonly type: string; readonly name?: unknown; readonly value?: unknown }): string {
@@ -198,11 +188,8 @@ function lastComment(node: Node): string | undefined {
 
 /** A doc comment without its stars. */
 function docOf(node: Node): string {
-  const lines = (lastComment(node) ?? '').slice(1).split('\n');
-  return lines
-    .map((line) => line.replace(/^\s*\* ?/, '').trimEnd())
-    .join('\n')
-    .trim();
+  const text = (lastComment(node) ?? '').slice(1);
+  return text.replaceAll(/^\s*\* ?|[^\S\n]+$/gm, '').trim();
 }
 
 /** Code after its doc comment, both without indentation. */
@@ -213,8 +200,5 @@ function commented(node: Node, code: string): string {
 }
 
 function indented(text: string): string {
-  return text
-    .split('\n')
-    .map((line) => `  ${line}`)
-    .join('\n');
+  return text.replaceAll(/^/gm, '  ');
 }

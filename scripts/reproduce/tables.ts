@@ -5,11 +5,6 @@ import { type Iteration, type MeasuredRun, wasBusy } from './measure-run.ts';
 import type { CardCourse, PublishedRun, Technique } from './runs.ts';
 import type { ResultRow } from './sets.ts';
 
-/** Rows as lines of text, a column for each metric. */
-export function resultTable(rows: readonly ResultRow[]): string {
-  return textTable(resultCells(rows));
-}
-
 /** The heading, with the metrics by their length, and a row for each method. */
 export function resultCells(rows: readonly ResultRow[]): string[][] {
   const metrics = [...new Set(rows.flatMap(({ values }) => Object.keys(values)))].toSorted(byNameAndLength);

@@ -11,52 +11,50 @@ const ERROR_UNIT = 2 ** -16;
  */
 export class RatingStatistics {
   readonly #preset: RatingPreset;
-  readonly #levels: Float64Array;
-  train = 0;
-  test = 0;
-  /** Ratings by item id, both parts together. */
-  readonly itemDegrees: Int32Array;
-  #squaredErrors = 0;
+  /** Ratings of train and test, and the sum of squared errors; ratings by level; by item, of both parts. */
+  readonly #counters: { totals: Float64Array; levels: Float64Array; items: Int32Array };
 
   constructor(preset: RatingPreset) {
     this.#preset = preset;
-    this.#levels = new Float64Array(levelCount(preset.scale));
-    this.itemDegrees = new Int32Array(preset.items);
+    const levels = new Float64Array(levelCount(preset.scale));
+    this.#counters = { totals: new Float64Array(3), levels, items: new Int32Array(preset.items) };
+  }
+
+  get train(): number {
+    return this.#counters.totals[0];
+  }
+
+  get test(): number {
+    return this.#counters.totals[1];
+  }
+
+  get itemDegrees(): Int32Array {
+    return this.#counters.items;
   }
 
   /** `signal`: the rating before noise and rounding, which gives the best predictor's error. */
   count(part: RatingPart, item: number, level: number, signal: number): void {
-    this[part]++;
-    this.itemDegrees[item]++;
-    this.#levels[level]++;
+    const { totals, levels, items } = this.#counters;
+    totals[part === 'train' ? 0 : 1]++;
+    items[item]++;
+    levels[level]++;
     if (part === 'train') return;
     const { model, scale } = this.#preset;
     const steps = level - expectedLevel(signal, model.noise, scale);
-    this.#squaredErrors += Math.round((steps * steps) / ERROR_UNIT);
+    totals[2] += Math.round((steps * steps) / ERROR_UNIT);
   }
 
   /** The counters as data for another thread, which `add` takes. */
   toPartition(): Partition {
-    const totals = Float64Array.of(this.train, this.test, this.#squaredErrors);
-    return {
-      layout: 'rating-statistics',
-      rows: this.train + this.test,
-      columns: { totals, levels: this.#levels, items: this.itemDegrees },
-    };
+    return { layout: 'rating-statistics', rows: this.train + this.test, columns: this.#counters };
   }
 
   /** Adds the counters of another range of the same data set. */
   add({ columns }: Partition): void {
-    const { totals, levels, items } = columns as {
-      totals: Float64Array;
-      levels: Float64Array;
-      items: Int32Array;
-    };
-    this.train += totals[0];
-    this.test += totals[1];
-    this.#squaredErrors += totals[2];
-    for (let i = 0; i < levels.length; i++) this.#levels[i] += levels[i];
-    for (let i = 0; i < items.length; i++) this.itemDegrees[i] += items[i];
+    for (const [name, own] of Object.entries(this.#counters)) {
+      const others = columns[name] as Float64Array | Int32Array;
+      for (let i = 0; i < own.length; i++) own[i] += others[i];
+    }
   }
 
   /**
@@ -66,7 +64,7 @@ export class RatingStatistics {
   get bestTestRmse(): number {
     return this.test === 0
       ? 0
-      : Math.sqrt((this.#squaredErrors * ERROR_UNIT) / this.test) * this.#preset.scale.step;
+      : Math.sqrt((this.#counters.totals[2] * ERROR_UNIT) / this.test) * this.#preset.scale.step;
   }
 
   /** Mean and standard deviation of all ratings. */
@@ -75,7 +73,7 @@ export class RatingStatistics {
     let count = 0;
     let sum = 0;
     let squares = 0;
-    this.#levels.forEach((n, level) => {
+    this.#counters.levels.forEach((n, level) => {
       count += n;
       sum += n * level;
       squares += n * level * level;

@@ -1,6 +1,6 @@
 import { UsageError } from '../../engine/errors.ts';
 import { sharedArray } from '../../engine/partition.ts';
-import type { RatingPart, RatingPreset, UserDegrees } from '../preset.ts';
+import type { RatingPreset, UserDegrees } from '../preset.ts';
 import { buildAliasTable, type ItemLaw } from './item-sampler.ts';
 import { type PlantedItems, plantItems } from './planted-model.ts';
 import { purposes, RandomStream } from './random-stream.ts';
@@ -64,16 +64,6 @@ export function userDegrees(tables: RatingTables): Int32Array {
  */
 export function testDegreeOf(tables: RatingTables, user: number): number {
   return testBefore(tables, user + 1) - testBefore(tables, user);
-}
-
-/** Rows of one part in a range of users (default: all). */
-export function ratingsOf(
-  tables: RatingTables,
-  part: RatingPart,
-  users: UserRange = { first: 0, end: tables.preset.users },
-): number {
-  const test = testBefore(tables, users.end) - testBefore(tables, users.first);
-  return part === 'test' ? test : tables.firstRating[users.end] - tables.firstRating[users.first] - test;
 }
 
 /** The test ratings of all users before this one. */

@@ -20,7 +20,7 @@ const PATIENCE_MILLISECONDS = 60_000;
 export const serving: MakeAttack = ({ folder, random, count, find }) => {
   const model = join(folder, 'model');
   const models = ['first', 'second'].map((name) => join(folder, name));
-  const answers = new Answers(models.length, count);
+  const askServer = asker(models.length, count);
 
   async function endAmongRequests(): Promise<void> {
     rmSync(model, { recursive: true, force: true });
@@ -40,7 +40,7 @@ export const serving: MakeAttack = ({ folder, random, count, find }) => {
     };
     const ask = async () => {
       while (!ending.signal.aborted) {
-        const fault = await answers.ask(`${address}/recommend/10136?n=5`).catch(String);
+        const fault = await askServer(`${address}/recommend/10136?n=5`).catch(String);
         // A request that was running when the signal came may fail.
         if (ending.signal.aborted) return;
         if (fault !== undefined) return find(`serve before its end: ${fault}`);
@@ -69,27 +69,19 @@ export const serving: MakeAttack = ({ folder, random, count, find }) => {
   };
 };
 
-/** The answers to one request, by version of the model. */
-class Answers {
-  readonly #known = new Map<string, string>();
-  readonly #models: number;
-  readonly #count: (outcome: string) => void;
-
-  constructor(models: number, count: (outcome: string) => void) {
-    [this.#models, this.#count] = [models, count];
-  }
-
-  /** Sends the request. Returns the fault of the answer; undefined for a right one. */
-  async ask(url: string): Promise<string | undefined> {
+/** Asks a server; gives the fault of the answer, which must be the same for each version of the model. */
+function asker(models: number, count: (outcome: string) => void) {
+  const known = new Map<string, string>();
+  return async (url: string): Promise<string | undefined> => {
     const response = await fetch(url);
     const [text, version] = [await response.text(), response.headers.get('x-factorflow-model') ?? ''];
     if (response.status !== 200) return `${response.status} ${text}`;
-    const known = this.#known.get(version) ?? text;
-    this.#known.set(version, known);
-    if (this.#known.size > this.#models) return `the version ${version} is of no model`;
-    this.#count(`answers of model ${[...this.#known.keys()].indexOf(version) + 1}`);
-    return text === known ? undefined : `version ${version} gave ${known}, and now ${text}`;
-  }
+    const expected = known.get(version) ?? text;
+    known.set(version, expected);
+    if (known.size > models) return `the version ${version} is of no model`;
+    count(`answers of model ${[...known.keys()].indexOf(version) + 1}`);
+    return text === expected ? undefined : `version ${version} gave ${expected}, and now ${text}`;
+  };
 }
 
 /** Puts a copy of a model into place, as the documented cron job does. */
