@@ -83,7 +83,11 @@ async function writeParts(request: PartRequest, stop: (rows: number) => boolean)
     request.counted && 'tables' in source ? new RatingStatistics(source.tables.preset) : undefined;
   const rows = rowsOf(request, statistics);
   const files = [];
-  for (const group of request.groups) files.push(...(await writeFiles(rows, group, stop)));
+  for (const group of request.groups) {
+    const written = await writeFiles(rows, group, stop);
+    if (written === undefined) break;
+    files.push(...written);
+  }
   return {
     rows: files.reduce((sum, file) => sum + file.rows, 0),
     values: { files },
@@ -140,7 +144,7 @@ async function* copies(
 }
 
 /**
- * Writes one part file into each part's folder. Returns no file if it was stopped. After a stop or an error
+ * Writes one part file into each part's folder. Returns undefined if it was stopped. After a stop or an error
  * the files are incomplete, and the owner of the folder removes them.
  */
 async function writeFiles(
@@ -157,11 +161,11 @@ async function writeFiles(
     for (const part of source.parts)
       open.set(part, await backend.create(join(folder, part, partName(group.number)), schema, writeOptions));
     for await (const { part, batch } of copies(source, schema, group)) {
-      if (stop(rows)) return [];
+      if (stop(rows)) return undefined;
       await open.get(part)!.write(batch);
       rows = batch.numRows;
     }
-    if (stop(rows)) return [];
+    if (stop(rows)) return undefined;
     for (const [part, writer] of open) {
       files.push({ part, ...(await writer.close()) });
       open.delete(part);
