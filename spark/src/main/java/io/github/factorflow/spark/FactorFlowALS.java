@@ -7,9 +7,7 @@ import io.github.factorflow.spark.run.Factors;
 import io.github.factorflow.spark.run.OneHost;
 import io.github.factorflow.spark.run.Progress;
 import io.github.factorflow.spark.version.Versions;
-import java.util.ArrayList;
 import java.util.Collections;
-import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
@@ -89,7 +87,7 @@ public class FactorFlowALS extends ALS {
     Optional<String> reason = unsupported();
     if (reason.isPresent()) {
       if (!more.isEmpty()) throw new IllegalArgumentException(
-        reason.get() + ", and Spark's own ALS does not have " + String.join(", ", names(more))
+        reason.get() + ", and Spark's own ALS does not have " + String.join(", ", (Iterable<String>) more::fieldNames)
       );
       log.warn("FactorFlow: Spark's own ALS trains {}, since {}", uid(), reason.get());
       return super.fit(dataset);
@@ -115,12 +113,7 @@ public class FactorFlowALS extends ALS {
       return trained;
     });
     log.info("FactorFlow: {} | {}", uid(), last);
-    FactorFlowALSModel model = new FactorFlowALSModel(
-      uid(),
-      parameters.features(),
-      factors.users(),
-      factors.items()
-    );
+    var model = new FactorFlowALSModel(uid(), parameters.features(), factors.users(), factors.items());
     model.setBlockSize(getBlockSize()).setParent(this);
     return copyValues(model, ParamMap.empty());
   }
@@ -134,17 +127,9 @@ public class FactorFlowALS extends ALS {
     return copyValues(new ALS(uid()), ParamMap.empty()).write();
   }
 
-  private static List<String> names(ObjectNode values) {
-    List<String> names = new ArrayList<>();
-    values.fieldNames().forEachRemaining(names::add);
-    return names;
-  }
-
   private Optional<String> unsupported() {
     if (getMaxIter() == 0) return Optional.of("FactorFlow needs one iteration, and maxIter is 0");
-    if (getRank() > MAXIMUM_RANK) return Optional.of(
-      "rank " + getRank() + " is above FactorFlow's " + MAXIMUM_RANK
-    );
-    return Optional.empty();
+    if (getRank() <= MAXIMUM_RANK) return Optional.empty();
+    return Optional.of("rank " + getRank() + " is above FactorFlow's " + MAXIMUM_RANK);
   }
 }

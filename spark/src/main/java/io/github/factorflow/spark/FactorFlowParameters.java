@@ -9,7 +9,7 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
 import java.util.ArrayList;
-import java.util.Iterator;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 
@@ -20,6 +20,8 @@ import java.util.Map;
 final class FactorFlowParameters {
 
   private static final JsonNodeFactory json = JsonNodeFactory.instance;
+  private static final String OF_SPARK = "of Spark";
+  private static final String HELD_OUT = "held out";
   /** Kind, range and meaning of each parameter; generated from FactorFlow's own table. */
   private static final JsonNode table = table();
 
@@ -85,17 +87,15 @@ final class FactorFlowParameters {
     if (value instanceof Float number) return ofNumber(Double.parseDouble(number.toString()));
     if (value instanceof Number number) return ofNumber(number.doubleValue());
     if (value instanceof String text) return json.textNode(text);
-    if (value instanceof double[] pair) return ofList(name, java.util.Arrays.stream(pair).boxed().toList());
-    if (value instanceof List<?> list) return ofList(name, list);
+    if (value instanceof double[] pair) return ofValue(name, Arrays.stream(pair).boxed().toList());
+    if (value instanceof List<?> values) {
+      ArrayNode list = json.arrayNode();
+      for (Object one : values) list.add(ofValue(name, one));
+      return list;
+    }
     throw new IllegalArgumentException(
       name + " must be " + described(name).path("must").asText() + ", got " + value
     );
-  }
-
-  private static JsonNode ofList(String name, List<?> values) {
-    ArrayNode list = json.arrayNode();
-    for (Object value : values) list.add(ofValue(name, value));
-    return list;
   }
 
   private static JsonNode checked(String name, JsonNode value) {
@@ -113,58 +113,54 @@ final class FactorFlowParameters {
     if (described == null) throw new IllegalArgumentException(
       "unknown parameter " + name + ". There are: " + String.join(", ", names())
     );
-    switch (described.path("kind").asText()) {
-      case "of Spark" -> throw new IllegalArgumentException(
-        name + " is a parameter of Spark's ALS: set it there"
-      );
-      case "held out" -> throw new IllegalArgumentException(
-        name +
-          " needs a validation set, which Spark's fit does not have. " +
-          "CrossValidator and TrainValidationSplit compare models"
-      );
-      default -> {
-        return described;
-      }
-    }
+    String kind = described.path("kind").asText();
+    if (kind.equals(OF_SPARK)) throw new IllegalArgumentException(
+      name + " is a parameter of Spark's ALS: set it there"
+    );
+    if (kind.equals(HELD_OUT)) throw new IllegalArgumentException(
+      name + " needs a validation set, which Spark's fit does not have. " +
+      "CrossValidator and TrainValidationSplit compare models"
+    );
+    return described;
   }
 
   private static List<String> names() {
     List<String> names = new ArrayList<>();
-    for (Iterator<Map.Entry<String, JsonNode>> all = table.fields(); all.hasNext(); ) {
-      Map.Entry<String, JsonNode> entry = all.next();
-      if (!entry.getValue().path("kind").asText().matches("of Spark|held out")) names.add(entry.getKey());
-    }
+    table.fields().forEachRemaining(entry -> {
+      String kind = entry.getValue().path("kind").asText();
+      if (!kind.equals(OF_SPARK) && !kind.equals(HELD_OUT)) names.add(entry.getKey());
+    });
     return names;
   }
 
   private static boolean isOf(JsonNode described, JsonNode value) {
     String kind = described.path("kind").asText();
-    switch (kind) {
-      case "toggle":
-        return value.isBoolean();
-      case "choice":
-        for (JsonNode choice : described.path("choices")) if (choice.equals(value)) return true;
-        return false;
-      case "text":
-        return value.isTextual() && !value.asText().isEmpty();
-      case "one or two numbers":
-        if (!value.isArray()) return isNumber(described, value, false);
-        return (
-          value.size() == 2 &&
-          isNumber(described, value.get(0), false) &&
-          isNumber(described, value.get(1), false)
-        );
-      default:
+    return switch (kind) {
+      case "toggle" -> value.isBoolean();
+      case "choice" -> has(described.path("choices"), value);
+      case "text" -> value.isTextual() && !value.asText().isEmpty();
+      case "one or two numbers" -> value.isArray()
+        ? value.size() == 2 && isNumber(described, value.get(0)) && isNumber(described, value.get(1))
+        : isNumber(described, value);
+      default -> {
         boolean auto = kind.endsWith("or auto") && value.asText().equals("auto");
-        return auto || isNumber(described, value, kind.startsWith("whole"));
-    }
+        boolean fits = value.isIntegralNumber() || !kind.startsWith("whole");
+        yield auto || (fits && isNumber(described, value));
+      }
+    };
   }
 
-  private static boolean isNumber(JsonNode described, JsonNode value, boolean whole) {
-    if (!value.isNumber() || !Double.isFinite(value.asDouble())) return false;
+  private static boolean has(JsonNode choices, JsonNode value) {
+    for (JsonNode choice : choices) if (choice.equals(value)) return true;
+    return false;
+  }
+
+  /** True for a number in the described range. */
+  private static boolean isNumber(JsonNode described, JsonNode value) {
     double number = value.asDouble();
-    if (whole && !value.isIntegralNumber()) return false;
     return (
+      value.isNumber() &&
+      Double.isFinite(number) &&
       !(described.has("least") && number < described.get("least").asDouble()) &&
       !(described.has("most") && number > described.get("most").asDouble()) &&
       !(described.has("above") && number <= described.get("above").asDouble())

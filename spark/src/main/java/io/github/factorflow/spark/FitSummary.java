@@ -1,8 +1,7 @@
 package io.github.factorflow.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ArrayNode;
-import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.github.factorflow.spark.run.Progress;
 import java.util.ArrayList;
@@ -39,36 +38,26 @@ public record FitSummary(
   public record Iteration(int iteration, double seconds, double loss, double trainRmse) {}
 
   static FitSummary of(Parameters parameters, int hosts, Progress progress, double seconds) {
+    JsonNode report = progress.report();
+    List<Iteration> iterations = new ArrayList<>();
+    for (JsonNode one : report.path("iterations")) {
+      double loss = measured(one, "loss");
+      int iteration = one.path("iteration").asInt();
+      iterations.add(new Iteration(iteration, one.path("seconds").asDouble(), loss, measured(one, "trainRmse")));
+    }
     return new FitSummary(
       parameters.algorithm(),
       parameters.rank(),
       hosts,
-      progress.devices(),
-      progress.kernels(),
-      progress.ratings(),
-      progress.bytesToWorkers(),
-      progress.bytesFromWorkers(),
-      progress.report().path("resumedFrom").path("iteration").asInt(),
+      progress.devices().value().stream().distinct().sorted().toList(),
+      progress.kernels().value().stream().distinct().toList(),
+      progress.ratings().value(),
+      progress.sent().value(),
+      progress.received().value(),
+      report.path("resumedFrom").path("iteration").asInt(),
       seconds,
-      iterations(progress)
+      iterations
     );
-  }
-
-  private static List<Iteration> iterations(Progress progress) {
-    List<Iteration> all = new ArrayList<>();
-    for (Progress.Iteration one : progress.measured())
-      all.add(new Iteration(all.size() + 1, one.seconds(), one.loss(), one.trainRmse()));
-    JsonNode report = progress.report();
-    for (JsonNode one : report.path("iterations"))
-      all.add(
-        new Iteration(
-          one.path("iteration").asInt(),
-          one.path("seconds").asDouble(),
-          measured(one, "loss"),
-          measured(one, "trainRmse")
-        )
-      );
-    return all;
   }
 
   private static double measured(JsonNode iteration, String name) {
@@ -77,58 +66,28 @@ public record FitSummary(
 
   /** The fields by their names, and NaN as null. */
   public String toJson() {
-    ObjectNode json = JsonNodeFactory.instance.objectNode();
-    json.put("algorithm", algorithm).put("rank", rank).put("hosts", hosts);
-    devices.forEach(json.putArray("devices")::add);
-    kernels.forEach(json.putArray("kernels")::add);
-    json
-      .put("ratings", ratings)
-      .put("bytesToWorkers", bytesToWorkers)
-      .put("bytesFromWorkers", bytesFromWorkers)
-      .put("resumedFrom", resumedFrom)
-      .put("seconds", seconds);
-    ArrayNode list = json.putArray("iterations");
-    for (Iteration one : iterations) {
-      ObjectNode entry = list.addObject().put("iteration", one.iteration()).put("seconds", one.seconds());
-      entry.put("loss", orNull(one.loss())).put("trainRmse", orNull(one.trainRmse()));
-    }
+    ObjectNode json = new ObjectMapper().valueToTree(this);
+    for (JsonNode iteration : json.path("iterations"))
+      for (String name : List.of("loss", "trainRmse"))
+        if (Double.isNaN(iteration.path(name).asDouble())) ((ObjectNode) iteration).putNull(name);
     return json.toString();
-  }
-
-  private static Double orNull(double value) {
-    return Double.isNaN(value) ? null : value;
   }
 
   /** One line for a log. */
   @Override
   public String toString() {
+    int count = iterations.size();
     double training = iterations.stream().mapToDouble(Iteration::seconds).sum();
-    Iteration last = iterations.isEmpty()
-      ? new Iteration(0, 0, Double.NaN, Double.NaN)
-      : iterations.get(iterations.size() - 1);
-    String loss = Double.isNaN(last.loss()) ? "" : text(" | loss %.6g", last.loss());
-    String rmse = Double.isNaN(last.trainRmse()) ? "" : text(" | training RMSE %.4f", last.trainRmse());
-    String by = kernels.isEmpty() ? "" : " | " + String.join("; ", kernels);
-    return (
-      text(
-        "%s of rank %d | %,d ratings | %s | %d iterations, %.3f s each",
-        algorithm.toUpperCase(Locale.ROOT),
-        rank,
-        ratings,
-        String.join(", ", devices),
-        iterations.size(),
-        training / Math.max(1, iterations.size())
-      ) +
-      loss +
-      rmse +
-      by +
-      text(
-        " | %.1f MiB to workers, %.1f MiB back | %.1f s in all",
-        mib(bytesToWorkers),
-        mib(bytesFromWorkers),
-        seconds
-      )
-    );
+    StringBuilder line = new StringBuilder(algorithm.toUpperCase(Locale.ROOT));
+    line.append(text(" of rank %d | %,d ratings | %s", rank, ratings, String.join(", ", devices)));
+    line.append(text(" | %d iterations, %.3f s each", count, training / Math.max(1, count)));
+    double loss = count == 0 ? Double.NaN : iterations.get(count - 1).loss();
+    double rmse = count == 0 ? Double.NaN : iterations.get(count - 1).trainRmse();
+    if (!Double.isNaN(loss)) line.append(text(" | loss %.6g", loss));
+    if (!Double.isNaN(rmse)) line.append(text(" | training RMSE %.4f", rmse));
+    if (!kernels.isEmpty()) line.append(" | ").append(String.join("; ", kernels));
+    line.append(text(" | %.1f MiB to workers, %.1f MiB back", mib(bytesToWorkers), mib(bytesFromWorkers)));
+    return line + text(" | %.1f s in all", seconds);
   }
 
   private static String text(String format, Object... values) {

@@ -1,7 +1,5 @@
 package io.github.factorflow.spark;
 
-import com.fasterxml.jackson.core.JsonProcessingException;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.Serializable;
@@ -24,11 +22,10 @@ public record Parameters(
   int userBlocks,
   int itemBlocks,
   int checkpointInterval,
-  String intermediateStorageLevel,
-  String finalStorageLevel,
-  String more
+  StorageLevel intermediateLevel,
+  StorageLevel finalLevel,
+  ObjectNode more
 ) implements Serializable {
-  private static final ObjectMapper reader = new ObjectMapper();
   private static final String SGD = "sgd";
 
   /**
@@ -51,9 +48,9 @@ public record Parameters(
       als.getNumUserBlocks(),
       als.getNumItemBlocks(),
       als.getCheckpointInterval(),
-      als.getIntermediateStorageLevel(),
-      als.getFinalStorageLevel(),
-      more.toString()
+      StorageLevel.fromString(als.getIntermediateStorageLevel()),
+      StorageLevel.fromString(als.getFinalStorageLevel()),
+      more
     );
   }
 
@@ -64,7 +61,7 @@ public record Parameters(
   }
 
   public String algorithm() {
-    return own().path("algorithm").asText("als");
+    return more.path("algorithm").asText("als");
   }
 
   public boolean isSgd() {
@@ -73,20 +70,12 @@ public record Parameters(
 
   /** True if one host starts from the factors that Spark's ALS draws, and not from those of {@code start}. */
   public boolean startsAsSpark() {
-    return !isSgd() && !own().has("start");
+    return !isSgd() && !more.has("start");
   }
 
   /** Numbers of a row of factors: with biases, two more than the rank. */
   public int features() {
-    return rank + (own().path("biases").asBoolean() ? 2 : 0);
-  }
-
-  public StorageLevel intermediateLevel() {
-    return StorageLevel.fromString(intermediateStorageLevel);
-  }
-
-  public StorageLevel finalLevel() {
-    return StorageLevel.fromString(finalStorageLevel);
+    return rank + (more.path("biases").asBoolean() ? 2 : 0);
   }
 
   /**
@@ -98,24 +87,12 @@ public record Parameters(
     json.put("rank", rank).put("maxIter", maxIter).put("regParam", regParam).put("seed", foldedSeed());
     if (!isSgd()) json.put("nonnegative", nonnegative).put("implicitPrefs", implicitPrefs);
     if (implicitPrefs) json.put("alpha", alpha);
-    json.setAll(own());
+    json.setAll(more);
     json.remove("algorithm");
-    return isSgd() ? withLambdasOfSgd(json) : json;
-  }
-
-  /** Without Spark's λ where it does not act: {@code auto} is SGD's default, and both sides may have an own λ. */
-  private static ObjectNode withLambdasOfSgd(ObjectNode json) {
+    // SGD has no use for Spark's λ if it is auto, which is SGD's default, or if both sides have a λ of their own.
     boolean both = json.has("regParamUsers") && json.has("regParamItems");
-    if (both || json.path("regParam").asText().equals("auto")) json.remove("regParam");
+    if (isSgd() && (both || json.path("regParam").asText().equals("auto"))) json.remove("regParam");
     return json;
-  }
-
-  private ObjectNode own() {
-    try {
-      return (ObjectNode) reader.readTree(more);
-    } catch (JsonProcessingException failure) {
-      throw new IllegalStateException(failure);
-    }
   }
 
   /**

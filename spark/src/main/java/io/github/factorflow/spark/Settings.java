@@ -2,6 +2,7 @@ package io.github.factorflow.spark;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.Serializable;
+import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.TreeSet;
@@ -10,8 +11,7 @@ import scala.Tuple2;
 
 /**
  * {@code spark.factorflow.*} of the application's own configuration. A session's configuration is never read:
- * a client of a server could
- * otherwise choose the program that the server runs.
+ * a client of a server could otherwise choose the program that the server runs.
  *
  * @param node path of Node, or null: the executable starts itself
  * @param executable path of FactorFlow's command, or null: that of an archive named factorflow, else the one on PATH
@@ -45,60 +45,40 @@ public record Settings(
 
   public static final String PREFIX = "spark.factorflow.";
   private static final String PARAMETER = "param.";
-  private static final Map<String, String> KEYS = Map.of(
-    "node",
-    "",
-    "executable",
-    "",
-    "device",
-    "auto",
-    "cores",
-    "0",
-    "memory",
-    "0",
-    "workers",
-    "1",
-    "exchange",
-    "auto",
-    "timeout",
-    "30s",
-    "recommend",
-    "true",
-    "exchangePrecision",
-    "float16"
+  private static final Map<String, String> DEFAULTS = Map.of(
+    "node", "",
+    "executable", "",
+    "device", "auto",
+    "cores", "0",
+    "memory", "0",
+    "workers", "1",
+    "exchange", "auto",
+    "timeout", "30s",
+    "recommend", "true",
+    "exchangePrecision", "float16"
   );
 
   public static Settings of(SparkConf conf) {
+    String known = String.join(", ", new TreeSet<>(DEFAULTS.keySet())) + " and " + PARAMETER + "NAME";
     for (Tuple2<String, String> entry : conf.getAllWithPrefix(PREFIX)) {
-      if (!entry._1().startsWith(PARAMETER) && !KEYS.containsKey(entry._1())) {
-        throw new IllegalArgumentException(
-          PREFIX +
-            entry._1() +
-            " is no setting of FactorFlow. It has " +
-            String.join(", ", new TreeSet<>(KEYS.keySet())) +
-            " and " +
-            PARAMETER +
-            "NAME"
-        );
-      }
+      String key = entry._1();
+      if (!key.startsWith(PARAMETER) && !DEFAULTS.containsKey(key)) throw new IllegalArgumentException(
+        PREFIX + key + " is no setting of FactorFlow. It has " + known
+      );
     }
-    String device = text(conf, "device");
-    if (!device.matches("auto|cpu|gpu|gpu:\\d+(,\\d+)*")) throw refused(
-      "device",
-      device,
-      "auto, cpu, gpu, or gpu with indices such as gpu:0,1"
-    );
+    String gpus = "auto, cpu, gpu, or gpu with indices such as gpu:0,1";
+    String exchanges = "auto, broadcast, shuffle or equations";
     return new Settings(
       emptyToNull(text(conf, "node")),
       emptyToNull(text(conf, "executable")),
-      device,
+      text(conf, "device", "auto|cpu|gpu|gpu:\\d+(,\\d+)*", gpus),
       number(conf, "cores", 0),
       bytes(conf),
       number(conf, "workers", 1),
-      exchange(text(conf, "exchange")),
+      Exchange.valueOf(text(conf, "exchange", "auto|broadcast|shuffle|equations", exchanges).toUpperCase(Locale.ROOT)),
       timeout(conf),
-      flag(conf, "recommend"),
-      half(text(conf, "exchangePrecision"))
+      text(conf, "recommend", "true|false", "true or false").equals("true"),
+      text(conf, "exchangePrecision", "float16|float32", "float16 or float32").equals("float16")
     );
   }
 
@@ -115,68 +95,43 @@ public record Settings(
   }
 
   private static String text(SparkConf conf, String key) {
-    return conf.get(PREFIX + key, KEYS.get(key));
+    return conf.get(PREFIX + key, DEFAULTS.get(key));
   }
 
-  private static boolean flag(SparkConf conf, String key) {
+  /** {@code allowed}: the texts that match, in words. */
+  private static String text(SparkConf conf, String key, String pattern, String allowed) {
     String text = text(conf, key);
-    if (!text.matches("true|false")) throw refused(key, text, "true or false");
-    return text.equals("true");
+    if (!text.matches(pattern)) throw refused(conf, key, allowed);
+    return text;
   }
 
   private static int number(SparkConf conf, String key, int least) {
-    String text = text(conf, key);
-    if (!text.matches("\\d{1,6}") || Integer.parseInt(text) < least) throw refused(
-      key,
-      text,
-      "a whole number from " + least
-    );
-    return Integer.parseInt(text);
+    String allowed = "a whole number from " + least;
+    int number = Integer.parseInt(text(conf, key, "\\d{1,6}", allowed));
+    if (number < least) throw refused(conf, key, allowed);
+    return number;
   }
 
   private static long bytes(SparkConf conf) {
     try {
-      return conf.getSizeAsBytes(PREFIX + "memory", KEYS.get("memory"));
+      return conf.getSizeAsBytes(PREFIX + "memory", DEFAULTS.get("memory"));
     } catch (NumberFormatException failure) {
-      throw refused("memory", text(conf, "memory"), "a size such as 4g");
+      throw refused(conf, "memory", "a size such as 4g");
     }
   }
 
   private static long timeout(SparkConf conf) {
-    long millis = -1;
     try {
-      millis = conf.getTimeAsMs(PREFIX + "timeout", KEYS.get("timeout"));
+      long millis = conf.getTimeAsMs(PREFIX + "timeout", DEFAULTS.get("timeout"));
+      if (millis >= 1000) return millis;
     } catch (NumberFormatException failure) {
-      // refused below
+      // refused like a time that is too short
     }
-    if (millis < 1000) throw refused(
-      "timeout",
-      text(conf, "timeout"),
-      "a time of a second or more such as 30s"
-    );
-    return millis;
+    throw refused(conf, "timeout", "a time of a second or more such as 30s");
   }
 
-  private static Exchange exchange(String text) {
-    return switch (text) {
-      case "auto" -> Exchange.AUTO;
-      case "broadcast" -> Exchange.BROADCAST;
-      case "shuffle" -> Exchange.SHUFFLE;
-      case "equations" -> Exchange.EQUATIONS;
-      default -> throw refused("exchange", text, "auto, broadcast, shuffle or equations");
-    };
-  }
-
-  private static boolean half(String text) {
-    return switch (text) {
-      case "float16" -> true;
-      case "float32" -> false;
-      default -> throw refused("exchangePrecision", text, "float16 or float32");
-    };
-  }
-
-  private static IllegalArgumentException refused(String key, String value, String allowed) {
-    return new IllegalArgumentException(PREFIX + key + " is " + value + ". Give " + allowed);
+  private static IllegalArgumentException refused(SparkConf conf, String key, String allowed) {
+    return new IllegalArgumentException(PREFIX + key + " is " + text(conf, key) + ". Give " + allowed);
   }
 
   private static String emptyToNull(String text) {

@@ -4,7 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
-import java.io.IOException;
+import io.github.factorflow.spark.worker.FactorFlowException;
 import java.util.ArrayDeque;
 import java.util.HashMap;
 import java.util.Map;
@@ -27,19 +27,23 @@ class FactorsTest {
   }
 
   @Test
-  void comeBackFromAnArrowStreamAsTheyWere() throws IOException {
+  void comeBackFromAnArrowStreamAsTheyWere() {
     for (int rows : new int[] { 0, 1, 7, 1000 }) {
       FactorBlock block = block(rows, 5);
-      FactorBlock read = FactorCodec.decode(FactorCodec.encode(block), 5);
+      FactorBlock read = FactorBlock.decode(block.encode(), 5).get(0);
       assertArrayEquals(block.ids, read.ids);
       assertArrayEquals(block.features, read.features);
     }
   }
 
   @Test
-  void ofAnotherRankAreRefused() throws IOException {
-    byte[] stream = FactorCodec.encode(block(10, 5));
-    assertThrows(IOException.class, () -> FactorCodec.decode(stream, 4));
+  void ofAnotherRankAreRefused() {
+    byte[] stream = block(10, 5).encode();
+    String message = assertThrows(FactorFlowException.class, () -> FactorBlock.decode(stream, 4)).getMessage();
+    assertEquals(
+      "FactorFlow's worker gave factors that cannot be read: factors have no lists of 4 features",
+      message
+    );
   }
 
   @Test

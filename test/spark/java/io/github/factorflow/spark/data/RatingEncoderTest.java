@@ -39,7 +39,7 @@ class RatingEncoderTest {
       try (
         RootAllocator allocator = new RootAllocator();
         ArrowStreamReader reader = new ArrowStreamReader(
-          new ByteArrayInputStream(RatingStream.whole(batch._2())),
+          new ByteArrayInputStream(batch._2().stream()),
           allocator
         )
       ) {
@@ -66,10 +66,10 @@ class RatingEncoderTest {
   void encodesEveryRowInOrder() throws IOException {
     for (int count : new int[] {
       1,
-      RatingColumns.ROWS - 1,
-      RatingColumns.ROWS,
-      RatingColumns.ROWS + 1,
-      2 * RatingColumns.ROWS + 5
+      RatingEncoder.ROWS - 1,
+      RatingEncoder.ROWS,
+      RatingEncoder.ROWS + 1,
+      2 * RatingEncoder.ROWS + 5
     }) {
       List<Rating> read = read(new RatingEncoder(1).call(rows(count)));
       assertEquals(

@@ -6,12 +6,12 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import com.fasterxml.jackson.databind.ObjectMapper;
+import io.github.factorflow.spark.rows.RowTask.Side;
+import io.github.factorflow.spark.rows.SolvedBlock.Facts;
 import io.github.factorflow.spark.Settings;
 import io.github.factorflow.spark.rows.ExchangePlan.HostBytes;
 import io.github.factorflow.spark.rows.ExchangePlan.Traffic;
 import io.github.factorflow.spark.worker.FactorFlowException;
-import java.io.IOException;
 import java.util.List;
 import java.util.Set;
 import org.junit.jupiter.api.Test;
@@ -21,51 +21,40 @@ class ExchangePlanTest {
   private static final long MIB = 1 << 20;
   private static final ExchangePlan.Row SINGLE = new ExchangePlan.Row(62, false);
 
-  private static SolvedBlock block(int block, long rows, String answer) throws IOException {
-    return SolvedBlock.loaded(
-      block,
-      new Sums(rows, 100, 1),
-      BlockNeeds.of(new ObjectMapper().readTree(answer))
-    );
+  private static Facts block(String answer) {
+    return SolvedBlock.loaded(0, answer).facts();
   }
 
   private static final String BYTES = ",\"equations\":{\"kept\":5,\"forming\":80,\"summing\":9}}}";
 
-  private static ExchangePlan plan() throws IOException {
+  private static ExchangePlan plan() {
     return ExchangePlan.of(users(), items(), SINGLE, Set.of());
   }
 
-  private static List<SolvedBlock> users() throws IOException {
+  private static List<Facts> users() {
     return List.of(
       block(
-        0,
-        600_000,
-        "{\"columns\":30,\"sends\":[600000,500000],\"bytes\":{\"kept\":1000,\"loading\":300,\"solving\":50,\"process\":7" +
+        "{\"rows\":600000,\"columns\":30,\"sends\":[600000,500000],\"bytes\":{\"kept\":1000,\"loading\":300,\"solving\":50,\"process\":7" +
           BYTES
       ),
       block(
-        1,
-        400_000,
-        "{\"columns\":20,\"sends\":[300000,300000],\"bytes\":{\"kept\":2000,\"loading\":10,\"solving\":60,\"process\":7" +
+        "{\"rows\":400000,\"columns\":20,\"sends\":[300000,300000],\"bytes\":{\"kept\":2000,\"loading\":10,\"solving\":60,\"process\":7" +
           BYTES
       )
     );
   }
 
-  private static List<SolvedBlock> items() throws IOException {
+  private static List<Facts> items() {
     return List.of(
       block(
-        0,
-        30,
-        "{\"columns\":1000000,\"sends\":[20,10],\"bytes\":{\"kept\":100,\"loading\":20,\"solving\":70,\"process\":7" +
+        "{\"rows\":30,\"columns\":1000000,\"sends\":[20,10],\"bytes\":{\"kept\":100,\"loading\":20,\"solving\":70,\"process\":7" +
           BYTES
       ),
-      SolvedBlock.empty(1)
+      SolvedBlock.empty(1).facts()
     );
   }
 
-  private static ExchangeChoice choice(Settings.Exchange setting, long memory, boolean everywhere)
-    throws IOException {
+  private static ExchangeChoice choice(Settings.Exchange setting, long memory, boolean everywhere) {
     return ExchangeChoice.of(
       setting,
       users(),
@@ -76,7 +65,7 @@ class ExchangePlanTest {
   }
 
   @Test
-  void sumsTheRowsThatOtherHostsSend() throws IOException {
+  void sumsTheRowsThatOtherHostsSend() {
     ExchangePlan plan = plan();
     assertArrayEquals(new long[] { 300_000, 500_000 }, plan.users().needed());
     assertEquals(1_000_000, plan.users().rows());
@@ -86,7 +75,7 @@ class ExchangePlanTest {
   }
 
   @Test
-  void countsTheBytesOfHalfPrecision() throws IOException {
+  void countsTheBytesOfHalfPrecision() {
     ExchangePlan plan = ExchangePlan.of(users(), items(), new ExchangePlan.Row(62, true), Set.of());
     assertEquals(128_000_000, plan.users().bytes());
     assertEquals(400_000 * 128L, plan.users().neededBytes());
@@ -95,7 +84,7 @@ class ExchangePlanTest {
   }
 
   @Test
-  void boundsTheMemoryOfLoadingAndSolving() throws IOException {
+  void boundsTheMemoryOfLoadingAndSolving() {
     ExchangePlan plan = plan();
     // users of host 0 are loaded before its items
     assertEquals(List.of(new HostBytes(7, 1100, 200), new HostBytes(7, 2000, 60)), plan.hosts());
@@ -103,7 +92,7 @@ class ExchangePlanTest {
   }
 
   @Test
-  void givesReasons() throws IOException {
+  void givesReasons() {
     String text = plan().text();
     assertTrue(
       text.startsWith(
@@ -131,7 +120,7 @@ class ExchangePlanTest {
   }
 
   @Test
-  void exchangesEquationsOfFewItemsOfManyUsers() throws IOException {
+  void exchangesEquationsOfFewItemsOfManyUsers() {
     ExchangeChoice choice = choice(Settings.Exchange.AUTO, Long.MAX_VALUE, true);
     assertFalse(choice.broadcast());
     assertEquals(Set.of(Side.USERS), choice.plan().formed());
@@ -146,14 +135,14 @@ class ExchangePlanTest {
   }
 
   @Test
-  void exchangesRowsWhereEquationsCannotBeFormedOrDoNotFit() throws IOException {
+  void exchangesRowsWhereEquationsCannotBeFormedOrDoNotFit() {
     assertEquals(Set.of(), choice(Settings.Exchange.AUTO, Long.MAX_VALUE, false).plan().formed());
     ExchangeChoice tight = choice(Settings.Exchange.AUTO, 2067, true);
     assertEquals(Set.of(), tight.plan().formed());
     assertTrue(tight.text().contains("equations do not fit a worker's memory"), tight.text());
     String noEquations =
       "{\"columns\":30,\"sends\":[1],\"bytes\":{\"kept\":1,\"loading\":1,\"solving\":1,\"process\":1}}";
-    List<SolvedBlock> onGpu = List.of(block(0, 9, noEquations));
+    List<Facts> onGpu = List.of(block(noEquations));
     assertThrows(FactorFlowException.class, () ->
       ExchangeChoice.of(
         Settings.Exchange.EQUATIONS,
@@ -166,7 +155,7 @@ class ExchangePlanTest {
   }
 
   @Test
-  void followsTheSetting() throws IOException {
+  void followsTheSetting() {
     assertTrue(choice(Settings.Exchange.BROADCAST, Long.MAX_VALUE, true).broadcast());
     assertEquals(Set.of(), choice(Settings.Exchange.SHUFFLE, Long.MAX_VALUE, true).plan().formed());
     assertEquals(

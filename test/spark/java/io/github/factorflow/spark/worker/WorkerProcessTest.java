@@ -39,11 +39,11 @@ class WorkerProcessTest {
     Path file = folder.resolve("worker" + System.nanoTime());
     Files.writeString(file, "#!/bin/sh\n" + body);
     Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rwxr-xr-x"));
-    return new Launch("/bin/sh", file.toString(), 60_000);
+    return new Launch("/bin/sh", file.toString(), List.of(), 60_000, "Raise memory");
   }
 
   private static WorkerProcess start(Launch launch) {
-    return WorkerProcess.start(launch, List.of(), REQUEST, () -> false, frame -> {});
+    return WorkerProcess.start(launch, REQUEST, () -> false, frame -> {});
   }
 
   private static String failure(Launch launch) {
@@ -59,7 +59,6 @@ class WorkerProcessTest {
     try (
       WorkerProcess worker = WorkerProcess.start(
         launch,
-        List.of(),
         REQUEST,
         () -> false,
         frame -> seen.add(frame.type())
@@ -73,7 +72,7 @@ class WorkerProcessTest {
 
   @Test
   void namesAProgramThatIsNotThere() {
-    String message = failure(new Launch(null, "/nowhere/factorflow", 60_000));
+    String message = failure(new Launch(null, "/nowhere/factorflow", List.of(), 60_000, "Raise memory"));
     assertTrue(message.contains("/nowhere/factorflow") && message.contains("--archives"), message);
   }
 
@@ -113,7 +112,7 @@ class WorkerProcessTest {
   void endsAProcessThatIgnoresTermination() throws Exception {
     AtomicBoolean cancel = new AtomicBoolean();
     Launch launch = script("trap '' TERM\n" + frame(HELLO) + "while true; do sleep 0.1; done\n");
-    try (WorkerProcess worker = WorkerProcess.start(launch, List.of(), REQUEST, cancel::get, frame -> {})) {
+    try (WorkerProcess worker = WorkerProcess.start(launch, REQUEST, cancel::get, frame -> {})) {
       ProcessHandle process = ProcessHandle.of(worker.pid()).orElseThrow();
       cancel.set(true);
       assertNull(worker.take());
@@ -148,7 +147,7 @@ class WorkerProcessTest {
       frame(HELLO) +
         "read line\ni=0; while [ $i -lt 8 ]; do sleep 0.2; printf '\\0' >&2; i=$((i+1)); done\nkill -STOP $$\n"
     );
-    Launch launch = new Launch(beating.node(), beating.executable(), 1000);
+    Launch launch = new Launch(beating.node(), beating.executable(), List.of(), 1000, "Raise memory");
     long start = System.nanoTime();
     try (WorkerProcess worker = start(launch)) {
       assertNull(worker.take());
@@ -164,12 +163,38 @@ class WorkerProcessTest {
   }
 
   @Test
+  void asksAndReportsRefusals() throws IOException {
+    Launch launch = script(
+      frame(HELLO) +
+        "read line\n" +
+        frame("{\"type\":\"lists\"}") +
+        frame("{\"type\":\"answer\",\"id\":1}") +
+        frame("{\"type\":\"answer\",\"id\":2,\"error\":{\"exitCode\":2,\"message\":\"no\",\"advice\":\"Do\"}}") +
+        frame("{\"type\":\"error\",\"exitCode\":4,\"summary\":\"It does not fit.\"}") +
+        frame("{\"type\":\"error\",\"exitCode\":5,\"message\":\"broken\"}")
+    );
+    try (WorkerProcess worker = start(launch)) {
+      List<String> parts = new ArrayList<>();
+      Frame answer = worker.ask(Frame.request("recommend"), new byte[0], part -> parts.add(part.type()));
+      assertEquals(1, answer.number("id"));
+      assertEquals(List.of("lists"), parts);
+      String on = " (FactorFlow on " + FactorFlowException.hostName() + ", code ";
+      assertEquals("no. Do" + on + "2)", assertThrows(FactorFlowException.Refused.class, worker::take).getMessage());
+      assertEquals(
+        "It does not fit. Raise memory" + on + "4)",
+        assertThrows(FactorFlowException.Refused.class, worker::take).getMessage()
+      );
+      assertEquals("broken" + on + "5)", assertThrows(FactorFlowException.class, worker::take).getMessage());
+    }
+  }
+
+  @Test
   void namesTheExecutorThatCannotRunAWorker() throws IOException {
     Launch launch = script("echo 'needs Node 22.12 or newer' >&2\nexit 2\n");
     FactorFlowException failure = assertThrows(FactorFlowException.class, () -> start(launch));
     assertEquals(java.util.Optional.of("driver"), failure.unfitExecutor());
     assertTrue(
-      failure.getMessage().contains(HostName.get()) && failure.getMessage().contains("22.12"),
+      failure.getMessage().contains(FactorFlowException.hostName()) && failure.getMessage().contains("22.12"),
       failure.getMessage()
     );
   }

@@ -1,13 +1,27 @@
 package io.github.factorflow.spark.data;
 
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.channels.Channels;
 import java.util.ArrayDeque;
 import java.util.Iterator;
+import java.util.List;
 import java.util.Queue;
 import org.apache.arrow.memory.BufferAllocator;
+import org.apache.arrow.vector.FixedWidthVector;
+import org.apache.arrow.vector.Float4Vector;
+import org.apache.arrow.vector.IntVector;
+import org.apache.arrow.vector.VectorSchemaRoot;
+import org.apache.arrow.vector.VectorUnloader;
+import org.apache.arrow.vector.ipc.WriteChannel;
+import org.apache.arrow.vector.ipc.message.ArrowRecordBatch;
+import org.apache.arrow.vector.ipc.message.IpcOption;
+import org.apache.arrow.vector.ipc.message.MessageSerializer;
+import org.apache.arrow.vector.types.pojo.Schema;
 import org.apache.spark.TaskContext;
 import org.apache.spark.api.java.function.PairFlatMapFunction;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.util.ArrowUtils$;
 import org.apache.spark.util.TaskCompletionListener;
 import scala.Tuple2;
 
@@ -16,18 +30,21 @@ import scala.Tuple2;
  * hosts} of 1 there is only block 0. With more hosts each rating is sent twice: to its user's block 0 ..
  * hosts - 1, and to its item's block hosts .. 2 hosts - 1.
  */
-public final class RatingEncoder implements PairFlatMapFunction<Iterator<InternalRow>, Integer, RatingBatch> {
-
-  private static final long serialVersionUID = 1;
-  private final int hosts;
-
-  public RatingEncoder(int hosts) {
-    this.hosts = hosts;
-  }
+public record RatingEncoder(
+  int hosts
+) implements PairFlatMapFunction<Iterator<InternalRow>, Integer, RatingBatch> {
+  static final int ROWS = 65_536;
+  static final Schema SCHEMA = new Schema(
+    List.of(
+      Arrow.column("user", Arrow.INT32),
+      Arrow.column("item", Arrow.INT32),
+      Arrow.column("rating", Arrow.FLOAT32)
+    )
+  );
 
   @Override
   public Iterator<Tuple2<Integer, RatingBatch>> call(Iterator<InternalRow> rows) {
-    return new Batches(rows);
+    return new Batches(rows, hosts);
   }
 
   /** The block of an id. Ids with a constant distance are distributed over all blocks too. */
@@ -36,20 +53,19 @@ public final class RatingEncoder implements PairFlatMapFunction<Iterator<Interna
     return Math.floorMod(mixed ^ (mixed >>> 15), hosts);
   }
 
-  private final class Batches implements Iterator<Tuple2<Integer, RatingBatch>> {
+  private static final class Batches implements Iterator<Tuple2<Integer, RatingBatch>> {
 
     private final Iterator<InternalRow> rows;
-    private final BufferAllocator allocator = ArrowUtils$.MODULE$.rootAllocator().newChildAllocator(
-      "factorflow-ratings",
-      0,
-      Long.MAX_VALUE
-    );
-    private final RatingColumns[] blocks = new RatingColumns[hosts == 1 ? 1 : 2 * hosts];
+    private final int hosts;
+    private final BufferAllocator allocator = Arrow.allocator("ratings");
+    private final Columns[] blocks;
     private final Queue<Tuple2<Integer, RatingBatch>> ready = new ArrayDeque<>();
     private boolean open = true;
 
-    Batches(Iterator<InternalRow> rows) {
+    Batches(Iterator<InternalRow> rows, int hosts) {
       this.rows = rows;
+      this.hosts = hosts;
+      blocks = new Columns[hosts == 1 ? 1 : 2 * hosts];
       TaskContext context = TaskContext.get();
       if (context != null) context.addTaskCompletionListener((TaskCompletionListener) done -> close());
     }
@@ -80,7 +96,7 @@ public final class RatingEncoder implements PairFlatMapFunction<Iterator<Interna
         if (!ready.isEmpty()) return;
       }
       for (int block = 0; block < blocks.length; block++) {
-        if (blocks[block] != null && !blocks[block].isEmpty()) ready.add(
+        if (blocks[block] != null && blocks[block].rows > 0) ready.add(
           new Tuple2<>(block, blocks[block].take())
         );
       }
@@ -88,15 +104,64 @@ public final class RatingEncoder implements PairFlatMapFunction<Iterator<Interna
     }
 
     private void add(int block, int user, int item, float rating) {
-      if (blocks[block] == null) blocks[block] = new RatingColumns(allocator);
+      if (blocks[block] == null) blocks[block] = new Columns(allocator);
       if (blocks[block].add(user, item, rating)) ready.add(new Tuple2<>(block, blocks[block].take()));
     }
 
     private void close() {
       if (!open) return;
       open = false;
-      for (RatingColumns columns : blocks) if (columns != null) columns.close();
+      for (Columns columns : blocks) if (columns != null) columns.root.close();
       allocator.close();
+    }
+  }
+
+  /** A batch while it is filled. */
+  private static final class Columns {
+
+    private final VectorSchemaRoot root;
+    private final IntVector users;
+    private final IntVector items;
+    private final Float4Vector ratings;
+    private int rows = 0;
+
+    Columns(BufferAllocator allocator) {
+      root = VectorSchemaRoot.create(SCHEMA, allocator);
+      users = (IntVector) root.getVector(0);
+      items = (IntVector) root.getVector(1);
+      ratings = (Float4Vector) root.getVector(2);
+      for (var vector : root.getFieldVectors()) ((FixedWidthVector) vector).allocateNew(ROWS);
+      clear();
+    }
+
+    private void clear() {
+      rows = 0;
+      for (var vector : root.getFieldVectors()) vector.getValidityBuffer().setOne(0L, ROWS / 8L);
+    }
+
+    /**
+     * Adds a row; returns true if the batch is full. Values are written directly to the buffers: the vectors'
+     * own setters would mark each row as valid.
+     */
+    boolean add(int user, int item, float rating) {
+      users.getDataBuffer().setInt(4L * rows, user);
+      items.getDataBuffer().setInt(4L * rows, item);
+      ratings.getDataBuffer().setFloat(4L * rows, rating);
+      return ++rows == ROWS;
+    }
+
+    /** Returns the rows so far as a message; after that the columns are empty. */
+    RatingBatch take() {
+      root.setRowCount(rows);
+      ByteArrayOutputStream bytes = new ByteArrayOutputStream(13 * rows + 1024);
+      try (ArrowRecordBatch batch = new VectorUnloader(root).getRecordBatch()) {
+        MessageSerializer.serialize(new WriteChannel(Channels.newChannel(bytes)), batch, IpcOption.DEFAULT);
+      } catch (IOException failure) {
+        throw new UncheckedIOException(failure);
+      }
+      RatingBatch taken = new RatingBatch(rows, bytes.toByteArray());
+      clear();
+      return taken;
     }
   }
 }

@@ -1,28 +1,16 @@
 package io.github.factorflow.spark.recommend;
 
 import io.github.factorflow.spark.data.FactorBlock;
-import io.github.factorflow.spark.data.FactorCodec;
 import io.github.factorflow.spark.worker.FactorFlowException;
-import java.io.IOException;
-import java.io.UncheckedIOException;
-import java.util.Arrays;
 import java.util.Iterator;
 import org.apache.spark.api.java.function.FlatMapFunction;
 import org.apache.spark.sql.catalyst.InternalRow;
 
 /** Encodes a partition's rows (id: int, features: array of float) as Arrow streams of about a megabyte. */
-final class FactorStreams implements FlatMapFunction<Iterator<InternalRow>, byte[]> {
-
-  private static final long serialVersionUID = 1;
-  private static final int FLOATS = 1 << 18;
-  private final int rank;
-
-  FactorStreams(int rank) {
-    this.rank = rank;
-  }
-
+record FactorStreams(int rank) implements FlatMapFunction<Iterator<InternalRow>, byte[]> {
   @Override
   public Iterator<byte[]> call(Iterator<InternalRow> rows) {
+    FactorBlock.Builder block = new FactorBlock.Builder(rank);
     return new Iterator<>() {
       @Override
       public boolean hasNext() {
@@ -31,31 +19,19 @@ final class FactorStreams implements FlatMapFunction<Iterator<InternalRow>, byte
 
       @Override
       public byte[] next() {
-        return encoded(rows);
+        while (rows.hasNext()) if (add(block, rows.next())) break;
+        return block.take().encode();
       }
     };
   }
 
-  private byte[] encoded(Iterator<InternalRow> rows) {
-    int most = Math.max(64, FLOATS / rank);
-    int[] ids = new int[most];
-    float[] features = new float[most * rank];
-    int count = 0;
-    while (count < most && rows.hasNext()) {
-      InternalRow row = rows.next();
-      float[] values = row.getArray(1).toFloatArray();
-      if (values.length != rank) throw new FactorFlowException(
-        "The factors of id " + row.getInt(0) + " are " + values.length + ", and the model's rank is " + rank
-      );
-      ids[count] = row.getInt(0);
-      System.arraycopy(values, 0, features, count++ * rank, rank);
-    }
-    try {
-      return FactorCodec.encode(
-        new FactorBlock(rank, Arrays.copyOf(ids, count), Arrays.copyOf(features, count * rank))
-      );
-    } catch (IOException failure) {
-      throw new UncheckedIOException(failure);
-    }
+  /** Returns true if the block is full. */
+  private boolean add(FactorBlock.Builder block, InternalRow row) {
+    int id = row.getInt(0);
+    float[] values = row.getArray(1).toFloatArray();
+    if (values.length == rank) return block.add(id, values, 0);
+    throw new FactorFlowException(
+      "The factors of id " + id + " are " + values.length + ", and the model's rank is " + rank
+    );
   }
 }

@@ -1,26 +1,23 @@
 package io.github.factorflow.spark.recommend;
 
-import java.io.ByteArrayInputStream;
-import java.io.IOException;
+import io.github.factorflow.spark.data.Arrow;
 import java.io.Serializable;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Iterator;
 import java.util.List;
 import java.util.stream.IntStream;
-import org.apache.arrow.memory.BufferAllocator;
 import org.apache.arrow.vector.Float4Vector;
 import org.apache.arrow.vector.IntVector;
 import org.apache.arrow.vector.VectorSchemaRoot;
-import org.apache.arrow.vector.ipc.ArrowStreamReader;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.util.GenericArrayData;
-import org.apache.spark.sql.util.ArrowUtils$;
 
 /**
  * Lists of recommendations: the list of ids[i] has the entries from ends[i - 1] (of the first list 0) to
  * ends[i] of items and scores, best first.
+ *
+ * <p>A class, since Kryo as in Spark 3.5 cannot copy records.
  */
 final class Lists implements Serializable {
 
@@ -37,25 +34,12 @@ final class Lists implements Serializable {
     this.scores = scores;
   }
 
-  /**
-   * The lists of a worker's frame: rows (user, rank, item, prediction), a user's rows one after the other.
-   */
-  static List<Lists> decode(byte[] stream) throws IOException {
-    try (
-      BufferAllocator allocator = ArrowUtils$.MODULE$.rootAllocator().newChildAllocator(
-        "factorflow-lists",
-        0,
-        Long.MAX_VALUE
-      );
-      ArrowStreamReader reader = new ArrowStreamReader(new ByteArrayInputStream(stream), allocator)
-    ) {
-      List<Lists> batches = new ArrayList<>();
-      while (reader.loadNextBatch()) batches.add(ofBatch(reader.getVectorSchemaRoot()));
-      return batches;
-    }
+  /** The lists of a worker's frame: rows (user, rank, item, prediction), a user's rows one after the other. */
+  static List<Lists> decode(byte[] stream) {
+    return Arrow.read(stream, "lists", Lists::of);
   }
 
-  private static Lists ofBatch(VectorSchemaRoot root) {
+  private static Lists of(VectorSchemaRoot root) {
     int rows = root.getRowCount();
     IntVector users = (IntVector) root.getVector("user");
     IntVector ranks = (IntVector) root.getVector("rank");

@@ -7,6 +7,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import org.apache.spark.SparkContext;
 
 /**
@@ -30,7 +31,7 @@ final class BlockPlaces {
 
   /** The executors that run now. A lost one's blocks move; all others stay. */
   Executors now() {
-    List<String> running = Executors.running(context);
+    List<String> running = Executors.places(context, Set.of());
     executors = Math.max(executors, running.size());
     if (executors == 0) return Executors.ALL;
     int most = (blocks + executors - 1) / executors;

@@ -1,14 +1,14 @@
 package io.github.factorflow.spark.rows;
 
 import io.github.factorflow.spark.data.RatingBatch;
-import io.github.factorflow.spark.run.ClassTagOf;
 import io.github.factorflow.spark.run.Executors;
+import io.github.factorflow.spark.run.OneHost;
 import io.github.factorflow.spark.run.Placement;
 import io.github.factorflow.spark.version.Scala;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.Collections;
-import java.util.Iterator;
+import java.util.Comparator;
 import java.util.List;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
@@ -18,14 +18,14 @@ import org.apache.spark.TaskContext;
 import org.apache.spark.api.java.JavaPairRDD;
 import org.apache.spark.api.java.JavaRDD;
 import org.apache.spark.broadcast.Broadcast;
-import org.apache.spark.rdd.PartitionPruningRDD;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.resource.ResourceProfile;
-import scala.Function1;
+import scala.Function2;
+import scala.Function4;
 import scala.Tuple2;
+import scala.collection.Iterator;
 import scala.reflect.ClassTag;
 import scala.reflect.ClassTag$;
-import scala.runtime.AbstractFunction4;
 
 /**
  * The blocks of ratings of both sides, and the tasks on them. Partitions 0 .. hosts - 1 have the users'
@@ -33,6 +33,8 @@ import scala.runtime.AbstractFunction4;
  */
 final class Blocks {
 
+  private static final ClassTag<SolvedBlock> SOLVED = Scala.tag(SolvedBlock.class);
+  private static final ClassTag<byte[]> STREAM = Scala.tag(byte[].class);
   private final SparkContext context;
   private final JavaRDD<RatingBatch> users;
   private final JavaRDD<RatingBatch> items;
@@ -43,20 +45,16 @@ final class Blocks {
 
   Blocks(SparkContext context, JavaRDD<RatingBatch> rated, int hosts, Executors executors) {
     this.executors = executors;
-    places = new BlockPlaces(context, hosts);
     this.context = context;
     this.hosts = hosts;
-    users = part(rated, 0, hosts);
-    items = part(rated, hosts, 2 * hosts);
+    places = new BlockPlaces(context, hosts);
+    users = OneHost.range(rated, 0, hosts);
+    items = OneHost.range(rated, hosts, 2 * hosts);
     profile = Placement.wholeExecutor(context);
   }
 
   SparkContext context() {
     return context;
-  }
-
-  int hosts() {
-    return hosts;
   }
 
   /** True if no executor is excluded. */
@@ -74,22 +72,40 @@ final class Blocks {
     Broadcast<List<SolvedBlock>> fixed,
     Broadcast<List<SolvedBlock>> previous
   ) {
-    return placed(
-      of(task).mapPartitionsWithIndex(
-        (block, ratings) ->
-          one(
-            task.run(
-              block,
-              ratings,
-              () -> streams(fixed, block),
-              () -> fixed.value().get(block).factors,
-              () -> previous.value().get(block).factors
-            )
-          ),
-        false
-      )
+    var solved = of(task).mapPartitionsWithIndex(
+      (block, ratings) -> {
+        RowTask.Given given = new RowTask.Given(
+          ratings,
+          () -> others(fixed.value(), block),
+          () -> fixed.value().get(block).factors,
+          () -> previous.value().get(block).factors
+        );
+        return List.of(task.run(block, given)).iterator();
+      },
+      false
     );
+    return placed(solved.rdd(), SOLVED).toJavaRDD();
   }
+
+  private static java.util.Iterator<byte[]> others(List<SolvedBlock> side, int except) {
+    return side
+      .stream()
+      .filter(block -> block.block != except)
+      .flatMap(block -> block.factors.stream())
+      .iterator();
+  }
+
+  /** Joins partitions of ratings, streams, local and previous blocks. */
+  private interface Solving
+    extends
+      Function4<
+        Iterator<RatingBatch>,
+        Iterator<byte[]>,
+        Iterator<SolvedBlock>,
+        Iterator<SolvedBlock>,
+        Iterator<SolvedBlock>
+      >,
+      Serializable {}
 
   /**
    * Tasks that read the fixed side, and their own previous factors, from partitions that are joined with the
@@ -102,21 +118,37 @@ final class Blocks {
     JavaRDD<SolvedBlock> local,
     JavaRDD<SolvedBlock> previous
   ) {
-    var solved = of(task)
+    Solving solving = (ratings, streams, ofLocal, ofPrevious) -> {
+      RowTask.Given given = new RowTask.Given(
+        Scala.java(ratings),
+        () -> Scala.java(streams),
+        () -> ofLocal.next().factors,
+        () -> ofPrevious.next().factors
+      );
+      SolvedBlock solved = task.run(TaskContext.getPartitionId(), given);
+      return Scala.scala(List.of(solved).iterator());
+    };
+    RDD<SolvedBlock> solved = of(task)
       .rdd()
       .zipPartitions(
         fixed.rdd(),
         local.rdd(),
         previous.rdd(),
         false,
-        new Zipped(task),
-        new ClassTagOf<byte[]>(byte[].class).get(),
-        new ClassTagOf<SolvedBlock>(SolvedBlock.class).get(),
-        new ClassTagOf<SolvedBlock>(SolvedBlock.class).get(),
-        new ClassTagOf<SolvedBlock>(SolvedBlock.class).get()
+        solving,
+        STREAM,
+        SOLVED,
+        SOLVED,
+        SOLVED
       );
-    return placed(solved.toJavaRDD());
+    return placed(solved, SOLVED).toJavaRDD();
   }
+
+  /** Joins partitions of ratings and of solved blocks. */
+  private interface Sending
+    extends
+      Function2<Iterator<RatingBatch>, Iterator<SolvedBlock>, Iterator<Tuple2<Integer, byte[]>>>,
+      Serializable {}
 
   /**
    * A solved side by a shuffle: partition p has the rows that block p of the other side needs, or the shares
@@ -124,40 +156,56 @@ final class Blocks {
    * every attempt. A task on an excluded executor has no worker, and sends whole blocks.
    */
   JavaRDD<byte[]> outgoing(RowTask task, JavaRDD<SolvedBlock> solved) {
-    ClassTagOf<Tuple2<Integer, byte[]>> tag = new ClassTagOf<>(Tuple2.class);
-    var rows = of(task)
-      .rdd()
-      .zipPartitions(
-        solved.rdd(),
-        false,
-        new Sending(task, executors, hosts),
-        new ClassTagOf<SolvedBlock>(SolvedBlock.class).get(),
-        tag.get()
+    Executors allowed = executors;
+    int blocks = hosts;
+    Sending sending = (ratings, block) -> {
+      List<SolvedBlock> read = new ArrayList<>();
+      Supplier<List<byte[]>> factors = () -> {
+        if (read.isEmpty()) read.add(block.next());
+        return read.get(0).factors;
+      };
+      int from = TaskContext.getPartitionId();
+      return Scala.scala(
+        allowed.includeThis()
+          ? task.send(from, Scala.java(ratings), factors)
+          : toAll(factors.get(), from, blocks)
       );
-    var sent = JavaPairRDD.fromRDD(
-      placed(rows, tag.get()),
-      // Spark's serializer for arrays of numbers is chosen by these tags. Java's copies them byte by byte.
-      keys(),
-      new ClassTagOf<byte[]>(byte[].class).get()
-    );
+    };
+    ClassTag<Tuple2<Integer, byte[]>> tag = Scala.tag(Tuple2.class);
+    RDD<Tuple2<Integer, byte[]>> streams = of(task).rdd().zipPartitions(solved.rdd(), false, sending, SOLVED, tag);
+    // Spark's serializer for arrays of numbers is chosen by these tags. Java's copies them byte by byte.
+    var sent = JavaPairRDD.fromRDD(placed(streams, tag), keys(), STREAM);
     // A key modulo hosts is the block that needs the stream.
     HashPartitioner byBlock = new HashPartitioner(hosts);
     if (!task.sendsEquations()) return sent.partitionBy(byBlock).values();
     return sent.repartitionAndSortWithinPartitions(byBlock).values();
   }
 
+  private static java.util.Iterator<Tuple2<Integer, byte[]>> toAll(List<byte[]> streams, int from, int blocks) {
+    return streams
+      .stream()
+      .flatMap(stream ->
+        IntStream.range(0, blocks)
+          .filter(to -> to != from)
+          .mapToObj(to -> new Tuple2<>(from * blocks + to, stream))
+      )
+      .iterator();
+  }
+
   /**
-   * The results of all blocks. If some executors are excluded, a job runs only as many blocks as there are
-   * others, so that no block has to wait and is then sent to an excluded one.
+   * The results of all blocks, in their order. If some executors are excluded, a job runs only as many blocks as
+   * there are others, so that no block has to wait and is then sent to an excluded one. Throws the reason if a
+   * worker refused a block.
    */
   List<SolvedBlock> collect(JavaRDD<SolvedBlock> solved) {
-    if (!executors.areLimited()) return new ArrayList<>(solved.collect());
     List<SolvedBlock> all = new ArrayList<>();
-    int places = executors.places().size();
+    int places = executors.areLimited() ? executors.places().size() : hosts;
     for (int from = 0; from < hosts; from += places) {
       int[] some = IntStream.range(from, Math.min(hosts, from + places)).toArray();
       for (List<SolvedBlock> part : solved.collectPartitions(some)) all.addAll(part);
     }
+    SolvedBlock.requireAll(all);
+    all.sort(Comparator.comparingInt(block -> block.block));
     return all;
   }
 
@@ -167,78 +215,17 @@ final class Blocks {
   }
 
   private JavaRDD<RatingBatch> of(RowTask task) {
-    return task.side() == Side.USERS ? users : items;
-  }
-
-  private JavaRDD<SolvedBlock> placed(JavaRDD<SolvedBlock> solved) {
-    return placed(solved.rdd(), new ClassTagOf<SolvedBlock>(SolvedBlock.class).get()).toJavaRDD();
+    return task.side() == RowTask.Side.USERS ? users : items;
   }
 
   /** The same RDD, whose tasks take whole executors that run workers. */
   private <T> RDD<T> placed(RDD<T> work, ClassTag<T> tag) {
     Executors preferred = executors.areLimited() ? executors : places.now();
-    RDD<T> preferring = preferred.prefer(work, tag);
-    return profile == null ? preferring : preferring.withResources(profile);
-  }
-
-  private static JavaRDD<RatingBatch> part(JavaRDD<RatingBatch> rated, int from, int to) {
-    Function1<Object, Object> inside = (Function1<Object, Object> & Serializable) partition ->
-      (Integer) partition >= from && (Integer) partition < to;
-    return PartitionPruningRDD.create(rated.rdd(), inside).toJavaRDD();
-  }
-
-  private static Iterator<byte[]> streams(Broadcast<List<SolvedBlock>> side, int except) {
-    return side
-      .value()
-      .stream()
-      .filter(block -> block.block != except)
-      .flatMap(block -> block.factors.stream())
-      .iterator();
+    return Placement.withProfile(preferred.prefer(work, tag), profile);
   }
 
   @SuppressWarnings("unchecked")
   private static ClassTag<Integer> keys() {
     return (ClassTag<Integer>) (ClassTag<?>) ClassTag$.MODULE$.Int();
-  }
-
-  private static <T> Iterator<T> one(T value) {
-    return List.of(value).iterator();
-  }
-
-  private static final class Zipped
-    extends AbstractFunction4<
-      scala.collection.Iterator<RatingBatch>,
-      scala.collection.Iterator<byte[]>,
-      scala.collection.Iterator<SolvedBlock>,
-      scala.collection.Iterator<SolvedBlock>,
-      scala.collection.Iterator<SolvedBlock>
-    >
-    implements Serializable
-  {
-
-    private static final long serialVersionUID = 1;
-    private final RowTask task;
-
-    Zipped(RowTask task) {
-      this.task = task;
-    }
-
-    @Override
-    public scala.collection.Iterator<SolvedBlock> apply(
-      scala.collection.Iterator<RatingBatch> ratings,
-      scala.collection.Iterator<byte[]> fixed,
-      scala.collection.Iterator<SolvedBlock> local,
-      scala.collection.Iterator<SolvedBlock> previous
-    ) {
-      Supplier<List<byte[]>> former = () -> previous.next().factors;
-      SolvedBlock solved = task.run(
-        TaskContext.getPartitionId(),
-        Scala.java(ratings),
-        () -> Scala.java(fixed),
-        () -> local.next().factors,
-        former
-      );
-      return Scala.scala(one(solved));
-    }
   }
 }

@@ -1,6 +1,7 @@
 package io.github.factorflow.spark.rows;
 
 import io.github.factorflow.spark.Settings;
+import io.github.factorflow.spark.rows.RowTask.Side;
 import io.github.factorflow.spark.worker.FactorFlowException;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -40,8 +41,8 @@ record ExchangeChoice(ExchangePlan plan, boolean broadcast, String reason) {
 
   static ExchangeChoice of(
     Settings.Exchange setting,
-    List<SolvedBlock> users,
-    List<SolvedBlock> items,
+    List<SolvedBlock.Facts> users,
+    List<SolvedBlock.Facts> items,
     ExchangePlan.Row row,
     Limits limits
   ) {
@@ -49,11 +50,10 @@ record ExchangeChoice(ExchangePlan plan, boolean broadcast, String reason) {
     return switch (setting) {
       case BROADCAST -> new ExchangeChoice(rows, true, "as set");
       case SHUFFLE -> new ExchangeChoice(rows, false, "as set");
-      case EQUATIONS -> new ExchangeChoice(
-        ExchangePlan.of(users, items, row, larger(rows, limits)),
-        false,
-        "as set"
-      );
+      case EQUATIONS -> {
+        ExchangePlan formed = ExchangePlan.of(users, items, row, larger(rows, limits));
+        yield new ExchangeChoice(formed, false, "as set");
+      }
       case AUTO -> {
         List<ExchangePlan> plans = new ArrayList<>(List.of(rows));
         for (Side side : Side.values()) {
@@ -81,33 +81,21 @@ record ExchangeChoice(ExchangePlan plan, boolean broadcast, String reason) {
    * {@code plans}: from the fastest on. If none fits, the one with the least memory, which is then refused.
    */
   private static ExchangeChoice fastest(ExchangePlan rows, List<ExchangePlan> plans, Limits limits) {
+    Comparator<ExchangePlan> byMemory = Comparator.comparingLong(one -> one.largest().all());
     ExchangePlan plan = plans
       .stream()
       .filter(limits::fits)
       .findFirst()
-      .orElseGet(() ->
-        plans
-          .stream()
-          .min(Comparator.comparingLong(one -> one.largest().all()))
-          .orElseThrow()
-      );
-    if (
-      limits.fits(rows) &&
-      isSmall(plan, Side.USERS, limits.side()) &&
-      isSmall(plan, Side.ITEMS, limits.side())
-    ) return new ExchangeChoice(rows, true, "both sides are small");
-    if (plan.formed().isEmpty()) return new ExchangeChoice(
-      plan,
-      false,
-      "less time than whole sides by broadcast" +
-        (plan == plans.get(0) ? "" : ", and equations do not fit a worker's memory")
-    );
+      .orElseGet(() -> plans.stream().min(byMemory).orElseThrow());
+    boolean areSmall = isSmall(plan, Side.USERS, limits.side()) && isSmall(plan, Side.ITEMS, limits.side());
+    if (limits.fits(rows) && areSmall) return new ExchangeChoice(rows, true, "both sides are small");
+    if (plan.formed().isEmpty()) {
+      String rest = plan == plans.get(0) ? "" : ", and equations do not fit a worker's memory";
+      return new ExchangeChoice(plan, false, "less time than whole sides by broadcast" + rest);
+    }
     boolean isFastest = nanoseconds(plan) <= nanoseconds(rows);
-    return new ExchangeChoice(
-      plan,
-      false,
-      isFastest ? "less time than rows" : "rows do not fit a worker's memory"
-    );
+    String reason = isFastest ? "less time than rows" : "rows do not fit a worker's memory";
+    return new ExchangeChoice(plan, false, reason);
   }
 
   /** Time of both sides' exchange for the average host. */
@@ -131,16 +119,10 @@ record ExchangeChoice(ExchangePlan plan, boolean broadcast, String reason) {
     if (broadcast) return "Exchange by broadcast: " + reason;
     StringBuilder text = new StringBuilder("Exchange by shuffle");
     for (Side side : plan.formed()) {
-      ExchangePlan.Traffic traffic = plan.of(side);
-      text
-        .append(", ")
-        .append(side.other().label)
-        .append(" from sums of equations, ")
-        .append(ExchangePlan.mib(traffic.formedBytes()))
-        .append(" a host instead of ")
-        .append(ExchangePlan.mib(traffic.neededBytes()))
-        .append(" of rows of ")
-        .append(side.label);
+      String formed = ExchangePlan.mib(plan.of(side).formedBytes());
+      String needed = ExchangePlan.mib(plan.of(side).neededBytes());
+      text.append(", " + side.other().label + " from sums of equations, " + formed + " a host instead of ");
+      text.append(needed + " of rows of " + side.label);
     }
     return text + ": " + reason;
   }

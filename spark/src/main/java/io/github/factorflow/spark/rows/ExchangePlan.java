@@ -1,5 +1,8 @@
 package io.github.factorflow.spark.rows;
 
+import io.github.factorflow.spark.rows.RowTask.Side;
+import io.github.factorflow.spark.rows.SolvedBlock.Facts;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
 import java.util.Set;
@@ -49,10 +52,7 @@ record ExchangePlan(Traffic users, Traffic items, List<HostBytes> hosts, Set<Sid
       return equations >= 0;
     }
 
-    /**
-     * Bytes that the average host receives if it gets shares of its rows' equations instead of this side's
-     * rows.
-     */
+    /** Bytes that the average host receives if it gets shares of its rows' equations instead of this side's rows. */
     long formedBytes() {
       return (equations / Math.max(1, needed.length)) * equationBytes();
     }
@@ -62,7 +62,7 @@ record ExchangePlan(Traffic users, Traffic items, List<HostBytes> hosts, Set<Sid
     }
 
     String text() {
-      String equal = canForm() ? String.format(Locale.ROOT, ", or %s of equations", mib(formedBytes())) : "";
+      String equal = canForm() ? ", or " + mib(formedBytes()) + " of equations" : "";
       return String.format(
         Locale.ROOT,
         "%s: %s of %s rows sent to the average host, %s instead of %s%s",
@@ -79,9 +79,7 @@ record ExchangePlan(Traffic users, Traffic items, List<HostBytes> hosts, Set<Sid
   /** Rows as they are exchanged: {@code rank} factors in float16 or float32. */
   record Row(int rank, boolean half) {}
 
-  /**
-   * Bytes of one worker: its process, its blocks, and the most that loading or solving one takes in addition.
-   */
+  /** Bytes of one worker: its process, its blocks, and the most that loading or solving one takes in addition. */
   record HostBytes(long process, long kept, long working) {
     long all() {
       return process + kept + working;
@@ -89,78 +87,53 @@ record ExchangePlan(Traffic users, Traffic items, List<HostBytes> hosts, Set<Sid
   }
 
   /** The plan for one block of each side per host; lists are in the order of blocks. */
-  static ExchangePlan of(List<SolvedBlock> users, List<SolvedBlock> items, Row row, Set<Side> formed) {
+  static ExchangePlan of(List<Facts> users, List<Facts> items, Row row, Set<Side> formed) {
     List<HostBytes> hosts = IntStream.range(0, users.size())
-      .mapToObj(host -> bytes(users.get(host).needs, items.get(host).needs, formed))
+      .mapToObj(host -> bytes(users.get(host).bytes(), items.get(host).bytes(), formed))
       .toList();
-    return new ExchangePlan(
-      traffic(Side.USERS, users, row),
-      traffic(Side.ITEMS, items, row),
-      hosts,
-      formed
-    );
+    return new ExchangePlan(traffic(Side.USERS, users, row), traffic(Side.ITEMS, items, row), hosts, formed);
   }
 
   Traffic of(Side side) {
     return side == Side.USERS ? users : items;
   }
 
-  private static Traffic traffic(Side side, List<SolvedBlock> blocks, Row row) {
+  private static Traffic traffic(Side side, List<Facts> blocks, Row row) {
     long[] needed = new long[blocks.size()];
-    for (int from = 0; from < needed.length; from++)
-      for (int host = 0; host < needed.length; host++)
-        if (host != from) needed[host] += blocks.get(from).needs.sends(host);
-    boolean canForm = blocks.stream().allMatch(block -> block.needs.equations != null);
-    long equations = canForm
-      ? blocks
-          .stream()
-          .mapToLong(block -> block.needs.columns)
-          .sum()
-      : -1;
-    return new Traffic(
-      side,
-      blocks
-        .stream()
-        .mapToLong(block -> block.sums.rows)
-        .sum(),
-      needed,
-      row,
-      equations
-    );
+    for (int from = 0; from < needed.length; from++) {
+      long[] sends = blocks.get(from).sends();
+      for (int host = 0; host < sends.length; host++) if (host != from) needed[host] += sends[host];
+    }
+    boolean canForm = blocks.stream().allMatch(block -> block.bytes().equations() != null);
+    long equations = canForm ? blocks.stream().mapToLong(Facts::columns).sum() : -1;
+    return new Traffic(side, blocks.stream().mapToLong(Facts::rows).sum(), needed, row, equations);
   }
 
   /** Users are loaded before items, so loading a block of users finds no block of items. */
-  private static HostBytes bytes(BlockNeeds users, BlockNeeds items, Set<Side> formed) {
+  private static HostBytes bytes(SolvedBlock.Bytes users, SolvedBlock.Bytes items, Set<Side> formed) {
     long byColumn =
-      (formed.contains(Side.USERS) ? users.equations.kept : 0) +
-      (formed.contains(Side.ITEMS) ? items.equations.kept : 0);
+      (formed.contains(Side.USERS) ? users.equations().kept() : 0) +
+      (formed.contains(Side.ITEMS) ? items.equations().kept() : 0);
     long solving = Math.max(
       solving(items, users, formed.contains(Side.USERS)),
       solving(users, items, formed.contains(Side.ITEMS))
     );
-    long loading = Math.max(items.loading, users.loading - items.kept);
-    long kept = users.kept + items.kept + byColumn;
-    return new HostBytes(
-      Math.max(users.process, items.process),
-      kept,
-      Math.max(solving, loading - byColumn)
-    );
+    long loading = Math.max(items.loading(), users.loading() - items.kept());
+    long kept = users.kept() + items.kept() + byColumn;
+    long process = Math.max(users.process(), items.process());
+    return new HostBytes(process, kept, Math.max(solving, loading - byColumn));
   }
 
-  /**
-   * Bytes that solving a block takes in addition: from rows of the fixed side, or from equations formed from
-   * them.
-   */
-  private static long solving(BlockNeeds solved, BlockNeeds fixed, boolean formed) {
-    return formed ? Math.max(fixed.equations.forming, solved.equations.summing) : solved.solving;
+  /** Bytes that solving a block takes in addition: from rows of the fixed side, or from equations of them. */
+  private static long solving(SolvedBlock.Bytes solved, SolvedBlock.Bytes fixed, boolean formed) {
+    return formed
+      ? Math.max(fixed.equations().forming(), solved.equations().summing())
+      : solved.solving();
   }
 
   /** The host whose worker needs the most memory. */
   HostBytes largest() {
-    return hosts
-      .stream()
-      .max((one, other) -> Long.compare(one.all(), other.all()))
-      .orElseThrow();
+    return hosts.stream().max(Comparator.comparingLong(HostBytes::all)).orElseThrow();
   }
 
   /** Lines for the log. */

@@ -1,26 +1,25 @@
 package io.github.factorflow.spark.rows;
 
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import io.github.factorflow.spark.Parameters;
 import io.github.factorflow.spark.Ratings;
 import io.github.factorflow.spark.Settings;
 import io.github.factorflow.spark.data.FactorBlock;
-import io.github.factorflow.spark.data.FactorCodec;
 import io.github.factorflow.spark.data.RatingEncoder;
+import io.github.factorflow.spark.rows.RowTask.Side;
+import io.github.factorflow.spark.rows.RowTask.Totals;
+import io.github.factorflow.spark.rows.SolvedBlock.Facts;
 import io.github.factorflow.spark.run.Executors;
 import io.github.factorflow.spark.run.Factors;
-import io.github.factorflow.spark.run.JobDescription;
+import io.github.factorflow.spark.run.LocalProperty;
 import io.github.factorflow.spark.run.Placement;
 import io.github.factorflow.spark.run.Progress;
-import io.github.factorflow.spark.worker.FactorFlowException;
-import io.github.factorflow.spark.worker.Launch;
-import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.util.List;
 import java.util.UUID;
 import org.apache.spark.HashPartitioner;
 import org.apache.spark.SparkContext;
 import org.apache.spark.api.java.JavaRDD;
-import org.apache.spark.storage.StorageLevel;
 
 /**
  * Training on several hosts. R by users and R by items are divided into one block of rows for each host,
@@ -33,13 +32,11 @@ public final class ManyHosts {
   private final Parameters parameters;
   private final Blocks blocks;
   private final RowSession session;
-  private final JobDescription job;
 
-  private ManyHosts(Parameters parameters, Blocks blocks, RowSession session, JobDescription job) {
+  private ManyHosts(Parameters parameters, Blocks blocks, RowSession session) {
     this.parameters = parameters;
     this.blocks = blocks;
     this.session = session;
-    this.job = job;
   }
 
   public static Factors train(
@@ -54,7 +51,6 @@ public final class ManyHosts {
     RowSession session = new RowSession(
       UUID.randomUUID().toString(),
       hosts,
-      Launch.of(settings),
       Placement.of(context, settings),
       parameters,
       progress,
@@ -66,98 +62,97 @@ public final class ManyHosts {
       .partitionBy(new HashPartitioner(2 * hosts))
       .values()
       .persist(parameters.intermediateLevel());
-    try (
-      JobDescription job = new JobDescription(context);
-      RunningFit running = new RunningFit(context, session.id())
-    ) {
-      return new ManyHosts(parameters, new Blocks(context, rated, hosts, executors), session, job).run(
-        ratings,
-        settings
-      );
+    Blocks blocks = new Blocks(context, rated, hosts, executors);
+    try (LocalProperty fit = new LocalProperty(context, RowWorker.FIT, session.id())) {
+      return new ManyHosts(parameters, blocks, session).run(ratings, settings);
     } finally {
       rated.unpersist(false);
-      Release.start(context, session.id());
+      RowWorker.endAll(context, session.id());
     }
   }
 
   private Factors run(Ratings ratings, Settings settings) {
-    describe("loading");
-    List<SolvedBlock> users = blocks.load(RowTask.load(session, Side.USERS));
-    Sums byUsers = checked(users);
-    if (byUsers.ratings == 0) throw ratings.noRatings();
-    List<SolvedBlock> items = blocks.load(RowTask.load(session, Side.ITEMS));
-    checked(items);
+    List<Facts> users = load(Side.USERS);
+    Totals totals = totals(users);
+    if (totals.ratings() == 0) throw ratings.noRatings();
+    List<Facts> items = load(Side.ITEMS);
     var limits = new ExchangeChoice.Limits(
       Exchange.mostOfSide(blocks.context().getConf()),
       session.placement()::allows,
       blocks.haveWorkersEverywhere()
     );
-    ExchangeChoice choice = ExchangeChoice.of(
-      settings.exchange(),
-      users,
-      items,
-      new ExchangePlan.Row(parameters.rank(), settings.half()),
-      limits
-    );
-    ExchangePlan plan = choice.plan();
-    session.placement().require(plan.largest().all(), plan.text());
-    return iterate(Exchange.of(choice, parameters, blocks), byUsers, ratings);
+    ExchangePlan.Row row = new ExchangePlan.Row(parameters.rank(), settings.half());
+    ExchangeChoice choice = ExchangeChoice.of(settings.exchange(), users, items, row, limits);
+    session.placement().require(choice.plan().largest().all(), choice.plan().text());
+    return iterate(Exchange.of(choice, parameters, blocks), totals, ratings);
   }
 
-  private Factors iterate(Exchange exchange, Sums byUsers, Ratings ratings) {
-    describe("start");
-    SolvedSide users = exchange.solve(RowTask.start(session, byUsers), 0, null, null, false);
+  private List<Facts> load(Side side) {
+    try (LocalProperty description = describe("loading")) {
+      return blocks.load(RowTask.load(session, side)).stream().map(SolvedBlock::facts).toList();
+    }
+  }
+
+  private static Totals totals(List<Facts> blocks) {
+    Totals sum = new Totals(0, 0);
+    for (Facts block : blocks) sum = new Totals(sum.ratings() + block.ratings(), sum.squares() + block.squares());
+    return sum;
+  }
+
+  private Factors iterate(Exchange exchange, Totals totals, Ratings ratings) {
+    SolvedSide users = start(exchange, totals);
     SolvedSide items = null;
+    ArrayNode iterations = JsonNodeFactory.instance.arrayNode();
     for (int iteration = 1; iteration <= parameters.maxIter(); iteration++) {
       boolean last = iteration == parameters.maxIter();
       long began = System.nanoTime();
       SolvedSide formerItems = items;
-      describe("iteration " + iteration + " of " + parameters.maxIter() + ", items");
-      RowTask byFixedUsers = RowTask.solve(
-        session,
-        Side.ITEMS,
-        byUsers,
-        2 * iteration - 1,
-        users.version(),
-        items == null ? null : items.version(),
-        users.gram(),
-        last
-      );
-      items = exchange.solve(byFixedUsers, 2 * iteration - 1, users, items, last);
       SolvedSide formerUsers = users;
-      describe("iteration " + iteration + " of " + parameters.maxIter() + ", users");
-      RowTask byFixedItems = RowTask.solve(
-        session,
-        Side.USERS,
-        byUsers,
-        2 * iteration,
-        items.version(),
-        users.version(),
-        items.gram(),
-        last
-      );
-      users = exchange.solve(byFixedItems, 2 * iteration, items, users, last);
-      session.progress().iterated((System.nanoTime() - began) / 1e9, users.loss(items), users.loss().rmse());
+      items = solve(exchange, Side.ITEMS, totals, formerUsers, formerItems);
+      users = solve(exchange, Side.USERS, totals, items, formerUsers);
+      iterations
+        .addObject()
+        .put("iteration", iteration)
+        .put("seconds", (System.nanoTime() - began) / 1e9)
+        .put("loss", users.loss(items))
+        .put("trainRmse", users.loss().rmse());
       if (last) continue;
       // the last iteration's inputs stay: its results may have to be solved again
       exchange.drop(formerUsers);
       if (formerItems != null) exchange.drop(formerItems);
     }
+    var report = JsonNodeFactory.instance.objectNode().set("iterations", iterations);
+    session.progress().reports().add(report.toString());
     return Factors.of(ratings.session(), decoded(users, "userFactors"), decoded(items, "itemFactors"));
   }
 
-  private void describe(String what) {
-    job.say("FactorFlow ALS, rank " + parameters.rank() + " on " + blocks.hosts() + " hosts: " + what);
+  private SolvedSide start(Exchange exchange, Totals totals) {
+    try (LocalProperty description = describe("start")) {
+      return exchange.solve(RowTask.start(session, totals), null, null);
+    }
   }
 
-  /** Adds up the sums of all blocks. If a worker refused a block, throws its reason. */
-  static Sums checked(List<SolvedBlock> solved) {
-    Sums all = Sums.NONE;
-    for (SolvedBlock block : solved) {
-      if (block.refusal != null) throw new FactorFlowException(block.refusal);
-      all = all.plus(block.sums);
+  private SolvedSide solve(
+    Exchange exchange,
+    Side side,
+    Totals totals,
+    SolvedSide fixed,
+    SolvedSide previous
+  ) {
+    int iteration = fixed.version() / 2 + 1;
+    boolean last = iteration == parameters.maxIter();
+    RowTask task = RowTask.solve(session, side, totals, fixed, previous, last);
+    String what = "iteration " + iteration + " of " + parameters.maxIter() + ", " + side.label;
+    try (LocalProperty description = describe(what)) {
+      return exchange.solve(task, fixed, previous);
     }
-    return all;
+  }
+
+  private LocalProperty describe(String what) {
+    return LocalProperty.description(
+      blocks.context(),
+      "FactorFlow ALS, rank " + parameters.rank() + " on " + session.hosts() + " hosts: " + what
+    );
   }
 
   private JavaRDD<FactorBlock> decoded(SolvedSide side, String name) {
@@ -168,23 +163,8 @@ public final class ManyHosts {
       .flatMap(block ->
         block.factors
           .stream()
-          .map(stream -> decoded(stream, rank))
+          .flatMap(stream -> FactorBlock.decode(stream, rank).stream())
           .iterator()
       );
-  }
-
-  private static FactorBlock decoded(byte[] stream, int rank) {
-    try {
-      return FactorCodec.decode(stream, rank);
-    } catch (IOException failure) {
-      throw new UncheckedIOException(
-        "FactorFlow's worker gave factors that cannot be read: " + failure.getMessage(),
-        failure
-      );
-    }
-  }
-
-  static boolean isKept(StorageLevel level) {
-    return !level.equals(StorageLevel.NONE());
   }
 }

@@ -5,7 +5,6 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.github.factorflow.spark.Parameters;
 import io.github.factorflow.spark.run.Placement;
 import io.github.factorflow.spark.run.Progress;
-import io.github.factorflow.spark.worker.Launch;
 import java.io.Serializable;
 
 /**
@@ -18,17 +17,14 @@ import java.io.Serializable;
 record RowSession(
   String id,
   int hosts,
-  Launch launch,
   Placement placement,
   Parameters parameters,
   Progress progress,
   boolean half
 ) implements Serializable {
   ObjectNode opening() {
-    ObjectNode line = JsonNodeFactory.instance.objectNode();
-    line.put("protocol", Launch.PROTOCOL).put("version", Launch.VERSION).put("command", "rows");
-    line.put("exchange", half ? "float16" : "float32");
-    line.set("params", parameters.toJson());
+    ObjectNode line = JsonNodeFactory.instance.objectNode().put("command", "rows");
+    line.put("exchange", half ? "float16" : "float32").set("params", parameters.toJson());
     return line;
   }
 }

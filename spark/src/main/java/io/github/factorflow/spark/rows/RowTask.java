@@ -1,11 +1,9 @@
 package io.github.factorflow.spark.rows;
 
-import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.github.factorflow.spark.data.RatingBatch;
-import io.github.factorflow.spark.data.RatingStream;
-import io.github.factorflow.spark.run.Refusal;
 import io.github.factorflow.spark.worker.FactorFlowException;
+import io.github.factorflow.spark.worker.Frame;
 import java.io.Serializable;
 import java.util.Collections;
 import java.util.HashSet;
@@ -21,8 +19,35 @@ import scala.Tuple2;
  * The work on each block of a side: load, start, solve, or send. It is pure: the block's ratings, the fixed
  * side and the block's previous factors determine the result on every executor. If a worker lacks one of
  * them, it says so and receives it.
+ *
+ * @param previousVersion null if the rows have not been solved before
+ * @param last a task of the last iteration, which solves the model's rows
  */
-final class RowTask implements Serializable {
+record RowTask(
+  RowSession session,
+  Side side,
+  Work work,
+  Totals totals,
+  int version,
+  Integer fixedVersion,
+  Integer previousVersion,
+  byte[] fixedGram,
+  boolean last
+) implements Serializable {
+  enum Side {
+    USERS("users"),
+    ITEMS("items");
+
+    final String label;
+
+    Side(String label) {
+      this.label = label;
+    }
+
+    Side other() {
+      return this == USERS ? ITEMS : USERS;
+    }
+  }
 
   enum Work {
     LOAD,
@@ -33,140 +58,88 @@ final class RowTask implements Serializable {
     SEND_EQUATIONS
   }
 
-  private static final long serialVersionUID = 1;
+  /** The number of all ratings, and the sum of their squares. */
+  record Totals(long ratings, double squares) implements Serializable {}
+
+  /**
+   * Data for a worker that lacks them.
+   *
+   * @param ratings of the block
+   * @param fixed streams of the other side's factors, without the block of this number
+   * @param local streams of the other side's block of this number, which this worker may not have solved. With
+   *     equations all streams are in {@code fixed}
+   * @param previous streams of the block's own former factors
+   */
+  record Given(
+    Iterator<RatingBatch> ratings,
+    Supplier<Iterator<byte[]>> fixed,
+    Supplier<List<byte[]>> local,
+    Supplier<List<byte[]>> previous
+  ) {}
+
   private static final byte[] nothing = new byte[0];
   /** A block that needs a larger share of another block's rows is sent all of them, as they were solved. */
   private static final double MOST = 0.75;
-  private final RowSession session;
-  private final Side side;
-  private final Work work;
-  private final Sums all;
-  private final int version;
-  private final Integer fixedVersion;
-  private final Integer previousVersion;
-  private final byte[] fixedGram;
-  private final boolean last;
-
-  private RowTask(
-    RowSession session,
-    Side side,
-    Work work,
-    Sums all,
-    int version,
-    Integer fixedVersion,
-    Integer previousVersion,
-    byte[] fixedGram,
-    boolean last
-  ) {
-    this.session = session;
-    this.side = side;
-    this.work = work;
-    this.all = all;
-    this.version = version;
-    this.fixedVersion = fixedVersion;
-    this.previousVersion = previousVersion;
-    this.fixedGram = fixedGram;
-    this.last = last;
-  }
 
   static RowTask load(RowSession session, Side side) {
-    return new RowTask(session, side, Work.LOAD, Sums.NONE, 0, null, null, nothing, false);
+    return new RowTask(session, side, Work.LOAD, new Totals(0, 0), 0, null, null, nothing, false);
   }
 
-  static RowTask start(RowSession session, Sums all) {
-    return new RowTask(session, Side.USERS, Work.START, all, 0, null, null, nothing, false);
+  static RowTask start(RowSession session, Totals totals) {
+    return new RowTask(session, Side.USERS, Work.START, totals, 0, null, null, nothing, false);
+  }
+
+  /** {@code previous} is null if the rows have not been solved before. */
+  static RowTask solve(
+    RowSession session,
+    Side side,
+    Totals totals,
+    SolvedSide fixed,
+    SolvedSide previous,
+    boolean last
+  ) {
+    Integer former = previous == null ? null : previous.version();
+    int version = fixed.version() + 1;
+    return new RowTask(session, side, Work.SOLVE, totals, version, fixed.version(), former, fixed.gram(), last);
   }
 
   /** The same solve from sums of equations. */
   RowTask fromEquations() {
-    return new RowTask(
-      session,
-      side,
-      Work.SOLVE_SUMMED,
-      all,
-      version,
-      fixedVersion,
-      previousVersion,
-      fixedGram,
-      last
-    );
+    Work summed = Work.SOLVE_SUMMED;
+    return new RowTask(session, side, summed, totals, version, fixedVersion, previousVersion, fixedGram, last);
   }
 
   /** Sends rows of the fixed side, or equations formed from them, to the blocks that this task solves. */
   RowTask sendFixed() {
     Work sending = work == Work.SOLVE_SUMMED ? Work.SEND_EQUATIONS : Work.SEND;
-    return new RowTask(session, side.other(), sending, all, fixedVersion, null, fixedVersion, nothing, last);
+    return new RowTask(session, side.other(), sending, totals, fixedVersion, null, fixedVersion, nothing, last);
   }
 
   boolean sendsEquations() {
     return work == Work.SEND_EQUATIONS;
   }
 
-  Side side() {
-    return side;
-  }
-
-  /**
-   * {@code previousVersion} is null if the rows have not been solved before. {@code last}: a task of the last
-   * iteration, which solves the model's rows.
-   */
-  static RowTask solve(
-    RowSession session,
-    Side side,
-    Sums all,
-    int version,
-    int fixedVersion,
-    Integer previousVersion,
-    byte[] fixedGram,
-    boolean last
-  ) {
-    return new RowTask(
-      session,
-      side,
-      Work.SOLVE,
-      all,
-      version,
-      fixedVersion,
-      previousVersion,
-      fixedGram,
-      last
-    );
-  }
-
-  /**
-   * @param ratings of the block; read only where the worker does not hold them
-   * @param fixed streams of the other side's factors, without the block of this number; read only where the
-   *     worker has another version
-   * @param local streams of the other side's block of this number; read only where this worker has not solved
-   *     it. With equations all streams are in {@code fixed}
-   * @param previous streams of the block's own former factors; read only where the worker has not solved them
-   */
-  SolvedBlock run(
-    int block,
-    Iterator<RatingBatch> ratings,
-    Supplier<Iterator<byte[]>> fixed,
-    Supplier<List<byte[]>> local,
-    Supplier<List<byte[]>> previous
-  ) {
-    if (!ratings.hasNext()) return SolvedBlock.empty(block);
-    RowWorker worker = RowWorkers.of(session);
+  /** Each of {@code given} is read only where the worker lacks it. */
+  SolvedBlock run(int block, Given given) {
+    if (!given.ratings.hasNext()) return SolvedBlock.empty(block);
+    RowWorker worker = RowWorker.of(session);
     try {
       return worker.use(TaskContext.get(), session.progress(), () -> {
-        if (work == Work.LOAD) return load(worker, block, ratings);
-        GivenFactors given = new GivenFactors(fixed, local, previous);
-        RowWorker.Answer answer = answer(worker, block, request(block), ratings, given);
+        if (work == Work.LOAD) return SolvedBlock.loaded(block, load(worker, block, given));
+        RowWorker.Answer answer = answer(worker, block, request(block), given);
         return SolvedBlock.solved(block, answer.factors(), gram(worker, block), loss(worker, block, answer));
       });
-    } catch (Refusal.Refused refused) {
+    } catch (FactorFlowException.Refused refused) {
       return SolvedBlock.refused(block, refused.getMessage());
     }
   }
 
   /**
-   * The rows of a solved block that each other block of the other side needs, or its share of their equations,
-   * with their keys (see Sending). The worker is asked for one block after the other, as the streams are read;
-   * a block that needs most rows is sent the streams {@code solved}. The block of the same number takes its
-   * rows from the worker or from {@code solved}.
+   * The rows of a solved block that each other block of the other side needs, or its share of their equations.
+   * Each stream's key is from * hosts + to: the numbers of this block, and of the block that needs the stream.
+   * The worker is asked for one block after the other, as the streams are read; a block that needs most rows is
+   * sent the streams {@code solved}. The block of the same number takes its rows from the worker or from {@code
+   * solved}.
    *
    * @param solved streams of the block's factors
    */
@@ -176,8 +149,8 @@ final class RowTask implements Serializable {
     Supplier<List<byte[]>> solved
   ) {
     if (!ratings.hasNext()) return Collections.emptyIterator();
-    RowWorker worker = RowWorkers.of(session);
-    GivenFactors held = new GivenFactors(Collections::emptyIterator, List::of, solved);
+    RowWorker worker = RowWorker.of(session);
+    Given held = new Given(ratings, Collections::emptyIterator, List::of, solved);
     // In the last iteration solved streams may be the model's, in float32: the worker rounds the rows that it sends.
     boolean whole = !last || !session.half();
     String type = sendsEquations() ? "equations" : "send";
@@ -187,7 +160,7 @@ final class RowTask implements Serializable {
       .flatMap(to -> {
         ObjectNode request = node(type, block).put("version", version).put("to", to).put("whole", whole);
         RowWorker.Answer answer = worker.use(TaskContext.get(), session.progress(), () ->
-          answer(worker, block, request, ratings, held)
+          answer(worker, block, request, held)
         );
         boolean all = answer.frame().header().path("whole").asBoolean();
         return (all ? solved.get() : answer.factors())
@@ -198,13 +171,7 @@ final class RowTask implements Serializable {
   }
 
   /** The answer to a request, after the worker has been given the data that it lacks. */
-  private RowWorker.Answer answer(
-    RowWorker worker,
-    int block,
-    ObjectNode request,
-    Iterator<RatingBatch> ratings,
-    GivenFactors given
-  ) {
+  private RowWorker.Answer answer(RowWorker worker, int block, ObjectNode request, Given given) {
     RowWorker.Answer answer = worker.ask(request, fixedGram);
     Set<String> lacked = new HashSet<>();
     for (String missing = answer.missing(); !missing.isEmpty(); missing = answer.missing()) {
@@ -212,16 +179,14 @@ final class RowTask implements Serializable {
         "FactorFlow's worker lacks " + missing + ", which it has been given"
       );
       switch (missing) {
-        case "block" -> load(worker, block, ratings);
-        case "fixed" -> given.fix(worker, rows("fixed", block, fixedVersion), take(block));
-        case "equations" -> given
-          .fixed()
-          .get()
-          .forEachRemaining(stream -> worker.ask(rows("add", block, fixedVersion), stream));
-        case "previous" -> given
-          .previous()
-          .get()
-          .forEach(stream -> worker.ask(rows("previous", block, previousVersion), stream));
+        case "block" -> load(worker, block, given);
+        case "fixed" -> fix(worker, block, given);
+        case "equations" -> give(worker, rows("add", block, fixedVersion), given.fixed.get());
+        case "previous" -> give(
+          worker,
+          rows("previous", block, previousVersion),
+          given.previous.get().iterator()
+        );
         default -> throw new FactorFlowException(
           "FactorFlow's worker lacks " + missing + ", which the plugin does not know"
         );
@@ -231,28 +196,32 @@ final class RowTask implements Serializable {
     return answer;
   }
 
-  private ObjectNode take(int block) {
-    return rows("take", block, fixedVersion).put("from", side.other().label + "-" + block).put("to", block);
+  private static void give(RowWorker worker, ObjectNode request, Iterator<byte[]> streams) {
+    streams.forEachRemaining(stream -> worker.ask(request, stream));
   }
 
-  private SolvedBlock load(RowWorker worker, int block, Iterator<RatingBatch> ratings) {
+  /** Gives a worker the fixed side; it uses the rows of its own block of the same number if it has them. */
+  private void fix(RowWorker worker, int block, Given given) {
+    ObjectNode request = rows("fixed", block, fixedVersion);
+    give(worker, request, given.fixed.get());
+    String own = side.other().label + "-" + block;
+    ObjectNode take = rows("take", block, fixedVersion).put("from", own).put("to", block);
+    if (!worker.ask(take, nothing).missing().isEmpty()) give(worker, request, given.local.get().iterator());
+  }
+
+  /** Returns the worker's facts about the block. */
+  private String load(RowWorker worker, int block, Given given) {
     worker.ask(node("release", block), nothing);
     long rows = 0;
-    while (ratings.hasNext()) {
-      RatingBatch batch = ratings.next();
-      worker.ask(node("load", block).put("side", side.label), RatingStream.whole(batch));
+    while (given.ratings.hasNext()) {
+      RatingBatch batch = given.ratings.next();
+      worker.ask(node("load", block).put("side", side.label), batch.stream());
       rows += batch.rows;
     }
-    var built = worker
-      .ask(node("build", block).put("rows", rows).put("blocks", session.hosts()).put("most", MOST), nothing)
-      .frame();
-    if (side == Side.USERS && work == Work.LOAD) session.progress().ratings(rows);
-    Sums sums = new Sums(
-      built.number("rows"),
-      built.number("ratings"),
-      built.header().path("squares").asDouble()
-    );
-    return SolvedBlock.loaded(block, sums, BlockNeeds.of(built.header()));
+    ObjectNode build = node("build", block).put("rows", rows).put("blocks", session.hosts()).put("most", MOST);
+    String facts = worker.ask(build, nothing).frame().header().toString();
+    if (side == Side.USERS && work == Work.LOAD) session.progress().ratings().add(rows);
+    return facts;
   }
 
   private byte[] gram(RowWorker worker, int block) {
@@ -265,12 +234,12 @@ final class RowTask implements Serializable {
    * The block's part of the loss. The last iteration's errors are measured by a pass over the ratings, as on
    * one host, and others come from the solve, except where it does not compute them.
    */
-  private BlockLoss loss(RowWorker worker, int block, RowWorker.Answer solved) {
-    if (work == Work.START) return BlockLoss.NONE;
-    session.progress().solvedBy(solved.frame().text("kernel"));
+  private String loss(RowWorker worker, int block, RowWorker.Answer solved) {
+    if (work == Work.START) return "{}";
+    session.progress().kernels().add(solved.frame().text("kernel"));
     ObjectNode request = node("loss", block).put("version", version).put("fixed", fixedVersion);
     request.put("solved", !last || work == Work.SOLVE_SUMMED);
-    return BlockLoss.of(worker.ask(request, nothing).frame().header());
+    return worker.ask(request, nothing).frame().header().toString();
   }
 
   private ObjectNode request(int block) {
@@ -284,13 +253,11 @@ final class RowTask implements Serializable {
   }
 
   private ObjectNode rows(String type, int block, int version) {
-    return node(type, block).put("version", version).put("squares", all.squares).put("ratings", all.ratings);
+    ObjectNode request = node(type, block).put("version", version);
+    return request.put("squares", totals.squares).put("ratings", totals.ratings);
   }
 
   private ObjectNode node(String type, int block) {
-    return JsonNodeFactory.instance
-      .objectNode()
-      .put("type", type)
-      .put("block", side.label + "-" + block);
+    return Frame.request(type).put("block", side.label + "-" + block);
   }
 }

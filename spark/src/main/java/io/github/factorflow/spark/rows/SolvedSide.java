@@ -20,12 +20,22 @@ record SolvedSide(
   JavaRDD<SolvedBlock> blocks,
   Broadcast<List<SolvedBlock>> copies,
   byte[] gram,
-  BlockLoss loss
+  SolvedBlock.Loss loss
 ) {
   /**
-   * The sum of the blocks' matrices, in the order of blocks: it does not depend on the hosts that solved
-   * them.
+   * Sums are added {@code inOrder} of blocks, so they do not depend on the hosts that solved them.
    */
+  static SolvedSide of(
+    int version,
+    JavaRDD<SolvedBlock> blocks,
+    Broadcast<List<SolvedBlock>> copies,
+    List<SolvedBlock> inOrder
+  ) {
+    SolvedBlock.Loss loss = SolvedBlock.Loss.NONE;
+    for (SolvedBlock block : inOrder) loss = loss.plus(block.loss());
+    return new SolvedSide(version, blocks, copies, gram(inOrder), loss);
+  }
+
   static byte[] gram(List<SolvedBlock> blocks) {
     double[] sum = null;
     for (SolvedBlock block : blocks) {
@@ -38,13 +48,6 @@ record SolvedSide(
     ByteBuffer bytes = ByteBuffer.allocate(8 * sum.length).order(ByteOrder.LITTLE_ENDIAN);
     bytes.asDoubleBuffer().put(sum);
     return bytes.array();
-  }
-
-  /** The sum of the blocks' parts of the loss, in the order of blocks. */
-  static BlockLoss loss(List<SolvedBlock> blocks) {
-    BlockLoss sum = BlockLoss.NONE;
-    for (SolvedBlock block : blocks) sum = sum.plus(block.loss);
-    return sum;
   }
 
   /** The loss after an iteration, whose users are this side. */

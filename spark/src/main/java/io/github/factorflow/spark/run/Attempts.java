@@ -5,6 +5,9 @@ import java.util.LinkedHashSet;
 import java.util.Optional;
 import java.util.Set;
 import java.util.function.Function;
+import java.util.function.Supplier;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.apache.spark.SparkContext;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -18,6 +21,10 @@ public final class Attempts {
 
   private static final Logger log = LoggerFactory.getLogger(Attempts.class);
   private static final int MOST = 8;
+  private static final Pattern reason = Pattern.compile(
+    Pattern.quote(FactorFlowException.class.getName()) + ": (.*?)(?:\\R\\s*at |\\z)",
+    Pattern.DOTALL
+  );
 
   private Attempts() {}
 
@@ -27,7 +34,7 @@ public final class Attempts {
     for (int attempt = 1; ; attempt++) {
       Executors chosen = executors;
       try {
-        return Failures.clearly(() -> training.apply(chosen));
+        return clearly(() -> training.apply(chosen));
       } catch (FactorFlowException failure) {
         Optional<String> executor = failure.unfitExecutor();
         if (executor.isEmpty() || attempt == MOST) throw failure;
@@ -37,5 +44,36 @@ public final class Attempts {
         log.warn("{}. FactorFlow trains on the other executors", failure.getMessage());
       }
     }
+  }
+
+  /**
+   * Runs work and makes its failures readable. A task's failure is reported to the driver as a text with a
+   * stack trace ("Could not recover from a failed barrier stage"). If that text contains a reason from
+   * FactorFlow, the reason becomes the message, and the failure its cause. Other failures are thrown
+   * unchanged.
+   */
+  public static <T> T clearly(Supplier<T> work) {
+    try {
+      return work.get();
+    } catch (FactorFlowException known) {
+      throw known;
+    } catch (Throwable failure) {
+      throw Attempts.<RuntimeException>undeclared(clear(failure));
+    }
+  }
+
+  private static Throwable clear(Throwable failure) {
+    for (Throwable cause = failure; cause != null; cause = cause.getCause()) {
+      if (cause instanceof FactorFlowException known) return new FactorFlowException(known.getMessage(), failure);
+      Matcher found = reason.matcher(String.valueOf(cause.getMessage()));
+      if (found.find()) return new FactorFlowException(found.group(1).strip(), failure);
+    }
+    return failure;
+  }
+
+  /** Scala's methods throw checked exceptions without declaring them, and so does this class. */
+  @SuppressWarnings("unchecked")
+  private static <E extends Throwable> E undeclared(Throwable failure) throws E {
+    throw (E) failure;
   }
 }

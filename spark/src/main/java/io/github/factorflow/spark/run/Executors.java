@@ -4,11 +4,13 @@ import io.github.factorflow.spark.version.Scala;
 import java.io.Serializable;
 import java.util.List;
 import java.util.Set;
+import java.util.stream.Stream;
 import org.apache.spark.Partition;
 import org.apache.spark.SparkContext;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.TaskContext;
 import org.apache.spark.rdd.RDD;
+import org.apache.spark.status.api.v1.ExecutorSummary;
 import scala.collection.Iterator;
 import scala.reflect.ClassTag;
 
@@ -20,27 +22,24 @@ import scala.reflect.ClassTag;
 public record Executors(List<String> places) implements Serializable {
   public static final Executors ALL = new Executors(List.of());
 
-  /** Spark's name of an executor's location. */
-  public static String place(String id, String hostPort) {
-    return "executor_" + hostPort.replaceAll(":\\d+$", "") + "_" + id;
-  }
-
   /** All running executors except some. Places are empty if none remains. */
   static Executors without(SparkContext context, Set<String> excluded) {
-    return excluded.isEmpty() ? ALL : new Executors(running(context, excluded));
+    return excluded.isEmpty() ? ALL : new Executors(places(context, excluded));
   }
 
-  private static List<String> running(SparkContext context, Set<String> excluded) {
+  /** The executors that run now, without the driver. */
+  public static Stream<ExecutorSummary> running(SparkContext context) {
     return Scala.java(context.statusStore().executorList(true))
       .stream()
-      .filter(executor -> !executor.id().equals("driver") && !excluded.contains(executor.id()))
-      .map(executor -> place(executor.id(), executor.hostPort()))
-      .toList();
+      .filter(executor -> !executor.id().equals("driver"));
   }
 
-  /** The locations of all running executors. */
-  public static List<String> running(SparkContext context) {
-    return running(context, Set.of());
+  /** Spark's names of the locations of all running executors except some. */
+  public static List<String> places(SparkContext context, Set<String> excluded) {
+    return running(context)
+      .filter(executor -> !excluded.contains(executor.id()))
+      .map(executor -> "executor_" + executor.hostPort().replaceAll(":\\d+$", "") + "_" + executor.id())
+      .toList();
   }
 
   public boolean areLimited() {
@@ -49,9 +48,8 @@ public record Executors(List<String> places) implements Serializable {
 
   /** True if workers can be started on the executor that calls. */
   public boolean includeThis() {
-    return (
-      places.isEmpty() || places.stream().anyMatch(place -> place.endsWith("_" + SparkEnv.get().executorId()))
-    );
+    String end = "_" + SparkEnv.get().executorId();
+    return places.isEmpty() || places.stream().anyMatch(place -> place.endsWith(end));
   }
 
   /**
@@ -87,7 +85,7 @@ public record Executors(List<String> places) implements Serializable {
     @Override
     public scala.collection.immutable.List<String> getPreferredLocations(Partition split) {
       String place = places.get(split.index() % places.size());
-      return Scala.scala(running(context()).contains(place) ? List.of(place) : List.of());
+      return Scala.scala(places(context(), Set.of()).contains(place) ? List.of(place) : List.of());
     }
   }
 }

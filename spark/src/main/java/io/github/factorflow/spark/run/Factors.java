@@ -1,7 +1,6 @@
 package io.github.factorflow.spark.run;
 
 import io.github.factorflow.spark.data.FactorBlock;
-import java.util.Iterator;
 import org.apache.spark.api.java.JavaRDD;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Encoders;
@@ -16,15 +15,9 @@ public record Factors(Dataset<Row> users, Dataset<Row> items) {
   }
 
   private static Dataset<Row> rows(SparkSession session, JavaRDD<FactorBlock> blocks) {
-    JavaRDD<Tuple2<Object, float[]>> tuples = blocks.flatMap(Factors::tuples);
-    var encoder = Encoders.tuple(
-      session.implicits().newIntEncoder(),
-      session.implicits().newFloatArrayEncoder()
-    );
+    JavaRDD<Tuple2<Object, float[]>> tuples = blocks.flatMap(FactorBlock::tuples);
+    var types = session.implicits();
+    var encoder = Encoders.tuple(types.newIntEncoder(), types.newFloatArrayEncoder());
     return session.createDataset(tuples.rdd(), encoder).toDF("id", "features");
-  }
-
-  private static Iterator<Tuple2<Object, float[]>> tuples(FactorBlock block) {
-    return block.tuples();
   }
 }

@@ -6,24 +6,22 @@ import io.github.factorflow.spark.Settings;
 import io.github.factorflow.spark.data.FactorBlock;
 import io.github.factorflow.spark.data.RatingBatch;
 import io.github.factorflow.spark.data.RatingEncoder;
+import io.github.factorflow.spark.version.Scala;
 import io.github.factorflow.spark.worker.FactorFlowException;
-import io.github.factorflow.spark.worker.Launch;
 import java.io.Serializable;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Locale;
-import java.util.stream.IntStream;
 import org.apache.spark.HashPartitioner;
 import org.apache.spark.SparkContext;
 import org.apache.spark.api.java.JavaPairRDD;
 import org.apache.spark.api.java.JavaRDD;
 import org.apache.spark.rdd.PartitionPruningRDD;
 import org.apache.spark.rdd.RDD;
-import org.apache.spark.resource.ResourceProfile;
 import org.apache.spark.storage.StorageLevel;
 import scala.Function1;
 import scala.Tuple2;
-import scala.reflect.ClassTag$;
+import scala.reflect.ClassTag;
 
 /**
  * Training on one host. All ratings are sent by a shuffle to one task, whose worker trains. Its factors are
@@ -42,38 +40,31 @@ public final class OneHost {
     Progress progress
   ) {
     SparkContext context = ratings.context();
-    Placement placement = Placement.of(context, settings);
     JavaRDD<RatingBatch> batches = ratings
       .javaRows()
       .mapPartitionsToPair(new RatingEncoder(1))
       .partitionBy(new HashPartitioner(1))
       .values();
     Checkpoints checkpoints = Checkpoints.of(context, parameters);
-    TrainTask task = new TrainTask(Launch.of(settings), placement, parameters, progress, checkpoints);
-    RDD<Tuple2<Integer, FactorBlock>> trained = inOneTask(context, executors, batches.rdd(), task);
+    TrainTask task = new TrainTask(Placement.of(context, settings), parameters, progress, checkpoints);
     int userBlocks = parameters.userBlocks();
     int partitions = userBlocks + parameters.itemBlocks();
     JavaRDD<FactorBlock> factors = JavaPairRDD.fromRDD(
-      trained,
-      ClassTag$.MODULE$.<Integer>apply(Integer.class),
-      ClassTag$.MODULE$.<FactorBlock>apply(FactorBlock.class)
+      inOneTask(context, executors, batches.rdd(), task),
+      Scala.<Integer>tag(Integer.class),
+      Scala.<FactorBlock>tag(FactorBlock.class)
     )
       .partitionBy(new HashPartitioner(partitions))
       .values();
-    JavaRDD<FactorBlock> users = kept(side(factors, 0, userBlocks), "userFactors", parameters);
-    JavaRDD<FactorBlock> items = kept(side(factors, userBlocks, partitions), "itemFactors", parameters);
-    try (JobDescription job = new JobDescription(context)) {
-      job.say(
-        "FactorFlow " +
-          parameters.algorithm().toUpperCase(Locale.ROOT) +
-          ": " +
-          parameters.maxIter() +
-          " iterations at rank " +
-          parameters.rank() +
-          " on one host"
-      );
+    JavaRDD<FactorBlock> users = kept(range(factors, 0, userBlocks), "userFactors", parameters);
+    JavaRDD<FactorBlock> items = kept(range(factors, userBlocks, partitions), "itemFactors", parameters);
+    String algorithm = parameters.algorithm().toUpperCase(Locale.ROOT);
+    String text =
+      "FactorFlow " + algorithm + ": " + parameters.maxIter() + " iterations at rank " + parameters.rank() +
+      " on one host";
+    try (LocalProperty description = LocalProperty.description(context, text)) {
       List<Long> rows = users.union(items).mapPartitions(OneHost::count).collect();
-      List<String> refused = progress.refusals();
+      List<String> refused = progress.refusals().value();
       if (!refused.isEmpty()) throw new FactorFlowException(refused.get(refused.size() - 1));
       if (rows.stream().mapToLong(Long::longValue).sum() == 0) throw ratings.noRatings();
     } catch (RuntimeException | Error failure) {
@@ -96,14 +87,12 @@ public final class OneHost {
     RDD<RatingBatch> batches,
     TrainTask task
   ) {
-    ClassTagOf<Tuple2<Integer, FactorBlock>> tag = new ClassTagOf<>(Tuple2.class);
+    ClassTag<Tuple2<Integer, FactorBlock>> tag = Scala.tag(Tuple2.class);
     boolean barriers = !context.getConf().getBoolean("spark.dynamicAllocation.enabled", false);
     RDD<Tuple2<Integer, FactorBlock>> trained = barriers
-      ? batches.barrier().mapPartitions(task, false, tag.get())
-      : batches.mapPartitions(task, false, tag.get());
-    ResourceProfile profile = Placement.wholeExecutor(context);
-    RDD<Tuple2<Integer, FactorBlock>> placed = executors.prefer(trained, tag.get());
-    return profile == null ? placed : placed.withResources(profile);
+      ? batches.barrier().mapPartitions(task, false, tag)
+      : batches.mapPartitions(task, false, tag);
+    return Placement.withProfile(executors.prefer(trained, tag), Placement.wholeExecutor(context));
   }
 
   /** As Spark's ALS leaves them: by name, and persisted at the final storage level. */
@@ -112,10 +101,11 @@ public final class OneHost {
     return level.equals(StorageLevel.NONE()) ? side.setName(name) : side.setName(name).persist(level);
   }
 
-  private static JavaRDD<FactorBlock> side(JavaRDD<FactorBlock> factors, int from, int to) {
+  /** The partitions from {@code from} to before {@code to}. */
+  public static <T> JavaRDD<T> range(JavaRDD<T> all, int from, int to) {
     Function1<Object, Object> inside = (Function1<Object, Object> & Serializable) partition ->
       (Integer) partition >= from && (Integer) partition < to;
-    return PartitionPruningRDD.create(factors.rdd(), inside).toJavaRDD();
+    return PartitionPruningRDD.create(all.rdd(), inside).toJavaRDD();
   }
 
   private static Iterator<Long> count(Iterator<FactorBlock> blocks) {

@@ -1,21 +1,28 @@
 package io.github.factorflow.spark.run;
 
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.github.factorflow.spark.Settings;
-import io.github.factorflow.spark.version.Scala;
+import io.github.factorflow.spark.worker.DeviceTurns;
 import io.github.factorflow.spark.worker.FactorFlowException;
+import io.github.factorflow.spark.worker.Frame;
+import io.github.factorflow.spark.worker.Launch;
+import io.github.factorflow.spark.worker.WorkerProcess;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.function.Consumer;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.TaskContext;
+import org.apache.spark.rdd.RDD;
 import org.apache.spark.resource.ResourceInformation;
 import org.apache.spark.resource.ResourceProfile;
 import org.apache.spark.resource.ResourceProfileBuilder;
 import org.apache.spark.resource.ResourceProfileManager;
 import org.apache.spark.resource.TaskResourceRequests;
+import org.apache.spark.util.TaskCompletionListener;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -70,23 +77,48 @@ public record Placement(
     }
   }
 
+  /** The same work, whose tasks have a profile; null for the default one. */
+  public static <T> RDD<T> withProfile(RDD<T> work, ResourceProfile profile) {
+    return profile == null ? work : work.withResources(profile);
+  }
+
   private static int executorCores(SparkContext context) {
     int set = context.getConf().getInt("spark.executor.cores", 0);
     if (set > 0) return set;
-    return Scala.java(context.statusStore().executorList(true))
-      .stream()
-      .filter(executor -> !executor.id().equals("driver"))
+    return Executors.running(context)
       .mapToInt(executor -> executor.totalCores())
       .filter(cores -> cores > 0)
       .min()
       .orElse(1);
   }
 
+  /** Starts a worker for a task. It ends if the task is cancelled. */
+  public WorkerProcess start(TaskContext task, ObjectNode opening, Consumer<Frame> progress) {
+    Launch launch = new Launch(
+      settings.node(),
+      settings.executable(),
+      flags(task),
+      settings.timeout(),
+      moreMemory()
+    );
+    return WorkerProcess.start(launch, opening, task::isInterrupted, progress);
+  }
+
+  /** Starts a worker for a task when its device is free. The worker ends with the task, if not before. */
+  public WorkerProcess startInTurn(TaskContext task, ObjectNode opening, Consumer<Frame> progress) {
+    Runnable leave = DeviceTurns.take(device(task), task::isInterrupted);
+    task.addTaskCompletionListener((TaskCompletionListener) done -> leave.run());
+    WorkerProcess worker = start(task, opening, progress);
+    worker.watchedBy(() -> task.isInterrupted() || task.isCompleted());
+    task.addTaskCompletionListener((TaskCompletionListener) done -> worker.close());
+    return worker;
+  }
+
   /**
    * The device of a worker of this task: cpu, gpu, or gpu with indices. In local mode, where tasks have no
    * GPUs, also auto: the GPU of the machine if there is one.
    */
-  public String device(TaskContext task) {
+  private String device(TaskContext task) {
     String device = settings.device();
     ResourceInformation gpus = task.resourcesJMap().get("gpu");
     boolean isAuto = device.equals("auto");
@@ -94,14 +126,10 @@ public record Placement(
     if (!isAuto && !device.equals("gpu")) return device;
     List<String> addresses = Arrays.asList(gpus.addresses());
     for (String address : addresses) {
-      if (!address.matches("\\d+")) {
-        throw new FactorFlowException(
-          "The GPU " +
-            address +
-            " of this task has no index. Let spark.executor.resource.gpu.discoveryScript print indices, or set " +
-            "spark.factorflow.device"
-        );
-      }
+      if (!address.matches("\\d+")) throw new FactorFlowException(
+        "The GPU " + address + " of this task has no index. Let spark.executor.resource.gpu.discoveryScript " +
+        "print indices, or set spark.factorflow.device"
+      );
     }
     return "gpu:" + String.join(",", addresses);
   }
@@ -110,7 +138,7 @@ public record Placement(
    * The flags of this task's worker. Data that do not fit its memory are written to Spark's own folder for
    * such files, which is removed with the executor.
    */
-  public List<String> flags(TaskContext task) {
+  private List<String> flags(TaskContext task) {
     String files = folderOfFiles();
     List<String> flags = new ArrayList<>(
       List.of("--device", device(task), "--workers", String.valueOf(cores(task)), "--spill-dir", files)
@@ -138,25 +166,16 @@ public record Placement(
    */
   public void require(long bytes, String plan) {
     if (!allows(bytes)) throw new FactorFlowException(
-      "A worker needs about " +
-        mib(bytes) +
-        " MiB of memory, and it may have " +
-        mib(memory) +
-        " (" +
-        plan +
-        "). " +
-        moreMemory() +
-        ", or set more spark.factorflow.workers"
+      "A worker needs about " + mib(bytes) + " MiB of memory, and it may have " + mib(memory) + " (" + plan +
+      "). " + moreMemory() + ", or set more spark.factorflow.workers"
     );
   }
 
   /** The setting that gives workers more memory. */
-  String moreMemory() {
+  private String moreMemory() {
     if (settings.memory() > 0 || localCores > 0) return "Raise spark.factorflow.memory";
-    return (
-      "Raise spark.executor.memoryOverhead, which a worker shares with its JVM" +
-      (memory > 0 ? ": the JVM keeps " + mib(jvmShare) + " MiB of it" : "")
-    );
+    String kept = memory > 0 ? ": the JVM keeps " + mib(jvmShare) + " MiB of it" : "";
+    return "Raise spark.executor.memoryOverhead, which a worker shares with its JVM" + kept;
   }
 
   private static long memory(SparkContext context, Settings settings) {
@@ -170,13 +189,9 @@ public record Placement(
     long left = overhead - jvmShare(conf);
     if (left >= LEAST_MEMORY) return left;
     throw new FactorFlowException(
-      "FactorFlow's workers have no memory: executors have " +
-        mib(overhead) +
-        " MiB outside of the heap, and the JVM needs " +
-        mib(jvmShare(conf)) +
-        " of them. Set spark.executor.memoryOverhead to " +
-        mib(jvmShare(conf) + 1024 * MIB) +
-        "m or more, by the size of the data, or spark.factorflow.memory"
+      "FactorFlow's workers have no memory: executors have " + mib(overhead) + " MiB outside of the heap, and the " +
+      "JVM needs " + mib(jvmShare(conf)) + " of them. Set spark.executor.memoryOverhead to " +
+      mib(jvmShare(conf) + 1024 * MIB) + "m or more, by the size of the data, or spark.factorflow.memory"
     );
   }
 

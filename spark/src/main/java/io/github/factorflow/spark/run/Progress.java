@@ -3,10 +3,9 @@ package io.github.factorflow.spark.run;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import io.github.factorflow.spark.worker.FactorFlowException;
 import io.github.factorflow.spark.worker.Frame;
-import io.github.factorflow.spark.worker.HostName;
 import java.io.Serializable;
-import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.SparkContext;
 import org.apache.spark.util.CollectionAccumulator;
@@ -15,68 +14,53 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Reports of tasks to the driver: named counters, which Spark's UI shows, and the reasons why workers
- * refused the work.
+ * Reports of tasks to the driver: named counters, which Spark's UI shows, and texts.
+ *
+ * @param sent bytes of ratings and factors to workers; {@code received}: from them
+ * @param refusals reasons why workers refused the work. They are results, not failures of a task: Spark would run a
+ *     failed task again, with the same outcome
+ * @param kernels of the plan; on several hosts, whose blocks have no common plan, those that solved a block
+ * @param reports of trainings as JSON: the last one is of the attempt that succeeded
  */
-public final class Progress implements Serializable {
-
-  private static final long serialVersionUID = 1;
+public record Progress(
+  LongAccumulator ratings,
+  LongAccumulator iterations,
+  LongAccumulator handOver,
+  LongAccumulator training,
+  LongAccumulator sent,
+  LongAccumulator received,
+  CollectionAccumulator<String> refusals,
+  CollectionAccumulator<String> devices,
+  CollectionAccumulator<String> kernels,
+  CollectionAccumulator<String> reports
+) implements Serializable {
   private static final Logger log = LoggerFactory.getLogger(Progress.class);
-  private final LongAccumulator ratings = new LongAccumulator();
-  private final LongAccumulator iterations = new LongAccumulator();
-  private final LongAccumulator handOver = new LongAccumulator();
-  private final LongAccumulator training = new LongAccumulator();
-  /**
-   * Refusals are results, not failures of a task: Spark would run a failed task again, with the same
-   * outcome.
-   */
-  private final CollectionAccumulator<String> refusals = new CollectionAccumulator<>();
-  private final LongAccumulator sent = new LongAccumulator();
-  private final LongAccumulator received = new LongAccumulator();
-  private final CollectionAccumulator<String> devices = new CollectionAccumulator<>();
-  private final CollectionAccumulator<String> kernels = new CollectionAccumulator<>();
-  /** Reports of trainings as JSON: the last one is of the attempt that succeeded. */
-  private final CollectionAccumulator<String> reports = new CollectionAccumulator<>();
-  /** Iterations of several hosts, which the driver measures. */
-  private final transient List<Iteration> measured = new ArrayList<>();
-
-  /** An iteration of a fit. Values that were not measured are NaN. */
-  public record Iteration(double seconds, double loss, double trainRmse) {}
-
-  private Progress() {}
 
   public static Progress register(SparkContext context) {
-    Progress progress = new Progress();
-    context.register(progress.ratings, "FactorFlow: ratings");
-    context.register(progress.iterations, "FactorFlow: iterations");
-    context.register(progress.handOver, "FactorFlow: ms of handing over");
-    context.register(progress.training, "FactorFlow: ms of training");
-    context.register(progress.sent, "FactorFlow: bytes to workers");
-    context.register(progress.received, "FactorFlow: bytes from workers");
-    for (CollectionAccumulator<String> texts : List.of(
-      progress.refusals,
-      progress.devices,
-      progress.kernels,
-      progress.reports
-    ))
-      context.register(texts);
-    return progress;
+    return new Progress(
+      context.longAccumulator("FactorFlow: ratings"),
+      context.longAccumulator("FactorFlow: iterations"),
+      context.longAccumulator("FactorFlow: ms of handing over"),
+      context.longAccumulator("FactorFlow: ms of training"),
+      context.longAccumulator("FactorFlow: bytes to workers"),
+      context.longAccumulator("FactorFlow: bytes from workers"),
+      context.collectionAccumulator(),
+      context.collectionAccumulator(),
+      context.collectionAccumulator(),
+      context.collectionAccumulator()
+    );
   }
 
   /** Takes a worker's frames that need no answer. */
   public void see(Frame frame) {
+    String adapter = frame.text("adapter");
+    JsonNode stages = frame.header().path("plan").path("round");
     switch (frame.type()) {
       case "iteration" -> iterations.add(1);
       case "device" -> devices.add(
-        (frame.text("adapter").isEmpty() ? frame.text("kind") : frame.text("adapter")) +
-          " on " +
-          HostName.get()
+        (adapter.isEmpty() ? frame.text("kind") : adapter) + " on " + FactorFlowException.hostName()
       );
-      case "plan" -> frame
-        .header()
-        .path("plan")
-        .path("round")
-        .forEach(stage -> kernels.add(stage.path("kernel").asText()));
+      case "plan" -> stages.forEach(stage -> kernels.add(stage.path("kernel").asText()));
       case "report" -> reports.add(frame.header().toString());
       default -> {
         // for the log alone
@@ -86,64 +70,10 @@ public final class Progress implements Serializable {
     else log.info("FactorFlow: {}", frame.header());
   }
 
-  public void ratings(long rows) {
-    ratings.add(rows);
-  }
-
-  void handedOver(long millis) {
-    handOver.add(millis);
-  }
-
-  void trained(long millis) {
-    training.add(millis);
-  }
-
-  void refused(String reason) {
-    refusals.add(reason);
-  }
-
-  List<String> refusals() {
-    return refusals.value();
-  }
-
   /** Counts bytes of ratings and factors to and from a worker. */
   public void exchanged(long toWorker, long fromWorker) {
     sent.add(toWorker);
     received.add(fromWorker);
-  }
-
-  /** On the driver: an iteration has ended. */
-  public void iterated(double seconds, double loss, double trainRmse) {
-    measured.add(new Iteration(seconds, loss, trainRmse));
-  }
-
-  public List<Iteration> measured() {
-    return measured;
-  }
-
-  /** On several hosts, whose blocks have no common plan: the kernel that solved a block. */
-  public void solvedBy(String kernel) {
-    kernels.add(kernel);
-  }
-
-  public List<String> devices() {
-    return devices.value().stream().distinct().sorted().toList();
-  }
-
-  public List<String> kernels() {
-    return kernels.value().stream().distinct().toList();
-  }
-
-  public long ratings() {
-    return ratings.value();
-  }
-
-  public long bytesToWorkers() {
-    return sent.value();
-  }
-
-  public long bytesFromWorkers() {
-    return received.value();
   }
 
   /** The report of the training; without fields on several hosts. */

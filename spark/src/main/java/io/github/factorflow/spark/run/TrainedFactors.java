@@ -2,12 +2,10 @@ package io.github.factorflow.spark.run;
 
 import io.github.factorflow.spark.Parameters;
 import io.github.factorflow.spark.data.FactorBlock;
-import io.github.factorflow.spark.data.FactorCodec;
 import io.github.factorflow.spark.data.FactorScatter;
 import io.github.factorflow.spark.worker.FactorFlowException;
 import io.github.factorflow.spark.worker.Frame;
 import io.github.factorflow.spark.worker.WorkerProcess;
-import java.io.IOException;
 import java.util.ArrayDeque;
 import java.util.Iterator;
 import java.util.NoSuchElementException;
@@ -21,8 +19,7 @@ final class TrainedFactors implements Iterator<Tuple2<Integer, FactorBlock>> {
 
   private final ArrayDeque<Tuple2<Integer, FactorBlock>> ready = new ArrayDeque<>();
   private final WorkerProcess worker;
-  private final Parameters parameters;
-  private final Placement placement;
+  private final int rank;
   private final Progress progress;
   private final FactorScatter users;
   private final FactorScatter items;
@@ -30,18 +27,24 @@ final class TrainedFactors implements Iterator<Tuple2<Integer, FactorBlock>> {
   private boolean begun = false;
   private boolean ended = false;
 
-  TrainedFactors(WorkerProcess worker, Parameters parameters, Placement placement, Progress progress) {
+  TrainedFactors(WorkerProcess worker, Parameters parameters, Progress progress) {
     this.worker = worker;
-    this.parameters = parameters;
-    this.placement = placement;
     this.progress = progress;
-    users = new FactorScatter(parameters.features(), 0, parameters.userBlocks(), ready);
-    items = new FactorScatter(parameters.features(), parameters.userBlocks(), parameters.itemBlocks(), ready);
+    rank = parameters.features();
+    users = new FactorScatter(rank, 0, parameters.userBlocks(), ready);
+    items = new FactorScatter(rank, parameters.userBlocks(), parameters.itemBlocks(), ready);
   }
 
   @Override
   public boolean hasNext() {
-    while (ready.isEmpty() && !ended) read();
+    try {
+      while (ready.isEmpty() && !ended) read();
+    } catch (FactorFlowException.Refused refused) {
+      if (begun) throw refused;
+      progress.refusals().add(refused.getMessage());
+      ended = true;
+      worker.close();
+    }
     return !ready.isEmpty();
   }
 
@@ -55,8 +58,13 @@ final class TrainedFactors implements Iterator<Tuple2<Integer, FactorBlock>> {
     Frame frame = worker.take();
     if (frame == null) throw worker.gone("ended before its factors were whole", "");
     switch (frame.type()) {
-      case "factors" -> add(frame);
-      case "error" -> refuse(frame);
+      case "factors" -> {
+        if (!begun) progress.training().add((System.nanoTime() - start) / 1_000_000);
+        begun = true;
+        progress.exchanged(0, frame.payload().length);
+        FactorScatter side = frame.text("side").equals("users") ? users : items;
+        FactorBlock.decode(frame.payload(), rank).forEach(side::add);
+      }
       case "done" -> {
         users.end();
         items.end();
@@ -65,29 +73,5 @@ final class TrainedFactors implements Iterator<Tuple2<Integer, FactorBlock>> {
       }
       default -> progress.see(frame);
     }
-  }
-
-  private void add(Frame frame) {
-    if (!begun) progress.trained((System.nanoTime() - start) / 1_000_000);
-    begun = true;
-    progress.exchanged(0, frame.payload().length);
-    FactorBlock block;
-    try {
-      block = FactorCodec.decode(frame.payload(), parameters.features());
-    } catch (IOException failure) {
-      throw new FactorFlowException(
-        "FactorFlow's worker gave factors that cannot be read: " + failure.getMessage(),
-        failure
-      );
-    }
-    (frame.text("side").equals("users") ? users : items).add(block);
-  }
-
-  private void refuse(Frame frame) {
-    RuntimeException failure = Refusal.failure(frame, placement);
-    if (begun || !(failure instanceof Refusal.Refused)) throw failure;
-    progress.refused(failure.getMessage());
-    ended = true;
-    worker.close();
   }
 }

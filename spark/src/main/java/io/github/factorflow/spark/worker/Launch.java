@@ -1,10 +1,8 @@
 package io.github.factorflow.spark.worker;
 
-import io.github.factorflow.spark.Settings;
 import java.io.File;
 import java.io.IOException;
 import java.io.InputStream;
-import java.io.Serializable;
 import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.List;
@@ -16,29 +14,49 @@ import org.apache.spark.SparkFiles;
  * the one in an archive shipped under the name factorflow ({@code --archives factorflow.tar.gz#factorflow}),
  * else factorflow on PATH.
  *
+ * @param flags what of the host it may use
  * @param timeoutMillis a worker that gives no sign of life for longer is ended
+ * @param moreMemory advice for work that does not fit the worker's memory
  */
-public record Launch(String node, String executable, long timeoutMillis) implements Serializable {
-  public static final int PROTOCOL = 1;
+public record Launch(
+  String node,
+  String executable,
+  List<String> flags,
+  long timeoutMillis,
+  String moreMemory
+) {
+  static final int PROTOCOL = 1;
   /** The plugin's version: the package must have the same. */
-  public static final String VERSION = version();
+  static final String VERSION = version();
   private static final String IN_ARCHIVE = "factorflow/bin/factorflow";
-
-  public static Launch of(Settings settings) {
-    return new Launch(settings.node(), settings.executable(), settings.timeout());
-  }
 
   /** Milliseconds between a worker's signs of life. */
   long heartbeat() {
     return Math.max(10, Math.min(1000, timeoutMillis / 5));
   }
 
-  public List<String> command() {
+  List<String> command() {
     List<String> command = new ArrayList<>();
     if (node != null) command.add(node);
     command.add(executable != null ? executable : shipped());
     command.add("worker");
+    command.addAll(flags);
     return command;
+  }
+
+  /** Throws an exception if a worker greets in another way than this version's. {@code place}: the worker. */
+  void requireGreeting(Frame hello, String place) {
+    if (!hello.type().equals("hello")) {
+      String greeting = place + " gave no greeting, but " + hello.type() + ". ";
+      throw FactorFlowException.ofHost(greeting + FactorFlowException.INSTALL, null);
+    }
+    String version = hello.text("version");
+    long protocol = hello.number("protocol");
+    if (protocol == PROTOCOL && version.equals(VERSION)) return;
+    String theirs = version + " (protocol " + protocol + ")";
+    String ours = VERSION + " (protocol " + PROTOCOL + ")";
+    String text = "FactorFlow " + theirs + " does not fit the plugin's " + ours + ": " + place;
+    throw FactorFlowException.ofHost(text + ". Put the same version on all hosts", null);
   }
 
   private static String shipped() {
@@ -47,7 +65,7 @@ public record Launch(String node, String executable, long timeoutMillis) impleme
   }
 
   private static String version() {
-    try (InputStream in = Settings.class.getResourceAsStream("build.properties")) {
+    try (InputStream in = Launch.class.getResourceAsStream("/io/github/factorflow/spark/build.properties")) {
       Properties properties = new Properties();
       properties.load(in);
       return properties.getProperty("version");

@@ -1,11 +1,12 @@
 package io.github.factorflow.spark.worker;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.BufferedOutputStream;
 import java.io.EOFException;
 import java.io.IOException;
+import java.io.InputStream;
 import java.io.OutputStream;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ArrayBlockingQueue;
@@ -33,40 +34,38 @@ public final class WorkerProcess implements AutoCloseable {
   private static final Set<Process> running = ConcurrentHashMap.newKeySet();
 
   static {
-    Thread ending = new Thread(() -> running.forEach(Process::destroyForcibly), "factorflow-exit");
-    Runtime.getRuntime().addShutdownHook(ending);
+    Runnable end = () -> running.forEach(Process::destroyForcibly);
+    Runtime.getRuntime().addShutdownHook(new Thread(end, "factorflow-exit"));
   }
 
-  /** Most frames that are read ahead; after that the worker waits until one is taken. */
-  private static final int AHEAD = 8;
-
-  private final List<String> command;
+  private final Launch launch;
+  private final String place;
   private final Process process;
   private final OutputStream in;
   private final Tail tail;
-  private final Thread tailThread;
-  private final BlockingQueue<Object> frames = new ArrayBlockingQueue<>(AHEAD);
+  /** Frames that are read ahead; when it is full, the worker waits until one is taken. */
+  private final BlockingQueue<Object> frames = new ArrayBlockingQueue<>(8);
   private final Consumer<Frame> progress;
   private final Object end = new Object();
-  private final Silence silence;
   private volatile boolean greeted = false;
   private volatile boolean killed = false;
   private volatile boolean hung = false;
   private volatile boolean closed = false;
   private volatile BooleanSupplier cancelled;
+  private long requests = 0;
 
-  private WorkerProcess(List<String> command, Process process, long timeoutMillis, BooleanSupplier cancelled,
+  private WorkerProcess(Launch launch, String place, Process process, BooleanSupplier cancelled,
       Consumer<Frame> progress) {
-    this.command = command;
+    this.launch = launch;
+    this.place = place;
     this.process = process;
     running.add(process);
     process.onExit().thenAccept(running::remove);
     this.cancelled = cancelled;
     this.progress = progress;
-    silence = new Silence(timeoutMillis);
     in = new BufferedOutputStream(process.getOutputStream(), 1 << 16);
     tail = new Tail(process.getErrorStream());
-    tailThread = daemon("factorflow-stderr", tail);
+    tail.start();
     daemon("factorflow-frames", this::readFrames);
     daemon("factorflow-watch", this::watch);
   }
@@ -74,24 +73,25 @@ public final class WorkerProcess implements AutoCloseable {
   /**
    * Starts a worker, sends it the first line, and reads its greeting.
    *
-   * @param flags what of the host it may use
+   * @param opening the first line: the worker's command and what it needs
    * @param cancelled asked twenty times a second: true ends the worker
    * @param progress gets frames of types that need no answer, in a thread of the process
    */
-  public static WorkerProcess start(Launch launch, List<String> flags, ObjectNode request,
-      BooleanSupplier cancelled, Consumer<Frame> progress) {
-    List<String> command = new ArrayList<>(launch.command());
-    command.addAll(flags);
+  public static WorkerProcess start(Launch launch, ObjectNode opening, BooleanSupplier cancelled,
+      Consumer<Frame> progress) {
+    List<String> command = launch.command();
     Process process;
     try {
       process = new ProcessBuilder(command).start();
     } catch (IOException failure) {
-      String text = "FactorFlow cannot be started: " + failure.getMessage() + ". " + Advice.INSTALL;
+      String text = "FactorFlow cannot be started: " + failure.getMessage() + ". " + FactorFlowException.INSTALL;
       throw FactorFlowException.ofHost(text, failure);
     }
-    WorkerProcess worker = new WorkerProcess(command, process, launch.timeoutMillis(), cancelled, progress);
+    String place =
+      "FactorFlow's worker on " + FactorFlowException.hostName() + " (" + String.join(" ", command) + ")";
+    WorkerProcess worker = new WorkerProcess(launch, place, process, cancelled, progress);
     try {
-      worker.greet(request, launch.heartbeat());
+      worker.greet(opening);
       return worker;
     } catch (RuntimeException | Error failure) {
       worker.close();
@@ -99,32 +99,23 @@ public final class WorkerProcess implements AutoCloseable {
     }
   }
 
-  private void greet(ObjectNode request, long heartbeat) {
+  private void greet(ObjectNode opening) {
+    ObjectNode line = opening.deepCopy().put("protocol", Launch.PROTOCOL).put("version", Launch.VERSION);
     try {
-      new FrameWriter(in).line(request.deepCopy().put("heartbeat", heartbeat));
+      Frame.writeLine(in, line.put("heartbeat", launch.heartbeat()));
     } catch (IOException failure) {
       log.debug("FactorFlow ended before its first request", failure);
     }
-    Frame hello = take(GREETING_MILLIS);
+    Frame hello = next(GREETING_MILLIS);
     String needed = "Its command must be FactorFlow " + Launch.VERSION + ", with Node 22.12 or newer. ";
-    if (hello == null) throw unfit("ended before its greeting", needed + Advice.INSTALL);
-    String greeting = place() + " gave no greeting, but " + hello.type() + ". ";
-    if (!"hello".equals(hello.type())) throw FactorFlowException.ofHost(greeting + Advice.INSTALL, null);
-    String version = hello.text("version");
-    if (hello.number("protocol") != Launch.PROTOCOL || !version.equals(Launch.VERSION)) {
-      String theirs = version + " (protocol " + hello.number("protocol") + ")";
-      String ours = Launch.VERSION + " (protocol " + Launch.PROTOCOL + ")";
-      String text = "FactorFlow " + theirs + " does not fit the plugin's " + ours + ": " + place();
-      throw FactorFlowException.ofHost(text + ". Put the same version on all hosts", null);
+    if (hello == null) {
+      // It could not do anything: its host is the reason, except after a cancel.
+      FactorFlowException reason = gone("ended before its greeting", needed + FactorFlowException.INSTALL);
+      throw killed ? reason : FactorFlowException.ofHost(reason.getMessage(), null);
     }
+    launch.requireGreeting(hello, place);
     greeted = true;
-    log.info("FactorFlow {} started, Node {}, process {}", version, hello.text("node"), process.pid());
-  }
-
-  /** A worker that ended before it could do anything: its host is the reason, except after a cancel. */
-  private FactorFlowException unfit(String when, String advice) {
-    FactorFlowException reason = gone(when, advice);
-    return killed ? reason : FactorFlowException.ofHost(reason.getMessage(), null);
+    log.info("FactorFlow {} started, Node {}, process {}", Launch.VERSION, hello.text("node"), process.pid());
   }
 
   /** Standard input, buffered. If it throws an IOException, {@link #take()} usually has the reason. */
@@ -145,12 +136,39 @@ public final class WorkerProcess implements AutoCloseable {
     cancelled = other;
   }
 
-  /** The next frame; null when the worker has ended. */
-  public Frame take() {
-    return take(Long.MAX_VALUE);
+  /** Sends a request that has no answer, or whose answer is read by {@link #take()}. */
+  public void send(ObjectNode request, byte[] payload) {
+    try {
+      new Frame(request.put("id", ++requests), payload).write(in);
+      in.flush();
+    } catch (IOException broken) {
+      // The worker has ended. Its remaining frames, which are read next, contain the reason.
+    }
   }
 
-  private Frame take(long millis) {
+  /** Sends a request, and waits for its answer. {@code parts} gets the frames before it. */
+  public Frame ask(ObjectNode request, byte[] payload, Consumer<Frame> parts) {
+    send(request, payload);
+    for (Frame frame = take(); frame != null; frame = take()) {
+      if (frame.type().equals("answer")) return frame;
+      parts.accept(frame);
+    }
+    throw gone("ended before it had answered " + request.path("type").asText(), "");
+  }
+
+  /**
+   * The next frame; null when the worker has ended. Throws an error that the worker reports: Refused, if it would
+   * occur again.
+   */
+  public Frame take() {
+    Frame frame = next(Long.MAX_VALUE);
+    if (frame == null) return null;
+    JsonNode error = frame.type().equals("error") ? frame.header() : frame.header().path("error");
+    if (error.isObject()) throw FactorFlowException.of(new Frame(error, frame.payload()), launch.moreMemory());
+    return frame;
+  }
+
+  private Frame next(long millis) {
     long until = millis == Long.MAX_VALUE ? Long.MAX_VALUE : System.currentTimeMillis() + millis;
     while (System.currentTimeMillis() < until) {
       Object frame;
@@ -166,10 +184,10 @@ public final class WorkerProcess implements AutoCloseable {
       if (frame == end) return null;
       if (killed || hung || frame instanceof EOFException) throw gone("ended inside a frame", "");
       String message = ((IOException) frame).getMessage();
-      String reason = place() + " cannot be understood: " + message + ". " + Advice.INSTALL + said();
+      String reason = place + " cannot be understood: " + message + ". " + FactorFlowException.INSTALL + tail.said();
       throw greeted ? new FactorFlowException(reason) : FactorFlowException.ofHost(reason, null);
     }
-    throw new FactorFlowException(place() + " has not answered for " + millis / 1000 + " s" + said());
+    throw new FactorFlowException(place + " has not answered for " + millis / 1000 + " s" + tail.said());
   }
 
   /**
@@ -177,39 +195,29 @@ public final class WorkerProcess implements AutoCloseable {
    * standard error.
    */
   public FactorFlowException gone(String when, String advice) {
-    int status;
+    int status = 0;
     try {
-      boolean ended = process.waitFor(GRACE_MILLIS, TimeUnit.MILLISECONDS);
-      tailThread.join(GRACE_MILLIS);
-      status = ended ? process.exitValue() : 0;
+      if (process.waitFor(GRACE_MILLIS, TimeUnit.MILLISECONDS)) status = process.exitValue();
+      tail.join(GRACE_MILLIS);
     } catch (InterruptedException interrupt) {
       Thread.currentThread().interrupt();
-      status = 0;
     }
     if (hung) {
-      String silent = place() + " gave no sign of life for " + silence.seconds() + " s and was ended. ";
-      return new FactorFlowException(silent + Advice.HANGS + said());
+      long seconds = Math.max(1, launch.timeoutMillis() / 1000);
+      String silent = place + " gave no sign of life for " + seconds + " s and was ended. ";
+      return new FactorFlowException(silent + FactorFlowException.HANGS + tail.said());
     }
-    if (killed) return new FactorFlowException(place() + " was cancelled" + said());
+    if (killed) return new FactorFlowException(place + " was cancelled" + tail.said());
     String how = status > 128 ? ", by signal " + (status - 128) : ", with status " + status;
-    String advised = Advice.afterStatus(status, advice);
+    String advised = FactorFlowException.adviceAfter(status, advice);
     String ending = advised.isEmpty() ? "" : ". " + advised;
-    return new FactorFlowException(place() + " " + when + how + ending + said());
-  }
-
-  private String place() {
-    return "FactorFlow's worker on " + HostName.get() + " (" + String.join(" ", command) + ")";
-  }
-
-  private String said() {
-    String text = tail.text();
-    return text.isEmpty() ? "" : ". It said: " + text;
+    return new FactorFlowException(place + " " + when + how + ending + tail.said());
   }
 
   private void readFrames() {
-    FrameReader reader = new FrameReader(process.getInputStream());
+    InputStream out = process.getInputStream();
     try {
-      for (Frame frame = reader.next(); frame != null; frame = reader.next()) {
+      for (Frame frame = Frame.read(out); frame != null; frame = Frame.read(out)) {
         switch (frame.type()) {
           case "hello", "report", "factors", "equations", "lists", "answer", "error", "done" -> put(frame);
           default -> progress.accept(frame);
@@ -236,8 +244,8 @@ public final class WorkerProcess implements AutoCloseable {
           stop();
           return;
         }
-        if (greeted && silence.exceeds(tail.signs(), System.nanoTime() / 1_000_000)) {
-          hung = true;
+        hung = greeted && tail.isSilent(launch.timeoutMillis(), System.nanoTime() / 1_000_000);
+        if (hung) {
           process.destroyForcibly();
           return;
         }
@@ -274,8 +282,7 @@ public final class WorkerProcess implements AutoCloseable {
   /** Waits for the end of a worker that has reported that it is done. */
   public void finish() {
     try {
-      if (!process.waitFor(10, TimeUnit.SECONDS))
-        log.warn("{} does not end after its work: it is killed", place());
+      if (!process.waitFor(10, TimeUnit.SECONDS)) log.warn("{} does not end after its work: it is killed", place);
     } catch (InterruptedException interrupt) {
       Thread.currentThread().interrupt();
     }

@@ -4,8 +4,11 @@ import java.util.List;
 import scala.collection.Iterator;
 import scala.collection.JavaConverters;
 import scala.collection.Seq;
+import scala.reflect.ClassTag;
+import scala.reflect.ClassTag$;
 
-/** Collections of Scala 2.12 from and to Java. */
+/** Collections of Scala from and to Java, by methods that both Scala 2.12 and 2.13 have. */
+@SuppressWarnings("deprecation")
 public final class Scala {
 
   private Scala() {}
@@ -24,5 +27,11 @@ public final class Scala {
 
   public static <T> scala.collection.immutable.List<T> scala(List<T> list) {
     return JavaConverters.asScalaBuffer(list).toList();
+  }
+
+  /** The tag of a class, which may be generic. */
+  @SuppressWarnings("unchecked")
+  public static <T> ClassTag<T> tag(Class<?> type) {
+    return (ClassTag<T>) ClassTag$.MODULE$.apply(type);
   }
 }
