@@ -86,8 +86,9 @@ public class FactorFlowALS extends ALS {
     FactorFlowParameters.requireOneAlgorithm(more);
     Optional<String> reason = unsupported();
     if (reason.isPresent()) {
+      String names = String.join(", ", (Iterable<String>) more::fieldNames);
       if (!more.isEmpty()) throw new IllegalArgumentException(
-        reason.get() + ", and Spark's own ALS does not have " + String.join(", ", (Iterable<String>) more::fieldNames)
+        reason.get() + ", and Spark's own ALS does not have " + names
       );
       log.warn("FactorFlow: Spark's own ALS trains {}, since {}", uid(), reason.get());
       return super.fit(dataset);
@@ -97,6 +98,7 @@ public class FactorFlowALS extends ALS {
     Parameters parameters = Parameters.of(this, more);
     Settings settings = Settings.of(conf);
     boolean many = settings.workers() > 1 && !parameters.isSgd();
+    int hosts = many ? settings.workers() : 1;
     if (settings.workers() > 1 && !many) log.warn(
       "FactorFlow: SGD trains on one host. spark.factorflow.workers {} does not act on {}",
       settings.workers(),
@@ -109,7 +111,7 @@ public class FactorFlowALS extends ALS {
         many
           ? ManyHosts.train(ratings, parameters, settings, executors, progress)
           : OneHost.train(ratings, parameters, settings, executors, progress);
-      last = FitSummary.of(parameters, many ? settings.workers() : 1, progress, (System.nanoTime() - start) / 1e9);
+      last = FitSummary.of(parameters, hosts, progress, (System.nanoTime() - start) / 1e9);
       return trained;
     });
     log.info("FactorFlow: {} | {}", uid(), last);

@@ -14,8 +14,9 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * FactorFlow's parameters of ALS and SGD that Spark's ALS does not have, by the names of FactorFlow's options.
- * Names and single values are checked here; combinations are checked by the worker, before it trains.
+ * FactorFlow's parameters of ALS and SGD that Spark's ALS does not have, by the names of FactorFlow's
+ * options. Names and single values are checked here; combinations are checked by the worker, before it
+ * trains.
  */
 final class FactorFlowParameters {
 

@@ -41,9 +41,9 @@ public record FitSummary(
     JsonNode report = progress.report();
     List<Iteration> iterations = new ArrayList<>();
     for (JsonNode one : report.path("iterations")) {
-      double loss = measured(one, "loss");
       int iteration = one.path("iteration").asInt();
-      iterations.add(new Iteration(iteration, one.path("seconds").asDouble(), loss, measured(one, "trainRmse")));
+      double took = one.path("seconds").asDouble();
+      iterations.add(new Iteration(iteration, took, measured(one, "loss"), measured(one, "trainRmse")));
     }
     return new FitSummary(
       parameters.algorithm(),

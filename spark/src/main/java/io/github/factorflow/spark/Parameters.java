@@ -29,8 +29,8 @@ public record Parameters(
   private static final String SGD = "sgd";
 
   /**
-   * Values of {@code more} replace Spark's: {@code auto} as regParam or alpha. Throws IllegalArgumentException
-   * for parameters of Spark's ALS that SGD does not have.
+   * Values of {@code more} replace Spark's: {@code auto} as regParam or alpha. Throws
+   * IllegalArgumentException for parameters of Spark's ALS that SGD does not have.
    */
   static Parameters of(ALS als, ObjectNode more) {
     if (more.path("algorithm").asText().equals(SGD)) {
@@ -89,7 +89,7 @@ public record Parameters(
     if (implicitPrefs) json.put("alpha", alpha);
     json.setAll(more);
     json.remove("algorithm");
-    // SGD has no use for Spark's λ if it is auto, which is SGD's default, or if both sides have a λ of their own.
+    // SGD does not need Spark's λ if it is auto, SGD's default, or if both sides have a λ of their own.
     boolean both = json.has("regParamUsers") && json.has("regParamItems");
     if (isSgd() && (both || json.path("regParam").asText().equals("auto"))) json.remove("regParam");
     return json;

@@ -14,7 +14,8 @@ import scala.Tuple2;
  * a client of a server could otherwise choose the program that the server runs.
  *
  * @param node path of Node, or null: the executable starts itself
- * @param executable path of FactorFlow's command, or null: that of an archive named factorflow, else the one on PATH
+ * @param executable path of FactorFlow's command, or null: that of an archive named factorflow, else the one
+ *     on PATH
  * @param device auto (the task's GPUs, else the processor), cpu, gpu, or gpu:0,1
  * @param cores threads of a worker; 0: the task's cores, in local mode all
  * @param memory bytes for a worker, or 0: what the executor's memory overhead leaves, where there is a limit
@@ -75,7 +76,7 @@ public record Settings(
       number(conf, "cores", 0),
       bytes(conf),
       number(conf, "workers", 1),
-      Exchange.valueOf(text(conf, "exchange", "auto|broadcast|shuffle|equations", exchanges).toUpperCase(Locale.ROOT)),
+      exchange(text(conf, "exchange", "auto|broadcast|shuffle|equations", exchanges)),
       timeout(conf),
       text(conf, "recommend", "true|false", "true or false").equals("true"),
       text(conf, "exchangePrecision", "float16|float32", "float16 or float32").equals("float16")
@@ -132,6 +133,10 @@ public record Settings(
 
   private static IllegalArgumentException refused(SparkConf conf, String key, String allowed) {
     return new IllegalArgumentException(PREFIX + key + " is " + text(conf, key) + ". Give " + allowed);
+  }
+
+  private static Exchange exchange(String text) {
+    return Exchange.valueOf(text.toUpperCase(Locale.ROOT));
   }
 
   private static String emptyToNull(String text) {

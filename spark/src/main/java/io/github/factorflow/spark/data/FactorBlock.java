@@ -24,8 +24,8 @@ import org.apache.arrow.vector.types.pojo.Schema;
 import scala.Tuple2;
 
 /**
- * Some rows of a side's factors: row i has the id ids[i] and features[i rank] .. features[(i + 1) rank - 1]. Workers
- * send and get them as Arrow streams of (id: int32, features: a list of float32).
+ * Some rows of a side's factors: row i has the id ids[i] and features[i rank] .. features[(i + 1) rank - 1].
+ * Workers send and get them as Arrow streams of (id: int32, features: a list of float32).
  *
  * <p>A class, since Kryo as in Spark 3.5 cannot copy records.
  */
@@ -56,8 +56,8 @@ public final class FactorBlock implements Serializable {
   }
 
   /**
-   * The blocks of one complete stream. Throws FactorFlowException if it has other columns, nulls, or rows of another
-   * rank.
+   * The blocks of one complete stream. Throws FactorFlowException if it has other columns, nulls, or rows of
+   * another rank.
    */
   public static List<FactorBlock> decode(byte[] stream, int rank) {
     return Arrow.read(stream, "factors", batch -> of(batch, rank));

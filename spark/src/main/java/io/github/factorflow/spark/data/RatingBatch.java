@@ -10,8 +10,8 @@ import org.apache.arrow.vector.ipc.WriteChannel;
 import org.apache.arrow.vector.ipc.message.MessageSerializer;
 
 /**
- * Some ratings as one record batch message of Arrow's stream format, in the schema of {@link RatingEncoder}. A
- * stream of ratings has a start, such messages, and an end.
+ * Some ratings as one record batch message of Arrow's stream format, in the schema of {@link RatingEncoder}.
+ * A stream of ratings has a start, such messages, and an end.
  *
  * <p>A class, since Kryo as in Spark 3.5 cannot copy records.
  */

@@ -34,7 +34,9 @@ final class Lists implements Serializable {
     this.scores = scores;
   }
 
-  /** The lists of a worker's frame: rows (user, rank, item, prediction), a user's rows one after the other. */
+  /**
+   * The lists of a worker's frame: rows (user, rank, item, prediction), a user's rows one after the other.
+   */
   static List<Lists> decode(byte[] stream) {
     return Arrow.read(stream, "lists", Lists::of);
   }

@@ -133,9 +133,9 @@ public record Recommender(ALSModel model) {
   }
 
   /**
-   * The placement of workers; null, with one warning, if none can be started. For each application and its settings
-   * a worker is started once, to know: recommendations are computed later, when Spark's own could not replace
-   * them any more.
+   * The placement of workers; null, with one warning, if none can be started. For each application and its
+   * settings a worker is started once, to know: recommendations are computed later, when Spark's own could
+   * not replace them any more.
    */
   private static Placement placement(SparkContext context, Settings settings) {
     String key = context.applicationId() + " " + settings;

@@ -12,8 +12,8 @@ import org.apache.spark.SparkContext;
 
 /**
  * The executor that each block's stages prefer, for both sides the same, so that one worker holds both blocks
- * of a number, and takes the rows of one for the other from its memory. With more blocks than executors each one
- * has several. Spark by itself would place a stage near its shuffle's data, where other blocks are.
+ * of a number, and takes the rows of one for the other from its memory. With more blocks than executors each
+ * one has several. Spark by itself would place a stage near its shuffle's data, where other blocks are.
  */
 final class BlockPlaces {
 
@@ -40,8 +40,8 @@ final class BlockPlaces {
   }
 
   /**
-   * The same places, except of blocks whose executor is lost or has more than {@code most} blocks: an executor
-   * with fewer blocks takes them. Until one runs they have the place "", that is, any.
+   * The same places, except of blocks whose executor is lost or has more than {@code most} blocks: an
+   * executor with fewer blocks takes them. Until one runs they have the place "", that is, any.
    */
   static List<String> of(int blocks, List<String> places, List<String> running, int most) {
     Map<String, Integer> held = new HashMap<>();

@@ -172,7 +172,7 @@ final class Blocks {
       );
     };
     ClassTag<Tuple2<Integer, byte[]>> tag = Scala.tag(Tuple2.class);
-    RDD<Tuple2<Integer, byte[]>> streams = of(task).rdd().zipPartitions(solved.rdd(), false, sending, SOLVED, tag);
+    var streams = of(task).rdd().zipPartitions(solved.rdd(), false, sending, SOLVED, tag);
     // Spark's serializer for arrays of numbers is chosen by these tags. Java's copies them byte by byte.
     var sent = JavaPairRDD.fromRDD(placed(streams, tag), keys(), STREAM);
     // A key modulo hosts is the block that needs the stream.
@@ -193,9 +193,9 @@ final class Blocks {
   }
 
   /**
-   * The results of all blocks, in their order. If some executors are excluded, a job runs only as many blocks as
-   * there are others, so that no block has to wait and is then sent to an excluded one. Throws the reason if a
-   * worker refused a block.
+   * The results of all blocks, in their order. If some executors are excluded, a job runs only as many blocks
+   * as there are others, so that no block has to wait and is then sent to an excluded one. Throws the reason
+   * if a worker refused a block.
    */
   List<SolvedBlock> collect(JavaRDD<SolvedBlock> solved) {
     List<SolvedBlock> all = new ArrayList<>();

@@ -13,7 +13,8 @@ import java.util.function.LongPredicate;
  * The data that hosts exchange, and the reason: whole sides by broadcast, the rows that each host needs by
  * shuffle, or for some sides equations that are formed from their rows.
  *
- * @param plan bytes and memory; without {@code broadcast} its {@code formed} says from which sides equations are formed
+ * @param plan bytes and memory; without {@code broadcast} its {@code formed} says from which sides equations
+ *     are formed
  */
 record ExchangeChoice(ExchangePlan plan, boolean broadcast, String reason) {
   /** Nanoseconds for a byte that a host receives, as measured (bench/results, `spark-exchange`). */
@@ -22,7 +23,8 @@ record ExchangeChoice(ExchangePlan plan, boolean broadcast, String reason) {
 
   /**
    * Nanoseconds that a broadcast may take longer than a shuffle: it is preferred for small sides, since a
-   * lost block is solved again quickly. A side of 16 MiB that every host receives whole takes this much longer.
+   * lost block is solved again quickly. A side of 16 MiB that every host receives whole takes this much
+   * longer.
    */
   private static final double MOST_LONGER = (BROADCAST - SHUFFLED) * (16 << 20);
 

@@ -14,7 +14,8 @@ import java.util.stream.LongStream;
  *
  * @param users rows of users and the hosts that need them; {@code items} likewise
  * @param hosts bytes of each host's worker
- * @param formed sides from whose rows equations of the other side are formed, which are exchanged instead of the rows
+ * @param formed sides from whose rows equations of the other side are formed, which are exchanged instead of
+ *     the rows
  */
 record ExchangePlan(Traffic users, Traffic items, List<HostBytes> hosts, Set<Side> formed) {
   private static final double MIB = 1 << 20;
@@ -24,8 +25,8 @@ record ExchangePlan(Traffic users, Traffic items, List<HostBytes> hosts, Set<Sid
    *
    * @param needed for each host, the rows of this side that other hosts send it
    * @param row their form
-   * @param equations rows of the other side with ratings in each block of this side, summed over the blocks; -1 where
-   *     workers cannot form equations
+   * @param equations rows of the other side with ratings in each block of this side, summed over the blocks;
+   *     -1 where workers cannot form equations
    */
   record Traffic(Side side, long rows, long[] needed, Row row, long equations) {
     /** Bytes of a row on its way: its id and its factors, and in float32 its offset. */
@@ -43,7 +44,10 @@ record ExchangePlan(Traffic users, Traffic items, List<HostBytes> hosts, Set<Sid
       return rows * rowBytes();
     }
 
-    /** Bytes that the average host receives from others if it gets the rows that it needs (or all, see RowTask.MOST). */
+    /**
+     * Bytes that the average host receives from others if it gets the rows that it needs (or all, see
+     * RowTask.MOST).
+     */
     long neededBytes() {
       return (total() / Math.max(1, needed.length)) * rowBytes();
     }
@@ -52,7 +56,10 @@ record ExchangePlan(Traffic users, Traffic items, List<HostBytes> hosts, Set<Sid
       return equations >= 0;
     }
 
-    /** Bytes that the average host receives if it gets shares of its rows' equations instead of this side's rows. */
+    /**
+     * Bytes that the average host receives if it gets shares of its rows' equations instead of this side's
+     * rows.
+     */
     long formedBytes() {
       return (equations / Math.max(1, needed.length)) * equationBytes();
     }
@@ -79,7 +86,9 @@ record ExchangePlan(Traffic users, Traffic items, List<HostBytes> hosts, Set<Sid
   /** Rows as they are exchanged: {@code rank} factors in float16 or float32. */
   record Row(int rank, boolean half) {}
 
-  /** Bytes of one worker: its process, its blocks, and the most that loading or solving one takes in addition. */
+  /**
+   * Bytes of one worker: its process, its blocks, and the most that loading or solving one takes in addition.
+   */
   record HostBytes(long process, long kept, long working) {
     long all() {
       return process + kept + working;

@@ -95,7 +95,7 @@ public final class ManyHosts {
 
   private static Totals totals(List<Facts> blocks) {
     Totals sum = new Totals(0, 0);
-    for (Facts block : blocks) sum = new Totals(sum.ratings() + block.ratings(), sum.squares() + block.squares());
+    for (Facts one : blocks) sum = new Totals(sum.ratings() + one.ratings(), sum.squares() + one.squares());
     return sum;
   }
 

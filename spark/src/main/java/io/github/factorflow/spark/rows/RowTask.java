@@ -66,8 +66,8 @@ record RowTask(
    *
    * @param ratings of the block
    * @param fixed streams of the other side's factors, without the block of this number
-   * @param local streams of the other side's block of this number, which this worker may not have solved. With
-   *     equations all streams are in {@code fixed}
+   * @param local streams of the other side's block of this number, which this worker may not have solved.
+   *     With equations all streams are in {@code fixed}
    * @param previous streams of the block's own former factors
    */
   record Given(
@@ -98,21 +98,22 @@ record RowTask(
     SolvedSide previous,
     boolean last
   ) {
+    int by = fixed.version();
     Integer former = previous == null ? null : previous.version();
-    int version = fixed.version() + 1;
-    return new RowTask(session, side, Work.SOLVE, totals, version, fixed.version(), former, fixed.gram(), last);
+    return new RowTask(session, side, Work.SOLVE, totals, by + 1, by, former, fixed.gram(), last);
   }
 
   /** The same solve from sums of equations. */
   RowTask fromEquations() {
-    Work summed = Work.SOLVE_SUMMED;
-    return new RowTask(session, side, summed, totals, version, fixedVersion, previousVersion, fixedGram, last);
+    return new RowTask(
+      session, side, Work.SOLVE_SUMMED, totals, version, fixedVersion, previousVersion, fixedGram, last
+    );
   }
 
   /** Sends rows of the fixed side, or equations formed from them, to the blocks that this task solves. */
   RowTask sendFixed() {
-    Work sending = work == Work.SOLVE_SUMMED ? Work.SEND_EQUATIONS : Work.SEND;
-    return new RowTask(session, side.other(), sending, totals, fixedVersion, null, fixedVersion, nothing, last);
+    Work send = work == Work.SOLVE_SUMMED ? Work.SEND_EQUATIONS : Work.SEND;
+    return new RowTask(session, side.other(), send, totals, fixedVersion, null, fixedVersion, nothing, last);
   }
 
   boolean sendsEquations() {
@@ -135,11 +136,11 @@ record RowTask(
   }
 
   /**
-   * The rows of a solved block that each other block of the other side needs, or its share of their equations.
-   * Each stream's key is from * hosts + to: the numbers of this block, and of the block that needs the stream.
-   * The worker is asked for one block after the other, as the streams are read; a block that needs most rows is
-   * sent the streams {@code solved}. The block of the same number takes its rows from the worker or from {@code
-   * solved}.
+   * The rows of a solved block that each other block of the other side needs, or its share of their
+   * equations. Each stream's key is from * hosts + to: the numbers of this block, and of the block that needs
+   * the stream. The worker is asked for one block after the other, as the streams are read; a block that
+   * needs most rows is sent the streams {@code solved}. The block of the same number takes its rows from the
+   * worker or from {@code solved}.
    *
    * @param solved streams of the block's factors
    */
@@ -218,8 +219,8 @@ record RowTask(
       worker.ask(node("load", block).put("side", side.label), batch.stream());
       rows += batch.rows;
     }
-    ObjectNode build = node("build", block).put("rows", rows).put("blocks", session.hosts()).put("most", MOST);
-    String facts = worker.ask(build, nothing).frame().header().toString();
+    ObjectNode build = node("build", block).put("rows", rows).put("blocks", session.hosts());
+    String facts = worker.ask(build.put("most", MOST), nothing).frame().header().toString();
     if (side == Side.USERS && work == Work.LOAD) session.progress().ratings().add(rows);
     return facts;
   }

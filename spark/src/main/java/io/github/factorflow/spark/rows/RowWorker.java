@@ -24,12 +24,15 @@ import org.slf4j.LoggerFactory;
 /**
  * The long-lived worker of one fit on one executor. It serves one task at a time. Its data are only a cache:
  * a task sends it the data that it lacks. It ends with its fit, when a task that uses it fails or is
- * cancelled, and after a minute without a task. A worker that solves blocks again after the fit ends after some
- * seconds without a task.
+ * cancelled, and after a minute without a task. A worker that solves blocks again after the fit ends after
+ * some seconds without a task.
  */
 final class RowWorker {
 
-  /** The property of a fit's own jobs that has its id. Later jobs, which solve lost blocks again, do not have it. */
+  /**
+   * The property of a fit's own jobs that has its id. Later jobs, which solve lost blocks again, do not have
+   * it.
+   */
   static final String FIT = "factorflow.fit";
   private static final Logger log = LoggerFactory.getLogger(RowWorker.class);
   private static final long IDLE_NANOS = TimeUnit.SECONDS.toNanos(60);
@@ -156,7 +159,8 @@ final class RowWorker {
     if (places.isEmpty()) return;
     try {
       var tasks = JavaSparkContext.fromSparkContext(context).parallelize(places, places.size()).rdd();
-      new Executors(places).prefer(tasks, Scala.<String>tag(String.class)).toJavaRDD().foreach(place -> end(id));
+      var placed = new Executors(places).prefer(tasks, Scala.<String>tag(String.class));
+      placed.toJavaRDD().foreach(place -> end(id));
     } catch (Exception failure) {
       // Not only RuntimeException: Scala throws checked exceptions without declaring them, for example when an
       // application that stops after its fit cancels this job.

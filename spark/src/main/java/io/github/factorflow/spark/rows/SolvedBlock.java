@@ -77,15 +77,16 @@ final class SolvedBlock implements Serializable {
   /**
    * Bytes of a worker with a block.
    *
-   * @param kept from loading to the end; {@code loading}, {@code solving}: in addition while it is loaded or solved
+   * @param kept from loading to the end; {@code loading}, {@code solving}: in addition while it is loaded or
+   *     solved
    * @param process of the worker without any block
    * @param equations in addition where equations are exchanged; null where a worker cannot form them
    */
   record Bytes(long kept, long loading, long solving, long process, Equations equations) {}
 
   /**
-   * Bytes of a block from which equations are formed; {@code forming}, {@code summing}: in addition while they are
-   * formed or summed.
+   * Bytes of a block from which equations are formed; {@code forming}, {@code summing}: in addition while
+   * they are formed or summed.
    */
   record Equations(long kept, long forming, long summing) {}
 
@@ -95,8 +96,8 @@ final class SolvedBlock implements Serializable {
 
   /**
    * The contribution of a block's rows to the loss, as a worker measured it after their solve: of users the
-   * errors of their ratings and their penalty, of items their penalty alone. Values that were not measured are
-   * NaN.
+   * errors of their ratings and their penalty, of items their penalty alone. Values that were not measured
+   * are NaN.
    *
    * @param squared the sum of the squared errors of {@code count} explicit ratings
    * @param observed the sum over the rated pairs of implicit data

@@ -64,7 +64,7 @@ public final class Attempts {
 
   private static Throwable clear(Throwable failure) {
     for (Throwable cause = failure; cause != null; cause = cause.getCause()) {
-      if (cause instanceof FactorFlowException known) return new FactorFlowException(known.getMessage(), failure);
+      if (cause instanceof FactorFlowException) return new FactorFlowException(cause.getMessage(), failure);
       Matcher found = reason.matcher(String.valueOf(cause.getMessage()));
       if (found.find()) return new FactorFlowException(found.group(1).strip(), failure);
     }

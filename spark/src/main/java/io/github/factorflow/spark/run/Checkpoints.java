@@ -44,7 +44,8 @@ record Checkpoints(
     int last = parameters.maxIter();
     if (context.getCheckpointDir().isEmpty() || interval < 1 || interval >= last) return null;
     String folder = context.getCheckpointDir().get() + "/factorflow-" + UUID.randomUUID();
-    return new Checkpoints(folder, interval, last, new SerializableConfiguration(context.hadoopConfiguration()));
+    var hadoop = new SerializableConfiguration(context.hadoopConfiguration());
+    return new Checkpoints(folder, interval, last, hadoop);
   }
 
   private FileSystem files() throws IOException {
@@ -60,9 +61,13 @@ record Checkpoints(
     }
   }
 
-  /** On the worker's host: a folder below {@code files} with the newest copy of an earlier attempt, if there is one. */
+  /**
+   * On the worker's host: a folder below {@code files} with the newest copy of an earlier attempt, if there
+   * is one.
+   */
   Local open(String files) {
-    Local local = new Local(this, new File(files, "factorflow-checkpoints-" + UUID.randomUUID()), new HashSet<>());
+    File folder = new File(files, "factorflow-checkpoints-" + UUID.randomUUID());
+    Local local = new Local(this, folder, new HashSet<>());
     try {
       FileUtils.forceMkdir(local.folder);
       local.fetch();
@@ -75,7 +80,10 @@ record Checkpoints(
     return local;
   }
 
-  /** The folder of a worker's checkpoints on its host; {@code copied}: names that the application's folder has. */
+  /**
+   * The folder of a worker's checkpoints on its host; {@code copied}: names that the application's folder
+   * has.
+   */
   record Local(Checkpoints all, File folder, Set<String> copied) {
     /** Adds the folder to the first line that a worker gets. */
     void name(ObjectNode opening) {

@@ -53,8 +53,8 @@ public record Executors(List<String> places) implements Serializable {
   }
 
   /**
-   * The same RDD, whose partition p prefers the place p modulo places, as long as its executor runs: Spark would
-   * wait some seconds for a lost one in each stage.
+   * The same RDD, whose partition p prefers the place p modulo places, as long as its executor runs: Spark
+   * would wait some seconds for a lost one in each stage.
    */
   public <T> RDD<T> prefer(RDD<T> rdd, ClassTag<T> tag) {
     return places.isEmpty() ? rdd : new Preferring<>(rdd, tag, places);

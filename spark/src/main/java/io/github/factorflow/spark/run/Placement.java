@@ -127,8 +127,8 @@ public record Placement(
     List<String> addresses = Arrays.asList(gpus.addresses());
     for (String address : addresses) {
       if (!address.matches("\\d+")) throw new FactorFlowException(
-        "The GPU " + address + " of this task has no index. Let spark.executor.resource.gpu.discoveryScript " +
-        "print indices, or set spark.factorflow.device"
+        "The GPU " + address + " of this task has no index. Let " +
+        "spark.executor.resource.gpu.discoveryScript print indices, or set spark.factorflow.device"
       );
     }
     return "gpu:" + String.join(",", addresses);
@@ -189,8 +189,8 @@ public record Placement(
     long left = overhead - jvmShare(conf);
     if (left >= LEAST_MEMORY) return left;
     throw new FactorFlowException(
-      "FactorFlow's workers have no memory: executors have " + mib(overhead) + " MiB outside of the heap, and the " +
-      "JVM needs " + mib(jvmShare(conf)) + " of them. Set spark.executor.memoryOverhead to " +
+      "FactorFlow's workers have no memory: executors have " + mib(overhead) + " MiB outside of the heap, and " +
+      "the JVM needs " + mib(jvmShare(conf)) + " of them. Set spark.executor.memoryOverhead to " +
       mib(jvmShare(conf) + 1024 * MIB) + "m or more, by the size of the data, or spark.factorflow.memory"
     );
   }

@@ -17,8 +17,8 @@ import org.slf4j.LoggerFactory;
  * Reports of tasks to the driver: named counters, which Spark's UI shows, and texts.
  *
  * @param sent bytes of ratings and factors to workers; {@code received}: from them
- * @param refusals reasons why workers refused the work. They are results, not failures of a task: Spark would run a
- *     failed task again, with the same outcome
+ * @param refusals reasons why workers refused the work. They are results, not failures of a task: Spark would
+ *     run a failed task again, with the same outcome
  * @param kernels of the plan; on several hosts, whose blocks have no common plan, those that solved a block
  * @param reports of trainings as JSON: the last one is of the attempt that succeeded
  */

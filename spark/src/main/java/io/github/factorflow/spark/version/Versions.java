@@ -13,9 +13,9 @@ public final class Versions {
   static void require(String spark, String scala) {
     if (spark.startsWith(Spark.SERIES) && scala.startsWith(Spark.SCALA)) return;
     throw new UnsupportedOperationException(
-      "This jar of factorflow-spark is for Spark " + Spark.SERIES + "x with Scala " + Spark.SCALA + "x, and this is " +
-      "Spark " + spark + " with Scala " + scala + ". There are factorflow-spark-VERSION.jar for Spark 4 " +
-      "(Scala 2.13) and factorflow-spark-3.5_2.12-VERSION.jar for Spark 3.5 (Scala 2.12)"
+      "This jar of factorflow-spark is for Spark " + Spark.SERIES + "x with Scala " + Spark.SCALA + "x, and " +
+      "this is Spark " + spark + " with Scala " + scala + ". There are factorflow-spark-VERSION.jar for " +
+      "Spark 4 (Scala 2.13) and factorflow-spark-3.5_2.12-VERSION.jar for Spark 3.5 (Scala 2.12)"
     );
   }
 }

@@ -1,5 +1,6 @@
 package io.github.factorflow.spark.worker;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import java.net.InetAddress;
 import java.net.UnknownHostException;
 import java.util.Optional;
@@ -28,8 +29,8 @@ public final class FactorFlowException extends RuntimeException {
   }
 
   /**
-   * A worker refused the work because of the parameters, the data or the memory. Running the task again would end in
-   * the same way.
+   * A worker refused the work because of the parameters, the data or the memory. Running the task again would
+   * end in the same way.
    */
   public static final class Refused extends RuntimeException {
 
@@ -49,22 +50,25 @@ public final class FactorFlowException extends RuntimeException {
   }
 
   /**
-   * A worker's error frame: Refused, if the task would fail again in the same way. The message has the reason and
-   * advice first, then the code of FactorFlow's command and the host.
+   * A worker's report of an error: Refused, if the task would fail again in the same way. The message has the reason
+   * and advice first, then the code of FactorFlow's command and the host.
    *
    * @param moreMemory advice for work that does not fit the worker's memory
    */
-  static RuntimeException of(Frame error, String moreMemory) {
-    long code = error.number("exitCode");
-    String advice = code == DOES_NOT_FIT ? moreMemory : error.text("advice");
-    String reason = error.text(error.header().hasNonNull("summary") ? "summary" : "message");
+  static RuntimeException of(JsonNode error, String moreMemory) {
+    long code = error.path("exitCode").asLong();
+    String advice = code == DOES_NOT_FIT ? moreMemory : error.path("advice").asText("");
+    String reason = error.path(error.hasNonNull("summary") ? "summary" : "message").asText("");
     String end = advice.isEmpty() ? "" : reason.endsWith(".") ? " " + advice : ". " + advice;
     String message = reason + end + " (FactorFlow on " + hostName() + ", code " + code + ")";
-    if (error.header().path("host").asBoolean()) return ofHost(message, null);
+    if (error.path("host").asBoolean()) return ofHost(message, null);
     return code >= 2 && code <= DOES_NOT_FIT ? new Refused(message) : new FactorFlowException(message);
   }
 
-  /** Advice for the exit status of a worker that ended without a reason; {@code otherwise}: for other statuses. */
+  /**
+   * Advice for the exit status of a worker that ended without a reason; {@code otherwise}: for other
+   * statuses.
+   */
   static String adviceAfter(int status, String otherwise) {
     return switch (status) {
       case DOES_NOT_FIT ->

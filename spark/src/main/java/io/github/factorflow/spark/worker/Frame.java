@@ -12,8 +12,8 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 
 /**
- * One message to or from a worker: a JSON object with a type, and bytes that only some types have. Its form: the
- * lengths of header and payload as little-endian u32, then both.
+ * One message to or from a worker: a JSON object with a type, and bytes that only some types have. Its form:
+ * the lengths of header and payload as little-endian u32, then both.
  */
 public record Frame(JsonNode header, byte[] payload) {
   private static final int LONGEST_HEADER = 16 << 20;
@@ -53,8 +53,8 @@ public record Frame(JsonNode header, byte[] payload) {
   }
 
   /**
-   * The next frame, or null at the end. Throws EOFException if the output ends inside a frame. Other output, such as
-   * from a program that is no worker, is refused at its first bytes.
+   * The next frame, or null at the end. Throws EOFException if the output ends inside a frame. Other output,
+   * such as from a program that is no worker, is refused at its first bytes.
    */
   static Frame read(InputStream in) throws IOException {
     byte[] lengths = in.readNBytes(8);
@@ -81,7 +81,7 @@ public record Frame(JsonNode header, byte[] payload) {
   private static byte[] exactly(InputStream in, int length) throws IOException {
     // unlike readNBytes(length), this reads without copying pieces together
     byte[] bytes = new byte[length];
-    if (in.readNBytes(bytes, 0, length) < length) throw new EOFException("The worker's output ends inside a frame");
-    return bytes;
+    if (in.readNBytes(bytes, 0, length) == length) return bytes;
+    throw new EOFException("The worker's output ends inside a frame");
   }
 }

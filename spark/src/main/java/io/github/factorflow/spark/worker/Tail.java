@@ -4,11 +4,16 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
 
-/** Reads a worker's standard error to its end: keeps the last messages, and measures the time between signs of life. */
+/**
+ * Reads a worker's standard error to its end: keeps the last messages, and measures the time between signs of
+ * life.
+ */
 final class Tail extends Thread {
 
   private static final int KEPT = 4096;
-  /** Pauses of this JVM itself do not count: the time between two calls of isSilent counts for at most this. */
+  /**
+   * Pauses of this JVM itself do not count: the time between two calls of isSilent counts for at most this.
+   */
   private static final long MOST_MILLIS = 200;
   private final InputStream in;
   private final byte[] kept = new byte[2 * KEPT];

@@ -1,5 +1,7 @@
 package io.github.factorflow.spark.worker;
 
+import static io.github.factorflow.spark.worker.FactorFlowException.INSTALL;
+
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.BufferedOutputStream;
@@ -54,10 +56,10 @@ public final class WorkerProcess implements AutoCloseable {
   private volatile BooleanSupplier cancelled;
   private long requests = 0;
 
-  private WorkerProcess(Launch launch, String place, Process process, BooleanSupplier cancelled,
+  private WorkerProcess(Launch launch, List<String> command, Process process, BooleanSupplier cancelled,
       Consumer<Frame> progress) {
     this.launch = launch;
-    this.place = place;
+    place = "FactorFlow's worker on " + FactorFlowException.hostName() + " (" + String.join(" ", command) + ")";
     this.process = process;
     running.add(process);
     process.onExit().thenAccept(running::remove);
@@ -84,12 +86,10 @@ public final class WorkerProcess implements AutoCloseable {
     try {
       process = new ProcessBuilder(command).start();
     } catch (IOException failure) {
-      String text = "FactorFlow cannot be started: " + failure.getMessage() + ". " + FactorFlowException.INSTALL;
+      String text = "FactorFlow cannot be started: " + failure.getMessage() + ". " + INSTALL;
       throw FactorFlowException.ofHost(text, failure);
     }
-    String place =
-      "FactorFlow's worker on " + FactorFlowException.hostName() + " (" + String.join(" ", command) + ")";
-    WorkerProcess worker = new WorkerProcess(launch, place, process, cancelled, progress);
+    WorkerProcess worker = new WorkerProcess(launch, command, process, cancelled, progress);
     try {
       worker.greet(opening);
       return worker;
@@ -110,7 +110,7 @@ public final class WorkerProcess implements AutoCloseable {
     String needed = "Its command must be FactorFlow " + Launch.VERSION + ", with Node 22.12 or newer. ";
     if (hello == null) {
       // It could not do anything: its host is the reason, except after a cancel.
-      FactorFlowException reason = gone("ended before its greeting", needed + FactorFlowException.INSTALL);
+      FactorFlowException reason = gone("ended before its greeting", needed + INSTALL);
       throw killed ? reason : FactorFlowException.ofHost(reason.getMessage(), null);
     }
     launch.requireGreeting(hello, place);
@@ -157,14 +157,14 @@ public final class WorkerProcess implements AutoCloseable {
   }
 
   /**
-   * The next frame; null when the worker has ended. Throws an error that the worker reports: Refused, if it would
-   * occur again.
+   * The next frame; null when the worker has ended. Throws an error that the worker reports: Refused, if it
+   * would occur again.
    */
   public Frame take() {
     Frame frame = next(Long.MAX_VALUE);
     if (frame == null) return null;
     JsonNode error = frame.type().equals("error") ? frame.header() : frame.header().path("error");
-    if (error.isObject()) throw FactorFlowException.of(new Frame(error, frame.payload()), launch.moreMemory());
+    if (error.isObject()) throw FactorFlowException.of(error, launch.moreMemory());
     return frame;
   }
 
@@ -184,7 +184,7 @@ public final class WorkerProcess implements AutoCloseable {
       if (frame == end) return null;
       if (killed || hung || frame instanceof EOFException) throw gone("ended inside a frame", "");
       String message = ((IOException) frame).getMessage();
-      String reason = place + " cannot be understood: " + message + ". " + FactorFlowException.INSTALL + tail.said();
+      String reason = place + " cannot be understood: " + message + ". " + INSTALL + tail.said();
       throw greeted ? new FactorFlowException(reason) : FactorFlowException.ofHost(reason, null);
     }
     throw new FactorFlowException(place + " has not answered for " + millis / 1000 + " s" + tail.said());
