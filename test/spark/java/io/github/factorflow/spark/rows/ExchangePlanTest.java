@@ -6,11 +6,11 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.github.factorflow.spark.rows.RowTask.Side;
-import io.github.factorflow.spark.rows.SolvedBlock.Facts;
 import io.github.factorflow.spark.Settings;
 import io.github.factorflow.spark.rows.ExchangePlan.HostBytes;
 import io.github.factorflow.spark.rows.ExchangePlan.Traffic;
+import io.github.factorflow.spark.rows.RowTask.Side;
+import io.github.factorflow.spark.rows.SolvedBlock.Facts;
 import io.github.factorflow.spark.worker.FactorFlowException;
 import java.util.List;
 import java.util.Set;

@@ -2,7 +2,6 @@ package io.github.factorflow.spark.run;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import io.github.factorflow.spark.Settings;
-import io.github.factorflow.spark.worker.DeviceTurns;
 import io.github.factorflow.spark.worker.FactorFlowException;
 import io.github.factorflow.spark.worker.Frame;
 import io.github.factorflow.spark.worker.Launch;
@@ -11,6 +10,10 @@ import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
@@ -43,6 +46,11 @@ public record Placement(
   private static final Logger log = LoggerFactory.getLogger(Placement.class);
   private static final long MIB = 1L << 20;
   private static final long LEAST_MEMORY = 256 * MIB;
+  /**
+   * One worker at a time uses each GPU of this JVM. If GPUs are resources of the tasks, Spark's scheduler already
+   * ensures this; turns are for GPUs that spark.factorflow.device names, and for auto in local mode.
+   */
+  private static final Map<String, Semaphore> turns = new ConcurrentHashMap<>();
 
   public static Placement of(SparkContext context, Settings settings) {
     return new Placement(
@@ -106,12 +114,28 @@ public record Placement(
 
   /** Starts a worker for a task when its device is free. The worker ends with the task, if not before. */
   public WorkerProcess startInTurn(TaskContext task, ObjectNode opening, Consumer<Frame> progress) {
-    Runnable leave = DeviceTurns.take(device(task), task::isInterrupted);
-    task.addTaskCompletionListener((TaskCompletionListener) done -> leave.run());
+    takeTurn(task, device(task));
     WorkerProcess worker = start(task, opening, progress);
     worker.watchedBy(() -> task.isInterrupted() || task.isCompleted());
     task.addTaskCompletionListener((TaskCompletionListener) done -> worker.close());
     return worker;
+  }
+
+  /** Waits for the device, which the task has until its end. */
+  private static void takeTurn(TaskContext task, String device) {
+    if (device.equals("cpu")) return;
+    Semaphore turn = turns.computeIfAbsent(device, name -> new Semaphore(1));
+    try {
+      while (!turn.tryAcquire(50, TimeUnit.MILLISECONDS)) {
+        if (task.isInterrupted()) throw new FactorFlowException(
+          "FactorFlow was cancelled while it waited for " + device
+        );
+      }
+    } catch (InterruptedException interrupt) {
+      Thread.currentThread().interrupt();
+      throw new FactorFlowException("FactorFlow was interrupted while it waited for " + device, interrupt);
+    }
+    task.addTaskCompletionListener((TaskCompletionListener) done -> turn.release());
   }
 
   /**
