@@ -34,6 +34,15 @@ export function urlOf(path: string): URL {
   }
 }
 
+/** Text with %-escapes decoded; unchanged where they are not UTF-8. */
+export function decodedText(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 /** True for names in folders that are not data, such as _SUCCESS and .crc; "_a=1" is a partition. */
 export function isIgnored(name: string): boolean {
   return name.startsWith('.') || (name.startsWith('_') && !name.includes('='));

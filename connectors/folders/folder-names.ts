@@ -8,6 +8,7 @@ import {
   type TextStyle,
   valueTexts,
 } from '../../engine/values/value-texts.ts';
+import { decodedText } from '../files/path-kinds.ts';
 
 /** Hive's and Spark's folder name of null. */
 export const NULL_VALUE = '__HIVE_DEFAULT_PARTITION__';
@@ -51,15 +52,10 @@ export function readFolderName(
   const at = folder.indexOf('=');
   if (at <= 0) return undefined;
   const value = folder.slice(at + 1);
-  return { column: decoded(folder.slice(0, at)), value: value === NULL_VALUE ? null : decoded(value) };
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
+  return {
+    column: decodedText(folder.slice(0, at)),
+    value: value === NULL_VALUE ? null : decodedText(value),
+  };
 }
 
 /** As Spark casts values to text; times are in UTC. */

@@ -1,19 +1,22 @@
 import { crc32 } from 'node:zlib';
 import { formatBytes } from '../../engine/format.ts';
 import {
-  problemOf,
   type Answer,
   ask,
   bodyOf,
-  contentRange,
-  isOfEmptyFile,
+  changed,
+  close,
+  isUnversioned,
   lengthOf,
   type Place,
+  placeOf,
   type Problem,
+  problemOf,
   refuse,
-  changed,
-  isUnversioned,
+  requireSame,
+  type UrlVersion,
   type UrlVersions,
+  versionOf,
 } from './request.ts';
 
 /** Bytes fetched when a file is opened. They give its size, and nearly always contain the whole footer. */
@@ -108,9 +111,7 @@ export class HttpFile {
       const range = { from: group[0].from, to: Math.max(...group.map(({ to }) => to)) };
       const fetched = await fetchRange(this.#url, range);
       const problem = rangeProblem(this.#url, range);
-      const { size, etag, modified } = this.#tail;
-      if (fetched.size !== size || fetched.etag !== etag || fetched.modified !== modified)
-        throw changed(problem);
+      requireSame(this.#tail, fetched, problem);
       if (fetched.bytes.length !== range.to - range.from)
         throw problem(`the server sends ${fetched.bytes.length} bytes`);
       for (const { from, to, resolve } of group)
@@ -143,15 +144,11 @@ export function groupRanges<R extends { readonly from: number; readonly to: numb
   return groups;
 }
 
-/** A part of a file on a web server. */
-interface FetchedRange {
+/** A part of a file on a web server, and the version of the file. */
+interface FetchedRange extends UrlVersion {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly start: number;
-  /** Bytes of the whole file. */
   readonly size: number;
-  /** The version that the server sends, weak or strong. */
-  readonly etag: string | null;
-  readonly modified: string | null;
 }
 
 /** Bytes from..to (exclusive), or the last bytes of a file. */
@@ -166,22 +163,44 @@ const DOWNLOAD = 'Download the file first';
  * Fetches a range of a file's bytes with a GET request. Retries twice if the connection breaks or the server is
  * busy. If the last bytes are requested, a server that sends others is asked for the same bytes by their
  * numbers, and of a server that ignores ranges the whole file is taken. Throws DataError that names the URL and
- * the bytes, UsageError for an invalid URL.
+ * the bytes, UsageError for an invalid URL. `asked`: the bytes to ask for.
  */
-export async function fetchRange(url: string, range: ByteRange): Promise<FetchedRange> {
+export async function fetchRange(
+  url: string,
+  range: ByteRange,
+  asked: ByteRange | 'whole' = range,
+): Promise<FetchedRange> {
   const problem = rangeProblem(url, range);
-  for (let wanted: ByteRange | undefined = range; ;) {
-    const asked: ByteRange | undefined = wanted;
-    const headers: Record<string, string> = asked === undefined ? {} : { Range: rangeHeader(asked) };
-    const found: FetchedRange | { readonly instead: ByteRange | undefined } = await ask(
-      url,
-      headers,
-      problem,
-      (answer) => rangeOf(answer, asked, 'last' in range, problem),
-    );
-    if ('bytes' in found) return found;
-    wanted = found.instead;
-  }
+  const found = await ask(url, rangeHeader(asked), problem, async (answer) => {
+    const { response } = answer;
+    const version = versionOf(response);
+    const wholeDoes = 'last' in range;
+    if (response.status === 200) return { ...(await wholeFile(answer, wholeDoes, problem)), ...version };
+    const place = placeOf(response);
+    if (response.status !== 206 && place?.size !== 0) return refuse(response, problem);
+    if (place === undefined)
+      throw problem(
+        'the server does not report which part of the file it sends, or how large the file is',
+        DOWNLOAD,
+      );
+    const { start, end, size } = place;
+    const isAsked = asked !== 'whole' && isRange(place, asked);
+    if (size === 0) {
+      await close(answer);
+      return { bytes: new Uint8Array(0), start, size, ...version };
+    }
+    if (!isAsked && wholeDoes && asked !== 'whole') {
+      await close(answer);
+      return 'last' in asked ? { from: Math.max(0, size - asked.last), to: size } : 'whole';
+    }
+    if (!isAsked) throw problem(`the server sends bytes ${start}-${end} of ${size} instead`, DOWNLOAD);
+    const length = end - start + 1;
+    const declared = lengthOf(response) ?? length;
+    if (declared !== length)
+      throw problem(`the server sends bytes ${start}-${end} and declares ${declared} bytes`, DOWNLOAD);
+    return { bytes: await bodyOf(answer, { expected: length }), start, size, ...version };
+  });
+  return typeof found === 'object' && 'bytes' in found ? found : fetchRange(url, range, found);
 }
 
 /** Errors that name the URL and the bytes. */
@@ -190,47 +209,9 @@ function rangeProblem(url: string, range: ByteRange): Problem {
   return problemOf(url, bytes);
 }
 
-function rangeHeader(range: ByteRange): string {
-  return 'last' in range ? `bytes=-${range.last}` : `bytes=${range.from}-${range.to - 1}`;
-}
-
-/**
- * The bytes of an answer. `range` undefined: the whole file. `wholeDoes`: the whole file will do in place of
- * the range, and an answer of other bytes gives the range to ask for instead.
- */
-async function rangeOf(
-  answer: Answer,
-  range: ByteRange | undefined,
-  wholeDoes: boolean,
-  problem: Problem,
-): Promise<FetchedRange | { readonly instead: ByteRange | undefined }> {
-  const { response } = answer;
-  const { status, headers } = response;
-  const version = { etag: headers.get('etag'), modified: headers.get('last-modified') };
-  if (status === 200 && wholeDoes) {
-    const bytes = await wholeFile(answer, problem);
-    return { bytes, start: 0, size: bytes.length, ...version };
-  }
-  if (status === 200)
-    throw problem('the server ignores ranges: it answers 200 and the whole file, not 206', DOWNLOAD);
-  if (isOfEmptyFile(response)) return { bytes: new Uint8Array(0), start: 0, size: 0, ...version };
-  if (status !== 206) refuse(response, problem);
-  const place = contentRange(response);
-  if (place === undefined)
-    throw problem(
-      'the server does not report which part of the file it sends, or how large the file is',
-      DOWNLOAD,
-    );
-  const { start, end, size } = place;
-  const length = end - start + 1;
-  const isAsked = range !== undefined && isRange(place, range);
-  if (!isAsked && range !== undefined && wholeDoes)
-    return { instead: 'last' in range ? { from: Math.max(0, size - range.last), to: size } : undefined };
-  if (!isAsked) throw problem(`the server sends bytes ${start}-${end} of ${size} instead`, DOWNLOAD);
-  const declared = lengthOf(response) ?? length;
-  if (declared !== length)
-    throw problem(`the server sends bytes ${start}-${end} and declares ${declared} bytes`, DOWNLOAD);
-  return { bytes: await bodyOf(answer, { expected: length }), start, size, ...version };
+function rangeHeader(range: ByteRange | 'whole'): Record<string, string> {
+  if (range === 'whole') return {};
+  return { Range: 'last' in range ? `bytes=-${range.last}` : `bytes=${range.from}-${range.to - 1}` };
 }
 
 function isRange({ start, end, size }: Place, range: ByteRange): boolean {
@@ -240,10 +221,11 @@ function isRange({ start, end, size }: Place, range: ByteRange): boolean {
 }
 
 /** The whole file, from the response of a server that ignores ranges. */
-async function wholeFile(answer: Answer, problem: Problem): Promise<Uint8Array<ArrayBuffer>> {
+async function wholeFile(answer: Answer, does: boolean, problem: Problem) {
+  if (!does) throw problem('the server ignores ranges: it answers 200 and the whole file, not 206', DOWNLOAD);
   const isTooLarge = (lengthOf(answer.response) ?? 0) > WHOLE_BYTES;
   const bytes = isTooLarge ? undefined : await bodyOf(answer, { enough: WHOLE_BYTES + 1 });
-  if (bytes !== undefined && bytes.length <= WHOLE_BYTES) return bytes;
+  if (bytes !== undefined && bytes.length <= WHOLE_BYTES) return { bytes, start: 0, size: bytes.length };
   throw problem(
     `the server ignores ranges, and the whole file has more than ${formatBytes(WHOLE_BYTES)}`,
     DOWNLOAD,

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
 import { DataError, publicText } from '../../engine/errors.ts';
 import { waitForOther } from '../../engine/waits.ts';
-import { urlOf } from '../files/path-kinds.ts';
+import { decodedText, urlOf } from '../files/path-kinds.ts';
 
 /** Milliseconds to wait between attempts. There is one attempt more than waits. */
 const waits = [100, 400];
@@ -34,8 +34,35 @@ export function problemOf(url: string, bytes: string): Problem {
     new DataError(`${summary} (${bytes})`, { phase: 'read', file: url, advice, cause });
 }
 
-/** Retries twice after a broken connection or the answer of a busy server. */
-export async function withAttempts<Result>(once: () => Promise<Result>, problem: Problem): Promise<Result> {
+/** A response whose headers have arrived but whose body has not been read. */
+export interface Answer {
+  readonly response: Response;
+  /**
+   * Waits for a part of the body within `patience`. `received`: bytes received before it. Throws
+   * TransientFailure.
+   */
+  wait<Result>(part: Promise<Result>, received: number): Promise<Result>;
+}
+
+/**
+ * Sends a GET, and twice again after a broken connection or the answer of a busy server. `use` reads the
+ * answer, or closes it; if it throws, the connection is closed. Throws UsageError for an invalid URL.
+ */
+export async function ask<Result>(
+  url: string,
+  headers: Readonly<Record<string, string>>,
+  problem: Problem,
+  use: (answer: Answer) => Promise<Result>,
+): Promise<Result> {
+  const once = async () => {
+    const answer = await get(url, headers);
+    try {
+      return await use(answer);
+    } catch (error) {
+      await close(answer);
+      throw error;
+    }
+  };
   for (let attempt = 0; ; attempt++) {
     try {
       return await waitForOther(once());
@@ -48,19 +75,12 @@ export async function withAttempts<Result>(once: () => Promise<Result>, problem:
   }
 }
 
-/** A response whose headers have arrived but whose body has not been read. */
-export interface Answer {
-  readonly response: Response;
-  /**
-   * Waits for a part of the body within `patience`. `received`: bytes received before it. Throws
-   * TransientFailure.
-   */
-  wait<Result>(part: Promise<Result>, received: number): Promise<Result>;
-}
-
-/** Sends one GET. Throws TransientFailure if the connection fails, UsageError for an invalid URL. */
-export async function get(url: string, headers: Readonly<Record<string, string>>): Promise<Answer> {
-  const { address, headers: own } = requestOf(url);
+/** Sends one GET. User and password of the URL go into a header, since fetch refuses them in addresses. */
+async function get(url: string, headers: Readonly<Record<string, string>>): Promise<Answer> {
+  const address = urlOf(url);
+  const login = [address.username, address.password].map(decodedText).join(':');
+  [address.username, address.password] = ['', ''];
+  const authorization = { Authorization: `Basic ${Buffer.from(login).toString('base64')}` };
   const ending = new AbortController();
   // Counts only the time of waiting for the server, not the reader's work between the parts.
   let waited = 0;
@@ -83,31 +103,8 @@ export async function get(url: string, headers: Readonly<Record<string, string>>
       waited += performance.now() - started;
     }
   };
-  const response = await wait(
-    fetch(address, { headers: { ...own, ...headers, 'Accept-Encoding': 'identity' }, signal: ending.signal }),
-    0,
-  );
-  return { response, wait };
-}
-
-/**
- * Sends a GET, and again after a broken connection or the answer of a busy server. `use` reads the answer; if it
- * does not read the body, the connection is closed.
- */
-export function ask<Result>(
-  url: string,
-  headers: Readonly<Record<string, string>>,
-  problem: Problem,
-  use: (answer: Answer) => Promise<Result>,
-): Promise<Result> {
-  return withAttempts(async () => {
-    const answer = await get(url, headers);
-    try {
-      return await use(answer);
-    } finally {
-      if (!answer.response.bodyUsed) await close(answer);
-    }
-  }, problem);
+  const all = { ...(login !== ':' && authorization), ...headers, 'Accept-Encoding': 'identity' };
+  return { response: await wait(fetch(address, { headers: all, signal: ending.signal }), 0), wait };
 }
 
 export async function close({ response }: Answer): Promise<void> {
@@ -155,11 +152,6 @@ export async function bodyOf(
   return new Uint8Array(all.buffer, all.byteOffset, all.length);
 }
 
-/** True for the answer to any range of an empty file. */
-export function isOfEmptyFile({ status, headers }: Response): boolean {
-  return status === 416 && headers.get('content-range') === 'bytes */0';
-}
-
 /** First and last byte of an answer, and bytes of the whole file. */
 export interface Place {
   readonly start: number;
@@ -167,11 +159,14 @@ export interface Place {
   readonly size: number;
 }
 
-/** The range that an answer declares; undefined if it declares none or an impossible one. */
-export function contentRange({ headers }: Response): Place | undefined {
-  const match = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(headers.get('content-range') ?? '');
-  if (match === null) return undefined;
-  const [start, end, size] = match.slice(1).map(Number);
+/**
+ * The range that an answer declares; no bytes of 0 for any range of an empty file. Undefined if it declares none
+ * or an impossible one.
+ */
+export function placeOf({ status, headers }: Response): Place | undefined {
+  const declared = headers.get('content-range') ?? '';
+  if (status === 416 && declared === 'bytes */0') return { start: 0, end: -1, size: 0 };
+  const [, start, end, size] = (/^bytes (\d+)-(\d+)\/(\d+)$/.exec(declared) ?? []).map(Number);
   // Numbers above 2^53 would not be exact.
   return Number.isSafeInteger(size) && start <= end && end < size ? { start, end, size } : undefined;
 }
@@ -194,35 +189,8 @@ export function refuse({ status, statusText }: Response, problem: Problem): neve
  * for transfer.
  */
 export function lengthOf({ headers }: Response): number | undefined {
-  const length = headers.get('content-length');
-  return length === null || headers.has('content-encoding') || !/^\d+$/.test(length)
-    ? undefined
-    : Number(length);
-}
-
-/**
- * Address and headers of a request. User and password of the URL go into a header, since fetch refuses them
- * in addresses.
- */
-function requestOf(url: string): { readonly address: URL; readonly headers: Record<string, string> } {
-  const address = urlOf(url);
-  const { username, password } = address;
-  if (username === '' && password === '') return { address, headers: {} };
-  [address.username, address.password] = ['', ''];
-  return {
-    address,
-    headers: {
-      Authorization: `Basic ${Buffer.from(`${decoded(username)}:${decoded(password)}`).toString('base64')}`,
-    },
-  };
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
+  const length = headers.get('content-length') ?? '';
+  return headers.has('content-encoding') || !/^\d+$/.test(length) ? undefined : Number(length);
 }
 
 function reason(error: unknown): string {
@@ -240,41 +208,47 @@ function shown(milliseconds: number): string {
  */
 const HEAD = 1 << 16;
 
-/** The version of a file on a web server, as far as an answer declares it. */
-interface UrlVersion {
+/** The version of a file on a web server, weak or strong, as far as an answer declares it. */
+export interface UrlVersion {
   readonly etag: string | null;
   readonly modified: string | null;
   /** Bytes of the whole file. */
-  readonly size: number | undefined;
+  readonly size?: number | undefined;
   /** The checksum of its last bytes, if the server sends neither of the first two. */
   readonly tail?: number;
 }
 
-/** The bytes of a stream: their number and checksum. */
-type Sum = { readonly length: number; readonly sum: number };
-
-interface Sums {
-  /** Of the first 64 KiB. */
-  head?: Sum;
-  /** Of a whole stream. */
-  whole?: Sum;
+export function versionOf({ headers }: Response): UrlVersion {
+  return { etag: headers.get('etag'), modified: headers.get('last-modified') };
 }
 
 /** True if a server sends no version of a file, so that only its bytes can show a change. */
-export function isUnversioned({ etag, modified }: Pick<UrlVersion, 'etag' | 'modified'>): boolean {
+export function isUnversioned({ etag, modified }: UrlVersion): boolean {
   return etag === null && modified === null;
+}
+
+/** Throws the error of a changed file if an answer has another version than the first one. */
+export function requireSame(first: UrlVersion, other: UrlVersion, problem: Problem): void {
+  const isSame =
+    first.etag === other.etag &&
+    first.modified === other.modified &&
+    first.tail === other.tail &&
+    // A server need not report the length of the file in each response.
+    (first.size ?? other.size) === (other.size ?? first.size);
+  if (!isSame) throw changed(problem);
 }
 
 /** Versions of a source's files on web servers: all answers for a file must have the version of the first. */
 export class UrlVersions {
   readonly #versions = new Map<string, UrlVersion>();
-  readonly #sums = new Map<string, Sums>();
+  /** Lengths and checksums of the first 64 KiB, and of whole streams. */
+  readonly #sums = { head: new Map<string, string>(), whole: new Map<string, string>() };
 
   /** Throws the error of a changed file if a response has another version than the first one. */
   require(url: string, version: UrlVersion, problem: Problem): void {
-    const first = this.#versions.get(url);
-    if (first === undefined) this.#versions.set(url, version);
-    else if (!isSame(first, version)) throw changed(problem);
+    const first = this.#versions.get(url) ?? version;
+    this.#versions.set(url, first);
+    requireSame(first, version, problem);
   }
 
   /**
@@ -286,34 +260,23 @@ export class UrlVersions {
     chunks: AsyncIterable<Uint8Array>,
     problem: Problem,
   ): AsyncGenerator<Uint8Array> {
-    const sums = this.#sums.get(url) ?? {};
-    this.#sums.set(url, sums);
-    const compare = (part: keyof Sums, found: Sum) => {
-      const first = (sums[part] ??= found);
-      if (first.length !== found.length || first.sum !== found.sum) throw changed(problem);
+    const compare = (part: 'head' | 'whole', bytes: number, checksum: number) => {
+      const sums = this.#sums[part];
+      const found = `${bytes} ${checksum}`;
+      if ((sums.get(url) ?? found) !== found) throw changed(problem);
+      sums.set(url, found);
     };
     let [length, sum] = [0, 0];
     for await (const chunk of chunks) {
-      const rest = Math.max(0, HEAD - length);
       if (length < HEAD && length + chunk.length >= HEAD)
-        compare('head', { length: HEAD, sum: crc32(chunk.subarray(0, rest), sum) });
+        compare('head', HEAD, crc32(chunk.subarray(0, HEAD - length), sum));
       sum = crc32(chunk, sum);
       length += chunk.length;
       yield chunk;
     }
-    if (length < HEAD) compare('head', { length, sum });
-    compare('whole', { length, sum });
+    if (length < HEAD) compare('head', length, sum);
+    compare('whole', length, sum);
   }
-}
-
-function isSame(first: UrlVersion, other: UrlVersion): boolean {
-  return (
-    first.etag === other.etag &&
-    first.modified === other.modified &&
-    first.tail === other.tail &&
-    // A server need not report the length of the file in each response.
-    (first.size ?? other.size) === (other.size ?? first.size)
-  );
 }
 
 /** The error of a file that changed. */

@@ -4,16 +4,14 @@ import {
   bodyOf,
   chunksOf,
   close,
-  contentRange,
-  get,
-  isOfEmptyFile,
+  isUnversioned,
   lengthOf,
-  TransientFailure,
+  placeOf,
   problemOf,
   refuse,
-  withAttempts,
-  isUnversioned,
+  TransientFailure,
   type UrlVersions,
+  versionOf,
 } from './request.ts';
 
 /**
@@ -23,23 +21,14 @@ import {
  */
 export async function* streamUrl(url: string, versions?: UrlVersions): AsyncGenerator<Uint8Array> {
   const problem = problemOf(url, 'the whole file');
-  const answer = await withAttempts(async () => {
-    const found = await get(url, {});
-    if (found.response.status === 200) return found;
-    await close(found);
-    return refuse(found.response, problem);
-  }, problem);
-  const { headers } = answer.response;
-  const version = { etag: headers.get('etag'), modified: headers.get('last-modified') };
-  try {
-    versions?.require(url, { ...version, size: lengthOf(answer.response) }, problem);
-  } catch (error) {
-    await close(answer);
-    throw error;
-  }
-  const received = chunksOf(answer);
-  const chunks =
-    versions !== undefined && isUnversioned(version) ? versions.compared(url, received, problem) : received;
+  const chunks = await ask(url, {}, problem, async (answer) => {
+    const { response } = answer;
+    if (response.status !== 200) return refuse(response, problem);
+    const version = versionOf(response);
+    versions?.require(url, { ...version, size: lengthOf(response) }, problem);
+    const received = chunksOf(answer);
+    return isUnversioned(version) ? (versions?.compared(url, received, problem) ?? received) : received;
+  });
   let length = 0;
   try {
     for (;;) {
@@ -71,18 +60,18 @@ export function headOfUrl(url: string, length: number): Promise<UrlHead> {
   const problem = problemOf(url, `the first ${length} bytes`);
   return ask(url, { Range: `bytes=0-${length - 1}` }, problem, async (answer) => {
     const { response } = answer;
-    const type = typeOf(response);
-    if (isOfEmptyFile(response)) return { bytes: new Uint8Array(0), size: 0, type };
-    if (response.status !== 206 && response.status !== 200) return refuse(response, problem);
-    const announced = response.headers.get('content-range') ?? 'bytes from an unknown place';
-    if (response.status === 206 && !/^bytes 0-\d+\//.test(announced))
+    const { status, headers } = response;
+    const type = (headers.get('content-type') ?? '').split(';')[0].trim().toLowerCase();
+    const size = status === 200 ? lengthOf(response) : placeOf(response)?.size;
+    if (size === 0) {
+      await close(answer);
+      return { bytes: new Uint8Array(0), size, type };
+    }
+    if (status !== 206 && status !== 200) return refuse(response, problem);
+    const announced = headers.get('content-range') ?? 'bytes from an unknown place';
+    if (status === 206 && !/^bytes 0-\d+\//.test(announced))
       throw problem(`the server sends ${announced} instead`, 'Download the file first');
     const bytes = await bodyOf(answer, { enough: length });
-    const size = response.status === 200 ? lengthOf(response) : contentRange(response)?.size;
     return { bytes: bytes.subarray(0, length), size, type };
   });
-}
-
-function typeOf({ headers }: Response): string {
-  return (headers.get('content-type') ?? '').split(';')[0].trim().toLowerCase();
 }
