@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { FileFormatName } from '../connectors/files/format-names.ts';
+import { type FileFormatName, fileFormats } from '../connectors/files/format-names.ts';
 import { openSink, type OpenSinkOptions } from '../connectors/open-sink.ts';
 import { atomicOutput, type AtomicOutputOptions, checkOutput } from '../connectors/output/atomic-output.ts';
 import type { CheckedSink, WriteSummary } from '../connectors/output/checked-sink.ts';
@@ -20,19 +20,6 @@ export interface WritePartsOptions
   readonly format?: FileFormatName | undefined;
 }
 
-/** File endings of formats that are not folders. */
-const endings: Readonly<Record<FileFormatName, string>> = {
-  parquet: '',
-  csv: '.csv',
-  text: '.csv',
-  tsv: '.tsv',
-  dat: '.dat',
-  ndjson: '.ndjson',
-  jsonl: '.jsonl',
-  arrow: '.arrow',
-  feather: '.feather',
-};
-
 /**
  * Throws UsageError for options that the format does not have, and if the folder must not be replaced: see
  * checkOutput.
@@ -41,7 +28,7 @@ export async function checkPartsFolder(
   directory: string,
   { overwrite = false, ...options }: WritePartsOptions,
 ): Promise<void> {
-  void sinkOf(join(directory, 'part'), options);
+  void (await sinkOf(join(directory, 'part'), options));
   await checkOutput(directory, outputOptions(overwrite));
 }
 
@@ -58,7 +45,7 @@ export async function writeParts(
   try {
     const written: WriteSummary[] = [];
     for (const { name, rows } of parts) {
-      const { sink, ending } = sinkOf(join(output.temporary, name), options);
+      const { sink, ending } = await sinkOf(join(output.temporary, name), options);
       const { signal, onEvent } = options;
       written.push({
         ...(await writeInto(rows, sink, { signal, onEvent })),
@@ -73,24 +60,26 @@ export async function writeParts(
 }
 
 /** The sink for one data set; the format's ending is appended to its path. */
-function sinkOf(
+async function sinkOf(
   path: string,
   { format = 'parquet', codec, parquetBackend, escapeFormulas }: WritePartsOptions,
-): { readonly sink: CheckedSink; readonly ending: string } {
-  const ending = endings[format];
-  return { sink: openSink(`${path}${ending}`, { format, codec, parquetBackend, escapeFormulas }), ending };
+): Promise<{ readonly sink: CheckedSink; readonly ending: string }> {
+  // Parquet is a folder.
+  const ending = format === 'parquet' ? '' : `.${format === 'text' ? 'csv' : format}`;
+  const sink = await openSink(`${path}${ending}`, { format, codec, parquetBackend, escapeFormulas });
+  return { sink, ending };
 }
 
 function outputOptions(overwrite: boolean): AtomicOutputOptions {
   return { kind: 'folder', overwrite, recognizes: isPart };
 }
 
+const endings = fileFormats.filter((format) => format !== 'parquet' && format !== 'text').join('|');
+const part = new RegExp(`^(?:fold-\\d+/)?(?:train|validation|test)(/.*|\\.(?:${endings}))$`);
+
 /** True for folders and files with names that an earlier split may have written, in any format. */
 function isPart(path: string): boolean {
-  const [, below] =
-    /^(?:fold-\d+\/)?(?:train|validation|test)(\/.*|\.(?:csv|tsv|dat|ndjson|jsonl|arrow|feather))$/.exec(
-      path,
-    ) ?? [];
+  const [, below] = part.exec(path) ?? [];
   if (below === undefined) return /^fold-\d+\/$/.test(path);
   return !below.startsWith('/') || below === '/' || isDatasetEntry(below.slice(1));
 }

@@ -1,11 +1,10 @@
-import { ArrowSink, type ArrowSinkOptions } from '../connectors/arrow/arrow-sink.ts';
-import { type FilesOfFolders, PartitionedSink } from '../connectors/folders/partitioned-sink.ts';
-import { NdjsonSink, type NdjsonSinkOptions } from '../connectors/ndjson/ndjson-sink.ts';
-import { arrowFiles, ndjsonFiles, parquetFiles, textFiles } from '../connectors/open-sink.ts';
-import type { CheckedSink, WriteSummary } from '../connectors/output/checked-sink.ts';
-import { ParquetSink } from '../connectors/parquet/parquet-sink.ts';
+import { arrowFiles, ArrowSink, type ArrowSinkOptions } from '../connectors/arrow/arrow-sink.ts';
+import { PartitionedSink } from '../connectors/folders/partitioned-sink.ts';
+import { ndjsonFiles, NdjsonSink, type NdjsonSinkOptions } from '../connectors/ndjson/ndjson-sink.ts';
+import type { CheckedSink, FilesOfFolders, WriteSummary } from '../connectors/output/checked-sink.ts';
+import { parquetFiles, ParquetSink } from '../connectors/parquet/parquet-sink.ts';
 import type { ParquetSinkOptions } from '../connectors/parquet/write/parquet-files.ts';
-import { TextSink, type TextSinkOptions } from '../connectors/text/text-sink.ts';
+import { textFiles, TextSink, type TextSinkOptions } from '../connectors/text/text-sink.ts';
 import { UsageError } from '../engine/errors.ts';
 import { shown } from '../engine/format.ts';
 import { andThen, type LogicalPlan, runInto } from '../engine/stream/logical-plan.ts';

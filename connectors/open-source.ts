@@ -1,23 +1,22 @@
 import { UsageError, DataError } from '../engine/errors.ts';
 import type { Source } from '../engine/stream/operator.ts';
-import { ArrowSource } from './arrow/arrow-source.ts';
 import { resolveDataset } from './files/dataset-path.ts';
 import {
-  delimiterOf,
   type FileFormatName,
-  kindOfFormat,
   fileFormats,
   type FileKind,
+  kindOfContentType,
+  kindOfFormat,
+  kindOfHead,
   kindOfPath,
   knownExtensions,
 } from './files/format-names.ts';
 import { STANDARD_STREAM, inputName, isUrl, pathList } from './files/path-kinds.ts';
 import { firstBytes } from './files/stored-bytes.ts';
+import { formats } from './formats.ts';
 import { headOfUrl } from './http/stream-url.ts';
-import { NdjsonSource } from './ndjson/ndjson-source.ts';
 import type { ParquetBackendName } from './parquet/backend.ts';
-import { ParquetSource } from './parquet/parquet-source.ts';
-import { TextSource, type TextSourceOptions } from './text/text-source.ts';
+import type { TextSourceOptions } from './text/text-source.ts';
 
 export interface OpenSourceOptions extends TextSourceOptions {
   /** Default: detected from the files' extensions and first bytes. */
@@ -25,42 +24,24 @@ export interface OpenSourceOptions extends TextSourceOptions {
   readonly parquetBackend?: ParquetBackendName;
 }
 
+/** Options that every format takes, or that act only on the files of one. */
+const common: readonly string[] = ['format', 'parquetBackend', 'partitions'];
+
 /** A source for files, folders, globs, URLs, or "-" for stdin (with a format). */
 export async function openSource(
   paths: string | readonly string[],
   options: OpenSourceOptions = {},
 ): Promise<Source> {
-  const { format, parquetBackend, partitions, ...text } = options;
   const named = typeof paths === 'string' ? [paths] : paths;
-  const kind = format === undefined ? await detectFormat(named) : kindOfFormat(format);
-  if (kind === 'parquet') {
-    if (named.includes(STANDARD_STREAM))
-      throw new UsageError('Parquet cannot be read from stdin: reading begins with the footer at the end', {
-        phase: 'read',
-        advice: 'Name a file',
-      });
-    rejectOptions(text, kind);
-    return new ParquetSource(named, { backend: parquetBackend, partitions });
-  }
-  if (kind === 'arrow') {
-    rejectOptions(text, kind);
-    return new ArrowSource(named, { partitions });
-  }
-  if (kind === 'ndjson') {
-    const { delimiter, header, quotes, comment, decimalComma, ...ndjson } = text;
-    rejectOptions({ delimiter, header, quotes, comment, decimalComma }, kind);
-    return new NdjsonSource(named, { ...ndjson, partitions });
-  }
-  return new TextSource(named, { ...text, partitions, delimiter: text.delimiter ?? delimiterOf(format) });
-}
-
-function rejectOptions(options: object, kind: string): void {
-  const idle = Object.entries(options).find(([, value]) => value !== undefined)?.[0];
+  const kind = options.format === undefined ? await detectFormat(named) : kindOfFormat(options.format);
+  const taken: readonly string[] = [...common, ...formats[kind].sourceOptions];
+  const idle = Object.entries(options).find(([name, value]) => value !== undefined && !taken.includes(name));
   if (idle !== undefined)
-    throw new UsageError(`${idle} acts only on text, and the input is ${kind}`, {
+    throw new UsageError(`${idle[0]} acts only on text, and the input is ${kind}`, {
       phase: 'read',
       advice: 'Leave it out',
     });
+  return formats[kind].source(named, options);
 }
 
 /**
@@ -106,30 +87,15 @@ async function refuseModels(paths: readonly string[]): Promise<void> {
 
 const HEAD_BYTES = 8;
 
-/** Formats by the content types that web servers send. */
-const serverTypes: Readonly<Record<string, FileKind>> = {
-  'text/csv': 'text',
-  'text/tab-separated-values': 'text',
-  'application/x-ndjson': 'ndjson',
-  'application/jsonl': 'ndjson',
-  'application/vnd.apache.parquet': 'parquet',
-  'application/vnd.apache.arrow.file': 'arrow',
-  'application/vnd.apache.arrow.stream': 'arrow',
-};
-
 async function formatOfFile(file: string, otherwise: FileKind | undefined): Promise<FileKind> {
   const byName = kindOfPath(file);
   if (byName !== undefined) return byName;
   const { bytes, type } = isUrl(file)
     ? await headOfUrl(file, HEAD_BYTES)
     : { bytes: firstBytes(file, HEAD_BYTES), type: '' };
-  const head = Buffer.from(bytes).toString('latin1');
-  if (head.startsWith('PAR1') || head.startsWith('PARE')) return 'parquet';
-  if (head.startsWith('ARROW1') || head.startsWith('\xff\xff\xff\xff')) return 'arrow';
-  if (/^[\s\xef\xbb\xbf]*\{\s*["}]/.test(head)) return 'ndjson';
-  const byType = Object.hasOwn(serverTypes, type) ? serverTypes[type] : undefined;
-  if (byType !== undefined) return byType;
-  if (/^[\s\xef\xbb\xbf]*\[\s*([{\]]|$)/.test(head))
+  const found = kindOfHead(bytes) ?? kindOfContentType(type);
+  if (found !== undefined) return found;
+  if (/^[\s\xef\xbb\xbf]*\[\s*([{\]]|$)/.test(Buffer.from(bytes).toString('latin1')))
     throw new DataError('a JSON array is not read', {
       phase: 'read',
       file,

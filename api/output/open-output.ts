@@ -19,7 +19,7 @@ export async function openOutput(
   options: OutputOptions,
   inputs: readonly (string | undefined)[],
 ): Promise<CheckedSink> {
-  const sink = openSink(path, options);
+  const sink = await openSink(path, options);
   if (path !== STANDARD_STREAM) {
     await refuseOverlap(path, inputs);
     await checkWritable(path);

@@ -45,7 +45,9 @@ async function factorflow(file: string, rows: string): Promise<Works> {
       return Number(rows);
     },
     write: async () => {
-      await openSink(file, { overwrite: true }).consume(batchStream(schema, ratings(Number(rows))), context);
+      await (
+        await openSink(file, { overwrite: true })
+      ).consume(batchStream(schema, ratings(Number(rows))), context);
       return Number(rows);
     },
     read: async () => {

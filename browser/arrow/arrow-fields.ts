@@ -1,4 +1,4 @@
-import { FlatTable } from '../../connectors/arrow/flat-table.ts';
+import { FlatTable } from '../../connectors/arrow/verify-metadata.ts';
 
 /** Types of Arrow (the union Type in Schema.fbs) whose values a page reads, or whose buffers it skips. */
 export const arrowTypes = {

@@ -1,5 +1,4 @@
-import { FlatTable } from '../../connectors/arrow/flat-table.ts';
-import { footerBlocks, messageMetadata, verifyFooter } from '../../connectors/arrow/verify-metadata.ts';
+import { FlatTable, footerBlocks, messageMetadata, verifyFooter } from '../../connectors/arrow/verify-metadata.ts';
 import { type RangedFile, problem } from '../remote-file.ts';
 import { type ArrowField, arrowFields } from './arrow-fields.ts';
 

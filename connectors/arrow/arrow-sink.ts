@@ -13,7 +13,13 @@ import type { BatchStream } from '../../engine/stream/stream.ts';
 import { requireZstd } from '../compression/compressions.ts';
 import { outputName, STANDARD_STREAM } from '../files/path-kinds.ts';
 import { ByteOutput, requireFileName } from '../output/byte-output.ts';
-import type { CheckedSink, WriteSummary, WritingContext } from '../output/checked-sink.ts';
+import {
+  type CheckedSink,
+  type FilesOfFolders,
+  sinkFiles,
+  type WriteSummary,
+  type WritingContext,
+} from '../output/checked-sink.ts';
 import { writeBytes } from '../output/write-batches.ts';
 import { type ArrowCodec, arrowCodecs, writerOptions } from './ipc-messages.ts';
 
@@ -84,6 +90,11 @@ export class ArrowSink implements CheckedSink {
     const rows = await writeBytes(input, output, ipcBytes(writer, input.schema, output), ctx);
     return { path: this.#path, rows, bytes: output.bytes, files: 1 };
   }
+}
+
+export function arrowFiles(options: Omit<ArrowSinkOptions, 'overwrite'>): FilesOfFolders {
+  const extension = options.format === 'stream' ? '.arrows' : '.arrow';
+  return { ...sinkFiles('arrow', extension, (file) => new ArrowSink(file, options)), name: 'arrow' };
 }
 
 /**

@@ -11,7 +11,7 @@ import {
   type KnownFile,
   type OpenFile,
 } from '../files/file-set-source.ts';
-import { arrowExtensions } from '../files/format-names.ts';
+import { fileKinds } from '../files/format-names.ts';
 import { inputName, isUrl, STANDARD_STREAM } from '../files/path-kinds.ts';
 import { fileSize, firstBytes, storedBytes } from '../files/stored-bytes.ts';
 import type { FolderColumns } from '../folders/folder-columns.ts';
@@ -60,7 +60,7 @@ const ALL: BatchPart = { from: 0, to: Number.MAX_SAFE_INTEGER, firstRow: 0 };
 
 const arrowFormat: FileFormat<ArrowLayout> = {
   name: 'arrow',
-  extensions: arrowExtensions,
+  extensions: fileKinds.arrow.extensions,
   opensAtOnce: 1,
   open: (file, versions) => OpenArrow.open(file, ALL, versions),
   reopen: ({ file, versions }) => OpenArrow.open(file, ALL, versions),

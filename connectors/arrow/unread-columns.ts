@@ -1,4 +1,4 @@
-import { FlatTable } from './flat-table.ts';
+import { FlatTable } from './verify-metadata.ts';
 
 /**
  * Columns of types that apache-arrow does not decode (run-end encoded, list views) are removed from a schema

@@ -2,60 +2,92 @@ import { extname } from 'node:path';
 import { compressionOf, withCompressed } from '../compression/compressions.ts';
 import { isUrl, urlOf } from './path-kinds.ts';
 
-/** Formats of ratings by name. "text" is separated text of any kind; tsv and dat also fix the delimiter. */
-export const fileFormats = [
-  'parquet',
-  'csv',
-  'tsv',
-  'dat',
-  'text',
-  'ndjson',
-  'jsonl',
-  'arrow',
-  'feather',
-] as const;
-export type FileFormatName = (typeof fileFormats)[number];
-
-/** Kinds of files, one for each reader. */
-export type FileKind = 'parquet' | 'text' | 'ndjson' | 'arrow';
-
-/** Extensions of data files inside folders. */
-export const parquetExtensions = ['.parquet', '.parq', '.pq'];
-export const arrowExtensions = ['.arrow', '.arrows', '.feather', '.ipc'];
-export const textExtensions = withCompressed(['.csv', '.tsv', '.dat']);
-export const ndjsonExtensions = withCompressed(['.ndjson', '.jsonl']);
-export const knownExtensions = [
-  ...parquetExtensions,
-  ...arrowExtensions,
-  ...textExtensions,
-  ...ndjsonExtensions,
-];
-
-/**
- * Further extensions of text. In folders such files are mostly notes, so they are data only if the user names
- * them.
- */
-const otherText = ['.txt', '.data', '.psv'];
-
-/** The delimiter of a format; undefined where it is inferred. */
-export function delimiterOf(format: FileFormatName | undefined): string | undefined {
-  return format === 'csv' ? undefined : format === 'tsv' ? '\t' : format === 'dat' ? '::' : undefined;
+/** How files of a kind are named and recognized. */
+interface FileKindNames {
+  /** Names of the option `format`. */
+  readonly formats: readonly string[];
+  /** Extensions of data files, also inside folders. */
+  readonly extensions: readonly string[];
+  /**
+   * Further extensions. In folders such files are mostly notes, so they are data only if the user names them.
+   */
+  readonly otherExtensions?: readonly string[];
+  /** Matches the first eight bytes, each as a character. */
+  readonly head?: RegExp;
+  /** Content types that web servers send. */
+  readonly contentTypes: readonly string[];
 }
 
+/** Kinds of files, one for each reader. What reads and writes them is in connectors/formats.ts. */
+export const fileKinds = {
+  parquet: {
+    formats: ['parquet'],
+    extensions: ['.parquet', '.parq', '.pq'],
+    head: /^PAR[1E]/,
+    contentTypes: ['application/vnd.apache.parquet'],
+  },
+  // "text" is separated text of any kind; tsv and dat also fix the delimiter.
+  text: {
+    formats: ['csv', 'tsv', 'dat', 'text'],
+    extensions: withCompressed(['.csv', '.tsv', '.dat']),
+    otherExtensions: ['.txt', '.data', '.psv'],
+    contentTypes: ['text/csv', 'text/tab-separated-values'],
+  },
+  ndjson: {
+    formats: ['ndjson', 'jsonl'],
+    extensions: withCompressed(['.ndjson', '.jsonl']),
+    head: /^[\s\xef\xbb\xbf]*\{\s*["}]/,
+    contentTypes: ['application/x-ndjson', 'application/jsonl'],
+  },
+  arrow: {
+    formats: ['arrow', 'feather'],
+    extensions: ['.arrow', '.arrows', '.feather', '.ipc'],
+    head: /^(ARROW1|\xff\xff\xff\xff)/,
+    contentTypes: ['application/vnd.apache.arrow.file', 'application/vnd.apache.arrow.stream'],
+  },
+} as const satisfies Readonly<Record<string, FileKindNames>>;
+
+export type FileKind = keyof typeof fileKinds;
+export type FileFormatName = (typeof fileKinds)[FileKind]['formats'][number];
+
+const kinds = Object.entries(fileKinds) as readonly (readonly [FileKind, FileKindNames])[];
+
+/** Formats of ratings by name. */
+export const fileFormats: readonly FileFormatName[] = Object.values(fileKinds).flatMap(({ formats }) => [
+  ...formats,
+]);
+
+/** Extensions of data files inside folders. */
+export const knownExtensions = kinds.flatMap(([, { extensions }]) => extensions);
+
 export function kindOfFormat(format: FileFormatName): FileKind {
-  if (format === 'ndjson' || format === 'jsonl') return 'ndjson';
-  if (format === 'arrow' || format === 'feather') return 'arrow';
-  return format === 'parquet' ? 'parquet' : 'text';
+  return kinds.find(([, { formats }]) => formats.includes(format))?.[0] ?? 'text';
 }
 
 /** The kind of file by a path's extension. */
 export function kindOfPath(path: string): FileKind | undefined {
   const name = (isUrl(path) ? urlOf(path).pathname : path).toLowerCase();
-  const has = (extensions: readonly string[]) => extensions.some((extension) => name.endsWith(extension));
-  if (has(parquetExtensions)) return 'parquet';
-  if (has(arrowExtensions)) return 'arrow';
-  if (has(ndjsonExtensions)) return 'ndjson';
-  return has(textExtensions) || otherText.includes(extname(compressionOf(name).bare)) ? 'text' : undefined;
+  const ending = extname(compressionOf(name).bare);
+  return kinds.find(
+    ([, { extensions, otherExtensions }]) =>
+      hasExtension(name, extensions) || otherExtensions?.includes(ending),
+  )?.[0];
+}
+
+/** True for a name that ends with one of the extensions, in upper or lower case. */
+export function hasExtension(name: string, extensions: readonly string[]): boolean {
+  return extensions.some((extension) => name.toLowerCase().endsWith(extension));
+}
+
+/** The kind of file by its first eight bytes. */
+export function kindOfHead(bytes: Uint8Array): FileKind | undefined {
+  const text = Buffer.from(bytes).toString('latin1');
+  return kinds.find(([, { head }]) => head?.test(text))?.[0];
+}
+
+/** The kind of file by the content type that a web server sends. */
+export function kindOfContentType(type: string): FileKind | undefined {
+  return kinds.find(([, { contentTypes }]) => contentTypes.includes(type))?.[0];
 }
 
 /** Types of text columns; numbers from narrow to wide. */

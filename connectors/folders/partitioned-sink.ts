@@ -14,27 +14,12 @@ import { takeData } from '../../engine/stream/take-data.ts';
 import { batchOf } from '../../engine/stream/whole-data.ts';
 import { STANDARD_STREAM } from '../files/path-kinds.ts';
 import { atomicOutput, type AtomicOutputOptions, checkOutput } from '../output/atomic-output.ts';
-import type { CheckedSink, WriteSummary, WritingContext } from '../output/checked-sink.ts';
+import type { CheckedSink, FilesOfFolders, WriteSummary, WritingContext } from '../output/checked-sink.ts';
 import { causeOfFull } from '../output/new-file.ts';
 import { piecesAtOnce } from '../output/row-encoder.ts';
 import { type BatchOutput, writeBatches } from '../output/write-batches.ts';
 import { dataBytes } from '../parquet/encode-row-groups.ts';
 import { folderName, folderTexts } from './folder-names.ts';
-
-/** Writes the files of one format. */
-export interface FilesOfFolders {
-  readonly name: string;
-  /** Extension of its files, such as ".parquet". */
-  readonly extension: string;
-  /** True for a file name that an output of this format may have. */
-  isFile(name: string): boolean;
-  /** Writes rows as the files `file(0)`, `file(1)`, ... */
-  write(
-    file: (part: number) => string,
-    rows: BatchStream,
-    ctx: WritingContext,
-  ): Promise<Pick<WriteSummary, 'bytes' | 'files'>>;
-}
 
 export interface PartitionedOptions {
   /** Columns whose values name the folders, outermost first. */

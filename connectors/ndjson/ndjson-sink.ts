@@ -1,10 +1,15 @@
 import type { JsonObject } from '../../engine/json.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
-import { compressionOf } from '../compression/compressions.ts';
-import type { Compression } from '../compression/compressions.ts';
+import { type Compression, compressionOf, endingOf } from '../compression/compressions.ts';
 import { outputName } from '../files/path-kinds.ts';
 import { ByteOutput, requireFileName } from '../output/byte-output.ts';
-import type { CheckedSink, WriteSummary, WritingContext } from '../output/checked-sink.ts';
+import {
+  type CheckedSink,
+  type FilesOfFolders,
+  sinkFiles,
+  type WriteSummary,
+  type WritingContext,
+} from '../output/checked-sink.ts';
 import { writeLines } from '../output/write-batches.ts';
 import { JsonLines } from '../text/line-encoders.ts';
 
@@ -52,4 +57,8 @@ export class NdjsonSink implements CheckedSink {
     const rows = await writeLines(input, output, new Uint8Array(0), { format: 'ndjson', file }, ctx);
     return { path: this.#path, rows, bytes: output.bytes, files: 1 };
   }
+}
+
+export function ndjsonFiles({ compression = 'none' }: Omit<NdjsonSinkOptions, 'overwrite'>): FilesOfFolders {
+  return sinkFiles('ndjson', `.ndjson${endingOf(compression)}`, (file) => new NdjsonSink(file));
 }

@@ -1,7 +1,7 @@
 import { DataError, UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { type FileFormat, FileSetSource } from '../files/file-set-source.ts';
-import { ndjsonExtensions } from '../files/format-names.ts';
+import { fileKinds } from '../files/format-names.ts';
 import type { FolderColumns } from '../folders/folder-columns.ts';
 import { FieldBlock, LONGEST_ROW, RecordProblem } from '../lines/field-block.ts';
 import { isSettled, kindOf } from '../lines/infer-types.ts';
@@ -75,7 +75,7 @@ function ndjsonFormat(options: NdjsonSourceOptions): FileFormat<RowLayout> {
   const chosen = options.columns !== undefined;
   return rowFormat({
     name: 'ndjson',
-    extensions: ndjsonExtensions,
+    extensions: fileKinds.ndjson.extensions,
     batchSize,
     infer: (window, file) => inferLayout(window, file, options),
     reconcile: (layouts, needs) => withCommonTypes(withAllNames(layouts, chosen), options, needs),

@@ -2,19 +2,15 @@ import type { JsonObject } from '../../engine/json.ts';
 import type { Partition, PartitionRef } from '../../engine/partition.ts';
 import { sharedArray } from '../../engine/partition.ts';
 import type { TaskContracts } from '../../engine/run/step.ts';
-import { openIpc } from '../../engine/stream/read-ipc.ts';
 import type { TaskOutcome } from '../../engine/task.ts';
-import type { Codec } from '../parquet/backend.ts';
-import type { TextDialect } from '../text/dialect.ts';
+import type { FileKind } from '../files/format-names.ts';
+import { formats } from '../formats.ts';
 
 /**
- * The form in which rows are stored, as plain JSON for the threads that encode them. `file` is the name in
- * errors.
+ * The form in which rows are stored, as plain JSON for the threads that encode them: what the format's `encode`
+ * takes. `file` is the name in errors.
  */
-export type Encoding =
-  | { readonly format: 'parquet'; readonly codec: Codec; readonly dictionary: boolean; readonly file: string }
-  | { readonly format: 'text'; readonly dialect: TextDialect; readonly file: string }
-  | { readonly format: 'ndjson'; readonly file: string };
+export type Encoding = JsonObject & { readonly format: FileKind; readonly file: string };
 
 /**
  * The task encode-rows. Input `rows`: an Arrow IPC stream (layout arrow-stream: `bytes` Uint8). Output
@@ -25,7 +21,7 @@ export interface EncodeTask {
   readonly kernel: 'encode-rows';
   readonly inputs: { readonly rows: PartitionRef };
   readonly outputs: { readonly bytes: PartitionRef };
-  readonly params: { readonly encoding: Encoding & JsonObject; readonly firstRow: number };
+  readonly params: { readonly encoding: Encoding; readonly firstRow: number };
 }
 
 export const encodeContracts: TaskContracts = { 'encode-rows': { rows: 'read', bytes: 'write' } };
@@ -39,24 +35,9 @@ export async function encodeRows(
   encoding: Encoding,
   firstRow: number,
 ): Promise<Uint8Array> {
-  switch (encoding.format) {
-    case 'parquet':
-      return (await import('../parquet/parquet-wasm/encode-row-group.ts')).encodeRowGroup(stream, encoding);
-    default: {
-      const { JsonLines, SeparatedText } = await import('../text/line-encoders.ts');
-      let row = firstRow;
-      const pieces: Uint8Array[] = [];
-      for (const batch of openIpc(stream)) {
-        const encoder =
-          encoding.format === 'text'
-            ? new SeparatedText(batch.schema, encoding.dialect, encoding.file)
-            : new JsonLines(batch.schema, encoding.file);
-        pieces.push(encoder.lines(batch, row));
-        row += batch.numRows;
-      }
-      return pieces.length === 1 ? pieces[0] : Buffer.concat(pieces);
-    }
-  }
+  const { encode } = formats[encoding.format];
+  if (encode === undefined) throw new Error(`rows of the format ${encoding.format} are not encoded`);
+  return encode(stream, encoding, firstRow);
 }
 
 /** The handler of the task, in a thread. */

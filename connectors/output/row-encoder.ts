@@ -1,4 +1,3 @@
-import type { JsonObject } from '../../engine/json.ts';
 import { RunMetrics } from '../../engine/metrics.ts';
 import { dataSetName, type PartitionRef } from '../../engine/partition.ts';
 import { HOST, type Place } from '../../engine/plan/place.ts';
@@ -68,7 +67,7 @@ export class RowEncoder {
       kernel: 'encode-rows',
       inputs: { rows },
       outputs: { bytes },
-      params: { encoding: encoding as Encoding & JsonObject, firstRow },
+      params: { encoding, firstRow },
     };
     const steps = new StepList(encodeContracts);
     steps.handOut(STAGE, bytes, place, steps.task(STAGE, place, task));

@@ -1,3 +1,4 @@
+import { fileKinds, hasExtension } from '../files/format-names.ts';
 import { requirePath } from '../files/path-kinds.ts';
 import { join } from 'node:path';
 import { UsageError } from '../../engine/errors.ts';
@@ -6,7 +7,7 @@ import type { Operator } from '../../engine/stream/operator.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 import { atomicOutput, checkOutput } from '../output/atomic-output.ts';
 import type { AtomicOutputOptions } from '../output/atomic-output.ts';
-import type { CheckedSink, WriteSummary, WritingContext } from '../output/checked-sink.ts';
+import type { CheckedSink, FilesOfFolders, WriteSummary, WritingContext } from '../output/checked-sink.ts';
 import { codecs } from './backend.ts';
 import { isDatasetEntry, partName } from './part-names.ts';
 import {
@@ -97,4 +98,17 @@ export function checkParquetOptions({ codec, rowGroupSize, rowsPerPart }: Parque
     if (value !== undefined && !(Number.isSafeInteger(value) && value > 0))
       throw new UsageError(`${name} must be a positive integer, not ${value}`);
   }
+}
+
+/** Throws UsageError for options that cannot be used. */
+export function parquetFiles(path: string, options: Omit<ParquetSinkOptions, 'overwrite'>): FilesOfFolders {
+  checkParquetOptions(options);
+  const { rowsPerPart = 1 << 24 } = options;
+  return {
+    name: 'parquet',
+    extension: '.parquet',
+    isFile: (name) => hasExtension(name, fileKinds.parquet.extensions),
+    write: (fileName, rows, ctx) =>
+      writeParquetFiles({ ...options, rowsPerPart, fileName, output: path }, rows, ctx),
+  };
 }

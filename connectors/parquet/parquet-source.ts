@@ -16,7 +16,7 @@ import {
   readOpenFile,
 } from '../files/file-set-source.ts';
 import type { ReadingRun } from '../files/file-stamp.ts';
-import { parquetExtensions } from '../files/format-names.ts';
+import { fileKinds } from '../files/format-names.ts';
 import { openRandomAccess } from '../files/random-access.ts';
 import { type ConstantColumn, type FolderColumns, partitionField } from '../folders/folder-columns.ts';
 import type { UrlVersions } from '../http/request.ts';
@@ -143,7 +143,7 @@ function parquetFormat(
   const settings = settingsOf(options);
   return {
     name: 'parquet',
-    extensions: parquetExtensions,
+    extensions: fileKinds.parquet.extensions,
     opensAtOnce: FOOTERS_AT_ONCE,
     takesBounds: true,
     open: (file, versions) => OpenParquet.open({ ...settings, file }, undefined, versions),

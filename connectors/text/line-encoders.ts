@@ -1,9 +1,12 @@
 import { type Data, DataType, type RecordBatch, type Schema, type Timestamp } from 'apache-arrow';
 import { DataError, UsageError } from '../../engine/errors.ts';
+import type { JsonObject } from '../../engine/json.ts';
+import { openIpc } from '../../engine/stream/read-ipc.ts';
 import { isUuid, type RowText, splitSeconds, valueTexts } from '../../engine/values/value-texts.ts';
 import { messageOf } from '../files/file-problem.ts';
 import { plainBatches, plainSchema } from '../files/plain-columns.ts';
 import { LONGEST_ROW } from '../lines/field-block.ts';
+import type { Encoding } from '../output/encode-rows.ts';
 import type { TextDialect } from './dialect.ts';
 import { areRows } from './record-scanner.ts';
 
@@ -158,6 +161,31 @@ export class JsonLines extends LineEncoder {
       ? undefined
       : (text: string) => JSON.stringify(text);
   }
+}
+
+/** Encodes the rows of an Arrow IPC stream as lines of separated text (see Format). */
+export function encodeText(stream: Uint8Array, encoding: Encoding, firstRow: number): Uint8Array {
+  const { dialect, file } = encoding as Encoding & { readonly dialect: TextDialect & JsonObject };
+  return encodeLines(stream, (schema) => new SeparatedText(schema, dialect, file), firstRow);
+}
+
+/** Encodes the rows of an Arrow IPC stream as lines of JSON (see Format). */
+export function encodeJson(stream: Uint8Array, { file }: Encoding, firstRow: number): Uint8Array {
+  return encodeLines(stream, (schema) => new JsonLines(schema, file), firstRow);
+}
+
+function encodeLines(
+  stream: Uint8Array,
+  encoderOf: (schema: Schema) => LineEncoder,
+  firstRow: number,
+): Uint8Array {
+  let row = firstRow;
+  const pieces: Uint8Array[] = [];
+  for (const batch of openIpc(stream)) {
+    pieces.push(encoderOf(batch.schema).lines(batch, row));
+    row += batch.numRows;
+  }
+  return pieces.length === 1 ? pieces[0] : Buffer.concat(pieces);
 }
 
 /**

@@ -2,10 +2,16 @@ import { UsageError } from '../../engine/errors.ts';
 import { shown } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
-import { compressionOf, type Compression } from '../compression/compressions.ts';
+import { compressionOf, type Compression, endingOf } from '../compression/compressions.ts';
 import { outputName } from '../files/path-kinds.ts';
 import { ByteOutput, requireFileName } from '../output/byte-output.ts';
-import type { CheckedSink, WriteSummary, WritingContext } from '../output/checked-sink.ts';
+import {
+  type CheckedSink,
+  type FilesOfFolders,
+  sinkFiles,
+  type WriteSummary,
+  type WritingContext,
+} from '../output/checked-sink.ts';
 import { writeLines } from '../output/write-batches.ts';
 import { checkDelimiter, defaultQuotes } from './dialect.ts';
 import { SeparatedText } from './line-encoders.ts';
@@ -99,4 +105,15 @@ export class TextSink implements CheckedSink {
     );
     return { path: this.#path, rows, bytes: output.bytes, files: 1 };
   }
+}
+
+/**
+ * Text files. Delimiter and compression come from the options, else from the path's extension, as in
+ * TextSink.
+ */
+export function textFiles(
+  { compression = 'none', ...options }: Omit<TextSinkOptions, 'overwrite'>,
+  ending: 'csv' | 'tsv' | 'dat' = 'csv',
+): FilesOfFolders {
+  return sinkFiles('text', `.${ending}${endingOf(compression)}`, (file) => new TextSink(file, options));
 }

@@ -3,7 +3,7 @@ import { shown } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { MixedColumn } from '../../engine/stream/operator.ts';
 import { type FileFormat, FileSetSource } from '../files/file-set-source.ts';
-import { textExtensions } from '../files/format-names.ts';
+import { fileKinds } from '../files/format-names.ts';
 import type { FolderColumns } from '../folders/folder-columns.ts';
 import { arrowType } from '../lines/read-column.ts';
 import { rowFormat, rowSplitReader } from '../lines/row-format.ts';
@@ -71,7 +71,7 @@ function textFormat(options: TextSourceOptions): FileFormat<TextLayout> {
   const batchSize = options.batchSize ?? 1 << 16;
   return rowFormat({
     name: 'text',
-    extensions: textExtensions,
+    extensions: fileKinds.text.extensions,
     batchSize,
     infer: (window, file) => inferLayout(window, file, options, batchSize),
     reconcile: (layouts, needs) => withCommonTypes(layouts, options, needs),

@@ -26,10 +26,9 @@ beforeAll(async () => {
   const column = vectorFromArray(numbers, new Int32());
   const batches = new Table({ user: column, item: column }).batches;
   for (const ending of endings)
-    await openSink(join(folder, `whole.${ending}`)).consume(
-      streamOf(batches[0].schema, batches),
-      context() as never,
-    );
+    await (
+      await openSink(join(folder, `whole.${ending}`))
+    ).consume(streamOf(batches[0].schema, batches), context() as never);
 });
 
 function copyOf(ending: string): string {

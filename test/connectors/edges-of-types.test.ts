@@ -85,7 +85,8 @@ describe.each(everyNth(files, 3))('%s, of pyarrow', (name) => {
     // Columns that a format of ours does not hold are refused by name, and left out.
     const kept: string[] = [];
     for (const column of Object.keys(expected)) {
-      const written = await openSink(join(folder, copy), { overwrite: true })
+      const sink = await openSink(join(folder, copy), { overwrite: true });
+      const written = await sink
         .consume(await source.execute(context() as never, [column]), context() as never)
         .then(
           () => true,
@@ -130,10 +131,9 @@ describe.each(everyNth(files, 3))('%s, of pyarrow', (name) => {
     ];
     const source = await openSource(join(golden, name));
     const target = join(folder, 'for-duckdb.parquet');
-    await openSink(target, { overwrite: true }).consume(
-      await source.execute(context() as never, columns),
-      context() as never,
-    );
+    await (
+      await openSink(target, { overwrite: true })
+    ).consume(await source.execute(context() as never, columns), context() as never);
     // DuckDB's JavaScript drops a byte order mark.
     const rows = await duckRows(
       `SELECT ${columns.map((column) => `hex("${column}"::VARCHAR)`).join(', ')} FROM '${target}'`,
@@ -148,10 +148,9 @@ describe.each(everyNth(files, 3))('%s, of pyarrow', (name) => {
     ['copy.ndjson', ['int32', 'int64', 'past53', 'utf8']],
   ] as const)('is the same in %s, written and read here', async (copy, columns) => {
     const source = await openSource(join(golden, name));
-    await openSink(join(folder, copy), { overwrite: true }).consume(
-      await source.execute(context() as never, columns),
-      context() as never,
-    );
+    await (
+      await openSink(join(folder, copy), { overwrite: true })
+    ).consume(await source.execute(context() as never, columns), context() as never);
     expect(await read(join(folder, copy))).toEqual(
       Object.fromEntries(columns.map((column) => [column, expected[column]])),
     );

@@ -24,10 +24,9 @@ async function write(name: string, type: 'int32' | 'utf8', first: number, rows =
     item: vectorFromArray(users, new Int32()),
   });
   const file = join(folder, name);
-  await openSink(file, { overwrite: true }).consume(
-    streamOf(table.schema, table.batches),
-    context() as never,
-  );
+  await (
+    await openSink(file, { overwrite: true })
+  ).consume(streamOf(table.schema, table.batches), context() as never);
   return file;
 }
 

@@ -57,10 +57,9 @@ test.each(files)('$name', async ({ name, codec }) => {
           yield batch;
           yield batch;
         })();
-        await openSink(path, { overwrite: true, codec }).consume(
-          batchStream(batch.schema, batches),
-          context() as unknown as ExecutionContext,
-        );
+        await (
+          await openSink(path, { overwrite: true, codec })
+        ).consume(batchStream(batch.schema, batches), context() as unknown as ExecutionContext);
         const types = {
           user: type instanceof Int32 ? 'int32' : type instanceof Int64 ? 'int64' : 'utf8',
           rating: 'float64',

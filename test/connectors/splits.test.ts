@@ -209,7 +209,9 @@ describe('splits of a source', () => {
         const source = new TextSource(write(`user,item,title\n${lines}`, 'csv'));
         const { openSink } = await import('../../connectors/open-sink.ts');
         const stream = await source.execute({ signal: new AbortController().signal }, undefined);
-        await openSink(join(root, `year=${year}`, `ratings.${ending}`)).consume(stream, {
+        await (
+          await openSink(join(root, `year=${year}`, `ratings.${ending}`))
+        ).consume(stream, {
           signal: new AbortController().signal,
           events: () => {},
         } as never);

@@ -34,16 +34,17 @@ const compression = {
   lz4: 6,
 } as const satisfies Record<Codec, Compression>;
 
+/** How a row group is encoded. */
+type RowGroupEncoding = Encoding & { readonly codec: Codec; readonly dictionary: boolean };
+
 /** The caller has already cut the rows into groups, and the encoder must not cut them further. */
 const MOST_ROWS = 2 ** 31 - 1;
 
 /**
  * Encodes the rows of an Arrow IPC stream as a Parquet file of one row group; of none if there are no rows.
  */
-export function encodeRowGroup(
-  stream: Uint8Array,
-  { codec, dictionary, file }: Encoding & { readonly format: 'parquet' },
-): Uint8Array {
+export function encodeRowGroup(stream: Uint8Array, encoding: Encoding): Uint8Array {
+  const { codec, dictionary, file } = encoding as RowGroupEncoding;
   const rows = storableRows(stream, file);
   using instance = WasmInstance.take();
   const { wasm } = instance;

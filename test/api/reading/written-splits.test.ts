@@ -50,7 +50,7 @@ describe('rows that threads read', () => {
         const { plan } = await session.read.any(path(name));
         const { rows } = await runInto(
           inThreads(plan, { readHere: readSplit, splitBytes }),
-          openSink(path('copy.csv'), { overwrite: true }),
+          await openSink(path('copy.csv'), { overwrite: true }),
           ctx,
         );
         expect(rows).toBe(ROWS);

@@ -3,7 +3,10 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, wri
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { PartitionedSink } from '../../../connectors/folders/partitioned-sink.ts';
-import { arrowFiles, ndjsonFiles, parquetFiles, textFiles } from '../../../connectors/open-sink.ts';
+import { arrowFiles } from '../../../connectors/arrow/arrow-sink.ts';
+import { ndjsonFiles } from '../../../connectors/ndjson/ndjson-sink.ts';
+import { parquetFiles } from '../../../connectors/parquet/parquet-sink.ts';
+import { textFiles } from '../../../connectors/text/text-sink.ts';
 import { joinData } from '../../../engine/stream/join-data.ts';
 import { type BatchStream, batchStream } from '../../../engine/stream/stream.ts';
 import { batchOf } from '../../engine/expressions/evaluated.ts';

@@ -28,7 +28,7 @@ const versions = Object.fromEntries(
           const column = vectorFromArray(numbers, new Int32());
           const { schema, batches } = new Table({ user: column, item: column });
           const file = join(folder, `${version}.${ending}`);
-          await openSink(file).consume(streamOf(schema, batches), context() as never);
+          await (await openSink(file)).consume(streamOf(schema, batches), context() as never);
           return readFileSync(file);
         }),
       );

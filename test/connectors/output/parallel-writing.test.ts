@@ -76,7 +76,7 @@ describe('threads write the same bytes as none', () => {
       const sink =
         'rowGroupSize' in options
           ? new ParquetSink(path(name), { overwrite: true, ...options })
-          : openSink(path(name), { overwrite: true });
+          : await openSink(path(name), { overwrite: true });
       expect(await sink.consume(streamOf(batches()[0].schema, batches()), ctx as never)).toMatchObject({
         rows: ROWS,
       });
@@ -179,7 +179,8 @@ describe('a failure of a thread', () => {
   test('names file, row and column, and leaves nothing', async () => {
     const pieces = Array.from({ length: 20 }, (_, i) => words(5000 * i, 5000, 42_017));
     for (const ctx of [context(), session.context()]) {
-      const writing = openSink(path('bad.dat')).consume(streamOf(schema, pieces), ctx as never);
+      const sink = await openSink(path('bad.dat'));
+      const writing = sink.consume(streamOf(schema, pieces), ctx as never);
       await expect(writing).rejects.toMatchObject({
         name: 'DataError',
         details: { file: path('bad.dat'), row: 42_017, column: 'word' },
@@ -194,7 +195,9 @@ describe('a failure of a thread', () => {
       for (let from = 0; ; from += 5000) yield words(from, 5000, 12_345);
     }
     await expect(
-      openSink(path('endless.dat')).consume(batchStream(schema, endless()), session.context()),
+      openSink(path('endless.dat')).then((sink) =>
+        sink.consume(batchStream(schema, endless()), session.context()),
+      ),
     ).rejects.toThrow(/holds a line end or the delimiter/);
     expect(leftovers()).toEqual([]);
   });
@@ -212,7 +215,7 @@ test.each(['cancelled.parquet', 'cancelled', 'cancelled.csv', 'cancelled.ndjson'
     }
     const ctx = session.context({ signal: controller.signal });
     await expect(
-      openSink(path(name)).consume(batchStream(rows(0, 1).schema, endless()), ctx),
+      openSink(path(name)).then((sink) => sink.consume(batchStream(rows(0, 1).schema, endless()), ctx)),
     ).rejects.toThrow(CancelledError);
     expect(readdirSync(folder)).not.toContain(name);
     expect(leftovers()).toEqual([]);

@@ -1,0 +1,128 @@
+import { UsageError } from '../engine/errors.ts';
+import type { Source } from '../engine/stream/operator.ts';
+import type { ReadSplit } from '../engine/stream/split.ts';
+import type { ArrowCodec } from './arrow/ipc-messages.ts';
+import type { FileFormatName, FileKind } from './files/format-names.ts';
+import { STANDARD_STREAM } from './files/path-kinds.ts';
+import type { OpenSinkOptions } from './open-sink.ts';
+import type { OpenSourceOptions } from './open-source.ts';
+import type { CheckedSink, FilesOfFolders } from './output/checked-sink.ts';
+import type { Encoding } from './output/encode-rows.ts';
+
+/** The options of a source; `format` is the name by which the user chose the format. */
+type SourceOptions = OpenSourceOptions;
+type SinkOptions = Omit<OpenSinkOptions, 'format'> & { readonly format: FileFormatName };
+
+/**
+ * A kind of files, as data sets, threads and outputs use it. Its code is loaded when it is used: threads load
+ * only the readers of the splits that they are given.
+ */
+export interface Format {
+  /** Options of its source that not every format has. */
+  readonly sourceOptions: readonly (keyof OpenSourceOptions)[];
+  /** Options of its sink that not every format has. */
+  readonly sinkOptions: readonly (keyof OpenSinkOptions)[];
+  /** Throws UsageError for options that cannot be used. */
+  source(paths: readonly string[], options: SourceOptions): Promise<Source>;
+  /** A sink for a path, or "-" for stdout. Throws UsageError for options that cannot be used. */
+  sink(path: string, options: SinkOptions): Promise<CheckedSink>;
+  /** The files of folders that values name. Throws UsageError for options that cannot be used. */
+  files(path: string, options: SinkOptions): Promise<FilesOfFolders>;
+  readSplit(): Promise<ReadSplit>;
+  /**
+   * Encodes the rows of an Arrow IPC stream, in threads: as lines, or as one row group. `firstRow` is the first
+   * row's number in errors. Absent if the calling thread writes batches as they are.
+   */
+  encode?(stream: Uint8Array, encoding: Encoding, firstRow: number): Promise<Uint8Array>;
+}
+
+export const formats: Readonly<Record<FileKind, Format>> = {
+  parquet: {
+    sourceOptions: [],
+    sinkOptions: ['codec'],
+    source: async (paths, { parquetBackend, partitions }) => {
+      refuseStream(paths, 'read from stdin: reading begins with the footer at the end', 'Name a file');
+      const { ParquetSource } = await import('./parquet/parquet-source.ts');
+      return new ParquetSource(paths, { backend: parquetBackend, partitions });
+    },
+    sink: async (path, { overwrite, codec, parquetBackend }) => {
+      refuseStream(
+        [path],
+        'written to stdout',
+        'Name a file, or set the option format: csv, ndjson or arrow',
+      );
+      const { ParquetSink } = await import('./parquet/parquet-sink.ts');
+      return new ParquetSink(path, { overwrite, codec, backend: parquetBackend });
+    },
+    files: async (path, { codec, parquetBackend }) =>
+      (await import('./parquet/parquet-sink.ts')).parquetFiles(path, { codec, backend: parquetBackend }),
+    readSplit: async () => (await import('./parquet/parquet-source.ts')).readParquetSplit,
+    encode: async (stream, encoding) =>
+      (await import('./parquet/parquet-wasm/encode-row-group.ts')).encodeRowGroup(stream, encoding),
+  },
+  text: {
+    sourceOptions: [
+      ...(['delimiter', 'header', 'quotes', 'comment', 'decimalComma'] as const),
+      ...(['columns', 'types', 'nullValues', 'batchSize'] as const),
+    ],
+    sinkOptions: ['delimiter', 'header', 'escapeFormulas'],
+    source: async (paths, { format, parquetBackend: _, ...options }) => {
+      const { TextSource } = await import('./text/text-source.ts');
+      return new TextSource(paths, { ...options, delimiter: options.delimiter ?? delimiterOf(format) });
+    },
+    sink: async (path, { format, overwrite, delimiter, header, escapeFormulas }) => {
+      const { TextSink } = await import('./text/text-sink.ts');
+      return new TextSink(path, {
+        overwrite,
+        header: header ?? (format === 'dat' ? false : undefined),
+        delimiter: delimiter ?? delimiterOf(format),
+        escapeFormulas,
+      });
+    },
+    files: async (_path, { format, delimiter, header, escapeFormulas }) =>
+      (await import('./text/text-sink.ts')).textFiles(
+        { delimiter, header, escapeFormulas },
+        format === 'tsv' || format === 'dat' ? format : 'csv',
+      ),
+    readSplit: async () => (await import('./text/text-source.ts')).readTextSplit,
+    encode: async (...rows) => (await import('./text/line-encoders.ts')).encodeText(...rows),
+  },
+  ndjson: {
+    sourceOptions: ['columns', 'types', 'nullValues', 'batchSize'],
+    sinkOptions: [],
+    source: async (paths, { columns, types, nullValues, batchSize, partitions }) => {
+      const { NdjsonSource } = await import('./ndjson/ndjson-source.ts');
+      return new NdjsonSource(paths, { columns, types, nullValues, batchSize, partitions });
+    },
+    sink: async (path, { overwrite }) =>
+      new (await import('./ndjson/ndjson-sink.ts')).NdjsonSink(path, { overwrite }),
+    files: async () => (await import('./ndjson/ndjson-sink.ts')).ndjsonFiles({}),
+    readSplit: async () => (await import('./ndjson/ndjson-source.ts')).readNdjsonSplit,
+    encode: async (...rows) => (await import('./text/line-encoders.ts')).encodeJson(...rows),
+  },
+  arrow: {
+    sourceOptions: [],
+    sinkOptions: ['codec'],
+    source: async (paths, { partitions }) =>
+      new (await import('./arrow/arrow-source.ts')).ArrowSource(paths, { partitions }),
+    sink: async (path, { overwrite, codec }) => {
+      const { ArrowSink } = await import('./arrow/arrow-sink.ts');
+      return new ArrowSink(path, { overwrite, codec: codec as ArrowCodec | undefined });
+    },
+    files: async (_path, { codec }) =>
+      (await import('./arrow/arrow-sink.ts')).arrowFiles({ codec: codec as ArrowCodec | undefined }),
+    readSplit: async () => (await import('./arrow/arrow-source.ts')).readArrowSplit,
+  },
+};
+
+/** The delimiter of a text format; undefined where it is inferred. */
+function delimiterOf(format: FileFormatName | undefined): string | undefined {
+  return format === 'tsv' ? '\t' : format === 'dat' ? '::' : undefined;
+}
+
+/** Throws UsageError for Parquet on stdin or stdout. */
+function refuseStream(paths: readonly string[], what: string, advice: string): void {
+  if (!paths.includes(STANDARD_STREAM)) return;
+  const phase = what.startsWith('read') ? 'read' : 'write';
+  throw new UsageError(`Parquet cannot be ${what}`, { phase, advice });
+}
