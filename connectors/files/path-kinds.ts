@@ -88,51 +88,40 @@ interface Address {
   readonly key: string;
 }
 
-interface Store {
+/** Stores by the schemes of their addresses, with other ways to read a file. */
+const stores: readonly {
+  readonly schemes: readonly string[];
   readonly name: string;
-  /** Other ways to read the file. */
-  advice(address: Address): string;
-}
-
-const download = (command: string) => `or download the file first: ${command}`;
-
-const s3: Store = {
-  name: 'Amazon S3',
-  advice: ({ bucket, key }) =>
-    `Give an https:// address, which aws s3 presign s3://${bucket}/${key} makes, ${download(`aws s3 cp s3://${bucket}/${key} .`)}`,
-};
-
-const cloudStorage: Store = {
-  name: 'Google Cloud Storage',
-  advice: ({ bucket, key }) =>
-    `Give an https:// address: https://storage.googleapis.com/${bucket}/${key} where it is public, else a signed one, ${download(`gcloud storage cp gs://${bucket}/${key} .`)}`,
-};
-
-const azure: Store = {
-  name: 'Azure Blob Storage',
-  advice: () =>
-    `Give the https:// address of the blob, with a SAS token where it is not public, ${download('azcopy copy ADDRESS .')}`,
-};
-
-const huggingFace: Store = {
-  name: 'the Hugging Face Hub',
-  advice: (address) => `Give its https:// address, ${hubAddress(address)}, ${download('hf download')}`,
-};
-
-const stores: Readonly<Record<string, Store>> = {
-  s3,
-  s3a: s3,
-  s3n: s3,
-  gs: cloudStorage,
-  gcs: cloudStorage,
-  az: azure,
-  azure,
-  abfs: azure,
-  abfss: azure,
-  wasb: azure,
-  wasbs: azure,
-  hf: huggingFace,
-};
+  readonly advice: (address: Address) => string;
+  /** The command that downloads a file. */
+  readonly command: (address: Address) => string;
+}[] = [
+  {
+    schemes: ['s3', 's3a', 's3n'],
+    name: 'Amazon S3',
+    advice: ({ bucket, key }) => `Give an https:// address, which aws s3 presign s3://${bucket}/${key} makes`,
+    command: ({ bucket, key }) => `aws s3 cp s3://${bucket}/${key} .`,
+  },
+  {
+    schemes: ['gs', 'gcs'],
+    name: 'Google Cloud Storage',
+    advice: ({ bucket, key }) =>
+      `Give an https:// address: https://storage.googleapis.com/${bucket}/${key} where it is public, else a signed one`,
+    command: ({ bucket, key }) => `gcloud storage cp gs://${bucket}/${key} .`,
+  },
+  {
+    schemes: ['az', 'azure', 'abfs', 'abfss', 'wasb', 'wasbs'],
+    name: 'Azure Blob Storage',
+    advice: () => 'Give the https:// address of the blob, with a SAS token where it is not public',
+    command: () => 'azcopy copy ADDRESS .',
+  },
+  {
+    schemes: ['hf'],
+    name: 'the Hugging Face Hub',
+    advice: (address) => `Give its https:// address, ${hubAddress(address)}`,
+    command: () => 'hf download',
+  },
+];
 
 /**
  * The https address of a file for "hf://datasets/user/name@revision/path". Addresses of models have no first
@@ -164,7 +153,7 @@ export function refuseAddress(path: string, phase: string): void {
       file,
       advice: `Write ${bucket === '' ? `/${key}` : `/${bucket}/${key}`}`,
     });
-  const store = stores[lower];
+  const store = stores.find(({ schemes }) => schemes.includes(lower));
   const name = store?.name ?? `${lower}://`;
   if (phase === 'write')
     throw new UsageError(`FactorFlow has no client that writes to ${name}`, {
@@ -172,10 +161,12 @@ export function refuseAddress(path: string, phase: string): void {
       file,
       advice: 'Name a file or folder, and copy it there afterwards',
     });
-  const usual = 'Give an http:// or https:// address, or download the file first';
+  const address = { bucket, key };
   throw new UsageError(`FactorFlow has no client that reads from ${name}`, {
     phase,
     file,
-    advice: store?.advice({ bucket, key }) ?? usual,
+    advice: store
+      ? `${store.advice(address)}, or download the file first: ${store.command(address)}`
+      : 'Give an http:// or https:// address, or download the file first',
   });
 }

@@ -1,8 +1,8 @@
 import {
+  type Binary,
   Bool,
   type Data,
   DataType,
-  Float32,
   Float64,
   Int32,
   Int64,
@@ -25,18 +25,15 @@ export type OnFault = (row: number, reason: string) => void;
 
 /** A column's values as Arrow data; null and undefined become nulls. */
 export function columnData(rows: readonly object[], column: RowColumn, onFault: OnFault): Data {
-  const nulls = new Nulls(rows.length);
   const convert = converterOf(column);
   const values: unknown[] = [];
   for (let row = 0; row < rows.length; row++) {
     const value = (rows[row] as Readonly<Record<string, unknown>>)[column.name] ?? undefined;
     const converted = value === undefined ? undefined : convert(value);
     values.push(converted);
-    if (converted !== undefined) continue;
-    nulls.add(row);
-    if (value !== undefined) onFault(row, faultOf(column, value));
+    if (converted === undefined && value !== undefined) onFault(row, faultOf(column, value));
   }
-  return dataOf(column.type, values, nulls);
+  return flatData(column.type, values);
 }
 
 /** Returns a function that converts a value to the column's type; undefined for a value that does not fit. */
@@ -91,50 +88,34 @@ function faultOf({ name, first, type, isGiven }: RowColumn, value: unknown): str
   return `${found}, which ${problem}`;
 }
 
-/** Length and nulls of a column. */
-interface Common {
-  readonly length: number;
-  readonly nullCount: number;
-  readonly nullBitmap?: Uint8Array;
+/**
+ * The values of a flat column as Arrow data: numbers and bigints as the type stores them, true and false, texts,
+ * or bytes. Undefined is null.
+ */
+export function flatData(type: DataType, values: readonly unknown[]): Data {
+  const length = values.length;
+  const nulls = new Nulls(length);
+  for (let row = 0; row < length; row++) if (values[row] === undefined) nulls.add(row);
+  if (DataType.isUtf8(type) || DataType.isBinary(type)) return textData(type, values, nulls);
+  const data = DataType.isBool(type) ? new Uint8Array((length + 7) >> 3) : new type.ArrayType(length);
+  for (const [row, value] of values.entries()) {
+    if (DataType.isBool(type)) data[row >> 3] |= Number(value === true) << (row & 7);
+    else if (value !== undefined) data[row] = value;
+  }
+  return makeData({ type: type as Int32, length, ...nulls.parts, data });
 }
 
-function dataOf(type: DataType, values: readonly unknown[], nulls: Nulls): Data {
-  const common: Common = { length: values.length, ...nulls.parts };
-  if (DataType.isInt(type) && type.bitWidth === 32) {
-    const data = Int32Array.from(values as number[], (value) => value ?? 0);
-    return makeData({ type: new Int32(), ...common, data });
-  }
-  if (DataType.isInt(type)) return makeData({ type: new Int64(), ...common, data: longs(values) });
-  if (DataType.isTimestamp(type)) {
-    return makeData({ type: new TimestampMillisecond(), ...common, data: longs(values) });
-  }
-  if (DataType.isFloat(type) && type.precision === 1) {
-    return makeData({ type: new Float32(), ...common, data: Float32Array.from(values as number[]) });
-  }
-  if (DataType.isFloat(type)) {
-    return makeData({ type: new Float64(), ...common, data: Float64Array.from(values as number[]) });
-  }
-  if (DataType.isBool(type)) return boolData(values, common);
-  return textData(values as (string | undefined)[], common);
-}
-
-function longs(values: readonly unknown[]): BigInt64Array {
-  return BigInt64Array.from(values as bigint[], (value) => value ?? 0n);
-}
-
-function boolData(values: readonly unknown[], common: Common): Data {
-  const data = new Uint8Array((values.length + 7) >> 3);
-  for (const [row, value] of values.entries()) if (value === true) data[row >> 3] |= 1 << (row & 7);
-  return makeData({ type: new Bool(), ...common, data });
-}
-
-function textData(texts: readonly (string | undefined)[], common: Common): Data {
-  const data = Buffer.from(texts.map((text) => text ?? '').join(''));
+function textData(type: Utf8 | Binary, values: readonly unknown[], nulls: Nulls): Data {
+  const texts = values as readonly (string | Uint8Array | undefined)[];
   const valueOffsets = new Int32Array(texts.length + 1);
-  for (const [row, text] of texts.entries()) {
+  for (const [row, text] of texts.entries())
     valueOffsets[row + 1] = valueOffsets[row] + (text === undefined ? 0 : Buffer.byteLength(text));
+  const data = Buffer.alloc(valueOffsets[texts.length]);
+  for (const [row, text] of texts.entries()) {
+    if (typeof text === 'string') data.write(text, valueOffsets[row]);
+    else if (text !== undefined) data.set(text, valueOffsets[row]);
   }
-  return makeData({ type: new Utf8(), ...common, valueOffsets, data });
+  return makeData({ type: type as Utf8, length: texts.length, ...nulls.parts, valueOffsets, data });
 }
 
 /** Kinds of values as bits; a column has the bits of all of its values. Null and undefined have no bit. */

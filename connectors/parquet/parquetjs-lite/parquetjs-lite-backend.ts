@@ -1,5 +1,4 @@
 import {
-  Bool,
   DataType,
   DateDay,
   Field,
@@ -7,7 +6,6 @@ import {
   Int32,
   Int64,
   Int8,
-  makeData,
   RecordBatch,
   Schema,
   Timestamp,
@@ -17,7 +15,6 @@ import {
   Uint64,
   Uint8,
   Utf8,
-  vectorFromArray,
   type Data,
 } from 'apache-arrow';
 import type { FileHandle } from 'node:fs/promises';
@@ -37,6 +34,7 @@ import { errorCode, fileProblem, messageOf } from '../../files/file-problem.ts';
 import { isUrl } from '../../files/path-kinds.ts';
 import { openRandomAccess, type RandomAccess, readExactly } from '../../files/random-access.ts';
 import { appendAll, createFile } from '../../output/new-file.ts';
+import { flatData } from '../../rows/row-column.ts';
 import type {
   LocatedBatch,
   ParquetBackend,
@@ -290,28 +288,17 @@ function columnData({ type, nullable }: Field, chunk: ColumnChunkData, rows: num
   const present = chunk.dlevels.reduce((sum, level) => sum + Number(level === highest), 0);
   if (chunk.dlevels.length !== rows) throw broken(`${chunk.dlevels.length} rows, need ${rows}`);
   if (chunk.values.length !== present) throw broken(`${chunk.values.length} values, need ${present}`);
-  if (rows === 0) return makeData({ type });
   const convert = converterOf(type);
   let next = 0;
   const values = Array.from(chunk.dlevels, (level) => {
-    if (level !== highest) return null;
+    if (level !== highest) return undefined;
     const stored = chunk.values[next++];
     const value = convert(stored);
     if (value !== undefined) return value;
     const found = stored instanceof Uint8Array ? 'bytes' : `${typeof stored} ${String(stored)}`;
     throw broken(`${found} where the schema has ${String(type)}`);
   });
-  if (DataType.isUtf8(type) || DataType.isBinary(type) || DataType.isBool(type))
-    return vectorFromArray(values, type as Bool).data[0];
-  const data = new type.ArrayType(rows);
-  const nullBitmap = new Uint8Array(Math.ceil(rows / 8));
-  for (const [row, value] of values.entries()) {
-    if (value === null) continue;
-    data[row] = value;
-    nullBitmap[row >> 3] |= 1 << (row & 7);
-  }
-  const nulls = { nullCount: rows - present, ...(present < rows && { nullBitmap }) };
-  return makeData({ type: type as Int32, length: rows, ...nulls, data });
+  return flatData(type, values);
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
