@@ -1,12 +1,7 @@
 import { mkdir, rmdir, stat } from 'node:fs/promises';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import { errorCode, fileProblem } from '../../connectors/files/file-problem.ts';
-import {
-  forgetTemporary,
-  recoverOutput,
-  registerTemporary,
-  siblingName,
-} from '../../connectors/output/temporaries.ts';
+import { recoverOutput, Temporary } from '../../connectors/output/temporaries.ts';
 import { CapacityError, DataError, UsageError } from '../../engine/errors.ts';
 import { refuseLossyName } from '../../connectors/files/dataset-path.ts';
 
@@ -21,11 +16,10 @@ export async function checkWritable(target: string): Promise<void> {
   const place = join(parent, relative(parent, resolve(target)).split(sep)[0]);
   try {
     await recoverOutput(place);
-    const temporary = siblingName(place, 'tmp');
-    registerTemporary({ temporary });
-    await mkdir(temporary);
-    await rmdir(temporary);
-    forgetTemporary(temporary);
+    const temporary = Temporary.beside(place);
+    await mkdir(temporary.path);
+    await rmdir(temporary.path);
+    temporary.forget();
   } catch (error) {
     const problem = fileProblem(error, 'write', parent);
     if (problem instanceof UsageError) throw problem;

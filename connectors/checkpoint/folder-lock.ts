@@ -11,8 +11,7 @@ import {
   ownOwner,
   SILENT_MILLISECONDS,
   stateOf,
-  forgetTemporary,
-  registerTemporary,
+  Temporary,
   withSibling,
 } from '../output/temporaries.ts';
 
@@ -47,6 +46,7 @@ interface Holder {
 export class FolderLock {
   readonly #file: string;
   readonly #text: string;
+  readonly #own: Temporary;
   /**
    * The lock file that this process has created. The handle stays valid even if another process replaces the
    * file.
@@ -59,7 +59,7 @@ export class FolderLock {
     this.#handle = handle;
     // A sign of life: writes the same text again, which sets the file's time by the file system's clock. The
     // handle ensures that only this process's own lock file is written.
-    registerTemporary({ temporary: file, beat: () => handle.write(text, 0) });
+    this.#own = new Temporary(file, () => handle.write(text, 0));
   }
 
   /** Throws UsageError that names the holder. */
@@ -95,7 +95,7 @@ export class FolderLock {
    */
   async leave(): Promise<void> {
     const held = await this.#isHeld().catch(() => false);
-    forgetTemporary(this.#file);
+    this.#own.forget();
     await closeReader(this.#handle);
     if (held) await rm(this.#file, { force: true }).catch(() => undefined);
   }

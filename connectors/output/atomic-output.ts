@@ -8,14 +8,7 @@ import { refuseLossyName } from '../files/dataset-path.ts';
 import { errorCode, fileProblem } from '../files/file-problem.ts';
 import { refuseAddress, isUrl, requirePath } from '../files/path-kinds.ts';
 import { bytesBelow, diskFull, freeBytes, isDiskFull, makeFolders, syncAll, syncPath } from './new-file.ts';
-import {
-  realPath,
-  forgetTemporary,
-  recoverOutput,
-  registerTemporary,
-  siblingName,
-  touch,
-} from './temporaries.ts';
+import { realPath, recoverOutput, Temporary, touch } from './temporaries.ts';
 
 export interface AtomicOutputOptions {
   readonly kind: 'file' | 'folder';
@@ -139,9 +132,8 @@ export async function atomicOutput(target: string, options: AtomicOutputOptions)
     made = await makeFolders(parent);
     await recoverOutput(path);
     await check(path, target, options);
-    const temporary = siblingName(path, 'tmp');
-    registerTemporary({ temporary });
-    if (options.kind === 'folder') await mkdir(temporary);
+    const temporary = Temporary.beside(path);
+    if (options.kind === 'folder') await mkdir(temporary.path);
     return new AtomicOutput({ path, name: target, made }, temporary, options);
   } catch (error) {
     await removeMade(parent, made);
@@ -168,11 +160,13 @@ interface Place {
 export class AtomicOutput {
   /** Write here: an empty folder, or the name of a file that does not exist yet. */
   readonly temporary: string;
+  readonly #own: Temporary;
   readonly #to: Place;
   readonly #options: AtomicOutputOptions;
 
-  constructor(to: Place, temporary: string, options: AtomicOutputOptions) {
-    [this.#to, this.temporary, this.#options] = [to, temporary, options];
+  constructor(to: Place, own: Temporary, options: AtomicOutputOptions) {
+    [this.#to, this.#own, this.#options] = [to, own, options];
+    this.temporary = own.path;
   }
 
   /** Moves the temporary to the target's place; the old output is kept until then. */
@@ -187,7 +181,7 @@ export class AtomicOutput {
             advice: 'Let one process at a time write there',
           });
       }
-      forgetTemporary(this.temporary);
+      this.#own.forget();
       if (this.#options.durable) await syncPath(dirname(this.#to.path));
     } catch (error) {
       throw fileProblem(error, 'write', this.#to.name);
@@ -197,7 +191,7 @@ export class AtomicOutput {
   /** Removes the temporary, and parent folders that were made for it. */
   async discard(): Promise<void> {
     await rm(this.temporary, { recursive: true, force: true });
-    forgetTemporary(this.temporary);
+    this.#own.forget();
     await removeMade(dirname(this.#to.path), this.#to.made);
   }
 
@@ -235,27 +229,25 @@ export class AtomicOutput {
   async #place(): Promise<boolean> {
     await check(this.#to.path, this.#to.name, this.#options);
     const replaces = this.#options.kind === 'folder' && (await kindOf(this.#to.path)) === 'folder';
-    const old = replaces ? siblingName(this.#to.path, 'old') : undefined;
+    const old = replaces ? Temporary.aside(this.#to.path) : undefined;
     if (old !== undefined) {
-      registerTemporary({ temporary: old, restoreTo: this.#to.path });
       // While it is aside, the old output must not look abandoned by a dead process, so it gets the present
       // time.
       await touch(this.#to.path).catch(() => undefined);
-      if (!(await renamed(this.#to.path, old, ['ENOENT']))) {
-        forgetTemporary(old);
+      if (!(await renamed(this.#to.path, old.path, ['ENOENT']))) {
+        old.forget();
         return false;
       }
     }
     const placed = await renamed(this.temporary, this.#to.path, ['ENOTEMPTY', 'EEXIST']).catch(
       async (error: unknown) => {
-        if (old !== undefined && (await renamed(old, this.#to.path, ['ENOENT', 'ENOTEMPTY', 'EEXIST'])))
-          forgetTemporary(old);
+        if (old && (await renamed(old.path, this.#to.path, ['ENOENT', 'ENOTEMPTY', 'EEXIST']))) old.forget();
         throw error;
       },
     );
     if (old !== undefined) {
-      await rm(old, { recursive: true, force: true });
-      forgetTemporary(old);
+      await rm(old.path, { recursive: true, force: true });
+      old.forget();
     }
     return placed;
   }

@@ -17,16 +17,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { errorCode } from '../files/file-problem.ts';
 
-/** A file or folder next to a target, to be removed when the process ends. */
-interface Temporary {
-  readonly temporary: string;
-  /** For an old output that was moved aside: the path to move it back to if that is free. */
-  readonly restoreTo?: string;
-  /** Called regularly as a sign of life, so that other processes leave it alone. Default: sets its time. */
-  readonly beat?: () => Promise<unknown>;
-}
-
-const registered = new Map<string, Temporary>();
+const registered = new Set<Temporary>();
 
 /** Timer for the signs of life; it runs while anything is registered. */
 let beats: NodeJS.Timeout | undefined;
@@ -34,22 +25,45 @@ let beats: NodeJS.Timeout | undefined;
 /** Makes the names of this thread's temporaries distinct. */
 let made = Date.now();
 
-export function registerTemporary(temporary: Temporary): void {
-  registered.set(temporary.temporary, temporary);
-  beats ??= setInterval(giveSigns, BEAT_MILLISECONDS).unref();
-}
+/** A file or folder of this process, which gives signs of life, and is removed when the process ends. */
+export class Temporary {
+  readonly path: string;
+  /** For an old output that was moved aside: the path to move it back to if that is free. */
+  readonly restoreTo: string | undefined;
+  /** Called regularly as a sign of life, so that other processes leave it alone. */
+  readonly beat: () => Promise<unknown>;
 
-export function forgetTemporary(path: string): void {
-  registered.delete(path);
-  if (registered.size > 0) return;
-  clearInterval(beats);
-  beats = undefined;
+  /** `beat`: default, sets its time. */
+  constructor(path: string, beat?: () => Promise<unknown>, restoreTo?: string) {
+    this.path = path;
+    this.restoreTo = restoreTo;
+    this.beat = beat ?? (() => touch(path));
+    registered.add(this);
+    beats ??= setInterval(giveSigns, BEAT_MILLISECONDS).unref();
+  }
+
+  /** An unfinished output next to its target. */
+  static beside(target: string): Temporary {
+    return new Temporary(siblingName(target, 'tmp'));
+  }
+
+  /** The place of an old output that is moved aside. */
+  static aside(target: string): Temporary {
+    return new Temporary(siblingName(target, 'old'), undefined, target);
+  }
+
+  /** Called once it has been moved or removed. */
+  forget(): void {
+    registered.delete(this);
+    if (registered.size > 0) return;
+    clearInterval(beats);
+    beats = undefined;
+  }
 }
 
 function giveSigns(): void {
-  for (const { temporary, beat = () => touch(temporary) } of registered.values())
-    // Fails harmlessly if the file does not exist yet or no longer.
-    void beat().catch(() => undefined);
+  // Fails harmlessly if the file does not exist yet or no longer.
+  for (const { beat } of registered) void beat().catch(() => undefined);
 }
 
 /**
@@ -57,10 +71,10 @@ function giveSigns(): void {
  * called repeatedly.
  */
 export function removeTemporaries(): void {
-  for (const { temporary, restoreTo } of registered.values()) {
+  for (const { path, restoreTo } of registered) {
     try {
-      if (restoreTo !== undefined && !existsSync(restoreTo)) renameSync(temporary, restoreTo);
-      else rmSync(temporary, { recursive: true, force: true });
+      if (restoreTo !== undefined && !existsSync(restoreTo)) renameSync(path, restoreTo);
+      else rmSync(path, { recursive: true, force: true });
     } catch {
       // The process is ending; the next process that writes to the target removes the leftovers.
     }
@@ -69,16 +83,14 @@ export function removeTemporaries(): void {
 
 /** Paths of this thread's unfinished output that may be removed. */
 export function unfinishedPaths(): string[] {
-  return [...registered.values()].flatMap(({ temporary, restoreTo }) =>
-    restoreTo === undefined ? [temporary] : [],
-  );
+  return [...registered].flatMap(({ path, restoreTo }) => (restoreTo === undefined ? [path] : []));
 }
 
 /**
  * A name next to the target, which readers of data ignore, with the process that made it (see Owner): "model"
  * -> ".model.tmp-<space>-<process>-<start>-<number>".
  */
-export function siblingName(target: string, role: 'tmp' | 'old'): string {
+function siblingName(target: string, role: 'tmp' | 'old'): string {
   const { space, process: id, start } = ownOwner();
   return join(dirname(target), `.${stemOf(target)}.${role}-${space}-${id}-${start}-${made++}`);
 }
@@ -98,10 +110,9 @@ export async function recoverOutput(target: string): Promise<void> {
   const names = await readdir(dirname(target)).catch((): string[] => []);
   const left = await leftBeside(target, names);
   const old = left.find(({ role }) => role === 'old');
-  if (old !== undefined && !names.includes(basename(target))) {
-    // It may be the only copy.
-    if (!(await moveBack(old.path, target))) left.splice(left.indexOf(old), 1);
-  }
+  // It may be the only copy.
+  if (old !== undefined && !names.includes(basename(target)) && !(await moveBack(old.path, target)))
+    left.splice(left.indexOf(old), 1);
   for (const { path } of left) await rm(path, { recursive: true, force: true }).catch(() => undefined);
 }
 
@@ -136,8 +147,8 @@ export async function withSibling<Result>(
   target: string,
   use: (handle: FileHandle, path: string) => Promise<Result>,
 ): Promise<Result> {
-  const path = siblingName(target, 'tmp');
-  registerTemporary({ temporary: path });
+  const temporary = Temporary.beside(target);
+  const { path } = temporary;
   try {
     const handle = await open(path, 'wx');
     try {
@@ -147,7 +158,7 @@ export async function withSibling<Result>(
       await rm(path, { force: true });
     }
   } finally {
-    forgetTemporary(path);
+    temporary.forget();
   }
 }
 
@@ -200,12 +211,7 @@ export async function isBeingReplaced(target: string): Promise<boolean> {
 }
 
 /** Temporaries next to a target with the states of their owners, from the names in its folder. */
-function madeBeside(target: string, names: readonly string[]) {
-  return ownersBeside(target, names).map((one) => ({ ...one, state: stateOf(one.owner) }));
-}
-
-/** Temporaries next to a target and the processes that made them, from the names in its folder. */
-export function ownersBeside(target: string, names: readonly string[]) {
+export function madeBeside(target: string, names: readonly string[]) {
   const prefix = `.${stemOf(target)}.`;
   return names.flatMap((name) => {
     const match = /^(tmp|old)-([0-9a-f]{12})-(\d+)-(\d+)-\d+$/.exec(
@@ -213,7 +219,7 @@ export function ownersBeside(target: string, names: readonly string[]) {
     );
     if (match === null) return [];
     const owner: Owner = { space: match[2], process: Number(match[3]), start: Number(match[4]) };
-    return [{ path: join(dirname(target), name), role: match[1], owner }];
+    return [{ path: join(dirname(target), name), role: match[1], owner, state: stateOf(owner) }];
   });
 }
 

@@ -7,14 +7,7 @@ import { formatBytes } from '../../engine/format.ts';
 import { refuseLossyName } from '../files/dataset-path.ts';
 import { folderRefused } from '../files/file-problem.ts';
 import { makeFolders, freeBytes } from '../output/new-file.ts';
-import {
-  ownOwner,
-  forgetTemporary,
-  ownersBeside,
-  recoverOutput,
-  registerTemporary,
-  siblingName,
-} from '../output/temporaries.ts';
+import { madeBeside, ownOwner, recoverOutput, Temporary } from '../output/temporaries.ts';
 
 /** Prefix of the folders' names. */
 const NAME = 'factorflow-spill';
@@ -27,7 +20,7 @@ const NAME = 'factorflow-spill';
 export class SpillFolder {
   readonly #parent: string;
   readonly #given: boolean;
-  #path: Promise<string> | undefined;
+  #own: Promise<Temporary> | undefined;
   /** The user's folder, if this object created it. */
   #made: string | undefined;
   #files = 0;
@@ -42,8 +35,8 @@ export class SpillFolder {
    * if it cannot be written to.
    */
   async open(): Promise<string> {
-    this.#path ??= this.#make();
-    return this.#path;
+    this.#own ??= this.#make();
+    return (await this.#own).path;
   }
 
   /** Path of a new file. */
@@ -71,32 +64,32 @@ export class SpillFolder {
   }
 
   async close(): Promise<void> {
-    const path = await this.#path?.catch(() => undefined);
-    this.#path = undefined;
-    if (path === undefined) return;
-    await rm(path, { recursive: true, force: true });
-    forgetTemporary(path);
+    const own = await this.#own?.catch(() => undefined);
+    this.#own = undefined;
+    if (own === undefined) return;
+    await rm(own.path, { recursive: true, force: true });
+    own.forget();
     // Fails harmlessly if another run still uses it.
     if (this.#made !== undefined) await rmdir(this.#made).catch(() => undefined);
   }
 
-  async #make(): Promise<string> {
+  async #make(): Promise<Temporary> {
     refuseLossyName(this.#parent, 'spill');
     const name = join(this.#parent, NAME);
     await recoverOutput(name);
-    const path = siblingName(name, 'tmp');
+    const own = Temporary.beside(name);
     try {
       if (this.#given && (await makeFolders(this.#parent)) !== undefined) this.#made = this.#parent;
-      await mkdir(path, { mode: 0o700 });
+      await mkdir(own.path, { mode: 0o700 });
+      return own;
     } catch (error) {
+      own.forget();
       throw folderRefused(
         `${this.#given ? 'spillDir' : 'the folder for temporary files'} ${this.#parent}`,
         'Give a folder that can be written to as spillDir',
         error,
       );
     }
-    registerTemporary({ temporary: path });
-    return path;
   }
 }
 
@@ -107,7 +100,7 @@ export class SpillFolder {
 export function removeOwnSpill(parent: string = tmpdir()): void {
   try {
     const own = JSON.stringify(ownOwner());
-    for (const { path, owner } of ownersBeside(join(parent, NAME), readdirSync(parent)))
+    for (const { path, owner } of madeBeside(join(parent, NAME), readdirSync(parent)))
       if (JSON.stringify(owner) === own)
         rmSync(path, { recursive: true, force: true, maxRetries: 3, retryDelay: 10 });
   } catch {

@@ -32,7 +32,7 @@ async function begin(script: string, space = OWN_SPACE) {
   const imports = `
     import { writeFileSync, renameSync } from 'node:fs';
     import { atomicOutput } from '${connectors}/output/atomic-output.ts';
-    import { siblingName } from '${connectors}/output/temporaries.ts';
+    import { Temporary } from '${connectors}/output/temporaries.ts';
     import { SpillFolder } from '${connectors}/spill/spill-folder.ts';
     import { CheckpointFolder } from '${connectors}/checkpoint/checkpoint-folder.ts';
     const folder = ${JSON.stringify(folder)};
@@ -112,7 +112,7 @@ describe.skipIf(refused)('a process in another space', () => {
     mkdirSync(join(folder, 'model'));
     writeFileSync(join(folder, 'model', 'a'), 'old');
     const { child } = await begin(`
-      renameSync(folder + '/model', siblingName(folder + '/model', 'old'));
+      renameSync(folder + '/model', Temporary.aside(folder + '/model').path);
       console.log('ready');
       await go();`);
     await kill(child);
