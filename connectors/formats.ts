@@ -66,7 +66,7 @@ export const formats: Readonly<Record<FileKind, Format>> = {
       ...(['columns', 'types', 'nullValues', 'batchSize'] as const),
     ],
     sinkOptions: ['delimiter', 'header', 'escapeFormulas'],
-    source: async (paths, { format, parquetBackend: _, ...options }) => {
+    source: async (paths, { format, parquetBackend: _backend, ...options }) => {
       const { TextSource } = await import('./text/text-source.ts');
       return new TextSource(paths, { ...options, delimiter: options.delimiter ?? delimiterOf(format) });
     },

@@ -1,4 +1,9 @@
-import { FlatTable, footerBlocks, messageMetadata, verifyFooter } from '../../connectors/arrow/verify-metadata.ts';
+import {
+  FlatTable,
+  footerBlocks,
+  messageMetadata,
+  verifyFooter,
+} from '../../connectors/arrow/verify-metadata.ts';
 import { type RangedFile, problem } from '../remote-file.ts';
 import { type ArrowField, arrowFields } from './arrow-fields.ts';
 

@@ -2,10 +2,23 @@ import { extname } from 'node:path';
 import { compressionOf, withCompressed } from '../compression/compressions.ts';
 import { isUrl, urlOf } from './path-kinds.ts';
 
+/** Formats of ratings by name. "text" is separated text of any kind; tsv and dat also fix the delimiter. */
+export const fileFormats = [
+  'parquet',
+  'csv',
+  'tsv',
+  'dat',
+  'text',
+  'ndjson',
+  'jsonl',
+  'arrow',
+  'feather',
+] as const;
+export type FileFormatName = (typeof fileFormats)[number];
+
 /** How files of a kind are named and recognized. */
 interface FileKindNames {
-  /** Names of the option `format`. */
-  readonly formats: readonly string[];
+  readonly formats: readonly FileFormatName[];
   /** Extensions of data files, also inside folders. */
   readonly extensions: readonly string[];
   /**
@@ -26,7 +39,12 @@ export const fileKinds = {
     head: /^PAR[1E]/,
     contentTypes: ['application/vnd.apache.parquet'],
   },
-  // "text" is separated text of any kind; tsv and dat also fix the delimiter.
+  arrow: {
+    formats: ['arrow', 'feather'],
+    extensions: ['.arrow', '.arrows', '.feather', '.ipc'],
+    head: /^(ARROW1|\xff\xff\xff\xff)/,
+    contentTypes: ['application/vnd.apache.arrow.file', 'application/vnd.apache.arrow.stream'],
+  },
   text: {
     formats: ['csv', 'tsv', 'dat', 'text'],
     extensions: withCompressed(['.csv', '.tsv', '.dat']),
@@ -39,23 +57,11 @@ export const fileKinds = {
     head: /^[\s\xef\xbb\xbf]*\{\s*["}]/,
     contentTypes: ['application/x-ndjson', 'application/jsonl'],
   },
-  arrow: {
-    formats: ['arrow', 'feather'],
-    extensions: ['.arrow', '.arrows', '.feather', '.ipc'],
-    head: /^(ARROW1|\xff\xff\xff\xff)/,
-    contentTypes: ['application/vnd.apache.arrow.file', 'application/vnd.apache.arrow.stream'],
-  },
-} as const satisfies Readonly<Record<string, FileKindNames>>;
+} satisfies Readonly<Record<string, FileKindNames>>;
 
 export type FileKind = keyof typeof fileKinds;
-export type FileFormatName = (typeof fileKinds)[FileKind]['formats'][number];
 
 const kinds = Object.entries(fileKinds) as readonly (readonly [FileKind, FileKindNames])[];
-
-/** Formats of ratings by name. */
-export const fileFormats: readonly FileFormatName[] = Object.values(fileKinds).flatMap(({ formats }) => [
-  ...formats,
-]);
 
 /** Extensions of data files inside folders. */
 export const knownExtensions = kinds.flatMap(([, { extensions }]) => extensions);
