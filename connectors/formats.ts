@@ -9,8 +9,7 @@ import type { OpenSourceOptions } from './open-source.ts';
 import type { CheckedSink, FilesOfFolders } from './output/checked-sink.ts';
 import type { Encoding } from './output/encode-rows.ts';
 
-/** The options of a source; `format` is the name by which the user chose the format. */
-type SourceOptions = OpenSourceOptions;
+/** `format`: the name by which the user chose the format, or the path's ending does. */
 type SinkOptions = Omit<OpenSinkOptions, 'format'> & { readonly format: FileFormatName };
 
 /**
@@ -23,7 +22,7 @@ export interface Format {
   /** Options of its sink that not every format has. */
   readonly sinkOptions: readonly (keyof OpenSinkOptions)[];
   /** Throws UsageError for options that cannot be used. */
-  source(paths: readonly string[], options: SourceOptions): Promise<Source>;
+  source(paths: readonly string[], options: OpenSourceOptions): Promise<Source>;
   /** A sink for a path, or "-" for stdout. Throws UsageError for options that cannot be used. */
   sink(path: string, options: SinkOptions): Promise<CheckedSink>;
   /** The files of folders that values name. Throws UsageError for options that cannot be used. */
@@ -36,21 +35,28 @@ export interface Format {
   encode?(stream: Uint8Array, encoding: Encoding, firstRow: number): Promise<Uint8Array>;
 }
 
+const lineOptions = ['columns', 'types', 'nullValues', 'batchSize'] as const;
+const textOptions = ['delimiter', 'header', 'quotes', 'comment', 'decimalComma'] as const;
+
 export const formats: Readonly<Record<FileKind, Format>> = {
   parquet: {
     sourceOptions: [],
     sinkOptions: ['codec'],
     source: async (paths, { parquetBackend, partitions }) => {
-      refuseStream(paths, 'read from stdin: reading begins with the footer at the end', 'Name a file');
+      if (paths.includes(STANDARD_STREAM))
+        throw new UsageError('Parquet cannot be read from stdin: reading begins with the footer at the end', {
+          phase: 'read',
+          advice: 'Name a file',
+        });
       const { ParquetSource } = await import('./parquet/parquet-source.ts');
       return new ParquetSource(paths, { backend: parquetBackend, partitions });
     },
     sink: async (path, { overwrite, codec, parquetBackend }) => {
-      refuseStream(
-        [path],
-        'written to stdout',
-        'Name a file, or set the option format: csv, ndjson or arrow',
-      );
+      if (path === STANDARD_STREAM)
+        throw new UsageError('Parquet cannot be written to stdout', {
+          phase: 'write',
+          advice: 'Name a file, or set the option format: csv, ndjson or arrow',
+        });
       const { ParquetSink } = await import('./parquet/parquet-sink.ts');
       return new ParquetSink(path, { overwrite, codec, backend: parquetBackend });
     },
@@ -61,10 +67,7 @@ export const formats: Readonly<Record<FileKind, Format>> = {
       (await import('./parquet/parquet-wasm/encode-row-group.ts')).encodeRowGroup(stream, encoding),
   },
   text: {
-    sourceOptions: [
-      ...(['delimiter', 'header', 'quotes', 'comment', 'decimalComma'] as const),
-      ...(['columns', 'types', 'nullValues', 'batchSize'] as const),
-    ],
+    sourceOptions: [...textOptions, ...lineOptions],
     sinkOptions: ['delimiter', 'header', 'escapeFormulas'],
     source: async (paths, { format, parquetBackend: _backend, ...options }) => {
       const { TextSource } = await import('./text/text-source.ts');
@@ -88,7 +91,7 @@ export const formats: Readonly<Record<FileKind, Format>> = {
     encode: async (...rows) => (await import('./text/line-encoders.ts')).encodeText(...rows),
   },
   ndjson: {
-    sourceOptions: ['columns', 'types', 'nullValues', 'batchSize'],
+    sourceOptions: lineOptions,
     sinkOptions: [],
     source: async (paths, { columns, types, nullValues, batchSize, partitions }) => {
       const { NdjsonSource } = await import('./ndjson/ndjson-source.ts');
@@ -118,11 +121,4 @@ export const formats: Readonly<Record<FileKind, Format>> = {
 /** The delimiter of a text format; undefined where it is inferred. */
 function delimiterOf(format: FileFormatName | undefined): string | undefined {
   return format === 'tsv' ? '\t' : format === 'dat' ? '::' : undefined;
-}
-
-/** Throws UsageError for Parquet on stdin or stdout. */
-function refuseStream(paths: readonly string[], what: string, advice: string): void {
-  if (!paths.includes(STANDARD_STREAM)) return;
-  const phase = what.startsWith('read') ? 'read' : 'write';
-  throw new UsageError(`Parquet cannot be ${what}`, { phase, advice });
 }

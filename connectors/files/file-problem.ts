@@ -47,44 +47,29 @@ function parentExists(error: unknown): boolean {
 /** Phases that only read a file. */
 const inputPhases = ['read', 'load', 'resume'];
 
+/** Faults by the codes of systems, in words. A limit is one of the machine's capacity. */
+const faults: Readonly<
+  Record<string, { readonly summary: string; readonly advice?: string; readonly isLimit?: true }>
+> = {
+  EISDIR: { summary: 'this is a folder where a file was expected' },
+  EROFS: { summary: 'not writable: the file system is read-only', advice: 'Choose another output' },
+  EFBIG: {
+    summary: 'the file has the largest size that the system allows',
+    advice: 'Raise the limit (ulimit -f), or choose another output',
+    isLimit: true,
+  },
+  EMFILE: { summary: 'too many open files', advice: 'Raise the limit (ulimit -n)', isLimit: true },
+};
+
 /** Turns a file system's error into one that names the problem, the file and a remedy. */
 export function fileProblem(error: unknown, phase: string, file: string): Error {
   if (error instanceof FactorFlowError) return error;
   const details = { phase, file, cause: error };
-  switch (errorCode(error)) {
-    case 'ENOENT':
-    case 'ENOTDIR':
-      return missing(details);
-    case 'EISDIR':
-      return new DataError('this is a folder where a file was expected', details);
-    case 'EACCES':
-    case 'EPERM':
-      return denied(details);
-    case 'EROFS':
-      return new DataError('not writable: the file system is read-only', {
-        ...details,
-        advice: 'Choose another output',
-      });
-    case 'ENOSPC':
-    case 'EDQUOT':
-      return noRoom(details);
-    case 'EFBIG':
-      return new CapacityError('the file has the largest size that the system allows', {
-        ...details,
-        advice: 'Raise the limit (ulimit -f), or choose another output',
-      });
-    case 'EMFILE':
-    case 'ENFILE':
-      return new CapacityError('too many open files', { ...details, advice: 'Raise the limit (ulimit -n)' });
-    case undefined:
-      return unexplained(error, details);
-    default:
-      return otherProblem(error, details);
-  }
-}
-
-function otherProblem(error: unknown, details: Details): DataError {
   const code = errorCode(error);
+  if (code === undefined) return unexplained(error, details);
+  if (code === 'ENOENT' || code === 'ENOTDIR') return missing(details);
+  if (code === 'EACCES' || code === 'EPERM') return denied(details);
+  if (code === 'ENOSPC' || code === 'EDQUOT') return noRoom(details);
   if (code === 'EIO' || code === 'ESTALE')
     return new DataError(`the disk or its server reports an error (${code})`, {
       ...details,
@@ -92,7 +77,9 @@ function otherProblem(error: unknown, details: Details): DataError {
     });
   // Drops the path from "ENAMETOOLONG: name too long, open '<path>'", since it may be the name of a temporary
   // file; `details` has the path that the user knows.
-  return new DataError(messageOf(error).split(', ')[0], details);
+  const known = faults[code === 'ENFILE' ? 'EMFILE' : code] ?? { summary: messageOf(error).split(', ')[0] };
+  const { summary, advice, isLimit } = known;
+  return new (isLimit ? CapacityError : DataError)(summary, { ...details, advice });
 }
 
 function noRoom(details: Details): CapacityError {

@@ -328,7 +328,11 @@ class FolderRows {
     const { order, starts } = sorted(folderOf);
     const taken = largest(starts, all.numRows - left);
     const kept = others(folderOf, taken, starts.length - 1);
-    if (kept.length > 0) this.add(rowsAt(all, kept), valuesAt(folderOf, kept));
+    if (kept.length > 0)
+      this.add(
+        rowsAt(all, kept),
+        kept.map((row) => folderOf[row]),
+      );
     for (const folder of taken)
       yield { folder, rows: rowsAt(all, order.subarray(starts[folder], starts[folder + 1])) };
   }
@@ -368,12 +372,6 @@ function others(folderOf: Uint32Array, taken: readonly number[], folders: number
     count += 1 - isTaken[folderOf[row]];
   }
   return rows.subarray(0, count);
-}
-
-function valuesAt(values: Uint32Array, positions: Uint32Array): Uint32Array {
-  const taken = new Uint32Array(positions.length);
-  for (let i = 0; i < taken.length; i++) taken[i] = values[positions[i]];
-  return taken;
 }
 
 /**
