@@ -288,12 +288,11 @@ function columnData({ type, nullable }: Field, chunk: ColumnChunkData, rows: num
   const present = chunk.dlevels.reduce((sum, level) => sum + Number(level === highest), 0);
   if (chunk.dlevels.length !== rows) throw broken(`${chunk.dlevels.length} rows, need ${rows}`);
   if (chunk.values.length !== present) throw broken(`${chunk.values.length} values, need ${present}`);
-  const convert = converterOf(type);
   let next = 0;
   const values = Array.from(chunk.dlevels, (level) => {
     if (level !== highest) return undefined;
     const stored = chunk.values[next++];
-    const value = convert(stored);
+    const value = converted(type, stored);
     if (value !== undefined) return value;
     const found = stored instanceof Uint8Array ? 'bytes' : `${typeof stored} ${String(stored)}`;
     throw broken(`${found} where the schema has ${String(type)}`);
@@ -305,32 +304,25 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
  * Converts a stored value to the type; undefined for a value of another kind. The library returns numbers of
- * dictionary pages as strings, which are parsed exactly.
+ * dictionary pages as strings, which are parsed exactly, and unsigned integers as signed numbers of the same bits,
+ * which typed arrays convert back.
  */
-function converterOf(type: DataType): (stored: unknown) => unknown {
-  if (DataType.isUtf8(type)) return toText;
+function converted(type: DataType, stored: unknown): unknown {
+  const isText = typeof stored === 'string';
+  if (DataType.isUtf8(type)) return toText(stored);
   // The library returns bytes of a dictionary page as text, which may have lost some of them.
-  if (DataType.isBinary(type)) return (stored) => (stored instanceof Uint8Array ? stored : undefined);
-  if (DataType.isBool(type)) return (stored) => (typeof stored === 'boolean' ? stored : undefined);
-  if (type.ArrayType === BigInt64Array || type.ArrayType === BigUint64Array)
-    return (stored) =>
-      typeof stored === 'string' && /^-?\d+$/.test(stored) ? BigInt(stored) : toKind('bigint', stored);
-  const toNumber = (stored: unknown) =>
-    typeof stored === 'string' && stored !== '' ? Number(stored) : toKind('number', stored);
-  if (DataType.isFloat(type))
-    return (stored) => {
-      const number = toNumber(stored);
-      return Number.isNaN(number) && typeof stored === 'string' && stored !== 'NaN' ? undefined : number;
-    };
-  // Unsigned integers are stored as signed numbers of the same bits; typed arrays convert them back.
-  return (stored) => {
-    const number = toNumber(stored);
-    return Number.isInteger(number) ? number : undefined;
-  };
-}
-
-function toKind(kind: 'bigint' | 'number', stored: unknown): unknown {
-  return typeof stored === kind ? stored : undefined;
+  if (DataType.isBinary(type)) return stored instanceof Uint8Array ? stored : undefined;
+  if (DataType.isBool(type)) return typeof stored === 'boolean' ? stored : undefined;
+  if (type.ArrayType === BigInt64Array || type.ArrayType === BigUint64Array) {
+    if (isText && /^-?\d+$/.test(stored)) return BigInt(stored);
+    return typeof stored === 'bigint' ? stored : undefined;
+  }
+  const number = isText && stored !== '' ? Number(stored) : stored;
+  if (DataType.isFloat(type)) {
+    const isWrong = isText && Number.isNaN(number) && stored !== 'NaN';
+    return typeof number === 'number' && !isWrong ? number : undefined;
+  }
+  return Number.isInteger(number) ? number : undefined;
 }
 
 function toText(stored: unknown): string | undefined {
