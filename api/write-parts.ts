@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { type FileFormatName, fileFormats } from '../connectors/files/format-names.ts';
-import { openSink, type OpenSinkOptions } from '../connectors/open-sink.ts';
+import type { OpenSinkOptions } from '../connectors/formats.ts';
+import { openSink } from '../connectors/open-sink.ts';
 import { atomicOutput, type AtomicOutputOptions, checkOutput } from '../connectors/output/atomic-output.ts';
 import type { CheckedSink, WriteSummary } from '../connectors/output/checked-sink.ts';
 import { isDatasetEntry } from '../connectors/parquet/part-names.ts';

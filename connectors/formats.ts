@@ -1,13 +1,44 @@
 import { UsageError } from '../engine/errors.ts';
+import type { JsonObject } from '../engine/json.ts';
 import type { Source } from '../engine/stream/operator.ts';
 import type { ReadSplit } from '../engine/stream/split.ts';
 import type { ArrowCodec } from './arrow/ipc-messages.ts';
 import type { FileFormatName, FileKind } from './files/format-names.ts';
 import { STANDARD_STREAM } from './files/path-kinds.ts';
-import type { OpenSinkOptions } from './open-sink.ts';
-import type { OpenSourceOptions } from './open-source.ts';
 import type { CheckedSink, FilesOfFolders } from './output/checked-sink.ts';
-import type { Encoding } from './output/encode-rows.ts';
+import type { Codec, ParquetBackendName } from './parquet/backend.ts';
+import type { TextSourceOptions } from './text/text-source.ts';
+
+export interface OpenSourceOptions extends TextSourceOptions {
+  /** Default: detected from the files' extensions and first bytes. */
+  readonly format?: FileFormatName;
+  readonly parquetBackend?: ParquetBackendName;
+}
+
+export interface OpenSinkOptions {
+  /** Default: by the path's ending; a path without an ending is a folder of Parquet. */
+  readonly format?: FileFormatName;
+  readonly overwrite?: boolean;
+  /** For Parquet, and lz4 and zstd for Arrow too. */
+  readonly codec?: Codec;
+  /** For Parquet alone. */
+  readonly parquetBackend?: ParquetBackendName;
+  /** For text alone, as is `header`. */
+  readonly delimiter?: string;
+  readonly header?: boolean;
+  /** For text alone. */
+  readonly escapeFormulas?: boolean;
+  /**
+   * Columns whose values name folders of the output. `path` is then the folder that contains these folders.
+   */
+  readonly partitionBy?: readonly string[];
+}
+
+/**
+ * The form in which rows are stored, as plain JSON for the threads that encode them: what the format's `encode`
+ * takes. `file` is the name in errors.
+ */
+export type Encoding = JsonObject & { readonly format: FileKind; readonly file: string };
 
 /** `format`: the name by which the user chose the format, or the path's ending does. */
 type SinkOptions = Omit<OpenSinkOptions, 'format'> & { readonly format: FileFormatName };

@@ -3,28 +3,8 @@ import { UsageError } from '../engine/errors.ts';
 import { type FileFormatName, kindOfFormat, kindOfPath } from './files/format-names.ts';
 import { STANDARD_STREAM } from './files/path-kinds.ts';
 import { PartitionedSink } from './folders/partitioned-sink.ts';
-import { formats } from './formats.ts';
+import { formats, type OpenSinkOptions } from './formats.ts';
 import type { CheckedSink } from './output/checked-sink.ts';
-import type { Codec, ParquetBackendName } from './parquet/backend.ts';
-
-export interface OpenSinkOptions {
-  /** Default: by the path's ending; a path without an ending is a folder of Parquet. */
-  readonly format?: FileFormatName;
-  readonly overwrite?: boolean;
-  /** For Parquet, and lz4 and zstd for Arrow too. */
-  readonly codec?: Codec;
-  /** For Parquet alone. */
-  readonly parquetBackend?: ParquetBackendName;
-  /** For text alone, as is `header`. */
-  readonly delimiter?: string;
-  readonly header?: boolean;
-  /** For text alone. */
-  readonly escapeFormulas?: boolean;
-  /**
-   * Columns whose values name folders of the output. `path` is then the folder that contains these folders.
-   */
-  readonly partitionBy?: readonly string[];
-}
 
 /** Options that not every format has, and the format that messages name for each. */
 const owners = { codec: 'parquet', delimiter: 'text', header: 'text', escapeFormulas: 'text' } as const;

@@ -2,7 +2,6 @@ import { UsageError, DataError } from '../engine/errors.ts';
 import type { Source } from '../engine/stream/operator.ts';
 import { resolveDataset } from './files/dataset-path.ts';
 import {
-  type FileFormatName,
   fileFormats,
   type FileKind,
   kindOfContentType,
@@ -13,16 +12,8 @@ import {
 } from './files/format-names.ts';
 import { STANDARD_STREAM, inputName, isUrl, pathList } from './files/path-kinds.ts';
 import { firstBytes } from './files/stored-bytes.ts';
-import { formats } from './formats.ts';
+import { formats, type OpenSourceOptions } from './formats.ts';
 import { headOfUrl } from './http/stream-url.ts';
-import type { ParquetBackendName } from './parquet/backend.ts';
-import type { TextSourceOptions } from './text/text-source.ts';
-
-export interface OpenSourceOptions extends TextSourceOptions {
-  /** Default: detected from the files' extensions and first bytes. */
-  readonly format?: FileFormatName;
-  readonly parquetBackend?: ParquetBackendName;
-}
 
 /** Options that every format takes, or that act only on the files of one. */
 const common: readonly string[] = ['format', 'parquetBackend', 'partitions'];

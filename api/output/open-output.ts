@@ -1,5 +1,6 @@
 import { STANDARD_STREAM } from '../../connectors/files/path-kinds.ts';
-import { openSink, type OpenSinkOptions } from '../../connectors/open-sink.ts';
+import type { OpenSinkOptions } from '../../connectors/formats.ts';
+import { openSink } from '../../connectors/open-sink.ts';
 import type { CheckedSink } from '../../connectors/output/checked-sink.ts';
 import { checkWritable } from './check-output.ts';
 import { refuseOverlap } from './check-overlap.ts';

@@ -3,14 +3,7 @@ import type { Partition, PartitionRef } from '../../engine/partition.ts';
 import { sharedArray } from '../../engine/partition.ts';
 import type { TaskContracts } from '../../engine/run/step.ts';
 import type { TaskOutcome } from '../../engine/task.ts';
-import type { FileKind } from '../files/format-names.ts';
-import { formats } from '../formats.ts';
-
-/**
- * The form in which rows are stored, as plain JSON for the threads that encode them: what the format's `encode`
- * takes. `file` is the name in errors.
- */
-export type Encoding = JsonObject & { readonly format: FileKind; readonly file: string };
+import { type Encoding, formats } from '../formats.ts';
 
 /**
  * The task encode-rows. Input `rows`: an Arrow IPC stream (layout arrow-stream: `bytes` Uint8). Output

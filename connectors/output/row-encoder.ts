@@ -7,7 +7,8 @@ import { StepList } from '../../engine/run/step-list.ts';
 import type { RowStream } from '../../engine/stream/ipc-bytes.ts';
 import type { WritingContext } from './checked-sink.ts';
 import { encodeContracts, encodeRows } from './encode-rows.ts';
-import type { Encoding, EncodeTask } from './encode-rows.ts';
+import type { EncodeTask } from './encode-rows.ts';
+import type { Encoding } from '../formats.ts';
 
 const STAGE = 'encode-rows';
 

@@ -6,7 +6,7 @@ import type { BatchStream } from '../../engine/stream/stream.ts';
 import { plainBatches } from '../files/plain-columns.ts';
 import type { ByteOutput } from './byte-output.ts';
 import type { WritingContext } from './checked-sink.ts';
-import type { Encoding } from './encode-rows.ts';
+import type { Encoding } from '../formats.ts';
 import { RowEncoder } from './row-encoder.ts';
 
 const PROGRESS_MILLISECONDS = 100;

@@ -6,7 +6,7 @@ import { isUuid, type RowText, splitSeconds, valueTexts } from '../../engine/val
 import { messageOf } from '../files/file-problem.ts';
 import { plainBatches, plainSchema } from '../files/plain-columns.ts';
 import { LONGEST_ROW } from '../lines/field-block.ts';
-import type { Encoding } from '../output/encode-rows.ts';
+import type { Encoding } from '../formats.ts';
 import type { TextDialect } from './dialect.ts';
 import { areRows } from './record-scanner.ts';
 

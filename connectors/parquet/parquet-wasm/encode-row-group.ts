@@ -19,7 +19,7 @@ import { batchOf } from '../../../engine/stream/whole-data.ts';
 import { isUuidField, mapInnermost } from '../../../engine/values/value-texts.ts';
 import { messageOf } from '../../files/file-problem.ts';
 import { joinBytes } from '../../files/stored-bytes.ts';
-import type { Encoding } from '../../output/encode-rows.ts';
+import type { Encoding } from '../../formats.ts';
 import type { Codec } from '../backend.ts';
 import { encodeFooter, footerIn, integerIn, structsIn, thrift } from '../write/thrift.ts';
 import { WasmInstance } from './wasm-instance.ts';

@@ -24,7 +24,7 @@ import { fileProblem } from '../../files/file-problem.ts';
 import { isUrl } from '../../files/path-kinds.ts';
 import { type FetchCounter, openRandomAccess, readExactly } from '../../files/random-access.ts';
 import type { UrlVersions } from '../../http/request.ts';
-import type { Encoding } from '../../output/encode-rows.ts';
+import type { Encoding } from '../../formats.ts';
 import { RowEncoder } from '../../output/row-encoder.ts';
 import type {
   LocatedBatch,
