@@ -1,8 +1,10 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
-import { factorflow, json, quick, ratings, temporaryFolder, writeParquet } from './run-cli.ts';
+import { argv, factorflow, json, quick, ratings, temporaryFolder, writeParquet } from './run-cli.ts';
+import { noEvents } from '../../engine/events.ts';
+import { warnOnce } from '../../cli/run-cli.ts';
 
 const folder = temporaryFolder();
 
@@ -50,16 +52,7 @@ describe('inspect', () => {
       columns: [{ name: 'who' }, { name: 'what', type: 'Utf8' }, { name: 'stars' }],
     });
     expect(report).not.toHaveProperty('users');
-    const named = await json(
-      'inspect',
-      file,
-      '--user-col',
-      'who',
-      '--item-col',
-      'what',
-      '--rating-col',
-      'stars',
-    );
+    const named = await json(...argv`inspect ${file} --user-col who --item-col what --rating-col stars`);
     expect(named).toMatchObject({ ratings: 1, badRows: 1, warnings: [{ code: 'one-rating' }] });
   });
 
@@ -113,23 +106,21 @@ describe('plan', () => {
 });
 
 describe('generate', () => {
-  it('writes train and test parts with a description, the same for the same seed', async () => {
-    const options = ['generate', '--preset', 'movielens20m', '--scale', '0.001', '--seed', '5'];
-    const [first, second] = [join(folder, 'first'), join(folder, 'second')];
-    const report = await json(...options, '--output', first);
+  it('writes train and test parts with a description', async () => {
+    const output = join(folder, 'generated');
+    const report = await json(
+      ...argv`generate --preset movielens20m --scale 0.001 --seed 5 --output ${output}`,
+    );
     expect(report).toMatchObject({
       command: 'generate',
       preset: 'movielens20m',
       scale: 0.001,
       seed: 5,
       users: 138,
-      output: first,
+      output,
     });
-    expect(readdirSync(first).sort()).toEqual(['dataset.json', 'test', 'train']);
-    await json(...options, '--output', second);
-    const part = 'train/part-00000.parquet';
-    expect(readFileSync(join(first, part)).equals(readFileSync(join(second, part)))).toBe(true);
-    expect(await json('inspect', join(first, 'train'))).toMatchObject({ ratings: report.train, users: 138 });
+    expect(readdirSync(output).sort()).toEqual(['dataset.json', 'test', 'train']);
+    expect(await json('inspect', join(output, 'train'))).toMatchObject({ ratings: report.train, users: 138 });
   });
 });
 
@@ -145,5 +136,63 @@ describe('doctor', () => {
     const { adapter, advice } = report.webgpu as { adapter: object | null; advice: string | null };
     if (adapter === null) expect(advice).toMatch(/\w/);
     else expect(adapter).toMatchObject({ name: expect.any(String), backend: expect.any(String) });
+  });
+});
+
+describe('warnings', () => {
+  const likes = join(folder, 'likes.csv');
+  const pairs = Array.from({ length: 600 }, (_, k) => `${k % 40},${(7 * k) % 30},1`);
+  writeFileSync(likes, `user,item,rating\n${pairs.join('\n')}\n5,,1\n`);
+
+  const fast = argv`--rank 2 --max-iter 1 --device cpu --workers 1 --on-bad-rows skip`;
+
+  /** The warnings of a command, each with the number of times that it was printed. */
+  async function warningsOf(...args: readonly string[]): Promise<Map<string, number>> {
+    const { code, stderr, stdout } = await factorflow(...args);
+    expect(code).toBe(0);
+    const counts = new Map<string, number>();
+    for (const [, text] of `${stderr}\n${stdout}`.matchAll(/^(?:factorflow: )?warning: (.*)$/gm))
+      counts.set(text, (counts.get(text) ?? 0) + 1);
+    return counts;
+  }
+
+  describe('warnings', () => {
+    it('are passed on once for each code and text', () => {
+      const seen: unknown[] = [];
+      const events = warnOnce((event) => seen.push(event));
+      const warning = { type: 'warning', code: 'a', text: 'x' } as const;
+      const note = { type: 'note', text: 'x' } as const;
+      const others = [
+        { ...warning, code: 'b' },
+        { ...warning, text: 'y' },
+        { type: 'warning', text: 'x' } as const,
+      ];
+      for (const event of [warning, warning, note, note, ...others, ...others]) events(event);
+      expect(seen).toEqual([warning, note, note, ...others]);
+      expect(() => warnOnce(noEvents)(note)).not.toThrow();
+    });
+
+    it.each<[string, string[]]>([
+      [
+        'train with a page',
+        argv`train ${likes} --test-fraction 0.2 --model-dir ${join(folder, 'page')} --report
+        ${join(folder, 'page.html')}`,
+      ],
+      ['tune', ['tune', likes, '--model-dir', join(folder, 'tuned'), '--try', 'reg-param=0.01,0.1,1']],
+      ['plan --analyze', ['plan', likes, '--analyze', '--test-fraction', '0.2']],
+    ])('appear once in %s', async (_, args) => {
+      const found = await warningsOf(...args, ...fast);
+      expect([...found.keys()].some((text) => /left out \d bad row/.test(text))).toBe(true);
+      expect([...found.keys()].some((text) => /ratings are 1: /.test(text))).toBe(true);
+      expect([...found.values()].filter((times) => times !== 1)).toEqual([]);
+    });
+
+    it('that a model is no better than means appears once', async () => {
+      const found = await warningsOf(
+        ...argv`train ${ratings} --test-fraction 0.1 --rank 4 --max-iter 1 --reg-param 0 --no-biases
+      --device cpu --model-dir ${join(folder, 'bad')} --quiet`,
+      );
+      expect([...found]).toEqual([[expect.stringMatching(/test RMSE, .* is no better than/), 1]]);
+    });
   });
 });

@@ -7,10 +7,14 @@ import { nearestFlag, flagName } from '../../cli/options/option.ts';
 import { barText, endText, type PhaseState, startText } from '../../cli/progress/phrases.ts';
 import { reportError } from '../../cli/report/report-error.ts';
 import { fileProblem } from '../../connectors/files/file-problem.ts';
-import { CapacityError } from '../../engine/errors.ts';
+import { CapacityError, DataError, UsageError } from '../../engine/errors.ts';
 import { counted } from '../../engine/format.ts';
 import { explainProbe } from '../../gpu/probe/probe-webgpu.ts';
-import { factorflow, ratings, start } from './run-cli.ts';
+import { argv, factorflow, ratings, start, fails, objectOf, quick, temporaryFolder } from './run-cli.ts';
+import { trainOptions } from '../../cli/options/training/training-options.ts';
+import { nameFlags } from '../../cli/report/name-flags.ts';
+import { shownName } from '../../cli/report/facts.ts';
+import { shownText } from '../../connectors/output/byte-output.ts';
 
 describe('an error', () => {
   it('of ours has no stack and keeps its exit code', () => {
@@ -96,18 +100,8 @@ describe('one of something', () => {
     try {
       writeFileSync(join(folder, 'one.csv'), 'user,item,rating\n1,1,5\n');
       const { code, stdout, stderr } = await factorflow(
-        'train',
-        join(folder, 'one.csv'),
-        '--model-dir',
-        join(folder, 'model'),
-        '--max-iter',
-        '1',
-        '--rank',
-        '1',
-        '--workers',
-        '1',
-        '--device',
-        'cpu',
+        ...argv`train ${join(folder, 'one.csv')} --model-dir ${join(folder, 'model')} --max-iter 1
+        --rank 1 --workers 1 --device cpu`,
       );
       expect(code).toBe(0);
       expect(`${stdout}${stderr}`).not.toMatch(
@@ -236,5 +230,132 @@ describe('help for slips', () => {
     );
     expect(tooOldNode('22.12.0')).toBeUndefined();
     expect(tooOldNode('24.0.0')).toBeUndefined();
+  });
+});
+
+describe('options of the library in a message', () => {
+  it.each([
+    ['Raise regParam (λ), which is 0.1', 'Raise --reg-param (λ), which is 0.1'],
+    ['Lower learningRate, or raise regParamUsers', 'Lower --learning-rate, or raise --reg-param-users'],
+    ["Leave such rows out with onBadRows: 'skip'", 'Leave such rows out with --on-bad-rows skip'],
+    ['Replace it with overwrite: true', 'Replace it with --force'],
+    ['Leave such rows out with onBadRows: "skip"', 'Leave such rows out with --on-bad-rows skip'],
+    ["Use device: 'cpu', rank: 64, solver: 'cg'", 'Use --device cpu, --rank 64, --solver cg'],
+    ['Set the option format: csv, tsv', 'Set --format: csv, tsv'],
+    ['Name them: { userCol, itemCol }', 'Name them: --user-col, --item-col'],
+    ['Pass one with the option validation', 'Pass one with --test'],
+    ["Give types: { movieId: 'int64' }, onBadRows: 'skip'", 'Give --types movieId=int64, --on-bad-rows skip'],
+    [`Give types: { "movie id": 'int64' }`, "Give --types 'movie id=int64'"],
+    ["the model's coldStartStrategy: 'drop'", "the model's --cold-start drop"],
+  ])('%s', (text, shown) => {
+    expect(nameFlags(text, trainOptions)).toBe(shown);
+  });
+
+  it.each([
+    'the rank of the model is 4, and a test of format needs a seed',
+    'there is no column "userCol"; there are: user (Int32)',
+    'Raise --reg-param (regParam)',
+    'als.regParam, params/maxIter, maxIterations',
+    String.raw`line 3: the row has no seed: "1,regParam,\"maxIter: 3\",x"`,
+  ])('stays as it is: %s', (text) => {
+    expect(nameFlags(text, trainOptions)).toBe(text);
+  });
+
+  it('stays as it is for a command without that flag', () => {
+    expect(nameFlags('Raise regParam, or pass overwrite: true', {})).toBe(
+      'Raise regParam, or pass overwrite: true',
+    );
+  });
+
+  it('is named in summary and advice, and never in the place', () => {
+    const error = new DataError('userCol and itemCol are alike', {
+      phase: 'read',
+      file: 'maxIter.csv',
+      column: 'ratingCol',
+      advice: 'Give another itemCol',
+    });
+    expect(reportError(error, trainOptions)).toEqual({
+      message:
+        'read: --user-col and --item-col are alike (maxIter.csv, column "ratingCol"). Give another --item-col',
+      text: 'factorflow: read: --user-col and --item-col are alike (maxIter.csv, column "ratingCol"). Give another --item-col',
+      code: 'DATA',
+      exitCode: 3,
+    });
+    expect(reportError(new UsageError('regParam must be a number'))).toMatchObject({
+      message: 'regParam must be a number',
+      exitCode: 2,
+    });
+  });
+});
+
+describe('a name in a table', () => {
+  it('is one line of at most 60 characters, and nothing without a name', () => {
+    expect(shownName('Alien\n\t(1979)')).toBe('Alien (1979)');
+    expect(shownName('\u{1F600}'.repeat(70))).toBe(`${'\u{1F600}'.repeat(59)}…`);
+    expect([shownName(null), shownName(undefined)]).toEqual(['', '']);
+  });
+
+  it('neither acts on the terminal nor turns what follows around', () => {
+    expect(shownName('\u001b[31mred\u009b')).toBe('\ufffd[31mred\ufffd');
+    expect(shownName('\u202etxt\u2066.exe')).toBe('txt.exe');
+    expect(shownName('שלום עולם')).toBe('שלום עולם');
+  });
+});
+
+const folder = temporaryFolder();
+const path = (name: string) => join(folder, name);
+/** Also the characters that turn the direction of text. */
+const control = /(?![\n\t])[\p{Cc}\u202a-\u202e\u2066-\u2069]/u;
+
+function written(name: string, rows: readonly object[]): string {
+  writeFileSync(path(name), rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
+  return path(name);
+}
+
+describe('control characters of data', () => {
+  it('are replaced in tables and in progress, and escaped in JSON', async () => {
+    const users = ['u\u001b[31m1', 'u\u001b[31m2', 'u\u009b3\u202e\u007f'];
+    const rows = users.flatMap((user, u) =>
+      ['\u001b]0;a\u0007', 'b'].map((item, i) => ({ user, item, rating: u + i })),
+    );
+    const trained = await factorflow(
+      ...argv`train ${written('ids.ndjson', rows)} ${quick} --model-dir ${path('model')}`,
+    );
+    expect(trained.code).toBe(0);
+    const args = ['recommend', path('model'), '--users', users[0], '-n', '2'];
+    const { stdout } = await factorflow(...args, '--quiet');
+    expect(stdout).toContain('u\ufffd[31m1');
+    expect(stdout).not.toMatch(control);
+    const ofBoth = ['recommend', path('model'), '--users', `${users[0]},${users[2]}`, '-n', '1'];
+    const json = (await factorflow(...ofBoth, '--json', '--quiet')).stdout;
+    expect(json).not.toMatch(control);
+    expect(objectOf(json).recommendations).toMatchObject([{ user: users[0] }, { user: users[2] }]);
+  });
+
+  it('leave the columns of a table in line', async () => {
+    const [user, item] = ['us\u001b[31mer', 'it\u202eem'];
+    const file = written('columns.ndjson', [{ [user]: 1, [item]: 2, rating: 3 }]);
+    const { stdout } = await factorflow('inspect', file, '--user-col', user, '--item-col', item);
+    const table = stdout.split('\n').filter((line) => /^[│┌├└]/.test(line));
+    expect(table.join('\n')).toContain('us\ufffd[31mer');
+    expect(new Set(table.map((line) => line.length)).size).toBe(1);
+  });
+
+  it('are replaced in errors that show a value', async () => {
+    const bad = written('bad.ndjson', [{ user: 1, item: 2, rating: 'x\u001b]0;y\u0007' }]);
+    await fails(3, /rating "x\ufffd\]0;y\ufffd" is not a number/, 'train', bad, '--model-dir', path('none'));
+  });
+
+  it('do not make a message of a value or of the name of a file', async () => {
+    const { code, stderr } = await factorflow('inspect', path('a\u202e\nfactorflow: all is well.csv'));
+    expect(code).toBe(3);
+    expect(stderr).toMatch(/^factorflow: .* \(.*a\ufffd factorflow: all is well\.csv\).*\n$/);
+  });
+
+  it('are replaced in rows for a terminal, also where a batch cuts a character', () => {
+    const shown = shownText();
+    const bytes = Buffer.from('a\u001b]0;x\u0007,\u009b1m\u202e,\u00fc\n');
+    const parts = [...bytes].map((byte) => Buffer.from(shown(Uint8Array.of(byte))).toString());
+    expect(parts.join('')).toBe('a\ufffd]0;x\ufffd,\ufffd1m\ufffd,\u00fc\n');
   });
 });

@@ -1,15 +1,26 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { factorflow, fails, json, ratings, temporaryFolder, trainedModel, writeParquet } from './run-cli.ts';
+import {
+  refusals,
+  argv,
+  factorflow,
+  fails,
+  json,
+  ratings,
+  temporaryFolder,
+  trainedModel,
+  writeParquet,
+} from './run-cli.ts';
 
 const folder = temporaryFolder();
 const model = await trainedModel();
+/** Writes the rows of a query. */
+const written = (name: string, query: string) => writeParquet(join(folder, `${name}.parquet`), query);
 
 describe('evaluate', () => {
-  it('gives RMSE and MAE with the number of pairs', async () => {
-    const report = await json('evaluate', model, ratings);
+  it('gives RMSE and MAE with the number of pairs, as JSON and as text', async () => {
     const errors = { rmse: expect.any(Number), mae: expect.any(Number) };
-    expect(report).toEqual({
+    expect(await json('evaluate', model, ratings)).toEqual({
       command: 'evaluate',
       metrics: errors,
       baselines: { mean: errors, dampedMeans: errors },
@@ -18,23 +29,6 @@ describe('evaluate', () => {
       badRows: 0,
       warnings: [],
     });
-  });
-
-  it('warns of a model that is no better than means', async () => {
-    const turned = await writeParquet(
-      join(folder, 'turned.parquet'),
-      `SELECT "user", item, (10 - rating)::FLOAT AS rating FROM '${ratings}'`,
-    );
-    expect(await json('evaluate', model, turned)).toMatchObject({
-      warnings: [
-        { code: 'no-better-than-means', text: expect.stringMatching(/test RMSE, .* is no better than/) },
-      ],
-    });
-    const { stdout } = await factorflow('evaluate', model, turned, '--quiet');
-    expect(stdout).toMatch(/\nwarning: the model's test RMSE, /);
-  });
-
-  it('prints the same as text', async () => {
     const { stdout, stderr } = await factorflow('evaluate', model, ratings, '--quiet');
     expect(stderr).toBe('');
     expect(stdout).toMatch(
@@ -42,17 +36,34 @@ describe('evaluate', () => {
     );
   });
 
+  it('warns of a model that is no better than means, and once where most pairs are unknown', async () => {
+    const turned = await written(
+      'turned',
+      `SELECT "user", item, (10 - rating)::FLOAT AS rating FROM '${ratings}' LIMIT 1000`,
+    );
+    expect(await json('evaluate', model, turned)).toMatchObject({
+      warnings: [
+        { code: 'no-better-than-means', text: expect.stringMatching(/test RMSE, .* is no better than/) },
+      ],
+    });
+    const mostly = await written(
+      'mostly-cold',
+      `(SELECT 900000000 + "user" AS "user", item, rating FROM '${ratings}' LIMIT 80) UNION ALL (SELECT "user", item, rating FROM '${ratings}' LIMIT 20)`,
+    );
+    const { stderr, stdout } = await factorflow('evaluate', model, mostly, '--quiet');
+    expect(stderr).toMatch(/^factorflow: warning: 80 of the test set's 100 pairs \(80 %\) are cold: .*\n$/);
+    expect(stdout).not.toContain('are cold: ');
+  });
+
   it('ends with exit code 3 where no pair is known', async () => {
-    const strangers = await writeParquet(
-      join(folder, 'strangers.parquet'),
+    const strangers = await written(
+      'strangers',
       'SELECT -5::INTEGER AS "user", 1::INTEGER AS item, 3::FLOAT AS rating',
     );
     await fails(
       3,
       /nothing to measure: the model knows none of the 1 pairs.*\. Check that the ids are of the kind .* --user-col and --item-col/,
-      'evaluate',
-      model,
-      strangers,
+      ...argv`evaluate ${model} ${strangers}`,
     );
     const ended = await factorflow('evaluate', model, strangers, '--ranking', '--quiet');
     expect([ended.code, ended.stdout]).toEqual([3, '']);
@@ -60,27 +71,15 @@ describe('evaluate', () => {
       /no user is left to rank: of 1 test pairs 1 have a user or an item that the model does not know.*\. Check that the ids/,
     );
   });
-
-  it('warns once where most pairs are unknown', async () => {
-    const mostly = await writeParquet(
-      join(folder, 'mostly-cold.parquet'),
-      `(SELECT 900000000 + "user" AS "user", item, rating FROM '${ratings}' LIMIT 80) UNION ALL (SELECT "user", item, rating FROM '${ratings}' LIMIT 20)`,
-    );
-    const { stderr, stdout } = await factorflow('evaluate', model, mostly, '--quiet');
-    expect(stderr).toMatch(/^factorflow: warning: 80 of the test set's 100 pairs \(80 %\) are cold: .*\n$/);
-    expect(stdout).not.toContain('are cold: ');
-    const { warnings } = await json('evaluate', model, mostly);
-    expect((warnings as { code: string }[]).map(({ code }) => code)).toContain('mostly-cold');
-  });
 });
 
 describe('evaluate --ranking', () => {
   it('gives metrics with intervals and baselines, as JSON and as a table', async () => {
-    const test = await writeParquet(
-      join(folder, 'ranked.parquet'),
+    const test = await written(
+      'ranked',
       `(SELECT "user", item + 1 AS item, rating FROM '${ratings}' USING SAMPLE 500 ROWS (reservoir, 1)) UNION ALL SELECT -5, 1, 3 UNION ALL (SELECT "user", item, rating FROM '${ratings}' LIMIT 2)`,
     );
-    const args = ['evaluate', model, test, '--ranking', '--k', '5,10', '--exclude', ratings];
+    const args = argv`evaluate ${model} ${test} --ranking --k 5,10 --exclude ${ratings}`;
     const report = await json(...args);
     expect(report).toMatchObject({
       command: 'evaluate',
@@ -109,45 +108,21 @@ describe('evaluate --ranking', () => {
   });
 
   it('ranks given candidates, and some users, and warns of a model that popularity beats', async () => {
-    const test = await writeParquet(
-      join(folder, 'held.parquet'),
+    const test = await written(
+      'held',
       `(SELECT "user", item + 1 AS item, rating FROM '${ratings}' USING SAMPLE 500 ROWS (reservoir, 1))`,
     );
-    const candidates = await writeParquet(
-      join(folder, 'candidates.parquet'),
+    const candidates = await written(
+      'candidates',
       `SELECT DISTINCT "user", i.item FROM (SELECT "user" FROM '${test}'), (SELECT DISTINCT item FROM '${ratings}' ORDER BY item LIMIT 30) i UNION ALL SELECT -9, 1`,
     );
-    const args = [
-      'evaluate',
-      model,
-      test,
-      '--ranking',
-      '--candidates',
-      candidates,
-      '--exclude',
-      ratings,
-      '--metrics',
-      'hit-rate,ndcg',
-    ];
-    const report = await json(...args, '--rank-users', '20');
-    expect(report).toMatchObject({ users: 20, candidates: { coldPairs: 1, usersWithout: 0 } });
-    expect(report.availableUsers).toBeGreaterThan(20);
-    const { stdout, stderr } = await factorflow(...args, '--rank-users', 'all');
+    const args = argv`evaluate ${model} ${test} --ranking --exclude ${ratings}`;
+    const { stdout, stderr } = await factorflow(...args, ...argv`--candidates ${candidates} --metrics ndcg`);
     expect(stdout).toMatch(
       /\n +users +\d+\n[^]*\n +candidates +[\d,]+; not ranked: 1 that the model does not know/,
     );
     expect(stderr).toContain('warning: 1 candidates have a user or an item that the model does not know');
-    const full = await factorflow(
-      'evaluate',
-      model,
-      test,
-      '--ranking',
-      '--exclude',
-      ratings,
-      '--rank-users',
-      '20',
-      '--quiet',
-    );
+    const full = await factorflow(...args, '--rank-users', '20', '--quiet');
     expect(full.stdout).toMatch(/\n +users +20 of \d+, drawn by the seed; --rank-users all ranks all\n/);
     expect(full.stdout).toMatch(
       /\nwarning: the model's ndcg@10, 0\.\d{4}, is no better than .* for rankings train ALS with --implicit\n$/,
@@ -163,93 +138,30 @@ describe('evaluate --ranking', () => {
     );
   });
 
-  it('refuses flags that cannot be used, and metrics that do not exist', async () => {
-    await fails(2, /--exclude acts only with --ranking/, 'evaluate', model, ratings, '--exclude', ratings);
-    await fails(
-      2,
-      /--cold-pairs acts only with --ranking/,
-      'evaluate',
-      model,
-      ratings,
-      '--cold-pairs',
-      'miss',
-    );
-    await fails(
-      2,
-      /--metrics must be .*, got "ndgc"/,
-      'evaluate',
-      model,
-      ratings,
-      '--ranking',
-      '--metrics',
-      'ndcg,ndgc',
-    );
-    await fails(
-      2,
-      /--k must be a whole number from 1 to 10,000, got "0"/,
-      'evaluate',
-      model,
-      ratings,
-      '--ranking',
-      '--k',
-      '10,0',
-    );
-    await fails(
-      2,
-      /--candidates acts only with --ranking/,
-      'evaluate',
-      model,
-      ratings,
-      '--candidates',
-      ratings,
-    );
-    await fails(
-      2,
-      /--rank-users acts only with --ranking/,
-      'evaluate',
-      model,
-      ratings,
-      '--rank-users',
-      'all',
-    );
-    await fails(
-      2,
-      /--rank-users must be all or a whole number of 1 or more, got "0"/,
-      'evaluate',
-      model,
-      ratings,
-      '--ranking',
-      '--rank-users',
-      '0',
-    );
-    await fails(
-      2,
-      /--rank-users must be all or a whole number of 1 or more, got "some"/,
-      'evaluate',
-      model,
-      ratings,
-      '--ranking',
-      '--rank-users',
-      'some',
-    );
-    const [nameless, none] = [
-      await writeParquet(join(folder, 'nameless.parquet'), 'SELECT 1 AS "user", 2 AS thing'),
-      await writeParquet(join(folder, 'none.parquet'), `SELECT "user", item FROM '${ratings}' LIMIT 0`),
-    ];
-    for (const [candidates, message] of [
-      [nameless, /\nfactorflow: .*"item".*\n$/],
-      [none, /\nfactorflow: .*there are no candidates.*leave --candidates out.*\n$/],
+  it.each(refusals`
+    --exclude ${ratings} | --exclude acts only with --ranking
+    --cold-pairs miss | --cold-pairs acts only with --ranking
+    --candidates ${ratings} | --candidates acts only with --ranking
+    --rank-users all | --rank-users acts only with --ranking
+    --ranking --metrics ndcg,ndgc | --metrics must be .*, got "ndgc"
+    --ranking --k 10,0 | --k must be a whole number from 1 to 10,000, got "0"
+    --ranking --rank-users 0 | --rank-users must be all or a whole number of 1 or more, got "0"
+    --ranking --rank-users some | --rank-users must be all or a whole number of 1 or more, got "some"
+  `)('refuses %j', async (flags, pattern) => {
+    await fails(2, pattern, 'evaluate', model, ratings, ...flags);
+  });
+
+  it('refuses candidates without a column of items, or without rows', async () => {
+    for (const [query, message] of [
+      ['SELECT 1 AS "user", 2 AS thing', /\nfactorflow: .*"item".*\n$/],
+      [
+        `SELECT "user", item FROM '${ratings}' LIMIT 0`,
+        /\nfactorflow: .*there are no candidates.*leave --candidates out.*\n$/,
+      ],
     ] as const) {
+      const candidates = await written('no-candidates', query);
       const { code, stdout, stderr } = await factorflow(
-        'evaluate',
-        model,
-        ratings,
-        '--ranking',
-        '--candidates',
-        candidates,
-        '--exclude',
-        ratings,
-        '--quiet',
+        ...argv`evaluate ${model} ${ratings} --ranking --candidates ${candidates} --exclude ${ratings} --quiet`,
       );
       expect([code, stdout]).toEqual([3, '']);
       expect(stderr).toMatch(message);

@@ -3,12 +3,13 @@ import { join } from 'node:path';
 import { parseHTML } from 'linkedom';
 import { describe, expect, it } from 'vitest';
 import {
+  refusals,
+  argv,
   factorflow,
   fails,
   objectOf,
   quick,
   ratings,
-  start,
   temporaryFolder,
   trainedModel,
 } from './run-cli.ts';
@@ -39,52 +40,36 @@ interface Named {
 
 describe('--item-names', () => {
   it('shows titles in the table of recommend, and gives them with --json', async () => {
-    const args = ['recommend', model, '--users', '26,27', '--n', '3'];
-    const { recommendations } = (await here(...args, '--item-names', titles)) as {
-      recommendations: readonly Named[];
-    };
+    const args = argv`recommend ${model} --users 26,27 --n 3 --item-names ${titles}`;
+    const { recommendations } = (await here(...args)) as { recommendations: readonly Named[] };
     expect(recommendations.length).toBe(6);
     for (const { name } of recommendations) expect(name).toMatch(/^\S.* \(\d{4}\)$/);
     expect(Object.keys(recommendations[0])).toEqual(['user', 'rank', 'item', 'name', 'prediction']);
-    const { stdout } = await factorflow(...args, '--item-names', titles, ...onCpu, '--quiet');
+    const { stdout } = await factorflow(...args, ...onCpu, '--quiet');
     expect(stdout).toMatch(/user │ rank │ +item │ name +│ prediction/);
     for (const { item, name } of recommendations) expect(stdout).toContain(`${item} │ ${name}`);
-    expect((await factorflow(...args, ...onCpu, '--quiet')).stdout).not.toContain('name');
   });
 
-  it('of users for items are the names of the items', async () => {
-    const args = ['recommend', model, '--items', '111161', '--n', '2', '--item-names', titles];
-    expect(await here(...args)).toMatchObject({
-      recommendations: [{ item: 111_161, name: 'The Shawshank Redemption (1994)', rank: 1 }, { rank: 2 }],
-    });
-    expect((await factorflow(...args, ...onCpu, '--quiet')).stdout).toMatch(
-      /^ +111161 +The Shawshank Redemption \(1994\)\n┌/,
-    );
+  it('of users for items, and of similar items, are the names of the items, also of those that were asked for', async () => {
+    for (const asked of [
+      ['recommend', model, '--items'],
+      ['similar', model, '--item'],
+    ])
+      expect(
+        (await factorflow(...argv`${asked} 111161 --n 2 --item-names ${titles} ${onCpu} --quiet`)).stdout,
+      ).toMatch(/^ +111161 +The Shawshank Redemption \(1994\)\n┌/);
   });
 
   it('writes a column of names, which is absent without the flag', async () => {
-    const args = ['recommend', model, '--output', '-', '--to', 'csv', '--n', '1', ...onCpu, '--quiet'];
-    const named = (await start([...args, '--item-names', titles]).outcome).stdout.split('\n');
+    const written = async (...flags: readonly string[]) => {
+      const output = join(folder, 'lists.csv');
+      await here(...argv`recommend ${model} --users 26 --n 1 --output ${output} --force ${flags}`);
+      return readFileSync(output, 'utf8').split('\n');
+    };
+    const named = await written('--item-names', titles);
     expect(named[0]).toBe('user,rank,item,name,prediction');
     expect(named[1]).toMatch(/^\d+,1,\d+,"?.+ \(\d{4}\)"?,\d/);
-    expect((await start(args).outcome).stdout.split('\n')[0]).toBe('user,rank,item,prediction');
-    const output = join(folder, 'fans.ndjson');
-    await here('recommend', model, '--items', 'all', '--n', '1', '--output', output, '--item-names', titles);
-    expect(JSON.parse(readFileSync(output, 'utf8').split('\n')[0])).toMatchObject({
-      item: expect.any(Number),
-      name: expect.stringMatching(/\(\d{4}\)$/),
-      rank: 1,
-    });
-  });
-
-  it('shows titles of similar items, and those of the items that were asked for above', async () => {
-    const args = ['similar', model, '--item', '111161', '--n', '2', '--item-names', titles];
-    const { neighbours } = (await here(...args)) as {
-      neighbours: readonly (Named & { readonly similar: number })[];
-    };
-    const { stdout } = await factorflow(...args, ...onCpu, '--quiet');
-    expect(stdout).toMatch(/^ +111161 +The Shawshank Redemption \(1994\)\n┌/);
-    for (const { similar, name } of neighbours) expect(stdout).toContain(`${similar} │ ${name}`);
+    expect((await written())[0]).toBe('user,rank,item,prediction');
   });
 
   it('shows titles of an explanation', async () => {
@@ -105,15 +90,7 @@ describe('--item-names', () => {
       'movieId,title\n111161,"Redemption,\tThe ""Shawshank"" one whose title goes on for longer than any table is wide"\n468569,\n468569,The Dark Knight\n5,Unknown\n',
     );
     const { code, stdout, stderr } = await factorflow(
-      'recommend',
-      model,
-      '--users',
-      '26',
-      '--n',
-      '3',
-      '--item-names',
-      some,
-      ...onCpu,
+      ...argv`recommend ${model} --users 26 --n 3 --item-names ${some} ${onCpu}`,
     );
     expect(code).toBe(0);
     expect(stdout).toContain('Redemption, The "Shawshank" one whose title goes on for lon…');
@@ -121,14 +98,7 @@ describe('--item-names', () => {
       /item names of .*some\.csv: 1 row repeats an id, of which the first name counts; 1 id is not an item of the model; 10,504 of 10,506 items have no name and are shown as ids/,
     );
     const { recommendations } = (await here(
-      'recommend',
-      model,
-      '--users',
-      '26',
-      '--n',
-      '20',
-      '--item-names',
-      some,
+      ...argv`recommend ${model} --users 26 --n 20 --item-names ${some}`,
     )) as { recommendations: readonly Named[] };
     expect(recommendations.some(({ name }) => name === null)).toBe(true);
   });
@@ -136,18 +106,8 @@ describe('--item-names', () => {
   it('takes the columns that are named', async () => {
     const odd = file('odd.tsv', 'code\tyear\tlabel\n111161\t1994\tShawshank\n');
     const report = await here(
-      'recommend',
-      model,
-      '--items',
-      '111161',
-      '--n',
-      '1',
-      '--item-names',
-      odd,
-      '--item-names-id-col',
-      'code',
-      '--item-names-col',
-      'label',
+      ...argv`recommend ${model} --items 111161 --n 1 --item-names ${odd} --item-names-id-col code
+      --item-names-col label`,
     );
     expect(report).toMatchObject({ recommendations: [{ name: 'Shawshank' }] });
   });
@@ -155,26 +115,15 @@ describe('--item-names', () => {
   it('of a training is compared with its items at the end, since a page with ids is better than no model', async () => {
     const pairs = Array.from({ length: 60 }, (_, i) => `${i % 10},${i % 7},${(i % 5) + 1}`);
     const few = file('few.csv', ['user,item,rating', ...pairs, ''].join('\n'));
-    const args = [
-      'train',
-      few,
-      ...quick,
-      '--model-dir',
-      join(folder, 'few'),
-      '--report',
-      join(folder, 'few.html'),
-      '--force',
-      ...onCpu,
-    ];
+    const args = argv`train ${few} ${quick} --model-dir ${join(folder, 'few')} --report
+      ${join(folder, 'few.html')} --force ${onCpu}`;
     const none = await factorflow(...args, '--item-names', file('other.csv', 'id,title\ntt1,One\n'));
     expect(none.code).toBe(0);
     expect(none.stderr).toMatch(
       /no id of the names is an item of the model: the ids of the names are texts such as "tt1", the model's are numbers such as 0; items are shown as ids/,
     );
     const some = await factorflow(
-      ...args,
-      '--item-names',
-      file('some-of.csv', 'id,title\n1,One\n99,Other\n'),
+      ...argv`${args} --item-names ${file('some-of.csv', 'id,title\n1,One\n99,Other\n')}`,
     );
     expect(some.stderr).toMatch(
       /item names: 1 id is not an item of the model; 6 of 7 items have no name and are shown as ids/,
@@ -189,19 +138,8 @@ describe('--item-names', () => {
       'id,title,genre,kind\n0,A,x,Drama|War\n1,B,y,Drama\n2,C,,<b>Odd</b>\n3,D,x,<b>Odd</b>\n4,E,y,\n',
     );
     const page = join(folder, 'coloured.html');
-    const args = [
-      'train',
-      few,
-      ...quick,
-      '--model-dir',
-      join(folder, 'coloured'),
-      '--report',
-      page,
-      '--force',
-      '--item-names',
-      kinds,
-      ...onCpu,
-    ];
+    const args = argv`train ${few} ${quick} --model-dir ${join(folder, 'coloured')} --report ${page} --force
+      --item-names ${kinds} ${onCpu}`;
     const legendOf = async (...flags: readonly string[]) => {
       expect((await factorflow(...args, ...flags)).code).toBe(0);
       return [...parseHTML(readFileSync(page, 'utf8')).document.querySelectorAll('#map-of-items .key')].map(
@@ -218,85 +156,35 @@ describe('--item-names', () => {
     await fails(
       3,
       /this is the folder of a model, and ratings are needed .*model\)\. Give files of ratings/,
-      ...users,
-      '--exclude',
-      model,
+      ...argv`${users} --exclude ${model}`,
     );
   });
 
   it('says what is wrong with a file or a flag', async () => {
     const users = ['recommend', model, '--users', '26', ...onCpu];
-    await fails(
-      3,
-      /there is no column of item names; there are: user \(Int32\), item .*ratings\.parquet\)\. Name it with --item-names-col/,
-      ...users,
-      '--item-names',
-      ratings,
-    );
-    await fails(
-      3,
-      /there is no column of item ids; there are: code \(Utf8\), title .*Name it with --item-names-id-col/,
-      ...users,
-      '--item-names',
-      file('ids.csv', 'code,title,year\na,b,5\n'),
-    );
-    await fails(
-      3,
-      /no id of the names is an item of the model: the ids of the names are texts such as "tt0111161", the model's are numbers such as \d+/,
-      ...users,
-      '--item-names',
-      file('text.csv', 'id,title\ntt0111161,Shawshank\n'),
-    );
-    await fails(3, /absent\.csv/, ...users, '--item-names', join(folder, 'absent.csv'));
-    await fails(2, /--item-names-col acts only with --item-names/, ...users, '--item-names-col', 'title');
-    await fails(
-      2,
-      /--item-names-id-col acts only with --item-names/,
-      'explain',
-      model,
-      ratings,
-      '--user',
-      '26',
-      '--item',
-      '111161',
-      '--item-names-id-col',
-      'id',
-    );
-    await fails(
-      2,
-      /--item-names-genre-col acts only with --item-names/,
-      'train',
-      ratings,
-      '--model-dir',
-      join(folder, 'no'),
-      '--item-names-genre-col',
-      'genre',
-    );
+    for (const [args, pattern] of refusals`
+      ${users} --item-names ${ratings} | there is no column of item names; there are: user \(Int32\), item .*ratings\.parquet\)\. Name it with --item-names-col
+      ${users} --item-names ${file('ids.csv', 'code,title,year\na,b,5\n')} | there is no column of item ids; there are: code \(Utf8\), title .*Name it with --item-names-id-col
+      ${users} --item-names ${file('text.csv', 'id,title\ntt0111161,Shawshank\n')} | no id of the names is an item of the model: the ids of the names are texts such as "tt0111161", the model's are numbers such as \d+
+      ${users} --item-names ${join(folder, 'absent.csv')} | absent\.csv
+    `)
+      await fails(3, pattern, ...args);
+    for (const [args, pattern] of refusals`
+      ${users} --item-names-col title | --item-names-col acts only with --item-names
+      explain ${model} ${ratings} --user 26 --item 111161 --item-names-id-col id | --item-names-id-col acts only with --item-names
+      train ${ratings} --model-dir ${join(folder, 'no')} --item-names-genre-col genre | --item-names-genre-col acts only with --item-names
+    `)
+      await fails(2, pattern, ...args);
     await fails(
       3,
       /there is no column "kind".*Give another --item-names-genre-col/,
-      'train',
-      ratings,
-      ...quick,
-      '--model-dir',
-      join(folder, 'no'),
-      '--report',
-      join(folder, 'no.html'),
-      '--item-names',
-      titles,
-      '--item-names-genre-col',
-      'kind',
-      ...onCpu,
+      ...argv`train ${ratings} ${quick} --model-dir ${join(folder, 'no')} --report
+      ${join(folder, 'no.html')} --item-names ${titles} --item-names-genre-col kind ${onCpu}`,
     );
     await fails(
       2,
       /--item-names cannot be used with --user/,
-      'similar',
-      model,
-      '--user',
-      '26',
-      '--item-names',
-      titles,
+      ...argv`similar ${model} --user 26 --item-names ${titles}`,
     );
   });
 });

@@ -1,8 +1,8 @@
 /** Columns named by flags, or recognised by their names, through the commands. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, it } from 'vitest';
-import { factorflow, fails, json, quick, temporaryFolder } from './run-cli.ts';
+import { beforeAll, describe, expect, it, test } from 'vitest';
+import { argv, factorflow, fails, json, quick, temporaryFolder } from './run-cli.ts';
 
 const folder = temporaryFolder();
 const [known, odd, several] = ['known.csv', 'odd.csv', 'several.csv'].map((name) => join(folder, name));
@@ -29,13 +29,7 @@ beforeAll(async () => {
 describe('columns with usual names', () => {
   it('are found, and a note on stderr says which, once', async () => {
     const { code, stderr } = await factorflow(
-      'train',
-      known,
-      '--test',
-      known,
-      ...quick,
-      '--model-dir',
-      join(folder, 'noted'),
+      ...argv`train ${known} --test ${known} ${quick} --model-dir ${join(folder, 'noted')}`,
     );
     expect([
       code,
@@ -58,11 +52,7 @@ describe('columns with usual names', () => {
     await fails(
       3,
       /which column is the item\? "asin" and "parent_asin" may be; there are: .*Name it with --item-col/,
-      'train',
-      several,
-      ...quick,
-      '--model-dir',
-      join(folder, 'no'),
+      ...argv`train ${several} ${quick} --model-dir ${join(folder, 'no')}`,
     );
     expect(
       await json('train', several, '--item-col', 'asin', ...quick, '--model-dir', join(folder, 'yes')),
@@ -91,15 +81,7 @@ describe('columns named by flags', () => {
     });
     expect(
       await json(
-        'tune',
-        odd,
-        ...rated,
-        '--try',
-        'rank=2',
-        '--max-iter',
-        '1',
-        '--model-dir',
-        join(folder, 'tuned'),
+        ...argv`tune ${odd} ${rated} --try rank=2 --max-iter 1 --model-dir ${join(folder, 'tuned')}`,
       ),
     ).toMatchObject({ command: 'tune' });
   });
@@ -108,25 +90,74 @@ describe('columns named by flags', () => {
     await fails(
       3,
       /no such column \(column "whom"\)\. Did you mean who\?/,
-      'evaluate',
-      model,
-      odd,
-      '--user-col',
-      'whom',
-      '--item-col',
-      'what',
-      '--rating-col',
-      'how',
+      ...argv`evaluate ${model} ${odd} --user-col whom --item-col what --rating-col how`,
     );
     await fails(
       2,
       /--user-col acts only with --exclude/,
-      'recommend',
-      model,
-      '--users',
-      '1',
-      '--user-col',
-      'who',
+      ...argv`recommend ${model} --users 1 --user-col who`,
     );
+  });
+});
+
+describe('names on the command line', () => {
+  const path = (name: string) => join(folder, name);
+  const put = (name: string, content: string | Uint8Array) => (
+    writeFileSync(path(name), content),
+    path(name)
+  );
+
+  const train = (
+    input: string,
+    ...flags: string[]
+  ) => argv`train ${input} ${quick} --device cpu --quiet --force --model-dir ${path('model')}
+  ${flags}`;
+
+  describe('names on the command line', () => {
+    beforeAll(async () => {
+      const text = 'userId,item,rating\n1,"a,b",4\n1,c,2\n2,"a,b",1\n2,"say ""d""",5\n3,c,3\n';
+      expect((await factorflow(...train(put('names.csv', text), '--user-col', 'userId'))).code).toBe(0);
+    });
+
+    test('ids with commas: in quotes, or by the flag again', async () => {
+      const items = async (...flags: string[]) =>
+        new Set(
+          (
+            (await json('similar', path('model'), ...flags, '--n', '1', '--quiet')).neighbours as {
+              item: string;
+            }[]
+          ).map(({ item }) => item),
+        );
+      expect(await items('--item', '"a,b"')).toEqual(new Set(['a,b']));
+      expect(await items('--item', 'c,"a,b", "say ""d"""')).toEqual(new Set(['c', 'a,b', 'say "d"']));
+      expect(await items('--item', 'c', '--item', '"a,b"')).toEqual(new Set(['c', 'a,b']));
+      expect(
+        (await json('recommend', path('model'), '--users', '1', '--users', '2,3', '--quiet')).users,
+      ).toBe(3);
+    });
+
+    test('a column that is nearly there', async () => {
+      await fails(
+        3,
+        /there is no column "user"; there are: usrs .*\. Did you mean usrs\? Name the columns with --user-col/,
+        ...train(put('near.csv', 'usrs,item,rating\n1,2,3\n')),
+      );
+      await fails(
+        3,
+        /there is no column "itme".*Did you mean item\? Name the columns with --user-col, --item-col and --rating-col$/m,
+        ...argv`inspect ${path('names.csv')} --user-col userId --item-col itme`,
+      );
+      await fails(
+        3,
+        /there is no column "userId".*Name the columns with --user-col and --item-col$/m,
+        ...argv`predict ${path('model')} ${put('renamed.csv', 'person,item\n1,2\n')} --output
+      ${path('not-written.csv')}`,
+      );
+      await fails(
+        3,
+        /a type is given for a column that is not there \(.*\)\. Did you mean userId\?/,
+        ...argv`convert ${path('names.csv')} ${path('x.parquet')} --types userid=int64`,
+      );
+    });
   });
 });

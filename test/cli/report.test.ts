@@ -1,12 +1,12 @@
 /** The page of --report: its contents, what it holds of the input as text alone, its looks in a browser. */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync, copyFileSync } from 'node:fs';
 import { parseHTML } from 'linkedom';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { environmentSection } from '../../cli/page/page.ts';
 import { Chromium, prepareChromium } from '../support/browser/chromium.ts';
 import { page, path, ratings } from './reported-training.ts';
-import { factorflow as runCli } from './run-cli.ts';
+import { argv, factorflow as runCli } from './run-cli.ts';
 
 describe('--report of train', () => {
   it('has the parts of a run', () => {
@@ -101,45 +101,29 @@ describe('--report of train', () => {
 
   it('repeats the command without credentials and queries of addresses', () => {
     const { code } = environmentSection(
-      [
-        'train',
-        'https://user:word@host/a b.csv?token=1',
-        '--test=http://user:word@host/t.csv',
-        '--rank',
-        '4',
-      ],
+      argv`train ${'https://user:word@host/a b.csv?token=1'} --test=http://user:word@host/t.csv
+        --rank 4`,
       null,
     );
     expect(code).toBe("factorflow train 'https://host/a b.csv' --test=http://host/t.csv --rank 4");
   });
 
   it('replaces an earlier report, and no other file', async () => {
-    const train = (report: string) =>
-      runCli(
-        'train',
-        ratings,
-        '--model-dir',
-        path('model'),
-        '--force',
-        '--rank',
-        '2',
-        '--max-iter',
-        '1',
-        '--workers',
-        '1',
-        '--device',
-        'cpu',
-        '--report',
-        report,
-        '--quiet',
-      );
-    expect((await train(path('train.html'))).code).toBe(0);
-    expect(readFileSync(path('train.html'), 'utf8')).toContain('no ratings were held out');
+    const reported = async (name: string) => {
+      const counts = argv`--users 1000 --items 500 --ratings 20000 --rank 8 --device cpu`;
+      return (await runCli('plan', ...counts, '--report', path(name))).code;
+    };
+    expect(await reported('train.html')).toBe(0);
+    const text = readFileSync(path('train.html'), 'utf8');
+    expect(text.match(/<g class="stage /g)).toHaveLength(12);
+    expect(text.match(/class="edge back"/g)?.length).toBeGreaterThan(0);
     writeFileSync(path('mine.html'), '<p>mine</p>');
-    const refused = await train(path('mine.html'));
-    expect([refused.code, readFileSync(path('mine.html'), 'utf8')]).toEqual([2, '<p>mine</p>']);
-    expect((await train(path('report.pdf'))).code).toBe(2);
-    expect((await train(path('absent/below/report.html'))).code).toBe(0);
+    expect([await reported('mine.html'), readFileSync(path('mine.html'), 'utf8')]).toEqual([
+      2,
+      '<p>mine</p>',
+    ]);
+    expect(await reported('report.pdf')).toBe(2);
+    expect(await reported('absent/below/report.html')).toBe(0);
   });
 });
 
@@ -154,23 +138,8 @@ describe('names of items', () => {
       (_, k) => `${k},"<i>Film</i> & ""${k}"", ${'long '.repeat(20)}"`,
     );
     writeFileSync(path('titles.csv'), `item,title\n${titles.join('\n')}\n`);
-    const named = [
-      'train',
-      path('named.csv'),
-      '--model-dir',
-      path('named'),
-      '--rank',
-      '1',
-      '--max-iter',
-      '2',
-      '--workers',
-      '1',
-      '--device',
-      'cpu',
-      '--item-names',
-      path('titles.csv'),
-      '--quiet',
-    ];
+    const named = argv`train ${path('named.csv')} --model-dir ${path('named')} --rank 1 --max-iter 2 --workers
+      1 --device cpu --item-names ${path('titles.csv')} --quiet`;
     expect((await runCli(...named, '--report', path('named.html'))).code).toBe(0);
     const { document } = parseHTML(readFileSync(path('named.html'), 'utf8'));
     expect(document.querySelector('#recommendations td')?.textContent).toMatch(
@@ -243,3 +212,37 @@ const LOOKS = `({
   drawn: [...document.querySelectorAll('.chart, .map')].filter((one) => one.getBoundingClientRect().width > 0).length,
   foreign: document.querySelectorAll('b, img, script').length,
 })`;
+
+describe('--report of other commands', () => {
+  it('holds no control characters', async () => {
+    const odd = path('odd \u001b[31m\u0001\u0085.csv');
+    copyFileSync(ratings, odd);
+    expect(
+      (
+        await runCli(
+          ...argv`evaluate ${path('model')} ${odd} --device cpu --workers 1 --report ${path('odd.html')}
+          --quiet`,
+        )
+      ).code,
+    ).toBe(0);
+    const text = readFileSync(path('odd.html'), 'utf8');
+    expect(text).toContain('odd \ufffd[31m\ufffd\ufffd.csv');
+    expect(text).not.toMatch(/(?![\n\t])\p{Cc}/u);
+  });
+
+  it('shows errors and rankings of a model', async () => {
+    const errors = await runCli(
+      ...argv`evaluate ${path('model')} ${ratings} --device cpu --workers 1 --report
+      ${path('errors.html')} --quiet`,
+    );
+    const ranking = await runCli(
+      ...argv`evaluate ${path('model')} ${ratings} --ranking --device cpu --workers 1 --report
+      ${path('ranking.html')} --quiet`,
+    );
+    expect([errors.code, ranking.code]).toEqual([0, 0]);
+    expect(readFileSync(path('errors.html'), 'utf8')).toMatch(
+      /Calibration[\s\S]*Items by their number of ratings/,
+    );
+    expect(readFileSync(path('ranking.html'), 'utf8')).toMatch(/Ranking metrics[\s\S]*95 % interval/);
+  });
+});

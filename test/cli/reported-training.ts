@@ -3,7 +3,7 @@ import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from '
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect } from 'vitest';
-import { factorflow as runCli } from './run-cli.ts';
+import { argv, factorflow as runCli } from './run-cli.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-report-'));
 export const path = (name: string) => join(folder, name);
@@ -17,23 +17,8 @@ beforeAll(async () => {
   );
   writeFileSync(ratings, `user,item,rating\n${lines.join('\n')}\n`);
   const { code, stderr } = await runCli(
-    'train',
-    ratings,
-    '--model-dir',
-    path('model'),
-    '--test-fraction',
-    '0.1',
-    '--rank',
-    '4',
-    '--max-iter',
-    '3',
-    '--workers',
-    '1',
-    '--device',
-    'cpu',
-    '--report',
-    path('train.html'),
-    '--quiet',
+    ...argv`train ${ratings} --model-dir ${path('model')} --test-fraction 0.1 --rank 4 --max-iter 3
+    --workers 1 --device cpu --report ${path('train.html')} --quiet`,
   );
   expect([code, stderr]).toEqual([0, expect.any(String)]);
   page = readFileSync(path('train.html'), 'utf8');

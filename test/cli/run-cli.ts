@@ -75,13 +75,50 @@ export function start(
   return { child, outcome, stderrMatches };
 }
 
-/** Commands with the flag --workers whose threads take longer to start than to work on these small inputs. */
-const brief = /^(convert|evaluate|explain|fold-in|index|predict|recommend|similar|split)$/;
+type Inserted = string | number | readonly string[];
+
+/** The words of a text in which \0n\0 stands for the n-th value. */
+const wordsOf = (text: string, values: readonly Inserted[]): string[] =>
+  text
+    .trim()
+    .split(/\s+/)
+    .flatMap((word) => {
+      const whole = /^\0(\d+)\0$/.exec(word);
+      const value = whole === null ? undefined : values[Number(whole[1])];
+      if (Array.isArray(value)) return value as readonly string[];
+      return word.replaceAll(/\0(\d+)\0/g, (_, at: string) => String(values[Number(at)]));
+    });
+
+const marked = (texts: readonly string[]) => texts.reduce((line, text, at) => `${line}\0${at - 1}\0${text}`);
+
+/**
+ * The words of a command line, split at spaces. An inserted text stays one word, or a part of one, whatever it
+ * contains; an inserted list gives each of its texts as a word.
+ */
+export function argv(texts: TemplateStringsArray, ...values: readonly Inserted[]): string[] {
+  return wordsOf(marked(texts), values);
+}
+
+/** A table of command lines and patterns of their errors: lines of the form `words | pattern`. */
+export function refusals(
+  { raw }: TemplateStringsArray,
+  ...values: readonly Inserted[]
+): [words: string[], pattern: RegExp][] {
+  const lines = marked(raw).trim().split('\n');
+  return lines.map((line) => {
+    const [, words, pattern] = /^(.*?) \| (.+)$/.exec(line) ?? [];
+    if (pattern === undefined) throw new Error(`not of the form "words | pattern": ${line}`);
+    return [wordsOf(words, values), new RegExp(pattern)];
+  });
+}
+
+/** Commands with the flag --workers, whose threads take longer to start than to work on these small inputs. */
+const brief = /^(convert|evaluate|explain|fold-in|index|predict|recommend|similar|split|train|tune)$/;
 
 /**
  * Runs a command line inside this process, which takes less time than `start`: the same outcome except for
- * signals, crashes, pipes, and rows on stdout (output "-"). Brief commands have one thread, unless --workers
- * is given.
+ * signals, crashes, pipes, and rows on stdout (output "-"). Commands have one thread, unless --workers is
+ * given.
  */
 export async function factorflow(...line: readonly string[]): Promise<Outcome> {
   const [command, ...flags] = line;
@@ -122,6 +159,9 @@ export function expectFailure({ code: ended, stdout, stderr }: Outcome, code: nu
   expect(ended).toBe(code);
 }
 
+/** What is in the folder of a model of explicit ratings, in order. */
+export const modelFiles = 'itemCounts itemFactors itemMeans metadata userFactors userMeans'.split(' ');
+
 /** A model of the example's ratings, trained once for all files of a test run. Read only. */
 export async function trainedModel(): Promise<string> {
   const model = join(inject('runFolder'), 'model');
@@ -129,14 +169,7 @@ export async function trainedModel(): Promise<string> {
   // uses it.
   if (!existsSync(model))
     await factorflow('train', ratings, ...quick, '--device', 'cpu', '--model-dir', model, '--quiet');
-  expect(readdirSync(model).sort()).toEqual([
-    'itemCounts',
-    'itemFactors',
-    'itemMeans',
-    'metadata',
-    'userFactors',
-    'userMeans',
-  ]);
+  expect(readdirSync(model).sort()).toEqual(modelFiles);
   return model;
 }
 
@@ -160,4 +193,29 @@ export async function writeParquet(file: string, query: string, options = ''): P
   connection.closeSync();
   instance.closeSync();
   return file;
+}
+
+/** 2,000 of the example's ratings, written once for all files of a test run. Read only. */
+export async function fewRatings(): Promise<string> {
+  const file = join(inject('runFolder'), `few-${process.pid}.parquet`);
+  return existsSync(file) ? file : writeParquet(file, `SELECT * FROM '${ratings}' LIMIT 2000`);
+}
+
+/** Runs the built command with bytes on stdin; undefined: without stdin. */
+export function piped(
+  input: Uint8Array | undefined,
+  ...args: readonly string[]
+): Promise<{ readonly code: number | null; readonly stdout: Buffer; readonly stderr: string }> {
+  const child = spawn(process.execPath, [program, ...args], {
+    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+  });
+  const stdout: Buffer[] = [];
+  let stderr = '';
+  child.stdout?.on('data', (chunk: Buffer) => stdout.push(chunk));
+  child.stderr?.on('data', (chunk: Buffer) => (stderr += String(chunk)));
+  child.stdin?.on('error', () => {});
+  child.stdin?.end(input);
+  return new Promise(
+    (resolve) => void child.on('close', (code) => resolve({ code, stdout: Buffer.concat(stdout), stderr })),
+  );
 }

@@ -7,9 +7,18 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { byPairs } from '../support/deep.ts';
+import { byValues } from '../support/deep.ts';
 import { sendRange } from '../support/send-range.ts';
-import { factorflow, type Outcome, start, type Started, temporaryFolder } from './run-cli.ts';
+import {
+  argv,
+  factorflow,
+  type Outcome,
+  start,
+  type Started,
+  temporaryFolder,
+  ratings,
+  temporariesIn,
+} from './run-cli.ts';
 
 const folder = temporaryFolder();
 const input = (format: string) => join(folder, `ratings.${format}`);
@@ -42,22 +51,13 @@ beforeAll(async () => {
     expect(await factorflow(...args, '--quiet')).toMatchObject({ code: 0, stderr: '' });
 });
 
-/** The words of a text; none has a space in it. */
-const words = (text: string) => text.split(' ');
-
 /** The arguments of a command that reads `source` and writes into `out`. */
 const commands: Readonly<Record<string, (source: string, out: string) => string[]>> = {
-  train: (source, out) =>
-    words(`train ${source} --test-fraction 0.1 --model-dir ${out}/model`).concat(
-      words(`--checkpoint-dir ${out}/checkpoints --checkpoint-interval 1`),
-      small,
-    ),
+  train: (source, out) => argv`train ${source} --test-fraction 0.1 --model-dir ${out}/model
+    --checkpoint-dir ${out}/checkpoints --checkpoint-interval 1 ${small}`,
   tune: (source, out) => ['tune', source, ...small, '--trials', '2', '--model-dir', join(out, 'model')],
-  convert: (source, out) => [
-    'convert',
-    source,
-    join(out, source.endsWith('.parquet') ? 'rows.csv' : 'rows.parquet'),
-  ],
+  convert: (source, out) => argv`convert ${source}
+    ${join(out, source.endsWith('.parquet') ? 'rows.csv' : 'rows.parquet')}`,
   inspect: (source) => ['inspect', source],
   'inspect a model': () => ['inspect', model],
   recommend: (_, out) => ['recommend', model, '-n', '3', '--output', join(out, 'lists.csv')],
@@ -115,10 +115,7 @@ const places = [
 ] as const;
 
 /** A place of each phase, and one of each command; all of them in `npm run test:deep`. */
-const samples = new Set([
-  ...byPairs(places, ([phase]) => ({ phase })),
-  ...byPairs(places, ([, command]) => ({ command })),
-]);
+const samples = byValues(places, ([phase, command]) => ({ phase, command }));
 
 /** Calls of a file system that does not answer: a run in one hears of a signal, and cannot end in order. */
 const hanging = [
@@ -137,7 +134,7 @@ const unanswered = [
 ] as const;
 
 describe.skipIf(process.platform === 'win32')('a signal', () => {
-  it.each([...samples].map((place, index) => [index % 2 ? 'SIGINT' : 'SIGTERM', ...place] as const))(
+  it.each(samples.map((place, index) => [index % 2 ? 'SIGINT' : 'SIGTERM', ...place] as const))(
     '%s while %s: %s %s',
     async (signal, _, command, format, at) => {
       const run = begin(command, input(format), { FACTORFLOW_SIGNAL_AT: at, FACTORFLOW_SIGNALS: signal });
@@ -147,7 +144,7 @@ describe.skipIf(process.platform === 'win32')('a signal', () => {
   );
 
   it.each(
-    byPairs(unanswered, ([phase]) => ({ phase })).map(
+    byValues(unanswered, ([phase]) => ({ phase })).map(
       (place, index) => [index % 2 ? 'SIGINT' : 'SIGTERM', ...place] as const,
     ),
   )('%s while %s from a web server: %s %s', async (signal, _, command, format, request) => {
@@ -161,7 +158,7 @@ describe.skipIf(process.platform === 'win32')('a signal', () => {
 });
 
 describe.skipIf(process.platform === 'win32')('a second signal', () => {
-  it.each(byPairs(hanging, ([phase]) => ({ phase })))(
+  it.each(byValues(hanging, ([phase]) => ({ phase })))(
     'ends a run that hangs while %s: %s %s',
     async (_, command, format, at) => {
       const run = begin(command, input(format), {
@@ -175,13 +172,26 @@ describe.skipIf(process.platform === 'win32')('a second signal', () => {
     },
   );
 
-  it.each(['task sort-bands', 'task update', 'line train: finished'])(
-    'ends a run at once at %s',
-    async (at) => {
-      const both = { FACTORFLOW_SIGNAL_AT: at, FACTORFLOW_SIGNALS: 'SIGINT,SIGTERM' };
-      const { stderr } = await expectCancelled(begin('train', input('csv'), both));
-      // A run that ends in order says that it was cancelled.
-      expect(stderr).not.toContain('cancelled');
-    },
-  );
+  it.each(['task update', 'line train: finished'])('ends a run at once at %s', async (at) => {
+    const both = { FACTORFLOW_SIGNAL_AT: at, FACTORFLOW_SIGNALS: 'SIGINT,SIGTERM' };
+    const { stderr } = await expectCancelled(begin('train', input('csv'), both));
+    // A run that ends in order says that it was cancelled.
+    expect(stderr).not.toContain('cancelled');
+  });
+});
+
+describe.skipIf(process.platform === 'win32')('a main thread in work that cannot be cut', () => {
+  it('does not keep the process after a signal', async () => {
+    const block = `data:text/javascript,${encodeURIComponent(
+      `process.on('SIGTERM', () => setTimeout(() => { process.stderr.write('blocked'); for (;;); }, 1));
+       setInterval(() => process.listenerCount('SIGTERM') > 1 && process.stderr.write('ready'), 50).unref();`,
+    )}`;
+    const args = ['train', ratings, '--rank', '64', '--max-iter', '1000', '--model-dir', `${folder}/model`];
+    const run = start([...args, '--device', 'cpu', '--quiet'], { nodeArgs: ['--import', block] });
+    await run.stderrMatches(/ready/);
+    run.child.kill('SIGTERM');
+    await run.stderrMatches(/blocked/);
+    expect(await run.outcome).toMatchObject({ code: null, signal: 'SIGKILL' });
+    expect(temporariesIn(folder)).toEqual([]);
+  });
 });

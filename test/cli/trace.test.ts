@@ -5,9 +5,12 @@ import { type PhysicalPlan, stagesOf } from '../../engine/plan/physical-plan.ts'
 import { noGpu } from '../support/gpu/open-gpu.ts';
 import { randomRatings } from '../support/ratings.ts';
 import { checkTrace } from '../support/traces.ts';
-import { factorflow, json, quick, ratings, temporaryFolder } from './run-cli.ts';
+import { argv, factorflow, json, quick, ratings, temporaryFolder, fewRatings, start } from './run-cli.ts';
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
 
 const folder = temporaryFolder();
+const few = await fewRatings();
 const model = join(folder, 'model');
 const seen = (file: string) => checkTrace(readFileSync(file, 'utf8'));
 
@@ -15,7 +18,6 @@ describe('--trace', () => {
   it('shows every stage of the plan that ran, at its place, with rows and bytes', async () => {
     for (const [algorithm, ...flags] of [
       ['als', '--implicit'],
-      ['als', '--test-fraction', '0.1'],
       ['sgd', '--test-fraction', '0.1'],
     ]) {
       const file = join(folder, `${algorithm}${flags[0]}.json`);
@@ -44,8 +46,7 @@ describe('--trace', () => {
       const updates = spans.filter(
         ({ row, args }) =>
           row.startsWith('thread') &&
-          args?.kernel ===
-            (algorithm === 'als' ? (flags[0] === '--implicit' ? 'update-implicit' : 'update') : 'sgd-block'),
+          args?.kernel === (algorithm === 'als' ? 'update-implicit' : 'sgd-block'),
       );
       expect(updates.length).toBeGreaterThan(0);
       for (const { args } of updates)
@@ -56,21 +57,15 @@ describe('--trace', () => {
 
   it('is written by the other commands, replaces an earlier trace, and ends with the error of a command that fails', async () => {
     const file = join(folder, 'again.json');
-    await json('recommend', model, '--output', join(folder, 'lists'), '--trace', file);
+    await json('recommend', model, '--users', '1,2', '--output', join(folder, 'lists'), '--trace', file);
     expect(seen(file).spans.map(({ name }) => name)).toEqual(
       expect.arrayContaining(['load model', 'recommend', 'write']),
     );
-    await json('convert', ratings, join(folder, 'ratings.csv'), '--trace', file);
+    await json('convert', few, join(folder, 'ratings.csv'), '--trace', file);
     expect(seen(file)).toMatchObject({ other: { command: 'convert' } });
     const failed = await factorflow(
-      'train',
-      join(folder, 'ratings.csv'),
-      '--user-col',
-      'nobody',
-      '--model-dir',
-      join(folder, 'none'),
-      '--trace',
-      file,
+      ...argv`train ${join(folder, 'ratings.csv')} --user-col nobody --model-dir
+      ${join(folder, 'none')} --trace ${file}`,
     );
     expect(failed.code).toBe(3);
     expect(seen(file).spans.map(({ name }) => name)).toContain('open files');
@@ -101,17 +96,7 @@ describe('--trace', () => {
         .join('\n')}\n`,
     );
     const { code } = await factorflow(
-      'train',
-      few,
-      ...quick,
-      '--model-dir',
-      model,
-      '--force',
-      '--device',
-      'gpu',
-      '--quiet',
-      '--trace',
-      file,
+      ...argv`train ${few} ${quick} --model-dir ${model} --force --device gpu --quiet --trace ${file}`,
     );
     expect(code).toBe(0);
     const { rows, spans } = seen(file);
@@ -121,5 +106,106 @@ describe('--trace', () => {
       spans.filter(({ place, name }) => place === 'gpu:0' && name === 'update-items').length,
     ).toBeGreaterThanOrEqual(2);
     expect(spans.find(({ row }) => row === 'uploads')?.args?.bytes).toBeGreaterThan(0);
+  });
+});
+
+describe('the profile of a command', () => {
+  interface Reported {
+    readonly profile: {
+      readonly seconds: number;
+      readonly phases: readonly {
+        readonly phase: string;
+        readonly seconds: number;
+        readonly times: number;
+      }[];
+    };
+  }
+
+  const phasesOf = ({ profile }: Reported) => profile.phases.map(({ phase }) => phase);
+
+  const profiled = join(folder, 'profiled');
+
+  describe('--profile', () => {
+    it('tells where the time of each command went, in phases that add up', async () => {
+      const reports: Record<string, Reported> = {};
+      const run = async (command: string, ...args: string[]) => {
+        reports[command] = (await json(command, ...args, '--profile')) as unknown as Reported;
+      };
+      await run('train', few, ...quick, '--test-fraction', '0.1', '--model-dir', profiled);
+      await run('recommend', profiled, '--output', join(folder, 'profiled-lists'), '--exclude', few);
+      await run('predict', profiled, few, '--output', join(folder, 'predictions'));
+      await run('evaluate', profiled, few);
+      await run('convert', few, join(folder, 'ratings.csv'));
+      for (const { profile } of Object.values(reports)) {
+        expect(profile.phases.reduce((sum, { seconds }) => sum + seconds, 0)).toBeCloseTo(profile.seconds, 6);
+        expect(profile.phases.map(({ phase }) => phase)[0]).toBe('start-up');
+        expect(profile.phases.map(({ phase }) => phase).at(-1)).toBe('unaccounted');
+      }
+      expect(phasesOf(reports.train)).toEqual(
+        expect.arrayContaining([
+          'open devices',
+          'open files',
+          'read',
+          'number',
+          'sort',
+          'look at few',
+          'plan',
+          'tune',
+          'start',
+          'iterations',
+          'measure',
+          'save',
+          'end',
+        ]),
+      );
+      expect(phasesOf(reports.recommend)).toEqual(
+        expect.arrayContaining(['load model', 'read', 'sort', 'recommend', 'write']),
+      );
+      expect(phasesOf(reports.predict)).toEqual(
+        expect.arrayContaining(['load model', 'read', 'predict', 'write']),
+      );
+      expect(phasesOf(reports.evaluate)).toEqual(expect.arrayContaining(['load model', 'read', 'evaluate']));
+      expect(phasesOf(reports.convert)).toEqual(expect.arrayContaining(['read', 'write']));
+    });
+
+    it('prints a table behind the result, on stderr where the output takes stdout', async () => {
+      const written = await factorflow('convert', few, join(folder, 'again.csv'), '--profile');
+      expect(written.stdout).toMatch(/rows +2,000[^]*phase +│ +time[^]*│ read [^]*│ in all /);
+      // --quiet hides the summary, but not the table that was asked for.
+      const quiet = await factorflow('convert', few, join(folder, 'quiet.csv'), '--profile', '--quiet');
+      expect(quiet.stdout).toMatch(/phase +│ +time[^]*│ in all /);
+      expect(quiet.stdout).not.toContain('2,000');
+      expect(quiet.stderr).toBe('');
+      const piped = await start(['convert', few, '-', '--to', 'csv', '--profile', '--quiet']).outcome;
+      expect(piped.stdout).not.toContain('phase');
+      expect(piped.stderr).toMatch(/phase +│ +time[^]*│ in all /);
+    });
+  });
+});
+
+describe('the peak of memory', () => {
+  const MiB = 2 ** 20;
+  const file = fileURLToPath(new URL('../../cli/report/training-report.ts', import.meta.url));
+
+  /** The peak of a process that has touched `mebibytes` of memory. */
+  function peakOf(mebibytes: number): number {
+    const code = `
+    import { peakMemoryBytes } from ${JSON.stringify(file)};
+    Buffer.alloc(${mebibytes} * 2 ** 20, 1);
+    console.log(peakMemoryBytes());`;
+    return Number(
+      spawnSync(process.execPath, ['--input-type=module', '-e', code], { encoding: 'utf8' }).stdout,
+    );
+  }
+
+  it('has the memory that the process has given back', () => {
+    expect(peakOf(300)).toBeGreaterThan(300 * MiB);
+  });
+
+  it.runIf(process.platform === 'linux')('is without the memory of the process that started it', () => {
+    const held = Buffer.alloc(500 * MiB, 1);
+    const peak = peakOf(0);
+    expect(peak).toBeGreaterThan(20 * MiB);
+    expect(peak).toBeLessThan(held.length / 2);
   });
 });

@@ -1,101 +1,79 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { fails, objectOf, ratings, start, temporaryFolder } from './run-cli.ts';
+import { refusals, argv, fails, objectOf, ratings, start, temporaryFolder } from './run-cli.ts';
 
 const folder = temporaryFolder();
 let configs = 0;
 const train = ['train', ratings, '--model-dir', join(folder, 'model')];
 
 describe.concurrent('usage errors exit with 2 and name flag and value', () => {
-  it.each<[string[], RegExp]>([
-    [['--rank', 'abc'], /--rank must be a whole number from 1 to 4,096, got "abc"/],
-    [['--rank', '0'], /--rank .* got "0"/],
-    [['--rank', '1.5'], /--rank .* got "1.5"/],
-    [['--rank', ''], /--rank .* got ""/],
-    [['--rank', '2', '--rank', '3'], /--rank takes one value, got "2" and "3"/],
-    [['--rank'], /--rank needs a value/],
-    [['--reg-param', '-1'], /--reg-param must be auto or a number of 0 or more, got "-1"/],
-    [['--memory-budget', 'lots'], /--memory-budget must be a size/],
-    [['--solver', 'lu'], /--solver must be auto, cholesky or cg, got "lu"/],
-    [['--algorithm', 'svd'], /--algorithm must be als, sgd or auto, got "svd"/],
-    [['--device', 'gpu:0,0'], /--device gpu:0,0 names gpu:0 twice/],
-    [['--device', 'tpu'], /--device must be auto, cpu, gpu or GPUs by number such as gpu:0,1, got "tpu"/],
-    [['--fake-devices', '0'], /--fake-devices must be a whole number from 1 to 16, got "0"/],
-    [['--device', 'cpu', '--precision', 'int8'], /--precision int8 cannot be used with --device cpu/],
-    [['--algorithm', 'sgd', '--precision', 'int8'], /--precision int8 cannot be used for SGD/],
-    [['--implicit', '--precision', 'int8'], /--precision int8 cannot be used with --implicit/],
-    [['--device', 'cpu', '--precision', 'f16'], /--precision f16 cannot be used with --device cpu/],
-    [['--device', 'cpu', '--kernel', 'update-tensor'], /--kernel cannot be used with --device cpu/],
-    [['--device', 'cpu', '--device-memory', '8GiB'], /--device-memory cannot be used with --device cpu/],
-    [['--device-memory', 'much'], /--device-memory must be a size such as 4GiB/],
-    [['--test-fraction', '1'], /--test-fraction must be a number above 0 and below 1/],
-    [['--test-fraction', '0.1', '--test', ratings], /--test and --test-fraction exclude each other/],
-    [['--early-stop', '2'], /--early-stop needs held-out ratings/],
-    [['--solver', 'cholesky', '--cg-steps', '3'], /--cg-steps has no effect/],
-    [['--nonnegative', '--solver', 'cg'], /nonnegative/],
-    [['--nonnegative', '--cg-steps', '3'], /--cg-steps/],
-    [
-      ['--timestamp-col', 'timestamp'],
-      /--timestamp-col acts only with --on-duplicates last or --test-by time/,
-    ],
-    [['--test-by', 'time'], /--test-by acts only with --test-fraction or --test-leave-out/],
-    [
-      ['--test-fraction', '0.1', '--test-leave-out', '2'],
-      /--test-fraction and --test-leave-out exclude each other/,
-    ],
-    [['--rnak', '3'], /unknown flag --rnak of train. Did you mean --rank\?/],
-    [['--blocks', '40'], /unknown flag --blocks/],
-    [['--modelDir', 'x'], /unknown flag --modelDir/],
-    // Names that mean something to yargs, or to any object.
-    [['--get-yargs-completions'], /unknown flag --get-yargs-completions of train/],
-    [['--toString', 'x'], /unknown flag --toString of train/],
-  ])('train %j', async (flags, pattern) => {
+  it.each(refusals`
+    --rank abc | --rank must be a whole number from 1 to 4,096, got "abc"
+    --rank 0 | --rank .* got "0"
+    --rank 1.5 | --rank .* got "1.5"
+    --rank ${''} | --rank .* got ""
+    --rank 2 --rank 3 | --rank takes one value, got "2" and "3"
+    --rank | --rank needs a value
+    --reg-param -1 | --reg-param must be auto or a number of 0 or more, got "-1"
+    --memory-budget lots | --memory-budget must be a size
+    --solver lu | --solver must be auto, cholesky or cg, got "lu"
+    --algorithm svd | --algorithm must be als, sgd or auto, got "svd"
+    --device gpu:0,0 | --device gpu:0,0 names gpu:0 twice
+    --device tpu | --device must be auto, cpu, gpu or GPUs by number such as gpu:0,1, got "tpu"
+    --fake-devices 0 | --fake-devices must be a whole number from 1 to 16, got "0"
+    --device cpu --precision int8 | --precision int8 cannot be used with --device cpu
+    --algorithm sgd --precision int8 | --precision int8 cannot be used for SGD
+    --implicit --precision int8 | --precision int8 cannot be used with --implicit
+    --device cpu --precision f16 | --precision f16 cannot be used with --device cpu
+    --device cpu --kernel update-tensor | --kernel cannot be used with --device cpu
+    --device cpu --device-memory 8GiB | --device-memory cannot be used with --device cpu
+    --device-memory much | --device-memory must be a size such as 4GiB
+    --test-fraction 1 | --test-fraction must be a number above 0 and below 1
+    --test-fraction 0.1 --test ${ratings} | --test and --test-fraction exclude each other
+    --early-stop 2 | --early-stop needs held-out ratings
+    --solver cholesky --cg-steps 3 | --cg-steps has no effect
+    --nonnegative --solver cg | nonnegative
+    --nonnegative --cg-steps 3 | --cg-steps
+    --timestamp-col timestamp | --timestamp-col acts only with --on-duplicates last or --test-by time
+    --test-by time | --test-by acts only with --test-fraction or --test-leave-out
+    --test-fraction 0.1 --test-leave-out 2 | --test-fraction and --test-leave-out exclude each other
+    --rnak 3 | unknown flag --rnak of train. Did you mean --rank\?
+    --blocks 40 | unknown flag --blocks
+    --modelDir x | unknown flag --modelDir
+    --get-yargs-completions | unknown flag --get-yargs-completions of train
+    --toString x | unknown flag --toString of train
+  `)('train %j', async (flags, pattern) => {
     await fails(2, pattern, ...train, ...flags);
   });
 
-  it.each<[string[], RegExp]>([
-    [['train', ratings], /--model-dir is needed/],
-    [['train', '--model-dir', 'x'], /train needs <ratings\.\.>/],
-    [['trian', ratings], /unknown command "trian". Did you mean train\?/],
-    [['doctor', 'extra'], /unknown argument "extra"/],
-    [['generate', '--preset', 'nope', '--output', join(folder, 'g')], /--preset must be movielens20m/],
-    [['generate', '--preset', 'movielens20m', '--scale', '0', '--output', join(folder, 'g')], /--scale/],
-    [['plan', '--users', '5'], /all of --users, --items and --ratings/],
-    [['plan', ratings, '--users', '5'], /exclude each other/],
-    [
-      ['plan', '--users', '5', '--items', '5', '--ratings', '5', '--analyze'],
-      /--analyze acts only with paths/,
-    ],
-    [['recommend', 'model'], /--output is needed/],
-    [['recommend', 'model', '--users', '1,,2'], /--users has an empty part: "1,,2"/],
-    [['recommend', 'model', '--users', '"a,b'], /--users has a quote in the wrong place/],
-    [['recommend', 'model', '--users', '1', '--users', '2,'], /--users has an empty part: "2,"/],
-    [['recommend', 'model', '--users', '1', '--decimal-comma'], /--decimal-comma acts only with --exclude/],
-    [['recommend', 'model', '--users', '1', '--to', 'csv'], /--to acts only with --output/],
-    [
-      ['recommend', 'model', '--users', '1', '2'],
-      /unknown argument "2" of recommend\. --users takes one text with commas between its parts: --users 1,2/,
-    ],
-    [['similar', 'model', '--item=7', '8'], /commas between its parts: --item 7,8/],
-    [['train', ratings, '--model', 'x'], /unknown flag --model of train\. Did you mean --model-dir\?/],
-    [['train', ratings, '--lambda', '1'], /Did you mean --reg-param\?/],
-    [['recommend', 'model', '--users', '1', '--codec', 'zstd'], /--codec acts only with --output/],
-    [
-      ['tune', 'ratings.csv', '--model-dir', 'no/model', '--trials-file', 'no/a\uFFFD'],
-      /the name is not UTF-8, and would be written as another name \(no\/a\uFFFD\)/,
-    ],
-    [
-      ['recommend', 'model', '--users', '1', '--escape-formulas'],
-      /--escape-formulas acts only with --output/,
-    ],
-    [['recommend', 'model', '--users', '1', '--items', '2'], /either --users or --items/],
-    [['recommend', 'model', '--items', '1', '--deny', '2'], /--deny acts only with --users/],
-    [
-      ['recommend', 'model', '--output', 'x', '--unknown-users', 'popular'],
-      /--unknown-users acts only with ids of users/,
-    ],
-  ])('%j', async (args, pattern) => {
+  it.each(refusals`
+    train ${ratings} | --model-dir is needed
+    train --model-dir x | train needs <ratings\.\.>
+    trian ${ratings} | unknown command "trian". Did you mean train\?
+    doctor extra | unknown argument "extra"
+    generate --preset nope --output ${join(folder, 'g')} | --preset must be movielens20m
+    generate --preset movielens20m --scale 0 --output ${join(folder, 'g')} | --scale
+    plan --users 5 | all of --users, --items and --ratings
+    plan ${ratings} --users 5 | exclude each other
+    plan --users 5 --items 5 --ratings 5 --analyze | --analyze acts only with paths
+    recommend model | --output is needed
+    recommend model --users 1,,2 | --users has an empty part: "1,,2"
+    recommend model --users "a,b | --users has a quote in the wrong place
+    recommend model --users 1 --users 2, | --users has an empty part: "2,"
+    recommend model --users 1 --decimal-comma | --decimal-comma acts only with --exclude
+    recommend model --users 1 --to csv | --to acts only with --output
+    recommend model --users 1 2 | unknown argument "2" of recommend\. --users takes one text with commas between its parts: --users 1,2
+    similar model --item=7 8 | commas between its parts: --item 7,8
+    train ${ratings} --model x | unknown flag --model of train\. Did you mean --model-dir\?
+    train ${ratings} --lambda 1 | Did you mean --reg-param\?
+    recommend model --users 1 --codec zstd | --codec acts only with --output
+    tune ratings.csv --model-dir no/model --trials-file no/a� | the name is not UTF-8, and would be written as another name \(no\/a\uFFFD\)
+    recommend model --users 1 --escape-formulas | --escape-formulas acts only with --output
+    recommend model --users 1 --items 2 | either --users or --items
+    recommend model --items 1 --deny 2 | --deny acts only with --users
+    recommend model --output x --unknown-users popular | --unknown-users acts only with ids of users
+  `)('%j', async (args, pattern) => {
     await fails(2, pattern, ...args);
   });
 
@@ -119,26 +97,20 @@ describe.concurrent('usage errors exit with 2 and name flag and value', () => {
     await fails(
       2,
       /no such file or folder \(.*missing\.json\)/,
-      ...train,
-      '-c',
-      join(folder, 'missing.json'),
+      ...argv`${train} -c ${join(folder, 'missing.json')}`,
     );
   });
 
   it('an output that exists, before anything is read', async () => {
     const model = join(folder, 'exists');
     mkdirSync(join(model, 'userFactors'), { recursive: true });
-    await fails(
-      2,
-      /the output exists already .*pass --force to replace it/,
-      'train',
-      join(folder, 'not-there.parquet'),
-      '--model-dir',
-      model,
-    );
-    await fails(2, /the output exists/, 'predict', 'model', 'pairs', '--output', model);
-    await fails(2, /the output exists/, 'recommend', 'model', '--output', model);
-    await fails(2, /the output exists/, 'generate', '--preset', 'movielens20m', '--output', model);
+    for (const [args, pattern] of refusals`
+      train ${join(folder, 'not-there.parquet')} --model-dir ${model} | the output exists already .*pass --force to replace it
+      predict model pairs --output ${model} | the output exists
+      recommend model --output ${model} | the output exists
+      generate --preset movielens20m --output ${model} | the output exists
+    `)
+      await fails(2, pattern, ...args);
   });
 
   it('nothing at all, or a flag before the command', async () => {
@@ -176,17 +148,7 @@ describe.concurrent('--help and --version', () => {
     });
     const help = await start(['--help']).outcome;
     expect(help).toMatchObject({ code: 0, stderr: '' });
-    for (const command of [
-      'train',
-      'evaluate',
-      'predict',
-      'recommend',
-      'similar',
-      'inspect',
-      'plan',
-      'generate',
-      'doctor',
-    ])
+    for (const command of argv`train evaluate predict recommend similar inspect plan generate doctor`)
       expect(help.stdout).toContain(`factorflow ${command}`);
     const train = await start(['train', '--help']).outcome;
     expect(train).toMatchObject({ code: 0, stderr: '' });

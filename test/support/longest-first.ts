@@ -38,7 +38,6 @@ const longest = [
   'cli/training/gpu',
   'api/sgd-in-bands',
   'cli/training/doctor-gpu',
-  'cli/training/doctor-tune',
   'cli/training/memory-shapes',
   'cli/training/tune',
   'cli/training/train',

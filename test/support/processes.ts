@@ -8,14 +8,27 @@ import { join, resolve } from 'node:path';
 const root = resolve(import.meta.dirname, '../..');
 
 /** Folders whose files share processes. */
-const folders = ['api', 'cli', 'connectors', 'cpu', 'engine', 'gpu', 'operators', 'synthetic'];
+const folders = [
+  'api',
+  'browser',
+  'cli',
+  'connectors',
+  'cpu',
+  'engine',
+  'gpu',
+  'operators',
+  'project',
+  'reproduce',
+  'synthetic',
+  'torture',
+];
 
 /** Files of these folders that need an own process. */
 const exceptions = [
   // They change environment variables, timers or modules of their process, or measure its memory.
   'test/api/devices/driver-probe.test.ts',
   'test/api/served-lists.test.ts',
-  'test/cli/completion.test.ts',
+  'test/cli/help.test.ts',
   'test/connectors/declared-sizes.test.ts',
   'test/connectors/files/failing-reads.test.ts',
   'test/connectors/fuzz.test.ts',
@@ -28,7 +41,6 @@ const exceptions = [
   // Helpers that register hooks, or have a folder or a session: a shared process would load them for its first
   // file only.
   'test/cli/report.test.ts',
-  'test/cli/reports-of-commands.test.ts',
   'test/cli/server/*.test.ts',
   'test/connectors/arrow/arrow-damage.test.ts',
   'test/connectors/arrow/arrow-ipc.test.ts',

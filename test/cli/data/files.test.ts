@@ -1,42 +1,34 @@
-import { spawn } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { zstdCompressSync } from 'node:zlib';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test, it } from 'vitest';
 import { hasZstd } from '../../../connectors/compression/compressions.ts';
 import { packLz4Bytes } from '../../../connectors/compression/lz4-frame.ts';
-import { factorflow, fails, json, program, quick, ratings, start, temporaryFolder } from '../run-cli.ts';
+import {
+  modelFiles,
+  refusals,
+  argv,
+  factorflow,
+  fails,
+  json,
+  piped,
+  quick,
+  start,
+  temporaryFolder,
+  ratings,
+  trainedModel,
+  writeParquet,
+} from '../run-cli.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
 const put = (name: string, content: string | Uint8Array) => (writeFileSync(path(name), content), path(name));
 
-const train = (input: string, ...flags: string[]) => [
-  'train',
-  input,
-  ...quick,
-  '--device',
-  'cpu',
-  '--quiet',
-  '--force',
-  '--model-dir',
-  path('model'),
-  ...flags,
-];
-
-/** Runs the built command with bytes on stdin. */
-function piped(
-  input: Uint8Array,
-  ...args: string[]
-): Promise<{ readonly code: number | null; readonly stdout: string; readonly stderr: string }> {
-  const child = spawn(process.execPath, [program, ...args], { stdio: ['pipe', 'pipe', 'pipe'] });
-  let [stdout, stderr] = ['', ''];
-  child.stdout.on('data', (chunk: Buffer) => (stdout += String(chunk)));
-  child.stderr.on('data', (chunk: Buffer) => (stderr += String(chunk)));
-  child.stdin.on('error', () => {});
-  child.stdin.end(input);
-  return new Promise((resolve) => void child.on('close', (code) => resolve({ code, stdout, stderr })));
-}
+const train = (
+  input: string,
+  ...flags: string[]
+) => argv`train ${input} ${quick} --device cpu --quiet --force --model-dir ${path('model')}
+  ${flags}`;
 
 describe('ratings in files as people have them', () => {
   const rows = Array.from({ length: 60 }, (_, i) => [i % 6, `item ${i % 5}`, (i % 9) / 2] as const);
@@ -73,19 +65,10 @@ describe('ratings in files as people have them', () => {
     const pairs = Buffer.from('user,item\n1,item 1\n2,item 9\n');
     const predicted = await piped(
       pairs,
-      'predict',
-      path('model'),
-      '-',
-      '--format',
-      'csv',
-      '--output',
-      '-',
-      '--to',
-      'ndjson',
-      '--quiet',
+      ...argv`predict ${path('model')} - --format csv --output - --to ndjson --quiet`,
     );
     expect(predicted).toMatchObject({ code: 0, stderr: '' });
-    const lines = predicted.stdout
+    const lines = String(predicted.stdout)
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line) as { prediction: unknown });
@@ -93,69 +76,30 @@ describe('ratings in files as people have them', () => {
       { user: 1, item: 'item 1', prediction: expect.any(Number) },
       { user: 2, item: 'item 9', prediction: null },
     ]);
-    const recommended = await start([
-      'recommend',
-      path('model'),
-      '--users',
-      '1,2',
-      '--n',
-      '2',
-      '--output',
-      '-',
-      '--to',
-      'csv',
-      '--quiet',
-    ]).outcome;
+    const recommended = await start(
+      argv`recommend ${path('model')} --users 1,2 --n 2 --output - --to csv --quiet`,
+    ).outcome;
     expect(recommended.stdout).toMatch(
       /^user,rank,item,prediction\n1,1,item \d,[\d.]+\n1,2,.*\n2,1,.*\n2,2,.*\n$/,
     );
     await fails(
       2,
       /the format for stdout is not known\. Set --to: csv/,
-      'recommend',
-      path('model'),
-      '--output',
-      '-',
+      ...argv`recommend ${path('model')} --output -`,
     );
-    const both = await factorflow(
-      'recommend',
-      path('model'),
-      '--output',
-      '-',
-      '--to',
-      'csv',
-      '--json',
-      '--quiet',
-    );
+    const both = await factorflow(...argv`recommend ${path('model')} --output - --to csv --json --quiet`);
     expect(both.code).toBe(2);
     expect(both.stderr).toMatch(/--json and the output would both go to stdout/);
-  });
-
-  test('an Arrow stream on stdin that ends without its mark is cut off', async () => {
-    await json('convert', ratings, path('r.arrows'));
-    const stream = readFileSync(path('r.arrows'));
-    const { code, stderr } = await piped(
-      stream.subarray(0, -8),
-      'convert',
-      '-',
-      path('cut.parquet'),
-      '--from',
-      'arrow',
-      '--quiet',
-    );
-    expect(code).toBe(3);
-    expect(stderr).toMatch(
-      /the Arrow stream is cut off after \d+ batch(es)?: its end mark is missing \(stdin\)\. Write or send it again/,
-    );
-    expect(
-      (await piped(stream, 'convert', '-', path('whole.parquet'), '--from', 'arrow', '--quiet')).code,
-    ).toBe(0);
   });
 });
 
 describe('bad values obey --on-bad-rows, wherever they stand', () => {
   const good = Array.from({ length: 30 }, (_, i) => `${i % 5},${i % 3},${i % 4}\n`).join('');
-  const late = Array.from({ length: 700_000 }, (_, i) => `${i % 50},${i % 30},${i % 4}\n`).join('');
+  /** More than the 4 MiB that types are inferred from. */
+  const late = Array.from(
+    { length: 200_000 },
+    (_, i) => `${1e9 + (i % 50)},${1e9 + (i % 30)},${i % 4}\n`,
+  ).join('');
 
   test.each([
     ['in the first row', `user,item,rating\n1,1,bad\n${good}`, 'line 2: rating "bad" is not a number'],
@@ -169,7 +113,7 @@ describe('bad values obey --on-bad-rows, wherever they stand', () => {
       `user,item,rating\n${good}1,1,"b,d"\n`,
       'line 32: rating "b,d" is not a number',
     ],
-    ['late', `user,item,rating\n${late}x,1,2\n`, 'line 700002: user "x" is not a whole number'],
+    ['late', `user,item,rating\n${late}x,1,2\n`, 'line 200002: user "x" is not a whole number'],
     ['as a token for null', `user,item,rating\n${good}1,NULL,3\n`, 'line 32: item is null'],
     [
       'as a row of another length',
@@ -198,19 +142,13 @@ describe('bad values obey --on-bad-rows, wherever they stand', () => {
     await fails(
       3,
       /line 13: the line is not a complete JSON object: /,
-      'convert',
-      file,
-      path('x.csv'),
-      '--quiet',
+      ...argv`convert ${file} ${path('x.csv')} --quiet`,
     );
     const nested = put('nested.ndjson', '{"user":1,"tags":1}\n{"user":2,"tags":[1]}\n');
     await fails(
       3,
       /line 2: .* is an object or a list, which no column holds \(.*column "tags"\)\. Name the other fields in --columns/,
-      'convert',
-      nested,
-      path('x.csv'),
-      '--quiet',
+      ...argv`convert ${nested} ${path('x.csv')} --quiet`,
     );
     expect((await factorflow('convert', nested, path('x.csv'), '--columns', 'user', '--quiet')).code).toBe(0);
   });
@@ -249,5 +187,117 @@ describe('bad values obey --on-bad-rows, wherever they stand', () => {
       /rating "4,5" is not a number \(set --decimal-comma if the decimal separator is a comma\)/,
       ...train(put('commas.csv', 'user;item;rating\n1;1;4,5\n')),
     );
+  });
+});
+
+describe('errors of data', () => {
+  const models = join(folder, 'models');
+  let runs = 0;
+  const train = (path: string, ...flags: string[]) =>
+    argv`train ${path} ${quick} --model-dir ${join(models, String(runs++))} ${flags}`;
+
+  /** Rows 0 to 99 with some ratings replaced. */
+  const withBad = (cases: string) =>
+    `SELECT i::INTEGER AS "user", (i % 7)::INTEGER AS item, (CASE ${cases} ELSE 3 END)::FLOAT AS rating FROM range(100) t(i) ORDER BY i`;
+
+  beforeAll(() => {
+    mkdirSync(join(folder, 'empty'));
+    writeFileSync(join(folder, 'text.parquet'), 'user,item,rating\n1,2,3\n');
+    writeFileSync(join(folder, 'zero.parquet'), '');
+    const whole = readFileSync(ratings);
+    writeFileSync(join(folder, 'cut.parquet'), whole.subarray(0, Math.floor(whole.length / 2)));
+  });
+
+  describe('bad data exits with 3 and says where', () => {
+    it.each<[string, RegExp]>([
+      ['missing.parquet', /no such file or folder \(.*missing\.parquet\)/],
+      ['empty', /no .*file|empty/i],
+      ['text.parquet', /not a Parquet file.*text\.parquet/],
+      ['zero.parquet', /empty.*zero\.parquet/],
+      ['cut.parquet', /cut off.*cut\.parquet/],
+      ['no-*.parquet', /no file matches the pattern/],
+    ])('%s', async (name, pattern) => {
+      await fails(3, pattern, ...train(join(folder, name)));
+    });
+
+    it('a missing column: names the existing ones', async () => {
+      for (const [args, pattern] of refusals`
+        ${train(ratings, '--item-col', 'film')} | no column "film"; there are: user \(Int32\), item \(Int32\), rating \(Float32\), timestamp \(Int64\)
+        inspect ${ratings} --item-col film | no column "film"
+      `)
+        await fails(3, pattern, ...args);
+    });
+
+    it('columns of the wrong type', async () => {
+      const file = await writeParquet(
+        join(folder, 'types.parquet'),
+        'SELECT 1.5::DOUBLE AS "user", 1 AS item, \'good\' AS rating, 2 AS stars',
+      );
+      for (const [args, pattern] of refusals`
+        ${train(file, '--rating-col', 'stars')} | 1 bad row, the first in .*: user 1\.5 is not a whole number
+        ${train(file, '--user-col', 'stars')} | 1 bad row, the first in .*: rating "good" is not a number\. Clean the data
+      `)
+        await fails(3, pattern, ...args);
+    });
+
+    it.each<[string, string, RegExp]>([
+      ['null', 'WHEN i IN (7, 12, 40) THEN NULL', /3 bad rows, the first in .*, row 8: rating is null/],
+      ['NaN', "WHEN i IN (9, 50) THEN 'NaN'::FLOAT", /2 bad rows, the first in .*, row 10: rating is NaN/],
+      [
+        'infinite',
+        "WHEN i = 99 THEN '-Infinity'::FLOAT",
+        /1 bad row, the first in .*, row 100: rating is -Infinity/,
+      ],
+    ])('%s ratings: count and first position', async (name, cases, pattern) => {
+      const file = await writeParquet(join(folder, `${name}-ratings.parquet`), withBad(cases));
+      await fails(3, pattern, ...train(file));
+      const skipped = await factorflow(...train(file, '--on-bad-rows', 'skip', '--quiet'));
+      expect(skipped.code).toBe(0);
+      expect(skipped.stderr).toMatch(/^factorflow: warning: left out \d bad rows?/);
+    });
+
+    it('no ratings, or none left', async () => {
+      const none = await writeParquet(
+        join(folder, 'none.parquet'),
+        withBad('WHEN true THEN 1').replace('range(100)', 'range(0)'),
+      );
+      await fails(3, /no ratings/, ...train(none));
+      const all = await writeParquet(join(folder, 'all-bad.parquet'), withBad('WHEN true THEN NULL'));
+      const { code, stderr } = await factorflow(...train(all, '--on-bad-rows', 'skip', '--quiet'));
+      expect(code).toBe(3);
+      expect(stderr).toMatch(/no ratings/);
+    });
+
+    it('missing held-out ratings, before training', async () => {
+      const { code, stderr } = await factorflow(...train(ratings, '--test', join(folder, 'missing.parquet')));
+      expect(code).toBe(3);
+      expect(stderr).toMatch(/^factorflow: read: no such file/);
+    });
+
+    it('a folder that is not a model', async () => {
+      for (const [args, pattern] of refusals`
+        evaluate ${join(folder, 'missing')} ${ratings} | no such file or folder
+        evaluate ${join(folder, 'empty')} ${ratings} | not a model
+        recommend ${ratings} --users 1 | not a model
+      `)
+        await fails(3, pattern, ...args);
+    });
+
+    it("ids that the model does not know are the caller's mistake", async () => {
+      const model = await trainedModel();
+      for (const [args, pattern] of refusals`
+        recommend ${model} --users 999999999 --unknown-users error | no user 999999999
+        recommend ${model} --users x --unknown-users error | no user x
+      `)
+        await fails(2, pattern, ...args);
+    });
+  });
+
+  describe('afterwards', () => {
+    it('only the models of runs that succeeded remain, and nothing half-written', () => {
+      const left = readdirSync(models);
+      expect(left).toHaveLength(3);
+      for (const name of left) expect(readdirSync(join(models, name)).sort()).toEqual(modelFiles);
+    });
   });
 });

@@ -2,6 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { cpSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, expect, it } from 'vitest';
 import { loadModel, type LoadedModel, ServedModels } from '../../../cli/server/loaded-model.ts';
 import { folderState } from '../../../cli/server/reloading.ts';
@@ -24,7 +25,7 @@ const FAILED = 'factorflow_reloads_total{outcome="failed"}';
 
 /** Waits until a metric has reached a value. */
 async function reaches(server: RunningServer, name: string, value: number): Promise<void> {
-  while ((await server.metric(name)) < value);
+  while ((await server.metric(name)) < value) await pause(20);
 }
 
 async function bestScore(server: RunningServer) {
@@ -42,9 +43,10 @@ function load(server: RunningServer) {
       const { status, score } = await bestScore(server);
       statuses.add(status);
       scores.add(score);
+      await pause(2);
     }
   };
-  const clients = Array.from({ length: 4 }, client);
+  const clients = Array.from({ length: 2 }, client);
   return async () => {
     stopped.abort();
     await Promise.all(clients);
@@ -57,14 +59,14 @@ it('a new model is found by polling, and no request fails meanwhile', async () =
   const server = await startServer(folder, { pollMilliseconds: 5 });
   const stop = load(server);
   const { body: before } = await server.get('/model');
-  for (const level of [2, 3, 4]) {
+  for (const level of [2, 3]) {
     await saveModel('polled', numbers, level);
     await reaches(server, OK, level - 1);
   }
-  while ((await bestScore(server)).score !== 16);
+  while ((await bestScore(server)).score !== 12) await pause(20);
   const { statuses, scores } = await stop();
   expect(statuses).toEqual([200]);
-  for (const score of scores) expect([4, 8, 12, 16]).toContain(score);
+  for (const score of scores) expect([4, 8, 12]).toContain(score);
   expect((await server.get('/model')).body).not.toEqual(before);
   await server.end();
 });
@@ -72,7 +74,7 @@ it('a new model is found by polling, and no request fails meanwhile', async () =
 it('SIGHUP loads the model again, changed or not, and requests of many reloads all succeed', async () => {
   const server = await startServer(await saveModel('hangup'));
   const stop = load(server);
-  for (let reload = 1; reload <= 3; reload++) {
+  for (let reload = 1; reload <= 2; reload++) {
     server.hangup();
     await reaches(server, OK, reload);
   }
@@ -89,7 +91,7 @@ const broken: Readonly<Record<string, (folder: string) => void>> = {
   'that is gone': (folder) => rmSync(folder, { recursive: true }),
 };
 
-it.each(everyNth(Object.keys(broken), 2))(
+it.each(everyNth(Object.keys(broken), 3))(
   'a model %s changes nothing, and a good one is taken later',
   async (name) => {
     const folder = await saveModel('broken');

@@ -3,21 +3,12 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { killedRuns, spillingRun } from '../../support/damage/killed-runs.ts';
 import { isDeep } from '../../support/deep.ts';
-import { fails, factorflow, json, ratings, start, temporaryFolder } from '../run-cli.ts';
+import { refusals, argv, fails, factorflow, json, ratings, start, temporaryFolder } from '../run-cli.ts';
 
 const folder = temporaryFolder();
 const here = (name: string) => join(folder, name);
-const train = (model: string, ...more: string[]) => [
-  'train',
-  ratings,
-  '--model-dir',
-  here(model),
-  '--rank',
-  '4',
-  '--device',
-  'cpu',
-  ...more,
-];
+const train = (model: string, ...more: string[]) =>
+  argv`train ${ratings} --model-dir ${here(model)} --rank 4 --device cpu ${more}`;
 
 // A sample of bench/cases/kills.ts.
 /** Milliseconds for a test of several whole runs of the command, on a machine that does other work too. */
@@ -26,21 +17,7 @@ const SEVERAL_RUNS = 180_000;
 describe.runIf(isDeep)('runs that are killed after their first checkpoint', () => {
   it.each([
     ['als', ['--rank', '16', '--solver', 'cg', '--max-iter', '12']],
-    [
-      'sgd',
-      [
-        '--algorithm',
-        'sgd',
-        '--schedule',
-        'wavefront',
-        '--rate',
-        'adagrad',
-        '--rank',
-        '16',
-        '--max-iter',
-        '12',
-      ],
-    ],
+    ['sgd', argv`--algorithm sgd --schedule wavefront --rate adagrad --rank 16 --max-iter 12`],
   ])(
     'give the same model bit for bit by %s once they are resumed, and leave nothing',
     { timeout: SEVERAL_RUNS },
@@ -140,24 +117,12 @@ it('two runs do not use one folder: the second ends with 2 and names the first',
 
 describe('flags of checkpoints', () => {
   it('are refused where they cannot be used', async () => {
-    await fails(
-      2,
-      /--checkpoint-interval acts only with --checkpoint-dir/,
-      ...train('never', '--checkpoint-interval', '2'),
-    );
-    await fails(2, /--resume acts only with --checkpoint-dir/, ...train('never', '--resume'));
-    await fails(
-      2,
-      /--checkpoint-dir cannot be used with --init-model/,
-      'train',
-      ratings,
-      '--model-dir',
-      here('never'),
-      '--init-model',
-      here('any'),
-      '--checkpoint-dir',
-      here('c'),
-    );
+    for (const [args, pattern] of refusals`
+      ${train('never', '--checkpoint-interval', '2')} | --checkpoint-interval acts only with --checkpoint-dir
+      ${train('never', '--resume')} | --resume acts only with --checkpoint-dir
+      train ${ratings} --model-dir ${here('never')} --init-model ${here('any')} --checkpoint-dir ${here('c')} | --checkpoint-dir cannot be used with --init-model
+    `)
+      await fails(2, pattern, ...args);
     writeFileSync(here('a-file'), '');
     await fails(
       2,

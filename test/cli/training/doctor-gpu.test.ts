@@ -5,8 +5,14 @@ import { devicesFor } from '../../../api/devices/checked-card.ts';
 import { DeviceLostError } from '../../../engine/errors.ts';
 import type { EventSink } from '../../../engine/events.ts';
 import type { Task } from '../../../engine/task.ts';
+import { isDeep } from '../../support/deep.ts';
 import { noGpu } from '../../support/gpu/open-gpu.ts';
-import { fails, objectOf, start } from '../run-cli.ts';
+import { refusals, argv, fails, objectOf, start, temporaryFolder } from '../run-cli.ts';
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type PhysicalPlan, stageNamed } from '../../../engine/plan/physical-plan.ts';
+import { randomRatings } from '../../support/ratings.ts';
 
 describe('doctor --check-kernels', () => {
   const checks = [
@@ -209,17 +215,10 @@ describe('doctor --check-kernels', () => {
 });
 
 describe.skipIf(noGpu)('doctor --check-kernels on an adapter', () => {
-  it('checks one kernel on two devices and reports the use of its time', async () => {
-    const { code, stdout } = await start([
-      'doctor',
-      '--check-kernels',
-      '--kernel',
-      'to-half,unpadded-rows',
-      '--workers',
-      '2',
-      '--json',
-      '--quiet',
-    ]).outcome;
+  it.runIf(isDeep)('checks one kernel on two devices and reports the use of its time', async () => {
+    const { code, stdout } = await start(
+      argv`doctor --check-kernels --kernel to-half,unpadded-rows --workers 2 --json --quiet`,
+    ).outcome;
     expect(code).toBe(0);
     const { checks, devices, cancelled } = objectOf(stdout) as {
       devices: number;
@@ -234,13 +233,9 @@ describe.skipIf(noGpu)('doctor --check-kernels on an adapter', () => {
   });
 
   it('prints the summary of what was checked when it is cancelled', async () => {
-    const { child, outcome, stderrMatches } = start([
-      'doctor',
-      '--check-kernels',
-      '--kernel',
-      'to-half,sgd-tiles',
-      '--json',
-    ]);
+    const { child, outcome, stderrMatches } = start(
+      argv`doctor --check-kernels --kernel to-half,sgd-tiles --json`,
+    );
     await stderrMatches(/^to-half: 2 checks, all good/m);
     child.kill('SIGINT');
     const { code, stdout, stderr } = await outcome;
@@ -258,14 +253,62 @@ describe.skipIf(noGpu)('doctor --check-kernels on an adapter', () => {
 });
 
 describe('doctor', () => {
-  it.each<[string[], RegExp]>([
-    [['--rank', '8'], /--rank acts only with --tune/],
-    [['--tune', '--check-kernels'], /exclude each other/],
-    [['--tune', '--rank', '8,0'], /--rank must be whole numbers from 1 to 4096/],
-    [['--kernel', 'top-n'], /--kernel acts only with --check-kernels/],
-    [['--tune', '--workers', '2'], /--workers acts only with --check-kernels/],
-    [['some.parquet'], /unknown argument "some\.parquet"\. Give ratings with --tune/],
-  ])('refuses %j', async (flags, pattern) => {
+  it.each(refusals`
+    --rank 8 | --rank acts only with --tune
+    --tune --check-kernels | exclude each other
+    --tune --rank 8,0 | --rank must be whole numbers from 1 to 4096
+    --kernel top-n | --kernel acts only with --check-kernels
+    --tune --workers 2 | --workers acts only with --check-kernels
+    some.parquet | unknown argument "some\.parquet"\. Give ratings with --tune
+  `)('refuses %j', async (flags, pattern) => {
     await fails(2, pattern, 'doctor', ...flags);
+  });
+});
+
+const folder = temporaryFolder();
+
+describe.skipIf(noGpu)('doctor --tune', () => {
+  it('reports the variants, and plans take the fastest from then on', async () => {
+    const env = { FACTORFLOW_CACHE_DIR: mkdtempSync(join(tmpdir(), 'factorflow-cache-')) };
+    const file = join(folder, 'few.csv');
+    writeFileSync(
+      file,
+      `user,item,rating\n${randomRatings(5, 20, 15, 150)
+        .map(({ user, item, rating }) => `${user},${item},${rating}`)
+        .join('\n')}\n`,
+    );
+    const tuned = await start(['doctor', '--tune', '--rank', '4', file, '--quiet', '--json'], { env })
+      .outcome;
+    expect(tuned.code).toBe(0);
+    const { adapter, tunings, data } = objectOf(tuned.stdout) as {
+      adapter: string;
+      data: object;
+      tunings: { side: string; variant: string; reason: string; times: object[] }[];
+    };
+    expect(adapter).toMatch(/^swiftshader.*computes on the processor/);
+    expect(data).toMatchObject({ users: 20, items: 15, ratings: expect.any(Number) });
+    expect(tunings.map(({ side }) => side)).toEqual(['users', 'items']);
+    const plan = await start(['plan', file, '--rank', '4', '--device', 'gpu', '--json', '--quiet'], { env })
+      .outcome;
+    const planned = objectOf(plan.stdout).plan as PhysicalPlan;
+    for (const { side, variant, reason } of tunings) {
+      expect(planned.choices[side]).toMatchObject({ variant });
+      expect(stageNamed(planned, `update-${side}`).reasons?.join()).toContain(reason);
+    }
+  });
+
+  it('prints the variants, and a cache that cannot be written is a note', async () => {
+    const occupied = join(folder, 'occupied');
+    writeFileSync(occupied, '');
+    const file = join(folder, 'fewer.csv');
+    writeFileSync(file, 'user,item,rating\n1,1,3\n1,2,4\n2,1,5\n');
+    const { code, stdout } = await start(['doctor', '--tune', '--rank', '2', file, '--quiet'], {
+      env: { FACTORFLOW_CACHE_DIR: occupied },
+    }).outcome;
+    expect(code).toBe(0);
+    expect(stdout).toMatch(
+      /rank 2, users: 2 rows, 3 ratings, by the GPU's clock\n( +\S+ .*\n)* +\S+ +[\d.]+ ms +[\d.]+ G ratings\/s  chosen\n/,
+    );
+    expect(stdout).toMatch(/could not be kept in .*FACTORFLOW_CACHE_DIR names another folder/);
   });
 });

@@ -1,9 +1,19 @@
 /** The command tune: its result, its files, an interruption, and flags without effect. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { usualSpace } from '../../../cli/options/training/tune-options.ts';
-import { expectFailure, factorflow, fails, objectOf, ratings, temporaryFolder } from '../run-cli.ts';
+import {
+  refusals,
+  argv,
+  expectFailure,
+  factorflow,
+  fails,
+  objectOf,
+  ratings,
+  temporaryFolder,
+  start,
+} from '../run-cli.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
@@ -18,19 +28,8 @@ interface Found {
 describe('tune', () => {
   it('gives the trials, the best and a model with its evidence, and a page', async () => {
     const { code, stdout, stderr } = await factorflow(
-      'tune',
-      ratings,
-      '--model-dir',
-      path('model'),
-      '--try',
-      'rank=2,4 reg-param=0.02,0.1',
-      '--max-iter',
-      '4',
-      ...cpu,
-      '--report',
-      path('page.html'),
-      '--json',
-      '--quiet',
+      ...argv`tune ${ratings} --model-dir ${path('model')} --try ${'rank=2,4 reg-param=0.02,0.1'}
+      --max-iter 1 ${cpu} --report ${path('page.html')} --json --quiet`,
     );
     expect([code, stderr]).toEqual([0, '']);
     const { best, trials, metric } = objectOf(stdout) as unknown as {
@@ -60,58 +59,27 @@ describe('tune', () => {
   });
 
   it('ranks the validation ratings of implicit data next to popularity', async () => {
-    const search = [
-      'tune',
-      ratings,
-      '--implicit',
-      '--try',
-      'rank=2,4',
-      '--max-iter',
-      '2',
-      '--rank-users',
-      '200',
-      ...cpu,
-      '--quiet',
-    ];
-    const { code, stdout, stderr } = await factorflow(...search, '--model-dir', path('implicit'));
+    const { code, stdout, stderr } = await factorflow(
+      ...argv`tune ${ratings} --implicit --try rank=2 --max-iter 1 --rank-users 200 ${cpu} --quiet
+      --model-dir ${path('implicit')}`,
+    );
     expect(code).toBe(0);
     expect(stdout).toMatch(
       /\n {2}test ndcg@10 +0\.\d{4}; popularity 0\.\d{4}\n[^]*\n {2}ranked users +200 of 4,\d{3}, drawn by the seed; --rank-users all ranks all\n/,
     );
     expect(stderr).toMatch(/warning: the best trial ranks no better than popularity.*larger --reg-param/);
-    const found = objectOf(
-      (await factorflow(...search, '--model-dir', path('implicit-json'), '--json')).stdout,
-    );
-    expect(found).toMatchObject({
-      ranking: { users: 200, metrics: { 'ndcg@10': expect.any(Number) as number } },
-      warnings: expect.arrayContaining([
-        expect.objectContaining({ code: 'no-better-than-popularity' }),
-      ]) as object[],
-    });
   });
 
   it('prints a table from the best to the worst', async () => {
     const { code, stdout } = await factorflow(
-      'tune',
-      ratings,
-      '--model-dir',
-      path('table'),
-      '--try',
-      'rank=2 reg-param=0.001..1',
-      '--trials',
-      '5',
-      '--search',
-      'random',
-      '--max-iter',
-      '3',
-      ...cpu,
-      '--quiet',
+      ...argv`tune ${ratings} --model-dir ${path('table')} --try ${'rank=2 reg-param=0.001..1'}
+      --trials 3 --search random --max-iter 1 ${cpu} --quiet`,
     );
     expect(code).toBe(0);
     const found = [...stdout.matchAll(/^│ +\d+ │ +2 │ +([\d.e-]+) │ +([\d.]+) │/gm)].map(([, , value]) =>
       Number(value),
     );
-    expect(found).toHaveLength(5);
+    expect(found).toHaveLength(3);
     expect(found).toEqual(found.toSorted((a, b) => a - b));
     expect(stdout).toContain('best: trial');
   });
@@ -134,70 +102,20 @@ describe('tune', () => {
   });
 
   it('refuses flags that exclude each other', async () => {
-    await fails(
-      2,
-      /rank is both a flag and in --try/,
-      'tune',
-      ratings,
-      '--model-dir',
-      path('bad'),
-      '--try',
-      'rank=2',
-      '--rank',
-      '4',
-    );
-    await fails(
-      2,
-      /--validation and --validation-fraction exclude/,
-      'tune',
-      ratings,
-      '--model-dir',
-      path('bad'),
-      '--validation',
-      ratings,
-      '--validation-fraction',
-      '0.2',
-    );
-    await fails(
-      2,
-      /exclude each other/,
-      'tune',
-      ratings,
-      '--model-dir',
-      path('bad'),
-      '--algorithm',
-      'als',
-      '--try',
-      'algorithm=als,sgd',
-    );
-    await fails(
-      2,
-      /--trials acts only with/,
-      'tune',
-      ratings,
-      '--model-dir',
-      path('bad'),
-      '--try',
-      'rank=2,4',
-      '--trials',
-      '3',
-    );
+    for (const [args, pattern] of refusals`
+      tune ${ratings} --model-dir ${path('bad')} --try rank=2 --rank 4 | rank is both a flag and in --try
+      tune ${ratings} --model-dir ${path('bad')} --validation ${ratings} --validation-fraction 0.2 | --validation and --validation-fraction exclude
+      tune ${ratings} --model-dir ${path('bad')} --algorithm als --try algorithm=als,sgd | exclude each other
+      tune ${ratings} --model-dir ${path('bad')} --try rank=2,4 --trials 3 | --trials acts only with
+    `)
+      await fails(2, pattern, ...args);
     expect(existsSync(path('bad'))).toBe(false);
   });
 
   it('tries the defaults first where nothing is named', async () => {
     const { code, stdout } = await factorflow(
-      'tune',
-      ratings,
-      '--model-dir',
-      path('usual'),
-      '--trials',
-      '2',
-      '--max-iter',
-      '2',
-      ...cpu,
-      '--json',
-      '--quiet',
+      ...argv`tune ${ratings} --model-dir ${path('usual')} --trials 1 --max-iter 1 ${cpu} --json
+      --quiet`,
     );
     expect(code).toBe(0);
     expect((objectOf(stdout) as unknown as { readonly trials: readonly Found[] }).trials[0].params).toEqual({
@@ -209,18 +127,8 @@ describe('tune', () => {
 
   it('ends the last training where the best trial was best, and says so', async () => {
     const { code, stdout, stderr } = await factorflow(
-      'tune',
-      ratings,
-      '--model-dir',
-      path('early'),
-      '--implicit',
-      '--try',
-      'rank=64 alpha=0.01',
-      '--max-iter',
-      '6',
-      '--rank-users',
-      '200',
-      ...cpu,
+      ...argv`tune ${ratings} --model-dir ${path('early')} --implicit --try ${'rank=64 alpha=0.01'}
+      --max-iter 6 --rank-users 200 ${cpu}`,
     );
     expect(code).toBe(0);
     const [, best, all] = /ndcg@20 0\.\d{4} after (\d) of (\d) iterations/.exec(stderr) ?? [];
@@ -232,49 +140,22 @@ describe('tune', () => {
   });
 
   it('searches no parameter that a flag sets', async () => {
-    const flags = [
-      '--implicit',
-      '--rank',
-      '4',
-      '--alpha',
-      '7',
-      '--trials',
-      '2',
-      '--max-iter',
-      '1',
-      '--rank-users',
-      '100',
-    ];
+    const flags = argv`--implicit --rank 4 --alpha 7 --trials 2 --max-iter 1 --rank-users 100`;
     const { code, stdout } = await factorflow(
-      'tune',
-      ratings,
-      '--model-dir',
-      path('given'),
-      ...flags,
-      ...cpu,
-      '--json',
-      '--quiet',
+      ...argv`tune ${ratings} --model-dir ${path('given')} ${flags} ${cpu} --json --quiet`,
     );
     expect(code).toBe(0);
-    expect(
-      (objectOf(stdout) as unknown as { readonly trials: readonly Found[] }).trials.map(({ params }) =>
-        Object.keys(params),
-      ),
-    ).toEqual([['regExponent'], ['regExponent']]);
+    const found = objectOf(stdout) as unknown as { readonly trials: readonly Found[] };
+    expect(found).toMatchObject({
+      ranking: { users: 100, metrics: { 'ndcg@10': expect.any(Number) } },
+      warnings: expect.arrayContaining([expect.objectContaining({ code: 'no-better-than-popularity' })]),
+    });
+    expect(found.trials.map(({ params }) => Object.keys(params))).toEqual([['regExponent'], ['regExponent']]);
     await fails(
       2,
       /flags set all parameters that tune would search/,
-      'tune',
-      ratings,
-      '--model-dir',
-      path('bad'),
-      '--implicit',
-      '--rank',
-      '4',
-      '--alpha',
-      '7',
-      '--reg-exponent',
-      '1',
+      ...argv`tune ${ratings} --model-dir ${path('bad')} --implicit --rank 4 --alpha 7 --reg-exponent
+      1`,
     );
   });
 });
@@ -293,5 +174,152 @@ describe('the space of a search that names none', () => {
 
   it('has no α of implicit data far below the default', () => {
     expect(usualSpace('als', { implicitPrefs: true }).alpha).toEqual({ from: 2, to: 200, scale: 'log' });
+  });
+});
+
+describe('the trials of tune', () => {
+  it('goes on after Ctrl-C with the same table', async () => {
+    const search = (
+      model: string,
+      ...more: readonly string[]
+    ) => argv`tune ${ratings} --model-dir ${path(model)} --try ${'rank=2,4,6,8 max-iter=6'} ${cpu}
+      ${more}`;
+    const { child, outcome, stderrMatches } = start(search('cut'));
+    await stderrMatches(/trial 1 of 4, rank 2.*rmse/);
+    child.kill('SIGINT');
+    const cut = await outcome;
+    expect(cut.code).toBe(130);
+    expect(cut.stderr).toContain('--resume continues');
+    const lines = readFileSync(path('cut.trials.ndjson'), 'utf8').trimEnd().split('\n');
+    expect(lines.length).toBeGreaterThan(1);
+    expect(existsSync(path('cut'))).toBe(false);
+    for (const [args, pattern] of refusals`
+      ${search('cut')} | has the trials of an earlier search
+      ${search('cut', '--resume', '--seed', '1')} | trials of another search: seed
+    `)
+      await fails(2, pattern, ...args);
+    // A line that a kill cut off is left out.
+    writeFileSync(path('cut.trials.ndjson'), `${lines.join('\n')}\n{"number":`);
+    const [resumed, whole] = [
+      await factorflow(...search('cut', '--resume', '--json', '--quiet')),
+      await factorflow(...search('whole', '--json', '--quiet')),
+    ];
+    expect([resumed.code, whole.code]).toEqual([0, 0]);
+    const values = (stdout: string) =>
+      (objectOf(stdout) as unknown as { readonly trials: readonly Found[] }).trials.map(
+        ({ params, value }) => [params, value],
+      );
+    expect(values(resumed.stdout)).toEqual(values(whole.stdout));
+    expect(existsSync(path('cut.trials.ndjson'))).toBe(false);
+  });
+
+  it('tells where the trials are when the model cannot be saved, and goes on', async () => {
+    const search = (
+      ...more: readonly string[]
+    ) => argv`tune ${ratings} --model-dir ${path('taken')} --try ${'rank=2,4,6,8 max-iter=6'} ${cpu}
+      ${more}`;
+    const { outcome, stderrMatches } = start(search());
+    await stderrMatches(/trial 1 of 4, rank 2.*rmse/);
+    writeFileSync(path('taken'), 'a file of somebody else');
+    const failed = await outcome;
+    expect(failed.code).not.toBe(0);
+    expect(failed.stderr).toMatch(
+      /the trials that have ended are in \S*taken\.trials\.ndjson; the same command with --resume continues/,
+    );
+    rmSync(path('taken'));
+    const resumed = await factorflow(...search('--resume'));
+    expect(resumed.code).toBe(0);
+    expect(resumed.stderr).toContain('4 trials of');
+    expect(existsSync(path('taken.trials.ndjson'))).toBe(false);
+  });
+
+  it('replaces no file that has no trials, and no output by another', async () => {
+    const search = (...more: readonly string[]) =>
+      argv`tune ${ratings} --model-dir ${path('guard')} --try rank=2 --max-iter 1 ${more}`;
+    writeFileSync(path('notes.txt'), 'notes');
+    await fails(
+      2,
+      /is not a file of trials, and is not replaced/,
+      ...search('--trials-file', path('notes.txt'), '--force'),
+    );
+    expect(readFileSync(path('notes.txt'), 'utf8')).toBe('notes');
+    for (const [args, pattern] of refusals`
+      ${search('--trials-file', ratings, '--force')} | --trials-file is an input too
+      ${search('--trials-file', path('guard'))} | --model-dir and --trials-file are the same place|--trials-file and --model-dir are the same place
+      ${search('--trials-file', path('x.html'), '--report', path('x.html'))} | --trials-file and --report are the same place|--report and --trials-file are the same place
+      ${search('--trials-file', '/dev/null')} | this is a device, and a regular file is needed
+    `)
+      await fails(2, pattern, ...args);
+    expect(existsSync(path('guard'))).toBe(false);
+  });
+
+  it('goes on after two interruptions, and with no other columns or ratings', async () => {
+    const source = path('columns.csv');
+    writeFileSync(
+      source,
+      `user,item,rating\n${Array.from({ length: 400 }, (_, k) => `${k % 20},${(3 * k) % 17},${1 + (k % 5)}`).join('\n')}\n`,
+    );
+    const file = path('glued.ndjson');
+    const search = (
+      model: string,
+      ...more: readonly string[]
+    ) => argv`tune ${source} --model-dir ${path(model)} --try rank=2,3,4 --max-iter 2 ${cpu} --quiet
+      --trials-file ${file} ${more}`;
+    expect((await factorflow(...search('glued-1'))).code).toBe(0);
+    const lines = readFileSync(file, 'utf8').trimEnd().split('\n');
+    writeFileSync(file, `${lines.slice(0, 3).join('\n')}\n{"number":3,"params`);
+    expect((await factorflow(...search('glued-2', '--resume'))).code).toBe(0);
+    expect((await factorflow(...search('glued-3', '--resume'))).code).toBe(0);
+    expect(readFileSync(file, 'utf8').trimEnd().split('\n')).toHaveLength(4);
+    await fails(
+      2,
+      /trials of another search: params/,
+      ...search('glued-4', '--resume', '--on-duplicates', 'sum').filter((word) => word !== '--quiet'),
+    );
+    writeFileSync(
+      source,
+      `user,item,rating\n${Array.from({ length: 500 }, (_, k) => `${k % 20},${(3 * k) % 17},${1 + (k % 5)}`).join('\n')}\n`,
+    );
+    await fails(
+      2,
+      /trials of another search: ratings/,
+      ...search('glued-5', '--resume').filter((word) => word !== '--quiet'),
+    );
+  });
+});
+
+describe('tune --baselines', () => {
+  it('puts baselines in the table and the page', async () => {
+    const search = argv`tune ${ratings} --implicit --try rank=2 --max-iter 1 --rank-users 200 ${cpu} --quiet`;
+    const two = ['--baselines', 'popularity,item-knn'];
+    const page = ['--report', path('lines.html')];
+    const { code, stdout } = await factorflow(...search, '--model-dir', path('lines'), ...two, ...page);
+    expect(code).toBe(0);
+    const [popularity, knn] = ['popularity', 'item-kNN'].map(
+      (title) => new RegExp(`│ +│ +│ +(0\\.\\d{4}) │ +│ +│ baseline: ${title} +│`).exec(stdout)?.[1],
+    );
+    expect(stdout).toContain(`on the validation ratings (popularity ${popularity}, item-kNN ${knn})`);
+    expect(readFileSync(path('lines.html'), 'utf8')).toMatch(
+      new RegExp(`${popularity}[^]*baseline: popularity[^]*${knn}[^]*baseline: item-kNN`),
+    );
+  });
+
+  it('compares errors with means, and refuses baselines that rank', async () => {
+    const search = ['tune', ratings, '--try', 'rank=2', '--max-iter', '2', ...cpu, '--quiet'];
+    const { stdout } = await factorflow(...search, '--model-dir', path('means'));
+    const [, mean] = /│ +(\d\.\d{4}) │ +│ +│ baseline: the mean +│/.exec(stdout) ?? [];
+    const [, damped] = /│ +(\d\.\d{4}) │ +│ +│ baseline: damped means +│/.exec(stdout) ?? [];
+    expect(stdout).toContain(`on the validation ratings (the mean ${mean}, damped means ${damped})`);
+    for (const given of ['ease', 'none'])
+      expectFailure(
+        await factorflow(...search, '--model-dir', path('bad'), '--baselines', given),
+        2,
+        /--baselines acts only with a ranking metric/,
+      );
+    expectFailure(
+      await factorflow(...search, '--model-dir', path('bad'), '--metric', 'ndcg@5', '--baselines', 'knn'),
+      2,
+      /--baselines/,
+    );
   });
 });
