@@ -1,29 +1,30 @@
 import { tableFromIPC } from 'apache-arrow';
 import { expect } from 'vitest';
-import { ALS, type AlsOptions, Session } from '../../index.ts';
+import { ALS, type AlsOptions, type Model } from '../../index.ts';
+import { sharedSession } from './shared-sessions.ts';
 import { ratingStream, type Triples } from './worker-parent.ts';
 
 /** The training on one host, in this process. */
 export async function oneHost(params: AlsOptions, ratings: Triples) {
-  const session = await Session.create({ device: 'cpu', workers: 1 });
-  try {
-    const model = await ALS.spark(params).fit(session.from(tableFromIPC(ratingStream(ratings)).batches));
-    const map = ({ ids, values, columns }: typeof model.userArrays) =>
-      new Map(
-        Array.from(ids as Int32Array, (id, row) => [
-          Number(id),
-          [...values.subarray(row * columns, (row + 1) * columns)],
-        ]),
-      );
-    return {
-      users: map(model.userArrays),
-      items: map(model.itemArrays),
-      last: model.training?.iterations.at(-1),
-    };
-  } finally {
-    await session.close();
-  }
+  const session = await sharedSession({ device: 'cpu', workers: 1 });
+  const { userArrays, itemArrays, training } = await ALS.spark(params).fit(
+    session.from(tableFromIPC(ratingStream(ratings)).batches),
+  );
+  return {
+    users: rowsOfArrays(userArrays),
+    items: rowsOfArrays(itemArrays),
+    last: training?.iterations.at(-1),
+  };
 }
+
+/** The factors of each id. */
+export const rowsOfArrays = ({ ids, values, columns }: Model['userArrays']) =>
+  new Map(
+    Array.from(ids as Int32Array, (id, row) => [
+      Number(id),
+      [...values.subarray(row * columns, (row + 1) * columns)],
+    ]),
+  );
 
 /** The largest difference of two sets of rows, relative to the largest value. */
 export function largestDifference(a: Map<number, number[]>, b: Map<number, number[]>): number {

@@ -1,7 +1,7 @@
 import type { RowPrecision } from '../../api/worker/opening.ts';
 import { blocksOfIds } from '../../api/worker/out-rows.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import { type Frame, ratingStream, rowsOf, type Triples, WorkerParent } from './worker-parent.ts';
+import { type Frame, ratingStream, rowsOf, type Triples, WorkerHere, WorkerParent } from './worker-parent.ts';
 
 type Side = 'users' | 'items';
 const sides = ['users', 'items'] as const;
@@ -24,7 +24,7 @@ export type RowExchange = 'shuffle' | 'broadcast' | 'equations';
 export class RowTraining {
   readonly #params: JsonObject;
   readonly #triples: Triples;
-  readonly #workers: WorkerParent[];
+  readonly #workers: (WorkerHere | WorkerParent)[];
   /** True if a worker has several blocks, which take turns. */
   readonly #isShared: boolean;
   /** Requests that were answered by what the worker lacks. */
@@ -33,6 +33,7 @@ export class RowTraining {
   #sums = { ratings: 0, squares: 0 };
   #grams: Record<Side, Float64Array | undefined> = { users: undefined, items: undefined };
 
+  /** Of processes; undefined: the workers run inside this process. */
   readonly #flags: readonly string[] | undefined;
   readonly #exchange: RowExchange;
   readonly #precision: RowPrecision;
@@ -125,7 +126,7 @@ export class RowTraining {
 
   /** Kills a worker without a word, and starts an empty one in its place. */
   async lose(k: number): Promise<void> {
-    this.#workers[k].child.kill('SIGKILL');
+    this.#workers[k].kill();
     await this.#workers[k].ended;
     this.#workers[k] = this.#open();
   }
@@ -139,13 +140,12 @@ export class RowTraining {
 
   /** Ends what still runs. */
   kill(): void {
-    for (const { child } of this.#workers) child.kill('SIGKILL');
+    for (const worker of this.#workers) worker.kill();
   }
 
-  #open(): WorkerParent {
-    const worker = new WorkerParent(this.#flags === undefined ? {} : { flags: this.#flags });
-    const opening = { protocol: 1, command: 'rows', params: this.#params, exchange: this.#precision };
-    worker.write(`${JSON.stringify(opening)}\n`);
+  #open(): WorkerHere | WorkerParent {
+    const worker = this.#flags === undefined ? new WorkerHere() : new WorkerParent({ flags: this.#flags });
+    worker.open({ command: 'rows', params: this.#params, exchange: this.#precision });
     return worker;
   }
 

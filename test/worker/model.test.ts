@@ -2,25 +2,27 @@
 import { tableFromIPC } from 'apache-arrow';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, afterAll, beforeAll } from 'vitest';
 import { frameHead } from '../../cli/worker/serve-process.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import { ALS, Session } from '../../index.ts';
-import { type Frame, rowsOf, WorkerParent } from '../support/worker-parent.ts';
+import { ALS, Session, type Model } from '../../index.ts';
+import { type Frame, rowsOf, WorkerHere, WorkerParent } from '../support/worker-parent.ts';
 import { folder, rows, stream } from './fed-workers.ts';
+import { factorFrames } from '../../connectors/model/factor-frames.ts';
 
-const open: WorkerParent[] = [];
+const open: (WorkerHere | WorkerParent)[] = [];
 afterEach(() => {
   for (const one of open.splice(0)) one.close();
 });
 
 /** A worker that holds a model or waits for one. */
 class ModelParent {
-  readonly worker = new WorkerParent();
+  readonly worker: WorkerHere | WorkerParent;
 
-  constructor() {
-    open.push(this.worker);
-    this.worker.write(`${JSON.stringify({ protocol: 1, command: 'model' })}\n`);
+  constructor(worker: WorkerHere | WorkerParent = new WorkerHere()) {
+    this.worker = worker;
+    open.push(worker);
+    worker.open({ command: 'model' });
   }
 
   /** Sends a request, with a stream of ratings if it has one; returns its frames, the answer last. */
@@ -69,7 +71,7 @@ async function withModel<T>(work: (model: Awaited<ReturnType<ALS['fit']>>, sessi
 
 describe('a worker with a model', () => {
   it('trains as the library does, and answers about the model until the end', async () => {
-    const parent = new ModelParent();
+    const parent = new ModelParent(new WorkerParent());
     const frames = await parent.ask(training, stream);
     expect(frames.at(-1)?.header).toMatchObject({
       model: { rank: 4, features: 6, columns: { user: 'user' } },
@@ -134,7 +136,7 @@ describe('a worker with a model', () => {
   });
 
   it('ends when stdin ends, idle and in a training', async () => {
-    const idle = new ModelParent();
+    const idle = new ModelParent(new WorkerParent());
     await idle.worker.frame('device');
     idle.worker.close();
     expect((await idle.worker.ended).code).toBe(130);
@@ -151,3 +153,135 @@ async function batchesOf<T>(dataset: AsyncIterable<T>): Promise<T[]> {
   for await (const batch of dataset) found.push(batch);
   return found;
 }
+
+describe('a model of factors that the parent sends', () => {
+  const RANK = 5;
+  const columns = { user: 'user', item: 'item', rating: 'rating', prediction: 'prediction' };
+  let session: Session;
+  let model: Model;
+  beforeAll(async () => {
+    session = await Session.create({ device: 'cpu', workers: 1 });
+    model = await ALS.spark({ rank: RANK, maxIter: 2, seed: 3 }).fit(
+      session.from(tableFromIPC(stream).batches),
+    );
+  });
+  afterAll(() => session.close());
+
+  const open: (WorkerHere | WorkerParent)[] = [];
+  afterEach(() => {
+    for (const one of open.splice(0)) one.kill();
+  });
+
+  function openWorker<Worker extends WorkerHere | WorkerParent>(worker: Worker): Worker {
+    open.push(worker);
+    worker.open({ command: 'model' });
+    return worker;
+  }
+
+  type Side = 'users' | 'items';
+
+  /** Rows of a side as factor streams of at most `rows` rows, in another order than by id. */
+  function parts(side: Side, rows: number): Uint8Array[] {
+    const { ids, values } = side === 'users' ? model.userArrays : model.itemArrays;
+    const all: Uint8Array[] = [];
+    for (let from = 0; from < ids.length; from += rows) {
+      const some = Int32Array.from(ids.slice(from, from + rows) as Int32Array);
+      const factors = values.slice(from * RANK, (from + some.length) * RANK);
+      for (const { bytes } of factorFrames({ type: 'int32', values: some }, factors, RANK))
+        all.push(bytes.slice());
+    }
+    return all.toReversed();
+  }
+
+  async function asked(
+    parent: WorkerHere | WorkerParent,
+    request: JsonObject,
+    payload?: Uint8Array,
+  ): Promise<JsonObject> {
+    return (await parent.ask(request, payload)).answer.header;
+  }
+
+  async function send(
+    parent: WorkerHere | WorkerParent,
+    side: Side,
+    rows = 37,
+    some?: number,
+  ): Promise<void> {
+    for (const bytes of parts(side, rows).slice(0, some))
+      expect(await asked(parent, { type: 'factors', side, features: RANK }, bytes)).not.toHaveProperty(
+        'error',
+      );
+  }
+
+  const take = (parent: WorkerHere | WorkerParent, features = RANK) =>
+    asked(parent, { type: 'model', features, columns, metadata: {} });
+
+  async function lists(parent: WorkerHere | WorkerParent, n: number) {
+    expect(await take(parent)).not.toHaveProperty('error');
+    const from = parent.frames.length;
+    const { rows: count } = await asked(parent, { type: 'recommend', users: 'all', n });
+    const rows = parent.frames
+      .slice(from)
+      .filter(({ header }) => header.type === 'lists')
+      .flatMap(({ payload }) => tableFromIPC(payload).toArray())
+      .map((row) => ({ ...row.toJSON() }));
+    expect(count).toBe(rows.length);
+    return rows;
+  }
+
+  const expected = async (n: number) =>
+    (await model.recommendForAllUsers(n).collect()).toArray().map((row) => ({ ...row.toJSON() }));
+
+  describe('factors in parts, in any order', () => {
+    it('give the lists of recommendForAllUsers, and others after other users or items', async () => {
+      const parent = openWorker(new WorkerHere());
+      await send(parent, 'items');
+      await send(parent, 'users');
+      expect(await lists(parent, 7)).toEqual(await expected(7));
+      await send(parent, 'users', 50, 1);
+      const some = await lists(parent, 3);
+      const users = new Set(some.map(({ user }) => user as number));
+      expect(users.size).toBe(20);
+      expect(some).toEqual((await expected(3)).filter(({ user }) => users.has(user as number)));
+      await send(parent, 'items', 1000);
+      await send(parent, 'users', 1000);
+      expect(await lists(parent, 3)).toEqual(await expected(3));
+    });
+
+    it('are refused with an id that comes twice or another number of features, and taken when they are sent again', async () => {
+      const parent = openWorker(new WorkerHere());
+      await send(parent, 'items');
+      await send(parent, 'users');
+      await send(parent, 'users');
+      expect(await take(parent)).toMatchObject({
+        error: { code: 'DATA', message: expect.stringContaining('twice') },
+      });
+      await send(parent, 'users');
+      expect(await lists(parent, 3)).toEqual(await expected(3));
+      const [users] = parts('users', 1000);
+      const request = { type: 'factors', side: 'users', features: RANK + 1 };
+      expect(await asked(parent, request, users)).toMatchObject({
+        error: { code: 'DATA', message: expect.stringContaining('the rank is 6') },
+      });
+      await send(parent, 'users');
+      await send(parent, 'items');
+      expect(await take(parent, RANK + 1)).toMatchObject({
+        error: { code: 'DATA', message: expect.stringContaining('the factors of the users are not 6') },
+      });
+    });
+
+    it('are refused if they take more than a third of the memory', async () => {
+      const parent = openWorker(
+        new WorkerParent({ flags: '--device cpu --workers 1 --memory-budget 64MiB'.split(' ') }),
+      );
+      const rows = 6000;
+      const ids = Int32Array.from({ length: rows }, (_, row) => row);
+      const [first] = factorFrames({ type: 'int32', values: ids }, new Float32Array(rows * 1000), 1000);
+      const request = { type: 'factors', side: 'users', features: 1000 };
+      expect(await asked(parent, request, first.bytes)).not.toHaveProperty('error');
+      expect(await asked(parent, request, first.bytes)).toMatchObject({
+        error: { code: 'CAPACITY', message: expect.stringContaining('the factors take about') },
+      });
+    });
+  });
+});

@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
-import { program, WorkerParent } from '../support/worker-parent.ts';
+import { program, WorkerHere, WorkerParent } from '../support/worker-parent.ts';
 import { errorOf, folder, rows, stream } from './fed-workers.ts';
 
 describe('the sign of life', () => {
@@ -42,28 +42,20 @@ describe('the sign of life', () => {
   });
 
   it.each([5, 1e9, 'often'])('is refused as %s', async (heartbeat) => {
-    const parent = new WorkerParent();
+    const parent = new WorkerHere();
     parent.feed({ heartbeat }, stream, rows);
     const ended = await parent.ended;
     expect(ended.code).toBe(2);
     expect(errorOf(ended).message).toMatch(/heartbeat must be from 10 to 60000 milliseconds/);
   });
 
-  it('is no signal to stop: the worker stops in order at SIGTERM', async () => {
-    const parent = await endless();
-    parent.child.kill('SIGTERM');
-    const ended = await parent.ended;
-    expect({ code: ended.code, signal: ended.signal }).toEqual({ code: 130, signal: null });
-  });
-
   it.each([
-    ['before the first line', ''],
     ['in the middle of the ratings', '{"protocol":1,"command":"train"}\n'],
     ['between two requests', '{"protocol":1,"command":"rows"}\n'],
+    ['in a training', undefined],
   ])('is not waited for at SIGTERM: %s', async (_, line) => {
-    const parent = new WorkerParent();
-    await parent.frame('hello');
-    if (line !== '') {
+    const parent = line === undefined ? await endless() : new WorkerParent();
+    if (line !== undefined) {
       parent.write(line);
       await parent.frame('device');
       if (line.includes('train')) parent.write(stream.subarray(0, stream.length / 2));
@@ -77,11 +69,7 @@ describe('the sign of life', () => {
   it('ends where nothing reads the frames any more', async () => {
     const parent = new WorkerParent();
     parent.child.stdout?.destroy();
-    parent.write(
-      `${JSON.stringify({ protocol: 1, command: 'train', params: { rank: 8, maxIter: 1_000_000 } })}\n`,
-    );
-    parent.write(stream);
-    parent.write(`{"rows":${rows}}\n`);
+    parent.feed({ params: { rank: 8, maxIter: 1_000_000 } }, stream, rows);
     const [code] = (await once(parent.child, 'exit')) as [number | null];
     expect(code).toBe(130);
   });

@@ -4,16 +4,25 @@
 import { tableFromIPC, tableToIPC } from 'apache-arrow';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { ALS, Session, SGD } from '../../index.ts';
+import { ALS, SGD } from '../../index.ts';
 import { packageInfo } from '../../api/package-info.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import { type Ended, ratingStream, rowsOf, WorkerParent } from '../support/worker-parent.ts';
+import { rowsOfArrays } from '../support/one-host.ts';
+import { sharedSession } from '../support/shared-sessions.ts';
+import { type Ended, ratingStream, rowsOf, WorkerHere, WorkerParent } from '../support/worker-parent.ts';
 import { errorOf, folder, rows, stream, triples } from './fed-workers.ts';
+import { join } from 'node:path';
+import { isDeep } from '../support/deep.ts';
+import { noGpu } from '../support/gpu/open-gpu.ts';
 
 const END_MARK = 8;
 
-async function fed(opening: JsonObject, bytes: Uint8Array = stream, told = rows): Promise<Ended> {
-  const parent = new WorkerParent();
+async function fed(
+  opening: JsonObject,
+  bytes: Uint8Array = stream,
+  told = rows,
+  parent: WorkerHere | WorkerParent = new WorkerHere(),
+): Promise<Ended> {
   parent.feed(opening, bytes, told);
   return parent.ended;
 }
@@ -22,29 +31,17 @@ const factorsOf = ({ frames }: Ended, side: string) =>
   rowsOf(frames.filter(({ header }) => header.type === 'factors' && header.side === side));
 
 async function direct(bytes: Uint8Array, trainer: ALS | SGD) {
-  const session = await Session.create({ device: 'cpu', workers: 1 });
-  try {
-    const { userArrays, itemArrays } = await trainer.fit(session.from(tableFromIPC(bytes).batches));
-    const map = ({ ids, values, columns }: typeof userArrays) =>
-      new Map(
-        Array.from(ids as Int32Array, (id, row) => [
-          Number(id),
-          [...values.subarray(row * columns, (row + 1) * columns)],
-        ]),
-      );
-    return { users: map(userArrays), items: map(itemArrays) };
-  } finally {
-    await session.close();
-  }
+  const session = await sharedSession({ device: 'cpu', workers: 1 });
+  const { userArrays, itemArrays } = await trainer.fit(session.from(tableFromIPC(bytes).batches));
+  return { users: rowsOfArrays(userArrays), items: rowsOfArrays(itemArrays) };
 }
 
 describe('a whole feed', () => {
   it.each([
     ['explicit ratings', { rank: 5, maxIter: 3, seed: 7, regParam: 0.05 }],
     ['implicit data', { rank: 4, maxIter: 2, seed: 1, implicitPrefs: true, alpha: 3 }],
-    ['non-negative factors', { rank: 3, maxIter: 2, nonnegative: true }],
   ] as const)('of %s gives the factors of ALS.spark, bit for bit', async (_, params) => {
-    const ended = await fed({ params, rows });
+    const ended = await fed({ params, rows }, stream, rows, new WorkerParent());
     expect({ code: ended.code, stderr: ended.stderr }).toEqual({ code: 0, stderr: '' });
     const expected = await direct(stream, ALS.spark(params));
     expect(factorsOf(ended, 'users')).toEqual(expected.users);
@@ -136,7 +133,7 @@ describe('a feed is refused', () => {
 
   it('without its end mark, cut between two batches', async () => {
     const parent = new WorkerParent();
-    parent.write('{"protocol":1,"command":"train"}\n');
+    parent.open({ command: 'train' });
     await parent.frame('device');
     parent.write(cut);
     parent.close();
@@ -173,22 +170,22 @@ describe('a feed is refused', () => {
   });
 
   it.each([
-    ['without a trailer', (parent: WorkerParent) => parent.close(), 3, /trailer .* is missing/],
+    ['without a trailer', (parent: WorkerHere) => parent.close(), 3, /trailer .* is missing/],
     [
       'with a trailer that is none',
-      (parent: WorkerParent) => parent.write('{"rows":"many"}\n'),
+      (parent: WorkerHere) => parent.write('{"rows":"many"}\n'),
       3,
       /trailer .* is missing/,
     ],
     [
       'with more behind its trailer',
-      (parent: WorkerParent) => parent.write(`{"rows":${rows}}\nmore`),
+      (parent: WorkerHere) => parent.write(`{"rows":${rows}}\nmore`),
       2,
       /bytes arrived after the trailer/,
     ],
   ] as const)('%s', async (_, end, code, message) => {
-    const parent = new WorkerParent();
-    parent.write(`${JSON.stringify({ protocol: 1, command: 'train', params: { maxIter: 100_000 } })}\n`);
+    const parent = new WorkerHere();
+    parent.open({ command: 'train', params: { maxIter: 100_000 } });
     await parent.frame('device');
     parent.write(stream);
     end(parent);
@@ -279,3 +276,90 @@ function readIfThere(path: string): string {
     return '';
   }
 }
+
+describe('checkpoints of a worker', () => {
+  const params = { rank: 4, maxIter: 100, seed: 7, regParam: 0.05 };
+
+  function worker<Worker extends WorkerHere | WorkerParent>(opening: JsonObject, parent: Worker): Worker {
+    parent.feed({ params, ...opening }, stream, rows);
+    return parent;
+  }
+
+  it.each([
+    ...(isDeep ? [['from its own start', null] as const] : []),
+    ["from Spark's start", { seed: '-1', userBlocks: 4 }] as const,
+  ])(
+    'a worker that was killed is continued by another one, with the same factors, %s',
+    async (name, sparkStart) => {
+      const undisturbed = await worker({ sparkStart }, new WorkerHere()).ended;
+      const checkpoints = { dir: join(folder, `checkpoints ${name}`), interval: 5 };
+      const killed = worker({ checkpoints, sparkStart }, new WorkerParent());
+      while (killed.frames.filter(({ header }) => header.type === 'iteration').length < 12)
+        await killed.frame('iteration', killed.frames.length);
+      killed.kill();
+      await killed.ended;
+      expect(readdirSync(checkpoints.dir).some((name) => name.startsWith('checkpoint-'))).toBe(true);
+      const { code, frames } = await worker({ checkpoints, sparkStart }, new WorkerParent()).ended;
+      expect(code).toBe(0);
+      const factors = (of: typeof frames) => rowsOf(of.filter(({ header }) => header.type === 'factors'));
+      expect(factors(frames)).toEqual(factors(undisturbed.frames));
+      const { resumedFrom = {} } = frames.find(({ header }) => header.type === 'report')?.header ?? {};
+      expect((resumedFrom as JsonObject).iteration).toBeGreaterThanOrEqual(5);
+    },
+  );
+
+  it.each([
+    ['a folder', { interval: 1 }, 'checkpoints need a folder dir, got undefined'],
+    ['an interval', { dir: folder, interval: 0 }, 'checkpoints need a whole number interval from 1, got 0'],
+  ])('refuses checkpoints without %s', async (_, checkpoints, message) => {
+    const ended = await worker({ checkpoints }, new WorkerHere()).ended;
+    expect(errorOf(ended)).toMatchObject({ code: 'USAGE', message });
+  });
+});
+
+describe("a start from Spark's factors", () => {
+  async function fed(opening: JsonObject, flags?: readonly string[]): Promise<Ended> {
+    const parent = flags === undefined ? new WorkerHere() : new WorkerParent({ flags });
+    parent.feed(opening, stream, rows);
+    return parent.ended;
+  }
+
+  describe('a worker', () => {
+    it("starts from the factors of Spark's ALS where the first line asks for it", async () => {
+      const of = async (seed: number, userBlocks?: number) => {
+        const sparkStart = userBlocks === undefined ? null : { seed: '-5000000000', userBlocks };
+        const ended = await fed({ params: { rank: 3, maxIter: 1, seed }, rows, sparkStart });
+        expect({ code: ended.code, stderr: ended.stderr }).toEqual({ code: 0, stderr: '' });
+        return rowsOf(
+          ended.frames.filter(({ header }) => header.type === 'factors' && header.side === 'users'),
+        );
+      };
+      const [three, again, four, own] = await Promise.all([of(1, 3), of(2, 3), of(1, 4), of(1)]);
+      expect(again).toEqual(three);
+      expect(four).not.toEqual(three);
+      expect(own).not.toEqual(three);
+    });
+
+    it.each([
+      [{ seed: 1, userBlocks: 1 }, 'sparkStart needs a seed, an int64 as text, got 1'],
+      [{ seed: '1e3', userBlocks: 1 }, 'sparkStart needs a seed, an int64 as text, got "1e3"'],
+      [{ seed: '1', userBlocks: 0 }, 'sparkStart needs a whole number userBlocks from 1, got 0'],
+      ['7', 'sparkStart must be a JSON object, got "7"'],
+    ])('refuses the start %o', async (sparkStart, message) => {
+      const ended = await fed({ params: { rank: 3, maxIter: 1 }, rows, sparkStart });
+      expect(ended.code).toBe(2);
+      expect(errorOf(ended).message).toContain(message);
+    });
+
+    it.skipIf(noGpu)('starts from them on a GPU', async () => {
+      const opening = { params: { rank: 4, maxIter: 3 }, rows, sparkStart: { seed: '5', userBlocks: 3 } };
+      const ended = await Promise.all([fed(opening), fed(opening, ['--device', 'gpu', '--workers', '1'])]);
+      const [cpu, gpu] = ended.map(({ frames }) =>
+        rowsOf(frames.filter(({ header }) => header.type === 'factors' && header.side === 'users')),
+      );
+      expect(gpu.size).toBe(cpu.size);
+      for (const [id, row] of cpu)
+        gpu.get(id)?.forEach((value, k) => expect(Math.abs(value - row[k])).toBeLessThan(0.02));
+    });
+  });
+});

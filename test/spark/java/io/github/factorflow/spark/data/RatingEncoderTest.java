@@ -113,7 +113,7 @@ class RatingEncoderTest {
   }
 
   /**
-   * Workers find the block of an id by the same function: test/worker/out-rows.test.ts has the same numbers.
+   * Workers find the block of an id by the same function: test/worker/row-requests.test.ts has the same numbers.
    */
   @Test
   void findsTheBlocksThatWorkersFind() {
