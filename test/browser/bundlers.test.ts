@@ -1,18 +1,17 @@
 /** Programs that import factorflow/browser, bundled by each bundler: they run, and have only what they use. */
 import { build as esbuild } from 'esbuild';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build as vite } from 'vite';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import webpack from 'webpack';
 import { gzipSync } from 'node:zlib';
 import type { openModel } from '../../browser/index.ts';
-import { ALS, type Model, Session } from '../../index.ts';
+import { ALS, type Model } from '../../index.ts';
 import { isDeep } from '../support/deep.ts';
 import { randomRatings } from '../support/ratings.ts';
-import { PageServer } from './page-server.ts';
+import { served } from './page-server.ts';
 
 /** Bundles program `name` of the folder into `name`-`bundler`.mjs, and gives the path of that file. */
 type Bundler = (folder: string, name: string) => Promise<string>;
@@ -20,7 +19,8 @@ type Bundler = (folder: string, name: string) => Promise<string>;
 const root = resolve(import.meta.dirname, '../..');
 const built = join(root, 'dist/page/index.js');
 const triples = randomRatings(12, 50, 60, 900);
-const folder = mkdtempSync(join(tmpdir(), 'factorflow-bundlers-'));
+const site = served();
+const { folder } = site;
 const programs = {
   recommend: "export { openModel } from 'factorflow/browser';",
   names: "import { ItemNames } from 'factorflow/browser';\nexport default new ItemNames([[1, 'M']]).get(1);",
@@ -69,22 +69,14 @@ const bundlers: Readonly<Record<string, Bundler>> = {
   },
 };
 
-let [server, session, model]: [PageServer?, Session?, Model?] = [];
+let model: Model;
 beforeAll(async () => {
-  session = await Session.create({ device: 'cpu', workers: 1 });
-  model = await new ALS({ rank: 6, maxIter: 2, seed: 3 }).fit(session.fromRows(triples));
+  model = await new ALS({ rank: 6, maxIter: 2, seed: 3 }).fit(site.session.fromRows(triples));
   await model.save(join(folder, 'model'));
-  server = await PageServer.open(folder);
   mkdirSync(join(folder, 'node_modules'));
   symlinkSync(root, join(folder, 'node_modules/factorflow'));
   for (const [name, text] of Object.entries(programs)) writeFileSync(join(folder, `${name}.js`), text);
 });
-afterAll(async () => {
-  await server?.close();
-  await session?.close();
-  rmSync(folder, { recursive: true });
-});
-
 // webpack takes longer than the others together.
 describe.each(Object.entries(bundlers).filter(([name]) => isDeep || name !== 'webpack'))(
   'factorflow/browser, bundled by %s',
@@ -92,11 +84,13 @@ describe.each(Object.entries(bundlers).filter(([name]) => isDeep || name !== 'we
     it('recommends as in Node, without the code of training', async () => {
       const file = await bundle(folder, 'recommend');
       const bundled = (await import(pathToFileURL(file).href)) as { readonly openModel: typeof openModel };
-      const page = await bundled.openModel(`${server?.url}/model`);
+      const page = await bundled.openModel(`${site.server.url}/model`);
       const ratings = triples.slice(0, 4).map(({ item, rating }) => ({ item, rating }));
-      expect(await page.recommend({ ratings }, 9)).toEqual(await model?.recommend({ ratings }, 9));
+      expect(await page.recommend({ ratings }, 9)).toEqual(await model.recommend({ ratings }, 9));
       await page.close();
-      await expect(bundled.openModel(`${server?.url}/none`)).rejects.toMatchObject({ name: 'DataError' });
+      await expect(bundled.openModel(`${site.server.url}/none`)).rejects.toMatchObject({
+        name: 'DataError',
+      });
       const [whole, code] = [readFileSync(built), readFileSync(file)];
       const onlyOfTraining = 'a page trains on at most';
       expect([whole.includes(onlyOfTraining), code.includes(onlyOfTraining)]).toEqual([true, false]);

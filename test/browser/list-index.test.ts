@@ -1,60 +1,53 @@
 /** The list index of a model in a page: the lists of Node with the same probes, from the probed lists alone. */
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DataError, openModel, type PageModel, UsageError } from '../../browser/index.ts';
-import { ALS, CancelledError, type Dataset, type Model, Session } from '../../index.ts';
+import { ALS, CancelledError, type Dataset, type Model } from '../../index.ts';
 import { randomRatings } from '../support/ratings.ts';
-import { PageServer } from './page-server.ts';
+import { served } from './page-server.ts';
 
 const ITEMS = 9000;
 const LISTS = 60;
-const folder = mkdtempSync(join(tmpdir(), 'factorflow-page-lists-'));
+const site = served();
+const { folder } = site;
 const triples = randomRatings(91, 300, ITEMS, 10 * ITEMS);
-const users = [...new Set(triples.map(({ user }) => user))].slice(0, 12);
+const users = [...new Set(triples.map(({ user }) => user))].slice(0, 5);
 const ratedBy = (user: number) =>
   triples.filter((row) => row.user === user).map(({ item, rating }) => ({ item, rating }));
 const INDEX = '/model/itemIndex/recommend.lists';
 const bytesOf = (name: string) => readFileSync(join(folder, name));
 
-let [session, server, model, page]: [Session?, PageServer?, Model?, PageModel?] = [];
+let model: Model;
+let page: PageModel;
 beforeAll(async () => {
-  session = await Session.create({ device: 'cpu', workers: 2 });
-  model = await new ALS({ rank: 12, maxIter: 3, seed: 5 }).fit(session.fromRows(triples));
+  model = await new ALS({ rank: 12, maxIter: 1, seed: 5 }).fit(site.session.fromRows(triples));
   await model.save(join(folder, 'model'));
   await model.buildIndex({ lists: LISTS, seed: 4 });
   await model.saveIndex(join(folder, 'model'));
-  server = await PageServer.open(folder);
-  page = await openModel(`${server.url}/model`);
+  page = await openModel(`${site.server.url}/model`);
 });
-beforeEach(() => server?.reset());
-afterAll(async () => {
-  await page?.close();
-  await server?.close();
-  await session?.close();
-  rmSync(folder, { recursive: true });
-});
+afterAll(() => page.close());
 
 describe('the list index in a page', () => {
-  it.each([1, 3, 17, LISTS, true])('gives the recommendations of Node: %s lists', async (index) => {
+  it.each([1, 17, LISTS, true])('gives the recommendations of Node: %s lists', async (index) => {
     for (const user of users) {
       const ratings = ratedBy(user);
       const deny = triples.slice(0, 9).map(({ item }) => item);
       const given = { index, deny };
-      expect(await page?.recommend({ ratings }, 10, given)).toEqual(
-        await model?.recommend({ ratings }, 10, given),
+      expect(await page.recommend({ ratings }, 10, given)).toEqual(
+        await model.recommend({ ratings }, 10, given),
       );
     }
   });
 
   it('gives the similar items of Node', async () => {
-    for (const { item } of triples.slice(0, 12))
+    for (const { item } of triples.slice(0, 5))
       for (const similarity of ['cosine', 'dot'] as const)
         for (const index of [2, 11])
-          expect(await page?.similar(item, 10, { similarity, index })).toEqual(
-            await model?.similar(item, 10, { similarity, index }),
+          expect(await page.similar(item, 10, { similarity, index })).toEqual(
+            await model.similar(item, 10, { similarity, index }),
           );
   });
 
@@ -66,36 +59,36 @@ describe('the list index in a page', () => {
       { index: 1, n: 10, allow: triples.slice(40, 90).map(({ item }) => item) },
     ]) {
       const { n, ...options } = given;
-      expect(await page?.recommend(visitor, n, options)).toEqual(await model?.recommend(visitor, n, options));
+      expect(await page.recommend(visitor, n, options)).toEqual(await model.recommend(visitor, n, options));
     }
   });
 
   it('reads the lists that are probed, once', async () => {
-    const own = await openModel(`${server?.url}/model`);
-    expect(server?.sent.has(INDEX)).toBe(false);
+    const own = await openModel(`${site.server.url}/model`);
+    expect(site.server.sent.has(INDEX)).toBe(false);
     const visitor = { ratings: ratedBy(users[1]) };
     await own.recommend(visitor, 10, { index: 1 });
     const { length } = bytesOf(INDEX);
-    const first = server?.sent.get(INDEX) as number;
+    const first = site.server.sent.get(INDEX) as number;
     // The end of the file comes first: 64 KiB. Then the header, centers and radii, and one list.
     expect(first).toBeLessThan(65_536 + 2048 + (LISTS + 1) * 14 * 4 + 8 * ITEMS + 0.1 * length);
     await own.recommend(visitor, 10, { index: 1 });
-    expect(server?.sent.get(INDEX)).toBe(first);
+    expect(site.server.sent.get(INDEX)).toBe(first);
     await own.recommend(visitor, 10, { index: 9 });
-    expect(server?.sent.get(INDEX)).toBeGreaterThan(first);
+    expect(site.server.sent.get(INDEX)).toBeGreaterThan(first);
     await own.close();
   });
 
   it('is not read without being asked for in a small catalogue', async () => {
-    const own = await openModel(`${server?.url}/model`);
+    const own = await openModel(`${site.server.url}/model`);
     await own.recommend({ ratings: ratedBy(users[0]) }, 10);
     await own.recommend({ ratings: ratedBy(users[0]) }, 10, { index: false });
-    expect(server?.sent.has(INDEX)).toBe(false);
+    expect(site.server.sent.has(INDEX)).toBe(false);
     await own.close();
   });
 
   it('is refused if it is missing, damaged, cut short or of another model', async () => {
-    const other = await new ALS({ rank: 12, maxIter: 1, seed: 6 }).fit(session!.fromRows(triples));
+    const other = await new ALS({ rank: 12, maxIter: 1, seed: 6 }).fit(site.session.fromRows(triples));
     await other.save(join(folder, 'other'));
     const open = async (name: string, change: (bytes: Buffer) => Buffer | undefined) => {
       cpSync(join(folder, 'other'), join(folder, name), { recursive: true });
@@ -103,7 +96,7 @@ describe('the list index in a page', () => {
       if (changed)
         cpSync(join(folder, 'model/itemIndex'), join(folder, name, 'itemIndex'), { recursive: true });
       if (changed) writeFileSync(join(folder, name, 'itemIndex/recommend.lists'), changed);
-      const found = await openModel(`${server?.url}/${name}`);
+      const found = await openModel(`${site.server.url}/${name}`);
       const request = found.recommend({ ratings: ratedBy(users[0]) }, 5, { index: true });
       const error = await request.catch((reason: unknown) => reason);
       await found.close();
@@ -140,10 +133,10 @@ describe('the list index in a page', () => {
   });
 
   it('is refused if it changes between two requests', async () => {
-    const own = await openModel(`${server?.url}/model`);
+    const own = await openModel(`${site.server.url}/model`);
     const visitor = { ratings: ratedBy(users[2]) };
     await own.recommend(visitor, 5, { index: 1 });
-    server!.answer = ({ path, content, request, response }) => {
+    site.server.answer = ({ path, content, request, response }) => {
       if (path !== INDEX) return false;
       const [, from, to] = /bytes=(\d+)-(\d+)/.exec(request.headers.range ?? '') ?? [];
       response.writeHead(206, { 'Content-Range': `bytes ${from}-${to}/${content.length}`, ETag: '"other"' });
@@ -168,11 +161,11 @@ describe('a model that is opened with its index', () => {
     if (write) {
       // Files are not written into a model.
       const written = join(folder, `${name}.${format}`);
-      await write(session!.read.parquet(join(folder, 'model', FACTORS)), written);
+      await write(site.session.read.parquet(join(folder, 'model', FACTORS)), written);
       rmSync(join(folder, name, FACTORS));
       cpSync(written, join(folder, name, FACTORS.replace('parquet', format)));
     }
-    return `${server?.url}/${name}`;
+    return `${site.server.url}/${name}`;
   }
 
   it.each<[string, string, Write | undefined]>([
@@ -192,23 +185,23 @@ describe('a model that is opened with its index', () => {
       { index: 4, allow: triples.slice(40, 90).map(({ item }) => item) },
     ])
       expect(await own.recommend(visitor, 10, given)).toEqual(
-        await model?.recommend(visitor, 10, { index: true, ...given }),
+        await model.recommend(visitor, 10, { index: true, ...given }),
       );
     const [{ item }] = triples;
     for (const similarity of ['cosine', 'dot'] as const)
       expect(await own.similar(item, 10, { similarity })).toEqual(
-        await model?.similar(item, 10, { similarity, index: true }),
+        await model.similar(item, 10, { similarity, index: true }),
       );
-    expect(await own.explain(visitor.ratings, item)).toEqual(await model?.explain(visitor.ratings, item));
+    expect(await own.explain(visitor.ratings, item)).toEqual(await model.explain(visitor.ratings, item));
     // An exact search loads the factors of all items.
-    expect(await own.recommend(visitor, 10, { index: false })).toEqual(await model?.recommend(visitor, 10));
-    expect(await own.recommend(visitor, 10)).toEqual(await model?.recommend(visitor, 10));
+    expect(await own.recommend(visitor, 10, { index: false })).toEqual(await model.recommend(visitor, 10));
+    expect(await own.recommend(visitor, 10)).toEqual(await model.recommend(visitor, 10));
     await own.close();
   });
 
   it('loads its factors for new users of implicit data only if the index has no Gram matrix', async () => {
     const implicit = await new ALS({ rank: 12, maxIter: 1, seed: 6, implicitPrefs: true }).fit(
-      session!.fromRows(triples),
+      site.session.fromRows(triples),
     );
     const [file, path] = [join(folder, 'implicit'), `/implicit/${FACTORS}`];
     await implicit.save(file);
@@ -217,21 +210,21 @@ describe('a model that is opened with its index', () => {
     const visitor = { ratings: ratedBy(users[3]) };
     const expected = await implicit.recommend(visitor, 10, { index: 3 });
     const read = async () => {
-      server?.reset();
-      const own = await openModel(`${server?.url}/implicit`, { index: true });
+      site.server.reset();
+      const own = await openModel(`${site.server.url}/implicit`, { index: true });
       expect(await own.recommend(visitor, 10, { index: 3 })).toEqual(expected);
       await own.close();
-      return server?.sent.get(path) as number;
+      return site.server.sent.get(path) as number;
     };
     const rows = await read();
     const index = join(file, 'itemIndex/recommend.lists');
     writeFileSync(index, withoutGram(readFileSync(index)));
     expect(await read()).toBeGreaterThan(rows + 3 * ITEMS * 12);
     // A request that is cancelled while all factors are read: its second large read, after the visitor's items.
-    const own = await openModel(`${server?.url}/implicit`, { index: true });
+    const own = await openModel(`${site.server.url}/implicit`, { index: true });
     const aborting = new AbortController();
     let large = 0;
-    server!.answer = ({ path: asked, request }) => {
+    site.server.answer = ({ path: asked, request }) => {
       const [from, to] = (request.headers.range ?? '').replace('bytes=', '').split('-').map(Number);
       if (asked !== path || to - from < 12 * ITEMS || large++ === 0) return false;
       aborting.abort();
@@ -243,12 +236,12 @@ describe('a model that is opened with its index', () => {
   });
 
   it('is refused without an index, or with an index of other factors', async () => {
-    await expect(openModel(`${server?.url}/model`, { index: 3 as never })).rejects.toThrow(UsageError);
+    await expect(openModel(`${site.server.url}/model`, { index: 3 as never })).rejects.toThrow(UsageError);
     const bare = await copied('bare');
     rmSync(join(folder, 'bare/itemIndex'), { recursive: true });
     await expect(openModel(bare, { index: true })).rejects.toThrow('the model has no index for recommend');
     const foreign = await copied('other-factors');
-    const other = await new ALS({ rank: 12, maxIter: 1, seed: 8 }).fit(session!.fromRows(triples));
+    const other = await new ALS({ rank: 12, maxIter: 1, seed: 8 }).fit(site.session.fromRows(triples));
     await other.save(join(folder, 'other-factors'), { overwrite: true });
     cpSync(join(folder, 'model/itemIndex'), join(folder, 'other-factors/itemIndex'), { recursive: true });
     const own = await openModel(foreign, { index: true });
@@ -262,12 +255,12 @@ describe('a model that is opened with its index', () => {
     const own = await openModel(await copied('replaced', 'arrow', toArrow), { index: true });
     const visitor = { ratings: ratedBy(users[4]) };
     const aborting = new AbortController();
-    server!.answer = () => {
+    site.server.answer = () => {
       aborting.abort();
       return true;
     };
     await expect(own.recommend(visitor, 5, { signal: aborting.signal })).rejects.toThrow(CancelledError);
-    server!.answer = () => false;
+    site.server.answer = () => false;
     const path = join(folder, arrowOf('replaced'));
     writeFileSync(path, Buffer.concat([readFileSync(path), Buffer.alloc(8)]));
     await expect(own.recommend(visitor, 5)).rejects.toThrow('the file was changed while it was read');
@@ -276,12 +269,12 @@ describe('a model that is opened with its index', () => {
 
   it('ends when it is cancelled while the index is read', async () => {
     const aborting = new AbortController();
-    server!.answer = ({ path, before }) => {
+    site.server.answer = ({ path, before }) => {
       if (path !== INDEX || before === 0) return false;
       aborting.abort();
       return true;
     };
-    const opening = openModel(`${server?.url}/model`, { index: true, signal: aborting.signal });
+    const opening = openModel(`${site.server.url}/model`, { index: true, signal: aborting.signal });
     const error = await opening.catch((reason: unknown) => reason);
     expect(error).not.toBeInstanceOf(DataError);
     expect(aborting.signal.aborted).toBe(true);
@@ -298,3 +291,42 @@ function withoutGram(bytes: Buffer): Buffer {
   head.writeUInt32LE(crc32(head.subarray(16)), 12);
   return Buffer.concat([head, bytes.subarray(end, -4 * 16 * 12)]);
 }
+
+describe('a large catalogue', () => {
+  const ITEMS = 40_000;
+  const triples = randomRatings(17, 200, ITEMS, 2 * ITEMS);
+  const visitors = [...new Set(triples.map(({ user }) => user))].slice(0, 3).map((one) => ({
+    ratings: triples
+      .filter(({ user }) => user === one)
+      .slice(0, 12)
+      .map(({ item, rating }) => ({ item, rating })),
+  }));
+  const FACTORS = '/model/itemFactors/part-00000.parquet';
+  beforeAll(async () => {
+    const als = new ALS({ rank: 32, maxIter: 1, seed: 5, implicitPrefs: true });
+    model = await als.fit(site.session.fromRows(triples));
+    await model.save(join(folder, 'model'));
+    await model.buildIndex({ lists: 150, seed: 4, searches: ['recommend'] });
+    await model.saveIndex(join(folder, 'model'));
+  });
+  it('a recommendation from a large catalogue reads a small part of its factors, in few requests', async () => {
+    const { length } = readFileSync(join(folder, FACTORS));
+    expect(length).toBeGreaterThan(4 * 32 * 0.8 * ITEMS);
+    const page = await openModel(`${site.server.url}/model`, { index: true });
+    // The ids, and the end of the file: 64 KiB.
+    expect(site.server.sent.get(FACTORS)).toBeLessThan(4 * ITEMS + 65_536 + 1000);
+    for (const visitor of visitors) {
+      site.server.reset();
+      const found = await page.recommend(visitor, 10);
+      expect(site.server.sent.get(FACTORS)).toBeLessThan(0.05 * length);
+      expect(site.server.requests.get(FACTORS)).toBeLessThan(50);
+      expect(found).toEqual(await model.recommend(visitor, 10, { index: true }));
+      site.server.reset();
+      expect(await page.recommend(visitor, 10)).toEqual(found);
+      expect([...site.server.sent.keys()]).toEqual([]);
+      const [{ item }] = found.items;
+      expect(await page.explain(visitor.ratings, item)).toEqual(await model.explain(visitor.ratings, item));
+    }
+    await page.close();
+  });
+});

@@ -1,33 +1,24 @@
 /** Names of items on a web server, of which the rows that are shown are read. */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Int32, Int64, Table, tableToIPC, Utf8, type Vector, vectorFromArray } from 'apache-arrow';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openModel, openNames, type PageModel } from '../../browser/index.ts';
-import { ALS, CancelledError, col, ItemNames, type Model, Session } from '../../index.ts';
+import { ALS, CancelledError, col, ItemNames, type Model } from '../../index.ts';
 import { randomRatings } from '../support/ratings.ts';
-import { PageServer } from './page-server.ts';
+import { served } from './page-server.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'factorflow-page-names-'));
+const site = served();
+const { folder } = site;
 const triples = randomRatings(23, 120, 600, 6000);
 const ratings = triples.slice(0, 6).map(({ item, rating }) => ({ item, rating }));
 const ipc = (columns: Readonly<Record<string, Vector>>) => tableToIPC(new Table(columns), 'file');
-let [session, server, model]: [Session?, PageServer?, Model?] = [];
+let model: Model;
 
 beforeAll(async () => {
-  session = await Session.create({ device: 'cpu', workers: 1 });
-  model = await new ALS({ rank: 12, maxIter: 2, seed: 5 }).fit(session.fromRows(triples));
+  model = await new ALS({ rank: 12, maxIter: 2, seed: 5 }).fit(site.session.fromRows(triples));
   await model.save(join(folder, 'model'));
-  server = await PageServer.open(folder);
 });
-beforeEach(() => server?.reset());
-afterAll(async () => {
-  await server?.close();
-  await session?.close();
-  rmSync(folder, { recursive: true });
-});
-
 describe('names on a server', () => {
   const ROWS = 40_000;
   const title = (id: number) => `Film ${id}, ${'a long title '.repeat(1 + (id % 5))}`.trim();
@@ -61,43 +52,43 @@ describe('names on a server', () => {
         new Int64(),
       ),
     );
-    page = await openModel(`${server?.url}/model`);
+    page = await openModel(`${site.server.url}/model`);
   });
   afterAll(() => page?.close());
 
   it('are read for the items that are shown', async () => {
-    const names = await openNames(`${server?.url}/films.arrow`, { name: 'title' });
+    const names = await openNames(`${site.server.url}/films.arrow`, { name: 'title' });
     expect(names.size).toBe(ROWS);
     const all = new ItemNames(
       Array.from({ length: ROWS }, (_, id) => [id, id % 7 === 3 ? null : title(id)] as const),
     );
     expect(await page?.recommend({ ratings }, 10, { names })).toEqual(
-      await model?.recommend({ ratings }, 10, { names: all }),
+      await model.recommend({ ratings }, 10, { names: all }),
     );
     const [{ item }] = ratings;
-    expect(await page?.similar(item, 10, { names })).toEqual(await model?.similar(item, 10, { names: all }));
+    expect(await page?.similar(item, 10, { names })).toEqual(await model.similar(item, 10, { names: all }));
     expect(await page?.explain(ratings, item, { names })).toEqual(
-      await model?.explain(ratings, item, { names: all }),
+      await model.explain(ratings, item, { names: all }),
     );
-    expect(server?.sent.get('/films.arrow')).toBeLessThan(
+    expect(site.server.sent.get('/films.arrow')).toBeLessThan(
       0.25 * readFileSync(join(folder, 'films.arrow')).length,
     );
   });
 
   it('have attributes, and leave out ids that are not in the file', async () => {
-    const names = await openNames(`${server?.url}/films.arrow`, { name: 'title', attributes: ['year'] });
+    const names = await openNames(`${site.server.url}/films.arrow`, { name: 'title', attributes: ['year'] });
     expect(await names.rows([39_999, -4, 3, 0, 1e9])).toEqual([
       { id: 39_999, name: title(39_999), attributes: { year: 1939 } },
       { id: 3, attributes: { year: 1903 } },
       { id: 0, name: title(0), attributes: { year: 1900 } },
     ]);
-    const wide = await openNames(`${server?.url}/wide.arrow`, { name: 'title' });
+    const wide = await openNames(`${site.server.url}/wide.arrow`, { name: 'title' });
     const [row] = await wide.rows([5n * 2n ** 40n]);
     expect(row.name).toBe(title(5));
   });
 
   it.each(['pages', 'groups', 'csv'])('are read from other files: %s', async (kind) => {
-    const films = session!.read.arrow(join(folder, 'films.arrow')).orderBy('id');
+    const films = site.session.read.arrow(join(folder, 'films.arrow')).orderBy('id');
     const file = `films-${kind}.${kind === 'csv' ? 'csv' : 'parquet'}`;
     if (kind === 'csv') await films.write.csv(join(folder, file));
     else
@@ -106,18 +97,18 @@ describe('names on a server', () => {
         ...(kind === 'groups' && { rowGroupSize: 5000 }),
       });
     const columns = { name: 'title', attributes: ['year', 'poster'] };
-    const names = await openNames(`${server?.url}/${file}`, columns);
-    const known = await openNames(`${server?.url}/films.arrow`, columns);
+    const names = await openNames(`${site.server.url}/${file}`, columns);
+    const known = await openNames(`${site.server.url}/films.arrow`, columns);
     expect(names.size).toBe(ROWS);
     for (const ids of [[3], [39_999, -4, 3, 0, 1e9], ['17', 17n, 2.5, 'x'], [4999, 5000, 5001]])
       expect(await names.rows(ids)).toEqual(await known.rows(ids));
     const { length } = readFileSync(join(folder, file));
-    if (kind === 'groups') expect(server?.sent.get(`/${file}`)).toBeLessThan(0.6 * length);
+    if (kind === 'groups') expect(site.server.sent.get(`/${file}`)).toBeLessThan(0.6 * length);
     const all = new ItemNames(
       Array.from({ length: ROWS }, (_, id) => [id, id % 7 === 3 ? null : title(id)] as const),
     );
     expect(await page?.recommend({ ratings }, 10, { names })).toEqual(
-      await model?.recommend({ ratings }, 10, { names: all }),
+      await model.recommend({ ratings }, 10, { names: all }),
     );
     const given = new AbortController();
     given.abort();
@@ -126,9 +117,9 @@ describe('names on a server', () => {
   });
 
   it('in Parquet are refused if pages cannot read them', async () => {
-    const films = session!.read.arrow(join(folder, 'films.arrow'));
+    const films = site.session.read.arrow(join(folder, 'films.arrow'));
     await films.write.parquet(join(folder, 'packed.parquet'));
-    const open = (file: string, id = 'id') => openNames(`${server?.url}/${file}`, { id, name: 'title' });
+    const open = (file: string, id = 'id') => openNames(`${site.server.url}/${file}`, { id, name: 'title' });
     await expect(open('packed.parquet')).rejects.toThrow('the column id is compressed by ZSTD');
     await expect(open('packed.parquet', 'other')).rejects.toThrow('the file has no column other');
     await films.orderBy(col('id').desc()).write.parquet(join(folder, 'falling.parquet'), { codec: 'snappy' });
@@ -137,7 +128,7 @@ describe('names on a server', () => {
   });
 
   it('in text may have quotes and any order, and are refused if lines are damaged', async () => {
-    const open = (file: string) => openNames(`${server?.url}/${file}`, { name: 'title' });
+    const open = (file: string) => openNames(`${site.server.url}/${file}`, { name: 'title' });
     const texts: readonly (readonly [string, string])[] = [
       ['id,title\n1,"One\n', 'a quote opens in column 2 and does not close'],
       ['id,title\n1,One,1\n', 'the row has 3 fields, need 2'],
@@ -162,13 +153,13 @@ describe('names on a server', () => {
   });
 
   it('are refused without the file or its columns', async () => {
-    await expect(openNames(`${server?.url}/none.arrow`)).rejects.toThrow('there is no file at this URL');
-    await expect(openNames(`${server?.url}/films.arrow`)).rejects.toThrow('the file has no column name');
+    await expect(openNames(`${site.server.url}/none.arrow`)).rejects.toThrow('there is no file at this URL');
+    await expect(openNames(`${site.server.url}/films.arrow`)).rejects.toThrow('the file has no column name');
     await expect(openNames(3 as unknown as string)).rejects.toThrow('openNames takes the URL, got 3');
-    const names = await openNames(`${server?.url}/films.arrow`, { name: 'title' });
+    const names = await openNames(`${site.server.url}/films.arrow`, { name: 'title' });
     await expect(names.rows(5 as unknown as [])).rejects.toThrow('rows takes a list of ids');
     writeFileSync(join(folder, 'changed.arrow'), readFileSync(join(folder, 'films.arrow')));
-    const changed = await openNames(`${server?.url}/changed.arrow`, { name: 'title' });
+    const changed = await openNames(`${site.server.url}/changed.arrow`, { name: 'title' });
     writeFileSync(join(folder, 'changed.arrow'), readFileSync(join(folder, 'wide.arrow')));
     await expect(changed.rows([1])).rejects.toThrow('the file was changed while it was read');
   });

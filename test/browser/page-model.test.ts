@@ -1,27 +1,14 @@
 /** The model of a page gives the results of Node's model, bit for bit, from the same files. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { openModel } from '../../browser/index.ts';
-import { ALS, type AlsOptions, ItemNames, Session, SGD } from '../../index.ts';
+import { ALS, type AlsOptions, ItemNames, SGD } from '../../index.ts';
 import { randomRatings } from '../support/ratings.ts';
-import { PageServer } from './page-server.ts';
+import { served } from './page-server.ts';
 
 const triples = randomRatings(71, 60, 80, 1500);
-const folder = mkdtempSync(join(tmpdir(), 'factorflow-page-'));
-let session: Session;
-let server: PageServer;
-beforeAll(async () => {
-  session = await Session.create({ device: 'cpu', workers: 2 });
-  server = await PageServer.open(folder);
-});
-afterAll(async () => {
-  await server.close();
-  await session.close();
-  rmSync(folder, { recursive: true });
-});
-
+const site = served();
+const { folder } = site;
 const users = [...new Set(triples.map(({ user }) => user))];
 /** The ratings of the k-th user. */
 const ratedBy = (k: number) =>
@@ -40,7 +27,7 @@ type ItemId = (item: number) => number | bigint | string;
 async function saved(name: string, options: AlsOptions, idOf: ItemId = (item) => item) {
   const rows = triples.map(({ user, item, rating }) => ({ user, item: idOf(item), rating }));
   const als = new ALS({ rank: 9, maxIter: 3, seed: 2, regParam: 0.07, ...options });
-  const model = await als.fit(session.fromRows(rows));
+  const model = await als.fit(site.session.fromRows(rows));
   await model.save(join(folder, name), { overwrite: true });
   return model;
 }
@@ -51,7 +38,7 @@ describe('a model of a page', () => {
     async (kind, options) => {
       const name = kind.replaceAll(' ', '-');
       const model = await saved(name, options);
-      const page = await openModel(`${server.url}/${name}/`);
+      const page = await openModel(`${site.server.url}/${name}/`);
       expect([page.rank, page.itemCount]).toEqual([model.rank, model.itemCount]);
       expect(page.itemCounts).toEqual(model.itemCounts);
       const names = new ItemNames(page.itemIds().map((id) => [id, `film ${id}`]));
@@ -82,7 +69,7 @@ describe('a model of a page', () => {
     ['text', (item) => `${item % 2 === 0 ? 'Ö' : '\uFEFFf'}ilm ${item}`],
   ])('has the ids of the model: %s', async (kind, idOf) => {
     const model = await saved('ids', {}, idOf);
-    const page = await openModel(`${server.url}/ids`);
+    const page = await openModel(`${site.server.url}/ids`);
     const ratings = ratedBy(9).map(({ item, rating }) => ({ item: idOf(item), rating }));
     const own = await model.recommend({ ratings }, 10);
     expect(own.items, kind).toHaveLength(10);
@@ -93,9 +80,9 @@ describe('a model of a page', () => {
   });
 
   it('takes a model by SGD', async () => {
-    const model = await new SGD({ rank: 8, maxIter: 3, seed: 1 }).fit(session.fromRows(triples));
+    const model = await new SGD({ rank: 8, maxIter: 3, seed: 1 }).fit(site.session.fromRows(triples));
     await model.save(join(folder, 'sgd'));
-    const page = await openModel(`${server.url}/sgd`);
+    const page = await openModel(`${site.server.url}/sgd`);
     const visitor = { ratings: ratedBy(20) };
     expect(await page.recommend(visitor, 7)).toEqual(await model.recommend(visitor, 7));
     await page.close();
@@ -104,7 +91,7 @@ describe('a model of a page', () => {
 
   it('answers a visitor without known items as asked', async () => {
     const model = await saved('cold', {});
-    const page = await openModel(`${server.url}/cold`);
+    const page = await openModel(`${site.server.url}/cold`);
     const visitor = { ratings: [{ item: 99_999, rating: 3 }] };
     for (const unknownUsers of ['empty', 'popular'] as const)
       expect(await page.recommend(visitor, 4, { unknownUsers })).toEqual(
@@ -118,7 +105,7 @@ describe('a model of a page', () => {
 
   it('answers several visitors and items at once as one by one', async () => {
     const model = await saved('several', { biases: true });
-    const page = await openModel(`${server.url}/several`);
+    const page = await openModel(`${site.server.url}/several`);
     const visitors = [3, 17, 40].map((user) => ({ ratings: ratedBy(user) }));
     visitors.splice(1, 0, { ratings: [{ item: 99_999, rating: 3 }] });
     const names = new ItemNames(page.itemIds().map((id) => [id, `film ${id}`]));
@@ -143,7 +130,7 @@ describe('a model of a page', () => {
 
   it('says that it has no code of WebGPU', async () => {
     const model = await saved('no-gpu', {});
-    const page = await openModel(`${server.url}/no-gpu`);
+    const page = await openModel(`${site.server.url}/no-gpu`);
     const visitor = { ratings: ratedBy(5) };
     const [{ item }] = visitor.ratings;
     const problem = 'the model was opened without the code of WebGPU';
@@ -153,7 +140,7 @@ describe('a model of a page', () => {
     const own = await model.recommend(visitor, 5);
     for (const device of ['auto', 'cpu'] as const)
       expect(await page.recommend(visitor, 5, { device })).toEqual(own);
-    await expect(openModel(`${server.url}/no-gpu`, { webGpu: true as never })).rejects.toThrow(
+    await expect(openModel(`${site.server.url}/no-gpu`, { webGpu: true as never })).rejects.toThrow(
       'the option webGpu of openModel takes webGpu, got true',
     );
     await model.close();
@@ -162,7 +149,7 @@ describe('a model of a page', () => {
 
   it('marks items that the model does not know', async () => {
     await saved('unknown', {});
-    const page = await openModel(`${server.url}/unknown`);
+    const page = await openModel(`${site.server.url}/unknown`);
     const nothing = { item: 99_999, known: false, similar: [] };
     expect(await page.similar(99_999, 5)).toEqual(nothing);
     const [first, second, third] = await page.similarItems([triples[0].item, 99_999, triples[0].item], 5);
@@ -173,7 +160,7 @@ describe('a model of a page', () => {
 
   it('refuses wrong arguments', async () => {
     const model = await saved('wrong', {});
-    const page = await openModel(`${server.url}/wrong`);
+    const page = await openModel(`${site.server.url}/wrong`);
     const recommend = (visitor: unknown, n: unknown, options: object = {}) =>
       page.recommend(visitor as { ratings: [] }, n as number, options);
     await expect(recommend(3, 5)).rejects.toThrow("recommend takes the visitor's ratings, got 3");

@@ -1,7 +1,10 @@
-import { readFileSync, statSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
+import { afterAll, beforeAll, beforeEach } from 'vitest';
+import { Session } from '../../index.ts';
 import { sendRange } from '../support/send-range.ts';
 
 const types: Readonly<Record<string, string>> = {
@@ -93,4 +96,26 @@ export class PageServer {
     const bytes = sendRange(request, response, content, headers);
     this.sent.set(path, (this.sent.get(path) ?? 0) + bytes);
   }
+}
+
+/** A folder, a session on the CPU and a server of the folder, which a test file has from its hooks on. */
+export interface Served {
+  readonly folder: string;
+  session: Session;
+  server: PageServer;
+}
+
+export function served(workers = 1): Served {
+  const given = { folder: mkdtempSync(join(tmpdir(), 'factorflow-page-')) } as Served;
+  beforeAll(async () => {
+    given.session = await Session.create({ device: 'cpu', workers });
+    given.server = await PageServer.open(given.folder);
+  });
+  beforeEach(() => given.server.reset());
+  afterAll(async () => {
+    await given.server.close();
+    await given.session.close();
+    rmSync(given.folder, { recursive: true });
+  });
+  return given;
 }

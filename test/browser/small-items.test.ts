@@ -1,36 +1,28 @@
 /** Items of 8 and 16 bits a feature: the files are smaller, and lists stay nearly the same. */
 import { execFileSync } from 'node:child_process';
-import { cpSync, existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, existsSync, statSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Binary, Table, tableToIPC, Utf8, vectorFromArray } from 'apache-arrow';
 import { Table as ParquetTable, writeParquet } from 'parquet-wasm/node';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { openModel } from '../../browser/index.ts';
-import { ALS, type Model, Session } from '../../index.ts';
+import { ALS, type Model } from '../../index.ts';
 import { randomRatings } from '../support/ratings.ts';
-import { PageServer } from './page-server.ts';
+import { served } from './page-server.ts';
 
 const root = resolve(import.meta.dirname, '../..');
-const folder = mkdtempSync(join(tmpdir(), 'factorflow-small-'));
+const site = served();
+const { folder } = site;
 const triples = randomRatings(51, 300, 400, 12_000).map((row) => ({ ...row, item: `film ${row.item}` }));
 const ratings = triples.slice(0, 6).map(({ item, rating }) => ({ item, rating }));
 const file = (model: string) => join(folder, model, 'itemFactors/part-00000.parquet');
 
 describe('a copy of a model for pages', () => {
-  let [session, server, model]: [Session?, PageServer?, Model?] = [];
+  let model: Model;
   beforeAll(async () => {
-    session = await Session.create({ device: 'cpu', workers: 1 });
-    model = await new ALS({ rank: 30, maxIter: 3, seed: 5 }).fit(session.fromRows(triples));
+    model = await new ALS({ rank: 30, maxIter: 3, seed: 5 }).fit(site.session.fromRows(triples));
     await model.save(join(folder, 'model'));
-    server = await PageServer.open(folder);
   });
-  afterAll(async () => {
-    await server?.close();
-    await session?.close();
-    rmSync(folder, { recursive: true });
-  });
-
   it.each([
     { form: [], share: 0.45, digits: 1, same: 8 },
     { form: ['--float16'], share: 0.7, digits: 2, same: 9 },
@@ -41,9 +33,9 @@ describe('a copy of a model for pages', () => {
       cwd: root,
     });
     expect(statSync(file(copy)).size).toBeLessThan(share * statSync(file('model')).size);
-    const page = await openModel(`${server!.url}/${copy}`);
+    const page = await openModel(`${site.server.url}/${copy}`);
     const { items } = await page.recommend({ ratings }, 10);
-    const own = await model!.recommend({ ratings }, 400);
+    const own = await model.recommend({ ratings }, 400);
     const scores = new Map(own.items.map(({ item, score }) => [item, score]));
     const best = new Set(own.items.slice(0, 10).map(({ item }) => item));
     expect(items.filter(({ item }) => best.has(item)).length).toBeGreaterThanOrEqual(same);
@@ -56,8 +48,8 @@ describe('a copy of a model for pages', () => {
     execFileSync(process.execPath, [program, join(folder, 'model'), join(folder, 'arrow'), '--arrow'], {
       cwd: root,
     });
-    const page = await openModel(`${server!.url}/arrow`);
-    expect(await page.recommend({ ratings }, 10)).toEqual(await model!.recommend({ ratings }, 10));
+    const page = await openModel(`${site.server.url}/arrow`);
+    expect(await page.recommend({ ratings }, 10)).toEqual(await model.recommend({ ratings }, 10));
     await page.close();
   });
 
@@ -75,7 +67,7 @@ describe('a copy of a model for pages', () => {
 
   it('is refused if its rows of bytes have no scale', async () => {
     cpSync(join(folder, 'model'), join(folder, 'bare'), { recursive: true });
-    const page = await openModel(`${server!.url}/model`);
+    const page = await openModel(`${site.server.url}/model`);
     const ids = page.itemIds() as string[];
     await page.close();
     const table = new Table({
@@ -86,6 +78,6 @@ describe('a copy of a model for pages', () => {
       ),
     });
     writeFileSync(file('bare'), writeParquet(ParquetTable.fromIPCStream(tableToIPC(table, 'stream'))));
-    await expect(openModel(`${server!.url}/bare`)).rejects.toThrow('no number in a column scale');
+    await expect(openModel(`${site.server.url}/bare`)).rejects.toThrow('no number in a column scale');
   });
 });

@@ -1,10 +1,17 @@
 /** Training in a page gives the model that Node trains from the same ratings, seed and options. */
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type PageAlsOptions, type PageModel, type PageRating, trainAls } from '../../browser/index.ts';
-import { ALS, CancelledError, col, Session, UsageError } from '../../index.ts';
+import {
+  type PageAlsOptions,
+  type PageModel,
+  type PageRating,
+  trainAls,
+  type PageSgdOptions,
+  type PageTraining,
+  trainSgd,
+} from '../../browser/index.ts';
+import { ALS, type Model, CancelledError, col, Session, UsageError, SGD } from '../../index.ts';
 import { randomRatings } from '../support/ratings.ts';
-import { expectSameTraining } from './same-training.ts';
 
 const all = randomRatings(71, 60, 80, 1900);
 const cut = Math.floor(0.85 * all.length);
@@ -126,3 +133,73 @@ describe('trainAls', () => {
     );
   });
 });
+
+describe('training by SGD', () => {
+  const kinds: Readonly<Record<string, PageSgdOptions>> = {
+    'with biases': {},
+    'without biases': { biases: false },
+    'by waves': { schedule: 'wavefront' },
+    'by the rates of rows': { rate: 'adagrad' },
+    'ending early': { maxIter: 30, earlyStop: 1 },
+  };
+
+  describe('trainSgd', () => {
+    it.each(Object.entries(kinds))("gives Node's model: %s", async (_, given) => {
+      const options = { rank: 7, maxIter: 5, seed: 3, ...given };
+      const page = await trainSgd(train, { ...options, test });
+      const model = await new SGD(options).fit(session.fromRows(train), {
+        validation: session.fromRows(test),
+      });
+      await expectSameTraining(page, model, train);
+    });
+
+    it('ends when it is cancelled', async () => {
+      const aborting = new AbortController();
+      const training = trainSgd(train, {
+        maxIter: 50,
+        signal: aborting.signal,
+        onEvent: ({ type }) => type === 'iteration' && aborting.abort(),
+      });
+      await expect(training).rejects.toThrow(CancelledError);
+    });
+
+    it('refuses wrong ratings and options', async () => {
+      const refuse = async (ratings: unknown, options: object, message: string) => {
+        const error = await trainSgd(ratings as PageRating[], options).catch((reason: unknown) => reason);
+        expect(error).toBeInstanceOf(UsageError);
+        expect((error as Error).message).toContain(message);
+      };
+      await refuse([], {}, 'there are no ratings to train on');
+      await refuse([{ user: 1, item: 2 }], {}, 'a rating is an object such as');
+      await refuse(train, { implicitPrefs: true }, 'implicitPrefs');
+      await refuse(train, { device: 'gpu' }, 'device');
+      await refuse(train, { threads: 0 }, 'threads must be a whole number');
+    });
+  });
+});
+
+/**
+ * A page's training had the course of Node's, and its model recommends the same items to a visitor with the first
+ * of these ratings. Closes both models.
+ */
+async function expectSameTraining(
+  page: PageTraining,
+  model: Model,
+  train: readonly PageRating[],
+): Promise<void> {
+  const course = (iterations: readonly { readonly seconds: number }[] = []) =>
+    iterations.map(({ seconds: _seconds, ...iteration }) => iteration);
+  expect(course(page.iterations)).toEqual(course(model.training?.iterations));
+  expect([page.bestIteration, page.coldPairs]).toEqual([
+    model.training?.bestIteration,
+    model.training?.coldPairs,
+  ]);
+  expect(page.iterations.at(-1)?.testRmse).toBeGreaterThan(0);
+  const visitor = { ratings: train.slice(0, 6).map(({ item, rating }) => ({ item, rating })) };
+  expect(await page.model.recommend(visitor, 10)).toEqual(await model.recommend(visitor, 10));
+  const [{ item }] = train;
+  expect(await page.model.similar(item, 10)).toEqual(await model.similar(item, 10));
+  expect(page.model.itemCounts).toEqual(model.itemCounts);
+  await page.model.close();
+  await model.close();
+}

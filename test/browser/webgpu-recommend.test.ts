@@ -1,14 +1,14 @@
 /** Recommendations of a page by WebGPU, in headless Chromium with SwiftShader, compared with WebAssembly. */
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { isWorthGpu } from '../../browser/device-choice.ts';
 import type { PageModel } from '../../browser/index.ts';
-import { ALS, Session } from '../../index.ts';
+import { ALS, type AlsOptions } from '../../index.ts';
 import { Chromium, prepareChromium } from '../support/browser/chromium.ts';
 import { randomRatings } from '../support/ratings.ts';
-import { PageServer } from './page-server.ts';
+import { served } from './page-server.ts';
+import { isDeep } from '../support/deep.ts';
 
 /** The outcome of a method in the page. */
 interface Outcome<Result = unknown> {
@@ -20,7 +20,8 @@ interface Outcome<Result = unknown> {
 
 const refusal = prepareChromium();
 if (refusal !== undefined) console.log(`not tested: recommendations by WebGPU in a browser. ${refusal}`);
-const folder = mkdtempSync(join(tmpdir(), 'factorflow-webgpu-recommend-'));
+const site = served();
+const { folder } = site;
 
 /**
  * `ask` calls a method of a model. `card`: the adapter says that it is a graphics card. `hidden`: the browser
@@ -100,35 +101,29 @@ it('auto uses a GPU for many users and much work alone', () => {
 });
 
 describe.skipIf(refusal !== undefined)('recommendations by WebGPU in a page', () => {
-  let [server, browser]: [PageServer?, Chromium?] = [];
+  let browser: Chromium;
   const show = async () => {
-    await browser!.show(`${server!.url}/`, { width: 360, height: 740 });
-    await browser!.value(
+    await browser.show(`${site.server.url}/`, { width: 360, height: 740 });
+    await browser.value(
       'new Promise((done) => { const look = () => (window.ask ? done(0) : setTimeout(look, 5)); look(); })',
     );
   };
   beforeAll(async () => {
-    await using session = await Session.create({ device: 'cpu', workers: 2 });
-    const small = await new ALS({ rank: 6, maxIter: 2, seed: 7 }).fit(session.fromRows(triples));
+    const small = await new ALS({ rank: 6, maxIter: 2, seed: 7 }).fit(site.session.fromRows(triples));
     await small.save(join(folder, 'small'));
     await small.save(join(folder, 'indexed'));
     await small.buildIndex({ lists: 9, seed: 4 });
     await small.saveIndex(join(folder, 'indexed'));
     const wide = await new ALS({ rank: 40, maxIter: 1, seed: 1 }).fit(
-      session.fromRows(randomRatings(5, 400, 3700, 20_000)),
+      site.session.fromRows(randomRatings(5, 400, 3700, 20_000)),
     );
     await wide.save(join(folder, 'wide'));
     for (const file of ['index.js', 'page-gpu.js'])
       cpSync(resolve(import.meta.dirname, '../../dist/page', file), join(folder, file));
     writeFileSync(join(folder, 'index.html'), PAGE);
-    server = await PageServer.open(folder);
     browser = await Chromium.open({ webGpu: true });
   });
-  afterAll(async () => {
-    await browser?.close();
-    await server?.close();
-    rmSync(folder, { recursive: true });
-  });
+  afterAll(() => browser.close());
 
   const ask = <Method extends 'recommend' | 'recommendToVisitors' | 'similar' | 'similarItems'>(
     model: 'small' | 'wide' | 'indexed',
@@ -136,7 +131,7 @@ describe.skipIf(refusal !== undefined)('recommendations by WebGPU in a page', ()
     given: Parameters<PageModel[Method]>,
     how: object = {},
   ) =>
-    browser!.value<Outcome<Awaited<ReturnType<PageModel[Method]>>>>(
+    browser.value<Outcome<Awaited<ReturnType<PageModel[Method]>>>>(
       `ask(${[model, method, given, how].map((value) => JSON.stringify(value)).join()})`,
     );
 
@@ -145,13 +140,13 @@ describe.skipIf(refusal !== undefined)('recommendations by WebGPU in a page', ()
     const software = await ask('wide', 'similarItems', ['all', 3]);
     expect(software.texts).toEqual([]);
     await show();
-    server!.answer = ({ path, response }) => {
+    site.server.answer = ({ path, response }) => {
       if (path !== '/page-gpu.js') return false;
       response.writeHead(404).end();
       return true;
     };
     const missing = await ask('wide', 'similarItems', ['all', 3]);
-    server!.reset();
+    site.server.reset();
     expect(missing.texts).toEqual([
       expect.stringMatching(/^the GPU was not opened \(.*page-gpu.*\); the request/),
     ]);
@@ -216,7 +211,7 @@ describe.skipIf(refusal !== undefined)('recommendations by WebGPU in a page', ()
     ]);
     expect(error.error).toContain('knows no item');
     // The request that was answered by 404 above.
-    expect(browser!.complaints).toEqual([expect.stringContaining('404')]);
+    expect(browser.complaints).toEqual([expect.stringContaining('404')]);
   });
 
   it('continues on the processor when the GPU is lost, and opens it again', async () => {
@@ -259,5 +254,73 @@ describe.skipIf(refusal !== undefined)('recommendations by WebGPU in a page', ()
     const onGpu = await ask('indexed', 'recommendToVisitors', by('gpu'));
     expect([onGpu.error, onGpu.texts]).toEqual([undefined, [expect.stringContaining('by WebGPU')]]);
     expectSameLists(onGpu.result, (await ask('small', 'recommendToVisitors', by('cpu'))).result);
+  });
+});
+
+describe('training', () => {
+  interface Trained {
+    readonly device: string;
+    readonly iterations: readonly { readonly loss?: number; readonly testRmse?: number }[];
+    readonly items: readonly { readonly item: number; readonly score: number }[];
+  }
+  if (refusal !== undefined) console.log(`not tested: WebGPU in a browser. ${refusal}`);
+  const triples = randomRatings(31, 60, 50, 1800);
+  const [train, test] = [triples.slice(0, -200), triples.slice(-200)];
+  const visitor = train.slice(0, 5).map(({ item, rating }) => ({ item, rating }));
+
+  const PAGE = `<!doctype html><html lang="en"><title>Page</title><link rel="icon" href="data:," />
+<script type="module">
+import { trainAls } from './index.js';
+const { train, test, visitor } = await (await fetch('ratings.json')).json();
+window.train = async ({ measured, ...given }) => {
+  const options = { ...given, ...(measured && { test }) };
+  const { model, device, iterations } = await trainAls(train, options);
+  const { items } = await model.recommend({ ratings: visitor }, 5);
+  await model.close();
+  return { device, iterations, items };
+};
+</script></html>`;
+
+  async function openPage(url: string, webGpu: boolean): Promise<Chromium> {
+    const browser = await Chromium.open({ webGpu });
+    await browser.show(`${url}/`, { width: 360, height: 740 });
+    await browser.value(
+      'new Promise((done) => { const look = () => (window.train ? done(0) : setTimeout(look, 5)); look(); })',
+    );
+    return browser;
+  }
+
+  describe.skipIf(refusal !== undefined)('WebGPU in a page', () => {
+    beforeAll(() => {
+      for (const file of ['index.js', 'page-gpu.js'])
+        cpSync(resolve(import.meta.dirname, '../../dist/page', file), join(folder, file));
+      writeFileSync(join(folder, 'index.html'), PAGE);
+      writeFileSync(join(folder, 'ratings.json'), JSON.stringify({ train, test, visitor }));
+    });
+    it('trains as the CPU does', async () => {
+      const browser = await openPage(site.server.url, true);
+      try {
+        for (const options of [
+          { rank: 4, maxIter: 2, seed: 7 },
+          ...(isDeep ? [{ rank: 4, maxIter: 2, seed: 7, implicitPrefs: true, alpha: 2 }] : []),
+        ] as AlsOptions[]) {
+          const given = { ...options, device: 'gpu', measured: !options.implicitPrefs };
+          const page = await browser.value<Trained>(`train(${JSON.stringify(given)})`);
+          expect(page.device).toContain('swiftshader');
+          const validation = options.implicitPrefs ? undefined : site.session.fromRows(test);
+          const own = await new ALS(options).fit(site.session.fromRows(train), { validation });
+          const last = own.training!.iterations.at(-1)!;
+          expect(page.iterations).toHaveLength(2);
+          expect(page.iterations.at(-1)!.loss! / last.loss!).toBeCloseTo(1, 4);
+          if (validation) expect(page.iterations.at(-1)!.testRmse).toBeCloseTo(last.testRmse!, 3);
+          const { items } = await own.recommend({ ratings: visitor }, 5);
+          expect(page.items.map(({ item }) => item)).toEqual(items.map(({ item }) => item));
+          await own.close();
+        }
+        expect(browser.complaints).toEqual([]);
+      } finally {
+        await browser.close();
+      }
+    });
   });
 });
