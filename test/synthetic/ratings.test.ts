@@ -15,6 +15,8 @@ import { type RatingPart, scalePreset } from '../../synthetic/preset.ts';
 import { findPreset } from '../../synthetic/presets.ts';
 import { generateRatings, type GenerateOptions } from '../../synthetic/ratings/rating-generator.ts';
 import { RatingStatistics } from '../../synthetic/ratings/rating-statistics.ts';
+import { buildAliasTable, ItemSampler } from '../../synthetic/ratings/item-sampler.ts';
+import { purposes, RandomStream } from '../../synthetic/ratings/random-stream.ts';
 
 const movielens = findPreset('movielens20m');
 const hundredth = scalePreset(movielens, 0.01);
@@ -273,5 +275,76 @@ describe('the best predictor', () => {
       expect(normalCdf(-x - h)).toBeCloseTo(1 - integral, 12);
     }
     expect([normalCdf(0), normalCdf(40), normalCdf(-40)]).toEqual([0.5, 1, 0]);
+  });
+});
+
+describe('times', () => {
+  const tables = buildRatingTables(scalePreset(findPreset('movielens20m'), 0.001), 7);
+
+  /** The columns of the training part, row by row; times by user. */
+  function generated(options: GenerateOptions) {
+    const rows: string[] = [];
+    const times = new Map<number, number[]>();
+    for (const { part, batch } of generateRatings(tables, options)) {
+      if (part !== 'train') continue;
+      for (const { user, item, rating, timestamp } of batch) {
+        rows.push(`${user} ${item} ${rating}`);
+        times.set(user, [...(times.get(user) ?? []), Number(timestamp)]);
+      }
+    }
+    return { rows, times };
+  }
+
+  it('ratings have times on demand, which ascend with a user and change nothing else', () => {
+    const { rows, times } = generated({ timestamps: true });
+    const all = [...times.values()].flat();
+    expect(times).toEqual(generated({ timestamps: true, parts: ['train'], batchSize: 100 }).times);
+    expect(Math.min(...all)).toBeGreaterThan(Date.UTC(2014, 11) / 1000);
+    expect(Math.max(...all)).toBeLessThan(Date.UTC(2025, 0) / 1000);
+    expect(new Set(all).size).toBeGreaterThan(0.9 * all.length);
+    for (const own of times.values()) expect(own).toEqual(own.toSorted((a, b) => a - b));
+    expect(rows).toEqual(generated({}).rows);
+  });
+});
+
+describe('the item sampler', () => {
+  const weights = Float64Array.of(1, 2, 4, 8, 16, 32);
+  const random = new RandomStream(1, purposes.itemsOfUser);
+
+  /** P(each item is among the first `count` of successive draws without replacement). */
+  function inclusion(
+    count: number,
+    taken: readonly number[] = [],
+    probability = 1,
+    into = new Float64Array(6),
+  ): Float64Array {
+    for (const item of taken) if (taken.length === count) into[item] += probability;
+    if (taken.length === count) return into;
+    const left = weights.reduce((sum, weight, item) => (taken.includes(item) ? sum : sum + weight), 0);
+    weights.forEach((weight, item) => {
+      if (!taken.includes(item)) inclusion(count, [...taken, item], (probability * weight) / left, into);
+    });
+    return into;
+  }
+
+  it.each([1, 3, 5])('takes %d of 6 by successive draws, although most requests end as a race', (count) => {
+    const sampler = new ItemSampler({ weights, table: buildAliasTable(weights) });
+    const drawn = new Int32Array(6);
+    const hits = new Float64Array(6);
+    const requests = 40_000;
+    for (let request = 0; request < requests; request++) {
+      sampler.sample(count, random.aim(request), drawn);
+      for (const item of drawn.subarray(0, count)) hits[item]++;
+    }
+    const expected = inclusion(count);
+    for (let item = 0; item < 6; item++)
+      expect(Math.abs(hits[item] / requests - expected[item])).toBeLessThan(0.01);
+  });
+
+  it('ends when all of a steep catalogue is wanted', () => {
+    const steep = Float64Array.from({ length: 3000 }, (_, rank) => (rank + 1) ** -4);
+    const all = new Int32Array(3000);
+    new ItemSampler({ weights: steep, table: buildAliasTable(steep) }).sample(3000, random.aim(0), all);
+    expect(all.sort()).toEqual(Int32Array.from(steep, (_, item) => item));
   });
 });
