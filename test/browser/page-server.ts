@@ -4,7 +4,8 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
 import { afterAll, beforeAll, beforeEach } from 'vitest';
-import { Session } from '../../index.ts';
+import type { Session } from '../../index.ts';
+import { cpuSession } from '../support/cpu-session.ts';
 import { sendRange } from '../support/send-range.ts';
 
 const types: Readonly<Record<string, string>> = {
@@ -108,13 +109,12 @@ export interface Served {
 export function served(workers = 1): Served {
   const given = { folder: mkdtempSync(join(tmpdir(), 'factorflow-page-')) } as Served;
   beforeAll(async () => {
-    given.session = await Session.create({ device: 'cpu', workers });
+    given.session = await cpuSession({ workers });
     given.server = await PageServer.open(given.folder);
   });
   beforeEach(() => given.server.reset());
   afterAll(async () => {
     await given.server.close();
-    await given.session.close();
     rmSync(given.folder, { recursive: true });
   });
   return given;

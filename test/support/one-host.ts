@@ -1,12 +1,12 @@
 import { tableFromIPC } from 'apache-arrow';
 import { expect } from 'vitest';
 import { ALS, type AlsOptions, type Model } from '../../index.ts';
-import { sharedSession } from './shared-sessions.ts';
+import { cpuSession } from './cpu-session.ts';
 import { ratingStream, type Triples } from './worker-parent.ts';
 
 /** The training on one host, in this process. */
 export async function oneHost(params: AlsOptions, ratings: Triples) {
-  const session = await sharedSession({ device: 'cpu', workers: 1 });
+  const session = await cpuSession({ workers: 1 });
   const { userArrays, itemArrays, training } = await ALS.spark(params).fit(
     session.from(tableFromIPC(ratingStream(ratings)).batches),
   );

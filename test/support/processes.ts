@@ -21,6 +21,7 @@ const folders = [
   'reproduce',
   'synthetic',
   'torture',
+  'worker',
 ];
 
 /** Files of these folders that need an own process. */

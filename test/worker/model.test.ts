@@ -7,8 +7,11 @@ import { frameHead } from '../../cli/worker/serve-process.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { ALS, Session, type Model } from '../../index.ts';
 import { type Frame, rowsOf, WorkerHere, WorkerParent } from '../support/worker-parent.ts';
-import { folder, rows, stream } from './fed-workers.ts';
+import { rows, stream } from './fed-workers.ts';
+import { temporaryFolder } from '../cli/run-cli.ts';
 import { factorFrames } from '../../connectors/model/factor-frames.ts';
+
+const folder = temporaryFolder();
 
 const open: (WorkerHere | WorkerParent)[] = [];
 afterEach(() => {

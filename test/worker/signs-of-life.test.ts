@@ -5,7 +5,10 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import { program, WorkerHere, WorkerParent } from '../support/worker-parent.ts';
-import { errorOf, folder, rows, stream } from './fed-workers.ts';
+import { errorOf, rows, stream } from './fed-workers.ts';
+import { temporaryFolder } from '../cli/run-cli.ts';
+
+const folder = temporaryFolder();
 
 describe('the sign of life', () => {
   /** A training that goes on until it is stopped. */

@@ -8,12 +8,15 @@ import { ALS, SGD } from '../../index.ts';
 import { packageInfo } from '../../api/package-info.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { rowsOfArrays } from '../support/one-host.ts';
-import { sharedSession } from '../support/shared-sessions.ts';
+import { cpuSession } from '../support/cpu-session.ts';
 import { type Ended, ratingStream, rowsOf, WorkerHere, WorkerParent } from '../support/worker-parent.ts';
-import { errorOf, folder, rows, stream, triples } from './fed-workers.ts';
+import { errorOf, rows, stream, triples } from './fed-workers.ts';
+import { temporaryFolder } from '../cli/run-cli.ts';
 import { join } from 'node:path';
 import { isDeep } from '../support/deep.ts';
 import { noGpu } from '../support/gpu/open-gpu.ts';
+
+const folder = temporaryFolder();
 
 const END_MARK = 8;
 
@@ -31,7 +34,7 @@ const factorsOf = ({ frames }: Ended, side: string) =>
   rowsOf(frames.filter(({ header }) => header.type === 'factors' && header.side === side));
 
 async function direct(bytes: Uint8Array, trainer: ALS | SGD) {
-  const session = await sharedSession({ device: 'cpu', workers: 1 });
+  const session = await cpuSession({ workers: 1 });
   const { userArrays, itemArrays } = await trainer.fit(session.from(tableFromIPC(bytes).batches));
   return { users: rowsOfArrays(userArrays), items: rowsOfArrays(itemArrays) };
 }
