@@ -115,6 +115,8 @@ describe.skipIf(refusal !== undefined)('in Chromium, on a page that is not cross
 });
 
 describe('several threads', () => {
+  const site = served();
+  const { folder } = site;
   interface Trained {
     readonly device: string;
     readonly losses: readonly number[];

@@ -293,6 +293,8 @@ function withoutGram(bytes: Buffer): Buffer {
 }
 
 describe('a large catalogue', () => {
+  const site = served();
+  const { folder } = site;
   const ITEMS = 40_000;
   const triples = randomRatings(17, 200, ITEMS, 2 * ITEMS);
   const visitors = [...new Set(triples.map(({ user }) => user))].slice(0, 3).map((one) => ({

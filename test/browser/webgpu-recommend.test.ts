@@ -258,6 +258,8 @@ describe.skipIf(refusal !== undefined)('recommendations by WebGPU in a page', ()
 });
 
 describe('training', () => {
+  const site = served();
+  const { folder } = site;
   interface Trained {
     readonly device: string;
     readonly iterations: readonly { readonly loss?: number; readonly testRmse?: number }[];
