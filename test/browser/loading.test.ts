@@ -18,7 +18,7 @@ const site = served();
 const { folder } = site;
 let url: string;
 beforeAll(async () => {
-  const als = new ALS({ rank: 16, maxIter: 1, seed: 2 });
+  const als = new ALS({ rank: 64, maxIter: 1, seed: 2 });
   const model = await als.fit(site.session.fromRows(randomRatings(5, 900, 700, 12_000)));
   await model.save(join(folder, 'model'));
   url = `${site.server.url}/model`;

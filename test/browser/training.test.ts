@@ -18,7 +18,7 @@ const cut = Math.floor(0.85 * all.length);
 const [train, test] = [all.slice(0, cut), all.slice(cut)];
 let session: Session;
 beforeAll(async () => {
-  session = await Session.create({ device: 'cpu', workers: 2 });
+  session = await Session.create({ device: 'cpu', workers: 1 });
 });
 afterAll(() => session.close());
 
