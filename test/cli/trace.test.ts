@@ -57,7 +57,7 @@ describe('--trace', () => {
 
   it('is written by the other commands, replaces an earlier trace, and ends with the error of a command that fails', async () => {
     const file = join(folder, 'again.json');
-    await json('recommend', model, '--users', '1,2', '--output', join(folder, 'lists'), '--trace', file);
+    await json('recommend', model, '--output', join(folder, 'lists'), '--trace', file);
     expect(seen(file).spans.map(({ name }) => name)).toEqual(
       expect.arrayContaining(['load model', 'recommend', 'write']),
     );
