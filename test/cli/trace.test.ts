@@ -148,7 +148,7 @@ describe('the profile of a command', () => {
           'read',
           'number',
           'sort',
-          'look at few',
+          'look at ratings',
           'plan',
           'tune',
           'start',
