@@ -10,7 +10,7 @@ import { ALS, Session, UsageError } from '../../index.ts';
 import { randomOf } from '../support/damage/mutations.ts';
 import { batches, callsOf, CLOSED, opened, rows } from '../support/mixed-work.ts';
 
-const MOMENTS = 5;
+const MOMENTS = 4;
 
 const folder = mkdtempSync(join(tmpdir(), 'factorflow-closing-'));
 const saved = join(folder, 'saved');

@@ -102,7 +102,7 @@ describe('histories', () => {
   });
 
   it('of users with more ratings than a batch stay one list', async () => {
-    const rows = 300_000;
+    const rows = 150_000;
     const ids = (user: (row: number) => number) =>
       makeData({ type: new Int32(), data: Int32Array.from({ length: rows }, (_, row) => user(row)) });
     const columns = {
@@ -111,7 +111,7 @@ describe('histories', () => {
       rating: makeVector(new Float32Array(rows)),
     };
     const lists = await session
-      .from(new Table(columns).batches.flatMap((batch) => [batch.slice(0, 280_000), batch.slice(280_000)]))
+      .from(new Table(columns).batches.flatMap((batch) => [batch.slice(0, 140_000), batch.slice(140_000)]))
       .pipe(new ListHistories())
       .toArray();
     expect(lists.map(({ items }) => (items as unknown[]).length)).toEqual([

@@ -101,17 +101,11 @@ describe('options', () => {
 describe('what is no data set, batch or session', () => {
   it.each([
     ['ALS.fit takes a data set, got an array', () => new ALS().fit([] as never)],
-    ['ALS.plan takes a data set, got "ratings/"', () => new ALS().plan('ratings/' as never)],
     [
       'the option validation of ALS.fit takes a data set, got an object',
       () => new ALS().fit(ratings, { validation: {} as never }),
     ],
     ['predict takes a data set, got an array', () => model.predict([] as never)],
-    ['evaluate takes a data set, got undefined', () => model.evaluate(undefined as never)],
-    [
-      'the option exclude of recommendForAllUsers takes a data set, got an array',
-      () => model.recommendForAllUsers(1, { exclude: [] as never }),
-    ],
     [
       'CrossValidator.fit takes a data set, got an array',
       () => new CrossValidator({ estimator, grid: [{ rank: 2 }] }).fit([] as never),
@@ -135,10 +129,6 @@ describe('what is no data set, batch or session', () => {
     [
       'timeSplit takes weights such as [0.9, 0.1], or { before: time }',
       () => ratings.timeSplit({ after: 3 } as never),
-    ],
-    [
-      'timeSplit takes weights such as [0.9, 0.1], or { before: time }',
-      () => ratings.timeSplit(0.9 as never),
     ],
     ['the schema is an object', () => session.from([], { replayable: true } as never)],
     [

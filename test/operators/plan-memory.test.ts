@@ -91,9 +91,9 @@ describe('a plan that fits no device', () => {
   it.each([{ partitionItems: '2,2' }, { partitionSums: 'vectors', solver: 'cg' }] as const)(
     'is refused with the least memory of other parts than requested: %j',
     (requested) => {
-      const refused = () => planOn(50_000, 2, requested);
-      expect(refused).toThrow('with other parts the least that a device needs is');
-      expect(refused).toThrow('Leave the partitions to the planner');
+      expect(() => planOn(50_000, 2, requested)).toThrow(
+        /with other parts the least that a device needs is.*Leave the partitions to the planner/s,
+      );
     },
   );
 

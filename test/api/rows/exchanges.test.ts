@@ -99,7 +99,7 @@ describe('with any number of threads, in memory and by files', () => {
     for (const [workers, inFiles] of [
       [1, false],
       [2, true],
-      [5, false],
+      [3, false],
     ] as const)
       sessions.push({ inFiles, session: await open(workers, { inFiles, spillDir: path('same') }) });
   });

@@ -16,7 +16,7 @@ import { rowsOfBlock } from '../../../operators/ratings/ratings.ts';
 import { readRatings } from '../../../operators/ratings/reading/read-ratings.ts';
 import { SelectRatings } from '../../../operators/ratings/rows/select-ratings.ts';
 import { sortedBlocks } from '../../support/blocks.ts';
-import { everyNth } from '../../support/deep.ts';
+import { everyNth, isDeep } from '../../support/deep.ts';
 import { ratingBatches, testRandom, type Triple } from '../../support/ratings.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { cpuSession } from '../../support/cpu-session.ts';
@@ -147,7 +147,7 @@ describe.each(everyNth(settings, 2, 1))('long rows solved tile by tile, %s', (_,
   });
 });
 
-describe('ratings in files', () => {
+describe.runIf(isDeep)('ratings in files', () => {
   it.each(
     everyNth(
       [

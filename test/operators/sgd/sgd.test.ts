@@ -84,16 +84,16 @@ describe('sgd', () => {
   it.each(['wavefront', 'blocks'] as const)(
     'by %s gives the same bits for permuted rows, a seed and a number of workers',
     async (schedule) => {
-      for (const options of [{ biases: true }, { biases: false, rate: 'adagrad' }] as const) {
-        const rows = randomRatings(23, 300, 150, 9000);
-        const all = { rank: 7, maxIter: 3, seed: 4, schedule, ...options };
-        const first = await fit(rows, all);
-        const second = await fit(shuffled(rows, 9), all);
-        expect(factors(second.userFactors)).toEqual(factors(first.userFactors));
-        expect(factors(second.itemFactors)).toEqual(factors(first.itemFactors));
-        const other = await fit(rows, { ...all, seed: 5 });
-        expect(factors(other.itemFactors)).not.toEqual(factors(first.itemFactors));
-      }
+      const adagrad = { biases: false, rate: 'adagrad' } as const;
+      const options = schedule === 'blocks' ? adagrad : { biases: true };
+      const rows = randomRatings(23, 300, 150, 9000);
+      const all = { rank: 7, maxIter: 3, seed: 4, schedule, ...options };
+      const first = await fit(rows, all);
+      const second = await fit(shuffled(rows, 9), all);
+      expect(factors(second.userFactors)).toEqual(factors(first.userFactors));
+      expect(factors(second.itemFactors)).toEqual(factors(first.itemFactors));
+      const other = await fit(rows, { ...all, seed: 5 });
+      expect(factors(other.itemFactors)).not.toEqual(factors(first.itemFactors));
     },
   );
 

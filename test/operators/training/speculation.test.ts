@@ -1,11 +1,9 @@
 /**
  * Iterations of ALS that a device which works in order is sent before the errors of those before are known.
  */
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../../engine/json.ts';
-import { RunMetrics } from '../../../engine/metrics.ts';
 import type { Task } from '../../../engine/task.ts';
-import type { TraceSpan } from '../../../engine/trace/trace.ts';
 import type { AlsParams } from '../../../operators/als/als-params.ts';
 import { recordAls } from '../../support/steps/recorded-runs.ts';
 import { cpuInfo, gpuInfo, mostly } from '../../support/steps/small-problems.ts';
@@ -70,19 +68,6 @@ describe('iterations on speculation', () => {
     const runs = ({ recording }: typeof early) =>
       recording.log.filter(({ at, verb }) => at === 'gpu:0' && verb === 'run').map(({ text }) => text);
     expect(runs(early)).toEqual(runs(usual));
-  });
-
-  it('are marked in a trace, each but the first', async () => {
-    const spans: TraceSpan[] = [];
-    vi.spyOn(RunMetrics.prototype, 'tracer', 'get').mockReturnValue({ span: (one) => void spans.push(one) });
-    await runOf();
-    const early = spans.splice(0);
-    await runOf({ copySeconds: 0 });
-    vi.restoreAllMocks();
-    const marks = (all: readonly TraceSpan[]) =>
-      all.flatMap(({ name, args = {} }) => (name === 'update-users' ? [args.speculative] : []));
-    expect(marks(early)).toEqual([undefined, true, true, true, true]);
-    expect(marks(spans)).toEqual(Array.from({ length: 5 }, () => undefined));
   });
 
   it('take the memory that the plan counts', async () => {
