@@ -5,7 +5,7 @@
  *
  *   npm run build && npx node examples/browser/small-items.ts MODEL OUT [--float16 | --arrow]
  *
- * --float16 needs Node 24.
+ * --float16 needs Node 24. Outside this checkout it also needs `npm install parquet-wasm@0.8`.
  */
 import { cpSync, existsSync, statSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
