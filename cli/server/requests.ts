@@ -56,7 +56,7 @@ export class Requests {
       })
       .finally(() => this.#running--);
     const answer = JSON.stringify(await deadline.within(work));
-    this.#transfers.hold(reply.raw, answer.length);
+    this.#transfers.hold(reply.raw, Buffer.byteLength(answer));
     const late = setTimeout(() => reply.raw.destroy(), receiveMilliseconds);
     reply.raw.once('close', () => clearTimeout(late));
     return reply.type('application/json; charset=utf-8').send(answer);
