@@ -135,7 +135,7 @@ describe('the profile of a command', () => {
       await run('recommend', profiled, '--output', join(folder, 'profiled-lists'), '--exclude', few);
       await run('predict', profiled, few, '--output', join(folder, 'predictions'));
       await run('evaluate', profiled, few);
-      await run('convert', few, join(folder, 'ratings.csv'));
+      await run('convert', few, join(folder, 'profiled.csv'));
       for (const { profile } of Object.values(reports)) {
         expect(profile.phases.reduce((sum, { seconds }) => sum + seconds, 0)).toBeCloseTo(profile.seconds, 6);
         expect(profile.phases.map(({ phase }) => phase)[0]).toBe('start-up');
