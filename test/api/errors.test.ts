@@ -57,9 +57,8 @@ it('training that diverges reports the place', async () => {
       () => expect.fail('it ended well'),
       (error: unknown) => error as DivergedError,
     );
-  const als = await failure(
-    new ALS({ rank: 4 }).fit(broken.from(ratingBatches(randomRatings(3, 30, 30, 300)))),
-  );
+  const rows = randomRatings(3, 30, 30, 300).map((row) => ({ ...row, rating: 4 ** 6 * row.rating }));
+  const als = await failure(new ALS({ rank: 4, regParam: 4 ** 5 }).fit(broken.from(ratingBatches(rows))));
   expect(als).toMatchObject({
     name: 'DivergedError',
     iteration: expect.any(Number),
@@ -68,6 +67,10 @@ it('training that diverges reports the place', async () => {
   expect(als.message).toContain(
     `iteration ${als.iteration}, side ${als.side}: the normal equations of ${als.side?.slice(0, -1)} ${als.id} (`,
   );
+  // The advice is for this row, in the unit of the given ratings.
+  const own = rows.filter(({ user, item }) => `${als.side === 'users' ? user : item}` === `${als.id}`);
+  const largest = Math.max(...own.map(({ rating }) => rating));
+  expect(als.message).toContain(`the ratings, of which this row's largest is ${largest}, explain it`);
   const sgd = await failure(
     new SGD({ rank: 4, learningRate: 1e6 }).fit(session.from(ratingBatches(randomRatings(3, 20, 20, 200)))),
   );

@@ -5,7 +5,7 @@ import { unbound } from '../../engine/plan/physical-plan.ts';
 import { peakOf } from '../../engine/run/walk.ts';
 import type { AlsParams } from '../../operators/als/als-params.ts';
 import { checkAlsParams } from '../../operators/als/params.ts';
-import { planAls } from '../../operators/als/plan/plan-als.ts';
+import { planAls, planOrError } from '../../operators/als/plan/plan-als.ts';
 import type { SideGrid } from '../../operators/als/plan/problem.ts';
 import { assumedDevices } from '../../operators/planner/device-rates.ts';
 import { contracts } from '../../operators/tasks/tasks.ts';
@@ -87,6 +87,19 @@ describe('a plan that fits no device', () => {
     );
     expect(errorOf(least)).toBeUndefined();
     expect(errorOf(Math.floor(0.95 * least))).toContain('the least that a device needs is');
+  });
+
+  it('is refused with such an amount also where the estimate of the least is too low', () => {
+    const params = checkAlsParams({ rank: 8, implicitPrefs: true });
+    const planOf = (bytes: number, compares = false) =>
+      planOrError(() =>
+        planAls({ users: 8, items: 8, ratings: 40 }, params, assumedDevices([bytes]), undefined, {
+          compares,
+        }),
+      );
+    const least = Number(/ \((\d+) bytes\), with/.exec(planOf(3_600, true).error?.message ?? '')?.[1]);
+    expect(planOf(least).plan).toBeDefined();
+    expect(planOf(Math.floor(0.97 * least)).error).toBeDefined();
   });
 
   it.each(everyNth([{ partitionItems: '2,2' }, { partitionSums: 'vectors', solver: 'cg' }] as const, 2))(

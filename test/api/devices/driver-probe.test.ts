@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
@@ -33,6 +33,17 @@ describe('a driver that has served before', () => {
     rmSync(join(folder, 'known-driver.json'));
     await known().keep({ ...card, isFallback: true });
     expect(known().take()).toBeUndefined();
+  });
+
+  it.skipIf(process.getuid === undefined)('is not known from a folder that others may write to', async () => {
+    await known().keep(card);
+    chmodSync(folder, 0o777);
+    try {
+      expect(known().take()).toBeUndefined();
+    } finally {
+      chmodSync(folder, 0o700);
+    }
+    expect(known().take()).toEqual(card);
   });
 
   it('is noted once its GPU has opened, and not where that failed', async () => {

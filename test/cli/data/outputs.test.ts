@@ -107,10 +107,14 @@ describe('a full disk', () => {
   });
 
   it.skipIf(process.platform === 'win32')('that fills in the middle of a write exits with 4', async () => {
-    const within = ['sh', '-c', 'ulimit -f 128; exec "$@"', 'sh'];
-    for (const to of ['csv', 'arrow']) {
-      const stdout = openSync(join(folder, `cut.${to}`), 'w');
-      const run = start(['convert', ratings, '-', '--to', to, '--quiet'], { stdout, within });
+    for (const [args, blocks] of [
+      [['convert', ratings, '-', '--to', 'csv', '--quiet'], 128],
+      [['convert', ratings, '-', '--to', 'arrow', '--quiet'], 128],
+      [['train', '--help'], 1],
+    ] as const) {
+      const within = ['sh', '-c', `ulimit -f ${blocks}; exec "$@"`, 'sh'];
+      const stdout = openSync(join(folder, 'cut'), 'w');
+      const run = start(args, { stdout, within });
       expect(await run.outcome).toMatchObject({
         code: 4,
         stderr: expect.stringMatching(/largest size .*\(stdout\).* is incomplete\n$/) as string,

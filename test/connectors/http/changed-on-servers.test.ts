@@ -124,3 +124,16 @@ test('a length that is another one is noticed where it is declared', async () =>
     versions.csv[0] = whole;
   }
 });
+
+test('without a version, other bytes of a stream after its first 64 KiB are noticed in the next pass', async () => {
+  const source = await opened('csv', unversioned);
+  expect(await rowsOf(source)).toBe(ROWS);
+  const whole = versions.csv[0];
+  versions.csv[0] = Buffer.concat([whole.subarray(0, whole.length - 2), Buffer.from('7\n')]);
+  expect(versions.csv[0].equals(whole)).toBe(false);
+  try {
+    await expect(rowsOf(source)).rejects.toThrow('the file changed while it was read');
+  } finally {
+    versions.csv[0] = whole;
+  }
+});

@@ -1,4 +1,5 @@
 /** A cache is kept and read only where no other user could have put a file. */
+import { execFileSync } from 'node:child_process';
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -56,5 +57,18 @@ describe.skipIf(process.getuid === undefined)('a cache folder', () => {
     chmodSync(path, 0o777);
     expect(await cache.find('a')).toBeUndefined();
     expect(await cache.keep('a', tuned as never)).toMatch(/can be written to by other users/);
+  });
+
+  it('of compiled code is used by a process only where no other user may write to it', () => {
+    const keep = JSON.stringify(join(import.meta.dirname, '../../../api/keep-compiled.ts'));
+    const script = `(await import(${keep})).keepCompiled(); console.log(process.env.NODE_COMPILE_CACHE ?? 'none')`;
+    const usedBelow = (path: string) => {
+      const env = { ...process.env, FACTORFLOW_CACHE_DIR: path, NODE_COMPILE_CACHE: undefined };
+      const args = ['--no-warnings', '--input-type=module', '-e', script];
+      return execFileSync(process.execPath, args, { env, encoding: 'utf8' }).trim();
+    };
+    const own = folder();
+    expect(usedBelow(own)).toBe(join(own, 'compiled'));
+    expect(usedBelow(folder(0o777))).toBe('none');
   });
 });
