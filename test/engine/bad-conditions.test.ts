@@ -129,7 +129,7 @@ interface End {
 }
 
 /**
- * Where runs are ended: in `npm test` at one verb of each kind (a kernel, a fetch, ...), which `seed` draws among
+ * Where runs are ended: in `npm test` at one verb of every second kind (a kernel, a fetch, ...), which `seed` draws among
  * all places; in the deep run at each `every`-th verb of each place, from number `from`.
  */
 async function endsOf(name: string, from: number, seed: number): Promise<readonly End[]> {
@@ -148,7 +148,10 @@ async function endsOf(name: string, from: number, seed: number): Promise<readonl
   const all = [...counts].flatMap(([place, verbs]) =>
     Array.from({ length: verbs }, (_, n) => ({ place, n })).filter(({ n }) => n % every === from % every),
   );
-  const drawn = [...kinds.values()].map((same) => same[mix32(seed, same.length) % same.length]);
+  // Each test of a run takes another half of the kinds.
+  const drawn = everyNth([...kinds.values()], 2, seed).map(
+    (same) => same[mix32(seed, same.length) % same.length],
+  );
   return (isDeep ? all : drawn).map((end) => ({ ...end, verbs: counts.get(end.place)! }));
 }
 

@@ -28,7 +28,10 @@ const folders = [
 const exceptions = [
   // They change environment variables, timers or modules of their process, or measure its memory.
   'test/api/devices/driver-probe.test.ts',
+  'test/api/reading/ratings-in-parts.test.ts',
+  'test/api/rows/exchanges.test.ts',
   'test/api/served-lists.test.ts',
+  'test/api/sgd-in-bands.test.ts',
   'test/cli/help.test.ts',
   'test/connectors/declared-sizes.test.ts',
   'test/connectors/files/failing-reads.test.ts',

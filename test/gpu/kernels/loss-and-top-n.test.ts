@@ -9,17 +9,16 @@ import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
 import { factorsOf, randomBlock, randomFactors, vectorOf } from '../../../operators/tasks/sample-inputs.ts';
 import { byNorm, topNSample } from '../../../operators/tasks/samples.ts';
 import { noGpu, openTestGpu } from '../../support/gpu/open-gpu.ts';
-import { sampleOf } from '../../support/gpu/run-checks.ts';
+import { sampleOf, solvesRows } from '../../support/gpu/run-checks.ts';
 
-describe.skipIf(noGpu)('loss, predictions, best columns and places on a GPU', () => {
+describe.skipIf(noGpu)('loss, predictions, best columns and all tasks that solve no rows, on a GPU', () => {
   let gpu: Gpu;
   beforeAll(async () => {
     gpu = await openTestGpu();
   });
   afterAll(() => gpu?.close());
 
-  // Tasks that solve rows: equations.test.ts.
-  const checks = taskChecks().filter(({ name }) => /error|norm|predict|top-n|count|shrink/.test(name));
+  const checks = taskChecks().filter(({ name }) => !solvesRows.test(name));
   for (const check of sampleOf(checks)) {
     it(`${check.name} agrees with the CPU: ${check.variant}`, async () => {
       const { error, limit } = await check.run(gpu);

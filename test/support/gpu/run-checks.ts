@@ -4,6 +4,9 @@ import type { Gpu } from '../../../gpu/webgpu/gpu.ts';
 import { byValues, type Factors, isDeep } from '../deep.ts';
 import { noGpu, openTestGpu } from './open-gpu.ts';
 
+/** Tasks that solve rows: equations.test.ts compares them, and loss-and-top-n.test.ts all others. */
+export const solvesRows = /-(equations|residuals|products|gradients|rows)$|^(gram|update)/;
+
 /** A test for each check of a sample, or in the deep run for each. Checks that the adapter cannot run say so. */
 export function describeChecks(title: string, checks: readonly KernelCheck[]): void {
   describe.skipIf(noGpu)(title, () => {
