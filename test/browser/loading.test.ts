@@ -198,6 +198,21 @@ describe('openModel', () => {
     await expect(openModel(url, { signal: aborting.signal })).rejects.toThrow('abort');
   });
 
+  it('ends when it is cancelled within an answer', async () => {
+    const aborting = new AbortController();
+    site.server.answer = ({ response, content }) => {
+      response.writeHead(200, { 'Content-Length': content.length }).write(content.subarray(0, 1));
+      return true;
+    };
+    const fetchHead = async (address: string, init: RequestInit) => {
+      const response = await fetch(address, init);
+      aborting.abort();
+      return response;
+    };
+    const opening = openModel(url, { signal: aborting.signal, fetch: fetchHead });
+    await expect(opening).rejects.toThrow('abort');
+  });
+
   it('says so if the browser has no WebAssembly SIMD', async () => {
     const validate = vi.spyOn(WebAssembly, 'validate').mockReturnValue(false);
     try {

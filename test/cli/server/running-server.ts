@@ -67,10 +67,14 @@ export interface RunningServer {
 
 type Given = Partial<Omit<ServeOptions, 'data' | 'signal' | 'onEvent' | 'onHangup'>> & {
   readonly data?: Partial<Parameters<typeof loadModel>[0]>;
+  /** Its signal asks the server to end. */
+  readonly ending?: AbortController;
 };
 
-export async function startServer(folder: string, { data, ...given }: Given = {}): Promise<RunningServer> {
-  const ending = new AbortController();
+export async function startServer(
+  folder: string,
+  { data, ending = new AbortController(), ...given }: Given = {},
+): Promise<RunningServer> {
   const events: ProgressEvent[] = [];
   const { promise: listening, resolve, reject } = Promise.withResolvers<string>();
   let hangup = () => {};

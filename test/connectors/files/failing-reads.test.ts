@@ -31,6 +31,7 @@ beforeEach(() => {
 });
 afterEach(() => {
   vi.restoreAllMocks();
+  vi.unstubAllEnvs();
   syncBuiltinESMExports();
 });
 
@@ -119,6 +120,22 @@ describe('a disk that fails is named with the file', () => {
       /^spill: a spill file cannot be read \(EIO\) .*spilled\). Check the disk, or choose another spillDir$/,
     );
   });
+});
+
+it('a spill file that cannot be written is named', () => {
+  const columns = { values: sharedArray(Float32Array, 2) };
+  expect(() => writeSpilled(join(folder, 'none/spilled'), [{ layout: 'factors', rows: 2, columns }])).toThrow(
+    /^spill: a spill file cannot be written \(ENOENT\) \(.*none\/spilled\). Check the disk/,
+  );
+});
+
+it('the file of the thread that loads models is named where it is missing', async () => {
+  vi.stubEnv('FACTORFLOW_TEST_RUN', 'none');
+  vi.resetModules();
+  const { loadInThread } = await import('../../../connectors/model/load-in-thread.ts');
+  await expect(loadInThread(folder)).rejects.toThrow(
+    /^a thread cannot start: Cannot find module .*load-worker.* The installed package is incomplete/s,
+  );
 });
 
 describe('an error of an input is no error of the output', () => {

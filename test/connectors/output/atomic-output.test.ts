@@ -14,6 +14,7 @@ import { createServer } from 'node:net';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { checkWritable } from '../../../api/output/check-output.ts';
 import { atomicOutput, checkOutput } from '../../../connectors/output/atomic-output.ts';
 import { ownOwner, recoverOutput, removeTemporaries } from '../../../connectors/output/temporaries.ts';
 import { DataError, UsageError } from '../../../engine/errors.ts';
@@ -256,6 +257,16 @@ test('a name may have all the 255 bytes that file systems allow', async () => {
     expect(hidden()).toHaveLength(before.length + 1);
     await put(name, 'newer');
     expect(hidden()).toEqual(before);
+  }
+});
+
+test('an output where the system has no new folders is refused at once', async ({ skip }) => {
+  if (process.platform !== 'linux') return skip('there is no /proc here');
+  for (const target of ['/proc/none', '/proc/none/below']) {
+    await expect(checkWritable(target)).rejects.toThrow(
+      'cannot write the output: /proc takes no new folders',
+    );
+    await expect(atomicOutput(target, options)).rejects.toThrow(DataError);
   }
 });
 
