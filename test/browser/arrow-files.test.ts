@@ -112,6 +112,23 @@ describe('a model in Arrow files', () => {
     expect(site.server.missed).toEqual([`/parts-${kind}/itemFactors/part-00000.parquet`]);
   });
 
+  it('ends when it is cancelled while its columns are read', async () => {
+    // A long column after the others, whose bytes do not come with the first request then.
+    const last = vectorFromArray(
+      items.map(() => 'x'.repeat(200)),
+      new Utf8(),
+    );
+    const url = copied('cancelled', [ipc({ id: ids(), features: floatRows('list'), last })]);
+    const aborting = new AbortController();
+    site.server.answer = ({ path, before }) => {
+      if (!path.endsWith('.arrow') || before === 0) return false;
+      aborting.abort();
+      return true;
+    };
+    const opening = openModel(url, { signal: aborting.signal });
+    await expect(opening).rejects.toMatchObject({ name: 'AbortError' });
+  });
+
   it('is written by Node', async () => {
     const url = copied('written', []);
     const rows = site.session.read.parquet(join(folder, 'model/itemFactors'));
