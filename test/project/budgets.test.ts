@@ -1,27 +1,28 @@
 /**
- * Lines and files that each folder may have. If a feature does not fit, first look for a mechanism that should
- * change; raising a budget is a commit of its own that says why. `node scripts/count/lines.ts` prints the counts.
+ * Lines and files that each folder may have, with room for a small kernel or operator. If a feature does not fit,
+ * first look for a mechanism that should change; raising a budget is a commit of its own that says why.
+ * `node scripts/count/lines.ts` prints the counts.
  */
 import { expect, it } from 'vitest';
 import { countFolders } from '../../scripts/count/lines.ts';
 
 const budgets: Readonly<Record<string, readonly [lines: number, files: number]>> = {
-  api: [16_960, 120],
+  api: [17_020, 122],
   bench: [4_020, 44],
-  browser: [4_650, 37],
-  cli: [11_800, 94],
-  connectors: [21_330, 109],
-  cpu: [12_580, 83],
-  engine: [16_610, 116],
+  browser: [4_700, 39],
+  cli: [11_860, 96],
+  connectors: [21_400, 111],
+  cpu: [12_640, 85],
+  engine: [16_640, 118],
   examples: [1_100, 19],
-  gpu: [22_600, 158],
-  operators: [37_240, 154],
-  python: [2_400, 20],
-  scripts: [7_140, 65],
-  site: [150, 1],
-  spark: [5_300, 51],
+  gpu: [22_660, 160],
+  operators: [37_300, 156],
+  python: [2_420, 20],
+  scripts: [7_160, 67],
+  site: [160, 1],
+  spark: [5_340, 53],
   synthetic: [2_240, 17],
-  '.': [180, 4],
+  '.': [200, 4],
 };
 
 it('no folder has more lines or files than its budget', () => {

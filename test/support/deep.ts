@@ -72,9 +72,9 @@ export function product<Sets extends Readonly<Record<string, readonly Value[]>>>
   ) as { [Name in keyof Sets]: Sets[Name][number] }[];
 }
 
-/** All cases in the deep run; in `npm test` every `step`-th, starting at `from`. */
+/** All cases in the deep run; in `npm test` every `step`-th, starting at `from`, and at least one. */
 export const everyNth = <Case>(cases: readonly Case[], step: number, from = 0): readonly Case[] =>
-  isDeep ? cases : cases.filter((_, at) => at % step === from % step);
+  isDeep ? cases : cases.filter((_, at) => at % step === from % Math.min(step, cases.length));
 
 /** How many random cases a test draws: in `npm test` a third. */
 export const sampleSize = (count: number): number => (isDeep ? count : Math.ceil(count / 3));
