@@ -1,8 +1,9 @@
 /**
  * The tests of the plugin for Apache Spark: `npm run test:spark [-- WORDS]`. Builds the jar and the wheel,
  * installs each version of PySpark in its own environment below build/spark, and runs the Python tests in
- * test/spark: without WORDS, every test of the newest version and a short test of the oldest; with `all`,
- * every test of every version with every kind of session. Other WORDS select runs by parts of their names.
+ * test/spark: without WORDS, every test of the newest version and a short test of the oldest; with `1/2` or `2/2`
+ * every second run of these; with `all`, every test of every version with every kind of session. Other WORDS select
+ * runs by parts of their names.
  * `seeds` compares FactorFlow with Spark's own ALS at 20 seeds, in 10 minutes a version, and is not part of
  * `all`: `npm run test:spark -- seeds 4.3.0`. Java is the one on PATH. `all` also runs the tests of Spark's
  * interface with every Java from 21 on below /usr/lib/jvm, and in JAVA_HOME_21_X64 and JAVA_HOME_25_X64.
@@ -92,9 +93,12 @@ const smoke = runOf(oldest, 'classic', 'local[2]', ['test_import.py', '-k', 'def
 const words = process.argv.slice(2).filter((word) => word !== 'all');
 const nameOf = ({ version, mode, master, files, java }: TestRun) =>
   `${version} ${mode} ${master} ${files.join(' ')}${java ? ` java ${java.version}` : ''}`;
+const [given] = process.argv.slice(2);
+const isPart = /^\d\/\d$/.test(given ?? '');
+const [part, parts] = isPart ? given.split('/').map(Number) : [1, 1];
 const chosen =
-  process.argv.length === 2
-    ? [...shortParity, ...others, smoke]
+  given === undefined || isPart
+    ? [...[...shortParity, ...others].filter((_, at) => at % parts === part - 1), smoke]
     : (words.includes('seeds') ? seeds : runs).filter((run) =>
         words.every((word) => nameOf(run).includes(word)),
       );
