@@ -119,7 +119,6 @@ export const tuningParams = {
     kind: 'whole number',
     help: 'number of trials of a random search',
     least: 1,
-    most: 100_000,
     fallback: 30,
   },
   validationFraction: {
@@ -133,7 +132,6 @@ export const tuningParams = {
     kind: 'whole number',
     help: 'trials at the same time; each uses all workers already',
     least: 1,
-    most: 64,
     fallback: 1,
   },
   warmStart: {

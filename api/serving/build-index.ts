@@ -28,7 +28,6 @@ import {
   probesOf,
   type UsedIndexes,
 } from './served-model.ts';
-import { checkValue } from '../../operators/params/param.ts';
 import { indexParams } from '../option-params.ts';
 
 export interface BuildIndexOptions extends RunOptions {
@@ -54,7 +53,9 @@ export interface BuiltIndex {
 
 /** See Model.buildIndex. */
 export async function buildIndex(served: ServedModel, options: BuildIndexOptions): Promise<BuiltIndex[]> {
-  checkOptions('buildIndex', options, ['searches', ...runOptionNames], '{ lists: 4000 }', indexParams);
+  const lists = { ...indexParams.lists, most: mostLists(served) };
+  const params = { ...indexParams, lists };
+  checkOptions('buildIndex', options, ['searches', ...runOptionNames], '{ lists: 4000 }', params);
   served.searches.requireOpen();
   const { searches = indexKinds } = options;
   if (
@@ -68,6 +69,10 @@ export async function buildIndex(served: ServedModel, options: BuildIndexOptions
   return built;
 }
 
+function mostLists({ factors }: ServedModel): number {
+  return Math.max(1, Math.min(keyCount(factors.items), indexParams.lists.most));
+}
+
 async function buildOne(
   served: ServedModel,
   kind: IndexKind,
@@ -76,10 +81,8 @@ async function buildOne(
   const start = performance.now();
   const { factors, session, indexes, searches } = served;
   const items = keyCount(factors.items);
-  const most = Math.max(1, Math.min(items, indexParams.lists.most));
   const { seed = indexParams.seed.fallback, recall = indexParams.recall.fallback } = options;
-  const { lists = Math.min(most, defaultLists(items)) } = options;
-  checkValue('lists', { ...indexParams.lists, most }, lists);
+  const { lists = Math.min(mostLists(served), defaultLists(items)) } = options;
   const space = indexSpace(served, kind);
   const weights =
     kind === 'recommend'

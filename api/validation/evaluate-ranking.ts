@@ -30,7 +30,7 @@ import type { Model } from '../model.ts';
 import type { RunSession } from '../run-session.ts';
 import { reportExclusions } from '../serving/recommend-datasets.ts';
 import { mostRanked, type RankingOptions } from './ranking-options.ts';
-import { checkValue } from '../../operators/params/param.ts';
+import { checkValue, meaningOf } from '../../operators/params/param.ts';
 import { rankingParams, listLengthParam } from '../option-params.ts';
 
 const optionNames = [
@@ -182,7 +182,7 @@ function checkBaselines({ baselines, exclude }: RankingOptions): readonly Rankin
 
 function checkKs(given: number | readonly number[]): number[] {
   const ks: readonly unknown[] = Array.isArray(given) ? given : [given];
-  if (ks.length === 0) throw new UsageError('k must be lengths of lists, got none');
+  if (ks.length === 0) throw new UsageError(`k must be ${meaningOf(listLengthParam)}, got none`);
   for (const k of ks) checkValue('k', listLengthParam, k);
   return [...new Set(ks as number[])].sort((left, right) => left - right);
 }

@@ -84,7 +84,8 @@ export function flagOf<const P extends Param>(
   const read = (given: unknown, flag: string) => {
     const value = param.kind === 'choice' ? given : parsed(param, given);
     if (isValueOf(param, value)) return value as Value;
-    throw new UsageError(`${flag} must be ${meaningOf(param)}, got ${shown(given)}`);
+    const meaning = meaningOf(param, 'two with a comma between');
+    throw new UsageError(`${flag} must be ${meaning}, got ${shown(given)}`);
   };
   switch (param.kind) {
     case 'toggle':
@@ -110,16 +111,20 @@ export function flagsOf<const P extends Params>(
   ) as never;
 }
 
-/** A flag's text as the parameter's value: a number, or two separated by a comma. */
+/**
+ * A flag's text as the parameter's value: a number, or two separated by a comma, from repeating the flag or in an
+ * array of a configuration file.
+ */
 function parsed(param: Param, given: unknown): unknown {
-  if (typeof given !== 'string') return given;
-  if (param.kind === 'one or two numbers' && given.includes(','))
-    return given.split(',').map((part) => numberIn(part));
-  return param.kind === 'toggle' || param.kind === 'text' ? given : numberIn(given);
+  if (param.kind === 'toggle' || param.kind === 'text') return given;
+  if (param.kind !== 'one or two numbers') return numberIn(given);
+  const parts: readonly unknown[] = typeof given === 'string' ? given.split(',') : [given].flat();
+  return parts.length === 1 ? numberIn(parts[0]) : parts.map((part) => numberIn(part));
 }
 
-/** The number in a text; the text itself if there is another word. */
-function numberIn(text: string): number | string {
+/** The number in a text; anything else as it is. */
+function numberIn(text: unknown): unknown {
+  if (typeof text !== 'string') return text;
   return /^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i.test(text) ? Number(text) : text;
 }
 

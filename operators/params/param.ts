@@ -116,8 +116,8 @@ function isWithin(
   return value >= least && value <= most && value > above && value < below;
 }
 
-/** The values that a parameter may have, for messages: "a number of 0 or more". */
-export function meaningOf(param: Param): string {
+/** The values that a parameter may have, for messages: "a number of 0 or more". `two`: how two numbers are written. */
+export function meaningOf(param: Param, two = 'two for users and items'): string {
   switch (param.kind) {
     case 'choice':
       return listed(param.choices);
@@ -126,7 +126,7 @@ export function meaningOf(param: Param): string {
     case 'text':
       return param.meaning;
     case 'one or two numbers':
-      return `a number${range(param)}, or two for users and items`;
+      return `a number${range(param)}, or ${two}`;
     default:
       return `${param.or === undefined ? '' : `${param.or} or `}a ${param.kind}${range(param)}`;
   }

@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { refusals, argv, fails, objectOf, ratings, start, temporaryFolder } from './run-cli.ts';
+import { paramOptions } from '../../cli/options/training/param-options.ts';
 
 const folder = temporaryFolder();
 let configs = 0;
@@ -16,6 +17,8 @@ describe.concurrent('usage errors exit with 2 and name flag and value', () => {
     --rank 2 --rank 3 | --rank takes one value, got "2" and "3"
     --rank | --rank needs a value
     --reg-param -1 | --reg-param must be auto or a number of 0 or more, got "-1"
+    --bias-damping 3 --bias-damping x | --bias-damping must be a number of 0 or more, or two with a comma between
+    --bias-damping 1,2,3 | --bias-damping must be a number of 0 or more, or two with a comma between
     --memory-budget lots | --memory-budget must be a size
     --solver lu | --solver must be auto, cholesky or cg, got "lu"
     --algorithm svd | --algorithm must be als, sgd or auto, got "svd"
@@ -185,4 +188,20 @@ describe.concurrent('--help and --version', () => {
         expect(stderr).not.toContain(heavy);
     },
   );
+});
+
+it.each([
+  ['3,5', [3, 5]],
+  [
+    ['3', '5'],
+    [3, 5],
+  ],
+  [
+    [2, 4],
+    [2, 4],
+  ],
+  [[5], 5],
+  ['4', 4],
+])('two numbers have a comma between, repeat the flag or are an array: %j', (given, value) => {
+  expect(paramOptions.biasDamping.read(given, '--bias-damping')).toEqual(value);
 });

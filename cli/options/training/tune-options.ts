@@ -41,14 +41,14 @@ export const tuneOptions = {
       { defaultText: 'rank, λ and what else matters for the algorithm; implicit: rank, α and ν' },
     ),
     search: flagOf(tuningParams.search),
-    trials: flagOf(tuningParams.trials),
+    trials: flagOf({ ...tuningParams.trials, most: 100_000 }),
     metric: text('rmse, mae, or a ranking metric such as ndcg@20', {
       defaultText: 'rmse; implicit: ndcg@20',
     }),
     baselines: baselinesOption('rankings to compare trials with, for a ranking --metric'),
     validation: text('ratings that trials are measured on; never the test set'),
     validationFraction: flagOf(tuningParams.validationFraction),
-    parallel: flagOf(tuningParams.parallelism),
+    parallel: flagOf({ ...tuningParams.parallelism, most: 64 }),
     warmStart: flagOf(tuningParams.warmStart),
     trialsFile: text('file of completed trials, one JSON line each; kept if given', {
       defaultText: 'MODEL-DIR.trials.ndjson, until the end',
