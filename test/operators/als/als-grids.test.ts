@@ -48,7 +48,7 @@ function expectErrors(model: Model, expected: readonly number[], named: object):
 
 const settings: Readonly<Record<string, AlsOptions>> = {
   'with biases': { biasDamping: 3, regOffset: 0.5 },
-  'without biases': { biases: false, cgSteps: 6 },
+  'without biases': { biases: false, cgSteps: 30 },
   'more steps than rows need': { cgSteps: 14 },
   'non-negative': { nonnegative: true },
   implicit: { implicitPrefs: true },
