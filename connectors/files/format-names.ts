@@ -16,7 +16,7 @@ export const fileFormats = [
 ] as const;
 export type FileFormatName = (typeof fileFormats)[number];
 
-/** How files of a kind are named and recognized. */
+/** Names and first bytes of the files of a format. */
 interface FileKindNames {
   readonly formats: readonly FileFormatName[];
   /** Extensions of data files, also inside folders. */

@@ -163,7 +163,7 @@ function bytesTexts(text: (bytes: Buffer) => string): (data: Data) => RowText {
   };
 }
 
-/** The values of a dictionary column, from those of each chunk of its entries; `none` for unknown codes. */
+/** Decodes a dictionary column: each code is replaced by its entry's value, an unknown code by `none`. */
 export function entryValues<Value>(
   { values, dictionary }: Data,
   none: Value,

@@ -25,7 +25,7 @@ export type SgdStepParams = {
   readonly adaptive: boolean;
 };
 
-/** What the kernels' steps change. */
+/** Arrays that the steps change: factors of both sides, and AdaGrad's sums of squared gradients. */
 export const steppedFactors = {
   row_factors: 'array<{{ stored }}>',
   column_factors: 'array<{{ stored }}>',

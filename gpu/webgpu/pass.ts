@@ -75,9 +75,10 @@ export class Pass {
   }
 
   /**
-   * Adds a kernel, with a number of workgroups or those that have so many threads. Workgroups beyond the limit of one dimension use the second dimension: a workgroup's
-   * number is `workgroup_id.y * num_workgroups.x + workgroup_id.x`. There may be more workgroups than
-   * `workgroups`; the kernel must ignore the excess numbers.
+   * Adds a kernel. `groups`: the number of workgroups, or of threads, which is rounded up to whole workgroups. Above
+   * the limit of one dimension the second one is used, too: a workgroup's number is
+   * `workgroup_id.y * num_workgroups.x + workgroup_id.x`. There may be more workgroups than asked for; the kernel
+   * must ignore the excess numbers.
    */
   dispatch<Buffers extends string, Uniforms extends string>(
     compiled: CompiledKernel<Buffers, Uniforms>,

@@ -25,7 +25,7 @@ export function type<T extends JsonObject>(): Typed<T> {
 }
 
 /**
- * Tasks by the names of their kernels. Names of inputs and outputs: `name?` may be left out, and `name.*` stands for
+ * Tasks by the names of their kernels. Among the names of inputs and outputs `name?` is optional, and `name.*` means
  * name.0, name.1, ...
  */
 export type TaskTable = Readonly<

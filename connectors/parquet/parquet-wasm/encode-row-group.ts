@@ -34,7 +34,7 @@ const compression = {
   lz4: 6,
 } as const satisfies Record<Codec, Compression>;
 
-/** How a row group is encoded. */
+/** Settings of the encoder of a row group. */
 type RowGroupEncoding = Encoding & { readonly codec: Codec; readonly dictionary: boolean };
 
 /** The caller has already cut the rows into groups, and the encoder must not cut them further. */

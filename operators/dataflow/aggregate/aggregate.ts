@@ -47,6 +47,8 @@ import {
   IntegerSums,
   Mean,
   Sum,
+} from './accumulators.ts';
+import {
   CountDistinct,
   ExtremeInteger,
   ExtremeNumber,
@@ -55,7 +57,7 @@ import {
   Last,
   Listed,
   listOf,
-} from './accumulators.ts';
+} from './value-accumulators.ts';
 
 /** A key of the result, and its position in the input. */
 interface GroupKey {
