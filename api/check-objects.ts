@@ -9,7 +9,7 @@ import {
   rankingMetricNames,
   readMetric,
 } from '../operators/evaluation/ranking/ranking-metrics.ts';
-import { MAXIMUM_RANK, MOST_ITERATIONS } from '../operators/params/common.ts';
+import { MAXIMUM_RANK } from '../operators/params/common.ts';
 import { timeIn } from '../operators/ratings/rows/time-in.ts';
 import { presetNames } from '../synthetic/presets.ts';
 
@@ -88,5 +88,5 @@ export function dateIn(text: string): Date | undefined {
   return time === undefined ? undefined : new Date(time);
 }
 
-/** Maximum values. */
-export const bounds = { rank: MAXIMUM_RANK, iterations: MOST_ITERATIONS } as const;
+/** Largest rank of a training. */
+export const mostRank = MAXIMUM_RANK;

@@ -18,7 +18,7 @@ export function checkOptions<O extends object>(
   options: O,
   known: readonly (keyof O & string)[],
   example = `{ ${known[0]} }`,
-  params: Params & Partial<Readonly<Record<keyof O & string, Params[string]>>> = {},
+  params: Params = {},
 ): void {
   requireOptions(what, options, example);
   const names: readonly string[] = [...known, ...Object.keys(params)];

@@ -1,4 +1,4 @@
-import { bounds } from '../../api/check-objects.ts';
+import { mostRank } from '../../api/check-objects.ts';
 import { describeMachine, type Machine, type WebGpuFacts, webGpuFacts } from '../../api/inspect/machine.ts';
 import { UsageError } from '../../engine/errors.ts';
 import { formatBytes } from '../../engine/format.ts';
@@ -15,11 +15,11 @@ const ranksOption = {
   ...option(
     'for --tune: ranks to tune for',
     { defaultText: '64,100,128', fallback: [64, 100, 128] as readonly number[] },
-    `whole numbers from 1 to ${bounds.rank}, separated by commas, such as 64,100`,
+    `whole numbers from 1 to ${mostRank}, separated by commas, such as 64,100`,
     (given): readonly number[] | undefined => {
       const parts = typeof given === 'number' ? [given] : typeof given === 'string' ? given.split(',') : [];
       const ranks = parts.map((part) => (/^\s*\d{1,4}\s*$/.test(String(part)) ? Number(part) : 0));
-      const isKnown = ranks.length > 0 && ranks.every((rank) => rank >= 1 && rank <= bounds.rank);
+      const isKnown = ranks.length > 0 && ranks.every((rank) => rank >= 1 && rank <= mostRank);
       return isKnown ? [...new Set(ranks)] : undefined;
     },
   ),

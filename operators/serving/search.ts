@@ -91,7 +91,10 @@ function runHere(ctx: ExecutionContext): TaskRun {
   return new TaskRun(ctx, STAGE, computeDevice(ctx.executor).info.place);
 }
 
-/** Fills the matrices of an index by the task that `fill` adds; if that fails, frees them and the other parts of the index. */
+/**
+ * Fills the matrices of an index by the task that `fill` adds; if that fails, frees them and the other parts of the
+ * index.
+ */
 async function fillIndex(
   parts: Readonly<Record<string, PartitionRef>>,
   shapes: Readonly<Record<string, MatrixShape>>,

@@ -65,8 +65,12 @@ function setSection(set: PublishedSet): string {
   const table = markdownTable(resultCells(own === undefined ? rows : [...rows, own]));
   return (
     `\n## ${set.title}\n\n${table}\nPublished rows: ` +
-    `${source}.\n\n${record === undefined ? `Not measured yet: \`npm run reproduce -- ${set.name} --data DIR --search\`.\n` : measuredBy(set, record)}`
+    `${source}.\n\n${record === undefined ? notMeasured(set) : measuredBy(set, record)}`
   );
+}
+
+function notMeasured({ name }: PublishedSet): string {
+  return `Not measured yet: \`npm run reproduce -- ${name} --data DIR --search\`.\n`;
 }
 
 function measuredBy({ name, remark }: PublishedSet, record: Recorded<MeasuredSet>): string {
