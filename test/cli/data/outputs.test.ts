@@ -192,10 +192,21 @@ describe('a process that is killed', () => {
   });
 });
 
-/** Resolves once there is an unfinished output in a folder, or the run has ended. */
+/**
+ * Resolves once there is an unfinished output folder with something in it, or the run has ended. An empty one
+ * may be the look whether the output can be written, which goes again.
+ */
 async function temporaryAppears(parent: string, { child }: Started): Promise<void> {
-  while (child.exitCode === null && !temporariesIn(parent).some((name) => name.includes('.tmp-')))
+  while (child.exitCode === null && !temporariesIn(parent).some((name) => isFilled(join(parent, name))))
     await new Promise((done) => setTimeout(done, 5));
+}
+
+function isFilled(folder: string): boolean {
+  try {
+    return readdirSync(folder).length > 0;
+  } catch {
+    return false;
+  }
 }
 
 describe('limits of the system', () => {
