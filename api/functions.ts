@@ -22,7 +22,7 @@ export const log1p = (value: ColumnOrValue): Column => made('log1p', value);
 export const exp = (value: ColumnOrValue): Column => made('exp', value);
 /** `pow(col('a'), 2)`. */
 export const pow = (value: ColumnOrValue, power: ColumnOrValue): Column => made('pow', value, power);
-/** Rounds to decimals, halves away from 0: `round(col('rating'), 1)`. */
+/** Rounds to decimals (default: 0), halves away from 0: `round(col('rating'), 1)`. */
 export const round = (value: ColumnOrValue, digits: ColumnOrValue = 0): Column =>
   made('round', value, digits);
 /** The largest whole number not above it: `floor(col('rating'))`. */

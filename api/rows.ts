@@ -271,6 +271,7 @@ export abstract class Rows<Made> implements AsyncIterable<RecordBatch> {
    * has the keys once, under this side's names. Running it throws UsageError if keys are missing or their
    * types cannot be compared, and if another column name is on both sides, unless there is a suffix: `{ how:
    * 'left', suffix: '_right' }`. The other side is held in memory; the order of rows is not guaranteed.
+   * Default: an inner join.
    */
   join(other: Rows<Made>, on: JoinKeys, how: JoinKind | JoinOptions = 'inner'): Made {
     return this.over(joinPlan([this, other], on, how));

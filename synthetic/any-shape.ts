@@ -1,6 +1,7 @@
 import { UsageError } from '../engine/errors.ts';
 import { formatCount } from '../engine/format.ts';
 import type { RatingPreset } from './preset.ts';
+import { movielens20m } from './presets.ts';
 
 /** Users, items and ratings of a data set, with both parts counted together. */
 export interface ProblemSize {
@@ -59,14 +60,12 @@ export function anyShape({ users, items, ratings }: ProblemSize): RatingPreset {
   );
   const test = Math.floor(ratings * TEST_SHARE);
   return {
+    ...movielens20m,
     name: 'custom',
     users,
     items,
     train: ratings - test,
     test,
-    degrees: { minimum, maximum, exponent: 1.76 },
-    popularity: { exponent: 2.7, head: 0.0095 },
-    scale: { minimum: 0.5, maximum: 5, step: 0.5 },
-    model: { mean: 3.58, userBias: 0.43, itemBias: 0.48, rank: 16, interaction: 0.48, noise: 0.73 },
+    degrees: { ...movielens20m.degrees, minimum, maximum },
   };
 }

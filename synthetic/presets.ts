@@ -9,7 +9,7 @@ const rank = 16;
  * Datasets, ACM TiiS 5(4), 2015; median and maximum are 68 and 9,254 ratings per user, 18 and 67,310 per
  * item), with 20,000,000 ratings instead of 20,000,263.
  */
-const movielens20m: RatingPreset = {
+export const movielens20m: RatingPreset = {
   name: 'movielens20m',
   users: 138_493,
   items: 27_278,

@@ -56,7 +56,7 @@ export class RowSource implements Source {
   #begun: Begun | undefined;
   #used = false;
   /** The last result of the function that makes the rows. */
-  #made: Rows | undefined;
+  #made: PlainRows | undefined;
 
   constructor(rows: RowInput, { types = {} }: RowSourceOptions = {}) {
     if (typeof rows !== 'function') requireRows(rows);
@@ -170,7 +170,7 @@ export class RowSource implements Source {
 
   async #iterate(signal: AbortSignal | undefined): Promise<Pick<Begun, 'iterator' | 'pass'>> {
     this.#requireUnread();
-    const rows: Rows = typeof this.#rows === 'function' ? await this.#rows() : this.#rows;
+    const rows: PlainRows = typeof this.#rows === 'function' ? await this.#rows() : this.#rows;
     requireRows(rows);
     if (rows === this.#made && 'next' in rows) {
       const problem = 'the function gave the same iterator again, whose rows were read already';
@@ -236,15 +236,15 @@ function faultError(reason: string, row: number, column: string): DataError {
 }
 
 /** Rows as objects, or pages: arrays of rows. */
-type Rows = Iterable<object> | AsyncIterable<object>;
+type PlainRows = Iterable<object> | AsyncIterable<object>;
 
 /** Rows, or a function that makes them for each pass. */
-export type RowInput = Rows | (() => Rows | Promise<Rows>);
+export type RowInput = PlainRows | (() => PlainRows | Promise<PlainRows>);
 
 const EXAMPLE = 'For example [{ user: 1, item: 2, rating: 4 }], a generator, or a function that gives one';
 
 /** Throws UsageError unless rows can be iterated. */
-function requireRows(rows: unknown): asserts rows is Rows {
+function requireRows(rows: unknown): asserts rows is PlainRows {
   if (rows instanceof Promise) {
     const advice = 'Await it first, or pass a function: fromRows(() => promise)';
     throw new UsageError('fromRows takes rows, got a promise of them', { advice });
@@ -267,7 +267,7 @@ interface Pass {
  * The rows in arrays of `BATCH_ROWS`; only the last one may be shorter. A cancelled pass ends at the next
  * page, which closes the caller's iterator.
  */
-async function* rowsInBatches(rows: Rows, pass: Pass): AsyncGenerator<object[]> {
+async function* rowsInBatches(rows: PlainRows, pass: Pass): AsyncGenerator<object[]> {
   let batch: object[] = [];
   let first = 0;
   for await (const page of pagesOf(rows)) {
@@ -296,7 +296,7 @@ function* rowsOfArray(rows: readonly object[]): Generator<object> {
 }
 
 /** Yields rows that are available at once without waiting for each. */
-async function* pagesOf(rows: Rows): AsyncGenerator<Iterable<unknown>> {
+async function* pagesOf(rows: PlainRows): AsyncGenerator<Iterable<unknown>> {
   if (Array.isArray(rows)) yield rowsOfArray(rows);
   else if (Symbol.asyncIterator in rows) for await (const entry of rows) yield pageOf(entry);
   else for (const entry of rows) yield pageOf(entry);

@@ -6,7 +6,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parseArguments } from '../../cli/parse-arguments.ts';
-import { SourceFile } from '../../scripts/docs/declarations.ts';
+import { exportedNames } from '../../scripts/docs/api-page.ts';
 import { generatedPages } from '../../scripts/write-docs.ts';
 
 const root = resolve(import.meta.dirname, '../..');
@@ -24,8 +24,7 @@ describe('the generated pages', async () => {
     const [api, cli] = [textOf('docs/reference/api.md'), textOf('docs/reference/cli.md')];
     for (const command of ['train', 'evaluate', 'predict', 'recommend', 'plan'])
       expect(cli).toContain(`\n## ${command}\n`);
-    for (const { name } of new SourceFile(root, 'index.ts').reexports())
-      expect(api).toContain(`\n### ${name}\n`);
+    for (const name of exportedNames(root)) expect(api).toContain(`\n### ${name}\n`);
   });
 });
 
@@ -103,7 +102,7 @@ describe('command lines', () => {
 });
 
 describe('TypeScript on the pages', () => {
-  const exported = new SourceFile(root, 'index.ts').reexports().map(({ name }) => name);
+  const exported = exportedNames(root);
 
   it.each(pages)('of %s imports names that there are', (page) => {
     const imports = [...textOf(page).matchAll(/import (?:type )?\{([^}]*)\} from 'factorflow'/g)];

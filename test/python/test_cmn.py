@@ -53,5 +53,5 @@ def test_nothing_of_a_pickle_is_run(tmp_path):
 
 def test_other_types_are_refused(tmp_path):
     write(tmp_path, (0,) * 6, kind="<f4")
-    with pytest.raises(ValueError, match="a table of <u4 is expected"):
+    with pytest.raises(ValueError, match="a table of uint32 is expected"):
         cmn.convert(tmp_path)
