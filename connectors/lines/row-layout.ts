@@ -4,7 +4,7 @@ import type { Message } from '../../engine/events.ts';
 import { nearest, spelled } from '../../engine/nearest.ts';
 import type { ValueNeeds } from '../../engine/stream/operator.ts';
 import type { TextType } from '../files/format-names.ts';
-import { ESCAPED, ESCAPED_STRING, RecordProblem, type FieldBlock, type ScanBounds } from './field-block.ts';
+import { ESCAPED, ESCAPED_STRING, FieldBlock, RecordProblem, type ScanBounds } from './field-block.ts';
 import { hasNumbers, typeOfKinds } from './infer-types.ts';
 import { arrowType, unescaped, type ValueRules } from './read-column.ts';
 import type { RowWindow } from './row-window.ts';
@@ -82,6 +82,26 @@ export function scanWindow(
   return withLine(window, () =>
     scan(block, window.bytes, from, { to: window.to, limit, atEnd: window.atEnd }),
   );
+}
+
+/**
+ * All rows of the window from `from` on, for inferring types: one block, filled again and again. Rows that
+ * cannot be split into fields are empty; they are reported when the rows are read.
+ */
+export function* inspectedRows(
+  window: RowWindow,
+  columns: number,
+  batchSize: number,
+  from: number,
+  scan: RowScan,
+): Generator<FieldBlock> {
+  const block = new FieldBlock(columns, blockRows(window, columns, batchSize));
+  block.faults = new Map();
+  for (let next = from; next < window.to;) {
+    next = scanWindow(window, block, next, scan);
+    if (block.rows === 0) return;
+    yield block;
+  }
 }
 
 /** Turns a RecordProblem into a DataError with the line and its text. */

@@ -15,7 +15,7 @@ const BACKSLASH = 0x5c;
 const [COMMA, COLON] = [0x2c, 0x3a];
 const [OPEN, CLOSE] = [0x7b, 0x7d];
 const [OPEN_LIST, CLOSE_LIST] = [0x5b, 0x5d];
-const [MINUS, PLUS, DOT, ZERO] = [0x2d, 0x2b, 0x2e, 0x30];
+const [DOT, ZERO] = [0x2e, 0x30];
 
 /** A fault in the JSON of a line, with its own advice where it has one. */
 export class JsonProblem extends Error {
@@ -170,52 +170,38 @@ export class JsonCursor {
     const bytes = this.#bytes;
     let p = this.start;
     this.kind = BARE;
-    // Fast path: most values are whole numbers without a sign.
-    if (bytes[p] > ZERO && bytes[p] <= ZERO + 9)
-      while (p < this.#to && bytes[p] >= ZERO && bytes[p] <= ZERO + 9) p++;
-    if (p > this.start && (bytes[p] === COMMA || bytes[p] === CLOSE) && p < this.#to) this.#p = this.end = p;
-    else this.#rareWord();
-  }
-
-  #rareWord(): void {
-    const bytes = this.#bytes;
-    let p = this.start;
+    // Fast path: most values are numbers without a sign, such as 5 and 3.5.
+    if (bytes[p] > ZERO && bytes[p] <= ZERO + 9) {
+      p = digitsEnd(bytes, p, this.#to);
+      if (bytes[p] === DOT) p = Math.max(p, digitsEnd(bytes, p + 1, this.#to));
+      if (bytes[p - 1] !== DOT && (bytes[p] === COMMA || bytes[p] === CLOSE) && p < this.#to) {
+        this.#p = this.end = p;
+        return;
+      }
+    }
     while (p < this.#to && bytes[p] > 0x20 && bytes[p] !== COMMA && bytes[p] !== CLOSE) p++;
     this.#p = this.end = p;
-    if (!isNumber(bytes, this.start, p)) this.#name();
+    this.#checkWord(
+      Buffer.from(bytes.buffer, bytes.byteOffset + this.start, p - this.start).toString('latin1'),
+    );
   }
 
-  /** Skips true, false, null, NaN or an infinity. */
-  #name(): void {
-    const word = String.fromCharCode(
-      ...this.#bytes.subarray(this.start, Math.min(this.end, this.start + 10)),
-    );
-    if (word === 'null') this.end = this.start;
-    else if (word === 'true' || word === 'false') this.kind = LITERAL;
-    else if (word !== 'NaN' && word !== 'Infinity' && word !== '-Infinity') throw this.#broken();
+  /** Finds the kind of a word; NaN and the infinities are accepted besides the words of JSON. */
+  #checkWord(word: string): void {
+    if (word === 'NaN' || word === 'Infinity' || word === '-Infinity') return;
+    let value: unknown;
+    try {
+      value = JSON.parse(word);
+    } catch {
+      throw this.#broken();
+    }
+    if (value === null) this.end = this.start;
+    else if (typeof value === 'boolean') this.kind = LITERAL;
   }
 
   #broken(): JsonProblem {
     return new JsonProblem('the line is not a complete JSON object');
   }
-}
-
-/** True for a number in JSON's grammar. */
-function isNumber(bytes: Uint8Array, start: number, end: number): boolean {
-  const first = bytes[start] === MINUS ? start + 1 : start;
-  let p = digitsEnd(bytes, first, end);
-  if (p === first || (bytes[first] === ZERO && p - first > 1)) return false;
-  if (p < end && bytes[p] === DOT) {
-    const from = p + 1;
-    p = digitsEnd(bytes, from, end);
-    if (p === from) return false;
-  }
-  if (p < end && (bytes[p] | 0x20) === 0x65) {
-    const from = bytes[p + 1] === MINUS || bytes[p + 1] === PLUS ? p + 2 : p + 1;
-    p = digitsEnd(bytes, from, end);
-    if (p === from) return false;
-  }
-  return p === end;
 }
 
 function digitsEnd(bytes: Uint8Array, from: number, end: number): number {

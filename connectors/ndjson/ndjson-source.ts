@@ -3,23 +3,22 @@ import type { JsonObject } from '../../engine/json.ts';
 import { type FileFormat, FileSetSource } from '../files/file-set-source.ts';
 import { fileKinds } from '../files/format-names.ts';
 import type { FolderColumns } from '../folders/folder-columns.ts';
-import { FieldBlock, LONGEST_ROW, RecordProblem } from '../lines/field-block.ts';
-import { isSettled, kindOf } from '../lines/infer-types.ts';
-import type { ValueRules } from '../lines/read-column.ts';
+import { FieldBlock } from '../lines/field-block.ts';
+import { kindsIn } from '../lines/infer-types.ts';
 import { rowFormat, rowSplitReader } from '../lines/row-format.ts';
 import {
+  inspectedRows,
   MOST_COLUMNS,
   type RowLayout,
   rulesOf,
   scanWindow,
   type ValueOptions,
   withCommonTypes,
-  withLine,
   withTypes,
 } from '../lines/row-layout.ts';
 import type { RowWindow } from '../lines/row-window.ts';
 import { checkValueOptions } from '../text/text-source.ts';
-import { ADVICE, JsonCursor, JsonProblem, lineEnd, ObjectScanner } from './json-cursor.ts';
+import { JsonCursor, JsonProblem, lineEnd, ObjectScanner } from './json-cursor.ts';
 
 export interface NdjsonSourceOptions extends Omit<ValueOptions, 'decimalComma'> {
   /** Names of the fields to read; others are skipped. Default: the fields found in the first 4 MiB. */
@@ -77,7 +76,7 @@ function ndjsonFormat(options: NdjsonSourceOptions): FileFormat<RowLayout> {
     name: 'ndjson',
     extensions: fileKinds.ndjson.extensions,
     batchSize,
-    infer: (window, file) => inferLayout(window, file, options),
+    infer: (window, file) => inferLayout(window, file, options, batchSize),
     reconcile: (layouts, needs) => withCommonTypes(withAllNames(layouts, chosen), options, needs),
     scanning: () => ({ chosen }),
   });
@@ -94,15 +93,23 @@ function scannerOf(names: readonly string[], chosen: boolean): RowLayout['scanne
 }
 
 /** Infers the file's layout from a window that was just filled; the window does not advance. */
-function inferLayout(window: RowWindow, file: string, options: NdjsonSourceOptions): RowLayout {
+function inferLayout(
+  window: RowWindow,
+  file: string,
+  options: NdjsonSourceOptions,
+  batchSize: number,
+): RowLayout {
   const rules = rulesOf(options);
-  const { names, kinds } = withLine(window, () => inferFields(window, options.columns, rules));
+  const names = options.columns ?? namesIn(window);
   const scanner = scannerOf(names, options.columns !== undefined);
   if (names.length === 0) {
     // No line is an object. Scanning throws an error that names the first line.
     scanWindow(window, new FieldBlock(1, 1), window.from, scanner(true));
     throw new DataError('there are no fields: not one JSON object', { phase: 'read', file });
   }
+  const kinds = names.map(() => 0);
+  for (const block of inspectedRows(window, names.length, batchSize, window.from, scanner(true)))
+    names.forEach((_, column) => (kinds[column] |= kindsIn(block, column, rules)));
   return withTypes({ header: false, names, kinds, rules, scanner }, options.types ?? {}, file);
 }
 
@@ -129,98 +136,30 @@ function withAllNames(layouts: readonly RowLayout[], chosen: boolean): readonly 
   });
 }
 
-/** The bytes `bytes[from..to)`, of which complete lines are read. */
-interface LinesOf {
-  readonly bytes: Uint8Array;
-  readonly from: number;
-  readonly to: number;
-  readonly atEnd: boolean;
-}
-
-interface InferredFields {
-  readonly names: readonly string[];
-  /** Kinds of values of each field (see kindsIn). */
-  readonly kinds: readonly number[];
-}
-
 /**
- * The fields of all objects in order of first appearance, or the chosen fields, with the kinds of their
- * values. The time depends only on the number of bytes, even if each object has fields of its own. Lines that
- * are not objects are skipped. Throws RecordProblem for a line that is too long, and for the object that
- * exceeds MOST_COLUMNS fields.
+ * The fields of all objects in order of first appearance. Lines that are not objects are skipped. Throws
+ * DataError for the object that exceeds MOST_COLUMNS fields.
  */
-function inferFields(
-  { bytes, from, to, atEnd }: LinesOf,
-  chosen: readonly string[] | undefined,
-  rules: ValueRules,
-): InferredFields {
-  const fields = new Fields(chosen, rules, bytes);
+function namesIn(window: RowWindow): readonly string[] {
+  const { bytes, from, to, atEnd } = window;
+  const names = new Set<string>();
+  const cursor = new JsonCursor();
   for (let p = from; p < to;) {
     const end = lineEnd(bytes, p, to, atEnd);
-    if ((end < 0 ? to : end) - p > LONGEST_ROW)
-      throw new RecordProblem(`the line is longer than ${LONGEST_ROW} bytes`, p, ADVICE);
     if (end < 0) break;
-    fields.line(p, end);
-    p = end + 1;
-  }
-  return fields;
-}
-
-class Fields implements InferredFields {
-  readonly kinds: number[] = [];
-  readonly #columns = new Map<string, number>();
-  readonly #isChosen: boolean;
-  readonly #rules: ValueRules;
-  readonly #cursor = new JsonCursor();
-  /** A block with one field, the one whose kind is being found; reused for all fields. */
-  readonly #field: Parameters<typeof kindOf>[0];
-  /** Kinds by column of the fields in a line; for a repeated name the last one counts. */
-  readonly #inLine = new Map<number, number>();
-
-  constructor(chosen: readonly string[] | undefined, rules: ValueRules, bytes: Uint8Array) {
-    this.#isChosen = chosen !== undefined;
-    this.#rules = rules;
-    const one = { starts: new Int32Array(1), ends: new Int32Array(1), kinds: new Uint8Array(1) };
-    this.#field = { ...one, bytes, columns: 1 };
-    for (const name of chosen ?? []) this.#add(name);
-  }
-
-  get names(): readonly string[] {
-    return [...this.#columns.keys()];
-  }
-
-  line(from: number, to: number): void {
-    this.#inLine.clear();
     try {
-      this.#cursor.open(this.#field.bytes, from, to);
-      while (this.#cursor.next()) this.#addKind(from);
+      cursor.open(bytes, p, end);
+      while (cursor.next()) names.add(cursor.key());
     } catch (error) {
-      if (error instanceof JsonProblem) return;
-      throw error;
+      if (!(error instanceof JsonProblem)) throw error;
     }
-    for (const [column, kind] of this.#inLine) this.kinds[column] |= kind;
-  }
-
-  #addKind(line: number): void {
-    const { start, end, kind } = this.#cursor;
-    const name = this.#cursor.key();
-    const known = this.#columns.get(name);
-    if (known === undefined && this.#isChosen) return;
-    if (known === undefined && this.#columns.size === MOST_COLUMNS)
-      throw new RecordProblem(
+    if (names.size > MOST_COLUMNS)
+      throw window.problem(
         `with this line there are more than ${MOST_COLUMNS} different fields, the most that are found by themselves`,
-        line,
+        p,
         'Name the fields to read in the option columns',
       );
-    const column = known ?? this.#add(name);
-    if (isSettled(this.kinds[column])) return;
-    const field = this.#field;
-    [field.starts[0], field.ends[0], field.kinds[0]] = [start, end, kind];
-    this.#inLine.set(column, kindOf(field, 0, 0, this.#rules));
+    p = end + 1;
   }
-
-  #add(name: string): number {
-    this.#columns.set(name, this.kinds.length);
-    return this.kinds.push(0) - 1;
-  }
+  return [...names];
 }

@@ -3,18 +3,17 @@ import type { Message } from '../../engine/events.ts';
 import { counted, shown } from '../../engine/format.ts';
 import type { MixedColumn } from '../../engine/stream/operator.ts';
 import { firstTwice } from '../files/common-schema.ts';
-import { FieldBlock } from '../lines/field-block.ts';
+import type { FieldBlock } from '../lines/field-block.ts';
 import { isNumeric, isTextAndWhole, kindsIn, textsAmongWhole } from '../lines/infer-types.ts';
 import type { ValueRules } from '../lines/read-column.ts';
 import {
-  blockRows,
   fieldText,
+  inspectedRows,
   linesFrom,
   MOST_COLUMNS,
   type RowLayout,
   type RowScan,
   rulesOf,
-  scanWindow,
   type ValueOptions,
   withTypes,
 } from '../lines/row-layout.ts';
@@ -86,34 +85,29 @@ export function inferLayout(
 ): TextLayout {
   const rules = rulesOf(options);
   const { dialect, start, head, notes } = inferDialect(window, file, options);
-  const scan = scannerOf(dialect);
   const columns = columnsOf(window, start, dialect, options.columns !== undefined);
-  const block = new FieldBlock(columns, blockRows(window, columns, batchSize));
-  // Rows with another number of fields are skipped here; they are reported when the rows are read.
-  block.faults = new Map();
   const all = Array.from({ length: columns }, (_, column) => column);
-  let next = scanWindow(window, block, start, scan);
-  if (block.rows === 0)
-    throw new DataError('the file has no rows, not even a header', { phase: 'read', file });
-  const first = all.map((column) => ({
-    text: fieldText(block, 0, column),
-    kinds: kindsIn(block, column, rules, 0, 1),
-  }));
-  const rest = all.map((column) => kindsIn(block, column, rules, 1));
   const mixed = new MixedColumns(window, rules);
-  const firstRow = options.header === false ? 0 : 1;
-  for (const column of all)
-    mixed.add(block, column, rest[column] | (firstRow === 0 ? first[column].kinds : 0), firstRow);
-  let rows = block.rows;
-  while (next < window.to) {
-    next = scanWindow(window, block, next, scan);
-    if (block.rows === 0) break;
+  let first: { readonly text: string; readonly kinds: number }[] = [];
+  const rest = all.map(() => 0);
+  let rows = 0;
+  for (const block of inspectedRows(window, columns, batchSize, start, scannerOf(dialect))) {
+    const isFirst = rows === 0;
+    if (isFirst)
+      first = all.map((column) => ({
+        text: fieldText(block, 0, column),
+        kinds: kindsIn(block, column, rules, 0, 1),
+      }));
     rows += block.rows;
     for (const column of all) {
-      rest[column] |= kindsIn(block, column, rules);
-      mixed.add(block, column, rest[column], 0);
+      rest[column] |= kindsIn(block, column, rules, isFirst ? 1 : 0);
+      // The first row counts unless it may be a header.
+      if (isFirst && options.header === false)
+        mixed.add(block, column, rest[column] | first[column].kinds, 0);
+      else mixed.add(block, column, rest[column], isFirst ? 1 : 0);
     }
   }
+  if (rows === 0) throw new DataError('the file has no rows, not even a header', { phase: 'read', file });
   const header = options.header ?? isHeader(first, rest, rows);
   const kinds = header ? rest : rest.map((seen, column) => seen | first[column].kinds);
   const names = columnNames(
