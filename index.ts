@@ -20,6 +20,7 @@ export { Trace } from './api/reports/trace.ts';
 
 // Rows: tables that are read, changed and written.
 export { Dataset, type TrainTest } from './api/dataset.ts';
+export type { RowOf } from './api/row-types.ts';
 export { col, Column, lit, when } from './api/expressions.ts';
 export { functions } from './api/functions.ts';
 export {

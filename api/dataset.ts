@@ -34,6 +34,7 @@ import {
 import { checkColumnNames, checkOptions, checkSeed, runOptionNames } from './check-options.ts';
 import { definedNames, pairOptions, withFoundColumns } from './found-columns.ts';
 import { factLines, someOf } from './inspect/fact-lines.ts';
+import type { AnyRow, NameOf, Renamed } from './row-types.ts';
 import { Rows } from './rows.ts';
 import { requireReplayable, readyPlan } from './run-rows.ts';
 import type { RunOptions, RunSession } from './run-session.ts';
@@ -43,15 +44,15 @@ import { checkValue } from '../operators/params/param.ts';
 import { splitParams } from './option-params.ts';
 
 /** Ratings to train on, and other ratings to test on. */
-export interface TrainTest {
-  readonly train: Dataset;
-  readonly test: Dataset;
+export interface TrainTest<Row extends object = AnyRow> {
+  readonly train: Dataset<Row>;
+  readonly test: Dataset<Row>;
 }
 
 /** One data set for each weight, or two for { before }. */
-export type SplitParts<C> = C extends readonly number[]
-  ? { -readonly [K in keyof C]: Dataset }
-  : [Dataset, Dataset];
+export type SplitParts<C, Row extends object = AnyRow> = C extends readonly number[]
+  ? { -readonly [K in keyof C]: Dataset<Row> }
+  : [Dataset<Row>, Dataset<Row>];
 
 export interface TimeSplitOptions extends RunOptions {
   /**
@@ -70,9 +71,11 @@ export interface LeaveOutOptions extends PairOptions, TimeSplitOptions {
 
 /**
  * A logical plan over a source. Immutable; a method that returns another data set reads no rows. Iterating
- * (`for await`) runs the plan and yields record batches.
+ * (`for await`) runs the plan and yields record batches. `Row` is the type of a row as `toArray` gives it, for
+ * the compiler alone: `session.read.csv<{ user: bigint; item: string }>('plays.csv')`. Without it, no name of a
+ * column is checked.
  */
-export class Dataset extends Rows<Dataset> {
+export class Dataset<Row extends object = AnyRow> extends Rows<Row> {
   readonly session: RunSession;
   readonly plan: LogicalPlan;
   /** The column names by role, as far as they were given. */
@@ -86,14 +89,20 @@ export class Dataset extends Rows<Dataset> {
   }
 
   /** @internal */
-  over(plan: LogicalPlan): Dataset {
+  over<Made extends object = Row>(plan: LogicalPlan): Dataset<Made> {
     return new Dataset(this.session, plan, this.columns);
   }
 
   /** Renames the column `from` to `to`, which keeps its role. */
-  override withColumnRenamed(from: string, to: string): Dataset {
+  override withColumnRenamed<From extends NameOf<Row>, To extends string>(
+    from: From,
+    to: To,
+  ): Dataset<Renamed<Row, From, To>> {
     const { session, plan, columns } = super.withColumnRenamed(from, to);
-    const names = Object.entries(columns).map(([role, name]) => [role, name === from ? to : name]);
+    const names = Object.entries(columns).map(([role, name]) => [
+      role,
+      name === (from as string) ? to : name,
+    ]);
     return new Dataset(session, plan, Object.fromEntries(names) as ColumnNames);
   }
 
@@ -101,7 +110,7 @@ export class Dataset extends Rows<Dataset> {
    * The rows of this data set, then the rows of others. All must have the same columns, in any order. Running
    * it throws UsageError if columns differ in name or type.
    */
-  union(...others: readonly Dataset[]): Dataset {
+  union(...others: readonly Dataset<Row>[]): Dataset<Row> {
     const stranger = others.findIndex((other) => !(other instanceof Dataset));
     if (stranger >= 0) throw new UsageError(`union takes data sets, got ${shown(others[stranger])}`);
     const inputs = [this, ...others].map(({ plan }) => plan);
@@ -111,14 +120,14 @@ export class Dataset extends Rows<Dataset> {
   }
 
   /** The same rows, kept in memory after the first read. */
-  cache(): Dataset {
-    return this.over(fromSource(new Cached(this)));
+  cache(): Dataset<Row> {
+    return this.over(fromSource(new Cached(this.over<AnyRow>(this.plan))));
   }
 
   /**
    * The same rows with column names by role, which splits, training, evaluation and all other methods use.
    */
-  withColumnNames(columns: ColumnNames): Dataset {
+  withColumnNames(columns: ColumnNames): Dataset<Row> {
     checkColumnNames('withColumnNames', columns);
     return new Dataset(this.session, this.plan, { ...this.columns, ...definedNames(columns) });
   }
@@ -131,11 +140,11 @@ export class Dataset extends Rows<Dataset> {
   randomSplit<const W extends readonly number[]>(
     weights: W,
     options: Partial<SplitOptions> = {},
-  ): SplitParts<W> {
+  ): SplitParts<W, Row> {
     const split = splitOptions(this, 'randomSplit', options);
     return splitBounds(weights).map(([from, to]) =>
-      this.pipe(new RandomSplit(from, to, split)),
-    ) as SplitParts<W>;
+      this.pipe<Row>(new RandomSplit(from, to, split)),
+    ) as SplitParts<W, Row>;
   }
 
   /**
@@ -143,12 +152,12 @@ export class Dataset extends Rows<Dataset> {
    * weights: each row is in exactly one test set and in the k - 1 other training sets, for any row order.
    * Throws UsageError unless k is a whole number from 2 to 1,000.
    */
-  kFold(k: number, options: Partial<SplitOptions> = {}): TrainTest[] {
+  kFold(k: number, options: Partial<SplitOptions> = {}): TrainTest<Row>[] {
     checkValue('k', splitParams.folds, k);
     const split = splitOptions(this, 'kFold', options);
     return splitBounds(Array.from({ length: k }, () => 1)).map(([from, to]) => ({
-      train: this.pipe(new RandomSplit(from, to, split, 'outside')),
-      test: this.pipe(new RandomSplit(from, to, split)),
+      train: this.pipe<Row>(new RandomSplit(from, to, split, 'outside')),
+      test: this.pipe<Row>(new RandomSplit(from, to, split)),
     }));
   }
 
@@ -163,16 +172,16 @@ export class Dataset extends Rows<Dataset> {
   async timeSplit<const C extends readonly number[] | { readonly before: number | Date }>(
     cut: C,
     options: TimeSplitOptions = {},
-  ): Promise<SplitParts<C>> {
+  ): Promise<SplitParts<C, Row>> {
     if (!Array.isArray(cut)) checkCut(cut);
     checkOptions('timeSplit', options, ['timestampCol', ...runOptionNames], "{ timestampCol: 'timestamp' }");
-    return (await this.#timeParts(cut, options)) as SplitParts<C>;
+    return (await this.#timeParts(cut, options)) as SplitParts<C, Row>;
   }
 
   async #timeParts(
     cut: readonly number[] | { readonly before: number | Date },
     options: TimeSplitOptions,
-  ): Promise<Dataset[]> {
+  ): Promise<Dataset<Row>[]> {
     const { timestampCol: given, ...run } = options;
     const schema = await this.schema(run);
     const timestampCol = await this.#timeColumn(given, run);
@@ -191,7 +200,7 @@ export class Dataset extends Rows<Dataset> {
   }
 
   /** `leaveOut` with each user's last rating by time. */
-  async leaveLastOut(options: PairOptions & TimeSplitOptions = {}): Promise<TrainTest> {
+  async leaveLastOut(options: PairOptions & TimeSplitOptions = {}): Promise<TrainTest<Row>> {
     checkOptions(
       'leaveLastOut',
       options,
@@ -208,7 +217,7 @@ export class Dataset extends Rows<Dataset> {
    * and items once beforehand and keeps k numbers per user in memory; the parts do not depend on row order.
    * The columns are chosen as in `randomSplit`. Throws UsageError unless k is a whole number from 1 to 1,000.
    */
-  async leaveOut(k: number, options: LeaveOutOptions = {}): Promise<TrainTest> {
+  async leaveOut(k: number, options: LeaveOutOptions = {}): Promise<TrainTest<Row>> {
     checkValue('k', splitParams.leaveOut, k);
     checkOptions(
       'leaveOut',
@@ -227,7 +236,7 @@ export class Dataset extends Rows<Dataset> {
   async #leaveOut(
     k: number,
     { by, seed = 0, timestampCol, userCol, itemCol, ...run }: LeaveOutOptions,
-  ): Promise<TrainTest> {
+  ): Promise<TrainTest<Row>> {
     const schema = await this.schema(run);
     const timestamp = by === 'time' ? await this.#timeColumn(timestampCol, run) : usualNames.timestamp;
     if (by === 'time') requireTimes(schema, timestamp);
@@ -237,8 +246,8 @@ export class Dataset extends Rows<Dataset> {
       by === 'time' ? { user, item, by, timestamp } : { user, item, by: 'random', seed };
     const heldOut = await runInto(this.plan, findHeldOut(order, k), this.session.context(run));
     return {
-      train: this.pipe(new LeaveOut(order, heldOut, 'others')),
-      test: this.pipe(new LeaveOut(order, heldOut, 'held-out')),
+      train: this.pipe<Row>(new LeaveOut(order, heldOut, 'others')),
+      test: this.pipe<Row>(new LeaveOut(order, heldOut, 'held-out')),
     };
   }
 
@@ -257,8 +266,8 @@ export class Dataset extends Rows<Dataset> {
 
   /** The column of times: as named, else found by its name. */
   async #timeColumn(timestampCol: string | undefined, run: RunOptions): Promise<string> {
-    const { columns } = await withFoundColumns<Dataset>(
-      this,
+    const { columns } = await withFoundColumns(
+      this.over<AnyRow>(this.plan),
       { roles: ['timestamp'], given: definedNames({ timestamp: timestampCol }) },
       this.session.context(run),
     );
@@ -275,14 +284,18 @@ export class Dataset extends Rows<Dataset> {
     return new Writers(this);
   }
 
-  #parts(column: string, cuts: readonly number[]): Dataset[] {
+  #parts(column: string, cuts: readonly number[]): Dataset<Row>[] {
     const ends = [undefined, ...cuts, undefined];
-    return ends.slice(1).map((to, i) => this.pipe(new TimeSplit(column, { from: ends[i], to })));
+    return ends.slice(1).map((to, i) => this.pipe<Row>(new TimeSplit(column, { from: ends[i], to })));
   }
 }
 
 /** The options of a split by hash, with the default seed. */
-function splitOptions(dataset: Dataset, what: string, options: Partial<SplitOptions>): SplitOptions {
+function splitOptions(
+  dataset: Pick<Dataset, 'columns'>,
+  what: string,
+  options: Partial<SplitOptions>,
+): SplitOptions {
   checkOptions(what, options, ['seed', 'userCol', 'itemCol'], '{ seed: 42 }');
   const { seed = 0, userCol, itemCol } = options;
   checkSeed(seed);
@@ -295,7 +308,11 @@ function checkCut(cut: unknown): void {
 }
 
 /** A data set over a source, with column names by role. */
-export function datasetOf(session: RunSession, source: Source, columns: ColumnNames = {}): Dataset {
+export function datasetOf<Row extends object = AnyRow>(
+  session: RunSession,
+  source: Source,
+  columns: ColumnNames = {},
+): Dataset<Row> {
   return new Dataset(session, fromSource(source), columns);
 }
 
@@ -356,10 +373,10 @@ class Cached implements Source {
   readonly name = 'cached';
   readonly phase = 'read';
   readonly replayable = true;
-  readonly #rows: Rows<unknown>;
+  readonly #rows: Rows;
   #batches: Promise<readonly RecordBatch[]> | undefined;
 
-  constructor(rows: Rows<unknown>) {
+  constructor(rows: Rows) {
     this.#rows = rows;
   }
 

@@ -10,6 +10,10 @@ import {
 import { print } from '../engine/expressions/print.ts';
 import type { ValueType } from '../engine/expressions/types.ts';
 import { shown } from '../engine/format.ts';
+import type { ValueOf } from './row-types.ts';
+
+/** A column of true and false. */
+type Condition = Column<string, boolean | null>;
 
 /** A column, or a value that is used as a constant. */
 export type ColumnOrValue = Column | Plain;
@@ -19,110 +23,112 @@ export const expressionOf = (value: ColumnOrValue): Expression =>
   value instanceof Column ? value.expression : literal(value);
 
 /** @internal A column computed by a function of columns. */
-export const made = (name: string, ...args: readonly ColumnOrValue[]): Column =>
-  new Column(call(name, ...args.map(expressionOf)));
+export const made = <Value = unknown>(
+  name: string,
+  ...args: readonly ColumnOrValue[]
+): Column<string, Value> => new Column(call(name, ...args.map(expressionOf)));
 
 /**
  * An expression over the columns of a row, with Spark's names:
  * `col('rating').ge(3.5).and(col('ts').isNotNull())`. Immutable; nothing is computed until a data set uses
  * it. docs/expressions.md has the rules for nulls, NaN and types.
  */
-export class Column {
+export class Column<Name extends string = string, Value = unknown> {
   /** The tree as plain JSON. */
   readonly expression: Expression;
   /** The name given by `as`. */
-  readonly name?: string;
+  readonly name?: Name;
 
-  constructor(expression: Expression, name?: string) {
+  constructor(expression: Expression, name?: Name) {
     depthOf(expression); // Throws if it is nested too deep.
     this.expression = expression;
-    this.name = name ?? (expression.kind === 'column' ? expression.name : undefined);
+    this.name = name ?? (expression.kind === 'column' ? (expression.name as Name) : undefined);
   }
 
   /** The column under another name: `col('a').plus(1).as('b')`. */
-  as(name: string): Column {
-    return new Column(this.expression, name);
+  as<To extends string>(name: To): Column<To, Value> {
+    return new Column<To, Value>(this.expression, name);
   }
   /** Same as `as`. */
-  alias(name: string): Column {
+  alias<To extends string>(name: To): Column<To, Value> {
     return this.as(name);
   }
 
   /** Equal: `col('user').eq(7)`. A null on either side gives null. */
-  eq(other: ColumnOrValue): Column {
+  eq(other: ColumnOrValue): Condition {
     return made('=', this, other);
   }
   /** Same as `eq`. */
-  equalTo(other: ColumnOrValue): Column {
+  equalTo(other: ColumnOrValue): Condition {
     return this.eq(other);
   }
   /** Not equal: `col('user').ne(7)`. */
-  ne(other: ColumnOrValue): Column {
+  ne(other: ColumnOrValue): Condition {
     return made('!=', this, other);
   }
   /** Same as `ne`. */
-  notEqual(other: ColumnOrValue): Column {
+  notEqual(other: ColumnOrValue): Condition {
     return this.ne(other);
   }
   /** Equal, and null equals null: `col('a').eqNullSafe(null)`. */
-  eqNullSafe(other: ColumnOrValue): Column {
+  eqNullSafe(other: ColumnOrValue): Condition {
     return made('<=>', this, other);
   }
   /** Less than: `col('rating').lt(3)`. */
-  lt(other: ColumnOrValue): Column {
+  lt(other: ColumnOrValue): Condition {
     return made('<', this, other);
   }
   /** Less than or equal: `col('rating').le(3)`. */
-  le(other: ColumnOrValue): Column {
+  le(other: ColumnOrValue): Condition {
     return made('<=', this, other);
   }
   /** Same as `le`. */
-  leq(other: ColumnOrValue): Column {
+  leq(other: ColumnOrValue): Condition {
     return this.le(other);
   }
   /** Greater than: `col('rating').gt(3)`. */
-  gt(other: ColumnOrValue): Column {
+  gt(other: ColumnOrValue): Condition {
     return made('>', this, other);
   }
   /** Greater than or equal: `col('rating').ge(3.5)`. */
-  ge(other: ColumnOrValue): Column {
+  ge(other: ColumnOrValue): Condition {
     return made('>=', this, other);
   }
   /** Same as `ge`. */
-  geq(other: ColumnOrValue): Column {
+  geq(other: ColumnOrValue): Condition {
     return this.ge(other);
   }
   /** From `low` to `high`, both included: `col('rating').between(3, 4)`. */
-  between(low: ColumnOrValue, high: ColumnOrValue): Column {
+  between(low: ColumnOrValue, high: ColumnOrValue): Condition {
     return this.ge(low).and(this.le(high));
   }
   /** Equal to one of the constants: `col('genre').isIn('Drama', 'Comedy')`. */
-  isIn(...values: readonly Plain[]): Column {
+  isIn(...values: readonly Plain[]): Condition {
     return made('in', this, ...values);
   }
 
   /** Both true: `col('a').gt(1).and(col('b').gt(1))`. */
-  and(other: ColumnOrValue): Column {
+  and(other: ColumnOrValue): Condition {
     return made('and', this, other);
   }
   /** At least one true: `col('a').gt(1).or(col('b').gt(1))`. */
-  or(other: ColumnOrValue): Column {
+  or(other: ColumnOrValue): Condition {
     return made('or', this, other);
   }
   /** Negation; null stays null: `col('a').isIn(1, 2).not()`. */
-  not(): Column {
+  not(): Condition {
     return made('not', this);
   }
   /** True for nulls: `col('ts').isNull()`. */
-  isNull(): Column {
+  isNull(): Condition {
     return made('isNull', this);
   }
   /** False for nulls: `col('ts').isNotNull()`. */
-  isNotNull(): Column {
+  isNotNull(): Condition {
     return made('isNotNull', this);
   }
   /** True for NaN: `col('rating').isNaN()`. */
-  isNaN(): Column {
+  isNaN(): Condition {
     return made('isNaN', this);
   }
 
@@ -139,7 +145,7 @@ export class Column {
     return made('*', this, other);
   }
   /** Quotient, float64 also for integers; null if the divisor is 0: `col('count').divide(60)`. */
-  divide(other: ColumnOrValue): Column {
+  divide(other: ColumnOrValue): Column<string, number | null> {
     return made('/', this, other);
   }
   /** Remainder, with the sign of the dividend; null if the divisor is 0: `col('user').mod(10)`. */
@@ -152,23 +158,23 @@ export class Column {
   }
 
   /** SQL's pattern, `%` for any text and `_` for any character: `col('title').like('The %')`. */
-  like(pattern: string): Column {
+  like(pattern: string): Condition {
     return made('like', this, pattern);
   }
   /** A regular expression of RE2 that matches anywhere: `col('title').rlike('\\(19\\d\\d\\)')`. */
-  rlike(pattern: string): Column {
+  rlike(pattern: string): Condition {
     return made('rlike', this, pattern);
   }
   /** `col('title').startsWith('The ')`. */
-  startsWith(start: ColumnOrValue): Column {
+  startsWith(start: ColumnOrValue): Condition {
     return made('startsWith', this, start);
   }
   /** `col('title').endsWith(')')`. */
-  endsWith(end: ColumnOrValue): Column {
+  endsWith(end: ColumnOrValue): Condition {
     return made('endsWith', this, end);
   }
   /** `col('genres').contains('Drama')`. */
-  contains(part: ColumnOrValue): Column {
+  contains(part: ColumnOrValue): Condition {
     return made('contains', this, part);
   }
 
@@ -176,7 +182,7 @@ export class Column {
    * Converts to another type; a value that cannot be converted is an error, or becomes null:
    * `col('rating').cast('float32', 'null')`.
    */
-  cast(to: ValueType, onError: Cast['onError'] = 'error'): Column {
+  cast<Type extends ValueType>(to: Type, onError: Cast['onError'] = 'error'): Column<string, ValueOf<Type>> {
     return new Column({ kind: 'cast', value: this.expression, to, onError });
   }
 
@@ -196,9 +202,11 @@ export class Column {
 }
 
 /** The column with a name: `col('rating')`. */
-export const col = (name: string): Column => new Column({ kind: 'column', name });
+export const col = <Name extends string, Value = unknown>(name: Name): Column<Name, Value> =>
+  new Column({ kind: 'column', name });
 /** A constant: `lit(3.5)`, `lit('Drama')`, `lit(new Date())`, `lit(null)`. */
-export const lit = (value: Plain): Column => new Column(literal(value));
+export const lit = <Value extends Plain>(value: Value): Column<string, Value extends Date ? number : Value> =>
+  new Column(literal(value));
 
 /** Branches of `when`; without `otherwise`, rows that match no condition are null. */
 export class Cases extends Column {

@@ -10,10 +10,10 @@ import { readyPlan } from './run-rows.ts';
 import type { RunSession } from './run-session.ts';
 
 /** The columns to compare: one name for both sides, or pairs of a left and a right name. */
-export type JoinKeys =
-  | string
-  | readonly string[]
-  | { readonly left: string | readonly string[]; readonly right: string | readonly string[] };
+export type JoinKeys<Left extends string = string, Right extends string = string> =
+  | (Left & Right)
+  | readonly (Left & Right)[]
+  | { readonly left: Left | readonly Left[]; readonly right: Right | readonly Right[] };
 
 export interface JoinOptions {
   /** Default 'inner'. */
@@ -31,7 +31,7 @@ interface Joinable {
 export function joinPlan(
   sides: readonly [Joinable, Joinable],
   on: JoinKeys,
-  how: JoinKind | JoinOptions,
+  how: JoinKind | JoinOptions = 'inner',
 ): LogicalPlan {
   const [{ session, plan }, other] = sides;
   if (!isJoinable(other)) throw new UsageError(`join takes a data set, got ${shown(other)}`);

@@ -14,9 +14,13 @@ import type { ColumnNames } from '../operators/ratings/rows/column-names.ts';
 import { checkColumnNames, checkOptions } from './check-options.ts';
 import { type Dataset, datasetOf } from './dataset.ts';
 import { type Column, col, lit } from './expressions.ts';
+import type { AnyRow } from './row-types.ts';
 import type { RunSession } from './run-session.ts';
 
-/** Readers of files. Nothing is opened until the rows or their schema are requested. */
+/**
+ * Readers of files. Nothing is opened until the rows or their schema are requested. The type of a row can be
+ * given, `csv<{ user: bigint }>(path)`: it is for the compiler, and the file is not compared with it.
+ */
 export class Readers {
   readonly #session: RunSession;
   readonly #parquetBackend: ParquetBackendName | undefined;
@@ -33,47 +37,65 @@ export class Readers {
   }
 
   /** Parquet: a file, a folder of part files, a glob, folders such as `year=1999`, or several of them. */
-  parquet(paths: string | readonly string[], options: ReadParquetOptions = {}): Dataset {
+  parquet<Row extends object = AnyRow>(
+    paths: string | readonly string[],
+    options: ReadParquetOptions = {},
+  ): Dataset<Row> {
     const { source, names } = readingOf('read.parquet', options);
     const { filter, partitions } = source;
     const parquet = new ParquetSource(paths, { backend: this.#parquetBackend, partitions });
-    const rows = datasetOf(this.#session, parquet, names);
+    const rows = datasetOf<Row>(this.#session, parquet, names);
     return filter === undefined ? rows : rows.filter(conditionOf(filter));
   }
 
   /** Comma-separated text, plain or compressed; header and types are detected unless given. */
-  csv(paths: string | readonly string[], options: ReadTextOptions = {}): Dataset {
+  csv<Row extends object = AnyRow>(
+    paths: string | readonly string[],
+    options: ReadTextOptions = {},
+  ): Dataset<Row> {
     const { source, names } = readingOf('read.csv', options);
-    return datasetOf(this.#session, new TextSource(paths, { delimiter: ',', ...source }), names);
+    return datasetOf<Row>(this.#session, new TextSource(paths, { delimiter: ',', ...source }), names);
   }
 
   /** Text with any delimiter, detected unless given: CSV, TSV, "::" and others. */
-  text(paths: string | readonly string[], options: ReadTextOptions = {}): Dataset {
+  text<Row extends object = AnyRow>(
+    paths: string | readonly string[],
+    options: ReadTextOptions = {},
+  ): Dataset<Row> {
     const { source, names } = readingOf('read.text', options);
-    return datasetOf(this.#session, new TextSource(paths, source), names);
+    return datasetOf<Row>(this.#session, new TextSource(paths, source), names);
   }
 
   /**
    * NDJSON: one JSON object a line, plain or compressed like text; fields and types are detected unless
    * given.
    */
-  ndjson(paths: string | readonly string[], options: ReadNdjsonOptions = {}): Dataset {
+  ndjson<Row extends object = AnyRow>(
+    paths: string | readonly string[],
+    options: ReadNdjsonOptions = {},
+  ): Dataset<Row> {
     const { source, names } = readingOf('read.ndjson', options);
-    return datasetOf(this.#session, new NdjsonSource(paths, source), names);
+    return datasetOf<Row>(this.#session, new NdjsonSource(paths, source), names);
   }
 
   /** Arrow IPC, file (Feather too) or stream format; "-" is stdin. */
-  arrow(paths: string | readonly string[], options: ReadArrowOptions = {}): Dataset {
+  arrow<Row extends object = AnyRow>(
+    paths: string | readonly string[],
+    options: ReadArrowOptions = {},
+  ): Dataset<Row> {
     const { source, names } = readingOf('read.arrow', options);
-    return datasetOf(this.#session, new ArrowSource(paths, source), names);
+    return datasetOf<Row>(this.#session, new ArrowSource(paths, source), names);
   }
 
   /** Files of any of these formats, recognized by ending and first bytes, which are read immediately. */
-  async any(paths: string | readonly string[], options: ReadAnyOptions = {}): Promise<Dataset> {
+  async any<Row extends object = AnyRow>(
+    paths: string | readonly string[],
+    options: ReadAnyOptions = {},
+  ): Promise<Dataset<Row>> {
     const { source, names } = readingOf('read.any', options);
     using _ = this.#session.beginPhase('open files');
     const opened = await openSource(paths, { parquetBackend: this.#parquetBackend, ...source });
-    return datasetOf(this.#session, opened, names);
+    return datasetOf<Row>(this.#session, opened, names);
   }
 }
 

@@ -38,7 +38,20 @@ import { explainRows } from './inspect/explain-rows.ts';
 import { type ColumnSummary, summarize } from './inspect/summaries.ts';
 import { textTable } from './inspect/text-table.ts';
 import { checkModule } from './inspect/user-modules.ts';
+import type { Dataset } from './dataset.ts';
 import { type JoinKeys, type JoinOptions, joinPlan } from './join-plan.ts';
+import type {
+  Aggregated,
+  AnyRow,
+  Flat,
+  IfKnown,
+  Joined,
+  NameOf,
+  Renamed,
+  Selected,
+  ValueOf,
+  With,
+} from './row-types.ts';
 import { runRows } from './run-rows.ts';
 import type { RunOptions, RunSession } from './run-session.ts';
 import { writeInto } from './writers.ts';
@@ -60,9 +73,9 @@ export interface MapBatchesOptions {
 
 /**
  * Rows of named columns that are read on demand: the methods of all data, named as in Spark's DataFrame.
- * `Made` is the result type of a transformation.
+ * `Row` has the columns as the compiler knows them.
  */
-export abstract class Rows<Made> implements AsyncIterable<RecordBatch> {
+export abstract class Rows<Row extends object = AnyRow> implements AsyncIterable<RecordBatch> {
   abstract readonly session: RunSession;
   abstract readonly plan: LogicalPlan;
 
@@ -128,19 +141,19 @@ export abstract class Rows<Made> implements AsyncIterable<RecordBatch> {
    * All rows as plain objects, in memory; 64-bit integers as bigint, dates and times as milliseconds, decimals
    * as numbers if a number has all their digits, else as text, UUIDs as text, lists as arrays.
    */
-  async toArray(options: RunOptions = {}): Promise<PlainRow[]> {
-    const rows: PlainRow[] = [];
+  async toArray(options: RunOptions = {}): Promise<Flat<Row>[]> {
+    const rows: unknown[] = [];
     for await (const batch of await this.stream(options)) {
       const rowAt = plainRows(batch.schema, batch.data.children);
       for (let row = 0; row < batch.numRows; row++) rows.push(rowAt(row));
     }
-    return rows;
+    return rows as Flat<Row>[];
   }
 
   /** The first row as a plain object; undefined if there are no rows. */
-  async first(options: RunOptions = {}): Promise<PlainRow | undefined> {
+  async first(options: RunOptions = {}): Promise<Flat<Row> | undefined> {
     for await (const batch of await this.stream(options))
-      if (batch.numRows > 0) return plainRows(batch.schema, batch.data.children)(0);
+      if (batch.numRows > 0) return plainRows(batch.schema, batch.data.children)(0) as Flat<Row>;
     return undefined;
   }
 
@@ -160,16 +173,16 @@ export abstract class Rows<Made> implements AsyncIterable<RecordBatch> {
   }
 
   /** For each column: values, nulls, minimum and maximum; for numbers also mean and standard deviation. */
-  async describe(...names: readonly string[]): Promise<ColumnSummary[]> {
+  async describe(...names: readonly NameOf<Row>[]): Promise<ColumnSummary[]> {
     requireNames('describe', names);
     return summarize(this, names.length === 0 ? undefined : names);
   }
 
   /** @internal The rows of a plan over this one. */
-  abstract over(plan: LogicalPlan): Made;
+  abstract over<Made extends object = Row>(plan: LogicalPlan): Dataset<Made>;
 
   /** These rows through one more operator, of the library or your own. */
-  pipe(operator: Operator): Made {
+  pipe<Made extends object = AnyRow>(operator: Operator): Dataset<Made> {
     requireOperator(operator);
     return this.over(andThen(this.plan, operator));
   }
@@ -178,9 +191,11 @@ export abstract class Rows<Made> implements AsyncIterable<RecordBatch> {
    * Only these columns, in this order: names, or named expressions: `select('user',
    * col('r').times(2).as('x'))`.
    */
-  select(...columns: readonly (string | Column)[]): Made {
+  select<const Columns extends readonly (NameOf<Row> | Column)[]>(
+    ...columns: Columns
+  ): Dataset<Selected<Row, Columns[number]>> {
     if (columns.length === 0) throw new UsageError('select takes one column or more');
-    const named = columns.map((column) => {
+    const named = columns.map((column: string | Column) => {
       if (typeof column === 'string') return { name: column, value: col(column).expression };
       if (!(column instanceof Column))
         throw new UsageError(`select takes names and columns, got ${shown(column)}`);
@@ -190,25 +205,37 @@ export abstract class Rows<Made> implements AsyncIterable<RecordBatch> {
   }
 
   /** All columns except these. */
-  drop(...names: readonly string[]): Made {
+  drop<const Name extends NameOf<Row>>(...names: readonly Name[]): Dataset<IfKnown<Row, Omit<Row, Name>>> {
     requireNames('drop', names);
     return this.#project({ kind: 'drop', names });
   }
 
   /** Renames the column `from` to `to`. */
-  withColumnRenamed(from: string, to: string): Made {
+  withColumnRenamed<From extends NameOf<Row>, To extends string>(
+    from: From,
+    to: To,
+  ): Dataset<Renamed<Row, From, To>> {
     requireNames('withColumnRenamed', [from, to]);
     return this.#project({ kind: 'rename', from, to });
   }
 
   /** Adds or replaces a column: `withColumn('rating', log1p(col('plays')))`. */
-  withColumn(name: string, value: Column): Made {
+  withColumn<Name extends string, Value>(
+    name: Name,
+    value: Column<string, Value>,
+  ): Dataset<With<Row, Record<Name, Value>>> {
     requireNames('withColumn', [name]);
-    return this.withColumns({ [name]: value });
+    return this.#with({ [name]: value });
   }
 
   /** Adds or replaces several columns, all computed from the original columns. */
-  withColumns(values: Readonly<Record<string, Column>>): Made {
+  withColumns<const Values extends Readonly<Record<string, Column>>>(
+    values: Values,
+  ): Dataset<With<Row, ColumnValues<Values>>> {
+    return this.#with(values);
+  }
+
+  #with<Made extends object>(values: Readonly<Record<string, Column>>): Dataset<Made> {
     requireByColumn('withColumns', values, "{ rating: col('plays') }");
     const columns = Object.entries(values).map(([name, value]) => ({
       name,
@@ -218,12 +245,12 @@ export abstract class Rows<Made> implements AsyncIterable<RecordBatch> {
   }
 
   /** The rows for which a condition is true: `filter(col('rating').ge(3.5))`. */
-  filter(condition: Column): Made {
-    return this.pipe(new Filter(expressionOf(condition, 'filter')));
+  filter(condition: Column): Dataset<Row> {
+    return this.pipe<Row>(new Filter(expressionOf(condition, 'filter')));
   }
 
   /** Same as `filter`. */
-  where(condition: Column): Made {
+  where(condition: Column): Dataset<Row> {
     return this.filter(condition);
   }
 
@@ -231,25 +258,37 @@ export abstract class Rows<Made> implements AsyncIterable<RecordBatch> {
    * Converts columns: `cast({ rating: 'float32' })`. A value that cannot be converted is an error, or becomes
    * null.
    */
-  cast(types: Readonly<Record<string, ValueType>>, onError: 'error' | 'null' = 'error'): Made {
+  cast<const Types extends { readonly [Name in NameOf<Row>]?: ValueType }>(
+    types: Types,
+    onError: 'error' | 'null' = 'error',
+  ): Dataset<With<Row, { -readonly [Name in keyof Types]: ValueOf<Types[Name] & ValueType> }>> {
     requireByColumn('cast', types, "{ rating: 'float32' }");
-    return this.withColumns(
-      Object.fromEntries(Object.entries(types).map(([name, type]) => [name, col(name).cast(type, onError)])),
+    return this.#with(
+      Object.fromEntries(
+        Object.entries<ValueType>(types as Readonly<Record<string, ValueType>>).map(([name, type]) => [
+          name,
+          col(name).cast(type, onError),
+        ]),
+      ),
     );
   }
 
   /** The rows without a null in these columns; default: in any column. */
-  dropNulls(...names: readonly string[]): Made {
+  dropNulls<const Name extends NameOf<Row> = NameOf<Row>>(
+    ...names: readonly Name[]
+  ): Dataset<With<Row, { [Each in Name]: NonNullable<Row[Each]> }>> {
     requireNames('dropNulls', names);
     return this.pipe(new DropNulls(names.length === 0 ? undefined : names));
   }
 
   /** Replaces nulls by values, by column: `fillNulls({ rating: 0 })`. */
-  fillNulls(values: Readonly<Record<string, Plain>>): Made {
+  fillNulls<const Name extends NameOf<Row>>(
+    values: Readonly<Record<Name, Plain>>,
+  ): Dataset<With<Row, { [Each in Name]: NonNullable<Row[Each]> }>> {
     requireByColumn('fillNulls', values, '{ rating: 0 }');
-    return this.withColumns(
+    return this.#with(
       Object.fromEntries(
-        Object.entries(values).map(([name, value]) => [name, coalesce(col(name), lit(value))]),
+        Object.entries<Plain>(values).map(([name, value]) => [name, coalesce(col(name), lit(value))]),
       ),
     );
   }
@@ -259,7 +298,10 @@ export abstract class Rows<Made> implements AsyncIterable<RecordBatch> {
    * import.meta.url, name: 'clean', args }`), else in the calling thread. It must be pure: a thread may call
    * it twice for the same rows.
    */
-  mapBatches(apply: BatchFunction | ModuleFunction, options: MapBatchesOptions = {}): Made {
+  mapBatches<Made extends object = AnyRow>(
+    apply: BatchFunction | ModuleFunction,
+    options: MapBatchesOptions = {},
+  ): Dataset<Made> {
     checkOptions('mapBatches', options, ['schema'], '{ schema }');
     if (typeof apply !== 'function') checkModule(apply);
     return this.pipe(new MapBatches(apply, options.schema));
@@ -273,7 +315,11 @@ export abstract class Rows<Made> implements AsyncIterable<RecordBatch> {
    * 'left', suffix: '_right' }`. The other side is held in memory; the order of rows is not guaranteed.
    * Default: an inner join.
    */
-  join(other: Rows<Made>, on: JoinKeys, how: JoinKind | JoinOptions = 'inner'): Made {
+  join<
+    Other extends object,
+    const On extends JoinKeys<NameOf<Row>, NameOf<Other>>,
+    const How extends JoinKind | JoinOptions = 'inner',
+  >(other: Rows<Other>, on: On, how?: How): Dataset<Joined<Row, Other, On, How>> {
     return this.over(joinPlan([this, other], on, how));
   }
 
@@ -283,17 +329,17 @@ export abstract class Rows<Made> implements AsyncIterable<RecordBatch> {
    * number. Rows with equal keys keep their order. With a following `limit`, only the first rows are kept in
    * memory.
    */
-  orderBy(...keys: readonly OrderKey[]): Made {
+  orderBy(...keys: readonly OrderKey<NameOf<Row>>[]): Dataset<Row> {
     return this.over(sortingBy(keys).reduce(andThen, this.plan));
   }
 
   /** Same as `orderBy`. */
-  sort(...keys: readonly OrderKey[]): Made {
+  sort(...keys: readonly OrderKey<NameOf<Row>>[]): Dataset<Row> {
     return this.orderBy(...keys);
   }
 
   /** The first rows, in the order of files, or of `orderBy`. */
-  limit(rows: number): Made {
+  limit(rows: number): Dataset<Row> {
     if (!Number.isSafeInteger(rows) || rows < 0)
       throw new UsageError(`limit takes a whole number of rows, got ${shown(rows)}`);
     return this.pipe(new Limit(rows));
@@ -303,7 +349,7 @@ export abstract class Rows<Made> implements AsyncIterable<RecordBatch> {
    * About a fraction of the rows, drawn by a hash of their values and the seed: the same rows for any row
    * order, and equal rows together.
    */
-  sample(fraction: number, options: SampleOptions = {}): Made {
+  sample(fraction: number, options: SampleOptions = {}): Dataset<Row> {
     checkOptions('sample', options, ['seed', 'by'], '{ seed: 42 }');
     if (typeof fraction !== 'number' || !(fraction >= 0 && fraction <= 1))
       throw new UsageError(`the fraction of a sample must be from 0 to 1, got ${shown(fraction)}`);
@@ -318,17 +364,19 @@ export abstract class Rows<Made> implements AsyncIterable<RecordBatch> {
    * `groupBy('item').agg(count(), mean('rating'))`, `groupBy(truncate(col('ts'),
    * 'month').as('month')).count()`.
    */
-  groupBy(...keys: readonly (string | Column)[]): GroupedRows<Made> {
+  groupBy<const Keys extends readonly (NameOf<Row> | Column)[]>(
+    ...keys: Keys
+  ): GroupedRows<Selected<Row, Keys[number]>> {
     return new GroupedRows(this.plan, keys, (plan) => this.over(plan));
   }
 
   /** The rows without those that equal an earlier row in all columns. */
-  distinct(): Made {
+  distinct(): Dataset<Row> {
     return this.over(fromSource(new Wide(new Distinct(), [this.plan])));
   }
 
   /** The first row, in input order, for each combination of these columns' values; default: all columns. */
-  dropDuplicates(...keys: readonly string[]): Made {
+  dropDuplicates(...keys: readonly NameOf<Row>[]): Dataset<Row> {
     requireNames('dropDuplicates', keys);
     return this.over(fromSource(new Wide(new Distinct(keys.length === 0 ? undefined : keys), [this.plan])));
   }
@@ -337,7 +385,7 @@ export abstract class Rows<Made> implements AsyncIterable<RecordBatch> {
    * The same rows in a number of parts, concatenated: rows with equal values of the columns are in the same
    * part; without columns, rows are divided evenly. Within a part rows keep their order.
    */
-  repartition(parts: number, ...columns: readonly string[]): Made {
+  repartition(parts: number, ...columns: readonly NameOf<Row>[]): Dataset<Row> {
     if (!Number.isSafeInteger(parts) || parts < 1 || parts > MOST_PARTS)
       throw new UsageError(
         `repartition takes a number of parts from 1 to ${MOST_PARTS}, got ${shown(parts)}`,
@@ -346,7 +394,7 @@ export abstract class Rows<Made> implements AsyncIterable<RecordBatch> {
     return this.over(fromSource(new Wide(new Repartition(parts, columns), [this.plan])));
   }
 
-  #project(projection: Projection): Made {
+  #project<Made extends object>(projection: Projection): Dataset<Made> {
     return this.pipe(new Project(projection));
   }
 }
@@ -360,14 +408,23 @@ function expressionOf(value: unknown, what: string): Expression {
   });
 }
 
+/** The values of columns by name. */
+type ColumnValues<Columns> = {
+  -readonly [Name in keyof Columns]: Columns[Name] extends Column<string, infer Value> ? Value : never;
+};
+
 /** Rows grouped by keys, the result of `groupBy`. Immutable. */
-class GroupedRows<Made> {
+class GroupedRows<Keys extends object> {
   readonly #keys: readonly NamedExpression[];
   readonly #plan: LogicalPlan;
-  readonly #over: (plan: LogicalPlan) => Made;
+  readonly #over: <Made extends object>(plan: LogicalPlan) => Dataset<Made>;
 
   /** @internal */
-  constructor(plan: LogicalPlan, keys: readonly (string | Column)[], over: (plan: LogicalPlan) => Made) {
+  constructor(
+    plan: LogicalPlan,
+    keys: readonly (string | Column)[],
+    over: <Made extends object>(plan: LogicalPlan) => Dataset<Made>,
+  ) {
     this.#plan = plan;
     this.#over = over;
     this.#keys = keys.map((key) => {
@@ -387,7 +444,9 @@ class GroupedRows<Made> {
    * in a key are equal, as are NaNs, and -0 and 0. Without keys there is exactly one row, even for no input
    * rows.
    */
-  agg(...aggregates: readonly AggregateColumn[]): Made {
+  agg<const Columns extends readonly AggregateColumn[]>(
+    ...aggregates: Columns
+  ): Dataset<With<Keys, Aggregated<Columns[number]>>> {
     if (aggregates.length === 0)
       throw new UsageError('agg takes one aggregate or more', { advice: "Write agg(count(), sum('plays'))" });
     const stranger = aggregates.find((one) => !(one instanceof AggregateColumn));
@@ -400,7 +459,7 @@ class GroupedRows<Made> {
   }
 
   /** The number of rows of each group, as a column `count`. */
-  count(): Made {
+  count(): Dataset<With<Keys, { count: bigint }>> {
     return this.agg(count());
   }
 }
@@ -425,7 +484,11 @@ function grouped(
 }
 
 /** A key of `orderBy`: a name or an expression, with or without a direction, or an object. */
-export type OrderKey = string | Column | SortOrder | SortKey;
+export type OrderKey<Name extends string = string> =
+  | Name
+  | Column
+  | SortOrder
+  | (SortKey & { readonly column: Name });
 
 /** The operators of `orderBy`. Keys that are expressions become columns, which are removed after sorting. */
 function sortingBy(keys: readonly OrderKey[]): Operator[] {
@@ -467,9 +530,6 @@ interface ExplainRowsOptions extends Pick<RunOptions, 'signal'> {
   /** Also runs the plan and adds measurements: rows, bytes and times of tasks and exchanges. */
   readonly analyze?: boolean;
 }
-
-/** A row as a plain object, by column name. */
-type PlainRow = Record<string, unknown>;
 
 /** Runs a plan; returns the rows, bytes and times of its operators, tasks and exchanges as text. */
 async function analyzeRows(

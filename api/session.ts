@@ -20,6 +20,7 @@ import { usableMemory } from './devices/system-limits.ts';
 import { factLines } from './inspect/fact-lines.ts';
 import type { Model } from './model.ts';
 import { Readers, checkBatches, checkRows, type FromOptions, type FromRowsOptions } from './readers.ts';
+import type { AnyRow } from './row-types.ts';
 import type { RunOptions, RunSession } from './run-session.ts';
 import type { ItemNamesOptions } from './serving/read-item-names.ts';
 import { checkSessionOptions, type SessionOptions } from './session-options.ts';
@@ -116,11 +117,11 @@ export class Session implements RunSession, AsyncDisposable {
    * Record batches as a data set: an array, a generator, the stream of another library. A data set from a
    * one-time iterator can be used only once. `schema` is only needed if there may be no batch.
    */
-  from(
+  from<Row extends object = AnyRow>(
     batches: AsyncIterable<RecordBatch> | Iterable<RecordBatch>,
     schema?: Schema,
     options: FromOptions = {},
-  ): Dataset {
+  ): Dataset<Row> {
     const { columns, ...pulls } = checkBatches(batches, schema, options);
     return this.source(iterableSource(batches, schema, pulls), columns);
   }
@@ -133,13 +134,13 @@ export class Session implements RunSession, AsyncDisposable {
    * new iterable for each pass, can be read repeatedly; an iterator once. Reading throws DataError that names
    * row, column and value if a column has values of different types.
    */
-  fromRows(rows: RowInput, options: FromRowsOptions = {}): Dataset {
+  fromRows<Row extends object = AnyRow>(rows: RowInput, options: FromRowsOptions = {}): Dataset<Row> {
     const { columns, ...types } = checkRows(options);
     return this.source(new RowSource(rows, types), columns);
   }
 
   /** A data set over a source, of the library or your own, with column names by role. */
-  source(source: Source, columns: ColumnNames = {}): Dataset {
+  source<Row extends object = AnyRow>(source: Source, columns: ColumnNames = {}): Dataset<Row> {
     requireSource(source);
     checkColumnNames('session.source', columns);
     return datasetOf(this, source, columns);

@@ -23,7 +23,7 @@ const values = `
 
 const types = `
   SessionOptions DeviceRequest RunOptions EventSink ProgressEvent
-  TrainTest ErrorCode
+  TrainTest RowOf ErrorCode
   AlsOptions SgdOptions FitOptions CheckpointOptions EarlyStopMetric PhysicalPlan
   Id Exclusions ItemFilter ItemFilters RecommendOptions RequestOptions UserRecommendations Explanation
   TrainingReport Evaluation RankingOptions SaveOptions RankingEvaluation

@@ -145,7 +145,7 @@ describe('join', () => {
     expect(wrong({ left: ['user'], right: ['id', 'age'] })).toThrow(
       /1 columns of the left cannot be compared with 2/,
     );
-    expect(() => left.join('users' as never, 'user')).toThrow('join takes a data set, got "users"');
+    expect(() => left.join('users' as never, 'user' as never)).toThrow('join takes a data set, got "users"');
     const other = (await cpuSession({ workers: 1 })).fromRows([{ user: 1 }]);
     expect(() => left.join(other, 'user')).toThrow('a join takes data sets of one session');
     await expect(left.join(right, 'user').count()).rejects.toThrow(
