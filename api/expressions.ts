@@ -8,9 +8,8 @@ import {
   type Plain,
 } from '../engine/expressions/expression.ts';
 import { print } from '../engine/expressions/print.ts';
-import type { ValueType } from '../engine/expressions/types.ts';
+import type { ValueOf, ValueType } from '../engine/expressions/types.ts';
 import { shown } from '../engine/format.ts';
-import type { ValueOf } from './row-types.ts';
 
 /** A column of true and false. */
 type Condition = Column<string, boolean | null>;

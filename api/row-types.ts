@@ -1,4 +1,4 @@
-import type { ValueType } from '../engine/expressions/types.ts';
+import type { ValueOf, ValueType } from '../engine/expressions/types.ts';
 import type { AggregateColumn } from './aggregates.ts';
 import type { Column } from './expressions.ts';
 
@@ -7,28 +7,6 @@ import type { Column } from './expressions.ts';
  * unknown after every method.
  */
 export type AnyRow = Record<string, unknown>;
-
-/** JavaScript values of the types of columns, as `toArray` gives them. */
-interface ValuesOf extends Record<ValueType, unknown> {
-  null: null;
-  bool: boolean;
-  int8: number;
-  int16: number;
-  int32: number;
-  int64: bigint;
-  uint8: number;
-  uint16: number;
-  uint32: number;
-  uint64: bigint;
-  float32: number;
-  float64: number;
-  utf8: string;
-  date: number;
-  timestamp: number;
-}
-
-/** The value of a column of a type, or null. */
-export type ValueOf<Type extends ValueType> = ValuesOf[Type] | null;
 
 /** The row of a schema: `RowOf<{ user: 'int64' }>` is `{ user: bigint | null }`. */
 export type RowOf<Types extends Readonly<Record<string, ValueType>>> = {

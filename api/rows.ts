@@ -1,7 +1,7 @@
 import { type Schema, type RecordBatch, Table } from 'apache-arrow';
 import { UsageError } from '../engine/errors.ts';
 import type { Expression, Plain } from '../engine/expressions/expression.ts';
-import type { ValueType } from '../engine/expressions/types.ts';
+import type { ValueOf, ValueType } from '../engine/expressions/types.ts';
 import { shown, counted, formatBytes, formatCount, formatMilliseconds } from '../engine/format.ts';
 import type { Measure } from '../engine/metrics.ts';
 import type { SortKey } from '../engine/sorting/sort-keys.ts';
@@ -38,7 +38,6 @@ import { explainRows } from './inspect/explain-rows.ts';
 import { type ColumnSummary, summarize } from './inspect/summaries.ts';
 import { textTable } from './inspect/text-table.ts';
 import { checkModule } from './inspect/user-modules.ts';
-import type { Dataset } from './dataset.ts';
 import { type JoinKeys, type JoinOptions, joinPlan } from './join-plan.ts';
 import type {
   Aggregated,
@@ -49,12 +48,14 @@ import type {
   NameOf,
   Renamed,
   Selected,
-  ValueOf,
   With,
 } from './row-types.ts';
 import { runRows } from './run-rows.ts';
 import type { RunOptions, RunSession } from './run-session.ts';
 import { writeInto } from './writers.ts';
+
+/** Named in place, since dataset.ts imports this file. */
+type Dataset<Row extends object> = import('./dataset.ts').Dataset<Row>;
 
 /** Most parts into which a task divides its rows. */
 const MOST_PARTS = 1024;

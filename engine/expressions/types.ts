@@ -47,6 +47,28 @@ const arrowTypes = {
 
 export const valueTypes = Object.keys(arrowTypes).filter((name): name is ValueType => name !== 'other');
 
+/** JavaScript values of the types of columns, as `toArray` gives them. */
+interface ValuesOf extends Record<ValueType, unknown> {
+  null: null;
+  bool: boolean;
+  int8: number;
+  int16: number;
+  int32: number;
+  int64: bigint;
+  uint8: number;
+  uint16: number;
+  uint32: number;
+  uint64: bigint;
+  float32: number;
+  float64: number;
+  utf8: string;
+  date: number;
+  timestamp: number;
+}
+
+/** The value of a column of a type, or null. */
+export type ValueOf<Type extends ValueType> = ValuesOf[Type] | null;
+
 /** The Arrow type of computed values; a bare column keeps its own. */
 export function arrowTypeOf(type: ValueType): DataType {
   return arrowTypes[type]();
