@@ -34,6 +34,7 @@ import { requireByColumn, requireList, requireNames, requireOperator, requireSin
 import { checkOptions, checkSeed, runOptionNames } from './check-options.ts';
 import { col, Column, lit, SortOrder } from './expressions.ts';
 import { coalesce } from './functions.ts';
+import type { Dataset } from './dataset.ts';
 import { explainRows } from './inspect/explain-rows.ts';
 import { type ColumnSummary, summarize } from './inspect/summaries.ts';
 import { textTable } from './inspect/text-table.ts';
@@ -53,9 +54,6 @@ import type {
 import { runRows } from './run-rows.ts';
 import type { RunOptions, RunSession } from './run-session.ts';
 import { writeInto } from './writers.ts';
-
-/** Named in place, since dataset.ts imports this file. */
-type Dataset<Row extends object> = import('./dataset.ts').Dataset<Row>;
 
 /** Most parts into which a task divides its rows. */
 const MOST_PARTS = 1024;

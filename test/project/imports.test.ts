@@ -63,6 +63,9 @@ const ofCommandLine: Readonly<Record<string, string>> = {
   'synthetic/copies/copy-dataset.ts': 'neither are copies of ratings',
 };
 
+/** The methods of rows give data sets, which are rows: types alone, so that nothing is loaded in a circle. */
+const ofTypes = { file: 'api/rows.ts', target: 'api/dataset.ts' };
+
 interface Import {
   readonly file: string;
   readonly target: string;
@@ -117,7 +120,10 @@ describe('imports', () => {
 
   it('make no circle', () => {
     const next = Map.groupBy(
-      imports.filter(({ isLazy }) => !isLazy),
+      imports.filter(
+        ({ isLazy, typesOnly, file, target }) =>
+          !isLazy && !(typesOnly && file === ofTypes.file && target === ofTypes.target),
+      ),
       ({ file }) => file,
     );
     const done = new Set<string>();
