@@ -2,19 +2,18 @@
  * Closes a session, a model and a server while work is running. Running and later work must fail with the
  * one documented error, and must have ended when `close` returns.
  */
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdtempSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { ALS, Session, UsageError } from '../../index.ts';
 import { randomOf } from '../support/damage/mutations.ts';
 import { batches, callsOf, CLOSED, opened, rows } from '../support/mixed-work.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const MOMENTS = 4;
 
-const folder = mkdtempSync(join(tmpdir(), 'factorflow-closing-'));
+const folder = temporaryFolder();
 const saved = join(folder, 'saved');
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Lets the event loop turn `count` times, so that work makes progress. Does not depend on a clock. */
 async function turns(count: number): Promise<void> {

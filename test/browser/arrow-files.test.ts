@@ -25,11 +25,12 @@ import {
 } from 'apache-arrow';
 import { beforeAll, describe, expect, it, afterAll } from 'vitest';
 import { DataError, openModel, openNames } from '../../browser/index.ts';
-import { ALS, type Model, Session } from '../../index.ts';
+import { ALS, type Model } from '../../index.ts';
 import { randomRatings } from '../support/ratings.ts';
 import { served, PageServer } from './page-server.ts';
 import { tmpdir } from 'node:os';
 import { BlockCache } from '../../browser/cached-file.ts';
+import { cpuSession } from '../support/cpu-session.ts';
 
 const RANK = 12;
 const site = served();
@@ -284,12 +285,11 @@ describe('ids', () => {
     let model = '';
     beforeAll(async () => {
       model = join(folder, 'model');
-      const session = await Session.create({ device: 'cpu', workers: 1 });
+      const session = await cpuSession({ workers: 1 });
       const trained = await new ALS({ rank: 4, maxIter: 1 }).fit(
         session.fromRows(randomRatings(3, 30, ITEMS, 600)),
       );
       await trained.save(model);
-      await session.close();
       rmSync(join(model, 'itemFactors'), { recursive: true });
     });
 

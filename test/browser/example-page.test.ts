@@ -7,9 +7,10 @@ import { execFileSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALS, col, Session } from '../../index.ts';
+import { ALS, col } from '../../index.ts';
 import { Chromium, prepareChromium } from '../support/browser/chromium.ts';
 import { PageServer } from './page-server.ts';
+import { cpuSession } from '../support/cpu-session.ts';
 
 const refusal = prepareChromium();
 if (refusal !== undefined) console.log(`not tested: the example page in a browser. ${refusal}`);
@@ -95,7 +96,7 @@ describe.skipIf(refusal !== undefined)('the example page', () => {
       `[...document.querySelectorAll('#picked li > span')].map((one) => one.textContent)`,
     );
     const items = names.map((name) => films.find(([, title]) => title === name)?.[0] ?? NaN);
-    await using session = await Session.create({ device: 'cpu', workers: 1 });
+    const session = await cpuSession({ workers: 1 });
     const data = join(root, 'examples/data/movietweetings-100k/ratings.parquet');
     const liked = session.read.parquet(data).filter(col('rating').ge(7));
     // The settings of make-page.ts, whose folder lacks the users.

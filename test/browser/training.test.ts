@@ -1,6 +1,6 @@
 /** Training in a page gives the model that Node trains from the same ratings, seed and options. */
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   type PageAlsOptions,
   type PageModel,
@@ -10,17 +10,14 @@ import {
   type PageTraining,
   trainSgd,
 } from '../../browser/index.ts';
-import { ALS, type Model, CancelledError, col, Session, UsageError, SGD } from '../../index.ts';
+import { ALS, type Model, CancelledError, col, UsageError, SGD } from '../../index.ts';
 import { randomRatings } from '../support/ratings.ts';
+import { cpuSession } from '../support/cpu-session.ts';
 
 const all = randomRatings(71, 60, 80, 1900);
 const cut = Math.floor(0.85 * all.length);
 const [train, test] = [all.slice(0, cut), all.slice(cut)];
-let session: Session;
-beforeAll(async () => {
-  session = await Session.create({ device: 'cpu', workers: 1 });
-});
-afterAll(() => session.close());
+const session = await cpuSession({ workers: 1 });
 
 const kinds: Readonly<Record<string, PageAlsOptions>> = {
   'with biases': {},

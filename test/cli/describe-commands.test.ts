@@ -2,7 +2,8 @@ import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
-import { argv, factorflow, json, quick, ratings, temporaryFolder, writeParquet } from './run-cli.ts';
+import { argv, factorflow, json, quick, ratings, writeParquet } from './run-cli.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { noEvents } from '../../engine/events.ts';
 import { warnOnce } from '../../cli/run-cli.ts';
 

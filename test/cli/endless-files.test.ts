@@ -6,7 +6,8 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { factorflow, quick, ratings, temporaryFolder, trainedModel } from './run-cli.ts';
+import { factorflow, quick, ratings, trainedModel } from './run-cli.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);

@@ -2,17 +2,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseHTML } from 'linkedom';
 import { describe, expect, it } from 'vitest';
-import {
-  refusals,
-  argv,
-  factorflow,
-  fails,
-  objectOf,
-  quick,
-  ratings,
-  temporaryFolder,
-  trainedModel,
-} from './run-cli.ts';
+import { refusals, argv, factorflow, fails, objectOf, quick, ratings, trainedModel } from './run-cli.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const model = await trainedModel();

@@ -8,12 +8,12 @@ import {
   fails,
   json,
   ratings,
-  temporaryFolder,
   trainedModel,
   writeParquet,
   expectFailure,
   objectOf,
 } from './run-cli.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const model = await trainedModel();

@@ -2,7 +2,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it, test } from 'vitest';
-import { argv, factorflow, fails, json, quick, temporaryFolder } from './run-cli.ts';
+import { argv, factorflow, fails, json, quick } from './run-cli.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const [known, odd, several] = ['known.csv', 'odd.csv', 'several.csv'].map((name) => join(folder, name));

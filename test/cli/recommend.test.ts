@@ -1,17 +1,8 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import {
-  refusals,
-  argv,
-  factorflow,
-  fails,
-  json,
-  ratings,
-  temporaryFolder,
-  trainedModel,
-  writeParquet,
-} from './run-cli.ts';
+import { refusals, argv, factorflow, fails, json, ratings, trainedModel, writeParquet } from './run-cli.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const model = await trainedModel();

@@ -1,9 +1,8 @@
 import { DuckDBInstance } from '@duckdb/node-api';
 import { type ChildProcess, spawn, type StdioOptions } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { afterAll, expect, inject } from 'vitest';
+import { expect, inject } from 'vitest';
 import { finish, startRun } from '../../cli/run-cli.ts';
 
 const root = resolve(import.meta.dirname, '../..');
@@ -171,13 +170,6 @@ export async function trainedModel(): Promise<string> {
     await factorflow('train', ratings, ...quick, '--device', 'cpu', '--model-dir', model, '--quiet');
   expect(readdirSync(model).sort()).toEqual(modelFiles);
   return model;
-}
-
-/** A folder that goes away with the test file. */
-export function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'factorflow-cli-'));
-  afterAll(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
 }
 
 /** Unfinished outputs in a folder. */

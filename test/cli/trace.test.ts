@@ -5,7 +5,8 @@ import { type PhysicalPlan, stagesOf } from '../../engine/plan/physical-plan.ts'
 import { noGpu } from '../support/gpu/open-gpu.ts';
 import { randomRatings } from '../support/ratings.ts';
 import { checkTrace } from '../support/traces.ts';
-import { argv, factorflow, json, quick, ratings, temporaryFolder, fewRatings, start } from './run-cli.ts';
+import { argv, factorflow, json, quick, ratings, fewRatings, start } from './run-cli.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 

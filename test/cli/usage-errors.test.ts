@@ -1,7 +1,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { refusals, argv, fails, objectOf, ratings, start, temporaryFolder } from './run-cli.ts';
+import { refusals, argv, fails, objectOf, ratings, start } from './run-cli.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { paramOptions } from '../../cli/options/training/param-options.ts';
 
 const folder = temporaryFolder();

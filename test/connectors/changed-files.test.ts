@@ -11,7 +11,8 @@ import type { ProgressEvent } from '../../engine/events.ts';
 import { RunMetrics } from '../../engine/metrics.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { everyNth } from '../support/deep.ts';
-import { context, streamOf, temporaryFolder } from './parquet/parquet-testing.ts';
+import { context, streamOf } from './parquet/parquet-testing.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const ROWS = 100_000;

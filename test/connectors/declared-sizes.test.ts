@@ -20,7 +20,8 @@ import { FactorFlowError } from '../../engine/errors.ts';
 import type { Source } from '../../engine/stream/operator.ts';
 import { everyNth, isDeep } from '../support/deep.ts';
 import { editMetadata } from '../support/edit-metadata.ts';
-import { context, goldenFolder, temporaryFolder } from './parquet/parquet-testing.ts';
+import { context, goldenFolder } from './parquet/parquet-testing.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 /** MiB that reading a file of some kilobytes may add to the process at most, with the decoder's own. */

@@ -5,7 +5,8 @@ import { describe, expect, test } from 'vitest';
 import { openSink } from '../../connectors/open-sink.ts';
 import { openSource } from '../../connectors/open-source.ts';
 import { everyNth } from '../support/deep.ts';
-import { context, duckRows, temporaryFolder } from './parquet/parquet-testing.ts';
+import { context, duckRows } from './parquet/parquet-testing.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const golden = join(import.meta.dirname, '../golden/edges');
 const files = readdirSync(golden).filter((name) => /\.(parquet|arrow)$/.test(name));

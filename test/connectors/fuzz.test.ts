@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { flipCase, fuzzCase, fuzzKinds, fuzzTarget } from '../support/damage/fuzz-targets.ts';
 import { isDeep } from '../support/deep.ts';
-import { temporaryFolder } from './parquet/parquet-testing.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 // A sample of the cases of npm run torture.
 const cases = isDeep

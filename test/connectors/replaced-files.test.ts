@@ -5,7 +5,8 @@ import { expect, test } from 'vitest';
 import { openSink } from '../../connectors/open-sink.ts';
 import { openSource } from '../../connectors/open-source.ts';
 import { readSplit } from '../../connectors/read-split.ts';
-import { context, streamOf, temporaryFolder } from './parquet/parquet-testing.ts';
+import { context, streamOf } from './parquet/parquet-testing.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { readTable } from './text/text-testing.ts';
 
 const folder = temporaryFolder();

@@ -9,7 +9,8 @@ import { openSource } from '../../connectors/open-source.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { batchStream } from '../../engine/stream/stream.ts';
 import { isDeep } from '../support/deep.ts';
-import { context, temporaryFolder } from './parquet/parquet-testing.ts';
+import { context } from './parquet/parquet-testing.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { readTable, table } from './text/text-testing.ts';
 
 const folder = temporaryFolder();

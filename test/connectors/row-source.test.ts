@@ -1,14 +1,11 @@
 import type { RecordBatch } from 'apache-arrow';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { RowInput, RowSourceOptions } from '../../connectors/rows/row-source.ts';
-import { ALS, Session } from '../../index.ts';
+import { ALS } from '../../index.ts';
 import { randomRatings, ratingBatch, ratingBatches } from '../support/ratings.ts';
+import { cpuSession } from '../support/cpu-session.ts';
 
-let session: Session;
-beforeAll(async () => {
-  session = await Session.create({ workers: 1, device: 'cpu' });
-});
-afterAll(() => session.close());
+const session = await cpuSession({ workers: 1 });
 
 async function read(
   rows: RowInput,

@@ -9,7 +9,7 @@ import { TextSource } from '../../connectors/text/text-source.ts';
 import type { ByteRange, SourceSplit } from '../../engine/stream/split.ts';
 import { isDeep, sampleSize } from '../support/deep.ts';
 import { readInSplits, readWhole, type SplitOptions } from '../support/read-splits.ts';
-import { temporaryFolder } from './parquet/parquet-testing.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const faults = { needs: { numbers: [], takesFaults: true } } as const;

@@ -4,8 +4,10 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { keysFromData, keyTypeOf } from '../../engine/keys/arrow-keys.ts';
 import { keyCount, keyText } from '../../engine/keys/key-column.ts';
-import { DataError, Session } from '../../index.ts';
-import { duckdb, temporaryFolder } from '../connectors/parquet/parquet-testing.ts';
+import { DataError } from '../../index.ts';
+import { duckdb } from '../connectors/parquet/parquet-testing.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
+import { cpuSession } from '../support/cpu-session.ts';
 
 const folder = temporaryFolder();
 
@@ -130,7 +132,7 @@ test('Parquet of DuckDB with such ids trains, and its bad rows are named', async
   await duck.run(
     `COPY (SELECT (i % 20)::UBIGINT AS a, (i % 7)::DECIMAL(20, 2) AS b, (i % 5)::DOUBLE AS c, ${uuid('i % 11')} AS d, (i % 10)::FLOAT AS rating FROM range(500) t(i)) TO '${file}' (FORMAT parquet)`,
   );
-  await using session = await Session.create({ workers: 1, device: 'cpu' });
+  const session = await cpuSession({ workers: 1 });
   const { ALS } = await import('../../index.ts');
   const counts: [string, string, number, number][] = [
     ['a', 'b', 20, 7],

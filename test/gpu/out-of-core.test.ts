@@ -2,16 +2,15 @@
  * A GPU whose memory cannot hold the ratings, on the software adapter: they are uploaded from host memory or
  * from files, two parts at a time.
  */
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { readdirSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
 import { ALS, CapacityError, type Model, Session, type SessionOptions } from '../../index.ts';
 import { baseBytes } from '../../operators/planner/memory-budget.ts';
 import { isDeep } from '../support/deep.ts';
 import { noGpu } from '../support/gpu/open-gpu.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
 import { sharedSession } from '../support/shared-sessions.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const rows = randomRatings(81, 700, 300, 60_000);
 const held = randomRatings(82, 700, 300, 500);
@@ -20,8 +19,7 @@ const few = randomRatings(84, 15, 10, 80);
 /** More than the smallest part in a file has. */
 const many = randomRatings(83, 2500, 1500, 400_000);
 
-const folder = mkdtempSync(join(tmpdir(), 'factorflow-gpu-out-of-core-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = temporaryFolder();
 
 const factorsOf = (model: Model) =>
   [model.userFactors, model.itemFactors].map(

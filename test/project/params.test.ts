@@ -1,20 +1,17 @@
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { trainOptions } from '../../cli/options/training/training-options.ts';
 import { type Options, shownFlag } from '../../cli/options/option.ts';
-import { ALS, type JsonObject, Session, SGD } from '../../index.ts';
+import { ALS, type JsonObject, SGD } from '../../index.ts';
 import { alsTable } from '../../operators/als/params.ts';
 import type { Param } from '../../operators/params/param.ts';
 import { sgdTable } from '../../operators/sgd/params.ts';
 import { randomRatings, ratingBatches } from '../support/ratings.ts';
+import { cpuSession } from '../support/cpu-session.ts';
 
 const docs = (page: string) => readFileSync(join(resolve(import.meta.dirname, '../../docs'), page), 'utf8');
-let session: Session;
-beforeAll(async () => {
-  session = await Session.create({ workers: 1, device: 'cpu' });
-});
-afterAll(() => session.close());
+const session = await cpuSession({ workers: 1 });
 
 describe.each([
   ['ALS', alsTable.params, ALS],

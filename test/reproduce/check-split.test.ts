@@ -1,9 +1,8 @@
-import { afterAll, describe, expect, it } from 'vitest';
-import { Session } from '../../index.ts';
+import { describe, expect, it } from 'vitest';
 import { countSplit } from '../../scripts/reproduce/split.ts';
+import { cpuSession } from '../support/cpu-session.ts';
 
-const session = await Session.create({ device: 'cpu', workers: 1 });
-afterAll(() => session.close());
+const session = await cpuSession({ workers: 1 });
 
 const pairs = (...rows: readonly (readonly [number, number])[]) =>
   session.fromRows(rows.map(([user, item]) => ({ user, item })));

@@ -1,16 +1,15 @@
 import fc from 'fast-check';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { CapacityError, UsageError } from '../../engine/errors.ts';
 import { anyShape } from '../../synthetic/any-shape.ts';
 import { generateDataset } from '../../synthetic/dataset/generate-dataset.ts';
 import { buildRatingTables, degreeSequence } from '../../synthetic/ratings/rating-tables.ts';
 import { generateRatings } from '../../synthetic/ratings/rating-generator.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'factorflow-shape-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = temporaryFolder();
 
 const sizes = fc
   .tuple(

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { buildShim, type Fault, faultyEnv } from '../support/faults/shim.ts';
 import { ratings, start } from '../cli/run-cli.ts';
-import { temporaryFolder } from '../connectors/parquet/parquet-testing.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const built = buildShim();
 const shim = 'file' in built ? built.file : '';

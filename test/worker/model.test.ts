@@ -2,14 +2,15 @@
 import { tableFromIPC } from 'apache-arrow';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it, afterAll, beforeAll } from 'vitest';
+import { afterEach, describe, expect, it, beforeAll } from 'vitest';
 import { frameHead } from '../../cli/worker/serve-process.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { ALS, Session, type Model } from '../../index.ts';
 import { type Frame, rowsOf, WorkerHere, WorkerParent } from '../support/worker-parent.ts';
 import { rows, stream } from './fed-workers.ts';
-import { temporaryFolder } from '../cli/run-cli.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { factorFrames } from '../../connectors/model/factor-frames.ts';
+import { cpuSession } from '../support/cpu-session.ts';
 
 const folder = temporaryFolder();
 
@@ -64,12 +65,8 @@ function listsOf(frames: readonly Frame[]): readonly (readonly number[])[] {
 }
 
 async function withModel<T>(work: (model: Awaited<ReturnType<ALS['fit']>>, session: Session) => Promise<T>) {
-  const session = await Session.create({ device: 'cpu', workers: 1 });
-  try {
-    return await work(await new ALS(params).fit(session.from(tableFromIPC(stream).batches)), session);
-  } finally {
-    await session.close();
-  }
+  const session = await cpuSession({ workers: 1 });
+  return work(await new ALS(params).fit(session.from(tableFromIPC(stream).batches)), session);
 }
 
 describe('a worker with a model', () => {
@@ -163,12 +160,11 @@ describe('a model of factors that the parent sends', () => {
   let session: Session;
   let model: Model;
   beforeAll(async () => {
-    session = await Session.create({ device: 'cpu', workers: 1 });
+    session = await cpuSession({ workers: 1 });
     model = await ALS.spark({ rank: RANK, maxIter: 2, seed: 3 }).fit(
       session.from(tableFromIPC(stream).batches),
     );
   });
-  afterAll(() => session.close());
 
   const open: (WorkerHere | WorkerParent)[] = [];
   afterEach(() => {

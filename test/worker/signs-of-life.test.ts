@@ -6,7 +6,7 @@ import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import { program, WorkerHere, WorkerParent } from '../support/worker-parent.ts';
 import { errorOf, rows, stream } from './fed-workers.ts';
-import { temporaryFolder } from '../cli/run-cli.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 

@@ -11,7 +11,7 @@ import { rowsOfArrays } from '../support/one-host.ts';
 import { cpuSession } from '../support/cpu-session.ts';
 import { type Ended, ratingStream, rowsOf, WorkerHere, WorkerParent } from '../support/worker-parent.ts';
 import { errorOf, rows, stream, triples } from './fed-workers.ts';
-import { temporaryFolder } from '../cli/run-cli.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 import { join } from 'node:path';
 import { isDeep } from '../support/deep.ts';
 import { noGpu } from '../support/gpu/open-gpu.ts';

@@ -8,7 +8,7 @@ import { describe, expect, test } from 'vitest';
 import { inspectFiles, profileDataset } from '../../../api/inspect/inspect-files.ts';
 import { ALS, type Dataset, type ProgressEvent, type Session } from '../../../index.ts';
 import { cpuSession } from '../../support/cpu-session.ts';
-import { temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const ROWS = 30_000;

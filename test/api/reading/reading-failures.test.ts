@@ -17,7 +17,8 @@ import { workerFile } from '../../../engine/threads/worker-file.ts';
 import { readRatings } from '../../../operators/ratings/reading/read-ratings.ts';
 import { SelectRatings } from '../../../operators/ratings/rows/select-ratings.ts';
 import { cpuSession } from '../../support/cpu-session.ts';
-import { duckdb, temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
+import { duckdb } from '../../connectors/parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);

@@ -10,7 +10,8 @@ import { ALS, type Dataset, type Session } from '../../../index.ts';
 import { keepKnown } from '../../../operators/ratings/ids/known-pairs.ts';
 import { oneBlock } from '../../../operators/ratings/ratings.ts';
 import { sortRatings } from '../../../operators/ratings/sort-ratings.ts';
-import { duckdb, temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
+import { duckdb } from '../../connectors/parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { sortedBlocks } from '../../support/blocks.ts';
 import { cpuSession } from '../../support/cpu-session.ts';
 

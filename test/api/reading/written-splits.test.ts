@@ -11,7 +11,8 @@ import { readSplit } from '../../../connectors/read-split.ts';
 import { runInto } from '../../../engine/stream/logical-plan.ts';
 import { inThreads } from '../../../operators/pipeline/read-in-threads.ts';
 import { cpuSession } from '../../support/cpu-session.ts';
-import { duckdb, temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
+import { duckdb } from '../../connectors/parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);

@@ -10,7 +10,8 @@ import { beforeAll, expect, it } from 'vitest';
 import { executePlan } from '../../../engine/stream/logical-plan.ts';
 import type { BatchStream } from '../../../engine/stream/stream.ts';
 import { type Dataset, type Session } from '../../../index.ts';
-import { duckdb, duckRows, temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
+import { duckdb, duckRows } from '../../connectors/parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { batchOf, cellsOf } from '../../engine/expressions/evaluated.ts';
 import {
   batchOfCells,

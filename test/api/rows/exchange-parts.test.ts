@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { col, type Column, count, type Dataset } from '../../../index.ts';
 import { cpuSession } from '../../support/cpu-session.ts';
-import { temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const file = join(temporaryFolder(), 'rows.parquet');
 const ROWS = 120_000;

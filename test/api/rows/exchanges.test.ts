@@ -18,7 +18,7 @@ import { col, count, type Dataset, last, mean, Session } from '../../../index.ts
 import { exchangeRoomOf } from '../../../api/run-rows.ts';
 import { ExchangeRoom } from '../../../operators/exchange/exchange-room.ts';
 import { hostMeter } from '../../../engine/run/memory-meter.ts';
-import { temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { withTmpfs } from '../../support/tmpfs.ts';
 import { isDeep } from '../../support/deep.ts';
 

@@ -6,7 +6,7 @@ import { writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { beforeAll, expect, it } from 'vitest';
 import { col, type Dataset, functions } from '../../../index.ts';
-import { temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { cpuSession } from '../../support/cpu-session.ts';
 
 const folder = temporaryFolder();

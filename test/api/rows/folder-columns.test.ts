@@ -5,7 +5,7 @@ import { Vector } from 'apache-arrow';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { type ConstantColumn, constantData } from '../../../connectors/folders/folder-columns.ts';
 import { col, type Dataset, functions } from '../../../index.ts';
-import { temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { cpuSession } from '../../support/cpu-session.ts';
 
 const folder = temporaryFolder();

@@ -6,7 +6,8 @@ import { cpSync, readdirSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { ALS, col, type Dataset } from '../../../index.ts';
-import { duckdb, duckRows, temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
+import { duckdb, duckRows } from '../../connectors/parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 import {
   batchOfCells,
   drawCells,

@@ -19,7 +19,8 @@ import {
   UsageError,
 } from '../../../index.ts';
 import { cpuSession } from '../../support/cpu-session.ts';
-import { duckRows, temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
+import { duckRows } from '../../connectors/parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const path = join(folder, 'rows.parquet');

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Field, Float32, Float64, makeData, RecordBatch, Schema, Struct, Table } from 'apache-arrow';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { col, type Dataset } from '../../../index.ts';
-import { temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { cpuSession } from '../../support/cpu-session.ts';
 
 const file = join(temporaryFolder(), 'rows.parquet');

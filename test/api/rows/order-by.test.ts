@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { beforeAll, expect, it } from 'vitest';
 import type { OrderKey } from '../../../api/rows.ts';
 import { col, count, type Dataset, functions } from '../../../index.ts';
-import { temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { batchOf } from '../../engine/expressions/evaluated.ts';
 import { cpuSession } from '../../support/cpu-session.ts';
 

@@ -5,7 +5,7 @@ import type { RecordBatch } from 'apache-arrow';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { col, type Dataset, UsageError } from '../../../index.ts';
 import { cpuSession } from '../../support/cpu-session.ts';
-import { temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);

@@ -9,7 +9,8 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { col, type Dataset, RowSource, type Session, type Sink, UsageError } from '../../../index.ts';
 import { cpuSession } from '../../support/cpu-session.ts';
-import { duckRows, temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
+import { duckRows } from '../../connectors/parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const ROWS = 40_000;
 const folder = temporaryFolder();

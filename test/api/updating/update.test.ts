@@ -7,7 +7,7 @@ import { joinKeys } from '../../../operators/ratings/ids/relabel.ts';
 import { dataFolder } from '../../support/data-folder.ts';
 import { plantedRatings } from '../../support/planted.ts';
 import { batchOf, ratingBatches, type Triple } from '../../support/ratings.ts';
-import { temporaryFolder } from '../../cli/run-cli.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { undamped } from '../../support/settings.ts';
 import { cpuSession } from '../../support/cpu-session.ts';
 import { valuesOf as factors } from '../../support/model-values.ts';

@@ -20,13 +20,13 @@ import {
   program,
   quick,
   ratings,
-  temporaryFolder,
   expectFailure,
   start,
   trainedModel,
 } from '../run-cli.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { withTmpfs } from '../../support/tmpfs.ts';
-import { Session } from '../../../index.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
@@ -370,7 +370,7 @@ describe('formulas', () => {
   });
 
   it('escapeFormulas is an option of write.csv alone', async () => {
-    await using session = await Session.create({ workers: 1, device: 'cpu' });
+    const session = await cpuSession({ workers: 1 });
     const data = session.fromRows([{ user: 1, title: '=1' }]);
     await data.write.csv(path('api.csv'), { escapeFormulas: true });
     expect(readFileSync(path('api.csv'), 'utf8')).toBe("user,title\n1,'=1\n");

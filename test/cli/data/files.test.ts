@@ -14,11 +14,11 @@ import {
   piped,
   quick,
   start,
-  temporaryFolder,
   ratings,
   trainedModel,
   writeParquet,
 } from '../run-cli.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);

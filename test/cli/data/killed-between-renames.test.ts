@@ -1,16 +1,8 @@
 import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import {
-  argv,
-  factorflow,
-  fewRatings,
-  json,
-  start,
-  temporariesIn,
-  temporaryFolder,
-  trainedModel,
-} from '../run-cli.ts';
+import { argv, factorflow, fewRatings, json, start, temporariesIn, trainedModel } from '../run-cli.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const ratings = await fewRatings();

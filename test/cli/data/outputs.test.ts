@@ -14,9 +14,9 @@ import {
   start,
   type Started,
   temporariesIn,
-  temporaryFolder,
   program,
 } from '../run-cli.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { execFile } from 'node:child_process';
 
 const folder = temporaryFolder();

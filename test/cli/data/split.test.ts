@@ -12,10 +12,10 @@ import {
   json,
   quick,
   ratings,
-  temporaryFolder,
   writeParquet,
   temporariesIn,
 } from '../run-cli.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);

@@ -2,8 +2,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { Session } from '../../../index.ts';
-import { argv, factorflow, fails, json, quick, refusals, temporaryFolder } from '../run-cli.ts';
+import { argv, factorflow, fails, json, quick, refusals } from '../run-cli.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
@@ -20,7 +21,7 @@ beforeAll(async () => {
 const factors = (name: string) => readFileSync(join(name, 'itemFactors/part-00000.parquet'));
 
 const rowsOf = async (file: string) => {
-  await using session = await Session.create({ device: 'cpu', workers: 1 });
+  const session = await cpuSession({ workers: 1 });
   return await (await session.read.any(file)).toArray();
 };
 

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { killedRuns, spillingRun } from '../../support/damage/killed-runs.ts';
 import { isDeep } from '../../support/deep.ts';
-import { refusals, argv, fails, factorflow, json, ratings, start, temporaryFolder } from '../run-cli.ts';
+import { refusals, argv, fails, factorflow, json, ratings, start } from '../run-cli.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const here = (name: string) => join(folder, name);

@@ -5,7 +5,8 @@ import { describe, expect, it } from 'vitest';
 import { noGpu } from '../../support/gpu/open-gpu.ts';
 import { plantedRatings } from '../../support/planted.ts';
 import { randomRatings, type Triple } from '../../support/ratings.ts';
-import { argv, factorflow, objectOf, ratings, start, temporaryFolder, trainedModel } from '../run-cli.ts';
+import { argv, factorflow, objectOf, ratings, start, trainedModel } from '../run-cli.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 

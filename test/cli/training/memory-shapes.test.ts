@@ -16,7 +16,8 @@ import {
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { duckdb, temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
+import { duckdb } from '../../connectors/parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { isDeep } from '../../support/deep.ts';
 import { argv, start } from '../run-cli.ts';
 

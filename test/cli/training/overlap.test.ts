@@ -21,10 +21,10 @@ import {
   modelFiles,
   quick,
   ratings,
-  temporaryFolder,
   trainedModel,
   writeParquet,
 } from '../run-cli.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../../engine/json.ts';
 import { everyNth } from '../../support/deep.ts';
-import { argv, factorflow, fails, objectOf, ratings, temporaryFolder, writeParquet } from '../run-cli.ts';
+import { argv, factorflow, fails, objectOf, ratings, writeParquet } from '../run-cli.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const common = ['--rank', '4', '--max-iter', '2', '--seed', '7', '--device', 'cpu'];

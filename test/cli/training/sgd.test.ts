@@ -2,16 +2,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import {
-  refusals,
-  argv,
-  factorflow,
-  fails,
-  json,
-  ratings,
-  temporaryFolder,
-  writeParquet,
-} from '../run-cli.ts';
+import { refusals, argv, factorflow, fails, json, ratings, writeParquet } from '../run-cli.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 import type { PhysicalPlan } from '../../../engine/plan/physical-plan.ts';
 
 const folder = temporaryFolder();

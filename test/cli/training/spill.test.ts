@@ -14,9 +14,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { baseBytes } from '../../../operators/planner/memory-budget.ts';
 import { argv, factorflow, fewRatings, program, start } from '../run-cli.ts';
 import { withTmpfs } from '../../support/tmpfs.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'factorflow-spill-test-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = temporaryFolder();
 
 const count = 60_000;
 const data = join(folder, 'ratings.csv');

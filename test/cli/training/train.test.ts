@@ -1,17 +1,8 @@
 import { readFileSync, writeFileSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import {
-  argv,
-  factorflow,
-  json,
-  quick,
-  ratings,
-  temporaryFolder,
-  writeParquet,
-  fewRatings,
-  start,
-} from '../run-cli.ts';
+import { argv, factorflow, json, quick, ratings, writeParquet, fewRatings, start } from '../run-cli.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { LostTrainingError } from '../../../api/training/lost-training.ts';
 import { saveLostModel } from '../../../cli/sessions/run-training.ts';
 import { ALS, DeviceLostError, Model, Session } from '../../../index.ts';

@@ -3,17 +3,8 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { usualSpace } from '../../../cli/options/training/tune-options.ts';
-import {
-  refusals,
-  argv,
-  expectFailure,
-  factorflow,
-  fails,
-  objectOf,
-  ratings,
-  temporaryFolder,
-  start,
-} from '../run-cli.ts';
+import { refusals, argv, expectFailure, factorflow, fails, objectOf, ratings, start } from '../run-cli.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);

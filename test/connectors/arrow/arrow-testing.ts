@@ -16,7 +16,8 @@ import type { DataType } from 'apache-arrow';
 import { ArrowSink } from '../../../connectors/arrow/arrow-sink.ts';
 import type { ArrowSinkOptions } from '../../../connectors/arrow/arrow-sink.ts';
 import { batchStream } from '../../../engine/stream/stream.ts';
-import { context, temporaryFolder } from '../parquet/parquet-testing.ts';
+import { context } from '../parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 export const folder = temporaryFolder();
 

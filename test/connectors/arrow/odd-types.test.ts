@@ -18,22 +18,16 @@ import {
   Utf8,
   vectorFromArray,
 } from 'apache-arrow';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inflateSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { col, type Dataset, Session } from '../../../index.ts';
+import { describe, expect, it } from 'vitest';
+import { col, type Dataset } from '../../../index.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'factorflow-odd-types-'));
-let session: Session;
-beforeAll(async () => {
-  session = await Session.create({ device: 'cpu', workers: 1 });
-});
-afterAll(async () => {
-  await session.close();
-  rmSync(folder, { recursive: true });
-});
+const folder = temporaryFolder();
+const session = await cpuSession({ workers: 1 });
 
 const of = (type: DataType, values: readonly unknown[]): Data => vectorFromArray(values, type).data[0];
 const entries = new Struct([new Field('key', new Utf8(), false), new Field('value', new Int32(), true)]);

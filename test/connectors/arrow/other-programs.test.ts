@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { ArrowSource } from '../../../connectors/arrow/arrow-source.ts';
 import { hasZstd } from '../../../connectors/compression/compressions.ts';
-import { context, temporaryFolder } from '../parquet/parquet-testing.ts';
+import { context } from '../parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { readTable } from '../text/text-testing.ts';
 
 const folder = temporaryFolder();

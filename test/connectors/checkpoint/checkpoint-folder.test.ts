@@ -4,7 +4,6 @@ import {
   appendFileSync,
   copyFileSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -13,15 +12,14 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { CheckpointFolder } from '../../../connectors/checkpoint/checkpoint-folder.ts';
 import { ownOwner } from '../../../connectors/output/temporaries.ts';
 import { DataError, UsageError } from '../../../engine/errors.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
-const above = mkdtempSync(join(tmpdir(), 'factorflow-checkpoints-'));
-afterAll(() => rmSync(above, { recursive: true }));
+const above = temporaryFolder();
 
 let path: string;
 let folders = 0;

@@ -14,7 +14,7 @@ import { unpackedBytes } from '../../../connectors/compression/unpacked-bytes.ts
 import { ByteOutput } from '../../../connectors/output/byte-output.ts';
 import { DataError } from '../../../engine/errors.ts';
 import { isDeep, sampleSize } from '../../support/deep.ts';
-import { temporaryFolder } from '../parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const golden = join(import.meta.dirname, '../../golden/compressed');

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { resolveDataset } from '../../../connectors/files/dataset-path.ts';
 import { partitionColumns } from '../../../connectors/folders/folder-columns.ts';
 import { DataError } from '../../../engine/errors.ts';
-import { temporaryFolder } from '../parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const root = temporaryFolder();
 const options = { extensions: ['.parquet'] };

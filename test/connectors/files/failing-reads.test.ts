@@ -22,7 +22,8 @@ import { DataError, UsageError } from '../../../engine/errors.ts';
 import { sharedArray } from '../../../engine/partition.ts';
 import { closeReader, readRegular } from '../../../engine/regular-file.ts';
 import { makeOwnFolder } from '../../../gpu/probe/cache-folder.ts';
-import { context, temporaryFolder } from '../parquet/parquet-testing.ts';
+import { context } from '../parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const root = temporaryFolder();
 let folder = '';

@@ -27,7 +27,8 @@ import { openSource } from '../../../connectors/open-source.ts';
 import { ParquetSink } from '../../../connectors/parquet/parquet-sink.ts';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { factorflow, json, quick } from '../../cli/run-cli.ts';
-import { collect, context, duckRows, streamOf, temporaryFolder } from '../parquet/parquet-testing.ts';
+import { collect, context, duckRows, streamOf } from '../parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const MARK = '\ufeff';

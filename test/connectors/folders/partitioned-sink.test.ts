@@ -10,7 +10,8 @@ import { textFiles } from '../../../connectors/text/text-sink.ts';
 import { joinData } from '../../../engine/stream/join-data.ts';
 import { type BatchStream, batchStream } from '../../../engine/stream/stream.ts';
 import { batchOf } from '../../engine/expressions/evaluated.ts';
-import { context, duckRows, outcome, random, streamOf, temporaryFolder } from '../parquet/parquet-testing.ts';
+import { context, duckRows, outcome, random, streamOf } from '../parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);

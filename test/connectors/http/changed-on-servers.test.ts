@@ -10,7 +10,8 @@ import { openSource } from '../../../connectors/open-source.ts';
 import { DataError } from '../../../engine/errors.ts';
 import type { Source } from '../../../engine/stream/operator.ts';
 import { sendRange } from '../../support/send-range.ts';
-import { context, streamOf, temporaryFolder } from '../parquet/parquet-testing.ts';
+import { context, streamOf } from '../parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const ROWS = 60_000;

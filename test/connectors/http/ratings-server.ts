@@ -10,7 +10,8 @@ import { ParquetSink } from '../../../connectors/parquet/parquet-sink.ts';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { batchStream } from '../../../engine/stream/stream.ts';
 import { sendRange } from '../../support/send-range.ts';
-import { context, temporaryFolder } from '../parquet/parquet-testing.ts';
+import { context } from '../parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { readTable } from '../text/text-testing.ts';
 
 export const folder = temporaryFolder();

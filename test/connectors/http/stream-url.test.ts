@@ -12,7 +12,8 @@ import type { OpenSourceOptions } from '../../../connectors/formats.ts';
 import { openSource } from '../../../connectors/open-source.ts';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { DataError, UsageError } from '../../../engine/errors.ts';
-import { factorflow, fails, json, quick, temporaryFolder } from '../../cli/run-cli.ts';
+import { factorflow, fails, json, quick } from '../../cli/run-cli.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { goldenFolder } from '../parquet/parquet-testing.ts';
 import { readTable } from '../text/text-testing.ts';
 

@@ -13,7 +13,7 @@ import { readersOf } from '../../../connectors/text/text-layout.ts';
 import { TextSource } from '../../../connectors/text/text-source.ts';
 import { sampleSize } from '../../support/deep.ts';
 import { readWhole } from '../../support/read-splits.ts';
-import { temporaryFolder } from '../parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const integers = [

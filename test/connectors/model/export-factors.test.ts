@@ -1,13 +1,12 @@
 /** Factors for other programs: NumPy's format, and Parquet as DuckDB reads it. */
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type ExportedSide, exportFactors, npyBytes } from '../../../connectors/model/export-factors.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'factorflow-export-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = temporaryFolder();
 
 const user: ExportedSide = {
   ids: { type: 'int64', values: BigInt64Array.of(-5n, 2n ** 40n) },

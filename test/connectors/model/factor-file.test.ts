@@ -9,7 +9,9 @@ import { loadModel, saveModel, type StoredModel } from '../../../connectors/mode
 import { factorFile } from '../../../connectors/model/write-factors.ts';
 import { CancelledError } from '../../../engine/errors.ts';
 import { wholeRows } from '../../../engine/row-parts.ts';
-import { duckRows, temporaryFolder } from '../parquet/parquet-testing.ts';
+import { duckRows } from '../parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
@@ -132,7 +134,7 @@ describe('a model of several parts', () => {
       'metadata/part-00000',
       ...[0, 1].map((part) => `userFactors/part-0000${part}.parquet`),
     ]);
-    await using session = await Session.create({ device: 'cpu', workers: 2 });
+    const session = await cpuSession();
     await saveModel(path('by-2'), model, { executor: session.context().executor });
     expect(
       contents('by-2').map(([name, bytes], i) => name === alone[i][0] && bytes.equals(alone[i][1])),

@@ -6,7 +6,8 @@ import { beforeAll, expect, test } from 'vitest';
 import { loadModel, saveModel, type StoredModel } from '../../../connectors/model/model-store.ts';
 import { DataError } from '../../../engine/errors.ts';
 import { isDeep } from '../../support/deep.ts';
-import { outcome, random, temporaryFolder } from '../parquet/parquet-testing.ts';
+import { outcome, random } from '../parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const model = join(temporaryFolder(), 'model');
 

@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { loadModel, saveModel } from '../../../connectors/model/model-store.ts';
 import { FactorFlowError } from '../../../engine/errors.ts';
-import { temporaryFolder } from '../parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { editMetadata } from '../../support/edit-metadata.ts';
 
 const root = temporaryFolder();

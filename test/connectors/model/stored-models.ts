@@ -3,7 +3,7 @@ import { makeVector } from 'apache-arrow';
 import type { Vector } from 'apache-arrow';
 import { join } from 'node:path';
 import type { StoredModel } from '../../../connectors/model/model-store.ts';
-import { temporaryFolder } from '../parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 export const root = temporaryFolder();
 export const path = (name: string) => join(root, name);

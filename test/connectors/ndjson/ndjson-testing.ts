@@ -7,7 +7,8 @@ import { NdjsonSink, type NdjsonSinkOptions } from '../../../connectors/ndjson/n
 import { NdjsonSource, type NdjsonSourceOptions } from '../../../connectors/ndjson/ndjson-source.ts';
 import { DataError } from '../../../index.ts';
 import { batchStream } from '../../../engine/stream/stream.ts';
-import { context, temporaryFolder } from '../parquet/parquet-testing.ts';
+import { context } from '../parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { readTable } from '../text/text-testing.ts';
 
 export const folder = temporaryFolder();

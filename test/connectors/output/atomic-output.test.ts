@@ -18,7 +18,7 @@ import { checkWritable } from '../../../api/output/check-output.ts';
 import { atomicOutput, checkOutput } from '../../../connectors/output/atomic-output.ts';
 import { ownOwner, recoverOutput, removeTemporaries } from '../../../connectors/output/temporaries.ts';
 import { DataError, UsageError } from '../../../engine/errors.ts';
-import { temporaryFolder } from '../parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const root = temporaryFolder();
 const here = ownOwner().space;

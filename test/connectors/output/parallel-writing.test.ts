@@ -14,21 +14,21 @@ import { parquetMetadata } from 'hyparquet/src/metadata.js';
 import { readColumnIndex, readOffsetIndex } from 'hyparquet/src/indexes.js';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { openSink } from '../../../connectors/open-sink.ts';
 import { FileAssembly } from '../../../connectors/parquet/write/file-assembly.ts';
 import { ParquetSink } from '../../../connectors/parquet/parquet-sink.ts';
 import { CancelledError } from '../../../engine/errors.ts';
-import { Session } from '../../../api/session.ts';
 import { batchStream } from '../../../engine/stream/stream.ts';
-import { context, duckRows, streamOf, temporaryFolder } from '../parquet/parquet-testing.ts';
+import { context, duckRows, streamOf } from '../parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);
 const leftovers = () => readdirSync(folder).filter((name) => name.startsWith('.'));
 
-const session = await Session.create({ device: 'cpu', workers: 2 });
-afterAll(() => session.close());
+const session = await cpuSession();
 
 const ROWS = 30_000;
 function rows(from: number, to: number): RecordBatch {

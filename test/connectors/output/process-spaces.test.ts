@@ -7,7 +7,7 @@ import { CheckpointFolder } from '../../../connectors/checkpoint/checkpoint-fold
 import { atomicOutput } from '../../../connectors/output/atomic-output.ts';
 import { BEAT_MILLISECONDS, recoverInput, recoverOutput } from '../../../connectors/output/temporaries.ts';
 import { SpillFolder } from '../../../connectors/spill/spill-folder.ts';
-import { temporaryFolder } from '../parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const root = temporaryFolder();
 const connectors = join(import.meta.dirname, '../../../connectors');

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { RecordBatch, Schema, Table, tableFromArrays, tableToIPC } from 'apache-arrow';
 import { expect, test } from 'vitest';
 import { ParquetSink } from '../../../connectors/parquet/parquet-sink.ts';
-import { context, duckRows, streamOf, temporaryFolder } from './parquet-testing.ts';
+import { context, duckRows, streamOf } from './parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 test('a schema with an entry "rows" of its own', async () => {
   const path = join(temporaryFolder(), 'noted.parquet');

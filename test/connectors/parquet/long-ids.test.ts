@@ -17,7 +17,8 @@ import { andThen, fromSource, sourceRequest } from '../../../engine/stream/logic
 import { Filter } from '../../../operators/dataflow/filter.ts';
 import { orPlanned } from '../../../operators/planner/memory-budget.ts';
 import { SelectRatings } from '../../../operators/ratings/rows/select-ratings.ts';
-import { duckdb, outcome, temporaryFolder } from './parquet-testing.ts';
+import { duckdb, outcome } from './parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const LONG = (1 << 24) + 1;

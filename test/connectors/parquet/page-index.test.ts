@@ -1,13 +1,15 @@
 /** Filters of Parquet files with page indexes: DuckDB's rows, and no more pages than needed. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { parseColumn } from '../../../api/parse-column.ts';
 import { parquetBackend } from '../../../connectors/parquet/backends.ts';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { ALS, type Dataset, Session } from '../../../index.ts';
 import { everyNth } from '../../support/deep.ts';
-import { duckdb, duckRows, random, temporaryFolder } from './parquet-testing.ts';
+import { duckdb, duckRows, random } from './parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
 
 const golden = join(import.meta.dirname, '../../golden/page-index');
 const folder = temporaryFolder();
@@ -15,7 +17,7 @@ const ROWS = 100_000;
 let session: Session;
 
 beforeAll(async () => {
-  session = await Session.create({ device: 'cpu', workers: 2, splitBytes: 20_000 });
+  session = await cpuSession({ splitBytes: 20_000 });
   // The same rows as the default backend writes them: pages of 20,000 rows, least and greatest texts cut off.
   const rows = await session.read.parquet(join(golden, 'pyarrow-V1.parquet')).drop('d').collect();
   // Tasks would give smaller row groups.
@@ -25,7 +27,6 @@ beforeAll(async () => {
   for (const name of files)
     await (await duckdb()).run(`CREATE TABLE "${name}" AS SELECT * FROM '${pathOf(name)}'`);
 });
-afterAll(() => session.close());
 
 const files = ['pyarrow-V1', 'pyarrow-V2', 'own'];
 const pathOf = (name: string) => join(name === 'own' ? folder : golden, `${name}.parquet`);
@@ -195,7 +196,7 @@ it('ratings on some pages train the model of the same ratings in a file of their
 
 it('a damaged page index leaves the rows as they are', async () => {
   const whole = join(folder, 'numbers.parquet');
-  await using writer = await Session.create({ device: 'cpu', workers: 1 });
+  const writer = await cpuSession({ workers: 1 });
   await writer.read.parquet(pathOf('own')).select('i').write.parquet(whole, { rowGroupSize: ROWS });
   const reader = await (await parquetBackend()).open(whole);
   const { pageIndex } = reader.info.rowGroups[0].columns[0];

@@ -24,7 +24,8 @@ import { WasmInstance } from '../../../connectors/parquet/parquet-wasm/wasm-inst
 import { FileAssembly } from '../../../connectors/parquet/write/file-assembly.ts';
 import { DataError } from '../../../engine/errors.ts';
 import { byPairs, everyNth } from '../../support/deep.ts';
-import { duckRows, outcome, temporaryFolder } from './parquet-testing.ts';
+import { duckRows, outcome } from './parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const damaged = join(folder, 'damaged.parquet');

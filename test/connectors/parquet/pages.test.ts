@@ -9,7 +9,8 @@ import { readSplit } from '../../../connectors/read-split.ts';
 import { DataError } from '../../../engine/errors.ts';
 import type { SourceSplits } from '../../../engine/stream/split.ts';
 import { originOf } from '../../../engine/stream/stream.ts';
-import { arrowRows, context, duckdb, duckRows, outcome, plain, temporaryFolder } from './parquet-testing.ts';
+import { arrowRows, context, duckdb, duckRows, outcome, plain } from './parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const ROWS = 300_000;

@@ -7,7 +7,8 @@ import type { ParquetBackendName, ParquetFileInfo } from '../../../connectors/pa
 import { parquetBackend } from '../../../connectors/parquet/backends.ts';
 import { DataError } from '../../../engine/errors.ts';
 import { isDeep } from '../../support/deep.ts';
-import { goldenFolder, outcome, plain, random, temporaryFolder } from './parquet-testing.ts';
+import { goldenFolder, outcome, plain, random } from './parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const golden = (name: string) => join(goldenFolder, `${name}.parquet`);

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { decodeFooter, FooterProblem, readFooter } from '../../../connectors/parquet/footer.ts';
 import { ParquetSink } from '../../../connectors/parquet/parquet-sink.ts';
-import { context, goldenFiles, goldenFolder, random, streamOf, temporaryFolder } from './parquet-testing.ts';
+import { context, goldenFiles, goldenFolder, random, streamOf } from './parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 

@@ -9,7 +9,8 @@ import { RunMetrics } from '../../../engine/metrics.ts';
 import type { Model } from '../../../index.ts';
 import { ALS, DataError, Session } from '../../../index.ts';
 import { SelectRatings } from '../../../operators/ratings/rows/select-ratings.ts';
-import { context, duckdb, duckRows, outcome, streamOf, temporaryFolder } from './parquet-testing.ts';
+import { context, duckdb, duckRows, outcome, streamOf } from './parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const columns = { user: 'user', item: 'item', rating: 'rating' };

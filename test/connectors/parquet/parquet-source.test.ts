@@ -18,8 +18,8 @@ import {
   editFooter,
   goldenFolder,
   plain,
-  temporaryFolder,
 } from './parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 const path = (name: string) => join(folder, name);

@@ -1,10 +1,8 @@
 import { DuckDBInstance } from '@duckdb/node-api';
 import type { DuckDBConnection } from '@duckdb/node-api';
 import type { RecordBatch, Schema } from 'apache-arrow';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll } from 'vitest';
 import { decodeThrift, encodeThrift, type ThriftStruct } from '../../../connectors/parquet/write/thrift.ts';
 import type { ProgressEvent } from '../../../engine/events.ts';
 import { batchStream } from '../../../engine/stream/stream.ts';
@@ -14,13 +12,6 @@ export const goldenFolder = join(import.meta.dirname, '../../golden/parquet');
 export const goldenFiles = readdirSync(goldenFolder)
   .filter((name) => name.endsWith('.parquet'))
   .sort();
-
-/** A folder that is removed after the test file. */
-export function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'factorflow-test-'));
-  afterAll(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
 
 export function context(signal = new AbortController().signal) {
   const told: ProgressEvent[] = [];

@@ -3,7 +3,8 @@ import { RecordBatch, tableFromArrays } from 'apache-arrow';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { ParquetSink } from '../../../connectors/parquet/parquet-sink.ts';
-import { context, streamOf, temporaryFolder } from './parquet-testing.ts';
+import { context, streamOf } from './parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 export const path = (name: string) => join(folder, name);

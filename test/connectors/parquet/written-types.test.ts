@@ -46,7 +46,8 @@ import { expect, it } from 'vitest';
 import { ParquetSink } from '../../../connectors/parquet/parquet-sink.ts';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { isUuidField, uuidMetadata } from '../../../engine/values/value-texts.ts';
-import { collect, context, duckRows, streamOf, temporaryFolder } from './parquet-testing.ts';
+import { collect, context, duckRows, streamOf } from './parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
 

@@ -1,13 +1,12 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { spawnSync } from 'node:child_process';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { SpillFolder } from '../../../connectors/spill/spill-folder.ts';
 import { UsageError } from '../../../engine/errors.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
-const parent = mkdtempSync(join(tmpdir(), 'factorflow-spill-folder-'));
-afterAll(() => rmSync(parent, { recursive: true }));
+const parent = temporaryFolder();
 
 describe('a spill folder', () => {
   it('is made with its first file and goes with everything in it', async () => {

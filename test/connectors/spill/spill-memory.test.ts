@@ -1,10 +1,9 @@
 /** The place `spill`: partitions in Arrow files, and memory that is used again for the next one. */
-import { mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { tableFromIPC } from 'apache-arrow';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { SpillFolder } from '../../../connectors/spill/spill-folder.ts';
 import { writeSpilled } from '../../../cpu/write-spilled.ts';
 import { CpuDevice } from '../../../cpu/device.ts';
@@ -23,9 +22,9 @@ import { StepList } from '../../../engine/run/step-list.ts';
 import { SpillMemory } from '../../../connectors/spill/spill-memory.ts';
 import { contracts } from '../../../operators/tasks/tasks.ts';
 import { contextOf } from '../../support/steps/small-problems.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
-const parent = mkdtempSync(join(tmpdir(), 'factorflow-spilled-parts-'));
-afterAll(() => rmSync(parent, { recursive: true }));
+const parent = temporaryFolder();
 
 const refOf = (partition: number): PartitionRef => ({ name: 'block', partition, version: 0 });
 

@@ -2,7 +2,7 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { TextSource } from '../../../connectors/text/text-source.ts';
 import { DataError, UsageError } from '../../../engine/errors.ts';
-import { temporaryFolder } from '../parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { readText } from './text-testing.ts';
 
 const folder = temporaryFolder();

@@ -5,7 +5,8 @@ import { TextSource } from '../../../connectors/text/text-source.ts';
 import type { TextSourceOptions } from '../../../connectors/text/text-source.ts';
 import type { ValueNeeds } from '../../../engine/stream/operator.ts';
 import { placeOf } from '../../../engine/stream/stream.ts';
-import { context, temporaryFolder } from '../parquet/parquet-testing.ts';
+import { context } from '../parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { readText } from './text-testing.ts';
 
 const folder = temporaryFolder();

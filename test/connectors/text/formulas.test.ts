@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { TextSink } from '../../../connectors/text/text-sink.ts';
 import { TextSource } from '../../../connectors/text/text-source.ts';
-import { temporaryFolder } from '../parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { readTable, table, writeText } from './text-testing.ts';
 
 const folder = temporaryFolder();

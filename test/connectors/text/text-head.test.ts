@@ -5,7 +5,8 @@ import { TextSource } from '../../../connectors/text/text-source.ts';
 import type { TextSourceOptions } from '../../../connectors/text/text-source.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import type { ProgressEvent } from '../../../engine/events.ts';
-import { collect, context, temporaryFolder } from '../parquet/parquet-testing.ts';
+import { collect, context } from '../parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { readInSplits, readWhole } from '../../support/read-splits.ts';
 import { readText } from './text-testing.ts';
 

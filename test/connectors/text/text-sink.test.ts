@@ -25,7 +25,8 @@ import { gunzipSync } from 'node:zlib';
 import { TextSink } from '../../../connectors/text/text-sink.ts';
 import { TextSource } from '../../../connectors/text/text-source.ts';
 import { DataError, UsageError } from '../../../engine/errors.ts';
-import { context, duckRows, temporaryFolder } from '../parquet/parquet-testing.ts';
+import { context, duckRows } from '../parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { readTable, table, writeText } from './text-testing.ts';
 
 const folder = temporaryFolder();

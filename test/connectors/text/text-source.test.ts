@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { TextSource } from '../../../connectors/text/text-source.ts';
-import { duckdb, temporaryFolder } from '../parquet/parquet-testing.ts';
+import { duckdb } from '../parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { readTable, readText } from './text-testing.ts';
 
 const folder = temporaryFolder();

@@ -13,7 +13,8 @@ import {
 } from 'apache-arrow';
 import { expect, it } from 'vitest';
 import { RowStream } from '../../../engine/stream/ipc-bytes.ts';
-import { col, Session } from '../../../index.ts';
+import { col } from '../../../index.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
 
 const words = Array.from({ length: 400 }, (_, i) => (i % 9 === 0 ? null : `w${i % 13}`));
 const type = new Dictionary(new Utf8(), new Int32(), 1);
@@ -32,7 +33,7 @@ it('copies of a column with a dictionary come through a stream with dictionaries
 });
 
 it('and through a union before an exchange', async () => {
-  await using session = await Session.create({ device: 'cpu', workers: 2, splitBytes: 3000 });
+  const session = await cpuSession({ splitBytes: 3000 });
   const table = new Table({
     s: vectorFromArray(words, type),
     row: vectorFromArray([...words.keys()], new Int32()),

@@ -1,14 +1,13 @@
 /** A cache is kept and read only where no other user could have put a file. */
 import { execFileSync } from 'node:child_process';
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, chownSync, mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { makeOwnFolder, requireOwnFolder } from '../../../gpu/probe/cache-folder.ts';
 import { TunerCache } from '../../../gpu/update/choice/tuner-cache.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
-const root = mkdtempSync(join(tmpdir(), 'factorflow-test-'));
-afterAll(() => rmSync(root, { recursive: true, force: true }));
+const root = temporaryFolder();
 let made = 0;
 
 function folder(mode = 0o700): string {

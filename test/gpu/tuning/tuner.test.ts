@@ -1,15 +1,6 @@
-import {
-  existsSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { kernelTexts } from '../../../gpu/generated/kernels-wgsl.ts';
 import type { TimeVariantsTask } from '../../../gpu/handler.ts';
 import { KernelTuner, type TunedKernels } from '../../../gpu/update/choice/tuner.ts';
@@ -20,6 +11,7 @@ import { sampleRows } from '../../../gpu/update/choice/time-variants.task.ts';
 import type { UpdateProblem } from '../../../operators/tasks/tasks.ts';
 import { updateVariants } from '../../../gpu/update/choice/variants.ts';
 import { tensorGpu } from '../../support/gpu/gpu-info.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const problem: UpdateProblem = {
   rank: 100,
@@ -35,8 +27,7 @@ const problem: UpdateProblem = {
   largestRating: 5,
 };
 
-const folder = mkdtempSync(join(tmpdir(), 'factorflow-tuner-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = temporaryFolder();
 
 describe('samples', () => {
   const lengths = Int32Array.from({ length: 1000 }, (_, row) => 1 + (row % 7));

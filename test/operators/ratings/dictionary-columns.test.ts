@@ -14,7 +14,8 @@ import {
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { ALS } from '../../../index.ts';
-import { duckRows, temporaryFolder } from '../../connectors/parquet/parquet-testing.ts';
+import { duckRows } from '../../connectors/parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { cpuSession } from '../../support/cpu-session.ts';
 
 const folder = temporaryFolder();

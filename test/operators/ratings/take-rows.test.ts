@@ -31,13 +31,8 @@ import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { ParquetSink } from '../../../connectors/parquet/parquet-sink.ts';
 import { joinData } from '../../../engine/stream/join-data.ts';
 import { takeRows } from '../../../operators/dataflow/row-operator.ts';
-import {
-  collect,
-  context,
-  duckRows,
-  streamOf,
-  temporaryFolder,
-} from '../../connectors/parquet/parquet-testing.ts';
+import { collect, context, duckRows, streamOf } from '../../connectors/parquet/parquet-testing.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { writeParquet } from '../../cli/run-cli.ts';
 import { testRandom } from '../../support/ratings.ts';
 
