@@ -50,18 +50,29 @@ export const replace = (text: ColumnOrValue, search: ColumnOrValue, by: ColumnOr
 /** Units of `truncate`. */
 export type TimeUnit = 'year' | 'quarter' | 'month' | 'week' | 'day' | 'hour' | 'minute' | 'second';
 
-/** The start of the unit that contains a time: `truncate(col('ts'), 'month')`. Weeks start on Monday. */
-export const truncate = (time: ColumnOrValue, unit: TimeUnit): Column => made('truncate', time, unit);
+/**
+ * The start of the unit that contains a time: `truncate(col('ts'), 'month', 'Europe/Berlin')`. Weeks start on
+ * Monday. Here and in the other functions of times, `zone` is by default the zone of the column, else UTC.
+ */
+export const truncate = (time: ColumnOrValue, unit: TimeUnit, zone?: string): Column =>
+  inZone('truncate', zone, time, unit);
+/** The time after (or before, if negative) a number of units: `dateAdd(col('ts'), 1, 'month')`. */
+export const dateAdd = (time: ColumnOrValue, count: ColumnOrValue, unit: TimeUnit, zone?: string): Column =>
+  inZone('dateAdd', zone, time, count, unit);
+/** The same times, with their days and hours in a zone: `atZone(col('ts'), 'America/Los_Angeles')`. */
+export const atZone = (time: ColumnOrValue, zone: string): Column => made('atZone', time, zone);
 /** `year(col('ts'))`. */
-export const year = (time: ColumnOrValue): Column => made('year', time);
+export const year = (time: ColumnOrValue, zone?: string): Column => inZone('year', zone, time);
 /** 1 to 12: `month(col('ts'))`. */
-export const month = (time: ColumnOrValue): Column => made('month', time);
+export const month = (time: ColumnOrValue, zone?: string): Column => inZone('month', zone, time);
 /** Day of the month, from 1: `day(col('ts'))`. */
-export const day = (time: ColumnOrValue): Column => made('day', time);
-/** 0 to 23, in UTC: `hour(col('ts'))`. */
-export const hour = (time: ColumnOrValue): Column => made('hour', time);
+export const day = (time: ColumnOrValue, zone?: string): Column => inZone('day', zone, time);
+/** 0 to 23: `hour(col('ts'))`. */
+export const hour = (time: ColumnOrValue, zone?: string): Column => inZone('hour', zone, time);
 /** 1 (Sunday) to 7 (Saturday): `dayOfWeek(col('ts'))`. */
-export const dayOfWeek = (time: ColumnOrValue): Column => made('dayOfWeek', time);
+export const dayOfWeek = (time: ColumnOrValue, zone?: string): Column => inZone('dayOfWeek', zone, time);
+const inZone = (name: string, zone: string | undefined, ...args: readonly ColumnOrValue[]): Column =>
+  made(name, ...args, ...(zone === undefined ? [] : [zone]));
 /** Timestamp from seconds since 1970: `timestampSeconds(col('ts'))`. */
 export const timestampSeconds = (seconds: ColumnOrValue): Column => made('timestampSeconds', seconds);
 /** Whole seconds since 1970: `unixSeconds(col('ts'))`. */
@@ -73,9 +84,11 @@ export const toTimestamp = (text: Column, onError: Cast['onError'] = 'error'): C
 /** Functions of columns, with Spark's names: `functions.log1p(col('plays'))`. */
 export const functions = {
   abs,
+  atZone,
   ceil,
   coalesce,
   concat,
+  dateAdd,
   day,
   dayOfWeek,
   exp,

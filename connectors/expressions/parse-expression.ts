@@ -199,9 +199,19 @@ class Conversion {
     if (op === 'IN') {
       const list = node.right.type === 'list' ? node.right.expressions : [node.right];
       made = { kind: 'call', name: 'in', args: [left, ...list.flatMap((one) => this.#listed(one))] };
-    } else if (Object.hasOwn(operators, op)) made = call(operators[op], left, this.expression(node.right));
+    } else if (isInterval(node.right) && (op === '+' || op === '-'))
+      made = this.#added(left, node.right, op === '+' ? 1 : -1);
+    else if (Object.hasOwn(operators, op)) made = call(operators[op], left, this.expression(node.right));
     else throw this.#unsupported(node);
     return op === node.op ? made : call('not', made);
+  }
+
+  /** A time and an interval of one unit: `ts + interval '3 days'`. */
+  #added(time: Expression, interval: ExprCast, sign: 1 | -1): Expression {
+    const text = interval.operand.type === 'string' ? interval.operand.value : '';
+    const [, count, unit] = /^\s*([+-]?\d+)\s+([a-z]+?)s?\s*$/i.exec(text) ?? [];
+    if (unit === undefined) throw this.#unsupported(interval, "Write a number and a unit: interval '3 days'");
+    return call('dateAdd', time, literal(BigInt(sign) * BigInt(count)), literal(unit.toLowerCase()));
   }
 
   /** A member of a list, or all members of a list of constants that the parser has not seen. */
@@ -221,7 +231,7 @@ class Conversion {
     const key = plain(name);
     if (key === 'if' && args.length === 3)
       return { kind: 'when', branches: [{ when: args[0], value: args[1] }], otherwise: args[2] };
-    if (key === 'datetrunc' && args.length === 2) return call('truncate', args[1], args[0]);
+    if (key === 'datetrunc' && args.length > 1) return call('truncate', args[1], args[0], ...args.slice(2));
     return call(Object.hasOwn(functionNames, key) ? functionNames[key] : name, ...args);
   }
 
@@ -237,6 +247,10 @@ class Conversion {
     const part = unquoted(parser.toSql.expr(node));
     return new UsageError(`in the expression "${this.#text}", ${part} is not supported`, { advice });
   }
+}
+
+function isInterval(node: Expr): node is ExprCast {
+  return node.type === 'cast' && 'name' in node.to && node.to.name.toLowerCase() === 'interval';
 }
 
 /** A constant of a list, as the parser and this conversion would read it. */
@@ -288,7 +302,7 @@ const constant = /'(?:[^']|'')*'|-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?/y;
 
 const times = /\b(?:date|timestamp)\s*'(?:[^']|'')*'/iy;
 
-const words = /^(and|or|not|in|is|null|true|false|like|between|case|when|then|else|end|cast|as)$/i;
+const words = /^(and|or|not|in|is|null|true|false|like|between|case|when|then|else|end|cast|as|interval)$/i;
 
 /** Name of a call that replaces a list of constants; its argument is the list's number. */
 const LIST = 'constants as written';

@@ -39,7 +39,9 @@ export function checkFolderColumns(partitions: unknown): void {
       `partitions must be 'infer', 'text', 'none' or types by column, got ${String(partitions)}`,
       { advice: "For example: { partitions: { year: 'int32' } }" },
     );
-  const types = valueTypes.filter((type) => type !== 'null' && isCastable('utf8', type));
+  const types: readonly ValueType[] = valueTypes.filter(
+    (type) => type !== 'null' && isCastable('utf8', type),
+  );
   const unknown: unknown = Object.values(partitions).find((type) => !types.includes(type as ValueType));
   if (unknown !== undefined)
     throw new UsageError(`unknown column type "${String(unknown)}" in the option partitions`, {

@@ -1,6 +1,16 @@
 import { shortestFloat32 } from '../numbers/half.ts';
-import { dateText, parseTimestamp, timestampText } from './civil.ts';
-import { isFloat, isInteger, isNumber, isTime, rangeOf, type ValueType } from './types.ts';
+import { dateText, offsetText, parseTimestamp, timestampText } from './civil.ts';
+import {
+  isFloat,
+  isInteger,
+  isNumber,
+  isTime,
+  isTimestamp,
+  rangeOf,
+  type ValueType,
+  zoneOf,
+} from './types.ts';
+import { toLocal, toUtc, TimeZone } from './zones.ts';
 import {
   splitTimes,
   timestamps,
@@ -31,7 +41,7 @@ export function isCastable(from: ValueType, to: ValueType): boolean {
 /** False if every value of the first type can be converted to the second. */
 export function castMayFail(from: ValueType, to: ValueType): boolean {
   if (from === to || from === 'null' || to === 'utf8' || to === 'bool') return from === 'utf8' && from !== to;
-  if (from === 'utf8' || (from === 'date' && to === 'timestamp')) return true;
+  if (from === 'utf8' || (from === 'date' && isTimestamp(to))) return true;
   if (!isInteger(to)) return false;
   if (!isInteger(from)) return isFloat(from);
   return rangeOf(from)[0] < rangeOf(to)[0] || rangeOf(from)[1] > rangeOf(to)[1];
@@ -44,15 +54,18 @@ export function castValues(column: Values, to: ValueType): Converted {
   if (column.form === 'opaque') return { values: nulls(to, column.length, column.constant) };
   if (column.form === 'text') return castTexts(column, to);
   if (isInteger(to)) return column.form === 'wide' ? castWide(column, shape) : castNumbers(column, shape);
-  if (column.type === 'date' && to === 'timestamp') return castDates(numbersOf(column), shape);
+  if (column.type === 'date' && isTimestamp(to)) return castDates(numbersOf(column), shape);
   return { values: castTo(to, column, shape) };
 }
 
 /** Dates beyond the years -290308 to 294247 fail: timestamps count microseconds in 64 bits. */
 function castDates(days: Float64Array, shape: Shape): Converted {
   const failed = Uint8Array.from(days, (day) => (Math.abs(day) > 106_751_990 ? 1 : 0));
-  const known = failed.includes(1) ? days.map((day, i) => (failed[i] === 1 ? 0 : day)) : days;
-  return { values: timestamps(known, undefined, { ...shape, length: days.length }), failed };
+  const known = days.map((day, i) => (failed[i] === 1 ? 0 : day));
+  const micros = new Float64Array(days.length);
+  const zone = zoneOf(shape.type);
+  if (zone !== undefined) toUtc({ days: known, micros }, TimeZone.of(zone));
+  return { values: timestamps(known, micros, { ...shape, length: days.length }), failed };
 }
 
 function castTo(
@@ -64,12 +77,13 @@ function castTo(
     case 'utf8':
       return { form: 'text', values: textOf(column), ...shape };
     case 'date':
-      return { form: 'number', values: splitTimes(column).days, ...shape };
+      return { form: 'number', values: localTimes(column).days, ...shape };
     case 'bool':
       return bools(Uint8Array.from(numbersOf(column), nonZero), shape);
     case 'float32':
       return { form: 'number', values: numbersOf(column).map(Math.fround), ...shape };
     default:
+      if (column.form === 'wide' && isTimestamp(to)) return { ...column, type: to };
       return { form: 'number', values: numbersOf(column), ...shape };
   }
 }
@@ -149,7 +163,8 @@ function parseTexts(texts: readonly string[], to: ValueType, failed: Uint8Array,
 function parseIntegers(texts: readonly string[], to: ValueType, failed: Uint8Array, shape: Shape): Values {
   const { length } = texts;
   const values = to === 'uint64' ? new BigUint64Array(length) : new BigInt64Array(length);
-  const parse = isTime(to) ? parseTimestamp : parseInteger;
+  const zone = zoneOf(to);
+  const parse = zone === undefined ? (isTime(to) ? parseTimestamp : parseInteger) : zonedParser(zone);
   const [low, high] = rangeOf(isInteger(to) ? to : 'int64');
   for (let i = 0; i < length; i++) {
     const value = parse(texts[i]);
@@ -158,6 +173,12 @@ function parseIntegers(texts: readonly string[], to: ValueType, failed: Uint8Arr
   }
   const column = integers(values, to === 'date' ? { ...shape, type: 'timestamp' } : shape);
   return to === 'date' ? { ...shape, form: 'number', length, values: splitTimes(column).days } : column;
+}
+
+/** Texts without an offset are times of the zone. */
+function zonedParser(name: string): (text: string) => bigint | undefined {
+  const zone = TimeZone.of(name);
+  return (text) => parseTimestamp(text, (local) => zone.timeOf(local) - local);
 }
 
 function parseInteger(text: string): bigint | undefined {
@@ -182,13 +203,23 @@ function textOf(column: Values): string[] {
   const { type } = column;
   if (column.form === 'bool') return Array.from(column.values, (value) => (value === 1 ? 'true' : 'false'));
   if (type === 'date') return Array.from(numbersOf(column), dateText);
-  if (type === 'timestamp') {
-    const { days, micros } = splitTimes(column);
-    return Array.from(days, (day, i) => timestampText(day, micros[i]));
+  if (isTimestamp(type)) {
+    const { days, micros, offsets } = localTimes(column);
+    const offset = (i: number) => (offsets === undefined ? '' : offsetText(offsets[i]));
+    return Array.from(days, (day, i) => `${timestampText(day, micros[i])}${offset(i)}`);
   }
   if (column.form === 'wide') return Array.from(column.values, String);
   const numbers = numbersOf(column);
   return Array.from(numbers, type === 'float32' ? (value) => String(shortestFloat32(value)) : String);
+}
+
+/** Dates and timestamps as days and microseconds of the day in their zone, with its offsets in seconds. */
+export function localTimes(
+  column: Values,
+  name = zoneOf(column.type),
+): { days: Float64Array; micros: Float64Array; offsets?: Float64Array } {
+  const times = splitTimes(column);
+  return name === undefined ? times : { ...times, offsets: toLocal(times, TimeZone.of(name)) };
 }
 
 /** The text of one value, as errors and printed expressions have it. */

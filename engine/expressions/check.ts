@@ -7,7 +7,7 @@ import type { Call, Cast, Expression, Literal, When, Bound } from './expression.
 import { type Argument, commonType, type FunctionSpec } from './functions/function.ts';
 import { apply, functions } from './functions/table.ts';
 import { print } from './print.ts';
-import { isFloat, type ValueType, valueTypeOf, valueTypes } from './types.ts';
+import { isFloat, isTimestamp, isValueType, type ValueType, valueTypeOf, valueTypes } from './types.ts';
 import { bools, nulls, type Values, numbersOf } from './values.ts';
 
 /** An expression with resolved names and types: columns by position, all conversions explicit. */
@@ -96,7 +96,7 @@ class Checker {
 
   #literal(source: Literal): Checked {
     const { type, value } = source;
-    if (!valueTypes.includes(type))
+    if (!isValueType(type))
       throw this.#error(`there is no type ${type}`, `The types are: ${valueTypes.join(', ')}`);
     const one = (values: Values): Checked => ({ kind: 'constant', type, source, values, mayFail: false });
     if (value === null) return one(nulls(type, 1, true));
@@ -172,12 +172,14 @@ class Checker {
   }
 
   #cast(source: Cast): Checked {
-    const { to, onError } = source;
-    if (!valueTypes.includes(to))
-      throw this.#error(`there is no type ${to}`, `The types are: ${valueTypes.join(', ')}`);
+    const { onError } = source;
+    if (!isValueType(source.to))
+      throw this.#error(`there is no type ${source.to}`, `The types are: ${valueTypes.join(', ')}`);
     const value = this.check(source.value);
+    // Times keep their zone.
+    const to = source.to === 'timestamp' && isTimestamp(value.type) ? value.type : source.to;
     if (!isCastable(value.type, to)) {
-      const hint = to === 'timestamp' ? 'timestampSeconds(x) makes timestamps of numbers' : undefined;
+      const hint = isTimestamp(to) ? 'timestampSeconds(x) makes timestamps of numbers' : undefined;
       throw this.#error(`${print(source.value)} is ${value.type}, which cannot be cast to ${to}`, hint);
     }
     if (value.kind !== 'constant') {
@@ -259,6 +261,9 @@ function isComparison(name: string): name is keyof typeof mirrored {
 }
 
 function literalOf(values: Values): Literal {
+  // Times of a zone are written in UTC.
+  if (isTimestamp(values.type) && values.type !== 'timestamp')
+    return literalOf({ ...values, type: 'timestamp' });
   const { type } = values;
   if (values.form === 'opaque' || values.valid?.[0] === 0) return { kind: 'literal', type, value: null };
   if (values.form === 'bool') return { kind: 'literal', type, value: values.values[0] === 1 };

@@ -32,13 +32,13 @@ export const monthOf = (date: number): number => (date & 511) >> 5;
 export const dayOf = (date: number): number => date & 31;
 
 const iso =
-  /^\s*(\d{4})-(\d{1,2})-(\d{1,2})(?:[T ](\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?(?:\s*(Z|[+-]\d{2}(?::?\d{2})?))?)?\s*$/i;
+  /^\s*(\d{4})-(\d{1,2})-(\d{1,2})(?:[T ](\d{1,2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?(?:\s*(Z|[+-]\d{2}(?::?\d{2}(?::?\d{2})?)?))?)?\s*$/i;
 
 /**
  * Parses an ISO text (a date, or a date and time, with a zone or in UTC) to microseconds since 1970.
- * Undefined for other texts.
+ * Undefined for other texts. `toUtc`: seconds to add to a time without a zone, given in seconds since 1970.
  */
-export function parseTimestamp(text: string): bigint | undefined {
+export function parseTimestamp(text: string, toUtc?: (local: number) => number): bigint | undefined {
   const match = iso.exec(text);
   if (match === null) return undefined;
   const [year, month, day, hour, minute, second] = match.slice(1, 7).map((part) => Number(part ?? 0));
@@ -47,15 +47,30 @@ export function parseTimestamp(text: string): bigint | undefined {
   const date = dateOf(days);
   if (monthOf(date) !== month || dayOf(date) !== day) return undefined;
   const fraction = Number((match[7] ?? '').padEnd(6, '0').slice(0, 6));
-  const micros = ((hour * 60 + minute) * 60 + second) * 1e6 + fraction - zoneOf(match[8]);
-  return BigInt(days) * BigInt(DAY) + BigInt(micros);
+  const seconds = (hour * 60 + minute) * 60 + second;
+  const shift = match[8] === undefined ? (toUtc?.(days * 86_400 + seconds) ?? 0) : -offsetOf(match[8]);
+  return BigInt(days) * BigInt(DAY) + BigInt((seconds + shift) * 1e6 + fraction);
 }
 
-/** Microseconds east of UTC. */
-function zoneOf(zone: string | undefined): number {
-  if (zone === undefined || /^z$/i.test(zone)) return 0;
-  const minutes = Number(zone.slice(1, 3)) * 60 + Number(zone.slice(3).replace(':', ''));
-  return (zone.startsWith('-') ? -minutes : minutes) * 60e6;
+/** Seconds east of UTC. */
+function offsetOf(zone: string): number {
+  if (/^z$/i.test(zone)) return 0;
+  const [hours, minutes, seconds] = zone
+    .slice(1)
+    .replaceAll(':', '')
+    .padEnd(6, '0')
+    .match(/../g)!
+    .map(Number);
+  const offset = (hours * 60 + minutes) * 60 + seconds;
+  return zone.startsWith('-') ? -offset : offset;
+}
+
+/** `-08`, `+05:30`, as DuckDB writes offsets of UTC. */
+export function offsetText(seconds: number): string {
+  const [size, sign] = [Math.abs(seconds), seconds < 0 ? '-' : '+'];
+  const parts = clockText(size).split(':');
+  while (parts.length > 1 && parts[parts.length - 1] === '00') parts.pop();
+  return `${sign}${parts.join(':')}`;
 }
 
 export function dateText(days: number): string {

@@ -1,11 +1,4 @@
-import {
-  type Data,
-  type DataType,
-  DataType as Types,
-  type RecordBatch,
-  type Schema,
-  TimestampMicrosecond,
-} from 'apache-arrow';
+import type { Data, DataType, RecordBatch, Schema } from 'apache-arrow';
 import { DataError } from '../errors.ts';
 import { placeOf, type RowPlace } from '../stream/stream.ts';
 import { castValues, textAt } from './cast.ts';
@@ -19,29 +12,9 @@ import { withScratch } from './scratch.ts';
 import { maskOf, nulls, type Values } from './values.ts';
 import { writeData } from './write.ts';
 
-/** The Arrow type of an expression's values; a bare column keeps its own, and times keep their time zone. */
+/** The Arrow type of an expression's values; a bare column keeps its own. */
 export function resultType(checked: Checked, schema: Schema): DataType {
-  if (checked.kind === 'column') return schema.fields[checked.index].type;
-  const zones = checked.type === 'timestamp' ? zonesOf(checked, schema) : new Set<string>();
-  if (zones.size === 0) return arrowTypeOf(checked.type);
-  // All are counted in UTC, so times of several zones have that one.
-  return new TimestampMicrosecond(zones.size === 1 ? [...zones][0] : 'UTC');
-}
-
-/** The time zones of the columns that an expression's times come from. */
-function zonesOf(checked: Checked, schema: Schema): Set<string> {
-  if (checked.type !== 'timestamp' || checked.kind === 'constant') return new Set();
-  if (checked.kind === 'column') {
-    const { type } = schema.fields[checked.index];
-    return new Set(Types.isTimestamp(type) && type.timezone ? [type.timezone] : []);
-  }
-  return new Set(timesIn(checked).flatMap((part) => [...zonesOf(part, schema)]));
-}
-
-function timesIn(checked: Exclude<Checked, { kind: 'constant' | 'column' }>): readonly Checked[] {
-  if (checked.kind === 'cast') return [checked.value];
-  if (checked.kind === 'call') return checked.args;
-  return [...checked.branches.map(({ value }) => value), checked.otherwise];
+  return checked.kind === 'column' ? schema.fields[checked.index].type : arrowTypeOf(checked.type);
 }
 
 /**

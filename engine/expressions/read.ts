@@ -45,10 +45,9 @@ export function readData(data: Data, onRefused: OnRefused = throwRefused): Value
       };
     case 'utf8':
       return readText(data, shape.valid);
-    case 'timestamp':
-      return readTimestamps(data, shape.valid, onRefused);
     default:
   }
+  if (DataType.isTimestamp(data.type)) return readTimestamps(data, shape, onRefused);
   if (DataType.isDecimal(data.type)) return readDecimals(data as Data<Decimal>, shape.valid);
   if (DataType.isDate(data.type) && data.type.unit === DateUnit.MILLISECOND)
     return readDates(wide(raw, data.length), shape, onRefused);
@@ -111,9 +110,12 @@ function readDates(
 }
 
 /** Microseconds; nanoseconds are rounded down. */
-function readTimestamps(data: Data, valid: Uint8Array | undefined, onRefused: OnRefused): Values {
+function readTimestamps(
+  data: Data,
+  shape: Omit<NumberValues, 'form' | 'values'>,
+  onRefused: OnRefused,
+): Values {
   const values = wide(data.values, data.length);
-  const shape = { type: 'timestamp', valid, constant: false } as const;
   const unit = DataType.isTimestamp(data.type) ? data.type.unit : TimeUnit.MICROSECOND;
   if (unit === TimeUnit.MICROSECOND) return integers(values, shape);
   if (unit === TimeUnit.NANOSECOND) return integers(thousandths(values), shape);
@@ -126,7 +128,7 @@ function readTimestamps(data: Data, valid: Uint8Array | undefined, onRefused: On
   const micros = BigInt64Array.from(values, (value, row) => {
     const count = value * BigInt(factor);
     if (BigInt.asIntN(64, count) === count) return count;
-    if (valid?.[row] !== 0)
+    if (shape.valid?.[row] !== 0)
       onRefused(row, `the time ${value} (${name} since 1970) is beyond the years -290308 to 294247`);
     return 0n;
   });

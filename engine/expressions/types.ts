@@ -21,9 +21,13 @@ import {
 } from 'apache-arrow';
 
 import { isUuid } from '../values/value-texts.ts';
+import { TimeZone } from './zones.ts';
 
-/** Types of values in expressions. Timestamps count microseconds of UTC, dates days, both since 1970. */
-export type ValueType = keyof typeof arrowTypes;
+/**
+ * Types of values in expressions. Timestamps count microseconds of UTC, dates days, both since 1970. A
+ * timestamp of a zone, such as `timestamp(Europe/Berlin)`, has its days and hours in that zone.
+ */
+export type ValueType = keyof typeof arrowTypes | `timestamp(${string})`;
 
 const arrowTypes = {
   null: () => new Null(),
@@ -45,7 +49,28 @@ const arrowTypes = {
   other: () => new Null(),
 };
 
-export const valueTypes = Object.keys(arrowTypes).filter((name): name is ValueType => name !== 'other');
+type PlainType = Exclude<keyof typeof arrowTypes, 'other'>;
+
+/** The types without parameters. */
+export const valueTypes = Object.keys(arrowTypes).filter((name): name is PlainType => name !== 'other');
+
+/** True for the name of a type; throws UsageError for a time zone that is none. */
+export function isValueType(name: unknown): name is ValueType {
+  if (typeof name !== 'string') return false;
+  const zone = zoneOf(name as ValueType);
+  if (zone !== undefined) TimeZone.of(zone);
+  return zone !== undefined || valueTypes.some((type) => type === name);
+}
+
+/** The time zone of a type of timestamps; undefined if it has none. */
+export function zoneOf(type: ValueType): string | undefined {
+  return /^timestamp\((.+)\)$/.exec(type)?.[1];
+}
+
+/** Timestamps, with or without a zone. */
+export function isTimestamp(type: ValueType): type is 'timestamp' | `timestamp(${string})` {
+  return type.startsWith('timestamp');
+}
 
 /** JavaScript values of the types of columns, as `toArray` gives them. */
 interface ValuesOf extends Record<ValueType, unknown> {
@@ -71,7 +96,9 @@ export type ValueOf<Type extends ValueType> = ValuesOf[Type] | null;
 
 /** The Arrow type of computed values; a bare column keeps its own. */
 export function arrowTypeOf(type: ValueType): DataType {
-  return arrowTypes[type]();
+  const zone = zoneOf(type);
+  if (zone !== undefined) return new TimestampMicrosecond(zone);
+  return arrowTypes[type as keyof typeof arrowTypes]();
 }
 
 const plainTypes: Readonly<Record<number, ValueType>> = {
@@ -81,7 +108,6 @@ const plainTypes: Readonly<Record<number, ValueType>> = {
   [Type.LargeUtf8]: 'utf8',
   [Type.Utf8View]: 'utf8',
   [Type.Date]: 'date',
-  [Type.Timestamp]: 'timestamp',
 };
 
 /** The value type of an Arrow column; a UUID is its text. */
@@ -90,6 +116,7 @@ export function valueTypeOf(type: DataType): ValueType {
   if (Types.isInt(type)) return `${type.isSigned ? 'int' : 'uint'}${type.bitWidth}`;
   if (Types.isFloat(type)) return type.precision === Precision.DOUBLE ? 'float64' : 'float32';
   if (isUuid(type)) return 'utf8';
+  if (Types.isTimestamp(type)) return type.timezone ? `timestamp(${type.timezone})` : 'timestamp';
   if (Types.isDecimal(type)) return type.scale === 0 && type.precision <= 18 ? 'int64' : 'float64';
   return plainTypes[type.typeId] ?? 'other';
 }
@@ -113,7 +140,7 @@ export function isNumber(type: ValueType): boolean {
 }
 
 export function isTime(type: ValueType): boolean {
-  return type === 'date' || type === 'timestamp';
+  return type === 'date' || isTimestamp(type);
 }
 
 /** The least and the largest value of an integer type. */
@@ -126,11 +153,18 @@ export function rangeOf(type: ValueType): readonly [bigint, bigint] {
 export function widen(left: ValueType, right: ValueType): ValueType | undefined {
   if (left === right || right === 'null') return left;
   if (left === 'null') return right;
-  if (isTime(left) && isTime(right)) return 'timestamp';
+  if (isTime(left) && isTime(right)) return widenTimes(left, right);
   if (!isNumber(left) || !isNumber(right)) return undefined;
   if (left === 'float64' || right === 'float64') return 'float64';
   if (left === 'float32' || right === 'float32') return 'float32';
   return widenIntegers(left, right);
+}
+
+/** Times of two zones have UTC. */
+function widenTimes(left: ValueType, right: ValueType): ValueType {
+  const zones = [left, right].flatMap((type) => zoneOf(type) ?? []);
+  if (zones.length === 0) return 'timestamp';
+  return `timestamp(${zones.every((zone) => zone === zones[0]) ? zones[0] : 'UTC'})`;
 }
 
 function widenIntegers(left: ValueType, right: ValueType): ValueType {

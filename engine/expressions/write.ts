@@ -1,6 +1,6 @@
 import { Data } from 'apache-arrow';
 import { lasting } from './scratch.ts';
-import { arrowTypeOf } from './types.ts';
+import { arrowTypeOf, isTimestamp } from './types.ts';
 import { gather, type TextValues, type Values, wideOf } from './values.ts';
 
 const arrays = {
@@ -16,8 +16,7 @@ const arrays = {
 };
 
 /**
- * Computed values as an Arrow column of `length` rows; constants are repeated. `type`: the values' Arrow type,
- * with a time zone if they have one.
+ * Computed values as an Arrow column of `length` rows; constants are repeated. `type`: the values' Arrow type.
  */
 export function writeData(column: Values, length: number, type = arrowTypeOf(column.type)): Data {
   const rows = column.constant ? repeated(column, length) : column;
@@ -39,13 +38,13 @@ function buffersOf(rows: Values, valid: Uint8Array | undefined): { offsets?: Int
     case 'bool':
       return { values: bitsOf(rows.form === 'bool' ? rows.values : new Uint8Array(length)) };
     case 'int64':
-    case 'timestamp':
       return { values: wideOf(rows) };
     case 'uint64': {
       const wide = wideOf(rows);
       return { values: new BigUint64Array(wide.buffer, wide.byteOffset, length) };
     }
     default: {
+      if (isTimestamp(type)) return { values: wideOf(rows) };
       const Numbers = arrays[type];
       if (rows.form !== 'number') return { values: new Numbers(length) };
       return { values: type === 'float64' ? lasting(rows.values) : new Numbers(rows.values) };

@@ -1,6 +1,7 @@
 import { numbers } from '../scratch.ts';
-import { isInteger, isNumber } from '../types.ts';
+import { isInteger, isNumber, isTime } from '../types.ts';
 import { integers, maskOf, numbersOf, type Values, wideOf } from '../values.ts';
+import { timeDifference } from './dates.ts';
 import {
   alike,
   type Argument,
@@ -92,7 +93,13 @@ const float64s = (count: number): FunctionSpec['sign'] =>
 
 export const arithmetics: Functions = {
   '+': { takes: 'x + y', sign: pair(arithmetic), kernel: withTwo('+'), mayFail: true },
-  '-': { takes: 'x - y', sign: pair(arithmetic), kernel: withTwo('-'), mayFail: true },
+  '-': {
+    takes: 'x - y',
+    sign: (args) => timeDifference.sign(args) ?? pair(arithmetic)(args),
+    kernel: (args, rows) =>
+      (isTime(args[0].type) ? timeDifference : { kernel: withTwo('-') }).kernel(args, rows),
+    mayFail: true,
+  },
   '*': { takes: 'x * y', sign: pair(arithmetic), kernel: withTwo('*'), mayFail: true },
   '/': { takes: 'x / y', sign: float64s(2), kernel: nullAtZero(withTwo('/')) },
   '%': { takes: 'x % y', sign: pair(arithmetic), kernel: nullAtZero(withTwo('%')) },

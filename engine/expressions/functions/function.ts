@@ -1,4 +1,4 @@
-import { isInteger, isNumber, type ValueType, widen } from '../types.ts';
+import { isInteger, isNumber, isTime, type ValueType, widen } from '../types.ts';
 import { castValues } from '../cast.ts';
 import { parseTimestamp } from '../civil.ts';
 import { type BoolValues, bools, type NumberValues, type TextValues, type Values } from '../values.ts';
@@ -62,10 +62,10 @@ function adapted(common: ValueType, { type, constant }: Argument): ValueType | u
   if (common === 'float32' && isNumber(type)) return common;
   if (isInteger(common) && isInteger(type) && constant && !castValues(constant, common).failed?.[0])
     return common;
-  if (type !== 'utf8' || (common !== 'date' && common !== 'timestamp')) return widen(common, type);
+  if (type !== 'utf8' || !isTime(common)) return widen(common, type);
   const text = constant?.form === 'text' ? constant.values[0] : '';
   if (parseTimestamp(text) === undefined) return undefined;
-  return /\d:\d/.test(text) ? 'timestamp' : common;
+  return /\d:\d/.test(text) && common === 'date' ? 'timestamp' : common;
 }
 
 /** The signature of functions whose arguments all have one type, which must pass `accepts`. */

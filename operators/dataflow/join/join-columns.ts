@@ -4,6 +4,7 @@ import {
   arrowTypeOf,
   isFloat,
   isInteger,
+  isTimestamp,
   type ValueType,
   valueTypeOf,
   widen,
@@ -226,7 +227,7 @@ function isExact(type: DataType, to: ValueType): boolean {
   if (DataType.isDecimal(type) || from === 'other') return false;
   if (isInteger(from)) return isInteger(to) && !(from === 'uint64' && to === 'int64');
   if (isFloat(from)) return to === 'float64';
-  if (from === 'timestamp') return to === 'timestamp' && unitOf(type) !== TimeUnit.NANOSECOND;
+  if (isTimestamp(from)) return isTimestamp(to) && unitOf(type) !== TimeUnit.NANOSECOND;
   return from === to || from === 'null';
 }
 

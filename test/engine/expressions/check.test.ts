@@ -56,7 +56,7 @@ test.each([
   ['lower(rating)', '"lower(rating)" does not fit lower(text): rating is float32'],
   ['lower()', '"lower()" does not fit lower(text): it has no arguments'],
   ['round(rating, 0.5)', 'does not fit round(x, digits)'],
-  ["truncate(ts, 'century')", `does not fit truncate(time, 'unit')`],
+  ["truncate(ts, 'century')", `'century' is no unit of times`],
   ['userId in (big)', 'does not fit x in (constants)'],
   ['seen and rating', 'does not fit a and b: seen is bool, rating is float32'],
   ['case when rating then 1 end', 'the condition rating must be true or false, but its type is float32'],

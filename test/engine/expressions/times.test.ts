@@ -1,4 +1,5 @@
-import { expect, it, test } from 'vitest';
+import { makeData, TimestampMicrosecond } from 'apache-arrow';
+import { describe, expect, it, test } from 'vitest';
 import {
   DAY,
   dateOf,
@@ -123,4 +124,57 @@ it('a number is not compared with a date, and the error says how it could be', (
   expect(() => selected("s < '2024-01-01'", batch)).toThrow(/s is int64, '2024-01-01' is utf8/);
   expect(() => selected("ts < 'soon'", batch)).toThrow(/'soon' is utf8/);
   expect(() => evaluated('cast(s as timestamp)', batch)).toThrow(/timestampSeconds\(x\) makes timestamps/);
+});
+
+describe('times of a zone', () => {
+  const zoned = (zone: string, ...times: readonly string[]) => {
+    const data = BigInt64Array.from(times, micros);
+    return batchOf({ x: makeData({ type: new TimestampMicrosecond(zone), length: data.length, data }) });
+  };
+  const [west, havana, apia] = ['America/Los_Angeles', 'America/Havana', 'Pacific/Apia'];
+
+  // Clocks in Los Angeles go from 02:00 to 01:00 at 09:00Z, in Havana from 01:00 to 00:00 at 05:00Z (and in
+  // spring from 00:00 to 01:00); Apia left out 2011-12-30.
+  test.each([
+    [west, '2023-11-05T08:40Z', "truncate(x, 'day')", '2023-11-05 00:00:00-07'],
+    [west, '2023-11-05T08:40Z', "truncate(x, 'hour')", '2023-11-05 01:00:00-07'],
+    [west, '2023-11-05T09:40Z', "date_trunc('hour', x)", '2023-11-05 01:00:00-08'],
+    [west, '2023-11-05T08:40Z', "truncate(x, 'day', 'UTC')", '2023-11-04 17:00:00-07'],
+    [west, '1966-05-01T08:40:00.5Z', "truncate(x, 'month')", '1966-05-01 00:00:00-07'],
+    [west, '2023-11-05T07:30Z', "x + interval '1 day'", '2023-11-06 00:30:00-08'],
+    [west, '2023-11-05T07:30Z', "x + interval '24 hours'", '2023-11-05 23:30:00-08'],
+    [west, '2024-03-31T08:00Z', "x - interval '1 month'", '2024-02-29 01:00:00-08'],
+    [west, '2023-11-05T08:40Z', "atZone(x, 'Asia/Kolkata')", '2023-11-05 14:10:00+05:30'],
+    [west, '2023-11-05T08:40Z', 'coalesce(x, null)', '2023-11-05 01:40:00-07'],
+    [havana, '2023-11-05T05:20Z', "truncate(x, 'day')", '2023-11-05 00:00:00-04'],
+    [havana, '2023-11-05T05:20Z', "truncate(x, 'hour')", '2023-11-05 00:00:00-05'],
+    [havana, '2023-03-12T20:00Z', "truncate(x, 'day')", '2023-03-12 01:00:00-04'],
+    [havana, '2023-03-11T05:30Z', "dateAdd(x, 1, 'day')", '2023-03-12 01:00:00-04'],
+    [apia, '2011-12-31T11:00Z', "truncate(x, 'week')", '2011-12-26 00:00:00-10'],
+    [west, '1850-01-01T08:00Z', "truncate(x, 'day')", '1850-01-01 00:00:00-07:52:58'],
+    [west, '2023-11-05T08:40Z', 'hour(x)', '1'],
+    [west, '2023-11-05T02:40Z', 'cast(x as date)', '2023-11-04'],
+    [west, '2023-11-05T02:40Z', "day(x, 'UTC')", '5'],
+    [west, '2023-11-05T02:40Z', "x < '2023-11-05'", 'true'],
+    [west, '2023-11-05T02:40Z', "x - timestamp '2023-11-05 02:00:00'", '2400'],
+  ])('%s %s: %s is %s', (zone, time, text, expected) => {
+    const batch = zoned(zone, time);
+    const made = `cast(${text} as text)`;
+    expect(evaluated(made, batch)).toEqual([expected]);
+    if (!/[+-]\d\d(:\d\d)*$/.test(expected) || !text.startsWith('truncate')) return;
+    const [first] = evaluated(`unix_seconds(${text})`, batch);
+    expect(Number(first)).toBeLessThanOrEqual(Date.parse(time.replace('.5', '')) / 1000);
+  });
+
+  it('an unknown zone or unit is named', () => {
+    const batch = zoned(west, '2023-11-05T08:40Z');
+    expect(() => evaluated("truncate(x, 'day', 'Amerika')", batch)).toThrow(/no time zone 'Amerika'/);
+    expect(() => evaluated("truncate(x, 'dya')", batch)).toThrow(/'dya' is no unit of times/);
+    expect(() => evaluated("dateAdd(cast(x as date), 1, 'hour')", batch)).toThrow(
+      /'hour' is no unit of dates/,
+    );
+    const broken = zoned('Nowhere/Else', '2023-11-05T08:40Z');
+    expect(evaluated('x is null', broken)).toEqual([false]);
+    expect(() => evaluated('hour(x)', broken)).toThrow(/no time zone 'Nowhere\/Else'/);
+  });
 });
