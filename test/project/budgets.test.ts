@@ -13,7 +13,7 @@ const budgets: Readonly<Record<string, readonly [lines: number, files: number]>>
   cli: [11_860, 96],
   connectors: [21_400, 111],
   cpu: [12_640, 85],
-  engine: [16_640, 118],
+  engine: [17_300, 118],
   examples: [1_100, 19],
   gpu: [22_660, 160],
   operators: [37_300, 156],
