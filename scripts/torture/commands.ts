@@ -1,5 +1,5 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { join, resolve } from 'node:path';
+import { type Outcome, type ProcessOptions, startProcess } from '../../test/support/start-process.ts';
 
 export const root = resolve(import.meta.dirname, '../..');
 export const program = join(root, 'dist/programs/cli/main.js');
@@ -8,19 +8,14 @@ export const ratings = join(root, 'examples/data/movietweetings-100k/ratings.par
 /** A command that takes longer hangs. */
 const PATIENCE_MILLISECONDS = 120_000;
 
-export interface Ended {
-  readonly code: number | null;
-  readonly signal: NodeJS.Signals | null;
-  readonly stdout: string;
-  readonly stderr: string;
+export interface Ended extends Outcome {
   readonly hung: boolean;
   readonly milliseconds: number;
   /** Milliseconds after the first of `signals`; undefined if the process ended before it. */
   readonly after?: number | undefined;
 }
 
-export interface StartOptions {
-  readonly env?: NodeJS.ProcessEnv;
+export interface StartOptions extends Pick<ProcessOptions, 'env'> {
   readonly nodeArgs?: readonly string[];
   /** A command that runs the program, such as `unshare`, with its arguments. */
   readonly within?: readonly string[];
@@ -29,33 +24,22 @@ export interface StartOptions {
   /** What is run in place of Node; then `main` and `nodeArgs` do not count. */
   readonly command?: string;
   /** stdout: not wanted (the default), read, a pipe that is not read, or an open file. */
-  readonly stdout?: 'ignored' | 'read' | 'unread' | number;
+  readonly stdout?: 'read' | 'unread' | number;
   readonly patience?: number;
   /** Signals that are sent, with the milliseconds from the start. */
   readonly signals?: readonly (readonly [NodeJS.Signals, number])[];
 }
 
-export interface Started {
-  readonly child: ChildProcess;
-  readonly ended: Promise<Ended>;
-}
-
 /** Starts a command line of the built program, or of another one. */
-export function start(args: readonly string[], options: StartOptions = {}): Started {
-  const { env, within = [], nodeArgs = [], main = program, stdout = 'ignored', signals = [] } = options;
+export function start(args: readonly string[], options: StartOptions = {}) {
+  const { env, within = [], nodeArgs = [], main = program, stdout = 'ignore', signals = [] } = options;
   const words = options.command ? [options.command] : [process.execPath, ...nodeArgs, main];
-  const [command, ...rest] = [...within, ...words, ...args];
   const began = performance.now();
-  const out = typeof stdout === 'number' ? stdout : stdout === 'ignored' ? 'ignore' : 'pipe';
-  const child = spawn(command, rest, {
-    cwd: root,
-    stdio: ['ignore', out, 'pipe'],
-    env: { ...process.env, NO_COLOR: '1', ...env },
+  const started = startProcess([...within, ...words, ...args], {
+    env,
+    stdout: stdout === 'read' ? undefined : stdout,
   });
-  const text = { stdout: '', stderr: '' };
-  if (stdout === 'read')
-    child.stdout?.setEncoding('utf8').on('data', (part: string) => (text.stdout += part));
-  child.stderr?.setEncoding('utf8').on('data', (part: string) => (text.stderr += part));
+  const { child } = started;
   let [hung, sent] = [false, Number.NaN];
   const timers = signals.map(([signal, moment]) =>
     setTimeout(() => {
@@ -68,16 +52,13 @@ export function start(args: readonly string[], options: StartOptions = {}): Star
     child.kill('SIGKILL');
   };
   timers.push(setTimeout(kill, options.patience ?? PATIENCE_MILLISECONDS));
-  const ended = new Promise<Ended>((done) => {
-    // A pipe that is not read stays open.
-    child.once(stdout === 'unread' ? 'exit' : 'close', (code, signal) => {
-      timers.forEach(clearTimeout);
-      const now = performance.now();
-      const after = Number.isNaN(sent) ? undefined : now - sent;
-      done({ code, signal, ...text, hung, milliseconds: now - began, after });
-    });
+  const ended = started.outcome.then((outcome): Ended => {
+    timers.forEach(clearTimeout);
+    const now = performance.now();
+    const after = Number.isNaN(sent) ? undefined : now - sent;
+    return { ...outcome, hung, milliseconds: now - began, after };
   });
-  return { child, ended };
+  return { ...started, ended };
 }
 
 /** Runs a command line of the built program to its end. */

@@ -1,9 +1,10 @@
 import { DuckDBInstance } from '@duckdb/node-api';
-import { type ChildProcess, spawn, type StdioOptions } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { expect, inject } from 'vitest';
 import { finish, startRun } from '../../cli/run-cli.ts';
+import { type Outcome, type ProcessOptions, type Started, startProcess } from '../support/start-process.ts';
 
 const root = resolve(import.meta.dirname, '../..');
 export const program = join(root, 'dist/programs/cli/main.js');
@@ -14,64 +15,18 @@ export const ratings = join(root, 'examples/data/movietweetings-100k/ratings.par
 /** Enough to have a model, and fast. */
 export const quick = ['--rank', '4', '--max-iter', '2'];
 
-export interface Outcome {
-  readonly code: number | null;
-  readonly signal: NodeJS.Signals | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-export interface Started {
-  readonly child: ChildProcess;
-  readonly outcome: Promise<Outcome>;
-  /** Resolves once stderr matches; rejects when the process ends before. */
-  stderrMatches(pattern: RegExp): Promise<void>;
-}
-
 /** Starts the built command. It must have been built: `npm run build`. */
 export function start(
   args: readonly string[],
-  options: {
-    readonly stdin?: 'pipe';
-    readonly stdout?: number;
+  options: ProcessOptions & {
     readonly nodeArgs?: readonly string[];
     /** A command that runs the program with its arguments, such as a shell with a limit. */
     readonly within?: readonly string[];
-    readonly env?: NodeJS.ProcessEnv;
   } = {},
 ): Started {
   if (!existsSync(program)) throw new Error(`${program} is missing: run npm run build first`);
-  const stdio: StdioOptions = [options.stdin ?? 'ignore', options.stdout ?? 'pipe', 'pipe'];
   const { within = [], nodeArgs = [] } = options;
-  const [command, ...words] = [...within, process.execPath, ...nodeArgs, program, ...args];
-  const child = spawn(command, words, {
-    cwd: root,
-    stdio,
-    env: { ...process.env, NO_COLOR: '1', ...options.env },
-  });
-  let [stdout, stderr] = ['', ''];
-  const waiting = new Set<() => void>();
-  child.stdout?.setEncoding('utf8').on('data', (text: string) => (stdout += text));
-  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    stderr += text;
-    for (const look of waiting) look();
-  });
-  const outcome = new Promise<Outcome>((done, fail) => {
-    child.on('error', fail);
-    child.on('close', (code, signal) => done({ code, signal, stdout, stderr }));
-  });
-  const stderrMatches = (pattern: RegExp) =>
-    new Promise<void>((done, fail) => {
-      const look = () => {
-        if (!pattern.test(stderr)) return;
-        waiting.delete(look);
-        done();
-      };
-      waiting.add(look);
-      look();
-      void outcome.then(() => fail(new Error(`it ended before stderr matched ${pattern}: ${stderr}`)));
-    });
-  return { child, outcome, stderrMatches };
+  return startProcess([...within, process.execPath, ...nodeArgs, program, ...args], options);
 }
 
 type Inserted = string | number | readonly string[];

@@ -7,7 +7,8 @@ import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { FASTIFY } from '../../cli/server/load-fastify.ts';
 import { packageInfo } from '../../api/package-info.ts';
-import { factorflow, objectOf, ratings, start, type Started, trainedModel } from './run-cli.ts';
+import { factorflow, objectOf, ratings, start, trainedModel } from './run-cli.ts';
+import type { Started } from '../support/start-process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const folder = temporaryFolder();

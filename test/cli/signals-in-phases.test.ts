@@ -9,7 +9,8 @@ import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { byValues } from '../support/deep.ts';
 import { sendRange } from '../support/send-range.ts';
-import { argv, factorflow, type Outcome, start, type Started, ratings, temporariesIn } from './run-cli.ts';
+import { argv, factorflow, start, ratings, temporariesIn } from './run-cli.ts';
+import type { Outcome, Started } from '../support/start-process.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
 const folder = temporaryFolder();

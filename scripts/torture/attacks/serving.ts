@@ -103,16 +103,9 @@ function damageModel(model: string, random: (below: number) => number): void {
 /** Starts `serve`; the address is undefined if the server ends before it listens. */
 async function startServer(model: string, ...flags: readonly string[]) {
   const line = ['serve', model, '--port', '0', '--poll', '0.1', ...flags];
-  const { child, ended } = start(line, { patience: PATIENCE_MILLISECONDS });
-  const { promise: listening, resolve } = Promise.withResolvers<string | undefined>();
-  let stderr = '';
-  child.stderr?.on('data', (text: string) => {
-    stderr += text;
-    const address = / at (http:\/\/[^:]+:\d+)/.exec(stderr)?.[1];
-    if (address !== undefined) resolve(address);
-  });
-  void ended.then(() => resolve(undefined));
-  return { child, ended, address: await listening };
+  const { child, ended, stderrMatches } = start(line, { patience: PATIENCE_MILLISECONDS });
+  const listening = stderrMatches(/ at (http:\/\/[^:]+:\d+)/).then(([, found]) => found);
+  return { child, ended, address: await listening.catch(() => undefined) };
 }
 
 /** Clients that send their bodies slowly, and the requests that the server answers at a time. */

@@ -12,10 +12,10 @@ import {
   quick,
   ratings,
   start,
-  type Started,
   temporariesIn,
   program,
 } from '../run-cli.ts';
+import type { Started } from '../../support/start-process.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { execFile } from 'node:child_process';
 

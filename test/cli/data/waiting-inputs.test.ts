@@ -4,7 +4,8 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { argv, factorflow, json, objectOf, type Outcome, ratings, start, temporariesIn } from '../run-cli.ts';
+import { argv, factorflow, json, objectOf, ratings, start, temporariesIn } from '../run-cli.ts';
+import type { Outcome } from '../../support/start-process.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const folder = temporaryFolder();
