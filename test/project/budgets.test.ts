@@ -14,7 +14,7 @@ const budgets: Readonly<Record<string, readonly [lines: number, files: number]>>
   connectors: [21_400, 111],
   cpu: [12_640, 85],
   engine: [17_300, 118],
-  examples: [1_100, 19],
+  examples: [1_140, 20],
   gpu: [22_660, 160],
   operators: [37_300, 156],
   python: [2_420, 20],
