@@ -1,35 +1,20 @@
-import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { afterAll } from 'vitest';
+import { type Outcome, startProcess } from '../support/start-process.ts';
+import { temporaryFolder } from '../support/temporary-folder.ts';
 
-export interface Ended {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-const root = resolve(import.meta.dirname, '../..');
 let folder: string | undefined;
 let started = 0;
 
 /** A folder of the test file that calls it, removed at the end. */
 export function reproduceFolder(): string {
-  const made = mkdtempSync(join(tmpdir(), 'factorflow-reproduce-'));
-  folder = made;
-  afterAll(() => rmSync(made, { recursive: true }));
-  return made;
+  folder = temporaryFolder();
+  return folder;
 }
 
 /** `npm run reproduce -- ARGS`, without the build before it, with a work folder of its own. */
-export function reproduce(...args: readonly string[]): Promise<Ended> {
+export function reproduce(...args: readonly string[]): Promise<Outcome> {
   if (folder === undefined) throw new Error('reproduceFolder comes first');
-  const program = join(root, 'scripts/reproduce/reproduce.ts');
-  const all = [program, ...args, '--work', join(folder, `work-${started++}`)];
-  return new Promise((done) => {
-    execFile(process.execPath, all, { cwd: root }, (error, stdout, stderr) =>
-      done({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
-    );
-  });
+  const program = resolve(import.meta.dirname, '../../scripts/reproduce/reproduce.ts');
+  const work = join(folder, `work-${started++}`);
+  return startProcess([process.execPath, program, ...args, '--work', work]).outcome;
 }

@@ -2,13 +2,12 @@
  * Runs of `train` with checkpoints. Each is killed at a random moment after its first checkpoint, and
  * resumed.
  */
-import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { CounterRandom } from '../../../engine/random.ts';
+import { type Outcome, startProcess } from '../start-process.ts';
 
-const root = resolve(import.meta.dirname, '../../..');
-const program = join(root, 'dist/programs/cli/main.js');
+const program = resolve(import.meta.dirname, '../../../dist/programs/cli/main.js');
 
 /** Milliseconds between two looks for the first checkpoint. */
 const LOOK = 2;
@@ -66,12 +65,6 @@ export function spillingRun(folder: string, iterations = 30): string[] {
   ];
 }
 
-interface Ended {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
 export async function killedRuns({
   train,
   interval,
@@ -94,27 +87,28 @@ export async function killedRuns({
     String(interval),
     '--resume',
   ];
-  const run = (args: readonly string[]) => running(args, temporary);
+  const run = (args: readonly string[]) =>
+    startProcess([process.execPath, program, ...args], { env: { TMPDIR: temporary } });
   const whole = run(line(plain));
-  await whole.iterates;
+  await whole.stderrMatches(iterated).catch(() => {});
   const began = performance.now();
-  requireDone(await whole.ended);
+  requireDone(await whole.outcome);
   const most = performance.now() - began;
   const clear = () => [model, checkpoints].forEach((path) => rmSync(path, { recursive: true, force: true }));
   const made: Kill[] = [];
   for (let attempt = 0; made.length < kills; attempt++) {
     clear();
     const killed = run(checkpointed);
-    await firstCheckpoint(checkpoints, killed.ended);
+    await firstCheckpoint(checkpoints, killed.outcome);
     await wait(most * random.uniform(attempt));
-    killed.kill();
-    const { code, stderr } = await killed.ended;
+    killed.child.kill('SIGKILL');
+    const { code, stderr } = await killed.outcome;
     // It had ended by then.
     if (code !== null) continue;
     const writing = [folder, checkpoints]
       .flatMap((path) => readdirSync(path))
       .some((name) => name.startsWith('.'));
-    const { stdout } = requireDone(await run(checkpointed).ended);
+    const { stdout } = requireDone(await run(checkpointed).outcome);
     const { resumedFrom } = JSON.parse(stdout) as { resumedFrom: { iteration: number } | null };
     const kill = {
       told: lastTold(stderr),
@@ -130,9 +124,12 @@ export async function killedRuns({
   return made;
 }
 
+/** A line of progress after an iteration. */
+const iterated = /^(?:iteration|epoch) (\d+)\//m;
+
 /** The last iteration that stderr names; 0 without one. */
 function lastTold(stderr: string): number {
-  const numbers = [...stderr.matchAll(/^(?:iteration|epoch) (\d+)\//gm)].map(([, number]) => Number(number));
+  const numbers = [...stderr.matchAll(new RegExp(iterated, 'gm'))].map(([, number]) => Number(number));
   return Math.max(0, ...numbers);
 }
 
@@ -148,38 +145,12 @@ function leftIn(folder: string, checkpoints: string, temporary: string): string[
   ];
 }
 
-function running(
-  args: readonly string[],
-  temporary: string,
-): { readonly iterates: Promise<void>; readonly ended: Promise<Ended>; kill(): void } {
-  const child = spawn(process.execPath, [program, ...args], {
-    cwd: root,
-    stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, NO_COLOR: '1', TMPDIR: temporary },
-  });
-  let [stdout, stderr] = ['', ''];
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
-  const { promise: iterates, resolve: reportIteration } = Promise.withResolvers<void>();
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    stderr += text;
-    if (lastTold(stderr) > 0) reportIteration();
-  });
-  const ended = new Promise<Ended>((done, fail) => {
-    child.on('error', fail);
-    child.on('close', (code) => {
-      reportIteration();
-      done({ code, stdout, stderr });
-    });
-  });
-  return { iterates, ended, kill: () => void child.kill('SIGKILL') };
-}
-
-function requireDone(ended: Ended): Ended {
+function requireDone(ended: Outcome): Outcome {
   if (ended.code !== 0) throw new Error(`train ended with ${ended.code}: ${ended.stderr}`);
   return ended;
 }
 
-async function firstCheckpoint(folder: string, ended: Promise<Ended>): Promise<void> {
+async function firstCheckpoint(folder: string, ended: Promise<Outcome>): Promise<void> {
   const state = { over: false };
   void ended.then(() => (state.over = true));
   while (
