@@ -23,6 +23,7 @@ export { Dataset, type TrainTest } from './api/dataset.ts';
 export type { RowOf } from './api/row-types.ts';
 export { col, Column, lit, when } from './api/expressions.ts';
 export { functions } from './api/functions.ts';
+export { expr } from './api/parse-column.ts';
 export {
   collectList,
   count,

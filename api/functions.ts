@@ -47,7 +47,26 @@ export const substring = (text: ColumnOrValue, start: ColumnOrValue, count?: Col
 export const replace = (text: ColumnOrValue, search: ColumnOrValue, by: ColumnOrValue): Column =>
   made('replace', text, search, by);
 
-/** Units of `truncate`. */
+/**
+ * What a regular expression of RE2 matches first, or one of its groups; '' without a match:
+ * `regexpExtract(col('title'), '\\((\\d+)\\)', 1)`.
+ */
+export const regexpExtract = (text: ColumnOrValue, pattern: string, group = 0): Column =>
+  made('regexpExtract', text, pattern, group);
+/** Replaces all matches; `$1` is the first group: `regexpReplace(col('title'), ' +', ' ')`. */
+export const regexpReplace = (text: ColumnOrValue, pattern: string, by: string): Column =>
+  made('regexpReplace', text, pattern, by);
+/** Part `n` between separators, from 1, or from the end if negative: `splitPart(col('genres'), '|', 1)`. */
+export const splitPart = (text: ColumnOrValue, separator: ColumnOrValue, n: ColumnOrValue): Column =>
+  made('splitPart', text, separator, n);
+/**
+ * The text at a path of a JSON text; null where there is nothing. A text that is not JSON is an error, or
+ * null: `jsonText(col('event'), '$.tags[0].name', 'null')`.
+ */
+export const jsonText = (text: ColumnOrValue, path: string, onError: Cast['onError'] = 'error'): Column =>
+  made('jsonText', text, path, onError);
+
+/** Units of `truncate` and `dateAdd`. */
 export type TimeUnit = 'year' | 'quarter' | 'month' | 'week' | 'day' | 'hour' | 'minute' | 'second';
 
 /**
@@ -96,6 +115,7 @@ export const functions = {
   greatest,
   hour,
   ifNull,
+  jsonText,
   least,
   length,
   ln,
@@ -103,8 +123,11 @@ export const functions = {
   lower,
   month,
   pow,
+  regexpExtract,
+  regexpReplace,
   replace,
   round,
+  splitPart,
   sqrt,
   substring,
   timestampSeconds,

@@ -5,3 +5,6 @@ import { Column } from './expressions.ts';
 export function parseColumn(text: string): Column {
   return new Column(parseExpression(text));
 }
+
+/** An expression from SQL, as in `--where`: `expr('a > 1 and b is null')`, `expr("s like 'x%'").as('x')`. */
+export const expr = parseColumn;

@@ -46,7 +46,7 @@ interface Size {
   readonly own: number;
 }
 
-const makers: readonly string[] = ['lower', 'upper', 'trim', 'concat', 'substring', 'replace'];
+const makers: readonly string[] = ['lower', 'upper', 'trim', 'concat', 'substring', 'replace', 'splitPart'];
 
 /** Throws UsageError for a condition whose time or memory could stop all requests. */
 function refuseSlow(tree: Tree): void {
@@ -85,7 +85,8 @@ function sizeOf(tree: Tree, made: Made): Size {
 }
 
 function sizeOfCall({ name, args }: Extract<Tree, { kind: 'call' }>, made: Made): Size {
-  if (name === 'rlike')
+  if (name === 'jsonText') throw new UsageError('filter takes no JSON');
+  if (name === 'rlike' || name.startsWith('regexp'))
     throw new UsageError('filter takes no regular expressions', {
       advice: "Use contains(a, 'text'), startsWith, endsWith or like",
     });

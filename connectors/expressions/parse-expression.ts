@@ -94,6 +94,8 @@ const functionNames: Readonly<Record<string, string>> = {
   nvl: 'coalesce',
   regexplike: 'rlike',
   len: 'length',
+  jsonextractstring: 'jsonText',
+  getjsonobject: 'jsonText',
 };
 
 class Conversion {

@@ -53,8 +53,8 @@ export class TimeZone {
 
   /**
    * The time, in seconds since 1970, at which clocks show `local` (counted as if in UTC). Of two such times,
-   * the one with the offset `preferred`, else the earlier one. Without any, `local` is in the gap before a
-   * change of clocks: the time of the change.
+   * the one with the offset `preferred`, else the earlier one. A time that clocks leave out is moved on by as
+   * much as they are; a midnight that they leave out is the time of their change.
    */
   timeOf(local: number, preferred?: number): number {
     const offsets = [this.offsetAt(local - 86_400), this.offsetAt(local + 86_400)];
@@ -62,7 +62,8 @@ export class TimeZone {
     const times = offsets.map((offset) => local - offset);
     const found = times.filter((time, i) => this.offsetAt(time) === offsets[i]);
     if (found.length > 0) return preferred === undefined ? Math.min(...found) : found[0];
-    return this.#changeIn(local - Math.max(...offsets), local - Math.min(...offsets));
+    const moved = local - this.offsetAt(local - 86_400);
+    return local % 86_400 === 0 ? this.#changeIn(local - Math.max(...offsets), moved) : moved;
   }
 
   /** The last change of the offset from `low` to `high`. */

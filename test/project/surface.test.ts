@@ -12,7 +12,7 @@ const root = resolve(import.meta.dirname, '../..');
 
 const values = `
   Session Profile Trace
-  Dataset col Column lit when functions
+  Dataset col Column expr lit when functions
   collectList count countDistinct first last max mean min stddev sum
   ALS SGD chooseTrainer ExplainedPlan explain
   Model ItemNames

@@ -5,6 +5,7 @@ import { comparisons } from './compare.ts';
 import { conditionals, logic } from './conditional.ts';
 import { dates } from './dates.ts';
 import type { Functions, FunctionSpec } from './function.ts';
+import { matches } from './matches.ts';
 import { texts } from './text.ts';
 
 /** All functions and operators by the name that calls use. */
@@ -14,6 +15,7 @@ export const functions: Functions = {
   ...arithmetics,
   ...conditionals,
   ...texts,
+  ...matches,
   ...dates,
 };
 

@@ -1,5 +1,3 @@
-import { RE2JS } from 're2js';
-import { UsageError } from '../../errors.ts';
 import * as utf8 from '../utf8.ts';
 import { maskOf, numbersOf, textsOf, type TextValues, type Values } from '../values.ts';
 import {
@@ -13,6 +11,7 @@ import {
   type Rows,
   textResult,
 } from './function.ts';
+import { compiled } from './matches.ts';
 
 const text = 'utf8';
 const one = exactly([text], text);
@@ -137,21 +136,9 @@ function like([a, pattern]: readonly Values[], rows: Rows): Values {
   return stored === undefined ? matchedLike([a, pattern], rows) : boolResult(rows, stored);
 }
 
-/** RE2 matches in linear time, where JavaScript's own expressions may take exponential time: (a+)+$. */
 function regexTest(pattern: string): TextTest {
-  try {
-    const regex = RE2JS.compile(RE2JS.translateRegExp(pattern));
-    return (value) => regex.test(value);
-  } catch (error) {
-    throw new UsageError(`'${pattern}' is not a regular expression of RE2: ${reasonOf(error)}`, {
-      cause: error,
-      advice: 'RE2 has no look-around (?=a) and no back references \\1',
-    });
-  }
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message.replace('error parsing regexp: ', '') : String(error);
+  const regex = compiled(pattern);
+  return (value) => regex.test(value);
 }
 
 type TextTest = (value: string) => boolean;

@@ -120,6 +120,7 @@ export class RandomExpressions {
           (x) => `day_of_week(${x})`,
           (x) => `(dayofweek(${x}) + 1)`,
         ),
+      () => join([of('date'), of('date')], (x, y) => `(${x} - ${y})`),
       () =>
         join(
           [of('timestamp')],
@@ -159,6 +160,12 @@ export class RandomExpressions {
       () => join([of('float64')], (x) => `sqrt(abs(${x}))`),
       () => join([of('text')], (x) => `try_cast(${x} as double)`),
       () => join([of('int')], (x) => `cast(${x} as double)`),
+      () =>
+        join(
+          [of('timestamp'), of('timestamp')],
+          (x, y) => `(${x} - ${y})`,
+          (x, y) => `((epoch_us(${x}) - epoch_us(${y})) / 1e6)`,
+        ),
     ];
   }
 
@@ -170,19 +177,37 @@ export class RandomExpressions {
       () => join([of('text')], (x) => `substring(${x}, ${1 + Math.floor(this.#random() * 3)}, 2)`),
       () => join([of('text'), of('text')], (x, y) => `replace(${x}, 'a', ${y})`),
       () => join([of('int')], (x) => `cast(${x} as text)`),
+      () =>
+        join(
+          [of('text')],
+          (x) => `regexpExtract(${x}, '([a-z])(.?)', 2)`,
+          (x) => `regexp_extract(${x}, '([a-z])(.?)', 2)`,
+        ),
+      () =>
+        join(
+          [of('text')],
+          (x) => `regexpReplace(${x}, '[a-z]', '<$0>')`,
+          (x) => `regexp_replace(${x}, '[a-z]', '<\\0>', 'g')`,
+        ),
+      () => join([of('text')], (x) => `split_part(${x}, '1', ${this.#pick([1, 2, -1])})`),
       () => join([of(this.#pick(['date', 'timestamp', 'bool']))], (x) => `cast(${x} as text)`),
     ];
   }
 
   #dates(depth: number): readonly (() => Twin)[] {
     const of = (part: Kind) => this.draw(part, depth);
-    return [() => join([of('timestamp')], (x) => `cast(${x} as date)`), () => this.#truncated('date', depth)];
+    return [
+      () => join([of('timestamp')], (x) => `cast(${x} as date)`),
+      () => this.#truncated('date', depth),
+      () => this.#added('date', depth),
+    ];
   }
 
   #timestamps(depth: number): readonly (() => Twin)[] {
     const of = (part: Kind) => this.draw(part, depth);
     return [
       () => this.#truncated('timestamp', depth),
+      () => this.#added('timestamp', depth),
       () => join([of('date')], (x) => `cast(${x} as timestamp)`),
       () =>
         join(
@@ -266,6 +291,21 @@ export class RandomExpressions {
   #rounded(kind: Kind, depth: number): Twin {
     const name = this.#pick(['floor', 'ceil', 'abs', 'round']);
     return join([this.draw(kind, depth)], (x) => `${name}(${x})`);
+  }
+
+  #added(kind: 'date' | 'timestamp', depth: number): Twin {
+    const unit = this.#pick([
+      'year',
+      'quarter',
+      'month',
+      'week',
+      'day',
+      ...(kind === 'date' ? [] : ['hour']),
+    ]);
+    const interval = `interval '${Math.floor(this.#random() * 30)} ${unit}s'`;
+    const operator = this.#pick(['+', '-']);
+    const text = (x: string) => `(${x} ${operator} ${interval})`;
+    return join([this.draw(kind, depth)], text, (x) => `${text(x)}::${kind}`);
   }
 
   #truncated(kind: Kind, depth: number): Twin {

@@ -47,9 +47,37 @@ describe.each([
   ["coalesce(t, '-')", ['Drama', '  Über ', '', '-', '😀z', 'a%b_c']],
   ["greatest(t, 'E')", ['E', 'E', 'E', 'E', '😀z', 'a%b_c']],
   ['t is null', [false, false, false, true, false, false]],
+  ["regexpExtract(t, '([a-z])([a-z_]*)')", ['rama', 'ber', '', null, 'z', 'a']],
+  ["regexpExtract(t, '([a-z])(m|_)?', 2)", ['', '', '', null, '', '']],
+  ["regexpReplace(t, '([a-z])(.)', '$2\\$$1')", ['Da$ra$m', '  Üe$b $r', '', null, '😀z', '%$a_$bc']],
+  ["regexpReplace(t, '', '-')", ['-D-r-a-m-a-', '- - -Ü-b-e-r- -', '-', null, '-😀-z-', '-a-%-b-_-c-']],
+  ["splitPart(t, 'b', -1)", ['Drama', 'er ', '', null, '😀z', '_c']],
+  ["splitPart(t, 'b', 3)", ['', '', '', null, '', '']],
 ])('%s', (text, expected) => {
   it('of texts', () => expect(evaluated(text, plain)).toEqual(expected));
   it('of a dictionary', () => expect(evaluated(text, coded)).toEqual(byCode(expected, expected[3])));
+});
+
+it('JSON is read by a path', () => {
+  const texts = [
+    '{"a":[{"b c":"x"},1.50,12345678901234567890]}',
+    '{"a":null,"__proto__":{"a":[2]}}',
+    '[1]',
+    null,
+    'x',
+  ];
+  const batch = batchOf({ t: column('utf8', texts) });
+  const at = (path: string) => evaluated(`jsonText(t, '${path}', 'null')`, batch);
+  expect(at('$.a[0]."b c"')).toEqual(['x', null, null, null, null]);
+  expect(at('a[1]')).toEqual(['1.50', null, null, null, null]);
+  expect(at('a[2]')).toEqual(['12345678901234567890', null, null, null, null]);
+  expect(at('$[0]')).toEqual([null, null, '1', null, null]);
+  expect(at('$.a')).toEqual(['[{"b c":"x"},1.50,12345678901234567890]', null, null, null, null]);
+  expect(at('constructor')).toEqual([null, null, null, null, null]);
+  expect(() => evaluated("jsonText(t, '$.a')", batch)).toThrow(/'x' is not JSON/);
+  expect(() => evaluated("jsonText(t, '$..a')", batch)).toThrow(/no path|not a path of JSON/);
+  expect(() => evaluated("regexpExtract(t, '(a)', 2)", batch)).toThrow(/has no group 2/);
+  expect(() => evaluated("regexpReplace(t, 'a', '$1')", batch)).toThrow(/has no group 1/);
 });
 
 it('functions of two columns go by row', () => {
