@@ -15,7 +15,7 @@ import { lookupOf } from '../../operators/serving/factor-model.ts';
 import { checkOptions, runOptionNames } from '../check-options.ts';
 import { datasetOf } from '../dataset.ts';
 import { Column } from '../expressions.ts';
-import { parseColumn } from '../parse-column.ts';
+import { expr } from '../parse-column.ts';
 import type { RunOptions } from '../run-session.ts';
 import type { ServedModel } from './build-index.ts';
 import { itemIdColumn } from './name-columns.ts';
@@ -72,8 +72,7 @@ export class ItemFilters {
   }
 
   #make(condition: string | Column): ItemFilter {
-    const expression: Expression = (typeof condition === 'string' ? parseColumn(condition) : condition)
-      .expression;
+    const expression: Expression = (typeof condition === 'string' ? expr(condition) : condition).expression;
     const predicate = checkPredicate(expression, this.schema);
     const mask = sharedArray(Uint8Array, keyCount(this.#keys));
     for (const rows of this.#rows) mark(predicate, rows, mask);

@@ -1,4 +1,4 @@
-import { parseColumn } from '../../api/parse-column.ts';
+import { expr } from '../../api/parse-column.ts';
 import { UsageError } from '../../engine/errors.ts';
 import type { ItemFilter, ItemFilters } from '../../index.ts';
 import type { LoadedModel } from './loaded-model.ts';
@@ -17,14 +17,14 @@ export function filterOf({ filters }: LoadedModel, condition: string | undefined
   let accepted = checked.get(filters);
   if (accepted === undefined) checked.set(filters, (accepted = new Set()));
   if (!accepted.has(condition)) {
-    refuseSlow(parseColumn(condition).expression);
+    refuseSlow(expr(condition).expression);
     if (accepted.size === MOST_ACCEPTED) accepted.clear();
     accepted.add(condition);
   }
   return filters.where(condition);
 }
 
-type Tree = ReturnType<typeof parseColumn>['expression'];
+type Tree = ReturnType<typeof expr>['expression'];
 
 /** Most `_` of a pattern: at each place of a text, as many characters may be compared. */
 const MOST_WILDCARDS = 16;

@@ -81,9 +81,9 @@ export function readWhole(
 /** The rows with the columns of --with, filtered by --where. */
 export async function chosenRows(rows: Dataset, { with: computed = [], where }: RowValues): Promise<Dataset> {
   if (computed.length === 0 && where === undefined) return rows;
-  const { parseColumn } = await import('../../api/parse-column.ts');
-  const added = computed.reduce((made, { name, text }) => made.withColumn(name, parseColumn(text)), rows);
-  const chosen = where === undefined ? added : added.filter(parseColumn(where));
+  const { expr } = await import('../../api/parse-column.ts');
+  const added = computed.reduce((made, { name, text }) => made.withColumn(name, expr(text)), rows);
+  const chosen = where === undefined ? added : added.filter(expr(where));
   // Reports a wrong name or type before anything else is done.
   await chosen.schema();
   return chosen;

@@ -7,7 +7,7 @@ import { expect, it } from 'vitest';
 import { countFolders } from '../../scripts/count/lines.ts';
 
 const budgets: Readonly<Record<string, readonly [lines: number, files: number]>> = {
-  api: [17_190, 122],
+  api: [17_300, 122],
   bench: [4_020, 44],
   browser: [4_700, 39],
   cli: [11_860, 96],

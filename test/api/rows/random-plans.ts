@@ -1,7 +1,7 @@
 /** Random chains of transformations of rows, with DuckDB's query for the same rows. */
 import { col, type Column, count, countDistinct, type Dataset, min } from '../../../index.ts';
 import type { SortOrder } from '../../../api/expressions.ts';
-import { parseColumn } from '../../../api/parse-column.ts';
+import { expr } from '../../../api/parse-column.ts';
 import {
   type Kind,
   kinds,
@@ -122,7 +122,7 @@ export class RandomPlans {
 
   #filter(plan: RandomPlan): RandomPlan {
     const [own, other] = this.#expression(plan, 'bool');
-    return next(plan, `filter(${own})`, (rows) => rows.filter(parseColumn(own)), {
+    return next(plan, `filter(${own})`, (rows) => rows.filter(expr(own)), {
       query: `SELECT * FROM (${plan.query}) WHERE ${other}`,
     });
   }
@@ -140,7 +140,7 @@ export class RandomPlans {
   #computed(plan: RandomPlan, kind: Kind, [own, other]: Twin): RandomPlan {
     const names = Object.keys(plan.columns);
     const name = this.#random() < 0.3 ? this.#pick(names) : `n${this.#names++}`;
-    return next(plan, `withColumn(${name}, ${own})`, (rows) => rows.withColumn(name, parseColumn(own)), {
+    return next(plan, `withColumn(${name}, ${own})`, (rows) => rows.withColumn(name, expr(own)), {
       columns: { ...plan.columns, [name]: kind },
       values: { [name]: other },
     });
@@ -155,7 +155,7 @@ export class RandomPlans {
     return next(
       plan,
       `select(${names.join(', ')}${added === undefined ? '' : `, ${own} as ${added}`})`,
-      (rows) => rows.select(...names, ...(added === undefined ? [] : [parseColumn(own).as(added)])),
+      (rows) => rows.select(...names, ...(added === undefined ? [] : [expr(own).as(added)])),
       added === undefined
         ? { columns }
         : { columns: { ...columns, [added]: kind }, values: { [added]: other } },
@@ -170,7 +170,7 @@ export class RandomPlans {
     return next(
       plan,
       `union(filter(${own}))`,
-      (rows) => rows.union(rows.filter(parseColumn(own)).select(...names)),
+      (rows) => rows.union(rows.filter(expr(own)).select(...names)),
       {
         query: `SELECT row_number() OVER (ORDER BY part, "${ORDER}") AS "${ORDER}", ${columns} FROM (
           SELECT 1 AS part, * FROM (${plan.query}) UNION ALL
@@ -192,7 +192,7 @@ export class RandomPlans {
       this.#key(col(name), name, `"${name}"`),
     );
     const [own, other] = this.#expression(plan, this.#pick(kinds));
-    if (this.#random() < 0.3) keys.unshift(this.#key(parseColumn(own), own, other));
+    if (this.#random() < 0.3) keys.unshift(this.#key(expr(own), own, other));
     const columns = quoted(Object.keys(plan.columns));
     const order = keys.map(({ sql }) => sql).join(', ');
     return next(
@@ -280,7 +280,7 @@ function joinOf(plan: RandomPlan, keys: readonly string[], tools: WideTools): Ra
       FROM (${plan.query}) ${how.toUpperCase()} JOIN (${counts}) USING (${quoted(keys)})`;
   const make = (table: Dataset) => {
     const counted = table
-      .filter(parseColumn(own))
+      .filter(expr(own))
       .groupBy(...keys)
       .agg(count().as(rows));
     return table.join(counted, keys, how);

@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { parseColumn } from '../../../api/parse-column.ts';
+import { expr } from '../../../api/parse-column.ts';
 import { parquetBackend } from '../../../connectors/parquet/backends.ts';
 import { ParquetSource } from '../../../connectors/parquet/parquet-source.ts';
 import { ALS, type Dataset, Session } from '../../../index.ts';
@@ -106,11 +106,11 @@ describe.each(files)('%s', (name) => {
     const own = condition
       .replace('is not distinct from', '<=>')
       .replace("'NaN'::FLOAT", "cast('NaN' as float)");
-    expect(await kept(read(name).filter(parseColumn(own)))).toEqual(await duckKept(name, condition));
+    expect(await kept(read(name).filter(expr(own)))).toEqual(await duckKept(name, condition));
   });
 
   it('nanoseconds, which are rounded down', async () => {
-    const rows = read(name).filter(parseColumn("ns = timestamp '1969-12-31 23:59:59.999899'"));
+    const rows = read(name).filter(expr("ns = timestamp '1969-12-31 23:59:59.999899'"));
     expect(await rows.count()).toBe(500);
   });
 
@@ -127,7 +127,7 @@ describe.each(files)('%s', (name) => {
       const from = next(most) * scale + (column === 'u' ? 2 ** 31 - 3_000_000 : 0);
       const to = from + next(Math.ceil(most / 4)) * scale;
       const condition = `${column} >= ${from} and ${column} < ${to}`;
-      expect([condition, await kept(read(name).filter(parseColumn(condition)))]).toEqual([
+      expect([condition, await kept(read(name).filter(expr(condition)))]).toEqual([
         condition,
         await duckKept(name, condition),
       ]);
@@ -137,23 +137,19 @@ describe.each(files)('%s', (name) => {
 
 describe('pages that are read', () => {
   it('are those within the bounds, as explain says', async () => {
-    expect(
-      await pages(read('pyarrow-V1').filter(parseColumn('i between 1000 and 1050')).select('i', 'f')),
-    ).toBe('2 of 120');
-    expect(await pages(read('own').filter(parseColumn('i = 5000')).select('i'))).toBe('1 of 5');
-    expect(await pages(read('own').filter(parseColumn('i in (10, 9500)')).select('i'))).toBe('2 of 5');
-    expect(await pages(read('pyarrow-V2').filter(parseColumn("ts < '1970-01-03'")).select('ts'))).toBe(
-      '2 of 60',
+    expect(await pages(read('pyarrow-V1').filter(expr('i between 1000 and 1050')).select('i', 'f'))).toBe(
+      '2 of 120',
     );
-    expect(await pages(read('pyarrow-V2').filter(parseColumn("day < '1966-01-04'")).select('day'))).toBe(
-      '5 of 60',
-    );
-    expect(await pages(read('own').filter(parseColumn('n is null and i > 9990')))).toBe('0 of 49');
+    expect(await pages(read('own').filter(expr('i = 5000')).select('i'))).toBe('1 of 5');
+    expect(await pages(read('own').filter(expr('i in (10, 9500)')).select('i'))).toBe('2 of 5');
+    expect(await pages(read('pyarrow-V2').filter(expr("ts < '1970-01-03'")).select('ts'))).toBe('2 of 60');
+    expect(await pages(read('pyarrow-V2').filter(expr("day < '1966-01-04'")).select('day'))).toBe('5 of 60');
+    expect(await pages(read('own').filter(expr('n is null and i > 9990')))).toBe('0 of 49');
   });
 
   it('are all of a row group of which most rows are within', async () => {
-    expect(await pages(read('own').filter(parseColumn('i >= 100')))).toBeUndefined();
-    expect(await pages(read('pyarrow-V1').filter(parseColumn('u > 2147483648')))).toBeUndefined();
+    expect(await pages(read('own').filter(expr('i >= 100')))).toBeUndefined();
+    expect(await pages(read('pyarrow-V1').filter(expr('u > 2147483648')))).toBeUndefined();
   });
 
   it('are all of them for a backend that reads whole row groups', async () => {
@@ -172,19 +168,15 @@ describe('pages that are read', () => {
   });
 
   it('come from ranges of rows that know their places', async () => {
-    const failing = read('own').filter(parseColumn('i = 5000 and cast(t as int) > 1'));
+    const failing = read('own').filter(expr('i = 5000 and cast(t as int) > 1'));
     await expect(failing.count()).rejects.toThrow(/own\.parquet.*row group 0, row 50001/);
   });
 });
 
 it('ratings on some pages train the model of the same ratings in a file of their own', async () => {
   const some = read('pyarrow-V2')
-    .filter(parseColumn('i >= 2500 and i < 4500'))
-    .select(
-      parseColumn('i % 83').as('user'),
-      parseColumn('i').as('item'),
-      parseColumn('n / 100').as('rating'),
-    )
+    .filter(expr('i >= 2500 and i < 4500'))
+    .select(expr('i % 83').as('user'), expr('i').as('item'), expr('n / 100').as('rating'))
     .dropNulls();
   expect(await pages(some)).toBe('40 of 120');
   const path = join(folder, 'ratings.parquet');
@@ -207,7 +199,7 @@ it('a damaged page index leaves the rows as they are', async () => {
       const { at, bytes } = pageIndex?.[part] ?? { at: 0, bytes: 0 };
       expect(bytes).toBeGreaterThan(0);
       writeFileSync(path, readFileSync(whole).fill(fill, at, at + bytes));
-      const rows = session.read.parquet(path).filter(parseColumn('i = 5000'));
+      const rows = session.read.parquet(path).filter(expr('i = 5000'));
       expect([await pages(rows), await rows.count()]).toEqual([undefined, 10]);
     }
 });
