@@ -24,6 +24,7 @@ import { addDiagonal, definiteShift, factor, solveCholesky } from './solve/chole
 import { packs, regularize, solveFormed, solveMatrixFree } from './solve/conjugate-gradient';
 import { dualIsCheaper, solveDual } from './solve/dual';
 import { solveNonnegative } from './solve/nonnegative';
+import { hideNext, showNext } from './solve/panel-passes';
 import { RowProblem, canForm, gatheredOf, panelCapacity, sumsOf, vectorsOf } from './solve/problem';
 import { eliminateBias, finishBias } from './solve/steps';
 import { addMultiple, allFinite, clear, copy, dot, sumOf } from './vectors';
@@ -204,7 +205,9 @@ export function updateRows(
       else if (row.x != row.previous) copy(row.x, row.previous, size);
       if (biases) store<f32>(row.bias, 0);
     } else {
+      if (row.weights) hideNext(row);
       if (!solveRow(row, capacity) && badRow < 0) badRow = k;
+      if (row.weights) showNext(row);
       sum += row.objective;
     }
     const bytes = (<usize>(end - start)) << 2;

@@ -9,7 +9,7 @@
 import { sumLanes } from '../simd';
 import { addMultiple, allFinite, clear, copy, dot } from '../vectors';
 import { multiplyGram } from './conjugate-gradient';
-import { gatherAndMultiply } from './panel-passes';
+import { gatherAndMultiply, hideNext, showNext } from './panel-passes';
 import { RowProblem } from './problem';
 import { beginSteps, endResidual, finishBias, isConverged, takeStep } from './steps';
 
@@ -26,7 +26,9 @@ const ENDING_RHO: usize = 16;
 export function addVectorProducts(problem: usize, residual: bool, y: usize, sums: usize): f32 {
   const row = changetype<RowProblem>(problem);
   row.lanes = f32x4.splat(0);
+  if (row.weights) hideNext(row);
   gatherAndMultiply(row, 0, row.count, 0, row.p, y, sums, residual);
+  if (row.weights) showNext(row);
   return sumLanes(row.lanes);
 }
 

@@ -1,7 +1,7 @@
 /**
  * Passes of conjugate gradients over a row's ratings: they gather rows of θ into panels
- * (panels.ts) and multiply them. The ratings' weights are followed by eight zeros, for the last panel's
- * missing ratings; without weights each rating weighs 1.
+ * (panels.ts) and multiply them. Weights and targets are followed by eight zeros, for the last panel's missing
+ * ratings; without weights each rating weighs 1.
  */
 import { VECTOR, indexAt, multiplyAdd, sumLanesOfFour } from '../simd';
 import {
@@ -20,6 +20,36 @@ import { RowProblem } from './problem';
 
 /** Bytes of the values or weights of a panel. */
 const STEP: usize = 32;
+
+/**
+ * Replaces the weights and targets after the row's last by zeros: its last panel reads them, and multiplied by the
+ * panel's missing rows, which are 0, a NaN of the next row would make this one NaN. showNext puts them back.
+ */
+export function hideNext(row: RowProblem): void {
+  const bytes = (<usize>row.count) << 2;
+  const weights = row.weights + bytes;
+  const targets = row.values + bytes;
+  row.nextWeights = v128.load(weights);
+  row.moreWeights = v128.load(weights, 16);
+  row.nextTargets = v128.load(targets);
+  row.moreTargets = v128.load(targets, 16);
+  const zero = f32x4.splat(0);
+  v128.store(weights, zero);
+  v128.store(weights, zero, 16);
+  v128.store(targets, zero);
+  v128.store(targets, zero, 16);
+}
+
+/** Puts the weights and targets back that hideNext has replaced. */
+export function showNext(row: RowProblem): void {
+  const bytes = (<usize>row.count) << 2;
+  const weights = row.weights + bytes;
+  const targets = row.values + bytes;
+  v128.store(weights, row.nextWeights);
+  v128.store(weights, row.moreWeights, 16);
+  v128.store(targets, row.nextTargets);
+  v128.store(targets, row.moreTargets, 16);
+}
 
 /** Gathers `count` < 8 rows of θ into a panel; missing rows are zero. */
 function gatherRows(theta: usize, size: usize, indices: usize, count: i32, panel: usize): void {

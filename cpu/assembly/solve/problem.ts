@@ -21,6 +21,11 @@ import { PANEL } from './panels';
 export class RowProblem {
   /** Four sums, to which passes over the row's ratings add Σ t θᵀp, or Σ w (θᵀp)². */
   lanes: v128;
+  /** The eight weights and eight targets of the next rows, while hideNext has replaced them by zeros. */
+  nextWeights: v128;
+  moreWeights: v128;
+  nextTargets: v128;
+  moreTargets: v128;
   /** xᵀA x - 2 bᵀx of the row solved last; with a bias, of the full system. */
   objective: f64;
   /** The sum of the objectives of updateRows. */
