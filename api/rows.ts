@@ -23,6 +23,7 @@ import { DropNulls } from '../operators/dataflow/drop-nulls.ts';
 import { Filter } from '../operators/dataflow/filter.ts';
 import type { JoinKind } from '../operators/dataflow/join/join-columns.ts';
 import { type BatchFunction, MapBatches, type ModuleFunction } from '../operators/dataflow/map-batches.ts';
+import { MapRows } from '../operators/dataflow/map-rows.ts';
 import { type NamedExpression, Project, type Projection } from '../operators/dataflow/project.ts';
 import { Sample } from '../operators/dataflow/sample.ts';
 import { SortRows } from '../operators/dataflow/sort-rows.ts';
@@ -304,6 +305,22 @@ export abstract class Rows<Row extends object = AnyRow> implements AsyncIterable
     checkOptions('mapBatches', options, ['schema'], '{ schema }');
     if (typeof apply !== 'function') checkModule(apply);
     return this.pipe(new MapBatches(apply, options.schema));
+  }
+
+  /**
+   * Applies your own function to each row as a plain object, as `toArray` gives it, in the threads: for what
+   * columns cannot say. `mapRows({ module, name: 'clean', args }, { schema })`. It returns the row to replace
+   * it with, of the schema's columns: numbers, texts, booleans, dates and timestamps (milliseconds, or a Date);
+   * a column that is left out is null. Running it throws UsageError with the module and the row for a function
+   * that throws and for a value of another type. It must be pure, and is slower than column expressions.
+   */
+  mapRows<Made extends object = AnyRow>(
+    apply: ModuleFunction,
+    options: MapBatchesOptions = {},
+  ): Dataset<Made> {
+    checkOptions('mapRows', options, ['schema'], '{ schema }');
+    checkModule(apply, 'mapRows');
+    return this.pipe(new MapRows(apply, options.schema));
   }
 
   /**

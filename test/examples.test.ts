@@ -152,7 +152,7 @@ const outputs: Readonly<Record<string, readonly RegExp[]>> = {
   'docs/plan.md': [/memory +host 2\.0 MiB, cpu 2\.7 MiB/],
   'docs/evaluating.md': [/train/, /test RMSE +1\.\d+/, /damped means/, /test|ratings/, /ndcg@20 +0\.\d+/],
   'docs/retraining.md': [/test RMSE +1\.\d+/, /^$/, /Updated by SGD/, /"rank": 10/],
-  'docs/embedding.md': [/^iteration 10\n48 [01]\.\d+\n49 [45]\.\d+\n$/],
+  'docs/embedding.md': [/^iteration 10\n48 [01]\.\d+\n49 [45]\.\d+\n$/, /^26397 26397\n26397\n$/],
   'docs/sizing.md': [/memory +host 2\.1 GiB, gpu:0 2\.0 GiB/],
   'docs/reports.md': [/test RMSE +1\.\d+/],
   'docs/prepare-data.md': [/kind[^]*high[^]*\n16\d{3}\n$/],

@@ -9,20 +9,22 @@ import type { ModuleFunction } from '../../operators/dataflow/map-batches.ts';
 const OWN_URL = ['import', 'meta', 'url'].join('.');
 
 /** Throws UsageError unless threads can import the module without running the main program again. */
-export function checkModule(given: ModuleFunction): void {
+export function checkModule(given: ModuleFunction, method = 'mapBatches'): void {
   if (typeof given !== 'object' || given === null)
-    throw new UsageError(`mapBatches takes a function, or { module, name }, got ${shown(given)}`);
+    throw new UsageError(
+      `${method} takes ${method === 'mapRows' ? '' : 'a function, or '}{ module, name }, got ${shown(given)}`,
+    );
   const { module, name } = given;
   if (typeof module !== 'string' || !/^(file|data):/.test(module))
-    throw new UsageError(`mapBatches takes a module's URL, got ${shown(module)}`, {
+    throw new UsageError(`${method} takes a module's URL, got ${shown(module)}`, {
       advice: `Pass the URL of the module that exports it: { module: ${OWN_URL}, name: 'clean' }`,
     });
   if (typeof name !== 'string' || name === '')
-    throw new UsageError(`mapBatches takes the name of an exported function, got ${shown(name)}`);
+    throw new UsageError(`${method} takes the name of an exported function, got ${shown(name)}`);
   if (!module.startsWith('file:')) return;
   const [path, entry] = [fileURLToPath(module), process.argv[1]].map(realPath);
   if (path !== undefined && (path === entry || path === realPath(fileURLToPath(import.meta.url))))
-    throw new UsageError(`mapBatches: ${module} is the program itself, which each thread would run again`, {
+    throw new UsageError(`${method}: ${module} is the program itself, which each thread would run again`, {
       advice: 'Put the function into a module of its own, which a bundler leaves as a file',
     });
 }

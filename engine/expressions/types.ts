@@ -89,6 +89,7 @@ interface ValuesOf extends Record<ValueType, unknown> {
   utf8: string;
   date: number;
   timestamp: number;
+  [zoned: `timestamp(${string})`]: number;
 }
 
 /** The value of a column of a type, or null. */

@@ -2,7 +2,7 @@ import { type RecordBatch, type Schema, Table, tableToIPC } from 'apache-arrow';
 import { FactorFlowError, UsageError } from '../../engine/errors.ts';
 import type { Json, JsonObject } from '../../engine/json.ts';
 import { openIpc } from '../../engine/stream/read-ipc.ts';
-import { type BatchStream, originOf, setOrigin } from '../../engine/stream/stream.ts';
+import { type BatchStream, originOf, placeOf, setOrigin } from '../../engine/stream/stream.ts';
 import { adoptBatch, shortColumn } from '../../engine/stream/whole-data.ts';
 import { RowOperator } from './row-operator.ts';
 
@@ -23,7 +23,9 @@ export interface ModuleFunction {
  * input's.
  */
 export class MapBatches extends RowOperator {
-  readonly name = 'map-batches';
+  readonly name: string = 'map-batches';
+  /** The method that users call, for messages. */
+  protected readonly method: string = 'mapBatches';
   readonly #function: BatchFunction | ModuleFunction;
   readonly #schema: Schema | undefined;
 
@@ -52,7 +54,7 @@ export class MapBatches extends RowOperator {
   get #text(): string {
     const apply = this.#function;
     return typeof apply === 'function'
-      ? `the function ${apply.name || 'of mapBatches'}`
+      ? `the function ${apply.name || `of ${this.method}`}`
       : `${apply.name} of ${apply.module}`;
   }
 
@@ -61,7 +63,7 @@ export class MapBatches extends RowOperator {
     const args = (typeof this.#function === 'function' ? undefined : this.#function.args) as never;
     for await (const batch of input) {
       if (batch.numRows === 0) continue;
-      const made = this.#checked(await this.#called(apply, batch, args), schema);
+      const made = this.#checked(await this.called(apply, batch, args), schema);
       if (made.numRows === 0) continue;
       const origin = originOf(batch);
       // The origin holds the rows' lines in the file. If the number of rows is unchanged, the function is
@@ -77,29 +79,35 @@ export class MapBatches extends RowOperator {
     try {
       exported = (await import(module)) as typeof exported;
     } catch (cause) {
-      throw new UsageError(`mapBatches cannot load ${module}: ${(cause as Error).message}`, { cause });
+      throw new UsageError(`${this.method} cannot load ${module}: ${(cause as Error).message}`, { cause });
     }
     const found = exported[name];
     if (typeof found === 'function') return found as BatchFunction;
-    throw new UsageError(`mapBatches: ${module} exports no function ${name}`, {
+    throw new UsageError(`${this.method}: ${module} exports no function ${name}`, {
       advice: `It exports: ${Object.keys(exported).join(', ') || 'nothing'}`,
     });
   }
 
-  async #called(apply: BatchFunction, batch: RecordBatch, args: never): Promise<unknown> {
+  protected async called(apply: BatchFunction, batch: RecordBatch, args: never): Promise<unknown> {
     try {
       return await apply(batch, args);
     } catch (cause) {
       if (cause instanceof FactorFlowError) throw cause;
-      const { file, firstRow: row } = originOf(batch) ?? {};
-      const message = cause instanceof Error ? cause.message : String(cause);
-      throw new UsageError(`mapBatches: ${this.#text} failed: ${message}`, { file, row, cause });
+      throw this.failed(cause, batch);
     }
+  }
+
+  /** The error of the user's function at a row of a batch, or at the batch. */
+  protected failed(cause: unknown, batch: RecordBatch, at?: number): UsageError {
+    const message = cause instanceof Error ? cause.message : String(cause);
+    const { file, firstRow: row } = originOf(batch) ?? {};
+    const place = at === undefined ? { file, row } : placeOf(batch, at);
+    return new UsageError(`${this.method}: ${this.#text} failed: ${message}`, { ...place, cause });
   }
 
   /** The function's result, after checking that it has the declared columns. */
   #checked(made: unknown, schema: Schema): RecordBatch {
-    const wrong = (text: string) => new UsageError(`mapBatches: ${this.#text} gave ${text}`);
+    const wrong = (text: string) => new UsageError(`${this.method}: ${this.#text} gave ${text}`);
     if (
       typeof made !== 'object' ||
       made === null ||

@@ -43,6 +43,7 @@ const classes: Readonly<Record<string, () => OperatorClass | Promise<OperatorCla
   filter: async () => (await import('../dataflow/filter.ts')).Filter,
   join: async () => (await import('../dataflow/join/join-rows.ts')).JoinRows,
   'map-batches': async () => (await import('../dataflow/map-batches.ts')).MapBatches,
+  'map-rows': async () => (await import('../dataflow/map-rows.ts')).MapRows,
   ones: () => Ones,
   project: async () => (await import('../dataflow/project.ts')).Project,
   'random-split': () => RandomSplit,

@@ -21,3 +21,14 @@ export function resized(batch: RecordBatch, { twice }: { readonly twice: boolean
 }
 
 export const notAFunction = 1;
+
+/** A row with its number as text and half of `x`; what `i` says makes it fail. */
+export function rewritten(
+  { i, x }: { readonly i: bigint; readonly x: number },
+  { fails }: { fails?: string },
+) {
+  if (i === 5001n && fails === 'throws') throw new Error('no more');
+  if (i === 5001n && fails === 'type') return { text: 5 };
+  if (i === 5001n && fails === 'column') return { txt: 'a' };
+  return { text: `row ${i}`, half: x === 0 ? null : x / 2, at: new Date(Number(i)) };
+}

@@ -1,6 +1,17 @@
 /** Functions of the caller in the place of batches: by threads and in the calling thread. */
 import { join } from 'node:path';
-import { Field, Float32, Float64, makeData, RecordBatch, Schema, Struct, Table } from 'apache-arrow';
+import {
+  Field,
+  Float32,
+  Float64,
+  makeData,
+  RecordBatch,
+  Schema,
+  Struct,
+  Table,
+  TimestampMicrosecond,
+  Utf8,
+} from 'apache-arrow';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { col, type Dataset } from '../../../index.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
@@ -99,6 +110,36 @@ describe('functions of the caller', () => {
     ['lives in no module', { module: `${module}x`, name: 'doubled' }, /cannot load .*clean\.tsx/],
   ])('are named where one %s', async (_, given, message) => {
     await expect(rows.mapBatches(given).count()).rejects.toThrow(message);
+  });
+
+  it('get rows as objects by mapRows, whose errors name the module and the row', async () => {
+    const schema = new Schema([
+      new Field('text', new Utf8(), false),
+      new Field('half', new Float32(), true),
+      new Field('at', new TimestampMicrosecond(), true),
+    ]);
+    const mapped = (fails?: string) =>
+      rows.mapRows<{ text: string }>(
+        { module, name: 'rewritten', args: { ...(fails && { fails }) } },
+        { schema },
+      );
+    const made = await mapped().toArray();
+    expect(made.length).toBe(ROWS);
+    expect([made[0], made[3]]).toEqual([
+      { text: 'row 0', half: null, at: 0 },
+      { text: 'row 3', half: 0.75, at: 3 },
+    ]);
+    expect(await mapped().explain()).toMatch(/by 2 threads: parquet-source > map-rows/);
+    const at = /rewritten of .*clean\.ts failed: .*rows\.parquet.*row (5,?002|1,?002)/;
+    for (const [fails, message] of Object.entries({
+      throws: /no more/,
+      type: /5 is no value of "text", which is Utf8/,
+      column: /it gave the column "txt", which the schema does not have/,
+    })) {
+      await expect(mapped(fails).count()).rejects.toThrow(at);
+      await expect(mapped(fails).count()).rejects.toThrow(message);
+    }
+    expect(() => rows.mapRows((() => {}) as never)).toThrow('mapRows takes { module, name }, got');
   });
 
   it('must be in a module that is not the program', () => {
