@@ -18,16 +18,12 @@ export async function readRowsTask(scope: TaskScope): Promise<OutcomeOf<KernelTa
     const params = scope.params as ReadRowsParams;
     const operators = await Promise.all(params.operators.map(madeOf));
     const keepsBatches = operators.some((operator) => 'keepsBatches' in operator && operator.keepsBatches);
+    const parts = params.parts.map((piece, i) => streamOf(scope, `parts.${i}`, piece));
     const rows =
-      params.parts.length > 0
-        ? source.readStreams(params.parts.map((piece, i) => streamOf(scope, `parts.${i}`, piece)))
-        : source.read(params, !keepsBatches);
-    const stream = runChain(
-      operators,
-      batchStream(source.schema, rows),
-      othersOf(scope, params, source),
-      source.context,
-    );
+      parts.length > 0
+        ? source.readStreams(source.schema, parts)
+        : batchStream(source.schema, source.read(params, !keepsBatches));
+    const stream = runChain(operators, rows, othersOf(scope, params, source), source.context);
     const { exchange } = params;
     if (exchange === undefined) return collect(params, source, stream);
     const bounds = scope.hasInput('bounds') ? streamOf(scope, 'bounds', 0) : undefined;
@@ -47,7 +43,7 @@ function othersOf(scope: TaskScope, { others }: ReadRowsParams, source: SplitRow
   return others.map(({ parts, name }) => {
     const { schema } = openIpc(streamOf(scope, `others.${at++}`, 0));
     const streams = parts.map((piece) => streamOf(scope, `others.${at++}`, piece));
-    return { ...batchStream(schema, source.readStreams(streams, false)), ...(name && { identity: name }) };
+    return { ...source.readStreams(schema, streams, false), ...(name && { identity: name }) };
   });
 }
 
@@ -61,8 +57,8 @@ async function divide(
   const streams = Array.from({ length: params.parts }, (): PartRows | undefined => undefined);
   const partOf = partOfRows(params, stream.schema, bounds);
   for await (const batch of stream)
-    for (const { part, rows: own } of rowsOfParts(batch, partOf(batch), params.parts))
-      (streams[part] ??= new PartRows(stream.schema)).add(own);
+    for (const piece of rowsOfParts(batch, partOf(batch), params.parts))
+      (streams[piece.part] ??= new PartRows(stream.schema)).add(piece);
   const { rows, end, spans } = source;
   const bytes = streams.map((own) => own?.finish() ?? 0);
   const firsts = partitionsOf(bytes);

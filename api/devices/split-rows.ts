@@ -6,6 +6,7 @@ import { noEvents } from '../../engine/events.ts';
 import { RunMetrics } from '../../engine/metrics.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { LocalExecutor } from '../../engine/run/local-executor.ts';
+import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
 import type { SplitEnd } from '../../engine/stream/split.ts';
 import { sharedClock } from '../../engine/threads/shared-clock.ts';
 import { type DeviceSpan, fileSpan } from '../../engine/trace/trace.ts';
@@ -59,8 +60,14 @@ export class SplitRows {
   }
 
   /** The rows of Arrow streams, in order. `counts`: adds them to the number of rows read. */
-  async *readStreams(streams: readonly Uint8Array[], counts = true): AsyncGenerator<RecordBatch> {
-    for (const batch of streams.flatMap(batchesOf)) {
+  readStreams(schema: Schema, streams: readonly Uint8Array[], counts = true): BatchStream {
+    const batches = streams.flatMap(batchesOf);
+    const numRows = batches.reduce((sum, batch) => sum + batch.numRows, 0);
+    return { ...batchStream(schema, this.#each(batches, counts)), numRows };
+  }
+
+  async *#each(batches: readonly RecordBatch[], counts: boolean): AsyncGenerator<RecordBatch> {
+    for (const batch of batches) {
       if (this.#cancelled()) throwIfAborted(AbortSignal.abort(), 'read');
       if (counts) this.rows += batch.numRows;
       yield batch;

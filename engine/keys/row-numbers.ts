@@ -23,10 +23,11 @@ export class RowNumbers {
   /** The row numbers of each of the two tables; undefined until the first row with a null. */
   #numbers: { readonly whole: Numbers; readonly withNulls: Numbers; size: number } | undefined;
 
-  constructor(columns: readonly { readonly name: string; readonly type: DataType }[]) {
+  /** `expected`: the number of rows that will be added, if it is known. */
+  constructor(columns: readonly { readonly name: string; readonly type: DataType }[], expected = 0) {
     this.#readers = columns.map((column) => new WordReader(column));
     const width = this.#readers.reduce((sum, { count }) => sum + count, 0);
-    this.#whole = new SequenceTable(width);
+    this.#whole = new SequenceTable(width, expected);
     this.#withNulls = new SequenceTable(width + Math.ceil(columns.length / 32));
   }
 
@@ -151,8 +152,8 @@ class SequenceTable {
   readonly #table: NearInt32Table | WordsTable;
   #joined = new Int32Array(0);
 
-  constructor(width: number) {
-    this.#table = width > 1 ? new WordsTable(width) : new NearInt32Table();
+  constructor(width: number, expected = 0) {
+    this.#table = width > 1 ? new WordsTable(width, expected) : new NearInt32Table();
   }
 
   get size(): number {

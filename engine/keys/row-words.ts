@@ -151,10 +151,14 @@ export function hashRows(columns: readonly Data[], rows: number): Uint32Array {
   for (const data of columns) {
     const { words, step } = hashWords(withoutViews(data), rows);
     if (hasNulls(data)) mixNullable(hashes, data, words, step);
-    else if (step === 1) for (let row = 0; row < rows; row++) hashes[row] = mix32(hashes[row], words[row]);
+    else if (step === 1) mixWords(hashes, words, rows);
     else mixSteps(hashes, words, step);
   }
   return hashes;
+}
+
+function mixWords(hashes: Uint32Array, words: Int32Array, rows: number): void {
+  for (let row = 0; row < rows; row++) hashes[row] = mix32(hashes[row], words[row]);
 }
 
 function mixSteps(hashes: Uint32Array, words: Int32Array, step: number): void {

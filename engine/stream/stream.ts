@@ -14,6 +14,8 @@ export interface BatchStream extends AsyncIterable<RecordBatch> {
    * Equal for streams of the same rows, so that results computed from them can be cached; absent if unknown.
    */
   readonly identity?: string;
+  /** The number of rows; absent if it is not known before they are read. */
+  readonly numRows?: number;
 }
 
 /** Schema metadata of a source: the columns that it leaves out, after the reason. */

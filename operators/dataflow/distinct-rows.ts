@@ -101,7 +101,11 @@ export class DistinctRows extends RowOperator {
 
   protected async *batches(input: BatchStream): AsyncGenerator<RecordBatch> {
     const positions = this.#positions(input.schema);
-    let numbers: RowNumbers | undefined = new RowNumbers(positions.map((at) => input.schema.fields[at]));
+    const { schema, numRows } = input;
+    let numbers: RowNumbers | undefined = new RowNumbers(
+      positions.map((at) => schema.fields[at]),
+      numRows,
+    );
     const fewer = new FewerRows();
     for await (const batch of input) {
       if (numbers === undefined) {

@@ -1,10 +1,11 @@
-import { DataType, RecordBatch, RecordBatchReader, type Schema } from 'apache-arrow';
+import { type Data, DataType, RecordBatch, RecordBatchReader, type Schema } from 'apache-arrow';
 import { hashRows, wordsOfType } from '../../engine/keys/row-words.ts';
 import { rangeParts } from '../../engine/sorting/range-parts.ts';
 import type { SortKey } from '../../engine/sorting/sort-keys.ts';
 import { RowStream } from '../../engine/stream/ipc-bytes.ts';
 import { joinData } from '../../engine/stream/join-data.ts';
-import { batchOf, takeRows } from '../dataflow/row-operator.ts';
+import { takeData } from '../../engine/stream/take-data.ts';
+import { batchOf } from '../dataflow/row-operator.ts';
 import type { ExchangeParams } from './exchange.ts';
 
 /** Returns the part number of each row of a batch. Batches must come in the order of the task's rows. */
@@ -57,17 +58,31 @@ function byHash(batch: RecordBatch, columns: readonly number[], parts: number): 
     columns.map((column) => batch.data.children[column]),
     batch.numRows,
   );
-  const part = new Uint16Array(hashes.length);
-  for (let row = 0; row < hashes.length; row++) part[row] = Math.imul(hashes[row] >>> 16, parts) >>> 16;
+  return partsOfHashes(hashes, parts, batch.numRows);
+}
+
+function partsOfHashes(hashes: Uint32Array, parts: number, rows: number): Uint16Array {
+  const part = new Uint16Array(rows);
+  for (let row = 0; row < rows; row++) part[row] = Math.imul(hashes[row] >>> 16, parts) >>> 16;
   return part;
 }
 
-/** The rows of each nonempty part, in order. */
+/** The rows of a batch that belong to one part. */
+interface PartPiece {
+  readonly part: number;
+  readonly rows: number;
+  readonly columns: readonly Data[];
+}
+
+/**
+ * The rows of each nonempty part, in order. Columns of fixed width are copied once, in the order of parts, and
+ * the pieces are views of the copy: a copy for each part would allocate thousands of small arrays.
+ */
 export function* rowsOfParts(
-  batch: RecordBatch,
+  { data: { children } }: RecordBatch,
   partOf: Uint16Array,
   parts: number,
-): Generator<{ readonly part: number; readonly rows: RecordBatch }> {
+): Generator<PartPiece> {
   const ends = new Uint32Array(parts);
   for (let row = 0; row < partOf.length; row++) ends[partOf[row]]++;
   for (let part = 0, start = 0; part < parts; part++) {
@@ -77,9 +92,15 @@ export function* rowsOfParts(
   }
   const positions = new Uint32Array(partOf.length);
   for (let row = 0; row < partOf.length; row++) positions[ends[partOf[row]]++] = row;
+  const ordered = children.map((data) =>
+    wordsOfType(data.type) > 0 ? takeData(data, positions) : undefined,
+  );
   for (let part = 0, start = 0; part < parts; part++) {
     const end = ends[part];
-    if (end > start) yield { part, rows: takeRows(batch, positions.subarray(start, end)) };
+    const rows = end - start;
+    const pieceOf = (data: Data, column: number) =>
+      ordered[column]?.slice(start, rows) ?? takeData(data, positions.subarray(start, end));
+    if (rows > 0) yield { part, rows, columns: children.map(pieceOf) };
     start = end;
   }
 }
@@ -97,7 +118,7 @@ export class PartRows {
   readonly #schema: Schema;
   readonly #stream: RowStream;
   readonly #isJoined: boolean;
-  #pieces: RecordBatch[] = [];
+  #pieces: (readonly Data[])[] = [];
   #rows = 0;
   #bytes = 0;
 
@@ -107,14 +128,14 @@ export class PartRows {
     this.#isJoined = schema.fields.every(({ type }) => isPlain(type));
   }
 
-  add(piece: RecordBatch): void {
+  add({ rows, columns }: Omit<PartPiece, 'part'>): void {
     if (!this.#isJoined) {
-      this.#stream.add(piece);
+      this.#stream.add(batchOf(this.#schema, rows, [...columns]));
       return;
     }
-    this.#pieces.push(piece);
-    this.#rows += piece.numRows;
-    this.#bytes += piece.data.byteLength;
+    this.#pieces.push(columns);
+    this.#rows += rows;
+    for (const { type, byteLength } of columns) this.#bytes += 4 * wordsOfType(type) * rows || byteLength;
     if (this.#rows >= BATCH_ROWS || this.#bytes >= BATCH_BYTES) this.#write();
   }
 
@@ -140,15 +161,11 @@ export class PartRows {
   #write(): void {
     const [pieces, length] = [this.#pieces, this.#rows];
     [this.#pieces, this.#rows, this.#bytes] = [[], 0, 0];
-    if (pieces.length === 1) {
-      this.#stream.add(pieces[0]);
-      return;
-    }
     const { fields } = this.#schema;
     const children = fields.map(({ type }, i) =>
       joinData(
         type,
-        pieces.map(({ data }) => data.children[i]),
+        pieces.map((columns) => columns[i]),
       ),
     );
     this.#stream.add(batchOf(this.#schema, length, children));

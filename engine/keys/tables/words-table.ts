@@ -9,6 +9,11 @@ const BLOCK = 256;
 /** Below this number of slots a full table grows by a factor of four. */
 const FEW_SLOTS = 1 << 20;
 
+/** From this number of sequences on, a table of mostly new sequences gets room for all expected ones at once. */
+const SAMPLED = 1 << 11;
+/** Most sequences for which a table makes room ahead. */
+const MOST_EXPECTED = 1 << 20;
+
 /** Most slots of a table that fits in the cache. */
 const CACHED_SLOTS = 1 << 17;
 
@@ -28,6 +33,9 @@ const ahead = new Int32Array(1);
  */
 export class WordsTable {
   readonly #width: number;
+  readonly #expected: number;
+  /** Number of sequences that were given, with repeated ones. */
+  #given = 0;
   #tags = new Uint8Array(128);
   /** Number + 1 of the sequence in each slot; 0 if empty. */
   #codes = new Int32Array(128);
@@ -35,8 +43,10 @@ export class WordsTable {
   #keys: Int32Array;
   size = 0;
 
-  constructor(width: number) {
+  /** `expected`: the number of sequences that will be added, with repeated ones, if it is known. */
+  constructor(width: number, expected = 0) {
     this.#width = width;
+    this.#expected = Math.min(expected, MOST_EXPECTED);
     this.#keys = new Int32Array(64 * width);
   }
 
@@ -45,6 +55,7 @@ export class WordsTable {
     for (let from = 0; from < codes.length; from += BLOCK) {
       const to = Math.min(from + BLOCK, codes.length);
       this.#reserve(this.size + to - from);
+      this.#given += to - from;
       this.#hash(words, from, to);
       this.#addBlock(words, codes, from, to);
     }
@@ -167,15 +178,17 @@ export class WordsTable {
   }
 
   /** Makes room for a number of sequences. */
-  #reserve(size: number): void {
+  #reserve(least: number): void {
     const width = this.#width;
+    const isMostlyNew = this.size > SAMPLED && 2 * this.size > this.#given;
+    const size = isMostlyNew ? Math.max(least, this.#expected) : least;
     if (size * width > this.#keys.length) {
       const grown = new Int32Array(Math.max(size * width, 2 * this.#keys.length));
       grown.set(this.#keys);
       this.#keys = grown;
     }
     let slots = this.#tags.length;
-    while (2 * size > slots) slots *= slots < FEW_SLOTS ? 4 : 2;
+    while (2 * size > slots) slots *= slots < FEW_SLOTS && !isMostlyNew ? 4 : 2;
     if (slots === this.#tags.length) return;
     const tags = new Uint8Array(slots);
     const codes = new Int32Array(slots);

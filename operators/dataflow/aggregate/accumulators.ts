@@ -214,6 +214,18 @@ export class Counts {
 export class RowCounts extends Counts {
   /** True if any aggregate needs the counts. */
   isWanted = false;
+  #state: Data | undefined;
+
+  /** The counts as states, made once for all aggregates when all rows are counted. */
+  state(groups: number): Data {
+    return (this.#state ??= countState(this.of(groups), groups));
+  }
+}
+
+function countState(counts: Float64Array, groups: number): Data {
+  const state = new Int32Array(groups);
+  for (let group = 0; group < groups; group++) state[group] = counts[group];
+  return fixedData(new Int32(), state, groups);
 }
 
 /** Counts the values of each group that are not null: its rows minus its nulls, which are few. */
@@ -254,7 +266,8 @@ class ValueCounts {
   }
 
   state(groups: number): Data {
-    return fixedData(new Int32(), new Int32Array(this.of(groups).subarray(0, groups)), groups);
+    const isOfRows = !this.#isMerged && this.#nulls.length === 0;
+    return isOfRows ? this.#rows.state(groups) : countState(this.of(groups), groups);
   }
 }
 
@@ -413,7 +426,7 @@ export class IntegerSums implements Sums {
     this.#high = grown(this.#high, groups);
     return [
       numberData('float64', this.#low, groups, valid),
-      numberData('int32', Float64Array.from(this.#high.subarray(0, groups)), groups),
+      fixedData(new Int32(), this.#high.slice(0, groups), groups),
     ];
   }
 

@@ -146,7 +146,7 @@ export class Aggregate extends RowOperator {
   }
 
   protected async *batches(input: BatchStream, schema: Schema) {
-    const grouping: Grouping = { ...this.#grouping(input.schema), schema };
+    const grouping: Grouping = { ...this.#grouping(input.schema), schema, numRows: input.numRows };
     const { keys, step } = grouping;
     const fewer = new FewerRows();
     let groups = new Groups(grouping);
@@ -171,7 +171,7 @@ export class Aggregate extends RowOperator {
     yield* groups.batches();
   }
 
-  #grouping(input: Schema): Omit<Grouping, 'schema'> {
+  #grouping(input: Schema): Omit<Grouping, 'schema' | 'numRows'> {
     const { keys, step } = this.#options;
     const names = input.fields.map(({ name }) => name);
     const own = keys.map((name) => {
@@ -213,6 +213,8 @@ interface Grouping {
   readonly columns: readonly AggregatedColumn[];
   readonly step: AggregateStep;
   readonly schema: Schema;
+  /** Rows of the input, if known. */
+  readonly numRows: number | undefined;
 }
 
 /** The groups of rows, with the accumulators of their aggregates. */
@@ -230,9 +232,12 @@ class Groups {
   rows = 0;
 
   constructor(grouping: Grouping) {
-    const { keys, columns, step } = grouping;
+    const { keys, columns, step, numRows } = grouping;
     this.#grouping = grouping;
-    this.#numbers = new RowNumbers(keys.map(({ field }) => field));
+    this.#numbers = new RowNumbers(
+      keys.map(({ field }) => field),
+      numRows,
+    );
     this.#accumulators = columns.map(({ form }) => form.make(step === 'partial', this.#counts));
     this.#keys = keys.map(() => []);
   }
