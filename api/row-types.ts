@@ -52,6 +52,9 @@ export type Aggregated<One extends AggregateColumn> = {
   [Each in One as Each['name']]: Each extends AggregateColumn<string, infer Value> ? Value : never;
 };
 
+/** The elements of a column of lists. */
+export type ElementOf<Lists> = Lists extends readonly (infer Element)[] ? Element : unknown;
+
 /** Every value may be null. */
 export type Nullable<Row> = { [Name in keyof Row]: Row[Name] | null };
 

@@ -20,6 +20,7 @@ import { nullableTexts } from '../engine/values/value-texts.ts';
 import type { Aggregation } from '../operators/dataflow/aggregate/aggregate.ts';
 import { countedRows, CountRows } from '../operators/dataflow/count-rows.ts';
 import { DropNulls } from '../operators/dataflow/drop-nulls.ts';
+import { Explode } from '../operators/dataflow/explode.ts';
 import { Filter } from '../operators/dataflow/filter.ts';
 import type { JoinKind } from '../operators/dataflow/join/join-columns.ts';
 import { type BatchFunction, MapBatches, type ModuleFunction } from '../operators/dataflow/map-batches.ts';
@@ -44,6 +45,7 @@ import { type JoinKeys, type JoinOptions, joinPlan } from './join-plan.ts';
 import type {
   Aggregated,
   AnyRow,
+  ElementOf,
   Flat,
   IfKnown,
   Joined,
@@ -279,6 +281,17 @@ export abstract class Rows<Row extends object = AnyRow> implements AsyncIterable
   ): Dataset<With<Row, { [Each in Name]: NonNullable<Row[Each]> }>> {
     requireNames('dropNulls', names);
     return this.pipe(new DropNulls(names.length === 0 ? undefined : names));
+  }
+
+  /**
+   * A row for each element of a column of lists, with the other columns repeated: `explode('genres')`. A null
+   * or empty list gives no row.
+   */
+  explode<const Name extends NameOf<Row>>(
+    name: Name,
+  ): Dataset<With<Row, Record<Name, ElementOf<NonNullable<Row[Name]>>>>> {
+    requireNames('explode', [name]);
+    return this.pipe(new Explode(name));
   }
 
   /** Replaces nulls by values, by column: `fillNulls({ rating: 0 })`. */

@@ -39,6 +39,7 @@ const classes: Readonly<Record<string, () => OperatorClass | Promise<OperatorCla
   aggregate: async () => (await import('../dataflow/aggregate/aggregate.ts')).Aggregate,
   'count-rows': async () => (await import('../dataflow/count-rows.ts')).CountRows,
   'distinct-rows': async () => (await import('../dataflow/distinct-rows.ts')).DistinctRows,
+  explode: async () => (await import('../dataflow/explode.ts')).Explode,
   'drop-nulls': async () => (await import('../dataflow/drop-nulls.ts')).DropNulls,
   filter: async () => (await import('../dataflow/filter.ts')).Filter,
   join: async () => (await import('../dataflow/join/join-rows.ts')).JoinRows,

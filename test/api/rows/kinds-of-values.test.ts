@@ -5,7 +5,9 @@ import {
   DateDay,
   Field,
   FixedSizeBinary,
+  FixedSizeList,
   Int32,
+  List,
   makeData,
   Null,
   RecordBatch,
@@ -17,9 +19,11 @@ import {
   Utf8,
   vectorFromArray,
 } from 'apache-arrow';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { col, functions, lit, max, when } from '../../../index.ts';
 import { cpuSession } from '../../support/cpu-session.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const session = await cpuSession({ workers: 1 });
 
@@ -68,6 +72,36 @@ describe('UUIDs', () => {
     expect(await stored.cast({ id: 'utf8' }).join(written, 'id', 'anti').count()).toBe(0);
     await expect(stored.join(rowsOf({ id: ids }), 'id').count()).rejects.toThrow(/FixedSizeBinary.*Int32/);
   });
+});
+
+it('explode gives a row for each element of a list, in order', async () => {
+  const lists = [['a', 'b'], [], null, [null, 'é'], ['a']];
+  const g = vectorFromArray(lists, new List(new Field('item', new Utf8(), true))).data[0];
+  const i = vectorFromArray([1, 2, 3, 4, 5], new Int32()).data[0];
+  const batch = new RecordBatch({ i, g });
+  const expected = [
+    { i: 1, g: 'a' },
+    { i: 1, g: 'b' },
+    { i: 4, g: null },
+    { i: 4, g: 'é' },
+    { i: 5, g: 'a' },
+  ];
+  const rows = session.from([batch.slice(0, 1), batch.slice(1, 4), batch.slice(4)]).explode('g');
+  expect(await rows.toArray()).toEqual(expected);
+  expect(await rows.filter(col('g').eq('a')).select('i').toArray()).toEqual([{ i: 1 }, { i: 5 }]);
+  expect(await rows.limit(2).count()).toBe(2);
+  expect(await rows.select('i').count()).toBe(5);
+  const pairs = makeData({
+    type: new FixedSizeList(2, new Field('item', new Int32(), true)),
+    length: 2,
+    nullCount: 0,
+    child: vectorFromArray([1, 2, 3, 4], new Int32()).data[0],
+  });
+  expect(await rowsOf({ pairs }).explode('pairs').toArray()).toEqual([1, 2, 3, 4].map((x) => ({ pairs: x })));
+  const file = join(temporaryFolder(), 'lists.parquet');
+  await session.from([batch]).write.parquet(file);
+  expect(await session.read.parquet(file).explode('g').toArray()).toEqual(expected);
+  await expect(rows.explode('g').count()).rejects.toThrow(/explode takes a column of lists, and "g" is Utf8/);
 });
 
 describe('a sample', () => {
