@@ -16,7 +16,7 @@ const budgets: Readonly<Record<string, readonly [lines: number, files: number]>>
   engine: [17_300, 118],
   examples: [1_140, 20],
   gpu: [22_660, 160],
-  operators: [37_400, 157],
+  operators: [37_600, 158],
   python: [2_420, 20],
   scripts: [6_800, 65],
   site: [160, 1],
