@@ -95,12 +95,14 @@ export function keptFileBytes({ grid, rows, profile }: AlsProblem): number {
 }
 
 /**
- * The roles of data sets that leastBytes counts as large matrices. For sums the value is the number of
- * versions of a part that exist at the same time.
+ * The roles of data sets that leastBytes counts. For sums the value is the number of versions of a part that
+ * exist at the same time. `resident`: all parts of a device stay there.
  */
-const matrices: Partial<Readonly<Record<AlsDataSet['role'], 'factors' | 'whole' | number>>> = {
+const counted: Partial<Readonly<Record<AlsDataSet['role'], 'factors' | 'whole' | 'resident' | number>>> = {
   factors: 'factors',
   whole: 'whole',
+  gram: 'resident',
+  shifts: 'resident',
   equations: 1,
   gradients: 1,
   direction: 2,
@@ -122,6 +124,7 @@ const UNEQUAL = 1.05;
  * Parts of a side that are counted on a device:
  *
  *   data                                      parts
+ *   Gram matrices, shifts of implicit rows    all of this device
  *   factors that stay on the device           all of this device, and one part in a second version
  *   factors that are copied for each use      2 in use, 2 that are copied back
  *   ratings that are copied for each use      2
@@ -152,10 +155,11 @@ export function leastBytes(problem: AlsProblem): Record<'device' | 'host' | 'buf
       buffers.push((ofRatings - 4 * (own + 1)) / 2);
       continue;
     }
-    const kind = matrices[role];
+    const kind = counted[role];
     if (kind === undefined) continue;
     buffers.push(bytes);
     if (kind === 'whole') least.device += bytes;
+    else if (kind === 'resident') least.device += (parts.length === 1 ? 1 : here) * bytes;
     else if (kind !== 'factors')
       passing[side] += kind * bytes * (stepsTogether(problem, side) ? places.length : 1);
     else if (here > 0) least.device += (here + 1) * bytes;

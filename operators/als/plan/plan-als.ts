@@ -235,6 +235,8 @@ class PlanSearch {
     const capacities = this.#problem.compute.map(({ capacityBytes }) => capacityBytes ?? Infinity);
     return leastMemory(Math.min(...capacities), estimate, (bytes) => {
       const planned = this.#planned.onDevicesOf(bytes);
+      const usual = planned.problemOn();
+      if (blockShare(usual) <= 1 && planOrError(() => planned.planOf()).plan !== undefined) return usual.grid;
       const grids = this.#grids({}, planned.problemOn()).filter(({ fits }) => fits);
       const blocks = ({ grid }: { readonly grid: AlsGrid }) => grid.users.q * grid.items.q;
       for (const { grid } of grids.sort((left, right) => blocks(left) - blocks(right))) {
