@@ -36,6 +36,19 @@ export {
   stddev,
   sum,
 } from './api/aggregates.ts';
+export {
+  denseRank,
+  type FrameRange,
+  lag,
+  lead,
+  rank,
+  rowNumber,
+  sessionNumber,
+  type ShiftOptions,
+  type Window,
+  WindowColumn,
+  WindowFunction,
+} from './api/windows.ts';
 
 // Trainers and their plans.
 export { ALS, type AlsOptions } from './api/training/als.ts';

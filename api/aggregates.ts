@@ -3,6 +3,7 @@ import type { Expression } from '../engine/expressions/expression.ts';
 import { shown } from '../engine/format.ts';
 import { type AggregateName, aggregationText } from '../operators/dataflow/aggregate/aggregate.ts';
 import { col, Column } from './expressions.ts';
+import { type Window, WindowColumn } from './windows.ts';
 
 /**
  * An aggregate over the rows of a group, for `groupBy(...).agg`: `sum(col('plays')).as('total')`. Immutable.
@@ -30,6 +31,17 @@ export class AggregateColumn<Name extends string = string, Value = unknown> {
   /** Same as `as`. */
   alias<To extends string>(name: To): AggregateColumn<To, Value> {
     return this.as(name);
+  }
+
+  /**
+   * The aggregate over the rows of a window, for `withColumn`: `sum('plays').over({ partitionBy: 'user' })`.
+   * Throws UsageError for countDistinct, stddev and collectList.
+   */
+  over(window: Window): WindowColumn {
+    const { call, value } = this;
+    if (call === 'countDistinct' || call === 'stddev' || call === 'collectList')
+      throw new UsageError(`${call} cannot be computed over a window`);
+    return new WindowColumn({ call, ...(value && { value }) }, window);
   }
 }
 

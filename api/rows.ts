@@ -4,7 +4,6 @@ import type { Expression, Plain } from '../engine/expressions/expression.ts';
 import type { ValueOf, ValueType } from '../engine/expressions/types.ts';
 import { shown, counted, formatBytes, formatCount, formatMilliseconds } from '../engine/format.ts';
 import type { Measure } from '../engine/metrics.ts';
-import type { SortKey } from '../engine/sorting/sort-keys.ts';
 import {
   andThen,
   fromSource,
@@ -34,7 +33,7 @@ import { Distinct, GroupRows, Repartition, Wide } from '../operators/exchange/wi
 import { AggregateColumn, count } from './aggregates.ts';
 import { requireByColumn, requireList, requireNames, requireOperator, requireSink } from './check-objects.ts';
 import { checkOptions, checkSeed, runOptionNames } from './check-options.ts';
-import { col, Column, lit, SortOrder } from './expressions.ts';
+import { col, Column, lit } from './expressions.ts';
 import { coalesce } from './functions.ts';
 import type { Dataset } from './dataset.ts';
 import { explainRows } from './inspect/explain-rows.ts';
@@ -42,6 +41,7 @@ import { type ColumnSummary, summarize } from './inspect/summaries.ts';
 import { textTable } from './inspect/text-table.ts';
 import { checkModule } from './inspect/user-modules.ts';
 import { type JoinKeys, type JoinOptions, joinPlan } from './join-plan.ts';
+import { namedKeys, type OrderKey } from './order-keys.ts';
 import type {
   Aggregated,
   AnyRow,
@@ -56,6 +56,7 @@ import type {
 } from './row-types.ts';
 import { runRows } from './run-rows.ts';
 import type { RunOptions, RunSession } from './run-session.ts';
+import { WindowColumn, withWindows } from './windows.ts';
 import { writeInto } from './writers.ts';
 
 /** Most parts into which a task divides its rows. */
@@ -221,24 +222,29 @@ export abstract class Rows<Row extends object = AnyRow> implements AsyncIterable
     return this.#project({ kind: 'rename', from, to });
   }
 
-  /** Adds or replaces a column: `withColumn('rating', log1p(col('plays')))`. */
+  /**
+   * Adds or replaces a column: `withColumn('rating', log1p(col('plays')))`, `withColumn('n', rowNumber().over({
+   * partitionBy: 'user', orderBy: 'ts' }))`. A window function does not keep the order of rows.
+   */
   withColumn<Name extends string, Value>(
     name: Name,
-    value: Column<string, Value>,
+    value: Column<string, Value> | WindowColumn,
   ): Dataset<With<Row, Record<Name, Value>>> {
     requireNames('withColumn', [name]);
     return this.#with({ [name]: value });
   }
 
   /** Adds or replaces several columns, all computed from the original columns. */
-  withColumns<const Values extends Readonly<Record<string, Column>>>(
+  withColumns<const Values extends Readonly<Record<string, Column | WindowColumn>>>(
     values: Values,
   ): Dataset<With<Row, ColumnValues<Values>>> {
     return this.#with(values);
   }
 
-  #with<Made extends object>(values: Readonly<Record<string, Column>>): Dataset<Made> {
+  #with<Made extends object>(values: Readonly<Record<string, Column | WindowColumn>>): Dataset<Made> {
     requireByColumn('withColumns', values, "{ rating: col('plays') }");
+    if (Object.values(values).some((value) => value instanceof WindowColumn))
+      return this.over(withWindows(this.plan, values));
     const columns = Object.entries(values).map(([name, value]) => ({
       name,
       value: expressionOf(value, name),
@@ -430,6 +436,8 @@ export abstract class Rows<Row extends object = AnyRow> implements AsyncIterable
 
 function expressionOf(value: unknown, what: string): Expression {
   if (value instanceof Column) return value.expression;
+  if (value instanceof WindowColumn)
+    throw new UsageError(`${what} takes no window function`, { advice: 'Add it by withColumn first' });
   throw new UsageError(`${what} takes an expression such as col('rating').ge(3.5), got ${shown(value)}`, {
     ...(typeof value === 'string' && {
       advice: 'Write it with col: text is read by --where on the command line',
@@ -439,7 +447,7 @@ function expressionOf(value: unknown, what: string): Expression {
 
 /** The values of columns by name. */
 type ColumnValues<Columns> = {
-  -readonly [Name in keyof Columns]: Columns[Name] extends Column<string, infer Value> ? Value : never;
+  -readonly [Name in keyof Columns]: Columns[Name] extends Column<string, infer Value> ? Value : unknown;
 };
 
 /** Rows grouped by keys, the result of `groupBy`. Immutable. */
@@ -512,47 +520,19 @@ function grouped(
   return fromSource(new Wide(wide, [isPlain ? plan : andThen(plan, computed)]));
 }
 
-/** A key of `orderBy`: a name or an expression, with or without a direction, or an object. */
-export type OrderKey<Name extends string = string> =
-  | Name
-  | Column
-  | SortOrder
-  | (SortKey & { readonly column: Name });
-
 /** The operators of `orderBy`. Keys that are expressions become columns, which are removed after sorting. */
 function sortingBy(keys: readonly OrderKey[]): Operator[] {
   const computed: NamedExpression[] = [];
-  const named = keys.map((key): SortKey => {
-    const { expression, descending, nulls } = orderOf(key);
-    const shape = { ...(descending && { descending }), ...(nulls && { nulls }) };
-    if (expression.kind === 'column') return { column: expression.name, ...shape };
+  const named = namedKeys('orderBy', keys, (value) => {
+    if (value.kind === 'column') return value.name;
     const name = `sort key ${computed.length + 1}`;
-    computed.push({ name, value: expression });
-    return { column: name, ...shape };
+    computed.push({ name, value });
+    return name;
   });
   const sort = new SortRows(named);
   if (computed.length === 0) return [sort];
   const names = computed.map(({ name }) => name);
   return [new Project({ kind: 'with', columns: computed }), sort, new Project({ kind: 'drop', names })];
-}
-
-function orderOf(key: OrderKey): SortOrder {
-  if (key instanceof SortOrder) return key;
-  if (key instanceof Column) return key.asc();
-  if (typeof key === 'string') return new SortOrder({ kind: 'column', name: key }, false);
-  if (typeof key !== 'object' || key === null || Array.isArray(key))
-    throw new UsageError(`orderBy takes names and columns, got ${shown(key)}`, {
-      advice: "Write orderBy('user', col('rating').desc())",
-    });
-  checkOptions('a key of orderBy', key, ['column', 'descending', 'nulls'], "{ column: 'user' }");
-  const { column, descending = false, nulls } = key;
-  if (typeof column !== 'string')
-    throw new UsageError(`the column of a key of orderBy must be a name, got ${shown(column)}`);
-  if (typeof descending !== 'boolean')
-    throw new UsageError(`descending of a key of orderBy must be true or false, got ${shown(descending)}`);
-  if (nulls !== undefined && nulls !== 'first' && nulls !== 'last')
-    throw new UsageError(`nulls of a key of orderBy must be first or last, got ${shown(nulls)}`);
-  return new SortOrder({ kind: 'column', name: column }, descending, nulls);
 }
 
 interface ExplainRowsOptions extends Pick<RunOptions, 'signal'> {

@@ -16,6 +16,7 @@ import { columnAt } from '../dataflow/row-operator.ts';
 import { DistinctRows } from '../dataflow/distinct-rows.ts';
 import { selectColumns } from '../dataflow/project.ts';
 import { SortRows } from '../dataflow/sort-rows.ts';
+import { windowOrder, type WindowOptions, WindowRows } from '../dataflow/window/window-rows.ts';
 import type { Exchange } from './exchange.ts';
 
 /** An input of a wide operator: the rows to exchange. */
@@ -217,6 +218,46 @@ export class OrderRows implements WideOperator {
     const [sort] = this.after;
     const keys = sort.keys.map((key) => ({ ...key }));
     return { columns: sort.requiredColumns(wanted), before: [], by: { kind: 'range', keys } };
+  }
+}
+
+/**
+ * Adds the results of window functions. The rows of a partition are exchanged to one part, which sorts its
+ * rows for each window. `windows` have the same partitions.
+ */
+export class Windows implements WideOperator {
+  readonly name = 'windows';
+  readonly after: readonly Operator[];
+  readonly filterable: readonly string[];
+  /** Without keys all rows are one partition. */
+  readonly parts?: 1;
+  readonly #windows: readonly WindowOptions[];
+
+  constructor(windows: readonly WindowOptions[]) {
+    this.#windows = windows;
+    this.filterable = windows[0].partitionBy;
+    this.after = windows.flatMap((options) => {
+      const order = windowOrder(options);
+      return [...(order.length === 0 ? [] : [new SortRows(order)]), new WindowRows(options)];
+    });
+    if (this.filterable.length === 0) this.parts = 1;
+  }
+
+  describe(): JsonObject {
+    return { windows: this.#windows.map((options) => new WindowRows(options).describe()) };
+  }
+
+  outputSchema(input: Schema): Schema {
+    return this.after.reduce((schema, operator) => operator.outputSchema(schema), input);
+  }
+
+  input(_schema: Schema, wanted: readonly string[] | undefined): WideInput {
+    const columns = this.after.reduceRight<readonly string[] | undefined>(
+      (names, operator) => operator.requiredColumns(names),
+      wanted,
+    );
+    const hash = { kind: 'hash', columns: [...this.filterable] } as const;
+    return { columns, before: [], by: this.parts === undefined ? hash : { kind: 'evenly' } };
   }
 }
 

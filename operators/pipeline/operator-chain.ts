@@ -53,6 +53,7 @@ const classes: Readonly<Record<string, () => OperatorClass | Promise<OperatorCla
   'select-ratings': () => SelectRatings,
   'sort-rows': async () => (await import('../dataflow/sort-rows.ts')).SortRows,
   'time-split': () => TimeSplit,
+  'window-rows': async () => (await import('../dataflow/window/window-rows.ts')).WindowRows,
   'top-rows': async () => (await import('../dataflow/top-rows.ts')).TopRows,
 };
 

@@ -14,6 +14,7 @@ const values = `
   Session Profile Trace
   Dataset col Column expr lit when functions
   collectList count countDistinct first last max mean min stddev sum
+  denseRank lag lead rank rowNumber sessionNumber WindowColumn WindowFunction
   ALS SGD chooseTrainer ExplainedPlan explain
   Model ItemNames
   paramGrid CrossValidator TrainValidationSplit
@@ -23,7 +24,7 @@ const values = `
 
 const types = `
   SessionOptions DeviceRequest RunOptions EventSink ProgressEvent
-  TrainTest RowOf ErrorCode
+  TrainTest RowOf ErrorCode FrameRange ShiftOptions Window
   AlsOptions SgdOptions FitOptions CheckpointOptions EarlyStopMetric PhysicalPlan
   Id Exclusions ItemFilter ItemFilters RecommendOptions RequestOptions UserRecommendations Explanation
   TrainingReport Evaluation RankingOptions SaveOptions RankingEvaluation

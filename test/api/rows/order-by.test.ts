@@ -5,7 +5,7 @@ import { List, vectorFromArray } from 'apache-arrow';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, it } from 'vitest';
-import type { OrderKey } from '../../../api/rows.ts';
+import type { OrderKey } from '../../../api/order-keys.ts';
 import { col, count, type Dataset, functions } from '../../../index.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { batchOf } from '../../engine/expressions/evaluated.ts';

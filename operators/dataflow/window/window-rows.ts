@@ -1,0 +1,267 @@
+import { type Data, Field, Null, type RecordBatch, Schema } from 'apache-arrow';
+import { UsageError } from '../../../engine/errors.ts';
+import type { JsonObject } from '../../../engine/json.ts';
+import {
+  compareRows,
+  type KeyWords,
+  printKeys,
+  type SortKey,
+  SortKeys,
+} from '../../../engine/sorting/sort-keys.ts';
+import { joinData, nullData } from '../../../engine/stream/join-data.ts';
+import type { BatchStream } from '../../../engine/stream/stream.ts';
+import { columnAt, RowOperator, sameRows } from '../row-operator.ts';
+import { requireOrder } from '../sort-rows.ts';
+import {
+  boundsOf,
+  type Frame,
+  type FrameBounds,
+  isOfPeers,
+  orderValues,
+  type Partitions,
+  partitionsOf,
+  unitsOf,
+} from './window-frames.ts';
+import { windowFunctions, type WindowInput, type WindowName } from './window-functions.ts';
+
+/** A window function over columns. */
+export interface WindowCall {
+  /** Name of the column that it adds. */
+  readonly name: string;
+  readonly call: WindowName;
+  /** Column of the argument; absent for ranks and for a `count` of rows. */
+  readonly value?: string;
+  /** Distance of `lag` and `lead`: rows, or a column of numbers; default 1. */
+  readonly offset?: number | string;
+  readonly ignoreNulls?: boolean;
+  readonly gap?: number;
+  /** Default: up to the rows with equal keys; without order the whole partition. */
+  readonly frame?: Frame;
+}
+
+/** Windows with the same partitions and order. */
+export interface WindowOptions {
+  readonly partitionBy: readonly string[];
+  readonly orderBy: readonly SortKey[];
+  readonly calls: readonly WindowCall[];
+}
+
+/** The order in which `WindowRows` takes its rows. */
+export function windowOrder({ partitionBy, orderBy }: Omit<WindowOptions, 'calls'>): SortKey[] {
+  const keys = [...partitionBy.map((column) => ({ column })), ...orderBy];
+  return keys.filter(({ column }, i) => keys.findIndex((key) => key.column === column) === i);
+}
+
+/**
+ * Adds a column for each window function. The rows come sorted by `windowOrder`. It holds the rows of one
+ * partition: as many as the sort before it.
+ */
+export class WindowRows extends RowOperator {
+  readonly name = 'window-rows';
+  readonly takesAllRows = true;
+  readonly keepsBatches = true;
+  readonly options: WindowOptions;
+
+  constructor(options: WindowOptions) {
+    super([options]);
+    this.options = options;
+    for (const { call, frame } of options.calls) this.#check(call, frame);
+  }
+
+  #check(call: WindowName, frame: Frame | undefined): void {
+    const { orderBy } = this.options;
+    const isOrdered = orderBy.length > 0;
+    if (!isOrdered && (windowFunctions[call].needsOrder || frame !== undefined))
+      throw new UsageError(`${frame ? `a frame of ${frame.unit}` : call} needs an order of the rows`, {
+        advice: "Name it: over({ partitionBy: 'user', orderBy: 'ts' })",
+      });
+    if (frame?.unit === 'range' && !isOfPeers(frame) && orderBy.length !== 1)
+      throw new UsageError(`a range of distances takes one key of orderBy, got ${orderBy.length}`);
+  }
+
+  describe(): JsonObject {
+    const { partitionBy, orderBy, calls } = this.options;
+    return {
+      ...(partitionBy.length > 0 && { partitions: [...partitionBy] }),
+      ...(orderBy.length > 0 && { by: printKeys(orderBy) }),
+      functions: calls.map(printWindowCall),
+    };
+  }
+
+  protected override readColumns(): readonly string[] {
+    const { partitionBy, orderBy, calls } = this.options;
+    const read = calls.flatMap(({ value, offset }) =>
+      [value, offset].filter((name) => typeof name === 'string'),
+    );
+    return [...partitionBy, ...orderBy.map(({ column }) => column), ...read];
+  }
+
+  override requiredColumns(wanted?: readonly string[]): readonly string[] | undefined {
+    const added = new Set(this.options.calls.map(({ name }) => name));
+    return super.requiredColumns(wanted?.filter((name) => !added.has(name)));
+  }
+
+  override outputSchema(input: Schema): Schema {
+    requireOrder(input, windowOrder(this.options));
+    const names = input.fields.map(({ name }) => name);
+    const added = this.options.calls.map((call) => {
+      const { type = new Null(), metadata } = fieldOf(input, names, call.value) ?? {};
+      if (typeof call.offset === 'string') columnAt(call.offset, names, 'as the offset of a window function');
+      const result = windowFunctions[call.call].type(type);
+      if (result === undefined)
+        throw new UsageError(`${call.call} over a window takes no values of type ${type}`);
+      this.#checkRange(call, input);
+      return new Field(call.name, result, true, metadata);
+    });
+    return new Schema([...input.fields, ...added]);
+  }
+
+  #checkRange({ frame }: WindowCall, { fields }: Schema): void {
+    if (frame?.unit !== 'range' || isOfPeers(frame)) return;
+    const [{ column }] = this.options.orderBy;
+    const type = fields.find(({ name }) => name === column)?.type;
+    if (type !== undefined && unitsOf(type) === undefined)
+      throw new UsageError(`a range of distances takes numbers or times to order by, got ${type}: ${column}`);
+  }
+
+  protected async *batches(input: BatchStream, schema: Schema) {
+    const order = windowOrder(this.options);
+    const partition = new SortKeys(input.schema, order.slice(0, new Set(this.options.partitionBy).size));
+    const all = new SortKeys(input.schema, order);
+    let last: RecordBatch | undefined;
+    let held: Piece[] = [];
+    for await (const batch of input) {
+      if (batch.numRows === 0) continue;
+      const flags = changes(all, batch, last);
+      changes(partition, batch, last).forEach((isChange, row) => (flags[row] += isChange));
+      last = batch.slice(batch.numRows - 1);
+      const start = flags.lastIndexOf(2);
+      if (start < 0) {
+        held.push({ batch, flags });
+        continue;
+      }
+      if (start > 0) held.push({ batch: batch.slice(0, start), flags: flags.subarray(0, start) });
+      yield* this.#windows(held, schema);
+      held = [{ batch: batch.slice(start), flags: flags.subarray(start) }];
+    }
+    yield* this.#windows(held, schema);
+  }
+
+  /** Rows of whole partitions with their new columns. */
+  *#windows(pieces: readonly Piece[], schema: Schema): Generator<RecordBatch> {
+    if (pieces.length === 0) return;
+    const rows = new Rows(pieces, this.options);
+    const columns = this.options.calls.map((call) => windowFunctions[call.call].compute(rows.inputOf(call)));
+    let from = 0;
+    for (const { batch } of pieces) {
+      const own = columns.map((data) => data.slice(from, batch.numRows));
+      from += batch.numRows;
+      yield sameRows(batch, schema, [...batch.data.children, ...own]);
+    }
+  }
+}
+
+function fieldOf({ fields }: Schema, names: readonly string[], name: string | undefined): Field | undefined {
+  return name === undefined ? undefined : fields[columnAt(name, names, 'for a window function')];
+}
+
+function printWindowCall({ name, call, value, offset, ignoreNulls, frame }: WindowCall): string {
+  const args = [value, offset].filter((one) => one !== undefined).join(', ');
+  const ends = frame && ` ${frame.unit} ${frame.from} to ${frame.to}`;
+  return `${call}(${args})${ignoreNulls ? ' ignore nulls' : ''}${ends ?? ''} as ${name}`;
+}
+
+/** Adjacent rows, and for each: 2 if it begins a partition, 1 if its keys differ from the row before, else 0. */
+interface Piece {
+  readonly batch: RecordBatch;
+  readonly flags: Uint8Array;
+}
+
+/** 1 for each row whose keys differ from the row before. The first row of all differs. */
+function changes(keys: SortKeys, batch: RecordBatch, before: RecordBatch | undefined): Uint8Array {
+  const words = keys.of(batch);
+  const changed = new Uint8Array(batch.numRows);
+  changed[0] = before === undefined || compareRows(keys.of(before), 0, words, 0) !== 0 ? 1 : 0;
+  if (words.texts.length > 0) markEach(words, changed);
+  else for (const word of words.words) if (typeof word !== 'number') markWords(word, changed);
+  return changed;
+}
+
+function markEach(words: KeyWords, changed: Uint8Array): void {
+  for (let row = 1; row < changed.length; row++)
+    changed[row] = compareRows(words, row - 1, words, row) === 0 ? 0 : 1;
+}
+
+function markWords(word: Uint32Array, changed: Uint8Array): void {
+  for (let row = 1; row < changed.length; row++) if (word[row] !== word[row - 1]) changed[row] = 1;
+}
+
+/** The rows of whole partitions, joined, with the bounds that functions share. */
+class Rows {
+  readonly #pieces: readonly Piece[];
+  readonly #options: WindowOptions;
+  readonly #partitions: Partitions;
+  readonly #columns = new Map<string, Data>();
+  readonly #frames = new Map<string, FrameBounds>();
+
+  constructor(pieces: readonly Piece[], options: WindowOptions) {
+    [this.#pieces, this.#options] = [pieces, options];
+    const flags = new Uint8Array(pieces.reduce((sum, { batch }) => sum + batch.numRows, 0));
+    let row = 0;
+    for (const piece of pieces) {
+      flags.set(piece.flags, row);
+      row += piece.flags.length;
+    }
+    this.#partitions = partitionsOf(flags);
+  }
+
+  inputOf({ call, value, offset = 1, ignoreNulls = false, gap = 0, frame }: WindowCall): WindowInput {
+    const column = value === undefined ? nullData(new Null(), 0) : this.#column(value);
+    const field = new Schema([new Field('value', column.type, true)]);
+    const isFramed = windowFunctions[call].isFramed === true;
+    return {
+      ...this.#partitions,
+      value: column,
+      frame: this.#frame(isFramed ? frame : undefined),
+      offset: typeof offset === 'string' ? this.#column(offset) : offset,
+      ignoreNulls,
+      gap,
+      words: (descending) =>
+        new SortKeys(field, [{ column: 'value', descending, nulls: 'last' }]).ofChunks(
+          [[column]],
+          column.length,
+        ),
+    };
+  }
+
+  /** A column of all pieces, and a null. */
+  #column(name: string): Data {
+    const known = this.#columns.get(name);
+    if (known !== undefined) return known;
+    const [{ batch }] = this.#pieces;
+    const at = batch.schema.fields.findIndex((field) => field.name === name);
+    const parts = this.#pieces.map((piece) => piece.batch.data.children[at]);
+    const column = joinData(parts[0].type, parts, 1);
+    this.#columns.set(name, column);
+    return column;
+  }
+
+  #frame(frame: Frame = this.#defaultFrame()): FrameBounds {
+    const key = JSON.stringify(frame);
+    const known = this.#frames.get(key);
+    if (known !== undefined) return known;
+    const [order] = this.#options.orderBy;
+    const values =
+      frame.unit === 'rows' || isOfPeers(frame)
+        ? undefined
+        : orderValues(this.#column(order.column), order.descending === true);
+    const bounds = boundsOf(frame, this.#partitions, values);
+    this.#frames.set(key, bounds);
+    return bounds;
+  }
+
+  #defaultFrame(): Frame {
+    const to = this.#options.orderBy.length === 0 ? 'unbounded' : 0;
+    return { unit: 'range', from: 'unbounded', to };
+  }
+}

@@ -1,0 +1,169 @@
+/** Window functions give DuckDB's values: in several parts, with ties, nulls and NaN. */
+import { expect, it } from 'vitest';
+import {
+  col,
+  count,
+  denseRank,
+  first,
+  lag,
+  last,
+  lead,
+  max,
+  mean,
+  min,
+  rank,
+  rowNumber,
+  sessionNumber,
+  sum,
+} from '../../../index.ts';
+import type { WindowColumn } from '../../../index.ts';
+import { join } from 'node:path';
+import { duckdb, duckRows } from '../../connectors/parquet/parquet-testing.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
+import { drawnNumbers } from '../../support/drawn-numbers.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+
+const random = drawnNumbers();
+const drawn = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)];
+const session = await cpuSession({ workers: 3, splitBytes: 4000 });
+
+const rows = Array.from({ length: 2000 }, (_, id) => ({
+  id,
+  p: drawn([1, 2, 3, null, 5, 6]),
+  k: drawn([null, Number.NaN, Infinity, ...Array.from({ length: 40 }, (_, i) => i / 2)]),
+  v: drawn([null, -3, 4, 7, 2 ** 40]),
+  s: drawn([null, 'Alien', 'Aliens, the second part of four', 'Aliens, the second part of five']),
+  n: drawn([null, 0, 1, 2, -1]),
+}));
+
+const by = { partitionBy: 'p', orderBy: ['k', 'id'] };
+const falling = { partitionBy: 'p', orderBy: col('k').desc() };
+const rising = { partitionBy: 'p', orderBy: 'k' };
+const p = 'PARTITION BY p ORDER BY k NULLS FIRST';
+const down = 'PARTITION BY p ORDER BY k DESC NULLS LAST';
+
+/** Each function, and DuckDB's. */
+const cases: readonly (readonly [WindowColumn, string])[] = [
+  [rowNumber().over(by), `row_number() OVER (${p}, id)`],
+  [rank().over(rising), `rank() OVER (${p})`],
+  [denseRank().over(falling), `dense_rank() OVER (${down})`],
+  [rowNumber().over({ orderBy: 'id' }), 'row_number() OVER (ORDER BY id)'],
+  [sessionNumber('id', 9).over({ partitionBy: 'p', orderBy: 'id' }), 'c'],
+  [lag('s').over(by), `lag(s) OVER (${p}, id)`],
+  [lag('v', 3, { ignoreNulls: true }).over(by), `lag(v, 3 IGNORE NULLS) OVER (${p}, id)`],
+  [lead('v', 2, { ignoreNulls: true, default: 0 }).over(by), `lead(v, 2, 0 IGNORE NULLS) OVER (${p}, id)`],
+  [lead('k', col('n'), { default: col('k').plus(1) }).over(by), `lead(k, n, k + 1) OVER (${p}, id)`],
+  [sum('v').over(by), `sum(v) OVER (${p}, id)`],
+  [sum('v').over({ partitionBy: 'p' }), 'sum(v) OVER (PARTITION BY p)'],
+  [
+    sum('k').over({ ...by, rows: [-20, 20] }),
+    `sum(k) OVER (${p}, id ROWS BETWEEN 20 PRECEDING AND 20 FOLLOWING)`,
+  ],
+  [
+    mean('v').over({ ...by, rows: [2, Infinity] }),
+    `avg(v) OVER (${p}, id ROWS BETWEEN 2 FOLLOWING AND UNBOUNDED FOLLOWING)`,
+  ],
+  [
+    count('v').over({ ...by, rows: [-3, -1] }),
+    `count(v) OVER (${p}, id ROWS BETWEEN 3 PRECEDING AND 1 PRECEDING)`,
+  ],
+  [
+    min('v').over({ ...by, rows: [-2, 2] }),
+    `min(v) OVER (${p}, id ROWS BETWEEN 2 PRECEDING AND 2 FOLLOWING)`,
+  ],
+  [max('s').over(rising), `max(s) OVER (${p})`],
+  [
+    max('k').over({ ...by, rows: [-1, 1] }),
+    `max(k) OVER (${p}, id ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING)`,
+  ],
+  [
+    first('v').over({ ...by, rows: [1, 3] }),
+    `first(v) OVER (${p}, id ROWS BETWEEN 1 FOLLOWING AND 3 FOLLOWING)`,
+  ],
+  [
+    last('id').over({ ...by, rows: [-2, 0] }),
+    `last(id) OVER (${p}, id ROWS BETWEEN 2 PRECEDING AND CURRENT ROW)`,
+  ],
+  [count().over(rising), `count(*) OVER (${p})`],
+  [
+    count().over({ ...rising, range: [-1.5, 1] }),
+    `count(*) OVER (${p} RANGE BETWEEN 1.5 PRECEDING AND 1 FOLLOWING)`,
+  ],
+  [
+    sum('v').over({ ...falling, range: [-2, Infinity] }),
+    `sum(v) OVER (${down} RANGE BETWEEN 2 PRECEDING AND UNBOUNDED FOLLOWING)`,
+  ],
+  [
+    count('v').over({ ...falling, range: [1, 3] }),
+    `count(v) OVER (${down} RANGE BETWEEN 1 FOLLOWING AND 3 FOLLOWING)`,
+  ],
+  [
+    min('id').over({ ...rising, range: [-Infinity, -1] }),
+    `min(id) OVER (${p} RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)`,
+  ],
+];
+
+const plain = (value: unknown) => (typeof value === 'bigint' ? Number(value) : (value ?? null));
+
+it('functions and frames', async () => {
+  const path = join(temporaryFolder(), 'rows.parquet');
+  await session.fromRows(rows).write.parquet(path, { rowGroupSize: 150 });
+  const duck = await duckdb();
+  await duck.run(`CREATE OR REPLACE TABLE of_windows AS SELECT * FROM '${path}'`);
+  const sqls = cases.map(([, sql]) => sql);
+  const sessions = `SELECT *, 1 + count(*) FILTER (WHERE gap) OVER (PARTITION BY p ORDER BY id) AS c
+    FROM (SELECT *, id - lag(id) OVER (PARTITION BY p ORDER BY id) > 9 AS gap FROM of_windows)`;
+  const wanted = await duckRows(
+    `SELECT ${sqls.map((sql) => `(${sql})::VARCHAR`).join(', ')} FROM (${sessions}) ORDER BY id`,
+  );
+  const named = Object.fromEntries(cases.map(([column], i) => [`c${i}`, column]));
+  const table = session.read.parquet(path);
+  const found = await table.withColumns(named).orderBy('id').toArray();
+  const texts = (value: unknown) => (value === null ? null : value);
+  for (const [i, sql] of sqls.entries()) {
+    const own = found.map((row) => texts(plain(row[`c${i}`])));
+    const theirs = wanted.map((row) => texts(row[i]));
+    const asOwn = theirs.map((cell, row) =>
+      typeof own[row] === 'number' && cell !== null ? Number(String(cell).replace('inf', 'Infinity')) : cell,
+    );
+    expect(own, sql).toEqual(asOwn);
+  }
+  const firsts = table.withColumn('n', rowNumber().over(by)).filter(col('n').le(2).and(col('p').gt(1)));
+  const all = await duckRows(
+    `SELECT count(*) FROM of_windows WHERE p > 1 QUALIFY row_number() OVER (${p}, id) <= 2`.replace(
+      'count(*)',
+      'id',
+    ),
+  );
+  expect(await firsts.count()).toBe(all.length);
+  // A limit that moved below the window would count the limited rows of each partition.
+  const limited = await table
+    .withColumn('n', count().over({ partitionBy: 'p' }))
+    .limit(5)
+    .toArray();
+  expect(limited).toHaveLength(5);
+  for (const { p, n } of limited) expect(plain(n)).toBe(rows.filter((row) => row.p === p).length);
+  const text = await firsts.explain();
+  expect(text).toMatch(/exchange by hash of p/);
+});
+
+it('refuses windows that have no meaning', async () => {
+  const table = session.fromRows(rows);
+  const wrong: readonly (readonly [() => unknown, RegExp])[] = [
+    [() => table.withColumn('n', rowNumber().over({ partitionBy: 'p' })), /rowNumber needs an order/],
+    [() => sum('v').over({ orderBy: 'k', rows: [2, 1] }), /ends before it begins: rows \[2, 1\]/],
+    [() => sum('v').over({ orderBy: 'k', rows: [-1.5, 1] }), /two whole numbers/],
+    [() => sum('v').over({ orderBy: 'k', rows: [0, 1], range: [0, 1] }), /not both/],
+    [() => table.withColumn('n', sum('v').over({ orderBy: ['k', 'v'], range: [-1, 0] })), /takes one key/],
+    [() => table.filter(rank().over({ orderBy: 'k' }) as never), /filter takes no window function/],
+    [() => table.groupBy(rank().over({ orderBy: 'k' }) as never), /groupBy takes names and columns/],
+    [() => lag('v', 1.5), /whole number or a column/],
+    [() => table.withColumn('n', sum('w').over({ partitionBy: 'p' })).schema(), /no column "w"/],
+    [() => table.withColumn('n', sum('s').over({ partitionBy: 'p' })).schema(), /takes no values of type/],
+    [
+      () => table.withColumn('n', sum('v').over({ orderBy: 's', range: [-1, 0] })).schema(),
+      /numbers or times/,
+    ],
+  ];
+  for (const [make, message] of wrong) await expect((async () => make())()).rejects.toThrow(message);
+});
