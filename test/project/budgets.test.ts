@@ -7,7 +7,7 @@ import { expect, it } from 'vitest';
 import { countFolders } from '../../scripts/count/lines.ts';
 
 const budgets: Readonly<Record<string, readonly [lines: number, files: number]>> = {
-  api: [17_300, 122],
+  api: [17_560, 124],
   bench: [4_020, 44],
   browser: [4_700, 39],
   cli: [11_860, 96],
@@ -16,7 +16,7 @@ const budgets: Readonly<Record<string, readonly [lines: number, files: number]>>
   engine: [17_300, 118],
   examples: [1_140, 20],
   gpu: [22_660, 160],
-  operators: [37_600, 158],
+  operators: [38_340, 162],
   python: [2_420, 20],
   scripts: [6_800, 65],
   site: [160, 1],
