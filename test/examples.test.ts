@@ -161,6 +161,7 @@ const outputs: Readonly<Record<string, readonly RegExp[]>> = {
     /^2\n\[ \{ user: 1, item: 10, page: 'home' \} \]\n3\n$/,
     /^\[\n {2}\{ user: 1, item: 10, title: 'Heat' \},\n {2}\{ user: 1, item: 12, title: 'Alien' \},\n {2}\{ user: 2, item: 99, title: null \}\n\]\n\[ \{ user: 2, item: 99, stars: 3 \} \]\n$/,
     /^\[\n( {2}\{ user: \d+, rating: 10, timestamp: 13780\d+n \},?\n){2}\]\n$/,
+    /^\[\n {2}\{ user: 1, item: 1853728, n: 1n \},\n {2}\{ user: 1, item: 1074638, n: 2n \},\n {2}\{ user: 2, item: 104257, n: 1n \}\n\]\n$/,
     /^The Shawshank Redemption \(1994\) 9\.45\n[^]*Physical plan\n {2}left input of the join:\n[^]* {2}exchange by hash of item [^]*tasks over the parts, by 2 threads: join > top-rows\n/,
   ],
   'docs/coming-from.md': [/^\d\.\d+\n$/],

@@ -44,6 +44,15 @@ const cases: readonly (readonly [columns.Column, string])[] = [
     api.concat(x, '-', api.substring(x, 1, 2), api.substring(x, -1), api.replace(x, 'a', 'b')),
     "concat(x, '-', substring(x, 1, 2), substring(x, -1), replace(x, 'a', 'b'))",
   ],
+  [
+    api.regexpReplace(api.regexpExtract(x, 'a(b)', 1), 'b', 'c'),
+    "regexpReplace(regexpExtract(x, 'a(b)', 1), 'b', 'c')",
+  ],
+  [
+    api.concat(api.splitPart(x, '|', -1), api.jsonText(x, '$.a', 'null')),
+    "concat(splitPart(x, '|', -1), jsonText(x, '$.a', 'null'))",
+  ],
+  [api.dateAdd(api.atZone(x, 'Asia/Tokyo'), 1, 'day'), "dateAdd(atZone(x, 'Asia/Tokyo'), 1, 'day')"],
   [api.truncate(api.timestampSeconds(x), 'month'), "truncate(timestampSeconds(x), 'month')"],
   [
     api
