@@ -1,3 +1,5 @@
+import { UsageError } from '../engine/errors.ts';
+import { shown } from '../engine/format.ts';
 import { parseExpression } from '../connectors/expressions/parse-expression.ts';
 import { Column } from './expressions.ts';
 
@@ -6,5 +8,7 @@ import { Column } from './expressions.ts';
  * the error.
  */
 export function expr(text: string): Column {
+  if (typeof text !== 'string')
+    throw new UsageError(`expr takes a text, got ${shown(text)}`, { advice: "Write expr('rating >= 4')" });
   return new Column(parseExpression(text));
 }
