@@ -48,7 +48,7 @@ export const replace = (text: ColumnOrValue, search: ColumnOrValue, by: ColumnOr
   made('replace', text, search, by);
 
 /**
- * What a regular expression of RE2 matches first, or one of its groups; '' without a match:
+ * The first match of a regular expression (RE2), or one of its groups; '' if nothing matches:
  * `regexpExtract(col('title'), '\\((\\d+)\\)', 1)`.
  */
 export const regexpExtract = (text: ColumnOrValue, pattern: string, group = 0): Column =>

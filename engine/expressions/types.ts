@@ -54,7 +54,7 @@ type PlainType = Exclude<keyof typeof arrowTypes, 'other'>;
 /** The types without parameters. */
 export const valueTypes = Object.keys(arrowTypes).filter((name): name is PlainType => name !== 'other');
 
-/** True for the name of a type; throws UsageError for a time zone that is none. */
+/** True for the name of a type. Throws UsageError for an unknown time zone. */
 export function isValueType(name: unknown): name is ValueType {
   if (typeof name !== 'string') return false;
   const zone = zoneOf(name as ValueType);

@@ -1,4 +1,4 @@
-/** What each window function computes for the rows of whole partitions. */
+/** The window functions: each computes a column for the rows of whole partitions. */
 import { Bool, type Data, type DataType, Float64, Int64 } from 'apache-arrow';
 import { DataError } from '../../../engine/errors.ts';
 import { readData } from '../../../engine/expressions/read.ts';

@@ -20,7 +20,7 @@ const plays = session.fromRows<Play>(
 );
 const films = session.fromRows<Film>([{ id: 'a', title: 'Heat' }]);
 
-/** Compares the type of a data set's rows, and returns its rows, whose keys must be those of the type. */
+/** Checks the type of a data set's rows, and that the rows have the type's keys. Returns the rows. */
 const rowsOf = async <Row extends object>(rows: Dataset<Row>) => rows.toArray();
 
 it('follow each method', async () => {
@@ -103,7 +103,7 @@ it('are unknown without a type, and stay so', () => {
   rows = rows.withColumn('x', col('item')).select('x').join(loose, 'x', 'left').groupBy('y').agg(mean('z'));
   expectTypeOf(rows).toEqualTypeOf<Dataset>();
   expectTypeOf(rows.toArray).returns.resolves.toEqualTypeOf<Record<string, unknown>[]>();
-  // What takes any rows takes rows of known columns.
+  // A function of any data set accepts one with known columns.
   expectTypeOf(new ALS().fit).toBeCallableWith(plays);
   expectTypeOf(new ALS().fit).toBeCallableWith(films);
   expectTypeOf(films.join(loose, 'id')).toEqualTypeOf<Dataset>();

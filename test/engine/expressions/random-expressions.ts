@@ -294,14 +294,7 @@ export class RandomExpressions {
   }
 
   #added(kind: 'date' | 'timestamp', depth: number): Twin {
-    const unit = this.#pick([
-      'year',
-      'quarter',
-      'month',
-      'week',
-      'day',
-      ...(kind === 'date' ? [] : ['hour']),
-    ]);
+    const unit = this.#pick(unitsOf(kind, 'hour'));
     const interval = `interval '${Math.floor(this.#random() * 30)} ${unit}s'`;
     const operator = this.#pick(['+', '-']);
     const text = (x: string) => `(${x} ${operator} ${interval})`;
@@ -309,14 +302,7 @@ export class RandomExpressions {
   }
 
   #truncated(kind: Kind, depth: number): Twin {
-    const unit = this.#pick([
-      'year',
-      'quarter',
-      'month',
-      'week',
-      'day',
-      ...(kind === 'date' ? [] : ['hour', 'minute']),
-    ]);
+    const unit = this.#pick(unitsOf(kind, 'hour', 'minute'));
     const text = (x: string) => `date_trunc('${unit}', ${x})`;
     // The interval keeps DuckDB from comparing with a constant: its rule for constants treats nulls as true.
     return join([this.draw(kind, depth)], text, (x) => `(${text(x)} + interval 0 second)::${kind}`);
@@ -336,4 +322,9 @@ function join(
   const filled = (template: string, side: 0 | 1) =>
     template.replaceAll(/§(\d+)§/g, (_, index: string) => parts[Number(index)][side]);
   return [filled(text, 0), filled(duck?.(...marks) ?? text, 1)];
+}
+
+/** Units of dates, and those of times in addition. */
+function unitsOf(kind: Kind, ...ofTimes: string[]): string[] {
+  return ['year', 'quarter', 'month', 'week', 'day', ...(kind === 'date' ? [] : ofTimes)];
 }
