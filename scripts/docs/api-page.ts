@@ -97,7 +97,7 @@ function engineNames(root: string): ReadonlySet<string> {
   return new Set([...namesIn('engine/**/*.d.ts')].filter((name) => !others.has(name)));
 }
 
-/** The types that the signatures of `declarations` refer to, directly or through other types, without excluded names. */
+/** The types that signatures refer to, directly or through other types, without excluded names. */
 function namedBy(
   declarations: readonly Declaration[],
   declared: ReadonlyMap<string, Declaration>,
