@@ -7,16 +7,16 @@ import { expect, it } from 'vitest';
 import { countFolders } from '../../scripts/count/lines.ts';
 
 const budgets: Readonly<Record<string, readonly [lines: number, files: number]>> = {
-  api: [17_560, 124],
-  bench: [4_020, 44],
+  api: [18_000, 126],
+  bench: [4_060, 44],
   browser: [4_700, 39],
   cli: [11_860, 96],
-  connectors: [21_400, 111],
+  connectors: [21_500, 111],
   cpu: [12_640, 85],
-  engine: [17_300, 118],
-  examples: [1_140, 20],
+  engine: [18_000, 121],
+  examples: [1_180, 21],
   gpu: [22_660, 160],
-  operators: [38_340, 162],
+  operators: [39_700, 168],
   python: [2_420, 20],
   scripts: [6_800, 65],
   site: [160, 1],
