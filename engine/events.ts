@@ -3,7 +3,7 @@ import type { PhysicalPlan } from './plan/physical-plan.ts';
 /** A report of a run in progress. Plain data: it can be logged, drawn as bars or sent elsewhere. */
 export type ProgressEvent =
   | { readonly type: 'phase-start'; readonly phase: string; readonly total?: number; readonly unit?: string }
-  /** `done` of the phase's `total` units; at most a few dozen a second. */
+  /** `done` of the phase's `total` units; at most 20 a second. */
   | {
       readonly type: 'phase-progress';
       readonly phase: string;
@@ -63,15 +63,48 @@ export interface Phase {
   end(done: number): void;
 }
 
+/** Fewest milliseconds between two progress events of a phase. */
+const PROGRESS_MILLISECONDS = 50;
+
+/** Reports the progress of a phase. */
+interface Progress {
+  /** Emits an event, unless the last one was less than 50 ms ago. */
+  report(done: number): void;
+  /** Emits the latest progress if its event was left out. */
+  flush(): void;
+}
+
+/** Progress of a phase in at most 20 events a second. */
+export function progressOf(events: EventSink, phase: string, unit: string, total?: number): Progress {
+  let sent = -Infinity;
+  let left: number | undefined;
+  const send = (done: number) => {
+    [sent, left] = [performance.now(), undefined];
+    events({ type: 'phase-progress', phase, done, total, unit });
+  };
+  return {
+    report(done) {
+      if (performance.now() - sent >= PROGRESS_MILLISECONDS) send(done);
+      else left = done;
+    },
+    flush() {
+      if (left !== undefined) send(left);
+    },
+  };
+}
+
 /**
  * Starts a phase. `unit` names what its progress counts ("rows"); `total` is the number of units, if known.
  */
 export function startPhase(events: EventSink, phase: string, unit: string, total?: number): Phase {
   const started = performance.now();
   events({ type: 'phase-start', phase, total, unit });
+  const { report, flush } = progressOf(events, phase, unit, total);
   return {
-    progress: (done) => events({ type: 'phase-progress', phase, done, total, unit }),
-    end: (done) =>
-      events({ type: 'phase-end', phase, seconds: (performance.now() - started) / 1000, done, unit }),
+    progress: report,
+    end(done) {
+      flush();
+      events({ type: 'phase-end', phase, seconds: (performance.now() - started) / 1000, done, unit });
+    },
   };
 }

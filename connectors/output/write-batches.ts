@@ -1,5 +1,6 @@
 import type { RecordBatch } from 'apache-arrow';
 import { throwIfAborted } from '../../engine/errors.ts';
+import { startPhase } from '../../engine/events.ts';
 import { RowStream } from '../../engine/stream/ipc-bytes.ts';
 import { mapOrdered } from '../../engine/stream/map-ordered.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
@@ -8,8 +9,6 @@ import type { ByteOutput } from './byte-output.ts';
 import type { WritingContext } from './checked-sink.ts';
 import type { Encoding } from '../formats.ts';
 import { RowEncoder } from './row-encoder.ts';
-
-const PROGRESS_MILLISECONDS = 100;
 
 /** Some rows: a batch, or their encoded bytes. */
 interface Rows {
@@ -32,29 +31,19 @@ export async function writeBatches<Batch extends Rows>(
   output: BatchOutput<Batch>,
   { signal, events }: WritingContext,
 ): Promise<number> {
-  const started = performance.now();
-  let told = started;
+  const phase = startPhase(events, 'write', 'rows');
   let rows = 0;
-  events({ type: 'phase-start', phase: 'write', unit: 'rows' });
   throwIfAborted(signal, 'write');
   for await (const batch of input) {
     throwIfAborted(signal, 'write');
     await output.write(batch);
     rows += output.rowsOf?.(batch) ?? batch.numRows;
     if (output.unread) break;
-    if (performance.now() - told < PROGRESS_MILLISECONDS) continue;
-    told = performance.now();
-    events({ type: 'phase-progress', phase: 'write', done: rows, unit: 'rows' });
+    phase.progress(rows);
   }
   throwIfAborted(signal, 'write');
   await output.end();
-  events({
-    type: 'phase-end',
-    phase: 'write',
-    seconds: (performance.now() - started) / 1000,
-    done: rows,
-    unit: 'rows',
-  });
+  phase.end(rows);
   return rows;
 }
 

@@ -1,4 +1,5 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
+import { progressOf } from '../../engine/events.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { keyTypeOf } from '../../engine/keys/arrow-keys.ts';
 import { type KeyTable, UNKNOWN_KEY } from '../../engine/keys/key-column.ts';
@@ -28,14 +29,16 @@ export function findHeldOut(order: PairOrder, k: number): Sink<HeldOutRatings> {
       const { user } = order;
       const last = new HeldOutRatings(makeKeyTable(keyTypeOf(fieldOf(input.schema, user).type, user)), k);
       const sizes = order.by === 'time' ? new TimeSizes(input.schema, order.timestamp) : undefined;
+      const progress = progressOf(ctx.events, name, 'rows');
       let rows = 0;
       for await (const batch of input) {
         const pairs = orderedPairs(batch, order);
         sizes?.add(pairs.times);
         last.add(pairs);
         rows += batch.numRows;
-        ctx.events({ type: 'phase-progress', phase: name, done: rows, unit: 'rows' });
+        progress.report(rows);
       }
+      progress.flush();
       sizes?.report(ctx);
       return last;
     },

@@ -8,6 +8,7 @@ import {
   TimeUnit,
 } from 'apache-arrow';
 import { UsageError, DataError, type ErrorDetails } from '../../engine/errors.ts';
+import { progressOf } from '../../engine/events.ts';
 import { formatCount } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { hasNulls, isNullAt } from '../../engine/keys/arrow-keys.ts';
@@ -322,6 +323,7 @@ export function timeHistogram(column: string, level: number, prefixes: readonly 
       requireTimes(input.schema, column);
       const counts = prefixes.map(() => new Float64Array(digitCount(level)));
       const sizes = new TimeSizes(input.schema, column);
+      const progress = progressOf(ctx.events, 'time-split', 'rows');
       let rows = 0;
       let lastDigits = 0;
       for await (const batch of input) {
@@ -334,8 +336,9 @@ export function timeHistogram(column: string, level: number, prefixes: readonly 
           if (slot >= 0) counts[slot][digitOf(words, i, level)]++;
         }
         rows += batch.numRows;
-        ctx.events({ type: 'phase-progress', phase: 'time-split', done: rows, unit: 'rows' });
+        progress.report(rows);
       }
+      progress.flush();
       return { rows, counts, lastDigitUsed: lastDigits !== 0, sizes };
     },
   };
