@@ -1,5 +1,24 @@
 /** Random chains of transformations of rows, with DuckDB's query for the same rows. */
-import { col, type Column, count, countDistinct, type Dataset, min } from '../../../index.ts';
+import {
+  col,
+  type Column,
+  count,
+  countDistinct,
+  type Dataset,
+  denseRank,
+  first,
+  lag,
+  last,
+  lead,
+  max,
+  mean,
+  min,
+  rank,
+  rowNumber,
+  sum,
+  type Window,
+  type WindowFunction,
+} from '../../../index.ts';
 import type { SortOrder } from '../../../api/expressions.ts';
 import { expr } from '../../../api/parse-column.ts';
 import {
@@ -101,6 +120,7 @@ export class RandomPlans {
       some: (names) => this.#some(names, 0.3),
       condition: (plan) => this.#expression(plan, 'bool'),
       name: () => `n${this.#names++}`,
+      key: (name) => this.#key(col(name), name, `"${name}"`),
     };
   }
 
@@ -235,6 +255,8 @@ interface WideTools {
   readonly condition: (plan: RandomPlan) => Twin;
   /** A name that is new. */
   readonly name: () => string;
+  /** A key of `orderBy` by a column. */
+  readonly key: (name: string) => RandomKey;
 }
 
 /** Adds an operator over all rows, followed by a sort of its result by all columns. */
@@ -247,6 +269,8 @@ function wideStep(plan: RandomPlan, tools: WideTools): RandomPlan {
     () => sorted(distinctOf(selected(plan, keys))),
     () => sorted(dropDuplicatesOf(selected(plan, exact), keys)),
     () => joinOf(selected(plan, exact), keys, tools),
+    () => windowOf(plan, keys, tools, exact),
+    () => windowOf(plan, keys, tools, exact),
   ]);
   return step();
 }
@@ -288,6 +312,128 @@ function joinOf(plan: RandomPlan, keys: readonly string[], tools: WideTools): Ra
   return sorted(
     next(plan, `join(counts of filter(${own}), ${keys.join(', ')}, ${how})`, make, { columns, query }),
   );
+}
+
+/** A function over a window, DuckDB's, and the kind of its result. */
+interface RandomCall {
+  readonly own: WindowFunction;
+  readonly sql: string;
+  readonly kind: Kind | 'wide';
+  /** The orders and frames for which DuckDB's value is the only one; `peers`: rows of equal keys are not ordered. */
+  readonly frames: readonly ('none' | 'peers' | 'rows' | 'range')[];
+}
+
+/**
+ * Adds a window function. Where the order of all rows counts, all exact columns end it, and only these are
+ * kept, so that rows of equal keys are identical.
+ */
+function windowOf(
+  plan: RandomPlan,
+  keys: readonly string[],
+  tools: WideTools,
+  exact: readonly string[],
+): RandomPlan {
+  const { pick } = tools;
+  const partitionBy = pick([keys, keys.slice(0, 1), []]);
+  const { own, sql, kind, frames } = pick(windowCalls(plan.columns, exact, tools));
+  const how = pick(frames);
+  const keyed = Object.keys(plan.columns).filter((name) => how !== 'range' || plan.columns[name] in distances);
+  if (keyed.length === 0) return plan;
+  const name = pick(keyed);
+  const rest = exact.map((key) => ({ key: col(key).asc(), sql: `"${key}" NULLS FIRST`, text: key }));
+  const isWhole = how === 'none' || how === 'rows';
+  const order = [tools.key(name), ...(isWhole ? rest : how === 'peers' ? pick([[], rest.slice(0, 1)]) : [])];
+  const ends = pick(how === 'peers' ? windowFrames.slice(0, 4) : windowFrames);
+  const scale = how === 'range' ? distances[plan.columns[name]] : distances.int;
+  const frame = how === 'none' ? undefined : how === 'rows' ? 'rows' : 'range';
+  const window: Window = {
+    partitionBy,
+    orderBy: order.map(({ key }) => key),
+    ...(frame && { [frame]: ends.map((end) => end * scale.unit) }),
+  };
+  const [from, to] = ends.map((end) => endOf(end, scale.sql));
+  const over = [
+    partitionBy.length > 0 ? `PARTITION BY ${quoted(partitionBy)} ` : '',
+    `ORDER BY ${order.map((key) => key.sql).join(', ')}`,
+    frame ? ` ${frame} BETWEEN ${from} AND ${to}` : '',
+  ].join('');
+  const added = tools.name();
+  const columns = Object.fromEntries(exact.map((column) => [column, plan.columns[column]]));
+  const cast = kind === 'int' ? '::BIGINT' : '';
+  const query = `SELECT ${quoted(exact)}, (${sql} OVER (${over}))${cast} AS ${added} FROM (${plan.query})`;
+  const make = (rows: Dataset) => rows.withColumn(added, own.over(window)).select(...exact, added);
+  return sorted(
+    next(plan, `withColumn(${added}, ${sql} over ${over})`, make, {
+      columns: { ...columns, [added]: kind },
+      query,
+    }),
+  );
+}
+
+/** Distances of the keys of a range: those of a frame's numbers, and DuckDB's. */
+const distances: Readonly<Record<string, { readonly unit: number; readonly sql: (n: number) => string }>> = {
+  int: { unit: 1, sql: String },
+  float32: { unit: 0.5, sql: (n) => `${n / 2}` },
+  float64: { unit: 0.5, sql: (n) => `${n / 2}` },
+  date: { unit: 86_400_000, sql: (n) => `INTERVAL ${n} DAY` },
+  timestamp: { unit: 86_400_000, sql: (n) => `INTERVAL ${n} DAY` },
+};
+
+/** The first ones have no distances. */
+const windowFrames = [
+  [-Infinity, 0],
+  [-Infinity, Infinity],
+  [0, 0],
+  [0, Infinity],
+  [-2, 1],
+  [-3, -1],
+  [1, 3],
+  [-1, Infinity],
+  [-Infinity, -2],
+] as const;
+
+function endOf(end: number, distance: (n: number) => string): string {
+  if (end === 0) return 'CURRENT ROW';
+  const side = end < 0 ? 'PRECEDING' : 'FOLLOWING';
+  return `${Number.isFinite(end) ? distance(Math.abs(end)) : 'UNBOUNDED'} ${side}`;
+}
+
+function windowCalls(columns: KindsByName, exact: readonly string[], { pick }: WideTools): RandomCall[] {
+  const value = pick(exact);
+  const [of, sqlOf] = [columns[value], `"${value}"`];
+  const every = ['peers', 'rows', 'range'] as const;
+  const alike = exact.filter((name) => columns[name] === of);
+  const numbers = exact.filter((name) => columns[name] === 'int');
+  const offset = numbers.length > 0 && pick([true, false]) ? pick(numbers) : pick([1, 1, 2, 0, -1]);
+  const distance = typeof offset === 'string' ? col(offset) : offset;
+  const outside = pick([undefined, pick(alike)]);
+  const ignoreNulls = pick([true, false]);
+  const options = { ignoreNulls, ...(outside && { default: col(outside) }) };
+  const args = [
+    sqlOf,
+    typeof offset === 'string' ? `"${offset}"` : offset,
+    ...(outside ? [`"${outside}"`] : []),
+  ].join(', ');
+  const shifted = `(${args}${ignoreNulls ? ' IGNORE NULLS' : ''})`;
+  const calls: RandomCall[] = [
+    { own: rowNumber(), sql: 'row_number()', kind: 'int', frames: ['none'] },
+    { own: rank(), sql: 'rank()', kind: 'int', frames: ['none', 'peers'] },
+    { own: denseRank(), sql: 'dense_rank()', kind: 'int', frames: ['none', 'peers'] },
+    { own: lag(value, distance, options), sql: `lag${shifted}`, kind: of, frames: ['none'] },
+    { own: lead(value, distance, options), sql: `lead${shifted}`, kind: of, frames: ['none'] },
+    { own: first(value), sql: `first(${sqlOf})`, kind: of, frames: ['none', 'rows'] },
+    { own: last(value), sql: `last(${sqlOf})`, kind: of, frames: ['none', 'rows'] },
+    { own: min(value), sql: `min(${sqlOf})`, kind: of, frames: every },
+    { own: max(value), sql: `max(${sqlOf})`, kind: of, frames: every },
+    { own: count(value), sql: `count(${sqlOf})`, kind: 'int', frames: every },
+    { own: count(), sql: 'count(*)', kind: 'int', frames: every },
+  ];
+  if (of !== 'int') return calls;
+  return [
+    ...calls,
+    { own: sum(value), sql: `sum(${sqlOf})`, kind: 'int', frames: every },
+    { own: mean(value), sql: `avg(${sqlOf}::DOUBLE)`, kind: 'float64', frames: every },
+  ];
 }
 
 /** Values that are the same bits wherever they are equal. */
