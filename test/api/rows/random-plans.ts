@@ -337,7 +337,9 @@ function windowOf(
   const partitionBy = pick([keys, keys.slice(0, 1), []]);
   const { own, sql, kind, frames } = pick(windowCalls(plan.columns, exact, tools));
   const how = pick(frames);
-  const keyed = Object.keys(plan.columns).filter((name) => how !== 'range' || plan.columns[name] in distances);
+  const keyed = Object.keys(plan.columns).filter(
+    (name) => how !== 'range' || plan.columns[name] in distances,
+  );
   if (keyed.length === 0) return plan;
   const name = pick(keyed);
   const rest = exact.map((key) => ({ key: col(key).asc(), sql: `"${key}" NULLS FIRST`, text: key }));
