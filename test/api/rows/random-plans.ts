@@ -316,7 +316,7 @@ function joinOf(plan: RandomPlan, keys: readonly string[], tools: WideTools): Ra
 
 /** A function over a window, DuckDB's, and the kind of its result. */
 interface RandomCall {
-  readonly own: WindowFunction;
+  readonly own: Pick<WindowFunction, 'over'>;
   readonly sql: string;
   readonly kind: Kind | 'wide';
   /** The orders and frames for which DuckDB's value is the only one; `peers`: rows of equal keys are not ordered. */
