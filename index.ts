@@ -26,13 +26,18 @@ export { functions } from './api/functions.ts';
 export { expr } from './api/parse-column.ts';
 export {
   collectList,
+  collectSet,
   count,
   countDistinct,
   first,
   last,
   max,
+  maxBy,
   mean,
+  median,
   min,
+  minBy,
+  quantile,
   stddev,
   sum,
 } from './api/aggregates.ts';

@@ -491,7 +491,7 @@ class GroupedRows<Keys extends object> {
       throw new UsageError(
         `agg takes aggregates such as mean('rating').as('average'), got ${shown(stranger)}`,
       );
-    const aggregations = aggregates.map(({ name, call, value }) => ({ name, call, ...(value && { value }) }));
+    const aggregations = aggregates.map((one) => ({ name: one.name, ...one.function }));
     return this.#over(grouped(this.#plan, this.#keys, aggregations));
   }
 
@@ -509,15 +509,19 @@ function grouped(
 ): LogicalPlan {
   const names = keys.map(({ name }) => name);
   const isPlain = keys.every(({ name, value }) => value.kind === 'column' && value.name === name);
-  const values = aggregations.flatMap(({ name, value }) => (value ? [{ name, value }] : []));
-  const own: Aggregation[] = aggregations.map(({ name, call, value }) => ({
-    name,
-    call,
-    ...(value && { value: { kind: 'column', name } }),
+  const values: NamedExpression[] = [];
+  const computed = (name: string, value: Expression): Expression => {
+    values.push({ name, value });
+    return { kind: 'column', name };
+  };
+  const own: Aggregation[] = aggregations.map((one) => ({
+    ...one,
+    ...(one.value && { value: computed(one.name, one.value) }),
+    ...(one.by && { by: computed(`${one.name}#by`, one.by) }),
   }));
   const wide = new GroupRows({ keys: names, aggregations: isPlain ? aggregations : own });
-  const computed = new Project({ kind: 'select', columns: [...keys, ...values] });
-  return fromSource(new Wide(wide, [isPlain ? plan : andThen(plan, computed)]));
+  const select = new Project({ kind: 'select', columns: [...keys, ...values] });
+  return fromSource(new Wide(wide, [isPlain ? plan : andThen(plan, select)]));
 }
 
 /** The operators of `orderBy`. Keys that are expressions become columns, which are removed after sorting. */

@@ -13,7 +13,7 @@ const root = resolve(import.meta.dirname, '../..');
 const values = `
   Session Profile Trace
   Dataset col Column expr lit when functions
-  collectList count countDistinct first last max mean min stddev sum
+  collectList collectSet count countDistinct first last max maxBy mean median min minBy quantile stddev sum
   denseRank lag lead rank rowNumber sessionNumber WindowColumn WindowFunction
   ALS SGD chooseTrainer ExplainedPlan explain
   Model ItemNames

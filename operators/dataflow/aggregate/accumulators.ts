@@ -1,11 +1,12 @@
 /** Accumulators of counts, sums, means and deviations, and what all accumulators share. */
-import { Data, DataType, Int32, Int64, type RecordBatch, Schema } from 'apache-arrow';
+import { Data, DataType, Field, Int32, Int64, type RecordBatch, Schema, Struct } from 'apache-arrow';
 import { DataError } from '../../../engine/errors.ts';
 import type { Checked } from '../../../engine/expressions/check.ts';
 import { Evaluation, resultType } from '../../../engine/expressions/evaluate.ts';
 import { readData, type StoredNumbers, storedNumbers } from '../../../engine/expressions/read.ts';
 import { halvesOf, numbersOf, type Values, type WideValues } from '../../../engine/expressions/values.ts';
 import { bitsOf, repeated, writeData } from '../../../engine/expressions/write.ts';
+import { hasNulls, isNullAt } from '../../../engine/keys/arrow-keys.ts';
 import { plainData, plainType } from '../../../engine/stream/dictionary-values.ts';
 
 /**
@@ -27,6 +28,11 @@ export function argumentType(checked: Checked, input: Schema): DataType {
   return plainType(resultType(checked, input));
 }
 
+/** Type of the argument of `minBy` and `maxBy`: null where either is null. */
+export function pairType(by: DataType, value: DataType): Struct {
+  return new Struct([new Field('by', by, true), new Field('value', value, true)]);
+}
+
 /** The arguments of a batch. Each column and expression is computed once. */
 export class Arguments {
   readonly #evaluation: Evaluation;
@@ -38,10 +44,12 @@ export class Arguments {
     this.#evaluation = new Evaluation(batch);
   }
 
-  of(checked: Checked): Argument {
+  /** An argument, as a struct with the values of `by` if there are any; without one, that of a count of rows. */
+  of(checked: Checked | undefined, by?: Checked): Argument {
+    if (checked === undefined) return everyRow;
     const known = this.#known.get(checked) ?? this.#make(checked);
     this.#known.set(checked, known);
-    return known;
+    return by === undefined ? known : pairOf(this.of(by).data, known.data);
   }
 
   #make(checked: Checked): Argument {
@@ -69,7 +77,18 @@ export class Arguments {
 }
 
 /** The argument of a count of rows. */
-export const everyRow = { valid: undefined } as Argument;
+const everyRow = { valid: undefined } as Argument;
+
+function pairOf(by: Data, value: Data): Argument {
+  const isWhole = !hasNulls(by) && !hasNulls(value);
+  const valid = Uint8Array.from({ length: isWhole ? 0 : by.length }, (_, row) =>
+    isNullAt(by, row) || isNullAt(value, row) ? 0 : 1,
+  );
+  const nullCount = valid.reduce((sum, one) => sum + 1 - one, 0);
+  const bitmap = nullCount > 0 ? bitsOf(valid) : undefined;
+  const type = pairType(by.type, value.type);
+  return argumentOf(new Data(type, 0, by.length, nullCount, { 2: bitmap } as never, [by, value]));
+}
 
 /** A stored column as an argument. */
 export function argumentOf(data: Data): Argument {

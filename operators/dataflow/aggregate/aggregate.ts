@@ -36,9 +36,9 @@ import { FewerRows, newGroups } from '../distinct-rows.ts';
 import { batchOf, columnAt, RowOperator } from '../row-operator.ts';
 import {
   type Accumulator,
-  everyRow,
   Arguments,
   argumentType,
+  pairType,
   MOST_COUNTED,
   RowCounts,
   Count,
@@ -49,7 +49,7 @@ import {
   Sum,
 } from './accumulators.ts';
 import {
-  CountDistinct,
+  DistinctValues,
   ExtremeInteger,
   ExtremeNumber,
   ExtremeRow,
@@ -57,6 +57,8 @@ import {
   Last,
   Listed,
   listOf,
+  Quantile,
+  ValueBy,
 } from './value-accumulators.ts';
 
 /** A key of the result, and its position in the input. */
@@ -70,6 +72,8 @@ interface AggregatedColumn {
   readonly form: AggregateForm;
   /** Argument of the aggregation. Absent in a final step, which reads states, and for counts of rows. */
   readonly checked?: Checked;
+  /** The values by which `minBy` and `maxBy` choose a row. */
+  readonly by?: Checked;
   /** Positions of its state columns. */
   readonly states: readonly number[];
 }
@@ -82,8 +86,8 @@ interface AggregatedColumn {
  *     whole     rows -> results
  *
  * A state is the intermediate result of an aggregate, such as sum and count for a mean. States are columns
- * after the keys. countDistinct and collectList have a list of values as their state. A list of distinct
- * values is never longer than the rows, and 'final' reads the states in the order of the rows.
+ * after the keys. Aggregates of several values, such as a median, have a list of values as their state. A list
+ * of distinct values is never longer than the rows, and 'final' reads the states in the order of the rows.
  */
 type AggregateStep = 'partial' | 'final' | 'whole';
 
@@ -133,7 +137,9 @@ export class Aggregate extends RowOperator {
   override requiredColumns(): readonly string[] | undefined {
     const { keys, aggregations, step } = this.#options;
     if (step === 'final') return undefined;
-    const values = aggregations.flatMap(({ value }) => (value === undefined ? [] : columnsOf(value)));
+    const values = aggregations.flatMap(({ value, by }) =>
+      [value, by].flatMap((one) => (one === undefined ? [] : columnsOf(one))),
+    );
     return [...new Set([...keys, ...values])];
   }
 
@@ -188,7 +194,12 @@ export class Aggregate extends RowOperator {
       if (value === undefined) return { form: formOf(aggregation, new Null()), states: [] };
       const checked = check(value, input);
       const metadata = checked.kind === 'column' ? input.fields[checked.index].metadata : undefined;
-      return { form: formOf(aggregation, argumentType(checked, input), metadata), checked, states: [] };
+      const type = argumentType(checked, input);
+      if (aggregation.by === undefined)
+        return { form: formOf(aggregation, type, metadata), checked, states: [] };
+      const by = check(aggregation.by, input);
+      const both = pairType(argumentType(by, input), type);
+      return { form: formOf(aggregation, both, metadata), checked, by, states: [] };
     });
   }
 
@@ -277,9 +288,9 @@ class Groups {
     if (step !== 'final' && this.#counts.isWanted) this.#counts.add(codes, this.#size);
     withScratch(() => {
       const values = new Arguments(batch);
-      for (const [i, { checked, states }] of columns.entries()) {
+      for (const [i, { checked, by, states }] of columns.entries()) {
         const accumulator = this.#accumulators[i];
-        if (step !== 'final') accumulator.add(checked ? values.of(checked) : everyRow, codes, this.#size);
+        if (step !== 'final') accumulator.add(values.of(checked, by), codes, this.#size);
         else
           accumulator.merge(
             states.map((at) => batch.data.children[at]),
@@ -369,13 +380,22 @@ export type AggregateName =
   | 'max'
   | 'first'
   | 'last'
-  | 'collectList';
+  | 'collectList'
+  | 'collectSet'
+  | 'median'
+  | 'quantile'
+  | 'minBy'
+  | 'maxBy';
 
 /** A named aggregate of a group's rows. `value` is absent for a `count` of rows. */
 export interface Aggregation {
   readonly name: string;
   readonly call: AggregateName;
   readonly value?: Expression;
+  /** `minBy` and `maxBy`: the expression that chooses the row. */
+  readonly by?: Expression;
+  /** `quantile`: from 0 to 1. */
+  readonly p?: number;
 }
 
 /** An aggregate for values of one type: its columns, and how to make its accumulator. */
@@ -394,6 +414,7 @@ interface FormRequest {
   readonly metadata?: Field['metadata'];
   /** The aggregate as text. */
   readonly text: string;
+  readonly p?: number;
 }
 
 interface AggregateFunction {
@@ -475,6 +496,28 @@ const picked = (Kind: typeof First | typeof Last): AggregateFunction => ({
 
 const itemType = ({ type }: Field): DataType => (Types.isList(type) ? type.children[0].type : type);
 
+const pickedBy = (takesLargest: boolean): AggregateFunction => ({
+  typeOf: ({ type }) => type,
+  form({ name, type, metadata }) {
+    const [by, value] = type.children;
+    if (extremeOf(takesLargest, by.type) === undefined) return undefined;
+    return {
+      states: [new Field(`${name}#row`, type, true, metadata)],
+      result: new Field(name, value.type, true, metadata),
+      make: () => new ValueBy(takesLargest, type),
+    };
+  },
+});
+
+const quantiles: AggregateFunction = {
+  typeOf: itemType,
+  form: ofNumbers(({ name, p = 0.5 }) => ({
+    states: [new Field(`${name}#values`, listOf(new Float64()), false)],
+    result: new Field(name, new Float64(), true),
+    make: () => new Quantile(p),
+  })),
+};
+
 const countField = (name: string) => new Field(name, new Int32(), false);
 
 const functions: Readonly<Record<AggregateName, AggregateFunction>> = {
@@ -491,7 +534,7 @@ const functions: Readonly<Record<AggregateName, AggregateFunction>> = {
     form: ({ name, type, text }) => ({
       states: [new Field(`${name}#values`, listOf(type), false)],
       result: new Field(name, new Int64(), false),
-      make: (isPartial) => new CountDistinct(text, type, isPartial),
+      make: (isPartial) => new DistinctValues({ text, type, isPartial, isList: false }),
     }),
   },
   sum: {
@@ -530,13 +573,25 @@ const functions: Readonly<Record<AggregateName, AggregateFunction>> = {
     typeOf: itemType,
     form: ({ name, type }) => oneColumn(new Field(name, listOf(type), false), () => new Listed(type)),
   },
+  collectSet: {
+    typeOf: itemType,
+    form: ({ name, type, text }) => ({
+      states: [new Field(name, listOf(type), false)],
+      result: new Field(name, listOf(type), false),
+      make: (isPartial) => new DistinctValues({ text, type, isPartial, isList: true }),
+    }),
+  },
+  median: quantiles,
+  quantile: quantiles,
+  minBy: pickedBy(false),
+  maxBy: pickedBy(true),
 };
 
 /** The form of an aggregation for values of a type. Throws UsageError if it does not accept them. */
 function formOf(aggregation: Aggregation, type: DataType, metadata?: Field['metadata']): AggregateForm {
-  const { name, call } = aggregation;
+  const { name, call, p } = aggregation;
   const text = aggregationText(aggregation);
-  const form = functions[call].form({ name, type, metadata, text });
+  const form = functions[call].form({ name, type, metadata, text, ...(p !== undefined && { p }) });
   if (form !== undefined) return form;
   throw new UsageError(`${call} takes no values of type ${type}: ${text}`, {
     ...(isText(type) && { advice: 'Cast the column to a number' }),
@@ -550,6 +605,7 @@ function formOfState(aggregation: Aggregation, state: Field): AggregateForm {
 }
 
 /** An aggregate as text, without its name. */
-export function aggregationText({ call, value }: Pick<Aggregation, 'call' | 'value'>): string {
-  return `${call}(${value === undefined ? '*' : print(value)})`;
+export function aggregationText({ call, value, by, p }: Omit<Aggregation, 'name'>): string {
+  const further = [...(by === undefined ? [] : [print(by)]), ...(p === undefined ? [] : [`${p}`])];
+  return `${call}(${[value === undefined ? '*' : print(value), ...further].join(', ')})`;
 }

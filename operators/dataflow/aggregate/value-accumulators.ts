@@ -1,5 +1,5 @@
 /** Accumulators that keep values of the rows: extremes, first and last ones, lists, and distinct values. */
-import { Data, DataType, Int32, Schema, Field, List } from 'apache-arrow';
+import { Data, DataType, Field, Float64, Int32, List, Schema } from 'apache-arrow';
 import { CapacityError } from '../../../engine/errors.ts';
 import type { ValueType } from '../../../engine/expressions/types.ts';
 import { numbersOf } from '../../../engine/expressions/values.ts';
@@ -253,7 +253,10 @@ export class Last extends Picked {
   }
 }
 
-/** Minimum or maximum of a group, for text and other ordered types. Nulls are never chosen over values. */
+/**
+ * The row of a group with the smallest or largest value of an ordered type, the first of them in the order of
+ * the input. Nulls are never chosen over values.
+ */
 export class ExtremeRow extends Picked {
   readonly #schema: Schema;
   readonly #keys: SortKeys;
@@ -262,14 +265,24 @@ export class ExtremeRow extends Picked {
   /** Best row of this batch + 1 by group; all 0 between batches. */
   #best = new Int32Array(0);
 
-  constructor(takesLargest: boolean, type: DataType) {
+  /** `ordered`: type of the values to compare, by default those that are kept. */
+  constructor(takesLargest: boolean, type: DataType, ordered = type) {
     super(type);
-    this.#schema = new Schema([new Field('value', type, true)]);
+    this.#schema = new Schema([new Field('value', ordered, true)]);
     this.#keys = new SortKeys(this.#schema, [{ column: 'value', descending: takesLargest, nulls: 'last' }]);
   }
 
   add(argument: Argument, codes: Uint32Array, groups: number): void {
-    const words = this.#wordsOf(argument.data);
+    this.choose(argument.data, codes, groups);
+  }
+
+  /** The values to compare of kept values. */
+  protected orderedOf(data: Data): Data {
+    return data;
+  }
+
+  protected choose(data: Data, codes: Uint32Array, groups: number): void {
+    const words = this.#wordsOf(data);
     const best = (this.#best = grown(this.#best, groups));
     for (let i = 0; i < codes.length; i++) {
       const now = best[codes[i]];
@@ -284,13 +297,40 @@ export class ExtremeRow extends Picked {
       if (kept === undefined || compareRows(words, i, this.#words[kept[0]], kept[1]) < 0)
         positions[found++] = i;
     }
-    const anew = this.kept.replace(argument.data, positions.subarray(0, found), codes, groups);
+    const anew = this.kept.replace(data, positions.subarray(0, found), codes, groups);
     if (anew) this.#words = [];
     for (const chunk of this.kept.chunks.slice(this.#words.length)) this.#words.push(this.#wordsOf(chunk));
   }
 
   #wordsOf(data: Data): KeyWords {
-    return this.#keys.of(batchOf(this.#schema, data.length, [data]));
+    return this.#keys.of(batchOf(this.#schema, data.length, [this.orderedOf(data)]));
+  }
+}
+
+/** The value of the row with the smallest or largest `by`, of structs (by, value). Null structs are ignored. */
+export class ValueBy extends ExtremeRow {
+  constructor(takesLargest: boolean, type: DataType) {
+    super(takesLargest, type, type.children[0].type);
+  }
+
+  override add(argument: Argument, codes: Uint32Array, groups: number): void {
+    const own = present(argument.data, codes);
+    this.choose(own.data, own.codes, groups);
+  }
+
+  protected override orderedOf({ children: [by] }: Data): Data {
+    return by;
+  }
+
+  override states(groups: number): Data[] {
+    return [this.kept.values(groups)];
+  }
+
+  override result(groups: number): Data {
+    const rows = this.kept.values(groups);
+    const [, values] = rows.children;
+    for (let group = 0; group < groups; group++) if (!rows.getValid(group)) values.setValid(group, false);
+    return values;
   }
 }
 
@@ -386,24 +426,75 @@ export class Listed implements Accumulator {
   }
 }
 
+/** The quantile `p` of a group's numbers, of all their values; null if it has none. */
+export class Quantile implements Accumulator {
+  readonly #p: number;
+  readonly #values = new ValuesByGroup(new Float64());
+
+  constructor(p: number) {
+    this.#p = p;
+  }
+
+  add({ values }: Argument, codes: Uint32Array): void {
+    const column = numberData('float64', numbersOf(values), codes.length, values.valid);
+    this.#values.add(present(column, codes));
+  }
+
+  merge([lists]: readonly Data[], codes: Uint32Array): void {
+    this.#values.add(elementsOf(lists, codes));
+  }
+
+  states(groups: number): Data[] {
+    return [this.#values.lists(groups)];
+  }
+
+  /** Each group's numbers are sorted; NaN is the largest. */
+  result(groups: number): Data {
+    const { valueOffsets: offsets, children } = this.#values.lists(groups);
+    const numbers = children[0].values as Float64Array;
+    const [found, valid] = [new Float64Array(groups), new Uint8Array(groups)];
+    for (let group = 0; group < groups; group++) {
+      const own = numbers.subarray(offsets[group], offsets[group + 1]).sort();
+      if (own.length === 0) continue;
+      const at = this.#p * (own.length - 1);
+      const [low, high] = [own[Math.floor(at)], own[Math.ceil(at)]];
+      valid[group] = 1;
+      found[group] = Number.isInteger(at) ? low : low + (high - low) * (at - Math.floor(at));
+    }
+    return numberData('float64', found, groups, valid);
+  }
+}
+
+interface DistinctOptions {
+  /** The aggregate as text, for errors. */
+  readonly text: string;
+  readonly type: DataType;
+  readonly isPartial: boolean;
+  /** True for lists of the values, false for their number. */
+  readonly isList: boolean;
+}
+
 /**
- * Number of distinct non-null values of each group. The state of a partial step is the list of a group's
- * distinct values. If most values are distinct, the step stops removing duplicates (see FewerRows), since the
- * final step compares all values anyway.
+ * The distinct non-null values of each group in the order of the input, or their number. The state of a
+ * partial step is the list of a group's distinct values. If most values are distinct, the step stops removing
+ * duplicates (see FewerRows), since the final step compares all values anyway.
  */
-export class CountDistinct implements Accumulator {
+export class DistinctValues implements Accumulator {
   readonly #numbers: RowNumbers;
   readonly #counts = new Counts();
-  /** Only for a partial step; otherwise the counts are enough. */
+  readonly #isList: boolean;
+  /** For lists and the states of a partial step; otherwise the counts are enough. */
   readonly #values: ValuesByGroup | undefined;
-  readonly #fewer = new FewerRows();
+  readonly #fewer: FewerRows | undefined;
 
-  constructor(text: string, type: DataType, isPartial: boolean) {
+  constructor({ text, type, isPartial, isList }: DistinctOptions) {
     this.#numbers = new RowNumbers([
       { name: 'group', type: new Int32() },
       { name: text, type },
     ]);
-    this.#values = isPartial ? new ValuesByGroup(type) : undefined;
+    this.#isList = isList;
+    this.#values = isPartial || isList ? new ValuesByGroup(type) : undefined;
+    this.#fewer = isPartial ? new FewerRows() : undefined;
   }
 
   add(argument: Argument, codes: Uint32Array, groups: number): void {
@@ -416,9 +507,8 @@ export class CountDistinct implements Accumulator {
 
   #add(grouped: GroupedValues, groups: number): void {
     const { data, codes } = grouped;
-    const values = this.#values;
-    if (values !== undefined && this.#fewer.isGivenUp) {
-      values.add(grouped);
+    if (this.#fewer?.isGivenUp) {
+      this.#values?.add(grouped);
       return;
     }
     const group = fixedData(new Int32(), new Int32Array(codes), codes.length);
@@ -427,9 +517,8 @@ export class CountDistinct implements Accumulator {
     const positions = newGroups(pairs, before, this.#numbers.size);
     const own = Uint32Array.from(positions, (row) => codes[row]);
     this.#counts.add(own, groups);
-    if (values === undefined) return;
-    values.add({ data: takeData(data, positions), codes: own });
-    this.#fewer.count(codes.length, positions.length);
+    this.#values?.add({ data: takeData(data, positions), codes: own });
+    this.#fewer?.count(codes.length, positions.length);
   }
 
   states(groups: number): Data[] {
@@ -437,6 +526,7 @@ export class CountDistinct implements Accumulator {
   }
 
   result(groups: number): Data {
+    if (this.#isList && this.#values !== undefined) return this.#values.lists(groups);
     return numberData('int64', this.#counts.of(groups), groups);
   }
 }

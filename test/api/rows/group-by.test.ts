@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import {
   col,
   collectList,
+  collectSet,
   count,
   countDistinct,
   DataError,
@@ -12,8 +13,12 @@ import {
   functions,
   last,
   max,
+  maxBy,
   mean,
+  median,
   min,
+  minBy,
+  quantile,
   stddev,
   sum,
   UsageError,
@@ -56,7 +61,7 @@ const plain = (value: unknown): unknown => {
 
 /** The rows by each session, in the order of their text. */
 async function compare(make: (table: Dataset) => Dataset, query: string): Promise<void> {
-  const wanted = (await duckRows(query.replace('rows', `read_parquet('${path}')`))).map((row) =>
+  const wanted = (await duckRows(query.replaceAll(/\brows\b/g, `read_parquet('${path}')`))).map((row) =>
     row.map((cell) => text(plain(cell))),
   );
   const orders = new Set<string>();
@@ -96,6 +101,23 @@ describe('groups', () => {
           ),
       `SELECT "user", count(*), count(value), count(DISTINCT word), sum(item)::BIGINT, avg(item), min(big), max(value),
         stddev_samp(item), first(word ORDER BY row), max(row) FROM rows GROUP BY "user"`,
+    ));
+
+  it('with aggregates of several values of a group', () =>
+    compare(
+      (table) =>
+        table
+          .groupBy('user')
+          .agg(
+            collectSet('item').as('items'),
+            median('value').as('median'),
+            quantile(col('item').plus(0.5), 0.9),
+            minBy('word', 'item').as('least'),
+            maxBy(col('row').times(2), col('value').times(1)),
+          ),
+      `SELECT "user", list_filter(list(item ORDER BY row), lambda x, i: list_position(list(item ORDER BY row), x) = i),
+        quantile_cont(value, 0.5), quantile_cont(item + 0.5::DOUBLE, 0.9), arg_min(word, item ORDER BY row),
+        arg_max(row * 2, value ORDER BY row)::BIGINT FROM rows GROUP BY "user"`,
     ));
 
   it('by floats with NaN and both zeros', () => {
@@ -176,6 +198,8 @@ describe('refuses', () => {
       () => table().repartition(2, col('user') as never),
       'repartition takes names of columns, got an object of class Column',
     ],
+    ['a quantile beyond 1', () => quantile('item', 90), 'the p of quantile must be from 0 to 1, got 90'],
+    ['no value to choose by', () => minBy('item', undefined as never), 'minBy takes the name of a column'],
     ['other values', () => sum(3 as never), 'sum takes the name of a column or an expression, got 3'],
     [
       'a name twice',

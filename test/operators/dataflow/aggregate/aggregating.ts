@@ -112,6 +112,7 @@ export function duckAggregate(
   column: string | undefined,
   kind: Kind | 'wide',
   order: string,
+  further: { readonly p?: number; readonly by?: string } = {},
 ): { readonly sql: string; readonly kind: Kind | 'wide' | 'list' } {
   const own = `"${column}"`;
   const ordered = `ORDER BY "${order}"`;
@@ -130,6 +131,18 @@ export function duckAggregate(
       return { sql: `stddev_samp(${own})`, kind: 'float64' };
     case 'collectList':
       return { sql: `coalesce(list(${own} ${ordered}) FILTER (${own} IS NOT NULL), [])`, kind: 'list' };
+    case 'collectSet': {
+      const list = `coalesce(list(${own} ${ordered}) FILTER (${own} IS NOT NULL), [])`;
+      return { sql: `list_filter(${list}, lambda x, i: list_position(${list}, x) = i)`, kind: 'list' };
+    }
+    case 'median':
+    case 'quantile':
+      return { sql: `quantile_cont(${own}::DOUBLE, ${further.p ?? 0.5})`, kind: 'float64' };
+    case 'minBy':
+    case 'maxBy': {
+      const chosen = `${call === 'minBy' ? 'arg_min' : 'arg_max'}(${own}, "${further.by}" ${ordered})`;
+      return { sql: exactly(kind, chosen), kind };
+    }
     case 'first':
     case 'last':
       return { sql: exactly(kind, `${call}(${own} ${ordered})`), kind };

@@ -51,6 +51,11 @@ const calls: readonly (readonly [Aggregation['call'], readonly string[]])[] = [
   ['first', names],
   ['last', names],
   ['collectList', listed],
+  ['collectSet', listed],
+  ['median', [...summed, 'big', 'huge']],
+  ['quantile', summed],
+  ['minBy', names],
+  ['maxBy', names],
 ];
 
 interface Drawn {
@@ -64,8 +69,18 @@ function drawAggregate(name: string): Drawn {
   const column = pick(from);
   const value = { kind: 'column', name: column } as const;
   const counted = call === 'count' && random() < 0.3;
-  const aggregation = counted ? { name, call } : { name, call, value };
-  return { aggregation, ...duckAggregate(call, counted ? undefined : column, columns[column].kind, ORDER) };
+  const by = call === 'minBy' || call === 'maxBy' ? pick(names) : undefined;
+  const p = call === 'quantile' ? pick([0, 1, 0.5, 0.1, 0.99, random()]) : undefined;
+  const aggregation = {
+    name,
+    call,
+    ...(!counted && { value }),
+    ...(by !== undefined && { by: { kind: 'column', name: by } as const }),
+    ...(p !== undefined && { p }),
+  };
+  const further = { ...(p !== undefined && { p }), ...(by !== undefined && { by }) };
+  const own = counted ? undefined : column;
+  return { aggregation, ...duckAggregate(call, own, columns[column].kind, ORDER, further) };
 }
 
 function expectClose(found: unknown, wanted: unknown, text: string): void {
