@@ -66,6 +66,20 @@ export const splitPart = (text: ColumnOrValue, separator: ColumnOrValue, n: Colu
 export const jsonText = (text: ColumnOrValue, path: string, onError: Cast['onError'] = 'error'): Column =>
   made('jsonText', text, path, onError);
 
+/** The texts between separators, as a list; each character if it is empty: `split(col('genres'), '|')`. */
+export const split = (text: ColumnOrValue, separator: ColumnOrValue): Column =>
+  made('split', text, separator);
+/**
+ * Element `n` of a list, from 1, or from the end if negative; null beyond it: `elementAt(col('tags'), 1)`.
+ */
+export const elementAt = <Value = unknown>(list: ColumnOrValue, n: ColumnOrValue): Column<string, Value> =>
+  made('elementAt', list, n);
+/** Number of elements: `listLength(col('tags'))`. */
+export const listLength = (list: ColumnOrValue): Column<string, bigint | null> => made('listLength', list);
+/** A field of a struct: `field(elementAt(col('orders'), 1), 'price')`; `col('s.a')` for one of a column. */
+export const field = <Value = unknown>(struct: ColumnOrValue, name: string): Column<string, Value> =>
+  made('field', struct, name);
+
 /** Units of `truncate` and `dateAdd`. */
 export type TimeUnit = 'year' | 'quarter' | 'month' | 'week' | 'day' | 'hour' | 'minute' | 'second';
 
@@ -110,7 +124,9 @@ export const functions = {
   dateAdd,
   day,
   dayOfWeek,
+  elementAt,
   exp,
+  field,
   floor,
   greatest,
   hour,
@@ -118,6 +134,7 @@ export const functions = {
   jsonText,
   least,
   length,
+  listLength,
   ln,
   log1p,
   lower,
@@ -127,6 +144,7 @@ export const functions = {
   regexpReplace,
   replace,
   round,
+  split,
   splitPart,
   sqrt,
   substring,

@@ -1,6 +1,6 @@
 import { type Schema, type RecordBatch, Table } from 'apache-arrow';
 import { UsageError } from '../engine/errors.ts';
-import type { Expression, Plain } from '../engine/expressions/expression.ts';
+import { type ColumnName, columnsOf, type Expression, type Plain } from '../engine/expressions/expression.ts';
 import type { ValueOf, ValueType } from '../engine/expressions/types.ts';
 import { shown, counted, formatBytes, formatCount, formatMilliseconds } from '../engine/format.ts';
 import type { Measure } from '../engine/metrics.ts';
@@ -508,7 +508,6 @@ function grouped(
   aggregations: readonly Aggregation[],
 ): LogicalPlan {
   const names = keys.map(({ name }) => name);
-  const isPlain = keys.every(({ name, value }) => value.kind === 'column' && value.name === name);
   const values: NamedExpression[] = [];
   const computed = (name: string, value: Expression): Expression => {
     values.push({ name, value });
@@ -519,16 +518,25 @@ function grouped(
     ...(one.value && { value: computed(one.name, one.value) }),
     ...(one.by && { by: computed(`${one.name}#by`, one.by) }),
   }));
+  // A name with a point may be a field of a struct, which a projection reads.
+  const isPlain =
+    keys.every(({ name, value }) => isColumn(value) && value.name === name) &&
+    !values.some(({ value }) => columnsOf(value).some((name) => name.includes('.')));
   const wide = new GroupRows({ keys: names, aggregations: isPlain ? aggregations : own });
   const select = new Project({ kind: 'select', columns: [...keys, ...values] });
   return fromSource(new Wide(wide, [isPlain ? plan : andThen(plan, select)]));
+}
+
+/** True for a column by its name, without a point, which may be that of a struct's field. */
+function isColumn(value: Expression): value is ColumnName {
+  return value.kind === 'column' && !value.name.includes('.');
 }
 
 /** The operators of `orderBy`. Keys that are expressions become columns, which are removed after sorting. */
 function sortingBy(keys: readonly OrderKey[]): Operator[] {
   const computed: NamedExpression[] = [];
   const named = namedKeys('orderBy', keys, (value) => {
-    if (value.kind === 'column') return value.name;
+    if (isColumn(value)) return value.name;
     const name = `sort key ${computed.length + 1}`;
     computed.push({ name, value });
     return name;

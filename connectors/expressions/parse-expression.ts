@@ -96,6 +96,11 @@ const functionNames: Readonly<Record<string, string>> = {
   len: 'length',
   jsonextractstring: 'jsonText',
   getjsonobject: 'jsonText',
+  stringsplit: 'split',
+  listextract: 'elementAt',
+  size: 'listLength',
+  arraylength: 'listLength',
+  structextract: 'field',
 };
 
 class Conversion {
@@ -140,7 +145,6 @@ class Conversion {
   }
 
   #column(node: ExprRef): Expression {
-    if (node.table) throw this.#unsupported(node, 'Quote a name with a point: "a.b"');
     if (node.name === '*') throw this.#unsupported(node);
     return { kind: 'column', name: nameOf(node.name) };
   }
@@ -302,6 +306,10 @@ const token =
 
 const constant = /'(?:[^']|'')*'|-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?/y;
 
+/** A name, or several joined by points, such as `s.a`, which is the name of a column or of a struct's field. */
+const path =
+  /(?:"(?:[^"]|"")*"|`[^`]*`|[\p{L}_][\p{L}\p{N}_]*)(?:\.(?:"(?:[^"]|"")*"|`[^`]*`|[\p{L}_][\p{L}\p{N}_]*))+/uy;
+
 const times = /\b(?:date|timestamp)\s*'(?:[^']|'')*'/iy;
 
 const words = /^(and|or|not|in|is|null|true|false|like|between|case|when|then|else|end|cast|as|interval)$/i;
@@ -334,7 +342,9 @@ function rewrite(text: string): Rewritten {
     times.lastIndex = at;
     token.lastIndex = at;
     const time = times.exec(text)?.[0];
-    const part = time ?? token.exec(text)?.[0] ?? '';
+    path.lastIndex = at;
+    const names = path.exec(text)?.[0];
+    const part = time ?? names ?? token.exec(text)?.[0] ?? '';
     at += part.length;
     const list = /^in$/i.test(part) ? constantsAt(text, at) : undefined;
     if (list !== undefined) {
@@ -344,6 +354,7 @@ function rewrite(text: string): Rewritten {
     }
     if (part === '(') open.push(out.endsWith(`"${TRY}"(cast`));
     if (time !== undefined) out += `"${TIME}"(${time})`;
+    else if (names !== undefined) out += quoted(joinedName(names));
     else out += part === ')' && open.pop() === true ? '))' : written(part);
   }
   return { text: out, lists };
@@ -370,6 +381,11 @@ function constantsAt(
     constants.push(found);
     at = constant.lastIndex;
   }
+}
+
+function joinedName(names: string): string {
+  const each = names.matchAll(/"((?:[^"]|"")*)"|`([^`]*)`|([^.]+)/g);
+  return Array.from(each, ([, a, b, c]) => a?.replaceAll('""', '"') ?? b ?? c).join('.');
 }
 
 function written(part: string): string {

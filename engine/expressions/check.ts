@@ -1,9 +1,18 @@
-import type { Schema } from 'apache-arrow';
+import { type DataType, DataType as Types, type Schema } from 'apache-arrow';
 import { UsageError } from '../errors.ts';
 import { shown } from '../format.ts';
 import { nearest, spelled } from '../nearest.ts';
 import { castMayFail, castValues, isCastable, textAt } from './cast.ts';
-import type { Call, Cast, Expression, Literal, When, Bound } from './expression.ts';
+import {
+  type Bound,
+  type Call,
+  call,
+  type Cast,
+  type Expression,
+  type Literal,
+  literal,
+  type When,
+} from './expression.ts';
 import { type Argument, commonType, type FunctionSpec } from './functions/function.ts';
 import { apply, functions } from './functions/table.ts';
 import { print } from './print.ts';
@@ -11,7 +20,13 @@ import { isFloat, isTimestamp, isValueType, type ValueType, valueTypeOf, valueTy
 import { bools, nulls, type Values, numbersOf } from './values.ts';
 
 /** An expression with resolved names and types: columns by position, all conversions explicit. */
-export type Checked = { readonly type: ValueType; readonly source: Expression; readonly mayFail: boolean } & (
+export type Checked = {
+  readonly type: ValueType;
+  /** The Arrow type of values of type `other`. */
+  readonly arrow?: DataType;
+  readonly source: Expression;
+  readonly mayFail: boolean;
+} & (
   | { readonly kind: 'column'; readonly index: number; readonly name: string }
   | { readonly kind: 'constant'; readonly values: Values }
   | {
@@ -57,6 +72,37 @@ function indicesOf(schema: Schema): ReadonlyMap<string, number> {
   return made;
 }
 
+/**
+ * The field of a struct that a name such as `s.a` means, if no column has that name; `s` or `a` may have points,
+ * too. Undefined if there is none.
+ */
+export function fieldOfStruct(name: string, schema: Schema): Expression | undefined {
+  const indices = indicesOf(schema);
+  if (indices.has(name)) return undefined;
+  for (let end = name.indexOf('.'); end >= 0; end = name.indexOf('.', end + 1)) {
+    const [column, rest] = [name.slice(0, end), name.slice(end + 1)];
+    const index = indices.get(column);
+    const type = index === undefined ? undefined : schema.fields[index].type;
+    const path = type && pathIn(type, rest);
+    if (path === undefined) continue;
+    let value: Expression = { kind: 'column', name: column };
+    for (const field of path) value = call('field', value, literal(field));
+    return value;
+  }
+  return undefined;
+}
+
+/** The names of nested fields that joined by points are a name; undefined if there are none. */
+function pathIn(type: DataType, name: string): readonly string[] | undefined {
+  if (!Types.isStruct(type)) return undefined;
+  for (const field of type.children) {
+    if (field.name === name) return [name];
+    const rest = name.startsWith(`${field.name}.`) && pathIn(field.type, name.slice(field.name.length + 1));
+    if (rest) return [field.name, ...rest];
+  }
+  return undefined;
+}
+
 class Checker {
   readonly #whole: Expression;
   readonly #schema: Schema;
@@ -85,8 +131,13 @@ class Checker {
     if (typeof name !== 'string') throw this.#error(`the name of a column is a text, got ${shown(name)}`);
     const { fields } = this.#schema;
     const index = indicesOf(this.#schema).get(name);
-    if (index !== undefined)
-      return { kind: 'column', type: valueTypeOf(fields[index].type), source, index, name, mayFail: false };
+    if (index !== undefined) {
+      const type = valueTypeOf(fields[index].type);
+      const arrow = type === 'other' ? { arrow: fields[index].type } : {};
+      return { kind: 'column', type, ...arrow, source, index, name, mayFail: false };
+    }
+    const field = fieldOfStruct(name, this.#schema);
+    if (field !== undefined) return this.check(field);
     const names = fields.map((field) => field.name);
     throw this.#error(
       `there is no column "${name}"`,
@@ -140,21 +191,22 @@ class Checker {
     const signature = given.length === 0 ? undefined : spec.sign(given.map(argumentOf));
     if (signature === undefined) throw this.#refused(source, spec, given);
     const args = given.map((arg, i) => this.#as(arg, signature.args[i]));
-    const type = signature.result;
+    const { result: type, arrow } = signature;
+    const made = { type, ...(arrow && { arrow }), source };
     const constants = args.flatMap((arg) => (arg.kind === 'constant' ? [arg.values] : []));
     if (constants.length === args.length) {
       const fail = (_: number, message: string) => {
         throw this.#error(message);
       };
       const values = apply(spec, type, constants, { length: 1, fail });
-      return { kind: 'constant', type, source, values, mayFail: false };
+      return { kind: 'constant', ...made, values, mayFail: false };
     }
     const mayFail = (spec.mayFail === true && !isFloat(type)) || args.some((arg) => arg.mayFail);
-    return { kind: 'call', name, type, source, spec, args, mayFail };
+    return { kind: 'call', name, ...made, spec, args, mayFail };
   }
 
   #refused(source: Call, { takes }: FunctionSpec, given: readonly Checked[]): UsageError {
-    const types = given.map(({ type, source: part }) => `${print(part)} is ${type}`).join(', ');
+    const types = given.map((part) => `${print(part.source)} is ${typeText(part)}`).join(', ');
     const usage = takes.startsWith('(') ? `${source.name}${takes}` : takes;
     return this.#error(
       `"${print(source)}" does not fit ${usage}: ${types || 'it has no arguments'}`,
@@ -180,7 +232,7 @@ class Checker {
     const to = source.to === 'timestamp' && isTimestamp(value.type) ? value.type : source.to;
     if (!isCastable(value.type, to)) {
       const hint = isTimestamp(to) ? 'timestampSeconds(x) makes timestamps of numbers' : undefined;
-      throw this.#error(`${print(source.value)} is ${value.type}, which cannot be cast to ${to}`, hint);
+      throw this.#error(`${print(source.value)} is ${typeText(value)}, which cannot be cast to ${to}`, hint);
     }
     if (value.kind !== 'constant') {
       const mayFail = value.mayFail || (onError === 'error' && castMayFail(value.type, to));
@@ -205,7 +257,7 @@ class Checker {
     );
     const type = commonType(results.map(argumentOf));
     if (type === undefined || type === 'other') {
-      const types = results.map((result) => `${print(result.source)} is ${result.type}`).join(', ');
+      const types = results.map((result) => `${print(result.source)} is ${typeText(result)}`).join(', ');
       throw this.#error(`the results of "${print(source)}" have no common type: ${types}`);
     }
     const values = results.map((result) => this.#as(result, type));
@@ -219,11 +271,15 @@ class Checker {
   }
 }
 
+/** Lists, structs and others have the name of their Arrow type in errors. */
+const typeText = ({ type, arrow }: Checked) => String(arrow ?? type);
+
 const nothing: Literal = { kind: 'literal', type: 'null', value: null };
 
 function argumentOf(checked: Checked): Argument {
   return {
     type: checked.type,
+    ...(checked.arrow && { arrow: checked.arrow }),
     constant: checked.kind === 'constant' ? checked.values : undefined,
     isLiteral: isLiteral(checked.source),
   };

@@ -14,7 +14,9 @@ import { writeData } from './write.ts';
 
 /** The Arrow type of an expression's values; a bare column keeps its own. */
 export function resultType(checked: Checked, schema: Schema): DataType {
-  return checked.kind === 'column' ? schema.fields[checked.index].type : arrowTypeOf(checked.type);
+  return checked.kind === 'column'
+    ? schema.fields[checked.index].type
+    : (checked.arrow ?? arrowTypeOf(checked.type));
 }
 
 /**

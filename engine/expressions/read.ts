@@ -36,7 +36,7 @@ export function readData(data: Data, onRefused: OnRefused = throwRefused): Value
     case 'null':
       return nulls(type, data.length, false);
     case 'other':
-      return { form: 'opaque', ...shape };
+      return { form: 'opaque', data, ...shape };
     case 'bool':
       return {
         form: 'bool',

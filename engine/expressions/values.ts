@@ -1,3 +1,5 @@
+import type { Data } from 'apache-arrow';
+import { takeData } from '../stream/take-data.ts';
 import { DAY } from './civil.ts';
 import type { ValueType } from './types.ts';
 
@@ -46,9 +48,11 @@ export interface TextValues extends Shape {
   readonly utf8?: Utf8Texts;
 }
 
-/** Nulls, or values of a type for which only nulls are supported. */
+/** Nulls, or values of other types, such as lists and structs, as Arrow stores them. */
 export interface OpaqueValues extends Shape {
   readonly form: 'opaque';
+  /** Undefined if all values are null. */
+  readonly data?: Data;
 }
 
 /** A column in the form that kernels use. The value of a null is undefined. */
@@ -169,7 +173,7 @@ export function gather(column: Values, at: Int32Array | Uint32Array, valid: Uint
     case 'text':
       return { form: 'text', values: column.values, codes: Int32Array.from(at), ...shape };
     default:
-      return { form: 'opaque', ...shape };
+      return { form: 'opaque', data: column.data && takeData(column.data, Uint32Array.from(at)), ...shape };
   }
 }
 

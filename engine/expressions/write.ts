@@ -1,4 +1,5 @@
 import { Data } from 'apache-arrow';
+import { nullData } from '../stream/join-data.ts';
 import { lasting } from './scratch.ts';
 import { arrowTypeOf, isTimestamp } from './types.ts';
 import { gather, type TextValues, type Values, wideOf } from './values.ts';
@@ -20,7 +21,7 @@ const arrays = {
  */
 export function writeData(column: Values, length: number, type = arrowTypeOf(column.type)): Data {
   const rows = column.constant ? repeated(column, length) : column;
-  if (column.type === 'null' || column.type === 'other') return new Data(type, 0, length, length);
+  if (rows.form === 'opaque') return rows.data ?? nullData(type, length);
   const nullCount = rows.valid === undefined ? 0 : length - sum(rows.valid);
   const nullBitmap = rows.valid && nullCount > 0 ? bitsOf(rows.valid) : undefined;
   const { offsets, values } = buffersOf(rows, nullCount > 0 ? rows.valid : undefined);

@@ -1,5 +1,5 @@
 import { Schema, DataType } from 'apache-arrow';
-import { check, isLiteral, checkPredicate, boundsOf } from '../../engine/expressions/check.ts';
+import { boundsOf, check, checkPredicate, fieldOfStruct, isLiteral } from '../../engine/expressions/check.ts';
 import {
   columnsOf,
   depthOf,
@@ -91,6 +91,15 @@ function substitute(expression: Expression, columns: readonly NamedExpression[])
   }
 }
 
+/** Writes the fields of structs, such as `s.a`, as calls, so that an expression names columns alone. */
+function withFields(expression: Expression, schema: Schema): Expression {
+  const fields = columnsOf(expression).flatMap((name) => {
+    const value = fieldOfStruct(name, schema);
+    return value === undefined ? [] : [{ name, value }];
+  });
+  return fields.length === 0 ? expression : substitute(expression, fields);
+}
+
 /** The number of times that an expression reads each column. */
 function uses(expression: Expression, counts = new Map<string, number>()): Map<string, number> {
   if (expression.kind === 'column') counts.set(expression.name, (counts.get(expression.name) ?? 0) + 1);
@@ -132,7 +141,9 @@ function joinedAdditions(operators: readonly Operator[]): Operator[] {
       continue;
     }
     const { columns } = projection;
-    const isFree = columns.every(({ value }) => columnsOf(value).every((name) => !added.has(name)));
+    // The name `s.a` may be a field of the column `s`.
+    const isAdded = (name: string) => added.has(name) || added.has(name.split('.')[0]);
+    const isFree = columns.every(({ value }) => !columnsOf(value).some(isAdded));
     if (!isFree) endAdditions();
     for (const column of columns) added.set(column.name, column);
   }
@@ -141,11 +152,17 @@ function joinedAdditions(operators: readonly Operator[]): Operator[] {
 }
 
 function resolvedOf(operator: Operator, schema: Schema): Operator[] {
-  if (operator instanceof Project && operator.projection.kind !== 'select')
-    return [new Project({ kind: 'select', columns: operator.columns(schema) })];
-  if (!(operator instanceof Filter) || operator.keeps === undefined) return [operator];
+  if (operator instanceof Project) {
+    const columns = operator
+      .columns(schema)
+      .map(({ name, value }) => ({ name, value: withFields(value, schema) }));
+    return [new Project({ kind: 'select', columns })];
+  }
+  if (!(operator instanceof Filter)) return [operator];
+  const filter = new Filter(withFields(operator.predicate, schema));
+  if (operator.keeps === undefined) return [filter];
   const names = operator.outputSchema(schema).fields.map(({ name }) => name);
-  return [new Filter(operator.predicate), selectColumns(names)];
+  return [filter, selectColumns(names)];
 }
 
 const noColumns = new Schema([]);

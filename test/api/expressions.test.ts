@@ -52,6 +52,10 @@ const cases: readonly (readonly [columns.Column, string])[] = [
     api.concat(api.splitPart(x, '|', -1), api.jsonText(x, '$.a', 'null')),
     "concat(splitPart(x, '|', -1), jsonText(x, '$.a', 'null'))",
   ],
+  [
+    api.listLength(api.split(api.field(api.elementAt(x, 1), 'a'), '|')),
+    "listLength(split(field(elementAt(x, 1), 'a'), '|'))",
+  ],
   [api.dateAdd(api.atZone(x, 'Asia/Tokyo'), 1, 'day'), "dateAdd(atZone(x, 'Asia/Tokyo'), 1, 'day')"],
   [api.truncate(api.timestampSeconds(x), 'month'), "truncate(timestampSeconds(x), 'month')"],
   [

@@ -1,3 +1,4 @@
+import type { DataType } from 'apache-arrow';
 import { isInteger, isNumber, isTime, type ValueType, widen } from '../types.ts';
 import { castValues } from '../cast.ts';
 import { parseTimestamp } from '../civil.ts';
@@ -6,6 +7,8 @@ import { type BoolValues, bools, type NumberValues, type TextValues, type Values
 /** An argument as it is known before any row is read: its type, and its value if it is constant. */
 export interface Argument {
   readonly type: ValueType;
+  /** The Arrow type of lists, structs and others. */
+  readonly arrow?: DataType;
   readonly constant?: Values;
   /** A literal takes the type of its neighbours. */
   readonly isLiteral: boolean;
@@ -15,6 +18,8 @@ export interface Signature {
   /** The types to which the arguments are converted. */
   readonly args: readonly ValueType[];
   readonly result: ValueType;
+  /** The Arrow type of a result of type `other`. */
+  readonly arrow?: DataType;
 }
 
 /** The rows of a call; a kernel returns one value for each. */

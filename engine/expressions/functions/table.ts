@@ -5,6 +5,7 @@ import { comparisons } from './compare.ts';
 import { conditionals, logic } from './conditional.ts';
 import { dates } from './dates.ts';
 import type { Functions, FunctionSpec } from './function.ts';
+import { lists } from './lists.ts';
 import { matches } from './matches.ts';
 import { texts } from './text.ts';
 
@@ -17,6 +18,7 @@ export const functions: Functions = {
   ...texts,
   ...matches,
   ...dates,
+  ...lists,
 };
 
 /** The values of a call over `length` rows; one row if all arguments are constant. */
@@ -30,8 +32,9 @@ export function apply(
   const length = constant ? 1 : given.length;
   const rows = { length, type, constant, fail: given.fail };
   if (seesNulls) return kernel(args, rows);
-  if (args.some(({ form, valid, constant: same }) => form === 'opaque' || (same && valid?.[0] === 0)))
-    return nulls(type, length, constant);
+  const isNull = (arg: Values) =>
+    (arg.form === 'opaque' && arg.data === undefined) || (arg.constant && arg.valid?.[0] === 0);
+  if (args.some(isNull)) return nulls(type, length, constant);
   const entries = mayFail ? undefined : ofDictionary(args, length);
   if (entries === undefined) return kernel(args, { ...rows, valid: validOfAll(args, length) });
   const { codes, valid } = entries;

@@ -179,5 +179,5 @@ it('a bare column is given as it is, whatever its type', () => {
   const batch = batchOf({ x: list });
   expect(evaluate(check(parseExpression('x'), batch.schema), batch)).toBe(batch.data.children[0]);
   expect(evaluated('x is null', batch)).toEqual([false, true]);
-  expect(() => evaluated('x = 1', batch)).toThrow('"x = 1" does not fit x = y: x is other, 1 is int64');
+  expect(() => evaluated('x = 1', batch)).toThrow('"x = 1" does not fit x = y: x is List<Int32>, 1 is int64');
 });
