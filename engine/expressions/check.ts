@@ -198,7 +198,7 @@ class Checker {
       const fail = (_: number, message: string) => {
         throw this.#error(message);
       };
-      const values = apply(spec, type, constants, { length: 1, fail });
+      const values = apply(spec, made, constants, { length: 1, fail });
       return { kind: 'constant', ...made, values, mayFail: false };
     }
     const mayFail = (spec.mayFail === true && !isFloat(type)) || args.some((arg) => arg.mayFail);

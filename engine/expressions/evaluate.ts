@@ -100,13 +100,13 @@ export class Evaluation {
   }
 
   #call(node: Checked & { kind: 'call' }, active?: Uint8Array): Values {
-    const { name, spec, type, args } = node;
+    const { name, spec, args } = node;
     const first = this.values(args[0], active);
     const isLazy = (name === 'and' || name === 'or') && args[1].mayFail;
     const needed = isLazy ? this.#undecided(first, name === 'or' ? 1 : 0, active) : active;
     const rest = args.slice(1).map((arg) => this.values(arg, needed));
     const fail = (row: number, message: string) => this.#fail(node, row, message, active);
-    return apply(spec, type, [first, ...rest], { length: this.batch.numRows, fail });
+    return apply(spec, node, [first, ...rest], { length: this.batch.numRows, fail });
   }
 
   /**

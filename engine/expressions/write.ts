@@ -1,5 +1,4 @@
 import { Data } from 'apache-arrow';
-import { nullData } from '../stream/join-data.ts';
 import { lasting } from './scratch.ts';
 import { arrowTypeOf, isTimestamp } from './types.ts';
 import { gather, type TextValues, type Values, wideOf } from './values.ts';
@@ -21,7 +20,8 @@ const arrays = {
  */
 export function writeData(column: Values, length: number, type = arrowTypeOf(column.type)): Data {
   const rows = column.constant ? repeated(column, length) : column;
-  if (rows.form === 'opaque') return rows.data ?? nullData(type, length);
+  if (rows.form === 'opaque' && rows.data !== undefined) return rows.data;
+  if (column.type === 'null' || column.type === 'other') return new Data(type, 0, length, length);
   const nullCount = rows.valid === undefined ? 0 : length - sum(rows.valid);
   const nullBitmap = rows.valid && nullCount > 0 ? bitsOf(rows.valid) : undefined;
   const { offsets, values } = buffersOf(rows, nullCount > 0 ? rows.valid : undefined);

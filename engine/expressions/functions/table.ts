@@ -1,10 +1,11 @@
+import { nullData } from '../../stream/join-data.ts';
 import type { ValueType } from '../types.ts';
 import { nulls, type Values, validOfAll, gather } from '../values.ts';
 import { arithmetics } from './arithmetic.ts';
 import { comparisons } from './compare.ts';
 import { conditionals, logic } from './conditional.ts';
 import { dates } from './dates.ts';
-import type { Functions, FunctionSpec } from './function.ts';
+import type { Functions, FunctionSpec, Signature } from './function.ts';
 import { lists } from './lists.ts';
 import { matches } from './matches.ts';
 import { texts } from './text.ts';
@@ -24,7 +25,7 @@ export const functions: Functions = {
 /** The values of a call over `length` rows; one row if all arguments are constant. */
 export function apply(
   { kernel, seesNulls, mayFail }: FunctionSpec,
-  type: ValueType,
+  { type, arrow }: Pick<Signature, 'arrow'> & { readonly type: ValueType },
   args: readonly Values[],
   given: { readonly length: number; readonly fail: (row: number, message: string) => void },
 ): Values {
@@ -34,7 +35,10 @@ export function apply(
   if (seesNulls) return kernel(args, rows);
   const isNull = (arg: Values) =>
     (arg.form === 'opaque' && arg.data === undefined) || (arg.constant && arg.valid?.[0] === 0);
-  if (args.some(isNull)) return nulls(type, length, constant);
+  if (args.some(isNull)) {
+    const data = arrow && nullData(arrow, length);
+    return { ...nulls(type, length, constant), ...(data && { data }) };
+  }
   const entries = mayFail ? undefined : ofDictionary(args, length);
   if (entries === undefined) return kernel(args, { ...rows, valid: validOfAll(args, length) });
   const { codes, valid } = entries;
