@@ -8,7 +8,7 @@ import { type EngineProcess, engineOf, pythonEngine, sameWork } from '../process
 /** Pipelines that run on each split alone, which all engines but Spark have. */
 const narrow = ['write', 'count', 'sum'];
 /** Pipelines that need the rows of all splits; all of their results are computed. */
-const wide = ['items', 'users', 'pairs', 'join', 'distinct', 'top', 'sort'];
+const wide = ['items', 'users', 'pairs', 'join', 'distinct', 'top', 'sort', 'row_number'];
 const module = fileURLToPath(new URL('../engines/dataflow.ts', import.meta.url));
 
 const dataflow: Case = {

@@ -11,7 +11,7 @@ import { sums } from './partial-sums.ts';
 export const titlesBeside = (folder: string) => `${folder}-items.parquet`;
 
 async function factorflow(folder: string, output: string): Promise<Works> {
-  const { col, count, mean, Session } = await import('../../index.ts');
+  const { col, count, mean, rowNumber, Session } = await import('../../index.ts');
   const session = await Session.create({ device: 'cpu', workers: 2 });
   const rows = () => session.read.parquet(folder);
   const module = new URL('partial-sums.ts', import.meta.url).href;
@@ -53,6 +53,8 @@ async function factorflow(folder: string, output: string): Promise<Works> {
     distinct: () => taken(rows().select('user', 'item').distinct()),
     top: () => taken(rows().groupBy('item').agg(count().as('n')).orderBy(col('n').desc(), 'item').limit(100)),
     sort: () => taken(rows().orderBy('user', 'timestamp')),
+    row_number: () =>
+      taken(rows().withColumn('n', rowNumber().over({ partitionBy: 'user', orderBy: 'timestamp' }))),
   };
 }
 
@@ -84,6 +86,8 @@ async function duckdb(folder: string, output: string): Promise<Works> {
     distinct: () => made(`SELECT DISTINCT "user", item FROM ${rows}`),
     top: () => made(`SELECT item, count(*) AS n FROM ${rows} GROUP BY item ORDER BY n DESC, item LIMIT 100`),
     sort: () => made(`SELECT * FROM ${rows} ORDER BY "user", "timestamp"`),
+    row_number: () =>
+      made(`SELECT *, row_number() OVER (PARTITION BY "user" ORDER BY "timestamp") AS n FROM ${rows}`),
   };
 }
 

@@ -20,7 +20,7 @@ import {
 } from '../../engine/stream/logical-plan.ts';
 import type { ValueNeeds, Operator, Source, Side } from '../../engine/stream/operator.ts';
 import { LEFT_OUT } from '../../engine/stream/stream.ts';
-import { Wide } from '../exchange/wide-operators.ts';
+import { Wide, Windows } from '../exchange/wide-operators.ts';
 import { CountRows } from './count-rows.ts';
 import { Filter } from './filter.ts';
 import { type JoinColumn, joinColumns, type JoinKind, type Schemas } from './join/join-columns.ts';
@@ -240,7 +240,7 @@ function pruned(operator: Operator, wanted: readonly string[] | undefined): Oper
   return new Project({ kind: 'select', columns: counted });
 }
 
-/** Removes aggregates of a grouping that neither later operators nor the consumer need. */
+/** Removes aggregates of a grouping, and window functions, that neither later operators nor the consumer need. */
 const pruneAggregates: Rule = (chain) => {
   const { source, operators, wanted } = chain;
   if (!(source instanceof Wide)) return chain;
@@ -248,7 +248,12 @@ const pruneAggregates: Rule = (chain) => {
     (names, operator) => operator.requiredColumns(names),
     wanted,
   );
-  const kept = needed && source.operator.keeping?.(needed);
+  const kept =
+    needed &&
+    source.operator.keeping?.(
+      needed,
+      chain.schema.fields.map(({ name }) => name),
+    );
   if (kept === undefined) return chain;
   const { operator, columns } = kept;
   const fields = chain.schema.fields.filter(({ name }) => columns.includes(name));
@@ -568,6 +573,16 @@ function isOfRows(operator: Operator): boolean {
   return operator instanceof Filter || operator instanceof Project || operator.isRowwise === true;
 }
 
+/** Gives a condition on ranks to their windows, which then exchange only rows that may meet it. The filter stays. */
+const takeFirstRows: Rule = (chain) => {
+  const [first] = chain.operators;
+  if (!(chain.source instanceof Wide) || !(first instanceof Filter)) return chain;
+  const { operator, inputs } = chain.source;
+  if (!(operator instanceof Windows)) return chain;
+  const fewer = operator.within(boundsOf(checkPredicate(first.predicate, chain.schema)));
+  return fewer === undefined ? chain : { ...chain, source: new Wide(fewer, inputs) };
+};
+
 /** Moves conditions to before an exchange where that is allowed, so that fewer rows are exchanged. */
 const pushIntoWide: Rule = (chain) => {
   const { source, operators } = chain;
@@ -612,6 +627,7 @@ export const rules: Readonly<Record<string, Rule>> = {
   'prune columns': pruneColumns,
   'drop what does nothing': dropIdle,
   'push into unions': pushIntoUnion,
+  'take first rows of groups': takeFirstRows,
   'push into exchanges': pushIntoWide,
   'prune aggregates': pruneAggregates,
   'push bounds to the source': pushToSource,

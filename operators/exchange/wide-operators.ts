@@ -1,4 +1,5 @@
 import type { Schema } from 'apache-arrow';
+import { type Bound, call } from '../../engine/expressions/expression.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { SortKey } from '../../engine/sorting/sort-keys.ts';
@@ -16,6 +17,8 @@ import { columnAt } from '../dataflow/row-operator.ts';
 import { DistinctRows } from '../dataflow/distinct-rows.ts';
 import { selectColumns } from '../dataflow/project.ts';
 import { SortRows } from '../dataflow/sort-rows.ts';
+import { FirstRows } from '../dataflow/window/first-rows.ts';
+import { windowFunctions } from '../dataflow/window/window-functions.ts';
 import { windowOrder, type WindowOptions, WindowRows } from '../dataflow/window/window-rows.ts';
 import type { Exchange } from './exchange.ts';
 
@@ -46,11 +49,12 @@ export interface WideOperator extends Description {
    */
   readonly filterable: readonly string[] | 'all';
   /**
-   * Returns an operator that computes only the needed columns of the result. Undefined if no column can be
-   * left out.
+   * Returns an operator that computes only the needed columns of the result, whose columns are `names` now.
+   * Undefined if no column can be left out.
    */
   keeping?(
     needed: readonly string[],
+    names: readonly string[],
   ): { readonly operator: WideOperator; readonly columns: readonly string[] } | undefined;
 }
 
@@ -232,11 +236,14 @@ export class Windows implements WideOperator {
   /** Without keys all rows are one partition. */
   readonly parts?: 1;
   readonly #windows: readonly WindowOptions[];
+  readonly #first: FirstRows | undefined;
 
-  constructor(windows: readonly WindowOptions[]) {
-    this.#windows = windows;
+  /** `first`: removes rows before the exchange. */
+  constructor(windows: readonly WindowOptions[], first?: FirstRows) {
+    [this.#windows, this.#first] = [windows, first];
     this.filterable = windows[0].partitionBy;
     this.after = windows.flatMap((options) => {
+      if (options.calls.length === 0) return [];
       const order = windowOrder(options);
       return [...(order.length === 0 ? [] : [new SortRows(order)]), new WindowRows(options)];
     });
@@ -244,7 +251,45 @@ export class Windows implements WideOperator {
   }
 
   describe(): JsonObject {
-    return { windows: this.#windows.map((options) => new WindowRows(options).describe()) };
+    const windows = this.#windows.map((options) => new WindowRows(options).describe());
+    return { windows, ...(this.#first && { first: this.#first.describe().predicate }) };
+  }
+
+  /** Without a window whose results are needed, the rows are only exchanged. */
+  keeping(
+    needed: readonly string[],
+    names: readonly string[],
+  ): ReturnType<NonNullable<WideOperator['keeping']>> {
+    const all = this.#windows.flatMap(({ calls }) => calls);
+    const unused = new Set(all.map(({ name }) => name).filter((name) => !needed.includes(name)));
+    if (unused.size === 0) return undefined;
+    const windows = this.#windows.map((options) => ({
+      ...options,
+      calls: options.calls.filter(({ name }) => !unused.has(name)),
+    }));
+    const used = windows.filter(({ calls }) => calls.length > 0);
+    const operator = new Windows(used.length === 0 ? windows.slice(0, 1) : used, this.#first);
+    return { operator, columns: names.filter((name) => !unused.has(name)) };
+  }
+
+  /**
+   * The operator for a consumer that takes only rows within these bounds: if one is on a rank, rows that are
+   * beyond it in their split need no exchange. Undefined if no row can be left out, since other functions may
+   * need it.
+   */
+  within(bounds: readonly Bound[]): Windows | undefined {
+    const [options, ...others] = this.#windows;
+    const isOfRanks = options.calls.every((one) => windowFunctions[one.call].isRank);
+    if (this.#first !== undefined || others.length > 0 || !isOfRanks) return undefined;
+    const bound = bounds.find(
+      ({ column, operator }) =>
+        ['<', '<=', '='].includes(operator) && options.calls.some(({ name }) => name === column),
+    );
+    if (bound === undefined) return undefined;
+    const { column, operator, values } = bound;
+    const calls = options.calls.filter(({ name }) => name === column);
+    const most = call(operator === '<' ? '<' : '<=', { kind: 'column', name: column }, values[0]);
+    return new Windows(this.#windows, new FirstRows({ ...options, calls }, most));
   }
 
   outputSchema(input: Schema): Schema {
@@ -254,10 +299,11 @@ export class Windows implements WideOperator {
   input(_schema: Schema, wanted: readonly string[] | undefined): WideInput {
     const columns = this.after.reduceRight<readonly string[] | undefined>(
       (names, operator) => operator.requiredColumns(names),
-      wanted,
+      wanted && [...new Set([...wanted, ...this.filterable])],
     );
     const hash = { kind: 'hash', columns: [...this.filterable] } as const;
-    return { columns, before: [], by: this.parts === undefined ? hash : { kind: 'evenly' } };
+    const before = this.#first === undefined ? [] : [this.#first];
+    return { columns, before, by: this.parts === undefined ? hash : { kind: 'evenly' } };
   }
 }
 

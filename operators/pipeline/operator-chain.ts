@@ -43,6 +43,7 @@ const classes: Readonly<Record<string, () => OperatorClass | Promise<OperatorCla
   'drop-nulls': async () => (await import('../dataflow/drop-nulls.ts')).DropNulls,
   filter: async () => (await import('../dataflow/filter.ts')).Filter,
   join: async () => (await import('../dataflow/join/join-rows.ts')).JoinRows,
+  'first-rows': async () => (await import('../dataflow/window/first-rows.ts')).FirstRows,
   'map-batches': async () => (await import('../dataflow/map-batches.ts')).MapBatches,
   'map-rows': async () => (await import('../dataflow/map-rows.ts')).MapRows,
   ones: () => Ones,

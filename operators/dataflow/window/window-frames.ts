@@ -83,11 +83,13 @@ export interface OrderValues {
   readonly apart: Uint8Array;
   /** Units of the values in a unit of the frame. */
   readonly scale: number;
+  /** The value of the key's type that is nearest to an end of a frame. */
+  readonly round: (value: number) => number;
 }
 
 function rangeBounds(frame: Frame, partitions: Partitions, key: OrderValues): FrameBounds {
   const { rows, starts, ends } = partitions;
-  const { values, apart, scale } = key;
+  const { values, apart, scale, round } = key;
   const { lo, hi } = peerBounds(frame, partitions);
   const bounds = { lo: lo.slice(), hi: hi.slice() };
   for (let row = 0; row < rows;) {
@@ -98,12 +100,12 @@ function rangeBounds(frame: Frame, partitions: Partitions, key: OrderValues): Fr
     let [low, high] = [first, first];
     for (let own = first; own < end; own++) {
       if (frame.from !== 'unbounded') {
-        const least = values[own] + frame.from * scale;
+        const least = round(values[own] + frame.from * scale);
         while (low < end && values[low] < least) low++;
         bounds.lo[own] = low;
       }
       if (frame.to === 'unbounded') continue;
-      const most = values[own] + frame.to * scale;
+      const most = round(values[own] + frame.to * scale);
       while (high < end && values[high] <= most) high++;
       bounds.hi[own] = high;
     }
@@ -119,7 +121,8 @@ export function orderValues(data: Data, descending: boolean): OrderValues {
     if (Number.isNaN(values[row]) || (data.nullCount > 0 && !data.getValid(row))) apart[row] = 1;
     if (descending) values[row] = -values[row];
   }
-  return { values, apart, scale: unitsOf(data.type) ?? 1 };
+  const isSingle = DataType.isFloat(data.type) && data.type.precision === Precision.SINGLE;
+  return { values, apart, scale: unitsOf(data.type) ?? 1, round: isSingle ? Math.fround : Number };
 }
 
 function numbersIn(data: Data): Float64Array {

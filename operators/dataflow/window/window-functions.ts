@@ -49,6 +49,8 @@ interface WindowFunction {
   readonly compute: (input: WindowInput) => Data;
   /** True if the window must order its rows. */
   readonly needsOrder?: true;
+  /** True for numbers that never fall from row to row, and depend on no later row with other keys. */
+  readonly isRank?: true;
   /** True if it depends on the frame. */
   readonly isFramed?: true;
 }
@@ -131,7 +133,7 @@ function numbered(numberOf: (input: WindowInput) => (row: number) => number): Wi
 }
 
 function ranking(numberOf: (input: WindowInput) => (row: number) => number): WindowFunction {
-  return { type: int64, needsOrder: true, compute: numbered(numberOf) };
+  return { type: int64, needsOrder: true, isRank: true, compute: numbered(numberOf) };
 }
 
 /** A function that gives the row from which each row's value comes; negative for null. */

@@ -1,5 +1,6 @@
 import { type Data, Field, Null, type RecordBatch, Schema } from 'apache-arrow';
 import { UsageError } from '../../../engine/errors.ts';
+import { isInteger, valueTypeOf } from '../../../engine/expressions/types.ts';
 import type { JsonObject } from '../../../engine/json.ts';
 import {
   compareRows,
@@ -106,7 +107,7 @@ export class WindowRows extends RowOperator {
     const names = input.fields.map(({ name }) => name);
     const added = this.options.calls.map((call) => {
       const { type = new Null(), metadata } = fieldOf(input, names, call.value) ?? {};
-      if (typeof call.offset === 'string') columnAt(call.offset, names, 'as the offset of a window function');
+      this.#checkOffset(call, input, names);
       const result = windowFunctions[call.call].type(type);
       if (result === undefined)
         throw new UsageError(`${call.call} over a window takes no values of type ${type}`);
@@ -114,6 +115,16 @@ export class WindowRows extends RowOperator {
       return new Field(call.name, result, true, metadata);
     });
     return new Schema([...input.fields, ...added]);
+  }
+
+  #checkOffset({ call, offset }: WindowCall, { fields }: Schema, names: readonly string[]): void {
+    if (typeof offset !== 'string') return;
+    const { type } = fields[columnAt(offset, names, 'as the offset of a window function')];
+    const own = valueTypeOf(type);
+    if (own !== 'null' && !isInteger(own))
+      throw new UsageError(`the offset of ${call.replace('Inside', '')} must be whole numbers, got ${type}`, {
+        advice: "Cast it: col('n').cast('int64')",
+      });
   }
 
   #checkRange({ frame }: WindowCall, { fields }: Schema): void {

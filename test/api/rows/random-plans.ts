@@ -364,12 +364,16 @@ function windowOf(
   const cast = kind === 'int' ? '::BIGINT' : '';
   const query = `SELECT ${quoted(exact)}, (${sql} OVER (${over}))${cast} AS ${added} FROM (${plan.query})`;
   const make = (rows: Dataset) => rows.withColumn(added, own.over(window)).select(...exact, added);
-  return sorted(
-    next(plan, `withColumn(${added}, ${sql} over ${over})`, make, {
-      columns: { ...columns, [added]: kind },
-      query,
-    }),
-  );
+  const windowed = next(plan, `withColumn(${added}, ${sql} over ${over})`, make, {
+    columns: { ...columns, [added]: kind },
+    query,
+  });
+  // A condition on a rank removes rows before the exchange.
+  const condition = `${added} ${pick(['<', '<=', '='])} ${pick([1, 2, 5])}`;
+  const first = next(windowed, `filter(${condition})`, (rows) => rows.filter(expr(condition)), {
+    query: `SELECT * FROM (${windowed.query}) WHERE ${condition}`,
+  });
+  return sorted(kind === 'int' && pick([true, false]) ? first : windowed);
 }
 
 /** Distances of the keys of a range: those of a frame's numbers, and DuckDB's. */

@@ -147,6 +147,54 @@ it('functions and frames', async () => {
   expect(text).toMatch(/exchange by hash of p/);
 });
 
+it('conditions on ranks remove rows before the exchange', async () => {
+  const path = join(temporaryFolder(), 'many.parquet');
+  const drawnKeys = [null, Number.NaN, ...Array.from({ length: 5000 }, (_, i) => i / 2)];
+  const many = Array.from({ length: 80_000 }, (_, id) => ({
+    id,
+    p: drawn([1, 2, null]),
+    k: drawn(drawnKeys),
+  }));
+  await session.fromRows(many).write.parquet(path, { rowGroupSize: 70_000 });
+  await (await duckdb()).run(`CREATE OR REPLACE TABLE of_ranks AS SELECT * FROM '${path}'`);
+  const table = session.read.parquet(path);
+  const ranks = table.withColumns({
+    number: rowNumber().over(by),
+    rank: rank().over(by),
+    tied: rank().over(rising),
+  });
+  expect(await ranks.filter(col('number').le(3)).explain()).not.toMatch(/first/);
+  for (const [column, sql] of [
+    [rowNumber().over(by), `row_number() OVER (${p}, id)`],
+    [rank().over(rising), `rank() OVER (${p})`],
+    [denseRank().over(falling), `dense_rank() OVER (${down})`],
+  ] as const) {
+    const first = table.withColumn('n', column).filter(col('n').lt(4).and(col('id').ge(0)));
+    expect(await first.explain()).toMatch(/first: "window 1" < 4/);
+    const wanted = await duckRows(
+      `SELECT id, n FROM (SELECT *, ${sql} AS n FROM of_ranks) WHERE n < 4 ORDER BY id`,
+    );
+    const found = await first.orderBy('id').toArray();
+    expect(found.map(({ id, n }) => [id, plain(n)])).toEqual(
+      wanted.map(([id, n]) => [Number(id), Number(n)]),
+    );
+  }
+  const run = await table
+    .withColumn('n', rowNumber().over(by))
+    .filter(col('n').le(3))
+    .explain({ analyze: true });
+  expect(run).toMatch(/first-rows/);
+});
+
+it('functions that nobody needs are not computed', async () => {
+  const table = session.fromRows(rows);
+  const both = table.withColumns({ n: rowNumber().over(by), m: rank().over(falling) });
+  expect(await both.select('id', 'm').explain()).not.toMatch(/Optimized[^]*rowNumber/);
+  expect(await both.filter(col('m').gt(0)).count()).toBe(rows.length);
+  expect(await both.select('id').toArray()).toHaveLength(rows.length);
+  expect(await both.count()).toBe(rows.length);
+});
+
 it('refuses windows that have no meaning', async () => {
   const table = session.fromRows(rows);
   const wrong: readonly (readonly [() => unknown, RegExp])[] = [
@@ -160,6 +208,10 @@ it('refuses windows that have no meaning', async () => {
     [() => lag('v', 1.5), /whole number or a column/],
     [() => table.withColumn('n', sum('w').over({ partitionBy: 'p' })).schema(), /no column "w"/],
     [() => table.withColumn('n', sum('s').over({ partitionBy: 'p' })).schema(), /takes no values of type/],
+    [
+      () => table.withColumn('n', lag('v', col('k')).over(by)).schema(),
+      /offset of lag must be whole numbers, got Float64/,
+    ],
     [
       () => table.withColumn('n', sum('v').over({ orderBy: 's', range: [-1, 0] })).schema(),
       /numbers or times/,
