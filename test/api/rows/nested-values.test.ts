@@ -1,4 +1,15 @@
 /** Lists and structs in expressions and operators, compared with DuckDB. */
+import {
+  Data,
+  Field,
+  Int32,
+  LargeList,
+  LargeUtf8,
+  makeData,
+  Null,
+  RecordBatch,
+  vectorFromArray,
+} from 'apache-arrow';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { col, collectList, count, expr, first, functions, sum } from '../../../index.ts';
@@ -118,4 +129,29 @@ it('what lists and structs do not have is refused by name', async () => {
   await expect(rows.select('g').distinct().count()).rejects.toThrow('cannot be grouped by the column "g"');
   expect(String(listLength(split(col('t'), '|')))).toBe("listLength(split(t, '|'))");
   expect(String(field(elementAt(col('ls'), 1), 'x'))).toBe("field(elementAt(ls, 1), 'x')");
+});
+
+it('large lists, large texts and columns of nulls are read, and kept in files', async () => {
+  const [id, child] = [1, 2].map(() => vectorFromArray([1, 2, 3], new Int32()).data[0]);
+  const offsets = BigInt64Array.of(0n, 1n, 1n, 3n);
+  const type = new LargeList(new Field('item', new Int32(), true));
+  const list = new Data(type, 0, 3, 0, { 0: offsets } as never, [child]);
+  const text = vectorFromArray(['a', 'é', null], new LargeUtf8()).data[0];
+  const none = makeData({ type: new Null(), length: 3 });
+  const large = session.from([new RecordBatch({ id, list, text, none })]);
+  const read = large.select(listLength(col('list')).as('n'), elementAt(col('list'), -1).as('last'));
+  expect(await read.toArray()).toEqual([
+    { n: 1n, last: 1 },
+    { n: 0n, last: null },
+    { n: 2n, last: 3 },
+  ]);
+  expect(await large.explode('list').select('id', 'list').toArray()).toHaveLength(3);
+  expect(await large.join(large.select('text', col('id').as('other')), 'text').count()).toBe(2);
+  const folder = temporaryFolder();
+  await large.write.parquet(join(folder, 'large.parquet'));
+  await large.write.arrow(join(folder, 'large.arrow'));
+  const rowsOf = await large.toArray();
+  expect(rowsOf[2]).toEqual({ id: 3, list: [2, 3], text: null, none: null });
+  expect(await session.read.parquet(join(folder, 'large.parquet')).toArray()).toEqual(rowsOf);
+  expect(await session.read.arrow(join(folder, 'large.arrow')).toArray()).toEqual(rowsOf);
 });
