@@ -86,7 +86,7 @@ async function collect(
   source: SplitRows,
   stream: BatchStream,
 ): Promise<OutcomeOf<KernelTasks['read-rows']>> {
-  const kept = new RowStream(stream.schema, true);
+  const kept = new RowStream(stream.schema, true, params.maximumBytes);
   const origins: ReadRowsValues['origins'][number][] = [];
   const left: ArrayLike<number>[] = [];
   let complete = true;

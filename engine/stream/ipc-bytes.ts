@@ -56,20 +56,51 @@ const ROOM_BYTES = 1 << 20;
 /** Largest buffer that is kept. */
 const KEPT_ROOM_BYTES = 1 << 24;
 
-/** Like KeptBytes, for batches whose memory is reused for the next batch: bytes are copied immediately. */
+/** Shared memory grows by at most this number of bytes at a time. */
+const GROWTH_BYTES = 1 << 22;
+
+/**
+ * Like KeptBytes, for batches whose memory is reused for the next batch: bytes are copied immediately. With
+ * `most`, they are copied to shared memory that grows in place, so that `takeShared` copies only streams of
+ * less than ROOM_BYTES; bytes beyond `most` are counted, and not kept.
+ */
 export class CopiedBytes extends AsyncByteQueue {
+  readonly #most: number | undefined;
   #room = idle.pop() ?? new Uint8Array(ROOM_BYTES);
+  #shared: SharedArrayBuffer | undefined;
   #length = 0;
 
+  constructor(most?: number) {
+    super();
+    this.#most = most;
+  }
+
   override write(bytes: Uint8Array): void {
-    const end = this.#length + bytes.length;
-    if (end > this.#room.length) {
-      const larger = new Uint8Array(2 ** Math.ceil(Math.log2(end)));
-      larger.set(this.#room.subarray(0, this.#length));
-      this.#room = larger;
+    const start = this.#length;
+    this.#length += bytes.length;
+    if (this.#most !== undefined && this.#length > this.#most) return;
+    if (this.#length > this.#room.length) this.#grow(start);
+    this.#room.set(bytes, start);
+  }
+
+  /** Makes room for `#length` bytes, of which `filled` are in the old room. */
+  #grow(filled: number): void {
+    const old = this.#room;
+    if (this.#most === undefined) this.#room = new Uint8Array(2 ** Math.ceil(Math.log2(this.#length)));
+    else {
+      const shared = (this.#shared ??= new SharedArrayBuffer(0, { maxByteLength: this.#most }));
+      const further = Math.min(old.length, GROWTH_BYTES);
+      shared.grow(Math.min(this.#most, Math.max(this.#length, old.length + further)));
+      this.#room = new Uint8Array(shared);
+      if (old.buffer === shared) return;
     }
-    this.#room.set(bytes, this.#length);
-    this.#length = end;
+    this.#room.set(old.subarray(0, filled));
+    this.#keepIdle(old);
+  }
+
+  #keepIdle(room: Uint8Array): void {
+    const isOwn = room.buffer !== this.#shared && room.length >= ROOM_BYTES;
+    if (isOwn && room.length <= KEPT_ROOM_BYTES && idle.length < 2) idle.push(room);
   }
 
   /** Number of bytes so far. */
@@ -84,7 +115,7 @@ export class CopiedBytes extends AsyncByteQueue {
 
   /** Ends this queue and frees its buffer for reuse. */
   giveBack(): void {
-    if (this.#room.length <= KEPT_ROOM_BYTES && idle.length < 2) idle.push(this.#room);
+    this.#keepIdle(this.#room);
     [this.#room, this.#length] = [new Uint8Array(0), 0];
   }
 
@@ -97,12 +128,19 @@ export class CopiedBytes extends AsyncByteQueue {
 
   /** Returns the bytes in shared memory, and ends this queue. */
   takeShared(): Uint8Array {
-    return this.takeInto(sharedArray(Uint8Array, this.#length), 0);
+    if (this.#shared === undefined) return this.takeInto(sharedArray(Uint8Array, this.#length), 0);
+    const taken = new Uint8Array(this.#shared, 0, this.#length);
+    this.giveBack();
+    return taken;
   }
 }
 
+/** Bytes that the end of a stream adds. */
+const END_BYTES = 8;
+
 /**
  * Rows as an Arrow IPC stream that grows batch by batch. `copies`: the batches are in memory that is reused.
+ * `most`: the largest stream that is taken, in bytes, for `takeShared`.
  */
 export class RowStream {
   rows = 0;
@@ -112,10 +150,12 @@ export class RowStream {
   readonly #bytes: KeptBytes | CopiedBytes;
   readonly #writer: RecordBatchStreamWriter;
 
-  constructor(schema: Schema, copies: boolean) {
+  constructor(schema: Schema, copies: boolean, most?: number) {
     this.#schema = ownDictionaryIds(schema);
     this.#sharesIds = this.#schema !== schema;
-    this.#bytes = copies ? new CopiedBytes() : new KeptBytes();
+    this.#bytes = copies
+      ? new CopiedBytes(most === undefined ? undefined : most + END_BYTES)
+      : new KeptBytes();
     this.#writer = new RecordBatchStreamWriter().reset(this.#bytes, this.#schema);
   }
 
