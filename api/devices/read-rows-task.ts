@@ -4,7 +4,7 @@ import { type Partition, sharedArray } from '../../engine/partition.ts';
 import { joinStreams, RowStream } from '../../engine/stream/ipc-bytes.ts';
 import type { PortableOperator } from '../../engine/stream/operator.ts';
 import { openIpc } from '../../engine/stream/read-ipc.ts';
-import { batchStream, type BatchStream, originOf } from '../../engine/stream/stream.ts';
+import { type BatchStream, originOf } from '../../engine/stream/stream.ts';
 import { rowsOfParts, partOfRows, PartRows } from '../../operators/exchange/divide-rows.ts';
 import { type ExchangeParams, partitionsOf } from '../../operators/exchange/exchange.ts';
 import { type ChainOperator, chainOperatorFrom, runChain } from '../../operators/pipeline/operator-chain.ts';
@@ -20,9 +20,7 @@ export async function readRowsTask(scope: TaskScope): Promise<OutcomeOf<KernelTa
     const keepsBatches = operators.some((operator) => 'keepsBatches' in operator && operator.keepsBatches);
     const parts = params.parts.map((piece, i) => streamOf(scope, `parts.${i}`, piece));
     const rows =
-      parts.length > 0
-        ? source.readStreams(source.schema, parts)
-        : batchStream(source.schema, source.read(params, !keepsBatches));
+      parts.length > 0 ? source.readStreams(source.schema, parts) : source.readSplits(params, !keepsBatches);
     const stream = runChain(operators, rows, othersOf(scope, params, source), source.context);
     const { exchange } = params;
     if (exchange === undefined) return collect(params, source, stream);

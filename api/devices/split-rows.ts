@@ -6,7 +6,7 @@ import { noEvents } from '../../engine/events.ts';
 import { RunMetrics } from '../../engine/metrics.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { LocalExecutor } from '../../engine/run/local-executor.ts';
-import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
+import { batchStream, type BatchStream, type NeededRows } from '../../engine/stream/stream.ts';
 import type { SplitEnd } from '../../engine/stream/split.ts';
 import { sharedClock } from '../../engine/threads/shared-clock.ts';
 import { type DeviceSpan, fileSpan } from '../../engine/trace/trace.ts';
@@ -45,6 +45,7 @@ export class SplitRows {
   readonly spans: DeviceSpan[] = [];
   /** The end of the last split. */
   end: SplitEnd | null = null;
+  #needed: NeededRows | undefined;
 
   constructor(schema: Schema, signal: AbortSignal, cancelled: () => boolean) {
     [this.schema, this.#signal, this.#cancelled] = [schema, signal, cancelled];
@@ -74,6 +75,14 @@ export class SplitRows {
     }
   }
 
+  /** The rows of splits, in order. `borrowed`: see ReadSplitOptions. */
+  readSplits(params: Pick<ReadParams, 'splits' | 'takesFaults'>, borrowed: boolean): BatchStream {
+    return {
+      ...batchStream(this.schema, this.read(params, borrowed)),
+      narrow: (needed) => (this.#needed = needed),
+    };
+  }
+
   /** `borrowed`: see ReadSplitOptions. */
   async *read(
     { splits, takesFaults }: Pick<ReadParams, 'splits' | 'takesFaults'>,
@@ -86,6 +95,7 @@ export class SplitRows {
         takesFaults,
         borrowed,
         waits: true,
+        needed: () => this.#needed,
       });
       try {
         for (;;) {

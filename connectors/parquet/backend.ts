@@ -1,4 +1,5 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
+import type { ReadSplitOptions } from '../../engine/stream/split.ts';
 import type { UrlVersions } from '../http/request.ts';
 import type { RowGroupInfo } from './footer.ts';
 import type { RowRange } from './pages/cut-row-group.ts';
@@ -33,6 +34,8 @@ export interface ReadOptions {
   readonly ids?: readonly string[] | undefined;
   /** See ReadSplitOptions. */
   readonly borrowed?: boolean;
+  /** See ReadSplitOptions. */
+  readonly needed?: ReadSplitOptions['needed'];
 }
 
 /** A batch, and the position of its row 0 in the file. */

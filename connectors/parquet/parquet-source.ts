@@ -346,11 +346,18 @@ class OpenParquet implements OpenFile<ParquetFileInfo> {
   async *read(
     { file }: ParquetFileInfo,
     { fields }: Schema,
-    { borrowed = false }: ReadSplitOptions,
+    { borrowed = false, needed }: ReadSplitOptions,
   ): AsyncGenerator<RecordBatch, undefined> {
     const { batchSize = DEFAULT_BATCH_SIZE, ids } = this.#settings;
     for (const rows of this.#rows) {
-      const options = { ...rows, columns: fields.map(({ name }) => name), batchSize, ids, borrowed };
+      const options = {
+        ...rows,
+        columns: fields.map(({ name }) => name),
+        batchSize,
+        ids,
+        borrowed,
+        ...(needed && { needed }),
+      };
       const batches = fields.length > 0 ? this.#reader.read(options) : rowsAlone(this.layout, options);
       for await (const { batch, rowGroup, firstRow } of batches)
         yield setOrigin(batch, { file, rowGroup, firstRow });

@@ -1,5 +1,6 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
 import type { JsonObject } from '../json.ts';
+import type { NeededRows } from './stream.ts';
 
 /** The rows of a source in parts that threads can read independently. */
 export interface SourceSplits {
@@ -87,6 +88,8 @@ export interface ReadSplitOptions {
    * threads, which the whole process shares.
    */
   readonly waits?: boolean;
+  /** The rows that the consumer needs at the moment; undefined: all. Others may be left out. */
+  readonly needed?: () => NeededRows | undefined;
 }
 
 /**

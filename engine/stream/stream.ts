@@ -1,4 +1,4 @@
-import type { RecordBatch, Schema } from 'apache-arrow';
+import type { Data, RecordBatch, Schema } from 'apache-arrow';
 
 /**
  * A pulled stream of Arrow record batches.
@@ -16,6 +16,15 @@ export interface BatchStream extends AsyncIterable<RecordBatch> {
   readonly identity?: string;
   /** The number of rows; absent if it is not known before they are read. */
   readonly numRows?: number;
+  /** Called by a consumer that can do without some rows; the producer may then leave them out. */
+  readonly narrow?: (needed: NeededRows) => void;
+}
+
+/** The rows that a consumer still needs, by the values of one column. They become fewer while it reads. */
+export interface NeededRows {
+  readonly column: string;
+  /** False if no row with these values is needed. */
+  mayHave(values: Data): boolean;
 }
 
 /** Schema metadata of a source: the columns that it leaves out, after the reason. */

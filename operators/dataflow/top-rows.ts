@@ -1,4 +1,4 @@
-import type { RecordBatch, Schema } from 'apache-arrow';
+import { type Data, type Field, type RecordBatch, Schema } from 'apache-arrow';
 import type { JsonObject } from '../../engine/json.ts';
 import {
   printKeys,
@@ -10,7 +10,7 @@ import {
 } from '../../engine/sorting/sort-keys.ts';
 import { sortedBatches } from '../../engine/sorting/sorted-batches.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
-import { RowOperator, takeRows } from './row-operator.ts';
+import { columnOf, RowOperator, takeRows } from './row-operator.ts';
 import { requireKeys, requireOrder } from './sort-rows.ts';
 
 /** Keeps the first rows, and then stops reading. */
@@ -52,7 +52,10 @@ export class Limit extends RowOperator {
  * At least this number of rows beyond the requested ones are collected before the candidates are sorted and
  * cut again.
  */
-const FEWEST_CANDIDATES = 4096;
+const FEWEST_CANDIDATES = 256;
+
+/** Rows whose keys are computed at once in a search for one that may belong to the result. */
+const SEARCHED_ROWS = 1 << 13;
 
 /** Scope of the first rows: of each split (they are merged later), or of all rows. */
 export type TopRowsOf = 'split' | 'all';
@@ -94,6 +97,8 @@ export class TopRows extends RowOperator {
   protected async *batches(input: BatchStream) {
     if (this.rows === 0) return;
     const candidates = new Candidates(input.schema, this.keys, this.rows);
+    const [{ column }] = this.keys;
+    input.narrow?.({ column, mayHave: (values) => candidates.mayHave(values) });
     for await (const batch of input) if (batch.numRows > 0) candidates.add(batch);
     yield* candidates.sorted();
   }
@@ -108,6 +113,8 @@ class Candidates {
   readonly #keys: readonly SortKey[];
   readonly #rows: number;
   readonly #all: SortKeys;
+  /** The column of the first key, and its sort keys. */
+  readonly #field: Field;
   readonly #first: SortKeys;
   #batches: RecordBatch[] = [];
   #count = 0;
@@ -120,7 +127,19 @@ class Candidates {
   constructor(schema: Schema, keys: readonly SortKey[], rows: number) {
     [this.#schema, this.#keys, this.#rows] = [schema, keys, rows];
     this.#all = new SortKeys(schema, keys);
-    this.#first = new SortKeys(schema, keys.slice(0, 1));
+    const [first] = keys;
+    this.#field = schema.fields.find(({ name }) => name === first.column) as Field;
+    this.#first = new SortKeys(new Schema([this.#field]), [first]);
+  }
+
+  /** False if no row with these values of the first key can belong to the result. */
+  mayHave(values: Data): boolean {
+    if (this.#last === undefined || String(values.type) !== String(this.#field.type)) return true;
+    for (let at = 0; at < values.length; at += SEARCHED_ROWS) {
+      const some = values.slice(at, Math.min(SEARCHED_ROWS, values.length - at));
+      if (this.#near(some, this.#last).rows.length > 0) return true;
+    }
+    return false;
   }
 
   add(batch: RecordBatch): void {
@@ -143,13 +162,24 @@ class Candidates {
   }
 
   /**
+   * Rows by the first key alone. `isExact`: it is the only key, and one word has all of it; then the rows are
+   * those before `last`. Otherwise they also have its value.
+   */
+  #near(values: Data, last: KeyWords): { readonly rows: Uint32Array; readonly isExact: boolean } {
+    const keys = this.#first.ofChunks([[values]], values.length);
+    const isExact = this.#keys.length === 1 && keys.words.length <= 2 && keys.texts.length === 0;
+    return { rows: rowsUpTo(keys, last, isExact), isExact };
+  }
+
+  /**
    * The rows of a batch that sort before `last`. Compares the first key of all rows, then all keys of the
    * rows that remain.
    */
   #before(batch: RecordBatch, last: KeyWords): RecordBatch | undefined {
-    const near = rowsUpTo(this.#first.of(batch), last);
-    if (near.length === 0) return undefined;
-    const taken = near.length === batch.numRows ? batch : takeRows(batch, near);
+    const { rows, isExact } = this.#near(columnOf(batch, this.#field.name), last);
+    if (rows.length === 0) return undefined;
+    const taken = rows.length === batch.numRows ? batch : takeRows(batch, rows);
+    if (isExact) return taken;
     const keys = this.#all.of(taken);
     const before: number[] = [];
     for (let row = 0; row < taken.numRows; row++) if (compareRows(keys, row, last, 0) < 0) before.push(row);
@@ -159,12 +189,17 @@ class Candidates {
 }
 
 /**
- * Rows whose first sort key is not greater than the given row's. A key is two words: a flag that orders
- * nulls, and the value.
+ * Rows whose first sort key is not greater than the given row's, or with `isLess` smaller. A key is two words:
+ * a flag that orders nulls, and the value.
  */
-function rowsUpTo({ words: [flags, values = 0], rows }: KeyWords, last: KeyWords): Uint32Array {
+function rowsUpTo(
+  { words: [flags, values = 0], rows }: KeyWords,
+  last: KeyWords,
+  isLess: boolean,
+): Uint32Array {
   const flag = wordAt(last.words[0], 0);
-  const value = last.words.length > 1 ? wordAt(last.words[1], 0) : 0;
+  const own = last.words.length > 1 ? wordAt(last.words[1], 0) : 0;
+  const value = isLess ? own - 1 : own;
   const found = new Uint32Array(rows);
   let count = 0;
   if (typeof flags === 'number' && typeof values !== 'number') {
@@ -173,8 +208,8 @@ function rowsUpTo({ words: [flags, values = 0], rows }: KeyWords, last: KeyWords
     for (let row = 0; row < rows; row++) if (values[row] <= most) found[count++] = row;
   } else
     for (let row = 0; row < rows; row++) {
-      const own = wordAt(flags, row);
-      if (own < flag || (own === flag && wordAt(values, row) <= value)) found[count++] = row;
+      const before = wordAt(flags, row);
+      if (before < flag || (before === flag && wordAt(values, row) <= value)) found[count++] = row;
     }
   return found.subarray(0, count);
 }

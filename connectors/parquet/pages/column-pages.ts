@@ -51,6 +51,8 @@ export class ColumnPages {
    * else in the state of runs of indices.
    */
   #left = 0;
+  /** Number of values to pass over before the next ones are returned. */
+  #passed = 0;
   #plain: Uint8Array | undefined;
   readonly #state: number;
   #page = 0;
@@ -88,12 +90,24 @@ export class ColumnPages {
     for (let rows = skip; rows > 0; rows -= most) await this.fill(out, Math.min(rows, most));
   }
 
+  /** Passes over the next `rows` values. Pages without other values are not decompressed. */
+  pass(rows: number): void {
+    this.#passed += rows;
+  }
+
   /**
    * Writes the next `rows` values to `out` in the kernel's memory. Throws PageProblem, or the file system's
    * error.
    */
   async fill(out: number, rows: number): Promise<void> {
     await this.#guard(async () => {
+      while (this.#passed > 0) {
+        while (this.#left === 0 && this.#passed > 0) await this.#nextPage();
+        const some = Math.min(this.#left, this.#passed, rows);
+        this.#give(out, some);
+        this.#left -= some;
+        this.#passed -= some;
+      }
       for (let done = 0; done < rows;) {
         while (this.#left === 0) await this.#nextPage();
         const some = Math.min(this.#left, rows - done);
@@ -132,6 +146,11 @@ export class ColumnPages {
     if (rest <= 0) throw new Error('the pages end early');
     const header = this.#headers.read(await this.#window.read(this.#at, Math.min(rest, HEADER_BYTES)));
     if (header.bytes + header.packed > rest) throw new Error('a page that ends after its column');
+    if (header.kind !== 'dictionary' && this.#passed > 0 && header.values <= this.#passed) {
+      this.#at += header.bytes + header.packed;
+      this.#passed -= header.values;
+      return;
+    }
     const packed = await this.#window.read(this.#at + header.bytes, header.packed);
     requireSum(packed, header.crc, { ...this.#first, at: this.#first.at + this.#at });
     this.#at += header.bytes + header.packed;

@@ -38,18 +38,25 @@ export function hasPlainPages(
   });
 }
 
+/** A batch, and the position of its first row in the range that is read. */
+interface PlacedBatch {
+  readonly batch: RecordBatch;
+  readonly row: number;
+}
+
 /**
  * Reads rows of a row group from its pages, `batchSize` rows at a time. `borrowed`: the memory of a batch is
- * reused when the next one is pulled. Throws PageProblem at a page that it cannot read, after the batches
- * before it.
+ * reused when the next one is pulled. `needed`: the column that it names is read first, and where none of its
+ * values is needed, the other columns are passed over. Throws PageProblem at a page that it cannot read, after
+ * the batches before it.
  */
 export async function* readPages(
   { file, handle, footer, counter }: PageFile,
   rowGroup: number,
   { rows, starts }: RowRange,
   schema: Schema,
-  { batchSize, borrowed = false }: ReadOptions,
-): AsyncGenerator<RecordBatch> {
+  { batchSize, borrowed = false, needed }: ReadOptions,
+): AsyncGenerator<PlacedBatch> {
   const { columns, rows: all } = footer.rowGroups[rowGroup];
   const share = rows / all;
   const kernel = PageKernel.take();
@@ -71,9 +78,20 @@ export async function* readPages(
       if (starts[field.name] !== undefined) await pages.begin(starts[field.name], out, most);
     for (let row = 0; row < rows; row += most) {
       const length = Math.min(most, rows - row);
-      for (const { pages, out } of readers) await pages.fill(out, length);
+      const rowsNeeded = needed?.();
+      const first = readers.find(({ field }) => field.name === rowsNeeded?.column);
+      const others = readers.filter((reader) => reader !== first);
+      if (first !== undefined) {
+        await first.pages.fill(first.out, length);
+        const values = column(first.field, kernel.buffer, first.out, length, true);
+        if (!rowsNeeded?.mayHave(values)) {
+          for (const { pages } of others) pages.pass(length);
+          continue;
+        }
+      }
+      for (const { pages, out } of others) await pages.fill(out, length);
       const children = readers.map(({ field, out }) => column(field, kernel.buffer, out, length, borrowed));
-      yield batchOf(schema, length, children);
+      yield { batch: batchOf(schema, length, children), row };
     }
   } finally {
     for (const window of windows) window.giveBack();

@@ -126,9 +126,9 @@ class FileReader implements ParquetFileReader {
       const range = options.range ?? { from: 0, rows, starts: {} };
       let done = range.from;
       try {
-        for await (const batch of readPages(this.#opened, rowGroup, range, schema, options)) {
-          yield { batch, rowGroup, firstRow: firstRow + done };
-          done += batch.numRows;
+        for await (const { batch, row } of readPages(this.#opened, rowGroup, range, schema, options)) {
+          yield { batch, rowGroup, firstRow: firstRow + range.from + row };
+          done = range.from + row + batch.numRows;
         }
       } catch (error) {
         if (!(error instanceof PageProblem)) throw error;

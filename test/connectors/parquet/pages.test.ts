@@ -65,6 +65,25 @@ describe.each(['zstd', 'snappy', 'gzip', 'brotli', 'lz4_raw', 'uncompressed'])('
 describe('one row group', () => {
   beforeAll(() => write('large', 'CODEC zstd'));
 
+  test('is read without the batches that nobody needs, whose pages other columns pass over', async () => {
+    const reader = await (await parquetBackend()).open(path('large'));
+    try {
+      const all = arrowRows((await read('large', { batchSize: ROWS })).batches);
+      const firsts: number[] = [];
+      // Of 997 rows at a time: some after none, after one, and after many that are passed over.
+      const wanted = new Set([0, 1, 3, 60, 61, 200, 299].map((batch) => Math.floor((batch * 997) / 50)));
+      const mayHave = ({ values }: { readonly values: Int32Array }) => wanted.has(values[0]);
+      const needed = () => ({ column: 'user', mayHave });
+      for await (const { batch, firstRow } of reader.read({ batchSize: 997, needed })) {
+        expect(arrowRows([batch])).toEqual(all.slice(firstRow, firstRow + batch.numRows));
+        firsts.push(firstRow / 997);
+      }
+      expect(firsts).toEqual([0, 1, 3, 60, 61, 200, 299]);
+    } finally {
+      await reader.close();
+    }
+  });
+
   test('is read a window at a time, and not by the decoder', async () => {
     const columns = {
       user: Int32Array.from({ length: ROWS }, (_, i) => i),
