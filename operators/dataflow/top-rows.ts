@@ -162,12 +162,12 @@ class Candidates {
   }
 
   /**
-   * Rows by the first key alone. `isExact`: it is the only key, and one word has all of it; then the rows are
+   * Rows by the first key alone. `isExact`: it is the only key, and the words compared have all of it; then the rows are
    * those before `last`. Otherwise they also have its value.
    */
   #near(values: Data, last: KeyWords): { readonly rows: Uint32Array; readonly isExact: boolean } {
     const keys = this.#first.ofChunks([[values]], values.length);
-    const isExact = this.#keys.length === 1 && keys.words.length <= 2 && keys.texts.length === 0;
+    const isExact = this.#keys.length === 1 && keys.words.length <= 3 && keys.texts.length === 0;
     return { rows: rowsUpTo(keys, last, isExact), isExact };
   }
 
@@ -189,27 +189,27 @@ class Candidates {
 }
 
 /**
- * Rows whose first sort key is not greater than the given row's, or with `isLess` smaller. A key is two words:
- * a flag that orders nulls, and the value.
+ * Rows whose first sort key is not greater than the given row's, or with `isLess` smaller, by the first three
+ * words of the key: a flag that orders nulls, and the upper and the lower word of the value.
  */
-function rowsUpTo(
-  { words: [flags, values = 0], rows }: KeyWords,
-  last: KeyWords,
-  isLess: boolean,
-): Uint32Array {
-  const flag = wordAt(last.words[0], 0);
-  const own = last.words.length > 1 ? wordAt(last.words[1], 0) : 0;
-  const value = isLess ? own - 1 : own;
+function rowsUpTo({ words, rows }: KeyWords, last: KeyWords, isLess: boolean): Uint32Array {
+  const [flags, high = 0, low = 0] = words;
+  const lastOf = (word: number) => (word < words.length ? wordAt(last.words[word], 0) : 0);
+  const [flag, upper, lower] = [lastOf(0), lastOf(1), lastOf(2) - (isLess ? 1 : 0)];
   const found = new Uint32Array(rows);
   let count = 0;
-  if (typeof flags === 'number' && typeof values !== 'number') {
-    if (flags > flag) return found.subarray(0, 0);
-    const most = flags < flag ? 0xffffffff : value;
-    for (let row = 0; row < rows; row++) if (values[row] <= most) found[count++] = row;
+  if (flags === flag && typeof high !== 'number' && typeof low !== 'number') {
+    for (let row = 0; row < rows; row++)
+      if (high[row] < upper || (high[row] === upper && low[row] <= lower)) found[count++] = row;
+  } else if (flags === flag && typeof high !== 'number' && low === 0) {
+    const most = lower >= 0 ? upper : upper - 1;
+    for (let row = 0; row < rows; row++) if (high[row] <= most) found[count++] = row;
   } else
     for (let row = 0; row < rows; row++) {
-      const before = wordAt(flags, row);
-      if (before < flag || (before === flag && wordAt(values, row) <= value)) found[count++] = row;
+      const [own, value] = [wordAt(flags, row), wordAt(high, row)];
+      const isEqual = own === flag && value === upper;
+      const isBefore = own < flag || (own === flag && value < upper);
+      if (isBefore || (isEqual && wordAt(low, row) <= lower)) found[count++] = row;
     }
   return found.subarray(0, count);
 }
