@@ -52,7 +52,7 @@ export class Limit extends RowOperator {
  * At least this number of rows beyond the requested ones are collected before the candidates are sorted and
  * cut again.
  */
-const FEWEST_CANDIDATES = 256;
+const FEWEST_CANDIDATES = 4096;
 
 /** Rows whose keys are computed at once in a search for one that may belong to the result. */
 const SEARCHED_ROWS = 1 << 13;
@@ -132,9 +132,13 @@ class Candidates {
     this.#first = new SortKeys(new Schema([this.#field]), [first]);
   }
 
-  /** False if no row with these values of the first key can belong to the result. */
+  /**
+   * False if no row with these values of the first key can belong to the result. True for keys of more than 32
+   * bits: their words take longer to compute than the other columns to read.
+   */
   mayHave(values: Data): boolean {
     if (this.#last === undefined || String(values.type) !== String(this.#field.type)) return true;
+    if (this.#first.ofChunks([[values.slice(0, 1)]], 1).words.length > 2) return true;
     for (let at = 0; at < values.length; at += SEARCHED_ROWS) {
       const some = values.slice(at, Math.min(SEARCHED_ROWS, values.length - at));
       if (this.#near(some, this.#last).rows.length > 0) return true;
