@@ -202,18 +202,15 @@ function rowsUpTo({ words, rows }: KeyWords, last: KeyWords, isLess: boolean): U
   const [flag, upper, lower] = [lastOf(0), lastOf(1), lastOf(2) - (isLess ? 1 : 0)];
   const found = new Uint32Array(rows);
   let count = 0;
-  if (flags === flag && typeof high !== 'number' && typeof low !== 'number') {
-    for (let row = 0; row < rows; row++)
-      if (high[row] < upper || (high[row] === upper && low[row] <= lower)) found[count++] = row;
-  } else if (flags === flag && typeof high !== 'number' && low === 0) {
+  if (flags === flag && typeof high !== 'number' && low === 0) {
     const most = lower >= 0 ? upper : upper - 1;
     for (let row = 0; row < rows; row++) if (high[row] <= most) found[count++] = row;
-  } else
-    for (let row = 0; row < rows; row++) {
-      const [own, value] = [wordAt(flags, row), wordAt(high, row)];
-      const isEqual = own === flag && value === upper;
-      const isBefore = own < flag || (own === flag && value < upper);
-      if (isBefore || (isEqual && wordAt(low, row) <= lower)) found[count++] = row;
-    }
+    return found.subarray(0, count);
+  }
+  for (let row = 0; row < rows; row++) {
+    const [own, value] = [wordAt(flags, row), wordAt(high, row)];
+    const isUpTo = value < upper || (value === upper && wordAt(low, row) <= lower);
+    if (own < flag || (own === flag && isUpTo)) found[count++] = row;
+  }
   return found.subarray(0, count);
 }

@@ -85,7 +85,7 @@ export async function* readPages(
         await first.pages.fill(first.out, length);
         const values = column(first.field, kernel.buffer, first.out, length, true);
         if (!rowsNeeded?.mayHave(values)) {
-          for (const { pages } of others) pages.pass(length);
+          others.forEach(({ pages }) => pages.pass(length));
           continue;
         }
       }
