@@ -88,6 +88,12 @@ export class RowNumbers {
     return codes;
   }
 
+  /** Ends the numbering, whose memory the next one takes. */
+  release(): void {
+    this.#whole.release();
+    this.#withNulls.release();
+  }
+
   #words(columns: readonly Data[], adds: boolean): Word[] {
     return columns.flatMap((data, i) => this.#readers[i].read(data, adds));
   }
@@ -162,6 +168,10 @@ class SequenceTable {
 
   add(words: readonly Word[], codes: Uint32Array): void {
     this.#table.add(this.#join(words, codes.length), codes);
+  }
+
+  release(): void {
+    if (this.#table instanceof WordsTable) this.#table.release();
   }
 
   find(words: readonly Word[], codes: Uint32Array): void {

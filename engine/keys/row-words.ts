@@ -142,12 +142,16 @@ function floatWords(values: Float64Array | Float32Array | Uint16Array, length: n
 
 const NULL_WORD = 0x6e756c6c;
 
+let hashRoom = new Uint32Array(0);
+
 /**
  * Hashes each row's values in some columns. Rows that RowNumbers treats as equal have equal hashes, in every
- * thread. The upper bits of the hash select the part to which an exchange sends the row.
+ * thread. The upper bits of the hash select the part to which an exchange sends the row. The hashes are in
+ * memory that the next call reuses.
  */
 export function hashRows(columns: readonly Data[], rows: number): Uint32Array {
-  const hashes = new Uint32Array(rows);
+  if (hashRoom.length < rows) hashRoom = new Uint32Array(rows);
+  const hashes = hashRoom.subarray(0, rows).fill(0);
   for (const data of columns) {
     const { words, step } = hashWords(withoutViews(data), rows);
     if (hasNulls(data)) mixNullable(hashes, data, words, step);

@@ -122,7 +122,10 @@ export class DistinctRows extends RowOperator {
       else if (kept > 0) yield takeRows(batch, newGroups(codes, before, numbers.size));
       if (this.#options.step === 'whole') continue;
       fewer.count(batch.numRows, kept);
-      if (fewer.isGivenUp) numbers = undefined;
+      if (!fewer.isGivenUp) continue;
+      numbers.release();
+      numbers = undefined;
     }
+    numbers?.release();
   }
 }

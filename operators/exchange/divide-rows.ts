@@ -8,7 +8,10 @@ import { takeData } from '../../engine/stream/take-data.ts';
 import { batchOf } from '../dataflow/row-operator.ts';
 import type { ExchangeParams } from './exchange.ts';
 
-/** Returns the part number of each row of a batch. Batches must come in the order of the task's rows. */
+/**
+ * Returns the part number of each row of a batch, until it is called again. Batches must come in the order of
+ * the task's rows.
+ */
 type PartOfRows = (batch: RecordBatch) => Uint16Array;
 
 /**
@@ -61,8 +64,13 @@ function byHash(batch: RecordBatch, columns: readonly number[], parts: number): 
   return partsOfHashes(hashes, parts, batch.numRows);
 }
 
+/** Memory of this thread for one batch. */
+let partRoom = new Uint16Array(0);
+let positionRoom = new Uint32Array(0);
+
 function partsOfHashes(hashes: Uint32Array, parts: number, rows: number): Uint16Array {
-  const part = new Uint16Array(rows);
+  if (partRoom.length < rows) partRoom = new Uint16Array(rows);
+  const part = partRoom.subarray(0, rows);
   for (let row = 0; row < rows; row++) part[row] = Math.imul(hashes[row] >>> 16, parts) >>> 16;
   return part;
 }
@@ -75,7 +83,7 @@ interface PartPiece {
 }
 
 /**
- * The rows of each nonempty part, in order. Columns of fixed width are copied once, in the order of parts, and
+ * The rows of each nonempty part, in order; read them before those of another batch. Columns of fixed width are copied once, in the order of parts, and
  * the pieces are views of the copy: a copy for each part would allocate thousands of small arrays.
  */
 export function* rowsOfParts(
@@ -90,7 +98,8 @@ export function* rowsOfParts(
     ends[part] = start;
     start += count;
   }
-  const positions = new Uint32Array(partOf.length);
+  if (positionRoom.length < partOf.length) positionRoom = new Uint32Array(partOf.length);
+  const positions = positionRoom.subarray(0, partOf.length);
   for (let row = 0; row < partOf.length; row++) positions[ends[partOf[row]]++] = row;
   const ordered = children.map((data) =>
     wordsOfType(data.type) > 0 ? takeData(data, positions) : undefined,

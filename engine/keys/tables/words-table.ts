@@ -2,7 +2,7 @@ import { spread } from '../../random.ts';
 import { UNKNOWN_KEY } from '../key-column.ts';
 
 /**
- * Number of sequences that are processed together: the tags of all of them are read before any is searched,
+ * Number of sequences that are processed together: the slots of all of them are read before any is searched,
  * so that the memory accesses overlap.
  */
 const BLOCK = 256;
@@ -23,24 +23,49 @@ const hashes = new Int32Array(BLOCK);
 const ahead = new Int32Array(1);
 
 /**
+ * Memory of released tables, for the next tables of this thread: the system clears new memory page by page,
+ * which takes as long as filling a table.
+ */
+const free: Words[] = [];
+type Words = Int32Array<ArrayBuffer>;
+/** Limits of the free arrays: their number, and the fewest and most words in each. */
+const MOST_FREE = 4;
+const LEAST_WORDS = 1 << 14;
+const MOST_WORDS = 1 << 21;
+
+/** At least `length` words, whose contents are undefined. */
+function takeArray(length: number): Words {
+  const at = free.findIndex((array) => array.length >= length && array.length <= 4 * length);
+  return at < 0 ? new Int32Array(length) : free.splice(at, 1)[0];
+}
+
+function giveArray(array: Words): void {
+  if (array.length < LEAST_WORDS || array.length > MOST_WORDS) return;
+  if (free.length === MOST_FREE) free.shift();
+  free.push(array);
+}
+
+/**
  * Assigns the numbers 0, 1, 2, ... to sequences of 32-bit words, all of one length, in the order in which
  * they are first added.
  *
- * A hash table with open addressing. Each slot has a tag: one byte of the hash, or 0 if the slot is empty. A
- * search compares tags first, because they are small. So in all but one of 128 cases, a new sequence is
- * recognized without reading stored sequences, and a known one is compared only with its equal. At most half
- * of the slots are used.
+ * A hash table with open addressing. A slot is one word: 0 if it is empty, else the number + 1 of a sequence
+ * in the low bits, which are as many as address all slots, and in the bits above them those of the hash:
+ *
+ *     2^20 slots      hash bits 31..20 | number + 1
+ *
+ * The hash's low bits choose the slot. So in nearly all cases a new sequence is recognized without reading
+ * stored sequences, and a known one is compared only with its equal. At most half of the slots are used.
  */
 export class WordsTable {
   readonly #width: number;
   readonly #expected: number;
   /** Number of sequences that were given, with repeated ones. */
   #given = 0;
-  #tags = new Uint8Array(128);
-  /** Number + 1 of the sequence in each slot; 0 if empty. */
-  #codes = new Int32Array(128);
+  /** A power of two. */
+  #slots = new Int32Array(128);
   /** Word w of sequence c at c * width + w. */
-  #keys: Int32Array;
+  #keys: Words;
   size = 0;
 
   /** `expected`: the number of sequences that will be added, with repeated ones, if it is known. */
@@ -63,10 +88,6 @@ export class WordsTable {
 
   /** Writes the number of each sequence, or UNKNOWN_KEY. */
   find(words: Int32Array, codes: Uint32Array): void {
-    if (this.#tags.length <= CACHED_SLOTS) {
-      this.#findCached(words, codes);
-      return;
-    }
     for (let from = 0; from < codes.length; from += BLOCK) {
       const to = Math.min(from + BLOCK, codes.length);
       this.#hash(words, from, to);
@@ -79,58 +100,62 @@ export class WordsTable {
     return this.#keys.subarray(0, this.size * this.#width);
   }
 
+  /** Ends the table, whose memory the next table takes. */
+  release(): void {
+    giveArray(this.#slots);
+    giveArray(this.#keys);
+    [this.#slots, this.#keys, this.size] = [new Int32Array(128), new Int32Array(64 * this.#width), 0];
+  }
+
   #hash(words: Int32Array, from: number, to: number): void {
-    const tags = this.#tags;
-    const mask = tags.length - 1;
+    const slots = this.#slots;
+    const mask = slots.length - 1;
     const width = this.#width;
     let read = 0;
     for (let i = from; i < to; i++) {
       const hash = hashOf(words, i * width, width);
       hashes[i - from] = hash;
-      read ^= tags[hash & mask];
+      read ^= slots[hash & mask];
     }
     ahead[0] = read;
-    if (tags.length > CACHED_SLOTS) this.#readAhead(to - from);
+    if (slots.length > CACHED_SLOTS) this.#readAhead(to - from);
   }
 
   /** Reads the stored sequences that the block's sequences probably equal. */
   #readAhead(rows: number): void {
-    const tags = this.#tags;
-    const known = this.#codes;
+    const slots = this.#slots;
     const keys = this.#keys;
     const width = this.#width;
-    const mask = known.length - 1;
+    const mask = slots.length - 1;
     let read = 0;
     for (let i = 0; i < rows; i++) {
-      const slot = hashes[i] & mask;
-      if (tags[slot] === tagOf(hashes[i])) read ^= keys[(known[slot] - 1) * width];
+      const entry = slots[hashes[i] & mask];
+      if (((entry ^ hashes[i]) & ~mask) === 0 && entry !== 0) read ^= keys[((entry & mask) - 1) * width];
     }
     ahead[0] ^= read;
   }
 
   #addBlock(words: Int32Array, codes: Uint32Array, from: number, to: number): void {
-    const tags = this.#tags;
-    const known = this.#codes;
+    const slots = this.#slots;
     const keys = this.#keys;
     const width = this.#width;
-    const mask = tags.length - 1;
+    const mask = slots.length - 1;
     let size = this.size;
     for (let i = from, at = from * width; i < to; i++, at += width) {
       const hash = hashes[i - from];
-      const tag = tagOf(hash);
       let slot = hash & mask;
       let code = -1;
-      for (let found = tags[slot]; found !== 0; found = tags[slot]) {
-        if (found === tag && isSame(keys, (known[slot] - 1) * width, words, at, width)) {
-          code = known[slot] - 1;
+      for (let entry = slots[slot]; entry !== 0; entry = slots[slot]) {
+        const found = (entry & mask) - 1;
+        if (((entry ^ hash) & ~mask) === 0 && isSame(keys, found * width, words, at, width)) {
+          code = found;
           break;
         }
         slot = (slot + 1) & mask;
       }
       if (code < 0) {
         code = size++;
-        tags[slot] = tag;
-        known[slot] = code + 1;
+        slots[slot] = (hash & ~mask) | size;
         for (let w = 0; w < width; w++) keys[code * width + w] = words[at + w];
       }
       codes[i] = code;
@@ -138,37 +163,19 @@ export class WordsTable {
     this.size = size;
   }
 
-  /** A table that fits in the cache is searched without tags. */
-  #findCached(words: Int32Array, codes: Uint32Array): void {
-    const known = this.#codes;
-    const keys = this.#keys;
-    const width = this.#width;
-    const mask = known.length - 1;
-    for (let i = 0, at = 0; i < codes.length; i++, at += width) {
-      let slot = hashOf(words, at, width) & mask;
-      let entry = known[slot];
-      while (entry !== 0 && !isSame(keys, (entry - 1) * width, words, at, width)) {
-        slot = (slot + 1) & mask;
-        entry = known[slot];
-      }
-      codes[i] = entry === 0 ? UNKNOWN_KEY : entry - 1;
-    }
-  }
-
   #findBlock(words: Int32Array, codes: Uint32Array, from: number, to: number): void {
-    const tags = this.#tags;
-    const known = this.#codes;
+    const slots = this.#slots;
     const keys = this.#keys;
     const width = this.#width;
-    const mask = tags.length - 1;
+    const mask = slots.length - 1;
     for (let i = from, at = from * width; i < to; i++, at += width) {
       const hash = hashes[i - from];
-      const tag = tagOf(hash);
       let slot = hash & mask;
       let code = UNKNOWN_KEY;
-      for (let found = tags[slot]; found !== 0; found = tags[slot]) {
-        if (found === tag && isSame(keys, (known[slot] - 1) * width, words, at, width)) {
-          code = known[slot] - 1;
+      for (let entry = slots[slot]; entry !== 0; entry = slots[slot]) {
+        const found = (entry & mask) - 1;
+        if (((entry ^ hash) & ~mask) === 0 && isSame(keys, found * width, words, at, width)) {
+          code = found;
           break;
         }
         slot = (slot + 1) & mask;
@@ -183,30 +190,29 @@ export class WordsTable {
     const isMostlyNew = this.size > SAMPLED && 2 * this.size > this.#given;
     const size = isMostlyNew ? Math.max(least, this.#expected) : least;
     if (size * width > this.#keys.length) {
-      const grown = new Int32Array(Math.max(size * width, 2 * this.#keys.length));
-      grown.set(this.#keys);
+      const grown = takeArray(Math.max(size * width, 2 * this.#keys.length));
+      grown.set(this.words());
+      giveArray(this.#keys);
       this.#keys = grown;
     }
-    let slots = this.#tags.length;
-    while (2 * size > slots) slots *= slots < FEW_SLOTS && !isMostlyNew ? 4 : 2;
-    if (slots === this.#tags.length) return;
-    const tags = new Uint8Array(slots);
-    const codes = new Int32Array(slots);
-    const mask = slots - 1;
+    let length = this.#slots.length;
+    while (2 * size > length) length *= length < FEW_SLOTS && !isMostlyNew ? 4 : 2;
+    if (length > this.#slots.length) this.#enlarge(length);
+  }
+
+  #enlarge(length: number): void {
+    const width = this.#width;
+    const slots = takeArray(length).subarray(0, length).fill(0);
+    const mask = length - 1;
     for (let code = 0; code < this.size; code++) {
       const hash = hashOf(this.#keys, code * width, width);
       let slot = hash & mask;
-      while (tags[slot] !== 0) slot = (slot + 1) & mask;
-      tags[slot] = tagOf(hash);
-      codes[slot] = code + 1;
+      while (slots[slot] !== 0) slot = (slot + 1) & mask;
+      slots[slot] = (hash & ~mask) | (code + 1);
     }
-    [this.#tags, this.#codes] = [tags, codes];
+    giveArray(this.#slots);
+    this.#slots = slots;
   }
-}
-
-/** The upper bits of the hash. Only the largest tables also use these bits to choose a slot. */
-function tagOf(hash: number): number {
-  return (hash >>> 24) | 1;
 }
 
 function isSame(keys: Int32Array, own: number, words: Int32Array, at: number, width: number): boolean {

@@ -4,6 +4,7 @@ import { DataError } from '../../../engine/errors.ts';
 import type { Checked } from '../../../engine/expressions/check.ts';
 import { Evaluation, resultType } from '../../../engine/expressions/evaluate.ts';
 import { readData, type StoredNumbers, storedNumbers } from '../../../engine/expressions/read.ts';
+import { withScratch } from '../../../engine/expressions/scratch.ts';
 import { halvesOf, numbersOf, type Values, type WideValues } from '../../../engine/expressions/values.ts';
 import { bitsOf, repeated, writeData } from '../../../engine/expressions/write.ts';
 import { hasNulls, isNullAt } from '../../../engine/keys/arrow-keys.ts';
@@ -120,11 +121,31 @@ export interface Accumulator {
 
 type Numbers = Float64Array | Int32Array | Uint32Array | Uint8Array;
 
+/** Groups from which on arrays get room for all expected groups, and the most that are expected. */
+const SAMPLED = 1 << 11;
+const MOST_EXPECTED = 1 << 20;
+
+let expected = 0;
+
+/**
+ * Adds rows to accumulators. `groups`: the number of groups that there will probably be. Their arrays then get
+ * this length once, in place of twice the length again and again.
+ */
+export function withRoom(groups: number | undefined, add: () => void): void {
+  expected = Math.min(groups ?? 0, MOST_EXPECTED);
+  try {
+    withScratch(add);
+  } finally {
+    expected = 0;
+  }
+}
+
 /** The array, or a longer copy of it with spare room. */
 export function grown<T extends Numbers>(values: T, length: number): T {
   if (values.length >= length) return values;
+  const least = Math.max(length, 2 * values.length, 64);
   const larger = new (values.constructor as new (length: number) => T)(
-    Math.max(length, 2 * values.length, 64),
+    length >= SAMPLED && expected >= length ? expected : least,
   );
   larger.set(values);
   return larger;
@@ -529,11 +550,10 @@ export class Mean implements Accumulator {
 
   result(groups: number): Data {
     const [counts, means] = [this.#counts.of(groups), new Float64Array(groups)];
-    const valid = new Uint8Array(groups);
+    let valid: Uint8Array | undefined;
     for (let group = 0; group < groups; group++) {
-      if (counts[group] === 0) continue;
-      valid[group] = 1;
-      means[group] = this.#sums.total(group) / counts[group];
+      if (counts[group] > 0) means[group] = this.#sums.total(group) / counts[group];
+      else (valid ??= new Uint8Array(groups).fill(1))[group] = 0;
     }
     return numberData('float64', means, groups, valid);
   }

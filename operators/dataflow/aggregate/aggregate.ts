@@ -16,7 +16,6 @@ import { UsageError } from '../../../engine/errors.ts';
 import { check, type Checked } from '../../../engine/expressions/check.ts';
 import { columnsOf, type Expression } from '../../../engine/expressions/expression.ts';
 import { print } from '../../../engine/expressions/print.ts';
-import { withScratch } from '../../../engine/expressions/scratch.ts';
 import {
   isFloat,
   isInteger,
@@ -36,6 +35,7 @@ import { FewerRows, newGroups } from '../distinct-rows.ts';
 import { batchOf, columnAt, RowOperator } from '../row-operator.ts';
 import {
   type Accumulator,
+  withRoom,
   Arguments,
   argumentType,
   pairType,
@@ -228,6 +228,9 @@ interface Grouping {
   readonly numRows: number | undefined;
 }
 
+/** 0, 1, 2, ... */
+let ascending = new Uint32Array(0);
+
 /** The groups of rows, with the accumulators of their aggregates. */
 class Groups {
   readonly #grouping: Grouping;
@@ -274,8 +277,9 @@ class Groups {
 
   /** Adds a batch with each row as its own group. It must be the only batch. */
   addEach(batch: RecordBatch): this {
-    const codes = new Uint32Array(batch.numRows);
-    for (let i = 0; i < codes.length; i++) codes[i] = i;
+    if (ascending.length < batch.numRows)
+      ascending = Uint32Array.from({ length: batch.numRows }, (_, i) => i);
+    const codes = ascending.subarray(0, batch.numRows);
     this.#size = codes.length;
     this.#grouping.keys.forEach(({ index }, i) => this.#keys[i].push(plainData(batch.data.children[index])));
     this.#collect(batch, codes);
@@ -283,10 +287,10 @@ class Groups {
   }
 
   #collect(batch: RecordBatch, codes: Uint32Array): void {
-    const { columns, step } = this.#grouping;
+    const { columns, step, numRows } = this.#grouping;
     this.rows += batch.numRows;
-    if (step !== 'final' && this.#counts.isWanted) this.#counts.add(codes, this.#size);
-    withScratch(() => {
+    withRoom(2 * this.#size > this.rows ? numRows : undefined, () => {
+      if (step !== 'final' && this.#counts.isWanted) this.#counts.add(codes, this.#size);
       const values = new Arguments(batch);
       for (const [i, { checked, by, states }] of columns.entries()) {
         const accumulator = this.#accumulators[i];
@@ -301,13 +305,14 @@ class Groups {
     });
   }
 
-  /** The result in batches. */
+  /** The result in batches. No rows can be added after it. */
   *batches(): Generator<RecordBatch> {
     const { columns, step, schema, keys } = this.#grouping;
     const isEmpty = this.#size === 0;
     // Without keys all rows are one group, even for an empty input.
     const groups = isEmpty && keys.length === 0 && step !== 'partial' ? 1 : this.#size;
     if (groups === 0) return;
+    this.#numbers.release();
     const results = this.#accumulators.flatMap((accumulator, i) => {
       if (step === 'partial') return accumulator.states(groups);
       return [accumulator.result(groups).clone(columns[i].form.result.type)];
