@@ -192,7 +192,7 @@ export class WordsTable {
     if (size * width > this.#keys.length) {
       const grown = takeArray(Math.max(size * width, 2 * this.#keys.length));
       grown.set(this.words());
-      giveArray(this.#keys);
+      // The old keys are not given to another table: the caller may have a view of them.
       this.#keys = grown;
     }
     let length = this.#slots.length;
