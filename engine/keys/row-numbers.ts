@@ -89,9 +89,9 @@ export class RowNumbers {
   }
 
   /** Ends the numbering, whose memory the next one takes. */
-  release(): void {
-    this.#whole.release();
-    this.#withNulls.release();
+  giveBack(): void {
+    this.#whole.giveBack();
+    this.#withNulls.giveBack();
   }
 
   #words(columns: readonly Data[], adds: boolean): Word[] {
@@ -170,8 +170,8 @@ class SequenceTable {
     this.#table.add(this.#join(words, codes.length), codes);
   }
 
-  release(): void {
-    if (this.#table instanceof WordsTable) this.#table.release();
+  giveBack(): void {
+    if (this.#table instanceof WordsTable) this.#table.giveBack();
   }
 
   find(words: readonly Word[], codes: Uint32Array): void {

@@ -123,9 +123,9 @@ export class DistinctRows extends RowOperator {
       if (this.#options.step === 'whole') continue;
       fewer.count(batch.numRows, kept);
       if (!fewer.isGivenUp) continue;
-      numbers.release();
+      numbers.giveBack();
       numbers = undefined;
     }
-    numbers?.release();
+    numbers?.giveBack();
   }
 }

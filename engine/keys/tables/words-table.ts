@@ -101,7 +101,7 @@ export class WordsTable {
   }
 
   /** Ends the table, whose memory the next table takes. */
-  release(): void {
+  giveBack(): void {
     giveArray(this.#slots);
     giveArray(this.#keys);
     [this.#slots, this.#keys, this.size] = [new Int32Array(128), new Int32Array(64 * this.#width), 0];

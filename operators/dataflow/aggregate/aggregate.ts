@@ -312,7 +312,7 @@ class Groups {
     // Without keys all rows are one group, even for an empty input.
     const groups = isEmpty && keys.length === 0 && step !== 'partial' ? 1 : this.#size;
     if (groups === 0) return;
-    this.#numbers.release();
+    this.#numbers.giveBack();
     const results = this.#accumulators.flatMap((accumulator, i) => {
       if (step === 'partial') return accumulator.states(groups);
       return [accumulator.result(groups).clone(columns[i].form.result.type)];
