@@ -1,6 +1,6 @@
 import { type Schema, type RecordBatch, Table } from 'apache-arrow';
 import { UsageError } from '../engine/errors.ts';
-import { type ColumnName, columnsOf, type Expression, type Plain } from '../engine/expressions/expression.ts';
+import type { Expression, Plain } from '../engine/expressions/expression.ts';
 import type { ValueOf, ValueType } from '../engine/expressions/types.ts';
 import { shown, counted, formatBytes, formatCount, formatMilliseconds } from '../engine/format.ts';
 import type { Measure } from '../engine/metrics.ts';
@@ -16,7 +16,6 @@ import type { Operator, Sink } from '../engine/stream/operator.ts';
 import type { BatchStream } from '../engine/stream/stream.ts';
 import { plainRows, readableStyle } from '../engine/values/plain-values.ts';
 import { nullableTexts } from '../engine/values/value-texts.ts';
-import type { Aggregation } from '../operators/dataflow/aggregate/aggregate.ts';
 import { countedRows, CountRows } from '../operators/dataflow/count-rows.ts';
 import { DropNulls } from '../operators/dataflow/drop-nulls.ts';
 import { Explode } from '../operators/dataflow/explode.ts';
@@ -29,21 +28,28 @@ import { Sample } from '../operators/dataflow/sample.ts';
 import { SortRows } from '../operators/dataflow/sort-rows.ts';
 import { Limit } from '../operators/dataflow/top-rows.ts';
 import { EXCHANGE, EXCHANGE_IN_FILES } from '../operators/exchange/exchanged-rows.ts';
-import { Distinct, GroupRows, Repartition, Wide } from '../operators/exchange/wide-operators.ts';
-import { AggregateColumn, count } from './aggregates.ts';
+import { Distinct, Repartition, Wide } from '../operators/exchange/wide-operators.ts';
 import { requireByColumn, requireList, requireNames, requireOperator, requireSink } from './check-objects.ts';
 import { checkOptions, checkSeed, runOptionNames } from './check-options.ts';
 import { col, Column, lit } from './expressions.ts';
 import { coalesce } from './functions.ts';
 import type { Dataset } from './dataset.ts';
+import { GroupedRows, isColumn } from './grouped-rows.ts';
 import { explainRows } from './inspect/explain-rows.ts';
 import { type ColumnSummary, summarize } from './inspect/summaries.ts';
 import { textTable } from './inspect/text-table.ts';
 import { checkModule } from './inspect/user-modules.ts';
-import { type JoinKeys, type JoinOptions, joinPlan } from './join-plan.ts';
+import {
+  type AsOfKeys,
+  type AsOfOptions,
+  asOfPlan,
+  crossPlan,
+  type JoinKeys,
+  type JoinOptions,
+  joinPlan,
+} from './join-plan.ts';
 import { namedKeys, type OrderKey } from './order-keys.ts';
 import type {
-  Aggregated,
   AnyRow,
   ElementOf,
   Flat,
@@ -291,13 +297,18 @@ export abstract class Rows<Row extends object = AnyRow> implements AsyncIterable
 
   /**
    * A row for each element of a column of lists, with the other columns repeated: `explode('genres')`. A null
-   * or empty list gives no row.
+   * or empty list gives no row, or with `{ keepEmpty: true }` one with a null.
    */
   explode<const Name extends NameOf<Row>>(
     name: Name,
+    options: { readonly keepEmpty?: boolean } = {},
   ): Dataset<With<Row, Record<Name, ElementOf<NonNullable<Row[Name]>>>>> {
     requireNames('explode', [name]);
-    return this.pipe(new Explode(name));
+    checkOptions('explode', options, ['keepEmpty'], '{ keepEmpty: true }');
+    const { keepEmpty = false } = options;
+    if (typeof keepEmpty !== 'boolean')
+      throw new UsageError(`keepEmpty of explode must be true or false, got ${shown(keepEmpty)}`);
+    return this.pipe(new Explode(name, keepEmpty));
   }
 
   /** Replaces nulls by values, by column: `fillNulls({ rating: 0 })`. */
@@ -356,6 +367,28 @@ export abstract class Rows<Row extends object = AnyRow> implements AsyncIterable
     const How extends JoinKind | JoinOptions = 'inner',
   >(other: Rows<Other>, on: On, how?: How): Dataset<Joined<Row, Other, On, How>> {
     return this.over(joinPlan([this, other], on, how));
+  }
+
+  /** Each row with each row of the other side. The smaller side is held in memory. */
+  crossJoin<Other extends object>(
+    other: Rows<Other>,
+    options: Pick<JoinOptions, 'suffix'> = {},
+  ): Dataset<Joined<Row, Other, [], 'inner'>> {
+    return this.over(crossPlan([this, other], options));
+  }
+
+  /**
+   * Each row with the columns of the other side's latest row at or before its time, among rows with equal keys:
+   * `orders.asOfJoin(prices, { on: 'item', at: 'ts' })`. Of rows at the same time it takes the last in input
+   * order; a null time matches nothing. `strict`: before its time only. Rows without a match are left out, or
+   * with `how: 'left'` have nulls. The other side's time is kept if it has another name: `at: { left:
+   * 'ordered', right: 'since' }`. The other side is held in memory; otherwise as `join`.
+   */
+  asOfJoin<Other extends object, const Options extends AsOfOptions<NameOf<Row>, NameOf<Other>>>(
+    other: Rows<Other>,
+    options: Options,
+  ): Dataset<Joined<Row, Other, AsOfKeys<Options>, Options>> {
+    return this.over(asOfPlan([this, other], options));
   }
 
   /**
@@ -449,88 +482,6 @@ function expressionOf(value: unknown, what: string): Expression {
 type ColumnValues<Columns> = {
   -readonly [Name in keyof Columns]: Columns[Name] extends Column<string, infer Value> ? Value : unknown;
 };
-
-/** Rows grouped by keys, the result of `groupBy`. Immutable. */
-class GroupedRows<Keys extends object> {
-  readonly #keys: readonly NamedExpression[];
-  readonly #plan: LogicalPlan;
-  readonly #over: <Made extends object>(plan: LogicalPlan) => Dataset<Made>;
-
-  /** @internal */
-  constructor(
-    plan: LogicalPlan,
-    keys: readonly (string | Column)[],
-    over: <Made extends object>(plan: LogicalPlan) => Dataset<Made>,
-  ) {
-    this.#plan = plan;
-    this.#over = over;
-    this.#keys = keys.map((key) => {
-      if (typeof key === 'string') return { name: key, value: col(key).expression };
-      if (key instanceof Column) return { name: key.name ?? key.toString(), value: key.expression };
-      throw new UsageError(`groupBy takes names and columns, got ${shown(key)}`, {
-        ...(Array.isArray(key) && { advice: "Write groupBy('user', 'item')" }),
-      });
-    });
-    const names = this.#keys.map(({ name }) => name);
-    const twice = names.find((name, i) => names.indexOf(name) < i);
-    if (twice !== undefined) throw new UsageError(`groupBy: the key "${twice}" is named twice`);
-  }
-
-  /**
-   * One row for each group, with its keys and aggregates: `agg(count(), mean('rating').as('average'))`. Nulls
-   * in a key are equal, as are NaNs, and -0 and 0. Without keys there is exactly one row, even for no input
-   * rows.
-   */
-  agg<const Columns extends readonly AggregateColumn[]>(
-    ...aggregates: Columns
-  ): Dataset<With<Keys, Aggregated<Columns[number]>>> {
-    if (aggregates.length === 0)
-      throw new UsageError('agg takes one aggregate or more', { advice: "Write agg(count(), sum('plays'))" });
-    const stranger = aggregates.find((one) => !(one instanceof AggregateColumn));
-    if (stranger !== undefined)
-      throw new UsageError(
-        `agg takes aggregates such as mean('rating').as('average'), got ${shown(stranger)}`,
-      );
-    const aggregations = aggregates.map((one) => ({ name: one.name, ...one.function }));
-    return this.#over(grouped(this.#plan, this.#keys, aggregations));
-  }
-
-  /** The number of rows of each group, as a column `count`. */
-  count(): Dataset<With<Keys, { count: bigint }>> {
-    return this.agg(count());
-  }
-}
-
-/** Groups a plan's rows. Keys and aggregated values that are expressions are computed as columns first. */
-function grouped(
-  plan: LogicalPlan,
-  keys: readonly NamedExpression[],
-  aggregations: readonly Aggregation[],
-): LogicalPlan {
-  const names = keys.map(({ name }) => name);
-  const values: NamedExpression[] = [];
-  const computed = (name: string, value: Expression): Expression => {
-    values.push({ name, value });
-    return { kind: 'column', name };
-  };
-  const own: Aggregation[] = aggregations.map((one) => ({
-    ...one,
-    ...(one.value && { value: computed(one.name, one.value) }),
-    ...(one.by && { by: computed(`${one.name}#by`, one.by) }),
-  }));
-  // A name with a point may be a field of a struct, which a projection reads.
-  const isPlain =
-    keys.every(({ name, value }) => isColumn(value) && value.name === name) &&
-    !values.some(({ value }) => columnsOf(value).some((name) => name.includes('.')));
-  const wide = new GroupRows({ keys: names, aggregations: isPlain ? aggregations : own });
-  const select = new Project({ kind: 'select', columns: [...keys, ...values] });
-  return fromSource(new Wide(wide, [isPlain ? plan : andThen(plan, select)]));
-}
-
-/** True for a column by its name, without a point, which may be that of a struct's field. */
-function isColumn(value: Expression): value is ColumnName {
-  return value.kind === 'column' && !value.name.includes('.');
-}
 
 /** The operators of `orderBy`. Keys that are expressions become columns, which are removed after sorting. */
 function sortingBy(keys: readonly OrderKey[]): Operator[] {

@@ -23,7 +23,13 @@ import { LEFT_OUT } from '../../engine/stream/stream.ts';
 import { Wide, Windows } from '../exchange/wide-operators.ts';
 import { CountRows } from './count-rows.ts';
 import { Filter } from './filter.ts';
-import { type JoinColumn, joinColumns, type JoinKind, type Schemas } from './join/join-columns.ts';
+import {
+  type JoinColumn,
+  joinColumns,
+  type JoinKind,
+  type JoinParams,
+  type Schemas,
+} from './join/join-columns.ts';
 import { Joined } from './join/joined.ts';
 import { type NamedExpression, Project, type Projection, selectColumns } from './project.ts';
 import { Sample } from './sample.ts';
@@ -479,7 +485,7 @@ const pushIntoJoin: Rule = (chain) => {
   const { join, columns } = opened;
   const pushed: Record<Side, Expression[]> = { left: [], right: [] };
   const stays = conjunctsOf(first.predicate).filter((conjunct) => {
-    const found = sidesOf(conjunct, columns, chain.schema, join.params.kind);
+    const found = sidesOf(conjunct, columns, chain.schema, join.params);
     for (const side of found) pushed[side].push(renamed(conjunct, columns, side));
     return found.length === 0;
   });
@@ -513,7 +519,7 @@ function sidesOf(
   conjunct: Expression,
   columns: readonly JoinColumn[],
   schema: Schema,
-  kind: JoinKind,
+  { kind, asOf }: JoinParams,
 ): readonly Side[] {
   const named = columnsOf(conjunct).map((name) => columns.find(({ field }) => field.name === name));
   // A condition that may fail is not evaluated on rows that the join removes.
@@ -522,7 +528,8 @@ function sidesOf(
   // Equal floats may have different bits, such as -0 and 0.
   const areExact = named.every((column) => column !== undefined && !DataType.isFloat(column.field.type));
   if (keysAlone && areExact) return sides;
-  return filtered[kind].filter((side) =>
+  // Without a row of the right that an asOf join would take, it would take an earlier one.
+  return filtered[asOf === undefined ? kind : 'left'].filter((side) =>
     named.every((column) => column !== undefined && isOf(column, side, kind)),
   );
 }

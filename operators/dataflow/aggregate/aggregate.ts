@@ -54,6 +54,7 @@ import {
   ExtremeNumber,
   ExtremeRow,
   First,
+  FirstPresent,
   Last,
   Listed,
   listOf,
@@ -385,6 +386,7 @@ export type AggregateName =
   | 'max'
   | 'first'
   | 'last'
+  | 'firstPresent'
   | 'collectList'
   | 'collectSet'
   | 'median'
@@ -494,7 +496,7 @@ function numberOf(type: DataType): ValueType | undefined {
   return isPlain ? valueTypeOf(type) : undefined;
 }
 
-const picked = (Kind: typeof First | typeof Last): AggregateFunction => ({
+const picked = (Kind: typeof First | typeof FirstPresent | typeof Last): AggregateFunction => ({
   typeOf: ({ type }) => type,
   form: ({ name, type, metadata }) => oneColumn(new Field(name, type, true, metadata), () => new Kind(type)),
 });
@@ -574,6 +576,7 @@ const functions: Readonly<Record<AggregateName, AggregateFunction>> = {
   max: extreme(true),
   first: picked(First),
   last: picked(Last),
+  firstPresent: picked(FirstPresent),
   collectList: {
     typeOf: itemType,
     form: ({ name, type }) => oneColumn(new Field(name, listOf(type), false), () => new Listed(type)),

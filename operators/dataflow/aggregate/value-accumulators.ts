@@ -4,6 +4,7 @@ import { CapacityError } from '../../../engine/errors.ts';
 import type { ValueType } from '../../../engine/expressions/types.ts';
 import { numbersOf } from '../../../engine/expressions/values.ts';
 import { writeData } from '../../../engine/expressions/write.ts';
+import { isNullAt } from '../../../engine/keys/arrow-keys.ts';
 import { RowNumbers } from '../../../engine/keys/row-numbers.ts';
 import { compareRows, type KeyWords, SortKeys } from '../../../engine/sorting/sort-keys.ts';
 import { joinData, nullData } from '../../../engine/stream/join-data.ts';
@@ -236,6 +237,23 @@ export class First extends Picked {
     const positions = newGroups(codes, this.#groups, groups);
     this.#groups = groups;
     this.kept.replace(argument.data, positions, codes, groups);
+  }
+}
+
+/** The first value of each group that is not null, in the order of the input. */
+export class FirstPresent extends Picked {
+  #has = new Uint8Array(0);
+
+  add({ data }: Argument, codes: Uint32Array, groups: number): void {
+    const has = (this.#has = grown(this.#has, groups));
+    const positions = new Uint32Array(codes.length);
+    let found = 0;
+    for (let i = 0; i < codes.length; i++) {
+      if (has[codes[i]] === 1 || isNullAt(data, i)) continue;
+      has[codes[i]] = 1;
+      positions[found++] = i;
+    }
+    this.kept.replace(data, positions.subarray(0, found), codes, groups);
   }
 }
 

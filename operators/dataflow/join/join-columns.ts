@@ -27,6 +27,11 @@ export interface JoinParams {
   readonly kind: JoinKind;
   /** Names of the compared columns on each side, in pairs. */
   readonly keys: Readonly<Record<Side, readonly string[]>>;
+  /**
+   * The columns of the times of an asOf join, of kind inner or left: of the right's rows with equal keys, a row
+   * of the left matches the latest one at or before its time; `strict`: before it.
+   */
+  readonly asOf?: Readonly<Record<Side, string>> & { readonly strict?: boolean };
   /** Suffix for names of the right's columns that the left also has. */
   readonly suffix?: string;
   /** The side that is held in memory (build side); the other is streamed (probe side). */
@@ -52,9 +57,10 @@ export function keepsLeftOnly(kind: JoinKind): boolean {
 /**
  * True if the streamed side may be divided and each part joined with a copy of the whole build side. That is
  * wrong if the result has the build side's unmatched rows, since a part does not know the matches in the
- * others.
+ * others. An asOf join always holds the right.
  */
-export function mayBroadcast({ kind, build }: Pick<JoinParams, 'kind' | 'build'>): boolean {
+export function mayBroadcast({ kind, build, asOf }: Pick<JoinParams, 'kind' | 'build' | 'asOf'>): boolean {
+  if (asOf !== undefined) return build === 'right';
   return keepsLeftOnly(kind) ? build === 'right' : !keepsUnmatched(kind, build);
 }
 
@@ -110,7 +116,11 @@ export function requiredOf(
 ): Readonly<Record<Side, readonly string[]>> {
   const columns = joinColumns(params, schemas);
   const used = wanted === undefined ? columns : columns.filter(({ field }) => wanted.includes(field.name));
-  const needed = { left: new Set(params.keys.left), right: new Set(params.keys.right) };
+  const needed = { left: new Set<string>(), right: new Set<string>() };
+  for (const { left, right } of comparedPairs(params)) {
+    needed.left.add(left);
+    needed.right.add(right);
+  }
   for (const { field, left, right } of used) {
     if (left !== undefined) needed.left.add(left);
     if (right === undefined) continue;
@@ -149,12 +159,18 @@ function requireDistinct(columns: readonly JoinColumn[]): void {
   });
 }
 
-function requireKeys({ keys }: JoinParams, schemas: Schemas): void {
-  keys.left.forEach((name, i) => {
-    const [left, right] = [keyField(schemas, 'left', name), keyField(schemas, 'right', keys.right[i])];
+/** Names of the columns that are compared with each other: the keys, and the times of an asOf join. */
+export function comparedPairs({ keys, asOf }: JoinParams): Readonly<Record<Side, string>>[] {
+  const pairs = keys.left.map((left, i) => ({ left, right: keys.right[i] }));
+  return asOf === undefined ? pairs : [...pairs, asOf];
+}
+
+function requireKeys(params: JoinParams, schemas: Schemas): void {
+  for (const pair of comparedPairs(params)) {
+    const [left, right] = [keyField(schemas, 'left', pair.left), keyField(schemas, 'right', pair.right)];
     if (comparedAs(left.type) !== comparedAs(right.type)) throw differentTypes(left, right);
     requireComparable(left);
-  });
+  }
 }
 
 /** The field of a key. Throws UsageError that names the existing columns. */

@@ -1,9 +1,10 @@
-import { RecordBatch, Schema, type Data, DataType, type Field } from 'apache-arrow';
+import { type Data, DataType, Field, RecordBatch, Schema } from 'apache-arrow';
 import { throwIfAborted, UsageError } from '../../../engine/errors.ts';
 import type { JsonObject } from '../../../engine/json.ts';
 import { hasNulls, isNullAt } from '../../../engine/keys/arrow-keys.ts';
 import { UNKNOWN_ROW, RowNumbers } from '../../../engine/keys/row-numbers.ts';
 import { concatenate } from '../../../engine/numbers/concatenate.ts';
+import { compareRows, type KeyWords, SortKeys } from '../../../engine/sorting/sort-keys.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { joinData, nullData } from '../../../engine/stream/join-data.ts';
 import type { BinaryOperator, Side } from '../../../engine/stream/operator.ts';
@@ -57,7 +58,7 @@ export class JoinRows implements BinaryOperator {
   readonly params: JoinParams;
 
   constructor(params: JoinParams) {
-    const { kind, keys } = params;
+    const { kind, keys, build } = params;
     if (!joinKinds.includes(kind))
       throw new UsageError(`a join must be ${joinKinds.join(', ')}, got ${kind}`);
     if (keys.left.length === 0 || keys.left.length !== keys.right.length)
@@ -66,6 +67,8 @@ export class JoinRows implements BinaryOperator {
       const twice = keys[side].find((name, i) => keys[side].indexOf(name) < i);
       if (twice !== undefined) throw new UsageError(`join: the key "${twice}" is named twice`);
     }
+    if (params.asOf !== undefined && (build !== 'right' || (kind !== 'inner' && kind !== 'left')))
+      throw new UsageError(`an asOf join must be inner or left, got ${kind}`);
     this.params = params;
   }
 
@@ -118,12 +121,12 @@ export class JoinRows implements BinaryOperator {
     columns: readonly JoinColumn[],
     schema: Schema,
   ): AsyncGenerator<RecordBatch> {
-    const { kind, keys, build } = this.params;
+    const { kind, keys, build, asOf } = this.params;
     const probe = otherSide(build);
     const names = columns.flatMap((column) => column[build] ?? []);
     const rows = streams[build];
-    const held = await buildSides.of(rows, [keys[build], names], () =>
-      BuildSide.read(rows, keys[build], names),
+    const held = await buildSides.of(rows, [keys[build], names, asOf ? [asOf.right] : []], () =>
+      BuildSide.read(rows, keys[build], names, asOf?.right),
     );
     const limit = JoinedBatches.limitOf(columns);
     const isLeftOnly = keepsLeftOnly(kind);
@@ -136,7 +139,9 @@ export class JoinRows implements BinaryOperator {
     const made = new JoinedBatches(schema, columns, this.params, held);
     for await (const batch of streams[probe]) {
       if (batch.numRows === 0) continue;
-      const found = held.find(batch, keys[probe]);
+      const found = asOf
+        ? held.latest(batch, keys.left, asOf.left, asOf.strict === true)
+        : held.find(batch, keys[probe]);
       if (isLeftOnly) join.note(found);
       else for (const matches of join.matches(found)) yield* made.ofMatches(batch, matches);
     }
@@ -154,9 +159,10 @@ async function keySetOf(rows: BatchStream, keys: readonly string[]): Promise<Key
 }
 
 /** The kind, the keys and the suffix, for plans. */
-export function describeJoin({ kind, keys, suffix }: JoinParams): JsonObject {
+export function describeJoin({ kind, keys, suffix, asOf }: JoinParams): JsonObject {
+  const at = asOf && `${asOf.left} ${asOf.strict ? '>' : '>='} ${asOf.right}`;
   const on = keys.left.map((name, i) => (name === keys.right[i] ? name : `${name} = ${keys.right[i]}`));
-  return { how: kind, on, ...(suffix !== undefined && { suffix }) };
+  return { how: kind, on, ...(at !== undefined && { at }), ...(suffix !== undefined && { suffix }) };
 }
 
 async function* checked(
@@ -255,20 +261,35 @@ export class BuildSide {
   readonly rows: Uint32Array;
   readonly #numbers: KeyNumbers;
   readonly #columns: ReadonlyMap<string, HeldColumn>;
+  /** The times of an asOf join: the rows of each key are in their order. */
+  readonly #times: Times | undefined;
 
-  private constructor(numbers: KeyNumbers, keyOfRow: Uint32Array, columns: ReadonlyMap<string, HeldColumn>) {
+  private constructor(
+    numbers: KeyNumbers,
+    keyOfRow: Uint32Array,
+    columns: ReadonlyMap<string, HeldColumn>,
+    times: Data | undefined,
+  ) {
     [this.#numbers, this.#columns, this.keyOfRow] = [numbers, columns, keyOfRow];
     [this.offsets, this.rows] = rowsByKey(keyOfRow, numbers.size);
+    if (times === undefined) return;
+    const { words } = (this.#times = new Times(times));
+    const { rows, offsets } = this;
+    const compare = (a: number, b: number) => compareRows(words, a, words, b) || a - b;
+    for (let key = 0; key < numbers.size; key++) rows.subarray(offsets[key], offsets[key + 1]).sort(compare);
   }
 
-  /** Reads all rows of a stream. `names`: the columns to keep. */
+  /** Reads all rows of a stream. `names`: the columns to keep; `time`: the column of an asOf join's times. */
   static async read(
     input: BatchStream,
     keys: readonly string[],
     names: readonly string[],
+    time: string | undefined,
   ): Promise<BuildSide> {
     const { schema } = input;
-    const parts = new Map([...keys, ...names].map((name) => [name, [] as Data[]]));
+    const parts = new Map(
+      [...keys, ...names, ...(time === undefined ? [] : [time])].map((name) => [name, [] as Data[]]),
+    );
     for await (const batch of input)
       if (batch.numRows > 0) for (const [name, own] of parts) own.push(columnOf(batch, name));
     const numbers = new KeyNumbers(schema, keys);
@@ -276,6 +297,8 @@ export class BuildSide {
       numbers,
       keys.map((name) => ({ type: fieldOf(schema, name).type, parts: parts.get(name) as Data[] })),
     );
+    const times =
+      time === undefined ? undefined : joinData(fieldOf(schema, time).type, parts.get(time) as Data[]);
     const columns = new Map<string, HeldColumn>();
     for (const name of names) {
       const own = parts.get(name) as Data[];
@@ -283,7 +306,7 @@ export class BuildSide {
       // Frees the parts, so that only one column at a time is in memory twice.
       own.length = 0;
     }
-    return new BuildSide(numbers, keyOfRow, columns);
+    return new BuildSide(numbers, keyOfRow, columns, times);
   }
 
   get rowCount(): number {
@@ -295,9 +318,9 @@ export class BuildSide {
     return this.#numbers.size;
   }
 
-  /** True if each key has exactly one row. */
+  /** True if each number that is found has exactly one row: by keys, or by `latest`. */
   get isUnique(): boolean {
-    return this.rows.length === this.keys;
+    return this.#times !== undefined || this.rows.length === this.keys;
   }
 
   column(name: string): HeldColumn {
@@ -309,6 +332,45 @@ export class BuildSide {
   /** Number of each row's key if the build side has it, else UNKNOWN_ROW. */
   find(batch: RecordBatch, keys: readonly string[]): Uint32Array {
     return this.#numbers.find(batch, keys);
+  }
+
+  /**
+   * For each row the position in `rows` of the last row with its key at or before its time (`strict`: before
+   * it), else UNKNOWN_ROW.
+   */
+  latest(batch: RecordBatch, keys: readonly string[], time: string, strict: boolean): Uint32Array {
+    const [found, held, column] = [this.find(batch, keys), this.#times as Times, columnOf(batch, time)];
+    const [words, mayBeNull, most] = [held.wordsOf(column), hasNulls(column), strict ? -1 : 0];
+    for (let row = 0; row < found.length; row++) {
+      const key = found[row];
+      if (key === UNKNOWN_ROW) continue;
+      const first = this.offsets[key];
+      let [low, high] = [first, mayBeNull && isNullAt(column, row) ? first : this.offsets[key + 1]];
+      while (low < high) {
+        const middle = (low + high) >>> 1;
+        if (compareRows(held.words, this.rows[middle], words, row) <= most) low = middle + 1;
+        else high = middle;
+      }
+      found[row] = low === first ? UNKNOWN_ROW : low - 1;
+    }
+    return found;
+  }
+}
+
+/** Times in an order with nulls last. */
+class Times {
+  readonly words: KeyWords;
+  readonly #schema: Schema;
+  readonly #keys: SortKeys;
+
+  constructor(times: Data) {
+    this.#schema = new Schema([new Field('time', times.type, true)]);
+    this.#keys = new SortKeys(this.#schema, [{ column: 'time', nulls: 'last' }]);
+    this.words = this.wordsOf(times);
+  }
+
+  wordsOf(times: Data): KeyWords {
+    return this.#keys.of(batchOf(this.#schema, times.length, [times]));
   }
 }
 

@@ -13,7 +13,14 @@ import type { Side, Source } from '../../../engine/stream/operator.ts';
 import type { BatchStream } from '../../../engine/stream/stream.ts';
 import { type NamedExpression, Project, selectColumns } from '../project.ts';
 import type { PreparePlan } from '../union.ts';
-import { commonKeyType, type JoinParams, keyField, needsCast, type Schemas } from './join-columns.ts';
+import {
+  commonKeyType,
+  comparedPairs,
+  type JoinParams,
+  keyField,
+  needsCast,
+  type Schemas,
+} from './join-columns.ts';
 import { describeJoin, JoinRows } from './join-rows.ts';
 
 /** The inputs of a join: left, right. */
@@ -106,12 +113,9 @@ function withCastsSchema(plan: LogicalPlan, given: LogicalPlan, schema: Schema):
   return plan === given || plan.kind === 'source' ? schema : plan.operator.outputSchema(schema);
 }
 
-function withCasts(plan: LogicalPlan, { keys }: JoinParams, schemas: Schemas, side: Side): LogicalPlan {
-  const columns = keys.left.flatMap((name, i): NamedExpression[] => {
-    const fields = {
-      left: keyField(schemas, 'left', name),
-      right: keyField(schemas, 'right', keys.right[i]),
-    };
+function withCasts(plan: LogicalPlan, params: JoinParams, schemas: Schemas, side: Side): LogicalPlan {
+  const columns = comparedPairs(params).flatMap(({ left, right }): NamedExpression[] => {
+    const fields = { left: keyField(schemas, 'left', left), right: keyField(schemas, 'right', right) };
     const to = commonKeyType(fields.left, fields.right);
     const own = fields[side];
     if (to === undefined || !needsCast(own.type, to)) return [];

@@ -150,6 +150,35 @@ describe('groups', () => {
     ));
 });
 
+describe('a pivot', () => {
+  const events = () =>
+    sessions[1].fromRows([
+      { user: 1, kind: 'view', n: 1 },
+      { user: 1, kind: 'buy', n: 2 },
+      { user: 2, kind: null, n: 3 },
+      { user: 1, kind: 'view', n: 5 },
+    ]);
+
+  it('finds its values in ascending order, or takes them', async () => {
+    const found = await events().groupBy('user').pivot('kind').agg(sum('n'));
+    expect(await found.orderBy('user').toArray()).toEqual([
+      { user: 1, null: null, buy: 2n, view: 6n },
+      { user: 2, null: 3n, buy: null, view: null },
+    ]);
+    const given = events().groupBy('user').pivot('kind', ['view']).agg(count(), max('n').as('most'));
+    expect(await given.orderBy('user').toArray()).toEqual([
+      { user: 1, view_count: 2n, view_most: 5 },
+      { user: 2, view_count: null, view_most: null },
+    ]);
+  });
+
+  it('refuses more than 1,000 values that it finds', async () => {
+    const made = sessions[0].read.parquet(path).groupBy('user').pivot('row').agg(count());
+    await expect(made).rejects.toThrow('pivot by row finds more than 1,000 values');
+    expect(() => events().groupBy('user').pivot('kind', [])).toThrow('the values of pivot must be a list');
+  });
+});
+
 describe('distinct rows', () => {
   it('of all columns', () =>
     compare(

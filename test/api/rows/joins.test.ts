@@ -28,6 +28,58 @@ async function rowsOf(rows: Dataset): Promise<unknown[][]> {
   return (await rows.toArray()).map((row) => Object.values(row));
 }
 
+describe('crossJoin and asOfJoin', () => {
+  it('gives each row with each of the others', async () => {
+    const crossed = users().select('id').crossJoin(ratings().select('user', 'item').limit(2));
+    expect(await rowsOf(crossed.orderBy('id', 'user'))).toEqual(
+      [1, 2, 4].flatMap((id) => [
+        [id, 1, 10],
+        [id, 2, 10],
+      ]),
+    );
+    expect(() => users().crossJoin(3 as never)).toThrow('crossJoin takes a data set, got 3');
+  });
+
+  it('takes the latest row of a key, the last of equal times, and nulls match nothing', async () => {
+    const orders = session.fromRows([
+      { item: 1, at: 5 },
+      { item: 1, at: 3 },
+      { item: 1, at: 1 },
+      { item: 2, at: 9 },
+      { item: 1, at: null },
+    ]);
+    const prices = session.fromRows([
+      { item: 1, since: 5, price: 50 },
+      { item: 1, since: 3, price: 30 },
+      { item: 1, since: 3, price: 31 },
+      { item: 1, since: null, price: 0 },
+      { item: null, since: 1, price: 0 },
+    ]);
+    const at = { left: 'at', right: 'since' } as const;
+    expect(await rowsOf(orders.asOfJoin(prices, { on: 'item', at }))).toEqual([
+      [1, 5, 5, 50],
+      [1, 3, 3, 31],
+    ]);
+    const named = prices.withColumnRenamed('since', 'at');
+    const strict = orders.asOfJoin(named, { on: 'item', at: 'at', how: 'left', strict: true });
+    expect(await rowsOf(strict)).toEqual([
+      [1, 5, 31],
+      [1, 3, null],
+      [1, 1, null],
+      [2, 9, null],
+      [1, null, null],
+    ]);
+    const every = orders.asOfJoin(prices.drop('item'), { at });
+    expect(await rowsOf(every.filter(col('price').lt(50)).select('item', 'price'))).toEqual([
+      [1, 31],
+      [1, 0],
+    ]);
+    expect(() => orders.asOfJoin(named, { at: 'at', how: 'full' as never })).toThrow(
+      'the how of asOfJoin must be inner or left, got "full"',
+    );
+  });
+});
+
 describe('join', () => {
   it('takes names, pairs of names, and a kind', async () => {
     const items = session.fromRows([

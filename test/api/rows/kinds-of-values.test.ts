@@ -89,6 +89,9 @@ it('explode gives a row for each element of a list, in order', async () => {
   const rows = session.from([batch.slice(0, 1), batch.slice(1, 4), batch.slice(4)]).explode('g');
   expect(await rows.toArray()).toEqual(expected);
   expect(await rows.filter(col('g').eq('a')).select('i').toArray()).toEqual([{ i: 1 }, { i: 5 }]);
+  const kept = session.from([batch.slice(0, 1), batch.slice(1, 4), batch.slice(4)]);
+  const empty = [2, 3].map((own) => ({ i: own, g: null }));
+  expect(await kept.explode('g', { keepEmpty: true }).toArray()).toEqual(expected.toSpliced(2, 0, ...empty));
   expect(await rows.limit(2).count()).toBe(2);
   expect(await rows.select('i').count()).toBe(5);
   const pairs = makeData({

@@ -1,5 +1,7 @@
 /** Random chains of transformations of rows, with DuckDB's query for the same rows. */
 import {
+  minBy,
+  maxBy,
   col,
   type Column,
   count,
@@ -271,6 +273,9 @@ function wideStep(plan: RandomPlan, tools: WideTools): RandomPlan {
     () => joinOf(selected(plan, exact), keys, tools),
     () => windowOf(plan, keys, tools, exact),
     () => windowOf(plan, keys, tools, exact),
+    () => pivotOf(plan, keys, tools, exact),
+    () => crossJoinOf(selected(plan, exact), keys[0], tools),
+    () => asOfJoinOf(selected(plan, exact), keys, tools),
   ]);
   return step();
 }
@@ -282,11 +287,27 @@ function groupByOf(
   values: readonly string[],
 ): RandomPlan {
   const of = tools.pick(values);
-  const [rows, distinct, least] = Array.from({ length: 3 }, () => tools.name());
-  const aggregates = [count().as(rows), countDistinct(of).as(distinct), min(of).as(least)];
+  const by = tools.pick(Object.keys(plan.columns));
+  const [rows, distinct, least, first, latest] = Array.from({ length: 5 }, () => tools.name());
+  const aggregates = [
+    count().as(rows),
+    countDistinct(of).as(distinct),
+    min(of).as(least),
+    minBy(of, by).as(first),
+    maxBy(of, by).as(latest),
+  ];
   const own = Object.fromEntries(keys.map((name) => [name, plan.columns[name]]));
-  const columns = { ...own, [rows]: 'int', [distinct]: 'int', [least]: plan.columns[of] } as const;
-  const list = `count(*) AS ${rows}, count(DISTINCT "${of}") AS ${distinct}, min("${of}") AS ${least}`;
+  const kind = plan.columns[of];
+  const columns = {
+    ...own,
+    [rows]: 'int',
+    [distinct]: 'int',
+    [least]: kind,
+    [first]: kind,
+    [latest]: kind,
+  } as const;
+  const list = `count(*) AS ${rows}, count(DISTINCT "${of}") AS ${distinct}, min("${of}") AS ${least},
+    arg_min("${of}", "${by}" ORDER BY "${ORDER}") AS ${first}, arg_max("${of}", "${by}" ORDER BY "${ORDER}") AS ${latest}`;
   const query = `SELECT ${quoted(keys)}, ${list} FROM (${plan.query}) GROUP BY ${quoted(keys)}`;
   const make = (table: Dataset) => table.groupBy(...keys).agg(...aggregates);
   return sorted(next(plan, `groupBy(${keys.join(', ')}).agg(${of})`, make, { columns, query }));
@@ -312,6 +333,83 @@ function joinOf(plan: RandomPlan, keys: readonly string[], tools: WideTools): Ra
   return sorted(
     next(plan, `join(counts of filter(${own}), ${keys.join(', ')}, ${how})`, make, { columns, query }),
   );
+}
+
+const pivotValues = { bool: [true, false, null], text: ['a', '', null], int: [1, 5, null] } as const;
+
+function pivotOf(
+  plan: RandomPlan,
+  keys: readonly string[],
+  tools: WideTools,
+  exact: readonly string[],
+): RandomPlan {
+  const by = exact.find((name) => plan.columns[name] in pivotValues && !keys.includes(name));
+  if (by === undefined) return plan;
+  const values = pivotValues[plan.columns[by] as keyof typeof pivotValues];
+  const of = tools.pick(exact);
+  const [rows, most] = [tools.name(), tools.name()];
+  const own = Object.fromEntries(keys.map((name) => [name, plan.columns[name]]));
+  const columns: Record<string, Kind | 'wide'> = { ...own };
+  const renamed: Column[] = [];
+  const list = values.flatMap((value, i) => {
+    const [first, second] = [rows, most].map((name) => `${name}_${i}`);
+    columns[first] = 'int';
+    columns[second] = plan.columns[of];
+    renamed.push(col(`${value}_${rows}`).as(first), col(`${value}_${most}`).as(second));
+    const sql = typeof value === 'string' ? `'${value}'` : `${value}`;
+    const filter = `FILTER ("${by}" IS NOT DISTINCT FROM ${sql})`;
+    return [`nullif(count(*) ${filter}, 0) AS ${first}`, `max("${of}") ${filter} AS ${second}`];
+  });
+  const query = `SELECT ${quoted(keys)}, ${list.join()} FROM (${plan.query}) GROUP BY ${quoted(keys)}`;
+  const aggregates = [count().as(rows), max(of).as(most)];
+  const make = (table: Dataset) =>
+    table
+      .groupBy(...keys)
+      .pivot(by, values)
+      .agg(...aggregates)
+      .select(...keys, ...renamed);
+  return sorted(next(plan, `groupBy(${keys.join()}).pivot(${by}).agg(${of})`, make, { columns, query }));
+}
+
+/** With the first distinct values of a column. */
+function crossJoinOf(plan: RandomPlan, of: string, tools: WideTools): RandomPlan {
+  const name = tools.name();
+  const columns = { ...plan.columns, [name]: plan.columns[of] };
+  const other = `SELECT DISTINCT "${of}" AS ${name} FROM (${plan.query}) ORDER BY 1 ASC NULLS FIRST LIMIT 3`;
+  const query = `SELECT * FROM (${plan.query}), (${other})`;
+  const make = (table: Dataset) =>
+    table.crossJoin(table.select(col(of).as(name)).distinct().orderBy(name).limit(3));
+  return sorted(next(plan, `crossJoin(${of})`, make, { columns, query }));
+}
+
+/** With the number of rows of the latest time of the same keys. */
+function asOfJoinOf(plan: RandomPlan, keys: readonly string[], tools: WideTools): RandomPlan {
+  const times = Object.keys(plan.columns).filter(
+    (name) => !keys.includes(name) && ['int', 'wide', 'date', 'timestamp'].includes(plan.columns[name]),
+  );
+  if (times.length === 0) return plan;
+  const [at, how, strict] = [
+    tools.pick(times),
+    tools.pick(['inner', 'left'] as const),
+    tools.pick([true, false]),
+  ];
+  const [own, other] = tools.condition(plan);
+  const rows = tools.name();
+  const columns = { ...plan.columns, [rows]: 'int' as const };
+  const counts = `SELECT ${quoted([...keys, at])}, count(*) AS ${rows} FROM (${plan.query}) WHERE ${other}
+    AND "${at}" IS NOT NULL GROUP BY ${quoted([...keys, at])}`;
+  const on = [...keys.map((key) => `l."${key}" = r."${key}"`), `l."${at}" ${strict ? '>' : '>='} r."${at}"`];
+  const query = `SELECT l.*, r.${rows} FROM (${plan.query}) l ASOF ${how === 'left' ? 'LEFT' : ''} JOIN (${counts}) r
+    ON ${on.join(' AND ')}`;
+  const make = (table: Dataset) => {
+    const counted = table
+      .filter(expr(own))
+      .groupBy(...keys, at)
+      .agg(count().as(rows));
+    return table.asOfJoin(counted, { on: keys, at, how, strict });
+  };
+  const text = `asOfJoin(counts of filter(${own}), ${keys.join()}, ${at}, ${how}${strict ? ', strict' : ''})`;
+  return sorted(next(plan, text, make, { columns, query }));
 }
 
 /** A function over a window, DuckDB's, and the kind of its result. */
