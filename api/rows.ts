@@ -29,12 +29,13 @@ import { SortRows } from '../operators/dataflow/sort-rows.ts';
 import { Limit } from '../operators/dataflow/top-rows.ts';
 import { EXCHANGE, EXCHANGE_IN_FILES } from '../operators/exchange/exchanged-rows.ts';
 import { Distinct, Repartition, Wide } from '../operators/exchange/wide-operators.ts';
+import { type AggregateColumn, count } from './aggregates.ts';
 import { requireByColumn, requireList, requireNames, requireOperator, requireSink } from './check-objects.ts';
 import { checkOptions, checkSeed, runOptionNames } from './check-options.ts';
 import { col, Column, lit } from './expressions.ts';
 import { coalesce } from './functions.ts';
 import type { Dataset } from './dataset.ts';
-import { GroupedRows, isColumn } from './grouped-rows.ts';
+import { aggregationsOf, grouped, isColumn, pivoted } from './grouped-rows.ts';
 import { explainRows } from './inspect/explain-rows.ts';
 import { type ColumnSummary, summarize } from './inspect/summaries.ts';
 import { textTable } from './inspect/text-table.ts';
@@ -50,6 +51,7 @@ import {
 } from './join-plan.ts';
 import { namedKeys, type OrderKey } from './order-keys.ts';
 import type {
+  Aggregated,
   AnyRow,
   ElementOf,
   Flat,
@@ -482,6 +484,96 @@ function expressionOf(value: unknown, what: string): Expression {
 type ColumnValues<Columns> = {
   -readonly [Name in keyof Columns]: Columns[Name] extends Column<string, infer Value> ? Value : unknown;
 };
+
+/** Most values that a pivot finds by itself. */
+const MOST_FOUND = 1000;
+
+/** Groups whose aggregates become a column for each value of a column, the result of `pivot`. */
+interface PivotedRows<Result> {
+  agg(...aggregates: readonly AggregateColumn[]): Result;
+}
+
+/** Rows grouped by keys, the result of `groupBy`. Immutable. */
+class GroupedRows<Keys extends object> {
+  readonly #keys: readonly NamedExpression[];
+  readonly #plan: LogicalPlan;
+  readonly #over: <Made extends object>(plan: LogicalPlan) => Dataset<Made>;
+
+  /** @internal */
+  constructor(
+    plan: LogicalPlan,
+    keys: readonly (string | Column)[],
+    over: <Made extends object>(plan: LogicalPlan) => Dataset<Made>,
+  ) {
+    this.#plan = plan;
+    this.#over = over;
+    this.#keys = keys.map((key) => {
+      if (typeof key === 'string') return { name: key, value: col(key).expression };
+      if (key instanceof Column) return { name: key.name ?? key.toString(), value: key.expression };
+      throw new UsageError(`groupBy takes names and columns, got ${shown(key)}`, {
+        ...(Array.isArray(key) && { advice: "Write groupBy('user', 'item')" }),
+      });
+    });
+    const names = this.#keys.map(({ name }) => name);
+    const twice = names.find((name, i) => names.indexOf(name) < i);
+    if (twice !== undefined) throw new UsageError(`groupBy: the key "${twice}" is named twice`);
+  }
+
+  /**
+   * One row for each group, with its keys and aggregates: `agg(count(), mean('rating').as('average'))`. Nulls
+   * in a key are equal, as are NaNs, and -0 and 0. Without keys there is exactly one row, even for no input
+   * rows.
+   */
+  agg<const Columns extends readonly AggregateColumn[]>(
+    ...aggregates: Columns
+  ): Dataset<With<Keys, Aggregated<Columns[number]>>> {
+    return this.#over(grouped(this.#plan, this.#keys, aggregationsOf(aggregates)));
+  }
+
+  /**
+   * A column for each of the values of a column, with the aggregates of a group's rows that have the value:
+   * `groupBy('user').pivot('kind', ['buy', 'view']).agg(count())` has the columns user, buy and view; of
+   * several aggregates `buy_count`, ... A group without a row of the value has null. Without `values`, a first
+   * pass over the rows finds them, in ascending order, and `agg` gives a promise, which throws UsageError for
+   * more than 1,000.
+   */
+  pivot(column: string | Column): PivotedRows<Promise<Dataset>>;
+  pivot(column: string | Column, values: readonly Plain[]): PivotedRows<Dataset>;
+  pivot(column: string | Column, values?: readonly Plain[]): PivotedRows<Promise<Dataset> | Dataset> {
+    if (typeof column !== 'string' && !(column instanceof Column))
+      throw new UsageError(`pivot takes the name of a column or an expression, got ${shown(column)}`);
+    const by = typeof column === 'string' ? col(column) : column;
+    if (values !== undefined && (!Array.isArray(values) || values.length === 0))
+      throw new UsageError(`the values of pivot must be a list of one or more, got ${shown(values)}`);
+    const over = (from: Column, list: readonly Plain[], aggregates: readonly AggregateColumn[]) =>
+      this.#over<AnyRow>(
+        pivoted(this.#plan, this.#keys, { by: from, values: list }, aggregationsOf(aggregates)),
+      );
+    return {
+      agg: (...aggregates) => {
+        if (values !== undefined) return over(by, values, aggregates);
+        return this.#valuesOf(by).then((found) => over(by.cast('utf8'), found, aggregates));
+      },
+    };
+  }
+
+  /** The distinct values of an expression as texts, in ascending order. */
+  async #valuesOf(by: Column): Promise<(string | null)[]> {
+    const distinct = this.#over(this.#plan).select(by.as('value')).distinct().orderBy('value');
+    const texts = distinct.limit(MOST_FOUND + 1).select(col('value').cast('utf8').as('value'));
+    const found = (await texts.toArray()) as { value: string | null }[];
+    if (found.length <= MOST_FOUND) return found.map(({ value }) => value);
+    throw new UsageError(
+      `pivot by ${by.toString()} finds more than ${formatCount(MOST_FOUND)} values, each a column of the result`,
+      { advice: "Give the values: pivot('kind', ['buy', 'view'])" },
+    );
+  }
+
+  /** The number of rows of each group, as a column `count`. */
+  count(): Dataset<With<Keys, { count: bigint }>> {
+    return this.agg(count());
+  }
+}
 
 /** The operators of `orderBy`. Keys that are expressions become columns, which are removed after sorting. */
 function sortingBy(keys: readonly OrderKey[]): Operator[] {
