@@ -100,12 +100,12 @@ function rangeBounds(frame: Frame, partitions: Partitions, key: OrderValues): Fr
     let [low, high] = [first, first];
     for (let own = first; own < end; own++) {
       if (frame.from !== 'unbounded') {
-        const least = round(values[own] + frame.from * scale);
+        const least = round(values[own] + round(frame.from * scale));
         while (low < end && values[low] < least) low++;
         bounds.lo[own] = low;
       }
       if (frame.to === 'unbounded') continue;
-      const most = round(values[own] + frame.to * scale);
+      const most = round(values[own] + round(frame.to * scale));
       while (high < end && values[high] <= most) high++;
       bounds.hi[own] = high;
     }
