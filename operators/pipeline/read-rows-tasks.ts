@@ -132,7 +132,8 @@ export class RowTasks {
     const read = async (task: number) => {
       const last = operatorOf(task);
       const { held } = await this.#read(tasks[task], this.#ctx, [last]).catch((error: unknown) => {
-        if (isGuess(tasks[task].splits) && error instanceof DataError) return { held: undefined };
+        const { splits } = tasks[task];
+        if (error instanceof DataError && splits.length > 0 && isGuess(splits)) return { held: undefined };
         throw error;
       });
       return held ? [...this.#batchesOf(held, NO_ROWS, last.outputSchema(schema))] : [];

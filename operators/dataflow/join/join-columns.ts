@@ -1,4 +1,4 @@
-import { DataType, type Field, type Schema, Timestamp, TimeUnit } from 'apache-arrow';
+import { DataType, Dictionary, type Field, type Schema, Timestamp, TimeUnit } from 'apache-arrow';
 import { UsageError } from '../../../engine/errors.ts';
 import {
   arrowTypeOf,
@@ -98,10 +98,18 @@ export function joinColumns(params: JoinParams, schemas: Schemas): JoinColumn[] 
     if (keys.right.includes(field.name)) continue;
     const nullable = field.nullable || keepsUnmatched(kind, 'left');
     const name = nameOfRight(field.name, leftNames, params);
-    columns.push({ field: field.clone({ name, nullable }), right: field.name });
+    const type = withOtherId(field.type, left);
+    columns.push({ field: field.clone({ name, nullable, type }), right: field.name });
   }
   requireDistinct(columns);
   return columns.filter(isKept);
+}
+
+/** The right's type, where it has a dictionary under an id that no dictionary of the left has. */
+function withOtherId(type: DataType, left: Schema): DataType {
+  if (!DataType.isDictionary(type)) return type;
+  const ids = left.fields.map(({ type: own }) => (DataType.isDictionary(own) ? own.id : -1));
+  return new Dictionary(type.dictionary, type.indices, type.id + Math.max(-1, ...ids) + 1, type.isOrdered);
 }
 
 /**

@@ -2,7 +2,7 @@
  * Joins of data sets: DuckDB's rows for random tables with filters around the join, errors, and pruned
  * inputs.
  */
-import { Int32, Int64, Table, TimestampMillisecond, Utf8, vectorFromArray } from 'apache-arrow';
+import { Dictionary, Int32, Int64, Table, TimestampMillisecond, Utf8, vectorFromArray } from 'apache-arrow';
 import { describe, expect, it } from 'vitest';
 import { cpuSession } from '../../support/cpu-session.ts';
 import { col, type Dataset } from '../../../index.ts';
@@ -38,6 +38,19 @@ describe('crossJoin and asOfJoin', () => {
       ]),
     );
     expect(() => users().crossJoin(3 as never)).toThrow('crossJoin takes a data set, got 3');
+  });
+
+  it('keeps dictionaries of both sides apart', async () => {
+    const words = vectorFromArray(['a', 'b', null, 'c'], new Dictionary(new Utf8(), new Int32()));
+    const { batches, schema } = new Table({ word: words });
+    const rows = session.from([batches[0].slice(0, 2), batches[0].slice(2)], schema);
+    const other = rows.select(col('word').as('second')).orderBy(col('second').desc()).limit(2);
+    expect(await rowsOf(rows.crossJoin(other).orderBy('word', 'second'))).toEqual(
+      [null, 'a', 'b', 'c'].flatMap((word) => [
+        [word, 'b'],
+        [word, 'c'],
+      ]),
+    );
   });
 
   it('takes the latest row of a key, the last of equal times, and nulls match nothing', async () => {
