@@ -16,7 +16,7 @@ import { Union } from '../../operators/dataflow/union.ts';
 import { UnitedRows } from '../../operators/exchange/exchanged-rows.ts';
 import { Wide } from '../../operators/exchange/wide-operators.ts';
 import { planRows, withExchanges } from '../../operators/pipeline/read-in-threads.ts';
-import type { RowsWork } from '../../operators/pipeline/task-input.ts';
+import type { ExchangedPlan, RowsWork } from '../../operators/pipeline/task-input.ts';
 import { exchangeRoomOf } from '../run-rows.ts';
 import type { RunOptions, RunSession } from '../run-session.ts';
 
@@ -50,7 +50,7 @@ async function optimizedPlan(plan: LogicalPlan, signal: AbortSignal): Promise<Lo
   const source = rootSource(optimized);
   const over = (own: Source) => operatorsOf(optimized).reduce(andThen, fromSource(own));
   if (source instanceof Joined) {
-    const prepared = await source.prepared(sourceRequest(optimized).columns);
+    const prepared = await source.prepared(sourceRequest(optimized).columns, signal);
     const [left, right] = prepared.inputs;
     return over(prepared.of([await optimizedPlan(left, signal), await optimizedPlan(right, signal)]));
   }
@@ -92,30 +92,39 @@ async function physicalLines(
   plan: LogicalPlan,
   session: RunSession,
   ctx: ReturnType<RunSession['context']>,
-  { indent = '  ', divides = false }: { readonly indent?: string; readonly divides?: boolean } = {},
+  {
+    indent = '  ',
+    divides = false,
+    known,
+  }: { readonly indent?: string; readonly divides?: boolean; readonly known?: RowsWork | undefined } = {},
 ): Promise<string[]> {
   const source = rootSource(plan);
+  const inOrder = source instanceof Union && !divides;
+  const planned = inOrder
+    ? undefined
+    : await planRows(
+        plan,
+        { splitBytes: session.splitBytes, room: exchangeRoomOf(session), divides, known },
+        ctx,
+      );
   const lines: string[] = [];
-  for (const [i, input] of (await readyInputs(plan, ctx.signal)).entries())
+  for (const [i, input] of (await readyInputs(plan, planned?.work, ctx.signal)).entries())
     lines.push(
       `${indent}${inputName(source, i)}:`,
-      ...(await physicalLines(input, session, ctx, {
+      ...(await physicalLines(input.plan, session, ctx, {
         indent: `${indent}  `,
-        divides: divides || !(source instanceof Union),
+        divides: !inOrder,
+        known: input.work !== undefined && 'source' in input.work ? input.work : undefined,
       })),
     );
-  if (source instanceof Union && !divides) {
+  if (planned === undefined) {
     const above = operatorsOf(plan).map(({ name }) => name);
     lines.push(
       `${indent}in the calling thread: ${[source.name, ...above].join(' > ')}, since inputs follow each other`,
     );
     return lines;
   }
-  const { pipeline, rest, work } = await planRows(
-    plan,
-    { splitBytes: session.splitBytes, room: exchangeRoomOf(session), divides },
-    ctx,
-  );
+  const { pipeline, rest, work } = planned;
   const stages = [source.name, ...pipeline.map(({ name }) => name)].join(' > ');
   const own = [
     ...(await skippedLines(plan)),
@@ -130,23 +139,26 @@ async function physicalLines(
   return [...lines, ...own.map((line) => indent + line)];
 }
 
-/** The inputs of the source as executed. */
-async function readyInputs(plan: LogicalPlan, signal: AbortSignal): Promise<readonly LogicalPlan[]> {
+/** The inputs of the source as executed. An exchange has the work of its inputs, which is not made again. */
+async function readyInputs(
+  plan: LogicalPlan,
+  work: RowsWork | string | undefined,
+  signal: AbortSignal,
+): Promise<readonly (Pick<ExchangedPlan, 'plan'> & Partial<ExchangedPlan>)[]> {
+  if (typeof work === 'object' && work.taken.kind === 'exchange') return work.taken.exchange.inputs;
   const source = rootSource(plan);
   const { columns } = sourceRequest(plan);
-  if (source instanceof Wide) {
-    const { plan: rows } = await source.rowsToExchange(columns, signal);
-    return [withExchanges(await optimize(rows, {}, signal))];
-  }
-  if (!(source instanceof Joined)) return inputsOf(source);
-  const { inputs } = await source.prepared(columns);
-  return Promise.all(inputs.map(async (input) => withExchanges(await optimize(input, {}, signal))));
+  const ready = async (input: LogicalPlan) => ({ plan: withExchanges(await optimize(input, {}, signal)) });
+  if (source instanceof Wide) return [await ready((await source.rowsToExchange(columns, signal)).plan)];
+  const { inputs } =
+    source instanceof Joined ? await source.prepared(columns, signal) : { inputs: inputsOf(source) };
+  return Promise.all(inputs.map(ready));
 }
 
 function workLines({ taken, device }: RowsWork, stages: string): string[] {
   const threads = counted(device.parallelism, 'thread');
   if (taken.kind === 'exchange' && taken.exchange instanceof UnitedRows)
-    return [`${taken.exchange.describe()}: ${stages}`];
+    return [`${taken.exchange.describe()}: union`];
   if (taken.kind === 'exchange')
     return [taken.exchange.describe(), `tasks over the parts, by ${threads}: ${stages}`];
   if (taken.kind === 'units') throw new Error('units are there only when a plan is run');

@@ -53,8 +53,8 @@ function schemaAfter(schema: Schema, operators: readonly Operator[]): Schema {
 }
 
 /**
- * Returns the columns of the plan's result. Opens the source's metadata, but reads no rows. A signal cancels
- * it.
+ * Returns the columns of the plan's result. Opens the source's metadata, but reads no rows. `signal`: of the
+ * run, which it cancels. A run opens each source once, however often its plans ask for the columns.
  */
 export async function schemaOf(plan: LogicalPlan, needs?: ValueNeeds, signal?: AbortSignal): Promise<Schema> {
   const [source, operators] = [rootSource(plan), operatorsOf(plan)];
@@ -64,8 +64,23 @@ export async function schemaOf(plan: LogicalPlan, needs?: ValueNeeds, signal?: A
   return schemaAfter(schema, operators);
 }
 
-async function openedSchema(source: Source, needs?: ValueNeeds, signal?: AbortSignal): Promise<Schema> {
+/** The schemas that runs have asked their sources for, by the run's signal, the source and the needs. */
+const asked = new WeakMap<AbortSignal, WeakMap<Source, Map<string | undefined, Promise<Schema>>>>();
+
+function openedSchema(source: Source, needs?: ValueNeeds, signal?: AbortSignal): Promise<Schema> {
   if (signal === undefined) return source.schema(needs);
+  const ofRun = asked.get(signal) ?? new WeakMap<Source, Map<string | undefined, Promise<Schema>>>();
+  const ofSource = ofRun.get(source) ?? new Map<string | undefined, Promise<Schema>>();
+  asked.set(signal, ofRun.set(source, ofSource));
+  const key = JSON.stringify(needs);
+  const opened = ofSource.get(key) ?? patientSchema(source, needs, signal);
+  ofSource.set(key, opened);
+  // After a failure the next call opens the source again.
+  opened.catch(() => ofSource.delete(key));
+  return opened;
+}
+
+async function patientSchema(source: Source, needs: ValueNeeds | undefined, signal: AbortSignal) {
   using patience = new Patience(signal, source.phase ?? source.name);
   return await patience.waitFor(() => source.schema(needs, signal));
 }

@@ -35,8 +35,8 @@ export class Union implements Source {
   }
 
   /** Throws UsageError if columns differ in number, name or type. */
-  async schema(needs?: ValueNeeds): Promise<Schema> {
-    const [first, ...others] = await Promise.all(this.inputs.map((plan) => schemaOf(plan, needs)));
+  async schema(needs?: ValueNeeds, signal?: AbortSignal): Promise<Schema> {
+    const [first, ...others] = await Promise.all(this.inputs.map((plan) => schemaOf(plan, needs, signal)));
     others.forEach((schema, i) => requireSame(first, schema, i + 2));
     const mayBeNull = (name: string) =>
       others.some(({ fields }) => fields.some((field) => field.name === name && field.nullable));
@@ -51,7 +51,7 @@ export class Union implements Source {
     columns?: readonly string[],
     needs?: ValueNeeds,
   ): Promise<BatchStream> {
-    const whole = await this.schema(needs);
+    const whole = await this.schema(needs, ctx.signal);
     const names = columns ?? whole.fields.map(({ name }) => name);
     const schema = whole.select(whole.fields.map(({ name }) => name).filter((name) => names.includes(name)));
     return batchStream(schema, this.#all(schema, ctx, columns, needs));

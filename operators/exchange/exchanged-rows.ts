@@ -8,7 +8,6 @@ import { giveTo } from '../../engine/run/run-steps.ts';
 import { boundsOf } from '../../engine/sorting/range-parts.ts';
 import type { SortKey } from '../../engine/sorting/sort-keys.ts';
 import { RowStream } from '../../engine/stream/ipc-bytes.ts';
-import type { BatchStream } from '../../engine/stream/stream.ts';
 import { Aggregate } from '../dataflow/aggregate/aggregate.ts';
 import { DistinctRows, MOST_MERGED } from '../dataflow/distinct-rows.ts';
 import { DropNulls } from '../dataflow/drop-nulls.ts';
@@ -20,6 +19,7 @@ import { type DividedRows, type Division, RowTasks } from '../pipeline/read-rows
 import { eachOf, type SplitGroup } from '../pipeline/read-splits.ts';
 import {
   afterExchange,
+  type ExchangedPlan,
   keepPartitions,
   type KeptPartition,
   type PartsPlace,
@@ -43,13 +43,11 @@ export const EXCHANGE = 'exchange ';
 export const EXCHANGE_IN_FILES = 'exchange in files';
 
 /** The input of an exchange: the rows of a plan. */
-export interface ExchangeInput {
+export interface ExchangeInput extends ExchangedPlan {
   readonly schema: Schema;
   readonly device: RowsWork['device'];
   readonly room: ExchangeRoom;
   readonly sizes: PartSizes;
-  /** Rows that tasks read, or a stream that the calling thread reads. */
-  readonly work: RowsWork | { readonly stream: (ctx: ExecutionContext) => Promise<BatchStream> };
 }
 
 /** An input whose own exchanges have run, and whose first rows were read if it is a stream. */
@@ -218,6 +216,10 @@ export class ExchangedRows implements RowExchange {
     [this.#input, this.#options] = [input, options];
   }
 
+  get inputs(): readonly ExchangedPlan[] {
+    return [this.#input];
+  }
+
   describe(): string {
     const { by, parts } = this.#options;
     const bytes = estimatedBytes(this.#input);
@@ -336,10 +338,10 @@ async function rangeBounds(
  */
 export class UnitedRows implements RowExchange {
   readonly #schema: Schema;
-  readonly #inputs: readonly ExchangeInput[];
+  readonly inputs: readonly ExchangeInput[];
 
   constructor(schema: Schema, inputs: readonly ExchangeInput[]) {
-    [this.#schema, this.#inputs] = [schema, inputs];
+    [this.#schema, this.inputs] = [schema, inputs];
   }
 
   describe(): string {
@@ -347,17 +349,17 @@ export class UnitedRows implements RowExchange {
   }
 
   stages(): RowStage[] {
-    return this.#inputs.flatMap((input) => dividingStages('of a union', 1, input, input.device.parallelism));
+    return this.inputs.flatMap((input) => dividingStages('of a union', 1, input, input.device.parallelism));
   }
 
   async begin(ctx: ExecutionContext): Promise<RowsWork> {
     const schema = this.#schema;
-    const known = this.#inputs.map(estimatedBytes);
+    const known = this.inputs.map(estimatedBytes);
     return {
       source: schema,
       schema,
       operators: [],
-      device: this.#inputs[0].device,
+      device: this.inputs[0].device,
       ...(known.every((bytes) => bytes !== undefined) && {
         bytes: known.reduce((sum, bytes) => sum + bytes),
       }),
@@ -366,7 +368,7 @@ export class UnitedRows implements RowExchange {
   }
 
   async *#units(ctx: ExecutionContext): AsyncGenerator<RowUnit> {
-    for (const input of this.#inputs) {
+    for (const input of this.inputs) {
       const { work } = await openInput(input, ctx);
       if (work.taken.kind === 'units' && work.operators.length === 0) {
         yield* work.taken.units;

@@ -6,6 +6,7 @@ import { type JoinParams, mayBroadcast, otherSide } from '../dataflow/join/join-
 import { JoinRows } from '../dataflow/join/join-rows.ts';
 import { eachOf } from '../pipeline/read-splits.ts';
 import {
+  type ExchangedPlan,
   type OtherRows,
   otherRows,
   type RowExchange,
@@ -47,6 +48,10 @@ export class JoinedExchange implements RowExchange {
 
   constructor(params: JoinParams, sides: JoinSides) {
     [this.#params, this.#sides] = [params, sides];
+  }
+
+  get inputs(): readonly ExchangedPlan[] {
+    return [this.#sides.left, this.#sides.right];
   }
 
   get #sizes(): PartSizes {

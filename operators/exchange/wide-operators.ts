@@ -10,7 +10,7 @@ import {
   rootSource,
   schemaOf,
 } from '../../engine/stream/logical-plan.ts';
-import type { Description, Operator, Source } from '../../engine/stream/operator.ts';
+import type { Description, Operator, Source, ValueNeeds } from '../../engine/stream/operator.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 import { Aggregate, type AggregateOptions } from '../dataflow/aggregate/aggregate.ts';
 import { columnAt } from '../dataflow/row-operator.ts';
@@ -83,8 +83,8 @@ export class Wide implements Source {
     return this.operator.describe();
   }
 
-  async schema(): Promise<Schema> {
-    return this.operator.outputSchema(await schemaOf(this.inputs[0]));
+  async schema(_needs?: ValueNeeds, signal?: AbortSignal): Promise<Schema> {
+    return this.operator.outputSchema(await schemaOf(this.inputs[0], undefined, signal));
   }
 
   /** The plan of the rows to exchange, and how to divide them. */

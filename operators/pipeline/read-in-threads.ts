@@ -68,15 +68,19 @@ interface RowsPlan {
   readonly work: RowsWork | string;
 }
 
-/** `divides`: the rows go into an exchange. */
+/** `divides`: the rows go into an exchange. `known`: the work of the tasks, if it was made already. */
 export async function planRows(
   plan: LogicalPlan,
-  { divides = false, ...reading }: Omit<RowsReading, 'readHere'> & { readonly divides?: boolean },
+  {
+    divides = false,
+    known,
+    ...reading
+  }: Omit<RowsReading, 'readHere'> & { readonly divides?: boolean; readonly known?: RowsWork | undefined },
   ctx: ExecutionContext,
 ): Promise<RowsPlan> {
   const { source, pipeline, rest } = splitSource(plan, { ...reading, readHere: noReader }, divides);
   const { columns, needs } = sourceRequest(rest.reduce(andThen, fromSource(source)));
-  return { pipeline, rest, work: await source.work(ctx, columns, needs) };
+  return { pipeline, rest, work: known ?? (await source.work(ctx, columns, needs)) };
 }
 
 const noReader: ReadSplit = () => {
@@ -133,8 +137,8 @@ class SplitSource implements Source {
     return this.#source.describe();
   }
 
-  schema(needs?: ValueNeeds): Promise<Schema> {
-    return schemaOf(this.#plan, needs);
+  schema(needs?: ValueNeeds, signal?: AbortSignal): Promise<Schema> {
+    return schemaOf(this.#plan, needs, signal);
   }
 
   get #operators(): readonly Operator[] {
@@ -226,7 +230,7 @@ class SplitSource implements Source {
   }
 
   async #joined(joined: Joined, { ctx, columns, reading }: Asked): Promise<RowsWork> {
-    const { inputs, params } = await joined.prepared(columns);
+    const { inputs, params } = await joined.prepared(columns, ctx.signal);
     const [left, right] = await Promise.all(
       inputs.map(async (plan) => inputOf(await optimize(plan, {}, ctx.signal), reading, ctx)),
     );
@@ -238,7 +242,7 @@ class SplitSource implements Source {
 
   /** The inputs of a union, with the same columns in the same order; their tasks run the operators. */
   async #united(union: Union, { ctx, columns, reading }: Asked): Promise<RowsWork> {
-    const all = await union.schema();
+    const all = await union.schema(undefined, ctx.signal);
     const names = all.fields.map(({ name }) => name).filter((name) => columns?.includes(name) ?? true);
     const operators = [selectColumns(names), ...this.#operators];
     const inputs = await Promise.all(
@@ -258,12 +262,14 @@ async function inputOf(
   reading: RowsReading,
   ctx: ExecutionContext,
 ): Promise<ExchangeInput> {
-  const { source, rest } = splitSource(withExchanges(plan), reading, true);
+  const whole = withExchanges(plan);
+  const { source, rest } = splitSource(whole, reading, true);
   const work =
     rest.length > 0
       ? `${rest[0].name} runs in the calling thread`
       : await source.work(ctx, undefined, undefined, reading);
   return {
+    plan: whole,
     schema: await schemaOf(plan, undefined, ctx.signal),
     device: hostInfo(ctx),
     room: reading.room ?? new ExchangeRoom(),

@@ -13,7 +13,9 @@ import { freeAt, giveTo, runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { RowStream } from '../../engine/stream/ipc-bytes.ts';
 import { openIpc } from '../../engine/stream/read-ipc.ts';
+import type { LogicalPlan } from '../../engine/stream/logical-plan.ts';
 import type { ReadSplit } from '../../engine/stream/split.ts';
+import type { BatchStream } from '../../engine/stream/stream.ts';
 import { columnsAs } from '../dataflow/row-operator.ts';
 import type { ExchangeRoom, RowStage } from '../exchange/exchange-room.ts';
 import { contracts } from '../tasks/tasks.ts';
@@ -52,8 +54,16 @@ export type RowsInput =
   | { readonly kind: 'units'; readonly units: AsyncIterable<RowUnit> }
   | { readonly kind: 'exchange'; readonly exchange: RowExchange };
 
+/** A plan whose rows are exchanged: tasks read them, or they are a stream that the calling thread reads. */
+export interface ExchangedPlan {
+  /** Optimized, with its sorts as exchanges. */
+  readonly plan: LogicalPlan;
+  readonly work: RowsWork | { readonly stream: (ctx: ExecutionContext) => Promise<BatchStream> };
+}
+
 /** An exchange that has not started. */
 export interface RowExchange {
+  readonly inputs: readonly ExchangedPlan[];
   /** One line for plans. */
   describe(): string;
   /** Stages of its run, as far as they are known before rows are read. */

@@ -9,7 +9,7 @@ import {
   rootSource,
   schemaOf,
 } from '../../../engine/stream/logical-plan.ts';
-import type { Side, Source } from '../../../engine/stream/operator.ts';
+import type { Side, Source, ValueNeeds } from '../../../engine/stream/operator.ts';
 import type { BatchStream } from '../../../engine/stream/stream.ts';
 import { type NamedExpression, Project, selectColumns } from '../project.ts';
 import type { PreparePlan } from '../union.ts';
@@ -59,8 +59,8 @@ export class Joined implements Source {
    * Throws UsageError for keys that are missing or have incompatible types, and for a name that both sides
    * have.
    */
-  async schema(): Promise<Schema> {
-    const { left, right } = (await this.#opened()).schemas;
+  async schema(_needs?: ValueNeeds, signal?: AbortSignal): Promise<Schema> {
+    const { left, right } = (await this.#opened(signal)).schemas;
     return new JoinRows(this.params).outputSchema(left, right);
   }
 
@@ -80,8 +80,8 @@ export class Joined implements Source {
    * This join in the form in which it runs: keys have equal types, and inputs lack the columns that the
    * result's `columns` do not need.
    */
-  async prepared(columns?: readonly string[]): Promise<Joined> {
-    const { inputs, schemas } = await this.#opened();
+  async prepared(columns: readonly string[] | undefined, signal: AbortSignal): Promise<Joined> {
+    const { inputs, schemas } = await this.#opened(signal);
     const required = new JoinRows(this.params).requiredColumns(columns, schemas.left, schemas.right);
     return this.of([
       selected(inputs[0], schemas.left, required.left),
@@ -90,15 +90,15 @@ export class Joined implements Source {
   }
 
   async execute(ctx: ExecutionContext, columns?: readonly string[]): Promise<BatchStream> {
-    const { inputs, params } = await this.prepared(columns);
+    const { inputs, params } = await this.prepared(columns, ctx.signal);
     const stream = async (plan: LogicalPlan) => executePlan(await this.#prepare(plan), ctx);
     const streams = [await stream(inputs[0]), await stream(inputs[1])] as const;
     return new JoinRows({ ...params, ...(columns && { keeps: columns }) }).execute(...streams, ctx);
   }
 
   /** The inputs with comparable keys, and their schemas. */
-  async #opened(): Promise<{ readonly inputs: JoinInputs; readonly schemas: Schemas }> {
-    const [left, right] = await Promise.all(this.inputs.map((plan) => schemaOf(plan)));
+  async #opened(signal?: AbortSignal): Promise<{ readonly inputs: JoinInputs; readonly schemas: Schemas }> {
+    const [left, right] = await Promise.all(this.inputs.map((plan) => schemaOf(plan, undefined, signal)));
     const { inputs } = this.comparable({ left, right });
     const [own, other] = [left, right].map((schema, i) => withCastsSchema(inputs[i], this.inputs[i], schema));
     return { inputs, schemas: { left: own, right: other } };
