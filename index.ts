@@ -51,7 +51,6 @@ export {
   sessionNumber,
   type ShiftOptions,
   type Window,
-  WindowColumn,
   WindowFunction,
 } from './api/windows.ts';
 

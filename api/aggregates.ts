@@ -8,7 +8,7 @@ import {
 } from '../operators/dataflow/aggregate/aggregate.ts';
 import { windowFunctions, type WindowName } from '../operators/dataflow/window/window-functions.ts';
 import { col, Column } from './expressions.ts';
-import { type Window, WindowColumn } from './windows.ts';
+import { overWindow, type Window } from './windows.ts';
 
 /**
  * An aggregate over the rows of a group, for `groupBy(...).agg`: `sum(col('plays')).as('total')`. Immutable.
@@ -37,13 +37,13 @@ export class AggregateColumn<Name extends string = string, Value = unknown> {
   }
 
   /**
-   * The aggregate over the rows of a window, for `withColumn`: `sum('plays').over({ partitionBy: 'user' })`:
-   * count, sum, mean, min, max, first and last. Throws UsageError for the others.
+   * The aggregate over the rows of a window, as a column: `sum('plays').over({ partitionBy: 'user' })`; count,
+   * sum, mean, min, max, first and last. Throws UsageError for the others.
    */
-  over(window: Window): WindowColumn {
+  over(window: Window): Column<string, Value> {
     const { call, value } = this.function;
     if (!isWindowed(call)) throw new UsageError(`${call} cannot be computed over a window`);
-    return new WindowColumn({ call, ...(value && { value }) }, window);
+    return overWindow({ call, ...(value && { value }) }, window);
   }
 }
 

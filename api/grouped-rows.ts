@@ -1,12 +1,13 @@
 import { UsageError } from '../engine/errors.ts';
-import { type ColumnName, columnsOf, type Expression, type Plain } from '../engine/expressions/expression.ts';
+import { columnsOf, type Expression, type Plain } from '../engine/expressions/expression.ts';
 import { shown } from '../engine/format.ts';
-import { andThen, fromSource, type LogicalPlan } from '../engine/stream/logical-plan.ts';
+import { fromSource, type LogicalPlan } from '../engine/stream/logical-plan.ts';
 import type { Aggregation } from '../operators/dataflow/aggregate/aggregate.ts';
-import { type NamedExpression, Project } from '../operators/dataflow/project.ts';
+import type { NamedExpression } from '../operators/dataflow/project.ts';
 import { GroupRows, Wide } from '../operators/exchange/wide-operators.ts';
 import { AggregateColumn } from './aggregates.ts';
-import { col, Column, lit, when } from './expressions.ts';
+import { col, type Column, lit, when } from './expressions.ts';
+import { hasWindow, isColumn, projected } from './windows.ts';
 
 /** The aggregates' plain form. Throws UsageError for no aggregate, and for something else. */
 export function aggregationsOf(aggregates: readonly AggregateColumn[]): Aggregation[] {
@@ -38,15 +39,10 @@ export function grouped(
   // A name with a point may be a field of a struct, which a projection reads.
   const isPlain =
     keys.every(({ name, value }) => isColumn(value) && value.name === name) &&
-    !values.some(({ value }) => columnsOf(value).some((name) => name.includes('.')));
+    !values.some(({ value }) => hasWindow(value) || columnsOf(value).some((name) => name.includes('.')));
   const wide = new GroupRows({ keys: names, aggregations: isPlain ? aggregations : own });
-  const select = new Project({ kind: 'select', columns: [...keys, ...values] });
-  return fromSource(new Wide(wide, [isPlain ? plan : andThen(plan, select)]));
-}
-
-/** True for a column by its name, without a point, which may be that of a struct's field. */
-export function isColumn(value: Expression): value is ColumnName {
-  return value.kind === 'column' && !value.name.includes('.');
+  const input = isPlain ? plan : projected(plan, { kind: 'select', columns: [...keys, ...values] });
+  return fromSource(new Wide(wide, [input]));
 }
 
 interface Pivot {

@@ -24,7 +24,8 @@ export function namedKeys(
   });
 }
 
-function orderOf(what: string, key: OrderKey): SortOrder {
+/** A key's expression and order. `what`: its place, in errors. */
+export function orderOf(what: string, key: OrderKey): SortOrder {
   if (key instanceof SortOrder) return key;
   if (key instanceof Column) return key.asc();
   if (typeof key === 'string') return new SortOrder({ kind: 'column', name: key }, false);

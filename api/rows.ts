@@ -35,7 +35,7 @@ import { checkOptions, checkSeed, runOptionNames } from './check-options.ts';
 import { col, Column, lit } from './expressions.ts';
 import { coalesce } from './functions.ts';
 import type { Dataset } from './dataset.ts';
-import { aggregationsOf, grouped, isColumn, pivoted } from './grouped-rows.ts';
+import { aggregationsOf, grouped, pivoted } from './grouped-rows.ts';
 import { explainRows } from './inspect/explain-rows.ts';
 import { type ColumnSummary, summarize } from './inspect/summaries.ts';
 import { textTable } from './inspect/text-table.ts';
@@ -64,7 +64,7 @@ import type {
 } from './row-types.ts';
 import { runRows } from './run-rows.ts';
 import type { RunOptions, RunSession } from './run-session.ts';
-import { WindowColumn, withWindows } from './windows.ts';
+import { isColumn, projected, windowed, without } from './windows.ts';
 import { writeInto } from './writers.ts';
 
 /** Most parts into which a task divides its rows. */
@@ -212,7 +212,7 @@ export abstract class Rows<Row extends object = AnyRow> implements AsyncIterable
         throw new UsageError(`select takes names and columns, got ${shown(column)}`);
       return { name: column.name ?? column.toString(), value: column.expression };
     });
-    return this.#project({ kind: 'select', columns: named });
+    return this.over(projected(this.plan, { kind: 'select', columns: named }));
   }
 
   /** All columns except these. */
@@ -236,33 +236,36 @@ export abstract class Rows<Row extends object = AnyRow> implements AsyncIterable
    */
   withColumn<Name extends string, Value>(
     name: Name,
-    value: Column<string, Value> | WindowColumn,
+    value: Column<string, Value>,
   ): Dataset<With<Row, Record<Name, Value>>> {
     requireNames('withColumn', [name]);
     return this.#with({ [name]: value });
   }
 
   /** Adds or replaces several columns, all computed from the original columns. */
-  withColumns<const Values extends Readonly<Record<string, Column | WindowColumn>>>(
+  withColumns<const Values extends Readonly<Record<string, Column>>>(
     values: Values,
   ): Dataset<With<Row, ColumnValues<Values>>> {
     return this.#with(values);
   }
 
-  #with<Made extends object>(values: Readonly<Record<string, Column | WindowColumn>>): Dataset<Made> {
+  #with<Made extends object>(values: Readonly<Record<string, Column>>): Dataset<Made> {
     requireByColumn('withColumns', values, "{ rating: col('plays') }");
-    if (Object.values(values).some((value) => value instanceof WindowColumn))
-      return this.over(withWindows(this.plan, values));
     const columns = Object.entries(values).map(([name, value]) => ({
       name,
       value: expressionOf(value, name),
     }));
-    return this.#project({ kind: 'with', columns });
+    return this.over(projected(this.plan, { kind: 'with', columns }));
   }
 
-  /** The rows for which a condition is true: `filter(col('rating').ge(3.5))`. */
+  /**
+   * The rows for which a condition is true: `filter(col('rating').ge(3.5))`. A window function in it is computed
+   * over all rows, before any is removed: `filter(rowNumber().over({ partitionBy: 'user', orderBy: 'ts' }).le(3))`.
+   */
   filter(condition: Column): Dataset<Row> {
-    return this.pipe<Row>(new Filter(expressionOf(condition, 'filter')));
+    const value = expressionOf(condition, 'filter');
+    const { plan, columns, hidden } = windowed(this.plan, [{ name: 'condition', value }]);
+    return this.over(without(andThen(plan, new Filter(columns[0].value)), hidden));
   }
 
   /** Same as `filter`. */
@@ -400,7 +403,7 @@ export abstract class Rows<Row extends object = AnyRow> implements AsyncIterable
    * memory.
    */
   orderBy(...keys: readonly OrderKey<NameOf<Row>>[]): Dataset<Row> {
-    return this.over(sortingBy(keys).reduce(andThen, this.plan));
+    return this.over(sorted(this.plan, keys));
   }
 
   /** Same as `orderBy`. */
@@ -471,8 +474,6 @@ export abstract class Rows<Row extends object = AnyRow> implements AsyncIterable
 
 function expressionOf(value: unknown, what: string): Expression {
   if (value instanceof Column) return value.expression;
-  if (value instanceof WindowColumn)
-    throw new UsageError(`${what} takes no window function`, { advice: 'Add it by withColumn first' });
   throw new UsageError(`${what} takes an expression such as col('rating').ge(3.5), got ${shown(value)}`, {
     ...(typeof value === 'string' && {
       advice: 'Write it with col: text is read by --where on the command line',
@@ -575,19 +576,18 @@ class GroupedRows<Keys extends object> {
   }
 }
 
-/** The operators of `orderBy`. Keys that are expressions become columns, which are removed after sorting. */
-function sortingBy(keys: readonly OrderKey[]): Operator[] {
-  const computed: NamedExpression[] = [];
+/** The plan of `orderBy`. Keys that are expressions become columns, which are removed after sorting. */
+function sorted(plan: LogicalPlan, keys: readonly OrderKey[]): LogicalPlan {
+  const columns: NamedExpression[] = [];
   const named = namedKeys('orderBy', keys, (value) => {
     if (isColumn(value)) return value.name;
-    const name = `sort key ${computed.length + 1}`;
-    computed.push({ name, value });
+    const name = `sort key ${columns.length + 1}`;
+    columns.push({ name, value });
     return name;
   });
-  const sort = new SortRows(named);
-  if (computed.length === 0) return [sort];
-  const names = computed.map(({ name }) => name);
-  return [new Project({ kind: 'with', columns: computed }), sort, new Project({ kind: 'drop', names })];
+  const input = columns.length === 0 ? plan : projected(plan, { kind: 'with', columns });
+  const names = columns.map(({ name }) => name);
+  return without(andThen(input, new SortRows(named)), names);
 }
 
 interface ExplainRowsOptions extends Pick<RunOptions, 'signal'> {

@@ -1,7 +1,15 @@
 import { UsageError } from '../engine/errors.ts';
-import type { Expression, Plain } from '../engine/expressions/expression.ts';
-import { literal } from '../engine/expressions/expression.ts';
+import {
+  type ColumnName,
+  type Expression,
+  literal,
+  partsOf,
+  type Plain,
+  withColumns,
+} from '../engine/expressions/expression.ts';
+import { print } from '../engine/expressions/print.ts';
 import { shown } from '../engine/format.ts';
+import { type SortKey, printKeys } from '../engine/sorting/sort-keys.ts';
 import { andThen, fromSource, type LogicalPlan } from '../engine/stream/logical-plan.ts';
 import { type NamedExpression, Project } from '../operators/dataflow/project.ts';
 import type { Frame, FrameEnd } from '../operators/dataflow/window/window-frames.ts';
@@ -9,8 +17,8 @@ import type { WindowName } from '../operators/dataflow/window/window-functions.t
 import type { WindowCall, WindowOptions } from '../operators/dataflow/window/window-rows.ts';
 import { Windows, Wide } from '../operators/exchange/wide-operators.ts';
 import { checkOptions } from './check-options.ts';
-import { Column } from './expressions.ts';
-import { namedKeys, type OrderKey } from './order-keys.ts';
+import { Column, type SortOrder } from './expressions.ts';
+import { type OrderKey, orderOf } from './order-keys.ts';
 
 /**
  * The first and the last row of a frame, as distances from the current row: `[-6, 0]` are the current row and
@@ -47,28 +55,53 @@ interface Call {
   readonly gap?: number;
 }
 
-/** A window function over a window: a value of `withColumn` and `withColumns`. Immutable. */
-export class WindowColumn {
-  /** @internal */
-  readonly function: Call;
-  /** @internal */
-  readonly window: Window;
+/** A window function with its window. */
+interface Over extends Call {
+  readonly partitionBy: readonly Expression[];
+  readonly orderBy: readonly SortOrder[];
+  readonly frame?: Frame;
+}
 
-  /** @internal */
-  constructor(call: Call, window: Window) {
-    checkOptions(
-      'over',
-      window,
-      ['partitionBy', 'orderBy', 'rows', 'range'],
-      "{ partitionBy: 'user', orderBy: 'ts' }",
-    );
-    frameOf(window);
-    [this.function, this.window] = [call, window];
-  }
+/** A window function in an expression: the column of its results, which a plan computes first (`windowed`). */
+interface WindowValue extends ColumnName {
+  readonly over: Over;
+}
+
+/** @internal A function over a window as a column. Throws UsageError for a window that is not valid. */
+export function overWindow<Value>(call: Call, window: Window): Column<string, Value> {
+  checkOptions(
+    'over',
+    window,
+    ['partitionBy', 'orderBy', 'rows', 'range'],
+    "{ partitionBy: 'user', orderBy: 'ts' }",
+  );
+  const frame = frameOf(window);
+  const over: Over = {
+    ...call,
+    partitionBy: listOf(window.partitionBy).map((key) => valueOf('partitionBy', key)),
+    orderBy: listOf(window.orderBy).map((key) => orderOf('orderBy of a window', key)),
+    ...(frame && { frame }),
+  };
+  const value: WindowValue = { kind: 'column', name: textOf(over), over };
+  return new Column(value);
+}
+
+/** The name of a window function without a name: "sum(plays) over (by user order ts)". */
+function textOf({ call, value, offset, partitionBy, orderBy, frame }: Over): string {
+  const args = [value, offset].flatMap((arg) =>
+    arg === undefined ? [] : [typeof arg === 'number' ? `${arg}` : print(arg)],
+  );
+  const keys = orderBy.map(({ expression, ...key }) => ({ ...key, column: print(expression) }) as SortKey);
+  const window = [
+    ...(partitionBy.length > 0 ? [`by ${partitionBy.map(print).join(', ')}`] : []),
+    ...(keys.length > 0 ? [`order ${printKeys(keys).join(', ')}`] : []),
+    ...(frame ? [`${frame.unit} ${frame.from} to ${frame.to}`] : []),
+  ];
+  return `${call}(${args.join(', ')}) over (${window.join(' ')})`;
 }
 
 /** A function that needs a window: `rowNumber().over({ partitionBy: 'user', orderBy: 'ts' })`. Immutable. */
-export class WindowFunction {
+export class WindowFunction<Value = unknown> {
   readonly #call: Call;
 
   /** @internal */
@@ -76,40 +109,49 @@ export class WindowFunction {
     this.#call = call;
   }
 
-  /** The function over the rows of a window. Throws UsageError for a window that is not valid. */
-  over(window: Window): WindowColumn {
-    return new WindowColumn(this.#call, window);
+  /**
+   * The function over the rows of a window: a column, also as a part of an expression, that is computed from
+   * all rows of the data set. Throws UsageError for a window that is not valid.
+   */
+  over(window: Window): Column<string, Value> {
+    return overWindow(this.#call, window);
   }
 }
 
 /** The number of the row in its partition, from 1. */
-export const rowNumber = (): WindowFunction => new WindowFunction({ call: 'rowNumber' });
+export const rowNumber = (): WindowFunction<bigint> => new WindowFunction({ call: 'rowNumber' });
 /** The number of the first row with equal keys, from 1: 1, 1, 3. */
-export const rank = (): WindowFunction => new WindowFunction({ call: 'rank' });
+export const rank = (): WindowFunction<bigint> => new WindowFunction({ call: 'rank' });
 /** The number of the distinct keys so far: 1, 1, 2. */
-export const denseRank = (): WindowFunction => new WindowFunction({ call: 'denseRank' });
+export const denseRank = (): WindowFunction<bigint> => new WindowFunction({ call: 'denseRank' });
 /**
  * The number of the session in its partition, from 1: a new one begins where a time or number is more than
  * `gap` (times: milliseconds) after the row before.
  */
-export const sessionNumber = (time: string | Column, gap: number): WindowFunction => {
+export const sessionNumber = (time: string | Column, gap: number): WindowFunction<bigint> => {
   if (typeof gap !== 'number' || !(gap >= 0))
     throw new UsageError(`the gap of a session must be a number from 0, got ${shown(gap)}`);
   return new WindowFunction({ call: 'session', value: valueOf('sessionNumber', time), gap });
 };
 /** The value some rows before, 1 by default: `lag('price', 1, { default: 0 })`. A null offset gives null. */
-export const lag = (value: string | Column, offset: number | Column = 1, options: ShiftOptions = {}) =>
-  shifted('lag', value, offset, options);
+export const lag = <Value = unknown>(
+  value: string | Column<string, Value>,
+  offset: number | Column = 1,
+  options: ShiftOptions = {},
+): WindowFunction<Value | null> => shifted('lag', value, offset, options);
 /** The value some rows after, 1 by default: `lead('ts')`. A null offset gives null. */
-export const lead = (value: string | Column, offset: number | Column = 1, options: ShiftOptions = {}) =>
-  shifted('lead', value, offset, options);
+export const lead = <Value = unknown>(
+  value: string | Column<string, Value>,
+  offset: number | Column = 1,
+  options: ShiftOptions = {},
+): WindowFunction<Value | null> => shifted('lead', value, offset, options);
 
-function shifted(
+function shifted<Value>(
   call: 'lag' | 'lead',
   value: string | Column,
   offset: number | Column,
   options: ShiftOptions,
-): WindowFunction {
+): WindowFunction<Value> {
   checkOptions(call, options, ['default', 'ignoreNulls'], '{ default: 0 }');
   const { default: outside, ignoreNulls = false } = options;
   if (typeof ignoreNulls !== 'boolean')
@@ -154,64 +196,112 @@ function frameOf({ rows, range }: Window): Frame | undefined {
 
 const endOf = (end: number): FrameEnd => (Number.isFinite(end) ? end : 'unbounded');
 
-/** The plan with further columns, some of them window functions. */
-export function withWindows(
+/** True for a column by its name, without a point, which may be that of a struct's field. */
+export function isColumn(value: Expression): value is ColumnName {
+  return value.kind === 'column' && !isWindow(value) && !value.name.includes('.');
+}
+
+function isWindow(value: ColumnName): value is WindowValue {
+  return 'over' in value;
+}
+
+/** True if a window function is a part of the expression. */
+export function hasWindow(value: Expression): boolean {
+  return value.kind === 'column' ? isWindow(value) : partsOf(value).some(hasWindow);
+}
+
+/** A plan, and expressions over its columns. */
+interface Windowed {
+  readonly plan: LogicalPlan;
+  readonly columns: readonly NamedExpression[];
+  /** Columns of the plan that only the expressions need. */
+  readonly hidden: readonly string[];
+}
+
+/** Computes the window functions in expressions over a plan's rows as columns, which the expressions then name. */
+export function windowed(plan: LogicalPlan, columns: readonly NamedExpression[]): Windowed {
+  if (!columns.some(({ value }) => hasWindow(value))) return { plan, columns, hidden: [] };
+  const windows = new WindowPlan();
+  const named = columns.map(({ name, value }) => ({ name, value: windows.resolved(value) }));
+  return { plan: windows.over(plan), columns: named, hidden: windows.hidden };
+}
+
+/** A projection whose columns may have window functions. `with` and `select`: as in `Projection`. */
+export function projected(
   plan: LogicalPlan,
-  columns: Readonly<Record<string, Column | WindowColumn>>,
+  { kind, columns }: { readonly kind: 'with' | 'select'; readonly columns: readonly NamedExpression[] },
 ): LogicalPlan {
-  const computed: NamedExpression[] = [];
-  const nameOf = (value: Expression): string => {
-    if (value.kind === 'column') return value.name;
-    const name = `window value ${computed.length + 1}`;
-    computed.push({ name, value });
-    return name;
-  };
-  const added: NamedExpression[] = [];
-  const byPartitions = new Map<string, Map<string, WindowOptions & { readonly calls: WindowCall[] }>>();
-  let results = 0;
-  for (const [name, given] of Object.entries(columns)) {
-    if (!(given instanceof WindowColumn)) {
-      added.push({ name, value: valueOf(name, given) });
-      continue;
-    }
-    const { function: own, window } = given;
-    const { call, value, offset, gap, ignoreNulls, default: outside } = own;
-    const partitionBy = listOf(window.partitionBy).map((key) => nameOf(valueOf('partitionBy', key)));
-    const orderBy = namedKeys('orderBy of a window', listOf(window.orderBy), nameOf);
-    const frame = frameOf(window);
+  const all = windowed(plan, columns);
+  const made = andThen(all.plan, new Project({ kind, columns: all.columns }));
+  return kind === 'select' ? made : without(made, all.hidden);
+}
+
+/** The plan without columns that it has for its own use. */
+export function without(plan: LogicalPlan, names: readonly string[]): LogicalPlan {
+  return names.length === 0 ? plan : andThen(plan, new Project({ kind: 'drop', names }));
+}
+
+/** Collects window functions, each of them once, by their partitions and orders. */
+class WindowPlan {
+  readonly #computed: NamedExpression[] = [];
+  readonly #byPartitions = new Map<string, Map<string, WindowOptions & { readonly calls: WindowCall[] }>>();
+  readonly #results = new Map<string, Expression>();
+  readonly #names: string[] = [];
+
+  get hidden(): readonly string[] {
+    return [...this.#computed.map(({ name }) => name), ...this.#names];
+  }
+
+  /** The expression over the columns of the plan that `over` makes. */
+  resolved(expression: Expression): Expression {
+    return withColumns(expression, (own) =>
+      isWindow(own) ? mapIn(this.#results, JSON.stringify(own.over), () => this.#added(own.over)) : own,
+    );
+  }
+
+  #added({ call, value, offset, gap, ignoreNulls, frame, default: outside, ...window }: Over): Expression {
+    const partitionBy = window.partitionBy.map((key) => this.#nameOf(key));
+    const orderBy = window.orderBy.map(({ expression, descending, nulls }) => ({
+      column: this.#nameOf(expression),
+      ...(descending && { descending }),
+      ...(nulls && { nulls }),
+    }));
     const args = {
-      ...(value && { value: nameOf(value) }),
-      ...(offset !== undefined && { offset: typeof offset === 'number' ? offset : nameOf(offset) }),
+      ...(value && { value: this.#nameOf(value) }),
+      ...(offset !== undefined && { offset: typeof offset === 'number' ? offset : this.#nameOf(offset) }),
       ...(ignoreNulls && { ignoreNulls }),
       ...(gap !== undefined && { gap }),
       ...(frame && { frame }),
     };
-    const windows = mapIn(byPartitions, JSON.stringify(partitionBy), () => new Map());
+    const windows = mapIn(this.#byPartitions, JSON.stringify(partitionBy), () => new Map());
     const { calls } = mapIn(windows, JSON.stringify(orderBy), () => ({ partitionBy, orderBy, calls: [] }));
-    const result = () => `window ${++results}`;
-    const column = { kind: 'column', name: result() } as const;
-    calls.push({ name: column.name, call, ...args });
-    if (outside === undefined) {
-      added.push({ name, value: column });
-      continue;
-    }
-    const inside = { kind: 'column', name: result() } as const;
-    calls.push({ name: inside.name, call: call === 'lag' ? 'lagInside' : 'leadInside', ...args });
-    const branches = [{ when: inside, value: column }];
-    added.push({ name, value: { kind: 'when', branches, otherwise: outside } });
+    const add = (own: WindowName): Expression => {
+      const name = `window ${this.#names.length + 1}`;
+      this.#names.push(name);
+      calls.push({ name, call: own, ...args });
+      return { kind: 'column', name };
+    };
+    const result = add(call);
+    if (outside === undefined) return result;
+    const inside = add(call === 'lag' ? 'lagInside' : 'leadInside');
+    return { kind: 'when', branches: [{ when: inside, value: result }], otherwise: this.resolved(outside) };
   }
-  const input =
-    computed.length === 0 ? plan : andThen(plan, new Project({ kind: 'with', columns: computed }));
-  const windowed = [...byPartitions.values()].reduce(
-    (below, windows) => fromSource(new Wide(new Windows([...windows.values()]), [below])),
-    input,
-  );
-  const hidden = Array.from({ length: results }, (_, i) => `window ${i + 1}`);
-  const names = [...computed.map(({ name }) => name), ...hidden];
-  return andThen(
-    andThen(windowed, new Project({ kind: 'with', columns: added })),
-    new Project({ kind: 'drop', names }),
-  );
+
+  #nameOf(value: Expression): string {
+    if (isColumn(value)) return value.name;
+    const name = `window value ${this.#computed.length + 1}`;
+    this.#computed.push({ name, value });
+    return name;
+  }
+
+  over(plan: LogicalPlan): LogicalPlan {
+    const columns = this.#computed;
+    const input = columns.length === 0 ? plan : projected(plan, { kind: 'with', columns });
+    return [...this.#byPartitions.values()].reduce(
+      (below, windows) => fromSource(new Wide(new Windows([...windows.values()]), [below])),
+      input,
+    );
+  }
 }
 
 function listOf<T>(given: T | readonly T[] | undefined): readonly T[] {

@@ -171,6 +171,30 @@ export function partsOf(expression: Expression): readonly Expression[] {
   }
 }
 
+/** The expression with other expressions in place of its columns. */
+export function withColumns(expression: Expression, of: (column: ColumnName) => Expression): Expression {
+  const inside = (part: Expression) => withColumns(part, of);
+  switch (expression.kind) {
+    case 'column':
+      return of(expression);
+    case 'call':
+      return { ...expression, args: expression.args.map(inside) };
+    case 'cast':
+      return { ...expression, value: inside(expression.value) };
+    case 'when':
+      return {
+        ...expression,
+        branches: expression.branches.map(({ when, value }) => ({
+          when: inside(when),
+          value: inside(value),
+        })),
+        ...(expression.otherwise && { otherwise: inside(expression.otherwise) }),
+      };
+    default:
+      return expression;
+  }
+}
+
 /** The columns that an expression reads, each once. */
 export function columnsOf(expression: Expression): string[] {
   if (expression.kind === 'column') return [expression.name];

@@ -7,6 +7,7 @@ import {
   MOST_LEVELS,
   call,
   partsOf,
+  withColumns,
 } from '../../engine/expressions/expression.ts';
 import {
   andThen,
@@ -75,26 +76,7 @@ type Rule = (chain: Chain) => Chain;
 
 /** Rewrites an expression over a projection's result as an expression over its input. */
 function substitute(expression: Expression, columns: readonly NamedExpression[]): Expression {
-  const inside = (part: Expression) => substitute(part, columns);
-  switch (expression.kind) {
-    case 'column':
-      return columns.find(({ name }) => name === expression.name)?.value ?? expression;
-    case 'call':
-      return { ...expression, args: expression.args.map(inside) };
-    case 'cast':
-      return { ...expression, value: inside(expression.value) };
-    case 'when':
-      return {
-        ...expression,
-        branches: expression.branches.map(({ when, value }) => ({
-          when: inside(when),
-          value: inside(value),
-        })),
-        ...(expression.otherwise && { otherwise: inside(expression.otherwise) }),
-      };
-    default:
-      return expression;
-  }
+  return withColumns(expression, (own) => columns.find(({ name }) => name === own.name)?.value ?? own);
 }
 
 /** Writes the fields of structs, such as `s.a`, as calls, so that an expression names columns alone. */

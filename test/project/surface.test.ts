@@ -14,7 +14,7 @@ const values = `
   Session Profile Trace
   Dataset col Column expr lit when functions
   collectList collectSet count countDistinct first last max maxBy mean median min minBy quantile stddev sum
-  denseRank lag lead rank rowNumber sessionNumber WindowColumn WindowFunction
+  denseRank lag lead rank rowNumber sessionNumber WindowFunction
   ALS SGD chooseTrainer ExplainedPlan explain
   Model ItemNames
   paramGrid CrossValidator TrainValidationSplit

@@ -1,6 +1,6 @@
 /** Types of rows, which the compiler checks: `npm run typecheck` fails where one does not hold. */
 import { expect, expectTypeOf, it } from 'vitest';
-import { ALS, col, count, type Dataset, max, mean, type RowOf } from '../../../index.ts';
+import { ALS, col, count, type Dataset, lag, max, mean, type RowOf, rowNumber, sum } from '../../../index.ts';
 import { cpuSession } from '../../support/cpu-session.ts';
 
 const types = { user: 'int64', item: 'utf8', stars: 'float32' } as const;
@@ -49,6 +49,19 @@ it('follow each method', async () => {
   expect(await rowsOf(groups)).toEqual([{ user: 1n, count: 2n, average: 3, top: 'b' }]);
   const all = plays.fillNulls({ stars: 0 }).cast({ user: 'int32' }).groupBy().count();
   expectTypeOf(await all.first()).toEqualTypeOf<{ count: bigint } | undefined>();
+
+  const byUser = { partitionBy: 'user', orderBy: 'item' } as const;
+  const windows = plays
+    .filter(rowNumber().over(byUser).le(2))
+    .select('user', lag(col<'item', string | null>('item')).over(byUser).as('before'))
+    .withColumn('n', count().over({ partitionBy: 'user' }))
+    .withColumn('more', sum('n').over({}).gt(1));
+  expectTypeOf(await rowsOf(windows)).toEqualTypeOf<
+    { user: bigint | null; before: string | null; n: bigint; more: boolean | null }[]
+  >();
+  expect(await rowsOf(windows.filter(col('before').isNull()))).toEqual([
+    { user: 1n, before: null, n: 2n, more: true },
+  ]);
 
   const on = { left: 'item', right: 'id' } as const;
   expectTypeOf(await rowsOf(plays.join(films, on))).toEqualTypeOf<

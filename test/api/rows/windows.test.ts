@@ -16,7 +16,7 @@ import {
   sessionNumber,
   sum,
 } from '../../../index.ts';
-import type { WindowColumn } from '../../../index.ts';
+import type { Column, Dataset } from '../../../index.ts';
 import { join } from 'node:path';
 import { duckdb, duckRows } from '../../connectors/parquet/parquet-testing.ts';
 import { cpuSession } from '../../support/cpu-session.ts';
@@ -43,7 +43,7 @@ const p = 'PARTITION BY p ORDER BY k NULLS FIRST';
 const down = 'PARTITION BY p ORDER BY k DESC NULLS LAST';
 
 /** Each function, and DuckDB's. */
-const cases: readonly (readonly [WindowColumn, string])[] = [
+const cases: readonly (readonly [Column, string])[] = [
   [rowNumber().over(by), `row_number() OVER (${p}, id)`],
   [rank().over(rising), `rank() OVER (${p})`],
   [denseRank().over(falling), `dense_rank() OVER (${down})`],
@@ -147,6 +147,86 @@ it('functions and frames', async () => {
   expect(text).toMatch(/exchange by hash of p/);
 });
 
+/** Plans with window functions inside expressions, and DuckDB's. */
+const inside: Readonly<Record<string, readonly [(table: Dataset) => Dataset, string]>> = {
+  select: [
+    (table) => table.select('id', lag('id').over(by).as('before'), rowNumber().over(by).times(2).as('n')),
+    `SELECT id, lag(id) OVER (${p}, id) AS before, row_number() OVER (${p}, id) * 2 AS n FROM of_windows`,
+  ],
+  share: [
+    (table) =>
+      table
+        .withColumn(
+          'p',
+          col('id')
+            .divide(sum('id').over({ partitionBy: 'p' }))
+            .gt(0.01),
+        )
+        .select('id', 'p'),
+    'SELECT id, id / sum(id) OVER (PARTITION BY p) > 0.01 AS p FROM of_windows',
+  ],
+  filter: [
+    (table) => table.filter(rowNumber().over(by).le(3).and(col('v').gt(0))).select('id'),
+    `SELECT id FROM of_windows QUALIFY row_number() OVER (${p}, id) <= 3 AND v > 0`,
+  ],
+  'two windows in a filter': [
+    (table) =>
+      table.filter(
+        col('id')
+          .eq(max('id').over({ partitionBy: 'p' }))
+          .or(rank().over(rising).eq(1)),
+      ),
+    `SELECT * FROM of_windows QUALIFY id = max(id) OVER (PARTITION BY p) OR rank() OVER (${p}) = 1`,
+  ],
+  orderBy: [
+    (table) => table.orderBy(rowNumber().over(by).desc(), 'id').limit(9).select('id'),
+    `SELECT id FROM of_windows ORDER BY row_number() OVER (${p}, id) DESC, id LIMIT 9`,
+  ],
+  'groups by a window': [
+    (table) =>
+      table.groupBy(rank().over(rising).as('r')).agg(count().as('n'), sum(rowNumber().over(by)).as('s')),
+    `SELECT r, count(*) AS n, sum(n)::BIGINT AS s FROM
+      (SELECT rank() OVER (${p}) AS r, row_number() OVER (${p}, id) AS n FROM of_windows) GROUP BY r`,
+  ],
+  'a window of windows': [
+    (table) =>
+      table.select(
+        'id',
+        sum(col('id').minus(lag('id', 1, { default: rank().over(rising) }).over(by)))
+          .over({ partitionBy: denseRank().over(rising).mod(3), orderBy: ['id'] })
+          .as('s'),
+      ),
+    `SELECT id, sum(d) OVER (PARTITION BY r ORDER BY id)::BIGINT AS s FROM
+      (SELECT id, id - coalesce(lag(id) OVER (${p}, id), rank() OVER (${p})) AS d, dense_rank() OVER (${p}) % 3 AS r
+        FROM of_windows)`,
+  ],
+};
+
+it.each(Object.entries(inside))('in expressions: %s', async (_name, [make, sql]) => {
+  const path = join(temporaryFolder(), 'rows.parquet');
+  await session.fromRows(rows).write.parquet(path, { rowGroupSize: 150 });
+  const duck = await duckdb();
+  await duck.run(`CREATE OR REPLACE TABLE of_windows AS SELECT * FROM '${path}'`);
+  const found = (await make(session.read.parquet(path)).toArray()) as Record<string, unknown>[];
+  const textOf = (row: readonly unknown[]) => row.map((cell) => String(plain(cell))).join();
+  const wanted = (await duckRows(sql)).map(textOf);
+  expect(found.length).toBeGreaterThan(3);
+  expect(found.map((row) => textOf(Object.values(row))).sort()).toEqual(wanted.sort());
+});
+
+it('a function that stands twice in expressions is computed once, and has a name', async () => {
+  const share = col('v').divide(sum('v').over({ partitionBy: 'p' }));
+  const all = session
+    .fromRows(rows)
+    .select(share.as('a'), share.times(100).as('b'), rowNumber().over(falling));
+  expect((await all.explain()).replace(/Physical[^]*/, '').match(/sum\(v\) as/g)).toHaveLength(2);
+  expect((await all.schema()).fields.map(({ name }) => name)).toEqual([
+    'a',
+    'b',
+    'rowNumber() over (by p order k desc)',
+  ]);
+});
+
 it('conditions on ranks remove rows before the exchange', async () => {
   const path = join(temporaryFolder(), 'many.parquet');
   const drawnKeys = [null, Number.NaN, ...Array.from({ length: 5000 }, (_, i) => i / 2)];
@@ -203,8 +283,8 @@ it('refuses windows that have no meaning', async () => {
     [() => sum('v').over({ orderBy: 'k', rows: [-1.5, 1] }), /two whole numbers/],
     [() => sum('v').over({ orderBy: 'k', rows: [0, 1], range: [0, 1] }), /not both/],
     [() => table.withColumn('n', sum('v').over({ orderBy: ['k', 'v'], range: [-1, 0] })), /takes one key/],
-    [() => table.filter(rank().over({ orderBy: 'k' }) as never), /filter takes no window function/],
-    [() => table.groupBy(rank().over({ orderBy: 'k' }) as never), /groupBy takes names and columns/],
+    [() => table.filter(rank().over({ orderBy: 'k' })).schema(), /must be true or false of a row/],
+    [() => col('v').divide(rank() as never), /takes numbers, texts, truths, dates and null/],
     [() => lag('v', 1.5), /whole number or a column/],
     [() => table.withColumn('n', sum('w').over({ partitionBy: 'p' })).schema(), /no column "w"/],
     [() => table.withColumn('n', sum('s').over({ partitionBy: 'p' })).schema(), /takes no values of type/],
