@@ -5,15 +5,17 @@
  * depends only on its own ratings (their number n, the number of different columns, and with `settles` the
  * residual after CG) and on its shifts. So the result does not depend on the cut of rows into chunks or tasks:
  *
- *     n = 0                    x = 0; an anchored row keeps its factors
+ *     n = 0                    x = 0, or the prior
  *     non-negative             the minimum over x >= 0 of the formed A: solve/nonnegative.ts
  *     n < cgBelow              CG: matrix-free, or on the formed A where that is cheaper
  *     else, n below f          explicit: Cholesky of the dual n x n system; with biases, see LEAST_DUAL_BIAS
  *     else                     Cholesky of A
  *
- * Every solver also computes a row's objective, xᵀ(A + shift I) x - 2 bᵀx, with biases including β, from one
- * or two more sums. With Σ r² it is the row's part of the loss, so that the loss needs no pass over the
- * ratings.
+ * A prior a adds shift a to b: the shift then draws x to a. An anchored row adds (G + shift) a.
+ *
+ * Every solver also computes a row's objective, xᵀ(A + shift I) x - 2 bᵀx, with biases including β, and with a
+ * prior also shift ‖a‖², from one or two more sums. With Σ r² it is the row's part of the loss, so that the loss
+ * needs no pass over the ratings. The objective of an anchored row is not complete.
  *
  * With biases, a row's own bias is solved together with x, and is not restricted to be non-negative: see
  * solve/steps.ts and solve/dual.ts. μ and the fixed side's biases are already subtracted from the ratings.
@@ -21,12 +23,12 @@
 import { accumulateRow } from './normal-equations';
 import { VECTOR, WORD } from './simd';
 import { addDiagonal, definiteShift, factor, solveCholesky } from './solve/cholesky';
-import { packs, regularize, solveFormed, solveMatrixFree } from './solve/conjugate-gradient';
+import { drawToPrior, packs, solveFormed, solveMatrixFree } from './solve/conjugate-gradient';
 import { dualIsCheaper, solveDual } from './solve/dual';
 import { solveNonnegative } from './solve/nonnegative';
 import { hideNext, showNext } from './solve/panel-passes';
 import { RowProblem, canForm, gatheredOf, panelCapacity, sumsOf, vectorsOf } from './solve/problem';
-import { eliminateBias, finishBias } from './solve/steps';
+import { eliminateBias, finishRow } from './solve/steps';
 import { addMultiple, allFinite, clear, copy, dot, sumOf } from './vectors';
 
 /** CG, and the exact solvers of a formed A. scripts/build-wasm.ts gives tasks their numbers. */
@@ -121,10 +123,10 @@ export function solveAccumulated(problem: usize, method: i32): bool {
   const sums = sumsOf(matrix, size);
   if (row.gram) addGram(matrix, row.gram, size);
   const shift = method == Method.cholesky ? exactShift(row) : row.shift;
-  if (row.anchored) {
+  if (row.prior) {
     const own = b + size;
     row.shift = shift;
-    regularize(row, 1, row.previous, own);
+    drawToPrior(row, own);
     for (let j: usize = 0; j < size; j += VECTOR)
       v128.store(b + j, f32x4.add(v128.load(b + j), v128.load(own + j)));
   }
@@ -136,7 +138,7 @@ export function solveAccumulated(problem: usize, method: i32): bool {
     if (row.x != row.previous) copy(row.x, row.previous, size);
     solveFormed(problem);
   }
-  finishBias(row, sums);
+  finishRow(row, sums);
   return allFinite(row.x, size);
 }
 
@@ -155,7 +157,7 @@ function solveRow(row: RowProblem, capacity: i32): bool {
       return solveDual(problem) && allFinite(row.x, size);
   }
   row.weight = row.bias ? n + row.ownShift : 0;
-  row.total = row.bias ? <f32>sumOf(row.values, count) : 0;
+  row.total = row.bias ? <f32>sumOf(row.values, count) + row.ownShift * row.priorBias : 0;
   if (!exact) {
     const formed = canForm(size);
     const kept = packs(row) ? panelCapacity(row.workspaceBytes, size, true) : capacity;
@@ -163,7 +165,7 @@ function solveRow(row: RowProblem, capacity: i32): bool {
       if (row.x != row.previous) copy(row.x, row.previous, size);
       const settled = solveMatrixFree(problem, kept);
       if (settled || !row.settles || !formed) {
-        finishBias(row, row.sums);
+        finishRow(row, row.sums);
         return allFinite(row.x, size);
       }
     }
@@ -177,7 +179,8 @@ function solveRow(row: RowProblem, capacity: i32): bool {
  * finite solution, or -1. The rows' objectives are added to `objectives`, in order.
  *
  * - `offsets`: Int32[rows + 1] of absolute positions in the list of ratings, whose first is offsets[0].
- * - `shifts`: Float32[rows]; `ownShifts` and `biases` likewise for the rows' biases, or 0.
+ * - `shifts`: Float32[rows]; `ownShifts` and `biases` likewise for the rows' biases, or 0. With priors `biases`
+ *   has their biases on entry.
  */
 export function updateRows(
   problem: usize,
@@ -200,10 +203,11 @@ export function updateRows(
     row.count = end - start;
     row.shift = load<f32>(shifts);
     if (biases) row.ownShift = load<f32>(ownShifts);
+    row.priorBias = biases && row.prior ? load<f32>(row.bias) : 0;
     if (row.count == 0) {
-      if (!row.anchored) clear(row.x, size);
-      else if (row.x != row.previous) copy(row.x, row.previous, size);
-      if (biases) store<f32>(row.bias, 0);
+      if (!row.prior) clear(row.x, size);
+      else if (row.x != row.prior) copy(row.x, row.prior, size);
+      if (biases) store<f32>(row.bias, row.priorBias);
     } else {
       if (row.weights) hideNext(row);
       if (!solveRow(row, capacity) && badRow < 0) badRow = k;
@@ -222,6 +226,7 @@ export function updateRows(
     }
     row.x += size;
     row.previous += size;
+    if (row.prior) row.prior += size;
   }
   row.objectives = sum;
   return badRow;

@@ -3,7 +3,15 @@ import type { SolverChoice, Tiling } from '../../operators/tasks/task-types.ts';
 import { RowProblem, TileGroup } from '../generated/structs.ts';
 import { blockOf, type ScopeOf, type TaskScope, valuesOf } from '../handler.ts';
 import { ScratchAddresses, Struct } from '../scratch.ts';
-import { type ChunkRatings, ratingsOf, type RowChunk, rowChunks, workspaceOf } from './row-chunks.ts';
+import {
+  type ChunkRatings,
+  type Priors,
+  priorsOf,
+  ratingsOf,
+  type RowChunk,
+  rowChunks,
+  workspaceOf,
+} from './row-chunks.ts';
 import { biasShift, rowShift } from './solvers.ts';
 
 const RESIDUAL = 0;
@@ -38,6 +46,11 @@ function solveByPasses(
   return problems.map((problem) => kernels.endPasses(problem) !== 0);
 }
 
+/** The prior's term of Σ t, the sum of a row's ratings. */
+export function priorTotal(problem: Struct<typeof RowProblem>): number {
+  return problem.get('ownShift') * problem.get('priorBias');
+}
+
 /**
  * Solves a row with more ratings than a chunk holds, without forming its A. Its ratings are copied to scratch
  * piece by piece in each pass. The problem has the row's shift, x, previous x and, with a bias, its address
@@ -64,7 +77,7 @@ export function solveLongRow(
       if (biased && which === RESIDUAL) total += kernels.sumOf(values, count);
       kernels.passPiece(problem.address, which, part);
     }
-    if (which === RESIDUAL) problem.set({ total });
+    if (which === RESIDUAL) problem.set({ total: total + priorTotal(problem) });
   };
   return solveByPasses(scope, [problem.address], pass)[0];
 }
@@ -145,12 +158,14 @@ class TiledGroup {
   readonly #tileRows: number;
   readonly #shape: { readonly tiles: number; readonly size: number; readonly biased: boolean };
   readonly #rows: TiledRow[] = [];
+  readonly #priors: Priors;
   #ratings = 0;
 
   constructor(scope: ScopeOf<'update'>, { tileRows }: Tiling) {
     const fixed = scope.matrix('fixed');
     this.#scope = scope;
     this.#tileRows = tileRows;
+    this.#priors = priorsOf(scope);
     this.#shape = {
       tiles: Math.ceil(fixed.rows / tileRows),
       size: 4 * fixed.stride,
@@ -205,20 +220,25 @@ class TiledGroup {
     const scope = this.#scope;
     const { size, biased } = this.#shape;
     const own = g * size;
+    const ownShift = biasShift(n, scope.params);
+    const priorBias = this.#priors.biases?.[row] ?? 0;
     return new Struct(scope.memory, at.problems + g * RowProblem.bytes, RowProblem).clear().set({
       theta: scope.matrix('fixed').pointer,
       size,
       shift: rowShift(n, scope.params),
       x: at.x + own,
       previous: scope.matrix('previous').pointer + row * size,
+      prior: this.#priors.of(row),
       r: at.r + own,
       p: at.p + own,
       q: at.q + own,
       ...(biased && {
         sums: at.sums + own,
         bias: at.biases + 4 * g,
-        weight: n + biasShift(n, scope.params),
-        total,
+        ownShift,
+        priorBias,
+        weight: n + ownShift,
+        total: total + ownShift * priorBias,
       }),
     });
   }

@@ -85,6 +85,19 @@ export function rowProblem(
   });
 }
 
+/** The priors of a task's rows: the address of a row's prior, 0 without, and the priors of biases. */
+export interface Priors {
+  of(row: number): number;
+  readonly biases: Float32Array | undefined;
+}
+
+export function priorsOf(scope: TaskScope): Priors {
+  const biases = valuesOf(scope, 'priorBias');
+  if (!scope.hasMatrix('prior')) return { of: () => 0, biases };
+  const { pointer, stride } = scope.matrix('prior');
+  return { of: (row) => pointer + row * stride * 4, biases };
+}
+
 /** The Gram matrix's address and the shifts of implicit data; 0 and undefined for explicit data. */
 export function gramAndShifts(scope: TaskScope) {
   return {

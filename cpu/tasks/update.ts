@@ -2,8 +2,17 @@ import type { RowRange } from '../../engine/plan/stages.ts';
 import { Method, type RowProblem } from '../generated/structs.ts';
 import { blockOf, type MatrixView, type ScopeOf, type TaskHandler, valuesOf } from '../handler.ts';
 import type { Struct } from '../scratch.ts';
-import { solveLongRow, solveTiledRows, type SolvedTiles } from './passes.ts';
-import { isFar, ratingsOf, type RowChunk, rowChunks, rowColumn, rowProblem } from './row-chunks.ts';
+import { priorTotal, solveLongRow, solveTiledRows, type SolvedTiles } from './passes.ts';
+import {
+  isFar,
+  type Priors,
+  priorsOf,
+  ratingsOf,
+  type RowChunk,
+  rowChunks,
+  rowColumn,
+  rowProblem,
+} from './row-chunks.ts';
 import { biasShift, costsOf, formsLongRows, methodOf, requireSolvable, rowShift } from './solvers.ts';
 
 export const update: TaskHandler<'update'> = (scope) => {
@@ -41,6 +50,7 @@ class RowUpdate {
   readonly #offsets: Int32Array;
   readonly #output: MatrixView;
   readonly #previous: MatrixView;
+  readonly #priors: Priors;
   readonly #bias: Float32Array | undefined;
   readonly #ratings: ReturnType<typeof ratingsOf>;
   readonly #weighed: boolean;
@@ -61,6 +71,7 @@ class RowUpdate {
     this.#shiftOf = shiftOf;
     this.#offsets = blockOf(scope).offsets;
     [this.#output, this.#previous] = [scope.matrix('factors'), scope.matrix('previous')];
+    this.#priors = priorsOf(scope);
     requireSolvable(scope, this.#output, params);
     this.#bias = valuesOf(scope, 'bias');
     const implicit = 'alpha' in params ? params : undefined;
@@ -102,9 +113,12 @@ class RowUpdate {
     }
   }
 
-  #placeShifts({ row, rows }: RowChunk): void {
-    const { shifts, ownShifts } = this.#columns;
+  #placeShifts({ row, rows, starts }: RowChunk): void {
+    const { shifts, ownShifts, biases } = this.#columns;
     const { params } = this.#scope;
+    const priors = this.#priors.biases;
+    // At the later pieces of a long row, its bias may have been solved.
+    if (priors && starts) biases.values.set(priors.subarray(row, row + rows));
     for (let r = 0; r < rows; r++) {
       const n = this.#offsets[row + r + 1] - this.#offsets[row + r];
       shifts.values[r] = this.#shiftOf(row + r, n);
@@ -112,10 +126,11 @@ class RowUpdate {
     }
   }
 
-  /** Addresses of a row's new and old factors. */
+  /** Addresses of a row's new and old factors, and of its prior. */
   #factorsOf(row: number) {
     const at = row * this.#output.stride * 4;
-    return { x: this.#output.pointer + at, previous: this.#previous.pointer + at };
+    const prior = this.#priors.of(row);
+    return { x: this.#output.pointer + at, previous: this.#previous.pointer + at, prior };
   }
 
   /**
@@ -146,7 +161,8 @@ class RowUpdate {
     const { address } = this.#problem.set({ indices, ...ratings, count });
     kernels.accumulateRow(address, biased, starts ? 0 : 1);
     if (!ends) return -1;
-    this.#placeLongRow(row, n).set({ total: this.#total });
+    const problem = this.#placeLongRow(row, n);
+    problem.set({ total: this.#total + priorTotal(problem) });
     const solved = kernels.solveAccumulated(address, methodOf(n, params));
     this.#addObjective();
     return solved ? -1 : 0;
@@ -164,7 +180,10 @@ class RowUpdate {
   #placeLongRow(row: number, n: number): Struct<typeof RowProblem> {
     const { shifts, ownShifts, biases } = this.#columns;
     this.#problem.set({ shift: shifts.values[0], ...this.#factorsOf(row) });
-    if (this.#bias) this.#problem.set({ bias: biases.address, weight: n + ownShifts.values[0] });
+    const [ownShift] = ownShifts.values;
+    const priorBias = this.#priors.biases?.[row] ?? 0;
+    if (this.#bias)
+      this.#problem.set({ bias: biases.address, ownShift, priorBias, weight: n + ownShift });
     return this.#problem;
   }
 

@@ -26,8 +26,7 @@ export const update: GpuTaskHandler<'update'> = async (scope) => {
 
 /** The task `update-implicit`: the same from implicit data. */
 export const updateImplicit: GpuTaskHandler<'update-implicit'> = async (scope) => {
-  const { alpha, base, anchored } = scope.params;
-  if (anchored) throw new Error('task update-implicit: a GPU does not move rows from where they are');
+  const { alpha, base } = scope.params;
   return solve(
     scope,
     { lambda: 0, mean: 0, implicit: { alpha, base } },
@@ -41,6 +40,7 @@ async function solve(
   inputs: Omit<UpdateInputs, 'block' | 'fixed' | 'previous' | 'factors'>,
 ) {
   const { gpu, params, submitted } = scope;
+  if (scope.has('prior')) throw new Error('task update: a GPU does not draw rows to a prior');
   const { from, to, rank, cgSteps, measured, variant: name, ratingScale = 1 } = params;
   const implicit = settings.implicit !== undefined;
   if (name === undefined)

@@ -38,10 +38,11 @@ export const implicitTasks = {
 
   /**
    * Solves the rows [from, to) by the equations at the head of this file, with the solvers, outputs and
-   * values of `update`. Further inputs: `gram`, `shifts` (row-shifts). Rows without ratings become zero.
+   * values of `update`, also its `prior`. Further inputs: `gram`, `shifts` (row-shifts). Rows without ratings
+   * become zero.
    */
   'update-implicit': {
-    reads: ['block', 'fixed', 'previous', 'gram', 'shifts'],
+    reads: ['block', 'fixed', 'previous', 'gram', 'shifts', 'prior?'],
     writes: ['factors'],
     params: type<
       SolverChoice &
@@ -52,9 +53,8 @@ export const implicitTasks = {
           /** See `update`. */
           readonly measured?: boolean;
           /**
-           * For new ratings of known rows: adds (G + shift_u I) x for the x of `previous` to b, and keeps rows
-           * without ratings unchanged. So new ratings move a row away from x only as far as G and the shift
-           * allow. A GPU does not support it.
+           * For new ratings of known rows, whose prior a has earlier ratings in it: G draws to it, too, so that
+           * (G + shift_u I) a is added to b. The objective is then not complete.
            */
           readonly anchored?: boolean;
         }

@@ -87,9 +87,13 @@ const tasks = {
    *
    * `exact: 'nonnegative'`: x_u is the minimum of ½ xᵀA_u x - b_uᵀx over x >= 0; the search starts from the
    * features above 0 of `previous`. A row without a minimum is bad. Biases are not restricted.
+   *
+   * With `prior` (factors, a_u) and with biases `priorBias` (bias, β₀), rows are drawn to these in place of
+   * zero: the minimized terms are (λ n^ν + o) ‖x_u - a_u‖² and (λ n + d) (β_u - β₀)², `objective` includes the
+   * terms' constants, and a row with n_u = 0 becomes its prior. A GPU does not support it.
    */
   update: {
-    reads: ['block', 'fixed', 'previous', 'fixedBias?'],
+    reads: ['block', 'fixed', 'previous', 'fixedBias?', 'prior?', 'priorBias?'],
     writes: ['factors', 'bias?'],
     params: type<UpdateParams>(),
     values: type<SolvedValues>(),

@@ -22,11 +22,10 @@
  *
  *     A p = G p + shift p + Σ w θ (θᵀp)      b = Σ t θ
  *
- * An anchored row adds (G + shift) x to b, where x is the row's previous factors: ratings then move the row
- * away from x only as far as G and the shift allow. The first residual is Σ (t - w θᵀx) θ.
+ * With a prior a, b has one more term: shift a, or (G + shift) a for an anchored row.
  */
 import { VECTOR, multiplyAdd, sumLanes, sumLanesOfFour } from '../simd';
-import { clear, dot, scale } from '../vectors';
+import { addMultiple, clear, dot, scale } from '../vectors';
 import { addGatheredCurvature, addPanelsCurvature, gatherAndMultiply, multiplyPanels } from './panel-passes';
 import { RowProblem, gatheredOf, panelBytes, placeVectors, sumsOf, vectorsOf } from './problem';
 import { beginSteps, endResidual, isConverged, isSettled, takeLastStep, takeStep } from './steps';
@@ -45,13 +44,27 @@ export function regularize(row: RowProblem, a: f32, p: usize, y: usize): void {
     v128.store(y + j, f32x4.mul(factor, multiplyAdd(diagonal, v128.load(p + j), v128.load(y + j))));
 }
 
-/** Prepares the pass that computes the residual of x: r = -(G + shift I) x, s = 0 and the lanes 0. */
+/** y = the prior's term of b. */
+export function drawToPrior(row: RowProblem, y: usize): void {
+  if (row.anchored) regularize(row, 1, row.prior, y);
+  else scale(y, row.shift, row.prior, row.size);
+}
+
+/**
+ * Prepares the pass that computes the residual of x: r = -(G + shift I) x, s = 0 and the lanes 0. With a prior
+ * its term is added to r, and its product with x to the lanes; an anchored row, which starts at its prior,
+ * needs no product.
+ */
 @inline
 export function startResidual(row: RowProblem): void {
-  if (row.anchored) clear(row.r, row.size);
-  else regularize(row, -1, row.x, row.r);
+  regularize(row, -1, row.x, row.r);
   if (row.sums) clear(row.sums, row.size);
   row.lanes = f32x4.splat(0);
+  if (row.prior) {
+    drawToPrior(row, row.q);
+    addMultiple(row.r, 1, row.q, row.size);
+    if (!row.anchored) row.lanes = f32x4.replace_lane(row.lanes, 0, dot(row.q, row.x, row.size));
+  }
 }
 
 /**

@@ -6,13 +6,15 @@
  * A bias β with the regularization ω = λ n + d is one more feature. With κ = s / ω, z solves (ΘΘᵀ + κ 11ᵀ + s
  * I) z = r and β = κ Σ z: Θᵀ has one more row, whose elements are √κ.
  *
+ * With a prior, x = a + Θᵀz and β = β₀ + κ Σ z, where z solves the system for r - Θ a - β₀ in place of r.
+ *
  * Θ is gathered transposed (f rows of `width` = n rounded up to 8), so that the 4 x 8 register blocks of
  * normal-equations.ts compute ΘΘᵀ. Padding ratings are zero columns with 1 on the diagonal: their z is 0.
  */
 import { VECTOR, WORD, indexAt, multiplyAdd } from '../simd';
 import { addDiagonal, definiteShift, solveCholesky } from './cholesky';
 import { addTile } from '../normal-equations';
-import { clear, dot, sumOf } from '../vectors';
+import { addMultiple, clear, dot, sumOf } from '../vectors';
 import { RowProblem, gatheredOf, vectorsOf } from './problem';
 
 /** Copies Θᵀ of `count` ratings to `target`: size / 4 rows of `width` bytes. */
@@ -104,6 +106,15 @@ function widthOf(count: i32): usize {
   return (((<usize>count) << 2) + 31) & ~(<usize>31);
 }
 
+/** residuals -= Θ a + β₀, for the row's ratings. `transposed`: Θᵀ. */
+function subtractPrior(row: RowProblem, transposed: usize, width: usize, residuals: usize): void {
+  for (let i: usize = 0; i < row.size; i += WORD)
+    addMultiple(residuals, -load<f32>(row.prior + i), transposed + (i >> 2) * width, width);
+  if (!row.bias) return;
+  for (let end = residuals + ((<usize>row.count) << 2); residuals < end; residuals += WORD)
+    store<f32>(residuals, load<f32>(residuals) - row.priorBias);
+}
+
 /**
  * Solves a row of 1 <= count <= size / 4 ratings, which weigh 1. Returns false if the system is not positive
  * definite. The workspace has its matrix and z, and Θᵀ where other solvers have panels.
@@ -133,10 +144,12 @@ export function solveDual(problem: usize): bool {
   clear(work, width);
   memory.copy(work, row.values, <usize>count * WORD);
   const squares = dot(work, work, width);
+  if (row.prior) subtractPrior(row, transposed, width, work);
   const definite = solveCholesky(matrix, width, work, z, z + width);
-  // xᵀA x - 2 bᵀx = s rᵀz - rᵀr. rᵀz is the square of the solution of Uᵀy = r, which has overwritten r.
+  // The row's part of the loss is s rᵀz, with the r of the system. rᵀz is the square of the solution of Uᵀy = r, which has overwritten r.
   row.objective = <f64>diagonal * <f64>dot(work, work, width) - <f64>squares;
   combineRows(row.theta, size, row.indices, z, count, row.x);
-  if (ratio > 0) store<f32>(row.bias, ratio * <f32>sumOf(z, count));
+  if (row.prior) addMultiple(row.x, 1, row.prior, size);
+  if (ratio > 0) store<f32>(row.bias, row.priorBias + ratio * <f32>sumOf(z, count));
   return definite;
 }

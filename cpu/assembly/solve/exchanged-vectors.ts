@@ -11,7 +11,7 @@ import { addMultiple, allFinite, clear, copy, dot } from '../vectors';
 import { multiplyGram } from './conjugate-gradient';
 import { gatherAndMultiply, hideNext, showNext } from './panel-passes';
 import { RowProblem } from './problem';
-import { beginSteps, endResidual, finishBias, isConverged, takeStep } from './steps';
+import { beginSteps, endResidual, finishRow, isConverged, takeStep } from './steps';
 
 /** Byte offsets, from n, of a row's numbers t, along, ρ and the ρ at which the steps end. */
 const TOTAL: usize = 4;
@@ -82,6 +82,6 @@ export function endVectors(problem: usize, scalars: usize, bias: usize): bool {
   const row = changetype<RowProblem>(problem);
   row.bias = bias;
   row.total = load<f32>(scalars, TOTAL);
-  finishBias(row, row.sums);
+  finishRow(row, row.sums);
   return allFinite(row.x, row.size);
 }

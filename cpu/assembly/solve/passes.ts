@@ -15,7 +15,7 @@ import { allFinite, clear, copy, dot } from '../vectors';
 import { regularize, startResidual, symmetricCurvature } from './conjugate-gradient';
 import { addGatheredCurvature, gatherAndMultiply } from './panel-passes';
 import { RowProblem } from './problem';
-import { beginSteps, endResidual, finishBias, isConverged, takeLastStep, takeStep } from './steps';
+import { beginSteps, endResidual, finishRow, isConverged, takeLastStep, takeStep } from './steps';
 
 /** Passes of passPiece and passTiles. */
 export const RESIDUAL: i32 = 0;
@@ -92,6 +92,6 @@ export function takeLastPass(problem: usize): void {
 /** After the steps: writes the row's bias. Returns true if x is finite. */
 export function endPasses(problem: usize): bool {
   const row = changetype<RowProblem>(problem);
-  finishBias(row, row.sums);
+  finishRow(row, row.sums);
   return allFinite(row.x, row.size);
 }

@@ -2,9 +2,9 @@ import { PANEL } from './panels';
 
 /**
  * The problem of one row, and the memory in which it is solved. With the weights w, values t, a shift and
- * optionally G of all ratings v of the row, x and a bias β minimize
+ * optionally G and a prior (a, β₀) of all ratings v of the row, x and a bias β minimize
  *
- *     Σ_v (w (θ_vᵀx + β)² - 2 t (θ_vᵀx + β)) + xᵀ(G + shift I) x + ownShift β²
+ *     Σ_v (w (θ_vᵀx + β)² - 2 t (θ_vᵀx + β)) + xᵀG x + shift ‖x - a‖² + ownShift (β - β₀)²
  *
  * Explicit ratings have w = 1, t = r and no G. Implicit ones (gram.ts) have no bias.
  *
@@ -26,7 +26,7 @@ export class RowProblem {
   moreWeights: v128;
   nextTargets: v128;
   moreTargets: v128;
-  /** xᵀA x - 2 bᵀx of the row solved last; with a bias, of the full system. */
+  /** The minimized terms of the row solved last, without Σ r²: see update.ts. */
   objective: f64;
   /** The sum of the objectives of updateRows. */
   objectives: f64;
@@ -39,7 +39,10 @@ export class RowProblem {
   far: i32;
   /** G, with both triangles. */
   gram: usize;
-  /** 1: (G + shift) times the previous x is added to b, so that ratings move the row away from it. */
+  /** The row's prior a, or 0: the shift draws x to a in place of zero, as shift ‖x - a‖² and ownShift (β - priorBias)². */
+  prior: usize;
+  priorBias: f32;
+  /** 1: G draws x to the prior, too, as (x - a)ᵀG (x - a): ratings move a known row away from a. */
   anchored: i32;
 
   /** Rows with fewer ratings are solved by CG if `exact` is Cholesky; `exact` is a Method (update.ts). */
@@ -59,7 +62,7 @@ export class RowProblem {
   count: i32;
 
   shift: f32;
-  /** The address of β, and its regularization; n + ownShift, and Σ t. */
+  /** The address of β, and its regularization; n + ownShift, and Σ t + ownShift β₀. */
   bias: usize;
   ownShift: f32;
   weight: f32;

@@ -75,11 +75,18 @@ export function eliminateBias(row: RowProblem, matrix: usize, b: usize, sums: us
   }
 }
 
-/** After x is solved: computes β and completes the objective. Does nothing without a bias. */
-export function finishBias(row: RowProblem, sums: usize): void {
+/** After x is solved: computes β, if the row has one, and completes the objective. */
+export function finishRow(row: RowProblem, sums: usize): void {
+  if (row.prior) row.objective += priorSquares(row);
   if (!row.bias) return;
   store<f32>(row.bias, (row.total - dot(sums, row.x, row.size)) / row.weight);
   lower(row, row.total, row.weight);
+}
+
+/** The prior's constant term of the objective: shift ‖a‖² + ownShift β₀². */
+export function priorSquares(row: RowProblem): f64 {
+  const squares = <f64>row.shift * <f64>dot(row.prior, row.prior, row.size);
+  return row.bias ? squares + <f64>row.ownShift * <f64>row.priorBias * <f64>row.priorBias : squares;
 }
 
 /** Lowers the objective by α ρ, with α = ρ / pᵀq. */

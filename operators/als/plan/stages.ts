@@ -66,6 +66,7 @@ export function updateStage(problem: AlsProblem, side: Side): Stage {
     previous: { set: solved.factors, version: 'old' },
     factors: solved.factors,
     ...(params.implicitPrefs ? implicitUses(side, otherSide[side]) : {}),
+    ...(anchored ? { prior: { set: solved.factors, version: 'old' } } : {}),
     ...(solved.bias && fixed.wholeBias ? { fixedBias: fixed.wholeBias, bias: solved.bias } : {}),
   };
   const task = params.implicitPrefs ? 'update-implicit' : 'update';

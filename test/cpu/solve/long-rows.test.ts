@@ -143,7 +143,8 @@ describe.each(builds)('rows solved matrix-free with %s', (build) => {
       expect(relativeDistance(settled.factors, far.factors)).toBeLessThan(1e-4);
     });
 
-    it.each([false, true])('agrees with the twin of implicit data, anchored: %s', (anchored) => {
+    it.each(['none', 'prior', 'anchored'])('agrees with the twin of implicit data, prior: %s', (prior) => {
+      const anchored = prior === 'anchored';
       const { stride } = theta;
       const gram = { pointer: memory.allocate(4 * stride * stride), rows: stride, columns: rank, stride };
       const dense = gramMatrix(memory.values(theta), stride, rank, COLUMNS, 1);
@@ -152,7 +153,8 @@ describe.each(builds)('rows solved matrix-free with %s', (build) => {
       const shifts = columnOf(sharedArray(Float32Array, lengths.length).fill(SHIFT), 'row-shifts');
       const params = { ...cg, rank, alpha: 2.5, base: 1, ...(anchored ? { anchored } : {}) };
       const { factors } = solve((from, to, output) => {
-        const matrices = { fixed: theta, previous: start, factors: output, gram };
+        const priors = prior === 'none' ? {} : { prior: start };
+        const matrices = { fixed: theta, previous: start, factors: output, gram, ...priors };
         const { values } = updateImplicit(memory.scope({ ...params, from, to }, { block, shifts }, matrices));
         expect(values?.badRow).toBe(-1);
         return values?.objective ?? NaN;
@@ -164,9 +166,9 @@ describe.each(builds)('rows solved matrix-free with %s', (build) => {
           1 + 2.5 * value,
         ]);
         const own = memory.values(start).subarray(row * stride, row * stride + rank);
+        if (prior !== 'none') for (let i = 0; i < rank; i++) sums.b[i] += SHIFT * own[i];
         if (anchored)
-          for (let i = 0; i < rank; i++)
-            sums.b[i] += dot(dense.subarray(i * rank, (i + 1) * rank), own) + SHIFT * own[i];
+          for (let i = 0; i < rank; i++) sums.b[i] += dot(dense.subarray(i * rank, (i + 1) * rank), own);
         for (let k = 0; k < dense.length; k++) sums.matrix[k] += dense[k];
         addTo(sums, SHIFT, 0);
         compare(factors, row, sums);

@@ -18,7 +18,7 @@ describe('requireAttributes', () => {
   it.each<[string, Partial<AttributeMatrix>, string]>([
     ['another number of rows', { rows: 1 }, '1 rows for 2 items'],
     ['missing values', { values: Float32Array.of(1) }, '3 features and 1 values, where the rows need 3'],
-    ['an empty row', { offsets: Int32Array.of(0, 3, 3) }, 'row 1 does not begin with the constant feature'],
+    ['an empty row', { offsets: Int32Array.of(0, 0, 3) }, 'row 0 does not begin with the constant feature'],
     ['a constant that is not 1', { values: Float32Array.of(1, 0.5, 2) }, 'row 1 does not begin'],
     ['NaN', { values: Float32Array.of(1, NaN, 1) }, 'feature 2 of row 0 is NaN'],
     ['a feature twice', { indices: Uint32Array.of(0, 0, 0) }, 'feature 0 of row 0 is out of order'],
