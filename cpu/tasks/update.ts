@@ -182,8 +182,7 @@ class RowUpdate {
     this.#problem.set({ shift: shifts.values[0], ...this.#factorsOf(row) });
     const [ownShift] = ownShifts.values;
     const priorBias = this.#priors.biases?.[row] ?? 0;
-    if (this.#bias)
-      this.#problem.set({ bias: biases.address, ownShift, priorBias, weight: n + ownShift });
+    if (this.#bias) this.#problem.set({ bias: biases.address, ownShift, priorBias, weight: n + ownShift });
     return this.#problem;
   }
 

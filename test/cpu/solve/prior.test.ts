@@ -61,47 +61,50 @@ describe.each(builds)('update with a prior and %s', (build) => {
   };
 
   describe.each([false, true])('biases: %s', (biased) => {
-    it.each(Object.entries(solvers))('solves with %s as without one for what the prior leaves', (_, params) => {
-      for (const rank of [8, 10, 40]) {
-        memory.reset();
-        const theta = liftedMatrix(memory, COLUMNS, rank);
-        const { stride } = theta;
-        const block = ratingBlock(lengths, COLUMNS, 2);
-        const [previous, prior, apart] = [3, 4, 3].map((seed) => memory.matrix(lengths.length, rank, seed));
-        const priorBias = Float32Array.from(lengths, (_n, row) => (biased ? Math.cos(row) : 0));
-        const [a, thetas] = [memory.values(prior), memory.values(theta)];
-        memory.values(apart).forEach((value, k, all) => (all[k] = value - a[k]));
-        const { offsets, indices, values } = block.columns as Record<string, Int32Array>;
-        const left = Float32Array.from(values);
-        const squares = [0, 0];
-        lengths.forEach((_n, row) => {
-          for (let k = offsets[row]; k < offsets[row + 1]; k++) {
-            const column = indices[k];
-            left[k] -= priorBias[row];
-            for (let i = 0; i < rank; i++) left[k] -= a[row * stride + i] * thetas[column * stride + i];
-            const level = biased ? mean + gamma[column] : 0;
-            squares[0] += (values[k] - level) ** 2;
-            squares[1] += (left[k] - level) ** 2;
-          }
-        });
-        const given = { block, previous, prior, priorBias };
-        const rest = { ...block, columns: { ...block.columns, values: left } };
-        const found = solve(theta, given, params, biased);
-        const twin = solve(theta, { block: rest, previous: apart }, params, biased);
-        lengths.forEach((n, row) => {
-          const of = (x: Float32Array) => x.subarray(row * stride, row * stride + rank);
-          const expected = of(twin.x).map((value, i) => value + a[row * stride + i]);
-          expect(relativeDistance(of(found.x), expected), `row of ${n}`).toBeLessThan(1e-3);
-          if (n === 0) expect(of(found.x)).toEqual(of(a));
-          if (biased) expect(found.bias[row]).toBeCloseTo(twin.bias[row] + priorBias[row], 3);
-        });
-        expect((found.objective + squares[0]) / (twin.objective + squares[1])).toBeCloseTo(1, 4);
-        expect(solve(theta, given, params, biased, [3, 6, 9])).toEqual({
-          ...found,
-          objective: expect.closeTo(found.objective, 1) as number,
-        });
-      }
-    });
+    it.each(Object.entries(solvers))(
+      'solves with %s as without one for what the prior leaves',
+      (_, params) => {
+        for (const rank of [8, 10, 40]) {
+          memory.reset();
+          const theta = liftedMatrix(memory, COLUMNS, rank);
+          const { stride } = theta;
+          const block = ratingBlock(lengths, COLUMNS, 2);
+          const [previous, prior, apart] = [3, 4, 3].map((seed) => memory.matrix(lengths.length, rank, seed));
+          const priorBias = Float32Array.from(lengths, (_n, row) => (biased ? Math.cos(row) : 0));
+          const [a, thetas] = [memory.values(prior), memory.values(theta)];
+          memory.values(apart).forEach((value, k, all) => (all[k] = value - a[k]));
+          const { offsets, indices, values } = block.columns as Record<string, Int32Array>;
+          const left = Float32Array.from(values);
+          const squares = [0, 0];
+          lengths.forEach((_n, row) => {
+            for (let k = offsets[row]; k < offsets[row + 1]; k++) {
+              const column = indices[k];
+              left[k] -= priorBias[row];
+              for (let i = 0; i < rank; i++) left[k] -= a[row * stride + i] * thetas[column * stride + i];
+              const level = biased ? mean + gamma[column] : 0;
+              squares[0] += (values[k] - level) ** 2;
+              squares[1] += (left[k] - level) ** 2;
+            }
+          });
+          const given = { block, previous, prior, priorBias };
+          const rest = { ...block, columns: { ...block.columns, values: left } };
+          const found = solve(theta, given, params, biased);
+          const twin = solve(theta, { block: rest, previous: apart }, params, biased);
+          lengths.forEach((n, row) => {
+            const of = (x: Float32Array) => x.subarray(row * stride, row * stride + rank);
+            const expected = of(twin.x).map((value, i) => value + a[row * stride + i]);
+            expect(relativeDistance(of(found.x), expected), `row of ${n}`).toBeLessThan(1e-3);
+            if (n === 0) expect(of(found.x)).toEqual(of(a));
+            if (biased) expect(found.bias[row]).toBeCloseTo(twin.bias[row] + priorBias[row], 3);
+          });
+          expect((found.objective + squares[0]) / (twin.objective + squares[1])).toBeCloseTo(1, 4);
+          expect(solve(theta, given, params, biased, [3, 6, 9])).toEqual({
+            ...found,
+            objective: expect.closeTo(found.objective, 1) as number,
+          });
+        }
+      },
+    );
   });
 
   it('finds the minimum over x >= 0 of rows with a negative prior', () => {
