@@ -153,9 +153,9 @@ describe.each(builds)('rows solved matrix-free with %s', (build) => {
       const shifts = columnOf(sharedArray(Float32Array, lengths.length).fill(SHIFT), 'row-shifts');
       const params = { ...cg, rank, alpha: 2.5, base: 1, ...(anchored ? { anchored } : {}) };
       const { factors } = solve((from, to, output) => {
-        const priors = prior === 'none' ? {} : { prior: start };
-        const matrices = { fixed: theta, previous: start, factors: output, gram, ...priors };
-        const { values } = updateImplicit(memory.scope({ ...params, from, to }, { block, shifts }, matrices));
+        const matrices = { fixed: theta, previous: start, factors: output, gram };
+        const drawn = prior === 'none' ? matrices : { ...matrices, prior: start };
+        const { values } = updateImplicit(memory.scope({ ...params, from, to }, { block, shifts }, drawn));
         expect(values?.badRow).toBe(-1);
         return values?.objective ?? NaN;
       });
