@@ -291,7 +291,8 @@ const joinSorts: Rule = (chain) => {
       if (before instanceof SortRows) operators.pop();
       const keys = before instanceof SortRows ? [...operator.keys, ...before.keys] : operator.keys;
       const first = keys.filter(({ column }, at) => keys.findIndex((key) => key.column === column) === at);
-      operators.push(first.length === operator.keys.length ? operator : new SortRows(first));
+      const same = keys === operator.keys && first.length === keys.length;
+      operators.push(same ? operator : new SortRows(first));
     }
   }
   return { ...chain, operators };

@@ -138,6 +138,7 @@ describe('join sorts', () => {
       'select a',
     ]);
     expect(applied('join sorts', [sort('a'), new Limit(3), sort('x')])).toHaveLength(3);
+    expect(applied('join sorts', [sort('a'), sort('x', 'x')])).toEqual(['sort-rows by x,a']);
   });
 
   it('does not sort rows that are counted', () => {
